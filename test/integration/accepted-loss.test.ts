@@ -1,6 +1,6 @@
 /**
- * What the real store says after a restore and after an accepted loss: the nodes know of more than it has,
- * and it is no store that went back.
+ * The state of the real store after a restore and after an accepted loss: the nodes know more than the store,
+ * yet the store is not behind.
  */
 import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -31,7 +31,7 @@ async function stored(options: { readonly acceptLoss?: string } = {}): Promise<S
   }
 }
 
-/** What the world has made durable since the last time goes into the real store. */
+/** Copies the changes that the world made durable since the last call to the real store. */
 async function keep(world: SetBackWorld): Promise<void> {
   const { openTasks, nodes, marks } = await world.stored()
   const store = createSqliteStore({ path })
@@ -39,7 +39,7 @@ async function keep(world: SetBackWorld): Promise<void> {
   await store.close()
 }
 
-/** One task is in the file `older`, another one in the store and on its node only. */
+/** One task is in the file `older`; a second one is only in the store and on its node. */
 async function lost(): Promise<{ readonly world: SetBackWorld; readonly older: string }> {
   const world = await SetBackWorld.of(NAMES)
   world.submit({ id: 'kept', vramMib: 1_000 })
@@ -90,7 +90,7 @@ it.each([
 )
 
 it(
-  'The same older file with the epoch that it had is a store that went back',
+  'The same older file with its old epoch is a store that went back in time',
   { timeout: 60_000 },
   async () => {
     const { world, older } = await lost()

@@ -1,6 +1,6 @@
 /**
- * What the API's own description shows is true: its examples are sent to a controller with its fleet, and
- * answered as it says.
+ * The API description is true: its examples are sent to a controller with its fleet, and answered as
+ * documented.
  */
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
@@ -25,11 +25,11 @@ interface Document {
 
 const STARTED_WITHIN_MS = 60_000
 /**
- * Every request carries it: without any token the API would be open, and the example that makes one would
- * close it.
+ * Every request carries it: without any token the API would be open, and the example that creates a token
+ * would close it.
  */
 const SECRET = 'an-admin-secret-of-more-than-32-characters'
-/** Followers of something that goes on for ever, and output that a simulated fleet has none of. */
+/** Endpoints that stream without end, and output, which a simulated fleet does not have. */
 const NOT_ASKED = ['streamEvents', 'getTaskLogs', 'streamSimulation']
 
 let url = ''
@@ -47,14 +47,14 @@ beforeAll(async () => {
 }, STARTED_WITHIN_MS)
 
 describe('the OpenAPI document', () => {
-  it('shows an example of every body, and each is answered with a success that it lists', async () => {
+  it('has an example of every body, and each is answered with a documented success', async () => {
     const withBodies = operations.filter(({ operation }) => operation.requestBody !== undefined)
     expect(withBodies.length).toBeGreaterThan(7)
     for (const each of withBodies)
       if (!NEEDS_A_LOST_STORE.includes(each.operation.operationId)) await sendExamples(each)
   })
 
-  it('lists what every GET answers of things that are there', async () => {
+  it('lists the responses of every GET for existing objects', async () => {
     for (const { method, path, operation } of operations) {
       if (method !== 'GET' || NOT_ASKED.includes(operation.operationId)) continue
       const answer = await ask(await filled(path, operation))
@@ -67,7 +67,7 @@ describe('the OpenAPI document', () => {
     }
   })
 
-  it('is browsable as a page that needs no script', async () => {
+  it('is available as a page without scripts', async () => {
     const answer = await ask('/api/v1/docs')
     const page = await answer.text()
     expect(answer.headers.get('content-type')).toBe('text/html; charset=utf-8')
@@ -85,12 +85,12 @@ function ask(path: string, init: RequestInit = {}): Promise<Response> {
   return fetch(url + path, { ...init, headers: { ...init.headers, Authorization: `Bearer ${SECRET}` } })
 }
 
-/** Only a restored store has attempts in quarantine. */
+/** Only a restored store has quarantined attempts. */
 const NEEDS_A_LOST_STORE = ['adoptAttempt', 'stopAttempt']
 
 /**
- * The document states none: a validator that compiles patterns without the u flag rejects every name of a
- * group.
+ * The document contains no patterns: a validator that compiles patterns without the u flag rejects every
+ * group name.
  */
 const UNSTATED_EXAMPLES: Readonly<Record<string, unknown>> = { createGroup: { id: 'vision', node_ids: [] } }
 
@@ -99,7 +99,7 @@ async function sendExamples({ method, path, operation }: (typeof operations)[num
     const stated = example ?? UNSTATED_EXAMPLES[operation.operationId]
     const shown = examples === undefined ? [stated] : Object.values(examples).map(({ value }) => value)
     for (const body of shown) {
-      expect(body, `${operation.operationId} shows no example of its body`).toBeDefined()
+      expect(body, `${operation.operationId} has no example of its body`).toBeDefined()
       const answer = await ask(await filled(path, operation), {
         method,
         headers: { 'Content-Type': type },
@@ -116,7 +116,7 @@ function listedSuccess(operation: Operation): readonly string[] {
   return Object.keys(operation.responses).filter((status) => status.startsWith('2'))
 }
 
-/** The path with things that are there and allow it. */
+/** The path with existing objects that allow the request. */
 async function filled(path: string, { operationId }: Operation): Promise<string> {
   const first = async (list: string): Promise<string> => {
     const { items } = (await (await ask(`/api/v1${list}`)).json()) as {
@@ -143,7 +143,7 @@ async function filled(path: string, { operationId }: Operation): Promise<string>
   return filledPath
 }
 
-/** Every example of a session is sent to this one. */
+/** Every example of a session is sent to this session. */
 let session: Promise<string> | null = null
 
 async function newSession(): Promise<string> {
@@ -151,9 +151,7 @@ async function newSession(): Promise<string> {
   return ((await answer.json()) as { readonly id: string }).id
 }
 
-/**
- * A lease too large for any GPU: it stays pending, and may be kept alive, changed, held and everything else.
- */
+/** A lease too large for any GPU: it stays pending, and can be kept alive, changed, put on hold and so on. */
 async function newTask(): Promise<string> {
   const answer = await ask('/api/v1/tasks', {
     method: 'POST',

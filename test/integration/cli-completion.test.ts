@@ -1,4 +1,4 @@
-/** Completion, asked of the shells themselves; a shell that is not installed is skipped. */
+/** Completion, tested in the shells themselves; a shell that is not installed is skipped. */
 import { execFileSync } from 'node:child_process'
 import type { Command } from 'commander'
 import { describe, expect, it } from 'vitest'
@@ -12,7 +12,7 @@ const scripts = Object.fromEntries(
   SHELLS.map((shell) => [shell, write(folder, shell, completionScript(program, shell))]),
 ) as Record<Shell, string>
 
-/** The arguments with which a shell says what may stand in place of the last word. */
+/** The arguments with which a shell requests candidates for the last word. */
 const ASK: Record<Shell, (words: readonly string[]) => readonly string[]> = {
   bash: (words) => [
     '--norc',
@@ -21,7 +21,7 @@ const ASK: Record<Shell, (words: readonly string[]) => readonly string[]> = {
     scripts.bash,
     ...words,
   ],
-  // compadd knows only of a line being edited, so what it is given is looked at.
+  // compadd works only while a line is edited, so its arguments are recorded instead.
   zsh: (words) => [
     '-f',
     '-c',
@@ -56,7 +56,7 @@ function isInstalled(shell: Shell): boolean {
 
 const children = (command: Command): string[] => command.commands.map((child) => child.name())
 
-it('every command, option and choice stands in every script', () => {
+it('Every command, option and choice is in every script', () => {
   const words = new Set<string>()
   const collect = (command: Command): void => {
     for (const { long, argChoices } of command.options)
@@ -101,7 +101,7 @@ describe.each(SHELLS)('completion in %s', (shell) => {
   })
 })
 
-it.skipIf(!isInstalled('bash'))('sourced as the help says, it is registered for headroom', () => {
+it.skipIf(!isInstalled('bash'))('is registered for headroom when it is sourced as the help says', () => {
   const out = execFileSync(
     'bash',
     ['--norc', '-c', `source <(cat "$0"); complete -p headroom`, scripts.bash],

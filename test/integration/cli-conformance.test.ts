@@ -14,7 +14,7 @@ fleet:
 const NODE = '689e58b2-6690-543b-8052-df1cfbe5b04e'
 
 it.skipIf(whyNoNatsServer() !== null)(
-  'a simulated server over a real broker is examined, rule by rule',
+  'A simulated server over a real broker is examined, rule by rule',
   async () => {
     const broker = await startNatsServer()
     const file = write(temporaryFolder(), 'one.scenario.yaml', FLEET)
@@ -29,7 +29,7 @@ it.skipIf(whyNoNatsServer() !== null)(
   },
 )
 
-it('says which broker is missing, which rules there are, and what a phase is', async () => {
+it('A missing broker is reported, the rules are listed, and phases are explained', async () => {
   const unset = { CONTROLLER_NATS_URL: '' }
   expect(await headroom(['conformance', '--node', NODE], { env: unset })).toMatchObject({
     code: 2,
@@ -47,7 +47,7 @@ it('says which broker is missing, which rules there are, and what a phase is', a
 })
 
 it(
-  'reports that nothing was tested without a broker, and refuses an invalid id',
+  'Without a broker, nothing is tested and reported as such; an invalid id is refused',
   { timeout: 40_000 },
   async () => {
     // No process listens on port 9.

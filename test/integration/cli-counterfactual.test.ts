@@ -19,7 +19,7 @@ workload:
 const sim = (...args: readonly string[]) => headroom(['sim', 'counterfactual', file, ...args])
 
 describe('headroom sim counterfactual', () => {
-  it('lists decisions, compares one, and names what cannot be', async () => {
+  it('lists decisions, compares one, and names invalid arguments', async () => {
     const [list, one, json, nobody, half] = await Promise.all([
       sim(),
       sim('--decision', '1', '--victim', 'b'),

@@ -23,7 +23,7 @@ async function doctor(env: Readonly<Record<string, string>>) {
   return { code, checks: new Map((JSON.parse(stdout) as Found[]).map((check) => [check.name, check])) }
 }
 
-/** A broker as far as its first line. */
+/** A broker that sends only its first line. */
 async function broker(info: string): Promise<string> {
   const server = createServer((socket) => {
     socket.on('error', () => {})
@@ -36,7 +36,7 @@ async function broker(info: string): Promise<string> {
 }
 
 describe('headroom doctor', { timeout: 60_000 }, () => {
-  it('is content with a controller that is ready, and ends with 0', async () => {
+  it('accepts a controller that is ready, and exits with 0', async () => {
     const api = await askedApi()
     api.world.now = Date.now()
     const { code, checks } = await doctor({ VENDOR_CONTROLLER_URL: api.url })
@@ -55,7 +55,7 @@ describe('headroom doctor', { timeout: 60_000 }, () => {
     expect(checks.get('broker')).toMatchObject({ verdict: 'ok', detail: expect.stringContaining('not set') })
   })
 
-  it('says what fails, and what to do about it', async () => {
+  it('names each failure and its remedy', async () => {
     const api = await askedApi({
       readiness: () => [{ name: 'store', ok: false, detail: 'the store has failed' }],
     })
@@ -76,7 +76,7 @@ describe('headroom doctor', { timeout: 60_000 }, () => {
     for (const { verdict, todo } of checks.values()) expect(todo === null).toBe(verdict === 'ok')
   })
 
-  it('Doctor reports one failed line when no process listens at the address', async () => {
+  it('reports one failed line when no process listens at the address', async () => {
     const { code, checks } = await doctor({ VENDOR_CONTROLLER_URL: await deadAddress() })
     expect(code).toBe(1)
     expect(checks.get('controller')).toMatchObject({
@@ -102,7 +102,7 @@ describe('headroom doctor', { timeout: 60_000 }, () => {
     { says: 'INFO {"version":"2.10.1"}\r\n', scheme: 'tls', verdict: 'fail', detail: /has no TLS/ },
     { says: 'SSH-2.0-OpenSSH\r\n', scheme: 'nats', verdict: 'fail', detail: /not a NATS broker/ },
     { says: 'INFO nonsense\r\n', scheme: 'nats', verdict: 'fail', detail: /not a NATS broker/ },
-  ])('a broker that says $says over $scheme', async ({ says, scheme, verdict, detail }) => {
+  ])('reports a broker that sends $says over $scheme', async ({ says, scheme, verdict, detail }) => {
     const { checks } = await doctor({
       VENDOR_CONTROLLER_URL: await deadAddress(),
       CONTROLLER_NATS_URL: `${scheme}://${await broker(says)}`,
@@ -110,7 +110,7 @@ describe('headroom doctor', { timeout: 60_000 }, () => {
     expect(checks.get('broker')).toMatchObject({ verdict, detail: expect.stringMatching(detail) })
   })
 
-  it('An invalid broker address is reported without its password', async () => {
+  it('reports an invalid broker address without its password', async () => {
     const { checks } = await doctor({
       VENDOR_CONTROLLER_URL: await deadAddress(),
       CONTROLLER_NATS_URL: 'http://user:secret@x',
@@ -120,7 +120,7 @@ describe('headroom doctor', { timeout: 60_000 }, () => {
   })
 })
 
-it('Node, the driver and the clock are judged by what is found', async () => {
+it('judges Node, the driver and the clock by their actual state', async () => {
   const verdicts = async (versions: readonly string[]) =>
     (await Promise.all(versions.map(nodeVersionCheck))).flat().map(({ verdict }) => verdict)
   expect(await verdicts(['20.19.0', '22.17.9', '22.18.0', '24.0.0'])).toEqual(['fail', 'fail', 'ok', 'ok'])
@@ -135,7 +135,7 @@ it('Node, the driver and the clock are judged by what is found', async () => {
   ).toEqual(['ok', 'warn', 'warn'])
 })
 
-it('on a host with the driver it looks at what swaps depend on', async () => {
+it('checks the requirements of swaps on a host with the driver', async () => {
   mkdirSync(`${folder}/driver`, { recursive: true })
   write(`${folder}/driver`, 'libnvidia-ml.so.1', '')
   const found = async (hugePages: string, scope: string): Promise<readonly string[]> => {

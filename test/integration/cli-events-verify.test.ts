@@ -18,7 +18,7 @@ describe('headroom events verify', { timeout: 60_000 }, () => {
     await store.close()
   })
 
-  it('says that a log is whole, how many events it holds, and what to note of it; then names the first that was changed', async () => {
+  it('reports an intact log with its number of events, and otherwise the first changed event', async () => {
     const whole = await headroom(['events', 'verify'], { env: { CONTROLLER_DATA_DIR: folder } })
     expect(whole).toMatchObject({ code: 0, stderr: '' })
     const [, noted = ''] =
@@ -42,7 +42,7 @@ describe('headroom events verify', { timeout: 60_000 }, () => {
   it.each([
     [['nowhere'], 1, 'nowhere does not exist'],
     [['--noted', '7'], 2, 'a colon'],
-  ])('%j ends with %i and says why in one line', async (args, code, why) => {
+  ])('with %j exits with %i and one line with the reason', async (args, code, why) => {
     const ended = await headroom(['events', 'verify', ...args], { env: { CONTROLLER_DATA_DIR: folder } })
     expect(ended.code).toBe(code)
     expect(ended.stderr.trim().split('\n')).toHaveLength(1)

@@ -1,4 +1,4 @@
-/** `headroom lease` in a process of its own, before an engine that a test plays. */
+/** `headroom lease` in a separate process, with a fake engine. */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { join } from 'node:path'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
@@ -41,11 +41,11 @@ async function theTask(): Promise<string> {
 const states = () => api.world.final.map(({ state }) => state)
 
 describe('headroom lease', { timeout: 60_000 }, () => {
-  it('keeps its place alive while a command runs here, tells it where, and passes its exit code on', async () => {
+  it('keeps its lease alive while a command runs, and returns the exit code of the command', async () => {
     const held = lease('--', 'sh', '-c', 'echo "$HEADROOM_TASK_ID $HEADROOM_NODE $HEADROOM_GPUS"; exit 7')
     const id = await theTask()
     expect(api.world.open.get(id)?.spec).toMatchObject({ command: null, vramMib: 8192 })
-    // It is kept alive while it waits, too.
+    // It is also kept alive while it waits.
     await expect.poll(() => api.world.kept.length, WITHIN).toBeGreaterThan(1)
     api.world.place(id, NODE_ID, [0, 1])
     expect(await held.ended).toEqual({
@@ -57,7 +57,7 @@ describe('headroom lease', { timeout: 60_000 }, () => {
     expect(states()).toEqual(['cancelled'])
   })
 
-  it('without a command holds it until Ctrl-C, which gives it back and is no failure', async () => {
+  it('without a command lasts until Ctrl-C, which ends the lease without an error', async () => {
     const held = lease('--idle')
     const id = await theTask()
     api.world.place(id, NODE_ID)
@@ -70,7 +70,7 @@ describe('headroom lease', { timeout: 60_000 }, () => {
     expect(states()).toEqual(['cancelled'])
   })
 
-  it('Ctrl-C while it waits gives up waiting', async () => {
+  it('stops waiting at Ctrl-C', async () => {
     const held = lease()
     await theTask()
     await expect.poll(() => api.world.kept.length, WITHIN).toBeGreaterThan(0)
@@ -79,7 +79,7 @@ describe('headroom lease', { timeout: 60_000 }, () => {
     expect(states()).toEqual(['cancelled'])
   })
 
-  it('a signal ends the command, and the lease lasts until it has ended', async () => {
+  it('sends a signal to the command, and keeps the lease until the command has ended', async () => {
     const held = lease('--', 'sh', '-c', 'trap "sleep 1; exit 9" TERM; echo up; while :; do sleep 0.05; done')
     const id = await theTask()
     api.world.place(id, NODE_ID)
@@ -90,7 +90,7 @@ describe('headroom lease', { timeout: 60_000 }, () => {
     expect(api.world.kept.length).toBeGreaterThan(before)
   })
 
-  it('a lease that ends too early ends the command, and says so', async () => {
+  it('ends the command and reports it when the lease ends too early', async () => {
     const held = lease('--', 'sh', '-c', 'echo up; exec sleep 1000')
     const id = await theTask()
     api.world.place(id, NODE_ID)
@@ -101,7 +101,7 @@ describe('headroom lease', { timeout: 60_000 }, () => {
     expect(stderr).toMatch(/^headroom: the lease is over: The task is lost.*\n$/)
   })
 
-  it('a command that is not there is a wrong command line, and the place is given back', async () => {
+  it('reports a missing command as a usage error, and ends the lease', async () => {
     const held = lease('--', 'no-such-command-here')
     api.world.place(await theTask(), NODE_ID)
     expect(await held.ended).toMatchObject({

@@ -1,4 +1,4 @@
-/** `headroom live` as used from a checkout with nothing installed. */
+/** `headroom live` as used in a checkout without installation. */
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { headroom, temporaryFolder } from '../support/headroom-command.ts'
@@ -8,7 +8,7 @@ import { startHeadroom } from '../support/running-command.ts'
 const TIMEOUT_MS = 60_000
 
 it.skipIf(whyNoNatsServer() !== null)(
-  'the task that its first lines name is found, runs, and ends; Ctrl-C ends all parts',
+  'The task in the first lines of headroom live runs and ends, and Ctrl-C ends all parts',
   async () => {
     const env = {
       CONTROLLER_DATA_DIR: join(temporaryFolder(), "it's"),

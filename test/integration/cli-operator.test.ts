@@ -1,6 +1,6 @@
 /**
- * The operator's verbs in processes of their own: before `headroom serve` with its simulated fleet, and
- * before a fake engine.
+ * The operator commands in separate processes: with `headroom serve` and its simulated fleet, and with a fake
+ * engine.
  */
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
@@ -25,7 +25,7 @@ async function json<T>(...args: readonly string[]): Promise<T> {
 }
 
 /**
- * A fresh fleet begins two hours ago and hurries into the present; until then every list grows by the moment.
+ * A new fleet starts two hours ago and catches up with the present; until then every list grows all the time.
  */
 async function untilPresent(): Promise<void> {
   for (;;) {
@@ -39,7 +39,7 @@ interface NamedTask {
   readonly state: string
 }
 
-describe('before a simulated fleet', { timeout: 120_000 }, () => {
+describe('operator commands with a simulated fleet', { timeout: 120_000 }, () => {
   let served: Served
   let task: NamedTask
 
@@ -56,7 +56,7 @@ describe('before a simulated fleet', { timeout: 120_000 }, () => {
     task = (await answer.json()) as NamedTask
   }, 90_000)
 
-  it('runs the live state on, says when a task would start, and what a change would do', async () => {
+  it('simulate the live state, predict the start of a task, and predict the effect of a change', async () => {
     const file = join(folder, 'now.scenario.json')
     expect(await headroom('snapshot', '--out', file)).toMatchObject({
       code: 0,
@@ -92,7 +92,7 @@ describe('before a simulated fleet', { timeout: 120_000 }, () => {
     { verb: ['events', '--last', '3'], says: ['SEQ', 'EVENT', 'task_'] },
     { verb: ['why-pending'], says: ['NEVER_FITS', 'REASON'] },
     { verb: ['twin'], says: ['a score above 1 is drift', 'queue_wait_s'] },
-  ])('$verb prints tables for people and the same facts for programs', async ({ verb, says }) => {
+  ])('$verb prints tables, and the same data for programs', async ({ verb, says }) => {
     const table = await headroom(...verb)
     expect(table).toMatchObject({ code: 0, stderr: '' })
     for (const word of says) expect(table.stdout).toContain(word)
@@ -108,7 +108,7 @@ describe('before a simulated fleet', { timeout: 120_000 }, () => {
     for (const line of lines) expect(typeof JSON.parse(line)).toBe('object')
   })
 
-  it('a task is shown, explained, changed and cancelled; then there is nothing left to cancel', async () => {
+  it('show, explain, change and cancel a task, and refuse a second cancellation', async () => {
     expect((await headroom('task', 'show', task.id)).stdout).toMatch(
       /name +too-large\nstate +pending\nwhy .*16000000/,
     )
@@ -142,7 +142,7 @@ describe('before a simulated fleet', { timeout: 120_000 }, () => {
     expect(two.stderr).toContain('nope: There is no task "nope".')
   })
 
-  it('lists are filtered, and as long as asked for', async () => {
+  it('filter and limit lists', async () => {
     const pending = await json<NamedTask[]>('task', 'list', '--state', 'pending', '--limit', '3')
     expect(pending.every(({ state }) => state === 'pending')).toBe(true)
     expect(await json<NamedTask[]>('task', 'list', '--limit', '7')).toHaveLength(7)
@@ -160,7 +160,7 @@ describe('before a simulated fleet', { timeout: 120_000 }, () => {
     expect(new Set(onNode.map(({ placement }) => placement.node_name))).toEqual(new Set(['a100-1']))
   })
 
-  it('a node is set, cordoned and put into a group', async () => {
+  it('configure and cordon a node, and put it into a group', async () => {
     const overcommit = (percent: number | null) => ({ overcommit: { override_percent: percent } })
     expect(await json('node', 'set', 'l40s-0', 'overcommit=30')).toMatchObject(overcommit(30))
     expect(await json('node', 'set', 'l40s-0', 'reserve=4Gi')).toMatchObject({
@@ -201,7 +201,7 @@ describe('before a simulated fleet', { timeout: 120_000 }, () => {
     expect((await headroom('group', 'delete', 'team a')).stdout).toBe('team a: deleted\n')
   })
 
-  it('settings are read and changed, with units', async () => {
+  it('read and change settings, with units', async () => {
     expect(
       await json(
         'config',
@@ -223,7 +223,7 @@ describe('before a simulated fleet', { timeout: 120_000 }, () => {
     expect((await headroom('config', 'get', 'placement_strategy')).stdout).toBe('best_fit\n')
   })
 
-  it('events are followed until Ctrl-C, which is no failure', async () => {
+  it('follow events until Ctrl-C, which is not an error', async () => {
     const child = spawn(
       process.execPath,
       [join(import.meta.dirname, '../../cli/main.ts'), 'events', '-f', '-o', 'jsonl', '--last', '1'],
@@ -246,7 +246,7 @@ describe('before a simulated fleet', { timeout: 120_000 }, () => {
   })
 })
 
-describe('before a fake engine', { timeout: 60_000 }, () => {
+describe('operator commands with a fake engine', { timeout: 60_000 }, () => {
   let api: Asked
   const HOSTILE = 'a\u009b31m\u202eb'
 
@@ -267,7 +267,7 @@ describe('before a fake engine', { timeout: 60_000 }, () => {
   })
 
   it.each(['table', 'wide', 'json', 'jsonl', 'yaml'])(
-    'nothing that is stored reaches the terminal raw (%s)',
+    'never print stored text raw to the terminal (%s)',
     async (format) => {
       const [id] = [...api.world.open.keys()]
       for (const verb of [
@@ -286,7 +286,7 @@ describe('before a fake engine', { timeout: 60_000 }, () => {
     },
   )
 
-  it('what a task wrote is printed as it is, by stream and offset, and followed to its end', async () => {
+  it('print the output of a task unchanged, by stream and offset, and follow it to its end', async () => {
     const output = new WrittenOutput()
     const { world, url: server } = await askedApi({ logs: output })
     await world.addNode({ id: NODE_ID, gpus: 1, physicalMib: 49_140 })
@@ -336,7 +336,7 @@ describe('before a fake engine', { timeout: 60_000 }, () => {
     expect((await headroom('task', 'logs', 'none', '--server', server)).code).toBe(4)
   })
 
-  it('a name that two nodes have is refused', async () => {
+  it('refuse a name that two nodes have', async () => {
     const { code, stdout, stderr } = await headroom('node', 'show', HOSTILE)
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr).toMatch(/2 nodes have the name/)
@@ -344,7 +344,7 @@ describe('before a fake engine', { timeout: 60_000 }, () => {
   })
 })
 
-describe('what does not work ends with a code that says why, and one line', { timeout: 60_000 }, () => {
+describe('a failed command exits with a code for its reason, and one line', { timeout: 60_000 }, () => {
   beforeAll(async () => {
     url = (await askedApi()).url
   })
@@ -368,10 +368,10 @@ describe('what does not work ends with a code that says why, and one line', { ti
     { why: 'a missing argument', args: ['task', 'show'], code: 2, says: /missing required argument 'task'/ },
     { why: 'an unknown verb', args: ['task', 'shw', 'x'], code: 2, says: /Did you mean show/ },
     { why: 'no pair', args: ['config', 'set', 'x'], code: 2, says: /must be NAME=VALUE/ },
-    { why: 'a pair twice', args: ['config', 'set', 'a=1', 'a=2'], code: 2, says: /a is given twice/ },
+    { why: 'a duplicate pair', args: ['config', 'set', 'a=1', 'a=2'], code: 2, says: /a is given twice/ },
     { why: 'an unknown setting', args: ['config', 'set', 'foo=1'], code: 2, says: /foo is not known here/ },
     {
-      why: 'an unknown setting, read',
+      why: 'an unknown setting to read',
       args: ['config', 'get', 'foo'],
       code: 2,
       says: /unknown setting "foo"/,
@@ -383,26 +383,26 @@ describe('what does not work ends with a code that says why, and one line', { ti
       says: /0 to 1000, got 1001/,
     },
     {
-      why: 'a time without a sense',
+      why: 'an invalid time',
       args: ['config', 'set', 'idle_swap_out_seconds=5x'],
       code: 2,
       says: /idle_swap_out_seconds must be/,
     },
     {
-      why: 'a size without a sense',
+      why: 'an invalid size',
       args: ['config', 'set', 'safety_reserve_mib=2GiB'],
       code: 2,
       says: /8Gi, 8192Mi, 8G or 8000M/,
     },
     {
-      why: 'a setting that nodes lack',
+      why: 'a setting that nodes do not have',
       args: ['node', 'set', 'x', 'colour=1'],
       code: 2,
       says: /use overcommit or reserve/,
     },
     { why: 'an unknown node', args: ['node', 'show', 'x'], code: 4, says: /Node "x" not found/ },
     { why: 'an unknown task', args: ['task', 'show', 'x'], code: 4, says: /There is no task "x"/ },
-    { why: 'an unknown task, explained', args: ['why-pending', 'x'], code: 4, says: /There is no task "x"/ },
+    { why: 'an unknown task to explain', args: ['why-pending', 'x'], code: 4, says: /There is no task "x"/ },
     { why: 'an unknown group', args: ['group', 'delete', 'x'], code: 4, says: /There is no group "x"/ },
     {
       why: 'a bad address',
@@ -417,7 +417,7 @@ describe('what does not work ends with a code that says why, and one line', { ti
     expect(ended.stderr.trimEnd().split('\n')).toHaveLength(1)
   })
 
-  it('exits with 3 when no controller answers at the address', async () => {
+  it('exits with 3 if no controller answers at the address', async () => {
     const nobody = await deadAddress()
     const other = await askedServer((_request, response) => response.end('hello'))
     const down = await headroom('node', 'list', '--server', nobody)

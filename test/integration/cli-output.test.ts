@@ -1,6 +1,6 @@
 /**
- * Every command that writes, told to write where it cannot: one line that names option and path, exit code 2,
- * and nothing left behind.
+ * Every command that writes, with an output path that is not writable: one line with option and path, exit
+ * code 2, and no file left behind.
  */
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, openSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -44,9 +44,9 @@ const FILES: Readonly<Record<string, readonly string[]>> = {
 }
 
 describe.each(Object.entries({ ...FOLDERS, ...FILES }))('%s', (name, args) => {
-  // In /proc Node's own mkdir goes on for ever.
+  // In /proc, Node's mkdir does not end.
   it.each([...(name in FOLDERS ? ['/proc/none'] : []), '/proc/none/below', 'file/below'])(
-    'to %s',
+    'with output to %s',
     async (path) => {
       const cwd = fresh()
       writeFileSync(join(cwd, 'file'), 'x')
@@ -60,8 +60,8 @@ describe.each(Object.entries({ ...FOLDERS, ...FILES }))('%s', (name, args) => {
   )
 })
 
-describe('a device or a folder where a file should be', () => {
-  it('trace import writes into a device, and does not take its place', async () => {
+describe('a device or a folder instead of a file', () => {
+  it('trace import writes to a device without replacing it', async () => {
     const cwd = fresh()
     symlinkSync('/dev/full', join(cwd, 'full.trace.jsonl'))
     symlinkSync('/dev/null', join(cwd, 'null.trace.jsonl'))
@@ -92,7 +92,7 @@ describe('a device or a folder where a file should be', () => {
     },
   )
 
-  it('sim run and sim sweep say that there is no room, and keep what is whole', async () => {
+  it('sim run and sim sweep report a full disk and keep complete files', async () => {
     const cwd = fresh()
     mkdirSync(join(cwd, 'run'))
     symlinkSync('/dev/full', join(cwd, 'run/journal.jsonl.new'))
@@ -121,7 +121,7 @@ describe('a device or a folder where a file should be', () => {
     expect([again.code, again.stderr]).toEqual([0, '2 of 2 runs already exist in plan\n'])
   })
 
-  it('sim check --update says so of the file of a scenario', async () => {
+  it('sim check --update reports the file of a scenario that is not writable', async () => {
     const cwd = fresh()
     const mine = write(cwd, 'mine.scenario.yaml', busyScenario().replace('until: 12h', 'until: 5m'))
     mkdirSync(join(cwd, 'mine.expected.json.new'))
@@ -134,7 +134,7 @@ describe('a device or a folder where a file should be', () => {
 })
 
 describe('standard output', () => {
-  it('that cannot be written to is told in one line', () => {
+  it('that is not writable is reported in one line', () => {
     const main = join(import.meta.dirname, '../../cli/main.ts')
     const { status, stderr } = spawnSync(process.execPath, [main, 'sim', 'run', scenario, '--json'], {
       stdio: ['ignore', openSync('/dev/full', 'w'), 'pipe'],

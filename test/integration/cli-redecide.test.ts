@@ -6,7 +6,7 @@ import { serve } from '../support/served.ts'
 
 const folder = temporaryFolder()
 
-it('what a controller recorded is decided again by the command; a flipped byte is found', async () => {
+it('A recording is decided again by the command, which detects a flipped byte', async () => {
   const data = join(folder, 'data')
   const served = await serve(data)
   const answer = await fetch(`${served.url}/api/v1/config`, {

@@ -1,4 +1,4 @@
-/** `headroom run` in a process of its own, before an engine that a test plays. */
+/** `headroom run` in a separate process, with a fake engine. */
 import type { Task } from '../../controller/domain/task.ts'
 import { spawn, type ChildProcess } from 'node:child_process'
 import { join } from 'node:path'
@@ -53,7 +53,7 @@ function start(
   return { process: child, ended, stdout: () => Buffer.concat(stdout).toString(), stderr: () => stderr }
 }
 
-/** The only open task, once there is one. */
+/** Returns the only open task, once there is one. */
 async function theTask(world: FakeController): Promise<string> {
   await expect.poll(() => world.open.size, { timeout: 20_000 }).toBe(1)
   return [...world.open.keys()][0] ?? ''
@@ -80,7 +80,7 @@ function finish(
 }
 
 describe('headroom run', { timeout: 60_000 }, () => {
-  it('passes both streams on, byte for byte, and the exit code', async () => {
+  it('passes on both output streams, byte for byte, and the exit code', async () => {
     const run = start(['--vram', '8Gi', '--', 'train', '--epochs', '3'])
     const id = await theTask(api.world)
     expect(api.world.open.get(id)?.spec).toMatchObject({
@@ -116,7 +116,7 @@ describe('headroom run', { timeout: 60_000 }, () => {
       says: 'headroom: the task is failed: its server went away\n',
     },
   ])(
-    'a task that ends with $exitCode, $reason makes it end with $code',
+    'exits with $code for a task that ends with $exitCode, $reason',
     async ({ exitCode, reason, code, says }) => {
       const run = start(['--vram', '1Gi', 'true'])
       const id = await theTask(api.world)
@@ -133,7 +133,7 @@ describe('headroom run', { timeout: 60_000 }, () => {
       says: /^(headroom: cannot read the rest of std(out|err): its GPU server no longer has it\n){2}headroom: the task is failed/,
     },
   ])(
-    'output that cannot be had is lost where the task ran, and only there: $startedAt',
+    'says that unavailable output is lost, if the task ran at all: $startedAt',
     async ({ startedAt, says }) => {
       output.trouble = 'unknown_attempt'
       const run = start(['--vram', '1Gi', 'x'])
@@ -149,7 +149,7 @@ describe('headroom run', { timeout: 60_000 }, () => {
     },
   )
 
-  it('says without a terminal, too, that no node could start the task; once', async () => {
+  it('reports once that no node could start the task, also without a terminal', async () => {
     api.world.waitReason = 'START_REFUSED'
     const run = start(['--vram', '1Gi', 'no-such-program'])
     const id = await theTask(api.world)
@@ -160,7 +160,7 @@ describe('headroom run', { timeout: 60_000 }, () => {
     expect(stderr).toBe(`headroom: task ${id}: It needs 1024 MiB. Ctrl-C cancels the task.\n`)
   })
 
-  it('says so also when the start is refused while the output is awaited already', async () => {
+  it('also reports a refused start while it already waits for output', async () => {
     const run = start(['--vram', '1Gi', 'no-such-program'])
     const id = await theTask(api.world)
     place(api.world, id)
@@ -175,7 +175,7 @@ describe('headroom run', { timeout: 60_000 }, () => {
     expect((await run.ended).code).toBe(0)
   })
 
-  it('says without a terminal, too, that a wait never ends; once', async () => {
+  it('reports once that a wait never ends, also without a terminal', async () => {
     api.world.waitReason = 'GROUP_NOT_FOUND'
     const run = start(['--vram', '1Gi', 'x'])
     const id = await theTask(api.world)
@@ -189,7 +189,7 @@ describe('headroom run', { timeout: 60_000 }, () => {
     )
   })
 
-  it('says that stdin is not passed on, when there is something on it, and does not wait for its end', async () => {
+  it('reports that stdin is not passed on if it has data, and does not wait for its end', async () => {
     const run = start(['--vram', '1Gi', '--', 'wc', '-c'], {}, 'pipe')
     run.process.stdin?.write('data\n')
     const id = await theTask(api.world)
@@ -207,7 +207,7 @@ describe('headroom run', { timeout: 60_000 }, () => {
     expect(await silent.ended).toMatchObject({ code: 0, stderr: '' })
   })
 
-  it('takes from the variables of the original client what its flags leave open, and names it', async () => {
+  it('uses the variables of the original client for missing flags, and names them', async () => {
     const env = { REQUIRED_VRAM: '2Gi', PRIO: '1', GPU_COUNT: '2', GPU_MODE: 'exclusive' }
     const all = await start(['--detach', '--', 'x'], env).ended
     expect(all).toMatchObject({
@@ -232,7 +232,7 @@ describe('headroom run', { timeout: 60_000 }, () => {
     })
   })
 
-  it('asks for what its flags and the environment say; flags win', async () => {
+  it('submits what flags and environment say; flags win', async () => {
     const env = { VENDOR_SWAP_FROM_VRAM: '0', CONTROLLER_NODE_GROUP_IDS: 'a, b' }
     const submitted = async (args: readonly string[], variables = env) => {
       const { code, stdout, stderr } = await start(['--detach', '--vram', '1Gi', ...args], variables).ended
@@ -275,7 +275,7 @@ describe('headroom run', { timeout: 60_000 }, () => {
   })
 
   it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
-    '%s cancels the task, and the code says so',
+    'cancels the task at %s and exits with the matching code',
     async (signal) => {
       const run = start(['--vram', '1Gi', '--', 'sleep', '1000'])
       const id = await theTask(api.world)
@@ -293,10 +293,10 @@ describe('headroom run', { timeout: 60_000 }, () => {
     },
   )
 
-  it('a pending task is cancelled as well', async () => {
+  it('also cancels a pending task', async () => {
     const run = start(['--vram', '1Gi', '--', 'x'])
     await theTask(api.world)
-    // It has its answer, and is waiting, once it has looked at the task.
+    // It has its response and waits, once it has requested the explanation of the task.
     await expect.poll(() => api.world.explained, { timeout: 20_000 }).toBeGreaterThan(1)
     run.process.kill('SIGINT')
     expect(await run.ended).toMatchObject({
@@ -306,8 +306,8 @@ describe('headroom run', { timeout: 60_000 }, () => {
     expect(api.world.final.map(({ state }) => state)).toEqual(['cancelled'])
   })
 
-  it('the second Ctrl-C ends the task at once, the third leaves whatever becomes of it', async () => {
-    // Its server takes its time.
+  it('ends the task at once at the second Ctrl-C, and exits at the third in any case', async () => {
+    // The server takes its time.
     const asked: string[] = []
     const slowly =
       (how: string) =>
@@ -332,7 +332,7 @@ describe('headroom run', { timeout: 60_000 }, () => {
     expect(api.world.open.has(id)).toBe(true)
   })
 
-  it('outlives a restart of the controller: no byte is lost, none comes twice', async () => {
+  it('survives a restart of the controller without lost or repeated output', async () => {
     const run = start(['--vram', '1Gi', '--', 'x'])
     const id = await theTask(api.world)
     place(api.world, id)
@@ -349,7 +349,7 @@ describe('headroom run', { timeout: 60_000 }, () => {
     expect(stderr.match(/waiting for the controller/g)).toHaveLength(1)
   })
 
-  it('The output of a task that starts again is followed from its first byte', async () => {
+  it('follows the output of a restarted task from its first byte', async () => {
     const run = start(['--vram', '1Gi', '--', 'x'])
     const id = await theTask(api.world)
     place(api.world, id)
@@ -362,7 +362,7 @@ describe('headroom run', { timeout: 60_000 }, () => {
     expect(await run.ended).toMatchObject({ code: 0, stderr: 'headroom: the task starts again\n' })
   })
 
-  it('Headroom run cancels the task when the reader of its output goes away', async () => {
+  it('cancels the task when the reader of its output disconnects', async () => {
     const run = start(['--vram', '1Gi', '--', 'x'])
     const id = await theTask(api.world)
     place(api.world, id)
@@ -375,7 +375,7 @@ describe('headroom run', { timeout: 60_000 }, () => {
     expect((await run.ended).code).toBe(141)
   })
 
-  it('says once what cannot be read, and passes the exit code on all the same', async () => {
+  it('reports unreadable output once, and still returns the exit code', async () => {
     await api.close()
     api = await askedApi({ fleet: 'simulated' })
     await api.world.addNode({ id: NODE_ID, gpus: 1, physicalMib: 49_140 })
@@ -391,7 +391,7 @@ describe('headroom run', { timeout: 60_000 }, () => {
   })
 })
 
-describe('what cannot be run', { timeout: 60_000 }, () => {
+describe('invalid arguments of headroom run', { timeout: 60_000 }, () => {
   const vram = ['--vram', '1Gi']
   it.each([
     { why: 'no VRAM', args: ['--', 'x'], says: /--vram is required/ },
@@ -400,14 +400,14 @@ describe('what cannot be run', { timeout: 60_000 }, () => {
       args: ['--vram', '8', '--', 'x'],
       says: /--vram.*8Gi, 8192Mi, 8G or 8000M/,
     },
-    { why: 'no VRAM at all', args: ['--vram', '0Gi', '--', 'x'], says: /--vram.*from 1Mi to 16Ti/ },
+    { why: 'missing VRAM', args: ['--vram', '0Gi', '--', 'x'], says: /--vram.*from 1Mi to 16Ti/ },
     { why: 'no command', args: vram, says: /missing required argument 'command'/ },
     { why: 'too many GPUs', args: [...vram, '--gpus', '1025', '--', 'x'], says: /--gpus.*from 1 to 1024/ },
     { why: 'a contradiction', args: [...vram, '--swap', '--noswap', '--', 'x'], says: /contradict/ },
     { why: 'an invalid label', args: [...vram, '--label', 'x', '--', 'x'], says: /NAME=VALUE/ },
     { why: 'an invalid variable', args: [...vram, '--env', '1A=x', '--', 'x'], says: /--env: "1A"/ },
     {
-      why: 'what the controller refuses',
+      why: 'a submission that the controller refuses',
       args: [...vram, '--group', '-x', '--', 'x'],
       says: /groups\/0|groups/,
     },
@@ -424,7 +424,7 @@ describe('what cannot be run', { timeout: 60_000 }, () => {
     expect(api.world.open.size).toBe(0)
   })
 
-  it('Headroom run reports a variable out of range, and an address without a controller', async () => {
+  it('reports a variable out of range, and an address without a controller', async () => {
     const run = (env: Record<string, string>) =>
       headroom(['run', ...vram, '--', 'x'], { env: { VENDOR_CONTROLLER_URL: api.url, ...env } })
     expect(await run({ VENDOR_SWAP_FROM_VRAM: 'yes' })).toMatchObject({

@@ -16,7 +16,7 @@ function scenario(name: string, extra: string): string {
 }
 
 describe('headroom sim check', () => {
-  it('records a digest, holds it, and ends with 6 and the figures that differ when another comes out', async () => {
+  it('records a digest, checks it, and exits with 6 and the changed figures on a difference', async () => {
     const file = scenario('recorded', ASSERTS)
     const expected = join(folder, 'recorded.expected.json')
     expect(await headroom(['sim', 'check', file])).toMatchObject({
@@ -50,7 +50,7 @@ describe('headroom sim check', () => {
     expect(await headroom(['sim', 'check', file])).toMatchObject({ code: 0, stdout: 'ok        recorded\n' })
   })
 
-  it('ends with 1 and says what does not hold; a failure is never recorded', async () => {
+  it('exits with 1 and the failed assertions, and never records a failure', async () => {
     const fine = scenario('fine', ASSERTS)
     const failing = scenario(
       'failing',
@@ -68,7 +68,7 @@ describe('headroom sim check', () => {
     expect(second).toMatchObject({ verdict: 'failed', expected_digest: null })
   })
 
-  it('ends with 1 when an operator is not answered as expected', async () => {
+  it('exits with 1 when the answer to an operator is not as expected', async () => {
     const file = scenario('operator', 'operator: [{ at: 1h, get: /api/v1/nodes/none, expect: 200 }]\n')
     const { code, stdout } = await headroom(['sim', 'check', file])
     expect({ code, says: stdout.includes('was answered 404, expected is 200') }).toEqual({
@@ -77,7 +77,7 @@ describe('headroom sim check', () => {
     })
   })
 
-  it('without files takes those in scenarios/ that assert something or have a digest', async () => {
+  it('checks all files in scenarios/ with assertions or a digest by default', async () => {
     const empty = temporaryFolder()
     const { code, stderr } = await headroom(['sim', 'check'], { cwd: empty })
     expect({ code, stderr }).toEqual({
@@ -86,7 +86,7 @@ describe('headroom sim check', () => {
     })
   })
 
-  it('refuses a recorded result that is no JSON', async () => {
+  it('refuses a recorded result that is not JSON', async () => {
     const file = scenario('garbled', '')
     write(folder, 'garbled.expected.json', '{')
     const { code, stderr } = await headroom(['sim', 'check', file])

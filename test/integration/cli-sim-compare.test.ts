@@ -17,12 +17,12 @@ describe('headroom sim compare', () => {
     ])
   })
 
-  it('ends with 0 for what is the same, also as a file', async () => {
+  it('exits with 0 for equal results, also given as a file', async () => {
     const { code, stdout } = await headroom(['sim', 'compare', one, join(one, 'result.json')])
     expect([code, stdout]).toEqual([0, expect.stringContaining('4 pairs of runs: 4 the same, 0 different\n')])
   })
 
-  it('ends with 6 and tells the differences, seed by seed', async () => {
+  it('exits with 6 and the differences, seed by seed', async () => {
     const { code, stdout } = await headroom(['sim', 'compare', one, other])
     expect(code).toBe(6)
     expect(stdout).toMatch(/^A {2}.*one: a sweep of 4 runs, scenario [0-9a-f]{12}, version /)
@@ -32,7 +32,7 @@ describe('headroom sim compare', () => {
     expect([json.code, JSON.parse(json.stdout)]).toEqual([6, expect.objectContaining({ pairs: 4, same: 2 })])
   })
 
-  it('refuses what does not compare', async () => {
+  it('refuses results that cannot be compared', async () => {
     const text = write(folder, 'text.json', '{"runs":[]}')
     for (const [a, b, words] of [
       [one, run, 'one is a sweep, the other a single run'],

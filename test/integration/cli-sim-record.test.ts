@@ -1,6 +1,6 @@
 /**
- * A time range of a recording becomes a scenario, which runs as it was: the same tasks start and end where
- * and when they did.
+ * A time range of a recording becomes a scenario with the same course: equal tasks start and end at the same
+ * times and places.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ import { RecordingInMemory } from '../support/recording-in-memory.ts'
 const folder = temporaryFolder()
 const data = join(folder, 'recording')
 const FROM = 1_000_000
-/** Two tasks share a GPU that has room for one of them, on each of two nodes; they idle in turn. */
+/** Two tasks share a GPU with room for one of them, on each of two nodes; they are idle in turn. */
 const TASKS = [
   { id: 'a', atMs: 1_000, phases: [[4_000, 40_000], [6_000, 0]] },
   { id: 'b', atMs: 2_000, phases: [[5_000, 30_000], [5_000, 0]] },
@@ -56,7 +56,7 @@ beforeAll(async () => {
   await files.close()
 })
 
-/** When each task started first, ended, and how, in the recorded world; seconds since `from`. */
+/** First start, end and outcome of each task in the recorded world, in seconds since `from`. */
 function course(from: number): ReadonlyMap<string, readonly [started: number, ended: number]> {
   const at = (kind: Event['kind'], id: string): number =>
     ((events.find((event) => event.kind === kind && event.taskId === id)?.at ?? NaN) - from) / 1000
@@ -72,7 +72,7 @@ async function recorded(...options: readonly string[]): Promise<string> {
   return file
 }
 
-/** Rows of tasks.csv by id, and the instant at which the run begins. */
+/** Rows of tasks.csv by id, and the start instant of the run. */
 async function ran(
   file: string,
 ): Promise<{ readonly from: number; readonly rows: ReadonlyMap<string, readonly string[]> }> {
@@ -88,7 +88,7 @@ async function ran(
 }
 
 describe('headroom sim record', () => {
-  it('makes a scenario of a whole recording whose tasks start and end as they did', async () => {
+  it('makes a scenario of a complete recording, with equal starts and ends of tasks', async () => {
     const file = await recorded()
     const { from, rows } = await ran(file)
     for (const [id, [started, ended]] of course(from)) {
@@ -109,7 +109,7 @@ describe('headroom sim record', () => {
     expect(faults).toEqual([expect.objectContaining({ partition: ['controller', 'n1'] })])
   })
 
-  it('begins in the middle with the tasks where they stand', async () => {
+  it('starts in the middle with the current state of all tasks', async () => {
     const middle = FROM + 25_000
     const file = await recorded(
       '--from',
@@ -126,7 +126,7 @@ describe('headroom sim record', () => {
     >
     expect(JSON.stringify(workload)).toContain('"placed"')
     expect(faults).toEqual([expect.objectContaining({ partition: ['controller', 'n1'] })])
-    // `c` is over by then.
+    // `c` has ended by then.
     for (const id of ['a', 'b', 'd']) {
       const ended = course(from).get(id)?.[1] as number
       expect(
@@ -136,7 +136,7 @@ describe('headroom sim record', () => {
     }
   })
 
-  it('refuses what cannot be a range', async () => {
+  it('refuses an invalid range', async () => {
     const said = async (...options: readonly string[]) =>
       headroom(['sim', 'record', '--data', data, ...options])
     expect(await said('--from', 'yesterday')).toMatchObject({

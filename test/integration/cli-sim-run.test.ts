@@ -17,7 +17,7 @@ const SMALL = 'scenario: small\nversion: 1\nfleet: [{ name: n, gpu: { vram_mib: 
 const small = (name: string, rest: string): string => write(folder, `${name}.scenario.yaml`, SMALL + rest)
 
 describe('headroom sim run', () => {
-  it('Sim run prints the contents of result.json, with the timing', async () => {
+  it('prints the contents of result.json, with the timing', async () => {
     const out = join(folder, 'out-a')
     const printed = await headroomJson<Printed>(['sim', 'run', busy, '--out', out])
     const { timing, ...result } = printed
@@ -55,7 +55,7 @@ describe('headroom sim run', () => {
     ])
   })
 
-  it('writes a journal whose SHA-256 is the digest, and is not disturbed by writing', async () => {
+  it('writes a journal whose SHA-256 is the digest, without changing the run', async () => {
     const out = join(folder, 'out-b')
     const [withFiles, without] = await Promise.all([
       headroomJson<Printed>(['sim', 'run', busy, '--out', out]),
@@ -69,7 +69,7 @@ describe('headroom sim run', () => {
     expect({ ...withFiles, timing: null }).toEqual({ ...without, timing: null })
   })
 
-  it('writes a row for every task and for every interval, which add up to the result', async () => {
+  it('writes a row for every task and every interval, with sums equal to the result', async () => {
     const out = join(folder, 'out-c')
     const { metrics, virtual_s } = await headroomJson<Printed>(['sim', 'run', busy, '--out', out])
     const tasks = rowsOf(join(out, 'tasks.csv'))
@@ -91,7 +91,7 @@ describe('headroom sim run', () => {
     expect(swapOuts).toBeGreaterThan(0)
   })
 
-  it('prints a summary on stdout and how long it took on stderr', async () => {
+  it('prints a summary on stdout and its duration on stderr', async () => {
     const { code, stdout, stderr } = await headroom(['sim', 'run', busy])
     expect(code).toBe(0)
     expect(stdout.split('\n').map((line) => line.split(/ {2,}/)[0])).toEqual([
@@ -110,7 +110,7 @@ describe('headroom sim run', () => {
     expect(stderr).toMatch(/^took \d+\.\d s, \d+\.\d s of CPU, \d+\.\d s of them deciding\n$/m)
   })
 
-  it('takes another seed, another percentage and another end', async () => {
+  it('accepts another seed, another percentage and another end', async () => {
     const run = (...args: string[]): Promise<Printed> => headroomJson<Printed>(['sim', 'run', busy, ...args])
     const [seeded, denser, shorter, longer] = await Promise.all([
       run('--seed', '7'),
@@ -126,10 +126,10 @@ describe('headroom sim run', () => {
   })
 })
 
-describe('when a run ends', () => {
+describe('the end of a run', () => {
   const task = (fields: string): string => `  - { task: { ${fields} } }\n`
 
-  it('with the end of the last task that can end, though another can never start', async () => {
+  it('is the end of the last task that can end, even if another task can never start', async () => {
     const file = small(
       'hopeless',
       `workload:\n${task('id: a, vram_mib: 5000, run: 30m')}${task('id: never, vram_mib: 9000')}`,
@@ -146,7 +146,7 @@ describe('when a run ends', () => {
     })
   })
 
-  it('when a task that was swapped out can never return, also with every heartbeat sent', async () => {
+  it('is reached when a swapped-out task can never return, also with every heartbeat sent', async () => {
     const file = write(
       folder,
       'locked-out.scenario.yaml',
@@ -179,7 +179,7 @@ operator:
     ])
   })
 
-  it('with the cancellation of a task that could not start before', async () => {
+  it('waits for the cancellation of a task that cannot start', async () => {
     const file = small(
       'cancelled',
       `workload:\n${task('id: a, vram_mib: 5000, run: 30m')}${task('id: never, vram_mib: 9000, cancel_at: 2h')}`,
@@ -188,7 +188,7 @@ operator:
     expect({ virtual_s, unfinished: metrics.tasks.unfinished }).toEqual({ virtual_s: 7200, unfinished: 0 })
   })
 
-  it('not before until, and at until without drain; what arrives later is not submitted', async () => {
+  it('is not before until, and exactly until without drain; later arrivals are not submitted', async () => {
     const workload = `workload:\n${task('id: a, vram_mib: 5000, run: 30m')}${task('id: b, at: 50m, vram_mib: 5000, run: 30m')}${task('id: c, at: 61m, vram_mib: 5000')}`
     const [idle, drained, cut] = await Promise.all([
       headroomJson<Printed>([
@@ -210,7 +210,7 @@ operator:
     })
   })
 
-  it('at once when nothing is submitted', async () => {
+  it('is reached at once without tasks', async () => {
     expect(await headroomJson(['sim', 'run', small('empty', '')])).toMatchObject({
       virtual_s: 0,
       metrics: { jct_s: null, utilization_percent: null },
@@ -218,11 +218,11 @@ operator:
   })
 })
 
-describe('an operator in a scenario', () => {
+describe('the operator of a scenario', () => {
   const operator = (...actions: string[]): string =>
     `${SMALL}workload: [{ task: { id: a, vram_mib: 5000, run: 2h } }]\noperator:\n${actions.map((each) => `  - { ${each} }\n`).join('')}`
 
-  it('A simulated operator uses the real routes in virtual time, and the changes take effect', async () => {
+  it('uses the real routes in virtual time, and the changes take effect', async () => {
     const file = write(
       folder,
       'operator.scenario.yaml',
@@ -251,7 +251,7 @@ describe('an operator in a scenario', () => {
     ])
   })
 
-  it('is a failure when the answer is not the expected one, or an action is never reached', async () => {
+  it('fails the run if an answer is unexpected or an action is not reached', async () => {
     const wrong = write(
       folder,
       'wrong.scenario.yaml',
@@ -274,12 +274,12 @@ describe('an operator in a scenario', () => {
 })
 
 describe('headroom sim replay', () => {
-  it('offers every strategy and every swap profile that there is', () => {
+  it('offers every strategy and every swap profile', () => {
     expect(STRATEGIES).toEqual([...PLACEMENT_STRATEGIES])
     expect(SWAP_PROFILE_CHOICES).toEqual([...SWAP_PROFILE_NAMES])
   })
 
-  it('loads no server, no store and no YAML', async () => {
+  it('loads no server, no store and no YAML parser', async () => {
     const spy = write(folder, 'spy.mjs', PACKAGE_SPY)
     const trace = write(folder, 'one.trace.jsonl', '{"trace":"one","version":1,"t_unit":"ms"}\n')
     const fleet = ['--nodes', '1', '--gpus-per-node', '2', '--vram-mib', '16384']
@@ -289,7 +289,7 @@ describe('headroom sim replay', () => {
     expect(stderr).toMatch(/^packages: commander seedrandom$/m)
   })
 
-  it('says what was made up, and when overcommit can do nothing', async () => {
+  it('says which data is synthetic, and that overcommit has no effect', async () => {
     const csv = write(folder, 'jobs.csv', 'job_id,num_gpu,submit_time,duration\na,1,0,60\nb,2,30,90\n')
     const trace = join(folder, 'jobs.trace.jsonl')
     await headroom(['trace', 'import', 'tiresias', csv, '-o', trace])
@@ -324,7 +324,7 @@ describe('headroom sim replay', () => {
   })
 })
 
-/** Says at the end which packages were loaded. */
+/** Prints at the end which packages were loaded. */
 const PACKAGE_SPY = `import { registerHooks } from 'node:module'
 const packages = new Set()
 registerHooks({ load: (url, context, next) => {

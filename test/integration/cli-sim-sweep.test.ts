@@ -15,7 +15,7 @@ interface Sweep {
 }
 
 describe('headroom sim sweep', () => {
-  it('A sweep has the same result in two worker processes as one run after the other', async () => {
+  it('has the same result in two worker processes as in one', async () => {
     const [one, two] = await Promise.all(
       ['1', '2'].map((jobs) => headroomJson<Sweep>(['sim', 'sweep', busy, ...RANGE, '--jobs', jobs])),
     )
@@ -23,7 +23,7 @@ describe('headroom sim sweep', () => {
     expect(two).toEqual(one)
   })
 
-  it('prints every run as `sim run` does, by percentage and seed, and means with a band over the seeds', async () => {
+  it('prints every run like `sim run`, and means with bands over the seeds', async () => {
     const { runs, summary } = await headroomJson<Sweep>(['sim', 'sweep', busy, ...RANGE])
     expect(runs.map((run) => [run.overcommit_percent, run.seed])).toEqual([
       [0, 1],
@@ -72,7 +72,7 @@ describe('headroom sim sweep', () => {
     })
   })
 
-  it('prints one line a percentage and what it speaks for, and writes the same into a folder', async () => {
+  it('prints one line per percentage with a recommendation, and writes the same to a folder', async () => {
     const out = join(folder, 'out')
     const { code, stdout } = await headroom([
       'sim',
@@ -108,7 +108,7 @@ describe('headroom sim sweep', () => {
     expect(readFileSync(join(out, 'summary.csv'), 'utf8').split('\n')).toHaveLength(4)
   })
 
-  it("sweeps what the scenario says when the command does not, with the scenario's seeds", async () => {
+  it('uses the sweep and the seeds of the scenario by default', async () => {
     const file = write(
       folder,
       'swept.scenario.yaml',
@@ -123,7 +123,7 @@ describe('headroom sim sweep', () => {
     ])
   })
 
-  it('fails when an operator is not answered as expected in a run', async () => {
+  it('fails when the answer to an operator is not as expected in a run', async () => {
     const file = write(
       folder,
       'operator.scenario.yaml',

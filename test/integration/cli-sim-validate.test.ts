@@ -7,7 +7,7 @@ import { SCHEMA_FILE } from '../../tools/reference/scenario-reference.ts'
 const folder = temporaryFolder()
 
 describe('headroom sim validate', () => {
-  it('names every problem of every file, with its place and the nearest name, and ends with 2', async () => {
+  it('names every problem of every file with position and suggestion, and exits with 2', async () => {
     const good = write(folder, 'good.scenario.yaml', busyScenario())
     const bad = write(
       folder,
@@ -62,7 +62,7 @@ describe('headroom sim validate', () => {
     })
   })
 
-  it('takes all scenarios of the project when none is named', async () => {
+  it('checks all scenarios of the project by default', async () => {
     const { code, stdout } = await headroom(['sim', 'validate'])
     expect({
       code,

@@ -26,7 +26,7 @@ interface Imported {
 }
 
 describe('headroom trace', () => {
-  it('says what it kept, and every dropped row by reason', async () => {
+  it('reports the kept rows, and the dropped rows by reason', async () => {
     const out = join(folder, 'a.trace.jsonl')
     const { code, stdout, stderr } = await headroom([
       'trace',
@@ -50,7 +50,7 @@ describe('headroom trace', () => {
     ])
   })
 
-  it('says the same as JSON on stdout, and takes its options', async () => {
+  it('prints the same as JSON, and applies its options', async () => {
     const out = join(folder, 'b.trace.jsonl')
     const options = [
       '--exclusive',
@@ -85,7 +85,7 @@ describe('headroom trace', () => {
     expect(await fingerprintTrace(out)).toEqual({ sha256: told.sha256, tasks: 2 })
   })
 
-  it('a compressed trace has the identity of the plain one', async () => {
+  it('gives a compressed trace the identity of the plain one', async () => {
     const [plain, compressed] = [join(folder, 'c.trace.jsonl'), join(folder, 'c.trace.jsonl.gz')]
     const imported = await Promise.all(
       [plain, compressed].map((out) =>
@@ -96,7 +96,7 @@ describe('headroom trace', () => {
     expect(await fingerprintTrace(compressed)).toEqual(await fingerprintTrace(plain))
   })
 
-  it('inspects: facts for people, and the same as JSON', async () => {
+  it('prints facts about a trace, also as JSON', async () => {
     const out = join(folder, 'd.trace.jsonl')
     await headroom(['trace', 'import', 'tiresias', jobs, '-o', out])
     const { code, stdout } = await headroom(['trace', 'inspect', out])
@@ -144,7 +144,7 @@ describe('headroom trace', () => {
     ])
   })
 
-  it('refuses a format, an option or a file that makes no sense, in one line', async () => {
+  it('refuses an invalid format, option or file in one line', async () => {
     const out = join(folder, 'no.trace.jsonl')
     const refused = async (...args: readonly string[]): Promise<string> => {
       const { code, stdout, stderr } = await headroom(['trace', 'import', ...args])
@@ -187,7 +187,7 @@ describe('headroom trace', () => {
     expect(existsSync(out)).toBe(false)
   })
 
-  it('takes the options of its format', async () => {
+  it('accepts the options of its format', async () => {
     const table = write(folder, 'table.csv', 'when\tlong\tname\n1000\t500\ta\n')
     const out = join(folder, 'e.trace.jsonl')
     const options = ['--columns', 'at=when,duration=long,id=name', '--delimiter', 'tab', '--time-unit', 'ms']
@@ -200,7 +200,7 @@ describe('headroom trace', () => {
     )
   })
 
-  it('a run of the simulator is a workload: its journal comes back as tasks that did as much', async () => {
+  it('imports the journal of a simulation as a workload with equal work', async () => {
     const scenario = write(
       folder,
       'own.scenario.yaml',
@@ -239,12 +239,12 @@ workload:
       )
     expect([first?.id, second?.id, second?.at]).toEqual(['first', 'second', 120_000])
     expect(second?.work.phases).toEqual([[1_200_000, 0]])
-    // Idle for a minute it was swapped out; it asked to return when its work came up; what it waited then is
-    // gone.
+    // It was swapped out after a minute of idleness and requested its return with new work; its waiting time
+    // is left out.
     expect(first?.work.phases).toEqual([[120_000, 840_000], [60_000, 0]]) // prettier-ignore
   })
 
-  it('offers every importer, every unit and every activity model that there is', () => {
+  it('offers every importer, every unit and every activity model', () => {
     expect(TIME_UNITS).toEqual([...UNITS_OF_IMPORTERS])
     expect(TRACE_FORMATS).toEqual(IMPORTERS.map((importer) => importer.format))
     expect(ACTIVITY_MODELS).toEqual([...ACTIVITY_MODEL_NAMES])

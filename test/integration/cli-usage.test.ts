@@ -1,4 +1,4 @@
-/** What the command says to people: help, versions, and one clear line for whatever cannot be used. */
+/** The messages of the command: help, versions, and one clear line for invalid input. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -30,8 +30,8 @@ const badLine = write(folder, 'bad-line.trace.jsonl', `${HEADER}${task('a', 0)}$
 const twice = write(folder, 'twice.trace.jsonl', `${HEADER}${task('a', 0)}${task('a', 5)}`)
 const FLEET = ['--nodes', '1', '--gpus-per-node', '4', '--vram-mib', '16384']
 
-describe('what a person is told', () => {
-  it('--version is the version of package.json, alone on stdout', async () => {
+describe('the help of the command line', () => {
+  it('prints the version of package.json alone on stdout for --version', async () => {
     const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8')) as {
       version: string
     }
@@ -46,7 +46,7 @@ describe('what a person is told', () => {
       says: ['--gpus-per-node', '--strategy', '--time-scale', '--nodes-file'],
     },
     { args: ['trace', 'import', '--help'], says: ['openb', 'tiresias', '--vram-map', '--activity-model'] },
-  ])('headroom $args says what there is', async ({ args, says }) => {
+  ])('describes headroom $args', async ({ args, says }) => {
     const { code, stdout, stderr } = await headroom(args)
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     for (const word of says) expect(stdout).toContain(word)
@@ -66,7 +66,7 @@ const REFUSED: { readonly why: string; readonly args: readonly string[]; readonl
     says: /unknown option '--sed' \(Did you mean one of --seed, --set\?\)/,
   },
   { why: 'a missing argument', args: ['sim', 'run'], says: /missing required argument 'file'/ },
-  { why: 'an argument too many', args: ['sim', 'run', scenario, 'more'], says: /too many arguments/ },
+  { why: 'an extra argument', args: ['sim', 'run', scenario, 'more'], says: /too many arguments/ },
   { why: 'a missing option', args: ['trace', 'import', 'tiresias', csv], says: /--output/ },
   {
     why: 'a negative seed',
@@ -79,7 +79,7 @@ const REFUSED: { readonly why: string; readonly args: readonly string[]; readonl
     says: /--overcommit.*from 0 to 1000/,
   },
   {
-    why: 'half a percent',
+    why: 'a fractional percentage',
     args: ['sim', 'run', scenario, '--overcommit', '1.5'],
     says: /--overcommit.*integer/,
   },
@@ -89,7 +89,7 @@ const REFUSED: { readonly why: string; readonly args: readonly string[]; readonl
     says: /--set.*fleet\.0\.gpus is set twice/,
   },
   {
-    why: 'a percentage in two ways',
+    why: 'a percentage given in two ways',
     args: [
       'sim',
       'run',
@@ -108,7 +108,7 @@ const REFUSED: { readonly why: string; readonly args: readonly string[]; readonl
     says: /--overcommit.*A\.\.B:STEP/,
   },
   {
-    why: 'a range beyond the bounds',
+    why: 'a range beyond the limits',
     args: ['sim', 'sweep', scenario, '--overcommit', '0..2000:500'],
     says: /--overcommit.*between 0 and 1000/,
   },
@@ -118,7 +118,7 @@ const REFUSED: { readonly why: string; readonly args: readonly string[]; readonl
     says: /--seeds.*100001 values/,
   },
   {
-    why: 'a list with a word in it',
+    why: 'a list that contains a word',
     args: ['sim', 'sweep', scenario, '--overcommit', '0,50,x'],
     says: /--overcommit.*commas between/,
   },
@@ -133,7 +133,7 @@ const REFUSED: { readonly why: string; readonly args: readonly string[]; readonl
     says: /--workers is "x"; it must be .*nats:/,
   },
   {
-    why: 'results that are not there',
+    why: 'missing results',
     args: ['sim', 'compare', 'nowhere', scenario],
     says: /nowhere: no such file or folder/,
   },
@@ -142,14 +142,14 @@ const REFUSED: { readonly why: string; readonly args: readonly string[]; readonl
     args: ['sim', 'compare', scenario, scenario],
     says: /is not the result of `sim run` or `sim sweep`/,
   },
-  { why: 'a sweep of nothing', args: ['sim', 'sweep', scenario], says: /add --overcommit/i },
+  { why: 'a sweep without values', args: ['sim', 'sweep', scenario], says: /add --overcommit/i },
   {
-    why: 'a sweep of no field',
+    why: 'a sweep without a field',
     args: ['sim', 'sweep', scenario, '--set', 'config.idle=60'],
     says: /config\.idle=60.*config\.idle: /,
   },
   {
-    why: 'a scenario that is not there',
+    why: 'a missing scenario',
     args: ['sim', 'run', join(folder, 'none.yaml')],
     says: /none\.yaml:1:1: no such file/,
   },
@@ -161,28 +161,28 @@ const REFUSED: { readonly why: string; readonly args: readonly string[]; readonl
     says: /:3:\d+: fleet\[0\]\.gpu\.vram_mb: /,
   },
   {
-    why: 'an assertion on no number',
+    why: 'an assertion on an unknown number',
     args: ['sim', 'check', noNumber],
     says: /did you mean queue_wait_s\.p99\?/,
   },
   { why: 'a folder that is a file', args: ['sim', 'run', scenario, '--out', csv], says: /--out .*jobs\.csv/ },
   {
-    why: 'a trace that is not there',
+    why: 'a missing trace',
     args: ['sim', 'replay', join(folder, 'none'), ...FLEET],
     says: /none: no such file/,
   },
   {
-    why: 'a fleet that is not described',
+    why: 'a fleet without a description',
     args: ['sim', 'replay', badLine, '--nodes', '1'],
     says: /--gpus-per-node, --vram-mib/,
   },
   {
-    why: 'a fleet described twice',
+    why: 'a fleet with two descriptions',
     args: ['sim', 'replay', badLine, ...FLEET, '--nodes-file', csv],
     says: /--nodes-file defines the fleet/,
   },
   {
-    why: 'VRAM of models that are not named',
+    why: 'VRAM of unnamed models',
     args: ['sim', 'replay', badLine, ...FLEET, '--vram-map', 'A=1'],
     says: /--vram-map requires/,
   },
@@ -197,7 +197,7 @@ const REFUSED: { readonly why: string; readonly args: readonly string[]; readonl
     says: /--time-scale.*above 0/,
   },
   {
-    why: 'a sample of more than all',
+    why: 'a sample above 1',
     args: ['sim', 'replay', badLine, ...FLEET, '--sample', '1.1'],
     says: /--sample.*at most 1/,
   },
@@ -208,12 +208,12 @@ const REFUSED: { readonly why: string; readonly args: readonly string[]; readonl
     says: /bad-line\.trace\.jsonl:3: wrk: /,
   },
   {
-    why: 'an id that comes twice',
+    why: 'a duplicate id',
     args: ['sim', 'replay', twice, ...FLEET],
     says: /id: a comes a second time/,
   },
   {
-    why: 'a line of a trace, inspected',
+    why: 'an invalid line of an inspected trace',
     args: ['trace', 'inspect', badLine],
     says: /bad-line\.trace\.jsonl:3: wrk: /,
   },
@@ -233,18 +233,18 @@ const REFUSED: { readonly why: string; readonly args: readonly string[]; readonl
     says: /--to must be after/,
   },
   {
-    why: 'a broken map',
+    why: 'an invalid map',
     args: ['trace', 'import', 'tiresias', csv, '-o', join(folder, 'x'), '--vram-map', 'G2'],
     says: /vram_map: "G2" must be KEY=VALUE/,
   },
   {
-    why: 'an output that cannot be',
+    why: 'an output path that is not writable',
     args: ['trace', 'import', 'tiresias', csv, '-o', join(folder, 'no', 'x')],
     says: /--output .*cannot be written/,
   },
 ]
 
-describe('what cannot be used ends with 2, says what to change, and leaves stdout empty', () => {
+describe('invalid input exits with 2, names the change needed, and leaves stdout empty', () => {
   it.concurrent.each(REFUSED)('$why', async ({ args, says }) => {
     const { code, stdout, stderr } = await headroom(args)
     expect(stderr).toMatch(says)

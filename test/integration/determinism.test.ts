@@ -1,6 +1,6 @@
 /**
- * The same scenario, seed and version come to the same bytes: whatever the time zone, language, folder and
- * process, and whatever the run is carried by.
+ * Equal scenario, seed and version give equal bytes: in any time zone, language, folder and process, and over
+ * any transport.
  */
 import { mkdirSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
@@ -11,7 +11,7 @@ import { busyScenario, headroom, headroomJson, temporaryFolder, write } from '..
 const folder = temporaryFolder()
 mkdirSync(join(folder, 'elsewhere'))
 /**
- * A trace with names that sort differently in other languages, a task that grows, one that is cancelled, an
+ * A trace with names that sort differently in other languages, a task that grows, a cancelled task, and an
  * operator.
  */
 const EXTRA = `  - { trace: letters.trace.jsonl, time_scale: 0.5 }
@@ -39,7 +39,7 @@ const scenario = write(folder, 'busy.scenario.yaml', busyScenario(EXTRA))
 const FILES = ['result.json', 'tasks.csv', 'series.csv', 'journal.jsonl']
 
 describe('a run', () => {
-  it('is the same to the last byte in another time zone, language and folder', async () => {
+  it('is equal to the last byte in another time zone, language and folder', async () => {
     const [here, there] = [join(folder, 'here'), join(folder, 'there')]
     const elsewhere = join(folder, 'elsewhere')
     const ended = await Promise.all([
@@ -57,7 +57,7 @@ describe('a run', () => {
     expect(metrics.swaps_per_hour).toBeGreaterThan(1)
   })
 
-  it('decides the same when every message goes through the codec, and when every heartbeat is sent', async () => {
+  it('decides equally when messages pass through the codec, and when all heartbeats are sent', async () => {
     const [plain, wire, enacted, both] = await Promise.all(
       [[], ['--wire'], ['--enact-heartbeats'], ['--wire', '--enact-heartbeats']].map((options) =>
         headroomJson<RunResult & { timing?: unknown }>(['sim', 'run', scenario, ...options]),

@@ -1,6 +1,6 @@
 /**
- * The exercises that come with Headroom: the model solution gets the full score, doing nothing does not; and
- * one of them over REST, by a learner.
+ * The included exercises: the reference solution gets the full score, and inaction does not; one of them is
+ * done over REST.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -17,20 +17,20 @@ import { simulationsWorld, type SimulationsWorld } from '../support/simulations-
 const FOLDER = join(import.meta.dirname, '../../scenarios/exercises')
 const FILES = readdirSync(FOLDER).filter((name) => name.endsWith('.exercise.yaml'))
 
-it('there are six at least', () => expect(FILES.length).toBeGreaterThanOrEqual(6))
+it('There are at least six exercises', () => expect(FILES.length).toBeGreaterThanOrEqual(6))
 
 describe.each(FILES)('%s', (name) => {
   const exercise = loadExercise(readFileSync(join(FOLDER, name), 'utf8'), FOLDER, name)
 
-  it('bears the name of its file', () => expect(name).toBe(`${exercise.name}.exercise.yaml`))
+  it('has the name of its file', () => expect(name).toBe(`${exercise.name}.exercise.yaml`))
 
-  it('gives who knows every point', async () => {
+  it('gives the reference solution every point', async () => {
     const { score } = await referenceOutcome(exercise)
     expect(score.marks.filter(({ points, of }) => points < of)).toEqual([])
     expect(score.of).toBe(100)
   })
 
-  it('gives who does nothing less than half', async () => {
+  it('gives inaction less than half', async () => {
     const session = await Session.open<Input>({ open: () => openSessionWorld(exercise.scenario) })
     await session.advanceTo(exercise.endsAtMs)
     const { score } = await outcomeOf(exercise, session.stage as SessionWorld, {})
@@ -40,13 +40,13 @@ describe.each(FILES)('%s', (name) => {
 })
 
 /**
- * Both ways from the beginning to the end, the same until who learns took over, and not the same after it.
+ * Both solutions cover the whole time; they are equal until the learner's first action, and differ after it.
  */
 function expectReplays({ begins_at_seconds: begins, replay, reference }: DebriefBody): void {
   expect([begins, replay.residency.ends_seconds, reference.replay.residency.ends_seconds]).toEqual([
     2400, 5400, 5400,
   ])
-  /** What of the bars lies within that time. */
+  /** Bars within that time. */
   const within = ({ tasks, bars }: DebriefBody['replay']['residency'], from: number, to: number) =>
     bars.gpu.flatMap((gpu, at) => {
       const [start, end] = [
@@ -63,7 +63,7 @@ function expectReplays({ begins_at_seconds: begins, replay, reference }: Debrief
     new Set(within(reference.replay.residency, begins, 5400)),
   )
   expect(replay.series.x.at(-1)).toBe(5400)
-  // Who knows forgets a node in it: what its GPUs have counted stays counted.
+  // The reference solution removes a node in this exercise: the counters of its GPUs remain.
   const utilization =
     reference.replay.series.series.find(({ name }) => name === 'utilization_percent')?.values ?? []
   expect(Math.min(...utilization)).toBeGreaterThanOrEqual(0)
@@ -81,7 +81,7 @@ describe('an exercise over REST', () => {
   })
   afterAll(() => world.close())
 
-  it('is listed with what is to be done, and with no answer', async () => {
+  it('is listed with its task, and without answers', async () => {
     const { items, total } = (await as('visitor', 'viewer')('GET', '/exercises')).body
     expect(total).toBe(FILES.length)
     expect(JSON.stringify(items)).not.toMatch(/"answer"|explanation|reference|hidden|slow_swap|crash/)
@@ -93,7 +93,7 @@ describe('an exercise over REST', () => {
     expect((await trainee('POST', '/exercises/nothing/start')).status).toBe(404)
   })
 
-  it('An exercise records actions, hides its faults, and scores with reasons next to the model solution', async () => {
+  it('records actions, hides its faults, and scores next to the reference solution', async () => {
     const started = await trainee('POST', '/exercises/handle-a-lost-node/start')
     expect([started.status, started.body.kind, started.body.exercise]).toEqual([
       202,
@@ -154,7 +154,7 @@ describe('an exercise over REST', () => {
     expect(finished.body.explanation).toContain('node-0 is lost')
     expectReplays(finished.body as DebriefBody)
     expect((await trainee('GET', session)).body).toMatchObject({ state: 'done', progress: 1 })
-    // The report is the same answer, with the same names and units.
+    // The report is the same response, with the same names and units.
     expect((await trainee('GET', `${session}/report`)).body).toEqual(finished.body)
     expect((await trainee('GET', `${session}/exercise`)).status).toBe(409)
   })

@@ -1,5 +1,5 @@
 /**
- * A short scenario in virtual time and on real processes: the same decisions. Figures of a loaded machine
+ * A short scenario in virtual time and on real processes has equal decisions. Figures of a loaded machine
  * decide no test; `make fidelity` measures them.
  */
 import { join } from 'node:path'
@@ -26,7 +26,7 @@ workload:
 const folder = temporaryFolder()
 
 it.skipIf(whyNoNatsServer() !== null)(
-  'real processes and modelled ones are decided about alike',
+  'Real and simulated processes lead to the same decisions',
   async () => {
     const file = write(folder, 'short.scenario.yaml', SCENARIO)
     const virtual = await runVirtually(file, join(folder, 'virtual'))
@@ -40,7 +40,7 @@ it.skipIf(whyNoNatsServer() !== null)(
   90_000,
 )
 
-it('a figure that is off and a decision that differs are said', () => {
+it('A deviating figure and a different decision are reported', () => {
   const one = {
     decisions: ['place a'],
     decidedAtMs: [0, 300],
@@ -55,6 +55,6 @@ it('a figure that is off and a decision that differs are said', () => {
   expect(compare('x', one, one).difference).toBeNull()
 })
 
-it('a start takes the median of those that were measured', () => {
+it('The duration of a start is the median of the measurements', () => {
   expect(startTimesOf([300, 40, 90])).toEqual({ ms: [40, 90, 300], medianMs: 90 })
 })

@@ -1,6 +1,6 @@
 /**
- * Strict first-in-first-out, to 3 decimals as three independent programs have it: the production controller,
- * with VRAM and swap playing no part.
+ * Strict first-in-first-out, equal to three independent programs to 3 decimals: the production controller,
+ * without any effect of VRAM and swap.
  */
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
@@ -18,7 +18,7 @@ interface Oracle {
   readonly makespan?: number
 }
 
-/** The whole process, of the trace that public GPU simulators are measured on. */
+/** CPU time of the whole process, for the trace that public GPU simulators are measured with. */
 const W1_CPU_S_AIM = 1.5
 
 const oracles = readVectors<{

@@ -24,7 +24,7 @@ describe.skipIf(whyNoNatsServer() !== null)(
       await until('no process is left', () => pidsWith(`${cluster?.folder}`).length === 0)
     })
 
-    it('overcommit: an idle task stands still while another runs, also across a restart of its server, and comes back when it is wanted', async () => {
+    it('stop an idle task for another one, also over a server restart, and return it', async () => {
       cluster = await LiveCluster.start()
       const { send, get } = { send: cluster.send.bind(cluster), get: cluster.get.bind(cluster) }
       const task = (id: string): Promise<Task> => get(`/tasks/${id}`)
@@ -91,6 +91,6 @@ function killed(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')
   } catch {
-    // It is gone already.
+    // It has already ended.
   }
 }

@@ -11,7 +11,7 @@ import { startHeadroom } from '../support/running-command.ts'
 import type { RunningCommand } from '../support/running-command.ts'
 import { taskIdentity } from '../support/task-identity.ts'
 
-/** Swaps take a tenth of a second and a millisecond per MiB. */
+/** Swaps take 0.1 s plus one millisecond per MiB. */
 const INVENTORY = `
 gpus:
   - model: declared
@@ -37,7 +37,7 @@ describe.skipIf(whyNoNatsServer() !== null)(
     beforeEach(() => {
       folder = mkdtempSync(join(tmpdir(), 'headroom-server-'))
       writeFileSync(join(folder, 'gpus.yaml'), INVENTORY)
-      // Tasks write into it, each as a user of its own.
+      // Tasks write to it, each as a separate user.
       chmodSync(folder, 0o777)
       controller = new OneNodeController(broker.url)
     })
@@ -74,7 +74,7 @@ describe.skipIf(whyNoNatsServer() !== null)(
       return server
     }
 
-    /** A task that writes its process id, then waits for ever. */
+    /** A task that writes its process id, then waits without end. */
     function waiting(name: string): readonly string[] {
       return ['sh', '-c', `echo $$ > ${join(folder, name)}.pid; echo it runs; exec sleep 1000`]
     }
@@ -85,7 +85,7 @@ describe.skipIf(whyNoNatsServer() !== null)(
       return hostPid(folder, Number(readFileSync(file, 'utf8')), name)
     }
 
-    it('runs a task, stops it when it leaves VRAM, lets it run when it is back, and says how it ended', async () => {
+    it('runs a task, stops it while swapped out, resumes it, and reports its end', async () => {
       start('--allow-exec')
       const hello = await controller.hello(1)
       expect(hello).toMatchObject({
@@ -136,7 +136,7 @@ describe.skipIf(whyNoNatsServer() !== null)(
       expect(stateOf(pid)).toBe('gone')
     })
 
-    it('lets Python write without delay, unless its own environment says otherwise', async () => {
+    it("makes Python write without buffering, unless the task's environment says otherwise", async () => {
       start('--allow-exec')
       await controller.hello(1)
       const written = async (name: string, command: readonly string[]): Promise<string> => {
@@ -153,7 +153,7 @@ describe.skipIf(whyNoNatsServer() !== null)(
       ).toBe('is \n')
     })
 
-    it('killed and started again has its tasks, running and out of VRAM, and what ended meanwhile', async () => {
+    it('finds its tasks after a kill: running, swapped out, and ended meanwhile', async () => {
       const first = start('--allow-exec')
       await controller.hello(1)
       for (const name of ['stays', 'out', 'ends']) {
@@ -200,7 +200,7 @@ describe.skipIf(whyNoNatsServer() !== null)(
       return [await pidOf('fails'), await pidOf('waits')]
     }
 
-    it('killed for longer than its lease: tasks that may not wait stand still, until a server is back and the controller has answered it', async () => {
+    it('killed for longer than its lease: fail tasks are suspended until it is answered again', async () => {
       controller.runLeaseMs = 6_000
       const first = start('--allow-exec')
       await controller.hello(1)
@@ -217,7 +217,7 @@ describe.skipIf(whyNoNatsServer() !== null)(
       expect(stateOf(waits)).toBe('S')
     })
 
-    it('stopped for longer than its lease: its guards keep the deadline, and it lets tasks run again once it is answered', async () => {
+    it('stopped for longer than its lease: guards enforce it, and tasks resume afterwards', async () => {
       controller.runLeaseMs = 6_000
       const server = start('--allow-exec')
       await controller.hello(1)
@@ -230,7 +230,7 @@ describe.skipIf(whyNoNatsServer() !== null)(
       expect(controller.events.filter(({ kind }) => kind === 'finished')).toEqual([])
     })
 
-    it('whose controller is away for two leases ends what may not wait, and says that it was the lease', async () => {
+    it('without its controller for two leases ends fail tasks because of the lease', async () => {
       controller.runLeaseMs = 3_000
       const first = start('--allow-exec')
       await controller.hello(1)
@@ -242,7 +242,7 @@ describe.skipIf(whyNoNatsServer() !== null)(
       expect(stateOf(waits)).toBe('S')
     })
 
-    it('takes what tasks say on their socket', async () => {
+    it('accepts messages of tasks on their socket', async () => {
       start('--allow-exec')
       await controller.hello(1)
       await controller.start('a', [
@@ -267,7 +267,7 @@ describe.skipIf(whyNoNatsServer() !== null)(
       socket.destroy()
     })
 
-    it('takes no commands unless it was told to', async () => {
+    it('refuses commands unless they are enabled', async () => {
       start()
       expect(await controller.hello(1)).toMatchObject({ allow_exec: false })
       expect(await controller.start('a', ['true'])).toMatchObject({
@@ -287,7 +287,7 @@ describe.skipIf(whyNoNatsServer() !== null)(
       expect(await controller.event('b', 'residency')).toMatchObject({ residency: 'swapped_out' })
     })
 
-    it('refuses a state folder that another one uses, and goes on when that one has gone', async () => {
+    it('refuses a state folder in use, and uses it once the other server has ended', async () => {
       const first = start()
       await controller.hello(1)
       const second = start()
@@ -302,17 +302,20 @@ describe.skipIf(whyNoNatsServer() !== null)(
     it.each([
       [[], 0, 'S', 'tasks keep running under their guards'],
       [['--stop-tasks'], 0, 'gone', 'its tasks have ended, and the controller knows'],
-    ])('on SIGTERM with %j ends with %i, its task is then %s', async (options, exitCode, state, says) => {
-      const server = start('--allow-exec', ...options)
-      await controller.hello(1)
-      await controller.start('a', waiting('a'))
-      await controller.event('a', 'started')
-      const pid = await pidOf('a')
-      server.process.kill('SIGTERM')
-      expect(await server.ended).toBe(exitCode)
-      expect(server.output()).toContain(says)
-      expect(stateOf(pid)).toBe(state)
-    })
+    ])(
+      'at SIGTERM with %j exits with %i, and its task is then %s',
+      async (options, exitCode, state, says) => {
+        const server = start('--allow-exec', ...options)
+        await controller.hello(1)
+        await controller.start('a', waiting('a'))
+        await controller.event('a', 'started')
+        const pid = await pidOf('a')
+        server.process.kill('SIGTERM')
+        expect(await server.ended).toBe(exitCode)
+        expect(server.output()).toContain(says)
+        expect(stateOf(pid)).toBe(state)
+      },
+    )
   },
 )
 
@@ -364,7 +367,7 @@ function pidsOf(folder: string): number[] {
   })
 }
 
-/** A task in a PID namespace of its own knows another number. */
+/** A task in a separate PID namespace has another number there. */
 function hostPid(folder: string, pid: number, name: string): number {
   const isIt = (each: number): boolean => {
     try {
@@ -396,6 +399,6 @@ function kill(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')
   } catch {
-    // It is gone already.
+    // It has already ended.
   }
 }

@@ -21,7 +21,7 @@ describe.each([
   ['isolated', true],
   ['plain', false],
 ])('a restart of the server (%s)', { concurrent: true }, (_, isIsolated) => {
-  it('adopts what runs, what is suspended and what has ended, with their records and output', async () => {
+  it('adopts running, suspended and ended tasks, with their records and output', async () => {
     const folder = newGuardFolder()
     const first = await startGuardServer(folder, isIsolated)
     await first.ask({ call: 'lease', untilMono: bootTime() + 600_000, lengthMs: 600_000 })
@@ -78,7 +78,7 @@ describe.each([
     expect((await last.guards.adopt()).map((task) => task.taskId)).toEqual(['ended'])
   })
 
-  it('A task whose guard was killed meanwhile is found as ended with an unknown exit', async () => {
+  it('finds a task whose guard was killed as ended with an unknown exit', async () => {
     const folder = newGuardFolder()
     const first = await startGuardServer(folder, isIsolated)
     expect(await first.ask({ call: 'launch', spec: shellSpec('orphan', TREE) })).toEqual({ error: null })
@@ -100,7 +100,7 @@ describe.each([
     ])
   })
 
-  it('kills what is left when guard and keeper died at once', async () => {
+  it('kills the remaining processes when guard and keeper died at once', async () => {
     const folder = newGuardFolder()
     const first = await startGuardServer(folder, isIsolated)
     expect(await first.ask({ call: 'launch', spec: shellSpec('both', TREE) })).toEqual({ error: null })
@@ -117,7 +117,7 @@ describe.each([
     expect(members.every(isGone)).toBe(true)
   })
 
-  it('is not needed when a guard dies under a living server', async () => {
+  it('is not needed when a guard dies: the running server reports the end', async () => {
     const world = await guardWorld({ isIsolated })
     await world.sh('live', TREE)
     const attempt = attemptFolder(world.folder, 'live')
@@ -139,9 +139,9 @@ describe.each([
   })
 })
 
-describe('a folder', { concurrent: true }, () => {
+describe('the folder of an attempt', { concurrent: true }, () => {
   it(
-    'whose guard stands still is of a task that is ended, for such a guard holds no deadline',
+    'with a stopped guard means that the task is ended, because such a guard enforces no lease',
     { timeout: 60_000 },
     async () => {
       const folder = newGuardFolder()
@@ -157,7 +157,7 @@ describe('a folder', { concurrent: true }, () => {
     },
   )
 
-  it('in which nothing ran yet is given up, and a guard that comes late runs nothing', async () => {
+  it('in which nothing ran yet is given up, and a late guard runs nothing', async () => {
     const world = await guardWorld()
     const attempt = attemptFolder(world.folder, 'never')
     mkdirSync(`${world.folder}/guards/unwritten.1`)
@@ -188,7 +188,7 @@ describe('a folder', { concurrent: true }, () => {
     expect(isFile(`${attempt}/ran`)).toBe(false)
   })
 
-  it('A record of an earlier boot, or with pids of other processes now, ends no process', async () => {
+  it('with a record of an earlier boot, or with reused pids, ends no process', async () => {
     const world = await guardWorld()
     await world.sh('bystander', 'exec sleep 60')
     const other = pidOf(attemptFolder(world.folder, 'bystander'), 'command')
@@ -211,7 +211,7 @@ describe('a folder', { concurrent: true }, () => {
     await next.exitOf('bystander')
   })
 
-  it('that is removed ends its task: no server could find it any more', async () => {
+  it('that is removed ends its task, because no server could find the task any more', async () => {
     const world = await guardWorld()
     await world.sh('removed', TREE)
     const attempt = attemptFolder(world.folder, 'removed')

@@ -16,8 +16,8 @@ import {
   until,
 } from '../support/guard-world.ts'
 
-describe('the control socket', () => {
-  it('bears nonsense, floods, silence and too many at once, and goes on', async () => {
+describe('the control socket of a guard', () => {
+  it('tolerates invalid data, floods, silence and too many connections', async () => {
     const world = await guardWorld()
     await world.sh('hostile', 'exec sleep 60')
     const path = `${attemptFolder(world.folder, 'hostile')}/socket`
@@ -35,7 +35,7 @@ describe('the control socket', () => {
     await world.exitOf('hostile')
   })
 
-  it('drops one that asks and never reads', async () => {
+  it('drops a connection that sends and never reads', async () => {
     const world = await guardWorld()
     await world.sh('deaf', 'exec sleep 60')
     const socket = await open(`${attemptFolder(world.folder, 'deaf')}/socket`)
@@ -54,7 +54,7 @@ describe('the control socket', () => {
     await world.exitOf('deaf')
   })
 
-  it('is for its owner only', async () => {
+  it('is accessible only to its owner', async () => {
     const world = await guardWorld()
     await world.sh('private', 'exec sleep 60')
     expect(statSync(attemptFolder(world.folder, 'private')).mode & 0o777).toBe(0o700)
@@ -63,8 +63,8 @@ describe('the control socket', () => {
   })
 })
 
-describe.runIf(isRoot)('a disk that is full', () => {
-  it('costs output, which is counted, and neither the task nor its record', async () => {
+describe.runIf(isRoot)('a full disk', () => {
+  it('costs output, which is counted, but neither the task nor its record', async () => {
     const folder = smallDisk(newGuardFolder())
     const world = await guardWorld({ folder })
     await world.sh('full', 'head -c 4000000 /dev/zero; head -c 1000 /dev/zero >&2; exit 6', {
@@ -80,7 +80,7 @@ describe.runIf(isRoot)('a disk that is full', () => {
     expect(kept.isEnded).toBe(true)
   })
 
-  it('refuses a launch in one line', async () => {
+  it('makes a launch fail with one line', async () => {
     const folder = smallDisk(newGuardFolder())
     const world = await guardWorld({ folder })
     expect(() => writeFileSync(`${folder}/filler`, Buffer.alloc(2 << 20))).toThrow('ENOSPC')
@@ -91,7 +91,7 @@ describe.runIf(isRoot)('a disk that is full', () => {
 })
 
 describe('the guard program', () => {
-  it('is compiled again when a source is newer, and says in one line why it cannot be', async () => {
+  it('is compiled again if a source is newer, and otherwise reports the reason in one line', async () => {
     const folder = `${mkdtempSync(join(tmpdir(), 'headroom-guard-program-'))}/`
     onTestFinished(() => rmSync(folder, { recursive: true }))
     await expect(guardProgram(folder)).rejects.toThrow(
@@ -109,7 +109,7 @@ describe('the guard program', () => {
     expect(readdirSync(`${folder}build`)).toEqual(['headroom-guard'])
   })
 
-  it('refuses what is no launch', async () => {
+  it('refuses an invalid launch', async () => {
     const program = await guardProgram()
     const run = (args: string[], input: string) => {
       try {
@@ -132,7 +132,7 @@ describe('the guard program', () => {
 })
 
 describe('two hundred guards', () => {
-  it('take a few MB each at most', { timeout: 120_000 }, async () => {
+  it('need at most a few MB each', { timeout: 120_000 }, async () => {
     const world = await guardWorld()
     const names = Array.from({ length: 200 }, (_, i) => `many-${i}`)
     await world.sh('first', 'exit 0')
@@ -190,7 +190,7 @@ function open(path: string): Promise<Socket> {
   })
 }
 
-/** What the guard answers before it hangs up, or to the last line. */
+/** The guard's reply up to its hang-up, or to the last line. */
 async function say(path: string, text: string): Promise<string> {
   const socket = await open(path)
   let heard = ''

@@ -18,7 +18,7 @@ import {
 } from '../support/guard-world.ts'
 
 const TREE = '(setsid sleep 60 &); sleep 60 & wait'
-/** Long enough that a slow machine still launches within it. */
+/** Long enough for a launch on a slow machine. */
 const LENGTH_MS = 3_000
 
 describe.each([
@@ -26,7 +26,7 @@ describe.each([
   ['plain', false],
 ])('the run lease (%s)', { concurrent: true }, (_, isIsolated) => {
   it.each(['SIGKILL', 'SIGSTOP'] as const)(
-    'ends a leased task, and no other, while the server is gone by %s',
+    'ends a leased task, and no other, while the server is missing because of %s',
     async (signal) => {
       const folder = newGuardFolder()
       const server = await startGuardServer(folder, isIsolated)
@@ -57,7 +57,7 @@ describe.each([
     },
   )
 
-  it('keeps a task running while it is renewed, and suspended after a late renewal until the server says so', async () => {
+  it('keeps a task running while renewed, and suspended after a late renewal', async () => {
     const world = await guardWorld({ isIsolated })
     const attempt = attemptFolder(world.folder, 'renewed')
     world.guards.lease(bootTime() + LENGTH_MS, 600_000)
@@ -78,7 +78,7 @@ describe.each([
     expect((await world.exitOf('renewed')).didLeaseEnd).toBe(false)
   })
 
-  it('means nothing once the task is not leased any more, and something at once when it is again', async () => {
+  it('has no effect on a task that is not leased any more, and effect at once when it is again', async () => {
     const world = await guardWorld({ isIsolated })
     await world.sh('switched', TREE, { isLeased: true })
     world.guards.setLeased('switched', 1, false)
@@ -93,7 +93,7 @@ describe.each([
     expect(await world.exitOf('switched')).toMatchObject({ exit: { signal: 'SIGKILL' }, didLeaseEnd: true })
   })
 
-  it('that is over lets no leased task start', async () => {
+  it('that has ended prevents the start of leased tasks', async () => {
     const world = await guardWorld({ isIsolated })
     world.guards.lease(bootTime() - 1, 600_000)
     const marker = `${newGuardFolder()}/ran`
@@ -105,7 +105,7 @@ describe.each([
     expect((await world.exitOf('late')).exit?.code).toBe(0)
   })
 
-  it('whose file is damaged counts as over', async () => {
+  it('with a damaged file counts as ended', async () => {
     const world = await guardWorld({ isIsolated })
     await world.sh('damaged', TREE, { isLeased: true })
     const file = readdirSync(world.folder).find((name) => name.startsWith('lease.'))
@@ -116,7 +116,7 @@ describe.each([
 })
 
 describe('after the host was suspended', () => {
-  it('a leased task is resumed only under a lease that counts from later, and any other at once', async () => {
+  it('a leased task is resumed only under a later lease, and any other task at once', async () => {
     const { program, skipMs } = await programWithFalseClock()
     const world = await guardWorld({ program })
     await world.sh('leased', TREE, { isLeased: true })
@@ -144,8 +144,8 @@ describe('after the host was suspended', () => {
 })
 
 /**
- * The guard with a CLOCK_BOOTTIME that the test moves on, as after a suspend of the host; its timers stay
- * true.
+ * The guard with a CLOCK_BOOTTIME that the test advances, as after a suspend of the host; its timers are
+ * unaffected.
  */
 async function programWithFalseClock(): Promise<{ program: string; skipMs: (ms: number) => void }> {
   const folder = newGuardFolder()
@@ -186,7 +186,7 @@ interface Expected {
   readonly didLeaseEnd: boolean
 }
 
-/** The next server finds them so, and ends those that still run. */
+/** The next server finds them in this state, and ends those that still run. */
 async function endAll(folder: string, isIsolated: boolean, expected: readonly Expected[]): Promise<void> {
   const next = await guardWorld({ folder, isIsolated })
   const found = (await next.guards.adopt()).toSorted((a, b) => (a.taskId < b.taskId ? -1 : 1))

@@ -1,4 +1,4 @@
-/** What a guard keeps of its task's output, and that keeping it holds no task up. */
+/** The output that a guard keeps, without delaying its task. */
 import { execFileSync } from 'node:child_process'
 import {
   chmodSync,
@@ -18,7 +18,7 @@ import { attemptFolder, guardWorld, newGuardFolder, until } from '../support/gua
 const MIB = 1024 * 1024
 
 it(
-  'A fast producer of both streams ends unread, within the limit of its attempt at every moment',
+  'A fast producer on both streams is never blocked, and its output stays within the limit',
   { timeout: 60_000 },
   async () => {
     const limit = 16 * MIB
@@ -47,7 +47,7 @@ it(
   },
 )
 
-it('A quiet stream keeps its output while the other one fills the limit many times', async () => {
+it('A quiet stream keeps its output while the other stream fills the limit many times', async () => {
   const world = await guardWorld()
   await world.sh('quiet', 'echo rare >&2; head -c 1000000 /dev/zero; echo more >&2', {
     maxOutputBytes: 16_384,
@@ -56,7 +56,7 @@ it('A quiet stream keeps its output while the other one fills the limit many tim
   expect(await world.output('quiet', 'stderr')).toBe('rare\nmore\n')
 })
 
-it('A disk that hangs costs output, marked in the stream, and does not hold the task up', async () => {
+it('A disk that hangs costs output, marked in the stream, and does not block the task', async () => {
   const program = hangingProgram(await guardProgram())
   const world = await guardWorld({ program })
   const gate = newGuardFolder()
@@ -82,7 +82,7 @@ it('A disk that hangs costs output, marked in the stream, and does not hold the 
   expect((await world.exitOf('hung')).exit).toEqual({ code: 0, signal: null })
 })
 
-it('An ended attempt larger than the limit of all ended ones keeps its latest output', async () => {
+it('An ended attempt above the limit for ended attempts keeps its latest output', async () => {
   const world = await guardWorld({ endedOutputs: { maxTasks: 10, maxBytes: 24_000 } })
   await world.sh('large', 'head -c 40000 /dev/zero; echo last', { maxOutputBytes: 65_536 })
   await world.exitOf('large')
@@ -102,7 +102,7 @@ function outputBytes(folder: string): number {
   )
 }
 
-/** The guard with a fifo in place of its first file: opening one that has no reader hangs. */
+/** The guard with a fifo as its first file: opening a fifo without a reader hangs. */
 function hangingProgram(program: string): string {
   const path = `${newGuardFolder()}/hanging-guard`
   writeFileSync(

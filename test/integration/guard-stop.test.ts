@@ -5,17 +5,15 @@ import { attemptFolder, guardWorld, isGone, membersOf, pidOf, until } from '../s
 
 const LONG_MS = 60_000
 const output = (folder: string, name: string): string => `${attemptFolder(folder, name)}/stdout.0`
-/**
- * The child is ready once it is a program of its own: what a shell has forked hears no signal for a moment.
- */
+/** The child is ready once it is a separate program: a forked shell ignores signals for a moment. */
 const HANDLES = 'trap "echo handled; exit 5" TERM; sh -c "echo ready; exec sleep 300" & wait'
 const IGNORES = 'trap "" TERM; echo ready; sleep 300'
 
-/** Everything holds with namespaces and cgroups, where this host has them, and without. */
+/** Each test runs with namespaces and cgroups, if the host has them, and without. */
 describe.each([
   ['isolated', true],
   ['plain', false],
-])('a task that is told to stop (%s)', (_, isIsolated) => {
+])('a task that receives a stop (%s)', (_, isIsolated) => {
   const started = async (name: string, script: string) => {
     const world = await guardWorld({ isIsolated })
     await world.sh(name, script)
@@ -28,7 +26,7 @@ describe.each([
     return world
   }
 
-  it('handles SIGTERM and ends by itself; that its end was ordered is known', async () => {
+  it('handles SIGTERM and ends by itself, and its end is marked as ordered', async () => {
     const world = await started('handles', HANDLES)
     world.guards.stop('handles', 1, LONG_MS)
     expect(await world.exitOf('handles')).toMatchObject({
@@ -39,7 +37,7 @@ describe.each([
     expect(await world.output('handles')).toContain('handled')
   })
 
-  it('is killed at the end of the grace when it does not end', async () => {
+  it('is killed at the end of the grace', async () => {
     const world = await started('ignores', IGNORES)
     const before = performance.now()
     world.guards.stop('ignores', 1, 700)
@@ -51,14 +49,14 @@ describe.each([
     expect(membersOf(attemptFolder(world.folder, 'ignores'))).toEqual([])
   })
 
-  it('is killed at once when it is told to end now, in the middle of a grace', async () => {
+  it('is killed at once by a kill during the grace', async () => {
     const world = await started('now', IGNORES)
     world.guards.stop('now', 1, LONG_MS)
     world.guards.kill('now', 1)
     expect(await world.exitOf('now')).toMatchObject({ exit: { signal: 'SIGKILL' }, wasOrdered: true })
   })
 
-  it('leaves its other processes what is left of the grace when the command itself ends earlier', async () => {
+  it('leaves its other processes the rest of the grace when its command ends earlier', async () => {
     const child = '(trap "sleep 0.4; echo saved; exit 0" TERM; sh -c "echo ready; exec sleep 300" & wait) & '
     const world = await started('saves', `trap "exit 0" TERM; ${child} wait`)
     world.guards.stop('saves', 1, LONG_MS)
@@ -76,7 +74,7 @@ describe.each([
     expect(end).not.toHaveProperty('neverRan')
   })
 
-  it('that stays suspended ends without having run, and says so', async () => {
+  it('that stays suspended ends without having run, and is reported so', async () => {
     const world = await started('held', HANDLES)
     await world.guards.suspend('held', 1)
     world.guards.stop('held', 1, 300)
@@ -88,7 +86,7 @@ describe.each([
     expect(await world.output('held')).not.toContain('handled')
   })
 
-  it('keeps its deadline in its guard when the server is gone, and the next server knows of the stop', async () => {
+  it('keeps its deadline in its guard without a server, and the next server knows of the stop', async () => {
     const world = await started('kept', IGNORES)
     const before = performance.now()
     world.guards.stop('kept', 1, 1_500)
@@ -101,7 +99,7 @@ describe.each([
     expect(performance.now() - before).toBeGreaterThan(1_400)
   })
 
-  it('that had ended by itself before is not told as ordered', async () => {
+  it('that had already ended by itself is not reported as ordered', async () => {
     const world = await guardWorld({ isIsolated })
     await world.sh('before', 'exit 0')
     const command = pidOf(attemptFolder(world.folder, 'before'), 'command')

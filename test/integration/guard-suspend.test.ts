@@ -16,8 +16,7 @@ import {
 import { bootTime } from '../../gpu-server/guard/boot-time.ts'
 
 /**
- * A command, a child of it, a grandchild in a session of its own whose parent is gone, and a process that
- * forks all the time.
+ * A command, its child, an orphaned grandchild in a separate session, and a process that forks all the time.
  */
 const FAMILY = `
 sleep 60 &
@@ -34,8 +33,8 @@ function ticksOf(pid: number): string {
 describe.each([
   ['isolated', true],
   ['plain', false],
-])('suspending (%s)', (_, isIsolated) => {
-  it('stops every process of the task, grandchildren in sessions of their own included, and lets all go on', async () => {
+])('suspending a task (%s)', (_, isIsolated) => {
+  it('stops every process of the task, also in other sessions, and resumes all of them', async () => {
     const world = await guardWorld({ isIsolated })
     await world.sh('family', FAMILY)
     const attempt = attemptFolder(world.folder, 'family')
@@ -57,7 +56,7 @@ describe.each([
     expect(membersOf(attempt)).toEqual([])
   })
 
-  it('is no obstacle to killing', async () => {
+  it('does not prevent killing', async () => {
     const world = await guardWorld({ isIsolated })
     await world.sh('stopped', FAMILY)
     await world.guards.suspend('stopped', 1)
@@ -69,7 +68,7 @@ describe.each([
     expect(membersOf(attemptFolder(world.folder, 'stopped'))).toEqual([])
   })
 
-  it('of an attempt that is unknown or has ended is rejected', async () => {
+  it('of an unknown or ended attempt is rejected', async () => {
     const world = await guardWorld({ isIsolated })
     await expect(world.guards.suspend('absent', 1)).rejects.toThrow('no guard has attempt absent.1')
     await world.sh('over', 'exit 0')
@@ -79,7 +78,7 @@ describe.each([
     expect(world.guards.processIds('over', 1)).toEqual([])
   })
 
-  it('keeps no task from being killed while it is launched', async () => {
+  it('does not prevent killing during a launch', async () => {
     const world = await guardWorld({ isIsolated })
     const launched = world.sh('early', 'exec sleep 60')
     world.guards.kill('early', 1)
@@ -89,7 +88,7 @@ describe.each([
   })
 })
 
-describe.runIf(isRoot)('a server of an ordinary user', () => {
+describe.runIf(isRoot)('a server without root', () => {
   it('launches, suspends, resumes, reads and kills as its own user', async () => {
     const folder = newGuardFolder()
     const { chownSync } = await import('node:fs')

@@ -12,7 +12,7 @@ import {
   until,
 } from '../support/guard-world.ts'
 
-/** Everything holds with namespaces and cgroups, where this host has them, and without. */
+/** Each test runs with namespaces and cgroups, if the host has them, and without. */
 describe.each([
   ['isolated', true],
   ['plain', false],
@@ -36,7 +36,7 @@ describe.each([
     expect((await world.exitOf('signal')).exit).toEqual({ code: null, signal: 'SIGSEGV' })
   })
 
-  it('ends with its command: what that leaves behind is killed first', async () => {
+  it('ends with its command, after its remaining processes are killed', async () => {
     const world = await guardWorld({ isIsolated })
     await world.sh(
       'rest',
@@ -46,7 +46,7 @@ describe.each([
     expect(membersOf(attemptFolder(world.folder, 'rest'))).toEqual([])
   })
 
-  it('has the given environment and working directory, no more files than three, no signal ignored or blocked', async () => {
+  it('has the given environment and folder, three open files, and default signals', async () => {
     const world = await guardWorld({ isIsolated })
     const workingDirectory = newGuardFolder()
     const env = { PATH: '/usr/bin:/bin', GREETING: 'a b c', EMPTY: '' }
@@ -69,14 +69,14 @@ describe.each([
     expect(rest).toBe(`${workingDirectory}\n4\nSigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n`)
   })
 
-  it('gains no rights by a setuid program', async () => {
+  it('gains no privileges from a setuid program', async () => {
     const world = await guardWorld({ isIsolated })
     await world.sh('rights', 'grep NoNewPrivs /proc/self/status')
     await world.exitOf('rights')
     expect(await world.output('rights')).toBe('NoNewPrivs:\t1\n')
   })
 
-  it('is refused in one line when it cannot run, and may be launched again then', async () => {
+  it('is refused in one line when it cannot run, and can then be launched again', async () => {
     const world = await guardWorld({ isIsolated })
     const refused = (more: object) => world.guards.launch(shellSpec('no', 'exit 0', more))
     expect(await refused({ command: ['no-such-program'] })).toEqual({
@@ -112,7 +112,7 @@ describe.each([
     expect((await world.exitOf('no')).exit?.code).toBe(0)
   })
 
-  it.runIf(isRoot)('runs as the given user, with its group only', async () => {
+  it.runIf(isRoot)('runs as the given user, only with its group', async () => {
     const world = await guardWorld({ isIsolated })
     await world.sh('user', 'id -u; id -g; id -G; echo own > /proc/$$/comm && kill -9 $PPID || echo refused', {
       user: { uid: NOBODY, gid: NOBODY },
@@ -133,7 +133,7 @@ describe.each([
     expect(started).toContain(`command ${pidOf(attempt, 'command')} `)
   })
 
-  it('keeps the latest of its output, readable by offset, the two streams apart', async () => {
+  it('keeps its latest output, readable by offset, separately for the two streams', async () => {
     const world = await guardWorld({ isIsolated })
     await world.sh(
       'much',
@@ -157,7 +157,7 @@ describe.each([
     expect(await world.guards.readOutput('absent', 1, 'stdout', 0, 10)).toBeNull()
   })
 
-  it('has output that follows while it runs', async () => {
+  it('has output that can be followed while it runs', async () => {
     const world = await guardWorld({ isIsolated })
     const gate = `${newGuardFolder()}/gate`
     await world.sh('follow', `echo one; while [ ! -e ${gate} ]; do sleep 0.05; done; echo two`)
@@ -174,7 +174,7 @@ describe.each([
   })
 })
 
-describe('guards', () => {
+describe('the guards of a server', () => {
   it('keep the output of forgotten tasks within the limits of count and bytes', async () => {
     const world = await guardWorld({ endedOutputs: { maxTasks: 2, maxBytes: 1 << 20 } })
     const work = newGuardFolder()
@@ -186,7 +186,7 @@ describe('guards', () => {
       world.guards.forget(name, 1)
     }
     await until('the oldest is gone', () => !existsSync(attemptFolder(world.folder, 'a')))
-    // What it left in its folder goes first.
+    // The content of its folder is removed first.
     expect(readdirSync(work)).toEqual(['b', 'c'])
     expect(await world.output('b')).toBe('b\n')
     expect(await world.output('c')).toBe('c\n')
@@ -195,7 +195,7 @@ describe('guards', () => {
     expect(readdirSync(`${world.folder}/guards`)).toEqual(['c.1'])
   })
 
-  it('do not forget a task that runs', async () => {
+  it('do not forget a running task', async () => {
     const world = await guardWorld()
     await world.sh('runs', 'exec sleep 60')
     world.guards.forget('runs', 1)
@@ -214,7 +214,7 @@ describe('guards', () => {
     expect((await world.exitOf('deep')).exit?.signal).toBe('SIGKILL')
   })
 
-  it('take any task id as a name, and none as a path', async () => {
+  it('accept any task id as a name, and none as a path', async () => {
     const world = await guardWorld()
     await world.sh('../../etc/ä b', 'exit 0')
     expect((await world.exitOf('../../etc/ä b')).exit?.code).toBe(0)
@@ -224,7 +224,7 @@ describe('guards', () => {
     )
   })
 
-  it('say in one line that their folder cannot be used', async () => {
+  it('report an unusable folder in one line', async () => {
     const folder = newGuardFolder()
     writeFileSync(`${folder}/file`, '')
     symlinkSync(`${folder}/file`, `${folder}/guards`)

@@ -1,7 +1,7 @@
 /**
- * The same scenario in the simulator and on real processes: the production controller must decide the same,
- * in the same order. Tasks are `headroom work` under real servers; what routes work to a task that stands
- * still is played by the test, at the scenario's own times.
+ * The same scenario in the simulator and on real processes: the production controller must make equal
+ * decisions in the same order. Tasks are `headroom work` under real servers; the test plays the router of
+ * requests to stopped tasks, at the times of the scenario.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { createConnection } from 'node:net'
@@ -29,11 +29,11 @@ let cluster: LiveCluster | null = null
 afterAll(() => cluster?.end())
 
 it.skipIf(whyNoNatsServer() !== null)(
-  'real processes are overcommitted, stopped and resumed by the same decisions as simulated ones',
+  'Real processes are overcommitted, stopped and resumed by the decisions of the simulation',
   async () => {
     const { scenario } = loadScenario(FILE)
     const expected = await simulated()
-    // It is worth comparing: tasks wait, leave and return.
+    // The comparison is meaningful: tasks wait, are swapped out and return.
     expect(expected.filter((each) => each.startsWith('swapping_out')).length).toBeGreaterThan(1)
     expect(expected.filter((each) => each.startsWith('swapping_in')).length).toBeGreaterThan(1)
 
@@ -82,7 +82,7 @@ async function decisionsOf(live: LiveCluster): Promise<readonly string[]> {
   return decisionsIn(events, (id) => names.get(id) ?? id)
 }
 
-/** Where each task was placed, who was swapped out and who returned: what the controller decides. */
+/** The decisions of the controller: the placement of each task, swap-outs and returns. */
 function decisionsIn(events: readonly Happened[], nameOf: (taskId: string) => string): readonly string[] {
   return events.flatMap(({ kind, task, node, data }) => {
     const what =
@@ -109,8 +109,8 @@ function inventoryOf({ gpu, gpuCount }: Scenario['nodes'][number]): string {
 }
 
 /**
- * Submits each task at its time, tells those that stand still when work comes for them, and waits for all to
- * end. Answers who was seen stopped.
+ * Submits each task at its time, signals new work to stopped tasks, and waits for all to end. Returns the
+ * tasks that were seen stopped.
  */
 async function playLive(live: LiveCluster, scenario: Scenario): Promise<string[]> {
   const startedAt = performance.now()
@@ -167,7 +167,7 @@ async function playLive(live: LiveCluster, scenario: Scenario): Promise<string[]
   return stopped
 }
 
-/** Of the processes of a task, whatever namespace they live in; not of its guard. */
+/** The processes of a task in any namespace, without its guard. */
 function statesOf(taskId: string): readonly string[] {
   const states = readdirSync('/proc').flatMap((pid) => {
     try {

@@ -1,4 +1,6 @@
-/** The bus over a real broker: what it does when the broker goes, comes, hangs, or refuses it. */
+/**
+ * The bus over a real broker: its behaviour when the broker stops, starts, hangs, or refuses the connection.
+ */
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
@@ -36,7 +38,7 @@ function ask(bus: WatchedBus, timeoutMs = TIMEOUT_MS, subject = SUBJECT): Promis
   return new Promise((resolve) => bus.request(subject, message, timeoutMs, resolve))
 }
 
-/** Sends 64 MB as fast as it can; speaks up when it begins. */
+/** Sends 64 MB as fast as possible, and reports its start. */
 const FLOOD = `
 const { connect } = require(${JSON.stringify(fileURLToPath(import.meta.resolve('@nats-io/transport-node')))})
 const { parentPort, workerData } = require('node:worker_threads')
@@ -48,14 +50,14 @@ connect({ servers: workerData.url }).then(async (connection) => {
   }
 })`
 
-/** Holds this thread, as a handler that computes would. */
+/** Blocks this thread, like a handler that computes. */
 function busyFor(ms: number): void {
   const end = performance.now() + ms
   while (performance.now() < end);
 }
 
 describe.skipIf(whyNoNatsServer() !== null)('the bus over NATS', () => {
-  test('waits for a broker that is absent at its start; until then requests fail at once', async () => {
+  test('waits for a broker that is missing at its start; until then requests fail at once', async () => {
     const port = await freePort()
     const bus = natsBus(`nats://127.0.0.1:${port}`)
     echo(bus)
@@ -68,7 +70,7 @@ describe.skipIf(whyNoNatsServer() !== null)('the bus over NATS', () => {
     expect(bus.states.slice(1)).toEqual([`connected 127.0.0.1:${port}`])
   })
 
-  test('tells its listeners when the connection is lost and when it is back, each once', async () => {
+  test('notifies its listeners when the connection is lost and when it is back, each once', async () => {
     const port = await freePort()
     const bus = natsBus(`nats://127.0.0.1:${port}`)
     const told: boolean[] = []
@@ -84,7 +86,7 @@ describe.skipIf(whyNoNatsServer() !== null)('the bus over NATS', () => {
     expect(told).toEqual([false, true, false, true])
   })
 
-  test('keeps its subscriptions over kills of the broker under traffic; every request has one outcome', async () => {
+  test('keeps its subscriptions when the broker is killed; every request has one outcome', async () => {
     const server = await broker()
     const [controller, node] = [await connectedBus(server.url), await connectedBus(server.url)]
     echo(controller)
@@ -118,7 +120,7 @@ describe.skipIf(whyNoNatsServer() !== null)('the bus over NATS', () => {
     expect(node.states.filter((state) => state.startsWith('disconnected connection lost'))).toHaveLength(3)
   })
 
-  test('outlasts a broker that hangs for a while', async () => {
+  test('survives a broker that hangs for a while', async () => {
     const server = await broker()
     const bus = await connectedBus(server.url)
     echo(bus)
@@ -129,7 +131,7 @@ describe.skipIf(whyNoNatsServer() !== null)('the bus over NATS', () => {
     expect(bus.counts.connections).toBe(1)
   })
 
-  test('leaves a broker that hangs with all its buffers full, bounds what waits to be sent, and comes back', async () => {
+  test('disconnects from a broker that hangs, limits unsent data, and reconnects', async () => {
     const server = await broker()
     const bus = await connectedBus(server.url, { limits: { pingEveryMs: 100, maxUnsentBytes: 1024 * 1024 } })
     echo(bus)
@@ -150,7 +152,7 @@ describe.skipIf(whyNoNatsServer() !== null)('the bus over NATS', () => {
     expect(await ask(bus)).toMatchObject({ answered: true })
   })
 
-  test('says that what cannot be sent cannot, and goes on', async () => {
+  test('reports messages that cannot be sent, and continues', async () => {
     const server = await broker('max_payload: 20000')
     const bus = await connectedBus(server.url, { limits: { maxOutstandingRequests: 10 } })
     echo(bus)
@@ -173,7 +175,7 @@ describe.skipIf(whyNoNatsServer() !== null)('the bus over NATS', () => {
     expect(bus.counts).toMatchObject({ unsendable: 5, dropped: 1, answers: 10 })
   })
 
-  test('counts what is no message, tells it, and answers nothing', async () => {
+  test('counts and reports invalid messages, and does not answer them', async () => {
     const server = await broker()
     const bus = await connectedBus(server.url)
     const heard: string[] = []
@@ -212,7 +214,7 @@ describe.skipIf(whyNoNatsServer() !== null)('the bus over NATS', () => {
     ])
   })
 
-  test('waits on for the right answer when a malformed one comes first', async () => {
+  test('keeps waiting for the right answer after a malformed one', async () => {
     const server = await broker()
     const bus = await connectedBus(server.url)
     const raw = await connect({ servers: server.url })
@@ -228,7 +230,7 @@ describe.skipIf(whyNoNatsServer() !== null)('the bus over NATS', () => {
     await raw.close()
   })
 
-  test('drops what comes in while too much waits, says which subscription is too slow, and recovers', async () => {
+  test('drops messages when too many wait, names the slow subscription, and recovers', async () => {
     const server = await broker()
     const bus = await connectedBus(server.url, { limits: { maxWaitingMessages: 100, turnMs: 1 } })
     const sender = await connectedBus(server.url)
@@ -245,7 +247,7 @@ describe.skipIf(whyNoNatsServer() !== null)('the bus over NATS', () => {
     expect(await ask(sender)).toMatchObject({ answered: true })
   })
 
-  test('that reads too slowly for its broker is put out by it, and comes back', async () => {
+  test('that reads too slowly is disconnected by the broker, and reconnects', async () => {
     const server = await broker('max_payload: 65536\nmax_pending: 65536\nwrite_deadline: "100ms"')
     const bus = await connectedBus(server.url)
     echo(bus)
@@ -273,7 +275,7 @@ describe.skipIf(whyNoNatsServer() !== null)('the bus over NATS', () => {
     expect(bus.states.at(-1)).toBe('closed')
   })
 
-  test('that is drained still takes the answers to what it asked', async () => {
+  test('that is drained still receives the answers to its requests', async () => {
     const server = await broker()
     const [controller, node] = [await connectedBus(server.url), await connectedBus(server.url)]
     const waiting: (() => void)[] = []

@@ -1,4 +1,4 @@
-/** Fifty thousand invalid messages: no crash, no change, and each one is counted under its reason. */
+/** Fifty thousand invalid messages cause no crash and no change, and each is counted by its reason. */
 import { connect } from '@nats-io/transport-node'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { expect, test } from 'vitest'
@@ -61,7 +61,7 @@ test.skipIf(whyNoNatsServer() !== null)(
       { clock, random: createSeededRandom(SEED), bus, store },
       { onRefused: (_sender, reason) => audit.push(reason) },
     )
-    // Time stands still, so that nothing but messages could change anything; what is due now is done.
+    // The clock is stopped, so that only messages could change anything; due timers have run.
     const pump = setInterval(() => {
       while (clock.step(clock.now()));
     }, 1)
@@ -108,7 +108,7 @@ interface Genuine {
   readonly events: Envelope
 }
 
-/** One server says hello, one task runs on it, one waits. */
+/** One registered server, one running task, one waiting task. */
 async function liveAWhile(raw: NatsConnection, controller: Controller): Promise<Genuine> {
   const ask = async (subject: string, message: Envelope): Promise<Body> =>
     (await raw.request(subject, encode(message), { timeout: 10_000 })).json<Envelope>().body
@@ -160,9 +160,7 @@ async function liveAWhile(raw: NatsConnection, controller: Controller): Promise<
   return { hello: genuine.hello, heartbeat, events }
 }
 
-/**
- * Sends them in portions, each awaited, so that none is lost for being too many. @returns how many by reason
- */
+/** Sends them in awaited portions, so that none is dropped as excess. @returns the number by reason */
 async function flood(
   raw: NatsConnection,
   genuine: Genuine,
@@ -174,7 +172,7 @@ async function flood(
   const from = arrived()
   for (let sent = 0; sent < MESSAGES;) {
     for (const end = Math.min(MESSAGES, sent + AT_ONCE); sent < end; sent++) {
-      // Large ones are rare, or the test would measure the machine's memory.
+      // Large ones are rare, or the test would measure the memory of the machine.
       const kind = sent % 500 === 0 ? kinds.length - 1 : Math.floor(random() * (kinds.length - 1))
       const { reason, subject, payload, reply } = (kinds[kind] as () => Hostile)()
       expected[reason] = (expected[reason] ?? 0) + 1
@@ -185,7 +183,7 @@ async function flood(
   return expected
 }
 
-/** The last is a large one. */
+/** The last one is large. */
 function kindsOf(
   { hello: greeting, heartbeat, events }: Genuine,
   random: () => number,
@@ -286,7 +284,7 @@ function kindsOf(
   ]
 }
 
-/** What people see, what is durable, and what happened, as text. */
+/** Visible, durable and logged state, as text. */
 async function stateOf(controller: Controller, store: Store): Promise<string> {
   const app = createApi({
     commands: controller.commands,

@@ -1,6 +1,6 @@
 /**
- * The broker configuration that we ship: the broker allows each identity its own subjects and refuses all
- * others.
+ * The broker configuration in this repository: the broker allows each identity its own subjects and refuses
+ * all others.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -45,7 +45,7 @@ const aHello = (nodeId: string): Body => {
   return { op: 'hello', node_id: nodeId, gpus, tasks, finished_unacked, ...rest }
 }
 
-describe.skipIf(whyNoNatsServer() !== null)('the broker configuration that we ship', () => {
+describe.skipIf(whyNoNatsServer() !== null)('the included broker configuration', () => {
   const folder = newFolder()
   const out = join(folder, 'nats.conf')
   let server: NatsServer
@@ -98,7 +98,7 @@ describe.skipIf(whyNoNatsServer() !== null)('the broker configuration that we sh
   const ask = (bus: WatchedBus, subject: string, body: Body = aHello(A)): Promise<RequestOutcome> =>
     new Promise((resolve) => bus.request(subject, envelopeOf(body), 10_000, resolve))
 
-  test('lets controller, server, client and simulated fleet do their parts', async () => {
+  test('lets controller, server, client and simulated fleet do their work', async () => {
     const [controller, a, lab, fleet] = [
       await connect('controller'),
       await connect('node-a'),
@@ -130,18 +130,18 @@ describe.skipIf(whyNoNatsServer() !== null)('the broker configuration that we sh
   })
 
   test.each([
-    ['node-a', 'says hello as another server', nodeSubject(B, 'hello')],
+    ['node-a', 'sends a hello as another server', nodeSubject(B, 'hello')],
     ['node-a', 'sends a heartbeat as another server', nodeSubject(B, 'heartbeat')],
-    ['node-a', 'reports what happened on another server', nodeSubject(B, 'event')],
+    ['node-a', 'reports events of another server', nodeSubject(B, 'event')],
     ['node-a', 'commands another server', nodeSubject(B, 'command')],
     ['node-a', 'submits as a client', clientSubject('lab', 'submit')],
-    ['node-a', 'speaks as the controller', 'gpu.v1.controller.leader'],
+    ['node-a', 'publishes as the controller', 'gpu.v1.controller.leader'],
     ['client-lab', 'submits as another client', clientSubject('other', 'submit')],
-    ['client-lab', 'says hello as a server', nodeSubject(A, 'hello')],
+    ['client-lab', 'sends a hello as a server', nodeSubject(A, 'hello')],
     ['client-lab', 'commands a server', nodeSubject(A, 'command')],
     ['fleet-demo', 'commands a server', nodeSubject(A, 'command')],
-    ['controller', 'says hello as a server', nodeSubject(A, 'hello')],
-  ])('%s that %s is refused by the broker', async (name, _what, subject) => {
+    ['controller', 'sends a hello as a server', nodeSubject(A, 'hello')],
+  ])('prevents that %s %s', async (name, _what, subject) => {
     const [liar, controller, victim] = [
       await connect(name),
       await connect('controller'),
@@ -167,13 +167,13 @@ describe.skipIf(whyNoNatsServer() !== null)('the broker configuration that we sh
   test.each([
     ['node-a', 'commands of another server', nodeSubject(B, 'command')],
     ['node-a', 'commands of all servers', nodeSubject('*', 'command')],
-    ['node-a', 'what other servers say', nodeSubject('*', 'event')],
-    ['node-a', 'what clients submit', clientSubject('*', 'submit')],
+    ['node-a', 'messages of other servers', nodeSubject('*', 'event')],
+    ['node-a', 'submissions of clients', clientSubject('*', 'submit')],
     ['node-a', 'everything', '>'],
     ['client-lab', 'commands of a server', nodeSubject(A, 'command')],
-    ['client-lab', 'what other clients submit', clientSubject('*', 'submit')],
+    ['client-lab', 'submissions of other clients', clientSubject('*', 'submit')],
     ['controller', 'everything', '>'],
-  ])('%s that listens to %s is refused by the broker', async (name, _what, pattern) => {
+  ])('prevents that %s listens to %s', async (name, _what, pattern) => {
     const spy = await connect(name)
     spy.subscribe(pattern, () => {})
     await until('it is told', () => spy.denied.length > 0)
@@ -182,7 +182,7 @@ describe.skipIf(whyNoNatsServer() !== null)('the broker configuration that we sh
   })
 
   test.each(['node-a', 'client-lab'])(
-    '%s neither reads nor forges the answers that others wait for',
+    'prevents that %s reads or forges answers to other parties',
     async (name) => {
       const spy = await connect(name)
       const victim = natsSettings({
@@ -197,13 +197,13 @@ describe.skipIf(whyNoNatsServer() !== null)('the broker configuration that we sh
     },
   )
 
-  test('The broker refuses a connection without a key', async () => {
+  test('refuses a connection without a key', async () => {
     const bus = natsBus(url)
     await until('it is refused', () => bus.states.length > 0)
     expect(bus.states[0]).toMatch(/Authorization Violation/i)
   })
 
-  test('a payload that names another server is refused by the controller, and audited', async () => {
+  test('leaves it to the controller to refuse and audit a payload that names another server', async () => {
     const audit: string[] = []
     const clock = createSystemClock()
     const bus = await connect('controller')
@@ -227,7 +227,7 @@ describe.skipIf(whyNoNatsServer() !== null)('the broker configuration that we sh
     clock.stop()
   })
 
-  test('a client submits, watches and cancels its tasks at a real controller; another does not see them', async () => {
+  test('lets a client submit, watch and cancel its tasks, invisible to another client', async () => {
     const clock = createSystemClock()
     const bus = await connect('controller')
     const controller = createController({
@@ -258,7 +258,7 @@ describe.skipIf(whyNoNatsServer() !== null)('the broker configuration that we sh
     clock.stop()
   })
 
-  test('A client cannot make the controller publish into the inbox of another client', async () => {
+  test('prevents that a client makes the controller publish into the inbox of another client', async () => {
     const clock = createSystemClock()
     const bus = await connect('controller')
     const controller = createController({
@@ -298,7 +298,7 @@ describe.skipIf(whyNoNatsServer() !== null)('the broker configuration that we sh
     clock.stop()
   })
 
-  test('made again, it keeps the keys; a reload takes in who is new, and shuts out who is gone', async () => {
+  test('keeps its keys when generated again; a reload adds new parties and removes old ones', async () => {
     const before = readFileSync(out, 'utf8')
     await whole()
     expect(readFileSync(out, 'utf8')).toBe(before)
@@ -309,7 +309,7 @@ describe.skipIf(whyNoNatsServer() !== null)('the broker configuration that we sh
     await until('a is out', () => a.states.some((state) => /Authorization/i.test(state)))
   })
 
-  test('A file that the operator wrote is not overwritten, and invalid keys are reported', async () => {
+  test('never replaces a file that an operator wrote, and reports invalid keys', async () => {
     const own = join(folder, 'own.conf')
     writeFileSync(own, 'port: 4222\n')
     expect(await config('-o', own)).toMatchObject({

@@ -1,6 +1,4 @@
-/**
- * How the bus over a real broker authenticates itself and the broker, and which subjects the broker forbids.
- */
+/** Authentication of the bus and the broker, and the subjects that the broker forbids. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -27,7 +25,7 @@ afterEach(async () => {
   await Promise.all(started.splice(0).map((server) => server.kill()))
 })
 
-/** As a process would: from the environment. */
+/** As in a process: from the environment. */
 function busFrom(server: NatsServer, env: Readonly<Record<string, string>>, scheme = 'nats'): WatchedBus {
   const settings = natsSettings({ CONTROLLER_NATS_URL: `${scheme}://127.0.0.1:${server.port}`, ...env })
   if (settings === null) throw new Error('no settings')
@@ -41,8 +39,8 @@ const isRefused = async (bus: WatchedBus, why: RegExp): Promise<void> => {
   expect(bus.isConnected).toBe(false)
 }
 
-describe.skipIf(whyNoNatsServer() !== null)('at a real broker', () => {
-  test('a wrong password is told in one line without it, and tried again until it is right', async () => {
+describe.skipIf(whyNoNatsServer() !== null)('a login at a real broker', () => {
+  test('with a wrong password is reported in one line without it, and retried', async () => {
     const server = await broker('authorization { user: controller, password: right }')
     const bus = busFrom(server, {
       CONTROLLER_NATS_USER: 'controller',
@@ -54,7 +52,7 @@ describe.skipIf(whyNoNatsServer() !== null)('at a real broker', () => {
     await isUp(bus)
   })
 
-  test('a password, a token and an nkey each open the door', async () => {
+  test('works with a password, a token and an nkey', async () => {
     const byPassword = await broker('authorization { user: controller, password: "s3cret" }')
     await isUp(
       busFrom(byPassword, { CONTROLLER_NATS_USER: 'controller', CONTROLLER_NATS_PASSWORD: 's3cret' }),
@@ -70,7 +68,7 @@ describe.skipIf(whyNoNatsServer() !== null)('at a real broker', () => {
     await isRefused(busFrom(byNkey, { CONTROLLER_NATS_NKEY_FILE: file }), /Authorization Violation/i)
   })
 
-  test('what its permissions forbid is told, and a request that may not be sent has no responder', async () => {
+  test('reports forbidden subjects, and a forbidden request has no responder', async () => {
     const permissions = '{ publish: "may.>", subscribe: ["_INBOX_node.>", "hears.>"] }'
     const server = await broker(
       `authorization { users: [ { user: node, password: p, permissions: ${permissions} } ] }`,
@@ -87,7 +85,7 @@ describe.skipIf(whyNoNatsServer() !== null)('at a real broker', () => {
     expect(bus.counts.denied).toBe(2)
   })
 
-  describe('with TLS', () => {
+  describe('a connection with TLS', () => {
     const folder = mkdtempSync(join(tmpdir(), 'headroom-tls-'))
     let good: Certificates
     let elsewhere: Certificates
@@ -101,7 +99,7 @@ describe.skipIf(whyNoNatsServer() !== null)('at a real broker', () => {
         `tls { cert_file: "${certificates.serverCert}", key_file: "${certificates.serverKey}", ${more} }`,
       )
 
-    test('a broker is believed when our authority vouches for it under its address', async () => {
+    test('trusts a broker with a certificate of our authority for its address', async () => {
       const server = await secured(good)
       const bus = busFrom(server, { CONTROLLER_NATS_TLS_CA: good.ca })
       await isUp(bus)
@@ -113,15 +111,15 @@ describe.skipIf(whyNoNatsServer() !== null)('at a real broker', () => {
       )
     })
 
-    test('a broker whose certificate is for another name is not believed', async () => {
+    test('refuses a broker whose certificate has another name', async () => {
       await isRefused(busFrom(await secured(elsewhere), { CONTROLLER_NATS_TLS_CA: elsewhere.ca }), /altnames/)
     })
 
-    test('A bus that requires TLS refuses a broker without TLS', async () => {
+    test('refuses a broker without TLS if TLS is required', async () => {
       await isRefused(busFrom(await broker(''), {}, 'tls'), /does not support 'tls'/)
     })
 
-    test('a broker that wants a certificate of ours gets it', async () => {
+    test('presents the client certificate that a broker requires', async () => {
       const server = await secured(good, `ca_file: "${good.ca}", verify: true`)
       const env = { CONTROLLER_NATS_TLS_CA: good.ca }
       await isUp(

@@ -1,4 +1,4 @@
-/** Keys of the broker: replaced by `headroom nats rotate`, and handed out one by one. */
+/** Keys of the broker: replaced by `headroom nats rotate`, and distributed one by one. */
 import { cpSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
@@ -28,7 +28,7 @@ function bus(file: string): WatchedBus {
 }
 
 describe.skipIf(whyNoNatsServer() !== null)('headroom nats rotate', () => {
-  it('replaces the key of one party: the old one is refused from the reload on, all others stay', async () => {
+  it('replaces the key of one party: the reload invalidates only the old key', async () => {
     await headroom(['nats', 'config', '--nodes', 'a,b', '--clients', 'lab', '-o', conf])
     broker = await startNatsServer(configuration())
     const names = ['controller', 'node-a', 'node-b', 'client-lab']
@@ -56,7 +56,7 @@ describe.skipIf(whyNoNatsServer() !== null)('headroom nats rotate', () => {
     await until('the key of another is let in', () => other.isConnected)
   })
 
-  it('--all replaces every key, and a party that is not there is named before anything is changed', async () => {
+  it('replaces every key with --all, and refuses an unknown party before any change', async () => {
     const read = (): readonly string[] =>
       readdirSync(join(folder, 'keys')).map((name) => readFileSync(join(folder, 'keys', name), 'utf8'))
     const before = [readFileSync(conf, 'utf8'), ...read()]
@@ -78,7 +78,7 @@ describe.skipIf(whyNoNatsServer() !== null)('headroom nats rotate', () => {
 })
 
 describe('headroom nats config', () => {
-  it('--key-copies leaves each container a folder with its own key alone', async () => {
+  it('leaves each container a folder with only its own key, with --key-copies', async () => {
     const place = temporaryFolder()
     const copies = join(place, 'gpu-server')
     mkdirSync(copies)
@@ -93,7 +93,7 @@ describe('headroom nats config', () => {
     expect(await headroom([...config, `node-c=${copies}`])).toMatchObject({ code: 2 })
   })
 
-  it('--trial-fleets makes a key for a simulated fleet in a trial store only, and takes it back afterwards', async () => {
+  it('creates and later removes a fleet key in a trial store only, with --trial-fleets', async () => {
     const place = temporaryFolder()
     const [copies, conf] = [join(place, 'sim'), join(place, 'nats.conf')]
     const config = (kind: string): Promise<Ended> =>
@@ -125,7 +125,7 @@ describe('headroom nats config', () => {
     }
   })
 
-  it('--kubernetes writes a Secret and a workload for each node, for its owner alone', async () => {
+  it('writes a Secret and a workload for each node, readable by the owner, with --kubernetes', async () => {
     const place = temporaryFolder()
     await headroom([
       'nats',

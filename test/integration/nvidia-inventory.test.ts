@@ -25,7 +25,7 @@ async function opened(options: NvidiaOptions = {}): Promise<NvidiaAccelerator> {
   return accelerator
 }
 
-test('the inventory is what the driver lets programs have, in the order of the indexes', async () => {
+test('The inventory has the usable GPUs of the driver, in index order', async () => {
   driver.gpu(0, { totalMib: 81_559, reservedMib: 551, name: 'NVIDIA H100 80GB HBM3' })
   driver.gpu(1, { totalMib: 24_000, name: 'NVIDIA L4' })
   const { gpus, environment } = await opened().then((open) => ({
@@ -42,11 +42,11 @@ test('the inventory is what the driver lets programs have, in the order of the i
   })
 })
 
-test('a task with no GPU sees none', async () => {
+test('A task without GPUs sees no GPU', async () => {
   expect((await opened()).environment([])['CUDA_VISIBLE_DEVICES']).toBe('')
 })
 
-test('memory is told by task, the rest is foreign', async () => {
+test('Memory is attributed to tasks, and the rest is foreign', async () => {
   driver.gpu(1, { totalMib: 2000 })
   driver.process(11, { mib: [300, 50] })
   driver.process(12, { mib: [40] })
@@ -60,7 +60,7 @@ test('memory is told by task, the rest is foreign', async () => {
   expect(open.gpus().map(({ foreign_mib }) => foreign_mib)).toEqual([47, 20])
 })
 
-test('an NVML of before version 2 of its structures serves as well', async () => {
+test('An NVML library without version 2 of its structures also works', async () => {
   driver.gpu(0, { totalMib: 1000, reservedMib: 100 })
   driver.process(11, { mib: [300] })
   const task = stubTask([11])
@@ -71,7 +71,7 @@ test('an NVML of before version 2 of its structures serves as well', async () =>
   expect(uses.get(task)).toEqual({ usedMib: [300], isBusy: false })
 })
 
-test('who ran a kernel is told by process where the GPU tells', async () => {
+test('Processes that ran a kernel are known if the GPU reports them', async () => {
   driver.process(11, { mib: [100], utilization: 35 })
   driver.process(12, { mib: [100] })
   const [busy, idle] = [stubTask([11]), stubTask([12])]
@@ -79,7 +79,7 @@ test('who ran a kernel is told by process where the GPU tells', async () => {
   expect([uses.get(busy)?.isBusy, uses.get(idle)?.isBusy]).toEqual([true, false])
 })
 
-test('where it does not, the use of the whole GPU counts for a task that is alone on it', async () => {
+test('Otherwise the utilization of the whole GPU counts for a task that is alone on it', async () => {
   driver.rule('nvmlDeviceGetProcessUtilization', 'code 3')
   driver.gpu(0, { totalMib: 1000, utilization: 80 })
   driver.process(11, { mib: [100] })
@@ -93,14 +93,14 @@ test('where it does not, the use of the whole GPU counts for a task that is alon
   expect((await open.sample([task, other])).uses.get(task)?.isBusy).toBe(false)
 })
 
-test('more processes than there was room for are read in a longer list', async () => {
+test('More processes than expected are read into a larger list', async () => {
   for (let pid = 1000; pid < 1300; pid++) driver.process(pid, { mib: [1] })
   const open = await opened()
   await open.sample([])
   expect(open.gpus()[0]?.foreign_mib).toBe(300)
 })
 
-test('a GPU that has fallen off the bus has no memory; the others go on', async () => {
+test('A GPU that has fallen off the bus has no memory, and the others continue', async () => {
   driver.gpu(1, { totalMib: 2000 })
   const open = await opened()
   driver.rule('nvmlDeviceGetMemoryInfo_v2-0', 'code 15')
@@ -110,7 +110,7 @@ test('a GPU that has fallen off the bus has no memory; the others go on', async 
   expect(open.gpus().map(({ physical_mib }) => physical_mib)).toEqual([0, 2000])
 })
 
-test('a GPU that cannot be opened keeps its place in the order', async () => {
+test('A GPU that cannot be opened keeps its index', async () => {
   driver.gpu(1, { totalMib: 2000 })
   driver.rule('nvmlDeviceGetHandleByIndex_v2-0', 'code 17')
   const open = await opened()
@@ -123,7 +123,7 @@ test('a GPU that cannot be opened keeps its place in the order', async () => {
   )
 })
 
-test('processes that have just ended are not foreign while the driver still lists them', async () => {
+test('Processes that have just ended are not foreign while the driver still lists them', async () => {
   driver.process(11, { mib: [300] })
   const task = stubTask([11])
   const open = await opened()
@@ -134,7 +134,7 @@ test('processes that have just ended are not foreign while the driver still list
   expect(open.gpus()[0]?.foreign_mib).toBe(0)
 })
 
-test('a driver that is not loaded is told in words', async () => {
+test('A driver that is not loaded is reported in words', async () => {
   driver.rule('nvmlInit_v2', 'code 9')
   const failure: unknown = await opened().catch((error: unknown) => error)
   expect(failure).toBeInstanceOf(AcceleratorFault)
@@ -143,7 +143,7 @@ test('a driver that is not loaded is told in words', async () => {
   )
 })
 
-test('every error of NVML has a name and words, one that is not known its number', async () => {
+test('Every NVML error has a name and words, and an unknown one has its number', async () => {
   const helper = new HelperProcess({
     role: 'nvml',
     library: driver.nvmlLibrary,
@@ -161,7 +161,7 @@ test('every error of NVML has a name and words, one that is not known its number
   for (const line of told) expect(line).toMatch(/^HelperFault: nvmlInit_v2: [^\n]+ \(NVML_ERROR_[A-Z_]+\)$/)
 })
 
-test('a driver that hangs is given up after the time for it, and read again when it answers', async () => {
+test('A driver that hangs is given up after a timeout, and read again when it answers', async () => {
   const open = await opened()
   driver.rule('nvmlDeviceGetMemoryInfo_v2', 'hang')
   const task = stubTask([11])
@@ -173,7 +173,7 @@ test('a driver that hangs is given up after the time for it, and read again when
   expect((await open.sample([task])).freeMib).toEqual([1000])
 })
 
-test('a driver that crashes takes the helper with it, the next sample starts another', async () => {
+test('A driver that crashes ends its helper, and the next sample starts another helper', async () => {
   const open = await opened()
   driver.rule('nvmlDeviceGetMemoryInfo_v2', 'crash')
   const task = stubTask([11], { gpus: [0] })
@@ -186,7 +186,7 @@ test('a driver that crashes takes the helper with it, the next sample starts ano
   expect(driver.notes).toContain('NVIDIA nvml helper: it ended with SIGABRT')
 })
 
-test('no koffi and no nvidia-smi: one line says both', async () => {
+test('A missing koffi and a missing nvidia-smi are reported in one line', async () => {
   const failure = await opened({
     ffiModule: 'koffi-that-is-not-installed',
     smiProgram: '/nowhere/nvidia-smi',
@@ -196,13 +196,13 @@ test('no koffi and no nvidia-smi: one line says both', async () => {
   )
 })
 
-test('no NVML library: one line names it', async () => {
+test('A missing NVML library is named in one line', async () => {
   await expect(opened({ nvmlLibrary: '/nowhere/libnvidia-ml.so.1' })).rejects.toThrow(
     /^no NVIDIA GPU can be read: \/nowhere\/libnvidia-ml\.so\.1 cannot be loaded: .*; and .* not found/,
   )
 })
 
-test('without koffi nvidia-smi is read, and nothing can be swapped', async () => {
+test('Without koffi, nvidia-smi is read, and swaps are not possible', async () => {
   const smiProgram = join(driver.folder, 'nvidia-smi')
   writeFileSync(
     smiProgram,
@@ -225,7 +225,7 @@ esac
   expect(await open.swapOut(task)).toBe('copy_failed')
 })
 
-test('an nvidia-smi that does not know the newer fields is asked without them', async () => {
+test('An nvidia-smi that does not support newer fields is called without them', async () => {
   const smiProgram = join(driver.folder, 'old-nvidia-smi')
   writeFileSync(
     smiProgram,
@@ -241,7 +241,7 @@ esac
   expect(open.gpus()).toEqual([{ index: 0, model: 'NVIDIA Stub', physical_mib: 1000, foreign_mib: 0 }])
 })
 
-test('a host whose driver lists no GPU is told so', async () => {
+test('A host whose driver lists no GPU is reported', async () => {
   driver.rule('nvmlDeviceGetCount_v2', 'code 28')
   await expect(opened()).rejects.toThrow('nvmlDeviceGetCount_v2: no GPU was found (NVML_ERROR_GPU_NOT_FOUND)')
 })

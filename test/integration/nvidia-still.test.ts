@@ -1,6 +1,6 @@
 /**
- * Real processes under a stub driver that works, like NVIDIA's, in a thread of theirs, and that ends a
- * process that uses a GPU whose memory is swapped out.
+ * Real processes with a stub driver that, like NVIDIA's, works in one of their threads and ends a process
+ * that uses a GPU while its memory is swapped out.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -56,7 +56,7 @@ async function start(accelerator: NvidiaAccelerator): Promise<CudaProgram> {
   return started
 }
 
-/** A letter for each thread. */
+/** One letter per thread. */
 function threadStates({ pid }: { readonly pid: number }): string {
   const threads = readdirSync(`/proc/${pid}/task`).map((thread) =>
     readFileSync(`/proc/${pid}/task/${thread}/status`, 'utf8'),
@@ -64,13 +64,13 @@ function threadStates({ pid }: { readonly pid: number }): string {
   return threads.map((status) => /^State:\s*(\S)/m.exec(status)?.[1] ?? '').join('')
 }
 
-/** A thread that is let go of stops a moment later. */
+/** A released thread stops a moment later. */
 const untilStopped = (task: CudaProgram): Promise<void> =>
   vi.waitFor(() => expect(threadStates(pidOf(task))).toMatch(/^T+$/))
 
 const pidOf = (task: CudaProgram): { readonly pid: number } => ({ pid: task.processIds()[0] ?? 0 })
 
-test('a program that asks for its GPU all the while stands still while its memory is elsewhere, and goes on after that', async () => {
+test('A program that uses its GPU all the time is stopped while swapped out, then continues', async () => {
   const accelerator = await open()
   const task = await start(accelerator)
   expect(await accelerator.swapOut(task)).toBe('done')
@@ -80,7 +80,7 @@ test('a program that asks for its GPU all the while stands still while its memor
   expect(await task.isIntact()).toBe(true)
 })
 
-test('a server that comes later asks a stopped process where it stands, and it stays stopped', async () => {
+test('A later server reads the state of a stopped process, which stays stopped', async () => {
   const before = await open()
   const task = await start(before)
   expect(await before.swapOut(task)).toBe('done')
@@ -92,7 +92,7 @@ test('a server that comes later asks a stopped process where it stands, and it s
   expect(await task.isIntact()).toBe(true)
 })
 
-test('a copy that fails leaves all threads running', async () => {
+test('A failed copy leaves all threads running', async () => {
   const accelerator = await open()
   const task = await start(accelerator)
   driver.rule('cuCheckpointProcessCheckpoint', 'code 999')
@@ -101,7 +101,7 @@ test('a copy that fails leaves all threads running', async () => {
   expect(await task.isIntact()).toBe(true)
 })
 
-test('a process whose threads may not be held is not swapped, and the reason says so', async () => {
+test('A process whose threads cannot be stopped is not swapped, and the reason says so', async () => {
   const accelerator = await open()
   const task = await start(accelerator)
   const thread =
