@@ -1,22 +1,38 @@
 /**
  * Import rules between folders. Each part of this chain may import the parts before it:
- *   protocol → controller/domain → scheduler, swap, metrics (never each other) → engine →
- *   series, wire, recording, api → adapters → controller.ts → cli
+ *   protocol → controller/structures → model → policy, metrics → state → engine → query →
+ *   series, wire, recording, api → adapters → controller.ts → services → cli
  * Type-only imports count. References by `new URL('./worker.ts', import.meta.url)` are not detected.
  */
 
-const FOLDERS = ['protocol', 'controller', 'gpu-server', 'simulator', 'ui', 'cli', 'tools', 'test']
+const FOLDERS = [
+  'protocol',
+  'controller',
+  'gpu-server',
+  'simulator',
+  'services',
+  'clients',
+  'ui',
+  'cli',
+  'tools',
+  'test',
+]
 
 const PROTOCOL = '^protocol/'
-const DOMAIN = '^controller/domain/'
+const STRUCTURES = '^controller/structures/'
+const MODEL = '^controller/(structures|model)/'
 const PORTS = '^controller/ports/'
 const OPEN_PORTS = '^controller/ports/(clock|random|bus|store|device|twin)\\.ts$'
 /** Metric definitions: a simulation reports with the controller's own. */
 const METRICS = '^controller/metrics/'
 /** The port for the devices of a GPU server. The simulator implements it with a model. */
 const DEVICE = '^gpu-server/core/(device|attempt-start)\\.ts$'
-const DECIDERS = '^controller/(scheduler|swap|metrics)/'
-const ENGINE = '^controller/engine/'
+const POLICY = '^controller/policy/'
+const PLACEMENT = '^controller/policy/placement/'
+const SWAP = '^controller/policy/swap/'
+const REASONS = '^controller/policy/reasons/'
+/** The cluster's state, what changes it, and what reads it. */
+const ENGINE = '^controller/(state|engine|query)/'
 /** Time series, sampled from the engine's views. */
 const SERIES = '^controller/series/'
 /** Recording of the controller's inputs. */
@@ -26,10 +42,9 @@ const RECORDING = '^controller/recording/'
  * Simulator files that compose a whole simulated cluster. Only they may import the controller, its memory store
  * and the core of the GPU server.
  */
-const COMPOSITION =
-  '^simulator/(world|run|sweep|replay|live|live-servers|served-fleet|simulated-server|start-world|faults/[a-z-]+)\\.ts$'
+const COMPOSITION = '^simulator/(world|fleet)/'
 /** Re-decides recordings; composes a simulated cluster too. */
-const REDECISION = '^simulator/recording/'
+const REDECISION = '^simulator/experiment/recording/'
 const COMPOSED = [
   '^controller/controller\\.ts$',
   '^controller/adapters/memory-store\\.ts$',
@@ -60,37 +75,46 @@ const mayUsePackages = (name, from, packages) => ({
 module.exports = {
   forbidden: [
     mayImport('protocol', PROTOCOL, []),
-    mayImport('domain', DOMAIN, [PROTOCOL]),
-    mayImport('ports', PORTS, [PROTOCOL, DOMAIN]),
-    mayImport('scheduler', '^controller/scheduler/', [PROTOCOL, DOMAIN]),
-    mayImport('swap', '^controller/swap/', [PROTOCOL, DOMAIN]),
-    mayImport('metrics', '^controller/metrics/', [PROTOCOL, DOMAIN]),
-    mayImport('engine', ENGINE, [PROTOCOL, DOMAIN, PORTS, DECIDERS]),
-    mayImport('series', SERIES, [PROTOCOL, DOMAIN, PORTS, DECIDERS, ENGINE]),
-    mayImport('recording', RECORDING, [PROTOCOL, DOMAIN, PORTS, ENGINE]),
-    mayImport('wire', '^controller/wire/', [PROTOCOL, DOMAIN, PORTS, DECIDERS, ENGINE]),
-    mayImport('api', '^controller/api/', [PROTOCOL, DOMAIN, PORTS, DECIDERS, ENGINE, SERIES]),
+    mayImport('structures', STRUCTURES, [PROTOCOL]),
+    mayImport('model', MODEL, [PROTOCOL]),
+    mayImport('ports', PORTS, [PROTOCOL, MODEL]),
+    mayImport('placement', PLACEMENT, [PROTOCOL, MODEL]),
+    mayImport('swap', SWAP, [PROTOCOL, MODEL]),
+    mayImport('reasons', REASONS, [
+      PROTOCOL,
+      MODEL,
+      PLACEMENT,
+      SWAP,
+      '^controller/query/explain/explain-survey',
+    ]),
+    mayImport('metrics', METRICS, [PROTOCOL, MODEL]),
+    mayImport('engine', ENGINE, [PROTOCOL, MODEL, PORTS, POLICY, METRICS]),
+    mayImport('series', SERIES, [PROTOCOL, MODEL, PORTS, POLICY, METRICS, ENGINE]),
+    mayImport('recording', RECORDING, [PROTOCOL, MODEL, PORTS, ENGINE]),
+    mayImport('wire', '^controller/wire/', [PROTOCOL, MODEL, PORTS, POLICY, METRICS, ENGINE]),
+    mayImport('api', '^controller/api/', [PROTOCOL, MODEL, PORTS, POLICY, METRICS, ENGINE, SERIES]),
     mayImport('adapters', '^controller/adapters/', [
       PROTOCOL,
-      DOMAIN,
+      MODEL,
       PORTS,
-      DECIDERS,
+      POLICY,
+      METRICS,
       ENGINE,
       '^controller/(wire|api)/',
     ]),
     mayImport('controller', '^controller/', [PROTOCOL]),
-    mayImport('gpu-server-core', '^gpu-server/core/', [PROTOCOL, DOMAIN, OPEN_PORTS]),
-    mayImport('gpu-server', '^gpu-server/', [PROTOCOL, DOMAIN, OPEN_PORTS]),
+    mayImport('gpu-server-core', '^gpu-server/core/', [PROTOCOL, MODEL, OPEN_PORTS]),
+    mayImport('gpu-server', '^gpu-server/', [PROTOCOL, MODEL, OPEN_PORTS]),
     mayImport(
       'simulator',
       '^simulator/',
-      [PROTOCOL, DOMAIN, OPEN_PORTS, METRICS, DEVICE],
+      [PROTOCOL, MODEL, OPEN_PORTS, METRICS, DEVICE],
       `${COMPOSITION}|${REDECISION}`,
     ),
     mayImport('simulator-composition', COMPOSITION, [
       '^simulator/',
       PROTOCOL,
-      DOMAIN,
+      MODEL,
       OPEN_PORTS,
       METRICS,
       ...COMPOSED,
@@ -98,19 +122,36 @@ module.exports = {
     mayImport('simulator-recording', REDECISION, [
       '^simulator/',
       PROTOCOL,
-      DOMAIN,
+      MODEL,
       PORTS,
       RECORDING,
       ...COMPOSED,
     ]),
-    mayImport('ui', '^ui/', ['^controller/api/schema']),
-    mayImport('cli', '^cli/', [PROTOCOL, '^controller/', '^gpu-server/', '^simulator/']),
+    mayImport('ui', '^ui/', ['^controller/api/[a-z]+/[a-z-]*schema\\.ts$']),
+    mayImport('services', '^services/', [
+      PROTOCOL,
+      '^controller/',
+      '^gpu-server/',
+      '^simulator/',
+      '^clients/',
+    ]),
+    mayImport('cli', '^cli/', [
+      PROTOCOL,
+      '^controller/',
+      '^gpu-server/',
+      '^simulator/',
+      '^services/',
+      '^clients/',
+    ]),
     {
       name: 'ui-types-only',
       comment: 'The UI imports the types of the REST schema, and no code of the server.',
       severity: 'error',
       from: { path: '^ui/' },
-      to: { path: '^(protocol|controller|gpu-server|simulator|cli)/', dependencyTypesNot: ['type-only'] },
+      to: {
+        path: '^(protocol|controller|gpu-server|simulator|services|clients|cli)/',
+        dependencyTypesNot: ['type-only'],
+      },
     },
     {
       name: 'nothing-imports-test',
@@ -128,7 +169,7 @@ module.exports = {
     },
     mayUsePackages(
       'pure-controller-packages',
-      '^(protocol|controller/(domain|scheduler|swap|metrics|engine|ports|recording|series|wire)|gpu-server/core)/',
+      '^(protocol|controller/(structures|model|policy|metrics|state|engine|query|ports|recording|series|wire)|gpu-server/core)/',
       ['typebox'],
     ),
     mayUsePackages('simulator-packages', '^simulator/', [
@@ -157,7 +198,7 @@ module.exports = {
       name: 'declared-packages',
       comment: 'Packages used in production are listed under dependencies in package.json.',
       severity: 'error',
-      from: { path: '^(protocol|controller|gpu-server|simulator|cli)/' },
+      from: { path: '^(protocol|controller|gpu-server|simulator|services|clients|cli)/' },
       to: {
         dependencyTypes: ['npm-dev', 'npm-no-pkg', 'npm-unknown'],
         dependencyTypesNot: ['type-only', 'npm'],

@@ -5,7 +5,7 @@ import tseslint from 'typescript-eslint'
 /** Files that decide or compute: the same call returns the same result on every machine, at any time. */
 const PURE = [
   'protocol/**/*.ts',
-  'controller/{domain,scheduler,swap,metrics,engine,ports,recording,series,wire}/**/*.ts',
+  'controller/{structures,model,policy,state,engine,query,metrics,ports,recording,series,wire}/**/*.ts',
   'gpu-server/core/**/*.ts',
   'simulator/**/*.ts',
 ]
@@ -15,11 +15,10 @@ const PURE = [
  * too.
  */
 const SIMULATOR_EDGES = [
-  'simulator/live.ts',
-  'simulator/run-files.ts',
+  'simulator/world/live.ts',
   'simulator/scenario/load.ts',
-  'simulator/worker*.ts',
   'simulator/trace/*file*.ts',
+  'simulator/trace/import/*file*.ts',
 ]
 
 // ---- bans for pure files ----
@@ -114,7 +113,7 @@ const ambientImports = {
 // ---- arithmetic that differs between machines or versions of V8 (docs/decisions/0008) ----
 
 const INEXACT =
-  'Its last bits differ between machines or versions of V8. Use + − × ÷, sqrt, or simulator/exact-math.ts.'
+  'Its last bits differ between machines or versions of V8. Use + − × ÷, sqrt, or simulator/kernel/exact-math.ts.'
 
 const INEXACT_MATH =
   'pow exp expm1 log log2 log10 log1p sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh cbrt hypot'.split(

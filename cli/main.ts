@@ -2,9 +2,16 @@
 /** The `headroom` command. Loads nothing heavy before the command is known. */
 import './require-node.mjs'
 import { CommanderError } from 'commander'
-import { EXIT_DENIED, EXIT_FAILED, EXIT_OK, EXIT_USAGE, exitCodeOf, isUsageError } from './exit-codes.ts'
+import {
+  EXIT_DENIED,
+  EXIT_FAILED,
+  EXIT_OK,
+  EXIT_USAGE,
+  exitCodeOf,
+  isUsageError,
+} from '../services/exit-codes.ts'
 import { programOf } from './program.ts'
-import { visible } from './terminal-text.ts'
+import { visible } from './output/terminal-text.ts'
 
 // A reader that closes early (head, less) is not a failure.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {

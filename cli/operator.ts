@@ -1,22 +1,22 @@
 /** The operator's commands: their arguments and options. Their actions are loaded when called. */
 import { Option, type Command } from 'commander'
-import { remote, withServer, repeatable, withExamples, type SetExit } from './command-shape.ts'
-import { notedLinks, priority, timeWithin, whole } from './option-values.ts'
-import type { ChangeOptions, HistoryOptions } from './operator/config.ts'
-import type { DecisionsOptions } from './operator/decisions.ts'
-import type { EventsOptions } from './operator/events.ts'
-import type { GroupChangeOptions, GroupCreateOptions } from './operator/groups.ts'
-import type { LogsOptions } from './operator/logs.ts'
-import type { NodeDrainOptions } from './operator/nodes.ts'
-import type { CommandOptions } from './operator/session.ts'
-import type { TaskListOptions } from './operator/tasks.ts'
-import type { TopOptions } from './operator/top.ts'
-import type { WhyPendingOptions } from './operator/why-pending.ts'
-import { addRecoveryCommands } from './recovery-commands.ts'
-import { addTwinCommands } from './twin-commands.ts'
-import type { VerifyEventsOptions } from './verify-events.ts'
+import { remote, withServer, repeatable, withExamples, type SetExit } from './command/command-shape.ts'
+import { notedLinks, priority, timeWithin, whole } from './command/option-values.ts'
+import type { ChangeOptions, HistoryOptions } from './config/config.ts'
+import type { DecisionsOptions } from './events/decisions.ts'
+import type { EventsOptions } from './events/events.ts'
+import type { GroupChangeOptions, GroupCreateOptions } from './groups/groups.ts'
+import type { LogsOptions } from './tasks/logs.ts'
+import type { NodeDrainOptions } from './nodes/nodes.ts'
+import type { CommandOptions } from './command/session.ts'
+import type { TaskListOptions } from './tasks/tasks.ts'
+import type { TopOptions } from './status/top.ts'
+import type { WhyPendingOptions } from './tasks/why-pending.ts'
+import { addRecoveryCommands } from './tasks/recovery-commands.ts'
+import { addTwinCommands } from './twin/twin-commands.ts'
+import type { VerifyEventsOptions } from './events/verify-events.ts'
 
-/** Equals the list in controller/api/schema/task.ts; a test compares them. */
+/** Equals the list in controller/api/tasks/schema.ts; a test compares them. */
 export const TASK_STATE_FILTERS = [
   'all',
   'pending',
@@ -29,7 +29,7 @@ export const TASK_STATE_FILTERS = [
   'lost',
 ] as const
 
-/** Equals the list in controller/domain/decision.ts; a test compares them. */
+/** Equals the list in controller/model/decision.ts; a test compares them. */
 export const DECISION_KINDS = [
   'placement',
   'swap_out',
@@ -67,7 +67,7 @@ function addStatus(program: Command, setExit: SetExit): void {
     'headroom status',
     'headroom status -o json | jq .summary.vram',
   ).action(async (options: CommandOptions) => {
-    const { status } = await import('./operator/status.ts')
+    const { status } = await import('./status/status.ts')
     setExit(await status(options))
   })
 }
@@ -85,7 +85,7 @@ function addTop(program: Command, setExit: SetExit): void {
     'headroom top --interval 500ms',
     'headroom top --once -o wide',
   ).action(async (options: TopOptions) => {
-    const { top } = await import('./operator/top.ts')
+    const { top } = await import('./status/top.ts')
     setExit(await top(options))
   })
 }
@@ -96,14 +96,14 @@ function addNode(program: Command, setExit: SetExit): void {
     remote(node.command('list').description('list all nodes, in order of registration')),
     'headroom node list -o wide',
   ).action(async (options: CommandOptions) => {
-    const { nodeList } = await import('./operator/nodes.ts')
+    const { nodeList } = await import('./nodes/nodes.ts')
     setExit(await nodeList(options))
   })
   withExamples(
     remote(node.command('show').description('show one node and its GPUs').argument('<node>', 'name or id')),
     'headroom node show a100-1',
   ).action(async (name: string, options: CommandOptions) => {
-    const { nodeShow } = await import('./operator/nodes.ts')
+    const { nodeShow } = await import('./nodes/nodes.ts')
     setExit(await nodeShow(name, options))
   })
   withExamples(
@@ -119,7 +119,7 @@ function addNode(program: Command, setExit: SetExit): void {
     'headroom node set a100-1 overcommit=50 reserve=4Gi',
     'headroom node set a100-1 overcommit=null  # the global default again',
   ).action(async (name: string, settings: string[], options: CommandOptions) => {
-    const { nodeSet } = await import('./operator/nodes.ts')
+    const { nodeSet } = await import('./nodes/nodes.ts')
     setExit(await nodeSet(name, settings, options))
   })
   for (const [verb, what] of [
@@ -130,7 +130,7 @@ function addNode(program: Command, setExit: SetExit): void {
       remote(node.command(verb).description(what).argument('<node>', 'name or id')),
       `headroom node ${verb} a100-1`,
     ).action(async (name: string, options: CommandOptions) => {
-      const { nodeCordon } = await import('./operator/nodes.ts')
+      const { nodeCordon } = await import('./nodes/nodes.ts')
       setExit(await nodeCordon(name, verb === 'cordon', options))
     })
   }
@@ -146,7 +146,7 @@ function addNode(program: Command, setExit: SetExit): void {
     'headroom node drain a100-1',
     'headroom node drain a100-1 --requeue --after 1h',
   ).action(async (name: string, options: NodeDrainOptions) => {
-    const { nodeDrain } = await import('./operator/nodes.ts')
+    const { nodeDrain } = await import('./nodes/nodes.ts')
     setExit(await nodeDrain(name, options))
   })
 }
@@ -160,7 +160,7 @@ function addTask(program: Command, setExit: SetExit): void {
     remote(task.command('show').description('show one task, open or ended').argument('<task>', 'id')),
     'headroom task show 0b6f4c1e-…',
   ).action(async (id: string, options: CommandOptions) => {
-    const { taskShow } = await import('./operator/tasks.ts')
+    const { taskShow } = await import('./tasks/tasks.ts')
     setExit(await taskShow(id, options))
   })
   withExamples(
@@ -172,7 +172,7 @@ function addTask(program: Command, setExit: SetExit): void {
     ),
     'headroom task explain 0b6f4c1e-…',
   ).action(async (id: string, options: CommandOptions) => {
-    const { taskExplain } = await import('./operator/explain.ts')
+    const { taskExplain } = await import('./tasks/explain.ts')
     setExit(await taskExplain(id, options))
   })
   withExamples(
@@ -185,7 +185,7 @@ function addTask(program: Command, setExit: SetExit): void {
     'headroom task set 0b6f4c1e-… noswap=1 priority=P0',
     'headroom task set 0b6f4c1e-… labels.team=vision',
   ).action(async (id: string, settings: string[], options: CommandOptions) => {
-    const { taskSet } = await import('./operator/tasks.ts')
+    const { taskSet } = await import('./tasks/tasks.ts')
     setExit(await taskSet(id, settings, options))
   })
   withExamples(
@@ -201,7 +201,7 @@ function addTask(program: Command, setExit: SetExit): void {
     'headroom task cancel 0b6f4c1e-…',
     'headroom task list --state pending --name sweep -o jsonl | jq -r .id | xargs headroom task cancel',
   ).action(async (ids: string[], options: CommandOptions & { readonly now?: boolean }) => {
-    const { taskCancel } = await import('./operator/tasks.ts')
+    const { taskCancel } = await import('./tasks/tasks.ts')
     setExit(await taskCancel(ids, options))
   })
 }
@@ -217,7 +217,7 @@ function addTaskActions(task: Command, setExit: SetExit): void {
       remote(task.command(action).description(what).argument('<task...>', 'ids')),
       `headroom task ${action} 0b6f4c1e-…`,
     ).action(async (ids: string[], options: CommandOptions) => {
-      const { taskAction: taskByHand } = await import('./operator/tasks.ts')
+      const { taskAction: taskByHand } = await import('./tasks/tasks.ts')
       setExit(await taskByHand(action, ids, options))
     })
   }
@@ -233,7 +233,7 @@ function addTaskLogs(task: Command, setExit: SetExit): void {
     'headroom task logs 0b6f4c1e-… --follow',
     'headroom task logs 0b6f4c1e-… --stream stderr > errors.txt',
   ).action(async (id: string, options: LogsOptions) => {
-    const { taskLogs } = await import('./operator/logs.ts')
+    const { taskLogs } = await import('./tasks/logs.ts')
     setExit(await taskLogs(id, options))
   })
 }
@@ -255,7 +255,7 @@ function addTaskList(task: Command, setExit: SetExit): void {
     'headroom task list --state pending -o wide',
     'headroom task list --node a100-1 --limit 1000 -o jsonl',
   ).action(async (options: TaskListOptions) => {
-    const { taskList } = await import('./operator/tasks.ts')
+    const { taskList } = await import('./tasks/tasks.ts')
     setExit(await taskList(options))
   })
 }
@@ -268,14 +268,14 @@ function addGroup(program: Command, setExit: SetExit): void {
     remote(group.command('list').description('list all groups, by name')),
     'headroom group list',
   ).action(async (options: CommandOptions) => {
-    const { groupList } = await import('./operator/groups.ts')
+    const { groupList } = await import('./groups/groups.ts')
     setExit(await groupList(options))
   })
   withExamples(
     remote(group.command('show').description('show one group').argument('<group>', 'name of the group')),
     'headroom group show training -o yaml',
   ).action(async (id: string, options: CommandOptions) => {
-    const { groupShow } = await import('./operator/groups.ts')
+    const { groupShow } = await import('./groups/groups.ts')
     setExit(await groupShow(id, options))
   })
   withExamples(
@@ -290,7 +290,7 @@ function addGroup(program: Command, setExit: SetExit): void {
       .option('--dry-run', DRY_RUN),
     'headroom group create training --node a100-1 --node a100-2',
   ).action(async (id: string, options: GroupCreateOptions) => {
-    const { groupCreate } = await import('./operator/groups.ts')
+    const { groupCreate } = await import('./groups/groups.ts')
     setExit(await groupCreate(id, options))
   })
   withExamples(
@@ -300,7 +300,7 @@ function addGroup(program: Command, setExit: SetExit): void {
     'headroom group delete training',
     'headroom group delete training --dry-run',
   ).action(async (id: string, options: GroupChangeOptions & { readonly force?: boolean }) => {
-    const { groupDelete } = await import('./operator/groups.ts')
+    const { groupDelete } = await import('./groups/groups.ts')
     setExit(await groupDelete(id, options))
   })
   addGroupMembers(group, setExit)
@@ -317,7 +317,7 @@ function addGroupMembers(group: Command, setExit: SetExit): void {
     ).option('--dry-run', DRY_RUN)
   withExamples(member('add-node', 'add a node to a group'), 'headroom group add-node training a100-3').action(
     async (id: string, node: string, options: GroupChangeOptions) => {
-      const { groupAddNode } = await import('./operator/groups.ts')
+      const { groupAddNode } = await import('./groups/groups.ts')
       setExit(await groupAddNode(id, node, options))
     },
   )
@@ -325,7 +325,7 @@ function addGroupMembers(group: Command, setExit: SetExit): void {
     member('remove-node', 'remove a node from a group'),
     'headroom group remove-node training a100-3',
   ).action(async (id: string, node: string, options: GroupChangeOptions) => {
-    const { groupRemoveNode } = await import('./operator/groups.ts')
+    const { groupRemoveNode } = await import('./groups/groups.ts')
     setExit(await groupRemoveNode(id, node, options))
   })
 }
@@ -342,7 +342,7 @@ function addConfig(program: Command, setExit: SetExit): void {
     'headroom config get',
     'headroom config get default_vram_overcommit_percent',
   ).action(async (setting: string | undefined, options: CommandOptions) => {
-    const { configGet } = await import('./operator/config.ts')
+    const { configGet } = await import('./config/config.ts')
     setExit(await configGet(setting, options))
   })
   withExamples(
@@ -356,7 +356,7 @@ function addConfig(program: Command, setExit: SetExit): void {
     'headroom config set default_vram_overcommit_percent=50',
     'headroom config set idle_swap_out_seconds=5m safety_reserve_mib=2Gi max_residency_seconds=null',
   ).action(async (settings: string[], options: ChangeOptions) => {
-    const { configSet } = await import('./operator/config.ts')
+    const { configSet } = await import('./config/config.ts')
     setExit(await configSet(settings, options))
   })
   withExamples(
@@ -365,7 +365,7 @@ function addConfig(program: Command, setExit: SetExit): void {
     ).option('--last <n>', 'maximum number of rows', whole(1, MAX_ROWS), DEFAULT_EVENT_ROWS),
     'headroom config history',
   ).action(async (options: HistoryOptions) => {
-    const { configHistory } = await import('./operator/config.ts')
+    const { configHistory } = await import('./config/config.ts')
     setExit(await configHistory(options))
   })
   withExamples(
@@ -378,7 +378,7 @@ function addConfig(program: Command, setExit: SetExit): void {
     'headroom config restore 3 --dry-run',
     'headroom config restore 3',
   ).action(async (revision: string, options: ChangeOptions) => {
-    const { configRestore } = await import('./operator/config.ts')
+    const { configRestore } = await import('./config/config.ts')
     setExit(await configRestore(revision, options))
   })
 }
@@ -402,7 +402,7 @@ function addDecisions(program: Command, setExit: SetExit): void {
     'headroom decisions --task 0b6f4c1e-… --last 5',
     'headroom decisions 4711',
   ).action(async (number: string | undefined, options: DecisionsOptions) => {
-    const { decisions } = await import('./operator/decisions.ts')
+    const { decisions } = await import('./events/decisions.ts')
     setExit(await decisions(number, options))
   })
 }
@@ -420,7 +420,7 @@ function addEvents(program: Command, setExit: SetExit): void {
     'headroom events --kind swap_decided,swap_in_decided',
     'headroom events --node a100-1 --last 100 -o wide',
   ).action(async (options: EventsOptions) => {
-    const { events } = await import('./operator/events.ts')
+    const { events } = await import('./events/events.ts')
     setExit(await events(options))
   })
   withExamples(
@@ -438,7 +438,7 @@ function addEvents(program: Command, setExit: SetExit): void {
     'headroom events verify',
     'headroom events verify backup/headroom.db --noted 48213:5f0c…',
   ).action(async (path: string | undefined, options: VerifyEventsOptions) => {
-    const { verifyEventLog } = await import('./verify-events.ts')
+    const { verifyEventLog } = await import('./events/verify-events.ts')
     setExit(verifyEventLog(path, options, process.env))
   })
 }
@@ -454,7 +454,7 @@ function addWhyPending(program: Command, setExit: SetExit): void {
     'headroom why-pending',
     'headroom why-pending 0b6f4c1e-…',
   ).action(async (id: string | undefined, options: WhyPendingOptions) => {
-    const { whyPending } = await import('./operator/why-pending.ts')
+    const { whyPending } = await import('./tasks/why-pending.ts')
     setExit(await whyPending(id, options))
   })
 }

@@ -1,20 +1,20 @@
 /** All commands of `headroom`: names, arguments, options. Their actions are loaded when called. */
 import { Command, Option } from 'commander'
-import type { SetExit } from './command-shape.ts'
-import type { ConformanceOptions } from './conformance.ts'
-import type { GpuServerCommandOptions } from './gpu-server.ts'
+import type { SetExit } from './command/command-shape.ts'
+import type { ConformanceOptions } from './gpu-server/conformance.ts'
+import type { GpuServerCommandOptions } from '../services/gpu-server/gpu-server.ts'
 import { addOperatorCommands } from './operator.ts'
-import type { LiveOptions } from './live.ts'
-import { idRange, mib, nodeUuid, time, whole } from './option-values.ts'
-import { packageVersion } from './package-info.ts'
-import { addNatsCommands } from './nats.ts'
-import { addProtocolCommands } from './protocol.ts'
-import { addLease, addRun } from './run.ts'
-import { addServiceCommands } from './service-commands.ts'
-import { addStoreCommands } from './store-commands.ts'
-import { addSimCommands } from './sim.ts'
-import { addAudit, addTokenCommands } from './token.ts'
-import { addTraceCommands } from './trace.ts'
+import type { LiveOptions } from '../services/live/live.ts'
+import { idRange, mib, nodeUuid, time, whole } from './command/option-values.ts'
+import { packageVersion } from '../services/package-info.ts'
+import { addNatsCommands } from './nats/nats.ts'
+import { addProtocolCommands } from './gpu-server/protocol.ts'
+import { addLease, addRun } from './run/run.ts'
+import { addServiceCommands } from './doctor/service-commands.ts'
+import { addStoreCommands } from './store/store-commands.ts'
+import { addSimCommands } from './sim/sim.ts'
+import { addAudit, addTokenCommands } from './tokens/token.ts'
+import { addTraceCommands } from './trace/trace.ts'
 
 export function programOf(setExit: SetExit): Command {
   const program = new Command('headroom')
@@ -30,7 +30,7 @@ export function programOf(setExit: SetExit): Command {
     )
     .option('--accept-loss <mark>', 'start once on a store that went back in time: the mark from the refusal')
     .action(async ({ acceptLoss }: { readonly acceptLoss?: string }) => {
-      const { serve } = await import('./serve.ts')
+      const { serve } = await import('../services/controller/serve.ts')
       await serve(process.env, acceptLoss)
     })
   addGpuServer(program)
@@ -45,7 +45,7 @@ export function programOf(setExit: SetExit): Command {
     .description('run a test task that is busy and idle in turn')
     .argument('<phase...>', 'busy=10s, idle=2m')
     .action(async (phases: string[]) => {
-      const { work } = await import('./work.ts')
+      const { work } = await import('./gpu-server/work.ts')
       setExit(await work(phases))
     })
   addConformance(program, setExit)
@@ -106,7 +106,7 @@ function addGpuServer(program: Command): void {
     )
     .option('--stop-tasks', 'end the tasks too when a signal stops the server')
     .action(async (options: GpuServerCommandOptions) => {
-      const { gpuServer } = await import('./gpu-server.ts')
+      const { gpuServer } = await import('../services/gpu-server/gpu-server.ts')
       await gpuServer(options, process.env)
     })
 }
@@ -126,7 +126,7 @@ function addLive(program: Command, setExit: SetExit): void {
       10,
     )
     .action(async (options: LiveOptions) => {
-      const { live } = await import('./live.ts')
+      const { live } = await import('../services/live/live.ts')
       setExit(await live(options))
     })
 }
@@ -146,7 +146,7 @@ function addConformance(program: Command, setExit: SetExit): void {
     .option('--only <rule>', 'one rule, for example R3')
     .option('--json', 'print the report as JSON')
     .action(async (options: ConformanceOptions) => {
-      const { conformance } = await import('./conformance.ts')
+      const { conformance } = await import('./gpu-server/conformance.ts')
       setExit(await conformance(options))
     })
 }

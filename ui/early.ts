@@ -3,7 +3,7 @@
  * that responses and script arrive at the same time. The page also works without it: missing responses are
  * requested as usual.
  */
-import type { SessionBody } from '../controller/api/schema/sign-in.ts'
+import type { SessionBody } from '../controller/api/auth/sign-in-schema.ts'
 import { firstRequests } from './first-requests.ts'
 import { LIVE_API } from './api/early-responses.ts'
 import { storedToken, wasAuthenticated } from './api/token.ts'

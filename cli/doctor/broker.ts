@@ -1,7 +1,7 @@
 /** Checks the broker at CONTROLLER_NATS_URL by its first line (INFO), which needs no login. */
 import { connect } from 'node:net'
-import { SettingsError } from '../environment/settings.ts'
-import { ENVIRONMENT } from '../environment/env-table.ts'
+import { SettingsError } from '../../services/settings/settings.ts'
+import { ENVIRONMENT } from '../../services/settings/env-table.ts'
 import { fail, ok, reasonOf, warn, type Check } from './check.ts'
 
 const ANSWER_TIMEOUT_MS = 3_000

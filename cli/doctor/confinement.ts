@@ -4,7 +4,7 @@
  */
 import { accessSync, constants, readFileSync, readdirSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { ENVIRONMENT } from '../environment/env-table.ts'
+import { ENVIRONMENT } from '../../services/settings/env-table.ts'
 import { fail, ok, warn, type Check } from './check.ts'
 
 const READ_BY_OTHERS = 0o004

@@ -1,7 +1,7 @@
 /** Checks that a controller runs, has the same version, is ready, and has the same time. */
-import { ApiError } from '../client/client.ts'
-import { openClient, type ServerOption } from '../operator/session.ts'
-import { packageVersion } from '../package-info.ts'
+import { ApiError } from '../../clients/typescript/client.ts'
+import { openClient, type ServerOption } from '../command/session.ts'
+import { packageVersion } from '../../services/package-info.ts'
 import { nodeIdentityCheck } from './confinement.ts'
 import { fail, ok, reasonOf, warn, type Check } from './check.ts'
 

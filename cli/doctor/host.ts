@@ -4,7 +4,7 @@ import { access, constants, mkdtemp, readdir, readFile, rm, stat, writeFile } fr
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
-import { ENVIRONMENT } from '../environment/env-table.ts'
+import { ENVIRONMENT } from '../../services/settings/env-table.ts'
 import { fail, ok, reasonOf, warn, type Check } from './check.ts'
 
 /** Equals `engines` in package.json. */

@@ -7,12 +7,12 @@ import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { nkeys } from '@nats-io/transport-node'
 import { nodeIdFromName } from '../../protocol/node-id.ts'
-import { UsageError } from '../exit-codes.ts'
-import { checkPlace, makeFolder, writeOutput } from '../output-file.ts'
+import { UsageError } from '../../services/exit-codes.ts'
+import { checkPlace, makeFolder, writeOutput } from '../../services/output-file.ts'
 import { brokerConfigText, CONFIG_HEADER } from './nats-config-text.ts'
 import type { BrokerUser } from './nats-config-text.ts'
 import { gpuServerManifest, whyNoKubernetesName } from './kubernetes-text.ts'
-import { seedOf } from '../environment/nats-settings.ts'
+import { seedOf } from '../../services/settings/nats-settings.ts'
 
 export interface NatsConfigOptions {
   readonly nodes?: readonly string[]

@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { nkeys } from '@nats-io/transport-node'
-import { UsageError } from '../exit-codes.ts'
-import { makeFolder, writeOutput } from '../output-file.ts'
+import { UsageError } from '../../services/exit-codes.ts'
+import { makeFolder, writeOutput } from '../../services/output-file.ts'
 import { CONFIG_HEADER } from './nats-config-text.ts'
 
 export interface NatsRotateOptions {

@@ -1,8 +1,8 @@
 /** `headroom run --dry-run`: prints where the task would be placed now. */
-import type { HeadroomClient, TaskRequest } from '../client/client.ts'
-import { EXIT_OK } from '../exit-codes.ts'
-import { size } from '../operator/figures.ts'
-import { visible } from '../terminal-text.ts'
+import type { HeadroomClient, TaskRequest } from '../../clients/typescript/client.ts'
+import { EXIT_OK } from '../../services/exit-codes.ts'
+import { size } from '../output/figures.ts'
+import { visible } from '../output/terminal-text.ts'
 
 export async function printDryRun(client: HeadroomClient, request: TaskRequest): Promise<number> {
   const { placement, starts, victims, wait } = await client.tasks.tryOut(request)

@@ -1,14 +1,14 @@
 /** `headroom lease`: a place on a GPU that lasts as long as this process, or the command it runs. */
 import { spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { ApiError, type HeadroomClient, type Task } from '../client/client.ts'
-import { CommandFailure, EXIT_OK, UsageError } from '../exit-codes.ts'
-import { openClient } from '../operator/session.ts'
-import { visible } from '../terminal-text.ts'
-import { codeOfSignal } from './exit-status.ts'
-import { onInterrupt } from './interrupts.ts'
+import { ApiError, type HeadroomClient, type Task } from '../../clients/typescript/client.ts'
+import { CommandFailure, EXIT_OK, UsageError } from '../../services/exit-codes.ts'
+import { openClient } from '../command/session.ts'
+import { visible } from '../output/terminal-text.ts'
+import { codeOfSignal } from '../command/exit-status.ts'
+import { onInterrupt } from '../command/interrupts.ts'
 import { retryWhileUnreachable } from './retry.ts'
-import { StatusLine } from './status-line.ts'
+import { StatusLine } from '../output/status-line.ts'
 import { demandOf, type DemandOptions } from './task-request.ts'
 
 export interface LeaseOptions extends DemandOptions {

@@ -2,7 +2,7 @@
  * Retries requests while the controller is unreachable: a restart of the controller must not end a running
  * task.
  */
-import { ApiError, ConnectionError } from '../client/client.ts'
+import { ApiError, ConnectionError } from '../../clients/typescript/client.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 const FIRST_PAUSE_MS = 200

@@ -1,9 +1,9 @@
 /** Builds a submission from options and environment. An option takes precedence over its variable. */
-import type { TaskRequest } from '../client/client.ts'
-import { VariableError, withClientVariables } from '../client/client-variables.ts'
-import { UsageError } from '../exit-codes.ts'
-import { pairsOf, type ServerOption } from '../operator/session.ts'
-import { visible } from '../terminal-text.ts'
+import type { TaskRequest } from '../../clients/typescript/client.ts'
+import { VariableError, withClientVariables } from '../../clients/typescript/client-variables.ts'
+import { UsageError } from '../../services/exit-codes.ts'
+import { pairsOf, type ServerOption } from '../command/session.ts'
+import { visible } from '../output/terminal-text.ts'
 
 export interface DemandOptions extends ServerOption {
   /** MiB on each GPU. */

@@ -1,6 +1,6 @@
 /** The `sim` commands for recordings of a live controller. Their actions are loaded when called. */
 import type { Command } from 'commander'
-import { withExamples } from '../command-shape.ts'
+import { withExamples } from '../command/command-shape.ts'
 import type { SimRecordOptions } from './sim-record.ts'
 import type { SimRedecideOptions } from './sim-redecide.ts'
 

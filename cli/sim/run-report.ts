@@ -4,13 +4,13 @@
  */
 import { basename } from 'node:path'
 import { formatResult } from '../../simulator/report/summary.ts'
-import { runScenario } from '../../simulator/run.ts'
-import type { Run, RunIdentity, RunOptions, RunPlan } from '../../simulator/run.ts'
-import { EXIT_FAILED, EXIT_OK } from '../exit-codes.ts'
-import { withProgress } from '../progress.ts'
-import { openRunFolder } from './run-folder.ts'
-import { createStopwatch, processTiming } from './stopwatch.ts'
-import type { Timing } from './stopwatch.ts'
+import { runScenario } from '../../simulator/run/run.ts'
+import type { Run, RunIdentity, RunOptions, RunPlan } from '../../simulator/run/run.ts'
+import { EXIT_FAILED, EXIT_OK } from '../../services/exit-codes.ts'
+import { withProgress } from '../output/progress.ts'
+import { openRunFolder } from '../../services/runs/run-folder.ts'
+import { createStopwatch, processTiming } from '../../services/runs/stopwatch.ts'
+import type { Timing } from '../../services/runs/stopwatch.ts'
 
 export interface OutputOptions {
   readonly json?: boolean

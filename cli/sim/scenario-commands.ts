@@ -1,6 +1,6 @@
 /** `headroom sim validate` and `sim schema`. Their actions are loaded when called. */
 import type { Command } from 'commander'
-import { type SetExit, withExamples } from '../command-shape.ts'
+import { type SetExit, withExamples } from '../command/command-shape.ts'
 import type { SimValidateOptions } from './sim-validate.ts'
 
 export function addScenarioCommands(sim: Command, setExit: SetExit): void {

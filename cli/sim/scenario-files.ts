@@ -1,8 +1,8 @@
 /** The default scenarios of commands. */
 import { existsSync, globSync } from 'node:fs'
 import { loadScenario } from '../../simulator/scenario/load.ts'
-import { expectedFileOf } from './check-run.ts'
-import { UsageError } from '../exit-codes.ts'
+import { expectedFileOf } from '../../services/runs/check-run.ts'
+import { UsageError } from '../../services/exit-codes.ts'
 
 export const SCENARIO_FILES = 'scenarios/**/*.scenario.yaml'
 

@@ -1,14 +1,14 @@
 /** `headroom sim check [FILES…]`. */
 import { differencesOf } from '../../simulator/report/compare.ts'
-import { expectedFileOf, expectedOf } from './check-run.ts'
-import type { CheckAnswer, CheckTask, ExpectedResult } from './check-run.ts'
-import { EXIT_DIGEST_MISMATCH, EXIT_FAILED, EXIT_OK } from '../exit-codes.ts'
-import { withProgress } from '../progress.ts'
-import { writeOutput } from '../output-file.ts'
-import { jsonText } from './run-folder.ts'
+import { expectedFileOf, expectedOf } from '../../services/runs/check-run.ts'
+import type { CheckAnswer, CheckTask, ExpectedResult } from '../../services/runs/check-run.ts'
+import { EXIT_DIGEST_MISMATCH, EXIT_FAILED, EXIT_OK } from '../../services/exit-codes.ts'
+import { withProgress } from '../output/progress.ts'
+import { writeOutput } from '../../services/output-file.ts'
+import { jsonText } from '../../services/runs/run-folder.ts'
 import { checkedScenarioFiles } from './scenario-files.ts'
-import { runInWorkers } from '../workers/worker-pool.ts'
-import { workerUrl } from '../workers/worker-url.ts'
+import { runInWorkers } from '../../services/workers/worker-pool.ts'
+import { workerUrl } from '../../services/workers/worker-url.ts'
 
 export interface SimCheckOptions {
   readonly update?: boolean
@@ -25,7 +25,7 @@ interface Checked extends CheckAnswer {
 export async function simCheck(files: readonly string[], options: SimCheckOptions): Promise<number> {
   const tasks = (files.length > 0 ? files : checkedScenarioFiles()).map((file): CheckTask => ({ file }))
   const answers = await withProgress('sim check', (onProgress) =>
-    runInWorkers<CheckTask, CheckAnswer>(workerUrl('sim/check-worker'), tasks, {
+    runInWorkers<CheckTask, CheckAnswer>(workerUrl('runs/check-worker'), tasks, {
       processes: options.jobs,
       onProgress,
     }),

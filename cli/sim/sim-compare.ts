@@ -3,7 +3,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { compareRuns, formatComparison, hasDifferences } from '../../simulator/report/compare-runs.ts'
 import type { ComparableRun } from '../../simulator/report/compare-runs.ts'
-import { EXIT_DIGEST_MISMATCH, EXIT_OK, UsageError } from '../exit-codes.ts'
+import { EXIT_DIGEST_MISMATCH, EXIT_OK, UsageError } from '../../services/exit-codes.ts'
 
 export interface SimCompareOptions {
   readonly json?: boolean

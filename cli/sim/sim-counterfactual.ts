@@ -1,10 +1,14 @@
 /** `headroom sim counterfactual SCENARIO`: the outcome of a swap decision with another victim. */
-import { counterfactual, CounterfactualFault, swapChoices } from '../../simulator/counterfactual.ts'
-import type { Counterfactual, InvolvedTask, SwapChoice } from '../../simulator/counterfactual.ts'
-import type { RunOptions } from '../../simulator/run.ts'
-import { formatDuration } from '../../simulator/scenario/quantity.ts'
-import { EXIT_OK, UsageError } from '../exit-codes.ts'
-import { readRunInput } from './run-input.ts'
+import {
+  counterfactual,
+  CounterfactualFault,
+  swapChoices,
+} from '../../simulator/experiment/counterfactual.ts'
+import type { Counterfactual, InvolvedTask, SwapChoice } from '../../simulator/experiment/counterfactual.ts'
+import type { RunOptions } from '../../simulator/run/run.ts'
+import { formatDuration } from '../../simulator/document/quantity.ts'
+import { EXIT_OK, UsageError } from '../../services/exit-codes.ts'
+import { readRunInput } from '../../services/runs/run-input.ts'
 
 export interface CounterfactualOptions {
   readonly decision?: number
@@ -31,7 +35,7 @@ export async function simCounterfactual(
     ...(seed === undefined ? {} : { seed }),
     ...(scenario.operator.length === 0
       ? {}
-      : { openOperatorClient: (await import('../serve/operator-client.ts')).openOperatorClient }),
+      : { openOperatorClient: (await import('../../services/runs/operator-client.ts')).openOperatorClient }),
   }
   if (decision === undefined || victim === undefined) {
     const choices = await swapChoices(scenario, identity, options)

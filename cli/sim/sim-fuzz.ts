@@ -6,23 +6,23 @@ import { createHash } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { stringify } from 'yaml'
-import { coverageRows, missingPaths } from '../../simulator/fuzz/coverage-table.ts'
-import { addCounts } from '../../simulator/fuzz/coverage.ts'
-import { scenarioOf } from '../../simulator/fuzz/build.ts'
-import type { FuzzDocument } from '../../simulator/fuzz/document.ts'
-import { drawDocument, featuresOf } from '../../simulator/fuzz/draw.ts'
-import { FEATURES } from '../../simulator/fuzz/features.ts'
-import { judge } from '../../simulator/fuzz/judge.ts'
-import { shrink } from '../../simulator/fuzz/shrink.ts'
+import { coverageRows, missingPaths } from '../../simulator/experiment/fuzz/coverage-table.ts'
+import { addCounts } from '../../simulator/experiment/fuzz/coverage.ts'
+import { scenarioOf } from '../../simulator/experiment/fuzz/build.ts'
+import type { FuzzDocument } from '../../simulator/experiment/fuzz/document.ts'
+import { drawDocument, featuresOf } from '../../simulator/experiment/fuzz/draw.ts'
+import { FEATURES } from '../../simulator/experiment/fuzz/features.ts'
+import { judge } from '../../simulator/experiment/fuzz/judge.ts'
+import { shrink } from '../../simulator/experiment/fuzz/shrink.ts'
 import { FAULT_KINDS } from '../../simulator/scenario/fault.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
-import { EXIT_FAILED, EXIT_OK, UsageError } from '../exit-codes.ts'
-import type { FuzzAnswer, FuzzFailure, FuzzTask } from './fuzz-run.ts'
-import { createOperatorClients, type OperatorClients } from '../serve/shared-operator-clients.ts'
-import { withProgress } from '../progress.ts'
-import { makeFolder, writeOutput } from '../output-file.ts'
-import { runInWorkers } from '../workers/worker-pool.ts'
-import { workerUrl } from '../workers/worker-url.ts'
+import { EXIT_FAILED, EXIT_OK, UsageError } from '../../services/exit-codes.ts'
+import type { FuzzAnswer, FuzzFailure, FuzzTask } from '../../services/runs/fuzz-run.ts'
+import { createOperatorClients, type OperatorClients } from '../../services/runs/shared-operator-clients.ts'
+import { withProgress } from '../output/progress.ts'
+import { makeFolder, writeOutput } from '../../services/output-file.ts'
+import { runInWorkers } from '../../services/workers/worker-pool.ts'
+import { workerUrl } from '../../services/workers/worker-url.ts'
 
 export interface SimFuzzOptions {
   readonly seeds: number
@@ -62,7 +62,7 @@ async function fuzzSeeds(options: SimFuzzOptions): Promise<number> {
   makeFolder(`--out ${options.out}`, options.out)
   const startedAt = performance.now()
   const answers = await withProgress(`${options.seeds} seeds`, (onProgress) =>
-    runInWorkers<FuzzTask, FuzzAnswer>(workerUrl('sim/fuzz-worker'), stretchesOf(options), {
+    runInWorkers<FuzzTask, FuzzAnswer>(workerUrl('runs/fuzz-worker'), stretchesOf(options), {
       processes: options.jobs ?? availableParallelism(),
       onProgress,
     }),

@@ -3,10 +3,10 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { RECORDING_FOLDER } from '../../controller/adapters/recording/format.ts'
 import { newReadNotes, readRecording } from '../../controller/adapters/recording/read-recording.ts'
-import { recordScenario } from '../../simulator/recording/record-scenario.ts'
-import { ReplayDivergence } from '../../simulator/recording/replayed-ports.ts'
-import { CommandFailure, EXIT_DIGEST_MISMATCH, EXIT_OK, UsageError } from '../exit-codes.ts'
-import { checkPlace, writeOutput } from '../output-file.ts'
+import { recordScenario } from '../../simulator/experiment/recording/record-scenario.ts'
+import { ReplayDivergence } from '../../simulator/experiment/recording/replayed-ports.ts'
+import { CommandFailure, EXIT_DIGEST_MISMATCH, EXIT_OK, UsageError } from '../../services/exit-codes.ts'
+import { checkPlace, writeOutput } from '../../services/output-file.ts'
 
 export interface SimRecordOptions {
   readonly data: string

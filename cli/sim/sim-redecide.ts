@@ -7,9 +7,9 @@ import {
   readRecording,
   type ReadNotes,
 } from '../../controller/adapters/recording/read-recording.ts'
-import { redecide, type Difference, type Redecided } from '../../simulator/recording/redecide.ts'
-import { decisionText } from '../decision-text.ts'
-import { EXIT_DIGEST_MISMATCH, EXIT_OK } from '../exit-codes.ts'
+import { redecide, type Difference, type Redecided } from '../../simulator/experiment/recording/redecide.ts'
+import { decisionText } from '../output/decision-text.ts'
+import { EXIT_DIGEST_MISMATCH, EXIT_OK } from '../../services/exit-codes.ts'
 
 export interface SimRedecideOptions {
   readonly json?: boolean

@@ -1,15 +1,15 @@
 /** `headroom sim replay TRACE`. */
 import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { replayPlan, uniformFleet } from '../../simulator/replay.ts'
-import type { ReplayRequest } from '../../simulator/replay.ts'
-import type { FleetEntry } from '../../simulator/trace/openb-fleet.ts'
+import { replayPlan, uniformFleet } from '../../simulator/experiment/trace-replay.ts'
+import type { ReplayRequest } from '../../simulator/experiment/trace-replay.ts'
+import type { FleetEntry } from '../../simulator/trace/import/openb-fleet.ts'
 import { fingerprintTrace } from '../../simulator/trace/fingerprint-file.ts'
 import { TraceError } from '../../simulator/trace/trace-error.ts'
 import type { TraceHeader } from '../../simulator/trace/trace-format.ts'
 import { openTrace } from '../../simulator/trace/trace-file-reader.ts'
-import { UsageError } from '../exit-codes.ts'
-import { packageVersion } from '../package-info.ts'
+import { UsageError } from '../../services/exit-codes.ts'
+import { packageVersion } from '../../services/package-info.ts'
 import { runAndReport } from './run-report.ts'
 import type { OutputOptions } from './run-report.ts'
 
@@ -93,8 +93,8 @@ async function fleetOf({
       )
     }
     const [{ openbFleet }, { parseVramMap }] = await Promise.all([
-      import('../../simulator/trace/openb-fleet.ts'),
-      import('../../simulator/trace/vram-map.ts'),
+      import('../../simulator/trace/import/openb-fleet.ts'),
+      import('../../simulator/trace/import/vram-map.ts'),
     ])
     return openbFleet(nodesFile, vramMap === undefined ? undefined : parseVramMap(vramMap))
   }

@@ -1,9 +1,9 @@
 /** `headroom sim run FILE`. */
-import type { RunOptions } from '../../simulator/run.ts'
-import type { Override } from '../../simulator/scenario/override.ts'
-import { PERCENTAGE } from '../../simulator/sweep-grid.ts'
-import { UsageError } from '../exit-codes.ts'
-import { readRunInput } from './run-input.ts'
+import type { RunOptions } from '../../simulator/run/run.ts'
+import type { Override } from '../../simulator/document/override.ts'
+import { PERCENTAGE } from '../../simulator/experiment/sweep/sweep-grid.ts'
+import { UsageError } from '../../services/exit-codes.ts'
+import { readRunInput } from '../../services/runs/run-input.ts'
 import { runAndReport } from './run-report.ts'
 import type { OutputOptions } from './run-report.ts'
 
@@ -32,7 +32,7 @@ export async function simRun(file: string, options: SimRunOptions): Promise<numb
     expectedTasks,
     ...(scenario.operator.length === 0
       ? {}
-      : { openOperatorClient: (await import('../serve/operator-client.ts')).openOperatorClient }),
+      : { openOperatorClient: (await import('../../services/runs/operator-client.ts')).openOperatorClient }),
   }
   return runAndReport(scenario.name, scenario, identity, runOptions, options)
 }

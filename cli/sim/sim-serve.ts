@@ -3,19 +3,19 @@
  */
 import { randomUUID } from 'node:crypto'
 import { nodeIdFromName } from '../../protocol/node-id.ts'
-import { refuseBeyondFleet } from '../../simulator/faults/fleet-faults.ts'
+import { refuseBeyondFleet } from '../../simulator/fleet/fleet-faults.ts'
 import { CommandWorkload } from '../../simulator/fleet/command-work.ts'
 import { ENDLESS } from '../../simulator/fleet/open-workload.ts'
 import type { Fault } from '../../simulator/scenario/fault.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
-import { formatDuration } from '../../simulator/scenario/quantity.ts'
-import { createServedFleet, type ServedFleet } from '../../simulator/served-fleet.ts'
+import { formatDuration } from '../../simulator/document/quantity.ts'
+import { createServedFleet, type ServedFleet } from '../../simulator/world/served-fleet.ts'
 import type { Work } from '../../simulator/trace/trace-format.ts'
-import { connectBroker, type BrokerOptions } from '../nats/broker-connection.ts'
-import { EXIT_OK } from '../exit-codes.ts'
-import { REAL_TIME } from '../serve/real-time.ts'
-import { helloRefusal } from '../hello-refusal.ts'
-import { untilSignal } from '../until-signal.ts'
+import { connectBroker, type BrokerOptions } from '../../services/settings/broker-connection.ts'
+import { EXIT_OK } from '../../services/exit-codes.ts'
+import { REAL_TIME } from '../../services/real-time.ts'
+import { helloRefusal } from '../../services/hello-refusal.ts'
+import { untilSignal } from '../../services/until-signal.ts'
 
 export interface SimServeOptions extends BrokerOptions {
   readonly speed: number

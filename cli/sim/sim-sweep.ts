@@ -1,24 +1,24 @@
 /** `headroom sim sweep FILE`. */
 import { availableParallelism } from 'node:os'
-import { DEFAULT_OBJECTIVES } from '../../simulator/plan/objective.ts'
-import type { Objective } from '../../simulator/plan/objective.ts'
+import { DEFAULT_OBJECTIVES } from '../../simulator/experiment/advisor/objective.ts'
+import type { Objective } from '../../simulator/experiment/advisor/objective.ts'
 import type { DurationMs } from '../../protocol/units.ts'
-import { settingsText, sweepRunOf } from '../../simulator/sweep.ts'
-import type { SweepJob } from '../../simulator/sweep.ts'
-import type { SweepRequest } from '../../simulator/sweep-grid.ts'
-import { EXIT_FAILED, EXIT_OK } from '../exit-codes.ts'
-import { packageCommit, packageVersion } from '../package-info.ts'
-import { withProgress } from '../progress.ts'
-import type { OnProgress } from '../progress.ts'
+import { settingsText, sweepRunOf } from '../../simulator/experiment/sweep/sweep.ts'
+import type { SweepJob } from '../../simulator/experiment/sweep/sweep.ts'
+import type { SweepRequest } from '../../simulator/experiment/sweep/sweep-grid.ts'
+import { EXIT_FAILED, EXIT_OK } from '../../services/exit-codes.ts'
+import { packageCommit, packageVersion } from '../../services/package-info.ts'
+import { withProgress } from '../output/progress.ts'
+import type { OnProgress } from '../output/progress.ts'
 import type { OutputOptions } from './run-report.ts'
-import { onInterrupt } from '../run/interrupts.ts'
-import type { SweepAnswer, SweepRunStore, SweepTask } from './sweep-run.ts'
-import { findRun, openSweepFolder } from '../sweep/run-store.ts'
-import { planSweep } from '../sweep/sweep-plan.ts'
-import type { SweepPlan } from '../sweep/sweep-plan.ts'
-import { printSweep, reportOn, writeSweep } from '../sweep/write-sweep.ts'
-import { runInWorkers } from '../workers/worker-pool.ts'
-import { workerUrl } from '../workers/worker-url.ts'
+import { onInterrupt } from '../command/interrupts.ts'
+import type { SweepAnswer, SweepRunStore, SweepTask } from '../../services/sweep/sweep-run.ts'
+import { findRun, openSweepFolder } from '../../services/sweep/run-store.ts'
+import { planSweep } from '../../services/sweep/sweep-plan.ts'
+import type { SweepPlan } from '../../services/sweep/sweep-plan.ts'
+import { printSweep, reportOn, writeSweep } from '../../services/sweep/write-sweep.ts'
+import { runInWorkers } from '../../services/workers/worker-pool.ts'
+import { workerUrl } from '../../services/workers/worker-url.ts'
 
 export interface SimSweepOptions extends OutputOptions, SweepRequest {
   readonly objective?: readonly Objective[]
@@ -113,7 +113,7 @@ async function inProcesses(
     const job = plan.jobs[index] as SweepJob
     return { ...plan.pointOf(job).input, job, store }
   })
-  await runInWorkers<SweepTask, SweepAnswer>(workerUrl('sim/sweep-worker'), tasks, {
+  await runInWorkers<SweepTask, SweepAnswer>(workerUrl('sweep/sweep-worker'), tasks, {
     processes: jobs ?? availableParallelism(),
     onProgress,
     onAnswer: (answer, i) => onAnswer(answer, indexes[i] as number),
@@ -127,7 +127,7 @@ async function overBroker(
   { redeliver }: SimSweepOptions,
   onProgress: OnProgress,
 ): Promise<void> {
-  const { runRemotely } = await import('../sweep/nats/remote-sweep.ts')
+  const { runRemotely } = await import('../../services/sweep/nats/remote-sweep.ts')
   let done = 0
   await runRemotely({
     ...rest,

@@ -1,13 +1,13 @@
 /** `headroom sim validate [FILES…]` and `headroom sim schema`. */
-import { parseDocument } from '../../simulator/scenario/document.ts'
+import { parseDocument } from '../../simulator/document/document.ts'
 import { scenarioJsonSchema } from '../../simulator/scenario/schema.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
 import type { LoadedScenario } from '../../simulator/scenario/load.ts'
-import { ScenarioError } from '../../simulator/scenario/problem.ts'
-import { refuseIn } from '../../simulator/scenario/refusal.ts'
+import { ScenarioError } from '../../simulator/document/problem.ts'
+import { refuseIn } from '../../simulator/document/refusal.ts'
 import { TraceError } from '../../simulator/trace/trace-error.ts'
 import { openTrace } from '../../simulator/trace/trace-file-reader.ts'
-import { EXIT_OK, EXIT_USAGE } from '../exit-codes.ts'
+import { EXIT_OK, EXIT_USAGE } from '../../services/exit-codes.ts'
 import { scenarioFiles } from './scenario-files.ts'
 
 export interface SimValidateOptions {

@@ -3,24 +3,29 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { availableParallelism, hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { overridesOf } from '../../simulator/sweep.ts'
-import { CommandFailure, EXIT_CONFLICT, EXIT_OK } from '../exit-codes.ts'
-import { packageCommit, packageVersion } from '../package-info.ts'
-import { readRunInput } from './run-input.ts'
-import { onInterrupt } from '../run/interrupts.ts'
-import type { SweepAnswer, SweepTask } from './sweep-run.ts'
-import type { BlobRef } from '../sweep/nats/blob-ref.ts'
-import { getBlob, putBlob } from '../sweep/nats/blobs.ts'
-import { moveToDeadLetters } from '../sweep/nats/dead-letters.ts'
-import { type Delivery, JetStream, JetStreamError } from '../sweep/nats/jetstream.ts'
-import { connectForSweep } from '../sweep/nats/sweep-connection.ts'
-import { FORMAT, readJob, readPoint } from '../sweep/nats/sweep-messages.ts'
-import type { BuildIdentity, JobMessage, PointBlob, ResultMessage } from '../sweep/nats/sweep-messages.ts'
-import { JOBS, resultSubject, WORKERS } from '../sweep/nats/sweep-subjects.ts'
-import { filesOf, runFolderOf } from '../sweep/run-store.ts'
-import { JobProcess } from '../workers/job-process.ts'
-import { workerUrl } from '../workers/worker-url.ts'
-import { TraceCache, type HeldTrace } from './trace-cache.ts'
+import { overridesOf } from '../../simulator/experiment/sweep/sweep.ts'
+import { CommandFailure, EXIT_CONFLICT, EXIT_OK } from '../../services/exit-codes.ts'
+import { packageCommit, packageVersion } from '../../services/package-info.ts'
+import { readRunInput } from '../../services/runs/run-input.ts'
+import { onInterrupt } from '../command/interrupts.ts'
+import type { SweepAnswer, SweepTask } from '../../services/sweep/sweep-run.ts'
+import type { BlobRef } from '../../services/sweep/nats/blob-ref.ts'
+import { getBlob, putBlob } from '../../services/sweep/nats/blobs.ts'
+import { moveToDeadLetters } from '../../services/sweep/nats/dead-letters.ts'
+import { type Delivery, JetStream, JetStreamError } from '../../services/sweep/nats/jetstream.ts'
+import { connectForSweep } from '../../services/sweep/nats/sweep-connection.ts'
+import { FORMAT, readJob, readPoint } from '../../services/sweep/nats/sweep-messages.ts'
+import type {
+  BuildIdentity,
+  JobMessage,
+  PointBlob,
+  ResultMessage,
+} from '../../services/sweep/nats/sweep-messages.ts'
+import { JOBS, resultSubject, WORKERS } from '../../services/sweep/nats/sweep-subjects.ts'
+import { filesOf, runFolderOf } from '../../services/sweep/run-store.ts'
+import { JobProcess } from '../../services/workers/job-process.ts'
+import { workerUrl } from '../../services/workers/worker-url.ts'
+import { TraceCache, type HeldTrace } from '../../services/sweep/nats/trace-cache.ts'
 
 export interface SimWorkerOptions {
   readonly nats?: string
@@ -92,7 +97,7 @@ async function serve(context: WorkerContext): Promise<void> {
 }
 
 function newRunner(): JobRunner {
-  return new JobProcess(workerUrl('sim/sweep-worker'))
+  return new JobProcess(workerUrl('sweep/sweep-worker'))
 }
 
 /** Null: no job now, or the broker is unavailable. */

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { backUp } from '../../controller/adapters/sqlite/backup.ts'
-import { UsageError } from '../exit-codes.ts'
+import { UsageError } from '../../services/exit-codes.ts'
 import type { StoreOptions } from './store-path.ts'
 import { BUSY_TIMEOUT_MS, storePath } from './store-path.ts'
 

@@ -1,7 +1,7 @@
 /** Formats what a restore would lose. */
 import type { LostRecords, RestorePreview } from '../../controller/adapters/sqlite/restore-preview.ts'
 import { markText } from '../../controller/adapters/sqlite/store-mark.ts'
-import { visible } from '../terminal-text.ts'
+import { visible } from '../output/terminal-text.ts'
 
 export function previewText(backup: string, path: string, preview: RestorePreview): string {
   const lines = [

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { requireWell, restoreStore } from '../../controller/adapters/sqlite/restore.ts'
 import { previewRestore } from '../../controller/adapters/sqlite/restore-preview.ts'
-import { UsageError } from '../exit-codes.ts'
+import { UsageError } from '../../services/exit-codes.ts'
 import type { StoreOptions } from './store-path.ts'
 import { previewText } from './preview-text.ts'
 import { BUSY_TIMEOUT_MS, requireFile, storePath } from './store-path.ts'

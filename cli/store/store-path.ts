@@ -2,8 +2,8 @@
 import { statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { STORE_FILE } from '../../controller/adapters/sqlite/store.ts'
-import { UsageError } from '../exit-codes.ts'
-import { readSettings } from '../environment/settings.ts'
+import { UsageError } from '../../services/exit-codes.ts'
+import { readSettings } from '../../services/settings/settings.ts'
 
 export interface StoreOptions {
   readonly dataDir?: string

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { SCHEMA_VERSION } from '../../controller/adapters/sqlite/migrations.ts'
 import { verifyStore } from '../../controller/adapters/sqlite/verify.ts'
-import { EXIT_FAILED, EXIT_OK } from '../exit-codes.ts'
+import { EXIT_FAILED, EXIT_OK } from '../../services/exit-codes.ts'
 import type { StoreOptions } from './store-path.ts'
 import { requireFile, storePath } from './store-path.ts'
 

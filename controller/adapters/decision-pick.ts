@@ -1,5 +1,5 @@
 /** Selects the decisions of a query; all stores use it. */
-import type { Decision } from '../domain/decision.ts'
+import type { Decision } from '../model/decision.ts'
 import type { DecisionQuery } from '../ports/store.ts'
 
 /** All tasks by which a decision is found: its subject and its victims. */

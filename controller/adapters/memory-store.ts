@@ -3,11 +3,11 @@
  * starts again from the same store with `load`, so `close` does nothing here.
  */
 import { isDecisionWanted } from './decision-pick.ts'
-import { byCodeUnits, firstDifference } from '../domain/order.ts'
-import { isEventWanted, type Event } from '../domain/event.ts'
-import type { Decision } from '../domain/decision.ts'
-import type { Group } from '../domain/group.ts'
-import { isFinal, type FinalState } from '../domain/task.ts'
+import { byCodeUnits, firstDifference } from '../structures/order.ts'
+import { isEventWanted, type Event } from '../model/event.ts'
+import type { Decision } from '../model/decision.ts'
+import type { Group } from '../model/group.ts'
+import { isFinal, type FinalState } from '../model/task.ts'
 import {
   EMPTY_CHAIN,
   MAX_CONFIG_REVISIONS,

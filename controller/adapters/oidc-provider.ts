@@ -20,7 +20,7 @@ import {
   ResponseBodyError,
   type Configuration,
 } from 'openid-client'
-import { claimAt } from '../domain/role-claims.ts'
+import { claimAt } from '../model/role-claims.ts'
 import type { Claims, IdentityProvider, SignedIn, SignInChecks } from '../ports/identity-provider.ts'
 import { ProviderFault } from '../ports/identity-provider.ts'
 

@@ -7,20 +7,20 @@ import type {
   RawRequestDefaultExpression,
   RawServerDefault,
 } from 'fastify'
-import type { Commands } from '../engine/commands/commands.ts'
-import type { Views } from '../engine/views.ts'
+import type { Commands } from '../engine/inputs/commands/commands.ts'
+import type { Views } from '../query/views.ts'
 import type { Simulation } from '../ports/simulation.ts'
 import type { TaskLogs } from '../ports/task-logs.ts'
 import type { Twin } from '../ports/twin.ts'
-import type { Access } from './access/access.ts'
-import type { StreamsOfTokens } from './access/streams-of-tokens.ts'
-import type { CurrentSummary } from './current-summary.ts'
-import type { EventFeed } from './event-feed.ts'
-import type { Metrics } from './prometheus/metrics.ts'
+import type { Access } from './auth/access.ts'
+import type { StreamsOfTokens } from './auth/streams-of-tokens.ts'
+import type { CurrentSummary } from './observe/current-summary.ts'
+import type { EventFeed } from './observe/event-feed.ts'
+import type { Metrics } from './metrics/metrics.ts'
 import type { Series } from '../series/series.ts'
-import type { OwnerLimits } from '../domain/owner-limits.ts'
-import type { StoreKind } from '../domain/store-kind.ts'
-import type { TaskWaits } from './task-waits.ts'
+import type { OwnerLimits } from '../model/owner-limits.ts'
+import type { StoreKind } from '../model/store-kind.ts'
+import type { TaskWaits } from './tasks/task-waits.ts'
 
 /** A Fastify instance whose handlers get their types from TypeBox schemas. */
 export type ApiApp = FastifyInstance<

@@ -4,7 +4,7 @@
  * has caught up. Therefore no stored instant is later than now.
  */
 import type { Instant } from '../../protocol/units.ts'
-import type { NodeDrain } from '../domain/node.ts'
+import type { NodeDrain } from '../model/node.ts'
 import type { NodeRecord, PlacementRecord, TaskRecord } from '../ports/store.ts'
 
 export function taskNotAhead(record: TaskRecord, now: Instant): TaskRecord {

@@ -4,15 +4,15 @@
  * `swap/swap.ts` which tasks leave or return.
  */
 import type { Instant } from '../../protocol/units.ts'
-import { nextPlacement } from '../scheduler/schedule.ts'
-import { nextLiftAt, queueClass } from '../scheduler/queue.ts'
-import type { Cluster } from './cluster.ts'
-import { updateEntryReservations, updatePoolReservations } from './pool/reservations.ts'
-import { revisitCollectors } from './node/collector.ts'
-import { pauseOf } from './node/placement-pause.ts'
-import { returnEagerly } from './node/eager-returns.ts'
-import { serveNode, settleOldGrowths } from './node/node-queue.ts'
-import { placeByPlan } from './node/placing.ts'
+import { nextPlacement } from '../policy/placement/schedule.ts'
+import { nextLiftAt, queueClass } from '../policy/placement/queue.ts'
+import type { Cluster } from '../state/cluster.ts'
+import { updateEntryReservations, updatePoolReservations } from './apply/vram/reservations.ts'
+import { revisitCollectors } from './apply/vram/collector.ts'
+import { pauseOf } from '../state/placement-pause.ts'
+import { returnEagerly } from './apply/vram/eager-returns.ts'
+import { serveNode, settleOldGrowths } from './apply/vram/node-queue.ts'
+import { placeByPlan } from './apply/vram/placing.ts'
 
 /**
  * Two passes are usual. Reaching this limit means that placements and node queues keep changing each other.

@@ -1,5 +1,5 @@
 /** Publishes events to subscribers as they become durable. */
-import type { Event } from '../domain/event.ts'
+import type { Event } from '../model/event.ts'
 
 /**
  * Called with every event once it is durable, in order. The list is emptied after the call; the events remain

@@ -3,7 +3,7 @@
  * records them, a replay decides when they happen.
  */
 import type { StoredState } from '../ports/store.ts'
-import type { AccessTransaction } from './commands/access-registry.ts'
+import type { AccessTransaction } from './inputs/commands/access-registry.ts'
 
 /** `n` counts the commits of one engine from 1. */
 export type StoreAnswer =

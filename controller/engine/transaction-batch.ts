@@ -1,7 +1,7 @@
 import type { Batch } from '../ports/store.ts'
-import type { Cluster } from './cluster.ts'
-import { recordOfNode, recordOfTask } from './records.ts'
-import type { Transaction } from './transaction.ts'
+import type { Cluster } from '../state/cluster.ts'
+import { recordOfNode, recordOfTask } from '../state/records.ts'
+import type { Transaction } from '../state/transaction.ts'
 
 /** Returns the batch of a transaction, with the records as they are now. */
 export function batchOf(

@@ -3,7 +3,7 @@
  * anything changes on the GPU, so that everything is constant between two calls; integer microseconds, no
  * remainder is lost.
  */
-import { insertAt, removeAt } from '../domain/list-edit.ts'
+import { insertAt, removeAt } from '../structures/list-edit.ts'
 import type { Instant, Microseconds } from '../../protocol/units.ts'
 
 /** A resident task that wants the GPU. */

@@ -2,7 +2,7 @@
  * The simulator as the controller sees it: runs and sweeps of scenarios, and the library of scenarios. The
  * composition root provides it; runs happen outside the controller's thread.
  */
-import type { Role } from '../domain/role.ts'
+import type { Role } from '../model/role.ts'
 import type { DurationMs, Instant, Percent } from '../../protocol/units.ts'
 
 export const SIMULATION_KINDS = ['run', 'sweep', 'session'] as const

@@ -1,4 +1,4 @@
-import type { EndCode } from '../domain/end-reason.ts'
+import type { EndCode } from '../model/end-reason.ts'
 import type { DeviceKind, TaskIdentityKind } from '../../protocol/messages.ts'
 import type {
   DurationMs,
@@ -10,15 +10,15 @@ import type {
   Percent,
   Priority,
 } from '../../protocol/units.ts'
-import type { ConfigFields } from '../domain/config.ts'
-import type { Decision, DecisionKind } from '../domain/decision.ts'
-import type { Event, EventFilter } from '../domain/event.ts'
-import type { Group } from '../domain/group.ts'
-import type { Role } from '../domain/role.ts'
-import type { AutoCordon, NodeDrain, NodeStatus } from '../domain/node.ts'
-import type { QuarantinedAttempt } from '../domain/quarantine.ts'
-import type { StartTrouble } from '../domain/start-refusal.ts'
-import type { Residency, TaskState } from '../domain/task.ts'
+import type { ConfigFields } from '../model/config.ts'
+import type { Decision, DecisionKind } from '../model/decision.ts'
+import type { Event, EventFilter } from '../model/event.ts'
+import type { Group } from '../model/group.ts'
+import type { Role } from '../model/role.ts'
+import type { AutoCordon, NodeDrain, NodeStatus } from '../model/node.ts'
+import type { QuarantinedAttempt } from '../model/quarantine.ts'
+import type { StartTrouble } from '../model/start-refusal.ts'
+import type { Residency, TaskState } from '../model/task.ts'
 
 /**
  * A task as the store keeps it: flat, JSON values only. Instants are milliseconds since the Unix epoch

@@ -1,8 +1,8 @@
 /** The cluster state from which a simulation can continue, and the results that the simulator returns. */
 import type { DurationMs, Instant } from '../../protocol/units.ts'
-import type { ConfigFields } from '../domain/config.ts'
-import type { Group } from '../domain/group.ts'
-import type { NodeStatus } from '../domain/node.ts'
+import type { ConfigFields } from '../model/config.ts'
+import type { Group } from '../model/group.ts'
+import type { NodeStatus } from '../model/node.ts'
 import type { NodeRecord, TaskRecord } from './store.ts'
 
 /** The live state at one instant, as the store would keep it. */

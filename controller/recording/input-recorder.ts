@@ -3,8 +3,8 @@
  * The same inputs in the same order give the same decisions, so time stands still while one is applied.
  */
 import type { Instant } from '../../protocol/units.ts'
-import type { AccessTransaction } from '../engine/commands/access-registry.ts'
-import type { Commands } from '../engine/commands/commands.ts'
+import type { AccessTransaction } from '../engine/inputs/commands/access-registry.ts'
+import type { Commands } from '../engine/inputs/commands/commands.ts'
 import type { EngineInputTap, StoreAnswer } from '../engine/input-tap.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Draw, RecordingLog, StartEntry } from '../ports/recording-log.ts'

@@ -3,9 +3,9 @@
  * counts for a node heard at both ends of it; otherwise nothing is counted, and `known` stays 0.
  */
 import type { DurationMs, Instant, Percent } from '../../protocol/units.ts'
-import type { Gpu, Node } from '../domain/node.ts'
-import { effectiveSchedulableMib, resolveOvercommit } from '../domain/vram.ts'
-import type { SwapCounts, Views } from '../engine/views.ts'
+import type { Gpu, Node } from '../model/node.ts'
+import { effectiveSchedulableMib, resolveOvercommit } from '../model/vram.ts'
+import type { SwapCounts, Views } from '../query/views.ts'
 import type { Counters } from '../metrics/counters.ts'
 import { COLUMN, COLUMNS } from './columns.ts'
 import { addTo, type Interval, newInterval } from './interval.ts'

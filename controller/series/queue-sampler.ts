@@ -1,6 +1,6 @@
 /** Reads the waiting tasks of the cluster and of each group, and sums the nodes of a group. */
 import type { Instant } from '../../protocol/units.ts'
-import type { Views } from '../engine/views.ts'
+import type { Views } from '../query/views.ts'
 import { COLUMN, COLUMNS } from './columns.ts'
 import type { SeriesTable } from './table.ts'
 

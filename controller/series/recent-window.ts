@@ -1,6 +1,6 @@
 /** The last minute: growth of the cluster's counters since a reading about a minute ago. */
 import type { DurationMs, Instant, Microseconds } from '../../protocol/units.ts'
-import type { Views } from '../engine/views.ts'
+import type { Views } from '../query/views.ts'
 import { differenceOf, type Counters } from '../metrics/counters.ts'
 import { newInterval, sumOfIntervals, type Interval } from './interval.ts'
 import type { Sampler } from './sampler.ts'

@@ -4,7 +4,7 @@
  * between its own readings.
  */
 import type { Instant } from '../../protocol/units.ts'
-import type { Views } from '../engine/views.ts'
+import type { Views } from '../query/views.ts'
 import { ADDITIVE, COLUMN, COLUMNS } from './columns.ts'
 import { intervalOf, newInterval, sumOfIntervals, type Interval } from './interval.ts'
 import { gpuKey, NodeSampler, type Tables } from './node-sampler.ts'

@@ -3,7 +3,7 @@
  * The only place that keeps the history of the cluster; /summary reads the last minute from it.
  */
 import type { DurationMs, Instant } from '../../protocol/units.ts'
-import type { Views } from '../engine/views.ts'
+import type { Views } from '../query/views.ts'
 import type { CancelTimer, Clock } from '../ports/clock.ts'
 import { RANK_DECISION } from '../ports/clock.ts'
 import type { SeriesArchive } from '../ports/series-archive.ts'

@@ -1,7 +1,7 @@
 /** A change requested by a client of the bus, in the form of REST's audit. */
 import type { TaskAnswer } from '../../protocol/client-messages.ts'
-import type { Refusal } from '../engine/commands/commands.ts'
-import { busOwner } from '../domain/bus-owner.ts'
+import type { Refusal } from '../engine/inputs/commands/commands.ts'
+import { busOwner } from '../model/bus-owner.ts'
 
 export interface ClientAuditSubject {
   readonly kind: 'work'
@@ -16,7 +16,7 @@ export interface ClientAuditSubject {
   readonly target: string
 }
 
-/** The audit trail of the REST interface (controller/api/access/audit-trail.ts). */
+/** The audit trail of the REST interface (controller/api/auth/audit-trail.ts). */
 export interface ClientAudit {
   begin(subject: ClientAuditSubject): number
   /** @param begun null: the request was refused before it began */

@@ -4,7 +4,7 @@
  */
 import type { Boot } from '../../protocol/messages.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
-import type { ClockSample } from '../engine/node/node-contact.ts'
+import type { ClockSample } from '../state/node-contact.ts'
 
 /**
  * A command is valid for this long after the heartbeat it relies on was sent, and never longer than the run

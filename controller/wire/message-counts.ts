@@ -1,4 +1,4 @@
-import type { RefusedDevice } from '../domain/store-kind.ts'
+import type { RefusedDevice } from '../model/store-kind.ts'
 
 /**
  * Messages that passed the codec and that the controller did not accept since its start, by reason. The bus

@@ -4,7 +4,7 @@
  */
 import type { Envelope } from '../../protocol/envelope.ts'
 import type { Boot, FinishedEvent, NodeEvent } from '../../protocol/messages.ts'
-import { clear } from '../../controller/domain/list-edit.ts'
+import { clear } from '../../controller/structures/list-edit.ts'
 import type { RandomStream } from '../../controller/ports/random.ts'
 import type { Attempt } from './attempt.ts'
 import { keptOf } from './attempt.ts'

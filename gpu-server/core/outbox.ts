@@ -4,7 +4,7 @@
  */
 import type { AttemptRef, FinishedEvent, NodeEvent } from '../../protocol/messages.ts'
 import { MAX_EVENTS } from '../../protocol/limits.ts'
-import { clear } from '../../controller/domain/list-edit.ts'
+import { clear } from '../../controller/structures/list-edit.ts'
 
 /** From this number of entries on, obsolete entries are dropped. */
 export const COMPACT_FROM_ENTRIES = 4096

@@ -3,7 +3,7 @@
  * itself and reports it to the controller (R12; protocol, "Allocation pressure").
  */
 import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
-import { byCodeUnits, firstDifference } from '../../controller/domain/order.ts'
+import { byCodeUnits, firstDifference } from '../../controller/structures/order.ts'
 import type { Attempt } from './attempt.ts'
 import type { Parts } from './parts.ts'
 import type { Swaps } from './swaps.ts'

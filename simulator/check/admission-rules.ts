@@ -4,7 +4,7 @@
  * task at 0%, and host memory for all who may have to change places. A task that starts after a swap was
  * admitted when it began to own its bytes: what an operator has changed since is granted.
  */
-import type { Event } from '../../controller/domain/event.ts'
+import type { Event } from '../../controller/model/event.ts'
 import type { Mib } from '../../protocol/units.ts'
 import type { AlwaysRule, RuleContext } from './always-rule.ts'
 import type { Shadow, ShadowNode, ShadowPlacement, ShadowTask } from './shadow.ts'

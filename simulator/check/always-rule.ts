@@ -1,5 +1,5 @@
-import type { Event } from '../../controller/domain/event.ts'
-import type { LostHistory } from '../faults/store-history.ts'
+import type { Event } from '../../controller/model/event.ts'
+import type { LostHistory } from '../world/store-history.ts'
 import type { Observed } from './observed.ts'
 import type { Shadow } from './shadow.ts'
 import type { NodeMessages } from './node-messages.ts'

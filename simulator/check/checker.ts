@@ -3,11 +3,11 @@
  * asked for and from what the servers hold; the controller's own books are not looked at, so that a mistake
  * there cannot hide itself.
  */
-import type { Event } from '../../controller/domain/event.ts'
-import type { LostHistory } from '../faults/store-history.ts'
-import type { Metrics } from '../report/result.ts'
+import type { Event } from '../../controller/model/event.ts'
+import type { LostHistory } from '../world/store-history.ts'
+import type { Metrics } from '../results/result.ts'
 import type { AlwaysName, Assertions } from '../scenario/assertions.ts'
-import type { World } from '../world.ts'
+import type { World } from '../world/world.ts'
 import { admissionRules } from './admission-rules.ts'
 import type { AlwaysRule, RuleContext } from './always-rule.ts'
 import { acknowledgedNeverLost, configurationKept } from './durable-rules.ts'

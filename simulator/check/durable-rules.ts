@@ -2,8 +2,8 @@
  * What was acknowledged, and what was configured, is there again after any death of the controller. Where
  * nothing breaks there is nothing to see.
  */
-import { CONFIG_RULES } from '../../controller/domain/config.ts'
-import type { ConfigFields } from '../../controller/domain/config.ts'
+import { CONFIG_RULES } from '../../controller/model/config.ts'
+import type { ConfigFields } from '../../controller/model/config.ts'
 import type { AlwaysRule, RuleContext } from './always-rule.ts'
 
 /**

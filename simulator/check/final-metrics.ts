@@ -1,8 +1,8 @@
 /** `final`: bounds on the numbers of the result. */
-import { METRIC_PATHS } from '../report/metric-paths.ts'
-import type { Metrics } from '../report/result.ts'
+import { METRIC_PATHS } from '../scenario/metric-paths.ts'
+import type { Metrics } from '../results/result.ts'
 import type { FinalAssertion } from '../scenario/assertions.ts'
-import { nearestName } from '../scenario/nearest-name.ts'
+import { nearestName } from '../document/nearest-name.ts'
 import type { Report } from './violation.ts'
 
 /**

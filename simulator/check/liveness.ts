@@ -3,7 +3,7 @@
  * submitted, or began to wait again, and from the instant at which nothing was broken any more if that came
  * later; without `within`, by the end of the run.
  */
-import type { Event } from '../../controller/domain/event.ts'
+import type { Event } from '../../controller/model/event.ts'
 import type { Instant } from '../../protocol/units.ts'
 import type { EventuallyAssertion } from '../scenario/assertions.ts'
 import type { RuleContext } from './always-rule.ts'

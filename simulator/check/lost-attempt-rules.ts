@@ -1,5 +1,5 @@
 /** What becomes of attempts that run and that the store has lost (safety section 2; docs/decisions/0083). */
-import type { Event } from '../../controller/domain/event.ts'
+import type { Event } from '../../controller/model/event.ts'
 import { nodeIdOf } from '../../protocol/subjects.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { AlwaysRule, RuleContext } from './always-rule.ts'

@@ -2,7 +2,7 @@
  * What the store has lost and what runs on: attempts that it no longer knows, and those of them that are in
  * quarantine. Kept from events alone.
  */
-import type { Event } from '../../controller/domain/event.ts'
+import type { Event } from '../../controller/model/event.ts'
 import type { StoredState } from '../../controller/ports/store.ts'
 import type { Mib } from '../../protocol/units.ts'
 

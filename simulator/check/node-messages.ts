@@ -2,10 +2,10 @@
  * What the nodes have told the present controller, and whether its store has what they have heard of. Told
  * from messages and from which process wrote what; the controller's own verdicts are not looked at.
  */
-import type { Event } from '../../controller/domain/event.ts'
+import type { Event } from '../../controller/model/event.ts'
 import type { Envelope } from '../../protocol/envelope.ts'
 import type { Instant } from '../../protocol/units.ts'
-import type { LostHistory } from '../faults/store-history.ts'
+import type { LostHistory } from '../world/store-history.ts'
 import type { ObservedFaults } from './observed.ts'
 
 /** A stretch of history that one controller process wrote. */

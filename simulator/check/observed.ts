@@ -2,17 +2,17 @@
  * What checkers see of a run beside its events: what clients asked for, what the fleet is made of, and what
  * the GPU servers hold. Nothing of the controller's own books.
  */
-import type { ConfigFields } from '../../controller/domain/config.ts'
-import { DEFAULT_CONFIG } from '../../controller/domain/config.ts'
-import type { Event } from '../../controller/domain/event.ts'
+import type { ConfigFields } from '../../controller/model/config.ts'
+import { DEFAULT_CONFIG } from '../../controller/model/config.ts'
+import type { Event } from '../../controller/model/event.ts'
 import type { StoredState } from '../../controller/ports/store.ts'
 import { idOfNode } from '../scenario/node-id.ts'
 import type { GpuMode, Instant, Mib, NoSwap, Priority } from '../../protocol/units.ts'
-import type { FaultInjector } from '../faults/fault-injector.ts'
-import type { BusWatcher } from '../faults/faulty-bus.ts'
-import type { LostHistory } from '../faults/store-history.ts'
-import type { DoubleRun } from '../faults/run-tracker.ts'
-import type { World } from '../world.ts'
+import type { FaultInjector } from '../world/fault-injector.ts'
+import type { BusWatcher } from '../network/faulty-bus.ts'
+import type { LostHistory } from '../world/store-history.ts'
+import type { DoubleRun } from '../fleet/run-tracker.ts'
+import type { World } from '../world/world.ts'
 
 /** A node as its maker describes it; its overrides arrive as events. */
 export interface ObservedNode {

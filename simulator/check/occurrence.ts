@@ -1,5 +1,5 @@
 /** `sometimes`: what happens at least once, so that no scenario passes by doing nothing. */
-import type { Event } from '../../controller/domain/event.ts'
+import type { Event } from '../../controller/model/event.ts'
 import type { Instant } from '../../protocol/units.ts'
 import type { SometimesName } from '../scenario/assertions.ts'
 import type { RuleContext } from './always-rule.ts'

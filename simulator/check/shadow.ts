@@ -3,8 +3,8 @@
  * where, what is in VRAM, which settings hold. Figures are summed up when they are asked for. MiB are per
  * GPU.
  */
-import type { ConfigFields } from '../../controller/domain/config.ts'
-import type { Event, EventData } from '../../controller/domain/event.ts'
+import type { ConfigFields } from '../../controller/model/config.ts'
+import type { Event, EventData } from '../../controller/model/event.ts'
 import type { StoredState, TaskRecord } from '../../controller/ports/store.ts'
 import type { Instant, Mib, Percent } from '../../protocol/units.ts'
 import { LostAttempts } from './lost-attempts.ts'

@@ -4,7 +4,7 @@
  * has spoken or an operator ends it; and after a start until the nodes that were up have spoken, 15 s at
  * most.
  */
-import type { Event } from '../../controller/domain/event.ts'
+import type { Event } from '../../controller/model/event.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { AlwaysRule, RuleContext } from './always-rule.ts'
 

@@ -2,7 +2,7 @@
  * A `swap_decided` event, read; and who was eligible at that decision, found out again (semantics 5,
  * "Eligible").
  */
-import type { Event } from '../../controller/domain/event.ts'
+import type { Event } from '../../controller/model/event.ts'
 import type { Instant, Mib } from '../../protocol/units.ts'
 import type { Observed } from './observed.ts'
 import type { Shadow, ShadowNode, ShadowTask } from './shadow.ts'

@@ -3,7 +3,7 @@
  * from own marks and by trying every subset. Only where one GPU is short: with several, a victim counts for
  * all of them.
  */
-import type { Event } from '../../controller/domain/event.ts'
+import type { Event } from '../../controller/model/event.ts'
 import type { Mib } from '../../protocol/units.ts'
 import type { AlwaysRule, RuleContext } from './always-rule.ts'
 import type { ShadowTask } from './shadow.ts'

@@ -1,5 +1,5 @@
 /** What may be in VRAM, and what may be committed (semantics section 1). */
-import type { Event } from '../../controller/domain/event.ts'
+import type { Event } from '../../controller/model/event.ts'
 import type { Instant, Mib } from '../../protocol/units.ts'
 import type { AlwaysRule, RuleContext } from './always-rule.ts'
 import type { Observed } from './observed.ts'

@@ -1,8 +1,8 @@
 /** An exercise as text to an Exercise, or a ScenarioError that names every problem. */
 import { buildScenario } from '../scenario/build.ts'
-import { check } from '../scenario/check.ts'
-import { parseDocument } from '../scenario/document.ts'
-import { refuseIn, type Refuse } from '../scenario/refusal.ts'
+import { check } from '../document/check.ts'
+import { parseDocument } from '../document/document.ts'
+import { refuseIn, type Refuse } from '../document/refusal.ts'
 import type { Exercise, Objective, Question } from './exercise.ts'
 import { exerciseRule, type ExerciseDocument } from './schema-exercise.ts'
 

@@ -1,5 +1,5 @@
 /** The whole of an exercise file as one table. */
-import { METRIC_PATHS } from '../report/metric-paths.ts'
+import { METRIC_PATHS } from '../scenario/metric-paths.ts'
 import {
   boolean,
   byKey,
@@ -17,7 +17,7 @@ import {
   text,
   textLike,
   type ValueOf,
-} from '../scenario/rule.ts'
+} from '../document/rule.ts'
 import { scenarioRule } from '../scenario/schema.ts'
 import { faultsRule } from '../scenario/schema-faults.ts'
 import { operatorRule } from '../scenario/schema-operator.ts'

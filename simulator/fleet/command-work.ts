@@ -1,9 +1,9 @@
 /**
  * A task's work in its own command: `headroom work busy=10s idle=20s busy=5s`. A simulated server reads it
- * there, a real one runs it and gets the same phases (cli/work.ts); so one task can be tried on both.
+ * there, a real one runs it and gets the same phases (cli/gpu-server/work.ts); so one task can be tried on both.
  */
 import type { DurationMs } from '../../protocol/units.ts'
-import { parseDuration } from '../scenario/quantity.ts'
+import { parseDuration } from '../document/quantity.ts'
 import type { Work } from '../trace/trace-format.ts'
 import { planOf, type WorkPlan } from './work-plan.ts'
 import type { Workload } from './workload.ts'

@@ -6,9 +6,9 @@
  * the sum at which it is done: a change costs one timer, however many share.
  */
 import type { Instant, Microseconds } from '../../protocol/units.ts'
-import { insertAt, removeAt } from '../../controller/domain/list-edit.ts'
+import { insertAt, removeAt } from '../../controller/structures/list-edit.ts'
 import { RANK_DEVICE } from '../../controller/ports/clock.ts'
-import type { SimClock, SimTimer } from '../virtual-clock.ts'
+import type { SimClock, SimTimer } from '../kernel/virtual-clock.ts'
 
 /** Something that has GPU work to do. Work is in microseconds on an idle GPU. */
 export interface Runner {

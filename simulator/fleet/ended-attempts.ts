@@ -1,4 +1,4 @@
-import { clear, removeAt } from '../../controller/domain/list-edit.ts'
+import { clear, removeAt } from '../../controller/structures/list-edit.ts'
 import type { AttemptEnd } from '../../gpu-server/core/device.ts'
 import type { AttemptStart } from '../../gpu-server/core/attempt-start.ts'
 

@@ -2,8 +2,8 @@
  * Servers learn the reserve with their next heartbeat; where heartbeats are not enacted they are told as soon
  * as it is durable.
  */
-import type { Event } from '../../controller/domain/event.ts'
-import type { Node } from '../../controller/domain/node.ts'
+import type { Event } from '../../controller/model/event.ts'
+import type { Node } from '../../controller/model/node.ts'
 import type { Mib } from '../../protocol/units.ts'
 
 /** What of a server this needs. */

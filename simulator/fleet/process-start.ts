@@ -4,7 +4,7 @@
  */
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import { RANK_DEVICE } from '../../controller/ports/clock.ts'
-import type { SimClock } from '../virtual-clock.ts'
+import type { SimClock } from '../kernel/virtual-clock.ts'
 import type { GpuModel } from '../scenario/scenario.ts'
 
 /** A start that takes no time is over in the same instant, after whoever ordered it. */

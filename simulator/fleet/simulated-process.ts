@@ -1,7 +1,7 @@
 import type { UseReport } from '../../gpu-server/core/device.ts'
 import type { AttemptStart } from '../../gpu-server/core/attempt-start.ts'
 import type { Instant, Mib } from '../../protocol/units.ts'
-import type { SimTimer } from '../virtual-clock.ts'
+import type { SimTimer } from '../kernel/virtual-clock.ts'
 import type { Runner } from './compute-sharing.ts'
 import { WorkCursor } from './work-cursor.ts'
 import type { WorkPlan } from './work-plan.ts'

@@ -2,11 +2,11 @@
  * An advice in words: one sentence for the recommendation, one for each thing to know beside it, and a table
  * of what was judged.
  */
-import type { Advice, Candidate, Caveat, Tie } from '../plan/advisor.ts'
-import type { Change } from '../plan/change.ts'
-import { titleOf, unitOf } from '../plan/objective.ts'
-import type { ObjectiveFigure } from '../plan/objective.ts'
-import type { PairedDifference } from '../plan/paired-difference.ts'
+import type { Advice, Candidate, Caveat, Tie } from '../experiment/advisor/advisor.ts'
+import type { Change } from '../experiment/advisor/change.ts'
+import { titleOf, unitOf } from '../experiment/advisor/objective.ts'
+import type { ObjectiveFigure } from '../experiment/advisor/objective.ts'
+import type { PairedDifference } from '../experiment/advisor/paired-difference.ts'
 import { shownSeconds, tableOf } from './plain-text.ts'
 
 /** The recommendation, or that there is none, in one sentence. */

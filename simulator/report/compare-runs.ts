@@ -3,11 +3,11 @@
  * chance. Only differences are told.
  */
 import type { Percent } from '../../protocol/units.ts'
-import { pairedDifference, type PairedDifference } from '../plan/paired-difference.ts'
-import { type Settings, settingsText } from '../sweep.ts'
+import { pairedDifference, type PairedDifference } from '../experiment/advisor/paired-difference.ts'
+import { type Settings, settingsText } from '../experiment/sweep/sweep.ts'
 import { figuresOf } from './compare.ts'
 import { tableOf } from './plain-text.ts'
-import type { RunResult } from './result.ts'
+import type { RunResult } from '../results/result.ts'
 
 /** A run, alone or of a sweep. */
 export type ComparableRun = RunResult & {

@@ -1,5 +1,5 @@
 /** What is different between two results, figure by figure. */
-import type { RunResult } from './result.ts'
+import type { RunResult } from '../results/result.ts'
 
 type Compared = Partial<Pick<RunResult, 'virtual_s' | 'metrics'>>
 

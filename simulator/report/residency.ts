@@ -3,10 +3,10 @@
  * decides, so that a run that is looked at has the digest of one that is not.
  */
 import type { DurationMs } from '../../protocol/units.ts'
-import type { Event } from '../../controller/domain/event.ts'
-import type { Residency } from '../../controller/domain/task.ts'
+import type { Event } from '../../controller/model/event.ts'
+import type { Residency } from '../../controller/model/task.ts'
 import { idOfNode } from '../scenario/node-id.ts'
-import type { World } from '../world.ts'
+import type { World } from '../world/world.ts'
 
 /** GPUs of the first nodes of the scenario: more rows would not be read. */
 const MAX_GPUS = 32

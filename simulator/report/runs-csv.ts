@@ -2,7 +2,7 @@
  * Every run of a sweep as one row, with all digits, so that whoever reads the table can recompute a
  * recommendation (docs/planning.md).
  */
-import type { SweepRun } from '../sweep.ts'
+import type { SweepRun } from '../experiment/sweep/sweep.ts'
 import { csvOf, writtenText } from './csv.ts'
 
 type Cell = string | number

@@ -6,7 +6,7 @@ import type { DurationMs } from '../../protocol/units.ts'
 import { differenceOf, ZERO_COUNTERS } from '../../controller/metrics/counters.ts'
 import type { Counters } from '../../controller/metrics/counters.ts'
 import { starvationPercent, utilizationPercent } from '../../controller/metrics/starvation.ts'
-import type { World } from '../world.ts'
+import type { World } from '../world/world.ts'
 import { csvOf, seconds } from './csv.ts'
 
 /** What is known at the end of an interval; counters and swaps are totals since the start. */

@@ -3,7 +3,7 @@
  * figure that only some fleets have is a column where a run has it: in CSV the last, so that no other moves,
  * and for people not where it is 0 throughout.
  */
-import type { Band, SweepSummary } from '../sweep.ts'
+import type { Band, SweepSummary } from '../experiment/sweep/sweep.ts'
 import { csvOf, writtenText } from './csv.ts'
 import { shownNumber, shownPercent, shownSeconds, tableOf } from './plain-text.ts'
 

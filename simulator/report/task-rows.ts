@@ -3,7 +3,7 @@
  * submission.
  */
 import type { DurationMs, Instant } from '../../protocol/units.ts'
-import type { OpenOutcome, TaskOutcome } from './collector.ts'
+import type { OpenOutcome, TaskOutcome } from '../results/collector.ts'
 import { csvLine, seconds } from './csv.ts'
 
 export const TASK_COLUMNS = [

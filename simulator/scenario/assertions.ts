@@ -4,7 +4,7 @@
  * cannot pass by doing nothing. `final`: on the result.
  */
 import type { DurationMs } from '../../protocol/units.ts'
-import { METRIC_PATHS } from '../report/metric-paths.ts'
+import { METRIC_PATHS } from './metric-paths.ts'
 import {
   choice,
   choiceOf,
@@ -17,7 +17,7 @@ import {
   required,
   scalarOr,
   type ValueOf,
-} from './rule.ts'
+} from '../document/rule.ts'
 
 /** Each rule has its own checker, which derives its state from events and from the servers' attempts. */
 const ALWAYS = {

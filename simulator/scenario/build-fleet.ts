@@ -1,7 +1,7 @@
 /** `fleet` entries to nodes. */
 import { MAX_ATTEMPTS_PER_NODE } from '../../protocol/limits.ts'
-import { type SwapProfile, SWAP_PROFILES } from '../fleet/swap-profiles.ts'
-import type { Refuse } from './refusal.ts'
+import { type SwapProfile, SWAP_PROFILES } from './swap-profiles.ts'
+import type { Refuse } from '../document/refusal.ts'
 import type { ForeignStep, GpuModel, ScenarioNode } from './scenario.ts'
 import type { ScenarioDocument } from './schema.ts'
 import { MAX_NODES } from './schema-fleet.ts'

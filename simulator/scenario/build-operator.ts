@@ -1,9 +1,9 @@
 /**
  * Converts `operator` entries to actions in order of time. The nodes and tasks they name must exist by then.
  */
-import { nearestName } from './nearest-name.ts'
+import { nearestName } from '../document/nearest-name.ts'
 import { namesIn } from './placeholders.ts'
-import type { Refuse } from './refusal.ts'
+import type { Refuse } from '../document/refusal.ts'
 import type { OperatorAction, OperatorMethod, ScenarioNode } from './scenario.ts'
 import type { ScenarioDocument } from './schema.ts'
 

@@ -1,10 +1,10 @@
 /** Converts a task's `state` to a TaskStart and checks it against the fleet and the other tasks. */
 import type { Mib, NoSwap } from '../../protocol/units.ts'
-import { nearestName } from './nearest-name.ts'
-import type { Refuse } from './refusal.ts'
+import { nearestName } from '../document/nearest-name.ts'
+import type { Refuse } from '../document/refusal.ts'
 import type { PlacedStart, ScenarioNode, TaskItem, TaskStart, WorkloadItem } from './scenario.ts'
 import type { startRule } from './schema-start.ts'
-import type { ValueOf } from './rule.ts'
+import type { ValueOf } from '../document/rule.ts'
 
 export type StartFields = ValueOf<typeof startRule>
 type PlacedFields = NonNullable<StartFields['placed']>

@@ -2,8 +2,8 @@
 import { resolve } from 'node:path'
 import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
 import { startOf } from './build-start.ts'
-import { parseDuration } from './quantity.ts'
-import type { Refuse } from './refusal.ts'
+import { parseDuration } from '../document/quantity.ts'
+import type { Refuse } from '../document/refusal.ts'
 import type {
   ActivitySpec,
   DurationSpec,

@@ -1,6 +1,6 @@
 /** Converts a document that its schema accepts to a scenario, and checks rules that span its parts. */
-import { DEFAULT_CONFIG, type ConfigFields } from '../../controller/domain/config.ts'
-import { NO_OWNER_LIMITS } from '../../controller/domain/owner-limits.ts'
+import { DEFAULT_CONFIG, type ConfigFields } from '../../controller/model/config.ts'
+import { NO_OWNER_LIMITS } from '../../controller/model/owner-limits.ts'
 import type { Mib } from '../../protocol/units.ts'
 import { assertionsOf } from './assertions.ts'
 import { faultsOf } from './build-faults.ts'
@@ -8,7 +8,7 @@ import { nodesOf } from './build-fleet.ts'
 import { operatorOf } from './build-operator.ts'
 import { refuseImpossibleStarts } from './build-start.ts'
 import { workloadItemsOf } from './build-workload.ts'
-import type { Refuse } from './refusal.ts'
+import type { Refuse } from '../document/refusal.ts'
 import type { Scenario, ScenarioNode, Sweep } from './scenario.ts'
 import type { ScenarioDocument } from './schema.ts'
 

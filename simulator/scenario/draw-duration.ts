@@ -8,8 +8,8 @@ import {
   lognormal,
   uniform,
   weightedChoice,
-} from '../distributions.ts'
-import { type ActivityModel, activityModel, onOff } from '../fleet/activity.ts'
+} from '../kernel/distributions.ts'
+import { type ActivityModel, activityModel, onOff } from '../trace/activity.ts'
 import type { ActivitySpec, DurationSpec } from './scenario.ts'
 import { MAX_WORK_MS } from './schema-workload.ts'
 

@@ -1,4 +1,4 @@
-/** The kinds of faults and their parameters, as `simulator/faults` injects them. */
+/** The kinds of faults and their parameters, as `simulator/world` injects them. */
 import type { DurationMs, Mib } from '../../protocol/units.ts'
 
 /** In the order of the documentation. Also the names of the counters of injected faults. */

@@ -4,7 +4,7 @@
  */
 import type { Random, RandomStream } from '../../controller/ports/random.ts'
 import type { DurationMs, Mib, Priority } from '../../protocol/units.ts'
-import { constant, exponential, lognormal, weightedChoice } from '../distributions.ts'
+import { constant, exponential, lognormal, weightedChoice } from '../kernel/distributions.ts'
 import { type ArrivalSource, makeSource } from './arrivals.ts'
 import { activityOf, durationDraw } from './draw-duration.ts'
 import type { DailyRate, GenerateItem, SimTask, VramSpec, Weights } from './scenario.ts'

@@ -1,11 +1,11 @@
 /**
  * A loaded scenario: all defaults filled in; integers, milliseconds, MiB. `schema.ts` describes the fields.
  */
-import type { ConfigFields } from '../../controller/domain/config.ts'
-import type { OwnerLimits } from '../../controller/domain/owner-limits.ts'
+import type { ConfigFields } from '../../controller/model/config.ts'
+import type { OwnerLimits } from '../../controller/model/owner-limits.ts'
 import type { DurationMs, GpuMode, Instant, Mib, NoSwap, OnNodeLoss, Percent } from '../../protocol/units.ts'
-import type { ActivityModelName } from '../fleet/activity.ts'
-import type { SwapProfile } from '../fleet/swap-profiles.ts'
+import type { ActivityModelName } from '../trace/activity.ts'
+import type { SwapProfile } from './swap-profiles.ts'
 import type { Work } from '../trace/trace-format.ts'
 import type { Assertions } from './assertions.ts'
 import type { FaultItem } from './fault.ts'

@@ -18,7 +18,7 @@ import {
   scalarOr,
   size,
   textLike,
-} from './rule.ts'
+} from '../document/rule.ts'
 import { MAX_GPUS_PER_NODE, MAX_HOST_MIB, MAX_NODES } from './schema-fleet.ts'
 import { MAX_TIME_MS, permilleOf } from './schema-workload.ts'
 

@@ -1,7 +1,7 @@
 /** Table of `fleet`: one entry for each set of identical nodes. */
-import { SWAP_PROFILE_NAMES } from '../fleet/swap-profiles.ts'
+import { SWAP_PROFILE_NAMES } from './swap-profiles.ts'
 import { MAX_ATTEMPTS_PER_NODE } from '../../protocol/limits.ts'
-import { GROUP_ID_MAX_LENGTH, GROUP_ID_PATTERN } from '../../controller/domain/group.ts'
+import { GROUP_ID_MAX_LENGTH, GROUP_ID_PATTERN } from '../../controller/model/group.ts'
 import {
   boolean,
   choice,
@@ -16,7 +16,7 @@ import {
   size,
   text,
   textLike,
-} from './rule.ts'
+} from '../document/rule.ts'
 
 export const MAX_NODES = 20_000
 export const MAX_GPUS_PER_NODE = 16

@@ -11,7 +11,7 @@ import {
   record,
   required,
   textLike,
-} from './rule.ts'
+} from '../document/rule.ts'
 import { MAX_TIME_MS } from './schema-workload.ts'
 
 const MAX_ACTIONS = 10_000

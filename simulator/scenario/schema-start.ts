@@ -11,7 +11,7 @@ import {
   required,
   size,
   text,
-} from './rule.ts'
+} from '../document/rule.ts'
 import { MAX_VRAM_MIB } from './schema-fleet.ts'
 
 /** 10 years. */

@@ -1,5 +1,5 @@
 /** Table of `workload`: tasks from a trace, from a random process, or single tasks. */
-import { ACTIVITY_MODELS } from '../fleet/activity.ts'
+import { ACTIVITY_MODELS } from '../trace/activity.ts'
 import { TASK_DEFAULTS } from './task-request.ts'
 import {
   byKey,
@@ -23,7 +23,7 @@ import {
   size,
   text,
   textLike,
-} from './rule.ts'
+} from '../document/rule.ts'
 import type { GenerateItem } from './scenario.ts'
 import { groupName, MAX_VRAM_MIB } from './schema-fleet.ts'
 import { startRule } from './schema-start.ts'

@@ -8,10 +8,10 @@ import {
   type ConfigFields,
   DEFAULT_CONFIG,
   type FieldRule,
-} from '../../controller/domain/config.ts'
-import { CONFIG_MEANINGS } from '../../controller/domain/config-meanings.ts'
+} from '../../controller/model/config.ts'
+import { CONFIG_MEANINGS } from '../../controller/model/config-meanings.ts'
 import { assertRule } from './assertions.ts'
-import { jsonSchemaOf, type JsonSchema } from './json-schema.ts'
+import { jsonSchemaOf, type JsonSchema } from '../document/json-schema.ts'
 import {
   boolean,
   choice,
@@ -30,7 +30,7 @@ import {
   text,
   textLike,
   type ValueOf,
-} from './rule.ts'
+} from '../document/rule.ts'
 import { faultsRule } from './schema-faults.ts'
 import { fleetRule } from './schema-fleet.ts'
 import { operatorRule } from './schema-operator.ts'

@@ -1,6 +1,6 @@
 /** The tasks of a `trace` item, streamed from its file in chunks. */
 import type { Random } from '../../controller/ports/random.ts'
-import { seededStream } from '../seeded-random.ts'
+import { seededStream } from '../kernel/seeded-random.ts'
 import { createSelection } from '../trace/select.ts'
 import { TraceError } from '../trace/trace-error.ts'
 import { openTrace, type TraceFile } from '../trace/trace-file-reader.ts'

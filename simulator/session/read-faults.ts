@@ -1,9 +1,9 @@
 /** Faults as the scenario language has them, from a text of their own: for a fleet that is there already. */
 import { faultsOf } from '../scenario/build-faults.ts'
-import { check } from '../scenario/check.ts'
-import { parseDocument } from '../scenario/document.ts'
+import { check } from '../document/check.ts'
+import { parseDocument } from '../document/document.ts'
 import type { FaultItem } from '../scenario/fault.ts'
-import { refuseIn } from '../scenario/refusal.ts'
+import { refuseIn } from '../document/refusal.ts'
 import type { ScenarioNode } from '../scenario/scenario.ts'
 import { faultsRule } from '../scenario/schema-faults.ts'
 

@@ -1,7 +1,7 @@
 /** What a session drives: a world from its start, and who does to it what comes from outside. */
 import type { DurationMs } from '../../protocol/units.ts'
-import type { OperatorAgenda } from '../operator-agenda.ts'
-import type { World } from '../world.ts'
+import type { OperatorAgenda } from '../run/operator-agenda.ts'
+import type { World } from '../world/world.ts'
 
 /** Where a session is. Several events may lie in one instant, and time may have passed since the last. */
 export interface Position {

@@ -3,7 +3,7 @@
  * one text on its way. What has its default is left out; loading gives the same scenario back.
  */
 import type { DurationMs } from '../../protocol/units.ts'
-import { formatDuration } from '../scenario/quantity.ts'
+import { formatDuration } from '../document/quantity.ts'
 import type { PlacedStart, ScenarioNode, SimTask, TaskItem, TaskStart } from '../scenario/scenario.ts'
 import type { SimTaskRequest } from '../scenario/task-request.ts'
 import { TASK_DEFAULTS } from '../scenario/task-request.ts'

@@ -5,9 +5,9 @@
  */
 import type { ClusterSnapshot, SnapshotNode } from '../../controller/ports/twin.ts'
 import type { PlacementRecord, TaskRecord } from '../../controller/ports/store.ts'
-import type { ConfigFields } from '../../controller/domain/config.ts'
+import type { ConfigFields } from '../../controller/model/config.ts'
 import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
-import { SWAP_PROFILES } from '../fleet/swap-profiles.ts'
+import { SWAP_PROFILES } from '../scenario/swap-profiles.ts'
 import type { WorkLeft } from '../fleet/simulated-process.ts'
 import type {
   AllocSteps,

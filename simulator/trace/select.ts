@@ -1,5 +1,5 @@
 import type { DurationMs } from '../../protocol/units.ts'
-import { type Seed, seededStream } from '../seeded-random.ts'
+import { type Seed, seededStream } from '../kernel/seeded-random.ts'
 import { TraceError } from './trace-error.ts'
 
 /**

@@ -3,7 +3,7 @@
  * made of it. The readers (task-line.ts, header-line.ts) check by hand, for speed; a test holds that they
  * take and refuse the same.
  */
-import { jsonSchemaOf, type JsonSchema } from '../scenario/json-schema.ts'
+import { jsonSchemaOf, type JsonSchema } from '../document/json-schema.ts'
 import {
   byValue,
   choice,
@@ -18,7 +18,7 @@ import {
   required,
   type Rule,
   text,
-} from '../scenario/rule.ts'
+} from '../document/rule.ts'
 import { TRACE_VERSION } from './trace-format.ts'
 
 const MAX_MS = Number.MAX_SAFE_INTEGER

@@ -5,7 +5,7 @@
 import type { RandomStream } from '../../controller/ports/random.ts'
 import type { TaskRecord } from '../../controller/ports/store.ts'
 import type { DurationMs } from '../../protocol/units.ts'
-import { log } from '../exact-math.ts'
+import { log } from '../kernel/exact-math.ts'
 import { makeSource } from '../scenario/arrivals.ts'
 import type { ArrivalSource } from '../scenario/arrivals.ts'
 import type { SimTask } from '../scenario/scenario.ts'

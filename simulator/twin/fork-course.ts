@@ -5,7 +5,7 @@
 import { differenceOf, type Counters } from '../../controller/metrics/counters.ts'
 import { starvationPercent, utilizationPercent } from '../../controller/metrics/starvation.ts'
 import type { DurationMs } from '../../protocol/units.ts'
-import type { World } from '../world.ts'
+import type { World } from '../world/world.ts'
 
 /** Over the time that was run, or an interval of it. Null: nothing to measure. */
 export interface ForkFigures {

@@ -4,7 +4,7 @@
  */
 import type { ClusterSnapshot, RecentPast } from '../../controller/ports/twin.ts'
 import type { TaskRecord } from '../../controller/ports/store.ts'
-import { seededStream } from '../seeded-random.ts'
+import { seededStream } from '../kernel/seeded-random.ts'
 import type { TaskItem } from '../scenario/scenario.ts'
 import type { Snapshot } from '../snapshot/snapshot.ts'
 import { lazySnapshotOf } from '../snapshot/snapshot.ts'

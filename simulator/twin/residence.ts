@@ -6,7 +6,7 @@
  */
 import type { RandomStream } from '../../controller/ports/random.ts'
 import type { DurationMs } from '../../protocol/units.ts'
-import { log } from '../exact-math.ts'
+import { log } from '../kernel/exact-math.ts'
 
 /** A task was seen for so long, to its end or not. */
 export interface Seen {

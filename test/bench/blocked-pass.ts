@@ -4,9 +4,9 @@
  * pass has to look and finds too little room for any task.
  */
 import { runCycle } from '../../controller/engine/cycle.ts'
-import { setCapacity } from '../../controller/engine/gpu-ledger.ts'
-import type { LiveGpu } from '../../controller/engine/live.ts'
-import { seededStream } from '../../simulator/seeded-random.ts'
+import { setCapacity } from '../../controller/state/gpu-ledger.ts'
+import type { LiveGpu } from '../../controller/state/facts.ts'
+import { seededStream } from '../../simulator/kernel/seeded-random.ts'
 import { CAPACITY_MIB, EngineCluster, requestOf } from './engine-cluster.ts'
 import { collectGarbage, median, timed } from './stopwatch.ts'
 import type { Reading } from './targets.ts'

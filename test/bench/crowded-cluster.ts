@@ -2,7 +2,7 @@
  * A cluster with 64 tasks on every GPU, restored as after a restart: two fifths swapped out, most of the
  * others idle, one asking to return.
  */
-import type { Cluster } from '../../controller/engine/cluster.ts'
+import type { Cluster } from '../../controller/state/cluster.ts'
 import { restore } from '../../controller/engine/recovery.ts'
 import {
   NO_HISTORY,
@@ -11,7 +11,7 @@ import {
   type TaskRecord,
 } from '../../controller/ports/store.ts'
 import { nodeIdFromName } from '../../protocol/node-id.ts'
-import { seededStream } from '../../simulator/seeded-random.ts'
+import { seededStream } from '../../simulator/kernel/seeded-random.ts'
 
 export const NOW = Date.UTC(2026, 0, 2)
 export const TASKS_PER_GPU = 64

@@ -2,9 +2,9 @@
  * `decisions_scaling` and `decisions_per_cpu_s`: tasks of many sizes placed one by one, each in an instant of
  * its own.
  */
-import type { TaskRequest } from '../../controller/engine/commands/commands.ts'
-import { seededStream } from '../../simulator/seeded-random.ts'
-import { lognormal } from '../../simulator/distributions.ts'
+import type { TaskRequest } from '../../controller/engine/inputs/commands/commands.ts'
+import { seededStream } from '../../simulator/kernel/seeded-random.ts'
+import { lognormal } from '../../simulator/kernel/distributions.ts'
 import { CAPACITY_MIB, EngineCluster, requestOf } from './engine-cluster.ts'
 import { collectGarbage, inShort, median, timed } from './stopwatch.ts'
 import type { Reading } from './targets.ts'

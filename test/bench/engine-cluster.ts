@@ -3,17 +3,17 @@
  * benches of decisions alone.
  */
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
-import type { ConfigFields } from '../../controller/domain/config.ts'
-import type { Effect } from '../../controller/domain/effect.ts'
-import type { TaskRequest } from '../../controller/engine/commands/commands.ts'
+import type { ConfigFields } from '../../controller/model/config.ts'
+import type { Effect } from '../../controller/model/effect.ts'
+import type { TaskRequest } from '../../controller/engine/inputs/commands/commands.ts'
 import { Engine } from '../../controller/engine/engine.ts'
-import type { LiveNode } from '../../controller/engine/live.ts'
+import type { LiveNode } from '../../controller/state/facts.ts'
 import type { Store } from '../../controller/ports/store.ts'
 import type { NodeEvent } from '../../protocol/messages.ts'
 import { nodeIdFromName } from '../../protocol/node-id.ts'
 import type { Mib } from '../../protocol/units.ts'
-import { createSeededRandom } from '../../simulator/seeded-random.ts'
-import { VirtualClock } from '../../simulator/virtual-clock.ts'
+import { createSeededRandom } from '../../simulator/kernel/seeded-random.ts'
+import { VirtualClock } from '../../simulator/kernel/virtual-clock.ts'
 
 /** An instant like those of a live controller. */
 const START = Date.UTC(2026, 0, 1)

@@ -2,7 +2,7 @@
  * When the events of simulated tasks happened, taken down in a run, so that the bare loop can run the same
  * ones.
  */
-import type { Event } from '../../controller/domain/event.ts'
+import type { Event } from '../../controller/model/event.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { SimTask } from '../../simulator/scenario/scenario.ts'
 import { stepsOf } from './work-steps.ts'

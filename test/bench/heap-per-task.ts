@@ -1,6 +1,6 @@
 /** `heap_per_task_bytes`: what a million pending tasks keep of the heap, ids and names included. */
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
-import { seededStream } from '../../simulator/seeded-random.ts'
+import { seededStream } from '../../simulator/kernel/seeded-random.ts'
 import { CAPACITY_MIB, EngineCluster, requestOf } from './engine-cluster.ts'
 import { collectGarbage } from './stopwatch.ts'
 import type { Reading } from './targets.ts'

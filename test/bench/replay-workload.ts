@@ -1,7 +1,7 @@
 /** Tasks of eight events for the replays, made as they are asked for. */
 import type { Random, RandomStream } from '../../controller/ports/random.ts'
-import { exponential, lognormal } from '../../simulator/distributions.ts'
-import { SERVING_BUSY_RUNS, SERVING_IDLE_RUNS } from '../../simulator/fleet/activity.ts'
+import { exponential, lognormal } from '../../simulator/kernel/distributions.ts'
+import { SERVING_BUSY_RUNS, SERVING_IDLE_RUNS } from '../../simulator/trace/activity.ts'
 import { type ArrivalSource, makeSource } from '../../simulator/scenario/arrivals.ts'
 import type { SimTask } from '../../simulator/scenario/scenario.ts'
 import type { Work } from '../../simulator/trace/trace-format.ts'

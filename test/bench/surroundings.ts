@@ -4,7 +4,7 @@
  * go to one GPU after the other, and each receiver answers its message. The margin to a floor is the budget
  * of the controller and the servers.
  */
-import type { EventData, EventKind } from '../../controller/domain/event.ts'
+import type { EventData, EventKind } from '../../controller/model/event.ts'
 import type { Random } from '../../controller/ports/random.ts'
 import { RANK_ARRIVAL, RANK_MESSAGE } from '../../controller/ports/clock.ts'
 import type { Body, Envelope } from '../../protocol/envelope.ts'
@@ -14,13 +14,13 @@ import { PROTOCOL_VERSION } from '../../protocol/limits.ts'
 import type { AttemptStart } from '../../gpu-server/core/attempt-start.ts'
 import { SimulatedDevice } from '../../simulator/fleet/simulated-device.ts'
 import { OpenWorkload } from '../../simulator/fleet/open-workload.ts'
-import { Journal } from '../../simulator/report/journal.ts'
+import { Journal } from '../../simulator/results/journal.ts'
 import type { ArrivalSource } from '../../simulator/scenario/arrivals.ts'
 import { idOfNode } from '../../simulator/scenario/node-id.ts'
 import type { Scenario, ScenarioNode, SimTask } from '../../simulator/scenario/scenario.ts'
-import { createSeededRandom } from '../../simulator/seeded-random.ts'
-import { SimBus } from '../../simulator/sim-bus.ts'
-import { VirtualClock } from '../../simulator/virtual-clock.ts'
+import { createSeededRandom } from '../../simulator/kernel/seeded-random.ts'
+import { SimBus } from '../../simulator/network/sim-bus.ts'
+import { VirtualClock } from '../../simulator/kernel/virtual-clock.ts'
 
 const ANSWER_WITHIN_MS = 2_000
 const BOOT = { counter: 1, random: 'bench' }

@@ -5,7 +5,7 @@
  */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { byCodeUnits } from '../../controller/domain/order.ts'
+import { byCodeUnits } from '../../controller/structures/order.ts'
 import { Compose } from './compose.ts'
 import { startEngine, type Engine } from './engine.ts'
 import { makeImages } from './images.ts'

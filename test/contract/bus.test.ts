@@ -1,8 +1,8 @@
 /** The simulated bus and the bus over a broker satisfy one contract. */
 import { describe, it } from 'vitest'
-import { SimBus } from '../../simulator/sim-bus.ts'
-import type { BusMode } from '../../simulator/sim-bus.ts'
-import { VirtualClock } from '../../simulator/virtual-clock.ts'
+import { SimBus } from '../../simulator/network/sim-bus.ts'
+import type { BusMode } from '../../simulator/network/sim-bus.ts'
+import { VirtualClock } from '../../simulator/kernel/virtual-clock.ts'
 import { busContract } from '../support/bus-contract.ts'
 import type { BusWorld } from '../support/bus-contract.ts'
 import { startNatsServer, whyNoNatsServer } from '../support/nats-server.ts'

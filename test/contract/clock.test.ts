@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { createSystemClock } from '../../controller/adapters/system-clock.ts'
 import { createSystemRandom } from '../../controller/adapters/system-random.ts'
-import { VirtualClock } from '../../simulator/virtual-clock.ts'
+import { VirtualClock } from '../../simulator/kernel/virtual-clock.ts'
 import { clockContract } from '../support/clock-contract.ts'
 
 clockContract('the virtual clock', () => {

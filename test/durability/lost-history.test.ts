@@ -10,7 +10,7 @@ import { decodeState, decodeTask } from '../../controller/adapters/sqlite/rows.t
 import { STORE_FILE } from '../../controller/adapters/sqlite/store.ts'
 import { createWriter } from '../../controller/adapters/sqlite/writer.ts'
 import type { TaskRecord } from '../../controller/ports/store.ts'
-import { seededStream } from '../../simulator/seeded-random.ts'
+import { seededStream } from '../../simulator/kernel/seeded-random.ts'
 import { controllerOn, figure, newFolder } from './controller-on.ts'
 import {
   copyFolder,

@@ -16,7 +16,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { STORE_FILE } from '../../controller/adapters/sqlite/store.ts'
-import { createSeededRandom } from '../../simulator/seeded-random.ts'
+import { createSeededRandom } from '../../simulator/kernel/seeded-random.ts'
 import { twiceIn } from '../storms/storm.ts'
 import { headroom } from '../support/headroom-command.ts'
 import { LiveCluster, until } from '../support/live-cluster.ts'

@@ -6,7 +6,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { seededStream } from '../../simulator/seeded-random.ts'
+import { seededStream } from '../../simulator/kernel/seeded-random.ts'
 import { temporaryFolder } from '../support/headroom-command.ts'
 import { sendHostile } from '../support/hostile-client.ts'
 import { type Known, type OpenApiDocument, requestMaker } from '../support/hostile-requests.ts'

@@ -5,8 +5,8 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { createOperatorClients } from '../../cli/serve/shared-operator-clients.ts'
-import { judge } from '../../simulator/fuzz/judge.ts'
+import { createOperatorClients } from '../../services/runs/shared-operator-clients.ts'
+import { judge } from '../../simulator/experiment/fuzz/judge.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
 
 const FOLDER = join(import.meta.dirname, '../../scenarios/regressions')

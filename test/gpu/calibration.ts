@@ -1,6 +1,6 @@
 /** What a swap costs on GPU 0, in the form of the simulator's profiles. */
 import type { DurationMs, Mib } from '../../protocol/units.ts'
-import type { SwapProfile } from '../../simulator/fleet/swap-profiles.ts'
+import type { SwapProfile } from '../../simulator/scenario/swap-profiles.ts'
 import type { CudaProgram } from './cuda-program.ts'
 import type { GpuHost } from './gpu-host.ts'
 import { expect, say } from './say.ts'
@@ -39,7 +39,7 @@ export async function calibrate(host: GpuHost, program: string, room: Mib): Prom
     say(
       `out: ${profile.outMibPerS} MiB/s + ${profile.outFixedMs} ms; in: ${profile.inMibPerS} MiB/s + ${profile.inFixedMs} ms`,
     )
-    say(`for simulator/fleet/swap-profiles.ts: ${JSON.stringify(profile)}`)
+    say(`for simulator/scenario/swap-profiles.ts: ${JSON.stringify(profile)}`)
   }
   return profile
 }

@@ -8,7 +8,7 @@ import { chmodSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import type { SwapProfile } from '../../simulator/fleet/swap-profiles.ts'
+import type { SwapProfile } from '../../simulator/scenario/swap-profiles.ts'
 import { AcceleratorFault } from '../../gpu-server/devices/accelerator.ts'
 import { calibrate } from './calibration.ts'
 import {

@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process'
 import type { Command } from 'commander'
 import { describe, expect, it } from 'vitest'
-import { completionScript, SHELLS, type Shell } from '../../cli/completion.ts'
+import { completionScript, SHELLS, type Shell } from '../../cli/command/completion.ts'
 import { programOf } from '../../cli/program.ts'
 import { temporaryFolder, write } from '../support/headroom-command.ts'
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import type { RuleReport } from '../../simulator/conformance/conformance.ts'
+import type { RuleReport } from '../../simulator/experiment/conformance/conformance.ts'
 import { headroom, headroomJson, temporaryFolder, write } from '../support/headroom-command.ts'
 import { startNatsServer, whyNoNatsServer } from '../support/nats-server.ts'
 import { startHeadroom } from '../support/running-command.ts'

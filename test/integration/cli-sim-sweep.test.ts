@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import type { RunResult } from '../../simulator/report/result.ts'
-import type { SweepRun, SweepSummary } from '../../simulator/sweep.ts'
+import type { RunResult } from '../../simulator/results/result.ts'
+import type { SweepRun, SweepSummary } from '../../simulator/experiment/sweep/sweep.ts'
 import { busyScenario, headroom, headroomJson, temporaryFolder, write } from '../support/headroom-command.ts'
 
 const folder = temporaryFolder()

@@ -5,7 +5,7 @@
 import { mkdirSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import type { RunResult } from '../../simulator/report/result.ts'
+import type { RunResult } from '../../simulator/results/result.ts'
 import { busyScenario, headroom, headroomJson, temporaryFolder, write } from '../support/headroom-command.ts'
 
 const folder = temporaryFolder()

@@ -3,7 +3,7 @@ import { cpSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync }
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { parseAllDocuments } from 'yaml'
-import { natsSettings } from '../../cli/environment/nats-settings.ts'
+import { natsSettings } from '../../services/settings/nats-settings.ts'
 import { headroom, temporaryFolder, type Ended } from '../support/headroom-command.ts'
 import { startNatsServer, whyNoNatsServer } from '../support/nats-server.ts'
 import type { NatsServer } from '../support/nats-server.ts'

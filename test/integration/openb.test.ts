@@ -4,7 +4,7 @@
  */
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
-import type { RunResult } from '../../simulator/report/result.ts'
+import type { RunResult } from '../../simulator/results/result.ts'
 import { headroomJson, temporaryFolder } from '../support/headroom-command.ts'
 import { traceData } from '../support/trace-data.ts'
 import { readVectors } from '../support/vectors.ts'

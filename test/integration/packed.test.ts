@@ -66,7 +66,7 @@ describe('the build', { timeout: 120_000 }, () => {
       "import('headroom/client').then(({ createClient }) => console.log(Object.keys(createClient()).join()))"
     const { stdout } = await run(process.execPath, ['-e', code], { cwd: folder })
     expect(stdout).toMatch(/^url,tasks,nodes,/)
-    expect(existsSync(join(folder, 'dist/cli/client/client.d.ts'))).toBe(true)
+    expect(existsSync(join(folder, 'dist/clients/typescript/client.d.ts'))).toBe(true)
   })
 
   it.skipIf(whyNoNatsServer() !== null)(

@@ -4,8 +4,8 @@
  */
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
-import type { AttemptListBody, RecoveryBody } from '../../controller/api/schema/attempt.ts'
-import type { EventPage } from '../../controller/api/schema/event.ts'
+import type { AttemptListBody, RecoveryBody } from '../../controller/api/tasks/attempt-schema.ts'
+import type { EventPage } from '../../controller/api/observe/event-schema.ts'
 import { nodeIdFromName } from '../../protocol/node-id.ts'
 import { headroom, type Ended } from '../support/headroom-command.ts'
 import { ServedSetBack } from '../support/served-set-back.ts'

@@ -3,13 +3,13 @@
  * and tasks that an operator submits.
  */
 import { describe, expect, it } from 'vitest'
-import { openOperatorClient } from '../../cli/serve/operator-client.ts'
+import { openOperatorClient } from '../../services/runs/operator-client.ts'
 import { createChecker } from '../../simulator/check/checker.ts'
 import type { Checker } from '../../simulator/check/checker.ts'
-import { runScenario } from '../../simulator/run.ts'
-import type { Run } from '../../simulator/run.ts'
+import { runScenario } from '../../simulator/run/run.ts'
+import type { Run } from '../../simulator/run/run.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
-import type { Event } from '../../controller/domain/event.ts'
+import type { Event } from '../../controller/model/event.ts'
 
 const NO_IDENTITY = { scenarioSha256: null, traceSha256: null, version: 'test' }
 const ALWAYS =

@@ -1,7 +1,7 @@
 /** Sessions over REST: simulated worlds that are driven by hand, with the production interface below them. */
 import { readFileSync } from 'node:fs'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import type { Role } from '../../controller/domain/role.ts'
+import type { Role } from '../../controller/model/role.ts'
 import { busyScenario } from '../support/headroom-command.ts'
 import { namedAccess } from '../support/named-access.ts'
 import { simulationsWorld, type SimulationsWorld } from '../support/simulations-world.ts'

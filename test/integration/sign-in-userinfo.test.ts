@@ -4,8 +4,8 @@
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { createOidcProvider } from '../../controller/adapters/oidc-provider.ts'
-import { Sessions } from '../../controller/api/access/sessions.ts'
-import { SignIn } from '../../controller/api/access/sign-in.ts'
+import { Sessions } from '../../controller/api/auth/sessions.ts'
+import { SignIn } from '../../controller/api/auth/sign-in.ts'
 import { accessWorld, type AccessWorld } from '../support/access-world.ts'
 import { OidcProvider } from '../support/oidc-provider.ts'
 import { StandardOidcProvider } from '../support/standard-oidc-provider.ts'

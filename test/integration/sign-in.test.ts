@@ -1,8 +1,8 @@
 /** Signing in with a browser: the controller's routes, openid-client, and a provider behind a real socket. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { createOidcProvider } from '../../controller/adapters/oidc-provider.ts'
-import { Sessions } from '../../controller/api/access/sessions.ts'
-import { SignIn } from '../../controller/api/access/sign-in.ts'
+import { Sessions } from '../../controller/api/auth/sessions.ts'
+import { SignIn } from '../../controller/api/auth/sign-in.ts'
 import { accessWorld, type AccessWorld } from '../support/access-world.ts'
 import { OidcProvider } from '../support/oidc-provider.ts'
 

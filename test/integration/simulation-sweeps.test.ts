@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createClient } from '../../cli/client/client.ts'
+import { createClient } from '../../clients/typescript/client.ts'
 import { busyScenario, headroom, temporaryFolder, write } from '../support/headroom-command.ts'
 import { simulationsWorld, type SimulationsWorld } from '../support/simulations-world.ts'
 

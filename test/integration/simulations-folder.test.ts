@@ -2,7 +2,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { openSimulations } from '../../cli/simulations/simulations.ts'
+import { openSimulations } from '../../services/simulations/simulations.ts'
 import { headroom, temporaryFolder } from '../support/headroom-command.ts'
 import { getJson, serve } from '../support/served.ts'
 

@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { SimulationRecord } from '../../controller/ports/simulation.ts'
-import type { RunResidencyBody } from '../../controller/api/schema/simulation.ts'
+import type { RunResidencyBody } from '../../controller/api/simulations/schema.ts'
 import { busyScenario, temporaryFolder } from '../support/headroom-command.ts'
 import { LONG_SCENARIO, simulationsWorld, type SimulationsWorld } from '../support/simulations-world.ts'
 

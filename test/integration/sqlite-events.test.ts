@@ -13,7 +13,7 @@ import {
   type SqliteStoreOptions,
 } from '../../controller/adapters/sqlite/store.ts'
 import { verifyEvents } from '../../controller/adapters/sqlite/verify-events.ts'
-import type { Event } from '../../controller/domain/event.ts'
+import type { Event } from '../../controller/model/event.ts'
 import type { Store } from '../../controller/ports/store.ts'
 import { aBatch, aDecision, anEvent, eventQuery } from '../support/store-builders.ts'
 

@@ -20,9 +20,9 @@ import { migrate, MIGRATIONS, SCHEMA_VERSION } from '../../controller/adapters/s
 import { createSqliteStore } from '../../controller/adapters/sqlite/store.ts'
 import { verifyStore } from '../../controller/adapters/sqlite/verify.ts'
 import { createController } from '../../controller/controller.ts'
-import { createSeededRandom } from '../../simulator/seeded-random.ts'
-import { SimBus } from '../../simulator/sim-bus.ts'
-import { VirtualClock } from '../../simulator/virtual-clock.ts'
+import { createSeededRandom } from '../../simulator/kernel/seeded-random.ts'
+import { SimBus } from '../../simulator/network/sim-bus.ts'
+import { VirtualClock } from '../../simulator/kernel/virtual-clock.ts'
 import { temporaryFolder } from '../support/headroom-command.ts'
 import { finishedQuery } from '../support/store-builders.ts'
 

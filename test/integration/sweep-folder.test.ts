@@ -15,7 +15,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
-import type { SweepRun } from '../../simulator/sweep.ts'
+import type { SweepRun } from '../../simulator/experiment/sweep/sweep.ts'
 import { digestsIn, untilThere } from '../support/folder-contents.ts'
 import { busyScenario, headroom, temporaryFolder, write } from '../support/headroom-command.ts'
 import { startHeadroom } from '../support/running-command.ts'

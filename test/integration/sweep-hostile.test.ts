@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect, nkeyAuthenticator, type NatsConnection } from '@nats-io/transport-node'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { packageVersion } from '../../cli/package-info.ts'
-import { putBlob } from '../../cli/sweep/nats/blobs.ts'
-import { JetStream } from '../../cli/sweep/nats/jetstream.ts'
-import { FORMAT } from '../../cli/sweep/nats/sweep-messages.ts'
+import { packageVersion } from '../../services/package-info.ts'
+import { putBlob } from '../../services/sweep/nats/blobs.ts'
+import { JetStream } from '../../services/sweep/nats/jetstream.ts'
+import { FORMAT } from '../../services/sweep/nats/sweep-messages.ts'
 import {
   DATA,
   DEAD,
@@ -17,7 +17,7 @@ import {
   MAX_DEAD_LETTERS,
   prepareBroker,
   resultSubject,
-} from '../../cli/sweep/nats/sweep-subjects.ts'
+} from '../../services/sweep/nats/sweep-subjects.ts'
 import { busyScenario, headroom, temporaryFolder, write } from '../support/headroom-command.ts'
 import { freePort, newFolder, startNatsServer, whyNoNatsServer } from '../support/nats-server.ts'
 import { startHeadroom } from '../support/running-command.ts'

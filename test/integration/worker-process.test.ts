@@ -3,9 +3,9 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { afterEach, expect, it, vi } from 'vitest'
-import { JobProcess } from '../../cli/workers/job-process.ts'
-import type { WorkerLimits } from '../../cli/workers/worker-process.ts'
-import { WorkerFault } from '../../cli/workers/worker-process.ts'
+import { JobProcess } from '../../services/workers/job-process.ts'
+import type { WorkerLimits } from '../../services/workers/worker-process.ts'
+import { WorkerFault } from '../../services/workers/worker-process.ts'
 import type { TryingJob } from '../support/trying-worker.ts'
 
 const open: JobProcess<TryingJob, unknown>[] = []

@@ -1,8 +1,8 @@
 /** Each rule of admission and of the pending queue (semantics 1 and 4), taken out. */
 import { edit, type Mutant } from './mutant.ts'
 
-const SCHEDULER = 'controller/scheduler'
-const SWAP = 'controller/swap'
+const SCHEDULER = 'controller/policy/placement'
+const SWAP = 'controller/policy/swap'
 const ENGINE = 'controller/engine'
 
 const ADMISSION: readonly Mutant[] = [
@@ -25,7 +25,7 @@ const ADMISSION: readonly Mutant[] = [
     says: 'with overcommit off the reserve may be committed',
     edits: [
       edit(
-        'controller/domain/vram.ts',
+        'controller/model/vram.ts',
         'commitLimitMib',
         '  return overcommitPercent === 0 ? Math.min(effective, capacityMib) : effective\n',
         '  return effective + 0 * capacityMib\n',
@@ -39,7 +39,7 @@ const ADMISSION: readonly Mutant[] = [
     says: "a node's own percentage does not count",
     edits: [
       edit(
-        'controller/domain/vram.ts',
+        'controller/model/vram.ts',
         'resolveOvercommit',
         "  return override === null ? { percent: globalPercent, source: 'global' } : { percent: override, source: 'node' }\n",
         "  return { percent: globalPercent, source: override === null ? 'global' : 'node' }\n",
@@ -53,7 +53,7 @@ const ADMISSION: readonly Mutant[] = [
     says: 'the reserve counts as capacity',
     edits: [
       edit(
-        'controller/domain/vram.ts',
+        'controller/model/vram.ts',
         'residentCapacityMib',
         '  return Math.max(0, physicalMib - reserveMib - foreignMib)\n',
         '  return Math.max(0, physicalMib - 0 * reserveMib - foreignMib)\n',
@@ -108,7 +108,7 @@ const ADMISSION: readonly Mutant[] = [
     says: 'tasks are swapped out to place a noswap task although overcommit is off',
     edits: [
       edit(
-        'controller/domain/vram.ts',
+        'controller/model/vram.ts',
         'maySwapOutFor',
         '  return noswap === 0 || overcommitPercent > 0\n',
         '  return noswap === 0 || overcommitPercent >= 0\n',
@@ -265,7 +265,7 @@ const ADMISSION: readonly Mutant[] = [
     says: 'a node of a group takes tasks of the common pool',
     edits: [
       edit(
-        `${ENGINE}/pool/membership.ts`,
+        'controller/state/index/membership.ts',
         'belongsTo',
         '  if (poolKey === COMMON_POOL) return groups.length === 0\n',
         '  if (poolKey === COMMON_POOL) return true\n',
@@ -279,7 +279,7 @@ const ADMISSION: readonly Mutant[] = [
     says: 'a task that targets groups is placed on a node of another, or of none',
     edits: [
       edit(
-        `${ENGINE}/pool/membership.ts`,
+        'controller/state/index/membership.ts',
         'belongsTo',
         "  return poolKey.split('\\n').some((group) => groups.includes(group))\n",
         "  return poolKey.split('\\n').some((group) => groups.includes(group) || groups.length >= 0)\n",
@@ -293,13 +293,13 @@ const ADMISSION: readonly Mutant[] = [
     says: 'a pending owner does not count in N or S',
     edits: [
       edit(
-        `${ENGINE}/gpu-ledger.ts`,
+        'controller/state/gpu-ledger.ts',
         'addPendingClaimant',
         '  gpu.pendingClaimants.splice(place, 0, entry)\n  commit(gpu, entry.needMib, entry.task.spec.noswap === 1)\n',
         '  gpu.pendingClaimants.splice(place, 0, entry)\n',
       ),
       edit(
-        `${ENGINE}/gpu-ledger.ts`,
+        'controller/state/gpu-ledger.ts',
         'removePendingClaimant',
         '  gpu.pendingClaimants.splice(at, 1)\n  uncommit(gpu, entry.needMib, entry.task.spec.noswap === 1)\n',
         '  gpu.pendingClaimants.splice(at, 1)\n',
@@ -319,13 +319,13 @@ const ADMISSION: readonly Mutant[] = [
       ),
       // The index offers only nodes with enough of them, so that the first alone changes nothing.
       edit(
-        `${ENGINE}/pool/pool-ranking.ts`,
+        'controller/state/index/pool-ranking.ts',
         'PoolRanking.#kthLargestMib',
         '    if (members.length < this.#gpuCount) return NOTHING\n',
         '    if (members.length === 0) return NOTHING\n',
       ),
       edit(
-        `${ENGINE}/pool/pool-ranking.ts`,
+        'controller/state/index/pool-ranking.ts',
         'PoolRanking.#kthLargestMib',
         '    return best[this.#gpuCount - 1] as Mib\n',
         '    return best[0] as Mib\n',
@@ -368,7 +368,7 @@ const ADMISSION: readonly Mutant[] = [
     says: 'the growth of a noswap task is not refused after its wait',
     edits: [
       edit(
-        `${ENGINE}/node/node-queue.ts`,
+        `${ENGINE}/apply/vram/node-queue.ts`,
         'settleOldGrowths',
         "    if (placement.noswap === 1) refuseGrowth(c, entry, placement, 'WAITING_PHYSICAL_VRAM', now)\n    else if",
         '    if',
@@ -383,7 +383,7 @@ const ADMISSION: readonly Mutant[] = [
     says: 'noswap 0 → 1 is no admission',
     edits: [
       edit(
-        `${ENGINE}/commands/task-commands.ts`,
+        `${ENGINE}/inputs/commands/task-commands.ts`,
         'updateTask',
         '    if (refusal !== null) return conflict(refusal)\n',
         '    void refusal\n',
@@ -448,7 +448,7 @@ const QUEUE: readonly Mutant[] = [
         'b.task.spec.seq - a.task.spec.seq',
       ),
       edit(
-        `${ENGINE}/pool/pending-queue.ts`,
+        'controller/state/index/pending-queue.ts',
         'PendingQueue.add',
         'task.queueClass, task.spec.seq, -searchDemandMib',
         'task.queueClass, -task.spec.seq, -searchDemandMib',
@@ -475,7 +475,7 @@ const QUEUE: readonly Mutant[] = [
     says: 'a held task is placed',
     edits: [
       edit(
-        `${ENGINE}/commands/holding.ts`,
+        `${ENGINE}/inputs/commands/holding.ts`,
         'holdTask',
         '  c.dequeue(task)\n  c.waiting.end(task, now)\n',
         '  c.waiting.end(task, now)\n',
@@ -489,7 +489,7 @@ const QUEUE: readonly Mutant[] = [
     says: 'a head that has waited long reserves nothing',
     edits: [
       edit(
-        `${ENGINE}/pool/reservations.ts`,
+        `${ENGINE}/apply/vram/reservations.ts`,
         'renewAll',
         '  if (holders !== null) for (const [pool, holder] of holders) renew(c, pool, holder)\n',
         '  void renew\n',

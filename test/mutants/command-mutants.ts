@@ -14,7 +14,7 @@ export const COMMAND_MUTANTS: readonly Mutant[] = [
     says: 'the end of an earlier attempt ends the current one',
     edits: [
       edit(
-        `${ENGINE}/node/node-events.ts`,
+        `${ENGINE}/inputs/nodes/node-events.ts`,
         'currentPlacement',
         'placement !== null && placement.attempt === attempt && placement.node.id === nodeId ? placement : null',
         'placement !== null && placement.attempt >= attempt && nodeId !== null ? placement : null',
@@ -133,7 +133,7 @@ export const COMMAND_MUTANTS: readonly Mutant[] = [
     says: 'pending tasks are taken without a bound',
     edits: [
       edit(
-        `${ENGINE}/commands/task-commands.ts`,
+        `${ENGINE}/inputs/commands/task-commands.ts`,
         'submitTask',
         '  if (c.pendingCount >= MAX_PENDING_TASKS)\n',
         '  if (c.pendingCount < 0)\n',

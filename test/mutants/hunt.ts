@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { featuresOf } from '../../simulator/fuzz/draw.ts'
+import { featuresOf } from '../../simulator/experiment/fuzz/draw.ts'
 import type { Mutant } from './mutant.ts'
 
 export interface Catch {

@@ -4,10 +4,10 @@
  * ends with the first that is caught.
  */
 import { createInterface } from 'node:readline'
-import { createOperatorClients } from '../../cli/serve/shared-operator-clients.ts'
-import { scenarioOf } from '../../simulator/fuzz/build.ts'
-import { drawDocument } from '../../simulator/fuzz/draw.ts'
-import { judge } from '../../simulator/fuzz/judge.ts'
+import { createOperatorClients } from '../../services/runs/shared-operator-clients.ts'
+import { scenarioOf } from '../../simulator/experiment/fuzz/build.ts'
+import { drawDocument } from '../../simulator/experiment/fuzz/draw.ts'
+import { judge } from '../../simulator/experiment/fuzz/judge.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
 
 const operatorClients = createOperatorClients()

@@ -14,7 +14,7 @@ export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
     says: 'an attempt that the store has lost is stopped, and not quarantined',
     edits: [
       edit(
-        `${ENGINE}/node/quarantine.ts`,
+        `${ENGINE}/inputs/nodes/quarantine.ts`,
         'fateOf',
         `    quarantine(c, node, report, now)
     return 'keeps_running'`,
@@ -44,7 +44,12 @@ export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
     rule: 'R5',
     says: 'a controller goes on placing when most nodes have heard of more than its store has',
     edits: [
-      edit(`${ENGINE}/node/contacts.ts`, 'weigh', '2 * c.aheadCount > c.contacts.size', '(false as boolean)'),
+      edit(
+        `${ENGINE}/inputs/nodes/contacts.ts`,
+        'weigh',
+        '2 * c.aheadCount > c.contacts.size',
+        '(false as boolean)',
+      ),
     ],
     likes,
     directed: { scenario: 'most-nodes-ahead' },
@@ -53,7 +58,7 @@ export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
     name: 'r5-tasks-of-ahead-nodes-placed',
     rule: 'R5',
     says: 'a task that runs on a node which is ahead of the store is placed elsewhere',
-    edits: [edit(`${ENGINE}/node/contacts.ts`, 'blockedTasksOf', 'return new Set(aheadNodes(c).flatMap(([, { taskIds }]) => taskIds))', 'return new Set(aheadNodes(c).flatMap(() => []))')], // prettier-ignore
+    edits: [edit(`${ENGINE}/inputs/nodes/contacts.ts`, 'blockedTasksOf', 'return new Set(aheadNodes(c).flatMap(([, { taskIds }]) => taskIds))', 'return new Set(aheadNodes(c).flatMap(() => []))')], // prettier-ignore
     likes,
     directed: { test: 'test/unit/store-behind.test.ts' },
   },
@@ -63,7 +68,7 @@ export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
     says: 'a restore, or an accepted loss, does not raise the epoch',
     edits: [
       edit(
-        'controller/domain/epoch-after-loss.ts',
+        'controller/model/epoch-after-loss.ts',
         'epochAfterLoss',
         'return Math.max(highest + MIN_EPOCHS_AHEAD, wallMs * EPOCHS_PER_MS) + below(MAX_RANDOM_EPOCHS)',
         'return Math.min(highest, wallMs + below(1))',
@@ -76,7 +81,7 @@ export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
     name: 'r9-later-restore-below-an-earlier',
     rule: 'R9',
     says: 'a restore knows nothing of the epochs of an earlier one of the same backup',
-    edits: [edit('controller/domain/epoch-after-loss.ts', 'epochAfterLoss', 'Math.max(highest + MIN_EPOCHS_AHEAD, wallMs * EPOCHS_PER_MS)', '(highest + Math.min(MIN_EPOCHS_AHEAD, wallMs))')], // prettier-ignore
+    edits: [edit('controller/model/epoch-after-loss.ts', 'epochAfterLoss', 'Math.max(highest + MIN_EPOCHS_AHEAD, wallMs * EPOCHS_PER_MS)', '(highest + Math.min(MIN_EPOCHS_AHEAD, wallMs))')], // prettier-ignore
     likes,
     directed: { test: 'test/unit/epoch-history.test.ts' },
   },
@@ -84,7 +89,7 @@ export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
     name: 'r5-recovery-without-hello',
     rule: 'R5',
     says: 'a recovery ends although known nodes have not spoken',
-    edits: [edit(`${ENGINE}/node/recovery-mode.ts`, 'beginRecovery', 'awaited: new Set(nodes.map(({ id }) => id))', 'awaited: new Set(nodes.slice(0, 0).map(({ id }) => id))')], // prettier-ignore
+    edits: [edit(`${ENGINE}/inputs/nodes/recovery-mode.ts`, 'beginRecovery', 'awaited: new Set(nodes.map(({ id }) => id))', 'awaited: new Set(nodes.slice(0, 0).map(({ id }) => id))')], // prettier-ignore
     likes,
     directed: { scenario: 'faults/fault-store-restored' },
   },
@@ -94,7 +99,7 @@ export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
     says: 'the head of a queue becomes a collector, and is placed, while placements are paused',
     edits: [
       edit(
-        `${ENGINE}/node/queued-placements.ts`,
+        `${ENGINE}/apply/vram/queued-placements.ts`,
         'placeAhead',
         'if (c.pendingCount === 0 || pauseOf(c) !== null)',
         'if (c.pendingCount === 0)',
@@ -109,7 +114,7 @@ export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
     says: 'a pending task does not take the attempt that its node reports',
     edits: [
       edit(
-        `${ENGINE}/node/quarantine.ts`,
+        `${ENGINE}/inputs/nodes/quarantine.ts`,
         'fateOf',
         `(isIncomplete || quarantined !== undefined) && task?.state === 'pending'`,
         `(isIncomplete || quarantined !== undefined) && task?.state === 'pending' && (false as boolean)`,
@@ -122,7 +127,7 @@ export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
     name: 'r5-same-epoch-taken-for-the-same',
     rule: 'R5',
     says: 'an epoch of another process is taken for the one in the store',
-    edits: [edit(`${ENGINE}/epoch-history.ts`, 'isOfOther', 'controller !== undefined && written.controller !== undefined && controller !== written.controller', 'controller === written.controller && (false as boolean)')], // prettier-ignore
+    edits: [edit('controller/state/epoch-history.ts', 'isOfOther', 'controller !== undefined && written.controller !== undefined && controller !== written.controller', 'controller === written.controller && (false as boolean)')], // prettier-ignore
     likes,
     directed: { test: 'test/unit/epoch-history.test.ts' },
   },
@@ -132,7 +137,7 @@ export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
     says: 'a restore accepts nothing of what a silent loss took before',
     edits: [
       edit(
-        `${ENGINE}/epoch-history.ts`,
+        'controller/state/epoch-history.ts',
         'EpochHistory.#isAfterLoss',
         'if (index < place) return false',
         'if (index !== place) return false',
@@ -162,7 +167,7 @@ export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
     says: 'after a loss a task that its node no longer has follows its policy',
     edits: [
       edit(
-        `${ENGINE}/node/node-registry.ts`,
+        `${ENGINE}/inputs/nodes/node-registry.ts`,
         'settleAbsent',
         'if (isAfterLoss && placement.stopping === null)',
         'if (isAfterLoss && (false as boolean))',

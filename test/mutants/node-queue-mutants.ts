@@ -11,7 +11,7 @@ const QUEUE: readonly Mutant[] = [
     says: 'a pending task has no turn in the queue of a node: every return that is covered goes first',
     edits: [
       edit(
-        `${ENGINE}/node/node-queue.ts`,
+        `${ENGINE}/apply/vram/node-queue.ts`,
         'serve',
         'if (isCovered && !entry.hasReserved && placeAhead(',
         'if (isCovered && entry.task === null && placeAhead(',
@@ -26,7 +26,7 @@ const QUEUE: readonly Mutant[] = [
     says: 'every pending task that a node can take goes before its returns',
     edits: [
       edit(
-        `${ENGINE}/node/queued-placements.ts`,
+        `${ENGINE}/apply/vram/queued-placements.ts`,
         'comesBefore',
         '  return byReturnOrder(returnOrderKeyOf(task), entry, policy, now) < 0\n',
         '  return byReturnOrder(returnOrderKeyOf(task), entry, policy, now) < Infinity\n',
@@ -39,7 +39,12 @@ const QUEUE: readonly Mutant[] = [
     rule: 'return',
     says: 'a collector keeps bytes that a pending P0 task needs',
     edits: [
-      edit(`${ENGINE}/node/node-queue.ts`, 'serveNode', '  preemptCollectorForPending(c, node, now)\n', ''),
+      edit(
+        `${ENGINE}/apply/vram/node-queue.ts`,
+        'serveNode',
+        '  preemptCollectorForPending(c, node, now)\n',
+        '',
+      ),
     ],
     directed: { test: 'test/unit/one-queue-per-node.test.ts' },
   },
@@ -49,7 +54,7 @@ const QUEUE: readonly Mutant[] = [
     says: 'a collector lets go for a pending P0 task that another node can take',
     edits: [
       edit(
-        `${ENGINE}/node/collector.ts`,
+        `${ENGINE}/apply/vram/collector.ts`,
         'preemptCollectorForPending',
         'if (needing === null || fitsSomewhere(c, needing, now) ||',
         'if (needing === null ||',
@@ -67,7 +72,7 @@ const EAGER: readonly Mutant[] = [
     says: 'a task that nothing asks back stays out on an empty GPU',
     edits: [
       edit(
-        `${ENGINE}/node/eager-returns.ts`,
+        `${ENGINE}/apply/vram/eager-returns.ts`,
         'returnEagerly',
         '  if (c.eagerChecks.isEmpty) return\n',
         '  if (c.eagerChecks.take().length >= 0) return\n',
@@ -80,7 +85,7 @@ const EAGER: readonly Mutant[] = [
     says: 'a task returns eagerly however short it has been out',
     edits: [
       edit(
-        `${ENGINE}/node/eager-returns.ts`,
+        `${ENGINE}/apply/vram/eager-returns.ts`,
         'checkNode',
         '(placement.swappedOutSince ?? now) + eagerSwapInMs',
         'now',
@@ -93,7 +98,7 @@ const EAGER: readonly Mutant[] = [
     says: 'a task returns eagerly to GPUs on which an entry of the queue waits',
     edits: [
       edit(
-        `${ENGINE}/node/eager-returns.ts`,
+        `${ENGINE}/apply/vram/eager-returns.ts`,
         'hasRoom',
         '  if (node.queue.some((entry) => entry.gpus.some((gpu) => gpus.includes(gpu)))) return false\n',
         '  void node\n',
@@ -107,7 +112,7 @@ const EAGER: readonly Mutant[] = [
     says: 'a task returns eagerly to a GPU for whose VRAM a pending task waits',
     edits: [
       edit(
-        `${ENGINE}/node/eager-returns.ts`,
+        `${ENGINE}/apply/vram/eager-returns.ts`,
         'waitingFor',
         '  if (c.pendingCount === 0) return null\n',
         '  if (c.pendingCount >= 0) return null\n',
@@ -121,7 +126,7 @@ const EAGER: readonly Mutant[] = [
     says: 'an eager return leaves no free VRAM on a GPU with resident tasks',
     edits: [
       edit(
-        `${ENGINE}/node/eager-returns.ts`,
+        `${ENGINE}/apply/vram/eager-returns.ts`,
         'leastLeftMib',
         'return Math.max(LEAST_LEFT_MIB, Math.floor(physicalMib / 10))',
         'return 0 * physicalMib',
@@ -135,7 +140,7 @@ const EAGER: readonly Mutant[] = [
     says: 'a task that an operator swapped out returns eagerly',
     edits: [
       edit(
-        `${ENGINE}/node/eager-returns.ts`,
+        `${ENGINE}/apply/vram/eager-returns.ts`,
         'absentOn',
         ' || isSwappedOutByOperator || isOver',
         ' || isOver',
@@ -150,7 +155,7 @@ const EAGER: readonly Mutant[] = [
     says: 'a task returns eagerly to a cordoned node',
     edits: [
       edit(
-        `${ENGINE}/node/eager-returns.ts`,
+        `${ENGINE}/apply/vram/eager-returns.ts`,
         'isOpen',
         "return status === 'up' && !isCordoned && autoCordon === null && drain === null",
         "return status === 'up'",
@@ -165,7 +170,7 @@ const EAGER: readonly Mutant[] = [
     says: 'the task that was swapped out last returns eagerly first',
     edits: [
       edit(
-        `${ENGINE}/node/eager-returns.ts`,
+        `${ENGINE}/apply/vram/eager-returns.ts`,
         'absentOn',
         '(a.swappedOutSince ?? 0) - (b.swappedOutSince ?? 0)',
         '(b.swappedOutSince ?? 0) - (a.swappedOutSince ?? 0)',
@@ -179,7 +184,7 @@ const EAGER: readonly Mutant[] = [
     says: 'several tasks return eagerly to a GPU at a time',
     edits: [
       edit(
-        `${ENGINE}/node/eager-returns.ts`,
+        `${ENGINE}/apply/vram/eager-returns.ts`,
         'hasRoom',
         'gpu.freeMib < demandMib || isMoving(gpu)',
         'gpu.freeMib < demandMib',
@@ -193,7 +198,7 @@ const EAGER: readonly Mutant[] = [
     says: 'a task that has returned eagerly is idle from then on',
     edits: [
       edit(
-        `${ENGINE}/transitions.ts`,
+        `${ENGINE}/apply/lifecycle/transitions.ts`,
         'setResidency',
         '    if (!placement.isEager) placement.idleSince = placement.idleFrom = now\n',
         '    placement.idleSince = placement.idleFrom = now\n',

@@ -33,7 +33,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     says: 'an assignment does not count the attempt up',
     edits: [
       edit(
-        `${ENGINE}/transitions.ts`,
+        `${ENGINE}/apply/lifecycle/transitions.ts`,
         'assign',
         '  task.attempt += 1\n',
         '  task.attempt = Math.max(1, task.attempt)\n',
@@ -61,7 +61,12 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     rule: 'R5',
     says: 'a controller whose own connection to the broker is away gives nodes up',
     edits: [
-      edit(`${ENGINE}/node/liveness.ts`, 'updateLiveness', '  if (c.broker.isAway) return isChanged\n', ''),
+      edit(
+        `${ENGINE}/inputs/nodes/liveness.ts`,
+        'updateLiveness',
+        '  if (c.broker.isAway) return isChanged\n',
+        '',
+      ),
     ],
     likes: ['restart_broker'],
     directed: { test: 'test/unit/broker-absence.test.ts' },
@@ -192,7 +197,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     says: 'a node that refused a task is a choice for it at once',
     edits: [
       edit(
-        `${ENGINE}/node/node-events.ts`,
+        `${ENGINE}/inputs/nodes/node-events.ts`,
         'applyRefusal',
         '    noteRefusal(c, task, node.id, Math.max(seq, node.snapshotSeq))\n',
         '    void seq\n',
@@ -298,7 +303,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     says: 'a silent node is given up before its lease is over',
     edits: [
       edit(
-        `${ENGINE}/node/node-contact.ts`,
+        'controller/state/node-contact.ts',
         'windowMs',
         '  return Math.ceil((leases * leaseMs * 105) / 100) + LEASE_MARGIN_MS\n',
         '  return 0 * leases * leaseMs\n',
@@ -313,7 +318,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     says: 'a controller that starts grants its nodes no new window',
     edits: [
       edit(
-        `${ENGINE}/node/node-contact.ts`,
+        'controller/state/node-contact.ts',
         'newNodeContact',
         '  grantLease(contact, leaseMs, now)\n  contact.longLeaseEndsAt',
         '  contact.longLeaseEndsAt',
@@ -328,7 +333,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     says: 'an unconfirmed start is pending again after one lease instead of two',
     edits: [
       edit(
-        `${ENGINE}/node/liveness.ts`,
+        `${ENGINE}/inputs/nodes/liveness.ts`,
         'settleUnconfirmed',
         ': node.contact.processesEndAt) || c.freeze',
         ': node.contact.leaseEndsAt) || c.freeze',
@@ -343,7 +348,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     says: 'a lease that was configured longer before is not waited for',
     edits: [
       edit(
-        `${ENGINE}/node/node-contact.ts`,
+        'controller/state/node-contact.ts',
         'keepLongLeases',
         '    node.contact.longLeaseEndsAt = node.contact.leaseEndsAt\n    c.eventLog',
         '    node.contact.leaseEndsAt = 0\n    c.eventLog',
@@ -358,7 +363,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     says: "an operator's requeue does not wait for the node's stop answer",
     edits: [
       edit(
-        `${ENGINE}/commands/task-commands.ts`,
+        `${ENGINE}/inputs/commands/task-commands.ts`,
         'requeueTask',
         '  if (!confirmFenced) orderStop(c, placement, { ...pendingAgain, graceMs: stopGraceOf(task, c.policy) }, now)\n',
         '  if (!confirmFenced) returnToPending(c, placement, `requeued by ${by}`, now)\n',
@@ -373,7 +378,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     says: 'many nodes that fall silent together are requeued all the same',
     edits: [
       edit(
-        `${ENGINE}/node/requeue-freeze.ts`,
+        `${ENGINE}/inputs/nodes/requeue-freeze.ts`,
         'updateFreeze',
         'c.nodes.size >= MIN_NODES && ',
         'c.nodes.size < 0 && ',
@@ -388,7 +393,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     says: 'when enough nodes are back, the others are requeued at once',
     edits: [
       edit(
-        `${ENGINE}/node/requeue-freeze.ts`,
+        `${ENGINE}/inputs/nodes/requeue-freeze.ts`,
         'updateFreeze',
         '  if (!isFrozen) awaitOthers(c, released, now)\n',
         '  void awaitOthers\n',
@@ -426,7 +431,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     says: 'a task counts as absent in a snapshot that is older than its confirmation',
     edits: [
       edit(
-        `${ENGINE}/node/node-registry.ts`,
+        `${ENGINE}/inputs/nodes/node-registry.ts`,
         'isConfirmedBefore',
         '  return confirmed.bootCounter < node.boot.counter || confirmed.seq < node.snapshotSeq\n',
         '  return node.snapshotSeq > 0\n',
@@ -441,7 +446,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     says: 'an attempt that has ended, and whose end is not acknowledged, counts as lost',
     edits: [
       edit(
-        `${ENGINE}/node/node-registry.ts`,
+        `${ENGINE}/inputs/nodes/node-registry.ts`,
         'applySnapshot',
         '    present.add(attemptKey(ref.task_id, ref.attempt))\n    noteOver',
         '    noteOver',
@@ -456,7 +461,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     says: 'an attempt that a node no longer has is believed to run for ever',
     edits: [
       edit(
-        `${ENGINE}/node/node-registry.ts`,
+        `${ENGINE}/inputs/nodes/node-registry.ts`,
         'settleOrDefer',
         '  settleAbsent(c, node, present, lacksHistoryOf(c, node.id), now)\n',
         '  void settleAbsent\n',
@@ -471,7 +476,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     says: 'a server that has lost its state is taken for the one that is known',
     edits: [
       edit(
-        `${ENGINE}/node/node-registry.ts`,
+        `${ENGINE}/inputs/nodes/node-registry.ts`,
         'bootOrder',
         "  return boot.counter === node.boot.counter && boot.random === node.boot.random ? 'known' : 'contradictory'\n",
         "  return 'known'\n",
@@ -484,7 +489,9 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     name: 'r6-nothing-in-doubt-after-reset',
     rule: 'R6',
     says: 'what a reset server ran before counts as gone at once',
-    edits: [edit(`${ENGINE}/node/node-registry.ts`, 'beginBoot', '    placement.isInDoubt = true\n', '')],
+    edits: [
+      edit(`${ENGINE}/inputs/nodes/node-registry.ts`, 'beginBoot', '    placement.isInDoubt = true\n', ''),
+    ],
     likes: ['node_disk_lost'],
     directed: { test: 'test/unit/liveness-order.test.ts' },
   },
@@ -524,7 +531,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     says: 'never_seen changes nothing',
     edits: [
       edit(
-        `${ENGINE}/node/node-events.ts`,
+        `${ENGINE}/inputs/nodes/node-events.ts`,
         'applyNeverSeen',
         "  else returnToPending(c, placement, 'never_seen', now)\n",
         '',
@@ -539,7 +546,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     says: 'gone changes nothing',
     edits: [
       edit(
-        `${ENGINE}/node/node-events.ts`,
+        `${ENGINE}/inputs/nodes/node-events.ts`,
         'applyCommandResult',
         "      return endLost(c, placement, 'gone', 'the node no longer has it', now)\n",
         '      return\n',

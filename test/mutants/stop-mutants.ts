@@ -8,7 +8,7 @@ export const STOP_MUTANTS: readonly Mutant[] = [
     says: 'the controller orders every stop without a grace',
     edits: [
       edit(
-        'controller/engine/node-commands.ts',
+        'controller/engine/apply/node-commands.ts',
         'stopEffect',
         'addressOf(placement), reason, graceMs }',
         'addressOf(placement), reason, graceMs: graceMs * 0 }',
@@ -51,7 +51,7 @@ export const STOP_MUTANTS: readonly Mutant[] = [
     says: 'a task that is being stopped is swapped out for another one',
     edits: [
       edit(
-        'controller/swap/eligible.ts',
+        'controller/policy/swap/eligible.ts',
         'eligibleFrom',
         '  if (placement.isOver || isStopping(placement)) return null\n',
         '  if (placement.isOver) return null\n',

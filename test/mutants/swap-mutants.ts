@@ -1,7 +1,7 @@
 /** Each rule of the choice of victims and of their return (semantics 5), taken out. */
 import { edit, type Mutant } from './mutant.ts'
 
-const SWAP = 'controller/swap'
+const SWAP = 'controller/policy/swap'
 const ENGINE = 'controller/engine'
 
 const VICTIMS: readonly Mutant[] = [
@@ -79,7 +79,7 @@ const VICTIMS: readonly Mutant[] = [
     says: 'the idle period does not restart with a swap-in',
     edits: [
       edit(
-        `${ENGINE}/transitions.ts`,
+        `${ENGINE}/apply/lifecycle/transitions.ts`,
         'setResidency',
         '    if (!placement.isEager) placement.idleSince = placement.idleFrom = now\n',
         '',
@@ -382,7 +382,7 @@ const RETURN: readonly Mutant[] = [
     says: 'an owner that is no longer covered keeps what it owns',
     edits: [
       edit(
-        `${ENGINE}/node/node-queue.ts`,
+        `${ENGINE}/apply/vram/node-queue.ts`,
         'serve',
         'if (!preemptCollector(c, entry, now)) return entry.hasReserved ? cancelReservation(c, entry, now) : false\n',
         'if (!preemptCollector(c, entry, now)) return false\n',
@@ -396,7 +396,7 @@ const RETURN: readonly Mutant[] = [
     says: 'no entry becomes the collector',
     edits: [
       edit(
-        `${ENGINE}/node/collector.ts`,
+        `${ENGINE}/apply/vram/collector.ts`,
         'appointCollector',
         '  if (node.collector !== null) return false\n',
         '  if (node.queue.length >= 0) return false\n',
@@ -409,7 +409,7 @@ const RETURN: readonly Mutant[] = [
     says: 'a node has more than one collector',
     edits: [
       edit(
-        `${ENGINE}/node/collector.ts`,
+        `${ENGINE}/apply/vram/collector.ts`,
         'appointCollector',
         '  if (node.collector !== null) return false\n',
         '',
@@ -422,7 +422,7 @@ const RETURN: readonly Mutant[] = [
     says: 'a collector keeps bytes that a P0 entry needs',
     edits: [
       edit(
-        `${ENGINE}/node/node-queue.ts`,
+        `${ENGINE}/apply/vram/node-queue.ts`,
         'serve',
         'if (!preemptCollector(c, entry, now)) return entry.hasReserved',
         'if (entry.node !== null) return entry.hasReserved',
@@ -436,7 +436,7 @@ const RETURN: readonly Mutant[] = [
     says: 'what a collector leaves over that lets go is for those behind the P0 entry alone',
     edits: [
       edit(
-        `${ENGINE}/node/node-queue.ts`,
+        `${ENGINE}/apply/vram/node-queue.ts`,
         'serveNode',
         '      if (collector !== null && node.collector === null) break\n',
         '      void collector\n',
@@ -450,7 +450,7 @@ const RETURN: readonly Mutant[] = [
     says: 'later placements use the bytes an old entry misses',
     edits: [
       edit(
-        `${ENGINE}/pool/reservations.ts`,
+        `${ENGINE}/apply/vram/reservations.ts`,
         'updateEntryReservations',
         "    if (entry.hasReserved || entry.kind === 'placement' || now - entry.askedAt < c.policy.reservationAfterMs) continue\n",
         '    if (entry.askedAt <= now) continue\n',
@@ -464,7 +464,7 @@ const RETURN: readonly Mutant[] = [
     says: 'a growth that has waited long does not make its task leave and return',
     edits: [
       edit(
-        `${ENGINE}/node/node-queue.ts`,
+        `${ENGINE}/apply/vram/node-queue.ts`,
         'settleOldGrowths',
         '    else if (!entry.hasReserved && mayLeaveToReturnGrown(placement, now)) {',
         '    else if (entry.kind === null && mayLeaveToReturnGrown(placement, now)) {',
@@ -479,7 +479,7 @@ const RETURN: readonly Mutant[] = [
     says: 'a swapped-out task that wants the GPU does not ask to return',
     edits: [
       edit(
-        `${ENGINE}/node/node-events.ts`,
+        `${ENGINE}/inputs/nodes/node-events.ts`,
         'applyWants',
         "  if (wantsGpu && placement.residency === 'swapped_out') askForSwapIn(c, placement, now)\n",
         '',
@@ -493,7 +493,7 @@ const RETURN: readonly Mutant[] = [
     says: 'where nothing can signal that a task wants the GPU, nothing brings it back',
     edits: [
       edit(
-        `${ENGINE}/node/probes.ts`,
+        `${ENGINE}/apply/lifecycle/probes.ts`,
         'planProbe',
         'c.wake(at, (due) => runProbe(c, placement, due))',
         '() => {}',
@@ -515,7 +515,7 @@ const RETURN: readonly Mutant[] = [
     says: 'a probe whose swap-in is refused or fails has no effect, and another period passes',
     edits: [
       edit(
-        `${ENGINE}/node/node-events.ts`,
+        `${ENGINE}/inputs/nodes/node-events.ts`,
         'isWantedBack',
         '  return wantsGpu || isSwapInRequested || isProbed || (stopping?.graceMs ?? 0) > 0\n',
         '  return wantsGpu || isSwapInRequested || (stopping?.graceMs ?? 0) > 0\n',
@@ -530,7 +530,7 @@ const RETURN: readonly Mutant[] = [
     says: 'a probe that finds the return already requested has no effect, also when the request is withdrawn',
     edits: [
       edit(
-        `${ENGINE}/node/probes.ts`,
+        `${ENGINE}/apply/lifecycle/probes.ts`,
         'runProbe',
         '  if (placement.isOver) return\n',
         '  if (placement.isOver || placement.entry !== null) return\n',

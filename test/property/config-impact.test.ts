@@ -1,11 +1,11 @@
 /** A dry run agrees with the effect of the change itself, on random clusters. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { presentNode } from '../../controller/api/present/node.ts'
-import type { ConfigFields } from '../../controller/domain/config.ts'
-import type { Impact } from '../../controller/engine/what-if/impact.ts'
-import { overOf, planConfig, planNodeConfig } from '../../controller/engine/what-if/impact.ts'
-import type { LiveTask } from '../../controller/engine/live.ts'
+import { presentNode } from '../../controller/api/nodes/present.ts'
+import type { ConfigFields } from '../../controller/model/config.ts'
+import type { Impact } from '../../controller/query/preview/impact.ts'
+import { overOf, planConfig, planNodeConfig } from '../../controller/query/preview/impact.ts'
+import type { LiveTask } from '../../controller/state/facts.ts'
 import type { ClusterBuilder, FleetShape, Step } from '../support/cluster-builder.ts'
 import { applyStep, buildFleet, fleetShapeArb, holds, stepsArb } from '../support/cluster-builder.ts'
 

@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { byCodeUnits } from '../../controller/domain/order.ts'
-import type { IndexEntry } from '../../controller/domain/ordered-index.ts'
-import { newIndexEntry, OrderedIndex } from '../../controller/domain/ordered-index.ts'
-import { OrderedTable } from '../../controller/domain/ordered-table.ts'
-import { admit } from '../../controller/domain/vram.ts'
-import type { LiveGpu, LiveNode, LiveTask } from '../../controller/engine/live.ts'
-import { isInHost } from '../../controller/engine/records.ts'
+import { byCodeUnits } from '../../controller/structures/order.ts'
+import type { IndexEntry } from '../../controller/structures/ordered-index.ts'
+import { newIndexEntry, OrderedIndex } from '../../controller/structures/ordered-index.ts'
+import { OrderedTable } from '../../controller/structures/ordered-table.ts'
+import { admit } from '../../controller/model/vram.ts'
+import type { LiveGpu, LiveNode, LiveTask } from '../../controller/state/facts.ts'
+import { isInHost } from '../../controller/state/records.ts'
 import {
   capacityForSwappableMib,
   hostRoomMib,
@@ -15,8 +15,8 @@ import {
   largestNowMib,
   NOTHING,
   reachMib,
-} from '../../controller/scheduler/feasible.ts'
-import { movingOutForMib } from '../../controller/swap/bytes.ts'
+} from '../../controller/policy/placement/feasible.ts'
+import { movingOutForMib } from '../../controller/policy/swap/bytes.ts'
 import type { ClusterBuilder, FleetShape, Step } from '../support/cluster-builder.ts'
 import { applyStep, buildFleet, fleetShapeArb, holds, stepsArb } from '../support/cluster-builder.ts'
 

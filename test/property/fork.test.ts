@@ -4,9 +4,9 @@
  */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { byCodeUnits } from '../../controller/domain/order.ts'
+import { byCodeUnits } from '../../controller/structures/order.ts'
 import { runCycle } from '../../controller/engine/cycle.ts'
-import { cloneCluster } from '../../controller/engine/what-if/cluster-clone.ts'
+import { cloneCluster } from '../../controller/query/preview/cluster-clone.ts'
 import type { ClusterBuilder } from '../support/cluster-builder.ts'
 import { applyStep, buildFleet, fleetShapeArb, holds, stepsArb } from '../support/cluster-builder.ts'
 

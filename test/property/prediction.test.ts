@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { TaskRequest } from '../../controller/engine/commands/commands.ts'
-import { TASK_DEFAULTS } from '../../controller/engine/commands/commands.ts'
-import type { LiveTask } from '../../controller/engine/live.ts'
-import { predictPlacement } from '../../controller/engine/what-if/prediction.ts'
-import { previewGroup } from '../../controller/engine/what-if/group-preview.ts'
-import { recordOfNode, recordOfTask } from '../../controller/engine/records.ts'
+import type { TaskRequest } from '../../controller/engine/inputs/commands/commands.ts'
+import { TASK_DEFAULTS } from '../../controller/engine/inputs/commands/commands.ts'
+import type { LiveTask } from '../../controller/state/facts.ts'
+import { predictPlacement } from '../../controller/query/preview/prediction.ts'
+import { previewGroup } from '../../controller/query/preview/group-preview.ts'
+import { recordOfNode, recordOfTask } from '../../controller/state/records.ts'
 import type { Priority } from '../../protocol/units.ts'
 import {
   applyStep,

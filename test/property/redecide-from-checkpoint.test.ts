@@ -4,8 +4,8 @@
  */
 import { describe, expect, it } from 'vitest'
 import type { Checkpoint } from '../../controller/ports/recording-log.ts'
-import { redecide, Redecision } from '../../simulator/recording/redecide.ts'
-import { createSeededRandom } from '../../simulator/seeded-random.ts'
+import { redecide, Redecision } from '../../simulator/experiment/recording/redecide.ts'
+import { createSeededRandom } from '../../simulator/kernel/seeded-random.ts'
 import { violationsOf } from '../support/fault-schedule.ts'
 import { RecordingInMemory } from '../support/recording-in-memory.ts'
 

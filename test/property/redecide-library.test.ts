@@ -5,15 +5,15 @@
  */
 import { globSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { createOperatorClients } from '../../cli/serve/shared-operator-clients.ts'
+import { createOperatorClients } from '../../services/runs/shared-operator-clients.ts'
 import type { Checkpoint, RecordedEntry } from '../../controller/ports/recording-log.ts'
-import { scenarioOf } from '../../simulator/fuzz/build.ts'
-import { drawDocument, featuresOf } from '../../simulator/fuzz/draw.ts'
-import { redecide, Redecision } from '../../simulator/recording/redecide.ts'
-import { runScenario } from '../../simulator/run.ts'
+import { scenarioOf } from '../../simulator/experiment/fuzz/build.ts'
+import { drawDocument, featuresOf } from '../../simulator/experiment/fuzz/draw.ts'
+import { redecide, Redecision } from '../../simulator/experiment/recording/redecide.ts'
+import { runScenario } from '../../simulator/run/run.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
 import type { Scenario } from '../../simulator/scenario/scenario.ts'
-import { seededStream } from '../../simulator/seeded-random.ts'
+import { seededStream } from '../../simulator/kernel/seeded-random.ts'
 import { RecordingInMemory } from '../support/recording-in-memory.ts'
 
 const SEEDS = Number(process.env['HEADROOM_REDECIDE_SEEDS'] ?? 40)

@@ -4,7 +4,7 @@
  * HEADROOM_REDECIDE_SEED=7 only that one.
  */
 import { describe, expect, it } from 'vitest'
-import { redecide } from '../../simulator/recording/redecide.ts'
+import { redecide } from '../../simulator/experiment/recording/redecide.ts'
 import { violationsOf } from '../support/fault-schedule.ts'
 import { RecordingInMemory } from '../support/recording-in-memory.ts'
 

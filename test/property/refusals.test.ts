@@ -4,7 +4,7 @@
  */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { Event } from '../../controller/domain/event.ts'
+import type { Event } from '../../controller/model/event.ts'
 import type { ScenarioNode } from '../../simulator/scenario/scenario.ts'
 import { worldArb } from '../support/world-arbitraries.ts'
 import type { PlayOptions, WorldCase } from '../support/world-builder.ts'

@@ -6,7 +6,7 @@ import { expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { scenarioJsonSchema } from '../../simulator/scenario/schema.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
-import { ScenarioError } from '../../simulator/scenario/problem.ts'
+import { ScenarioError } from '../../simulator/document/problem.ts'
 
 const RUNS = 1000
 const isValid = new Ajv2020({ strict: false }).compile(scenarioJsonSchema())

@@ -4,7 +4,7 @@ import { COLUMN, type ColumnName } from '../../controller/series/columns.ts'
 import { addColumn } from '../../controller/series/row.ts'
 import { Series } from '../../controller/series/series.ts'
 import type { SeriesTable } from '../../controller/series/table.ts'
-import type { World } from '../../simulator/world.ts'
+import type { World } from '../../simulator/world/world.ts'
 import { worldArb } from '../support/world-arbitraries.ts'
 import { busyFor, MINUTE, node, play, task, type WorldCase } from '../support/world-builder.ts'
 

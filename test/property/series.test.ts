@@ -7,7 +7,7 @@ import { addColumn, packRow, type Row } from '../../controller/series/row.ts'
 import { Series } from '../../controller/series/series.ts'
 import { decodeRecord, encodeRow } from '../../controller/series/series-record.ts'
 import { SeriesTable } from '../../controller/series/table.ts'
-import type { Views } from '../../controller/engine/views.ts'
+import type { Views } from '../../controller/query/views.ts'
 import { FakeController } from '../support/api-world.ts'
 
 const START = Date.UTC(2026, 0, 1, 11, 58, 20)

@@ -4,19 +4,19 @@
  * draws 2,000 worlds, HEADROOM_SNAPSHOT_SEED=7 only that one.
  */
 import { describe, expect, it } from 'vitest'
-import { createOperatorClients } from '../../cli/serve/shared-operator-clients.ts'
-import { scenarioOf } from '../../simulator/fuzz/build.ts'
-import { drawDocument, featuresOf } from '../../simulator/fuzz/draw.ts'
-import { judge } from '../../simulator/fuzz/judge.ts'
-import type { TaskOutcome } from '../../simulator/report/collector.ts'
-import { runScenario } from '../../simulator/run.ts'
+import { createOperatorClients } from '../../services/runs/shared-operator-clients.ts'
+import { scenarioOf } from '../../simulator/experiment/fuzz/build.ts'
+import { drawDocument, featuresOf } from '../../simulator/experiment/fuzz/draw.ts'
+import { judge } from '../../simulator/experiment/fuzz/judge.ts'
+import type { TaskOutcome } from '../../simulator/results/collector.ts'
+import { runScenario } from '../../simulator/run/run.ts'
 import { workloadOf } from '../../simulator/scenario/generate.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
 import type { Scenario, SimTask } from '../../simulator/scenario/scenario.ts'
-import { createSeededRandom, seededStream } from '../../simulator/seeded-random.ts'
+import { createSeededRandom, seededStream } from '../../simulator/kernel/seeded-random.ts'
 import { snapshotText } from '../../simulator/snapshot/snapshot-text.ts'
-import { World } from '../../simulator/world.ts'
-import { snapshotOfWorld } from '../../simulator/world-snapshot.ts'
+import { World } from '../../simulator/world/world.ts'
+import { snapshotOfWorld } from '../../simulator/snapshot/world-snapshot.ts'
 import { RecordingInMemory } from '../support/recording-in-memory.ts'
 
 const SEEDS = Number(process.env['HEADROOM_SNAPSHOT_SEEDS'] ?? 60)

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { Event } from '../../controller/domain/event.ts'
+import type { Event } from '../../controller/model/event.ts'
 import type { DurationMs } from '../../protocol/units.ts'
 import { worldArb } from '../support/world-arbitraries.ts'
 import type { TaskFields, WorldCase, WorldRun } from '../support/world-builder.ts'

@@ -1,12 +1,18 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { byCodeUnits } from '../../controller/domain/order.ts'
-import { classOf, levelOf, swapOutAge } from '../../controller/swap/order.ts'
-import { enactRound, forgetTask, markOf, newGpuRounds } from '../../controller/swap/rounds.ts'
-import { EXACT_SUBSET_TASKS, fewestBytesCovering, totalOf } from '../../controller/swap/subset.ts'
-import { chooseVictims } from '../../controller/swap/victims.ts'
-import type { GpuRounds } from '../../controller/swap/rounds.ts'
-import type { Candidate, Shortage, Victim, VictimChoice, VictimClass } from '../../controller/swap/victims.ts'
+import { byCodeUnits } from '../../controller/structures/order.ts'
+import { classOf, levelOf, swapOutAge } from '../../controller/policy/swap/order.ts'
+import { enactRound, forgetTask, markOf, newGpuRounds } from '../../controller/policy/swap/rounds.ts'
+import { EXACT_SUBSET_TASKS, fewestBytesCovering, totalOf } from '../../controller/policy/swap/subset.ts'
+import { chooseVictims } from '../../controller/policy/swap/victims.ts'
+import type { GpuRounds } from '../../controller/policy/swap/rounds.ts'
+import type {
+  Candidate,
+  Shortage,
+  Victim,
+  VictimChoice,
+  VictimClass,
+} from '../../controller/policy/swap/victims.ts'
 
 const SEED = 20_250_611
 const FILE = 'test/property/swap-fairness.test.ts'

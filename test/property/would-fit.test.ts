@@ -4,9 +4,9 @@
  */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { LiveNode, LiveTask } from '../../controller/engine/live.ts'
-import type { WouldFit, WouldFitIf } from '../../controller/engine/explain/would-fit.ts'
-import { wouldFitIf } from '../../controller/engine/explain/would-fit.ts'
+import type { LiveNode, LiveTask } from '../../controller/state/facts.ts'
+import type { WouldFit, WouldFitIf } from '../../controller/query/explain/would-fit.ts'
+import { wouldFitIf } from '../../controller/query/explain/would-fit.ts'
 import type { ClusterBuilder, FleetShape, Step } from '../support/cluster-builder.ts'
 import { applyStep, buildFleet, fleetShapeArb, holds, stepsArb } from '../support/cluster-builder.ts'
 

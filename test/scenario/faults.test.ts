@@ -1,13 +1,13 @@
 /** The library has a scenario for every kind of fault, in which the fault has an effect. */
 import { globSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import { runCheckTask } from '../../cli/sim/check-run.ts'
-import { openOperatorClient } from '../../cli/serve/operator-client.ts'
+import { runCheckTask } from '../../services/runs/check-run.ts'
+import { openOperatorClient } from '../../services/runs/operator-client.ts'
 import { createChecker } from '../../simulator/check/checker.ts'
 import type { Checker } from '../../simulator/check/checker.ts'
-import { runScenario } from '../../simulator/run.ts'
-import { judge } from '../../simulator/fuzz/judge.ts'
-import type { Run } from '../../simulator/run.ts'
+import { runScenario } from '../../simulator/run/run.ts'
+import { judge } from '../../simulator/experiment/fuzz/judge.ts'
+import type { Run } from '../../simulator/run/run.ts'
 import { FAULT_KINDS } from '../../simulator/scenario/fault.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
 

@@ -1,7 +1,7 @@
 import { globSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { runCheckTask } from '../../cli/sim/check-run.ts'
-import { runScenario } from '../../simulator/run.ts'
+import { runCheckTask } from '../../services/runs/check-run.ts'
+import { runScenario } from '../../simulator/run/run.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
 import type { Assertions } from '../../simulator/scenario/assertions.ts'
 

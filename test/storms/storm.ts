@@ -5,7 +5,7 @@
  */
 import { appendFileSync, chmodSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { LiveCluster, until, type Member } from '../support/live-cluster.ts'
-import { createSeededRandom } from '../../simulator/seeded-random.ts'
+import { createSeededRandom } from '../../simulator/kernel/seeded-random.ts'
 
 export interface StormPlan {
   readonly seed: string

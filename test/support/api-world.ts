@@ -3,31 +3,31 @@
  * later, and decides nothing (every task stays pending). What a test needs of it is `ApiWorld`, so that the
  * real engine can stand in its place.
  */
-import { DEFAULT_CONFIG, type Config, type ConfigFields } from '../../controller/domain/config.ts'
-import { isEventWanted, type Event, type EventKind } from '../../controller/domain/event.ts'
+import { DEFAULT_CONFIG, type Config, type ConfigFields } from '../../controller/model/config.ts'
+import { isEventWanted, type Event, type EventKind } from '../../controller/model/event.ts'
 import { isDecisionWanted } from '../../controller/adapters/decision-pick.ts'
-import type { Decision } from '../../controller/domain/decision.ts'
-import type { Group } from '../../controller/domain/group.ts'
-import type { Gpu, Node } from '../../controller/domain/node.ts'
+import type { Decision } from '../../controller/model/decision.ts'
+import type { Group } from '../../controller/model/group.ts'
+import type { Gpu, Node } from '../../controller/model/node.ts'
 import {
   commitLimitMib,
   effectiveSchedulableMib,
   residentCapacityMib,
   resolveOvercommit,
-} from '../../controller/domain/vram.ts'
-import { isFinal, type Placement, type Task, type TaskSpec } from '../../controller/domain/task.ts'
-import type { Answer, AnswerTo, Commands, Refusal } from '../../controller/engine/commands/commands.ts'
-import { overridesAfter, plannedConfig } from '../../controller/engine/commands/cluster-commands.ts'
-import type { Impact } from '../../controller/engine/what-if/impact.ts'
+} from '../../controller/model/vram.ts'
+import { isFinal, type Placement, type Task, type TaskSpec } from '../../controller/model/task.ts'
+import type { Answer, AnswerTo, Commands, Refusal } from '../../controller/engine/inputs/commands/commands.ts'
+import { overridesAfter, plannedConfig } from '../../controller/engine/inputs/commands/cluster-commands.ts'
+import type { Impact } from '../../controller/query/preview/impact.ts'
 import { DurableEvents } from '../../controller/engine/durable-events.ts'
-import type { GroupPreview } from '../../controller/engine/what-if/group-preview.ts'
-import type { Prediction } from '../../controller/engine/what-if/prediction.ts'
-import { NO_TROUBLE } from '../../controller/domain/start-refusal.ts'
-import { NOT_FROZEN } from '../../controller/engine/node/requeue-freeze.ts'
-import type { ClusterTotals, SwapCounts, TaskCounts, Views } from '../../controller/engine/views.ts'
+import type { GroupPreview } from '../../controller/query/preview/group-preview.ts'
+import type { Prediction } from '../../controller/query/preview/prediction.ts'
+import { NO_TROUBLE } from '../../controller/model/start-refusal.ts'
+import { NOT_FROZEN } from '../../controller/engine/inputs/nodes/requeue-freeze.ts'
+import type { ClusterTotals, SwapCounts, TaskCounts, Views } from '../../controller/query/views.ts'
 import { ZERO_COUNTERS, type Counters } from '../../controller/metrics/counters.ts'
 import type { ConfigRecord, TaskRecord } from '../../controller/ports/store.ts'
-import type { WaitExplanation } from '../../controller/scheduler/explain.ts'
+import type { WaitExplanation } from '../../controller/query/explain/explain.ts'
 
 export interface ApiWorld {
   readonly commands: Commands

@@ -6,9 +6,9 @@ import type { RequestOutcome } from '../../controller/ports/bus.ts'
 import type { Store } from '../../controller/ports/store.ts'
 import type { SubmitTask } from '../../protocol/client-messages.ts'
 import type { Body } from '../../protocol/envelope.ts'
-import { createSeededRandom } from '../../simulator/seeded-random.ts'
-import { SimBus } from '../../simulator/sim-bus.ts'
-import { VirtualClock } from '../../simulator/virtual-clock.ts'
+import { createSeededRandom } from '../../simulator/kernel/seeded-random.ts'
+import { SimBus } from '../../simulator/network/sim-bus.ts'
+import { VirtualClock } from '../../simulator/kernel/virtual-clock.ts'
 import { envelopeOf } from './envelopes.ts'
 
 export interface ClientWorld {

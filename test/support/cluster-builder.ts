@@ -6,31 +6,35 @@
 import fc from 'fast-check'
 import type { GpuReport, Hello, NodeEvent, TaskReport } from '../../protocol/messages.ts'
 import type { Instant, Mib, NoSwap, Priority } from '../../protocol/units.ts'
-import type { ConfigFields } from '../../controller/domain/config.ts'
-import { DEFAULT_CONFIG } from '../../controller/domain/config.ts'
-import type { Decision } from '../../controller/domain/decision.ts'
-import type { Effect } from '../../controller/domain/effect.ts'
-import type { Event } from '../../controller/domain/event.ts'
-import type { TaskChange, TaskRequest } from '../../controller/engine/commands/commands.ts'
-import { TASK_DEFAULTS } from '../../controller/engine/commands/commands.ts'
-import { Cluster } from '../../controller/engine/cluster.ts'
-import { putConfig, putGroup, putNodeConfig } from '../../controller/engine/commands/cluster-commands.ts'
+import type { ConfigFields } from '../../controller/model/config.ts'
+import { DEFAULT_CONFIG } from '../../controller/model/config.ts'
+import type { Decision } from '../../controller/model/decision.ts'
+import type { Effect } from '../../controller/model/effect.ts'
+import type { Event } from '../../controller/model/event.ts'
+import type { TaskChange, TaskRequest } from '../../controller/engine/inputs/commands/commands.ts'
+import { TASK_DEFAULTS } from '../../controller/engine/inputs/commands/commands.ts'
+import { Cluster } from '../../controller/state/cluster.ts'
+import {
+  putConfig,
+  putGroup,
+  putNodeConfig,
+} from '../../controller/engine/inputs/commands/cluster-commands.ts'
 import { runCycle } from '../../controller/engine/cycle.ts'
-import { drainNode, setCordon } from '../../controller/engine/node/drain.ts'
-import { explainTask } from '../../controller/engine/explain/explain-task.ts'
-import type { LiveGpu, LiveNode, LivePlacement, LiveTask } from '../../controller/engine/live.ts'
-import { applyCommandResult, applyNodeEvent } from '../../controller/engine/node/node-events.ts'
-import { applyHello, applySnapshot, setStatus } from '../../controller/engine/node/node-registry.ts'
-import { holdTask, releaseTask } from '../../controller/engine/commands/holding.ts'
-import { swapInTask, swapOutTask } from '../../controller/engine/commands/swap-commands.ts'
+import { drainNode, setCordon } from '../../controller/engine/inputs/commands/drain.ts'
+import { explainTask } from '../../controller/query/explain/explain-task.ts'
+import type { LiveGpu, LiveNode, LivePlacement, LiveTask } from '../../controller/state/facts.ts'
+import { applyCommandResult, applyNodeEvent } from '../../controller/engine/inputs/nodes/node-events.ts'
+import { applyHello, applySnapshot, setStatus } from '../../controller/engine/inputs/nodes/node-registry.ts'
+import { holdTask, releaseTask } from '../../controller/engine/inputs/commands/holding.ts'
+import { swapInTask, swapOutTask } from '../../controller/engine/inputs/commands/swap-commands.ts'
 import {
   cancelTask,
   requeueTask,
   submitTask,
   updateTask,
-} from '../../controller/engine/commands/task-commands.ts'
-import { Transaction } from '../../controller/engine/transaction.ts'
-import type { WaitExplanation } from '../../controller/scheduler/explain.ts'
+} from '../../controller/engine/inputs/commands/task-commands.ts'
+import { Transaction } from '../../controller/state/transaction.ts'
+import type { WaitExplanation } from '../../controller/query/explain/explain.ts'
 
 export interface NodeFields {
   readonly id: string

@@ -3,7 +3,7 @@
  * option. Nothing is run.
  */
 import type { Command } from 'commander'
-import { examplesOf } from '../../cli/command-shape.ts'
+import { examplesOf } from '../../cli/command/command-shape.ts'
 import { programOf } from '../../cli/program.ts'
 
 /**

@@ -3,7 +3,7 @@
  * partitions, deaths; then all is healed.
  */
 import type { OnNodeLoss } from '../../protocol/units.ts'
-import { seededStream } from '../../simulator/seeded-random.ts'
+import { seededStream } from '../../simulator/kernel/seeded-random.ts'
 import { FaultWorld, type FaultWorldOptions } from './fault-world.ts'
 import { NO_FAULTS } from './faulty-network.ts'
 

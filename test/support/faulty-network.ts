@@ -7,8 +7,8 @@ import type { Clock } from '../../controller/ports/clock.ts'
 import type { RandomStream } from '../../controller/ports/random.ts'
 import type { Envelope } from '../../protocol/envelope.ts'
 import type { DurationMs } from '../../protocol/units.ts'
-import { FaultyBus } from '../../simulator/faults/faulty-bus.ts'
-import type { Endpoint, Party, Passage } from '../../simulator/faults/faulty-bus.ts'
+import { FaultyBus } from '../../simulator/network/faulty-bus.ts'
+import type { Endpoint, Party, Passage } from '../../simulator/network/faulty-bus.ts'
 
 export type { Endpoint }
 

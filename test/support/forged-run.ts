@@ -1,13 +1,13 @@
 /**
  * A history that never happened, told to a checker: nothing stands behind it, so that it may break any rule.
  */
-import { DEFAULT_CONFIG } from '../../controller/domain/config.ts'
-import type { ConfigFields } from '../../controller/domain/config.ts'
-import type { Event, EventData, EventKind } from '../../controller/domain/event.ts'
+import { DEFAULT_CONFIG } from '../../controller/model/config.ts'
+import type { ConfigFields } from '../../controller/model/config.ts'
+import type { Event, EventData, EventKind } from '../../controller/model/event.ts'
 import { AssertionChecker } from '../../simulator/check/checker.ts'
 import type { Observed, ObservedAttempt, ObservedRequest } from '../../simulator/check/observed.ts'
 import type { Violation } from '../../simulator/check/violation.ts'
-import type { Metrics } from '../../simulator/report/result.ts'
+import type { Metrics } from '../../simulator/results/result.ts'
 import type { AlwaysName, Assertions } from '../../simulator/scenario/assertions.ts'
 
 export const NO_METRICS: Metrics = {

@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { seededStream } from '../../simulator/seeded-random.ts'
+import { seededStream } from '../../simulator/kernel/seeded-random.ts'
 
 /** GPU models and nodes of each; the VRAM of G2 and G3 is not public, as in the public node list. */
 const NODES = { T4: 30, V100M32: 20, G2: 20, G3: 10 } as const

@@ -3,9 +3,9 @@
  * not own up to.
  */
 import { expect } from 'vitest'
-import { importTrace } from '../../simulator/trace/import-trace.ts'
-import { COMMON_REASONS, type Importer, type ImportOptions } from '../../simulator/trace/importer.ts'
-import { importerOf } from '../../simulator/trace/importers.ts'
+import { importTrace } from '../../simulator/trace/import/import-trace.ts'
+import { COMMON_REASONS, type Importer, type ImportOptions } from '../../simulator/trace/import/importer.ts'
+import { importerOf } from '../../simulator/trace/formats/importers.ts'
 import type { TraceHeader, TraceTask } from '../../simulator/trace/trace-format.ts'
 import { write } from './headroom-command.ts'
 

@@ -1,4 +1,4 @@
-import type { RealTime } from '../../simulator/paced-clock.ts'
+import type { RealTime } from '../../simulator/kernel/paced-clock.ts'
 
 interface Planned {
   readonly at: number

@@ -1,7 +1,7 @@
 /** `Bearer NAME ROLE`, so that a test says who asks; without it `root`, an admin. */
-import { createAccess, type Access } from '../../controller/api/access/access.ts'
-import type { Caller } from '../../controller/api/caller.ts'
-import type { Role } from '../../controller/domain/role.ts'
+import { createAccess, type Access } from '../../controller/api/auth/access.ts'
+import type { Caller } from '../../controller/api/auth/caller.ts'
+import type { Role } from '../../controller/model/role.ts'
 
 export function namedAccess(): Access {
   const callerOf = ({ authorization = '' }: { readonly authorization?: string | undefined }): Caller => {

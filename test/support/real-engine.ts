@@ -1,8 +1,8 @@
 import { createMemoryStore, type MemoryStoreOptions } from '../../controller/adapters/memory-store.ts'
 import { Engine } from '../../controller/engine/engine.ts'
-import { createViews } from '../../controller/engine/live-views.ts'
+import { createViews } from '../../controller/query/live-views.ts'
 import type { Clock } from '../../controller/ports/clock.ts'
-import { createSeededRandom } from '../../simulator/seeded-random.ts'
+import { createSeededRandom } from '../../simulator/kernel/seeded-random.ts'
 import type { ApiContractWorld } from './api-contract.ts'
 
 /** Time stands still; what is due now runs after the call that asked for it. */

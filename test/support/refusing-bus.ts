@@ -6,7 +6,7 @@
 import type { Bus } from '../../controller/ports/bus.ts'
 import type { Envelope } from '../../protocol/envelope.ts'
 import type { CommandResult, RefusalReason, StartRefused } from '../../protocol/messages.ts'
-import { createSeededRandom } from '../../simulator/seeded-random.ts'
+import { createSeededRandom } from '../../simulator/kernel/seeded-random.ts'
 
 /** All reasons that a start can be refused for. */
 export const START_REFUSALS: readonly RefusalReason[] = [

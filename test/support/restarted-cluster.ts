@@ -1,5 +1,5 @@
 /** A cluster as the next controller finds it in the store. */
-import { recordOfNode, recordOfTask } from '../../controller/engine/records.ts'
+import { recordOfNode, recordOfTask } from '../../controller/state/records.ts'
 import { restore } from '../../controller/engine/recovery.ts'
 import { NO_HISTORY, type TaskRecord } from '../../controller/ports/store.ts'
 import { ClusterBuilder } from './cluster-builder.ts'

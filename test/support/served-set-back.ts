@@ -4,10 +4,10 @@
  */
 import { setTimeout as wait } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
-import { createAccess } from '../../controller/api/access/access.ts'
-import { newSecret } from '../../controller/api/access/token-secrets.ts'
+import { createAccess } from '../../controller/api/auth/access.ts'
+import { newSecret } from '../../controller/api/auth/token-secrets.ts'
 import { createApi } from '../../controller/api/server.ts'
-import type { Role } from '../../controller/domain/role.ts'
+import type { Role } from '../../controller/model/role.ts'
 import { MAPPED_HOST } from './browser.ts'
 import { restored, SetBackWorld, type SubmittedTask } from './set-back-world.ts'
 

@@ -37,8 +37,8 @@ import type { AttemptStart } from '../../gpu-server/core/attempt-start.ts'
 import { ServerCore } from '../../gpu-server/core/server-core.ts'
 import { EMPTY_NODE_STATE } from '../../gpu-server/core/storage.ts'
 import type { NodeChange, NodeState, NodeStorage } from '../../gpu-server/core/storage.ts'
-import { seededStream } from '../../simulator/seeded-random.ts'
-import { VirtualClock } from '../../simulator/virtual-clock.ts'
+import { seededStream } from '../../simulator/kernel/seeded-random.ts'
+import { VirtualClock } from '../../simulator/kernel/virtual-clock.ts'
 
 export const NODE_ID = 'node-1'
 export const COMMAND_TTL_MS = 15_000

@@ -1,8 +1,8 @@
 /** Simulations in worker threads over a folder of their own, and the REST interface before them. */
-import type { Access } from '../../controller/api/access/access.ts'
+import type { Access } from '../../controller/api/auth/access.ts'
 import { isOver, type SimulationRecord } from '../../controller/ports/simulation.ts'
-import { createSimulations, type Simulations } from '../../cli/simulations/simulations.ts'
-import { DEFAULT_UPLOAD_LIMITS, type UploadLimits } from '../../cli/simulations/upload-quota.ts'
+import { createSimulations, type Simulations } from '../../services/simulations/simulations.ts'
+import { DEFAULT_UPLOAD_LIMITS, type UploadLimits } from '../../services/simulations/library/upload-quota.ts'
 import { FakeController } from './api-world.ts'
 import { apiClient, type ApiClient } from './api-client.ts'
 import { temporaryFolder } from './headroom-command.ts'

@@ -2,9 +2,9 @@
  * Records, batches and queries for tests of stores: complete, with every odd value that JSON or SQL might
  * spoil.
  */
-import { DEFAULT_CONFIG } from '../../controller/domain/config.ts'
-import type { Decision } from '../../controller/domain/decision.ts'
-import type { Event } from '../../controller/domain/event.ts'
+import { DEFAULT_CONFIG } from '../../controller/model/config.ts'
+import type { Decision } from '../../controller/model/decision.ts'
+import type { Event } from '../../controller/model/event.ts'
 import type {
   AuditQuery,
   AuditRecord,

@@ -2,8 +2,8 @@
  * What every store does, whatever it is made of. test/contract/store.test.ts runs it against each of them.
  */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { TaskState } from '../../controller/domain/task.ts'
-import type { Decision } from '../../controller/domain/decision.ts'
+import type { TaskState } from '../../controller/model/task.ts'
+import type { Decision } from '../../controller/model/decision.ts'
 import {
   MAX_EPOCH_RECORDS,
   NO_HISTORY,

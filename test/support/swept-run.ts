@@ -1,6 +1,6 @@
 /** Runs of a sweep with the figures that a test cares about. */
-import type { Metrics } from '../../simulator/report/result.ts'
-import type { Settings, SweepRun } from '../../simulator/sweep.ts'
+import type { Metrics } from '../../simulator/results/result.ts'
+import type { Settings, SweepRun } from '../../simulator/experiment/sweep/sweep.ts'
 
 export interface SweptRunFigures {
   readonly percent: number

@@ -3,7 +3,7 @@
  * host.
  */
 import { join } from 'node:path'
-import { closedFolderOf } from '../../cli/gpu-server/task-identity.ts'
+import { closedFolderOf } from '../../services/gpu-server/task-identity.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const IDS = 1_024

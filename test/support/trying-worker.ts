@@ -3,8 +3,8 @@
  * ever.
  */
 import { readdirSync, readFileSync } from 'node:fs'
-import { serveJobs } from '../../cli/workers/serve-jobs.ts'
-import { lowerPriority, NICE_RUN } from '../../cli/simulations/low-priority.ts'
+import { serveJobs } from '../../services/workers/serve-jobs.ts'
+import { lowerPriority, NICE_RUN } from '../../services/workers/low-priority.ts'
 
 export type TryingJob =
   | { readonly kind: 'echo'; readonly value: unknown }

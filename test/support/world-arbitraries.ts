@@ -3,7 +3,7 @@
  * the idle period, and what operators do.
  */
 import fc from 'fast-check'
-import type { ConfigFields } from '../../controller/domain/config.ts'
+import type { ConfigFields } from '../../controller/model/config.ts'
 import type { Mib, OnNodeLoss, Priority } from '../../protocol/units.ts'
 import type { AllocSteps, ScenarioNode, SimTask } from '../../simulator/scenario/scenario.ts'
 import type { Command, WorldCase } from './world-builder.ts'

@@ -2,18 +2,18 @@
  * Small simulated worlds for tests: nodes and tasks from a few words, operator commands as data (so that a
  * counterexample can be read and kept), and a run to its end with the checker watching.
  */
-import type { ConfigFields } from '../../controller/domain/config.ts'
-import type { Event } from '../../controller/domain/event.ts'
-import type { TaskChange } from '../../controller/engine/commands/commands.ts'
+import type { ConfigFields } from '../../controller/model/config.ts'
+import type { Event } from '../../controller/model/event.ts'
+import type { TaskChange } from '../../controller/engine/inputs/commands/commands.ts'
 import { RANK_ARRIVAL } from '../../controller/ports/clock.ts'
 import { nodeIdFromName } from '../../protocol/node-id.ts'
 import type { DurationMs, GpuMode, Mib, NoSwap, Percent, Priority, OnNodeLoss } from '../../protocol/units.ts'
-import type { SwapProfile } from '../../simulator/fleet/swap-profiles.ts'
+import type { SwapProfile } from '../../simulator/scenario/swap-profiles.ts'
 import { makeSource } from '../../simulator/scenario/arrivals.ts'
 import type { AllocSteps, ScenarioNode, SimTask } from '../../simulator/scenario/scenario.ts'
 import type { Work } from '../../simulator/trace/trace-format.ts'
-import type { WorldOptions } from '../../simulator/world.ts'
-import { World } from '../../simulator/world.ts'
+import type { WorldOptions } from '../../simulator/world/world.ts'
+import { World } from '../../simulator/world/world.ts'
 
 export const MINUTE: DurationMs = 60_000
 export const HOUR: DurationMs = 3_600_000

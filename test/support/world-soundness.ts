@@ -3,17 +3,17 @@
  * nothing is left over.
  */
 import { expect } from 'vitest'
-import type { Event } from '../../controller/domain/event.ts'
-import type { Cluster } from '../../controller/engine/cluster.ts'
-import type { LiveTask } from '../../controller/engine/live.ts'
-import { poolKeyOf } from '../../controller/scheduler/shape.ts'
-import { eligibleFrom } from '../../controller/swap/eligible.ts'
+import type { Event } from '../../controller/model/event.ts'
+import type { Cluster } from '../../controller/state/cluster.ts'
+import type { LiveTask } from '../../controller/state/facts.ts'
+import { poolKeyOf } from '../../controller/policy/placement/shape.ts'
+import { eligibleFrom } from '../../controller/policy/swap/eligible.ts'
 import type { Instant } from '../../protocol/units.ts'
 import { createChecker } from '../../simulator/check/checker.ts'
 import type { Checker } from '../../simulator/check/checker.ts'
 import { describeViolation } from '../../simulator/check/violation.ts'
 import { ALWAYS_NAMES } from '../../simulator/scenario/assertions.ts'
-import type { World, WorldOptions } from '../../simulator/world.ts'
+import type { World, WorldOptions } from '../../simulator/world/world.ts'
 import { play } from './world-builder.ts'
 import type { WorldCase } from './world-builder.ts'
 

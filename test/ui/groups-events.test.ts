@@ -1,8 +1,8 @@
 /** Groups and events in a browser. */
 import { describe, expect, test } from 'vitest'
-import type { EventPage } from '../../controller/api/schema/event.ts'
-import type { NodePage } from '../../controller/api/schema/node.ts'
-import type { GroupBody } from '../../controller/api/schema/group.ts'
+import type { EventPage } from '../../controller/api/observe/event-schema.ts'
+import type { NodePage } from '../../controller/api/nodes/schema.ts'
+import type { GroupBody } from '../../controller/api/groups/schema.ts'
 import { CHROMIUM } from '../support/browser.ts'
 import { temporaryFolder } from '../support/headroom-command.ts'
 import { servedPage } from '../support/served-page.ts'

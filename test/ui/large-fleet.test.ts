@@ -1,7 +1,7 @@
 /** A fleet that no single answer holds: counts, sums, choices and filters are about all of it. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { GroupPageBody } from '../../controller/api/schema/group.ts'
-import type { NodePage } from '../../controller/api/schema/node.ts'
+import type { GroupPageBody } from '../../controller/api/groups/schema.ts'
+import type { NodePage } from '../../controller/api/nodes/schema.ts'
 import {
   accessibilityFaults,
   CHROMIUM,

@@ -1,6 +1,6 @@
 /** The list of nodes and the page of one, before a controller with a simulated fleet. */
 import { beforeAll, describe, expect, test } from 'vitest'
-import type { NodeBody, NodePage } from '../../controller/api/schema/node.ts'
+import type { NodeBody, NodePage } from '../../controller/api/nodes/schema.ts'
 import { accessibilityFaults, CHROMIUM, confirmByKey, type WatchedPage } from '../support/browser.ts'
 import { temporaryFolder } from '../support/headroom-command.ts'
 import { servedPage } from '../support/served-page.ts'

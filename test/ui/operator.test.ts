@@ -3,10 +3,10 @@
  * swapped out and why, why a task waits.
  */
 import { beforeAll, describe, expect, test, vi } from 'vitest'
-import type { DecisionBody, DecisionPage } from '../../controller/api/schema/decision.ts'
-import type { EventBody, EventPage } from '../../controller/api/schema/event.ts'
-import type { NodeBody, NodePage } from '../../controller/api/schema/node.ts'
-import type { TaskBody } from '../../controller/api/schema/task.ts'
+import type { DecisionBody, DecisionPage } from '../../controller/api/observe/decision-schema.ts'
+import type { EventBody, EventPage } from '../../controller/api/observe/event-schema.ts'
+import type { NodeBody, NodePage } from '../../controller/api/nodes/schema.ts'
+import type { TaskBody } from '../../controller/api/tasks/schema.ts'
 import {
   accessibilityFaults,
   CHROMIUM,

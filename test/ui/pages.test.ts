@@ -4,7 +4,7 @@
  */
 import type { BrowserContext, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { TaskPage } from '../../controller/api/schema/task.ts'
+import type { TaskPage } from '../../controller/api/tasks/schema.ts'
 import { CHROMIUM, faultsInEveryLook, watched } from '../support/browser.ts'
 import { temporaryFolder } from '../support/headroom-command.ts'
 import { servedPage } from '../support/served-page.ts'

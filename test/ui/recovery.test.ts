@@ -4,8 +4,8 @@
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import type { AttemptListBody, RecoveryBody } from '../../controller/api/schema/attempt.ts'
-import type { TaskBody } from '../../controller/api/schema/task.ts'
+import type { AttemptListBody, RecoveryBody } from '../../controller/api/tasks/attempt-schema.ts'
+import type { TaskBody } from '../../controller/api/tasks/schema.ts'
 import { nodeIdFromName } from '../../protocol/node-id.ts'
 import {
   CHROMIUM,

@@ -4,7 +4,7 @@
  */
 import type { Page } from 'playwright-core'
 import { beforeEach, describe, expect, test } from 'vitest'
-import type { ChangeForecastBody } from '../../controller/api/schema/twin.ts'
+import type { ChangeForecastBody } from '../../controller/api/twin/schema.ts'
 import { accessibilityFaults, CHROMIUM, MAPPED_HOST, TestBrowser } from '../support/browser.ts'
 import { headroom, temporaryFolder } from '../support/headroom-command.ts'
 import { servedPage } from '../support/served-page.ts'

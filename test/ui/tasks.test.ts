@@ -1,8 +1,8 @@
 /** The list of tasks and the page of one, before a controller with a simulated fleet. */
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { Page } from 'playwright-core'
-import type { ExplanationBody } from '../../controller/api/schema/explanation.ts'
-import type { TaskBody, TaskPage } from '../../controller/api/schema/task.ts'
+import type { ExplanationBody } from '../../controller/api/observe/explanation-schema.ts'
+import type { TaskBody, TaskPage } from '../../controller/api/tasks/schema.ts'
 import {
   accessibilityFaults,
   CHROMIUM,

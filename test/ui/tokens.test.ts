@@ -4,8 +4,8 @@
  */
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { NodePage } from '../../controller/api/schema/node.ts'
-import type { TaskBody } from '../../controller/api/schema/task.ts'
+import type { NodePage } from '../../controller/api/nodes/schema.ts'
+import type { TaskBody } from '../../controller/api/tasks/schema.ts'
 import { accessibilityFaults, CHROMIUM, confirmByKey, MAPPED_HOST, TestBrowser } from '../support/browser.ts'
 import { headroom, temporaryFolder } from '../support/headroom-command.ts'
 import { serve, type Served } from '../support/served.ts'

@@ -1,10 +1,10 @@
 import { Writable } from 'node:stream'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { createLog } from '../../cli/log.ts'
-import { createRateLimiter } from '../../controller/api/access/rate-limiter.ts'
-import { hostRules } from '../../controller/api/access/host-rules.ts'
-import { RefusalSampler } from '../../controller/api/access/refusal-sampler.ts'
-import { hashOf, idIn, isSecretOf, newSecret } from '../../controller/api/access/token-secrets.ts'
+import { createLog } from '../../services/controller/log.ts'
+import { createRateLimiter } from '../../controller/api/auth/rate-limiter.ts'
+import { hostRules } from '../../controller/api/auth/host-rules.ts'
+import { RefusalSampler } from '../../controller/api/auth/refusal-sampler.ts'
+import { hashOf, idIn, isSecretOf, newSecret } from '../../controller/api/auth/token-secrets.ts'
 import { accessWorld, type AccessWorld, type AccessWorldOptions } from '../support/access-world.ts'
 
 const worlds: AccessWorld[] = []

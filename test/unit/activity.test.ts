@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { constant } from '../../simulator/distributions.ts'
+import { constant } from '../../simulator/kernel/distributions.ts'
 import {
   ACTIVITY_MODEL_NAMES,
   type ActivityModel,
@@ -12,8 +12,8 @@ import {
   serving,
   SERVING_IDLE_RUNS,
   training,
-} from '../../simulator/fleet/activity.ts'
-import { seededStream } from '../../simulator/seeded-random.ts'
+} from '../../simulator/trace/activity.ts'
+import { seededStream } from '../../simulator/kernel/seeded-random.ts'
 import type { Work } from '../../simulator/trace/trace-format.ts'
 import { aloneMsOf, busyMsOf } from '../../simulator/trace/work.ts'
 

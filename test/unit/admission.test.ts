@@ -1,18 +1,18 @@
 import { describe, expect, it } from 'vitest'
 import type { NoSwap } from '../../protocol/units.ts'
-import { checkConfigChange } from '../../controller/domain/config.ts'
-import type { GpuLoad } from '../../controller/domain/vram.ts'
+import { checkConfigChange } from '../../controller/model/config.ts'
+import type { GpuLoad } from '../../controller/model/vram.ts'
 import {
   admit,
   commitLimitMib,
   effectiveSchedulableMib,
   residentCapacityMib,
   resolveOvercommit,
-} from '../../controller/domain/vram.ts'
-import type { LiveGpu } from '../../controller/engine/live.ts'
-import { addPlacement, changeResidency, rederive } from '../../controller/engine/gpu-ledger.ts'
-import { newLivePlacement, newLiveTask } from '../../controller/engine/live.ts'
-import { largestAfterSwapMib, largestNowMib } from '../../controller/scheduler/feasible.ts'
+} from '../../controller/model/vram.ts'
+import type { LiveGpu } from '../../controller/state/facts.ts'
+import { addPlacement, changeResidency, rederive } from '../../controller/state/gpu-ledger.ts'
+import { newLivePlacement, newLiveTask } from '../../controller/state/facts.ts'
+import { largestAfterSwapMib, largestNowMib } from '../../controller/policy/placement/feasible.ts'
 import { ClusterBuilder } from '../support/cluster-builder.ts'
 import { readVectors } from '../support/vectors.ts'
 

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { summaryFields } from '../../cli/operator/status.ts'
-import { ALARM_CODES } from '../../controller/engine/alarms.ts'
-import type { Summary } from '../../cli/client/client.ts'
+import { summaryFields } from '../../cli/status/status.ts'
+import { ALARM_CODES } from '../../controller/query/alarms.ts'
+import type { Summary } from '../../clients/typescript/client.ts'
 import { realEngine } from '../support/real-engine.ts'
-import { presentSummary } from '../../controller/api/present/summary.ts'
+import { presentSummary } from '../../controller/api/observe/present-summary.ts'
 
 const RULES = readFileSync('deploy/prometheus/headroom.rules.yaml', 'utf8')
 const OPERATING = readFileSync('docs/operating.md', 'utf8')

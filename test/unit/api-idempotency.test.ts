@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { KEY_RETENTION_MS, SubmissionKeys } from '../../controller/engine/commands/submission-keys.ts'
-import { Transaction } from '../../controller/engine/transaction.ts'
+import { KEY_RETENTION_MS, SubmissionKeys } from '../../controller/state/submission-keys.ts'
+import { Transaction } from '../../controller/state/transaction.ts'
 import { apiClient, type ApiClient } from '../support/api-client.ts'
 import { FakeController } from '../support/api-world.ts'
 

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import { EXPLAINED_TASKS, listTasks, statesOf } from '../../controller/api/task-list.ts'
+import { EXPLAINED_TASKS, listTasks, statesOf } from '../../controller/api/tasks/task-list.ts'
 import {
   readTaskCursor,
   writeTaskCursor,
   type TaskPosition,
   type TaskSort,
-} from '../../controller/api/task-order.ts'
-import type { TaskPage } from '../../controller/api/schema/task.ts'
+} from '../../controller/api/tasks/task-order.ts'
+import type { TaskPage } from '../../controller/api/tasks/schema.ts'
 import { apiClient } from '../support/api-client.ts'
 import { ZERO_COUNTERS } from '../../controller/metrics/counters.ts'
 import { FakeController, NODE_ID } from '../support/api-world.ts'

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { QuarantinedAttempt } from '../../controller/domain/quarantine.ts'
+import type { QuarantinedAttempt } from '../../controller/model/quarantine.ts'
 import { apiClient, type ApiClient } from '../support/api-client.ts'
 import { FakeController, NODE_ID } from '../support/api-world.ts'
 

@@ -1,7 +1,7 @@
 import { pino } from 'pino'
 import { describe, expect, it } from 'vitest'
-import { createEventLog } from '../../cli/serve/event-log.ts'
-import type { Event } from '../../controller/domain/event.ts'
+import { createEventLog } from '../../services/controller/event-log.ts'
+import type { Event } from '../../controller/model/event.ts'
 import { apiClient } from '../support/api-client.ts'
 import { FakeController, NODE_ID } from '../support/api-world.ts'
 

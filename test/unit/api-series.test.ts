@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { MAX_SERIES_VALUES } from '../../controller/api/limits.ts'
+import { MAX_SERIES_VALUES } from '../../controller/api/http/limits.ts'
 import { MEASURE_NAMES } from '../../controller/series/measures.ts'
 import { Series } from '../../controller/series/series.ts'
 import { apiClient, type ApiClient } from '../support/api-client.ts'

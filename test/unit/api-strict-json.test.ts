@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { JsonFlaw, MAX_DEPTH, MAX_FIELDS, parseStrictJson } from '../../controller/api/strict-json.ts'
+import { JsonFlaw, MAX_DEPTH, MAX_FIELDS, parseStrictJson } from '../../controller/api/http/strict-json.ts'
 
 function flawIn(text: string): JsonFlaw {
   try {

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { FastifyInstance } from 'fastify'
 import { createApi } from '../../controller/api/server.ts'
-import { MAX_WAITING, TaskWaits } from '../../controller/api/task-waits.ts'
+import { MAX_WAITING, TaskWaits } from '../../controller/api/tasks/task-waits.ts'
 import { DurableEvents } from '../../controller/engine/durable-events.ts'
 import { FakeController, NODE_ID } from '../support/api-world.ts'
 import { until } from '../support/live-cluster.ts'

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { FastifyInstance } from 'fastify'
 import { createApi } from '../../controller/api/server.ts'
-import { TASK_DEFAULTS } from '../../controller/engine/commands/commands.ts'
+import { TASK_DEFAULTS } from '../../controller/engine/inputs/commands/commands.ts'
 import type {
   ChangeForecast,
   ForecastBand,
@@ -14,7 +14,7 @@ import type {
   Twin,
 } from '../../controller/ports/twin.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
-import { World } from '../../simulator/world.ts'
+import { World } from '../../simulator/world/world.ts'
 
 const BASIS = { horizonMs: 7_200_000, runs: 10, assumes: ['all stays as it is'] }
 const QUIET: DriftReport = { state: 'unknown', scores: NO_SCORES(), threshold: 1, because: null, history: [] }

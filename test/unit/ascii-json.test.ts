@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { EventData } from '../../controller/domain/event.ts'
-import { AsciiJson } from '../../simulator/report/ascii-json.ts'
+import type { EventData } from '../../controller/model/event.ts'
+import { AsciiJson } from '../../simulator/results/ascii-json.ts'
 
 const ROOM = 4096
 const bytes = Buffer.alloc(ROOM)

@@ -1,11 +1,11 @@
 /** A server declares its maximum number of attempts, and receives no more (R11, NODE_TASK_LIMIT). */
 import { describe, expect, it } from 'vitest'
-import { cloneCluster } from '../../controller/engine/what-if/cluster-clone.ts'
-import { wouldFitIf } from '../../controller/engine/explain/would-fit.ts'
-import { nodeOf, recordOfNode } from '../../controller/engine/records.ts'
-import { applySnapshot } from '../../controller/engine/node/node-registry.ts'
-import { applyNodeEvent } from '../../controller/engine/node/node-events.ts'
-import type { LiveNode } from '../../controller/engine/live.ts'
+import { cloneCluster } from '../../controller/query/preview/cluster-clone.ts'
+import { wouldFitIf } from '../../controller/query/explain/would-fit.ts'
+import { nodeOf, recordOfNode } from '../../controller/state/records.ts'
+import { applySnapshot } from '../../controller/engine/inputs/nodes/node-registry.ts'
+import { applyNodeEvent } from '../../controller/engine/inputs/nodes/node-events.ts'
+import type { LiveNode } from '../../controller/state/facts.ts'
 import { ClusterBuilder } from '../support/cluster-builder.ts'
 
 /** Creates a node with two GPUs and a limit of two attempts, both of them running. */

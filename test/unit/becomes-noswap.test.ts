@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { applyCommandResult, applyNodeEvent } from '../../controller/engine/node/node-events.ts'
+import { applyCommandResult, applyNodeEvent } from '../../controller/engine/inputs/nodes/node-events.ts'
 import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
 
 /** Creates one GPU of 100 MiB; `a` is idle and being swapped out for `b`. */

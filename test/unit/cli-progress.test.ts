@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { timeLeft, withProgress } from '../../cli/progress.ts'
+import { timeLeft, withProgress } from '../../cli/output/progress.ts'
 
 /** Collects written text, as stderr would show it. */
 function stream(isTTY: boolean): NodeJS.WriteStream & { readonly text: () => string } {

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { OUTPUT_FORMATS } from '../../cli/operator/output.ts'
-import { FORMATS } from '../../cli/command-shape.ts'
+import { OUTPUT_FORMATS } from '../../cli/output/table.ts'
+import { FORMATS } from '../../cli/command/command-shape.ts'
 import { DECISION_KINDS, TASK_STATE_FILTERS } from '../../cli/operator.ts'
-import { DECISION_KINDS as KINDS_OF_DECISIONS } from '../../controller/domain/decision.ts'
-import { TASK_STATE_FILTERS as STATES_OF_THE_API } from '../../controller/api/schema/task.ts'
+import { DECISION_KINDS as KINDS_OF_DECISIONS } from '../../controller/model/decision.ts'
+import { TASK_STATE_FILTERS as STATES_OF_THE_API } from '../../controller/api/tasks/schema.ts'
 import { CLI_DOCS, withReference } from '../../tools/reference/cli-reference.ts'
 
 test('docs/cli.md is up to date with the commands', () => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { summaryFields } from '../../cli/operator/status.ts'
-import type { Summary } from '../../cli/client/client.ts'
+import { summaryFields } from '../../cli/status/status.ts'
+import type { Summary } from '../../clients/typescript/client.ts'
 import { FakeController, NODE_ID } from '../support/api-world.ts'
 import { apiClient } from '../support/api-client.ts'
 

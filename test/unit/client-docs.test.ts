@@ -4,7 +4,7 @@ import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
-import { createClient } from '../../cli/client/client.ts'
+import { createClient } from '../../clients/typescript/client.ts'
 import { askedApi } from '../support/asked.ts'
 import { temporaryFolder } from '../support/headroom-command.ts'
 

@@ -1,7 +1,7 @@
 import { Compile } from 'typebox/schema'
 import { expect, test } from 'vitest'
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
-import { TaskRequestSchema } from '../../controller/api/schema/task.ts'
+import { TaskRequestSchema } from '../../controller/api/tasks/schema.ts'
 import type { Batch, Store } from '../../controller/ports/store.ts'
 import { decode, encode } from '../../protocol/codec.ts'
 import type { SubmitTask, TaskAnswer } from '../../protocol/client-messages.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { createClient } from '../../cli/client/client.ts'
-import { VariableError, withClientVariables } from '../../cli/client/client-variables.ts'
+import { createClient } from '../../clients/typescript/client.ts'
+import { VariableError, withClientVariables } from '../../clients/typescript/client-variables.ts'
 import { NODE_ID } from '../support/api-world.ts'
 import { askedApi } from '../support/asked.ts'
 

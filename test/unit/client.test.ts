@@ -6,7 +6,7 @@ import {
   createClient,
   UnexpectedAnswer,
   type Event,
-} from '../../cli/client/client.ts'
+} from '../../clients/typescript/client.ts'
 import { NODE_ID } from '../support/api-world.ts'
 import { askedApi, askedServer, deadAddress, type Asked } from '../support/asked.ts'
 

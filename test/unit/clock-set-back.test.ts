@@ -1,7 +1,7 @@
 /** A controller starts on a host whose clock was set back by a day since the previous run. */
 import { expect, it } from 'vitest'
-import type { LiveTask } from '../../controller/engine/live.ts'
-import { queueClass } from '../../controller/scheduler/queue.ts'
+import type { LiveTask } from '../../controller/state/facts.ts'
+import { queueClass } from '../../controller/policy/placement/queue.ts'
 import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
 import { restarted } from '../support/restarted-cluster.ts'
 

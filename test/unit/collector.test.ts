@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import type { LiveTask } from '../../controller/engine/live.ts'
+import type { LiveTask } from '../../controller/state/facts.ts'
 import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
 
 const SECOND = 1000

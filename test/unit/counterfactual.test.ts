@@ -1,10 +1,14 @@
 /** Another victim in one decision: the other victims that the rules choose with it, and the outcome. */
 import { describe, expect, it } from 'vitest'
-import type { Candidate } from '../../controller/swap/order.ts'
-import { chooseWithVictim } from '../../controller/swap/chosen-victim.ts'
-import { chooseVictims } from '../../controller/swap/victims.ts'
-import { counterfactual, CounterfactualFault, swapChoices } from '../../simulator/counterfactual.ts'
-import { runScenario } from '../../simulator/run.ts'
+import type { Candidate } from '../../controller/policy/swap/order.ts'
+import { chooseWithVictim } from '../../controller/policy/swap/chosen-victim.ts'
+import { chooseVictims } from '../../controller/policy/swap/victims.ts'
+import {
+  counterfactual,
+  CounterfactualFault,
+  swapChoices,
+} from '../../simulator/experiment/counterfactual.ts'
+import { runScenario } from '../../simulator/run/run.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
 
 const IDENTITY = { scenarioSha256: null, traceSha256: null, version: 'test' }

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import type { Decision } from '../../controller/domain/decision.ts'
-import { MAX_CANDIDATES, MAX_CONSIDERED_GPUS } from '../../controller/domain/decision.ts'
-import type { LiveTask } from '../../controller/engine/live.ts'
-import { swapOutTask } from '../../controller/engine/commands/swap-commands.ts'
+import type { Decision } from '../../controller/model/decision.ts'
+import { MAX_CANDIDATES, MAX_CONSIDERED_GPUS } from '../../controller/model/decision.ts'
+import type { LiveTask } from '../../controller/state/facts.ts'
+import { swapOutTask } from '../../controller/engine/inputs/commands/swap-commands.ts'
 import { ClusterBuilder } from '../support/cluster-builder.ts'
 
 /** Creates a cluster that records decisions; `of` returns those of one kind so far. */

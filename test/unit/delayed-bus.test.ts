@@ -2,12 +2,12 @@
 import { describe, expect, it } from 'vitest'
 import type { RequestOutcome } from '../../controller/ports/bus.ts'
 import type { Envelope } from '../../protocol/envelope.ts'
-import { FaultTally } from '../../simulator/faults/fault-tally.ts'
-import { LinkFaults, type LinkFault } from '../../simulator/faults/link-faults.ts'
-import { DelayedBus } from '../../simulator/faults/delayed-bus.ts'
-import { seededStream } from '../../simulator/seeded-random.ts'
-import { SimBus } from '../../simulator/sim-bus.ts'
-import { VirtualClock } from '../../simulator/virtual-clock.ts'
+import { FaultTally } from '../../simulator/results/fault-tally.ts'
+import { LinkFaults, type LinkFault } from '../../simulator/network/link-faults.ts'
+import { DelayedBus } from '../../simulator/network/delayed-bus.ts'
+import { seededStream } from '../../simulator/kernel/seeded-random.ts'
+import { SimBus } from '../../simulator/network/sim-bus.ts'
+import { VirtualClock } from '../../simulator/kernel/virtual-clock.ts'
 
 const TIMEOUT_MS = 2_000
 const link = (node: string, direction: 'both' | 'to_controller' | 'from_controller' = 'both') => ({

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
-import { ENVIRONMENT } from '../../cli/environment/env-table.ts'
+import { ENVIRONMENT } from '../../services/settings/env-table.ts'
 import { whyNotUnderstood } from '../support/command-lines.ts'
 import { stagesOf } from '../support/dockerfile.ts'
 

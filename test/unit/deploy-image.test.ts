@@ -5,7 +5,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join, matchesGlob } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { ENVIRONMENT } from '../../cli/environment/env-table.ts'
+import { ENVIRONMENT } from '../../services/settings/env-table.ts'
 import { whyNotUnderstood } from '../support/command-lines.ts'
 import { stagesOf } from '../support/dockerfile.ts'
 import type { Instruction, Stage } from '../support/dockerfile.ts'

@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parseAllDocuments } from 'yaml'
 import { gpuServerManifest } from '../../cli/nats/kubernetes-text.ts'
-import { hostRules } from '../../controller/api/access/host-rules.ts'
-import { ENVIRONMENT } from '../../cli/environment/env-table.ts'
+import { hostRules } from '../../controller/api/auth/host-rules.ts'
+import { ENVIRONMENT } from '../../services/settings/env-table.ts'
 import { whyNotUnderstood } from '../support/command-lines.ts'
 
 const FOLDER = join(import.meta.dirname, '../../deploy/kubernetes')

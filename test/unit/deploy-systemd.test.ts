@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { ENVIRONMENT } from '../../cli/environment/env-table.ts'
+import { ENVIRONMENT } from '../../services/settings/env-table.ts'
 import { whyNotUnderstood } from '../support/command-lines.ts'
 
 const FOLDER = join(import.meta.dirname, '../../deploy/systemd')

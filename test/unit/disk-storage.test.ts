@@ -17,7 +17,7 @@ import { DurableState } from '../../gpu-server/core/durable-state.ts'
 import { openDiskStorage } from '../../gpu-server/disk-storage.ts'
 import type { DiskStorage } from '../../gpu-server/disk-storage.ts'
 import { StateFault } from '../../gpu-server/state-fault.ts'
-import { seededStream } from '../../simulator/seeded-random.ts'
+import { seededStream } from '../../simulator/kernel/seeded-random.ts'
 
 let folder: string
 let open: DiskStorage | null = null

@@ -2,9 +2,9 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { ENVIRONMENT } from '../../cli/environment/env-table.ts'
+import { ENVIRONMENT } from '../../services/settings/env-table.ts'
 import { createApi } from '../../controller/api/server.ts'
-import { WAIT_REASONS } from '../../controller/scheduler/explain-reasons.ts'
+import { WAIT_REASONS } from '../../controller/policy/reasons/explain-reasons.ts'
 import { FakeController } from '../support/api-world.ts'
 import { whyNotUnderstood } from '../support/command-lines.ts'
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { DriftingClock } from '../../simulator/faults/drifting-clock.ts'
-import { VirtualClock } from '../../simulator/virtual-clock.ts'
+import { DriftingClock } from '../../simulator/kernel/drifting-clock.ts'
+import { VirtualClock } from '../../simulator/kernel/virtual-clock.ts'
 
 it('A clock keeps the offset of an earlier drift, and its timers keep their clock time', () => {
   const trueClock = new VirtualClock(1_000_000)

@@ -3,9 +3,9 @@
  * task waits for.
  */
 import { describe, expect, it } from 'vitest'
-import type { ConfigFields } from '../../controller/domain/config.ts'
-import { SWAP_BACK_OFF_MS } from '../../controller/engine/node/node-events.ts'
-import type { LiveTask } from '../../controller/engine/live.ts'
+import type { ConfigFields } from '../../controller/model/config.ts'
+import { SWAP_BACK_OFF_MS } from '../../controller/engine/inputs/nodes/node-events.ts'
+import type { LiveTask } from '../../controller/state/facts.ts'
 import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
 import { restarted } from '../support/restarted-cluster.ts'
 

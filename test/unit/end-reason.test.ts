@@ -6,7 +6,7 @@ import {
   endCodeOf,
   endSentenceOf,
   type EndCode,
-} from '../../controller/domain/end-reason.ts'
+} from '../../controller/model/end-reason.ts'
 
 const ended = { state: 'lost', exitCode: null, endReason: null } as const
 

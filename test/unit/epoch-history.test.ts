@@ -3,8 +3,8 @@
  * store that went back in time").
  */
 import { expect, it } from 'vitest'
-import { epochAfterLoss } from '../../controller/domain/epoch-after-loss.ts'
-import { EpochHistory } from '../../controller/engine/epoch-history.ts'
+import { epochAfterLoss } from '../../controller/model/epoch-after-loss.ts'
+import { EpochHistory } from '../../controller/state/epoch-history.ts'
 import type { EpochRecord } from '../../controller/ports/store.ts'
 
 const RAISED = 5_000_000

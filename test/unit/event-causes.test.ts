@@ -1,12 +1,12 @@
 /** Every event has the right cause and names its actor. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { EVENT_KINDS, type Event, type EventKind } from '../../controller/domain/event.ts'
-import { recordOfTask, taskOf } from '../../controller/engine/records.ts'
+import { EVENT_KINDS, type Event, type EventKind } from '../../controller/model/event.ts'
+import { recordOfTask, taskOf } from '../../controller/state/records.ts'
 import { nodeIdFromName } from '../../protocol/node-id.ts'
 import { workloadOf } from '../../simulator/scenario/generate.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
-import { World } from '../../simulator/world.ts'
+import { World } from '../../simulator/world/world.ts'
 import { ClusterBuilder } from '../support/cluster-builder.ts'
 import { busyFor, HOUR, MINUTE, node, play, QUICK_SWAP, task } from '../support/world-builder.ts'
 

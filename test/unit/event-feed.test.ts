@@ -2,10 +2,14 @@
 import type { Readable } from 'node:stream'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { EventFeed } from '../../controller/api/event-feed.ts'
-import { MAX_WAITING_BYTES, type ReaderTimers, type WantedEvents } from '../../controller/api/event-reader.ts'
-import type { EventKind } from '../../controller/domain/event.ts'
-import { streamEvents } from '../../cli/client/event-stream.ts'
+import { EventFeed } from '../../controller/api/observe/event-feed.ts'
+import {
+  MAX_WAITING_BYTES,
+  type ReaderTimers,
+  type WantedEvents,
+} from '../../controller/api/observe/event-reader.ts'
+import type { EventKind } from '../../controller/model/event.ts'
+import { streamEvents } from '../../clients/typescript/event-stream.ts'
 import { FakeController } from '../support/api-world.ts'
 
 const ALL: WantedEvents = { filter: { kinds: null, taskId: null, nodeId: null }, wantsSummary: false }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { exp, log } from '../../simulator/exact-math.ts'
-import { seededStream } from '../../simulator/seeded-random.ts'
+import { exp, log } from '../../simulator/kernel/exact-math.ts'
+import { seededStream } from '../../simulator/kernel/seeded-random.ts'
 
 const LOG_REFERENCES: ReadonlyArray<readonly [x: number, log: number]> = [
   [5e-324, -744.4400719213812],

@@ -3,7 +3,7 @@ import { briefOf } from '../../simulator/exercise/brief.ts'
 import type { Exercise } from '../../simulator/exercise/exercise.ts'
 import { loadExercise } from '../../simulator/exercise/load-exercise.ts'
 import { scoreOf, type Evidence } from '../../simulator/exercise/score.ts'
-import type { ScenarioError } from '../../simulator/scenario/problem.ts'
+import type { ScenarioError } from '../../simulator/document/problem.ts'
 
 const TEXT = `exercise: small
 version: 1

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { explainVictim } from '../../controller/engine/explain/explain-victim.ts'
-import type { LiveTask } from '../../controller/engine/live.ts'
+import { explainVictim } from '../../controller/query/explain/explain-victim.ts'
+import type { LiveTask } from '../../controller/state/facts.ts'
 import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
 
 const IDLE_MS = 300_000

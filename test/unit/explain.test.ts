@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import type { LiveTask } from '../../controller/engine/live.ts'
-import type { ReasonDetail, WaitExplanation } from '../../controller/scheduler/explain.ts'
-import { WAIT_REASONS } from '../../controller/scheduler/explain.ts'
+import type { LiveTask } from '../../controller/state/facts.ts'
+import type { ReasonDetail, WaitExplanation } from '../../controller/query/explain/explain.ts'
+import { WAIT_REASONS } from '../../controller/query/explain/explain.ts'
 import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
 
 const IDLE_MS = 300_000

@@ -2,8 +2,8 @@
 import { describe, expect, it } from 'vitest'
 import type { FaultKind } from '../../simulator/scenario/fault.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
-import { runScenario } from '../../simulator/run.ts'
-import type { Run, RunOptions } from '../../simulator/run.ts'
+import { runScenario } from '../../simulator/run/run.ts'
+import type { Run, RunOptions } from '../../simulator/run/run.ts'
 
 const IDENTITY = { scenarioSha256: null, traceSha256: null, version: 'test' }
 

@@ -3,7 +3,7 @@
  * separately.
  */
 import { expect, it } from 'vitest'
-import { runScenario } from '../../simulator/run.ts'
+import { runScenario } from '../../simulator/run/run.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
 
 function resultOf(vramMib: number) {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { ForeignMemory } from '../../simulator/fleet/foreign-memory.ts'
 import { HostLink } from '../../simulator/fleet/host-link.ts'
-import { VirtualClock } from '../../simulator/virtual-clock.ts'
+import { VirtualClock } from '../../simulator/kernel/virtual-clock.ts'
 
 describe('a host link', () => {
   it('transfers copies one after the other, none faster than its own link', () => {

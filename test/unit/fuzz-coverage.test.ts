@@ -4,8 +4,8 @@ import {
   missingPaths,
   SEEDS_FOR_RARE,
   SEEDS_FOR_USUAL,
-} from '../../simulator/fuzz/coverage-table.ts'
-import { addCounts } from '../../simulator/fuzz/coverage.ts'
+} from '../../simulator/experiment/fuzz/coverage-table.ts'
+import { addCounts } from '../../simulator/experiment/fuzz/coverage.ts'
 
 describe('the paths that fuzz seeds take', () => {
   it('Each path has a number of seeds from which it is required', () => {

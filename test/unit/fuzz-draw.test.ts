@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { scenarioOf } from '../../simulator/fuzz/build.ts'
-import { drawDocument } from '../../simulator/fuzz/draw.ts'
+import { scenarioOf } from '../../simulator/experiment/fuzz/build.ts'
+import { drawDocument } from '../../simulator/experiment/fuzz/draw.ts'
 import { FAULT_KINDS } from '../../simulator/scenario/fault.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
 import { stringify } from 'yaml'

@@ -1,12 +1,12 @@
 /** An unexpected answer to an operator request is a finding of `sim fuzz`, as of `sim check`. */
 import { afterAll, describe, expect, it } from 'vitest'
-import { createOperatorClients } from '../../cli/serve/shared-operator-clients.ts'
-import { scenarioOf } from '../../simulator/fuzz/build.ts'
-import type { Entry, FuzzDocument } from '../../simulator/fuzz/document.ts'
-import { drawDocument } from '../../simulator/fuzz/draw.ts'
-import { judge, type Verdict } from '../../simulator/fuzz/judge.ts'
-import { shrink } from '../../simulator/fuzz/shrink.ts'
-import type { OpenOperatorClient } from '../../simulator/run.ts'
+import { createOperatorClients } from '../../services/runs/shared-operator-clients.ts'
+import { scenarioOf } from '../../simulator/experiment/fuzz/build.ts'
+import type { Entry, FuzzDocument } from '../../simulator/experiment/fuzz/document.ts'
+import { drawDocument } from '../../simulator/experiment/fuzz/draw.ts'
+import { judge, type Verdict } from '../../simulator/experiment/fuzz/judge.ts'
+import { shrink } from '../../simulator/experiment/fuzz/shrink.ts'
+import type { OpenOperatorClient } from '../../simulator/run/run.ts'
 
 const SEEDS = Array.from({ length: 200 }, (_, index) => index + 1)
 const operatorClients = createOperatorClients()

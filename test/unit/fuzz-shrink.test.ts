@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { scenarioOf } from '../../simulator/fuzz/build.ts'
-import type { Entry, FuzzDocument } from '../../simulator/fuzz/document.ts'
-import { drawDocument } from '../../simulator/fuzz/draw.ts'
-import { shrink } from '../../simulator/fuzz/shrink.ts'
+import { scenarioOf } from '../../simulator/experiment/fuzz/build.ts'
+import type { Entry, FuzzDocument } from '../../simulator/experiment/fuzz/document.ts'
+import { drawDocument } from '../../simulator/experiment/fuzz/draw.ts'
+import { shrink } from '../../simulator/experiment/fuzz/shrink.ts'
 
 /** A scenario with many items of every kind. */
 const LARGE = drawDocument(11)

@@ -1,12 +1,12 @@
 /** The GPU of a task that fits only after a swap (docs/decisions/0011 and 0097). */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { Gpu } from '../../controller/domain/node.ts'
-import type { LiveGpu } from '../../controller/engine/live.ts'
-import { largestAfterSwapMib, largestNowMib } from '../../controller/scheduler/feasible.ts'
-import { byScore } from '../../controller/scheduler/score.ts'
-import { shapeOf } from '../../controller/scheduler/shape.ts'
-import { TASK_DEFAULTS } from '../../controller/engine/commands/commands.ts'
+import type { Gpu } from '../../controller/model/node.ts'
+import type { LiveGpu } from '../../controller/state/facts.ts'
+import { largestAfterSwapMib, largestNowMib } from '../../controller/policy/placement/feasible.ts'
+import { byScore } from '../../controller/policy/placement/score.ts'
+import { shapeOf } from '../../controller/policy/placement/shape.ts'
+import { TASK_DEFAULTS } from '../../controller/engine/inputs/commands/commands.ts'
 import {
   applyStep,
   buildFleet,

@@ -1,6 +1,6 @@
 /** Two groups cannot look alike: a new name must be in normal form NFKC. */
 import { expect, it } from 'vitest'
-import { putGroup } from '../../controller/engine/commands/cluster-commands.ts'
+import { putGroup } from '../../controller/engine/inputs/commands/cluster-commands.ts'
 import { ClusterBuilder } from '../support/cluster-builder.ts'
 
 const group = (id: string) => ({ id, description: '', nodeIds: [] })

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { readInventory } from '../../cli/inventory.ts'
+import { readInventory } from '../../services/gpu-server/inventory.ts'
 import { temporaryFolder, write } from '../support/headroom-command.ts'
 
 const folder = temporaryFolder()

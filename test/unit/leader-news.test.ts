@@ -3,8 +3,8 @@ import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
 import { createController } from '../../controller/controller.ts'
 import type { Bus } from '../../controller/ports/bus.ts'
 import type { Envelope } from '../../protocol/envelope.ts'
-import { createSeededRandom } from '../../simulator/seeded-random.ts'
-import { VirtualClock } from '../../simulator/virtual-clock.ts'
+import { createSeededRandom } from '../../simulator/kernel/seeded-random.ts'
+import { VirtualClock } from '../../simulator/kernel/virtual-clock.ts'
 
 async function told(
   leaderId: string | undefined,

@@ -5,13 +5,13 @@
 import { describe, expect, it } from 'vitest'
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
 import { Engine } from '../../controller/engine/engine.ts'
-import type { LiveNode } from '../../controller/engine/live.ts'
+import type { LiveNode } from '../../controller/state/facts.ts'
 import type { Batch, Store } from '../../controller/ports/store.ts'
 import { StoreFault } from '../../controller/ports/store.ts'
 import { LivenessTimer } from '../../controller/wire/liveness-timer.ts'
 import type { Heartbeat, Hello } from '../../protocol/messages.ts'
-import { createSeededRandom } from '../../simulator/seeded-random.ts'
-import { VirtualClock } from '../../simulator/virtual-clock.ts'
+import { createSeededRandom } from '../../simulator/kernel/seeded-random.ts'
+import { VirtualClock } from '../../simulator/kernel/virtual-clock.ts'
 
 const NODE_ID = '5f0c9a52-1d3e-4b7a-9c11-000000000001'
 const GPUS = [{ index: 0, model: 'Test GPU', physical_mib: 1_000, foreign_mib: 0 }]

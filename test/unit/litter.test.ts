@@ -40,12 +40,12 @@ it('Sources, scenarios and their traces are not ignored', async () => {
   const sources = [
     'controller/controller.ts',
     'scenarios/traces/openb-sample.trace.jsonl',
-    'simulator/plan/idleness.ts',
+    'simulator/experiment/advisor/idleness.ts',
     'deploy/nats/README.md',
   ]
   for (const path of sources)
     expect(spawnSync('git', ['check-ignore', '--no-index', '-q', path], { cwd: ROOT }).status).toBe(1)
-  for (const path of ['controller/controller.ts', 'simulator/plan/idleness.ts']) {
+  for (const path of ['controller/controller.ts', 'simulator/experiment/advisor/idleness.ts']) {
     expect(await new ESLint({ cwd: ROOT }).isPathIgnored(join(ROOT, path))).toBe(false)
   }
 })

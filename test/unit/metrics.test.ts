@@ -1,8 +1,13 @@
 import { describe, expect, it } from 'vitest'
-import { clusterCounters, gpuCounters } from '../../controller/engine/live-views.ts'
-import type { LiveGpu, LiveTask } from '../../controller/engine/live.ts'
-import { recordOfTask } from '../../controller/engine/records.ts'
-import { assign, changeWants, setResidency, started } from '../../controller/engine/transitions.ts'
+import { clusterCounters, gpuCounters } from '../../controller/query/live-views.ts'
+import type { LiveGpu, LiveTask } from '../../controller/state/facts.ts'
+import { recordOfTask } from '../../controller/state/records.ts'
+import {
+  assign,
+  changeWants,
+  setResidency,
+  started,
+} from '../../controller/engine/apply/lifecycle/transitions.ts'
 import type { Counters } from '../../controller/metrics/counters.ts'
 import { differenceOf, sumOf, ZERO_COUNTERS } from '../../controller/metrics/counters.ts'
 import type { GpuMeter, Sharer } from '../../controller/metrics/meter.ts'

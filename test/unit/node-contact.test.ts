@@ -1,6 +1,6 @@
 /** A contact of a node counts from its arrival: the answer, with the lease, may wait for a commit (R5). */
 import { expect, it } from 'vitest'
-import { updateLiveness } from '../../controller/engine/node/liveness.ts'
+import { updateLiveness } from '../../controller/engine/inputs/nodes/liveness.ts'
 import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
 
 const SECOND = 1000

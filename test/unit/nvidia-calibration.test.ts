@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { swapDurationMs } from '../../simulator/fleet/swap-profiles.ts'
+import { swapDurationMs } from '../../simulator/scenario/swap-profiles.ts'
 import { fitProfile } from '../gpu/calibration.ts'
 
 test('A profile is recovered from swaps that follow it, despite an outlier', () => {

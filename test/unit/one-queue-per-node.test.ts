@@ -3,9 +3,9 @@
  * request time.
  */
 import { describe, expect, it } from 'vitest'
-import type { ConfigFields } from '../../controller/domain/config.ts'
-import type { LiveTask } from '../../controller/engine/live.ts'
-import type { TaskRequest } from '../../controller/engine/commands/commands.ts'
+import type { ConfigFields } from '../../controller/model/config.ts'
+import type { LiveTask } from '../../controller/state/facts.ts'
+import type { TaskRequest } from '../../controller/engine/inputs/commands/commands.ts'
 import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
 
 const SECOND = 1000

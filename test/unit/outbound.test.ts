@@ -5,9 +5,9 @@
 import { expect, it } from 'vitest'
 import { Freshness } from '../../controller/wire/freshness.ts'
 import { Outbound } from '../../controller/wire/outbound.ts'
-import type { StopEffect } from '../../controller/domain/effect.ts'
+import type { StopEffect } from '../../controller/model/effect.ts'
 import type { ControllerBody, Envelope } from '../../protocol/envelope.ts'
-import { VirtualClock } from '../../simulator/virtual-clock.ts'
+import { VirtualClock } from '../../simulator/kernel/virtual-clock.ts'
 
 const STOP: StopEffect = { kind: 'stop', nodeId: 'n', taskId: 't', attempt: 1, reason: 'a test', graceMs: 0 }
 

@@ -12,9 +12,9 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { UsageError } from '../../cli/exit-codes.ts'
-import { checkPlace, makeFolder, OutputFile, writeOutput } from '../../cli/output-file.ts'
-import { openRunFolder } from '../../cli/sim/run-folder.ts'
+import { UsageError } from '../../services/exit-codes.ts'
+import { checkPlace, makeFolder, OutputFile, writeOutput } from '../../services/output-file.ts'
+import { openRunFolder } from '../../services/runs/run-folder.ts'
 import { temporaryFolder } from '../support/headroom-command.ts'
 
 const root = temporaryFolder()

@@ -1,13 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { EMPTY_STATE } from '../../controller/adapters/memory-store.ts'
-import { mayUseP0, NO_OWNER_LIMITS } from '../../controller/domain/owner-limits.ts'
-import type { OwnerUsage } from '../../controller/engine/commands/owner-usage.ts'
-import { predictPlacement } from '../../controller/engine/what-if/prediction.ts'
-import { recordOfNode, recordOfTask } from '../../controller/engine/records.ts'
+import { mayUseP0, NO_OWNER_LIMITS } from '../../controller/model/owner-limits.ts'
+import type { OwnerUsage } from '../../controller/state/owner-usage.ts'
+import { predictPlacement } from '../../controller/query/preview/prediction.ts'
+import { recordOfNode, recordOfTask } from '../../controller/state/records.ts'
 import { restore } from '../../controller/engine/recovery.ts'
-import { TASK_DEFAULTS } from '../../controller/engine/commands/commands.ts'
-import { submitTask } from '../../controller/engine/commands/task-commands.ts'
+import { TASK_DEFAULTS } from '../../controller/engine/inputs/commands/commands.ts'
+import { submitTask } from '../../controller/engine/inputs/commands/task-commands.ts'
 import {
   applyStep,
   buildFleet,

@@ -67,7 +67,7 @@ const FINE = [
 
 const PURE_FILES = [
   'protocol/planted.ts',
-  ...['domain', 'scheduler', 'swap', 'metrics', 'engine', 'ports', 'wire'].map(
+  ...['structures', 'model', 'policy', 'metrics', 'state', 'engine', 'query', 'ports', 'wire'].map(
     (folder) => `controller/${folder}/planted.ts`,
   ),
   'gpu-server/core/planted.ts',
@@ -75,11 +75,10 @@ const PURE_FILES = [
   'simulator/fleet/planted.ts',
 ]
 const EDGE_FILES = [
-  'simulator/live.ts',
-  'simulator/run-files.ts',
-  'simulator/worker.ts',
+  'simulator/world/live.ts',
   'simulator/scenario/load.ts',
   'simulator/trace/trace-file-reader.ts',
+  'simulator/trace/import/spill-file.ts',
 ]
 const OUTSIDE_FILES = [
   'controller/adapters/planted.ts',

@@ -17,9 +17,9 @@ import {
   type RecordingFilesOptions,
 } from '../../controller/adapters/recording/write-recording.ts'
 import type { RecordedEntry } from '../../controller/ports/recording-log.ts'
-import { compactInThread, compactRecording } from '../../cli/serve/recording-compaction.ts'
-import { recordScenario } from '../../simulator/recording/record-scenario.ts'
-import { redecide } from '../../simulator/recording/redecide.ts'
+import { compactInThread, compactRecording } from '../../services/controller/recording-compaction.ts'
+import { recordScenario } from '../../simulator/experiment/recording/record-scenario.ts'
+import { redecide } from '../../simulator/experiment/recording/redecide.ts'
 import { violationsOf } from '../support/fault-schedule.ts'
 import { RecordingInMemory } from '../support/recording-in-memory.ts'
 

@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { decisionText } from '../../cli/decision-text.ts'
+import { decisionText } from '../../cli/output/decision-text.ts'
 import type { RecordedEntry } from '../../controller/ports/recording-log.ts'
 import { COMMAND_NAMES } from '../../controller/recording/recorded-commands.ts'
 import { NOT_RECORDED } from '../../controller/recording/without-secrets.ts'
-import { redecide } from '../../simulator/recording/redecide.ts'
+import { redecide } from '../../simulator/experiment/recording/redecide.ts'
 import { FaultWorld } from '../support/fault-world.ts'
 import { RecordingInMemory } from '../support/recording-in-memory.ts'
 

@@ -5,14 +5,14 @@
 import { expect, it } from 'vitest'
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
 import { createController } from '../../controller/controller.ts'
-import { TASK_DEFAULTS } from '../../controller/engine/commands/commands.ts'
+import { TASK_DEFAULTS } from '../../controller/engine/inputs/commands/commands.ts'
 import type { Envelope, NodeBody } from '../../protocol/envelope.ts'
 import { nodeIdFromName } from '../../protocol/node-id.ts'
 import { nodeSubject } from '../../protocol/subjects.ts'
 import { PROTOCOL_VERSION } from '../../protocol/limits.ts'
-import { createSeededRandom } from '../../simulator/seeded-random.ts'
-import { SimBus } from '../../simulator/sim-bus.ts'
-import { VirtualClock } from '../../simulator/virtual-clock.ts'
+import { createSeededRandom } from '../../simulator/kernel/seeded-random.ts'
+import { SimBus } from '../../simulator/network/sim-bus.ts'
+import { VirtualClock } from '../../simulator/kernel/virtual-clock.ts'
 
 const REQUEST = {
   ...TASK_DEFAULTS,

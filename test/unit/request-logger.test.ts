@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { pino } from 'pino'
 import { expect, it } from 'vitest'
-import { createRequestLogger } from '../../controller/api/request-logger.ts'
+import { createRequestLogger } from '../../controller/api/http/request-logger.ts'
 
 function loggerTo(lines: object[]) {
   let made = 0

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { personOf, type ClaimRules } from '../../controller/domain/role-claims.ts'
+import { personOf, type ClaimRules } from '../../controller/model/role-claims.ts'
 
 const RULES: ClaimRules = {
   nameClaim: 'email',

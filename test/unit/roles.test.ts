@@ -1,9 +1,9 @@
 import type { RouteOptions } from 'fastify'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
-import { accessOf } from '../../controller/api/operation.ts'
+import { accessOf } from '../../controller/api/http/operation.ts'
 import { createApi } from '../../controller/api/server.ts'
-import { mayCall, ROLES, type LeastRole } from '../../controller/domain/role.ts'
+import { mayCall, ROLES, type LeastRole } from '../../controller/model/role.ts'
 import { FakeController } from '../support/api-world.ts'
 
 const UI = fileURLToPath(new URL('../../dist/ui', import.meta.url))

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { loadScenario } from '../../simulator/scenario/load.ts'
-import { MAX_PROBLEMS, ScenarioError } from '../../simulator/scenario/problem.ts'
+import { MAX_PROBLEMS, ScenarioError } from '../../simulator/document/problem.ts'
 
 const HEAD = 'scenario: x\nversion: 1\nfleet: [{ name: a, gpu: { vram_mib: 40960 } }]\n'
 

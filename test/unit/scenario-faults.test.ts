@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { SWARM_KINDS } from '../../simulator/scenario/fault.ts'
 import type { FaultItem } from '../../simulator/scenario/fault.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
-import { ScenarioError } from '../../simulator/scenario/problem.ts'
+import { ScenarioError } from '../../simulator/document/problem.ts'
 
 const HEAD =
   'scenario: x\nversion: 1\nfleet: [{ name: "a100-{i}", count: 3, gpus: 2, gpu: { vram_mib: 40960 } }]\n'

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { loadScenario } from '../../simulator/scenario/load.ts'
-import { ScenarioError } from '../../simulator/scenario/problem.ts'
+import { ScenarioError } from '../../simulator/document/problem.ts'
 
 const MIB = 1_048_576
 /** A refusal takes less than a second; the rest is for a busy machine. */

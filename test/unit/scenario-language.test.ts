@@ -3,14 +3,14 @@
  * distributions, operators that check answers.
  */
 import { describe, expect, it } from 'vitest'
-import { missingIn } from '../../simulator/answer-check.ts'
+import { missingIn } from '../../simulator/run/answer-check.ts'
 import { drainArrivals } from '../../simulator/scenario/arrivals.ts'
 import { workloadOf } from '../../simulator/scenario/generate.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
 import { namesIn, withIds } from '../../simulator/scenario/placeholders.ts'
-import { ScenarioError } from '../../simulator/scenario/problem.ts'
+import { ScenarioError } from '../../simulator/document/problem.ts'
 import type { Scenario, SimTask } from '../../simulator/scenario/scenario.ts'
-import { createSeededRandom } from '../../simulator/seeded-random.ts'
+import { createSeededRandom } from '../../simulator/kernel/seeded-random.ts'
 
 const HEAD =
   'scenario: x\nversion: 1\nfleet: [{ count: 2, name: "n{i}", gpus: 2, gpu: { vram_mib: 40960 } }]\n'

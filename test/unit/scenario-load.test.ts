@@ -3,12 +3,12 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { CONFIG_RULES, DEFAULT_CONFIG } from '../../controller/domain/config.ts'
+import { CONFIG_RULES, DEFAULT_CONFIG } from '../../controller/model/config.ts'
 import {
   TASK_DEFAULTS as ENGINE_DEFAULTS,
   type TaskRequest,
-} from '../../controller/engine/commands/commands.ts'
-import { SWAP_PROFILES } from '../../simulator/fleet/swap-profiles.ts'
+} from '../../controller/engine/inputs/commands/commands.ts'
+import { SWAP_PROFILES } from '../../simulator/scenario/swap-profiles.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
 import type { Scenario } from '../../simulator/scenario/scenario.ts'
 import { type SimTaskRequest, TASK_DEFAULTS } from '../../simulator/scenario/task-request.ts'

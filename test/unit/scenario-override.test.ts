@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { loadScenario } from '../../simulator/scenario/load.ts'
-import { overrideFieldProblem, overrideValue } from '../../simulator/scenario/override.ts'
-import type { Override } from '../../simulator/scenario/override.ts'
+import { overrideFieldProblem, overrideValue } from '../../simulator/document/override.ts'
+import type { Override } from '../../simulator/document/override.ts'
 import type { Scenario } from '../../simulator/scenario/scenario.ts'
 
 const TEXT = `scenario: small

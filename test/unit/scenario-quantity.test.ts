@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { nearestName } from '../../simulator/scenario/nearest-name.ts'
+import { nearestName } from '../../simulator/document/nearest-name.ts'
 import {
   formatDuration,
   parseDuration,
@@ -8,7 +8,7 @@ import {
   parseSizeMib,
   rangeCount,
   rangeValues,
-} from '../../simulator/scenario/quantity.ts'
+} from '../../simulator/document/quantity.ts'
 
 describe('a duration', () => {
   it.each([

@@ -3,12 +3,12 @@ import { basename, dirname, resolve } from 'node:path'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
-import { jsonSchemaOf } from '../../simulator/scenario/json-schema.ts'
-import type { JsonSchema } from '../../simulator/scenario/json-schema.ts'
+import { jsonSchemaOf } from '../../simulator/document/json-schema.ts'
+import type { JsonSchema } from '../../simulator/document/json-schema.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
-import type { Rule } from '../../simulator/scenario/rule.ts'
+import type { Rule } from '../../simulator/document/rule.ts'
 import { scenarioJsonSchema, scenarioRule } from '../../simulator/scenario/schema.ts'
-import { writtenDefault, writtenValue } from '../../simulator/scenario/written-value.ts'
+import { writtenDefault, writtenValue } from '../../simulator/document/written-value.ts'
 import {
   FORMAT_DOCS,
   HOW_TO_MAKE,

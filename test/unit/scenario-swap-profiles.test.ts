@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { SWAP_PROFILE_NAMES, SWAP_PROFILES, swapDurationMs } from '../../simulator/fleet/swap-profiles.ts'
+import { SWAP_PROFILE_NAMES, SWAP_PROFILES, swapDurationMs } from '../../simulator/scenario/swap-profiles.ts'
 
 describe('swap profiles', () => {
   it.each([

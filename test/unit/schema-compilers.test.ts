@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { remembering } from '../../controller/api/schema-compilers.ts'
+import { remembering } from '../../controller/api/http/schema-compilers.ts'
 
 function counting() {
   const built: unknown[] = []

@@ -7,8 +7,8 @@ import {
   quantileTable,
   uniform,
   weightedChoice,
-} from '../../simulator/distributions.ts'
-import { createSeededRandom, seededStream } from '../../simulator/seeded-random.ts'
+} from '../../simulator/kernel/distributions.ts'
+import { createSeededRandom, seededStream } from '../../simulator/kernel/seeded-random.ts'
 
 /** Streams of seedrandom's Alea for the seed `42/arrivals`. */
 const RECORDED = [0.09669156046584249, 0.10787259554490447, 0.9512710100971162]

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { ENVIRONMENT } from '../../cli/environment/env-table.ts'
-import { readSettings, SettingsError } from '../../cli/environment/settings.ts'
+import { ENVIRONMENT } from '../../services/settings/env-table.ts'
+import { readSettings, SettingsError } from '../../services/settings/settings.ts'
 import { CONFIGURATION_DOCS, HOW_TO_MAKE, withTables } from '../../tools/reference/configuration-reference.ts'
 
 const MIB = 1_048_576

@@ -9,7 +9,7 @@ import {
   shownSeconds,
   tableOf,
 } from '../../simulator/report/plain-text.ts'
-import type { Metrics, RunResult } from '../../simulator/report/result.ts'
+import type { Metrics, RunResult } from '../../simulator/results/result.ts'
 import { formatResult } from '../../simulator/report/summary.ts'
 import { formatSweep, sweepCsv } from '../../simulator/report/sweep-table.ts'
 import { finishedTaskLine, openTaskLine } from '../../simulator/report/task-rows.ts'
@@ -21,7 +21,7 @@ import {
   sweepJobs,
   sweepRunOf,
   sweepSize,
-} from '../../simulator/sweep.ts'
+} from '../../simulator/experiment/sweep/sweep.ts'
 
 const EMPTY: Metrics = {
   jct_s: null,

@@ -1,10 +1,10 @@
 /** A snapshot of a live cluster: copied and omitted fields, and its result when loaded. */
 import { describe, expect, it } from 'vitest'
-import { DEFAULT_CONFIG } from '../../controller/domain/config.ts'
+import { DEFAULT_CONFIG } from '../../controller/model/config.ts'
 import type { ClusterSnapshot, SnapshotNode } from '../../controller/ports/twin.ts'
 import type { PlacementRecord, TaskRecord } from '../../controller/ports/store.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
-import { ScenarioError } from '../../simulator/scenario/problem.ts'
+import { ScenarioError } from '../../simulator/document/problem.ts'
 import { nodeNames } from '../../simulator/snapshot/node-names.ts'
 import { lazySnapshotOf, snapshotOf, type Snapshot } from '../../simulator/snapshot/snapshot.ts'
 import { snapshotText } from '../../simulator/snapshot/snapshot-text.ts'

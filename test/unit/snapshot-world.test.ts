@@ -1,15 +1,15 @@
 /** A world that starts from a snapshot decides like the original world. */
 import { describe, expect, it } from 'vitest'
-import type { Event } from '../../controller/domain/event.ts'
-import type { Placement } from '../../controller/domain/task.ts'
+import type { Event } from '../../controller/model/event.ts'
+import type { Placement } from '../../controller/model/task.ts'
 import { workloadOf } from '../../simulator/scenario/generate.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
 import type { SimTask, TaskItem } from '../../simulator/scenario/scenario.ts'
-import { runScenario } from '../../simulator/run.ts'
-import { createSeededRandom, seededStream } from '../../simulator/seeded-random.ts'
+import { runScenario } from '../../simulator/run/run.ts'
+import { createSeededRandom, seededStream } from '../../simulator/kernel/seeded-random.ts'
 import { snapshotText } from '../../simulator/snapshot/snapshot-text.ts'
-import { World } from '../../simulator/world.ts'
-import { snapshotOfWorld } from '../../simulator/world-snapshot.ts'
+import { World } from '../../simulator/world/world.ts'
+import { snapshotOfWorld } from '../../simulator/snapshot/world-snapshot.ts'
 
 const HOUR_MS = 3_600_000
 /**

@@ -3,7 +3,7 @@
  * production never mix.
  */
 import { expect, it } from 'vitest'
-import type { StoreKind } from '../../controller/domain/store-kind.ts'
+import type { StoreKind } from '../../controller/model/store-kind.ts'
 import type { Bus } from '../../controller/ports/bus.ts'
 import { listenToNodes, type InboundOptions } from '../../controller/wire/inbound.ts'
 import type { Envelope } from '../../protocol/envelope.ts'

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { exitCodeOf } from '../../cli/exit-codes.ts'
-import { MAX_PENDING_TASKS } from '../../controller/engine/commands/task-commands.ts'
-import { SubmissionRefused } from '../../simulator/submission-refused.ts'
-import type { World } from '../../simulator/world.ts'
+import { exitCodeOf } from '../../services/exit-codes.ts'
+import { MAX_PENDING_TASKS } from '../../controller/engine/inputs/commands/task-commands.ts'
+import { SubmissionRefused } from '../../simulator/world/submission-refused.ts'
+import type { World } from '../../simulator/world/world.ts'
 import { node, play, task } from '../support/world-builder.ts'
 
 describe('a task of a scenario that the controller refuses', () => {

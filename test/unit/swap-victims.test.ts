@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { byCodeUnits } from '../../controller/domain/order.ts'
-import { classOf } from '../../controller/swap/order.ts'
-import { enactRound, forgetTask, markOf, newGpuRounds } from '../../controller/swap/rounds.ts'
-import { fewestBytesCovering } from '../../controller/swap/subset.ts'
-import { chooseVictims } from '../../controller/swap/victims.ts'
-import type { GpuRounds } from '../../controller/swap/rounds.ts'
-import type { Candidate, VictimChoice } from '../../controller/swap/victims.ts'
+import { byCodeUnits } from '../../controller/structures/order.ts'
+import { classOf } from '../../controller/policy/swap/order.ts'
+import { enactRound, forgetTask, markOf, newGpuRounds } from '../../controller/policy/swap/rounds.ts'
+import { fewestBytesCovering } from '../../controller/policy/swap/subset.ts'
+import { chooseVictims } from '../../controller/policy/swap/victims.ts'
+import type { GpuRounds } from '../../controller/policy/swap/rounds.ts'
+import type { Candidate, VictimChoice } from '../../controller/policy/swap/victims.ts'
 import { readVectors } from '../support/vectors.ts'
 
 interface VectorTask {

@@ -1,22 +1,22 @@
 import { describe, expect, it } from 'vitest'
-import { advise } from '../../simulator/plan/advisor.ts'
-import type { Advice, AdvisorInput } from '../../simulator/plan/advisor.ts'
-import { idlenessOf, longestIdleMs } from '../../simulator/plan/idleness.ts'
-import { kneeOf } from '../../simulator/plan/knee.ts'
+import { advise } from '../../simulator/experiment/advisor/advisor.ts'
+import type { Advice, AdvisorInput } from '../../simulator/experiment/advisor/advisor.ts'
+import { idlenessOf, longestIdleMs } from '../../simulator/experiment/advisor/idleness.ts'
+import { kneeOf } from '../../simulator/experiment/advisor/knee.ts'
 import {
   DEFAULT_OBJECTIVES,
   objectiveText,
   parseObjective,
   valueOfObjective,
-} from '../../simulator/plan/objective.ts'
-import type { Objective } from '../../simulator/plan/objective.ts'
-import { pairedDifference } from '../../simulator/plan/paired-difference.ts'
+} from '../../simulator/experiment/advisor/objective.ts'
+import type { Objective } from '../../simulator/experiment/advisor/objective.ts'
+import { pairedDifference } from '../../simulator/experiment/advisor/paired-difference.ts'
 import { adviceNotes, adviceSentence, adviceTable } from '../../simulator/report/advice-text.ts'
 import { runsCsv } from '../../simulator/report/runs-csv.ts'
 import { makeSource } from '../../simulator/scenario/arrivals.ts'
 import type { StartTask } from '../../simulator/scenario/generate.ts'
 import type { SimTask } from '../../simulator/scenario/scenario.ts'
-import type { SweepRun } from '../../simulator/sweep.ts'
+import type { SweepRun } from '../../simulator/experiment/sweep/sweep.ts'
 import type { Work } from '../../simulator/trace/trace-format.ts'
 import { sweptRun } from '../support/swept-run.ts'
 

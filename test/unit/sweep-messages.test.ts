@@ -4,11 +4,17 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { TraceCache } from '../../cli/sim/trace-cache.ts'
-import { getBlob } from '../../cli/sweep/nats/blobs.ts'
-import type { JetStream } from '../../cli/sweep/nats/jetstream.ts'
-import { FORMAT, MAX_JOB_BYTES, readJob, readPoint, readResult } from '../../cli/sweep/nats/sweep-messages.ts'
-import { sha256 } from '../../cli/sweep/run-store.ts'
+import { TraceCache } from '../../services/sweep/nats/trace-cache.ts'
+import { getBlob } from '../../services/sweep/nats/blobs.ts'
+import type { JetStream } from '../../services/sweep/nats/jetstream.ts'
+import {
+  FORMAT,
+  MAX_JOB_BYTES,
+  readJob,
+  readPoint,
+  readResult,
+} from '../../services/sweep/nats/sweep-messages.ts'
+import { sha256 } from '../../services/sweep/run-store.ts'
 
 const HASH = 'a'.repeat(64)
 const BLOB = { sha256: HASH, bytes: 10, chunks: 1 }

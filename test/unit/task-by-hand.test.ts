@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { LiveTask } from '../../controller/engine/live.ts'
-import { recordOfNode, recordOfTask } from '../../controller/engine/records.ts'
+import type { LiveTask } from '../../controller/state/facts.ts'
+import { recordOfNode, recordOfTask } from '../../controller/state/records.ts'
 import { restore } from '../../controller/engine/recovery.ts'
 import { EMPTY_STATE } from '../../controller/adapters/memory-store.ts'
 import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'

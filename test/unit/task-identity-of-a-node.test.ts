@@ -1,15 +1,15 @@
 /** The task identity that a server reports is stored, also over a restart of the controller, and shown. */
 import { expect, it } from 'vitest'
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
-import { presentNode, readingsOf } from '../../controller/api/present/node.ts'
+import { presentNode, readingsOf } from '../../controller/api/nodes/present.ts'
 import { createController, type Controller } from '../../controller/controller.ts'
-import { DEFAULT_CONFIG } from '../../controller/domain/config.ts'
+import { DEFAULT_CONFIG } from '../../controller/model/config.ts'
 import type { Hello } from '../../protocol/messages.ts'
 import { nodeSubject } from '../../protocol/subjects.ts'
 import { PROTOCOL_VERSION } from '../../protocol/limits.ts'
-import { createSeededRandom } from '../../simulator/seeded-random.ts'
-import { SimBus } from '../../simulator/sim-bus.ts'
-import { VirtualClock } from '../../simulator/virtual-clock.ts'
+import { createSeededRandom } from '../../simulator/kernel/seeded-random.ts'
+import { SimBus } from '../../simulator/network/sim-bus.ts'
+import { VirtualClock } from '../../simulator/kernel/virtual-clock.ts'
 import { HELLO } from '../support/hello.ts'
 
 const ID = HELLO.node_id

@@ -5,8 +5,8 @@ import { nodeSubject } from '../../protocol/subjects.ts'
 import { PROTOCOL_VERSION } from '../../protocol/limits.ts'
 import { createTaskLogs } from '../../controller/wire/task-logs.ts'
 import type { TaskLogs } from '../../controller/ports/task-logs.ts'
-import { SimBus } from '../../simulator/sim-bus.ts'
-import { VirtualClock } from '../../simulator/virtual-clock.ts'
+import { SimBus } from '../../simulator/network/sim-bus.ts'
+import { VirtualClock } from '../../simulator/kernel/virtual-clock.ts'
 
 const NODE = '6b1f4a0e-0b5c-4e53-a7a7-8c6f7d1a2b3c'
 

@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parseDocument } from 'yaml'
-import { bar, age, size, span } from '../../cli/operator/figures.ts'
-import { printList, printOne, OUTPUT_FORMATS, type Column } from '../../cli/operator/output.ts'
-import { clipped } from '../../cli/operator/top.ts'
-import { paletteOf, visible, visibleLines } from '../../cli/terminal-text.ts'
-import { parseVram } from '../../cli/vram-size.ts'
+import { bar, age, size, span } from '../../cli/output/figures.ts'
+import { printList, printOne, OUTPUT_FORMATS, type Column } from '../../cli/output/table.ts'
+import { clipped } from '../../cli/status/top.ts'
+import { paletteOf, visible, visibleLines } from '../../cli/output/terminal-text.ts'
+import { parseVram } from '../../clients/typescript/vram-size.ts'
 
 const HOSTILE = 'a\u001b[31m\u009b2J\u0007\u007f\u202e\u2028\rb\n\tc'
 const UNSAFE =

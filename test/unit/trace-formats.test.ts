@@ -1,8 +1,8 @@
 /** Batch traces of other systems: documented rows, including irregular ones. */
 import { describe, expect, it } from 'vitest'
-import type { ImportOptions } from '../../simulator/trace/importer.ts'
-import { importerOf, IMPORTERS } from '../../simulator/trace/importers.ts'
-import { parseColumns, parsePriorityMap } from '../../simulator/trace/vram-map.ts'
+import type { ImportOptions } from '../../simulator/trace/import/importer.ts'
+import { importerOf, IMPORTERS } from '../../simulator/trace/formats/importers.ts'
+import { parseColumns, parsePriorityMap } from '../../simulator/trace/import/vram-map.ts'
 import { aloneMsOf } from '../../simulator/trace/work.ts'
 import { temporaryFolder } from '../support/headroom-command.ts'
 import { expectEveryRow, importText, type Imported } from '../support/imported.ts'

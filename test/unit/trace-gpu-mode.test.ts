@@ -1,7 +1,7 @@
 /** Which imported tasks are exclusive, and which share GPUs (decision 0094). */
 import { describe, expect, it } from 'vitest'
-import { parseVramMap } from '../../simulator/trace/vram-map.ts'
-import type { ImportOptions } from '../../simulator/trace/importer.ts'
+import { parseVramMap } from '../../simulator/trace/import/vram-map.ts'
+import type { ImportOptions } from '../../simulator/trace/import/importer.ts'
 import { importText } from '../support/imported.ts'
 import { temporaryFolder } from '../support/headroom-command.ts'
 

@@ -1,6 +1,6 @@
 /** The workload of a cluster from its own events. */
 import { describe, expect, it } from 'vitest'
-import type { ImportOptions } from '../../simulator/trace/importer.ts'
+import type { ImportOptions } from '../../simulator/trace/import/importer.ts'
 import { aloneMsOf, busyMsOf } from '../../simulator/trace/work.ts'
 import { temporaryFolder } from '../support/headroom-command.ts'
 import { importText, type Imported } from '../support/imported.ts'

@@ -1,8 +1,8 @@
 /** Samples of GPUs and of requests to servers: tasks with known busy times. */
 import { describe, expect, it } from 'vitest'
-import type { ImportOptions } from '../../simulator/trace/importer.ts'
-import { MAX_SAMPLED_PHASES } from '../../simulator/trace/gpu-samples.ts'
-import { dealRequests, MAX_BURSTS, type ServerTask } from '../../simulator/trace/server-requests.ts'
+import type { ImportOptions } from '../../simulator/trace/import/importer.ts'
+import { MAX_SAMPLED_PHASES } from '../../simulator/trace/import/gpu-samples.ts'
+import { dealRequests, MAX_BURSTS, type ServerTask } from '../../simulator/trace/import/server-requests.ts'
 import { aloneMsOf, busyMsOf } from '../../simulator/trace/work.ts'
 import { temporaryFolder } from '../support/headroom-command.ts'
 import { collect, importText, type Imported } from '../support/imported.ts'

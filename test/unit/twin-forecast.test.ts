@@ -7,10 +7,10 @@ import {
   type DriftEntry,
   type RecentPast,
 } from '../../controller/ports/twin.ts'
-import { DriftMonitor } from '../../cli/twin/drift-monitor.ts'
-import { LatestStarts } from '../../cli/twin/latest-starts.ts'
-import { RecentPastReader } from '../../cli/twin/recent-past.ts'
-import { twinJob, type TwinAnswer } from '../../cli/twin/twin-job.ts'
+import { DriftMonitor } from '../../services/twin/drift-monitor.ts'
+import { LatestStarts } from '../../services/twin/latest-starts.ts'
+import { RecentPastReader } from '../../services/twin/recent-past.ts'
+import { twinJob, type TwinAnswer } from '../../services/twin/twin-job.ts'
 import { workloadOf } from '../../simulator/scenario/generate.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
 import { changeOf, forecastChange } from '../../simulator/twin/change-forecast.ts'
@@ -24,7 +24,7 @@ import {
   withheldBecause,
 } from '../../simulator/twin/drift.ts'
 import { forecastStarts } from '../../simulator/twin/start-forecast.ts'
-import { World } from '../../simulator/world.ts'
+import { World } from '../../simulator/world/world.ts'
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS

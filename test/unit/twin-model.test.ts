@@ -1,9 +1,9 @@
 /** A model of tasks from the recent past, and the work that is drawn from it. */
 import { describe, expect, it } from 'vitest'
-import { DEFAULT_CONFIG } from '../../controller/domain/config.ts'
+import { DEFAULT_CONFIG } from '../../controller/model/config.ts'
 import type { ClusterSnapshot, RecentPast } from '../../controller/ports/twin.ts'
 import type { TaskRecord } from '../../controller/ports/store.ts'
-import { seededStream } from '../../simulator/seeded-random.ts'
+import { seededStream } from '../../simulator/kernel/seeded-random.ts'
 import type { Work } from '../../simulator/trace/trace-format.ts'
 import { drawArrivals } from '../../simulator/twin/draw-arrivals.ts'
 import { drawActivity, drawWorkLeft, guessWorkLeft } from '../../simulator/twin/draw-work.ts'

@@ -11,14 +11,14 @@ import {
   UNKNOWN,
   whole,
 } from '../../ui/format/figures.ts'
-import { GroupIdSchema } from '../../controller/api/schema/group.ts'
+import { GroupIdSchema } from '../../controller/api/groups/schema.ts'
 import { brokerFor } from '../../ui/format/broker.ts'
 import { GROUP_NAME_RULE } from '../../ui/format/groups.ts'
 import { proseParts } from '../../ui/format/prose-parts.ts'
 import { reasonWords } from '../../ui/format/reasons.ts'
 import { subjectsOf } from '../../ui/state/response-cache.ts'
-import { WAIT_REASONS } from '../../controller/scheduler/explain.ts'
-import type { SeriesBody } from '../../controller/api/schema/series.ts'
+import { WAIT_REASONS } from '../../controller/query/explain/explain.ts'
+import type { SeriesBody } from '../../controller/api/observe/series-schema.ts'
 
 describe('a figure on the page', () => {
   test.each([percent, whole, mib, seconds, clockTime])('is a dash if it is unknown', (format) => {

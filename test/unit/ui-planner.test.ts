@@ -1,7 +1,7 @@
 /** The planner's page: parsing of grids, names of figures, and the drawn points. */
 import { describe, expect, it, test } from 'vitest'
-import type { SweepReportBody, SweptRunBody } from '../../controller/api/schema/sweep-report.ts'
-import { OBJECTIVE_FIGURES, valueOfObjective } from '../../simulator/plan/objective.ts'
+import type { SweepReportBody, SweptRunBody } from '../../controller/api/simulations/sweep-report-schema.ts'
+import { OBJECTIVE_FIGURES, valueOfObjective } from '../../simulator/experiment/advisor/objective.ts'
 import { curvesOf, marksOf, paretoOf } from '../../ui/pages/planner/curves.ts'
 import { bestOf, combinationsOf } from '../../ui/pages/planner/combinations.ts'
 import {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { RecoveryBody } from '../../controller/api/schema/attempt.ts'
+import type { RecoveryBody } from '../../controller/api/tasks/attempt-schema.ts'
 import {
   aheadWords,
   attemptName,

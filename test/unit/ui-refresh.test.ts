@@ -1,6 +1,6 @@
 import { QueryClient, QueryObserver } from '@tanstack/query-core'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import type { EventBody } from '../../controller/api/schema/event.ts'
+import type { EventBody } from '../../controller/api/observe/event-schema.ts'
 import { opaque, refreshFrom, subjectsOf } from '../../ui/state/response-cache.ts'
 
 const STARTED = { kind: 'task_started' } as EventBody

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import type { DecisionBody } from '../../controller/api/schema/decision.ts'
-import type { EventBody } from '../../controller/api/schema/event.ts'
-import type { TaskBody } from '../../controller/api/schema/task.ts'
+import type { DecisionBody } from '../../controller/api/observe/decision-schema.ts'
+import type { EventBody } from '../../controller/api/observe/event-schema.ts'
+import type { TaskBody } from '../../controller/api/tasks/schema.ts'
 import { barAt, LANE_PX, layoutGantt, type GanttBar } from '../../ui/charts/gantt-layout.ts'
 import { residencyBars, type ResidencyFacts } from '../../ui/pages/nodes/residency.ts'
 

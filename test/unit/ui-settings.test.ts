@@ -1,6 +1,6 @@
 /** How the settings page uses the API description, and how it parses typed values. */
 import { beforeAll, describe, expect, test } from 'vitest'
-import { CONFIG_RULES, DEFAULT_CONFIG } from '../../controller/domain/config.ts'
+import { CONFIG_RULES, DEFAULT_CONFIG } from '../../controller/model/config.ts'
 import {
   differences,
   fieldsOf,

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import type { SessionBody } from '../../controller/api/schema/sign-in.ts'
+import type { SessionBody } from '../../controller/api/auth/sign-in-schema.ts'
 import { readFaults } from '../../simulator/session/read-faults.ts'
 import { answerOf } from '../../ui/pages/simulator/answer.ts'
 import { FAULT_TEMPLATES } from '../../ui/pages/simulator/fault-templates.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { NodeBody } from '../../controller/api/schema/node.ts'
+import type { NodeBody } from '../../controller/api/nodes/schema.ts'
 import {
   conditionWords,
   CONDITIONS,
@@ -24,7 +24,7 @@ import {
   whyNotSwapOut,
 } from '../../ui/pages/tasks/task-rights.ts'
 import { noForecastWords } from '../../ui/format/forecast.ts'
-import { NODE_CONDITIONS } from '../../controller/domain/node-conditions.ts'
+import { NODE_CONDITIONS } from '../../controller/model/node-conditions.ts'
 import { troubled } from '../../ui/pages/dashboard/rankings.ts'
 
 const placement = {

@@ -1,11 +1,11 @@
 /** Tasks that are stopped while swapped out and cannot signal new work: a probe returns them. */
 import { describe, expect, it } from 'vitest'
-import type { Event } from '../../controller/domain/event.ts'
+import type { Event } from '../../controller/model/event.ts'
 import type { Work } from '../../simulator/trace/trace-format.ts'
 import { snapshotText } from '../../simulator/snapshot/snapshot-text.ts'
-import { snapshotOfWorld } from '../../simulator/world-snapshot.ts'
+import { snapshotOfWorld } from '../../simulator/snapshot/world-snapshot.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
-import { runScenario } from '../../simulator/run.ts'
+import { runScenario } from '../../simulator/run/run.ts'
 import {
   type Command,
   MINUTE,

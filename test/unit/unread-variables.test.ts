@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { ENVIRONMENT } from '../../cli/environment/env-table.ts'
-import { unreadVariables } from '../../cli/environment/unread-variables.ts'
+import { ENVIRONMENT } from '../../services/settings/env-table.ts'
+import { unreadVariables } from '../../services/settings/unread-variables.ts'
 
 it('An unused variable is reported with the similar name, and without its value', () => {
   expect(

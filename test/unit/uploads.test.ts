@@ -3,8 +3,8 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { newPartialName, removePartialUploads } from '../../cli/simulations/partial-uploads.ts'
-import { UploadQuota, type UploadedFile } from '../../cli/simulations/upload-quota.ts'
+import { newPartialName, removePartialUploads } from '../../services/simulations/library/partial-uploads.ts'
+import { UploadQuota, type UploadedFile } from '../../services/simulations/library/upload-quota.ts'
 
 const MIB = 1_048_576
 const LIMITS = { maxBytes: 10 * MIB, maxBytesPerOwner: 2 * MIB, minFreeBytes: 100 * MIB, minFreePercent: 5 }

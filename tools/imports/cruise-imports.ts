@@ -4,7 +4,18 @@ import { cruise, type ICruiseResult } from 'dependency-cruiser'
 import extractDepcruiseOptions from 'dependency-cruiser/config-utl/extract-depcruise-options'
 import { type Import, type ImportCircles, importCircles } from './import-circles.ts'
 
-const FOLDERS = ['protocol', 'controller', 'gpu-server', 'simulator', 'ui', 'cli', 'tools', 'test']
+const FOLDERS = [
+  'protocol',
+  'controller',
+  'gpu-server',
+  'simulator',
+  'services',
+  'clients',
+  'ui',
+  'cli',
+  'tools',
+  'test',
+]
 
 export type ImportViolation = { readonly rule: string; readonly from: string; readonly to: string }
 

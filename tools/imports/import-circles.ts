@@ -1,6 +1,6 @@
 /** Circles of files and of folders in the graph of imports. */
 import { dirname } from 'node:path/posix'
-import { byCodeUnits, firstDifference } from '../../controller/domain/order.ts'
+import { byCodeUnits, firstDifference } from '../../controller/structures/order.ts'
 
 export interface Import {
   readonly from: string

@@ -5,7 +5,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Argument, Command, Option } from 'commander'
-import { examplesOf } from '../../cli/command-shape.ts'
+import { examplesOf } from '../../cli/command/command-shape.ts'
 import { programOf } from '../../cli/program.ts'
 
 export const CLI_DOCS = join(import.meta.dirname, '../../docs/cli.md')

@@ -4,15 +4,15 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { ENVIRONMENT, type EnvironmentVariable } from '../../cli/environment/env-table.ts'
-import { CONFIG_MEANINGS } from '../../controller/domain/config-meanings.ts'
-import { NodeConfigChangeSchema } from '../../controller/api/schema/node.ts'
+import { ENVIRONMENT, type EnvironmentVariable } from '../../services/settings/env-table.ts'
+import { CONFIG_MEANINGS } from '../../controller/model/config-meanings.ts'
+import { NodeConfigChangeSchema } from '../../controller/api/nodes/schema.ts'
 import {
   CONFIG_RULES,
   DEFAULT_CONFIG,
   describeRule,
   type ConfigFields,
-} from '../../controller/domain/config.ts'
+} from '../../controller/model/config.ts'
 
 export const CONFIGURATION_DOCS = join(import.meta.dirname, '../../docs/configuration.md')
 export const HOW_TO_MAKE = 'node tools/reference/configuration-reference.ts'

@@ -5,12 +5,12 @@
  */
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { describeRule } from '../../simulator/scenario/describe-rule.ts'
+import { describeRule } from '../../simulator/document/describe-rule.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
-import { formatDuration } from '../../simulator/scenario/quantity.ts'
-import type { Field, RecordData, Rule } from '../../simulator/scenario/rule.ts'
+import { formatDuration } from '../../simulator/document/quantity.ts'
+import type { Field, RecordData, Rule } from '../../simulator/document/rule.ts'
 import { scenarioJsonSchema, scenarioRule } from '../../simulator/scenario/schema.ts'
-import { writtenDefault } from '../../simulator/scenario/written-value.ts'
+import { writtenDefault } from '../../simulator/document/written-value.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 export const FORMAT_DOCS = join(ROOT, 'docs/scenario-format.md')

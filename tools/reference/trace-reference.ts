@@ -5,8 +5,8 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { COMMON_REASONS, type Importer } from '../../simulator/trace/importer.ts'
-import { IMPORTERS } from '../../simulator/trace/importers.ts'
+import { COMMON_REASONS, type Importer } from '../../simulator/trace/import/importer.ts'
+import { IMPORTERS } from '../../simulator/trace/formats/importers.ts'
 import { traceHeaderRule, traceLineJsonSchema, traceTaskRule } from '../../simulator/trace/trace-schema.ts'
 import { sectionsOf } from './scenario-reference.ts'
 

@@ -1,9 +1,9 @@
 /** The screens that docs/page.md shows, and how one comes there. */
 import { join } from 'node:path'
 import type { Locator, Page } from 'playwright-core'
-import type { NodePage } from '../../controller/api/schema/node.ts'
-import type { SimulationBody } from '../../controller/api/schema/simulation.ts'
-import type { TaskPage } from '../../controller/api/schema/task.ts'
+import type { NodePage } from '../../controller/api/nodes/schema.ts'
+import type { SimulationBody } from '../../controller/api/simulations/schema.ts'
+import type { TaskPage } from '../../controller/api/tasks/schema.ts'
 import { ServedSetBack } from '../../test/support/served-set-back.ts'
 
 const UI = join(import.meta.dirname, '../../dist/ui')

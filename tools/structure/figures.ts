@@ -4,18 +4,19 @@
  */
 import { readFileSync, globSync } from 'node:fs'
 import { cruiseImports } from '../imports/cruise-imports.ts'
-import { byCodeUnits } from '../../controller/domain/order.ts'
+import { byCodeUnits } from '../../controller/structures/order.ts'
 import { codeText } from './code-text.ts'
 import { wholeClusterFunctions } from './whole-cluster.ts'
 
 const PRODUCT = ['protocol', 'controller', 'gpu-server', 'simulator', 'ui', 'cli', 'services', 'clients']
 /** The file whose types describe the state of the cluster. */
-const STATE_TYPES = ['controller/state/facts.ts', 'controller/engine/live.ts']
-const EXPLAINING = /^controller\/(?:query|engine\/(?:explain|what-if)|scheduler\/explain)/
-const DECIDING = /^controller\/(?:policy|scheduler|swap)\//
+const STATE = 'controller/state/facts.ts'
+const EXPLAINING =
+  /^controller\/(?:query\/(?:explain|preview)|policy\/(?:reasons|hypothesis)|engine\/apply\/decision-words)/
+const DECIDING = /^controller\/policy\//
 /** Writes cluster state down, or takes it up again. */
 const CAPTURING =
-  /^controller\/(?:state\/snapshot|engine\/(?:memory\/|records\.ts|recovery\.ts|image\.ts|what-if\/(?:fork|what-if)\.ts|pool\/pool-copy\.ts))/
+  /^controller\/(?:state\/(?:snapshot|records)|engine\/(?:checkpoint\/|recovery\.ts)|query\/preview\/(?:cluster-clone|pool-copy|impact-cycle)\.ts|query\/cluster-snapshot)/
 /** A task field that the controller only passes on: every file that names it. */
 const PASS_THROUGH_FIELD = /\b(?:max_runtime_seconds|maxRuntimeMs|maxRuntimeSeconds)\b/
 
@@ -38,7 +39,6 @@ const tooLong = files.flatMap((file) =>
     .filter((line) => line.length > 110),
 )
 const whole = wholeClusterFunctions(files.filter((file) => file.endsWith('.ts')))
-const state = STATE_TYPES.find((file) => files.includes(file)) as string
 
 console.table({
   'circles of files, types included': circles.files.length,
@@ -46,7 +46,7 @@ console.table({
   'folders in value circles': circles.folders.flat().length,
   'functions that take the whole cluster': whole.length,
   'files with such functions': new Set(whole.map(({ file }) => file)).size,
-  [`files that a reader of ${state} must know`]: reachOf(state),
+  [`files that a reader of ${STATE} must know`]: reachOf(STATE),
   'files that capture state': files.filter((file) => CAPTURING.test(file)).length,
   'their lines': linesOf(CAPTURING),
   'files that name a pass-through task field': [...code].filter(([, text]) => PASS_THROUGH_FIELD.test(text))

@@ -2,7 +2,7 @@
  * Requests to the controller: JSON in and out, errors with their fields, and the ETag that prevents lost
  * updates.
  */
-import type { Problem } from '../../controller/api/schema/problem.ts'
+import type { Problem } from '../../controller/api/http/problem-schema.ts'
 import { storedToken } from './token.ts'
 import { takeEarlyResponse } from './early-responses.ts'
 import { queryText, type Query } from './query-text.ts'

@@ -3,8 +3,8 @@
  * tabs share one connection.
  */
 import { createParser } from 'eventsource-parser'
-import type { EventBody } from '../../controller/api/schema/event.ts'
-import type { SummaryBody } from '../../controller/api/schema/summary.ts'
+import type { EventBody } from '../../controller/api/observe/event-schema.ts'
+import type { SummaryBody } from '../../controller/api/observe/summary-schema.ts'
 import type { FromFeed } from './feed-messages.ts'
 
 /** A summary arrives each second, so after this long without a byte the connection is considered lost. */

@@ -1,6 +1,6 @@
 /** Messages between the shared worker and the pages. */
-import type { EventBody } from '../../controller/api/schema/event.ts'
-import type { SummaryBody } from '../../controller/api/schema/summary.ts'
+import type { EventBody } from '../../controller/api/observe/event-schema.ts'
+import type { SummaryBody } from '../../controller/api/observe/summary-schema.ts'
 
 export type ToFeed =
   | { readonly kind: 'hello'; readonly apiBase: string; readonly token: string | null }

@@ -3,8 +3,8 @@
  * Also keeps the freshness: the time of the last message and the state of the connection.
  */
 import { createSignal, onCleanup, type Accessor } from 'solid-js'
-import type { EventBody, EventPage } from '../../controller/api/schema/event.ts'
-import type { SummaryBody } from '../../controller/api/schema/summary.ts'
+import type { EventBody, EventPage } from '../../controller/api/observe/event-schema.ts'
+import type { SummaryBody } from '../../controller/api/observe/summary-schema.ts'
 import { storedToken } from './token.ts'
 import { takeEarlyResponse } from './early-responses.ts'
 import { ApiClient, Refused } from './client.ts'

@@ -1,5 +1,5 @@
 /** Reads nodes from the first page on. Pages are limited by size, so several may be needed. */
-import type { NodeBody, NodePage } from '../../controller/api/schema/node.ts'
+import type { NodeBody, NodePage } from '../../controller/api/nodes/schema.ts'
 import type { ApiClient } from './client.ts'
 
 /** @param most maximum number of nodes */

@@ -1,6 +1,6 @@
 /** The GPU timelines of several runs, aligned on one time axis with a shared cursor. */
 import { createSignal, createUniqueId, For, Show, type JSX } from 'solid-js'
-import type { RunResidencyBody } from '../../controller/api/schema/simulation.ts'
+import type { RunResidencyBody } from '../../controller/api/simulations/schema.ts'
 import { clockWords, seconds } from '../format/figures.ts'
 import { GanttChart, type BarWords, type GanttCursor } from './gantt-chart.tsx'
 import { runBars, taskCountsAt } from './run-bars.ts'

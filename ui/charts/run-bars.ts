@@ -1,5 +1,5 @@
 /** Simulated runs as bars on one time axis, and their state at an instant. Pure. */
-import type { RunResidencyBody } from '../../controller/api/schema/simulation.ts'
+import type { RunResidencyBody } from '../../controller/api/simulations/schema.ts'
 import type { BarKind, GanttBar } from './gantt-layout.ts'
 
 export interface RunBar extends GanttBar {

@@ -1,5 +1,5 @@
 /** Converts columns of /series to columns of a chart. Pure. */
-import type { SeriesBody } from '../../controller/api/schema/series.ts'
+import type { SeriesBody } from '../../controller/api/observe/series-schema.ts'
 
 export type Column = readonly (number | null)[]
 

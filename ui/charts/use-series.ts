@@ -1,6 +1,6 @@
 /** Requests series of a scope over the range of the page, and repeats the request periodically. */
 import { useQuery } from '@tanstack/solid-query'
-import type { SeriesBody } from '../../controller/api/schema/series.ts'
+import type { SeriesBody } from '../../controller/api/observe/series-schema.ts'
 import { useCluster } from '../state/cluster.tsx'
 import { useAround, useRange } from '../state/range.ts'
 

@@ -3,7 +3,7 @@
  * hour.
  */
 import { createMemo, type JSX } from 'solid-js'
-import type { SeriesBody } from '../../controller/api/schema/series.ts'
+import type { SeriesBody } from '../../controller/api/observe/series-schema.ts'
 import { mib, percent, whole } from '../format/figures.ts'
 import { columnsFor, perHour } from './series-data.ts'
 import { TimeChart, type ChartLine } from './time-chart.tsx'

@@ -1,7 +1,7 @@
 /** The active alarms, above every page; nothing is shown without alarms. */
 import { A } from '@solidjs/router'
 import { For, Show, type JSX } from 'solid-js'
-import type { SummaryBody } from '../../controller/api/schema/summary.ts'
+import type { SummaryBody } from '../../controller/api/observe/summary-schema.ts'
 import { usePath } from '../api/world.ts'
 import { useCluster } from '../state/cluster.tsx'
 

@@ -1,6 +1,6 @@
 /** A decision: one sentence, then the tables of the candidates, then the JSON. */
 import { Show, type JSX } from 'solid-js'
-import type { DecisionBody } from '../../controller/api/schema/decision.ts'
+import type { DecisionBody } from '../../controller/api/observe/decision-schema.ts'
 import { clockTime, mib, seconds } from '../format/figures.ts'
 import { choiceWords, levelWords } from '../format/victims.ts'
 import { Table, type Column } from '../tables/table.tsx'

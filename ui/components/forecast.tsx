@@ -3,7 +3,7 @@
  * with the band of the difference.
  */
 import { For, Show, type JSX } from 'solid-js'
-import type { ChangeForecastBody } from '../../controller/api/schema/twin.ts'
+import type { ChangeForecastBody } from '../../controller/api/twin/schema.ts'
 import { CurveChart } from '../charts/curve-chart.tsx'
 import { percent, seconds, UNKNOWN, whole } from '../format/figures.ts'
 import { Table, type Column } from '../tables/table.tsx'

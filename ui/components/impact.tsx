@@ -3,7 +3,7 @@
  * fit, and the forecast, or the reason for its absence.
  */
 import { Show, type JSX } from 'solid-js'
-import type { ImpactBody } from '../../controller/api/schema/impact.ts'
+import type { ImpactBody } from '../../controller/api/config/impact-schema.ts'
 import { mib, whole } from '../format/figures.ts'
 import { noForecastWords } from '../format/forecast.ts'
 import { Table, type Column } from '../tables/table.tsx'

@@ -1,6 +1,6 @@
 /** Used and allocated VRAM as bars, physical and schedulable VRAM as lines. The text has all four figures. */
 import type { JSX } from 'solid-js'
-import type { Vram } from '../../controller/api/schema/node.ts'
+import type { Vram } from '../../controller/api/nodes/schema.ts'
 import { mib } from '../format/figures.ts'
 import styles from './vram-bar.module.css'
 

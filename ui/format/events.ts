@@ -1,5 +1,5 @@
 /** Texts for events. Pure. */
-import type { EventBody, EventPage } from '../../controller/api/schema/event.ts'
+import type { EventBody, EventPage } from '../../controller/api/observe/event-schema.ts'
 import { mib, seconds, whole } from './figures.ts'
 
 type Kind = EventBody['kind']

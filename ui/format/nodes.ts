@@ -1,5 +1,5 @@
 /** Texts for nodes, from their API objects. Pure. */
-import type { NodeBody } from '../../controller/api/schema/node.ts'
+import type { NodeBody } from '../../controller/api/nodes/schema.ts'
 import { mib } from './figures.ts'
 
 type NodeState = Pick<NodeBody, 'status' | 'cordoned' | 'drain'> &

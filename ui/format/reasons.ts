@@ -1,5 +1,5 @@
 /** Texts for wait reasons. An unknown reason is shown by its code. */
-import type { WaitBody } from '../../controller/api/schema/task.ts'
+import type { WaitBody } from '../../controller/api/tasks/schema.ts'
 
 const WORDS: Readonly<Record<WaitBody['reason'], string>> = {
   HELD: 'on hold',

@@ -1,5 +1,5 @@
 /** Texts for a store that went back in time. Pure. */
-import type { AttemptBody, RecoveryBody } from '../../controller/api/schema/attempt.ts'
+import type { AttemptBody, RecoveryBody } from '../../controller/api/tasks/attempt-schema.ts'
 import { mib, UNKNOWN, whole } from './figures.ts'
 
 type State = Pick<

@@ -1,5 +1,5 @@
 /** Texts for tasks, from their API objects. Pure. */
-import type { TaskBody } from '../../controller/api/schema/task.ts'
+import type { TaskBody } from '../../controller/api/tasks/schema.ts'
 import { mib, seconds, secondsSince, UNKNOWN } from './figures.ts'
 import { reasonWords } from './reasons.ts'
 

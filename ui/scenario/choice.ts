@@ -1,5 +1,5 @@
 /** The chosen workload of a sweep. */
-import type { SweptFieldBody } from '../../controller/api/schema/scenario.ts'
+import type { SweptFieldBody } from '../../controller/api/simulations/scenario-schema.ts'
 
 export const SOURCES = ['scenario', 'text', 'trace', 'live'] as const
 export type SourceKind = (typeof SOURCES)[number]

@@ -3,7 +3,7 @@
  * text unchanged. The controller validates the text while it is edited, and reports errors by line.
  */
 import { createEffect, createSignal, createUniqueId, For, on, onCleanup, Show, type JSX } from 'solid-js'
-import type { ValidationBody } from '../../controller/api/schema/scenario.ts'
+import type { ValidationBody } from '../../controller/api/simulations/scenario-schema.ts'
 import { whole } from '../format/figures.ts'
 import { useCluster } from '../state/cluster.tsx'
 import { chosen, notYet, type Chosen } from './choice.ts'

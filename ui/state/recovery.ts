@@ -1,5 +1,5 @@
 import { useQuery, type UseQueryResult } from '@tanstack/solid-query'
-import type { RecoveryBody } from '../../controller/api/schema/attempt.ts'
+import type { RecoveryBody } from '../../controller/api/tasks/attempt-schema.ts'
 import { useCluster } from './cluster.tsx'
 
 /** Compares the store with the events that the nodes know. @param isWanted false: nothing is requested */

@@ -4,7 +4,7 @@
  */
 import type { Query, QueryClient } from '@tanstack/solid-query'
 import { onCleanup } from 'solid-js'
-import type { EventBody } from '../../controller/api/schema/event.ts'
+import type { EventBody } from '../../controller/api/observe/event-schema.ts'
 
 /** First part of the key of the queries. */
 export type Subject = 'tasks' | 'nodes' | 'groups' | 'config' | 'events' | 'series' | 'decisions' | 'recovery'

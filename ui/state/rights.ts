@@ -1,5 +1,5 @@
 /** Permissions of a user in a cluster, with their reasons. Pure. */
-import type { SessionBody } from '../../controller/api/schema/sign-in.ts'
+import type { SessionBody } from '../../controller/api/auth/sign-in-schema.ts'
 import type { World } from '../api/world.ts'
 
 export type Role = 'viewer' | 'submitter' | 'operator' | 'admin'

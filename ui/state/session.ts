@@ -3,7 +3,7 @@
  * tokens of its own.
  */
 import { createSignal, type Accessor } from 'solid-js'
-import type { SessionBody } from '../../controller/api/schema/sign-in.ts'
+import type { SessionBody } from '../../controller/api/auth/sign-in-schema.ts'
 import { ApiClient } from '../api/client.ts'
 import { LIVE, type World } from '../api/world.ts'
 import { whyNot, type Role } from './rights.ts'

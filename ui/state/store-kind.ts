@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/solid-query'
 import type { Accessor } from 'solid-js'
-import type { VersionBody } from '../../controller/api/schema/service.ts'
+import type { VersionBody } from '../../controller/api/http/service-schema.ts'
 import { useWorld } from '../api/world.ts'
 import { useCluster } from './cluster.tsx'
 

@@ -1,7 +1,7 @@
 /** Keeps a bounded number of decisions: the oldest are removed in the transaction that adds new ones. */
 import type Database from 'better-sqlite3'
 import { tasksOf } from '../decision-pick.ts'
-import type { Decision } from '../../domain/decision.ts'
+import type { Decision } from '../../model/decision.ts'
 import type { DecisionQuery } from '../../ports/store.ts'
 import type { AgeAllowance } from './retention-clock.ts'
 

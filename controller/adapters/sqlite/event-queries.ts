@@ -1,6 +1,6 @@
 /** Queries of events, each with an index (test/integration/sqlite-queries.test.ts checks SQLite's plans). */
 import type { Kysely } from 'kysely'
-import type { EventKind } from '../../domain/event.ts'
+import type { EventKind } from '../../model/event.ts'
 import type { EventQuery, EventRange } from '../../ports/store.ts'
 import type { EventRow } from './rows.ts'
 import type { Schema } from './schema.ts'

@@ -7,7 +7,7 @@ import type {
   FinishedQuery,
   RevisionQuery,
 } from '../../ports/store.ts'
-import type { StoreKind } from '../../domain/store-kind.ts'
+import type { StoreKind } from '../../model/store-kind.ts'
 import type { DecisionRetention } from './decision-log.ts'
 import type { EventRetention } from './event-log.ts'
 import type { BatchRows, ConfigRow, EventRow, StoredRows } from './rows.ts'

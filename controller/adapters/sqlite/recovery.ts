@@ -1,7 +1,7 @@
 /** Puts a store into recovery: it lacks a part of its history, with the consent of an operator. */
 import { randomInt } from 'node:crypto'
 import type Database from 'better-sqlite3'
-import { epochAfterLoss } from '../../domain/epoch-after-loss.ts'
+import { epochAfterLoss } from '../../model/epoch-after-loss.ts'
 import type { RecoveryRecord } from '../../ports/store.ts'
 
 export interface Recovery extends RecoveryRecord {

@@ -3,7 +3,7 @@
  * earlier versions have none: it is derived from their nodes.
  */
 import type Database from 'better-sqlite3'
-import { STORE_KINDS, type StoreKind } from '../../domain/store-kind.ts'
+import { STORE_KINDS, type StoreKind } from '../../model/store-kind.ts'
 import { StoreFault } from '../../ports/store.ts'
 
 /** Nodes of the first schema were all simulated: their records name no device. */

@@ -3,7 +3,7 @@
  * The main thread only converts between records and rows.
  */
 import { join, resolve } from 'node:path'
-import type { StoreKind } from '../../domain/store-kind.ts'
+import type { StoreKind } from '../../model/store-kind.ts'
 import { StoreFault, type Batch, type Store, type StoreReads } from '../../ports/store.ts'
 import { createCommitQueue, type CommitQueue } from './commit-queue.ts'
 import { decodeDecision } from './decision-log.ts'

@@ -3,8 +3,8 @@
  * resolve.
  */
 import type Database from 'better-sqlite3'
-import { checkConfig, checkConfigChange, type ConfigFields } from '../../domain/config.ts'
-import { isFinal, type TaskState } from '../../domain/task.ts'
+import { checkConfig, checkConfigChange, type ConfigFields } from '../../model/config.ts'
+import { isFinal, type TaskState } from '../../model/task.ts'
 
 /** Maximum number of reported problems of one kind. */
 export const MAX_TOLD = 20

@@ -1,9 +1,9 @@
 /** Captures the state of a cluster without changing it. */
-import type { Reservation } from '../../domain/node.ts'
-import type { Cluster } from '../cluster.ts'
-import type { LiveEntry, LiveGpu, LiveNode, LivePlacement, LiveTask } from '../live.ts'
-import type { PendingQueue } from '../pool/pending-queue.ts'
-import type { Pool } from '../pool/pool.ts'
+import type { Reservation } from '../../model/node.ts'
+import type { Cluster } from '../../state/cluster.ts'
+import type { LiveEntry, LiveGpu, LiveNode, LivePlacement, LiveTask } from '../../state/facts.ts'
+import type { PendingQueue } from '../../state/index/pending-queue.ts'
+import type { Pool } from '../../state/index/pool.ts'
 import type {
   ClusterCheckpoint,
   EntryCheckpoint,

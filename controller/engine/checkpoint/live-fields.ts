@@ -2,7 +2,7 @@
  * Lists which fields of the live objects are plain values, captured as they are, and which are references,
  * captured as numbers. A field in neither list does not compile, so that none is forgotten.
  */
-import type { LiveEntry, LiveGpu, LiveNode, LivePlacement, LiveTask } from '../live.ts'
+import type { LiveEntry, LiveGpu, LiveNode, LivePlacement, LiveTask } from '../../state/facts.ts'
 
 export const TASK_FIELDS = [
   'spec',

@@ -1,8 +1,8 @@
 import type { Instant } from '../../../protocol/units.ts'
 import type { CancelTimer, TimerId } from '../../ports/clock.ts'
-import type { Cluster } from '../cluster.ts'
-import { aheadNodes, blockedTasksOf } from '../node/contacts.ts'
-import { endStartWait } from '../node/placement-pause.ts'
+import type { Cluster } from '../../state/cluster.ts'
+import { aheadNodes, blockedTasksOf } from '../inputs/nodes/contacts.ts'
+import { endStartWait } from '../../state/placement-pause.ts'
 import type { StoreStatusCheckpoint } from './cluster-checkpoint.ts'
 import type { PendingIds } from './pending-ids.ts'
 

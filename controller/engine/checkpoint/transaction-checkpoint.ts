@@ -2,13 +2,13 @@
  * A captured transaction: decisions that are not durable yet. Records are made from the live objects at the
  * commit.
  */
-import type { Decision } from '../../domain/decision.ts'
-import type { Effect } from '../../domain/effect.ts'
-import type { Event } from '../../domain/event.ts'
-import type { Group } from '../../domain/group.ts'
+import type { Decision } from '../../model/decision.ts'
+import type { Effect } from '../../model/effect.ts'
+import type { Event } from '../../model/event.ts'
+import type { Group } from '../../model/group.ts'
 import type { ConfigRecord } from '../../ports/store.ts'
-import type { Cluster } from '../cluster.ts'
-import { Transaction } from '../transaction.ts'
+import type { Cluster } from '../../state/cluster.ts'
+import { Transaction } from '../../state/transaction.ts'
 
 export interface TransactionCheckpoint {
   /** Only open tasks; the end of a task has an event. */

@@ -2,8 +2,8 @@
  * A sweep by the combinations of the fields that it varies beside the percentage, and which of them is to be
  * taken.
  */
-import type { Advice, Candidate } from '../../plan/advisor.ts'
-import { type Settings, settingsText, type SweepSummary } from '../../sweep.ts'
+import type { Advice, Candidate } from '../../experiment/advisor/advisor.ts'
+import { type Settings, settingsText, type SweepSummary } from '../../experiment/sweep/sweep.ts'
 
 export interface Combination {
   /** `fleet.0.count=2, config.idle_swap_out_seconds=60`; empty where no other field is varied. */

@@ -2,8 +2,8 @@
  * The report of a sweep for whoever decides: the recommendation, what speaks for it, charts, and under each
  * chart its numbers.
  */
-import type { Advice, JudgedObjective } from '../../plan/advisor.ts'
-import type { Band, Settings, SweepRun, SweepSummary } from '../../sweep.ts'
+import type { Advice, JudgedObjective } from '../../experiment/advisor/advisor.ts'
+import type { Band, Settings, SweepRun, SweepSummary } from '../../experiment/sweep/sweep.ts'
 import { adviceNotes, adviceSentence, figureOf, noneSentence, shownFigure } from '../advice-text.ts'
 import { shownNumber } from '../plain-text.ts'
 import { hasUnsignalledWait } from '../sweep-table.ts'

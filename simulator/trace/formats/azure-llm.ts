@@ -1,5 +1,5 @@
-import { instantCell, wholeCell } from '../csv-cells.ts'
-import { readCsv } from '../csv-rows.ts'
+import { instantCell, wholeCell } from '../import/csv-cells.ts'
+import { readCsv } from '../import/csv-rows.ts'
 import type { FileBytes } from '../file-bytes.ts'
 import {
   type ImportedTask,
@@ -7,11 +7,11 @@ import {
   type ImportLog,
   type ImportOptions,
   plainTask,
-} from '../importer.ts'
-import { RecordSorter } from '../record-sorter.ts'
+} from '../import/importer.ts'
+import { RecordSorter } from '../import/record-sorter.ts'
 import { DEFAULT_SELECTION_SEED } from '../select.ts'
-import { dealRequests, type Request } from '../server-requests.ts'
-import { openSpillFile } from '../spill-file.ts'
+import { dealRequests, type Request } from '../import/server-requests.ts'
+import { openSpillFile } from '../import/spill-file.ts'
 
 const COLUMNS = { required: ['arrival_s', 'context_tokens', 'generated_tokens'] } as const
 /** The published files, and copies of them that count seconds. */

@@ -1,7 +1,7 @@
 import type { DurationMs, Instant, Priority } from '../../../protocol/units.ts'
-import { parseSizeMib } from '../../scenario/quantity.ts'
-import { wholeCell, wholeOf } from '../csv-cells.ts'
-import { type CsvRow, readCsv } from '../csv-rows.ts'
+import { parseSizeMib } from '../../document/quantity.ts'
+import { wholeCell, wholeOf } from '../import/csv-cells.ts'
+import { type CsvRow, readCsv } from '../import/csv-rows.ts'
 import type { FileBytes } from '../file-bytes.ts'
 import {
   DEFAULT_TASK_VRAM_MIB,
@@ -14,9 +14,9 @@ import {
   plainTask,
   priorityOf,
   type TimeUnit,
-} from '../importer.ts'
-import { RESIDENCE_REASONS, residenceBetween, residenceOf } from '../residence.ts'
-import { dateTimeOf, isNothing, numberOf, unitsToMs } from '../source-values.ts'
+} from '../import/importer.ts'
+import { RESIDENCE_REASONS, residenceBetween, residenceOf } from '../import/residence.ts'
+import { dateTimeOf, isNothing, numberOf, unitsToMs } from '../import/source-values.ts'
 import { TraceError } from '../trace-error.ts'
 
 export const CSV_FIELDS = [

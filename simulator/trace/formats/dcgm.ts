@@ -1,8 +1,8 @@
 import type { FileBytes } from '../file-bytes.ts'
-import { SAMPLE_ADJUSTMENTS, SAMPLE_REASONS, SampledGpus } from '../gpu-samples.ts'
-import type { ImportedTask, Importer, ImportLog, ImportOptions } from '../importer.ts'
+import { SAMPLE_ADJUSTMENTS, SAMPLE_REASONS, SampledGpus } from '../import/gpu-samples.ts'
+import type { ImportedTask, Importer, ImportLog, ImportOptions } from '../import/importer.ts'
 import { textLines } from '../line-blocks.ts'
-import { isNothing, numberOf } from '../source-values.ts'
+import { isNothing, numberOf } from '../import/source-values.ts'
 import { TraceError } from '../trace-error.ts'
 
 /** Short names in the header: how much the GPU was used, best first, and what makes percent of it. */

@@ -1,5 +1,5 @@
-import { secondsCell, textCell, wholeCell } from '../csv-cells.ts'
-import { readCsv } from '../csv-rows.ts'
+import { secondsCell, textCell, wholeCell } from '../import/csv-cells.ts'
+import { readCsv } from '../import/csv-rows.ts'
 import type { FileBytes } from '../file-bytes.ts'
 import {
   type ImportedTask,
@@ -10,8 +10,8 @@ import {
   ownerOf,
   plainTask,
   priorityOf,
-} from '../importer.ts'
-import { RESIDENCE_REASONS, residenceOf } from '../residence.ts'
+} from '../import/importer.ts'
+import { RESIDENCE_REASONS, residenceOf } from '../import/residence.ts'
 
 const COLUMNS = {
   required: ['job_id', 'gpus', 'arrival_s', 'duration_s_v100'],

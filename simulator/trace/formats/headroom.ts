@@ -1,4 +1,4 @@
-import { type SourceEvent, sourceEvents } from '../event-source.ts'
+import { type SourceEvent, sourceEvents } from '../import/event-source.ts'
 import type { FileBytes } from '../file-bytes.ts'
 import {
   type ImportedTask,
@@ -8,9 +8,9 @@ import {
   MAX_TASK_GPUS,
   ownerOf,
   plainTask,
-} from '../importer.ts'
-import { ObservedTask } from '../observed-task.ts'
-import { dateTimeOf } from '../source-values.ts'
+} from '../import/importer.ts'
+import { ObservedTask } from '../import/observed-task.ts'
+import { dateTimeOf } from '../import/source-values.ts'
 
 /**
  * The workload of a Headroom cluster, out of its events (docs/events.md). One event a row; memory is for the

@@ -1,6 +1,6 @@
 import type { DurationMs } from '../../../protocol/units.ts'
-import { instantCell, secondsCell, textCell, wholeCell } from '../csv-cells.ts'
-import { type CsvRow, readCsv } from '../csv-rows.ts'
+import { instantCell, secondsCell, textCell, wholeCell } from '../import/csv-cells.ts'
+import { type CsvRow, readCsv } from '../import/csv-rows.ts'
 import type { FileBytes } from '../file-bytes.ts'
 import {
   type ImportedTask,
@@ -11,9 +11,9 @@ import {
   ownerOf,
   plainTask,
   priorityOf,
-} from '../importer.ts'
-import { RESIDENCE_REASONS, residenceBetween, residenceOf } from '../residence.ts'
-import { isNothing } from '../source-values.ts'
+} from '../import/importer.ts'
+import { RESIDENCE_REASONS, residenceBetween, residenceOf } from '../import/residence.ts'
+import { isNothing } from '../import/source-values.ts'
 
 const COLUMNS = {
   required: ['job_id', 'gpu_num', 'submit_time'],

@@ -1,9 +1,9 @@
-import { instantCell } from '../csv-cells.ts'
-import { readCsv } from '../csv-rows.ts'
+import { instantCell } from '../import/csv-cells.ts'
+import { readCsv } from '../import/csv-rows.ts'
 import type { FileBytes } from '../file-bytes.ts'
-import { SAMPLE_ADJUSTMENTS, SAMPLE_REASONS, SampledGpus } from '../gpu-samples.ts'
-import type { ImportedTask, Importer, ImportLog, ImportOptions } from '../importer.ts'
-import { isNothing, numberOf } from '../source-values.ts'
+import { SAMPLE_ADJUSTMENTS, SAMPLE_REASONS, SampledGpus } from '../import/gpu-samples.ts'
+import type { ImportedTask, Importer, ImportLog, ImportOptions } from '../import/importer.ts'
+import { isNothing, numberOf } from '../import/source-values.ts'
 
 const COLUMNS = {
   required: ['timestamp', 'utilization.gpu'],

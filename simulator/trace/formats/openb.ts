@@ -1,7 +1,7 @@
 import { basename } from 'node:path'
 import type { Mib, Priority } from '../../../protocol/units.ts'
-import { secondsCell, textCell, wholeCell } from '../csv-cells.ts'
-import { type CsvRow, readCsv } from '../csv-rows.ts'
+import { secondsCell, textCell, wholeCell } from '../import/csv-cells.ts'
+import { type CsvRow, readCsv } from '../import/csv-rows.ts'
 import type { FileBytes } from '../file-bytes.ts'
 import {
   DEFAULT_RESERVE_MIB,
@@ -12,10 +12,10 @@ import {
   MAX_TASK_GPUS,
   plainTask,
   priorityOf,
-} from '../importer.ts'
-import { modelsOf, readOpenbNodes } from '../openb-fleet.ts'
+} from '../import/importer.ts'
+import { modelsOf, readOpenbNodes } from '../import/openb-fleet.ts'
 import { TraceError } from '../trace-error.ts'
-import { smallestVramMib, withDefaultVram } from '../vram-map.ts'
+import { smallestVramMib, withDefaultVram } from '../import/vram-map.ts'
 
 const REQUIRED = [
   'name',

@@ -9,10 +9,10 @@ import {
   ownerOf,
   plainTask,
   priorityOf,
-} from '../importer.ts'
-import { jsonElements } from '../json-elements.ts'
-import { RESIDENCE_REASONS, residenceOf } from '../residence.ts'
-import { dateTimeOf, isNothing } from '../source-values.ts'
+} from '../import/importer.ts'
+import { jsonElements } from '../import/json-elements.ts'
+import { RESIDENCE_REASONS, residenceOf } from '../import/residence.ts'
+import { dateTimeOf, isNothing } from '../import/source-values.ts'
 
 /**
  * Microsoft's Philly cluster of 2017 (msr-fiddle/philly-traces, cluster_job_log): one JSON array of jobs,

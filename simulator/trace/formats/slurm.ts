@@ -1,6 +1,6 @@
 import type { DurationMs, Instant, Mib } from '../../../protocol/units.ts'
-import { instantCell, secondsCell, textCell } from '../csv-cells.ts'
-import { type CsvRow, readCsv } from '../csv-rows.ts'
+import { instantCell, secondsCell, textCell } from '../import/csv-cells.ts'
+import { type CsvRow, readCsv } from '../import/csv-rows.ts'
 import type { FileBytes } from '../file-bytes.ts'
 import {
   DEFAULT_RESERVE_MIB,
@@ -12,10 +12,10 @@ import {
   ownerOf,
   plainTask,
   priorityOf,
-} from '../importer.ts'
-import { RESIDENCE_REASONS, residenceBetween, residenceOf } from '../residence.ts'
-import { isNothing } from '../source-values.ts'
-import { withDefaultVram } from '../vram-map.ts'
+} from '../import/importer.ts'
+import { RESIDENCE_REASONS, residenceBetween, residenceOf } from '../import/residence.ts'
+import { isNothing } from '../import/source-values.ts'
+import { withDefaultVram } from '../import/vram-map.ts'
 
 const COLUMNS = {
   required: ['Submit'],

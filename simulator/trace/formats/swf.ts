@@ -1,4 +1,4 @@
-import { wholeOf } from '../csv-cells.ts'
+import { wholeOf } from '../import/csv-cells.ts'
 import type { FileBytes } from '../file-bytes.ts'
 import {
   type ImportedTask,
@@ -8,10 +8,10 @@ import {
   MAX_TASK_GPUS,
   plainTask,
   priorityOf,
-} from '../importer.ts'
+} from '../import/importer.ts'
 import { textLines } from '../line-blocks.ts'
-import { RESIDENCE_REASONS, residenceOf } from '../residence.ts'
-import { numberOf, unitsToMs } from '../source-values.ts'
+import { RESIDENCE_REASONS, residenceOf } from '../import/residence.ts'
+import { numberOf, unitsToMs } from '../import/source-values.ts'
 
 /** The places of the standard, 18 in all. */
 const FIELD = { job: 0, submit: 1, run: 3, allocated: 4, memory: 6, requested: 7, memoryRequested: 9, status: 10, user: 11, queue: 14, partition: 15, preceding: 16 } // prettier-ignore

@@ -1,5 +1,5 @@
-import { secondsCell, textCell, wholeCell } from '../csv-cells.ts'
-import { readCsv } from '../csv-rows.ts'
+import { secondsCell, textCell, wholeCell } from '../import/csv-cells.ts'
+import { readCsv } from '../import/csv-rows.ts'
 import type { FileBytes } from '../file-bytes.ts'
 import {
   type ImportedTask,
@@ -8,7 +8,7 @@ import {
   type ImportOptions,
   MAX_TASK_GPUS,
   plainTask,
-} from '../importer.ts'
+} from '../import/importer.ts'
 
 const REQUIRED = ['job_id', 'num_gpu', 'submit_time', 'duration'] as const
 

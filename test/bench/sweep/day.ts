@@ -3,7 +3,7 @@
  * metrics and the digest. CPU time.
  */
 import { loadScenario } from '../../../simulator/scenario/load.ts'
-import { runScenario } from '../../../simulator/run.ts'
+import { runScenario } from '../../../simulator/run/run.ts'
 import { median, timedAsync } from '../stopwatch.ts'
 import type { Reading } from '../targets.ts'
 import type { SweepMeasure } from './sweep-targets.ts'

@@ -4,8 +4,8 @@
  */
 import { createServer, request, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { EventBody, EventPage } from '../../../controller/api/schema/event.ts'
-import type { SummaryBody } from '../../../controller/api/schema/summary.ts'
+import type { EventBody, EventPage } from '../../../controller/api/observe/event-schema.ts'
+import type { SummaryBody } from '../../../controller/api/observe/summary-schema.ts'
 
 const STREAM = '/api/v1/events/stream'
 /** In two halves of each tick. */

@@ -9,7 +9,7 @@ import { useSeries } from '../../charts/use-series.ts'
 import { SwapChart, UtilizationChart, VITAL_SERIES, VramChart } from '../../charts/vital-charts.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { percent, whole } from '../../format/figures.ts'
-import type { SeriesBody } from '../../../controller/api/schema/series.ts'
+import type { SeriesBody } from '../../../controller/api/observe/series-schema.ts'
 import styles from './dashboard.module.css'
 
 const STARVATION: readonly ChartLine[] = [

@@ -1,7 +1,7 @@
 /** Nodes that are up with the longest swap queue, then those with the highest allocation. */
 import { useQuery } from '@tanstack/solid-query'
 import type { JSX } from 'solid-js'
-import type { NodeBody, NodePage } from '../../../controller/api/schema/node.ts'
+import type { NodeBody, NodePage } from '../../../controller/api/nodes/schema.ts'
 import { NodeLink } from '../../components/links.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { percent, whole } from '../../format/figures.ts'

@@ -2,7 +2,7 @@
 import { A } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { For, type JSX } from 'solid-js'
-import type { DecisionPage } from '../../../controller/api/schema/decision.ts'
+import type { DecisionPage } from '../../../controller/api/observe/decision-schema.ts'
 import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { QueryState } from '../../components/query-state.tsx'

@@ -1,5 +1,5 @@
 /** Lists of the dashboard, from results that the controller sorted. Pure. */
-import type { NodeBody } from '../../../controller/api/schema/node.ts'
+import type { NodeBody } from '../../../controller/api/nodes/schema.ts'
 import { troubleWords } from '../../format/nodes.ts'
 
 /**

@@ -1,7 +1,7 @@
 /** The running tasks that got the smallest part of the GPU time that they wanted. */
 import { useQuery } from '@tanstack/solid-query'
 import type { JSX } from 'solid-js'
-import type { TaskBody, TaskPage } from '../../../controller/api/schema/task.ts'
+import type { TaskBody, TaskPage } from '../../../controller/api/tasks/schema.ts'
 import { TaskLink } from '../../components/links.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { percent, seconds } from '../../format/figures.ts'

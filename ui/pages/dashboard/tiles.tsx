@@ -1,6 +1,6 @@
 import { A } from '@solidjs/router'
 import { For, Show, type JSX } from 'solid-js'
-import type { SummaryBody } from '../../../controller/api/schema/summary.ts'
+import type { SummaryBody } from '../../../controller/api/observe/summary-schema.ts'
 import { usePath } from '../../api/world.ts'
 import { Tile } from '../../components/tile.tsx'
 import { clockTime, mib, percent, UNKNOWN, whole } from '../../format/figures.ts'

@@ -2,7 +2,7 @@
 import { A } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { For, Show, type JSX } from 'solid-js'
-import type { NodeBody, NodePage } from '../../../controller/api/schema/node.ts'
+import type { NodeBody, NodePage } from '../../../controller/api/nodes/schema.ts'
 import { usePath } from '../../api/world.ts'
 import { NodeLink } from '../../components/links.tsx'
 import { QueryState } from '../../components/query-state.tsx'

@@ -1,7 +1,7 @@
 /** The reasons why tasks wait, counted, each linked to these tasks. */
 import { A } from '@solidjs/router'
 import { Show, type JSX } from 'solid-js'
-import type { SummaryBody } from '../../../controller/api/schema/summary.ts'
+import type { SummaryBody } from '../../../controller/api/observe/summary-schema.ts'
 import { usePath } from '../../api/world.ts'
 import { whole } from '../../format/figures.ts'
 import { reasonWords } from '../../format/reasons.ts'

@@ -5,7 +5,7 @@
 import { A, useSearchParams } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { createEffect, createMemo, createSignal, For, Show, type JSX } from 'solid-js'
-import type { EventBody, EventPage } from '../../../controller/api/schema/event.ts'
+import type { EventBody, EventPage } from '../../../controller/api/observe/event-schema.ts'
 import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { NodeLink, TaskLink } from '../../components/links.tsx'

@@ -2,7 +2,7 @@
 import { A } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { createSignal, For, Show, type JSX } from 'solid-js'
-import type { GroupBody, GroupPageBody, GroupSumsBody } from '../../../controller/api/schema/group.ts'
+import type { GroupBody, GroupPageBody, GroupSumsBody } from '../../../controller/api/groups/schema.ts'
 import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { NodeLink } from '../../components/links.tsx'

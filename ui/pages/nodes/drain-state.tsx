@@ -1,8 +1,8 @@
 /** A draining node: its progress, the tasks it waits for, and the next step. */
 import { A } from '@solidjs/router'
 import { For, Show, type JSX } from 'solid-js'
-import type { NodeBody } from '../../../controller/api/schema/node.ts'
-import type { TaskBody } from '../../../controller/api/schema/task.ts'
+import type { NodeBody } from '../../../controller/api/nodes/schema.ts'
+import type { TaskBody } from '../../../controller/api/tasks/schema.ts'
 import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { clockTime, whole } from '../../format/figures.ts'

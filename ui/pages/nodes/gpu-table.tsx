@@ -1,8 +1,8 @@
 /** The GPUs of a node with their tasks. */
 import { useQuery } from '@tanstack/solid-query'
 import { For, Show, type JSX } from 'solid-js'
-import type { GpuBody, NodeBody } from '../../../controller/api/schema/node.ts'
-import type { TaskBody, TaskPage } from '../../../controller/api/schema/task.ts'
+import type { GpuBody, NodeBody } from '../../../controller/api/nodes/schema.ts'
+import type { TaskBody, TaskPage } from '../../../controller/api/tasks/schema.ts'
 import { TaskLink } from '../../components/links.tsx'
 import { VramBar } from '../../components/vram-bar.tsx'
 import { mib } from '../../format/figures.ts'

@@ -1,7 +1,7 @@
 /** Buttons: cordon, uncordon and drain. */
 import { useQueryClient } from '@tanstack/solid-query'
 import { createSignal, Show, type JSX } from 'solid-js'
-import type { NodeBody } from '../../../controller/api/schema/node.ts'
+import type { NodeBody } from '../../../controller/api/nodes/schema.ts'
 import { pathSegment } from '../../api/client.ts'
 import type { Query } from '../../api/query-text.ts'
 import { ConfirmedAction } from '../../components/confirm-dialog.tsx'

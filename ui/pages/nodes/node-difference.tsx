@@ -1,6 +1,6 @@
 /** The figures of one node before and after a change. */
 import { Show, type JSX } from 'solid-js'
-import type { ImpactBody } from '../../../controller/api/schema/impact.ts'
+import type { ImpactBody } from '../../../controller/api/config/impact-schema.ts'
 import { mib, percent } from '../../format/figures.ts'
 import { Table } from '../../tables/table.tsx'
 

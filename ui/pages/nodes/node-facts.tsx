@@ -1,5 +1,5 @@
 import type { JSX } from 'solid-js'
-import type { NodeBody } from '../../../controller/api/schema/node.ts'
+import type { NodeBody } from '../../../controller/api/nodes/schema.ts'
 import { Facts, type Fact } from '../../components/facts.tsx'
 import { VramBar } from '../../components/vram-bar.tsx'
 import { clockTime, mib, overcommitWords, seconds, secondsSince, whole } from '../../format/figures.ts'

@@ -4,7 +4,7 @@
  */
 import { A } from '@solidjs/router'
 import { Show, type JSX } from 'solid-js'
-import type { NodeBody } from '../../../controller/api/schema/node.ts'
+import type { NodeBody } from '../../../controller/api/nodes/schema.ts'
 import { usePath } from '../../api/world.ts'
 import { clockTime, whole } from '../../format/figures.ts'
 import { useIsAhead } from '../../state/recovery.ts'

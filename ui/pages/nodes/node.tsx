@@ -5,7 +5,7 @@
 import { useParams } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { Show, type JSX } from 'solid-js'
-import type { NodeBody } from '../../../controller/api/schema/node.ts'
+import type { NodeBody } from '../../../controller/api/nodes/schema.ts'
 import { pathSegment } from '../../api/client.ts'
 import { QueryState } from '../../components/query-state.tsx'
 import { useCluster } from '../../state/cluster.tsx'

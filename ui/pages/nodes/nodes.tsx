@@ -2,7 +2,7 @@
 import { A, useSearchParams } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { createMemo, For, Show, type Accessor, type JSX } from 'solid-js'
-import type { NodeBody, NodePage } from '../../../controller/api/schema/node.ts'
+import type { NodeBody, NodePage } from '../../../controller/api/nodes/schema.ts'
 import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { DataTable } from '../../tables/data-table.tsx'

@@ -1,5 +1,5 @@
 /** The overrides of a node as text fields, and the change that they request. Pure. */
-import type { NodeBody, NodeConfigChangeBody } from '../../../controller/api/schema/node.ts'
+import type { NodeBody, NodeConfigChangeBody } from '../../../controller/api/nodes/schema.ts'
 import { mib, overcommitWords } from '../../format/figures.ts'
 import { typedWhole } from '../../format/whole-number.ts'
 

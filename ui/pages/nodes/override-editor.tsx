@@ -3,7 +3,7 @@
  * another user is shown, and the entered values stay.
  */
 import { createSignal, For, Show, type JSX } from 'solid-js'
-import type { ChangedNodeBody, NodeBody } from '../../../controller/api/schema/node.ts'
+import type { ChangedNodeBody, NodeBody } from '../../../controller/api/nodes/schema.ts'
 import { ActionButton } from '../../components/action-button.tsx'
 import { ConfirmDialog } from '../../components/confirm-dialog.tsx'
 import { Impact } from '../../components/impact.tsx'

@@ -1,7 +1,7 @@
 /** The entered overrides of a node, their impact, and the state of the node when editing started. */
 import { useQueryClient } from '@tanstack/solid-query'
 import { createSignal, type Accessor } from 'solid-js'
-import type { ChangedNodeBody, NodeBody } from '../../../controller/api/schema/node.ts'
+import type { ChangedNodeBody, NodeBody } from '../../../controller/api/nodes/schema.ts'
 import { pathSegment, Refused } from '../../api/client.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { changeOf, draftOf, settingsWords, type OverrideDraft } from './override-draft.ts'

@@ -1,9 +1,9 @@
 /** The residency of each GPU of a node in the last hour, with the decision of each bar. */
 import { useQuery } from '@tanstack/solid-query'
 import { createMemo, createSignal, Show, type JSX } from 'solid-js'
-import type { DecisionBody, DecisionPage } from '../../../controller/api/schema/decision.ts'
-import type { EventBody, EventPage } from '../../../controller/api/schema/event.ts'
-import type { TaskBody, TaskPage } from '../../../controller/api/schema/task.ts'
+import type { DecisionBody, DecisionPage } from '../../../controller/api/observe/decision-schema.ts'
+import type { EventBody, EventPage } from '../../../controller/api/observe/event-schema.ts'
+import type { TaskBody, TaskPage } from '../../../controller/api/tasks/schema.ts'
 import type { ApiClient } from '../../api/client.ts'
 import { GanttChart } from '../../charts/gantt-chart.tsx'
 import { DecisionDetails } from '../../components/decision-details.tsx'

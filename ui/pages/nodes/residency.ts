@@ -5,9 +5,9 @@
  * The use of GPUs is not recorded continuously. A resident task counts as idle where a decision found it
  * idle, and since its `idle_since` while it does not want the GPU; otherwise as active.
  */
-import type { DecisionBody } from '../../../controller/api/schema/decision.ts'
-import type { EventBody } from '../../../controller/api/schema/event.ts'
-import type { TaskBody } from '../../../controller/api/schema/task.ts'
+import type { DecisionBody } from '../../../controller/api/observe/decision-schema.ts'
+import type { EventBody } from '../../../controller/api/observe/event-schema.ts'
+import type { TaskBody } from '../../../controller/api/tasks/schema.ts'
 import type { BarKind, GanttBar } from '../../charts/gantt-layout.ts'
 
 export const RESIDENCY_EVENTS = 'task_placed,task_started,task_returned,task_finished,task_residency'

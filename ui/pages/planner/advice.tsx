@@ -1,7 +1,7 @@
 /** The recommendation as text, and a link that enters it in the settings without changing anything. */
 import { A } from '@solidjs/router'
 import { For, Show, type JSX } from 'solid-js'
-import type { AdviceBody } from '../../../controller/api/schema/sweep-report.ts'
+import type { AdviceBody } from '../../../controller/api/simulations/sweep-report-schema.ts'
 import { Prose } from '../../components/prose.tsx'
 import { usePath } from '../../api/world.ts'
 import styles from './planner.module.css'

@@ -2,7 +2,7 @@
 import { useSearchParams } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { createMemo, For, Show, type JSX } from 'solid-js'
-import type { SimulationSeriesBody } from '../../../controller/api/schema/simulation.ts'
+import type { SimulationSeriesBody } from '../../../controller/api/simulations/schema.ts'
 import { isFinal, pathSegment } from '../../api/client.ts'
 import { CurveChart } from '../../charts/curve-chart.tsx'
 import { QueryState } from '../../components/query-state.tsx'

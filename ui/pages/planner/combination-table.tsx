@@ -3,7 +3,7 @@
  * combination is shown below in full.
  */
 import { createMemo, type JSX } from 'solid-js'
-import type { CandidateBody } from '../../../controller/api/schema/sweep-report.ts'
+import type { CandidateBody } from '../../../controller/api/simulations/sweep-report-schema.ts'
 import { percent } from '../../format/figures.ts'
 import { Prose } from '../../components/prose.tsx'
 import { Table, type Column } from '../../tables/table.tsx'

@@ -8,7 +8,7 @@ import type {
   SweepReportBody,
   SweepSummaryBody,
   SweptRunBody,
-} from '../../../controller/api/schema/sweep-report.ts'
+} from '../../../controller/api/simulations/sweep-report-schema.ts'
 
 export interface Combination {
   /** `fleet.0.count=2, config.idle_swap_out_seconds=60`; empty if no other field is varied. */

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/solid-query'
 import { Show, type JSX } from 'solid-js'
-import type { SimulationBody } from '../../../controller/api/schema/simulation.ts'
+import type { SimulationBody } from '../../../controller/api/simulations/schema.ts'
 import { pathSegment } from '../../api/client.ts'
 import { QueryState } from '../../components/query-state.tsx'
 import { clockTime } from '../../format/figures.ts'

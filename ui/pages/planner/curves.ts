@@ -1,5 +1,5 @@
 /** The points of the charts. Medians and bands use the nearest rank. Pure. */
-import type { AdviceBody, SweptRunBody } from '../../../controller/api/schema/sweep-report.ts'
+import type { AdviceBody, SweptRunBody } from '../../../controller/api/simulations/sweep-report-schema.ts'
 
 type Column = readonly (number | null)[]
 

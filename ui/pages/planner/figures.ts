@@ -3,7 +3,7 @@ import type {
   RunMetricsBody,
   SweepReportBody,
   SweptRunBody,
-} from '../../../controller/api/schema/sweep-report.ts'
+} from '../../../controller/api/simulations/sweep-report-schema.ts'
 import { csvOf } from '../../format/csv.ts'
 import { percent, seconds, UNKNOWN } from '../../format/figures.ts'
 import { combinationsOf, type Combination } from './combinations.ts'

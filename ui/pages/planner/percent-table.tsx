@@ -1,6 +1,9 @@
 /** A row for each percentage: its results over the seeds, and whether it meets the objectives. */
 import { Show, type JSX } from 'solid-js'
-import type { CandidateBody, SweepSummaryBody } from '../../../controller/api/schema/sweep-report.ts'
+import type {
+  CandidateBody,
+  SweepSummaryBody,
+} from '../../../controller/api/simulations/sweep-report-schema.ts'
 import { percent, seconds, UNKNOWN } from '../../format/figures.ts'
 import { Table, type Column } from '../../tables/table.tsx'
 import { figureColumn, objectiveColumns } from './columns.tsx'

@@ -1,7 +1,7 @@
 /** Progress, time left, and the button to cancel. */
 import { useNavigate } from '@solidjs/router'
 import { createEffect, createSignal, Show, type JSX } from 'solid-js'
-import type { SimulationBody } from '../../../controller/api/schema/simulation.ts'
+import type { SimulationBody } from '../../../controller/api/simulations/schema.ts'
 import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { ActionButton } from '../../components/action-button.tsx'

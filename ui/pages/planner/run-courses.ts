@@ -1,8 +1,8 @@
 /**
  * The runs of two percentages over time: the median over their seeds with its band, on one time axis. Pure.
  */
-import type { AdviceBody } from '../../../controller/api/schema/sweep-report.ts'
-import type { SimulationSeriesBody } from '../../../controller/api/schema/simulation.ts'
+import type { AdviceBody } from '../../../controller/api/simulations/sweep-report-schema.ts'
+import type { SimulationSeriesBody } from '../../../controller/api/simulations/schema.ts'
 import { bandedOf, type Banded } from './curves.ts'
 
 /** Number of intervals on the time axis; a point is the mean of the interval that ends there. */

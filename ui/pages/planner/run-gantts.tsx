@@ -1,7 +1,7 @@
 /** The compared runs on one time axis: the tasks on each GPU. */
 import { useQuery } from '@tanstack/solid-query'
 import type { JSX } from 'solid-js'
-import type { RunResidencyBody } from '../../../controller/api/schema/simulation.ts'
+import type { RunResidencyBody } from '../../../controller/api/simulations/schema.ts'
 import { pathSegment } from '../../api/client.ts'
 import { AlignedGantts } from '../../charts/aligned-gantts.tsx'
 import { QueryState } from '../../components/query-state.tsx'

@@ -3,7 +3,7 @@
  * selected for a comparison.
  */
 import { createSignal, Show, type JSX } from 'solid-js'
-import type { SweptRunBody } from '../../../controller/api/schema/sweep-report.ts'
+import type { SweptRunBody } from '../../../controller/api/simulations/sweep-report-schema.ts'
 import { percent, seconds, UNKNOWN } from '../../format/figures.ts'
 import { Table, type Column } from '../../tables/table.tsx'
 import { fieldColumns, figureColumn } from './columns.tsx'

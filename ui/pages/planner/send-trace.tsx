@@ -3,8 +3,8 @@
  * counts the rows that it drops.
  */
 import { createSignal, For, Show, type JSX } from 'solid-js'
-import type { EventPage } from '../../../controller/api/schema/event.ts'
-import type { TraceBody } from '../../../controller/api/schema/trace.ts'
+import type { EventPage } from '../../../controller/api/observe/event-schema.ts'
+import type { TraceBody } from '../../../controller/api/simulations/trace-schema.ts'
 import { ActionButton } from '../../components/action-button.tsx'
 import { whole } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'

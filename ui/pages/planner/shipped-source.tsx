@@ -5,7 +5,7 @@ import type {
   ScenarioBody,
   ScenarioEntryPage,
   ValidationBody,
-} from '../../../controller/api/schema/scenario.ts'
+} from '../../../controller/api/simulations/scenario-schema.ts'
 import { pathSegment } from '../../api/client.ts'
 import { Prose } from '../../components/prose.tsx'
 import { QueryState } from '../../components/query-state.tsx'

@@ -2,7 +2,7 @@
 import { A } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import type { JSX } from 'solid-js'
-import type { SimulationBody, SimulationPage } from '../../../controller/api/schema/simulation.ts'
+import type { SimulationBody, SimulationPage } from '../../../controller/api/simulations/schema.ts'
 import { usePath } from '../../api/world.ts'
 import { DataTable } from '../../tables/data-table.tsx'
 import type { Column } from '../../tables/table.tsx'

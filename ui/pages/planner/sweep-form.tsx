@@ -1,7 +1,7 @@
 /** The form of a sweep: workload, percentages, seeds and objectives. */
 import { useNavigate, useSearchParams } from '@solidjs/router'
 import { createSignal, For, Match, Show, Switch, type JSX } from 'solid-js'
-import type { SimulationBody } from '../../../controller/api/schema/simulation.ts'
+import type { SimulationBody } from '../../../controller/api/simulations/schema.ts'
 import { Refused } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { ActionButton } from '../../components/action-button.tsx'

@@ -1,6 +1,6 @@
 /** The parameters of the sweep form, from the URL: parsed, counted, and as a request body. */
 import { createMemo } from 'solid-js'
-import type { SweptFieldBody } from '../../../controller/api/schema/scenario.ts'
+import type { SweptFieldBody } from '../../../controller/api/simulations/scenario-schema.ts'
 import { PERCENTS, readNumbers, readObjectives, runsText, SEEDS, tooMany, defaultPercents } from './grid.ts'
 import { readValues, type Values } from './varied-fields.ts'
 

@@ -4,8 +4,11 @@
 import { useSearchParams } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { createMemo, Show, type JSX } from 'solid-js'
-import type { ConfigBody } from '../../../controller/api/schema/config.ts'
-import type { SweepReportBody, SweptRunBody } from '../../../controller/api/schema/sweep-report.ts'
+import type { ConfigBody } from '../../../controller/api/config/schema.ts'
+import type {
+  SweepReportBody,
+  SweptRunBody,
+} from '../../../controller/api/simulations/sweep-report-schema.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { Advice } from './advice.tsx'
 import { BeforeAfter } from './before-after.tsx'

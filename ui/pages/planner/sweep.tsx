@@ -2,7 +2,7 @@
 import { A, useParams } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { Match, Show, Switch, type JSX } from 'solid-js'
-import type { SimulationBody } from '../../../controller/api/schema/simulation.ts'
+import type { SimulationBody } from '../../../controller/api/simulations/schema.ts'
 import { isFinal, pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { QueryState } from '../../components/query-state.tsx'

@@ -3,7 +3,7 @@
  */
 import { useQuery, useQueryClient } from '@tanstack/solid-query'
 import { createEffect, createSignal, createUniqueId, For, Show, type JSX } from 'solid-js'
-import type { TracePage } from '../../../controller/api/schema/trace.ts'
+import type { TracePage } from '../../../controller/api/simulations/trace-schema.ts'
 import { QueryState } from '../../components/query-state.tsx'
 import { whole } from '../../format/figures.ts'
 import { Table, type Column } from '../../tables/table.tsx'

@@ -1,7 +1,7 @@
 /** The fields of the chosen scenario, from any source. */
 import { useQuery } from '@tanstack/solid-query'
 import { createMemo, type Accessor } from 'solid-js'
-import type { ScenarioBody } from '../../../controller/api/schema/scenario.ts'
+import type { ScenarioBody } from '../../../controller/api/simulations/scenario-schema.ts'
 import { pathSegment } from '../../api/client.ts'
 import type { ScenarioBodyPart } from '../../scenario/choice.ts'
 import { useCluster } from '../../state/cluster.tsx'

@@ -3,7 +3,7 @@
  * Pure.
  */
 import { parse } from 'yaml'
-import type { SettingsBody } from '../../../controller/api/schema/sweep-report.ts'
+import type { SettingsBody } from '../../../controller/api/simulations/sweep-report-schema.ts'
 import { MAX_VALUES } from './grid.ts'
 
 export interface VariedField {

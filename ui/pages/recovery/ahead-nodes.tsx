@@ -1,7 +1,7 @@
 /** Nodes that know events which the store lacks, with the mark of the store. */
 import { A } from '@solidjs/router'
 import { Show, type JSX } from 'solid-js'
-import type { RecoveryBody } from '../../../controller/api/schema/attempt.ts'
+import type { RecoveryBody } from '../../../controller/api/tasks/attempt-schema.ts'
 import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { DataTable } from '../../tables/data-table.tsx'

@@ -2,7 +2,7 @@
 import { A } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { createSignal, Show, type Accessor, type JSX } from 'solid-js'
-import type { AttemptBody, AttemptListBody } from '../../../controller/api/schema/attempt.ts'
+import type { AttemptBody, AttemptListBody } from '../../../controller/api/tasks/attempt-schema.ts'
 import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { DataTable } from '../../tables/data-table.tsx'

@@ -2,7 +2,7 @@
 import { A } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { For, Show, type JSX } from 'solid-js'
-import type { NodeBody } from '../../../controller/api/schema/node.ts'
+import type { NodeBody } from '../../../controller/api/nodes/schema.ts'
 import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { whole } from '../../format/figures.ts'

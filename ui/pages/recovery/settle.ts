@@ -1,5 +1,5 @@
 import { useQueryClient } from '@tanstack/solid-query'
-import type { AttemptBody } from '../../../controller/api/schema/attempt.ts'
+import type { AttemptBody } from '../../../controller/api/tasks/attempt-schema.ts'
 import { pathSegment } from '../../api/client.ts'
 import { useCluster } from '../../state/cluster.tsx'
 

@@ -2,7 +2,7 @@
 import { A } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { For, Show, type Accessor, type JSX } from 'solid-js'
-import type { TaskBody, TaskPage } from '../../../controller/api/schema/task.ts'
+import type { TaskBody, TaskPage } from '../../../controller/api/tasks/schema.ts'
 import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { DataTable } from '../../tables/data-table.tsx'

@@ -1,6 +1,6 @@
 /** A search for tasks and nodes, by a part of the name or by the id. Pure. */
-import type { NodeBody, NodePage } from '../../../controller/api/schema/node.ts'
-import type { TaskBody, TaskPage } from '../../../controller/api/schema/task.ts'
+import type { NodeBody, NodePage } from '../../../controller/api/nodes/schema.ts'
+import type { TaskBody, TaskPage } from '../../../controller/api/tasks/schema.ts'
 import type { ApiClient } from '../../api/client.ts'
 
 /** Results of each kind; the lists have all. */

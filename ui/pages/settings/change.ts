@@ -4,7 +4,7 @@
  */
 import { useQueryClient } from '@tanstack/solid-query'
 import { createMemo, createSignal } from 'solid-js'
-import type { ChangedConfigBody, ConfigBody } from '../../../controller/api/schema/config.ts'
+import type { ChangedConfigBody, ConfigBody } from '../../../controller/api/config/schema.ts'
 import { Refused } from '../../api/client.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { differences, readField, textOf, type FieldInfo, type FieldName } from './fields.ts'

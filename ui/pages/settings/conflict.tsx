@@ -4,7 +4,7 @@
  */
 import { useQuery } from '@tanstack/solid-query'
 import { For, type JSX } from 'solid-js'
-import type { ConfigBody, RevisionPage } from '../../../controller/api/schema/config.ts'
+import type { ConfigBody, RevisionPage } from '../../../controller/api/config/schema.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { differences, shown } from './fields.ts'
 

@@ -9,7 +9,7 @@ import type {
   ConfigBody,
   RevisionBody,
   RevisionPage,
-} from '../../../controller/api/schema/config.ts'
+} from '../../../controller/api/config/schema.ts'
 import { QueryState } from '../../components/query-state.tsx'
 import { clockTime, UNKNOWN } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'

@@ -1,6 +1,6 @@
 /** A planned change: the differences, the impact, and the button to apply it. */
 import { createSignal, onMount, Show, type JSX } from 'solid-js'
-import type { ImpactBody } from '../../../controller/api/schema/impact.ts'
+import type { ImpactBody } from '../../../controller/api/config/impact-schema.ts'
 import { Impact } from '../../components/impact.tsx'
 import { Table, type Column } from '../../tables/table.tsx'
 import { isLowering, shown, type Difference } from './fields.ts'

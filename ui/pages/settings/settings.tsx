@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/solid-query'
 import { useSearchParams } from '@solidjs/router'
 import { createMemo, For, onMount, Show, type JSX } from 'solid-js'
-import type { ConfigBody } from '../../../controller/api/schema/config.ts'
+import type { ConfigBody } from '../../../controller/api/config/schema.ts'
 import { QueryState } from '../../components/query-state.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 import { Field } from './field.tsx'

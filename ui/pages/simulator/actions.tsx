@@ -1,7 +1,7 @@
 /** Actions that were taken through the API, with their times. */
 import { For, Show, type JSX } from 'solid-js'
 import type { Static } from 'typebox'
-import type { ExerciseUnderWaySchema } from '../../../controller/api/schema/exercise.ts'
+import type { ExerciseUnderWaySchema } from '../../../controller/api/simulations/exercise-schema.ts'
 import { clockWords } from '../../format/figures.ts'
 
 export type Action = Static<typeof ExerciseUnderWaySchema>['actions'][number]

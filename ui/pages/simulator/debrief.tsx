@@ -4,7 +4,7 @@
  */
 import { useQuery } from '@tanstack/solid-query'
 import { Show, type JSX } from 'solid-js'
-import type { DebriefBody } from '../../../controller/api/schema/exercise.ts'
+import type { DebriefBody } from '../../../controller/api/simulations/exercise-schema.ts'
 import { Prose } from '../../components/prose.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { Table, type Column } from '../../tables/table.tsx'

@@ -2,7 +2,7 @@
 import { useQuery, useQueryClient } from '@tanstack/solid-query'
 import { createSignal, For, Show, type JSX } from 'solid-js'
 import type { Static } from 'typebox'
-import type { ExerciseUnderWaySchema } from '../../../controller/api/schema/exercise.ts'
+import type { ExerciseUnderWaySchema } from '../../../controller/api/simulations/exercise-schema.ts'
 import { ActionButton } from '../../components/action-button.tsx'
 import { ConfirmedAction } from '../../components/confirm-dialog.tsx'
 import { QueryState } from '../../components/query-state.tsx'

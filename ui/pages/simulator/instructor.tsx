@@ -5,7 +5,7 @@
 import { useQuery, useQueryClient } from '@tanstack/solid-query'
 import { Show, type JSX } from 'solid-js'
 import type { Static } from 'typebox'
-import type { FaultListSchema } from '../../../controller/api/schema/session.ts'
+import type { FaultListSchema } from '../../../controller/api/simulations/session-schema.ts'
 import { QueryState } from '../../components/query-state.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 import { useSessionControl } from './session-control.ts'

@@ -3,8 +3,11 @@ import { useNavigate } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { createSignal, createUniqueId, For, Show, type JSX } from 'solid-js'
 import type { Static } from 'typebox'
-import type { ScenarioEntryPageSchema, ScenarioSchema } from '../../../controller/api/schema/scenario.ts'
-import type { SimulationBody } from '../../../controller/api/schema/simulation.ts'
+import type {
+  ScenarioEntryPageSchema,
+  ScenarioSchema,
+} from '../../../controller/api/simulations/scenario-schema.ts'
+import type { SimulationBody } from '../../../controller/api/simulations/schema.ts'
 import { pathSegment } from '../../api/client.ts'
 import { ActionButton } from '../../components/action-button.tsx'
 import { Prose } from '../../components/prose.tsx'

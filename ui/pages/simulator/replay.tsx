@@ -3,7 +3,7 @@
  * played.
  */
 import { createMemo, createSignal, createUniqueId, onCleanup, type Accessor, type JSX } from 'solid-js'
-import type { DebriefBody } from '../../../controller/api/schema/exercise.ts'
+import type { DebriefBody } from '../../../controller/api/simulations/exercise-schema.ts'
 import { AlignedGantts, type AlignedRun } from '../../charts/aligned-gantts.tsx'
 import { valueAt } from '../../charts/run-bars.ts'
 import { clockWords, percent, whole } from '../../format/figures.ts'

@@ -3,8 +3,8 @@
  * the address of the session.
  */
 import { createContext, createSignal, onCleanup, useContext, type Accessor } from 'solid-js'
-import type { SessionBody } from '../../../controller/api/schema/session.ts'
-import type { SimulationBody } from '../../../controller/api/schema/simulation.ts'
+import type { SessionBody } from '../../../controller/api/simulations/session-schema.ts'
+import type { SimulationBody } from '../../../controller/api/simulations/schema.ts'
 import { ApiClient, pathSegment, Refused } from '../../api/client.ts'
 
 const POLL_EVERY_MS = 1_000

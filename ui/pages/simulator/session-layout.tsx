@@ -5,7 +5,7 @@
 import { A, useParams } from '@solidjs/router'
 import { useQueryClient } from '@tanstack/solid-query'
 import { createEffect, on, onCleanup, onMount, Show, type JSX } from 'solid-js'
-import type { SimulationBody } from '../../../controller/api/schema/simulation.ts'
+import type { SimulationBody } from '../../../controller/api/simulations/schema.ts'
 import { pathSegment } from '../../api/client.ts'
 import { WorldContext } from '../../api/world.ts'
 import { LiveLayout } from '../../components/live-layout.tsx'

@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/solid-query'
 import type { JSX } from 'solid-js'
 import type { Static } from 'typebox'
-import type { SimulationPageSchema } from '../../../controller/api/schema/simulation.ts'
+import type { SimulationPageSchema } from '../../../controller/api/simulations/schema.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { Exercises } from './exercises.tsx'
 import { NewSession } from './new-session.tsx'

@@ -1,6 +1,6 @@
 /** Snapshots of a session to return to, and its current state as a scenario that can be run and swept. */
 import { createSignal, Index, Show, type JSX } from 'solid-js'
-import type { SessionBody } from '../../../controller/api/schema/session.ts'
+import type { SessionBody } from '../../../controller/api/simulations/session-schema.ts'
 import { ActionButton } from '../../components/action-button.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 import { useSessionControl, wordsOf } from './session-control.ts'

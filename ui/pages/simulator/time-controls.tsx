@@ -1,8 +1,8 @@
 /** The time of a session, above its pages: current time, speed, and jumps back and forth. */
 import { useNavigate } from '@solidjs/router'
 import { createSignal, For, Show, type JSX } from 'solid-js'
-import type { SessionBody } from '../../../controller/api/schema/session.ts'
-import type { SimulationBody } from '../../../controller/api/schema/simulation.ts'
+import type { SessionBody } from '../../../controller/api/simulations/session-schema.ts'
+import type { SimulationBody } from '../../../controller/api/simulations/schema.ts'
 import { pathSegment } from '../../api/client.ts'
 import { ActionButton } from '../../components/action-button.tsx'
 import { clockWords, whole } from '../../format/figures.ts'

@@ -1,5 +1,5 @@
 /** Formatting of session times. Pure. */
-import type { SessionBody } from '../../../controller/api/schema/session.ts'
+import type { SessionBody } from '../../../controller/api/simulations/session-schema.ts'
 
 export const SPEEDS = [1, 10, 60, 600, null] as const
 

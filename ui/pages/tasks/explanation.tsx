@@ -1,7 +1,7 @@
 /** The explanation of a task's state: one sentence, then its details, then the JSON. */
 import { useQuery } from '@tanstack/solid-query'
 import { For, Show, type JSX } from 'solid-js'
-import type { ExplanationBody } from '../../../controller/api/schema/explanation.ts'
+import type { ExplanationBody } from '../../../controller/api/observe/explanation-schema.ts'
 import { pathSegment } from '../../api/client.ts'
 import { QueryState } from '../../components/query-state.tsx'
 import { clockTime, mib, seconds } from '../../format/figures.ts'

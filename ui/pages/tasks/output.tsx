@@ -1,7 +1,7 @@
 /** The output of a task, on request: it is read from the GPU server that ran the task. */
 import { createSignal, For, Show, type JSX } from 'solid-js'
-import type { LogBody } from '../../../controller/api/schema/log.ts'
-import type { TaskBody } from '../../../controller/api/schema/task.ts'
+import type { LogBody } from '../../../controller/api/tasks/log-schema.ts'
+import type { TaskBody } from '../../../controller/api/tasks/schema.ts'
 import { pathSegment } from '../../api/client.ts'
 import { ActionButton } from '../../components/action-button.tsx'
 import { whole } from '../../format/figures.ts'

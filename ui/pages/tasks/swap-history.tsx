@@ -5,7 +5,7 @@
 import { useSearchParams } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { createSignal, For, Show, type JSX } from 'solid-js'
-import type { DecisionBody, DecisionPage } from '../../../controller/api/schema/decision.ts'
+import type { DecisionBody, DecisionPage } from '../../../controller/api/observe/decision-schema.ts'
 import { DecisionDetails } from '../../components/decision-details.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { clockTime } from '../../format/figures.ts'

@@ -1,6 +1,6 @@
 import { A } from '@solidjs/router'
 import { Show, type Accessor, type JSX } from 'solid-js'
-import type { TaskBody } from '../../../controller/api/schema/task.ts'
+import type { TaskBody } from '../../../controller/api/tasks/schema.ts'
 import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import type { Column } from '../../tables/table.tsx'

@@ -1,5 +1,5 @@
 import type { JSX } from 'solid-js'
-import type { TaskBody } from '../../../controller/api/schema/task.ts'
+import type { TaskBody } from '../../../controller/api/tasks/schema.ts'
 import { Facts, type Fact } from '../../components/facts.tsx'
 import { clockTime, mib, percent, seconds, UNKNOWN, whole } from '../../format/figures.ts'
 import { askedWords, idleWords, isOpen, residencyWords, stateWords, usedMib } from '../../format/tasks.ts'

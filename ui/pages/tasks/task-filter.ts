@@ -1,5 +1,5 @@
 /** The query of the task list from the URL. Pure: invalid values are ignored. */
-import type { TaskQuery } from '../../../controller/api/schema/task.ts'
+import type { TaskQuery } from '../../../controller/api/tasks/schema.ts'
 import type { Query } from '../../api/query-text.ts'
 import { WAIT_REASONS } from '../../format/reasons.ts'
 

@@ -2,7 +2,7 @@
  * Why an action is not possible for a task, as the text of a disabled button; null: it is possible. The
  * server checks again.
  */
-import type { TaskBody } from '../../../controller/api/schema/task.ts'
+import type { TaskBody } from '../../../controller/api/tasks/schema.ts'
 import { isOpen } from '../../format/tasks.ts'
 
 type State = Pick<TaskBody, 'state' | 'residency' | 'held'>

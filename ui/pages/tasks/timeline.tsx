@@ -1,7 +1,7 @@
 /** The events of a task, newest first. */
 import { useQuery } from '@tanstack/solid-query'
 import { Show, type JSX } from 'solid-js'
-import type { EventBody, EventPage } from '../../../controller/api/schema/event.ts'
+import type { EventBody, EventPage } from '../../../controller/api/observe/event-schema.ts'
 import { pathSegment } from '../../api/client.ts'
 import { QueryState } from '../../components/query-state.tsx'
 import { clockTime, UNKNOWN } from '../../format/figures.ts'

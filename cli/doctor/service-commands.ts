@@ -1,0 +1,33 @@
+/** `headroom doctor` and `headroom completion`: their arguments. Their actions are loaded when called. */
+import { Argument, type Command } from 'commander'
+import { remote, withExamples, type SetExit } from '../command/command-shape.ts'
+import type { CommandOptions } from '../command/session.ts'
+
+/** Equals the list in completion.ts; a test compares them. */
+const SHELLS = ['bash', 'zsh', 'fish'] as const
+
+export function addServiceCommands(program: Command, setExit: SetExit): void {
+  withExamples(
+    remote(
+      program
+        .command('doctor')
+        .description('check the requirements of headroom on this machine; exits with 1 when a check fails'),
+    ),
+    'headroom doctor',
+    'CONTROLLER_NATS_URL=nats://broker:4222 headroom doctor -o json',
+  ).action(async (options: CommandOptions) => {
+    const { doctor } = await import('./doctor.ts')
+    setExit(await doctor(options))
+  })
+  withExamples(
+    program
+      .command('completion')
+      .description('print the completion script of a shell, to be sourced')
+      .addArgument(new Argument('<shell>', 'name of the shell').choices(SHELLS)),
+    'source <(headroom completion bash)',
+    'headroom completion fish > ~/.config/fish/completions/headroom.fish',
+  ).action(async (shell: (typeof SHELLS)[number]) => {
+    const { completionScript } = await import('../command/completion.ts')
+    process.stdout.write(completionScript(program, shell))
+  })
+}

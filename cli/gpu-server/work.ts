@@ -1,0 +1,57 @@
+/**
+ * `headroom work busy=10s idle=20s …`: a task for testing a cluster. It reports over its control socket
+ * (HEADROOM_SOCKET) when it is busy; without a socket it uses the CPU instead, which a server without GPUs
+ * counts as work. A simulated server models the same command (simulator/fleet/command-work.ts).
+ */
+import { once } from 'node:events'
+import { createConnection, type Socket } from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
+import { parseWork, type WorkPhase } from '../../simulator/fleet/command-work.ts'
+import { formatDuration } from '../../simulator/document/quantity.ts'
+import { EXIT_OK, UsageError } from '../../services/exit-codes.ts'
+
+/** Time between checks for signals while using the CPU. */
+const SLICE_MS = 20
+
+export async function work(steps: readonly string[]): Promise<number> {
+  const phases = parseWork(steps)
+  if (typeof phases === 'string') throw new UsageError(phases)
+  const socket = await connectSocket(process.env['HEADROOM_SOCKET'])
+  for (const phase of phases) {
+    process.stdout.write(`${phase.kind} ${formatDuration(phase.ms)}\n`)
+    tell(socket, phase)
+    if (phase.kind === 'busy' && socket === null) await useCpu(phase.ms)
+    else await wait(phase.ms)
+  }
+  socket?.end()
+  return EXIT_OK
+}
+
+async function connectSocket(path: string | undefined): Promise<Socket | null> {
+  if (path === undefined || path === '') return null
+  const socket = createConnection(path)
+  socket.on('error', () => socket.destroy())
+  await once(socket, 'connect').catch(() => null)
+  socket.unref()
+  socket.resume()
+  return socket.destroyed ? null : socket
+}
+
+function tell(socket: Socket | null, { kind }: WorkPhase): void {
+  if (socket !== null && !socket.destroyed) socket.write(`${JSON.stringify({ busy: kind === 'busy' })}\n`)
+}
+
+/** CPU time, not wall time: a task that was stopped meanwhile continues where it was. */
+async function useCpu(ms: number): Promise<void> {
+  const untilUs = cpuUs() + ms * 1000
+  while (cpuUs() < untilUs) {
+    const sliceUntilUs = Math.min(untilUs, cpuUs() + SLICE_MS * 1000)
+    while (cpuUs() < sliceUntilUs);
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+}
+
+function cpuUs(): number {
+  const { user, system } = process.cpuUsage()
+  return user + system
+}

@@ -1,0 +1,98 @@
+/** The `nats` commands: their options. Their actions are loaded when called. */
+import { InvalidArgumentError } from 'commander'
+import type { Command } from 'commander'
+import type { NatsConfigOptions } from './nats-config.ts'
+import type { NatsRotateOptions } from './nats-rotate.ts'
+
+export function addNatsCommands(program: Command): void {
+  const nats = program.command('nats').description('the message broker')
+  nats
+    .command('config')
+    .description(
+      'create a configuration for nats-server with minimal permissions for each identity, and a key for ' +
+        'each of them',
+    )
+    .option(
+      '--nodes <name,…>',
+      'GPU servers by NODE_NAME, or name=NODE_ID',
+      list(NODE, 'names of letters, digits, . _ and -, or name=UUID'),
+    )
+    .option('--clients <id,…>', 'clients', list(CLIENT, 'ids of letters, digits, _ and -'))
+    .option(
+      '--fleets <name,…>',
+      'simulated fleets, which may speak for every node: for trials',
+      list(CLIENT, 'names of letters, digits, _ and -'),
+    )
+    .option(
+      '--trial-fleets <name,…>',
+      'like --fleets, but created only if CONTROLLER_STORE_KIND is trial',
+      list(CLIENT, 'names of letters, digits, _ and -'),
+    )
+    .option(
+      '--workers <name,…>',
+      'workers of sweeps over machines, and one identity `sweep` that starts them; enables JetStream',
+      list(CLIENT, 'names of letters, digits, _ and -'),
+    )
+    .option(
+      '--jetstream-dir <folder>',
+      'folder in which the broker stores sweeps, as seen by the broker; else jetstream next to the ' +
+        'configuration',
+    )
+    .option(
+      '--key-copies <name=folder,…>',
+      'copies of keys, one per folder: for the container that needs it',
+      list(COPY, 'name=folder, as node-gpu-1=/keys/gpu-1'),
+    )
+    .option(
+      '--kubernetes',
+      'write one Secret and one workload for each of --nodes, to kubernetes/ next to the configuration',
+    )
+    .requiredOption('-o, --out <file>', 'the configuration; keys are written to keys/ next to it')
+    .option('--listen <host:port>', 'address on which the broker listens', address, '0.0.0.0:4222')
+    .option('--monitor <host:port>', 'address for health checks (/healthz); else none', address)
+    .option('--tls-cert <file>', 'its certificate (PEM), as the broker finds it')
+    .option('--tls-key <file>', 'private key of the certificate')
+    .option('--tls-ca <file>', 'authority for client certificates, which are then required')
+    .action(async (options: NatsConfigOptions) => {
+      const { natsConfig } = await import('./nats-config.ts')
+      natsConfig(options, process.env['CONTROLLER_STORE_KIND'] === 'trial')
+    })
+  nats
+    .command('rotate')
+    .description(
+      'replace the keys of parties; the old keys are refused once the broker has reloaded its configuration',
+    )
+    .argument(
+      '[party...]',
+      'controller, node-NAME, client-ID or fleet-NAME, as `headroom nats config` lists them',
+    )
+    .option('--all', 'every party of the configuration')
+    .requiredOption(
+      '-o, --out <file>',
+      'the configuration that `headroom nats config` made; its keys are in keys/ next to it',
+    )
+    .action(async (parties: readonly string[], options: NatsRotateOptions) => {
+      const { natsRotate } = await import('./nats-rotate.ts')
+      natsRotate(parties, options)
+    })
+}
+
+const UUID = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}'
+const NODE = new RegExp(`^[A-Za-z0-9][\\w.-]{0,99}(?:=${UUID})?$`)
+const CLIENT = /^[A-Za-z0-9][\w-]{0,99}$/
+const COPY = /^[A-Za-z0-9][\w.-]{0,110}=\/[^,=]{1,1000}$/
+const ADDRESS = /^(?:[\w.-]+|\[[0-9a-f:]+\]):\d{1,5}$/i
+
+function list(item: RegExp, words: string): (text: string) => readonly string[] {
+  return (text) => {
+    const items = text.split(',').map((each) => each.trim())
+    const names = items.map((each) => each.split('=')[0])
+    if (items.every((each) => item.test(each)) && new Set(names).size === items.length) return items
+    throw new InvalidArgumentError(`It must be ${words}, separated by commas, without duplicates.`)
+  }
+}
+
+function address(text: string): string {
+  if (ADDRESS.test(text)) return text
+  throw new InvalidArgumentError('It must be host:port.')
+}

@@ -1,0 +1,112 @@
+/** `headroom run` and `headroom lease`: their options. Their actions are loaded when called. */
+import { Option, type Command } from 'commander'
+import { withServer, repeatable, withExamples, type SetExit } from '../command/command-shape.ts'
+import { priority, timeWithin, vram, whole } from '../command/option-values.ts'
+import type { LeaseOptions } from './hold-lease.ts'
+import type { RunOptions } from './run-task.ts'
+
+/** Equals the limit in controller/api/tasks/schema.ts. */
+const MAX_GPUS = 1024
+const MAX_RUNTIME_SECONDS = 31_536_000
+const MAX_REQUEUES = 1000
+
+/** A number, or `none` for no limit. */
+function requeues(text: string): number | null {
+  return text === 'none' ? null : whole(0, MAX_REQUEUES)(text)
+}
+
+const MAX_STOP_GRACE_MS = 3_600_000
+
+/** Whole seconds, rounded up. */
+function stopGraceSeconds(text: string): number {
+  return Math.ceil(timeWithin(0, MAX_STOP_GRACE_MS)(text) / 1000)
+}
+
+export function addRun(program: Command, setExit: SetExit): void {
+  withExamples(
+    demanding(
+      program
+        .command('run')
+        .description('run a command on a GPU server with its output and exit code here; Ctrl-C cancels it'),
+    )
+      .option('--env <name=value>', 'an environment variable of the task; may be repeated', repeatable, [])
+      .option(
+        '--max-runtime <seconds>',
+        'maximum runtime; the task is then stopped',
+        whole(1, MAX_RUNTIME_SECONDS),
+      )
+      .option(
+        '--stop-grace <duration>',
+        'time between SIGTERM and SIGKILL when the task is stopped (default: the cluster setting)',
+        stopGraceSeconds,
+      )
+      .addOption(
+        new Option('--on-node-loss <what>', 'action when its server is lost').choices([
+          'wait',
+          'fail',
+          'requeue',
+        ]),
+      )
+      .option(
+        '--max-requeues <n>',
+        'maximum requeues after attempts that ended within 10 minutes; none: no limit',
+        requeues,
+      )
+      .option('-d, --detach', 'print the task id and return; the task keeps running')
+      .option(
+        '--dry-run',
+        'show where the task would be placed now and which tasks would be swapped out; runs nothing',
+      )
+      .argument('<command...>', 'the command, after --; not interpreted by a shell'),
+    'headroom run --vram 16Gi -- python train.py --epochs 3',
+    'headroom run --vram 24Gi --gpus 2 --priority P0 --noswap --group training -- torchrun train.py',
+    "headroom run --vram 8Gi --env HF_HOME=/data/hf -- sh -c 'python eval.py | tee out.txt'",
+    'headroom run --vram 8Gi --detach --label team=vision -- python train.py',
+  ).action(async (command: string[], options: RunOptions) => {
+    const { runTask } = await import('./run-task.ts')
+    setExit(await runTask(command, options))
+  })
+}
+
+export function addLease(program: Command, setExit: SetExit): void {
+  withExamples(
+    demanding(
+      program
+        .command('lease')
+        .description('reserve a place on a GPU while a command runs here, or until Ctrl-C'),
+    )
+      .option('--idle', 'reserve the place without wanting the GPU: it may be swapped out')
+      .argument(
+        '[command...]',
+        'command to run here, after --; gets HEADROOM_TASK_ID, HEADROOM_NODE, HEADROOM_GPUS',
+      ),
+    'headroom lease --vram 8Gi',
+    'headroom lease --vram 8Gi -- ./notebook.sh',
+  ).action(async (command: string[], options: LeaseOptions) => {
+    const { holdLease } = await import('./hold-lease.ts')
+    setExit(await holdLease(command, options))
+  })
+}
+
+/** Adds the options for GPU demand that both commands have. */
+function demanding(command: Command): Command {
+  return withServer(command)
+    .option(
+      '--vram <size>',
+      'VRAM on each GPU: 8Gi, 8192Mi, 8G; optional only with --exclusive (REQUIRED_VRAM)',
+      vram,
+    )
+    .option('--gpus <n>', 'GPUs of one node, all or nothing; 1 by default (GPU_COUNT)', whole(1, MAX_GPUS))
+    .option('--noswap', 'keep in VRAM: never swapped out, no overcommit (VENDOR_SWAP_FROM_VRAM=0)')
+    .option('--swap', 'allow swap-out while idle (the default, VENDOR_SWAP_FROM_VRAM=1)')
+    .option('--priority <p>', 'P0 (highest) to P4; P2 by default (PRIO)', priority)
+    .option(
+      '--group <group>',
+      'a group in which it may run; may be repeated (CONTROLLER_NODE_GROUP_IDS)',
+      repeatable,
+      [],
+    )
+    .option('--name <name>', 'name of the task')
+    .option('--label <name=value>', 'a label; may be repeated', repeatable, [])
+    .option('--exclusive', 'exclusive use of its GPUs (GPU_MODE=exclusive)')
+}

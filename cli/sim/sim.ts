@@ -1,0 +1,281 @@
+/** The `sim` commands: their options. Their actions are loaded when called. */
+import { Option } from 'commander'
+import type { Command } from 'commander'
+import { addRecordingCommands } from './recording-commands.ts'
+import { addScenarioCommands } from './scenario-commands.ts'
+import { withExamples } from '../command/command-shape.ts'
+import { decimal, integers, MAX_SEED, mib, time, timeWithin, whole } from '../command/option-values.ts'
+import { fieldValues, objectives, sweptAxes } from './sweep-values.ts'
+import type { CounterfactualOptions } from './sim-counterfactual.ts'
+import type { SimCheckOptions } from './sim-check.ts'
+import type { SimCompareOptions } from './sim-compare.ts'
+import type { SimFuzzOptions } from './sim-fuzz.ts'
+import type { SimReplayOptions } from './sim-replay.ts'
+import type { SimServeOptions } from './sim-serve.ts'
+import type { SimRunOptions } from './sim-run.ts'
+import type { SimSweepOptions } from './sim-sweep.ts'
+import type { SimWorkerOptions } from './sim-worker.ts'
+
+const MAX_PERCENT = 1000
+const MAX_JOBS = 1024
+const MAX_FUZZ_SEEDS = 10_000_000
+const MAX_NODES = 20_000
+/** More than a scenario allows: the oracles of gang scheduling put a whole cluster into one node. */
+const MAX_GPUS_PER_NODE = 8192
+const MAX_GPUS = 1024
+const MAX_VRAM_MIB = 16_777_216
+const MAX_RESERVE_MIB = 1_048_576
+const MAX_IDLE_SECONDS = 86_400
+const MAX_TIME_SCALE = 1_000_000
+const MAX_DECISION = 1_000_000_000
+const MAX_SPEED = 1_000
+/**
+ * Equals the lists in controller/model/config.ts and simulator/scenario/swap-profiles.ts; a test compares them.
+ */
+export const STRATEGIES = ['best_fit', 'spread', 'fifo']
+export const SWAP_PROFILE_CHOICES = [
+  'stock-driver',
+  'pinned-gen3',
+  'pinned-gen4',
+  'pinned-gen5',
+  'h100-driver-580',
+  'cli-exec',
+]
+
+export function addSimCommands(program: Command, setExit: (code: number) => void): void {
+  const sim = program
+    .command('sim')
+    .description('run the production controller in virtual time, on a simulated fleet')
+  addRun(sim, setExit)
+  addSweep(sim, setExit)
+  addWorker(sim, setExit)
+  addCompare(sim, setExit)
+  addReplay(sim, setExit)
+  addCheck(sim, setExit)
+  addFuzz(sim, setExit)
+  addServe(sim, setExit)
+  addCounterfactual(sim, setExit)
+  addScenarioCommands(sim, setExit)
+  addRecordingCommands(sim, setExit)
+}
+
+function addRun(sim: Command, setExit: (code: number) => void): void {
+  sim
+    .command('run')
+    .description('run a scenario')
+    .argument('<file>', 'a scenario')
+    .option('--seed <n>', "seed; else the scenario's", whole(0, MAX_SEED))
+    .option('--until <time>', 'end of arrivals, for example 36h', time)
+    .option('--overcommit <percent>', 'default VRAM overcommit', whole(0, MAX_PERCENT))
+    .option('--set <field=value>', 'set a field of the scenario; may be repeated', fieldValues)
+    .option('--wire', 'encode and decode every message')
+    .option('--enact-heartbeats', 'also send heartbeats without changes')
+    .option('--out <folder>', 'folder for result.json, timing.json, tasks.csv, series.csv, journal.jsonl')
+    .option('--json', 'print the result as JSON')
+    .action(async (file: string, options: SimRunOptions) => {
+      const { simRun } = await import('./sim-run.ts')
+      setExit(await simRun(file, options))
+    })
+}
+
+function addSweep(sim: Command, setExit: (code: number) => void): void {
+  const sweep = sim
+    .command('sweep')
+    .description(
+      'run a scenario with several overcommit percentages, or values of any other field, and recommend ' +
+        'a percentage',
+    )
+    .argument('<file>', 'a scenario')
+    .option(
+      '--overcommit <a..b:step>',
+      "percentages, as a range or a list (0,25,50); else the scenario's sweep",
+      integers(0, MAX_PERCENT),
+    )
+    .option('--seeds <a..b>', "seeds of each percentage; else the scenario's", integers(0, MAX_SEED))
+    .option('--set <field=value,…>', 'values of another field; may be repeated for several fields', sweptAxes)
+    .option(
+      '--objective <figure<=max>',
+      'objective that must hold in 95 % of the seeds; may be repeated (else starvation.total<=20)',
+      objectives,
+    )
+    .option('--jobs <n>', 'concurrent runs; else one per core', whole(1, MAX_JOBS))
+    .option(
+      '--out <folder>',
+      'folder for report.html, result.json, runs.csv, summary.csv, timing.json and each run; existing ' +
+        'runs are not repeated',
+    )
+    .option(
+      '--workers <url>',
+      'a NATS broker with JetStream: its `headroom sim worker` processes make the runs',
+    )
+    .addOption(
+      new Option(
+        '--redeliver <time>',
+        'silence after which a worker counts as lost and its run is given to another',
+      )
+        .argParser(timeWithin(1_000, 3_600_000))
+        .default(30_000, '30s'),
+    )
+    .option('--no-journal', 'do not keep journal.jsonl of each run')
+    .option('--json', 'print every run, the summary and the advice as JSON')
+  withExamples(
+    sweep,
+    'headroom sim sweep scenarios/two-week-serving.scenario.yaml --overcommit 0..100:20 --seeds 1..5',
+    'headroom sim sweep plan.scenario.yaml --overcommit 0..200:20 --seeds 1..10 --objective ' +
+      "'queue_wait.p95<=10m' --out plan",
+    'headroom sim sweep plan.scenario.yaml --overcommit 0..200:20 --seeds 1..50 --workers ' +
+      'nats://broker:4222 --out plan',
+    'headroom sim sweep plan.scenario.yaml --overcommit 40 --set config.idle_swap_out_seconds=60,300 ' +
+      '--set fleet.0.count=2..4',
+  ).action(async (file: string, options: SimSweepOptions) => {
+    const { simSweep } = await import('./sim-sweep.ts')
+    setExit(await simSweep(file, options))
+  })
+}
+
+function addWorker(sim: Command, setExit: (code: number) => void): void {
+  sim
+    .command('worker')
+    .description('make runs for `sim sweep --workers` until stopped; it may be killed at any time')
+    .option('--nats <url>', 'URL of the broker; else CONTROLLER_NATS_URL')
+    .option('--jobs <n>', 'concurrent runs; else one per core', whole(1, MAX_JOBS))
+    .action(async (options: SimWorkerOptions) => {
+      const { simWorker } = await import('./sim-worker.ts')
+      setExit(await simWorker(options))
+    })
+}
+
+function addCompare(sim: Command, setExit: (code: number) => void): void {
+  const compare = sim
+    .command('compare')
+    .description('compare two runs or two sweeps seed by seed; exits with 0 when they are equal, else with 6')
+    .argument('<a>', 'a folder of `sim run --out` or `sim sweep --out`, or the output of `--json`')
+    .argument('<b>', 'the other one')
+    .option('--json', 'print JSON')
+  withExamples(compare, 'headroom sim compare before after').action(
+    async (a: string, b: string, options: SimCompareOptions) => {
+      const { simCompare } = await import('./sim-compare.ts')
+      setExit(simCompare(a, b, options))
+    },
+  )
+}
+
+function addReplay(sim: Command, setExit: (code: number) => void): void {
+  sim
+    .command('replay')
+    .description('run a trace on a fleet given by options')
+    .argument('<trace>', 'a trace (.trace.jsonl, gzip allowed)')
+    .option('--nodes <n>', 'number of nodes, all equal', whole(1, MAX_NODES))
+    .option('--gpus-per-node <n>', 'GPUs per node', whole(1, MAX_GPUS_PER_NODE))
+    .option('--vram-mib <mib>', 'VRAM of each GPU', mib(1, MAX_VRAM_MIB))
+    .option('--nodes-file <file>', 'an openb list of nodes instead')
+    .option('--vram-map <model=mib,…>', 'VRAM of the GPU models in that list')
+    .option('--overcommit <percent>', 'VRAM overcommit', whole(0, MAX_PERCENT), 0)
+    .addOption(new Option('--strategy <name>', 'placement strategy').choices(STRATEGIES).default('best_fit'))
+    .addOption(
+      new Option('--swap <profile>', 'swap speed of the GPUs')
+        .choices(SWAP_PROFILE_CHOICES)
+        .default('stock-driver'),
+    )
+    .option('--safety-reserve-mib <mib>', 'safety reserve of each GPU', mib(0, MAX_RESERVE_MIB))
+    .option(
+      '--idle-swap-out <seconds>',
+      'idle time after which a task may be swapped out',
+      whole(1, MAX_IDLE_SECONDS),
+    )
+    .option('--seed <n>', 'seed of all random numbers', whole(0, MAX_SEED), 1)
+    .option('--time-scale <x>', 'factor for the time between arrivals', decimal(0, MAX_TIME_SCALE), 1)
+    .option('--sample <p>', 'include each task with this probability', decimal(0, 1), 1)
+    .option('--max-gpus <n>', 'leave out tasks with more GPUs', whole(1, MAX_GPUS))
+    .option('--until <time>', 'end of arrivals, for example 36h', time)
+    .option('--wire', 'encode and decode every message')
+    .option('--out <folder>', 'folder for result.json, timing.json, tasks.csv, series.csv, journal.jsonl')
+    .option('--json', 'print the result as JSON')
+    .action(async (file: string, options: SimReplayOptions) => {
+      const { simReplay } = await import('./sim-replay.ts')
+      setExit(await simReplay(file, options))
+    })
+}
+
+function addCheck(sim: Command, setExit: (code: number) => void): void {
+  sim
+    .command('check')
+    .description('run scenarios with their assertions, and compare their digests with the recorded ones')
+    .argument(
+      '[files...]',
+      'scenarios; else every scenarios/**/*.scenario.yaml that asserts something or has a recorded digest',
+    )
+    .option('--update', 'record the new digests, and show the differences')
+    .option('--jobs <n>', 'concurrent scenarios', whole(1, MAX_JOBS), 2)
+    .option('--json', 'print JSON')
+    .action(async (files: string[], options: SimCheckOptions) => {
+      const { simCheck } = await import('./sim-check.ts')
+      setExit(await simCheck(files, options))
+    })
+}
+
+function addFuzz(sim: Command, setExit: (code: number) => void): void {
+  sim
+    .command('fuzz')
+    .description(
+      'generate scenarios with faults from seeds and check each; writes a reduced scenario for the ' +
+        'first failure',
+    )
+    .argument('[file]', 'a scenario to check instead, to repeat a failure')
+    .option('--seeds <n>', 'number of seeds', whole(1, MAX_FUZZ_SEEDS), 1000)
+    .option('--from <seed>', 'first seed', whole(0, MAX_SEED - MAX_FUZZ_SEEDS), 1)
+    .option(
+      '--drawing <name>',
+      'only seeds whose scenario has this feature or kind of fault, for example noswap or store_set_back',
+    )
+    .option('--jobs <n>', 'worker processes; else one per core', whole(1, MAX_JOBS))
+    .option('--out <folder>', 'folder for the scenario of a failure', '.')
+    .option(
+      '--coverage',
+      'print how often each path of the rules was taken; from 1,000 seeds on, a usual path that was ' +
+        'never taken is a failure',
+    )
+    .option('--json', 'print JSON')
+    .action(async (file: string | undefined, options: SimFuzzOptions) => {
+      const { simFuzz } = await import('./sim-fuzz.ts')
+      setExit(await simFuzz(file, options))
+    })
+}
+
+function addCounterfactual(sim: Command, setExit: (code: number) => void): void {
+  sim
+    .command('counterfactual')
+    .description(
+      'compare the run of a scenario with one in which a swap decision takes another victim; without ' +
+        'options, list its swap decisions',
+    )
+    .argument('<file>', 'a scenario')
+    .option('--decision <n>', 'number of the decision', whole(1, MAX_DECISION))
+    .option('--victim <task>', 'the other victim')
+    .option('--seed <n>', "seed; else the scenario's", whole(0, MAX_SEED))
+    .option('--json', 'print JSON')
+    .action(async (file: string, options: CounterfactualOptions) => {
+      const { simCounterfactual } = await import('./sim-counterfactual.ts')
+      setExit(await simCounterfactual(file, options))
+    })
+}
+
+function addServe(sim: Command, setExit: (code: number) => void): void {
+  sim
+    .command('serve')
+    .description("run the scenario's simulated servers for a controller that is reached over NATS")
+    .argument('<file>', 'a scenario')
+    .option('--nats <url>', 'URL of the broker; else CONTROLLER_NATS_URL')
+    .option('--speed <factor>', 'speed-up factor of tasks and copies', decimal(0, MAX_SPEED), 1)
+    .option(
+      '--task-time <time>',
+      'busy time of tasks whose command does not state it (headroom work busy=10s idle=1m); else until ' +
+        'stopped',
+      time,
+    )
+    .option('--no-faults', 'leave out the faults of the scenario')
+    .action(async (file: string, options: SimServeOptions) => {
+      const { simServe } = await import('./sim-serve.ts')
+      setExit(await simServe(file, options))
+    })
+}

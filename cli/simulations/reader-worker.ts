@@ -1,7 +1,0 @@
-/** The process that reads scenarios. */
-import { serveJobs } from '../workers/serve-jobs.ts'
-import { lowerPriority, NICE_ASKED } from './low-priority.ts'
-import { runReadJob } from './read-job.ts'
-
-lowerPriority(NICE_ASKED)
-serveJobs(runReadJob)

@@ -1,0 +1,60 @@
+/** `headroom backup`, `restore` and `verify`: their arguments. Their actions are loaded when called. */
+import type { Command } from 'commander'
+import { withExamples, type SetExit } from '../command/command-shape.ts'
+import { folder, whole } from '../command/option-values.ts'
+import type { StoreOptions } from './store-path.ts'
+
+export function addStoreCommands(program: Command, setExit: SetExit): void {
+  withExamples(
+    onStore(
+      program
+        .command('backup')
+        .description(
+          'copy the store, with or without a running controller; the copy is verified before it gets ' +
+            'its name',
+        ),
+    )
+      .argument('<target>', 'a new file, or a folder, in which the copy is named by the current time')
+      .option('--keep <n>', 'in a folder: keep only the newest copies of this kind', whole(1, 10_000)),
+    'headroom backup /backup/headroom.db',
+    'headroom backup /backup/ --keep 7   # from cron, every night',
+  ).action(async (target: string, options: StoreOptions & { readonly keep?: number }) => {
+    const { backup } = await import('./backup.ts')
+    await backup(target, options)
+  })
+  withExamples(
+    onStore(
+      program.command('restore').description('replace the store by a backup; the controller must be stopped'),
+    )
+      .argument('<backup>', 'a file made by headroom backup')
+      .option('--force', 'move an existing store aside')
+      .option('--dry-run', 'only show what would be lost, compared to the existing store and mark'),
+    'headroom restore /backup/headroom.db --data-dir /var/lib/headroom --dry-run',
+    'headroom restore /backup/headroom.db --data-dir /var/lib/headroom',
+  ).action(
+    async (file: string, options: StoreOptions & { readonly force?: boolean; readonly dryRun?: boolean }) => {
+      const { restore } = await import('./restore.ts')
+      await restore(file, options)
+    },
+  )
+  withExamples(
+    onStore(
+      program
+        .command('verify')
+        .description('check the integrity of the store, or of a backup; exits with 1 when a check fails'),
+    ).argument('[file]', 'the file; else headroom.db in the data folder'),
+    'headroom verify',
+    'headroom verify /backup/headroom.db',
+  ).action(async (file: string | undefined, options: StoreOptions) => {
+    const { verify } = await import('./verify.ts')
+    setExit(await verify(file, options))
+  })
+}
+
+function onStore(command: Command): Command {
+  return command.option(
+    '--data-dir <folder>',
+    'folder of the store (CONTROLLER_DATA_DIR, else ./data)',
+    folder,
+  )
+}

@@ -1,0 +1,68 @@
+/**
+ * Commands for a store that went back in time: their arguments and options. Their actions are loaded when
+ * called.
+ */
+import type { Command } from 'commander'
+import { remote, withExamples, type SetExit } from '../command/command-shape.ts'
+import type { AdoptOptions, StopAttemptOptions } from './recovery.ts'
+import type { CommandOptions } from '../command/session.ts'
+
+export function addRecoveryCommands(program: Command, setExit: SetExit): void {
+  const recovery = program
+    .command('recovery')
+    .description('recovery of a store that went back in time, from what the nodes know')
+  withExamples(
+    remote(
+      recovery
+        .command('status')
+        .description('show whether placements are paused, and which nodes are awaited or ahead of the store'),
+    ),
+    'headroom recovery status',
+  ).action(async (options: CommandOptions) => {
+    const { recoveryStatus } = await import('./recovery.ts')
+    setExit(await recoveryStatus(options))
+  })
+  withExamples(
+    remote(
+      recovery
+        .command('finish')
+        .description('end the recovery although nodes have not reported (role admin)'),
+    ),
+    'headroom recovery finish',
+  ).action(async (options: CommandOptions) => {
+    const { recoveryFinish } = await import('./recovery.ts')
+    setExit(await recoveryFinish(options))
+  })
+  addAttempts(program, setExit)
+}
+
+function addAttempts(program: Command, setExit: SetExit): void {
+  const attempts = program.command('attempts').description('running attempts that the store does not know')
+  withExamples(
+    remote(attempts.command('list').description('list them, with the records of their servers')),
+    'headroom attempts list -o wide',
+  ).action(async (options: CommandOptions) => {
+    const { attemptsList } = await import('./recovery.ts')
+    setExit(await attemptsList(options))
+  })
+  withExamples(
+    remote(attempts.command('adopt').description('adopt a running attempt as a task'))
+      .argument('<attempt>', 'TASK/ATTEMPT')
+      .requiredOption('--owner <name>', 'owner of the task, confirmed by you')
+      .option('--name <name>', 'name of the task (else from the record of the server)')
+      .option('--node <node>', 'node (name or id), when several nodes have this attempt'),
+    'headroom attempts adopt 5b0f7a9e-6a53-4f0a-9d5c-0e9f3c1f7c11/2 --owner ada',
+  ).action(async (attempt: string, options: AdoptOptions) => {
+    const { attemptsAdopt } = await import('./recovery.ts')
+    setExit(await attemptsAdopt(attempt, options))
+  })
+  withExamples(
+    remote(attempts.command('stop').description('stop a running attempt'))
+      .argument('<attempt>', 'TASK/ATTEMPT')
+      .option('--node <node>', 'node (name or id), when several nodes have this attempt'),
+    'headroom attempts stop 5b0f7a9e-6a53-4f0a-9d5c-0e9f3c1f7c11/2',
+  ).action(async (attempt: string, options: StopAttemptOptions) => {
+    const { attemptsStop } = await import('./recovery.ts')
+    setExit(await attemptsStop(attempt, options))
+  })
+}

@@ -1,0 +1,236 @@
+/** `headroom task …`. */
+import type { Task, TaskPatch, TaskQuery } from '../../clients/typescript/client.ts'
+import { EXIT_OK, UsageError } from '../../services/exit-codes.ts'
+import { age, percent, size } from '../output/figures.ts'
+import { printDone, printList, printOne, type Column, type Field } from '../output/table.ts'
+import { nodeNamed, openClient, pairsOf, type CommandOptions } from '../command/session.ts'
+import { settingValue } from '../command/setting-values.ts'
+import { visible, type Palette } from '../output/terminal-text.ts'
+
+export interface TaskListOptions extends CommandOptions {
+  readonly state?: NonNullable<TaskQuery['state']>
+  readonly priority?: NonNullable<TaskQuery['priority']>
+  readonly node?: string
+  readonly group?: string
+  readonly owner?: string
+  readonly name?: string
+  readonly limit: number
+}
+
+/** Maximum items of one page. */
+const PAGE = 200
+
+export async function taskList({
+  output,
+  limit,
+  node,
+  name,
+  state,
+  priority,
+  group,
+  owner,
+  ...server
+}: TaskListOptions): Promise<number> {
+  const client = openClient(server)
+  const query = {
+    ...(state === undefined ? {} : { state }),
+    ...(priority === undefined ? {} : { priority }),
+    ...(group === undefined ? {} : { group }),
+    ...(owner === undefined ? {} : { owner }),
+    ...(name === undefined ? {} : { q: name }),
+    ...(node === undefined ? {} : { node: (await nodeNamed(client, node)).node_id }),
+  }
+  const tasks: Task[] = []
+  for await (const task of client.tasks.each({ ...query, limit: Math.min(limit, PAGE) })) {
+    tasks.push(task)
+    if (tasks.length === limit) break
+  }
+  await printList(tasks, taskColumns(Date.now()), output)
+  return EXIT_OK
+}
+
+export async function taskShow(id: string, { output, ...server }: CommandOptions): Promise<number> {
+  const task = await openClient(server).tasks.get(id)
+  await printOne(task, fieldsOf(task, Date.now()), output)
+  return EXIT_OK
+}
+
+export interface CancelOptions extends CommandOptions {
+  readonly now?: boolean
+}
+
+/** Tries all of them; the first failure determines the exit code. */
+export async function taskCancel(
+  ids: readonly string[],
+  { output, now, ...server }: CancelOptions,
+): Promise<number> {
+  const client = openClient(server)
+  await forEach(ids, async (id) => {
+    const task = await client.tasks.cancel(id, { now: now === true })
+    await printDone(task, `${task.id}: ${task.state === 'cancelled' ? 'cancelled' : 'stopping'}`, output)
+  })
+  return EXIT_OK
+}
+
+/** @throws the first failure, after all were tried */
+async function forEach(ids: readonly string[], act: (id: string) => Promise<void>): Promise<void> {
+  let failure: Error | null = null
+  for (const id of ids) {
+    try {
+      await act(id)
+    } catch (error) {
+      if (ids.length === 1 || !(error instanceof Error) || error.name !== 'ApiError') throw error
+      process.stderr.write(`error: ${visible(id)}: ${visible(error.message)}\n`)
+      failure ??= error
+    }
+  }
+  if (failure !== null) throw failure
+}
+
+export type TaskAction = 'hold' | 'release' | 'swap-out' | 'swap-in'
+
+const DONE: Readonly<Record<TaskAction, string>> = {
+  hold: 'on hold; not placed until released',
+  release: 'released',
+  'swap-out': 'swap-out requested',
+  'swap-in': 'swap-in requested',
+}
+
+/** Tries all of them; the first failure determines the exit code. */
+export async function taskAction(
+  action: TaskAction,
+  ids: readonly string[],
+  { output, ...server }: CommandOptions,
+): Promise<number> {
+  const { tasks } = openClient(server)
+  const verbs = {
+    hold: tasks.hold,
+    release: tasks.release,
+    'swap-out': tasks.swapOut,
+    'swap-in': tasks.swapIn,
+  }
+  await forEach(ids, async (id) => {
+    const task = await verbs[action](id)
+    await printDone(task, `${task.id}: ${DONE[action]}`, output)
+  })
+  return EXIT_OK
+}
+
+/** Parses `noswap=1 priority=0 vram_mib=8Gi groups=a,b labels.team=x`; an empty value removes a label. */
+export async function taskSet(
+  id: string,
+  texts: readonly string[],
+  { output, ...server }: CommandOptions,
+): Promise<number> {
+  const task = await openClient(server).tasks.update(id, patchOf(pairsOf(texts)))
+  await printDone(task, `${task.id}: changed`, output)
+  return EXIT_OK
+}
+
+function patchOf(pairs: ReadonlyMap<string, string>): TaskPatch {
+  const patch: Record<string, unknown> = {}
+  const labels: Record<string, string | null> = {}
+  for (const [name, text] of pairs) {
+    if (name.startsWith('labels.')) labels[name.slice('labels.'.length)] = text === '' ? null : text
+    else if (name === 'groups') patch[name] = text === '' ? [] : text.split(',')
+    else if (name === 'priority') patch[name] = settingValue(name, text.replace(/^P(?=\d$)/, ''))
+    else patch[name] = settingValue(name, text)
+  }
+  if (Object.keys(labels).length > 0) patch['labels'] = labels
+  if (Object.keys(patch).length === 0) throw new UsageError('nothing to set: give at least one FIELD=VALUE')
+  return patch as TaskPatch
+}
+
+export function taskColumns(now: number): readonly Column<Task>[] {
+  return [
+    { title: 'ID', of: (task) => task.id },
+    { title: 'NAME', of: (task) => task.name },
+    { title: 'STATE', of: stateOf, colour: stateColour },
+    { title: 'RESIDENCY', of: (task) => (task.residency === 'none' ? null : task.residency) },
+    { title: 'PRIO', of: (task) => `P${task.priority}` },
+    { title: 'VRAM', isNumber: true, of: vramOf },
+    { title: 'NODE', of: (task) => task.placement?.node_name ?? null },
+    { title: 'AGE', isNumber: true, of: (task) => age(task.submitted_at, now) },
+    { title: 'WHY', isWide: true, of: (task) => task.wait?.reason ?? task.end_reason },
+    { title: 'NOSWAP', isWide: true, isNumber: true, of: (task) => task.noswap },
+    { title: 'SWAPS', isWide: true, isNumber: true, of: (task) => task.swap_outs },
+    { title: 'STARVED', isWide: true, isNumber: true, of: (task) => percent(task.starvation_percent.total) },
+    { title: 'EXIT', isWide: true, isNumber: true, of: (task) => task.exit_code },
+    { title: 'GROUPS', isWide: true, of: (task) => task.groups.join(',') },
+    { title: 'OWNER', isWide: true, of: (task) => task.owner },
+    { title: 'COMMAND', isWide: true, of: (task) => task.command?.join(' ') ?? null },
+  ]
+}
+
+/** Returns `2 × 8Gi`, or `whole GPU`. */
+function vramOf(task: Task): string {
+  const each = task.vram_mib === null ? 'whole GPU' : size(task.vram_mib)
+  return task.gpu_count === 1 ? each : `${task.gpu_count}×${each}`
+}
+
+/** Returns its state, and operator actions on it. */
+function stateOf({ state, held, stopping_since }: Task): string {
+  if (stopping_since !== null) return `${state}, stopping`
+  return held ? `${state}, on hold` : state
+}
+
+export function stateColour(text: string, { state }: Pick<Task, 'state'>, palette: Palette): string {
+  switch (state) {
+    case 'running':
+    case 'assigned':
+      return palette.green(text)
+    case 'pending':
+    case 'unreachable':
+      return palette.yellow(text)
+    case 'failed':
+    case 'lost':
+      return palette.red(text)
+    case 'completed':
+    case 'cancelled':
+      return text
+  }
+}
+
+function fieldsOf(task: Task, now: number): readonly Field[] {
+  const { placement, wait, starvation_percent: starved } = task
+  const labels = Object.entries(task.labels).map(([name, value]) => `${name}=${value}`)
+  const where =
+    placement === null
+      ? null
+      : `${placement.node_name} (${placement.node_id}), GPU ${placement.gpus.join(', ')}`
+  return [
+    ['id', task.id],
+    ['name', task.name],
+    ['state', stateOf(task)],
+    ['why', wait?.sentence ?? task.end_reason],
+    ['residency', task.residency],
+    ['where', where],
+    ['VRAM', `${vramOf(task)}${task.gpu_mode === 'exclusive' ? ', exclusive' : ''}`],
+    ['swappable', task.noswap === 1 ? 'no' : `yes, ${task.swap_outs} swap-outs so far`],
+    ['priority', `P${task.priority}`],
+    ['groups', task.groups],
+    ['labels', labels],
+    ['owner', task.owner],
+    ['command', task.command === null ? 'none: a lease' : task.command.join(' ')],
+    ['on node loss', task.on_node_loss],
+    ['stop grace', task.stop_grace_seconds === null ? 'cluster default' : `${task.stop_grace_seconds} s`],
+    [
+      'requeues',
+      `${task.requeues} after short attempts, ` +
+        `${task.max_requeues === null ? 'no limit' : `at most ${task.max_requeues}`}`,
+    ],
+    ['submitted', task.submitted_at],
+    ['first started', task.first_started_at],
+    ['finished', task.finished_at],
+    ['age', age(task.submitted_at, now)],
+    ['refused by', task.start_refusals.map(({ node_name: node, detail }) => `${node}: ${detail}`)],
+    ['next attempt', task.start_pause?.until ?? null],
+    ['attempt', task.attempt],
+    ['exit code', task.exit_code],
+    [
+      'starvation',
+      `${percent(starved.total)} (queue ${percent(starved.queue)}, swap ${percent(starved.swap)}, ` +
+        `compute ${percent(starved.compute)})`,
+    ],
+  ]
+}

@@ -1,0 +1,91 @@
+/** `headroom token …` and `headroom audit`: their options. Their actions are loaded when called. */
+import { Option, type Command } from 'commander'
+import { ROLES } from '../../controller/model/role.ts'
+import { remote, withExamples, type SetExit } from '../command/command-shape.ts'
+import { folder, timeWithin, whole } from '../command/option-values.ts'
+import type { AuditOptions } from './audit.ts'
+import type { TokenCreateOptions, TokenOptions } from './tokens.ts'
+
+const MINUTE_MS = 60_000
+const TEN_YEARS_MS = 315_360_000_000
+const MAX_AUDIT_ROWS = 100_000
+const DEFAULT_AUDIT_ROWS = 20
+
+export function addTokenCommands(program: Command, setExit: SetExit): void {
+  const token = program.command('token').description('tokens for the REST interface (docs/security.md)')
+  addCreate(token, setExit)
+  withExamples(
+    offline(remote(token.command('list').description('list all tokens, without their secrets'))),
+    'headroom token list',
+  ).action(async (options: TokenOptions) => {
+    const { tokenList } = await import('./tokens.ts')
+    setExit(await tokenList(options))
+  })
+  withExamples(
+    offline(
+      remote(token.command('revoke').description('revoke tokens at once').argument('<id...>', 'ids')),
+    ).option('--force', 'also the last admin token'),
+    'headroom token revoke k7v2m4x3q5zd',
+  ).action(async (ids: string[], options: TokenOptions & { readonly force?: boolean }) => {
+    const { tokenRevoke } = await import('./tokens.ts')
+    setExit(await tokenRevoke(ids, options))
+  })
+  withExamples(
+    token
+      .command('generate')
+      .description('generate a secret for CONTROLLER_ADMIN_TOKEN_FILE; it is not stored elsewhere')
+      .option('--out <file>', 'file to write, readable only by you; an existing file is kept; else stdout'),
+    'headroom token generate --out admin.token',
+  ).action(async (options: { readonly out?: string }) => {
+    const { tokenGenerate } = await import('./tokens.ts')
+    setExit(tokenGenerate(options))
+  })
+}
+
+function addCreate(token: Command, setExit: SetExit): void {
+  withExamples(
+    offline(
+      remote(
+        token
+          .command('create')
+          .description('make a token; its secret is printed only once')
+          .argument('<name>', 'name of the token'),
+      ),
+    )
+      .addOption(new Option('--role <role>', 'role of the token').choices(ROLES).makeOptionMandatory())
+      .option('--expires <time>', 'lifetime', timeWithin(MINUTE_MS, TEN_YEARS_MS)),
+    'headroom token create alice --role submitter --expires 90d',
+    'headroom token create root --role admin --data-dir ./data  # the first one, before the controller runs',
+  ).action(async (name: string, options: TokenCreateOptions) => {
+    const { tokenCreate } = await import('./tokens.ts')
+    setExit(await tokenCreate(name, options))
+  })
+}
+
+export function addAudit(program: Command, setExit: SetExit): void {
+  withExamples(
+    remote(
+      program.command('audit').description('list requests and refusals with their callers, newest first'),
+    )
+      .option('--actor <name>', 'only this name')
+      .option('--action <operation>', 'only this operation (putConfig)')
+      .option('--target <text>', 'part of method and path')
+      .addOption(
+        new Option('--outcome <outcome>', 'result of the request').choices(['accepted', 'refused', 'failed']),
+      )
+      .option('--last <n>', 'maximum number of rows', whole(1, MAX_AUDIT_ROWS), DEFAULT_AUDIT_ROWS),
+    'headroom audit --outcome refused',
+    'headroom audit --actor alice --last 200 -o jsonl',
+  ).action(async (options: AuditOptions) => {
+    const { audit } = await import('./audit.ts')
+    setExit(await audit(options))
+  })
+}
+
+function offline(command: Command): Command {
+  return command.option(
+    '--data-dir <dir>',
+    'use the store in this folder directly; its controller must be stopped',
+    folder,
+  )
+}

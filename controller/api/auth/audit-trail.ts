@@ -1,0 +1,95 @@
+/**
+ * Who asked for what. An entry goes down with the change it speaks of; one that comes out otherwise is
+ * amended.
+ */
+import type { Instant } from '../../../protocol/units.ts'
+import type { AccessRegistry, AuditEntry } from '../../engine/inputs/commands/access-registry.ts'
+import { RefusalSampler } from './refusal-sampler.ts'
+
+/** What of a path is kept. */
+const MAX_TARGET = 300
+
+/** Refused because of who asks, how, or how often: not part of anybody's work. */
+const ACCESS_CODES: ReadonlySet<string> = new Set([
+  'unauthorized',
+  'forbidden',
+  'cross_site_request',
+  'misdirected_request',
+  'too_many_requests',
+])
+
+export type AuditSubject = Pick<
+  AuditEntry,
+  'kind' | 'actor' | 'role' | 'tokenId' | 'address' | 'requestId' | 'action' | 'target'
+>
+
+export class AuditTrail {
+  readonly #book: AccessRegistry
+  readonly #now: () => Instant
+  readonly #refusals = new RefusalSampler()
+
+  constructor(book: AccessRegistry, now: () => Instant) {
+    this.#book = book
+    this.#now = now
+  }
+
+  /** It is let in and will now be carried out. Answers the entry's number. */
+  begin(subject: AuditSubject): number {
+    return this.#book.begin({
+      ...cut(subject),
+      at: this.#now(),
+      outcome: 'accepted',
+      status: null,
+      code: null,
+      leftOut: 0,
+    })
+  }
+
+  /** @param begun its number, if it was let in; null: it was refused before. */
+  end(begun: number | null, subject: AuditSubject, status: number, code: string | null): void {
+    if (status < 400) {
+      this.#book.settle()
+      return
+    }
+    const outcome = status >= 500 ? 'failed' : 'refused'
+    const entry = { ...cut(subject), at: this.#now(), outcome, status, code } as const
+    if (begun !== null) this.#book.amend(begun, { ...entry, leftOut: 0 })
+    else
+      this.#refuse(
+        { ...entry, kind: isOfAccess(code) ? 'refusal' : subject.kind },
+        subject.tokenId ?? subject.address ?? '',
+      )
+  }
+
+  /**
+   * A message of a node or a client that was refused (specification of the wire: it names somebody whom its
+   * subject does not).
+   */
+  messageRefused(sender: string | null, reason: string): void {
+    const nobody = { role: null, tokenId: null, address: null, requestId: null, status: null }
+    const what = {
+      kind: 'refusal',
+      actor: sender,
+      action: 'message',
+      target: reason,
+      outcome: 'refused',
+      code: reason,
+    } as const
+    this.#refuse({ ...nobody, ...what, at: this.#now() }, `message ${reason} ${sender ?? ''}`)
+  }
+
+  #refuse(entry: Omit<AuditEntry, 'leftOut'>, source: string): void {
+    const leftOut = this.#refusals.keep(source, this.#now())
+    if (leftOut !== null) this.#book.add({ ...entry, leftOut })
+  }
+}
+
+export function isOfAccess(code: string | null): boolean {
+  return code !== null && ACCESS_CODES.has(code)
+}
+
+function cut(subject: AuditSubject): AuditSubject {
+  return subject.target.length <= MAX_TARGET
+    ? subject
+    : { ...subject, target: `${subject.target.slice(0, MAX_TARGET)}…` }
+}

@@ -1,0 +1,115 @@
+/** Who asks: whose bearer token it is, or whose browser is signed in. */
+import type { Instant } from '../../../protocol/units.ts'
+import type { AccessRegistry } from '../../engine/inputs/commands/access-registry.ts'
+import type { Caller } from './caller.ts'
+import { ApiProblem } from '../http/errors.ts'
+import { cookieIn } from './cookies.ts'
+import { sessionCookieOf } from './session-cookie.ts'
+import type { SignIn } from './sign-in.ts'
+import { idIn, isSecretOf } from './token-secrets.ts'
+
+export interface AuthenticatorOptions {
+  /** null: no tokens are kept here. */
+  readonly book: AccessRegistry | null
+  /** Hash of the admin token that the environment names; null: none. */
+  readonly adminTokenHash: string | null
+  readonly now: () => Instant
+  /** null: nobody signs in with a browser. */
+  readonly signIn?: SignIn | null
+}
+
+/** What of a request says who asks. */
+export interface Credentials {
+  readonly authorization?: string | undefined
+  readonly cookie?: string | undefined
+}
+
+/** As it stands beside the name of a stored token in audit entries. */
+export const FILE_TOKEN_ID = 'admin-token-file'
+const FILE_CALLER: Caller = { name: 'admin', role: 'admin', tokenId: FILE_TOKEN_ID }
+
+export class Authenticator {
+  readonly #options: AuthenticatorOptions
+  #wasRequired = false
+
+  constructor(options: AuthenticatorOptions) {
+    this.#options = options
+  }
+
+  /** Once there was a token it stays so until the next start: the last one that is revoked opens nothing. */
+  get isRequired(): boolean {
+    const { book, adminTokenHash, signIn = null } = this.#options
+    this.#wasRequired ||= signIn !== null || adminTokenHash !== null || (book !== null && book.size > 0)
+    return this.#wasRequired
+  }
+
+  /**
+   * A token comes before a session.
+   * @throws ApiProblem unauthorized, which says nothing of what is wrong but to who holds the secret.
+   */
+  callerOf({ authorization, cookie }: Credentials): Caller {
+    if (authorization === undefined) {
+      const caller = this.#signedIn(cookie)
+      if (caller !== null) return caller
+      throw unauthorized(
+        this.#options.signIn
+          ? 'Sign in, or send a token: Authorization: Bearer …'
+          : 'Send a token: Authorization: Bearer …',
+      )
+    }
+    const secret = /^Bearer +([\x21-\x7e]{1,512}) *$/i.exec(authorization)?.[1]
+    if (secret === undefined) throw unauthorized('Only tokens are taken here: Authorization: Bearer …')
+    const { book, adminTokenHash, now } = this.#options
+    const token = book?.token(idIn(secret) ?? '')
+    if (token === undefined) {
+      if (isSecretOf(secret, adminTokenHash)) return FILE_CALLER
+      throw unauthorized('The token is not known here.')
+    }
+    if (!isSecretOf(secret, token.secretHash)) throw unauthorized('The token is not known here.')
+    if (token.expiresAt !== null && token.expiresAt <= now()) throw unauthorized('The token has expired.')
+    book?.used(token, now())
+    return { name: token.name, role: token.role, tokenId: token.id }
+  }
+
+  /** null instead of a problem. */
+  knownCaller(credentials: Credentials): Caller | null {
+    try {
+      return this.callerOf(credentials)
+    } catch (error) {
+      if (error instanceof ApiProblem) return null
+      throw error
+    }
+  }
+
+  #signedIn(cookie: string | undefined): Caller | null {
+    const { signIn = null } = this.#options
+    if (signIn === null) return null
+    const secret = cookieIn(cookie, sessionCookieOf(signIn.isSecure))
+    return secret === null ? null : signIn.sessions.callerOf(secret)
+  }
+
+  /** A token or session that was known still is: neither revoked nor expired. */
+  isGood(tokenId: string): boolean {
+    if (tokenId === FILE_TOKEN_ID) return true
+    const { book, now, signIn } = this.#options
+    if (signIn?.sessions.isGood(tokenId) === true) return true
+    const token = book?.token(tokenId)
+    return token !== undefined && (token.expiresAt === null || token.expiresAt > now())
+  }
+
+  /** Whether an admin remains who is not `exceptId`. */
+  hasAdmin(exceptId: string | null): boolean {
+    const { book, adminTokenHash, now } = this.#options
+    if (adminTokenHash !== null) return true
+    for (const { id, role, expiresAt } of book?.tokens() ?? []) {
+      if (role === 'admin' && id !== exceptId && (expiresAt === null || expiresAt > now())) return true
+    }
+    return false
+  }
+}
+
+function unauthorized(detail: string): ApiProblem {
+  return new ApiProblem('unauthorized', detail, {
+    headers: { 'www-authenticate': 'Bearer realm="headroom"' },
+  })
+}

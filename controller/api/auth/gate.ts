@@ -1,0 +1,96 @@
+/**
+ * Every request passes here before its body is read. In order:
+ * 1. It names a host that is known here.
+ * 2. Where nobody has to say who he is, or a cookie says it: what changes something does not come from a page
+ *    of another site.
+ * 3. Where tokens are: it carries one that is known, or comes from a browser that is signed in, unless the
+ *    route is open to all.
+ * 4. Its source has not asked too often.
+ * 5. The role of the caller is enough for the route.
+ * 6. A submitter asks for a task of his own, where the route is for owners.
+ */
+import type { FastifyRequest } from 'fastify'
+import { mayCall, type LeastRole } from '../../model/role.ts'
+import type { Views } from '../../query/views.ts'
+import { callerOf, type Caller } from './caller.ts'
+import { ApiProblem } from '../http/errors.ts'
+import { accessOf } from '../http/operation.ts'
+import type { Access } from './access.ts'
+
+/** Who asks without a token where tokens are: good for what is open to all. */
+const STRANGER: Caller = { name: null, role: 'metrics', tokenId: null }
+const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
+
+export function isSafe(method: string): boolean {
+  return SAFE_METHODS.has(method)
+}
+
+/**
+ * @returns null: let in; else what has to be looked up first.
+ * @throws ApiProblem when it is kept out.
+ */
+export function admit(request: FastifyRequest, access: Access, views: Views): Promise<void> | null {
+  const { hosts, authenticator } = access
+  hosts.require(request.headers.host)
+  if (!authenticator.isRequired) {
+    if (!isSafe(request.method)) requireSameSite(request, access)
+    return null
+  }
+  if (request.is404) {
+    limit(request, access, null)
+    return null
+  }
+  const { role, ownersOnly } = accessOf(request.routeOptions as never)
+  request.caller = role === 'public' ? STRANGER : authenticated(request, access)
+  limit(request, access, request.caller.tokenId)
+  // A browser sends its cookie whoever made it ask.
+  if (request.headers.authorization === undefined && !isSafe(request.method)) requireSameSite(request, access)
+  requireRole(request.caller, role)
+  return ownersOnly && request.caller.role === 'submitter' ? requireOwner(request, views) : null
+}
+
+/** An address that fails is slowed down. */
+function authenticated(request: FastifyRequest, access: Access): Caller {
+  try {
+    return access.authenticator.callerOf(request.headers)
+  } catch (error) {
+    limit(request, access, null)
+    throw error
+  }
+}
+
+function limit(request: FastifyRequest, { ofTokens, ofAddresses }: Access, tokenId: string | null): void {
+  const now = performance.now()
+  const waitSeconds = tokenId === null ? ofAddresses.take(request.ip, now) : ofTokens.take(tokenId, now)
+  if (waitSeconds === 0) return
+  const who = tokenId === null ? 'This address' : 'This token'
+  throw new ApiProblem('too_many_requests', `${who} asks more often than is allowed.`, {
+    headers: { 'retry-after': String(waitSeconds) },
+  })
+}
+
+function requireRole({ role }: Caller, least: LeastRole): void {
+  if (mayCall(role, least)) return
+  throw new ApiProblem('forbidden', `This takes the role ${least}; the token has the role ${role}.`)
+}
+
+/** A task that there is not is for the route to answer. */
+async function requireOwner(request: FastifyRequest, views: Views): Promise<void> {
+  const { task_id: id = '' } = request.params as { readonly task_id?: string }
+  const task = views.openTask(id)?.spec ?? (await views.stored.task(id))
+  if (task === null || task.owner === callerOf(request).name) return
+  throw new ApiProblem('forbidden', 'The task belongs to somebody else; this takes the role operator.')
+}
+
+/**
+ * A browser says where a request comes from; other clients do not. Without this any page could make the
+ * browser of somebody on this machine change things here, although it could not read the answer.
+ */
+function requireSameSite({ headers }: FastifyRequest, { hosts }: Access): void {
+  const site = headers['sec-fetch-site']
+  const isForeignSite = site !== undefined && site !== 'same-origin' && site !== 'none'
+  const isForeignOrigin = headers.origin !== undefined && !hosts.isOwnOrigin(headers.origin, headers.host)
+  if (isForeignOrigin || (isForeignSite && headers.origin === undefined)) {
+    throw new ApiProblem('cross_site_request', 'A page of another site may not change anything here.')
+  }
+}

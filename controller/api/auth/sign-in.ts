@@ -1,0 +1,114 @@
+/**
+ * Signing in with a browser, by an identity provider. In order: the browser is sent to the provider and what
+ * was asked is remembered under a cookie of that browser; it comes back with a code; the provider says who
+ * that is; the claims give him a name and a role; a session begins.
+ */
+import { randomBytes } from 'node:crypto'
+import type { DurationMs, Instant } from '../../../protocol/units.ts'
+import { claimsNeeded, personOf, type ClaimRules } from '../../model/role-claims.ts'
+import { ProviderFault, type IdentityProvider, type SignInChecks } from '../../ports/identity-provider.ts'
+import type { Caller } from './caller.ts'
+import type { Sessions } from './sessions.ts'
+
+export interface SignInOptions {
+  readonly provider: IdentityProvider
+  readonly rules: ClaimRules
+  readonly sessions: Sessions
+  readonly now: () => Instant
+  /** Browsers reach this controller over TLS: cookies are for that alone. */
+  readonly isSecure: boolean
+}
+
+/** Why nobody was signed in, for the page to say in words. */
+export type SignInFailure = 'expired' | 'denied' | 'no_role' | 'provider_unreachable'
+
+export type SignInOutcome =
+  | { readonly ok: true; readonly secret: string; readonly caller: Caller; readonly returnTo: string }
+  | { readonly ok: false; readonly failure: SignInFailure; readonly why: string }
+
+interface Pending {
+  readonly checks: SignInChecks
+  readonly returnTo: string
+  readonly expiresAt: Instant
+}
+
+/** So long a person may take at the provider. */
+const PENDING_MS: DurationMs = 600_000
+/** Beyond so many the oldest is forgotten. */
+const MAX_PENDING = 10_000
+const ID_BYTES = 24
+
+export class SignIn {
+  readonly #options: SignInOptions
+  readonly #pending = new Map<string, Pending>()
+
+  constructor(options: SignInOptions) {
+    this.#options = options
+  }
+
+  get provider(): string {
+    return this.#options.provider.name
+  }
+
+  get isSecure(): boolean {
+    return this.#options.isSecure
+  }
+
+  get sessions(): Sessions {
+    return this.#options.sessions
+  }
+
+  /** @param returnTo a path of this server. Rejects with ProviderFault. */
+  async begin(
+    returnTo: string,
+  ): Promise<{ readonly url: string; readonly id: string; readonly maxAgeSeconds: number }> {
+    const { url, checks } = await this.#options.provider.begin()
+    const oldest = this.#pending.size >= MAX_PENDING ? this.#pending.keys().next() : null
+    if (oldest?.done === false) this.#pending.delete(oldest.value)
+    const id = randomBytes(ID_BYTES).toString('base64url')
+    this.#pending.set(id, { checks, returnTo, expiresAt: this.#options.now() + PENDING_MS })
+    return { url, id, maxAgeSeconds: PENDING_MS / 1000 }
+  }
+
+  /** @param id as the browser's cookie has it; each is good once */
+  async finish(id: string | null, query: URLSearchParams): Promise<SignInOutcome> {
+    const { provider, rules, sessions, now } = this.#options
+    const pending = id === null ? undefined : this.#pending.get(id)
+    if (id !== null) this.#pending.delete(id)
+    if (pending === undefined || pending.expiresAt <= now()) {
+      return {
+        ok: false,
+        failure: 'expired',
+        why: 'this browser did not begin to sign in here within ten minutes',
+      }
+    }
+    try {
+      const { claims, lookedIn } = await provider.finish(query, pending.checks, claimsNeeded(rules))
+      const person = personOf(claims, rules)
+      if (!person.ok) {
+        const place =
+          person.missing === null
+            ? ''
+            : ` (looked for in ${lookedIn}; does CONTROLLER_OIDC_SCOPE ask for it?)`
+        return { ok: false, failure: 'no_role', why: `${person.why}${place}` }
+      }
+      return { ok: true, ...sessions.begin(person.name, person.role), returnTo: pending.returnTo }
+    } catch (error) {
+      if (!(error instanceof ProviderFault)) throw error
+      return {
+        ok: false,
+        failure: error.kind === 'denied' ? 'denied' : 'provider_unreachable',
+        why: error.message,
+      }
+    }
+  }
+}
+
+/**
+ * Only a path of this server; anything else would let a link send people elsewhere once they have signed in.
+ */
+export function ownPath(path: string | undefined): string {
+  return path !== undefined && /^\/(?![/\\])[\x21-\x7e]{0,2000}$/.test(path) && !path.includes('\\')
+    ? path
+    : '/'
+}

@@ -1,0 +1,144 @@
+import { STATUS_CODES } from 'node:http'
+import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger'
+import type { FastifySchema } from 'fastify'
+import { PROBLEMS, type ProblemCode } from '../http/errors.ts'
+import { isFileBody, PROBLEMS_OF, roleOf } from '../http/operation.ts'
+import { markOptionalBodies } from '../http/optional-body.ts'
+import { DOCUMENT_ONLY } from '../http/fields-schema.ts'
+import { ProblemRef } from '../http/problem-schema.ts'
+import { MEDIA_TYPE, OTHER_MEDIA_TYPES } from '../http/service-schema.ts'
+
+/** The document at /api/v1/openapi.json. Shared schemas stand in it once, under their own names. */
+export function openApiOptions(version: string): FastifyDynamicSwaggerOptions {
+  return {
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title: 'Headroom',
+        version,
+        description:
+          'GPU task controller with VRAM overcommit. JSON, snake_case, RFC 3339 times in UTC, whole MiB. Errors are RFC 9457.',
+        license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+        contact: { name: 'Headroom' },
+      },
+      servers: [{ url: '/' }],
+      components: {
+        securitySchemes: {
+          token: {
+            type: 'http',
+            scheme: 'bearer',
+            description: 'Needed once the first token is made; the least role of a route is its x-role.',
+          },
+        },
+      },
+      tags: [
+        { name: 'configuration', description: 'Global settings' },
+        { name: 'nodes', description: 'GPU nodes and their settings' },
+        { name: 'tasks', description: 'GPU execution requests' },
+        { name: 'groups', description: 'Named sets of nodes' },
+        { name: 'decisions', description: 'What was decided, and from what' },
+        { name: 'events', description: 'What happened, in order' },
+        { name: 'summary', description: 'The cluster on one page' },
+        {
+          name: 'simulations',
+          description:
+            'Runs of scenarios beside the live cluster. A session has this whole interface for its own controller below /api/v1/simulations/{simulation_id}: the same routes, roles and answers.',
+        },
+        { name: 'access', description: 'Tokens, and who asked for what' },
+        { name: 'service', description: 'Health, version, this document' },
+      ],
+    },
+    convertConstToEnum: false,
+    transform: ({ schema, url }) => ({ schema: documented(schema), url }),
+    transformObject: (document) => {
+      if (!('openapiObject' in document)) return document.swaggerObject
+      markOptionalBodies(document.openapiObject)
+      leaveOutForwarded(document.openapiObject)
+      stateDocumentOnly(document.openapiObject)
+      return document.openapiObject
+    },
+    refResolver: {
+      buildLocalReference: (json, _baseUri, _fragment, index) =>
+        typeof json['$id'] === 'string' ? json['$id'] : `def-${index}`,
+    },
+  }
+}
+
+/**
+ * Routes that hand requests on are described by the routes that answer them: no tool can make a request from
+ * a path of any length.
+ */
+function leaveOutForwarded(document: { paths?: Record<string, unknown> }): void {
+  for (const path of Object.keys(document.paths ?? {}))
+    if (path.endsWith('/{*}')) delete document.paths?.[path]
+}
+
+/** In place, at any depth. */
+function stateDocumentOnly(part: object): void {
+  if (DOCUMENT_ONLY in part) {
+    Object.assign(part, part[DOCUMENT_ONLY])
+    delete part[DOCUMENT_ONLY]
+  }
+  for (const value of Object.values(part) as unknown[]) {
+    if (typeof value === 'object' && value !== null) stateDocumentOnly(value)
+  }
+}
+
+/**
+ * The route's answers with descriptions, and the problems among them. Compiling a serialiser for each would
+ * slow every start down.
+ */
+function documented(
+  schema: FastifySchema & { readonly [PROBLEMS_OF]?: readonly ProblemCode[] },
+): FastifySchema {
+  const { [PROBLEMS_OF]: codes = [], response, ...rest } = schema
+  const security = roleOf({ schema }) === 'public' ? [] : [{ token: [] }]
+  const file = isFileBody(schema) ? FILE : {}
+  return {
+    ...rest,
+    ...file,
+    security,
+    response: { ...problemResponses(codes), ...successResponses(response ?? {}) },
+  }
+}
+
+/** Only the document has it as a body: the route reads a stream, which no schema describes. */
+const FILE = { body: { description: 'The file' }, consumes: ['application/octet-stream'] }
+
+function successResponses(responses: object): object {
+  const described = Object.entries(responses).map(([status, schema]: [string, object]) => {
+    if ('type' in schema && schema.type === 'null') return [status, schema]
+    const type = MEDIA_TYPE in schema ? String(schema[MEDIA_TYPE]) : 'application/json'
+    const { [OTHER_MEDIA_TYPES]: others = [], ...rest } = schema as {
+      readonly [OTHER_MEDIA_TYPES]?: readonly string[]
+    }
+    // A schema is of one event's data, which no tool can know from OpenAPI 3.1; as the schema of the stream
+    // it would be wrong.
+    if (type === 'text/event-stream') return [status, streamOf(rest)]
+    const asText = others.map((other) => [other, { schema: { type: 'string' } }])
+    return [
+      status,
+      {
+        description: STATUS_CODES[status] ?? status,
+        content: { [type]: { schema: rest }, ...Object.fromEntries(asText) },
+      },
+    ]
+  })
+  return Object.fromEntries(described)
+}
+
+function streamOf({ description }: { readonly description?: string }): object {
+  return {
+    description: description ?? 'Server-sent events',
+    content: { 'text/event-stream': { schema: { description: 'Server-sent events' } } },
+  }
+}
+
+function problemResponses(codes: readonly ProblemCode[]): object {
+  const ofStatus = Map.groupBy(codes, (code) => PROBLEMS[code].status)
+  const responses = [...ofStatus].map(([status, ofOne]) => {
+    const description = ofOne.map((code) => `${PROBLEMS[code].title} (${code})`).join('; ')
+    return [status, { description, content: { 'application/problem+json': { schema: ProblemRef } } }]
+  })
+  return Object.fromEntries(responses)
+}

@@ -1,0 +1,116 @@
+import type { ApiApp, ApiContext } from '../context.ts'
+import { apiPage, type OpenApiDocument } from './api-page.ts'
+import { PAGE_STYLE } from './page-style.ts'
+import { operation } from '../http/operation.ts'
+import { PAGE_HEADERS } from '../http/security-headers.ts'
+import {
+  DocsPageSchema,
+  DocsStyleSchema,
+  LivezSchema,
+  OpenApiSchema,
+  ReadyzSchema,
+  VersionSchema,
+} from '../http/service-schema.ts'
+
+/** Retry-After while not ready. */
+const READY_AGAIN_SECONDS = '5'
+
+/**
+ * /livez, /readyz and /version, at the root and under /api/v1; `suffix` distinguishes their operation ids.
+ */
+export function healthRoutes(
+  app: ApiApp,
+  { version, build, fleet, readiness }: ApiContext,
+  suffix: string,
+): void {
+  const livez = operation({
+    operationId: `livez${suffix}`,
+    role: 'public',
+    summary: 'Liveness of the process',
+    description: '200 while the process responds. Store and broker are not checked.',
+    tags: ['service'],
+    response: { 200: LivezSchema },
+  })
+  const readyz = operation({
+    operationId: `readyz${suffix}`,
+    role: 'public',
+    summary: 'Readiness of the controller',
+    description: '200 when every check passes, 503 otherwise; the response lists the checks.',
+    tags: ['service'],
+    response: { 200: ReadyzSchema, 503: ReadyzSchema },
+  })
+  const getVersion = operation({
+    operationId: `version${suffix}`,
+    role: 'public',
+    summary: 'Version of the controller',
+    description:
+      'Version and commit of the controller, version of this interface, and whether its fleet is simulated.',
+    tags: ['service'],
+    response: { 200: VersionSchema },
+  })
+
+  app.get('/livez', { schema: livez }, () => ({ status: 'alive' as const }))
+  app.get('/readyz', { schema: readyz }, (_request, reply) => {
+    const checks = readiness()
+    const isReady = checks.every((check) => check.ok)
+    if (!isReady) reply.header('retry-after', READY_AGAIN_SECONDS)
+    reply.code(isReady ? 200 : 503)
+    return { status: isReady ? ('ready' as const) : ('not_ready' as const), checks }
+  })
+  app.get('/version', { schema: getVersion }, () => ({
+    name: 'headroom' as const,
+    version,
+    api: 'v1' as const,
+    fleet,
+    node: process.version,
+    commit: build.commit,
+    schema: build.schema,
+    store_kind: build.storeKind,
+  }))
+}
+
+const openApi = operation({
+  operationId: 'openApi',
+  role: 'public',
+  summary: 'This document',
+  description: 'The OpenAPI 3.1 description of this interface.',
+  tags: ['service'],
+  response: { 200: OpenApiSchema },
+})
+
+const docsPage = operation({
+  operationId: 'docsPage',
+  role: 'public',
+  summary: 'This document as a page',
+  description: 'HTML made from the OpenAPI description, without scripts and without other servers.',
+  tags: ['service'],
+  response: { 200: DocsPageSchema },
+})
+
+const docsStyle = operation({
+  operationId: 'docsStyle',
+  role: 'public',
+  summary: 'Style sheet of the documentation page',
+  description: 'CSS of /docs.',
+  tags: ['service'],
+  response: { 200: DocsStyleSchema },
+})
+
+/** /openapi.json, generated from the schemas of all routes, and /docs, the same as a page. */
+export function openApiRoutes(app: ApiApp): void {
+  app.get('/openapi.json', { schema: openApi }, () => app.swagger())
+  let page: string | null = null
+  app.get('/docs', { schema: docsPage }, (_request, reply) => {
+    page ??= apiPage(
+      app.swagger() as unknown as OpenApiDocument,
+      '/api/v1/docs/style.css',
+      '/api/v1/openapi.json',
+    )
+    reply.headers(PAGE_HEADERS).type('text/html; charset=utf-8')
+    return page
+  })
+  app.get('/docs/style.css', { schema: docsStyle }, (_request, reply) => {
+    reply.type('text/css; charset=utf-8')
+    return PAGE_STYLE
+  })
+}

@@ -1,0 +1,121 @@
+/**
+ * What happens to every request, in the order in which it happens: one hook for each stage, and none for a
+ * route that needs none. A hook costs more than most of what is done in ours
+ * (docs/decisions/0062-one-hook-a-stage.md).
+ */
+import type {
+  FastifyInstance,
+  FastifyReply,
+  FastifyRequest,
+  preValidationHookHandler,
+  RouteOptions,
+} from 'fastify'
+import { invalidField } from './errors.ts'
+import { requireBody, requireNoBody } from './json-body.ts'
+import { canonicalId } from './names.ts'
+import { isConditional, isForwarded } from './operation.ts'
+import { refuseConditions } from './preconditions.ts'
+import { mayBeLeftOut } from './optional-body.ts'
+import { queryReader } from './query-values.ts'
+import type { RequestRecorder } from '../metrics/request-log.ts'
+import type { DryRunQuery } from '../config/impact-schema.ts'
+import { DATA_HEADERS, PAGE_HEADERS } from './security-headers.ts'
+
+export interface EveryRequest {
+  /** null: let in; else what has to be looked up first. Throws ApiProblem when it is kept out. */
+  readonly admit: (request: FastifyRequest) => Promise<void> | null
+  /** Throws ApiProblem when it leads nowhere. */
+  readonly requireRoute: (request: FastifyRequest) => void
+  /** null: nobody counts requests (virtual time). */
+  readonly recorder: RequestRecorder | null
+  /** null: nobody ends streams (virtual time). */
+  readonly answering: ((request: FastifyRequest, reply: FastifyReply, payload: unknown) => void) | null
+  readonly audit: (request: FastifyRequest, status: number) => void
+}
+
+/** Before the first route is added. */
+export function handleEveryRequest(app: FastifyInstance, every: EveryRequest): void {
+  const { admit, requireRoute, recorder, answering, audit } = every
+  app.addHook('onRequest', (request, reply, done) => {
+    recorder?.came(request)
+    reply
+      .headers(request.url.startsWith('/api/') ? DATA_HEADERS : PAGE_HEADERS)
+      .header('x-request-id', request.id)
+    let isOwn: Promise<void> | null
+    try {
+      isOwn = admit(request)
+      if (isOwn === null) requireRoute(request)
+    } catch (error) {
+      done(error as Error)
+      return
+    }
+    if (isOwn === null) done()
+    else isOwn.then(() => done(), done)
+  })
+  app.addHook('onRoute', (route) => {
+    const checks = [...(route.url.includes('/:node_id') ? [readNodeId] : []), shapeCheck(route)].filter(
+      (check) => check !== null,
+    )
+    if (checks.length > 0) route.preValidation = [...checks, ...[route.preValidation ?? []].flat()]
+  })
+  if (recorder !== null || answering !== null) {
+    app.addHook('onSend', (request, reply, payload, done) => {
+      recorder?.answering(reply, payload)
+      answering?.(request, reply, payload)
+      done(null, payload)
+    })
+  }
+  app.addHook('onResponse', (request, reply, done) => {
+    audit(request, reply.statusCode)
+    recorder?.answered(request, reply)
+    done()
+  })
+}
+
+/** A node's id is case-insensitive in a path. */
+const readNodeId: preValidationHookHandler = (request, _reply, done) => {
+  const params = request.params as { node_id: string }
+  params.node_id = canonicalId(params.node_id)
+  done()
+}
+
+/**
+ * Query parameters that were read, and a body and conditions where they are taken and nowhere else; null: the
+ * route has nothing to look at.
+ */
+function shapeCheck({ method, schema }: RouteOptions): preValidationHookHandler | null {
+  if (isForwarded(schema)) return null
+  const read = queryReader(schema?.querystring ?? {})
+  const hasBody = schema?.body !== undefined
+  const isBodyOptional = mayBeLeftOut(schema?.body)
+  const changesNothing = [method].flat().every(isBodyless)
+  const readsConditions = changesNothing || isConditional(schema)
+  // What comes with a GET is never read.
+  if (read === null && !hasBody && changesNothing) return null
+  return (request, _reply, done) => {
+    read?.(request.query as Record<string, unknown>)
+    // A body of `null` was sent and is no object.
+    if (isBodyOptional && request.body === undefined) request.body = {}
+    requireDryRun(request.query as DryRunQuery)
+    if (!readsConditions) refuseConditions(request.headers)
+    if (hasBody) requireBody(request.body)
+    else requireNoBody(request.body)
+    done()
+  }
+}
+
+/**
+ * How a dry run is to be answered says nothing about a change: who has forgotten the other half would have
+ * changed the cluster by it.
+ */
+function requireDryRun({ dry_run: isDryRun, forecast }: DryRunQuery): void {
+  if (typeof forecast !== 'boolean' || isDryRun === true) return
+  throw invalidField(
+    '/forecast',
+    'query parameter forecast says how a dry run is answered: it needs dry_run=true',
+  )
+}
+
+function isBodyless(method: string): boolean {
+  return method === 'GET' || method === 'HEAD'
+}

@@ -1,0 +1,155 @@
+import type { FastifySchema } from 'fastify'
+import { ROLES, type LeastRole } from '../../model/role.ts'
+import type { ProblemCode } from './errors.ts'
+import { closed } from './fields-schema.ts'
+
+/** The part of a route's schema that a client reads first. */
+export interface OperationSchema extends FastifySchema {
+  readonly operationId: string
+  readonly summary: string
+  readonly tags: readonly [Tag]
+  /** The least role that may call it. */
+  readonly role: LeastRole
+  /**
+   * A submitter may call it for his own tasks only, operators and admins for all; the path has a `task_id`.
+   */
+  readonly ownersOnly?: true
+  /** Clients repeat it all the time: only refusals of it are audited. */
+  readonly routine?: true
+  readonly response: object
+}
+
+export type Tag =
+  | 'configuration'
+  | 'nodes'
+  | 'tasks'
+  | 'groups'
+  | 'decisions'
+  | 'events'
+  | 'summary'
+  | 'simulations'
+  | 'access'
+  | 'service'
+
+/**
+ * `specification`: one of the three calls that the specification defines; everything else is an addition of
+ * this project.
+ */
+export type Origin = 'specification' | 'project'
+
+const NO_QUERY = closed({})
+const OF_EVERY_ROUTE: readonly ProblemCode[] = [
+  'invalid_request',
+  'misdirected_request',
+  'too_many_requests',
+  'headers_too_large',
+  'internal_error',
+]
+const OF_EVERY_CLOSED_ROUTE: readonly ProblemCode[] = ['unauthorized', 'forbidden']
+const OF_EVERY_BODY: readonly ProblemCode[] = ['body_too_large', 'unsupported_media_type']
+
+/**
+ * A route's schema, completed: a closed list of query parameters (one that is silently ignored could be a dry
+ * run that is not one), where the route comes from, and the problems it may answer, which only the OpenAPI
+ * document reads. The type stays that of what was given, for the handler's sake.
+ */
+export function operation<const S extends OperationSchema>(
+  schema: S,
+  problems: readonly ProblemCode[] = [],
+  origin: Origin = 'project',
+): S {
+  const { role, ownersOnly = false } = schema
+  return {
+    ...schema,
+    [ROLE_OF]: role,
+    ...(ownersOnly ? { [OWNERS_ONLY]: true } : {}),
+    ...(schema.querystring === undefined ? { querystring: NO_QUERY } : {}),
+    ...(origin === 'project' ? { 'x-origin': 'project' } : {}),
+    [PROBLEMS_OF]: [
+      ...OF_EVERY_ROUTE,
+      ...(role === 'public' ? [] : OF_EVERY_CLOSED_ROUTE),
+      ...(schema.body === undefined ? [] : OF_EVERY_BODY),
+      ...problems,
+    ],
+  }
+}
+
+/** Where the codes stand in a route's schema. */
+export const PROBLEMS_OF = 'x-problems'
+
+/** A route that reads the conditions of a request itself; all others refuse them. */
+export function isConditional(schema: FastifySchema | undefined): boolean {
+  return (
+    (schema as { [PROBLEMS_OF]?: readonly ProblemCode[] } | undefined)?.[PROBLEMS_OF]?.includes(
+      'precondition_failed',
+    ) === true
+  )
+}
+
+/** Where the least role stands in a route's schema, and in the OpenAPI document. */
+const ROLE_OF = 'x-role'
+const OWNERS_ONLY = 'x-owners-only'
+const ROUTINE = 'routine'
+
+export interface Access {
+  readonly role: LeastRole
+  readonly ownersOnly: boolean
+}
+
+/** @throws Error for a route that does not say who may call it: it must not be served. */
+export function accessOf({
+  method,
+  url,
+  schema,
+}: {
+  readonly method: unknown
+  readonly url: string
+  readonly schema?: object
+}): Access {
+  const { [ROLE_OF]: role, [OWNERS_ONLY]: ownersOnly = false } = (schema ?? {}) as {
+    [ROLE_OF]?: LeastRole
+    [OWNERS_ONLY]?: boolean
+  }
+  if (role === undefined || (role !== 'public' && !ROLES.includes(role))) {
+    throw new Error(`The route ${String(method)} ${url} does not say which role may call it.`)
+  }
+  if (ownersOnly && !url.includes(':task_id'))
+    throw new Error(`The route ${String(method)} ${url} is for owners and names no task.`)
+  return { role, ownersOnly }
+}
+
+/** Of a route that is known to say it. */
+export function roleOf({ schema }: { readonly schema?: object }): LeastRole | undefined {
+  return (schema as { [ROLE_OF]?: LeastRole } | undefined)?.[ROLE_OF]
+}
+
+export function isRoutine({ schema }: { readonly schema?: object }): boolean {
+  return (schema as { [ROUTINE]?: true } | undefined)?.[ROUTINE] === true
+}
+
+const FORWARDED = 'x-forwarded'
+
+/** A route that hands requests on: what they may hold is for whoever answers them to say. */
+export function forwarded<S extends object>(schema: S): S {
+  return Object.assign(schema, { [FORWARDED]: true })
+}
+
+const FILE_BODY = 'x-file-body'
+
+/** A route whose body is a file of any type, which it reads itself. */
+export function takesFile<S extends object>(schema: S): S {
+  return Object.assign(forwarded(schema), { [FILE_BODY]: true })
+}
+
+export function isFileBody(schema: FastifySchema): boolean {
+  return (schema as { [FILE_BODY]?: true })[FILE_BODY] === true
+}
+
+export function isForwarded(schema: FastifySchema | undefined): boolean {
+  return (schema as { [FORWARDED]?: true } | undefined)?.[FORWARDED] === true
+}
+
+/** A route that is no operation: a file of the page. */
+export function openToAll(schema: FastifySchema | undefined): FastifySchema {
+  return Object.assign({ ...schema }, { [ROLE_OF]: 'public' })
+}

@@ -1,0 +1,108 @@
+/**
+ * What is measured of events as they become durable: waits, swaps, and how often each kind comes. A
+ * simulation has none of this.
+ */
+import type { Instant } from '../../../protocol/units.ts'
+import type { Event } from '../../model/event.ts'
+import type { Task } from '../../model/task.ts'
+import { COPY_SECONDS, Counter, Histogram, WAIT_SECONDS } from './instruments.ts'
+import type { Metrics } from './metrics.ts'
+
+/**
+ * Why somebody moves: bytes are needed, nobody in particular asked, the GPU is wanted again; `unknown`: it
+ * began before this process did.
+ */
+type SwapReason = 'demand' | 'ordered' | 'wanted' | 'unknown'
+
+interface Move {
+  readonly direction: 'out' | 'in'
+  readonly reason: SwapReason
+  readonly from: Instant
+}
+
+export interface EventMetrics {
+  /** Every event, in order, once it is durable. */
+  take(events: readonly Event[]): void
+}
+
+/** @param openTask as the views have it. */
+export function createEventMetrics(
+  metrics: Metrics,
+  openTask: (id: string) => Task | undefined,
+): EventMetrics {
+  /** Tasks that move now: at most as many as are placed. */
+  const moves = new Map<string, Move>()
+  const waits = new Histogram({
+    name: 'headroom_task_wait_seconds',
+    help: 'From the beginning of a wait in the pending queue to the placement that ended it.',
+    bounds: WAIT_SECONDS,
+  })
+  const swaps = new Counter({
+    name: 'headroom_swaps_total',
+    help: 'Swaps that were completed.',
+    labels: ['direction', 'reason'],
+  })
+  const failed = new Counter({
+    name: 'headroom_swaps_failed_total',
+    help: 'Swaps that a server could not do.',
+    labels: ['direction'],
+  })
+  const durations = new Histogram({
+    name: 'headroom_swap_duration_seconds',
+    help: 'From the order of a swap to its end.',
+    labels: ['direction'],
+    bounds: COPY_SECONDS,
+  })
+  const kinds = new Counter({
+    name: 'headroom_events_total',
+    help: 'Events that became durable.',
+    labels: ['kind'],
+  })
+  metrics.add(waits, swaps, failed, durations, kinds)
+
+  function placed(taskId: string, at: Instant): void {
+    const task = openTask(taskId)
+    if (task !== undefined && at >= task.pendingSince) waits.observe((at - task.pendingSince) / 1000)
+  }
+
+  function moved(taskId: string, { at, data }: Event): void {
+    const move = moves.get(taskId)
+    moves.delete(taskId)
+    const { residency, because } = data
+    if (residency === 'swapping_out') {
+      moves.set(taskId, {
+        direction: 'out',
+        reason: String(because).startsWith('for ') ? 'demand' : 'ordered',
+        from: at,
+      })
+    } else if (residency === 'swapping_in') moves.set(taskId, { direction: 'in', reason: 'wanted', from: at })
+    // A swap-in that failed ends swapped out, too.
+    else if (residency === 'swapped_out' && move?.direction !== 'in') ended('out', move, at)
+    // A swap-out that failed or was called off ends resident; without a move, it is one that began before
+    // this process did.
+    else if (residency === 'resident' && (move === undefined ? because === null : move.direction === 'in'))
+      ended('in', move, at)
+  }
+
+  function ended(direction: Move['direction'], move: Move | undefined, at: Instant): void {
+    const isKnown = move?.direction === direction
+    swaps.add(1, direction, isKnown ? move.reason : 'unknown')
+    if (isKnown) durations.observe((at - move.from) / 1000, direction)
+  }
+
+  function takeOne(event: Event): void {
+    const { kind, taskId } = event
+    kinds.add(1, kind)
+    if (taskId === null) return
+    if (kind === 'task_placed') placed(taskId, event.at)
+    else if (kind === 'task_residency') moved(taskId, event)
+    else if (kind === 'swap_failed') failed.add(1, moves.get(taskId)?.direction ?? 'unknown')
+    else if (kind === 'task_finished' || kind === 'task_returned') moves.delete(taskId)
+  }
+
+  return {
+    take: (events) => {
+      for (const event of events) takeOne(event)
+    },
+  }
+}

@@ -1,0 +1,38 @@
+import type { Views } from '../../query/views.ts'
+import type { Series } from '../../series/series.ts'
+import type { PendingByReason } from './pending-reasons.ts'
+import { presentSummary } from './present-summary.ts'
+import { EndsOfTheHour, type RecentEnds } from './recent-ends.ts'
+import type { SummaryBody } from './summary-schema.ts'
+
+export interface CurrentSummary {
+  /** For those who follow: what the store says may be some seconds old. */
+  now(): SummaryBody
+  /** For a request: the store is asked first. */
+  asked(): Promise<SummaryBody>
+}
+
+interface Sources {
+  readonly views: Views
+  readonly fleet: 'simulated' | 'live'
+  readonly series: Series
+  readonly brokerUrls: readonly string[]
+  readonly pendingReasons: () => PendingByReason
+}
+
+/** The summary as it is at each call. */
+export function createSummary({ views, fleet, series, brokerUrls, pendingReasons }: Sources): CurrentSummary {
+  const ends = new EndsOfTheHour(views)
+  const present = (recentEnds: RecentEnds | null): SummaryBody => {
+    series.take()
+    return presentSummary({
+      views,
+      fleet,
+      brokerUrls,
+      window: series.lastMinute(),
+      pendingByReason: pendingReasons(),
+      recentEnds,
+    })
+  }
+  return { now: () => present(ends.latest()), asked: async () => present(await ends.current()) }
+}

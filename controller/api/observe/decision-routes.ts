@@ -1,0 +1,64 @@
+import type { ApiApp, ApiContext } from '../context.ts'
+import { invalidField, notFound } from '../http/errors.ts'
+import { subjectsOf } from './event-query.ts'
+import { operation } from '../http/operation.ts'
+import { presentDecision } from './present-decision.ts'
+import {
+  DecisionPageSchema,
+  DecisionPathSchema,
+  DecisionQuerySchema,
+  DecisionRef,
+} from './decision-schema.ts'
+
+const listDecisions = operation(
+  {
+    operationId: 'listDecisions',
+    role: 'viewer',
+    summary: 'Decisions with their candidates: placements, swaps, growths',
+    description:
+      'Newest first, or oldest first with `after`. The newest 200,000 of the last 30 days are kept.',
+    tags: ['decisions'],
+    querystring: DecisionQuerySchema,
+    response: { 200: DecisionPageSchema },
+  },
+  ['store_failed'],
+)
+
+const getDecision = operation(
+  {
+    operationId: 'getDecision',
+    role: 'viewer',
+    summary: 'One decision',
+    description:
+      'A placement, swap or growth with its candidates, their ranking and the choice. 404 if it is no ' +
+      'longer kept.',
+    tags: ['decisions'],
+    params: DecisionPathSchema,
+    response: { 200: DecisionRef },
+  },
+  ['not_found', 'store_failed'],
+)
+
+const DEFAULT_LIMIT = 50
+
+/** GET /decisions and /decisions/{number}. */
+export function decisionRoutes(app: ApiApp, { views }: ApiContext): void {
+  app.get('/decisions', { schema: listDecisions }, async ({ query }) => {
+    const { after = null, before = null, kind = null, limit = DEFAULT_LIMIT } = query
+    if (after !== null && before !== null)
+      throw invalidField('/before', 'query parameter before cannot be combined with after')
+    const filter = { afterNumber: after, beforeNumber: before, ...(await subjectsOf(query, views)), kind }
+    // One extra decision tells whether there is another page.
+    const found = await views.stored.decisions({ ...filter, limit: limit + 1 })
+    const items = found.slice(0, limit).map(presentDecision)
+    const last = items.at(-1)?.number ?? null
+    if (after !== null) return { items, next_before: null, next_after: last ?? after }
+    return { items, next_before: found.length > limit ? last : null, next_after: null }
+  })
+
+  app.get('/decisions/:number', { schema: getDecision }, async ({ params }) => {
+    const decision = await views.stored.decision(Number(params.number))
+    if (decision === null) throw notFound('decision', params.number)
+    return presentDecision(decision)
+  })
+}

@@ -1,0 +1,90 @@
+/** One reader of a stream of events: a body that is bounded in bytes. */
+import { Readable } from 'node:stream'
+import type { EventFilter } from '../../model/event.ts'
+
+/** What may wait for a reader. One that is further behind is told to come back. */
+export const MAX_WAITING_BYTES = 4_194_304
+/** What is read from the store for a reader waits until it has taken all but so many bytes. */
+export const LOW_WATER_BYTES = 65_536
+/** After the last comment, one that takes nothing any more is cut off. */
+const END_WITHIN_MS = 10_000
+
+/** Timers, so that tests can do without. */
+export interface ReaderTimers {
+  /** @returns takes it back. */
+  after(ms: number, fn: () => void): () => void
+}
+
+export const REAL_TIMERS: ReaderTimers = {
+  after: (ms, fn) => {
+    const timer = setTimeout(fn, ms).unref()
+    return () => clearTimeout(timer)
+  },
+}
+
+export interface WantedEvents {
+  readonly filter: EventFilter
+  readonly wantsSummary: boolean
+}
+
+export class EventReader {
+  readonly filter: EventFilter
+  /** It wants the summary, too, again and again. */
+  readonly wantsSummary: boolean
+  readonly body: Readable
+  /** It has all up to this event already. */
+  position: number
+  readonly #timers: ReaderTimers
+  #isEnding = false
+  #wake: (() => void) | null = null
+
+  constructor({ filter, wantsSummary }: WantedEvents, position: number, timers: ReaderTimers) {
+    this.filter = filter
+    this.wantsSummary = wantsSummary
+    this.position = position
+    this.#timers = timers
+    this.body = new Readable({ highWaterMark: LOW_WATER_BYTES, read: () => this.#wakeUp() })
+    this.body.once('close', () => this.#wakeUp())
+    // Whoever goes away in the middle is no fault.
+    this.body.on('error', () => {})
+  }
+
+  get isOpen(): boolean {
+    return !this.#isEnding && !this.body.destroyed
+  }
+
+  /** One that is too far behind is dropped instead, and comes back from where it was. */
+  write(bytes: Buffer): void {
+    if (!this.isOpen || bytes.length === 0) return
+    const waitingBytes = this.body.readableLength
+    if (waitingBytes > 0 && waitingBytes + bytes.length > MAX_WAITING_BYTES)
+      this.end(`too slow: more than ${MAX_WAITING_BYTES} bytes wait`)
+    else this.body.push(bytes)
+  }
+
+  /** The last it hears; `why` as a comment. */
+  end(why: string): void {
+    if (!this.isOpen) return
+    this.#isEnding = true
+    this.body.push(`: ${why}; come back with Last-Event-ID\n\n`)
+    this.body.push(null)
+    const cancel = this.#timers.after(END_WITHIN_MS, () => this.body.destroy())
+    this.body.once('close', cancel)
+    this.#wakeUp()
+  }
+
+  /** Resolves once little waits for it, or it has gone. */
+  async taken(): Promise<void> {
+    while (this.isOpen && this.body.readableLength >= LOW_WATER_BYTES) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve
+      })
+    }
+  }
+
+  #wakeUp(): void {
+    const wake = this.#wake
+    this.#wake = null
+    wake?.()
+  }
+}

@@ -1,0 +1,146 @@
+import { Type, type Static } from 'typebox'
+import { ALARM_CODES } from '../../query/alarms.ts'
+import { WAIT_REASONS } from '../../query/explain/explain.ts'
+import {
+  count,
+  instant,
+  instantOrNull,
+  list,
+  mib,
+  numberOrNull,
+  objectOrNull,
+  oneOf,
+  textOrNull,
+} from '../http/fields-schema.ts'
+import { StarvationSchema } from '../tasks/schema.ts'
+
+const TasksSchema = Type.Object({
+  by_list: Type.Object(
+    {
+      running: count('assigned, running, unreachable'),
+      pending: count(),
+      completed: count('completed, failed, cancelled, lost'),
+    },
+    { description: 'The three lists of the specification' },
+  ),
+  by_state: Type.Object({
+    pending: count(),
+    assigned: count(),
+    running: count(),
+    unreachable: count(),
+    completed: count(),
+    failed: count(),
+    cancelled: count(),
+    lost: count(),
+  }),
+  stopping: count('Placed tasks that are being stopped and whose end is not reported yet'),
+  ended_last_hour: objectOrNull(
+    Type.Object({
+      since: instant('One hour before `at`, or the time of the oldest event kept, whichever is later'),
+      failed: count('Tasks that failed since then'),
+      lost: count('Tasks that were lost since then'),
+    }),
+    'Tasks that failed or were lost in the last hour; null until the store has answered',
+  ),
+})
+
+const PendingReasonsSchema = Type.Object({
+  counted: count('Number of explained tasks behind the counts'),
+  of: count('Pending tasks; the sum of the counts'),
+  is_estimate: Type.Boolean({
+    description:
+      'false: every pending task was explained. true: scaled up from an even sample of up to 1,024 ' +
+      'tasks, explained for at most 10 ms each second',
+  }),
+  reasons: list(Type.Object({ reason: oneOf(WAIT_REASONS), tasks: count() })),
+})
+
+const WindowSchema = Type.Object({ from: instant('Start'), to: instant('End'), seconds: Type.Number() })
+
+const AlarmSchema = Type.Object({
+  code: oneOf(ALARM_CODES),
+  since: instantOrNull('Start of the condition; null: unknown'),
+  nodes: list(Type.String(), {
+    description: 'Names of the affected nodes, at most 20; empty: the whole cluster',
+  }),
+  detail: Type.String({ description: 'What is wrong, then what to do' }),
+})
+
+export const SummarySchema = Type.Object(
+  {
+    at: instant('Time of the summary'),
+    revision: count('seq of the newest event included'),
+    fleet: oneOf(['simulated', 'live'], { description: 'Whether the GPU servers are simulated' }),
+    broker_urls: list(Type.String(), {
+      description: 'Configured addresses of the message broker, without credentials; empty: none',
+    }),
+    alarms: list(AlarmSchema, {
+      description: 'Conditions that need the attention of an operator; empty: none',
+    }),
+    tasks: TasksSchema,
+    pending_by_reason: PendingReasonsSchema,
+    nodes: Type.Object({
+      total: count('Nodes that are registered'),
+      up: count('Nodes that are up'),
+      attention: count('Nodes with at least one of the conditions below: GET /nodes?status=attention'),
+      silent: count('suspect or unreachable'),
+      cordoned: count('Cordoned by an operator, draining nodes included'),
+      auto_cordoned: count('Cordoned by the controller because they refuse to start tasks'),
+      draining: count('Nodes that are being drained'),
+      reserve_breached: count('Nodes with a reserve deficit on a GPU'),
+      over_limit: count('Nodes with a GPU over its commit limit'),
+      quarantined: count('Nodes with attempts unknown to the store'),
+    }),
+    gpus: Type.Object({ total: count(), up: count('On nodes that are up') }),
+    vram: Type.Object({
+      physical_mib: mib('Physical VRAM of the GPUs'),
+      used_mib: mib('Resident plus foreign'),
+      resident_mib: mib('Used by tasks'),
+      foreign_mib: mib('Used by processes that no GPU server started'),
+      committed_mib: mib('Committed to placed tasks, resident or swapped out'),
+      swapped_mib: mib('Demand of the swapped-out tasks'),
+      effective_schedulable_mib: mib('Physical VRAM × (1 + overcommit percentage / 100), node by node'),
+      commit_limit_mib: mib('Total commit limit'),
+      up: Type.Object(
+        {
+          physical_mib: mib('Physical VRAM of the GPUs'),
+          used_mib: mib('Resident plus foreign'),
+          committed_mib: mib('Committed to placed tasks, resident or swapped out'),
+          swapped_mib: mib('Demand of the swapped-out tasks'),
+          effective_schedulable_mib: mib('Physical VRAM × (1 + overcommit percentage / 100), node by node'),
+        },
+        {
+          description:
+            'The same for nodes that are up, as in /series; the figures above include the last known ' +
+            'state of silent nodes',
+        },
+      ),
+    }),
+    overcommit: Type.Object({
+      default_percent: count('Global default'),
+      source: oneOf(['environment', 'persisted']),
+      nodes_with_override: count(),
+    }),
+    swaps: Type.Object({
+      outs: count('Completed since the controller started'),
+      ins: count('Completed since the controller started'),
+      out_mib: mib('Volume of these swap-outs'),
+      in_mib: mib('Volume of these swap-ins'),
+    }),
+    window: objectOrNull(
+      WindowSchema,
+      'Window of the two percentages, about the last minute; null: not available yet',
+    ),
+    utilization_percent: numberOrNull(
+      'Share of GPU time with at least one running kernel, over all GPUs that are up',
+    ),
+    utilization_unknown_because: textOrNull('Why utilization_percent is null'),
+    starvation_percent: objectOrNull(StarvationSchema, '(demand − served) / demand, with its three parts'),
+    starvation_unknown_because: textOrNull('Why starvation_percent is null'),
+    starvation_compute_is_estimate: Type.Boolean({
+      description: 'On real GPUs the compute part is an estimate',
+    }),
+  },
+  { $id: 'Summary' },
+)
+export type SummaryBody = Static<typeof SummarySchema>

@@ -1,0 +1,103 @@
+/** Uploaded traces for scenarios. */
+import type { Readable } from 'node:stream'
+import { Type } from 'typebox'
+import type { ApiApp, ApiContext } from '../context.ts'
+import type { TraceEntry } from '../../ports/simulation.ts'
+import { ApiProblem, invalidField } from '../http/errors.ts'
+import { operation, takesFile } from '../http/operation.ts'
+import { presentInstant } from '../http/instant.ts'
+import { TracePageSchema, TracePathSchema, TraceQuerySchema, TraceSchema } from './trace-schema.ts'
+import { simulatorOf, uploaderOf, valueOf } from './simulation-request.ts'
+
+const storeTrace = takesFile(
+  operation(
+    {
+      operationId: 'storeTrace',
+      role: 'submitter',
+      summary: 'Upload a trace, or a file to convert to one',
+      description:
+        'The body is the file, of any content type, up to 1 GiB. Replaces your own trace of the same ' +
+        'name. The whole file is checked; dropped rows are counted by reason.',
+      tags: ['simulations'],
+      querystring: TraceQuerySchema,
+      response: { 201: TraceSchema },
+    },
+    ['conflict', 'forbidden', 'body_too_large', 'too_many_simulations', 'uploads_full'],
+  ),
+)
+
+const listTraces = operation(
+  {
+    operationId: 'listTraces',
+    role: 'viewer',
+    summary: 'Uploaded traces, by name',
+    description: 'Number of tasks, dropped rows by reason, and size.',
+    tags: ['simulations'],
+    response: { 200: TracePageSchema },
+  },
+  ['conflict', 'store_failed'],
+)
+
+const deleteTrace = operation(
+  {
+    operationId: 'deleteTrace',
+    role: 'submitter',
+    summary: 'Delete a trace',
+    description:
+      'A submitter may delete their own traces; an operator all. Simulations that used it keep their ' +
+      'results; scenarios that name it can no longer be run.',
+    tags: ['simulations'],
+    params: TracePathSchema,
+    response: { 204: Type.Null({ description: 'Deleted' }) },
+  },
+  ['not_found', 'forbidden', 'conflict', 'store_failed'],
+)
+
+/** POST and GET /traces, DELETE /traces/{trace}. */
+export function traceRoutes(app: ApiApp, { simulation }: ApiContext): void {
+  const simulator = () => simulatorOf(simulation)
+
+  void app.register(async (scope: ApiApp) => {
+    scope.removeAllContentTypeParsers()
+    // The body stays a stream; the consumer enforces the size limit.
+    scope.addContentTypeParser('*', (_request, payload, done) => done(null, payload))
+    scope.post('/traces', { schema: storeTrace }, async (request, reply) => {
+      const { name, format = null, activity_model: activityModel = null } = request.query
+      const sent = request.body as Readable | undefined
+      if (sent === undefined) throw invalidField('', 'the body must be a file, got nothing')
+      // A refusal in the middle of the upload still needs a response.
+      const body = sent.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>
+      const entry = valueOf(
+        await simulator().storeTrace({ name, format, activityModel, body, by: uploaderOf(request) }),
+      )
+      reply.code(201).header('location', '/api/v1/traces')
+      return presentTrace(entry)
+    })
+  })
+
+  app.get('/traces', { schema: listTraces }, async () => {
+    const items = (await simulator().traces()).map(presentTrace)
+    return { items, next_cursor: null, total: items.length }
+  })
+
+  app.delete('/traces/:trace', { schema: deleteTrace }, async (request, reply) => {
+    const { params } = request
+    if (!valueOf(await simulator().removeTrace(params.trace, uploaderOf(request)))) {
+      throw new ApiProblem('not_found', `Trace ${JSON.stringify(params.trace)} not found.`)
+    }
+    return reply.code(204).send(null)
+  })
+}
+
+function presentTrace({ name, format, tasks, rows, dropped, createdAt, createdBy, bytes }: TraceEntry) {
+  return {
+    name,
+    format,
+    tasks,
+    rows,
+    dropped,
+    bytes,
+    created_by: createdBy,
+    created_at: presentInstant(createdAt),
+  }
+}

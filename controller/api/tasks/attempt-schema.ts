@@ -1,0 +1,123 @@
+import { Type, type Static } from 'typebox'
+import { BEHIND_REASONS } from '../../state/epoch-history.ts'
+import { PAUSE_REASONS } from '../../state/placement-pause.ts'
+import { MAY_BE_LEFT_OUT } from '../http/optional-body.ts'
+import {
+  closed,
+  count,
+  instant,
+  integer,
+  list,
+  mib,
+  objectOrNull,
+  oneOf,
+  pathId,
+  textOrNull,
+} from '../http/fields-schema.ts'
+
+const AttemptRecordSchema = Type.Object({
+  name: textOrNull('Task name'),
+  owner: textOrNull('As reported by the server; unverified, confirm it'),
+  command: Type.Unsafe<readonly string[] | null>({ type: ['array', 'null'], items: { type: 'string' } }),
+})
+
+export const AttemptSchema = Type.Object({
+  task_id: Type.String(),
+  attempt: count(),
+  node_id: Type.String(),
+  node_name: Type.String(),
+  gpus: list(Type.Integer()),
+  vram_mib: mib('Per GPU, accounted as noswap'),
+  residency: oneOf(['none', 'resident', 'swapping_out', 'swapped_out', 'swapping_in']),
+  since: instant('Start of the quarantine'),
+  stopped_by: textOrNull('Caller that stopped the attempt; null: it keeps running'),
+  record: objectOrNull(
+    AttemptRecordSchema,
+    'Record of the GPU server; null: the server does not answer, or its version keeps no record',
+  ),
+})
+export type AttemptBody = Static<typeof AttemptSchema>
+export const AttemptListSchema = Type.Object({ items: list(AttemptSchema) })
+export type AttemptListBody = Static<typeof AttemptListSchema>
+
+export const AttemptPathSchema = Type.Object({
+  task_id: pathId('Id of the task'),
+  // Path parameters stay strings; nothing is converted.
+  attempt: Type.String({
+    pattern: '^[1-9]\\d{0,9}$',
+    maxLength: 10,
+    'x-allowed': 'the number of an attempt',
+    description: 'Number of the attempt',
+  }),
+})
+
+const nodeId = Type.Optional(
+  Type.String({ maxLength: 200, description: 'Required only if several nodes report this attempt' }),
+)
+
+export const AttemptChoiceSchema = closed({ node_id: nodeId }, { ...MAY_BE_LEFT_OUT })
+export type AttemptChoiceBody = Static<typeof AttemptChoiceSchema>
+
+export const AdoptionSchema = closed({
+  owner: Type.Unsafe<string | null>({
+    type: ['string', 'null'],
+    maxLength: 200,
+    description: 'Confirmed owner of the task; null: none',
+  }),
+  name: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 200,
+      description: 'Task name; default: as recorded by the server',
+    }),
+  ),
+  priority: Type.Optional(integer(0, 4, { description: 'Default: as recorded by the server' })),
+  node_id: nodeId,
+})
+export type AdoptionBody = Static<typeof AdoptionSchema>
+
+const AheadNodeSchema = Type.Object({
+  node_id: Type.String(),
+  name: textOrNull('As in its hello message; null: unknown'),
+  reason: oneOf(BEHIND_REASONS),
+  epoch: count('Highest epoch that the node has obeyed'),
+  controller: textOrNull('Process of that controller'),
+  event_seq: count('The last event known to the node'),
+  since: instant('When the node reported it'),
+})
+
+export const RecoverySchema = Type.Object({
+  placements_paused: Type.Unsafe<(typeof PAUSE_REASONS)[number] | null>({
+    type: ['string', 'null'],
+    enum: [...PAUSE_REASONS, null],
+    description: 'Why placements are paused; null: tasks are placed',
+  }),
+  recovery: objectOrNull(
+    Type.Object({
+      reason: oneOf(['restored', 'loss_accepted']),
+      since: instant('Time of the restore or of the accepted loss'),
+      nodes_awaited: list(Type.String(), { description: 'Ids of known nodes not heard from yet' }),
+    }),
+    'null: no recovery is in progress',
+  ),
+  nodes_awaited_since_start: list(Type.String(), {
+    description: 'Ids of nodes that were up before the start and not heard from yet; for at most 15 s',
+  }),
+  nodes_heard: count('Nodes heard from since the start'),
+  store: Type.Object(
+    {
+      epoch: count('Epoch of this controller; each start, restore and accepted loss increments it'),
+      controller: Type.String({ description: 'Process of this controller' }),
+      event_seq: count('The last event'),
+    },
+    { description: 'Position of the store, compared with the positions of the nodes' },
+  ),
+  nodes_ahead: list(AheadNodeSchema, {
+    description: 'Nodes that know events the store does not have: STORE_BEHIND',
+  }),
+  result_unknown: list(Type.String(), {
+    description: 'Ids of tasks missing on their node; they end as lost, result_unknown',
+  }),
+  quarantined_attempts: count('Number of quarantined attempts; see GET /attempts'),
+})
+export type RecoveryBody = Static<typeof RecoverySchema>

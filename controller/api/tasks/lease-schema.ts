@@ -1,0 +1,28 @@
+import { Type, type Static } from 'typebox'
+import { closed, instant, instantOrNull, oneOf } from '../http/fields-schema.ts'
+import { TASK_STATES, TaskSchema } from './schema.ts'
+
+/** POST /tasks/{task_id}/keepalive. */
+export const KeepaliveSchema = closed(
+  {
+    busy: Type.Boolean({
+      description: 'true: the task wants the GPU; false: it may be swapped out after the idle time',
+    }),
+  },
+  { examples: [{ busy: true }] },
+)
+export type KeepaliveBody = Static<typeof KeepaliveSchema>
+
+export const KeptLeaseSchema = Type.Object(
+  {
+    task_id: Type.String(),
+    state: oneOf(TASK_STATES),
+    residency: TaskSchema.properties.residency,
+    at: instant('Time of the controller clock'),
+    expires_at: instantOrNull(
+      'End of the lease unless it is renewed; null: leases do not expire (simulated fleets)',
+    ),
+  },
+  { $id: 'KeptLease' },
+)
+export type KeptLeaseBody = Static<typeof KeptLeaseSchema>

@@ -1,0 +1,64 @@
+import { Type, type Static } from 'typebox'
+import { MAX_LOG_BYTES } from '../../../protocol/limits.ts'
+import { closed, count, integer, oneOf } from '../http/fields-schema.ts'
+
+export const LOG_STREAMS = ['stdout', 'stderr'] as const
+
+/** A part of the output of a task. */
+export const LogSchema = Type.Object(
+  {
+    task_id: Type.String(),
+    attempt: count('The attempt that wrote it, which is the latest'),
+    node_id: Type.String({ description: 'Where it ran' }),
+    stream: oneOf(LOG_STREAMS),
+    offset: count(
+      'Start of data, in bytes; later than requested if the server no longer keeps earlier output',
+    ),
+    next_offset: count('Send it as `offset` to continue'),
+    data: Type.String({ description: 'Bytes, in base64' }),
+    is_ended: Type.Boolean({
+      description: 'No more output will follow; earlier parts may remain to be read',
+    }),
+  },
+  { $id: 'Log' },
+)
+export type LogBody = Static<typeof LogSchema>
+
+/** The last event of a stream, with the reason for its end. */
+export const LogEndSchema = Type.Object({
+  attempt: count('The attempt that ended'),
+  /**
+   * ended: all output was read. unavailable: the task is final and its server does not return the output.
+   * superseded: a new attempt began.
+   */
+  why: oneOf(['ended', 'unavailable', 'superseded']),
+})
+export type LogEndBody = Static<typeof LogEndSchema>
+
+const DEFAULT_MAX_BYTES = 65_536
+
+export const LogQuerySchema = closed({
+  stream: Type.Optional(oneOf(LOG_STREAMS, { default: 'stdout' })),
+  offset: Type.Optional(
+    integer(0, 999_999_999_999_999, {
+      default: 0,
+      description: 'Start at this byte; with follow, a Last-Event-ID header takes precedence',
+    }),
+  ),
+  max_bytes: Type.Optional(
+    integer(1, MAX_LOG_BYTES, {
+      default: DEFAULT_MAX_BYTES,
+      description: 'Maximum number of bytes per response',
+    }),
+  ),
+  follow: Type.Optional(
+    Type.Boolean({
+      default: false,
+      description:
+        'Return text/event-stream: `output` events with id next_offset and data of this schema; a ' +
+        'comment every 15 s; `end` after the last output',
+    }),
+  ),
+})
+export type LogQuery = Static<typeof LogQuerySchema>
+export const LOG_DEFAULTS = { stream: 'stdout', offset: 0, max_bytes: DEFAULT_MAX_BYTES } as const

@@ -1,0 +1,141 @@
+/** A task as the API shows it: an open one from memory, a final one from the store, in one shape. */
+import { endCodeOf, endSentenceOf } from '../../model/end-reason.ts'
+import { NO_TROUBLE, type StartTrouble } from '../../model/start-refusal.ts'
+import type { Placement, Task } from '../../model/task.ts'
+import type { Views } from '../../query/views.ts'
+import { ZERO_COUNTERS, type Counters } from '../../metrics/counters.ts'
+import { starvationPercent, starvedSeconds } from '../../metrics/starvation.ts'
+import type { TaskRecord } from '../../ports/store.ts'
+import type { PlacementBody, TaskBody } from './schema.ts'
+import { presentInstant, presentInstantOrNull } from '../http/instant.ts'
+import { presentWait } from './present-wait.ts'
+
+export function presentTask(task: Task, views: Views): TaskBody {
+  return {
+    ...presentSpec(task.spec),
+    ...presentCourse(task),
+    residency: task.placement?.residency ?? 'none',
+    stopping_since: presentInstantOrNull(task.placement?.stopping?.since ?? null),
+    last_node_id: task.lastNodeId,
+    placement: task.placement === null ? null : presentPlacement(task.placement),
+    ...presentTrouble(task.trouble),
+    wait: presentWait(views.explain(task)),
+    ...presentStarvation(views.taskCounters(task)),
+  }
+}
+
+/** From the store: what is final sits nowhere and waits for nothing. */
+export function presentTaskRecord(record: TaskRecord): TaskBody {
+  return {
+    ...presentSpec(record),
+    ...presentCourse(record),
+    residency: 'none',
+    stopping_since: null,
+    last_node_id: record.lastNodeId ?? null,
+    placement: null,
+    ...presentTrouble({ ...NO_TROUBLE, earlyEnds: record.trouble?.earlyEnds ?? 0 }),
+    wait: null,
+    ...presentStarvation(countersOf(record)),
+  }
+}
+
+function presentStarvation(counters: Counters): Pick<TaskBody, 'starvation_percent' | 'starved_seconds'> {
+  return { starvation_percent: starvationPercent(counters), starved_seconds: starvedSeconds(counters) }
+}
+
+function presentTrouble({
+  refusals,
+  pause,
+  earlyEnds,
+}: StartTrouble): Pick<TaskBody, 'start_refusals' | 'start_pause' | 'requeues'> {
+  return {
+    requeues: earlyEnds,
+    start_refusals: refusals.map(({ nodeId, nodeName, cause, code, detail, at }) => ({
+      node_id: nodeId,
+      node_name: nodeName,
+      cause,
+      code,
+      detail,
+      at: presentInstant(at),
+    })),
+    start_pause:
+      pause === null
+        ? null
+        : { reason: pause.reason, since: presentInstant(pause.since), until: presentInstant(pause.until) },
+  }
+}
+
+export function presentPlacement(placement: Placement): PlacementBody {
+  return {
+    node_id: placement.node.id,
+    node_name: placement.node.name,
+    gpus: placement.gpus.map((gpu) => gpu.index),
+    demand_mib: placement.demandMib,
+    wants_gpu: placement.wantsGpu,
+    can_signal: placement.node.signalsWanted || placement.task.spec.command === null,
+    idle_since: presentInstant(placement.idleSince),
+    assigned_at: presentInstant(placement.assignedAt),
+    started_at: presentInstantOrNull(placement.startedAt),
+  }
+}
+
+type Spec = Omit<Task['spec'], 'maxRequeues'> & Pick<TaskRecord, 'maxRequeues'>
+
+/** What was asked for. */
+function presentSpec(spec: Spec) {
+  return {
+    id: spec.id,
+    seq: spec.seq,
+    name: spec.name,
+    vram_mib: spec.vramMib === 0 ? null : spec.vramMib,
+    gpu_count: spec.gpuCount,
+    gpu_mode: spec.gpuMode,
+    noswap: spec.noswap,
+    priority: spec.priority,
+    groups: spec.groups,
+    labels: spec.labels,
+    owner: spec.owner,
+    command: spec.command,
+    max_runtime_seconds: spec.maxRuntimeMs === null ? null : spec.maxRuntimeMs / 1000,
+    stop_grace_seconds:
+      spec.stopGraceMs === undefined || spec.stopGraceMs === null ? null : spec.stopGraceMs / 1000,
+    on_node_loss: spec.onNodeLoss,
+    max_requeues: spec.maxRequeues ?? null,
+    submitted_at: presentInstant(spec.submittedAt),
+  }
+}
+
+type Course = Pick<
+  TaskRecord,
+  | 'state'
+  | 'isHeld'
+  | 'attempt'
+  | 'swapOuts'
+  | 'pendingSince'
+  | 'firstStartedAt'
+  | 'finishedAt'
+  | 'exitCode'
+  | 'endCode'
+  | 'endReason'
+>
+
+/** What became of it. */
+function presentCourse(course: Course) {
+  return {
+    state: course.state,
+    held: course.isHeld,
+    attempt: course.attempt,
+    swap_outs: course.swapOuts,
+    pending_since: presentInstant(course.pendingSince),
+    first_started_at: presentInstantOrNull(course.firstStartedAt),
+    finished_at: presentInstantOrNull(course.finishedAt),
+    exit_code: course.exitCode,
+    end_code: endCodeOf(course),
+    end_reason: endSentenceOf(course),
+  }
+}
+
+function countersOf(record: TaskRecord): Counters {
+  const [demand, served, queue, swap, compute] = record.counters
+  return { ...ZERO_COUNTERS, demand, served, queue, swap, compute }
+}

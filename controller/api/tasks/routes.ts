@@ -1,0 +1,236 @@
+import type { ServerResponse } from 'node:http'
+import type { Priority } from '../../../protocol/units.ts'
+import { mayUseP0, type OwnerLimits } from '../../model/owner-limits.ts'
+import { isFinal, type Task } from '../../model/task.ts'
+import type { SubmittedOnce, TaskRequest } from '../../engine/inputs/commands/commands.ts'
+import type { SubmissionKey } from '../../state/submission-keys.ts'
+import { ask } from '../http/ask.ts'
+import { callerOf, signatureOf, type Caller } from '../auth/caller.ts'
+import type { ApiApp, ApiContext } from '../context.ts'
+import { invalidField, notFound, problemOfRefusal, ApiProblem } from '../http/errors.ts'
+import { nodeIdOf, requireGroup } from '../http/names.ts'
+import { openTask } from './open-task.ts'
+import { operation } from '../http/operation.ts'
+import { presentPrediction } from './present-preview.ts'
+import { presentTask, presentTaskRecord } from './present.ts'
+import { PlacementPreviewRef } from './preview-schema.ts'
+import {
+  CancelQuerySchema,
+  SubmissionQuerySchema,
+  TaskPageSchema,
+  TaskPatchSchema,
+  TaskPathSchema,
+  TaskQuerySchema,
+  TaskRef,
+  TaskRequestSchema,
+  WaitingQuerySchema,
+  type TaskBody,
+} from './schema.ts'
+import { listTasks as pageOfTasks, statesOf } from './task-list.ts'
+import { readTaskCursor, writeTaskCursor, type TaskSort } from './task-order.ts'
+import { submissionKey } from './submission-key.ts'
+import { taskChange, taskRequest } from './task-request.ts'
+import { readWait, whenClosed } from './task-waits.ts'
+
+const submitTask = operation(
+  {
+    operationId: 'submitTask',
+    role: 'submitter',
+    summary: 'Submit a task',
+    description:
+      'Responds when the task is durable. A task that can never fit is accepted too; `wait` has the ' +
+      'reason. With the header Idempotency-Key (1 to 255 characters, kept for 24 h) a repeated request ' +
+      'returns the task of the first one, with Idempotency-Replayed: true. With dry_run nothing is ' +
+      'submitted: the response has the expected placement and victims. With wait it responds when the ' +
+      'task has started, or after that time.',
+    tags: ['tasks'],
+    querystring: SubmissionQuerySchema,
+    body: TaskRequestSchema,
+    response: { 200: PlacementPreviewRef, 201: TaskRef },
+  },
+  ['idempotency_key_reused', 'too_many_pending', 'too_many_streams', 'store_failed'],
+)
+
+const listTasks = operation(
+  {
+    operationId: 'listTasks',
+    role: 'viewer',
+    summary: 'Tasks, by default newest submission first',
+    description:
+      'All filters must match. Continue with `cursor`, which is valid only for the same filters and order.',
+    tags: ['tasks'],
+    querystring: TaskQuerySchema,
+    response: { 200: TaskPageSchema },
+  },
+  ['store_failed'],
+)
+
+const getTask = operation(
+  {
+    operationId: 'getTask',
+    role: 'viewer',
+    summary: 'One task, open or final',
+    tags: ['tasks'],
+    description: 'With wait it responds when the task has started or finished (until), or after that time.',
+    params: TaskPathSchema,
+    querystring: WaitingQuerySchema,
+    response: { 200: TaskRef },
+  },
+  ['not_found', 'too_many_streams', 'store_failed'],
+)
+
+const patchTask = operation(
+  {
+    operationId: 'patchTask',
+    role: 'submitter',
+    ownersOnly: true,
+    summary: 'Change a task',
+    description:
+      'A merge patch (RFC 7396); vram_mib, groups and on_node_loss only while the task is pending.',
+    tags: ['tasks'],
+    consumes: ['application/json', 'application/merge-patch+json'],
+    params: TaskPathSchema,
+    body: TaskPatchSchema,
+    response: { 200: TaskRef },
+  },
+  ['not_found', 'conflict', 'store_failed'],
+)
+
+const cancelTask = operation(
+  {
+    operationId: 'cancelTask',
+    role: 'submitter',
+    ownersOnly: true,
+    summary: 'Cancel a task',
+    description:
+      'A pending task is cancelled at once; a placed one is stopped by its GPU server: SIGTERM, then ' +
+      'SIGKILL after its stop grace. With `now=true` SIGKILL at once, also while the task is being ' +
+      'stopped.',
+    tags: ['tasks'],
+    params: TaskPathSchema,
+    querystring: CancelQuerySchema,
+    response: { 202: TaskRef },
+  },
+  ['not_found', 'conflict', 'store_failed'],
+)
+
+const DEFAULT_LIMIT = 50
+
+/** POST and GET /tasks; GET, PATCH and DELETE /tasks/{task_id}. */
+export function taskRoutes(app: ApiApp, { commands, views, waits, ownerLimits }: ApiContext): void {
+  const find = async (id: string): Promise<TaskBody> => {
+    const task = views.openTask(id)
+    if (task !== undefined) return presentTask(task, views)
+    const record = await views.stored.task(id)
+    if (record === null) throw notFound('task', id)
+    return presentTaskRecord(record)
+  }
+
+  const waited = async (
+    taskId: string,
+    until: 'started' | 'finished',
+    ms: number,
+    response: ServerResponse,
+  ): Promise<void> => {
+    if (ms === 0 || waits === null) return
+    const isOver = () => {
+      const task = views.openTask(taskId)
+      return (
+        task === undefined || (until === 'started' && task.state !== 'pending' && task.state !== 'assigned')
+      )
+    }
+    await waits.wait({ taskId, isOver, ms, signal: whenClosed(response) })
+  }
+
+  const submit = async (wanted: TaskRequest, key: SubmissionKey | null): Promise<SubmittedOnce> => {
+    if (key !== null) return ask<SubmittedOnce>((answer) => commands.submitOnce(wanted, key, answer))
+    const task = await ask<Task>((answer) => commands.submitTask(wanted, answer))
+    return { taskId: task.spec.id, isReplay: false }
+  }
+
+  app.post('/tasks', { schema: submitTask }, async (request, reply) => {
+    const { body, headers } = request
+    const { name } = callerOf(request)
+    const wanted = taskRequest(body, name)
+    requireP0(ownerLimits, callerOf(request), wanted.priority)
+    const waitMs = readWait(request.query.wait ?? '0s')
+    if (request.query.dry_run === true) {
+      const predicted = views.predict(wanted)
+      if (!predicted.ok) throw problemOfRefusal(predicted.refusal)
+      return presentPrediction(predicted.value)
+    }
+    const key = submissionKey(headers['idempotency-key'], name, body)
+    const { taskId, isReplay } = await submit(wanted, key)
+    reply.code(201).header('location', `/api/v1/tasks/${encodeURIComponent(taskId)}`)
+    if (isReplay) reply.header('idempotency-replayed', 'true')
+    await waited(taskId, 'started', waitMs, reply.raw)
+    return find(taskId)
+  })
+
+  app.get(
+    '/tasks',
+    { schema: listTasks },
+    async ({ query: { state, cursor, sort = 'newest', limit = DEFAULT_LIMIT, ...filter } }) => {
+      const states = statesOf(state)
+      if (sort !== 'newest' && sort !== 'oldest' && states.some(isFinal)) throw unsortable(sort)
+      const after = cursor === undefined ? null : readTaskCursor(sort, cursor)
+      const { node, group, ...rest } = filter
+      const place = {
+        ...(node === undefined ? {} : { node: nodeIdOf(views, 'node', node) }),
+        ...(group === undefined ? {} : { group }),
+      }
+      const page = await pageOfTasks(views, { ...rest, ...place, states }, { sort, after, limit })
+      // Tasks may target a group that was deleted or does not exist yet.
+      if (group !== undefined && cursor === undefined && page.items.length === 0 && page.next === null)
+        requireGroup(views, 'group', group)
+      const next_cursor = page.next === null ? null : writeTaskCursor(sort, page.next)
+      return { items: page.items, next_cursor, total: page.total }
+    },
+  )
+
+  app.get(
+    '/tasks/:task_id',
+    { schema: getTask },
+    async ({ params, query: { wait = '0s', until = 'finished' } }, reply) => {
+      const ms = readWait(wait)
+      if (ms > 0) await find(params.task_id)
+      await waited(params.task_id, until, ms, reply.raw)
+      return find(params.task_id)
+    },
+  )
+
+  app.patch('/tasks/:task_id', { schema: patchTask }, async (request) => {
+    const { params, body } = request
+    requireP0(ownerLimits, callerOf(request), body.priority)
+    const change = taskChange(await openTask(views, params.task_id), body)
+    return presentTask(
+      await ask<Task>((answer) => commands.updateTask(params.task_id, change, signatureOf(request), answer)),
+      views,
+    )
+  })
+
+  app.delete('/tasks/:task_id', { schema: cancelTask }, async (request, reply) => {
+    const { spec } = await openTask(views, request.params.task_id)
+    const order = request.query.now === true ? commands.cancelTaskNow : commands.cancelTask
+    const task = await ask<Task>((answer) => order.call(commands, spec.id, signatureOf(request), answer))
+    reply.code(202)
+    return presentTask(task, views)
+  })
+}
+
+/** @throws ApiProblem if the priority is P0 and not allowed for this caller. */
+function requireP0(limits: OwnerLimits, { name, role }: Caller, priority: Priority | undefined): void {
+  if (priority !== 0 || mayUseP0(limits, name, role)) return
+  throw new ApiProblem(
+    'forbidden',
+    `Permission denied: ${name ?? 'the caller'} may not use P0. Set CONTROLLER_P0_ALLOWED.`,
+  )
+}
+
+function unsortable(sort: TaskSort): ApiProblem {
+  return invalidField(
+    '/sort',
+    `query parameter sort: ${sort} orders open tasks only; add state=pending or state=running, or sort ` +
+      'by newest or oldest',
+  )
+}

@@ -1,0 +1,398 @@
+import { Type, type Static, type TUnsafe } from 'typebox'
+import { TASK_DEFAULTS } from '../../engine/inputs/commands/commands.ts'
+import { END_CODES } from '../../model/end-reason.ts'
+import { WAIT_REASONS } from '../../query/explain/explain.ts'
+import {
+  closed,
+  count,
+  countOrNull,
+  DOCUMENT_ONLY,
+  instant,
+  instantOrNull,
+  integer,
+  integerOrNull,
+  list,
+  objectOrNull,
+  oneOf,
+  page,
+  pathId,
+  refTo,
+  oneOfOrNull,
+  textOrNull,
+} from '../http/fields-schema.ts'
+import { PARTS_CURSOR_LIMIT } from '../http/cursor.ts'
+import { TASK_SORTS } from './task-order.ts'
+import { GroupIdSchema } from '../groups/schema.ts'
+
+const LINE = { pattern: '^[^\\u0000-\\u001f\\u007f]*$' }
+
+/**
+ * More than any node has: such a task is accepted and waits because it exceeds every node, as in a trace.
+ */
+const MAX_TASK_GPUS = 1024
+
+/** Limits of the labels and groups of a task. */
+export const TASK_LIMITS = { labels: 64, groups: 32 } as const
+
+export const TASK_STATES = [
+  'pending',
+  'assigned',
+  'running',
+  'unreachable',
+  'completed',
+  'failed',
+  'cancelled',
+  'lost',
+] as const
+
+const noswap = oneOf([0, 1], {
+  description: '0: may be swapped out and use overcommit headroom; 1: stays in physical VRAM',
+})
+const priority = oneOf([0, 1, 2, 3, 4], { description: '0 is highest (P0)' })
+const vramMib = integer(1, 16_777_216, { description: 'Demand on each GPU, MiB' })
+const groups = list(GroupIdSchema, {
+  maxItems: TASK_LIMITS.groups,
+  uniqueItems: true,
+  description: 'Groups the task may run in; empty: the common pool',
+})
+const labelName = Type.String({
+  minLength: 1,
+  maxLength: 64,
+  ...LINE,
+  'x-allowed': 'a text of 1 to 64 characters on one line',
+})
+const ARGUMENT = { maxLength: 4096, pattern: '^[^\\u0000]*$' }
+const labelValue = { type: 'string', maxLength: 256 }
+
+/** POST /tasks. `owner` is not a field, because it comes from the token. */
+export const TaskRequestSchema = closed(
+  {
+    name: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 200,
+        ...LINE,
+        'x-allowed': 'a text of 1 to 200 characters on one line',
+      }),
+    ),
+    vram_mib: Type.Optional(
+      integer(1, 16_777_216, {
+        description: 'Demand on each GPU, MiB; optional only if gpu_mode is exclusive',
+      }),
+    ),
+    gpu_count: Type.Optional(
+      integer(1, MAX_TASK_GPUS, {
+        default: TASK_DEFAULTS.gpuCount,
+        description: 'GPUs of one node, all or nothing',
+      }),
+    ),
+    gpu_mode: Type.Optional(oneOf(['shared', 'exclusive'], { default: TASK_DEFAULTS.gpuMode })),
+    noswap: Type.Optional(noswap),
+    priority: Type.Optional(priority),
+    groups: Type.Optional(groups),
+    labels: Type.Optional(labelsOf<string>(labelValue)),
+    command: Type.Optional(
+      list(Type.String({ ...ARGUMENT, 'x-allowed': 'a text of 0 to 4096 characters without NUL' }), {
+        [DOCUMENT_ONLY]: { prefixItems: [{ type: 'string', ...ARGUMENT, minLength: 1 }] },
+        minItems: 1,
+        maxItems: 256,
+        'x-allowed': 'an array of 1 to 256 items',
+        description: 'Command to run; without it the task is a lease that a client keeps alive',
+      }),
+    ),
+    max_runtime_seconds: Type.Optional(
+      integerOrNull(1, 31_536_000, { default: null, description: 'null: no limit' }),
+    ),
+    stop_grace_seconds: Type.Optional(
+      integerOrNull(0, 3600, {
+        default: null,
+        description:
+          'From SIGTERM to SIGKILL, at most max_stop_grace_seconds; null: stop_grace_seconds of the cluster',
+      }),
+    ),
+    on_node_loss: Type.Optional(oneOf(['wait', 'fail', 'requeue'], { default: TASK_DEFAULTS.onNodeLoss })),
+    max_requeues: Type.Optional(
+      integerOrNull(0, 1000, {
+        description:
+          'Limit of requeues after attempts under 10 min; null: none; default: max_requeues of the cluster',
+      }),
+    ),
+  },
+  {
+    [DOCUMENT_ONLY]: {
+      anyOf: [
+        { required: ['vram_mib'] },
+        { properties: { gpu_mode: { const: 'exclusive' } }, required: ['gpu_mode'] },
+      ],
+    },
+    examples: [{ name: 'train-resnet', vram_mib: 16_384, noswap: 0 }],
+  },
+)
+export type TaskRequestBody = Static<typeof TaskRequestSchema>
+
+/** At most 60 s, because proxies often time out after a minute. */
+const wait = Type.Optional(
+  Type.String({
+    pattern: '^([0-5]?\\d{1,4}|60000)ms$|^([0-5]?\\d|60)s$',
+    description: 'Maximum time to wait before the response: 500ms, 30s, at most 60s',
+    'x-allowed': 'a time of at most 60s, such as 500ms or 30s',
+  }),
+)
+
+/** POST /tasks. */
+export const SubmissionQuerySchema = closed({
+  wait,
+  dry_run: Type.Optional(
+    Type.Boolean({
+      default: false,
+      description: 'Return the expected placement and victims without submitting the task',
+    }),
+  ),
+})
+
+/**
+ * PATCH /tasks/{id}: a merge patch (RFC 7396). A null label is removed; null labels or groups are emptied.
+ */
+export const TaskPatchSchema = closed(
+  {
+    noswap: Type.Optional(noswap),
+    priority: Type.Optional(priority),
+    labels: Type.Optional(orNull(labelsOf<string | null>({ ...labelValue, type: ['string', 'null'] }))),
+    vram_mib: Type.Optional(vramMib),
+    groups: Type.Optional(orNull(groups)),
+    on_node_loss: Type.Optional(oneOf(['wait', 'fail', 'requeue'])),
+    stop_grace_seconds: Type.Optional(
+      integerOrNull(0, 3600, {
+        description: 'Applies from the next stop on',
+      }),
+    ),
+  },
+  { minProperties: 1, examples: [{ noswap: 1 }] },
+)
+export type TaskPatchBody = Static<typeof TaskPatchSchema>
+
+/** Returns the same schema that also allows null. */
+function orNull<T>(schema: TUnsafe<T>): TUnsafe<T | null> {
+  const { type, ...rest } = schema as unknown as { readonly type: string }
+  return Type.Unsafe({ ...rest, type: [type, 'null'] })
+}
+
+function labelsOf<V>(value: object): TUnsafe<Readonly<Record<string, V>>> {
+  return Type.Unsafe({
+    type: 'object',
+    maxProperties: TASK_LIMITS.labels,
+    propertyNames: labelName,
+    additionalProperties: value,
+  })
+}
+
+const ReasonSchema = Type.Object({
+  reason: oneOf(WAIT_REASONS),
+  node_ids: list(Type.String(), { description: 'Affected nodes; at most 20' }),
+  node_count: count('Number of affected nodes'),
+  have_mib: countOrNull('VRAM available to the task on the best of these nodes'),
+  need_mib: countOrNull('VRAM the task needs'),
+})
+
+/** Why a task waits: the primary reason and secondary ones. */
+export const WaitSchema = Type.Object({
+  ...ReasonSchema.properties,
+  sentence: Type.String({ description: 'Human-readable explanation with numbers' }),
+  retry_at: instantOrNull(
+    'When the earliest victim becomes eligible; null: never, or not applicable to the reason',
+  ),
+  queue_position: countOrNull('Position in the pending queue, from 1; null for a placed task'),
+  served_before: countOrNull(
+    'Entries ahead in the queue of its node, or of the nearest node; null: the task does not wait for VRAM',
+  ),
+  secondary: list(ReasonSchema),
+})
+export type WaitBody = Static<typeof WaitSchema>
+
+/** Starvation = (demand − served) / demand, and its three parts (docs/glossary.md). */
+export const StarvationSchema = Type.Object({
+  total: Type.Number(),
+  queue: Type.Number({ description: 'Not started' }),
+  swap: Type.Number({ description: 'Started, not resident' }),
+  compute: Type.Number({ description: 'Resident, sharing; an estimate on real GPUs' }),
+})
+export type Starvation = Static<typeof StarvationSchema>
+
+export const PlacementSchema = Type.Object({
+  node_id: Type.String(),
+  node_name: Type.String(),
+  gpus: list(count()),
+  demand_mib: count('Per GPU: the declared demand, or a later growth'),
+  wants_gpu: Type.Boolean(),
+  can_signal: Type.Boolean({
+    description: 'Can signal wants_gpu while swapped out; false: wants_gpu is then unknown',
+  }),
+  idle_since: instant('The later of its last GPU use and its last start or swap-in'),
+  assigned_at: instant('Time of placement'),
+  started_at: instantOrNull('Start on the GPU server in this attempt'),
+})
+
+export const TaskSchema = Type.Object(
+  {
+    id: Type.String(),
+    seq: count('Order of submission'),
+    name: Type.String(),
+    state: oneOf(TASK_STATES),
+    residency: oneOf(['none', 'resident', 'swapping_out', 'swapped_out', 'swapping_in'], {
+      description: 'none: not on a GPU',
+    }),
+    held: Type.Boolean({ description: 'An operator has put the task on hold' }),
+    vram_mib: countOrNull('Demand on each GPU; null: an exclusive task that takes whole GPUs'),
+    gpu_count: count(),
+    gpu_mode: oneOf(['shared', 'exclusive']),
+    noswap: oneOf([0, 1]),
+    priority: oneOf([0, 1, 2, 3, 4]),
+    groups: list(Type.String()),
+    labels: Type.Unsafe<Readonly<Record<string, string>>>({
+      type: 'object',
+      additionalProperties: { type: 'string' },
+    }),
+    owner: textOrNull('Owner, from the token'),
+    command: Type.Unsafe<readonly string[] | null>({
+      type: ['array', 'null'],
+      items: { type: 'string' },
+      description: 'null: a lease',
+    }),
+    max_runtime_seconds: countOrNull('null: no limit'),
+    stop_grace_seconds: countOrNull('As requested; null: stop_grace_seconds of the cluster'),
+    on_node_loss: oneOf(['wait', 'fail', 'requeue']),
+    max_requeues: countOrNull(
+      'Maximum number of requeues after attempts shorter than 10 minutes; null: no limit',
+    ),
+    requeues: count('Requeues counted so far'),
+    attempt: count('Number of assignments so far'),
+    swap_outs: count(),
+    submitted_at: instant('Time of submission'),
+    pending_since: instant('Start of the wait in the queue; for a placed or final task, of its last wait'),
+    first_started_at: instantOrNull('First start'),
+    finished_at: instantOrNull('End'),
+    exit_code: countOrNull('Exit code of the command'),
+    end_code: oneOfOrNull(END_CODES, 'End code, see docs/events.md; null until the task ends'),
+    end_reason: textOrNull('End reason in words; null until the task ends'),
+    stopping_since: instantOrNull(
+      'Start of the stop; its VRAM counts until its end is reported; null: not being stopped',
+    ),
+    last_node_id: textOrNull(
+      'Node of the last attempt; null: never placed, or ended before this was recorded',
+    ),
+    placement: objectOrNull(PlacementSchema, 'Current placement; null while the task is pending or final'),
+    start_refusals: list(
+      Type.Object({
+        node_id: Type.String(),
+        node_name: Type.String(),
+        cause: oneOf(['host', 'task', 'passing'], {
+          description: 'host: the node cannot start any task; task: it cannot start this task',
+        }),
+        code: Type.String(),
+        detail: Type.String({ description: 'Message of the node' }),
+        at: instant('Time of the refusal'),
+      }),
+      { description: 'Nodes that could not start the task and are excluded for now' },
+    ),
+    start_pause: objectOrNull(
+      Type.Object({
+        reason: oneOf(['START_REFUSED', 'REQUEUE_DELAY']),
+        since: instant('Start of the pause'),
+        until: instant('When the task may be placed again'),
+      }),
+      'Set while the task waits after refused or short attempts; a release ends it',
+    ),
+    wait: objectOrNull(WaitSchema, 'Why the task waits; null: it does not wait'),
+    starvation_percent: StarvationSchema,
+    starved_seconds: Type.Number({
+      minimum: 0,
+      description: 'Unserved GPU time so far: demand − served, s',
+    }),
+  },
+  { $id: 'Task', description: 'A request for GPUs, with its state, placement and wait reason.' },
+)
+export type TaskBody = Static<typeof TaskSchema>
+export type PlacementBody = Static<typeof PlacementSchema>
+export const TaskRef = refTo<TaskBody>('Task')
+
+export const TaskPageSchema = page(TaskRef)
+export type TaskPage = Static<typeof TaskPageSchema>
+export const TaskPathSchema = Type.Object({ task_id: pathId('Id of the task') })
+
+/** DELETE /tasks/{task_id}. */
+export const CancelQuerySchema = closed({
+  now: Type.Optional(
+    Type.Boolean({
+      default: false,
+      description: 'Send SIGKILL at once, also to a task that is being stopped',
+    }),
+  ),
+})
+
+/** GET /tasks/{task_id}. */
+export const WaitingQuerySchema = closed({
+  wait,
+  until: Type.Optional(
+    oneOf(['started', 'finished'], { default: 'finished', description: 'Event to wait for' }),
+  ),
+})
+
+export const TASK_STATE_FILTERS = [
+  'all',
+  'pending',
+  'running',
+  'completed',
+  'assigned',
+  'unreachable',
+  'failed',
+  'cancelled',
+  'lost',
+] as const
+
+/**
+ * GET /tasks. `running` and `completed` are the lists of the specification, which contain several states.
+ */
+export const TaskQuerySchema = closed({
+  state: Type.Optional(
+    oneOf(TASK_STATE_FILTERS, {
+      default: 'all',
+      description: 'A list (running, pending, completed, all) or an exact state',
+    }),
+  ),
+  priority: Type.Optional(priority),
+  node: Type.Optional(pathId('Only tasks on this node, by id or name; final tasks by their last attempt')),
+  group: Type.Optional(pathId('Only tasks that may run in this group; 400 if the group is unknown')),
+  owner: Type.Optional(pathId('Only tasks of this owner')),
+  label: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 321,
+      description: 'A label, by its name (team) or with its value (team=vision)',
+    }),
+  ),
+  q: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 200, description: 'Part of the name, or the whole id' }),
+  ),
+  reason: Type.Optional(
+    oneOf(WAIT_REASONS, {
+      description:
+        'Only tasks with this wait.reason. A page explains up to 1000 tasks in 250 ms, so it may be empty' +
+        ' and still have a next_cursor',
+    }),
+  ),
+  sort: Type.Optional(
+    oneOf(TASK_SORTS, {
+      default: 'newest',
+      description:
+        'newest and oldest by submission; for open tasks only: priority (P0 first, then oldest), name,' +
+        ' and starved_seconds (highest first; values change, so pages may repeat or miss a task)',
+    }),
+  ),
+  limit: Type.Optional(
+    integer(1, 200, { default: 50, description: 'Maximum number of tasks; a page may have fewer' }),
+  ),
+  cursor: Type.Optional(
+    Type.String({ maxLength: PARTS_CURSOR_LIMIT, description: 'next_cursor of the previous page' }),
+  ),
+})
+export type TaskQuery = Static<typeof TaskQuerySchema>

@@ -1,0 +1,67 @@
+/** From the body of a request to what the engine is asked for. */
+import type { Task } from '../../model/task.ts'
+import { TASK_DEFAULTS, type TaskChange, type TaskRequest } from '../../engine/inputs/commands/commands.ts'
+import { invalidField } from '../http/errors.ts'
+import { TASK_LIMITS, type TaskPatchBody, type TaskRequestBody } from './schema.ts'
+
+/**
+ * @throws ApiProblem when `vram_mib` is missing and the task would share its GPU, or its command names no
+ *   program.
+ */
+export function taskRequest(body: TaskRequestBody, owner: string | null): TaskRequest {
+  const gpuMode = body.gpu_mode ?? TASK_DEFAULTS.gpuMode
+  if (body.vram_mib === undefined && gpuMode !== 'exclusive') {
+    throw invalidField(
+      '/vram_mib',
+      'vram_mib is required: an integer from 1 to 16777216; only a task with gpu_mode exclusive may leave it out',
+    )
+  }
+  if (body.command?.[0] === '')
+    throw invalidField('/command/0', 'command.0 must be the program that is run, got ""')
+  return {
+    id: null,
+    name: body.name ?? null,
+    vramMib: body.vram_mib ?? null,
+    gpuCount: body.gpu_count ?? TASK_DEFAULTS.gpuCount,
+    gpuMode,
+    noswap: body.noswap ?? TASK_DEFAULTS.noswap,
+    priority: body.priority ?? TASK_DEFAULTS.priority,
+    groups: body.groups ?? [],
+    labels: body.labels ?? {},
+    owner,
+    command: body.command ?? null,
+    maxRuntimeSeconds: body.max_runtime_seconds ?? null,
+    stopGraceSeconds: body.stop_grace_seconds ?? null,
+    onNodeLoss: body.on_node_loss ?? TASK_DEFAULTS.onNodeLoss,
+    ...(body.max_requeues === undefined ? {} : { maxRequeues: body.max_requeues }),
+  }
+}
+
+/** A merge patch applied to the task as it is (RFC 7396). */
+export function taskChange(task: Task, patch: TaskPatchBody): TaskChange {
+  return {
+    ...(patch.noswap === undefined ? {} : { noswap: patch.noswap }),
+    ...(patch.priority === undefined ? {} : { priority: patch.priority }),
+    ...(patch.vram_mib === undefined ? {} : { vramMib: patch.vram_mib }),
+    ...(patch.on_node_loss === undefined ? {} : { onNodeLoss: patch.on_node_loss }),
+    ...(patch.stop_grace_seconds === undefined ? {} : { stopGraceSeconds: patch.stop_grace_seconds }),
+    ...(patch.groups === undefined ? {} : { groups: patch.groups ?? [] }),
+    ...(patch.labels === undefined ? {} : { labels: mergeLabels(task.spec.labels, patch.labels) }),
+  }
+}
+
+type Labels = Readonly<Record<string, string>>
+
+function mergeLabels(labels: Labels, patch: Readonly<Record<string, string | null>> | null): Labels {
+  if (patch === null) return {}
+  const merged = Object.entries({ ...labels, ...patch }).filter(
+    (entry): entry is [string, string] => entry[1] !== null,
+  )
+  if (merged.length > TASK_LIMITS.labels) {
+    throw invalidField(
+      '/labels',
+      `labels must be an object of at most ${TASK_LIMITS.labels} fields, would have ${merged.length}`,
+    )
+  }
+  return Object.fromEntries(merged)
+}

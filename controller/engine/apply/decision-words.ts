@@ -1,0 +1,136 @@
+/** Renders decisions as one sentence each. Lists of names are shortened, so that the length is bounded. */
+import type { Instant, Mib } from '../../../protocol/units.ts'
+import type { PlacementStrategy } from '../../model/config.ts'
+import type { ConsideredVictim } from '../../model/decision.ts'
+import { largestEverMib } from '../../policy/placement/feasible.ts'
+import { gpusInWords, inMib } from '../../policy/reasons/explain-sentence.ts'
+import type { Shortage } from '../../policy/swap/victims.ts'
+import type { LiveEntry, LivePlacement, LiveTask } from '../../state/facts.ts'
+
+/** Maximum number of names in a sentence; the others are counted. */
+const MAX_NAMES = 3
+
+const PREFERS: Readonly<Record<PlacementStrategy, string>> = {
+  best_fit: 'of the GPUs where it does, least is left free there',
+  fifo: 'of the GPUs where it does, least is left free there',
+  spread: 'of the GPUs where it does, most is free there',
+}
+
+export function placementInWords(
+  placement: LivePlacement,
+  rule: 'fits_now' | 'victims_left',
+  strategy: PlacementStrategy,
+): string {
+  const there = `${nameOf(placement.task)} starts on ${gpusInWords(placement.gpus)}`
+  if (rule === 'victims_left')
+    return `${there}: those that had to leave for its ${inMib(placement.demandMib)} have left.`
+  return `${there}: its ${inMib(placement.demandMib)} fit there now, and ${PREFERS[strategy]}.`
+}
+
+export function swapOutInWords(
+  entry: LiveEntry,
+  victims: readonly LiveTask[],
+  candidates: readonly ConsideredVictim[],
+  shortages: readonly Shortage[],
+  now: Instant,
+): string {
+  const leave = victims.length === 1 ? 'leaves' : 'leave'
+  const missingMib = shortages.reduce((sum, { missingMib: mib }) => sum + mib, 0)
+  const aim = { swap_in: 'return', growth: 'grow', placement: 'start' }[entry.kind]
+  const where = gpusInWords(entry.gpus)
+  const who = victimsInWords(victims, now)
+  return (
+    `${who} ${leave} ${where} so that ${nameOf(entry.task)} can ${aim}: ` +
+    `${inMib(missingMib)} were missing, and ${whyThey(entry, victims, candidates)}.`
+  )
+}
+
+export function operatorSwapInWords(placement: LivePlacement, by: string | null): string {
+  return `${nameOf(placement.task)} leaves ${gpusInWords(placement.gpus)}: ${by ?? 'an operator'} asked.`
+}
+
+export function returnGrownInWords(placement: LivePlacement, now: Instant): string {
+  const waited =
+    placement.heldGrowth === null ? '' : ` waited ${secondsSince(placement.heldGrowth.askedAt, now)}`
+  return (
+    `${nameOf(placement.task)} leaves ${gpusInWords(placement.gpus)} to return with more: ` +
+    `its growth to ${inMib(placement.heldGrowth?.mib)}${waited}.`
+  )
+}
+
+export function swapInInWords(entry: LiveEntry, now: Instant): string {
+  return (
+    `${nameOf(entry.task)} returns to ${gpusInWords(entry.gpus)}: ` +
+    `it waited ${secondsSince(entry.askedAt, now)}, and its ${inMib(entry.needMib)} are free.`
+  )
+}
+
+export function eagerReturnInWords(
+  { task, gpus, swappedOutSince, demandMib }: LivePlacement,
+  now: Instant,
+): string {
+  const leftMib = Math.min(...gpus.map(({ freeMib }) => freeMib - demandMib))
+  const out = `after ${secondsSince(swappedOutSince ?? now, now)} out of VRAM`
+  return (
+    `${nameOf(task)} returns to ${gpusInWords(gpus)} ${out} although nothing asked for it: ` +
+    `no task waits for VRAM there, and ${inMib(leftMib)} stay free.`
+  )
+}
+
+export function growthInWords(placement: LivePlacement, byMib: Mib, isForReturn: boolean): string {
+  const why = isForReturn ? 'it is out, and returns with that' : 'they are free'
+  return (
+    `${nameOf(placement.task)} has ${inMib(byMib)} more on ${gpusInWords(placement.gpus)}, ` +
+    `${inMib(placement.demandMib)} in all: ${why}.`
+  )
+}
+
+export function growthRefusedInWords(entry: LiveEntry, reason: string, now: Instant): string {
+  return (
+    `${nameOf(entry.task)} does not get ${inMib(entry.needMib)} more on ${gpusInWords(entry.gpus)}: ` +
+    `it waited ${secondsSince(entry.askedAt, now)} (${reason}).`
+  )
+}
+
+export function growthTooLargeInWords(placement: LivePlacement, mib: Mib): string {
+  const limitMib = Math.min(...placement.gpus.map(largestEverMib))
+  const where = gpusInWords(placement.gpus)
+  return (
+    `${nameOf(placement.task)} does not get ${inMib(mib)} on ${where}: ` +
+    `at most ${inMib(limitMib)} fit there next to the reserve (NEVER_FITS).`
+  )
+}
+
+function whyThey(
+  entry: LiveEntry,
+  victims: readonly LiveTask[],
+  candidates: readonly ConsideredVictim[],
+): string {
+  const count = new Set(candidates.map(({ taskId }) => taskId)).size
+  if (entry.isCollector) return 'it has waited so long that it collects as they may leave'
+  if (count === victims.length) return count === 1 ? 'no other may leave' : 'no others may leave'
+  const isWholeOnly = candidates.every(({ chosenBy }) => chosenBy !== 'oldest_then_fewest_bytes')
+  const are = victims.length === 1 ? 'it is' : 'they are'
+  if (isWholeOnly) return `of ${count} that may leave ${are} all that come before the others`
+  const move = victims.length === 1 ? 'moves' : 'move'
+  return `of ${count} that may leave ${are} among those longest not swapped out, and ${move} the fewest bytes`
+}
+
+function victimsInWords(victims: readonly LiveTask[], now: Instant): string {
+  const named = victims.slice(0, MAX_NAMES).map((task) => {
+    const { placement } = task
+    if (placement === null) return nameOf(task)
+    const idle = placement.wantsGpu ? 'active' : `idle ${secondsSince(placement.idleSince, now)}`
+    return `${nameOf(task)} (${inMib(placement.demandMib)}, ${idle})`
+  })
+  const more = victims.length - named.length
+  return `${named.join(', ')}${more > 0 ? ` and ${more} more` : ''}`
+}
+
+function nameOf({ spec }: LiveTask): string {
+  return spec.name
+}
+
+function secondsSince(from: Instant, now: Instant): string {
+  return `${Math.max(0, Math.floor((now - from) / 1000))} s`
+}

@@ -1,0 +1,43 @@
+/** Tasks that are being stopped: their servers have the order and have not reported the end yet. */
+import type { DurationMs, Instant } from '../../../../protocol/units.ts'
+import type { Cluster } from '../../../state/cluster.ts'
+import type { LiveNode, LivePlacement, Stopping } from '../../../state/facts.ts'
+
+/** Allowance on top of the grace for SIGKILL, the report of the end and a slow link. */
+const OVERDUE_AFTER_MS: DurationMs = 60_000
+
+export interface Stops {
+  readonly count: number
+  /** More than a minute past the grace, on nodes that are not unreachable. */
+  readonly overdue: readonly LivePlacement[]
+}
+
+/** Records the stop. The placement is no victim anymore: its VRAM becomes free anyway. */
+export function noteStop(c: Cluster, placement: LivePlacement, stopping: Stopping, now: Instant): void {
+  placement.stopping = stopping
+  c.eligibilityTimers.update(c, placement, now)
+}
+
+export function stopsOf({ nodes }: Cluster, now: Instant): Stops {
+  let count = 0
+  const overdue: LivePlacement[] = []
+  for (const node of nodes.values()) {
+    for (const placement of placementsOn(node)) {
+      if (placement.stopping === null) continue
+      count += 1
+      if (placement.task.state !== 'unreachable' && now > overdueAt(placement.stopping))
+        overdue.push(placement)
+    }
+  }
+  return { count, overdue }
+}
+
+/** Each placement once, at the first of its GPUs. */
+function* placementsOn({ gpus }: LiveNode): Generator<LivePlacement> {
+  for (const gpu of gpus)
+    for (const placement of gpu.placements) if (placement.gpus[0] === gpu) yield placement
+}
+
+function overdueAt({ since = Infinity, graceMs = 0 }: Stopping): Instant {
+  return since + graceMs + OVERDUE_AFTER_MS
+}

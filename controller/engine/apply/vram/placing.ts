@@ -1,0 +1,54 @@
+/** Carries out a plan for a pending task: it is placed, or VRAM is reserved while victims leave. */
+import type { Instant } from '../../../../protocol/units.ts'
+import type { Node } from '../../../model/node.ts'
+import type { Plan } from '../../../policy/placement/schedule.ts'
+import type { Cluster } from '../../../state/cluster.ts'
+import type { Considered } from '../decision-log.ts'
+import { consideredFor } from '../decision-log.ts'
+import type { LiveGpu, LiveTask } from '../../../state/facts.ts'
+import { assign } from '../lifecycle/transitions.ts'
+import { reserveForPlacement } from './enact-entry.ts'
+import { askForPlacement } from '../lifecycle/entries.ts'
+
+/**
+ * Returns true if the task is placed or has VRAM reserved; otherwise it avoids the node for the rest of the
+ * cycle.
+ */
+export function placeByPlan(c: Cluster, plan: Plan, now: Instant): boolean {
+  const task = plan.task as LiveTask
+  const gpus = plan.gpus as readonly LiveGpu[]
+  const considered = consideredFor(c, plan)
+  if (plan.when === 'now') assign(c, task, gpus, 'now', now, considered)
+  else if (!reserveAfterSwap(c, task, gpus, considered, now)) avoid(c, task, plan.node)
+  return task.queue === null
+}
+
+/**
+ * The task fits once victims have left: its VRAM is reserved. Returns false if the victims do not cover it
+ * after all.
+ */
+function reserveAfterSwap(
+  c: Cluster,
+  task: LiveTask,
+  gpus: readonly LiveGpu[],
+  considered: Considered | null,
+  now: Instant,
+): boolean {
+  const isThere =
+    task.placementEntry !== null &&
+    task.placementEntry.gpus.length === gpus.length &&
+    task.placementEntry.gpus.every((gpu) => gpus.includes(gpu))
+  return reserveForPlacement(
+    c,
+    isThere && task.placementEntry !== null
+      ? task.placementEntry
+      : askForPlacement(c, task, gpus, task.spec.vramMib),
+    considered,
+    now,
+  )
+}
+
+function avoid(c: Cluster, task: LiveTask, node: Node): void {
+  task.avoidedNow = new Set([...(task.avoidedNow ?? []), node])
+  c.avoiders.add(task)
+}

@@ -1,0 +1,137 @@
+/** API tokens and audit entries, made durable together with the changes they belong to. */
+import type { DurationMs, Instant } from '../../../../protocol/units.ts'
+import type { AuditRecord, StoredState, TokenRecord } from '../../../ports/store.ts'
+import type { AnswerTo, Refusal } from './commands.ts'
+import type { Transaction } from '../../../state/transaction.ts'
+
+/** Maximum number of tokens. */
+export const MAX_TOKENS = 1_000
+/** Minimum interval between writes of `lastUsedAt`: a token in use costs the store one row per hour. */
+const NOTE_USE_EVERY_MS: DurationMs = 3_600_000
+
+export type AuditEntry = Omit<AuditRecord, 'seq'>
+
+/** The part of the engine's transaction that tokens and audit need. */
+export interface AccessTransaction {
+  readonly transaction: () => Transaction
+  /** Calls `done` once everything in the transaction is durable. */
+  readonly whenDurable: (done: () => void, failed: (detail: string) => void) => void
+  /** Commits the transaction now if it is not empty and no other commit is in progress. */
+  readonly write: () => void
+  /** Why nothing is stored anymore; null while the store works. */
+  readonly fault: () => string | null
+}
+
+export class AccessRegistry {
+  readonly #tokens = new Map<string, TokenRecord>()
+  readonly #access: AccessTransaction
+  #lastAuditSeq = 0
+
+  constructor(turn: AccessTransaction) {
+    this.#access = turn
+  }
+
+  restore({ tokens, lastAuditSeq }: Pick<StoredState, 'tokens' | 'lastAuditSeq'>): void {
+    for (const token of tokens) this.#tokens.set(token.id, token)
+    this.#lastAuditSeq = lastAuditSeq
+  }
+
+  get size(): number {
+    return this.#tokens.size
+  }
+
+  /** In order of creation. */
+  tokens(): Iterable<TokenRecord> {
+    return this.#tokens.values()
+  }
+
+  token(id: string): TokenRecord | undefined {
+    return this.#tokens.get(id)
+  }
+
+  create(token: TokenRecord, answer: AnswerTo<TokenRecord>): void {
+    if (this.#tokens.has(token.id))
+      return refuse(answer, { code: 'conflict', detail: `There is a token ${token.id} already.` })
+    if (this.#tokens.size >= MAX_TOKENS) {
+      return refuse(answer, {
+        code: 'conflict',
+        detail: `There are ${MAX_TOKENS} tokens, which is the limit: revoke one first.`,
+      })
+    }
+    if (this.#refusesAll(answer)) return
+    this.#tokens.set(token.id, token)
+    this.#records().tokens.push(token)
+    this.#answer(token, answer)
+  }
+
+  /** Revokes the token at once; the answer is sent when the revocation is durable. */
+  revoke(id: string, answer: AnswerTo<null>): void {
+    if (!this.#tokens.has(id)) return refuse(answer, { code: 'not_found', what: 'token', id })
+    if (this.#refusesAll(answer)) return
+    this.#tokens.delete(id)
+    this.#records().revokedTokenIds.push(id)
+    this.#answer(null, answer)
+  }
+
+  /** Records the use of a token for a request. */
+  used(token: TokenRecord, now: Instant): void {
+    if (token.lastUsedAt !== null && now - token.lastUsedAt < NOTE_USE_EVERY_MS) return
+    const noted = { ...token, lastUsedAt: now }
+    this.#tokens.set(token.id, noted)
+    if (this.#access.fault() !== null) return
+    this.#records().tokens.push(noted)
+    this.#access.write()
+  }
+
+  /**
+   * Adds an audit entry that becomes durable with the change it describes, or before it. Returns its number.
+   */
+  begin(entry: AuditEntry): number {
+    this.#lastAuditSeq += 1
+    this.#keep({ ...entry, seq: this.#lastAuditSeq })
+    return this.#lastAuditSeq
+  }
+
+  /** Replaces the entry with its actual outcome. */
+  amend(seq: number, entry: AuditEntry): void {
+    this.#keep({ ...entry, seq })
+    this.#access.write()
+  }
+
+  add(entry: AuditEntry): void {
+    this.begin(entry)
+    this.#access.write()
+  }
+
+  /** Commits entries that no change has committed yet. */
+  settle(): void {
+    this.#access.write()
+  }
+
+  /** After a failure of the store nothing is queued, so that memory stays bounded. */
+  #keep(audit: AuditRecord): void {
+    if (this.#access.fault() === null) this.#records().audits.push(audit)
+  }
+
+  #records(): NonNullable<Transaction['access']> {
+    return (this.#access.transaction().access ??= { tokens: [], revokedTokenIds: [], audits: [] })
+  }
+
+  #refusesAll(answer: AnswerTo<never>): boolean {
+    const detail = this.#access.fault()
+    if (detail === null) return false
+    refuse(answer, { code: 'store_failed', detail })
+    return true
+  }
+
+  #answer<T>(value: T, answer: AnswerTo<T>): void {
+    this.#access.whenDurable(
+      () => answer({ ok: true, value }),
+      (detail) => refuse(answer, { code: 'store_failed', detail }),
+    )
+  }
+}
+
+function refuse(answer: AnswerTo<never>, refusal: Refusal): void {
+  answer({ ok: false, refusal })
+}

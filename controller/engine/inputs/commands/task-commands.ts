@@ -1,0 +1,302 @@
+/**
+ * Commands that submit and change tasks. Rules that span fields are checked here before the ledger changes.
+ */
+import { mayQueue } from '../../../model/task.ts'
+import { tryAgain } from '../../apply/lifecycle/start-tries.ts'
+import type { DurationMs, Instant } from '../../../../protocol/units.ts'
+import { uuidFrom } from '../../../structures/uuid.ts'
+import { admit } from '../../../model/vram.ts'
+import type { FieldProblem } from '../../../model/config.ts'
+import type { TaskEnd } from '../../../model/end-reason.ts'
+import type { TaskSpec } from '../../../model/task.ts'
+import type { RandomStream } from '../../../ports/random.ts'
+import type { Answer, SubmittedOnce, TaskChange, TaskRequest } from './commands.ts'
+import type { Cluster } from '../../../state/cluster.ts'
+import type { LiveGpu, LivePlacement, LiveTask, Stopping } from '../../../state/facts.ts'
+import { newLiveTask } from '../../../state/facts.ts'
+import { askForSwapIn, dropEntry } from '../../apply/lifecycle/entries.ts'
+import { noteGivenUp } from '../../apply/lifecycle/given-up.ts'
+import { setEligible } from '../../../state/index/eligibility-timers.ts'
+import { noteStop } from '../../apply/lifecycle/stops.ts'
+import { stopEffect, stopGraceOf } from '../../apply/node-commands.ts'
+import type { SubmissionKey } from '../../../state/submission-keys.ts'
+import { finish, returnToPending, setNoswap } from '../../apply/lifecycle/transitions.ts'
+
+/** Beyond this number of pending tasks submissions are refused with "try again" (R11). */
+export const MAX_PENDING_TASKS = 1_000_000
+
+export function submitTask(
+  c: Cluster,
+  request: TaskRequest,
+  ids: RandomStream,
+  now: Instant,
+): Answer<LiveTask> {
+  const problems = problemsOf(request)
+  if (problems.length > 0) return { ok: false, refusal: { code: 'invalid', problems } }
+  if (c.pendingCount >= MAX_PENDING_TASKS)
+    return { ok: false, refusal: { code: 'too_many_pending', limit: MAX_PENDING_TASKS, owner: null } }
+  const ownLimit = c.owners?.limits.maxPending ?? null
+  if (
+    ownLimit !== null &&
+    request.owner !== null &&
+    c.owners !== null &&
+    c.owners.pendingOf(request.owner) >= ownLimit
+  ) {
+    return { ok: false, refusal: { code: 'too_many_pending', limit: ownLimit, owner: request.owner } }
+  }
+  const id = request.id ?? uuidFrom(ids)
+  if (c.tasks.has(id))
+    return { ok: false, refusal: { code: 'conflict', detail: `there is a task ${id} already` } }
+  const task = newLiveTask(specOf(request, id, c.nextTaskSeq++, c.policy.maxRequeues, now), now)
+  c.tasks.set(id, task)
+  c.submissions.add(task, c.tasks.size)
+  c.countPending(task, 1)
+  const { spec } = task
+  c.eventLog.taskEvent(now, 'task_submitted', task, null, {
+    seq: spec.seq,
+    gpus: spec.gpuCount,
+    vram_mib: spec.vramMib,
+    mode: spec.gpuMode,
+    noswap: spec.noswap,
+    priority: spec.priority,
+  })
+  if (spec.command === null) c.leases.renew(task, now)
+  c.enqueue(task, now)
+  c.waiting.begin(task, now)
+  return { ok: true, value: task }
+}
+
+/** A repeated submission makes one task: the key is written with it. */
+export function submitOnce(
+  c: Cluster,
+  request: TaskRequest,
+  { key, body }: SubmissionKey,
+  ids: RandomStream,
+  now: Instant,
+): Answer<SubmittedOnce> {
+  const known = c.submissionKeys.find(key, now)
+  if (known !== null) {
+    const { taskId } = known
+    if (known.body !== body) return { ok: false, refusal: { code: 'key_reused', taskId } }
+    return { ok: true, value: { taskId, isReplay: true } }
+  }
+  const answer = submitTask(c, request, ids, now)
+  if (!answer.ok) return answer
+  const { id: taskId, seq } = answer.value.spec
+  c.submissionKeys.add({ seq, key, body, taskId, at: now }, c.eventLog.transaction)
+  return { ok: true, value: { taskId, isReplay: false } }
+}
+
+export function updateTask(c: Cluster, id: string, change: TaskChange, now: Instant): Answer<LiveTask> {
+  const task = c.tasks.get(id)
+  if (task === undefined) return { ok: false, refusal: { code: 'not_found', what: 'task', id } }
+  const isPlaced = task.placement !== null
+  const { vramMib, groups, onNodeLoss } = change
+  if (isPlaced && (vramMib !== undefined || groups !== undefined || onNodeLoss !== undefined)) {
+    return conflict(
+      `vram_mib, groups and on_node_loss can be changed only while the task is pending; it is ${task.state}`,
+    )
+  }
+  if (task.placement !== null && change.noswap === 1 && task.placement.noswap === 0) {
+    const refusal = noswapRefusal(task.placement)
+    if (refusal !== null) return conflict(refusal)
+  }
+  applyChange(c, task, change, now)
+  c.eventLog.taskEvent(now, 'task_updated', task, task.placement?.node.id ?? null, {
+    fields: Object.keys(change),
+  })
+  return { ok: true, value: task }
+}
+
+/** @param isNow skips the grace period, also for a task that is already stopping with one */
+export function cancelTask(
+  c: Cluster,
+  id: string,
+  by: string,
+  now: Instant,
+  isNow = false,
+): Answer<LiveTask> {
+  const task = c.tasks.get(id)
+  if (task === undefined) return { ok: false, refusal: { code: 'not_found', what: 'task', id } }
+  const { placement } = task
+  const cancelled = (reason: string): TaskEnd => ({
+    state: 'cancelled',
+    code: 'cancelled',
+    exitCode: null,
+    reason,
+  })
+  if (placement === null) finish(c, task, cancelled(`cancelled by ${by}`), now)
+  else if (task.state === 'unreachable')
+    finish(c, task, cancelled(`cancelled by ${by} while its server was unreachable`), now)
+  else if (placement.stopping?.then !== 'cancelled') {
+    const graceMs = isNow ? 0 : stopGraceOf(task, c.policy)
+    orderStop(
+      c,
+      placement,
+      { then: 'cancelled', reason: `cancelled by ${by}`, endReason: null, code: 'cancelled', graceMs },
+      now,
+    )
+  } else if (isNow && (placement.stopping.graceMs ?? 0) > 0)
+    orderStop(c, placement, { ...placement.stopping, graceMs: 0 }, now)
+  return { ok: true, value: task }
+}
+
+/** An operator takes an attempt back (R5). */
+export function requeueTask(
+  c: Cluster,
+  id: string,
+  confirmFenced: boolean,
+  by: string,
+  now: Instant,
+): Answer<LiveTask> {
+  const task = c.tasks.get(id)
+  if (task === undefined) return { ok: false, refusal: { code: 'not_found', what: 'task', id } }
+  const { placement } = task
+  if (placement === null) return conflict(`task ${id} is pending already`)
+  if (placement.stopping !== null && placement.stopping.then !== 'pending') {
+    return conflict(`task ${id} is being stopped: ${placement.stopping.reason}`)
+  }
+  const pendingAgain = { then: 'pending', reason: `requeued by ${by}`, endReason: null } as const
+  if (!confirmFenced) orderStop(c, placement, { ...pendingAgain, graceMs: stopGraceOf(task, c.policy) }, now)
+  else if (task.state === 'unreachable') {
+    noteGivenUp(placement)
+    returnToPending(c, placement, `requeued by ${by}, fenced`, now)
+  } else
+    return conflict(
+      `task ${id} is ${task.state}: its server can still say that it has ended it; omit confirm_fenced`,
+    )
+  return { ok: true, value: task }
+}
+
+/**
+ * Orders the node to end the attempt; the task's next state is recorded durably. With a grace period a
+ * swapped-out task requests its return, so that it can handle SIGTERM.
+ */
+export function orderStop(
+  c: Cluster,
+  placement: LivePlacement,
+  stopping: Stopping,
+  now: Instant,
+  causedBy = placement.task.lastEventSeq,
+): void {
+  noteStop(c, placement, { ...stopping, since: placement.stopping?.since ?? now }, now)
+  c.eventLog.transaction.effects.push(stopEffect(placement, stopping))
+  c.eventLog.taskEvent(now, 'task_updated', placement.task, placement.node.id, { stopping: true }, causedBy)
+  if ((stopping.graceMs ?? 0) > 0 && placement.residency === 'swapped_out') askForSwapIn(c, placement, now)
+}
+
+export function problemsOf(request: TaskRequest): FieldProblem[] {
+  const problems: FieldProblem[] = []
+  if (request.vramMib === null && request.gpuMode === 'shared') {
+    problems.push({ field: 'vram_mib', detail: 'is required unless gpu_mode is exclusive' })
+  }
+  if (request.vramMib !== null && request.vramMib <= 0)
+    problems.push({ field: 'vram_mib', detail: 'must be at least 1' })
+  if (request.gpuCount < 1) problems.push({ field: 'gpu_count', detail: 'must be at least 1' })
+  return problems
+}
+
+/** @param maxRequeues the configured limit */
+export function specOf(
+  request: TaskRequest,
+  id: string,
+  seq: number,
+  maxRequeues: number | null,
+  now: Instant,
+): TaskSpec {
+  return {
+    id,
+    seq,
+    name: request.name ?? id,
+    vramMib: request.vramMib ?? 0,
+    gpuCount: request.gpuCount,
+    gpuMode: request.gpuMode,
+    noswap: request.noswap,
+    priority: request.priority,
+    groups: request.groups,
+    labels: request.labels,
+    owner: request.owner,
+    command: request.command,
+    maxRuntimeMs: request.maxRuntimeSeconds === null ? null : request.maxRuntimeSeconds * 1000,
+    ...(request.stopGraceSeconds === undefined || request.stopGraceSeconds === null
+      ? {}
+      : { stopGraceMs: request.stopGraceSeconds * 1000 }),
+    onNodeLoss: request.onNodeLoss,
+    maxRequeues: request.maxRequeues === undefined ? maxRequeues : request.maxRequeues,
+    submittedAt: now,
+  }
+}
+
+/**
+ * Returns why a placed task cannot become noswap; null if it can (semantics 1, "Changes while tasks run").
+ */
+function noswapRefusal(placement: LivePlacement): string | null {
+  if (placement.residency === 'none') return 'the task is being started; noswap can be set once it runs'
+  if (placement.residency !== 'resident')
+    return `the task is ${placement.residency}; noswap can be set only while it is resident`
+  for (const gpu of placement.gpus) {
+    const verdict = admit(withoutIt(gpu, placement), placement.demandMib, 1)
+    if (verdict !== 'FITS')
+      return `as noswap it would not fit GPU ${gpu.index} of ${gpu.node.name}: ${verdict}`
+  }
+  return null
+}
+
+/** Returns the GPU as it would be without this swappable, resident placement. */
+function withoutIt(gpu: LiveGpu, placement: LivePlacement): Parameters<typeof admit>[0] {
+  let largest = 0
+  for (const other of gpu.placements) {
+    if (other !== placement && other.noswap === 0 && other.demandMib > largest) largest = other.demandMib
+  }
+  for (const claim of gpu.pendingClaimants)
+    if (claim.task.spec.noswap === 0 && claim.needMib > largest) largest = claim.needMib
+  return {
+    physicalMib: gpu.physicalMib,
+    reserveMib: gpu.reserveMib,
+    capacityMib: gpu.capacityMib,
+    limitMib: gpu.limitMib,
+    noswapMib: gpu.noswapMib,
+    swappableMib: gpu.swappableMib - placement.demandMib,
+    freeMib: gpu.freeMib + placement.demandMib,
+    largestSwappableMib: largest,
+  }
+}
+
+function applyChange(c: Cluster, task: LiveTask, change: TaskChange, now: Instant): void {
+  const { placement } = task
+  // Removed from the eligible bytes first: its class and its ledger column change together.
+  if (placement?.isEligible === true) setEligible(c, placement, false)
+  if (task.placementEntry !== null) dropEntry(c, task.placementEntry)
+  c.dequeue(task)
+  c.waiting.end(task, now)
+  const { spec } = task
+  task.spec = {
+    ...spec,
+    noswap: change.noswap ?? spec.noswap,
+    priority: change.priority ?? spec.priority,
+    labels: change.labels ?? spec.labels,
+    vramMib: change.vramMib ?? spec.vramMib,
+    groups: change.groups ?? spec.groups,
+    onNodeLoss: change.onNodeLoss ?? spec.onNodeLoss,
+    ...(change.stopGraceSeconds === undefined ? {} : { stopGraceMs: msOrNull(change.stopGraceSeconds) }),
+  }
+  if (placement === null) {
+    if (mayQueue(task)) c.enqueue(task, now)
+    c.waiting.begin(task, now)
+    tryAgain(c, task, 'task_changed', false, now)
+    return
+  }
+  c.eligibilityTimers.update(c, placement, now)
+  c.touchNode(placement.node)
+  for (const gpu of placement.gpus) gpu.ledgerVersion += 1
+  if (change.noswap !== undefined) setNoswap(c, placement, change.noswap, now)
+  if (placement.startedAt === null) c.waiting.begin(task, now)
+}
+
+function conflict(detail: string): Answer<never> {
+  return { ok: false, refusal: { code: 'conflict', detail } }
+}
+
+function msOrNull(seconds: number | null): DurationMs | null {
+  return seconds === null ? null : seconds * 1000
+}

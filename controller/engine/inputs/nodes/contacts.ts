@@ -1,0 +1,165 @@
+/**
+ * Nodes that were heard since the start, and what their marks say about this store. A controller whose store
+ * lacks what a node has heard of sends that node nothing; if more than half of the nodes are ahead, it places
+ * nothing.
+ */
+import type { TaskReport } from '../../../../protocol/messages.ts'
+import type { Instant } from '../../../../protocol/units.ts'
+import type { Cluster } from '../../../state/cluster.ts'
+import type { BehindReason, NodeMark } from '../../../state/epoch-history.ts'
+import { dropEntry } from '../../apply/lifecycle/entries.ts'
+import { setStatus } from './node-registry.ts'
+import { hasSpoken } from '../../../state/placement-pause.ts'
+
+/** A node that has heard of more than this store has. JSON values only. */
+export interface AheadNode {
+  readonly name: string | null
+  readonly reason: BehindReason
+  readonly epoch: number
+  readonly controller: string | null
+  readonly eventSeq: number
+  readonly since: Instant
+  /**
+   * Tasks with an attempt on the node, as of its last hello or heartbeat: none of them is placed elsewhere.
+   */
+  readonly taskIds: readonly string[]
+}
+
+/** The content of a message apart from its mark; `tasks` is null when the message does not list them. */
+export interface NodeReport {
+  readonly nodeId: string
+  readonly name: string | null
+  readonly tasks: readonly TaskReport[] | null
+}
+
+/** Bounds the memory that senders with invented names can use. */
+export const MAX_CONTACTS = 20_000
+
+/** The node has heard of nothing that the store lacks. */
+export function noteContact(c: Cluster, nodeId: string, now: Instant): void {
+  const before = c.contacts.get(nodeId)
+  hasSpoken(c, nodeId)
+  if (before === null || (before === undefined && c.contacts.size >= MAX_CONTACTS)) return
+  c.contacts.set(nodeId, null)
+  if (before !== undefined) {
+    c.aheadCount -= 1
+    emit(c, nodeId, before, false, now)
+    blockTasks(c, now)
+  }
+  weigh(c, now)
+}
+
+/** The node has heard of more than the store has: it gets no answer. */
+export function noteAhead(
+  c: Cluster,
+  { nodeId, name, tasks }: NodeReport,
+  reason: BehindReason,
+  mark: NodeMark,
+  now: Instant,
+): void {
+  const before = c.contacts.get(nodeId)
+  const node = c.nodes.get(nodeId)
+  if (before === undefined && c.contacts.size >= MAX_CONTACTS) return
+  const ahead: AheadNode = {
+    name: name ?? node?.name ?? before?.name ?? null,
+    reason,
+    epoch: mark.epoch,
+    controller: mark.controller ?? null,
+    eventSeq: mark.event_seq ?? 0,
+    since: before?.since ?? now,
+    taskIds: tasks?.map(({ task_id }) => task_id) ?? before?.taskIds ?? [],
+  }
+  c.contacts.set(nodeId, ahead)
+  if (tasks !== null) hasSpoken(c, nodeId)
+  if (node?.status === 'up') setStatus(c, node, 'suspect', now)
+  if (before === undefined || before === null) {
+    c.aheadCount += 1
+    emit(c, nodeId, ahead, true, now)
+  }
+  blockTasks(c, now)
+  weigh(c, now)
+}
+
+/**
+ * Records that the node has heard of something that a restore or an accepted loss has taken from the store.
+ */
+export function noteLossHeard(c: Cluster, nodeId: string): void {
+  if (c.heardOfLoss.size < MAX_CONTACTS) c.heardOfLoss.add(nodeId)
+}
+
+/** The node was removed. */
+export function forgetContact(c: Cluster, nodeId: string, now: Instant): void {
+  const before = c.contacts.get(nodeId)
+  c.contacts.delete(nodeId)
+  hasSpoken(c, nodeId)
+  if (before !== undefined && before !== null) {
+    c.aheadCount -= 1
+    blockTasks(c, now)
+  }
+  weigh(c, now)
+}
+
+export function aheadOf(c: Cluster, nodeId: string): AheadNode | null {
+  return c.contacts.get(nodeId) ?? null
+}
+
+/** Nodes that have heard of more than the store has. */
+export function aheadNodes(c: Cluster): readonly (readonly [nodeId: string, ahead: AheadNode])[] {
+  if (c.aheadCount === 0) return []
+  const found: (readonly [string, AheadNode])[] = []
+  for (const [nodeId, ahead] of c.contacts) if (ahead !== null) found.push([nodeId, ahead])
+  return found
+}
+
+function weigh(c: Cluster, now: Instant): void {
+  const isBehind = 2 * c.aheadCount > c.contacts.size
+  if (isBehind === c.isStoreBehind) return
+  c.isStoreBehind = isBehind
+  c.queueChanges += 1
+  if (isBehind) requeueReserved(c, now)
+}
+
+/** Returns placements with reserved VRAM that have not started to the queue. */
+function requeueReserved(c: Cluster, now: Instant): void {
+  for (const task of c.tasks.values()) {
+    if (task.placementEntry === null) continue
+    dropEntry(c, task.placementEntry)
+    if (task.queue === null && !task.isHeld) c.enqueue(task, now)
+  }
+}
+
+/** Keeps tasks with an attempt on a node that is ahead of the store from a second placement. */
+function blockTasks(c: Cluster, now: Instant): void {
+  const blocked = blockedTasksOf(c)
+  const freed = [...c.blockedTasks].filter((id) => !blocked.has(id))
+  c.blockedTasks = blocked
+  for (const id of blocked) {
+    const task = c.tasks.get(id)
+    if (task?.state !== 'pending') continue
+    if (task.placementEntry !== null) dropEntry(c, task.placementEntry)
+    c.dequeue(task)
+  }
+  for (const id of freed) {
+    const task = c.tasks.get(id)
+    if (task?.state === 'pending' && task.queue === null && task.placementEntry === null && !task.isHeld)
+      c.enqueue(task, now)
+  }
+}
+
+/** Returns the tasks with an attempt on a node that is ahead of the store. */
+export function blockedTasksOf(c: Cluster): ReadonlySet<string> {
+  return new Set(aheadNodes(c).flatMap(([, { taskIds }]) => taskIds))
+}
+
+function emit(c: Cluster, nodeId: string, ahead: AheadNode, isBehind: boolean, now: Instant): void {
+  const { name, reason, epoch, eventSeq } = ahead
+  const data = {
+    alarm: isBehind ? 'STORE_BEHIND' : null,
+    is_behind: isBehind,
+    name,
+    reason,
+    node_epoch: epoch,
+    node_event_seq: eventSeq,
+  }
+  c.eventLog.emit(now, 'store_behind', null, nodeId, null, data)
+}

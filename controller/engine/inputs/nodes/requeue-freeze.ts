@@ -1,0 +1,111 @@
+/**
+ * The brake on mass silence: when many nodes become silent together, the controller is more likely cut off
+ * than all of them dead. Nothing is requeued or given up until they are back, forgotten, or declared dead by
+ * an operator.
+ */
+import type { Instant } from '../../../../protocol/units.ts'
+import type { Cluster } from '../../../state/cluster.ts'
+import { extendLeaseWindows, isSilent } from '../../../state/node-contact.ts'
+
+export interface RequeueFreeze {
+  readonly isFrozen: boolean
+  /** Since when the current state holds; null: never frozen. */
+  readonly since: Instant | null
+  /** Number of nodes that became silent together, as of the last check. */
+  readonly silentNodes: number
+  /** Silent nodes that an operator has excluded; each counts again once it is heard. */
+  readonly released: ReadonlySet<string>
+  /** The event of the last change. */
+  readonly event: number | null
+}
+
+export const NOT_FROZEN: RequeueFreeze = {
+  isFrozen: false,
+  since: null,
+  silentNodes: 0,
+  released: new Set(),
+  event: null,
+}
+
+const SILENT_PERCENT = 55
+const MIN_NODES = 4
+/** Last contacts within this time, or two heartbeats if that is more, count as cut off by one event. */
+const TOGETHER_WITHIN_MS = 15_000
+/**
+ * Nodes that were cut off come back within this time: a server retries after at most 12 s, and its hello is
+ * spread.
+ */
+const BACK_WITHIN_MS = 30_000
+
+/** Freezes or unfreezes. Returns true if anything changed. */
+export function updateFreeze(c: Cluster, now: Instant): boolean {
+  const { freeze } = c
+  const lastWords: Instant[] = []
+  const released = new Set<string>()
+  for (const node of c.nodes.values()) {
+    if (!isSilent(node, c.policy, now)) continue
+    if (freeze.released.has(node.id)) released.add(node.id)
+    else lastWords.push(node.contact.heardAt)
+  }
+  const silentNodes = largestTogether(lastWords, Math.max(TOGETHER_WITHIN_MS, 2 * c.policy.heartbeatMs))
+  const isFrozen = c.nodes.size >= MIN_NODES && 100 * silentNodes >= SILENT_PERCENT * c.nodes.size
+  if (isFrozen === freeze.isFrozen) {
+    c.freeze = { ...freeze, released, silentNodes }
+    return false
+  }
+  const data = {
+    alarm: isFrozen ? 'MASS_SILENCE' : null,
+    is_frozen: isFrozen,
+    silent_nodes: silentNodes,
+    nodes: c.nodes.size,
+    by: null,
+  }
+  if (!isFrozen) awaitOthers(c, released, now)
+  c.freeze = {
+    isFrozen,
+    since: now,
+    silentNodes,
+    released,
+    event: c.eventLog.emit(now, 'requeue_freeze', null, null, null, data),
+  }
+  return true
+}
+
+/**
+ * Enough nodes are back to blame the network: the others get time to be heard before anything of them is
+ * given up.
+ */
+function awaitOthers(c: Cluster, released: ReadonlySet<string>, now: Instant): void {
+  for (const node of c.nodes.values()) {
+    if (isSilent(node, c.policy, now) && !released.has(node.id))
+      extendLeaseWindows(node.contact, now + BACK_WITHIN_MS)
+  }
+}
+
+/** An operator declares that the silent nodes are dead. */
+export function releaseFreeze(c: Cluster, by: string, now: Instant): RequeueFreeze {
+  if (!c.freeze.isFrozen) return c.freeze
+  const released = new Set(c.freeze.released)
+  for (const node of c.nodes.values()) if (isSilent(node, c.policy, now)) released.add(node.id)
+  const data = { alarm: null, is_frozen: false, silent_nodes: c.freeze.silentNodes, nodes: c.nodes.size, by }
+  c.freeze = {
+    isFrozen: false,
+    since: now,
+    silentNodes: 0,
+    released,
+    event: c.eventLog.emit(now, 'requeue_freeze', null, null, null, data),
+  }
+  return c.freeze
+}
+
+/** Returns the largest number of instants within a window of this length. */
+function largestTogether(instants: readonly Instant[], withinMs: number): number {
+  const sorted = instants.toSorted((a, b) => a - b)
+  let largest = 0
+  let first = 0
+  sorted.forEach((at, i) => {
+    while (at - (sorted[first] as Instant) > withinMs) first += 1
+    largest = Math.max(largest, i - first + 1)
+  })
+  return largest
+}

@@ -1,0 +1,99 @@
+/**
+ * Starts that a node refused because it cannot run the task, or any task (safety 3). The task has not failed:
+ * the attempt is over, and the task waits for another node or, if all have refused it, for a change.
+ */
+import type { StartRefused } from '../../../../protocol/messages.ts'
+import type { DurationMs, Instant } from '../../../../protocol/units.ts'
+import type { StartRefusal, StartTrouble } from '../../../model/start-refusal.ts'
+import { largestEverMib, mayRunOn } from '../../../policy/placement/feasible.ts'
+import { searchDemandMib } from '../../../policy/placement/shape.ts'
+import type { Cluster } from '../../../state/cluster.ts'
+import type { LiveNode, LivePlacement, LiveTask } from '../../../state/facts.ts'
+import { returnToPending } from '../../apply/lifecycle/transitions.ts'
+import { noteHostRefusal } from '../../apply/lifecycle/auto-cordon.ts'
+import { doubled } from '../../apply/lifecycle/doubled.ts'
+import { planNextTry, emitPause } from '../../apply/lifecycle/start-tries.ts'
+
+/** Number of refusals because of the task itself after which it waits. */
+const REFUSALS_TO_WAIT = 3
+const FIRST_WAIT_MS: DurationMs = 10 * 60_000
+const MAX_WAIT_MS: DurationMs = 6 * 3_600_000
+/**
+ * A node that refused for reasons of its own may be tried again after this time, doubled with each refusal.
+ */
+const FIRST_PUT_OFF_MS: DurationMs = 10_000
+const MAX_PUT_OFF_MS: DurationMs = 10 * 60_000
+
+/** The node refused the attempt; no stop was ordered. */
+export function refuseStart(
+  c: Cluster,
+  placement: LivePlacement,
+  refused: StartRefused,
+  detail: string,
+  now: Instant,
+): void {
+  const { task, node, attempt } = placement
+  if (refused.cause === 'host')
+    noteHostRefusal(c, node, { taskId: task.spec.id, attempt }, refused.code, detail, now)
+  const trouble = withRefusal(task.trouble, node, refused, detail, now)
+  task.trouble = mustWait(c, task, trouble) ? waiting(trouble, now) : trouble
+  returnToPending(c, placement, refused.code, now, { cause: refused.cause, detail })
+  if (task.trouble.pause !== null) emitPause(c, task, now)
+  planNextTry(c, task)
+}
+
+function withRefusal(
+  trouble: StartTrouble,
+  node: LiveNode,
+  refused: StartRefused,
+  detail: string,
+  now: Instant,
+): StartTrouble {
+  const before = trouble.refusals.find(({ nodeId }) => nodeId === node.id)
+  const times = (before?.times ?? 0) + 1
+  const until =
+    refused.cause === 'task'
+      ? null
+      : now + (refused.cause === 'host' ? doubled(FIRST_PUT_OFF_MS, times, MAX_PUT_OFF_MS) : 0)
+  const { cause, code } = refused
+  const refusal: StartRefusal = {
+    nodeId: node.id,
+    nodeName: node.name,
+    cause,
+    code,
+    detail,
+    at: now,
+    until,
+    times,
+  }
+  return {
+    ...trouble,
+    refusals: [...trouble.refusals.filter((each) => each !== before), refusal],
+    refusedCount: trouble.refusedCount + (cause === 'task' ? 1 : 0),
+  }
+}
+
+/**
+ * Returns true after three refusals because of the task itself, or one from every node that could ever take
+ * it.
+ */
+function mustWait(c: Cluster, task: LiveTask, { refusals, refusedCount }: StartTrouble): boolean {
+  if (refusedCount >= REFUSALS_TO_WAIT) return true
+  const refusing = new Set(refusals.filter(({ cause }) => cause === 'task').map(({ nodeId }) => nodeId))
+  if (refusing.size === 0) return false
+  const { pool } = c.queueFor(task.spec)
+  for (const node of pool.nodes.keys()) if (!refusing.has(node.id) && couldTake(node, task)) return false
+  return true
+}
+
+/** Returns true if the node could take the task when empty and up. */
+function couldTake(node: LiveNode, task: LiveTask): boolean {
+  if (node.isCordoned || !mayRunOn(task, node)) return false
+  const demandMib = searchDemandMib(task.spec)
+  return node.gpus.filter((gpu) => largestEverMib(gpu) >= demandMib).length >= task.spec.gpuCount
+}
+
+function waiting(trouble: StartTrouble, now: Instant): StartTrouble {
+  const until = now + doubled(FIRST_WAIT_MS, trouble.waits + 1, MAX_WAIT_MS)
+  return { ...trouble, waits: trouble.waits + 1, pause: { reason: 'START_REFUSED', since: now, until } }
+}

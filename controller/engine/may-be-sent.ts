@@ -1,0 +1,13 @@
+import type { Effect } from '../model/effect.ts'
+import type { Cluster } from '../state/cluster.ts'
+import { aheadOf } from './inputs/nodes/contacts.ts'
+import { pauseOf } from '../state/placement-pause.ts'
+
+/**
+ * Returns false for effects on a node that is ahead of the store, and for all starts while placements are
+ * paused.
+ */
+export function mayBeSent(c: Cluster, { kind, nodeId }: Effect): boolean {
+  if (kind === 'start' && pauseOf(c) !== null) return false
+  return c.aheadCount === 0 || aheadOf(c, nodeId) === null
+}

@@ -1,0 +1,313 @@
+/**
+ * Renders why a pending task waits as one sentence with the numbers, and phrases shared with other
+ * explanations.
+ */
+import type { Instant, Mib } from '../../../protocol/units.ts'
+import type { Gpu } from '../../model/node.ts'
+import type { Placement, Task } from '../../model/task.ts'
+import type { PendingFacts } from './explain-facts.ts'
+import type { WaitReason } from './explain-reasons.ts'
+import type { Tally } from './explain-tally.ts'
+import { mayDisplace } from '../placement/feasible.ts'
+
+/** Maximum number of names in a sentence; the others are counted. */
+const MAX_NAMES = 3
+
+const PAUSES = {
+  HELD: 'On hold: an operator must release it before it is placed.',
+  STORE_BEHIND:
+    'Nodes are ahead of the store: it went back in time. Restore a newer one ' +
+    '(headroom recovery status).',
+  RECOVERY:
+    'The controller recovers from a loss: nothing is placed until every known node has reported ' +
+    '(headroom recovery status).',
+  AWAITING_NODES:
+    'The controller has just started: nothing is placed until the nodes that were up have reported, ' +
+    'at most 15 s.',
+} as const satisfies Partial<Record<WaitReason, string>>
+
+export function sentenceOfPending(
+  reason: WaitReason,
+  tally: Tally,
+  facts: PendingFacts,
+  retryAt: Instant | null,
+): string {
+  const { spec } = facts.queued.task
+  const needs = `needs ${needInWords(facts)}`
+  const best = bestInWords(tally)
+  const have = inMib(tally.nearest[0]?.haveMib)
+  switch (reason) {
+    case 'HELD':
+    case 'STORE_BEHIND':
+    case 'RECOVERY':
+    case 'AWAITING_NODES':
+      return PAUSES[reason]
+    case 'GROUP_NOT_FOUND':
+      return missingGroupsInWords(facts.missingGroups)
+    case 'GROUP_EMPTY':
+      return emptyGroupsInWords(facts.emptyGroups)
+    case 'NEVER_FITS':
+      return `Can never fit: ${needs}; ${best} offers ${have} (physical VRAM minus the reserve).`
+    case 'EXCEEDS_NODE_GPU_COUNT':
+      return tooFewGpusInWords(tally, spec.gpuCount, best)
+    case 'NO_NODES':
+      return spec.groups.length === 0
+        ? 'Waits for a node: no node outside the groups has registered.'
+        : `Waits for a node: no node of ${groupsInWords(spec.groups)} has registered.`
+    case 'NODES_OFFLINE':
+      return `Waits for a node: ${nodesInWords(tally)} could take it and ${areOrIs(tally)} offline.`
+    case 'NODES_CORDONED':
+      return `Waits for a node: ${nodesInWords(tally)} could take it and ${areOrIs(tally)} cordoned.`
+    case 'EXEC_NOT_ALLOWED':
+      return leasesOnlyInWords(tally)
+    case 'MAX_TASKS_PER_GPU':
+      return (
+        `Waits for a task to end: too few GPUs of ${nodesInWords(tally)} hold fewer than ` +
+        `max_tasks_per_gpu (${facts.policy.maxTasksPerGpu}) tasks.`
+      )
+    case 'NODE_TASK_LIMIT':
+      return limitInWords(tally)
+    case 'SWAP_SPACE_EXHAUSTED':
+      return hostMemoryInWords(tally, needs, best, have)
+    case 'WAITING_VRAM':
+      return `Waits for VRAM: ${needs}; ${best} has ${have} of commit room left.`
+    case 'WAITING_PHYSICAL_VRAM':
+      return (
+        `Waits for physical VRAM: ${needs}, never swapped out; ` +
+        `${best} has ${have} free.${victimsInWords(tally, facts, retryAt)}`
+      )
+    case 'NEVER_RESIDENT':
+      return `Waits for noswap tasks or foreign memory to leave: ${needs}; ${best} has ${have} next to them.`
+    case 'WOULD_STRAND':
+      return `Waits so that a placed task can return: ${needs}, never swapped out; ${best} can spare ${have}.`
+    case 'FRAGMENTED':
+      return (
+        `Waits for VRAM in one piece: ${needs}; ${best} has enough in total, ` +
+        `but no more than ${have} ${spec.gpuCount === 1 ? 'on one GPU' : `on each of ${spec.gpuCount} GPUs`}.`
+      )
+    case 'WAITING_EXCLUSIVE_GPU':
+      return exclusiveInWords(tally, facts)
+    case 'NO_ELIGIBLE_VICTIM':
+      return (
+        `Waits for a victim: ${needs}; ${best} has ${have} free or held by tasks that may ` +
+        `leave.${victimsInWords(tally, facts, retryAt)}`
+      )
+    case 'AWAITING_NODE_ACK':
+      return (
+        `Refused by ${nodesInWords(tally)}; it may be placed there again after the next report, ` +
+        'or once a task has ended there.'
+      )
+    case 'RESERVED_FOR_ANOTHER':
+      return (
+        `Waits behind a task that waits longer: ${needs}; ` +
+        `next to the reservation of ${holderInWords(tally, facts)}, ${best} has ${have}.`
+      )
+    case 'QUEUED_BEHIND':
+      return queuedInWords(facts)
+    case 'OWNER_LIMIT':
+      return ownerLimitInWords(facts)
+    case 'START_REFUSED':
+      return `${refusalsInWords(facts)} ${triedAgainInWords(facts)}`
+    case 'REQUEUE_DELAY':
+      return requeueDelayInWords(facts)
+    case 'RESIDENCY_IMPOSSIBLE':
+    case 'SWAPPING_OUT_FOR_YOU':
+      throw new Error(`broken invariant: ${reason} is no reason of a pending task without reserved VRAM`)
+  }
+}
+
+/** Maximum number of nodes whose messages are quoted. */
+const MAX_QUOTED = 5
+
+/** Quotes the nodes' messages. */
+function refusalsInWords({ queued }: PendingFacts): string {
+  const { refusals } = queued.task.trouble
+  if (refusals.length === 0) return 'Nodes could not start it.'
+  const quoted = refusals.slice(0, MAX_QUOTED).map(({ nodeName, detail }) => `${nodeName}: ${detail}`)
+  const rest = refusals.length > MAX_QUOTED ? `; and ${refusals.length - MAX_QUOTED} more` : ''
+  return `Could not be started. ${quoted.join('; ')}${rest}.`
+}
+
+function triedAgainInWords({ queued, now }: PendingFacts): string {
+  const { pause } = queued.task.trouble
+  const seconds = pause === null ? 0 : Math.max(1, Math.ceil((pause.until - now) / 1000))
+  const inTime = pause === null ? 'later' : `in ${seconds} s`
+  return (
+    `It is tried again ${inTime}, when it is released or changed, ` +
+    'and when a node joins or is uncordoned.'
+  )
+}
+
+function tooFewGpusInWords({ nearest }: Tally, gpuCount: number, best: string): string {
+  return `Can never fit: needs ${gpuCount} GPUs of one node; ${best} has ${nearest[0]?.margin ?? 0}.`
+}
+
+function leasesOnlyInWords(tally: Tally): string {
+  const take = tally.nodeCount === 1 ? 'takes' : 'take'
+  return (
+    `Waits for a node that runs commands: ${nodesInWords(tally)} could take it and ${take} leases only ` +
+    '(headroom gpu-server --allow-exec).'
+  )
+}
+
+function requeueDelayInWords(facts: PendingFacts): string {
+  const { earlyEnds } = facts.queued.task.trouble
+  return `Its attempts have ended soon after their start ${earlyEnds} times. ${triedAgainInWords(facts)}`
+}
+
+function missingGroupsInWords(groups: readonly string[]): string {
+  return `Targets ${groupsInWords(groups)}, which ${groups.length === 1 ? 'does' : 'do'} not exist.`
+}
+
+function emptyGroupsInWords(groups: readonly string[]): string {
+  return `Targets ${groupsInWords(groups)}, which ${groups.length === 1 ? 'has' : 'have'} no nodes.`
+}
+
+function ownerLimitInWords({ queued, ownerLimit }: PendingFacts): string {
+  const { owner, gpuCount } = queued.task.spec
+  const { placedGpus = 0, maxGpus = 0 } = ownerLimit ?? {}
+  const use = `they use ${placedGpus} of ${maxGpus} GPUs, and it needs ${gpuCount}`
+  return `Waits for another task of ${owner ?? 'its owner'} to end: ${use}.`
+}
+
+/** `GPU 0, 3 of a100-2`. */
+export function gpusInWords(gpus: readonly Gpu[]): string {
+  return `GPU ${gpus.map((gpu) => gpu.index).join(', ')} of ${gpus[0]?.node.name ?? 'no node'}`
+}
+
+export function inMib(mib: Mib | null | undefined): string {
+  return mib === null || mib === undefined ? 'nothing' : `${Math.max(0, mib)} MiB`
+}
+
+/**
+ * When the next victim may leave these GPUs; if none ever will now, the task that stays.
+ * @param servedBefore entries of the node's queue that victims leave for first
+ */
+export function nextVictimInWords(
+  gpus: readonly Gpu[],
+  requester: Task,
+  now: Instant,
+  retryAt: Instant | null,
+  servedBefore: number,
+): string {
+  return `${whoLeavesInWords(gpus, requester, now, retryAt)}${servedBeforeInWords(servedBefore)}`
+}
+
+function servedBeforeInWords(servedBefore: number): string {
+  if (servedBefore === 0) return ''
+  return servedBefore === 1
+    ? ' Another task is served there before it.'
+    : ` ${servedBefore} other tasks are served there before it.`
+}
+
+function whoLeavesInWords(
+  gpus: readonly Gpu[],
+  requester: Task,
+  now: Instant,
+  retryAt: Instant | null,
+): string {
+  if (retryAt !== null) return ` The next one may leave in ${Math.ceil((retryAt - now) / 1000)} s.`
+  const holder = largestProtected(gpus, requester)
+  if (holder === null) return ' No other task may leave now.'
+  return ` ${holder.task.spec.name} (P0) holds ${inMib(holder.demandMib)} there and leaves only for P0 tasks.`
+}
+
+/** The P0 task with the most VRAM that this requester may not swap out. */
+function largestProtected(gpus: readonly Gpu[], requester: Task): Placement | null {
+  if (requester.spec.priority === 0) return null
+  let largest: Placement | null = null
+  for (const gpu of gpus) {
+    for (const placement of gpu.placements) {
+      const isProtected =
+        placement.task.spec.priority === 0 && placement.noswap === 0 && placement.residency === 'resident'
+      if (isProtected && placement.demandMib > (largest?.demandMib ?? 0)) largest = placement
+    }
+  }
+  return largest
+}
+
+function victimsInWords(
+  tally: Tally,
+  { queued, shape, now, servedBeforeOn }: PendingFacts,
+  retryAt: Instant | null,
+): string {
+  const node = tally.nearest[0]?.node
+  if (node === undefined) return nextVictimInWords([], queued.task, now, retryAt, 0)
+  if (!node.gpus.every((gpu) => mayDisplace(gpu, shape.kind)))
+    return ' Overcommit is off there: no task is swapped out for it.'
+  return nextVictimInWords(node.gpus, queued.task, now, retryAt, servedBeforeOn(node))
+}
+
+function needInWords({ queued }: PendingFacts): string {
+  const { vramMib, gpuCount } = queued.task.spec
+  const what = vramMib === 0 ? 'all VRAM' : inMib(vramMib)
+  return gpuCount === 1 ? `${what} on one GPU` : `${what} on each of ${gpuCount} GPUs of one node`
+}
+
+/** `the best of 4 nodes, a100-2,`, or the only one. */
+function bestInWords({ nodeCount, nearest }: Tally): string {
+  const name = nearest[0]?.node.name ?? 'none'
+  return nodeCount === 1 ? name : `the best of ${nodeCount} nodes, ${name},`
+}
+
+/** `a, b, c and 4 more nodes`. */
+function nodesInWords({ nodeCount, nearest }: Tally): string {
+  const names = nearest.slice(0, MAX_NAMES).map((obstacle) => obstacle.node.name)
+  const more = nodeCount - names.length
+  return `${names.join(', ')}${more > 0 ? ` and ${more} more` : ''}`
+}
+
+function areOrIs({ nodeCount }: Tally): string {
+  return nodeCount === 1 ? 'is' : 'are'
+}
+
+function groupsInWords(groups: readonly string[]): string {
+  const names = groups.slice(0, MAX_NAMES).join(', ')
+  const more = groups.length - MAX_NAMES
+  return `${groups.length === 1 ? 'group' : 'groups'} ${names}${more > 0 ? ` and ${more} more` : ''}`
+}
+
+function hostMemoryInWords(tally: Tally, needs: string, best: string, have: string): string {
+  return have === 'nothing'
+    ? `Waits for host memory to swap to: ${needs}; ` +
+        `together these GPUs of ${nodesInWords(tally)} would need more than there is.`
+    : `Waits for host memory to swap to: ${needs}; with the rest of it ${best} takes ${have}.`
+}
+
+function limitInWords(tally: Tally): string {
+  const have = tally.nodeCount === 1 ? 'has reached its' : 'have reached their'
+  return `Waits for a task to end: ${nodesInWords(tally)} ${have} maximum number of tasks.`
+}
+
+function exclusiveInWords(tally: Tally, facts: PendingFacts): string {
+  const { gpuMode, gpuCount } = facts.queued.task.spec
+  if (gpuMode === 'shared')
+    return (
+      `Waits for an exclusive task to end: needs ${needInWords(facts)}; ` +
+      `exclusive tasks occupy those of ${nodesInWords(tally)}.`
+    )
+  const [best] = tally.nearest
+  const whole = gpuCount === 1 ? 'a GPU' : `${gpuCount} GPUs of one node`
+  return (
+    `Waits for ${whole} without any other task: ${bestInWords(tally)} is closest, ` +
+    `with ${inMib(best?.haveMib)} of ${inMib(best?.needMib)} unused.`
+  )
+}
+
+function holderInWords(tally: Tally, { queued }: PendingFacts): string {
+  for (const gpu of tally.nearest[0]?.node.gpus ?? []) {
+    for (const reservation of gpu.reservations)
+      if (reservation.task !== queued.task) return reservation.task.spec.name
+  }
+  return 'another task'
+}
+
+function queuedInWords({ plan, policy, queuePosition }: PendingFacts): string {
+  const ahead = (queuePosition ?? 1) - 1
+  const fits = plan === null ? 'Waits' : `Fits ${gpusInWords(plan.gpus)}`
+  if (policy.strategy !== 'fifo' || ahead === 0) return `${fits}: it is considered in the next cycle.`
+  return (
+    `${fits}, but ${ahead} ${ahead === 1 ? 'task comes' : 'tasks come'} before it, ` +
+    'and its pool is served in strict order.'
+  )
+}

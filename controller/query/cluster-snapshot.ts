@@ -1,0 +1,26 @@
+/**
+ * Returns the live cluster as records. Scans all nodes and open tasks; shares nothing with the live objects.
+ */
+import type { Instant } from '../../protocol/units.ts'
+import type { ClusterSnapshot } from '../ports/twin.ts'
+import { byQueueOrder } from '../policy/placement/queue.ts'
+import type { Cluster } from '../state/cluster.ts'
+import type { LiveTask } from '../state/facts.ts'
+import { recordOfNode, recordOfTask } from '../state/records.ts'
+
+export function snapshotOf(c: Cluster, now: Instant): ClusterSnapshot {
+  const placed: LiveTask[] = []
+  const pending: { readonly task: LiveTask; readonly queueClass: number }[] = []
+  for (const task of c.tasks.values()) {
+    if (task.placement === null) pending.push({ task, queueClass: task.queueClass })
+    else placed.push(task)
+  }
+  pending.sort(byQueueOrder)
+  return {
+    at: now,
+    config: c.config.fields,
+    nodes: [...c.nodes.values()].map((node) => ({ ...recordOfNode(node), status: node.status })),
+    groups: [...c.groups.values()],
+    tasks: [...placed.map(recordOfTask), ...pending.map(({ task }) => recordOfTask(task))],
+  }
+}

@@ -1,0 +1,142 @@
+/**
+ * Why a placed task waits: for its node to start it, or in the node's queue for VRAM (semantics 5, "Return").
+ */
+import type { Instant, Mib } from '../../../protocol/units.ts'
+import type { Node } from '../../model/node.ts'
+import type { EntryKind, Placement } from '../../model/task.ts'
+import type { EntryFacts } from '../../policy/reasons/explain-facts.ts'
+import type { ReasonDetail, WaitExplanation, WaitReason } from '../../policy/reasons/explain-reasons.ts'
+import { gpusInWords, inMib, nextVictimInWords } from '../../policy/reasons/explain-sentence.ts'
+
+/** The reasons of an entry of a node's queue. */
+type EntryReason = Extract<
+  WaitReason,
+  | 'NODES_OFFLINE'
+  | 'SWAP_SPACE_EXHAUSTED'
+  | 'RESIDENCY_IMPOSSIBLE'
+  | 'WAITING_PHYSICAL_VRAM'
+  | 'NO_ELIGIBLE_VICTIM'
+  | 'SWAPPING_OUT_FOR_YOU'
+  | 'AWAITING_NODE_ACK'
+  | 'RESERVED_FOR_ANOTHER'
+  | 'QUEUED_BEHIND'
+>
+
+interface EntryDetail extends ReasonDetail {
+  readonly reason: EntryReason
+}
+
+/**
+ * Explains a swapped-out task that wants the GPU, a growth, or a pending task with VRAM reserved while
+ * victims leave.
+ */
+export function explainReturn(facts: EntryFacts): WaitExplanation {
+  const [primary, ...secondary] = reasonsOf(facts)
+  const isVictimMissing = [primary, ...secondary].some(({ reason }) => reason === 'NO_ELIGIBLE_VICTIM')
+  const retryAt = isVictimMissing ? facts.retryAt : null
+  return {
+    primary,
+    secondary,
+    sentence: sentenceOf(primary.reason, facts, retryAt),
+    retryAt,
+    queuePosition: null,
+    servedBefore: facts.servedBefore,
+  }
+}
+
+/** Explains a placed task whose node has not confirmed that it runs. */
+export function explainAssigned(placement: Placement): WaitExplanation {
+  const { node } = placement
+  const ack: ReasonDetail = {
+    reason: 'AWAITING_NODE_ACK',
+    nodeIds: [node.id],
+    nodeCount: 1,
+    haveMib: null,
+    needMib: null,
+  }
+  const isOffline = node.status !== 'up'
+  return {
+    primary: isOffline ? { ...ack, reason: 'NODES_OFFLINE' } : ack,
+    secondary: isOffline ? [ack] : [],
+    sentence:
+      `Placed on ${gpusInWords(placement.gpus)}, ` +
+      `which ${isOffline ? 'is offline and ' : ''}has not confirmed that it runs.`,
+    retryAt: null,
+    queuePosition: null,
+    servedBefore: null,
+  }
+}
+
+/** In order of precedence. */
+function reasonsOf(facts: EntryFacts): [EntryDetail, ...EntryDetail[]] {
+  const { entry, verdict, needMib } = facts
+  const isShort = verdict === 'not_covered'
+  const isForNoswap = (entry.task.placement?.noswap ?? entry.task.spec.noswap) === 1
+  // Earlier claimants keep the VRAM: no further victim is needed, those entries must be served first.
+  const isKeptAway = isShort && facts.reachMib + facts.keptMib >= needMib
+  const details: EntryDetail[] = []
+  const add = (reason: EntryReason, haveMib: Mib) =>
+    details.push(about(reason, entry.node, Math.max(0, haveMib), needMib))
+  if (entry.node.status !== 'up') details.push(about('NODES_OFFLINE', entry.node, null, null))
+  if (facts.lacksHostMemory) details.push(about('SWAP_SPACE_EXHAUSTED', entry.node, null, null))
+  if (verdict === 'impossible') add('RESIDENCY_IMPOSSIBLE', facts.attainableMib)
+  if (isShort && isForNoswap) add('WAITING_PHYSICAL_VRAM', facts.freeMib)
+  if (isShort && !isKeptAway) add('NO_ELIGIBLE_VICTIM', facts.reachMib)
+  if (entry.hasReserved) add('SWAPPING_OUT_FOR_YOU', facts.freeMib)
+  if (facts.backsOffUntil !== null) details.push(about('AWAITING_NODE_ACK', entry.node, null, null))
+  if (isKeptAway) add('RESERVED_FOR_ANOTHER', facts.reachMib)
+  const [first, ...rest] = details
+  return first === undefined
+    ? [about('QUEUED_BEHIND', entry.node, Math.max(0, facts.reachMib), needMib)]
+    : [first, ...rest]
+}
+
+function about(reason: EntryReason, node: Node, haveMib: Mib | null, needMib: Mib | null): EntryDetail {
+  return { reason, nodeIds: [node.id], nodeCount: 1, haveMib, needMib }
+}
+
+const ENTRY_VERBS: Readonly<Record<EntryKind, { readonly waitsTo: string; readonly does: string }>> = {
+  swap_in: { waitsTo: 'return to', does: 'Returns to' },
+  growth: { waitsTo: 'grow on', does: 'Grows on' },
+  placement: { waitsTo: 'start on', does: 'Starts on' },
+}
+
+function sentenceOf(reason: EntryReason, facts: EntryFacts, retryAt: Instant | null): string {
+  const { entry, gpu, needMib, now } = facts
+  const { waitsTo, does } = ENTRY_VERBS[entry.kind]
+  const there = gpusInWords([gpu])
+  const waits = `Waits to ${waitsTo} ${there}: needs ${inMib(needMib)}`
+  const victims = () => nextVictimInWords([gpu], entry.task, now, retryAt, facts.servedBefore)
+  switch (reason) {
+    case 'NODES_OFFLINE':
+      return `Waits to ${waitsTo} ${there}: its node is offline.`
+    case 'SWAP_SPACE_EXHAUSTED':
+      return `${waits}; host memory could then not hold all tasks that may have to leave at once.`
+    case 'AWAITING_NODE_ACK':
+      return (
+        `Waits to ${waitsTo} ${there}: its last swap failed, ` +
+        `and it is tried again in ${Math.ceil(((facts.backsOffUntil ?? now) - now) / 1000)} s.`
+      )
+    case 'RESIDENCY_IMPOSSIBLE':
+      return (
+        `${waits}; while noswap tasks and foreign memory stay it can have no more than ` +
+        `${inMib(facts.attainableMib)}.`
+      )
+    case 'WAITING_PHYSICAL_VRAM':
+      return `${waits}, never swapped out; has ${inMib(facts.freeMib)}.${victims()}`
+    case 'NO_ELIGIBLE_VICTIM':
+      return `${waits}; has ${inMib(facts.reachMib)}, including tasks that may leave.${victims()}`
+    case 'SWAPPING_OUT_FOR_YOU':
+      return `${does} ${there} once others have left: needs ${inMib(needMib)}, has ${inMib(facts.freeMib)}.`
+    case 'RESERVED_FOR_ANOTHER':
+      return (
+        `${waits}; ${inMib(facts.keptMib)} is reserved for ` +
+        `${facts.keptFor?.task.spec.name ?? 'others'}, which came first.`
+      )
+    case 'QUEUED_BEHIND':
+      return (
+        `${does} ${gpusInWords(entry.gpus)} in the next cycle, ` +
+        `after ${facts.servedBefore} others of that node.`
+      )
+  }
+}

@@ -1,0 +1,174 @@
+/**
+ * Gathers the inputs of an explanation (`scheduler/explain.ts`) from the live cluster, on demand. Decides
+ * nothing.
+ */
+import type { Instant, Mib } from '../../../protocol/units.ts'
+import type { Node } from '../../model/node.ts'
+import { mayQueue } from '../../model/task.ts'
+import type { PendingFacts, WaitExplanation } from './explain.ts'
+import { explainAssigned, explainPending, explainReturn } from './explain.ts'
+import type { Request } from './explain-survey.ts'
+import { placeAlone } from './explain-place.ts'
+import { hasHostRoomToGrow } from '../../policy/placement/feasible.ts'
+import type { Queued } from '../../policy/placement/queue.ts'
+import type { Shape } from '../../policy/placement/shape.ts'
+import { searchDemandMib } from '../../policy/placement/shape.ts'
+import { attainableMib, freeForMib, shortMib } from '../../policy/swap/bytes.ts'
+import { eligibleOn, nextEligibleAt } from '../../policy/swap/eligible.ts'
+import { decideEntry, retryAt } from '../../policy/swap/swap.ts'
+import type { Cluster } from '../../state/cluster.ts'
+import type { LiveEntry, LiveGpu, LiveNode, LiveTask } from '../../state/facts.ts'
+import { pauseOf } from '../../state/placement-pause.ts'
+import type { Pool } from '../../state/index/pool.ts'
+import { servedBeforeEntry, servedBeforeTask } from './served-before.ts'
+import { surveyFor } from './surveys.ts'
+import { isCovered } from '../../policy/hypothesis.ts'
+
+/** Explains why the task waits now; null if it does not wait. */
+export function explainTask(c: Cluster, task: LiveTask, now: Instant): WaitExplanation | null {
+  const { placement } = task
+  if (placement !== null) {
+    if (placement.startedAt === null) return explainAssigned(placement)
+    return placement.entry === null ? null : explainEntry(c, placement.entry, now)
+  }
+  if (task.state !== 'pending') return null
+  if (task.placementEntry?.hasReserved === true) return explainEntry(c, task.placementEntry, now)
+  return explainWait(c, task, now)
+}
+
+// ── a pending task ────────────────────────────────────────────────────────────
+
+function explainWait(c: Cluster, task: LiveTask, now: Instant): WaitExplanation {
+  return explainPending(factsOf(c, waitingOf(c, task), now))
+}
+
+/** A task as it waits in a pool, or would wait. */
+export interface Waiting {
+  readonly task: LiveTask
+  readonly pool: Pool
+  readonly shape: Shape
+  readonly queued: Queued
+  /** From 1; null while the task is in no queue. */
+  readonly position: number | null
+}
+
+/** Returns how the task waits, and brings the indexes of its pool up to date. */
+export function waitingOf(c: Cluster, task: LiveTask): Waiting {
+  c.refreshPools()
+  const { pool, shape } = c.queueFor(task.spec)
+  const queued: Queued = { task, queueClass: task.queueClass }
+  return { task, pool, shape, queued, position: task.queue === null ? null : positionIn(c, queued, pool) }
+}
+
+/** The indexes of the pool must be up to date. */
+export function explainIn(c: Cluster, waiting: Waiting, now: Instant): WaitExplanation {
+  return explainPending(factsOf(c, waiting, now))
+}
+
+/** Returns the properties of the task that decide where it fits. */
+export function requestOf(c: Cluster, { task: { spec }, shape }: Pick<Waiting, 'task' | 'shape'>): Request {
+  return {
+    shape,
+    noswap: spec.noswap,
+    demandMib: searchDemandMib(spec),
+    maxTasksPerGpu: c.policy.maxTasksPerGpu,
+    needsExec: spec.command !== null,
+  }
+}
+
+/** For a pending task without reserved VRAM. The indexes of the pool must be up to date. */
+export function factsOf(
+  c: Cluster,
+  { task, pool, shape, queued, position }: Waiting,
+  now: Instant,
+): PendingFacts {
+  const plan = !mayQueue(task) ? null : placeAlone(queued, shape, pool, c.policy)
+  return {
+    queued,
+    shape,
+    policy: c.policy,
+    now,
+    missingGroups: task.spec.groups.filter((id) => !c.groups.has(id)),
+    emptyGroups: task.spec.groups.filter((id) => c.groups.get(id)?.nodeIds.length === 0),
+    survey: surveyFor(c, pool, requestOf(c, { task, shape })),
+    plan,
+    isPlanCovered:
+      plan !== null &&
+      (plan.when === 'now' || isCovered(task, plan.node, plan.gpus as readonly LiveGpu[], c.policy, now)),
+    retryAtOn: (nodes: readonly Node[]) =>
+      nextEligibleAt(
+        nodes.flatMap((node) => node.gpus),
+        task,
+        c.policy,
+        now,
+      ),
+    queuePosition: position,
+    servedBeforeOn: (node: Node) => servedBeforeTask(c, task, node as LiveNode, now),
+    pause: c.blockedTasks.has(task.spec.id) ? 'STORE_BEHIND' : pauseOf(c),
+    ownerLimit: ownerLimitOf(c, task),
+  }
+}
+
+/** Returns the usage and limit of the task's owner if the task exceeds the limit; otherwise null. */
+function ownerLimitOf(
+  { owners }: Cluster,
+  { spec: { owner, gpuCount } }: LiveTask,
+): PendingFacts['ownerLimit'] {
+  const maxGpus = owners?.limits.maxPlacedGpus ?? null
+  if (owners === null || owner === null || maxGpus === null || owners.roomOf(owner) >= gpuCount) return null
+  return { placedGpus: owners.placedGpusOf(owner), maxGpus }
+}
+
+/** Position from 1. Tasks that can never fit are not counted. */
+export function positionIn(c: Cluster, queued: Queued, pool: Pool): number {
+  let ahead = 0
+  for (const queue of c.queues)
+    if (queue.pool === pool) ahead += queue.countBefore(queued, pool.largestEverMib(queue.shape))
+  return ahead + 1
+}
+
+// ── an entry of a node's queue ────────────────────────────────────────────────
+
+function explainEntry(c: Cluster, entry: LiveEntry, now: Instant): WaitExplanation {
+  const decision = decideEntry(entry, entry.gpus, now, false)
+  const isShort = decision.kind === 'not_covered'
+  const hostFreeMib = entry.node.hostSwapMib - entry.node.hostUsedMib
+  const reachOn = (gpu: LiveGpu) => {
+    const eligibleMib = eligibleOn(gpu, entry.task, now, hostFreeMib).reduce(
+      (sum, candidate) => sum + candidate.mib,
+      0,
+    )
+    return entry.needMib - shortMib(gpu, entry) + eligibleMib
+  }
+  const distance = (gpu: LiveGpu) =>
+    decision.kind === 'impossible' ? attainableMib(gpu, entry) : reachOn(gpu)
+  const gpu = entry.gpus.reduce((worst, each) => (distance(each) < distance(worst) ? each : worst))
+  const heldMib = entry.kind === 'growth' ? (entry.task.placement?.demandMib ?? 0) : 0
+  const backOffUntil = entry.task.placement?.backOffUntil ?? 0
+  const before = gpu.claimants.slice(
+    0,
+    entry.hasReserved ? gpu.claimants.indexOf(entry) : gpu.claimants.length,
+  )
+  return explainReturn({
+    entry,
+    now,
+    verdict: decision.kind === 'impossible' ? 'impossible' : isShort ? 'not_covered' : 'covered',
+    lacksHostMemory:
+      entry.kind === 'growth' &&
+      !hasHostRoomToGrow(entry.gpus, entry.needMib, entry.task.placement?.noswap === 1),
+    backsOffUntil: entry.kind === 'swap_in' && backOffUntil > now ? backOffUntil : null,
+    gpu,
+    needMib: heldMib + entry.needMib,
+    attainableMib: attainableMib(gpu, entry),
+    freeMib: heldMib + freeForMib(gpu, entry),
+    reachMib: heldMib + reachOn(gpu),
+    keptMib: sumOfNeeds(before),
+    keptFor: before[0] ?? null,
+    retryAt: isShort ? retryAt(entry, c.policy, now) : null,
+    servedBefore: servedBeforeEntry(c, entry, now),
+  })
+}
+
+function sumOfNeeds(entries: readonly LiveEntry[]): Mib {
+  return entries.reduce((sum, entry) => sum + entry.needMib, 0)
+}

@@ -1,0 +1,112 @@
+/**
+ * Whether a placed task could be swapped out now, and if not, why and until when (semantics 5, "Eligible").
+ */
+import type { Instant } from '../../../protocol/units.ts'
+import { eligibleFrom } from '../../policy/swap/eligible.ts'
+import type { Cluster } from '../../state/cluster.ts'
+import type { LivePlacement } from '../../state/facts.ts'
+
+export const VICTIM_STANDINGS = [
+  'ELIGIBLE',
+  'ELIGIBLE_FOR_P0_ONLY',
+  'NOT_STARTED',
+  'NOSWAP',
+  'NOT_RESIDENT',
+  'OVER',
+  'STOPPING',
+  'SWAP_FAILED_LATELY',
+  'WANTS_GPU',
+  'NOT_IDLE_LONG_ENOUGH',
+  'NO_HOST_MEMORY',
+] as const
+export type VictimStanding = (typeof VICTIM_STANDINGS)[number]
+
+export interface VictimExplanation {
+  readonly standing: VictimStanding
+  /**
+   * When the task becomes eligible if nothing changes; null: it is eligible, or time alone does not make it
+   * so.
+   */
+  readonly eligibleAt: Instant | null
+  readonly sentence: string
+}
+
+export function explainVictim(c: Cluster, placement: LivePlacement, now: Instant): VictimExplanation {
+  const standing = standingOf(c, placement, now)
+  const at = eligibleFrom(placement, c.policy)
+  const eligibleAt = at !== null && at > now ? at : null
+  return { standing, eligibleAt, sentence: inWords(standing, placement, c, eligibleAt, now) }
+}
+
+/** Returns the first verdict that applies. */
+function standingOf(c: Cluster, placement: LivePlacement, now: Instant): VictimStanding {
+  const {
+    startedAt,
+    noswap,
+    residency,
+    isOver,
+    stopping,
+    backOffUntil,
+    wantsGpu,
+    node,
+    demandMib,
+    gpus,
+    task,
+  } = placement
+  if (startedAt === null) return 'NOT_STARTED'
+  if (noswap === 1) return 'NOSWAP'
+  if (residency !== 'resident') return 'NOT_RESIDENT'
+  if (isOver) return 'OVER'
+  if (stopping !== null) return 'STOPPING'
+  if (backOffUntil > now) return 'SWAP_FAILED_LATELY'
+  const at = eligibleFrom(placement, c.policy)
+  if (at === null || at > now) return wantsGpu ? 'WANTS_GPU' : 'NOT_IDLE_LONG_ENOUGH'
+  if (demandMib * gpus.length > node.hostSwapMib - node.hostUsedMib) return 'NO_HOST_MEMORY'
+  return task.spec.priority === 0 ? 'ELIGIBLE_FOR_P0_ONLY' : 'ELIGIBLE'
+}
+
+function inWords(
+  standing: VictimStanding,
+  placement: LivePlacement,
+  c: Cluster,
+  eligibleAt: Instant | null,
+  now: Instant,
+): string {
+  const { residency, node, demandMib, gpus } = placement
+  const inSeconds = eligibleAt === null ? '' : ` in ${Math.ceil((eligibleAt - now) / 1000)} s`
+  switch (standing) {
+    case 'ELIGIBLE':
+      return 'It may be swapped out for any task that needs its VRAM.'
+    case 'ELIGIBLE_FOR_P0_ONLY':
+      return 'It is P0 and may be swapped out for a P0 task only, when no other may leave.'
+    case 'NOT_STARTED':
+      return 'It is not swapped out: its node has not confirmed that it runs.'
+    case 'NOSWAP':
+      return 'It is never swapped out: it is noswap.'
+    case 'NOT_RESIDENT':
+      return residency === 'swapped_out' ? 'It is swapped out already.' : 'It is being moved.'
+    case 'OVER':
+      return 'It is not swapped out: its node says that it has ended.'
+    case 'STOPPING':
+      return 'It is not swapped out: it is being stopped, and its VRAM comes free then.'
+    case 'SWAP_FAILED_LATELY':
+      return (
+        'Its last swap failed: it is left ' +
+        `alone${inSeconds === '' ? ' for now' : `, and may be swapped out${inSeconds}`}.`
+      )
+    case 'WANTS_GPU': {
+      if (eligibleAt === null) return 'It is not swapped out: it wants the GPU.'
+      return (
+        `It wants the GPU, and may be swapped out all the same${inSeconds}: ` +
+        'it has been resident for max_residency_seconds then.'
+      )
+    }
+    case 'NOT_IDLE_LONG_ENOUGH':
+      return `It may be swapped out${inSeconds}, once it has been idle for ${c.policy.idlePeriodMs / 1000} s.`
+    case 'NO_HOST_MEMORY':
+      return (
+        `It is not swapped out: ${node.name} has ${Math.max(0, node.hostSwapMib - node.hostUsedMib)} ` +
+        `MiB of host memory left, and it needs ${demandMib * gpus.length}.`
+      )
+  }
+}

@@ -1,0 +1,34 @@
+/**
+ * Caches surveys of pools while nothing changes: a list of a thousand pending tasks repeats the same
+ * questions, and each survey scans all GPUs of a pool.
+ */
+import type { Request, Survey } from './explain-survey.ts'
+import { surveyPool } from './explain-survey.ts'
+import type { Cluster } from '../../state/cluster.ts'
+import type { Pool } from '../../state/index/pool.ts'
+
+/** Maximum number of surveys cached between two changes. */
+const MAX_CACHED = 1_000
+
+interface CachedSurveys {
+  readonly changes: number
+  readonly surveys: Map<string, Survey>
+}
+
+const cacheOf = new WeakMap<Cluster, CachedSurveys>()
+
+export function surveyFor(c: Cluster, pool: Pool, request: Request): Survey {
+  const { shape, noswap, demandMib, maxTasksPerGpu, needsExec } = request
+  let kept = cacheOf.get(c)
+  if (kept?.changes !== c.changes || kept.surveys.size >= MAX_CACHED) {
+    kept = { changes: c.changes, surveys: new Map() }
+    cacheOf.set(c, kept)
+  }
+  // The shape's key names the pool.
+  const key = `${demandMib} ${noswap} ${maxTasksPerGpu} ${needsExec ? 'exec' : '-'} ${shape.key}`
+  const known = kept.surveys.get(key)
+  if (known !== undefined) return known
+  const survey = surveyPool(pool.nodes.keys(), request)
+  kept.surveys.set(key, survey)
+  return survey
+}

@@ -1,0 +1,229 @@
+/**
+ * Previews a change of the configuration: the figures of each GPU, tasks that would fit, and tasks that would
+ * block others. Evaluated on copies with the rules of the engine; the live cluster is only read, and nothing
+ * is stored.
+ */
+import type { Instant, Mib } from '../../../protocol/units.ts'
+import type { Config, ConfigFields } from '../../model/config.ts'
+import { policyOf } from '../../model/config.ts'
+import type { Gpu, Node } from '../../model/node.ts'
+import { overCommitted, reserveDeficit } from '../../model/node-conditions.ts'
+import { byCodeUnits } from '../../structures/order.ts'
+import type { Placement } from '../../model/task.ts'
+import { effectiveSchedulableMib } from '../../model/vram.ts'
+import { capacityForSwappableMib } from '../../policy/placement/feasible.ts'
+import type { Cluster } from '../../state/cluster.ts'
+import { overridesAfter, plannedConfig } from '../../engine/inputs/commands/cluster-commands.ts'
+import type { Answer, NodeConfigChange } from '../../engine/inputs/commands/commands.ts'
+import type { CloneSettings } from './cluster-clone.ts'
+import type { LiveNode } from '../../state/facts.ts'
+import type { CycleImpact } from './impact-cycle.ts'
+import { cycleImpact } from './impact-cycle.ts'
+import type { PendingImpact } from './impact-pending.ts'
+import { pendingImpact } from './impact-pending.ts'
+import type { NodeCopy, NodeSettings, Hypothesis } from '../../policy/hypothesis.ts'
+import { nodeUnder, settingsOn } from '../../policy/hypothesis.ts'
+
+/** Maximum number of nodes, GPUs and tasks that are named; the others are counted. */
+export const MAX_NAMED_IN_IMPACT = 20
+
+/** Sums over GPUs, MiB: sums of floors, never a floor of the sum. */
+export interface ImpactFigures {
+  readonly effectiveSchedulableMib: Mib
+  readonly commitLimitMib: Mib
+  readonly overCommittedMib: Mib
+  readonly reserveDeficitMib: Mib
+}
+
+export interface NodeImpact {
+  readonly nodeId: string
+  readonly name: string
+  readonly before: ImpactFigures & NodeSettings
+  readonly after: ImpactFigures & NodeSettings
+}
+
+/** A GPU with more committed, or more resident, than allowed. */
+export interface GpuOver {
+  readonly nodeId: string
+  readonly gpu: number
+  readonly overCommittedMib: Mib
+  readonly reserveDeficitMib: Mib
+  /** At most MAX_NAMED_IN_IMPACT. */
+  readonly taskIds: readonly string[]
+  readonly taskCount: number
+}
+
+/**
+ * A placed task that could not become resident again: noswap tasks, foreign memory and the reserve leave too
+ * little.
+ */
+export interface ResidencyImpossible {
+  readonly taskId: string
+  readonly nodeId: string
+  readonly gpu: number
+  readonly needMib: Mib
+  readonly haveMib: Mib
+}
+
+/** A list that names some items and counts all. */
+export interface Named<T> {
+  readonly count: number
+  readonly named: readonly T[]
+}
+
+export interface Impact {
+  readonly total: { readonly before: ImpactFigures; readonly after: ImpactFigures }
+  /** Nodes whose figures or settings change, largest change of the commit limit first. */
+  readonly nodes: Named<NodeImpact>
+  readonly gpusOver: Named<GpuOver>
+  readonly residencyImpossible: Named<ResidencyImpossible>
+  readonly pending: PendingImpact
+  /** Null if the cluster is too large to be cloned. */
+  readonly nextCycle: CycleImpact | null
+}
+
+/** The answer of a dry run: the changed object, and the impact of the change. */
+export interface Planned<T> {
+  readonly value: T
+  readonly impact: Impact
+}
+
+export function planConfig(c: Cluster, change: Partial<ConfigFields>, now: Instant): Answer<Planned<Config>> {
+  const planned = plannedConfig(c.config, change)
+  if (!planned.ok) return planned
+  const { value } = planned
+  return {
+    ok: true,
+    value: { value, impact: impactOf(c, { config: value, overridesOf: (node) => node }, now) },
+  }
+}
+
+export function planNodeConfig(
+  c: Cluster,
+  nodeId: string,
+  change: NodeConfigChange,
+  now: Instant,
+): Answer<Planned<Node>> {
+  const node = c.nodes.get(nodeId)
+  if (node === undefined) return { ok: false, refusal: { code: 'not_found', what: 'node', id: nodeId } }
+  const overrides = overridesAfter(node, change)
+  const overridesOf = (each: LiveNode) => (each === node ? overrides : each)
+  const value: Node = { ...nodeUnder(node, { settings: settingsOn(overrides, c.policy) }), ...overrides }
+  return { ok: true, value: { value, impact: impactOf(c, { config: c.config, overridesOf }, now) } }
+}
+
+function impactOf(c: Cluster, proposal: CloneSettings, now: Instant): Impact {
+  const { overridesOf } = proposal
+  const policy = policyOf(proposal.config.fields)
+  const changesEligibility =
+    policy.idlePeriodMs !== c.policy.idlePeriodMs || policy.maxResidencyMs !== c.policy.maxResidencyMs
+  const ripeness = changesEligibility ? { ripeness: { policy, at: now } } : {}
+  const hypothesisOn = (node: LiveNode): Hypothesis => ({
+    settings: settingsOn(overridesOf(node), policy),
+    ...ripeness,
+  })
+  const nodes = [...c.nodes.values()].map((node) => ({ node, copy: nodeUnder(node, hypothesisOn(node)) }))
+  const impacts = nodes.map(({ node, copy }): NodeImpact => {
+    const [before, after] = [settingsOn(node, c.policy), settingsOn(overridesOf(node), policy)]
+    return {
+      nodeId: node.id,
+      name: node.name,
+      before: { ...before, ...figuresOf(node, before) },
+      after: { ...after, ...figuresOf(copy, after) },
+    }
+  })
+  return {
+    total: {
+      before: sumOf(impacts.map(({ before }) => before)),
+      after: sumOf(impacts.map(({ after }) => after)),
+    },
+    nodes: named(impacts.filter(isChanged).sort(byLargestChange)),
+    gpusOver: named(nodes.flatMap(({ copy }) => copy.gpus.flatMap(overOn))),
+    residencyImpossible: named(nodes.flatMap(({ copy }) => stuckOn(copy))),
+    pending: pendingImpact(c, policy, hypothesisOn, now),
+    nextCycle: cycleImpact(c, proposal, now),
+  }
+}
+
+export interface Over {
+  readonly gpuCount: number
+  readonly overCommittedMib: Mib
+  readonly reserveDeficitMib: Mib
+}
+
+/** Returns the current excess over the limits. */
+export function overOf(c: Cluster): Over {
+  const over = { gpuCount: 0, overCommittedMib: 0, reserveDeficitMib: 0 }
+  for (const node of c.nodes.values()) {
+    for (const gpu of node.gpus) {
+      const [overCommittedMib, reserveDeficitMib] = [overCommitted(gpu), reserveDeficit(gpu)]
+      if (overCommittedMib + reserveDeficitMib > 0) over.gpuCount += 1
+      over.overCommittedMib += overCommittedMib
+      over.reserveDeficitMib += reserveDeficitMib
+    }
+  }
+  return over
+}
+
+function figuresOf({ gpus }: Node, { overcommitPercent }: NodeSettings): ImpactFigures {
+  const sum = { effectiveSchedulableMib: 0, commitLimitMib: 0, overCommittedMib: 0, reserveDeficitMib: 0 }
+  for (const gpu of gpus) {
+    sum.effectiveSchedulableMib += effectiveSchedulableMib(gpu.physicalMib, overcommitPercent)
+    sum.commitLimitMib += gpu.limitMib
+    sum.overCommittedMib += overCommitted(gpu)
+    sum.reserveDeficitMib += reserveDeficit(gpu)
+  }
+  return sum
+}
+
+function sumOf(all: readonly ImpactFigures[]): ImpactFigures {
+  const sum = { effectiveSchedulableMib: 0, commitLimitMib: 0, overCommittedMib: 0, reserveDeficitMib: 0 }
+  for (const figures of all) for (const name of FIGURES) sum[name] += figures[name]
+  return sum
+}
+
+const FIGURES = [
+  'effectiveSchedulableMib',
+  'commitLimitMib',
+  'overCommittedMib',
+  'reserveDeficitMib',
+] as const
+
+function isChanged({ before, after }: NodeImpact): boolean {
+  return (
+    FIGURES.some((name) => before[name] !== after[name]) ||
+    before.overcommitPercent !== after.overcommitPercent ||
+    before.reserveMib !== after.reserveMib
+  )
+}
+
+/** 1. Larger change of the commit limit, up or down. 2. Node id. */
+function byLargestChange(a: NodeImpact, b: NodeImpact): number {
+  const change = ({ before, after }: NodeImpact) => Math.abs(after.commitLimitMib - before.commitLimitMib)
+  return change(b) - change(a) || byCodeUnits(a.nodeId, b.nodeId)
+}
+
+function overOn(gpu: Gpu): readonly GpuOver[] {
+  const [overCommittedMib, reserveDeficitMib] = [overCommitted(gpu), reserveDeficit(gpu)]
+  if (overCommittedMib + reserveDeficitMib === 0) return []
+  const { named: taskIds, count: taskCount } = named(gpu.placements.map(({ task }) => task.spec.id))
+  return [{ nodeId: gpu.node.id, gpu: gpu.index, overCommittedMib, reserveDeficitMib, taskIds, taskCount }]
+}
+
+/** Each task once, with its worst GPU. */
+function stuckOn({ id, gpus }: NodeCopy): readonly ResidencyImpossible[] {
+  const worst = new Map<Placement['task'], ResidencyImpossible>()
+  for (const gpu of gpus) {
+    const haveMib = Math.max(0, capacityForSwappableMib(gpu))
+    for (const { task, noswap, demandMib } of gpu.placements) {
+      if (noswap === 1 || demandMib <= haveMib) continue
+      if (haveMib >= (worst.get(task)?.haveMib ?? Infinity)) continue
+      worst.set(task, { taskId: task.spec.id, nodeId: id, gpu: gpu.index, needMib: demandMib, haveMib })
+    }
+  }
+  return [...worst.values()]
+}
+
+function named<T>(all: readonly T[]): Named<T> {
+  return { count: all.length, named: all.slice(0, MAX_NAMED_IN_IMPACT) }
+}

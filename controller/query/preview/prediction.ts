@@ -1,0 +1,105 @@
+/**
+ * Predicts where a task would be placed if submitted now, and which victims would leave for it: the deciders
+ * of the cycle, applied to a temporary task. Derived figures are updated as in the next cycle; nothing else
+ * changes.
+ */
+import type { Instant, Mib } from '../../../protocol/units.ts'
+import type { Gpu, Node } from '../../model/node.ts'
+import type { Task } from '../../model/task.ts'
+import type { WaitExplanation } from '../explain/explain.ts'
+import { placeAlone } from '../explain/explain-place.ts'
+import { queueClass, type Queued } from '../../policy/placement/queue.ts'
+import type { Plan } from '../../policy/placement/schedule.ts'
+import { shapeOf } from '../../policy/placement/shape.ts'
+import { decideEntry } from '../../policy/swap/swap.ts'
+import type { Cluster } from '../../state/cluster.ts'
+import type { Answer, TaskRequest } from '../../engine/inputs/commands/commands.ts'
+import { explainIn, positionIn } from '../explain/explain-task.ts'
+import type { LiveEntry, LiveGpu, LiveNode, LiveTask } from '../../state/facts.ts'
+import { newLiveTask } from '../../state/facts.ts'
+import { problemsOf, specOf } from '../../engine/inputs/commands/task-commands.ts'
+
+export interface PredictedVictim {
+  readonly task: Task
+  /** The GPU whose shortage chose it. */
+  readonly gpu: number
+  /** VRAM freed on each of its GPUs. */
+  readonly mib: Mib
+}
+
+export interface Prediction {
+  /**
+   * `after_swap`: VRAM would be reserved at once, and the task would start when the victims have left. Null:
+   * it would wait.
+   */
+  readonly when: 'now' | 'after_swap' | null
+  readonly node: Node | null
+  readonly gpus: readonly Gpu[]
+  readonly demandMib: Mib
+  readonly victims: readonly PredictedVictim[]
+  /** Why it would wait; null if it would not. */
+  readonly wait: WaitExplanation | null
+}
+
+export function predictPlacement(c: Cluster, request: TaskRequest, now: Instant): Answer<Prediction> {
+  const problems = problemsOf(request)
+  if (problems.length > 0) return { ok: false, refusal: { code: 'invalid', problems } }
+  c.eligibilityTimers.runDue(c, now)
+  c.deriveFigures()
+  const task = newLiveTask(specOf(request, '', c.nextTaskSeq, c.policy.maxRequeues, now), now)
+  const { poolKey } = shapeOf(task.spec)
+  const isNewPool = !c.pools.has(poolKey)
+  const prediction = predict(c, task, now)
+  if (isNewPool) c.dropPool(poolKey)
+  return { ok: true, value: prediction }
+}
+
+function predict(c: Cluster, task: LiveTask, now: Instant): Prediction {
+  const shape = shapeOf(task.spec)
+  const pool = c.poolFor(shape.poolKey)
+  const queued: Queued = { task, queueClass: queueClass(task, c.policy, now) }
+  const position = positionIn(c, queued, pool)
+  const { owner, gpuCount } = task.spec
+  const isLimited = c.owners !== null && owner !== null && c.owners.roomOf(owner) < gpuCount
+  const isBehind = isLimited || (c.policy.strategy === 'fifo' && position > 1)
+  for (;;) {
+    const plan = isBehind ? null : placeAlone(queued, shape, pool, c.policy)
+    if (plan === null) return { ...NOWHERE, wait: explainIn(c, { task, pool, shape, queued, position }, now) }
+    const found = placed(c, task, plan, now)
+    if (found !== null) return found
+    // The victims do not cover the task there: continue with the other nodes, as the cycle does.
+    task.avoidedNow = new Set([...(task.avoidedNow ?? []), plan.node])
+  }
+}
+
+const NOWHERE = { when: null, node: null, gpus: [], demandMib: 0, victims: [] } as const
+
+/** Returns null if the victims do not cover the task. */
+function placed(c: Cluster, task: LiveTask, { when, node, gpus }: Plan, now: Instant): Prediction | null {
+  const demandMib =
+    task.spec.vramMib > 0 ? task.spec.vramMib : Math.min(...gpus.map((gpu) => gpu.capacityMib))
+  const place = { when, node, gpus, demandMib, wait: null }
+  if (when === 'now') return { ...place, victims: [] }
+  // Ordered as in the queue of the node.
+  const byIndex = [...gpus].sort((a, b) => a.index - b.index) as LiveGpu[]
+  const entry: LiveEntry = {
+    kind: 'placement',
+    task,
+    node: node as LiveNode,
+    gpus: byIndex,
+    needMib: task.spec.vramMib,
+    askedAt: task.spec.submittedAt,
+    hasReserved: false,
+    isCollector: false,
+    failedAttempt: null,
+  }
+  const decision = decideEntry(entry, byIndex, now, false)
+  const later = { ...place, gpus: byIndex }
+  if (decision.kind === 'wait') return { ...later, victims: [] }
+  if (decision.kind !== 'swap_out') return null
+  const victims = decision.choice.victims.flatMap(({ id, gpu }) => {
+    const victim = c.tasks.get(id)
+    return victim === undefined ? [] : [{ task: victim, gpu, mib: victim.placement?.demandMib ?? 0 }]
+  })
+  return { ...later, victims }
+}

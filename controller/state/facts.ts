@@ -1,0 +1,372 @@
+/**
+ * The cluster as the engine changes it: the read-only types of the domain made writable, with the engine's
+ * own state.
+ */
+import type { CancelTimer } from '../ports/clock.ts'
+import type { Boot } from '../../protocol/messages.ts'
+import type { DurationMs, Instant, Mib, Microseconds } from '../../protocol/units.ts'
+import type { Gpu, Reservation, Node } from '../model/node.ts'
+import type { IndexEntry } from '../structures/ordered-index.ts'
+import type { EndCode } from '../model/end-reason.ts'
+import { NO_TROUBLE } from '../model/start-refusal.ts'
+import type { Placement, QueueEntry, Task, TaskSpec } from '../model/task.ts'
+import type { GpuMeter, Sharer } from '../metrics/meter.ts'
+import { newGpuMeter } from '../metrics/meter.ts'
+import type { GpuRounds } from '../policy/swap/rounds.ts'
+import { newGpuRounds } from '../policy/swap/rounds.ts'
+import type { NodeContact, ClockSample } from './node-contact.ts'
+import type { CapacityFigures } from './index/capacity-figures.ts'
+import { newFigures } from './index/capacity-figures.ts'
+import type { PendingQueue } from './index/pending-queue.ts'
+import type { Pool } from './index/pool.ts'
+import type { PoolMember } from './index/pool-members.ts'
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] }
+
+export interface LiveTask extends Mutable<Task> {
+  placement: LivePlacement | null
+  placementEntry: LiveEntry | null
+  /** The queue it waits in; null unless it is pending without reserved VRAM. */
+  queue: PendingQueue | null
+  queueEntry: IndexEntry<LiveTask> | null
+  queueClass: number
+  /** Its wait counts as demand: some node of its pool could take it. */
+  isFeasible: boolean
+  /** When its counted wait began; null while its wait is not counted. */
+  waitCountedFrom: Instant | null
+  queueUs: Microseconds
+  swapUs: Microseconds
+  servedUs: Microseconds
+  computeUs: Microseconds
+  /** Since when it wants the GPU without being resident; null otherwise. */
+  awayFrom: Instant | null
+  /**
+   * Of a lease: whether its client last said that it wants the GPU; null before the client has said so. The
+   * node knows less.
+   */
+  clientWants: boolean | null
+  /** Attempts given up before their node reported how they ended; oldest first, at most `MAX_GIVEN_UP`. */
+  givenUp: readonly GivenUp[]
+  /** Number of its latest event: the cause of what follows. */
+  lastEventSeq: number | null
+  isDirty: boolean
+}
+
+/** An attempt whose result may still arrive (R8). */
+export interface GivenUp {
+  readonly attempt: number
+  readonly nodeId: string
+  /** A later attempt has started: this result no longer ends the task. */
+  readonly isOvertaken: boolean
+}
+
+export interface LivePlacement extends Mutable<Placement>, Sharer {
+  task: LiveTask
+  node: LiveNode
+  gpus: readonly LiveGpu[]
+  leavesFor: LiveEntry | null
+  entry: LiveEntry | null
+  /** It is among the sharers of its GPUs. */
+  isSharing: boolean
+  /** The instant of its eligibility timer; null: none is set. */
+  eligibilityTimerAt: Instant | null
+  /** Since when its memory is outside VRAM, including failed swap-ins; null while resident. */
+  swappedOutSince: Instant | null
+  /** Its probe requests its return, until it is resident. */
+  isProbed: boolean
+  /**
+   * An operator requested its return: the request stays until it is resident, whether or not it wants the
+   * GPU.
+   */
+  isSwapInRequested: boolean
+  /** An operator swapped it out: it stays out until its return is requested. */
+  isSwappedOutByOperator: boolean
+  /** Its current or last return was eager: nothing had requested it, so its idle clock continues. */
+  isEager: boolean
+  /** Its last start or requested swap-in: the earliest instant from which it counts as idle. */
+  idleFrom: Instant
+  /** A stop was ordered and the node has not confirmed it: the task's next state. */
+  stopping: Stopping | null
+  /**
+   * The message that confirmed that it runs: only its absence from later snapshots counts (R6). Null until
+   * then.
+   */
+  confirmed: { readonly bootCounter: number; readonly seq: number } | null
+  /**
+   * Its server has lost its state: reports about this attempt are ignored unless they say that it is present
+   * (R6).
+   */
+  isInDoubt: boolean
+  /** The node has not acknowledged the noswap value under which the placement is accounted. */
+  isNoswapUnacknowledged: boolean
+  /**
+   * An allocation that the server holds back: the task would take `mib` per GPU. Unanswered, or granted for
+   * its return.
+   */
+  heldGrowth: { readonly mib: Mib; readonly askedAt: Instant } | null
+}
+
+export interface Stopping {
+  readonly then: 'cancelled' | 'completed' | 'failed' | 'pending'
+  /** The reason, as text. */
+  readonly reason: string
+  /** The end reason to record; null: the reason that the node reports. */
+  readonly endReason: string | null
+  /** Why the task ends; not used when it becomes pending again. Absent in older records. */
+  readonly code?: EndCode
+  /** Exit code of an earlier attempt whose result ends the task (R8). */
+  readonly exitCode?: number | null
+  /** When the stop was ordered, and the grace period from then on. Absent in older records: no grace. */
+  readonly since?: Instant
+  readonly graceMs?: DurationMs
+}
+
+export interface LiveEntry extends Mutable<QueueEntry> {
+  task: LiveTask
+  node: LiveNode
+  gpus: readonly LiveGpu[]
+  /** The state at its last failed attempt; null: try again in any case. */
+  failedAttempt: FailedAttemptKey | null
+}
+
+/** An entry that reserves its GPUs, and the reservation. */
+export interface EntryReservation {
+  readonly entry: LiveEntry
+  readonly reservation: Reservation
+}
+
+/**
+ * Everything that an attempt to serve an entry depends on, including whether it has VRAM reserved: while the
+ * key is unchanged, so is the outcome.
+ */
+export interface FailedAttemptKey {
+  readonly ledgerVersion: number
+  readonly hostUsedMib: Mib
+  readonly collector: LiveEntry | null
+  readonly spec: TaskSpec
+}
+
+/** Completed swaps and the MiB they moved; never decrease. */
+export interface SwapTotals {
+  swapOuts: number
+  swapIns: number
+  swappedOutMib: Mib
+  swappedInMib: Mib
+}
+
+export function newSwapTotals(): SwapTotals {
+  return { swapOuts: 0, swapIns: 0, swappedOutMib: 0, swappedInMib: 0 }
+}
+
+export interface LiveGpu extends Mutable<Gpu> {
+  node: LiveNode
+  placements: LivePlacement[]
+  pendingClaimants: LiveEntry[]
+  claimants: LiveEntry[]
+  reservations: Reservation[]
+  exclusiveTask: LiveTask | null
+  rounds: GpuRounds
+  meter: GpuMeter
+  /** Swaps of its tasks. A swap of a task on several GPUs counts on each, with that GPU's MiB. */
+  readonly swaps: SwapTotals
+  /** Keys of its two classes in the fairness tracker. */
+  readonly fairnessScopes: { readonly p0: string; readonly nonP0: string }
+  /** Grows with every change of its ledger or of what the ledger covers. */
+  ledgerVersion: number
+  /** Its pools must be updated: */
+  isStale: boolean
+  /** its ledger changed, not only its eligible bytes. */
+  isLedgerStale: boolean
+  /** The figures that its pools compare. */
+  figures: CapacityFigures
+  /** One for each pool of its node. */
+  poolMembers: PoolMember[]
+}
+
+export interface LiveNode extends Mutable<Node> {
+  gpus: readonly LiveGpu[]
+  queue: LiveEntry[]
+  collector: LiveEntry | null
+  boot: Boot
+  /** Number of its last snapshot (heartbeat or hello) in this boot. */
+  snapshotSeq: number
+  contact: NodeContact
+  /** Clock sample for commands to the node, set by `wire/`; null until the node was heard. */
+  clockSample: ClockSample | null
+  /**
+   * Attempts in its last snapshot that the store does not know: stopped if the next snapshot names them
+   * again.
+   */
+  unknown: readonly UnknownAttempt[]
+  /**
+   * Attempts in its last snapshot that are no task's current one, as keys. They count towards `maxAttempts`.
+   */
+  otherAttempts: readonly string[]
+  /** Its last snapshot while placements were paused; missing attempts are settled after the pause. */
+  deferred: DeferredSnapshot | null
+  pools: Pool[]
+  readonly swaps: SwapTotals
+  /** Its tasks could be promised more host memory than it has. */
+  isHostTight: boolean
+  /** Aged entries of its queue reserve some of its GPUs. */
+  hasEntryReservations: boolean
+  /** These reservations as last applied to its GPUs; empty when unknown. */
+  entryReservations: readonly EntryReservation[]
+  /** The next cycle must process its queue. */
+  isTouched: boolean
+  /** Cancels the timer with which a drain starts to move tasks; null: none is set. */
+  cancelDrain: CancelTimer | null
+  /** Recent refusals of starts for reasons of the host. */
+  hostRefusals: readonly Instant[]
+  /** Cancels the timer of the next trial start of a closed node; null: none is set. */
+  cancelTrial: CancelTimer | null
+  /** When its queue is processed again because of time alone. */
+  wakeAt: Instant | null
+  cancelWake: CancelTimer | null
+  /** Cancels the timer of the next eager return check; null: none is set. */
+  cancelEager: CancelTimer | null
+  isDirty: boolean
+}
+
+export interface UnknownAttempt {
+  readonly taskId: string
+  readonly attempt: number
+  readonly isStopped: boolean
+}
+
+/** Attempts that were present, as `attemptKey` names them. */
+export interface DeferredSnapshot {
+  readonly present: readonly string[]
+  readonly isAfterLoss: boolean
+}
+
+export function attemptKey(taskId: string, attempt: number): string {
+  return `${taskId}/${attempt}`
+}
+
+export function newLiveTask(spec: TaskSpec, now: Instant): LiveTask {
+  return {
+    spec,
+    state: 'pending',
+    isHeld: false,
+    attempt: 0,
+    pendingSince: now,
+    placement: null,
+    placementEntry: null,
+    refusedBy: null,
+    trouble: NO_TROUBLE,
+    avoidedNow: null,
+    firstStartedAt: null,
+    finishedAt: null,
+    exitCode: null,
+    endCode: null,
+    endReason: null,
+    swapOuts: 0,
+    queue: null,
+    queueEntry: null,
+    queueClass: spec.priority,
+    isFeasible: false,
+    waitCountedFrom: null,
+    queueUs: 0,
+    swapUs: 0,
+    servedUs: 0,
+    computeUs: 0,
+    awayFrom: null,
+    clientWants: null,
+    lastNodeId: null,
+    givenUp: [],
+    lastEventSeq: null,
+    isDirty: false,
+  }
+}
+
+export function newLivePlacement(
+  task: LiveTask,
+  gpus: readonly LiveGpu[],
+  demandMib: Mib,
+  now: Instant,
+): LivePlacement {
+  return {
+    task,
+    node: (gpus[0] as LiveGpu).node,
+    gpus,
+    attempt: task.attempt,
+    demandMib,
+    noswap: task.spec.noswap,
+    residency: 'none',
+    generation: 0,
+    assignedAt: now,
+    startedAt: null,
+    wantsGpu: false,
+    wantsSince: now,
+    idleSince: now,
+    residentSince: now,
+    isEligible: false,
+    isOver: false,
+    backOffUntil: 0,
+    leavesFor: null,
+    entry: null,
+    submissionNumber: task.spec.seq,
+    servedUs: 0,
+    computeUs: 0,
+    isSharing: false,
+    eligibilityTimerAt: null,
+    swappedOutSince: null,
+    isProbed: false,
+    isSwapInRequested: false,
+    isSwappedOutByOperator: false,
+    isEager: false,
+    idleFrom: now,
+    stopping: null,
+    confirmed: null,
+    isInDoubt: false,
+    isNoswapUnacknowledged: false,
+    heldGrowth: null,
+  }
+}
+
+export function newLiveGpu(
+  node: LiveNode,
+  index: number,
+  model: string,
+  physicalMib: Mib,
+  foreignMib: Mib,
+  now: Instant,
+): LiveGpu {
+  return {
+    node,
+    index,
+    model,
+    physicalMib,
+    foreignMib,
+    overcommitPercent: 0,
+    reserveMib: 0,
+    capacityMib: 0,
+    limitMib: 0,
+    noswapMib: 0,
+    swappableMib: 0,
+    freeMib: 0,
+    largestSwappableMib: 0,
+    noswapResidentMib: 0,
+    swappableResidentMib: 0,
+    movingOutMib: 0,
+    eligibleMib: 0,
+    eligibleP0Mib: 0,
+    placements: [],
+    quarantinedMib: 0,
+    quarantinedCount: 0,
+    pendingClaimants: [],
+    claimants: [],
+    reservations: [],
+    exclusiveTask: null,
+    rounds: newGpuRounds(),
+    meter: newGpuMeter(now),
+    swaps: newSwapTotals(),
+    fairnessScopes: { p0: `${node.id}/${index}/p0`, nonP0: `${node.id}/${index}/non_p0` },
+    ledgerVersion: 0,
+    isStale: false,
+    isLedgerStale: false,
+    figures: newFigures(),
+    poolMembers: [],
+  }
+}

@@ -1,0 +1,65 @@
+/**
+ * While the store may lack a part of its history nothing is placed, requeued or given up: after each start
+ * until the nodes that were up are heard, in recovery, and when most nodes say that the store went back in
+ * time (docs/protocol.md, "A store that went back in time").
+ */
+import type { DurationMs, Instant } from '../../protocol/units.ts'
+import type { CancelTimer } from '../ports/clock.ts'
+import type { NodeRecord, RecoveryRecord } from '../ports/store.ts'
+import type { Cluster } from './cluster.ts'
+
+/** In order of precedence: the first that applies is shown. */
+export const PAUSE_REASONS = ['STORE_BEHIND', 'RECOVERY', 'AWAITING_NODES'] as const
+export type PauseReason = (typeof PAUSE_REASONS)[number]
+
+/** Longest wait for nodes after a start. */
+export const START_WAIT_MS: DurationMs = 15_000
+
+/** Known nodes that have not been heard since the start. */
+export interface StartWait {
+  readonly awaited: Set<string>
+  cancel: CancelTimer
+}
+
+/** The store was restored, or a loss was accepted. */
+export interface Recovery {
+  readonly reason: RecoveryRecord['reason']
+  readonly since: Instant
+  /** Known nodes that have not been heard since the start: the recovery ends with the last one. */
+  readonly awaited: Set<string>
+}
+
+export function pauseOf(c: Cluster): PauseReason | null {
+  if (c.isStoreBehind) return 'STORE_BEHIND'
+  if (c.recovery !== null) return 'RECOVERY'
+  return c.startWait === null ? null : 'AWAITING_NODES'
+}
+
+/** After a start. Records that are older than the field `status` count as up. */
+export function beginStartWait(c: Cluster, nodes: readonly NodeRecord[], now: Instant): void {
+  const awaited = new Set(nodes.filter(({ status = 'up' }) => status === 'up').map(({ id }) => id))
+  if (awaited.size > 0) c.startWait = { awaited, cancel: c.wake(now + START_WAIT_MS, () => endStartWait(c)) }
+}
+
+export function endStartWait(c: Cluster): void {
+  c.startWait?.cancel()
+  c.startWait = null
+  c.queueChanges += 1
+}
+
+/** Returns true if attempts of this node that the store does not know may be stopped. */
+export function isHistoryComplete(c: Cluster, nodeId: string): boolean {
+  return c.aheadCount === 0 && !lacksHistoryOf(c, nodeId)
+}
+
+/** The node may have heard of something that a restore or an accepted loss has taken from the store. */
+export function lacksHistoryOf(c: Cluster, nodeId: string): boolean {
+  return c.recovery !== null || c.heardOfLoss.has(nodeId)
+}
+
+/** The node has reported its attempts, or was removed. */
+export function hasSpoken(c: Cluster, nodeId: string): void {
+  if (c.startWait !== null && c.startWait.awaited.delete(nodeId) && c.startWait.awaited.size === 0)
+    endStartWait(c)
+  c.recovery?.awaited.delete(nodeId)
+}

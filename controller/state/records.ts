@@ -1,0 +1,279 @@
+/** Converts between the engine's live objects and the records of the store. */
+import { MAX_ATTEMPTS_PER_NODE } from '../../protocol/limits.ts'
+import type { Instant } from '../../protocol/units.ts'
+import { endCodeOf } from '../model/end-reason.ts'
+import { NO_TROUBLE } from '../model/start-refusal.ts'
+import type { Residency, TaskSpec } from '../model/task.ts'
+import type { NodeRecord, PlacementRecord, TaskRecord } from '../ports/store.ts'
+import { markOf } from '../policy/swap/rounds.ts'
+import type { LiveGpu, LiveNode, LivePlacement, LiveTask } from './facts.ts'
+import { countQuarantined } from './gpu-ledger.ts'
+import { newNodeContact } from './node-contact.ts'
+import { newLiveGpu, newLivePlacement, newLiveTask, newSwapTotals } from './facts.ts'
+
+export function recordOfTask(task: LiveTask): TaskRecord {
+  const { spec, placement } = task
+  const served = task.servedUs + (placement?.servedUs ?? 0)
+  const compute = task.computeUs + (placement?.computeUs ?? 0)
+  return {
+    ...spec,
+    state: task.state,
+    isHeld: task.isHeld,
+    attempt: task.attempt,
+    pendingSince: task.pendingSince,
+    firstStartedAt: task.firstStartedAt,
+    finishedAt: task.finishedAt,
+    exitCode: task.exitCode,
+    ...(task.endCode === null ? {} : { endCode: task.endCode }),
+    endReason: task.endReason,
+    swapOuts: task.swapOuts,
+    lastNodeId: task.lastNodeId,
+    ...(task.givenUp.length === 0 ? {} : { givenUp: task.givenUp }),
+    counters: [served + compute + task.queueUs + task.swapUs, served, task.queueUs, task.swapUs, compute],
+    clientWants: task.clientWants,
+    ...(task.trouble === NO_TROUBLE ? {} : { trouble: task.trouble }),
+    lastEventSeq: task.lastEventSeq,
+    placement: placement === null ? null : recordOfPlacement(placement),
+  }
+}
+
+function recordOfPlacement(p: LivePlacement): PlacementRecord {
+  return {
+    nodeId: p.node.id,
+    gpus: p.gpus.map((gpu) => gpu.index),
+    demandMib: p.demandMib,
+    noswap: p.noswap,
+    residency: p.residency,
+    generation: p.generation,
+    assignedAt: p.assignedAt,
+    startedAt: p.startedAt,
+    wantsGpu: p.wantsGpu,
+    wantsSince: p.wantsSince,
+    idleSince: p.idleSince,
+    residentSince: p.residentSince,
+    heldGrowth: p.heldGrowth,
+    stopping: p.stopping,
+    confirmed: p.confirmed,
+    isInDoubt: p.isInDoubt,
+    isNoswapUntold: p.isNoswapUnacknowledged,
+    isCalledBack: p.isSwapInRequested,
+    isProbed: p.isProbed,
+    ...(p.isSwappedOutByOperator ? { isSentAway: true } : {}),
+    ...(p.isEager ? { isEager: true, idleFrom: p.idleFrom } : {}),
+    outSince: p.swappedOutSince,
+    askedAt: p.entry?.kind === 'swap_in' ? p.entry.askedAt : null,
+    backOffUntil: p.backOffUntil,
+    marks: p.gpus.map((gpu) => {
+      const mark = markOf(classRound(gpu, p.task.spec), p.task.spec.id)
+      return mark.round < 0 ? null : { round: mark.round, lastSwapOut: mark.lastSwapOut }
+    }),
+  }
+}
+
+export function recordOfNode(node: LiveNode): NodeRecord {
+  return {
+    id: node.id,
+    name: node.name,
+    address: node.address,
+    ordinal: node.ordinal,
+    isCordoned: node.isCordoned,
+    ...(node.autoCordon === null ? {} : { autoCordon: node.autoCordon }),
+    drain: node.drain,
+    overcommitOverride: node.overcommitOverride,
+    reserveOverrideMib: node.reserveOverrideMib,
+    device: node.device,
+    signalsWanted: node.signalsWanted,
+    allowExec: node.allowExec,
+    ...(node.taskIdentity === null ? {} : { taskIdentity: node.taskIdentity }),
+    ...(node.maxAttempts === MAX_ATTEMPTS_PER_NODE ? {} : { maxAttempts: node.maxAttempts }),
+    hostSwapMib: node.hostSwapMib,
+    ...(node.hostLinkMibPerS === null ? {} : { hostLinkMibPerS: node.hostLinkMibPerS }),
+    registeredAt: node.registeredAt,
+    lastSeenAt: node.lastSeenAt,
+    bootCounter: node.boot.counter,
+    bootRandom: node.boot.random,
+    leaseMs: node.contact.leaseMs,
+    wasReset: node.contact.wasReset,
+    status: node.status,
+    ...(node.quarantine.length === 0 ? {} : { quarantine: node.quarantine }),
+    gpus: node.gpus.map((gpu) => ({
+      index: gpu.index,
+      model: gpu.model,
+      physicalMib: gpu.physicalMib,
+      foreignMib: gpu.foreignMib,
+      roundNonP0: gpu.rounds.non_p0.round,
+      roundP0: gpu.rounds.p0.round,
+    })),
+  }
+}
+
+export function nodeOf(record: NodeRecord, now: Instant): LiveNode {
+  const node: LiveNode = {
+    id: record.id,
+    name: record.name,
+    address: record.address,
+    // Not heard since the start: no placements before its first message.
+    status: 'suspect',
+    isCordoned: record.isCordoned,
+    autoCordon: record.autoCordon ?? null,
+    isCordonDenied: false,
+    hostRefusals: [],
+    cancelTrial: null,
+    drain: record.drain,
+    gpus: [],
+    groups: [],
+    overcommitOverride: record.overcommitOverride,
+    reserveOverrideMib: record.reserveOverrideMib,
+    device: record.device,
+    signalsWanted: record.signalsWanted,
+    allowExec: record.allowExec,
+    taskIdentity: record.taskIdentity ?? null,
+    maxAttempts: record.maxAttempts ?? MAX_ATTEMPTS_PER_NODE,
+    attemptCount: 0,
+    otherAttempts: [],
+    hostSwapMib: record.hostSwapMib,
+    hostLinkMibPerS: record.hostLinkMibPerS ?? null,
+    hostUsedMib: 0,
+    hostPromisedMib: 0,
+    queue: [],
+    collector: null,
+    quarantine: record.quarantine ?? [],
+    unknown: [],
+    deferred: null,
+    registeredAt: record.registeredAt,
+    lastSeenAt: record.lastSeenAt,
+    ordinal: record.ordinal,
+    rank: 0,
+    boot: { counter: record.bootCounter, random: record.bootRandom },
+    snapshotSeq: 0,
+    contact: newNodeContact(record.leaseMs, record.wasReset, now),
+    clockSample: null,
+    pools: [],
+    swaps: newSwapTotals(),
+    isHostTight: false,
+    hasEntryReservations: false,
+    entryReservations: [],
+    isTouched: false,
+    cancelDrain: null,
+    wakeAt: null,
+    cancelWake: null,
+    cancelEager: null,
+    isDirty: false,
+  }
+  node.gpus = record.gpus.map((gpu) => {
+    const live = newLiveGpu(node, gpu.index, gpu.model, gpu.physicalMib, gpu.foreignMib, now)
+    live.rounds.non_p0.round = gpu.roundNonP0
+    live.rounds.p0.round = gpu.roundP0
+    return live
+  })
+  for (const attempt of node.quarantine) countQuarantined(node, attempt, 1)
+  return node
+}
+
+/** Returns the task without its placement; `placementOf` adds it once its node is known. */
+export function taskOf(record: TaskRecord): LiveTask {
+  const task = newLiveTask(specOf(record), record.pendingSince)
+  task.state = record.state
+  task.isHeld = record.isHeld
+  task.attempt = record.attempt
+  task.firstStartedAt = record.firstStartedAt
+  task.finishedAt = record.finishedAt
+  task.exitCode = record.exitCode
+  task.endCode = endCodeOf(record)
+  task.endReason = record.endReason
+  task.swapOuts = record.swapOuts
+  task.clientWants = record.clientWants
+  task.trouble = record.trouble ?? NO_TROUBLE
+  task.lastEventSeq = record.lastEventSeq
+  task.lastNodeId = record.lastNodeId ?? record.placement?.nodeId ?? null
+  task.givenUp = record.givenUp ?? []
+  const [, served, queue, swap, compute] = record.counters
+  task.servedUs = served
+  task.queueUs = queue
+  task.swapUs = swap
+  task.computeUs = compute
+  return task
+}
+
+export function placementOf(
+  task: LiveTask,
+  record: PlacementRecord,
+  gpus: readonly LiveGpu[],
+): LivePlacement {
+  const placement = newLivePlacement(task, gpus, record.demandMib, record.assignedAt)
+  placement.noswap = record.noswap
+  placement.residency = record.residency
+  placement.generation = record.generation
+  placement.startedAt = record.startedAt
+  placement.wantsGpu = record.wantsGpu
+  placement.wantsSince = record.wantsSince
+  placement.idleSince = record.idleSince
+  placement.residentSince = record.residentSince
+  placement.heldGrowth = record.heldGrowth
+  placement.stopping = record.stopping
+  placement.confirmed = record.confirmed
+  placement.isInDoubt = record.isInDoubt
+  placement.isNoswapUnacknowledged = record.isNoswapUntold
+  placement.isSwapInRequested = record.isCalledBack
+  placement.isProbed = record.isProbed ?? false
+  placement.isSwappedOutByOperator = record.isSentAway ?? false
+  placement.isEager = record.isEager ?? false
+  placement.idleFrom = record.idleFrom ?? record.residentSince
+  placement.swappedOutSince = record.outSince ?? null
+  placement.backOffUntil = record.backOffUntil ?? 0
+  record.marks.forEach((mark, i) => {
+    const gpu = gpus[i]
+    if (mark !== null && gpu !== undefined) classRound(gpu, task.spec).marks.set(task.spec.id, mark)
+  })
+  return placement
+}
+
+/** Its memory is on the host, or moving there or back. */
+export function isInHost(residency: Residency): boolean {
+  return residency !== 'resident' && residency !== 'none'
+}
+
+function classRound(gpu: LiveGpu, spec: TaskSpec): LiveGpu['rounds']['p0'] {
+  return spec.priority === 0 ? gpu.rounds.p0 : gpu.rounds.non_p0
+}
+
+function specOf(record: TaskRecord): TaskSpec {
+  const {
+    id,
+    seq,
+    name,
+    vramMib,
+    gpuCount,
+    gpuMode,
+    noswap,
+    priority,
+    groups,
+    labels,
+    owner,
+    command,
+    maxRuntimeMs,
+    stopGraceMs,
+    onNodeLoss,
+    maxRequeues = null,
+    submittedAt,
+  } = record
+  return {
+    id,
+    seq,
+    name,
+    vramMib,
+    gpuCount,
+    gpuMode,
+    noswap,
+    priority,
+    groups,
+    labels,
+    owner,
+    command,
+    maxRuntimeMs,
+    ...(stopGraceMs === undefined ? {} : { stopGraceMs }),
+    onNodeLoss,
+    maxRequeues,
+    submittedAt,
+  }
+}

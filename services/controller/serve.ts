@@ -1,0 +1,251 @@
+/**
+ * `headroom serve`: the controller over SQLite, with GPU servers over a broker, or with an embedded simulated
+ * fleet when no broker is configured.
+ */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { FastifyInstance } from 'fastify'
+import type { Logger } from 'pino'
+import type { Access } from '../../controller/api/auth/access.ts'
+import type { SignIn } from '../../controller/api/auth/sign-in.ts'
+import { createApi } from '../../controller/api/server.ts'
+import { createSeriesFiles } from '../../controller/adapters/series-files.ts'
+import { SCHEMA_VERSION } from '../../controller/adapters/sqlite/migrations.ts'
+import {
+  createSqliteStore,
+  type SqliteStore,
+  type SqliteStoreOptions,
+} from '../../controller/adapters/sqlite/store.ts'
+import type { ControllerOptions } from '../../controller/controller.ts'
+import type { ConfigFields } from '../../controller/model/config.ts'
+import type { Store } from '../../controller/ports/store.ts'
+import { adminToken } from './admin-token.ts'
+import { openSimulationServices } from './simulation-services.ts'
+import { monitorDisk } from './disk-monitor.ts'
+import { ENVIRONMENT } from '../settings/env-table.ts'
+import { createEventLog } from './event-log.ts'
+import { StartFault } from '../exit-codes.ts'
+import { httpAccess, requireToken } from './http-access.ts'
+import { startLiveFleet } from './live-fleet.ts'
+import { browserSignIn } from './browser-sign-in.ts'
+import { createLog } from './log.ts'
+import { natsSettings, type NatsSettings } from '../settings/nats-settings.ts'
+import { packageCommit, packageRoot, packageVersion } from '../package-info.ts'
+import { startRecording } from './recording.ts'
+import { ownChecks } from './readiness.ts'
+import type { ServedFleet } from './served-fleet.ts'
+import { createServedMetrics } from './served-metrics.ts'
+import { readSettings, type Settings } from '../settings/settings.ts'
+import { removePartialUploads } from '../simulations/library/partial-uploads.ts'
+import { type FleetScenario, readFleet, startSimulatedFleet } from './simulated-fleet.ts'
+import { unreadVariables } from '../settings/unread-variables.ts'
+import { uploadMetrics } from './upload-metrics.ts'
+import { auditOfClients } from './audit-of-clients.ts'
+import { untilSignal } from '../until-signal.ts'
+
+const DAY_MS = 86_400_000
+const MIB_BYTES = 1_048_576
+/** Time for work in progress to end after a signal. */
+const STOP_TIMEOUT_MS = 8_000
+
+/**
+ * Runs until SIGINT or SIGTERM.
+ * @param acceptLoss the mark that the store need not reach
+ * Throws SettingsError, StoreFault or StartFault when it cannot start; each says why in one line.
+ */
+export async function serve(env: NodeJS.ProcessEnv, acceptLoss?: string): Promise<void> {
+  const settings = readSettings(env)
+  const nats = natsSettings(env)
+  const token = adminToken(env)
+  const signIn = settings.oidc === null ? null : browserSignIn(settings.oidc)
+  const managed: Managed = nats === null ? { played: readFleet(settings.simulatedFleet) } : { nats }
+  const log = createLog(settings.logLevel)
+  if (token !== null && token.warning !== null) log.warn(token.warning)
+  for (const line of unreadVariables(env)) log.warn(line)
+  const measured = createServedMetrics()
+  const store = openStore(settings, acceptLoss, measured.onCommit, log)
+  await requireToken(settings, token, store).catch(async (fault: unknown) => {
+    await store.close()
+    throw fault
+  })
+  let access: Access | null = null
+  const recording = startRecording(settings, log)
+  const logEvents = createEventLog(log, nats === null ? 'simulated' : 'live')
+  const options: ControllerOptions = {
+    series: {
+      archive: createSeriesFiles({ dir: join(settings.dataDir, 'series'), log: (line) => log.warn(line) }),
+    },
+    onEvents: (events) => {
+      measured.onEvents(events)
+      logEvents(events)
+    },
+    // Deferred: an audit entry is an input itself and must follow the input that reported it.
+    onRefused: (senderId, reason) => queueMicrotask(() => access?.trail?.messageRefused(senderId, reason)),
+    ...(recording === null ? {} : { inputTap: recording.tap }),
+    ...{ ownerLimits: settings.ownerLimits, storeKind: settings.storeKind },
+    clientRequestsPerSecond: settings.clientRequestsPerSecond,
+    clientAudit: auditOfClients(() => access?.trail ?? null),
+    initialConfig: initialConfig(env, settings, managed),
+    onFault: (fault) => endWithStore(fault, store, log),
+  }
+  const fleet = await startFleet(managed, store, log, options)
+  const { controller } = fleet
+  const { commands, views, events, logs, series } = controller
+  access = httpAccess(settings, token, signIn, controller)
+  const disk = monitorDisk(settings.dataDir)
+  const depths = { commitQueueDepth: () => store.queueDepth(), diskFreeBytes: () => disk.freeBytes() }
+  measured.watch({
+    ...{ controller, dropped: fleet.dropped, recording: recording?.files ?? null },
+    ...depths,
+  })
+  const simulationServices = await openSimulationServices({
+    controller,
+    dataDir: settings.dataDir,
+    uploads: settings.uploads,
+    log: (line) => log.warn(line),
+  })
+  measured.metrics.add(...uploadMetrics(simulationServices.simulation.uploadBytes, settings.uploads.maxBytes))
+  const app = createApi({
+    ...{
+      commands,
+      views,
+      events,
+      logs,
+      series,
+      simulation: simulationServices.simulation,
+      twin: simulationServices.twin,
+    },
+    version: packageVersion(),
+    build: { commit: packageCommit(), schema: SCHEMA_VERSION, storeKind: settings.storeKind },
+    metrics: measured.metrics,
+    ...{ fleet: fleet.kind, brokerUrls: nats?.urls ?? [] },
+    logger: log,
+    ...builtPage(),
+    readiness: () => [...ownChecks(controller, measured.process), ...fleet.readiness(), disk.check()],
+    access,
+    ownerLimits: settings.ownerLimits,
+    trustedProxies: settings.trustedProxies,
+  })
+  const url = await listen(app, settings).catch(async (fault: unknown) => {
+    await fleet.stop()
+    throw fault
+  })
+  process.stdout.write(
+    `Headroom ${packageVersion()} runs ${fleet.describe} on ${url} (data in ${settings.dataDir}; ` +
+      `${withAuthenticator(access, signIn)}; Ctrl-C stops it)\n`,
+  )
+  await untilSignal()
+  setTimeout(() => process.exit(1), STOP_TIMEOUT_MS).unref()
+  await simulationServices.close()
+  await app.close()
+  await fleet.stop()
+  await recording?.files.close()
+  disk.stop()
+  measured.process.stop()
+}
+
+function withAuthenticator({ authenticator }: Access, signIn: SignIn | null): string {
+  if (!authenticator.isRequired) return 'open to this host'
+  return signIn === null ? 'requires a token' : `requires a token or a sign-in at ${signIn.provider}`
+}
+
+/** Before the store opens, because it may need the disk space. */
+function removeCutOffUploads({ dataDir }: Settings, log: Logger): void {
+  const removed = removePartialUploads(dataDir)
+  if (removed > 0)
+    log.warn(`${removed} uploads were interrupted when the controller ended: their files were removed`)
+}
+
+/** Only durable changes were acknowledged, and nothing will be from now on (R10). */
+function endWithStore(fault: unknown, store: Store, log: Logger): void {
+  log.fatal({ err: fault }, 'the store failed: nothing is acknowledged any more')
+  process.stderr.write(
+    `headroom: the store failed: ${fault instanceof Error ? fault.message : String(fault)}\n`,
+  )
+  setTimeout(() => process.exit(1), STOP_TIMEOUT_MS).unref()
+  void store.close().finally(() => process.exit(1))
+}
+
+/** The folder of the built page; none in a checkout without a build. */
+function builtPage(): { readonly uiDir?: string } {
+  const uiDir = fileURLToPath(new URL('dist/ui', packageRoot()))
+  return existsSync(join(uiDir, 'index.html')) ? { uiDir } : {}
+}
+
+/** Real servers over a broker, or those of a scenario. */
+type Managed = { readonly nats: NatsSettings } | { readonly played: FleetScenario }
+
+async function startFleet(
+  managed: Managed,
+  store: SqliteStore,
+  log: Logger,
+  options: ControllerOptions,
+): Promise<ServedFleet> {
+  try {
+    return 'played' in managed
+      ? await startSimulatedFleet(managed.played, store, log, options)
+      : await startLiveFleet(managed.nats, store, log, options)
+  } catch (error) {
+    // Its threads would keep the process alive.
+    await store.close()
+    throw error
+  }
+}
+
+/**
+ * The configuration until the first stored change: for a scenario its own, except a percentage that the
+ * environment names.
+ */
+function initialConfig(env: NodeJS.ProcessEnv, settings: Settings, managed: Managed): Partial<ConfigFields> {
+  const percent = { default_vram_overcommit_percent: settings.defaultOvercommitPercent }
+  if (!('played' in managed) || managed.played.file === null) return percent
+  const { config } = managed.played.scenario
+  return env[ENVIRONMENT.defaultOvercommitPercent.name] ? { ...config, ...percent } : config
+}
+
+function openStore(
+  settings: Settings,
+  acceptLoss: string | undefined,
+  onCommit: NonNullable<SqliteStoreOptions['onCommit']>,
+  log: Logger,
+): SqliteStore {
+  removeCutOffUploads(settings, log)
+  return createSqliteStore({
+    dataDir: settings.dataDir,
+    retainEvents: settings.eventsMaxCount,
+    retainEventsMs: settings.eventsMaxDays * DAY_MS,
+    retainEventBytes: settings.eventsMaxMib * MIB_BYTES,
+    isStoreExpected: settings.isStoreExpected,
+    ...(acceptLoss === undefined ? {} : { acceptLoss }),
+    kind: settings.storeKind,
+    onCommit,
+    log: (line) => log.info(line),
+  })
+}
+
+/** @returns the URL on which it listens */
+async function listen(app: FastifyInstance, { httpHost: host, httpPort }: Settings): Promise<string> {
+  try {
+    await app.listen({ host, port: httpPort })
+  } catch (error) {
+    throw new StartFault(
+      `cannot listen on ${host}:${httpPort}: ${reasonOf(error)}. Set CONTROLLER_HTTP_PORT or ` +
+        'CONTROLLER_HTTP_HOST.',
+    )
+  }
+  const address = app.server.address()
+  const port = typeof address === 'object' && address !== null ? address.port : httpPort
+  return `http://${hostInUrl(host)}:${port}`
+}
+
+function reasonOf(error: unknown): string {
+  const code = (error as NodeJS.ErrnoException).code
+  if (code === 'EADDRINUSE') return 'the port is already in use'
+  if (code === 'EACCES') return 'the port requires more privileges'
+  return error instanceof Error ? error.message : String(error)
+}
+
+function hostInUrl(host: string): string {
+  return host.includes(':') ? `[${host}]` : host
+}

@@ -1,0 +1,240 @@
+/** `headroom gpu-server`: adds this host's GPUs to a cluster until a signal arrives. */
+import { hostname, totalmem } from 'node:os'
+import { join, resolve } from 'node:path'
+import { pino } from 'pino'
+import type { Logger } from 'pino'
+import { connectNatsBus } from '../../controller/adapters/nats-bus.ts'
+import type { NatsBus } from '../../controller/adapters/nats-bus.ts'
+import { createSystemClock } from '../../controller/adapters/system-clock.ts'
+import { createSystemRandom } from '../../controller/adapters/system-random.ts'
+import type { Clock } from '../../controller/ports/clock.ts'
+import type { Accelerator } from '../../gpu-server/devices/accelerator.ts'
+import { NvidiaAccelerator } from '../../gpu-server/devices/nvidia/nvidia-accelerator.ts'
+import { ProcessAccelerator } from '../../gpu-server/devices/process-accelerator.ts'
+import { openDiskStorage } from '../../gpu-server/disk-storage.ts'
+import { bootTime } from '../../gpu-server/guard/boot-time.ts'
+import { guardProgram } from '../../gpu-server/guard/guard-program.ts'
+import { openGuards } from '../../gpu-server/guard/local-guards.ts'
+import { startGpuServer } from '../../gpu-server/server.ts'
+import type { GpuServer } from '../../gpu-server/server.ts'
+import type { TaskIdentity } from '../../gpu-server/devices/task-identity.ts'
+import { nodeIdFromName } from '../../protocol/node-id.ts'
+import type { DurationMs, Mib } from '../../protocol/units.ts'
+import { ENVIRONMENT } from '../settings/env-table.ts'
+import type { EnvironmentVariable } from '../settings/env-table.ts'
+import { CommandFailure, UsageError } from '../exit-codes.ts'
+import {
+  checkBroker,
+  checkFolders,
+  checkKeyFile,
+  taskIdentityOf,
+  type TaskIdentityOptions,
+} from './task-identity.ts'
+import { helloRefusal } from '../hello-refusal.ts'
+import { readInventory } from './inventory.ts'
+import { natsSettings, type NatsSettings } from '../settings/nats-settings.ts'
+import { SettingsError } from '../settings/settings.ts'
+import { untilSignal } from '../until-signal.ts'
+
+export interface GpuServerCommandOptions extends TaskIdentityOptions {
+  readonly device: 'auto' | 'nvidia' | 'process'
+  readonly inventory?: string
+  readonly workDir?: string
+  readonly hostSwapMib?: Mib
+  readonly hostLinkMibPerS?: number
+  readonly idleAfter: DurationMs
+  readonly stopTasks?: boolean
+}
+
+/** For attempts that have ended and were reported, in total. */
+const ENDED_OUTPUTS = { maxTasks: 1_000, maxBytes: 1024 * 1024 * 1024 }
+/** With STOP_TIMEOUT_MS 315 s: the default of max_stop_grace_seconds plus 15 s. */
+const STOP_TASKS_TIMEOUT_MS: DurationMs = 307_000
+const STOP_TIMEOUT_MS = 8_000
+const MIB = 1024 * 1024
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/**
+ * Runs until SIGINT or SIGTERM. Throws SettingsError and UsageError before anything is done, CommandFailure
+ * when it cannot start.
+ */
+export async function gpuServer(options: GpuServerCommandOptions, env: Environment): Promise<void> {
+  const broker = natsSettings(env)
+  if (broker === null) throw new UsageError(`no broker is configured: set ${ENVIRONMENT.natsUrls.name}`)
+  const name = valueOf(env, ENVIRONMENT.nodeName) ?? hostname()
+  const nodeId = valueOf(env, ENVIRONMENT.nodeId) ?? nodeIdFromName(name)
+  const address = valueOf(env, ENVIRONMENT.nodeAddress) ?? hostname()
+  const stateFolder = resolve(valueOf(env, ENVIRONMENT.nodeStateDir) ?? '')
+  const workFolder = options.workDir === undefined ? join(stateFolder, 'work') : resolve(options.workDir)
+  const identity = checkedIdentity(options, broker, valueOf(env, ENVIRONMENT.natsNkeyFile), [
+    stateFolder,
+    workFolder,
+  ])
+  const log = pino(
+    { level: valueOf(env, ENVIRONMENT.logLevel) ?? 'info' },
+    pino.destination({ fd: 2, sync: true }),
+  )
+  if (options.allowExec === true) logIdentity(log, identity, broker.auth.kind === 'none')
+  const clock = createSystemClock(bootTime)
+  const { accelerator, hostSwapMib } = acceleratorOf(options, clock, log)
+  let bus: NatsBus | null = null
+  let server: GpuServer | null = null
+  try {
+    const storage = openDiskStorage({ folder: stateFolder, onFault: (fault) => die(log, fault) })
+    const guards = await openGuards({
+      folder: stateFolder,
+      program: await guardProgram(),
+      endedOutputs: ENDED_OUTPUTS,
+      isIsolated: true,
+      onFault: (fault) => die(log, fault),
+    })
+    bus = connectNatsBus({
+      ...broker,
+      name: `gpu-server ${name}`,
+      onState: (state, detail) => {
+        log.info({ state, detail }, 'broker')
+        if (state === 'connected') server?.reconnected()
+      },
+      onBadMessage: (subject, why) => log.warn({ subject, why }, 'message refused'),
+      onSlowConsumer: (pattern) => log.warn({ pattern }, 'messages dropped: too many are waiting'),
+      onDenied: (operation, subject) => log.error({ operation, subject }, 'the broker does not allow this'),
+    })
+    server = await startGpuServer({
+      nodeId,
+      name,
+      address,
+      hostSwapMib: options.hostSwapMib ?? hostSwapMib,
+      hostLinkMibPerS: options.hostLinkMibPerS ?? null,
+      allowExec: options.allowExec === true,
+      stateFolder,
+      workFolder,
+      storage,
+      guards,
+      accelerator,
+      clock,
+      random: createSystemRandom().stream('server'),
+      bus,
+      identity,
+      environment: environmentOf(env),
+      maxOutputBytes: (valueOf(env, ENVIRONMENT.outputLimitMib) ?? 0) * MIB,
+      idleAfterMs: options.idleAfter,
+      onNote: (line) => log.warn(line),
+      onRefused: (reason) => log.error({ reason }, helloRefusal(reason)),
+    })
+    log.info(
+      {
+        node: nodeId,
+        name,
+        device: accelerator.kind,
+        gpus: accelerator.gpus().length,
+        tasks: server.taskCount,
+      },
+      'GPU server runs',
+    )
+    await untilSignal()
+    setTimeout(
+      () => process.exit(1),
+      STOP_TIMEOUT_MS + (options.stopTasks === true ? STOP_TASKS_TIMEOUT_MS : 0),
+    ).unref()
+    await end(server, options, log)
+  } catch (error) {
+    throw asFailure(error)
+  } finally {
+    await bus?.close()
+    clock.stop()
+  }
+}
+
+/** Throws UsageError or CommandFailure where tasks would have too many or too few rights. */
+function checkedIdentity(
+  options: GpuServerCommandOptions,
+  broker: NatsSettings,
+  keyFile: string | null,
+  folders: readonly string[],
+): TaskIdentity {
+  const identity = taskIdentityOf(options)
+  checkBroker(identity, broker)
+  if (options.allowExec !== true) return identity
+  checkKeyFile(keyFile, identity)
+  checkFolders(folders, identity)
+  return identity
+}
+
+/** Logs at every start what an option gave up. */
+function logIdentity(log: Logger, identity: TaskIdentity, isBrokerOpen: boolean): void {
+  if (identity.kind === 'root')
+    log.warn('--task-user root: tasks run as root and can read everything on this host')
+  if (identity.kind === 'task_user')
+    log.warn('--task-user: all tasks share one user and can read each other’s files')
+  if (identity.kind !== 'server_user') return
+  log.warn('--tasks-as-me: tasks run as the user of this server and can read its key and state')
+  if (isBrokerOpen) log.warn('--tasks-as-me: the broker requires no key; accepted because it is on loopback')
+}
+
+async function end(server: GpuServer, options: GpuServerCommandOptions, log: Logger): Promise<void> {
+  const { taskCount } = server
+  if (options.stopTasks !== true)
+    log.info({ tasks: taskCount }, 'the server ends; tasks keep running under their guards')
+  else if (await server.endTasks(STOP_TASKS_TIMEOUT_MS))
+    log.info({ tasks: taskCount }, 'the server ends; its tasks have ended, and the controller knows')
+  else
+    log.warn(
+      { tasks: server.taskCount },
+      'the server ends; its tasks were ordered to end, and not every end was acknowledged',
+    )
+  await server.close()
+}
+
+/** R10: nothing is acknowledged any more. */
+function die(log: Logger, fault: Error): void {
+  log.fatal({ err: fault }, 'the state folder failed: the server ends, its tasks live on under their guards')
+  process.stderr.write(`headroom: ${fault.message}\n`)
+  process.exit(1)
+}
+
+function acceleratorOf(
+  { device, inventory }: GpuServerCommandOptions,
+  clock: Clock,
+  log: Logger,
+): { readonly accelerator: Accelerator; readonly hostSwapMib: Mib } {
+  const isProcess = device === 'process' || (device === 'auto' && inventory !== undefined)
+  if (!isProcess) {
+    if (inventory !== undefined) throw new UsageError('--inventory declares GPUs of --device process')
+    const hostSwapMib = Math.floor(totalmem() / MIB / 2)
+    return { accelerator: new NvidiaAccelerator({ onNote: (line) => log.warn(line) }), hostSwapMib }
+  }
+  if (inventory === undefined)
+    throw new UsageError('--device process needs --inventory FILE, which declares its GPUs')
+  const { gpus, hostSwapMib } = readInventory(inventory)
+  const wait = (ms: DurationMs): Promise<void> =>
+    new Promise((done) => {
+      clock.at(clock.now() + ms, done)
+    })
+  return { accelerator: new ProcessAccelerator({ gpus, now: () => clock.now(), wait }), hostSwapMib }
+}
+
+/** A task gets nothing of the server's own environment except what every program needs. */
+function environmentOf(env: Environment): Readonly<Record<string, string>> {
+  const home = env['HOME']
+  return {
+    PATH: env['PATH'] ?? '/usr/local/bin:/usr/bin:/bin',
+    ...(home === undefined ? {} : { HOME: home }),
+    ...(env['LANG'] === undefined ? {} : { LANG: env['LANG'] }),
+    ...(env['LD_LIBRARY_PATH'] === undefined ? {} : { LD_LIBRARY_PATH: env['LD_LIBRARY_PATH'] }),
+  }
+}
+
+const START_FAULTS: ReadonlySet<string> = new Set(['AcceleratorFault', 'StateFault', 'GuardFault'])
+
+function asFailure(error: unknown): unknown {
+  return error instanceof Error && START_FAULTS.has(error.name) ? new CommandFailure(error.message) : error
+}
+
+function valueOf<T>(env: Environment, variable: EnvironmentVariable<T>): T | null {
+  const text = env[variable.name] || variable.byDefault
+  if (text === null) return null
+  const value = variable.read(text)
+  if (value === undefined) throw new SettingsError(variable.name, text, variable.range)
+  return value
+}

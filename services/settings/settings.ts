@@ -1,0 +1,167 @@
+/** The settings of `headroom serve`, read from the environment once, at the start. */
+import type { StoreKind } from '../../controller/model/store-kind.ts'
+import type { OwnerLimits } from '../../controller/model/owner-limits.ts'
+import type { UploadLimits } from '../simulations/library/upload-quota.ts'
+import type { ClaimRules } from '../../controller/model/role-claims.ts'
+import type { Percent } from '../../protocol/units.ts'
+import { ENVIRONMENT, type EnvironmentVariable, type LogLevel } from './env-table.ts'
+
+export interface Settings {
+  readonly httpHost: string
+  /** 0: any free port. */
+  readonly httpPort: number
+  readonly allowedHosts: readonly string[]
+  readonly trustedProxies: readonly string[]
+  readonly requestsPerSecond: number
+  readonly anonymousRequestsPerSecond: number
+  /** null: users sign in with tokens only. */
+  readonly oidc: OidcSettings | null
+  readonly ownerLimits: OwnerLimits
+  readonly dataDir: string
+  /** Limits of stored events by number, age and size. */
+  readonly eventsMaxCount: number
+  readonly eventsMaxDays: number
+  readonly eventsMaxMib: number
+  /** The recording in the folder of the store; null: nothing is recorded. */
+  readonly recording: { readonly fileMib: number; readonly files: number } | null
+  /** A store must exist. */
+  readonly isStoreExpected: boolean
+  /** Empty: no broker. */
+  readonly natsUrls: readonly string[]
+  readonly storeKind: StoreKind
+  /** Scenario file of the simulated fleet; null: the demonstration. */
+  readonly uploads: UploadLimits
+  readonly clientRequestsPerSecond: number
+  readonly simulatedFleet: string | null
+  readonly defaultOvercommitPercent: Percent
+  readonly logLevel: LogLevel
+}
+
+const MIB_BYTES = 1_048_576
+
+/** Sign-in to the page, and the roles of its users. */
+export interface OidcSettings {
+  readonly issuer: URL
+  readonly clientId: string
+  /** null: a public client. */
+  readonly clientSecretFile: string | null
+  readonly publicUrl: URL
+  readonly scope: string
+  readonly rules: ClaimRules
+  readonly sessionHours: number
+}
+
+/** A variable has an invalid value. The message is one line: variable, value, range. */
+export class SettingsError extends Error {
+  override readonly name = 'SettingsError'
+  readonly variable: string
+
+  constructor(variable: string, value: string, range: string, options?: ErrorOptions) {
+    super(
+      `${variable} is ${JSON.stringify(withoutSecrets(value).slice(0, 200))}; it must be ${range}`,
+      options,
+    )
+    this.variable = variable
+  }
+}
+
+/**
+ * An empty variable counts as unset, as compose files write it.
+ * @throws SettingsError at the first value out of range
+ */
+export function readSettings(env: Readonly<Record<string, string | undefined>>): Settings {
+  return {
+    httpHost: valueOf(env, ENVIRONMENT.httpHost),
+    httpPort: valueOf(env, ENVIRONMENT.httpPort),
+    allowedHosts: listOf(env, ENVIRONMENT.httpAllowedHosts),
+    trustedProxies: listOf(env, ENVIRONMENT.httpTrustedProxies),
+    requestsPerSecond: valueOf(env, ENVIRONMENT.httpRequestsPerSecond),
+    anonymousRequestsPerSecond: valueOf(env, ENVIRONMENT.httpAnonymousRequestsPerSecond),
+    clientRequestsPerSecond: valueOf(env, ENVIRONMENT.clientRequestsPerSecond),
+    oidc: oidcSettings(env),
+    ownerLimits: {
+      maxPending: valueOf(env, ENVIRONMENT.maxPendingPerOwner) || null,
+      maxPlacedGpus: valueOf(env, ENVIRONMENT.maxPlacedGpusPerOwner) || null,
+      p0: env[ENVIRONMENT.p0Allowed.name] ? valueOf(env, ENVIRONMENT.p0Allowed) : null,
+    },
+    dataDir: valueOf(env, ENVIRONMENT.dataDir),
+    uploads: {
+      maxBytes: valueOf(env, ENVIRONMENT.uploadsMaxMib) * MIB_BYTES,
+      maxBytesPerOwner: valueOf(env, ENVIRONMENT.uploadsMaxMibPerOwner) * MIB_BYTES,
+      minFreeBytes: valueOf(env, ENVIRONMENT.uploadsMinFreeMib) * MIB_BYTES,
+      minFreePercent: valueOf(env, ENVIRONMENT.uploadsMinFreePercent),
+    },
+    eventsMaxCount: valueOf(env, ENVIRONMENT.eventsMaxCount),
+    eventsMaxDays: valueOf(env, ENVIRONMENT.eventsMaxDays),
+    eventsMaxMib: valueOf(env, ENVIRONMENT.eventsMaxMib),
+    recording: valueOf(env, ENVIRONMENT.record)
+      ? {
+          fileMib: valueOf(env, ENVIRONMENT.recordingFileMib),
+          files: valueOf(env, ENVIRONMENT.recordingFiles),
+        }
+      : null,
+    isStoreExpected: valueOf(env, ENVIRONMENT.expectStore),
+    natsUrls: listOf(env, ENVIRONMENT.natsUrls),
+    storeKind: storeKind(env),
+    simulatedFleet: simulatedFleet(env),
+    defaultOvercommitPercent: valueOf(env, ENVIRONMENT.defaultOvercommitPercent),
+    logLevel: valueOf(env, ENVIRONMENT.logLevel),
+  }
+}
+
+/** Without a broker the servers are simulated. */
+function storeKind(env: Readonly<Record<string, string | undefined>>): StoreKind {
+  const { storeKind: kind, natsUrls } = ENVIRONMENT
+  if (env[natsUrls.name]) return valueOf(env, kind)
+  if (env[kind.name]) throw new SettingsError(kind.name, env[kind.name] ?? '', kind.range)
+  return 'simulated'
+}
+
+/** With a broker the servers are real, so a simulated fleet is ignored. */
+function simulatedFleet(env: Readonly<Record<string, string | undefined>>): string | null {
+  const { simulatedFleet: fleet, natsUrls } = ENVIRONMENT
+  const file = env[fleet.name]
+  if (!file) return null
+  if (env[natsUrls.name]) throw new SettingsError(fleet.name, file, fleet.range)
+  return valueOf(env, fleet)
+}
+
+/** All variables of a provider, or none. */
+function oidcSettings(env: Readonly<Record<string, string | undefined>>): OidcSettings | null {
+  const { oidcIssuer, oidcClientId, oidcPublicUrl, oidcRoles, oidcClientSecretFile } = ENVIRONMENT
+  const needed = [oidcIssuer, oidcClientId, oidcPublicUrl, oidcRoles]
+  if ([...needed, oidcClientSecretFile].every(({ name }) => !env[name])) return null
+  for (const { name, range } of needed) if (!env[name]) throw new SettingsError(name, '', range)
+  return {
+    issuer: valueOf(env, oidcIssuer),
+    clientId: valueOf(env, oidcClientId),
+    clientSecretFile: env[oidcClientSecretFile.name] ? valueOf(env, oidcClientSecretFile) : null,
+    publicUrl: valueOf(env, oidcPublicUrl),
+    scope: valueOf(env, ENVIRONMENT.oidcScope),
+    rules: {
+      nameClaim: valueOf(env, ENVIRONMENT.oidcNameClaim),
+      rolesClaim: valueOf(env, ENVIRONMENT.oidcRolesClaim),
+      roles: valueOf(env, oidcRoles),
+    },
+    sessionHours: valueOf(env, ENVIRONMENT.oidcSessionHours),
+  }
+}
+
+function listOf(
+  env: Readonly<Record<string, string | undefined>>,
+  variable: EnvironmentVariable<readonly string[]>,
+): readonly string[] {
+  return env[variable.name] ? valueOf(env, variable) : []
+}
+
+function valueOf<T>(env: Readonly<Record<string, string | undefined>>, variable: EnvironmentVariable<T>): T {
+  const text = env[variable.name] || (variable.byDefault ?? '')
+  const value = variable.read(text)
+  if (value === undefined) throw new SettingsError(variable.name, text, variable.range)
+  return value
+}
+
+/** A broker's URL may hold a password, and this line goes to the log. */
+function withoutSecrets(value: string): string {
+  return value.replace(/\/\/[^,]*@/g, '//…@')
+}

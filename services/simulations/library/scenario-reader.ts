@@ -1,0 +1,78 @@
+/** Reads scenarios in its own process, with a time limit: no text can stop the controller. */
+import type { DurationMs } from '../../../protocol/units.ts'
+import { JobProcess } from '../../workers/job-process.ts'
+import { WorkerFault } from '../../workers/worker-process.ts'
+import { workerUrl } from '../../workers/worker-url.ts'
+import { LIMITS } from './limits.ts'
+import type { ReadAnswer, ReadJob } from './read-job.ts'
+
+/** Maximum number of waiting texts. */
+const MAX_WAITING = 16
+const HEAP_MIB = 512
+/** The library has many files, each of which was checked before it was stored. */
+const LIBRARY_TIMEOUT_MS: DurationMs = 20_000
+
+export class ScenarioReader {
+  readonly #withinMs: DurationMs
+  #process: JobProcess<ReadJob, ReadAnswer> | null = null
+  #last: Promise<unknown> = Promise.resolve()
+  #waiting = 0
+  #isClosed = false
+
+  constructor(withinMs: DurationMs = LIMITS.readWithinMs) {
+    this.#withinMs = withinMs
+  }
+
+  /**
+   * Reads one text at a time. Null: too many are waiting. Rejects with WorkerFault when it takes too much
+   * time or memory.
+   */
+  read(job: ReadJob): Promise<ReadAnswer> | null {
+    if (this.#waiting >= MAX_WAITING || this.#isClosed) return null
+    this.#waiting += 1
+    const answer = this.#last.then(() => this.#readNow(job))
+    this.#last = answer.then(
+      () => {},
+      () => {},
+    )
+    return answer.finally(() => {
+      this.#waiting -= 1
+    })
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await this.#process?.end()
+  }
+
+  async #readNow(job: ReadJob): Promise<ReadAnswer> {
+    const process = await this.#warm()
+    const withinMs = job.kind === 'library' ? Math.max(this.#withinMs, LIBRARY_TIMEOUT_MS) : this.#withinMs
+    let timer: NodeJS.Timeout | undefined
+    const tooLong = new Promise<never>((_, reject) => {
+      timer = setTimeout(
+        () => reject(new WorkerFault(`it took longer than ${withinMs / 1000} s to read`)),
+        withinMs,
+      )
+    })
+    try {
+      return await Promise.race([process.ask(job), tooLong])
+    } catch (error) {
+      if (error instanceof WorkerFault) void process.end()
+      throw error
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  /** The start of a process does not count towards the time limit. */
+  async #warm(): Promise<JobProcess<ReadJob, ReadAnswer>> {
+    if (this.#process !== null && !this.#process.isEnded) return this.#process
+    const process = new JobProcess<ReadJob, ReadAnswer>(workerUrl('simulations/library/reader-worker'), {
+      heapMib: HEAP_MIB,
+    })
+    this.#process = process
+    await process.ask({ kind: 'library', files: [] })
+    return process
+  }
+}

@@ -1,0 +1,95 @@
+/**
+ * How idle the tasks of a workload are by themselves, before any controller has placed them: only a task that
+ * is idle for the idle period, and may be swapped, ever gives its VRAM to another. Without such tasks
+ * overcommit cannot help.
+ */
+import type { DurationMs } from '../../../protocol/units.ts'
+import type { ArrivalSource } from '../../scenario/arrivals.ts'
+import type { StartTask } from '../../scenario/generate.ts'
+import type { SimTask } from '../../scenario/scenario.ts'
+import type { Work } from '../../trace/trace-format.ts'
+import { aloneMsOf, busyMsOf } from '../../trace/work.ts'
+
+export interface Idleness {
+  /** Tasks looked at: those that are there at the start, and at most MAX_TASKS that arrive. */
+  readonly tasks: number
+  /** No task was left out, so that a claim about all of them may be made. */
+  readonly isComplete: boolean
+  /** Those that are idle once for at least the idle period, and may be swapped. */
+  readonly swappable: number
+  /** GPU time without work, of all GPU time, when every task runs alone. 0 without any. */
+  readonly idlePercent: number
+  /** GPU time of tasks that take whole GPUs, of all GPU time, when every task runs alone. 0 without any. */
+  readonly exclusivePercent: number
+  readonly idlePeriodMs: DurationMs
+}
+
+/** The first of a workload say enough about it. */
+export const MAX_TASKS = 100_000
+
+/**
+ * Takes the tasks out of the source and closes it. Throws what reading throws (TraceError).
+ * @param present the tasks that are there at the start: a snapshot of a cluster has all of its tasks there
+ */
+export async function idlenessOf(
+  source: ArrivalSource,
+  idlePeriodMs: DurationMs,
+  present: readonly StartTask[] = [],
+): Promise<Idleness> {
+  let [tasks, swappable, busyMs, aloneMs, exclusiveMs] = [0, 0, 0, 0, 0]
+  const take = ({ work, request }: SimTask, idleForMs: DurationMs): void => {
+    tasks += 1
+    busyMs += busyMsOf(work) * request.gpuCount
+    aloneMs += aloneMsOf(work) * request.gpuCount
+    if (request.gpuMode === 'exclusive') exclusiveMs += aloneMsOf(work) * request.gpuCount
+    if (request.noswap === 0 && idleForMs + longestIdleMs(work) >= idlePeriodMs) swappable += 1
+  }
+  for (const task of present) take(task, idleSoFarMs(task))
+  let isComplete = false
+  try {
+    while (tasks < present.length + MAX_TASKS) {
+      if (source.needsFill) await source.fill()
+      const task = source.next()
+      isComplete = task === null
+      if (task === null) break
+      take(task, 0)
+    }
+  } finally {
+    await source.close()
+  }
+  const shareOf = (ms: DurationMs): number => (aloneMs === 0 ? 0 : (100 * ms) / aloneMs)
+  return {
+    tasks,
+    isComplete,
+    swappable,
+    idlePercent: shareOf(aloneMs - busyMs),
+    exclusivePercent: shareOf(exclusiveMs),
+    idlePeriodMs,
+  }
+}
+
+/** Infinite for a task that is swapped out: it has been idle for long enough already. */
+function idleSoFarMs({ state: { placed } }: StartTask): DurationMs {
+  return placed?.residency === 'swapped_out' ? Infinity : (placed?.idleForMs ?? 0)
+}
+
+/** The longest time without work of a task that runs alone; 0 when it always has some. */
+export function longestIdleMs(work: Work): DurationMs {
+  switch (work.kind) {
+    case 'duration':
+      return 0
+    case 'phases': {
+      let longest = 0
+      for (const [, idleMs] of work.phases) longest = Math.max(longest, idleMs)
+      return longest
+    }
+    case 'bursts': {
+      let [longest, doneMs] = [0, 0]
+      for (const [offsetMs, busyMs] of work.at) {
+        longest = Math.max(longest, offsetMs - doneMs)
+        doneMs = Math.max(doneMs, offsetMs) + busyMs
+      }
+      return Math.max(longest, work.stayMs - doneMs)
+    }
+  }
+}

@@ -1,0 +1,92 @@
+/**
+ * What an operator asks of a cluster: a figure of a run and the most it may be, as `starvation.total<=20` or
+ * `queue_wait.p95<=10m`.
+ */
+import type { Metrics } from '../../results/result.ts'
+import { formatDuration, parseDuration } from '../../document/quantity.ts'
+
+export interface Objective {
+  readonly figure: ObjectiveFigure
+  /** Percent, seconds, or a plain number, as the figure is. */
+  readonly max: number
+}
+
+type Unit = 'percent' | 'seconds' | 'number'
+
+interface Figure {
+  readonly unit: Unit
+  /** Null: the run has no such figure (nobody ever started, say). */
+  readonly valueOf: (metrics: Metrics) => number | null
+  /** For people. */
+  readonly title: string
+}
+
+const FIGURES = {
+  'starvation.total': { unit: 'percent', title: 'starvation', valueOf: (m) => m.starvation_percent.total },
+  'starvation.queue': {
+    unit: 'percent',
+    title: 'starvation in the queue',
+    valueOf: (m) => m.starvation_percent.queue,
+  },
+  'starvation.swap': {
+    unit: 'percent',
+    title: 'starvation by swaps',
+    valueOf: (m) => m.starvation_percent.swap,
+  },
+  'starvation.compute': {
+    unit: 'percent',
+    title: 'starvation by sharing',
+    valueOf: (m) => m.starvation_percent.compute,
+  },
+  'queue_wait.mean': {
+    unit: 'seconds',
+    title: 'mean queue wait',
+    valueOf: (m) => m.queue_wait_s?.mean ?? null,
+  },
+  'queue_wait.p50': { unit: 'seconds', title: 'queue wait p50', valueOf: (m) => m.queue_wait_s?.p50 ?? null },
+  'queue_wait.p95': { unit: 'seconds', title: 'queue wait p95', valueOf: (m) => m.queue_wait_s?.p95 ?? null },
+  'queue_wait.p99': { unit: 'seconds', title: 'queue wait p99', valueOf: (m) => m.queue_wait_s?.p99 ?? null },
+  'slowdown.mean': { unit: 'number', title: 'mean slowdown', valueOf: (m) => m.slowdown?.mean ?? null },
+  'slowdown.p95': { unit: 'number', title: 'slowdown p95', valueOf: (m) => m.slowdown?.p95 ?? null },
+  swaps_per_hour: { unit: 'number', title: 'swaps an hour', valueOf: (m) => m.swaps_per_hour },
+} as const satisfies Readonly<Record<string, Figure>>
+
+export type ObjectiveFigure = keyof typeof FIGURES
+
+export const OBJECTIVE_FIGURES = Object.keys(FIGURES) as readonly ObjectiveFigure[]
+
+export const OBJECTIVE_FORMAT = `FIGURE<=MAX, the figure one of ${OBJECTIVE_FIGURES.join(', ')}; percent, seconds or a time (starvation.total<=20, queue_wait.p95<=10m)`
+
+/** What is asked when nothing else is said. */
+export const DEFAULT_OBJECTIVES: readonly Objective[] = [{ figure: 'starvation.total', max: 20 }]
+
+/** Null: not one. */
+export function parseObjective(text: string): Objective | null {
+  const match = /^([a-z0-9_.]{1,40})\s*<=\s*([0-9.]{1,20}|[0-9]{1,15}[a-z]{1,2})$/.exec(text.trim())
+  const figure = OBJECTIVE_FIGURES.find(
+    (each) => each === (match?.[1] === 'starvation' ? 'starvation.total' : match?.[1]),
+  )
+  if (match === null || figure === undefined) return null
+  const written = match[2] as string
+  if (/^\d+(\.\d+)?$/.test(written)) return { figure, max: Number(written) }
+  const ms = unitOf(figure) === 'seconds' ? parseDuration(written) : null
+  return ms === null ? null : { figure, max: ms / 1000 }
+}
+
+/** As it is read again: `starvation.total<=20`. */
+export function objectiveText({ figure, max }: Objective): string {
+  return `${figure}<=${unitOf(figure) === 'seconds' && Number.isSafeInteger(max * 1000) ? formatDuration(max * 1000) : max}`
+}
+
+export function valueOfObjective({ figure }: Objective, metrics: Metrics): number | null {
+  return FIGURES[figure].valueOf(metrics)
+}
+
+export function unitOf(figure: ObjectiveFigure): Unit {
+  return FIGURES[figure].unit
+}
+
+/** For people: `queue wait p95`. */
+export function titleOf(figure: ObjectiveFigure): string {
+  return FIGURES[figure].title
+}

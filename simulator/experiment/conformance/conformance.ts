@@ -1,0 +1,70 @@
+/**
+ * Is this a GPU server of protocol version 1? Each rule that can be seen from outside is tried and reported
+ * as kept or broken. The server needs one GPU with a little memory free and nobody else's tasks; it is given
+ * leases only, so it need not run commands.
+ */
+import type { DurationMs } from '../../../protocol/units.ts'
+import type { Examiner } from './examiner.ts'
+import type { Finding, Rule } from './rule.ts'
+import { COMMAND_RULES } from './rules-of-commands.ts'
+import { FAULT_RULES } from './rules-under-faults.ts'
+import { LIFE_RULES } from './rules-of-life.ts'
+import { PRESENCE_RULES } from './rules-of-presence.ts'
+import { STOP_RULES } from './rules-of-stops.ts'
+
+export interface RuleReport {
+  readonly rule: string
+  readonly claim: string
+  readonly verdict: 'kept' | 'broken' | 'not_tested'
+  readonly detail: string | null
+}
+
+/** In this order: each rule leaves the server empty and with a lease. */
+export const RULES: readonly Rule[] = [
+  ...PRESENCE_RULES,
+  ...COMMAND_RULES,
+  ...STOP_RULES,
+  ...LIFE_RULES,
+  ...FAULT_RULES,
+]
+
+/** How long a server that runs may take to be heard. */
+const HEARD_WITHIN_MS: DurationMs = 90_000
+
+/** @param onReport one line at a time, as they come */
+export async function examineServer(
+  e: Examiner,
+  onReport: (report: RuleReport) => void,
+  rules = RULES,
+): Promise<readonly RuleReport[]> {
+  const reports: RuleReport[] = []
+  const add = (report: RuleReport): void => {
+    reports.push(report)
+    onReport(report)
+  }
+  e.begin()
+  const isThere = await e.until(() => e.hellos + e.heartbeats > 0, HEARD_WITHIN_MS)
+  if (!isThere) {
+    add({
+      rule: 'R6',
+      claim: 'the server is heard',
+      verdict: 'broken',
+      detail: `nothing was heard of it in ${HEARD_WITHIN_MS / 1000} s`,
+    })
+  } else {
+    for (const { rule, claim, examine } of rules) {
+      const before = e.violations.length
+      const finding = await examine(e)
+      const violation = e.violations[before]
+      add({ rule, claim, ...verdictOf(violation ?? finding) })
+    }
+  }
+  e.end()
+  return reports
+}
+
+function verdictOf(finding: Finding): Pick<RuleReport, 'verdict' | 'detail'> {
+  if (finding === null) return { verdict: 'kept', detail: null }
+  if (typeof finding === 'string') return { verdict: 'broken', detail: finding }
+  return { verdict: 'not_tested', detail: finding.notTested }
+}

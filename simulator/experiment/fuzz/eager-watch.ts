@@ -1,0 +1,146 @@
+/**
+ * Eager returns (semantics 5): none while an entry waits on the GPUs of the task or too little would stay
+ * free there, none of a task that an operator swapped out or on a closed node, and the longest absent first.
+ * And no task that nothing keeps away stays out on GPUs where no other task is resident. Looked at in a world
+ * without faults.
+ */
+import type { Event } from '../../../controller/model/event.ts'
+import type { Instant } from '../../../protocol/units.ts'
+import type { Report } from '../../check/violation.ts'
+import type { World } from '../../world/world.ts'
+
+type Cluster = World['controller']['engine']['cluster']
+type LiveTask = Cluster['tasks'] extends ReadonlyMap<string, infer T> ? T : never
+type LivePlacement = NonNullable<LiveTask['placement']>
+type LiveGpu = LivePlacement['gpus'][number]
+
+/** By a rule of its own: so much stays free, or a tenth. */
+const LEAST_LEFT_MIB = 1024
+
+export class EagerWatch {
+  readonly #world: World
+  readonly #report: Report
+  /** Tasks that were swapped out by hand, until they are resident again. */
+  readonly #sentAway = new Set<string>()
+
+  constructor(world: World, report: Report) {
+    this.#world = world
+    this.#report = report
+  }
+
+  /** A turn is over. */
+  heard(events: readonly Event[]): void {
+    for (const event of events) {
+      const { kind, taskId, data } = event
+      if (taskId === null) continue
+      if (kind === 'swap_ordered' && data['direction'] === 'out') this.#sentAway.add(taskId)
+      else if (kind === 'task_residency' && data['residency'] === 'resident') this.#sentAway.delete(taskId)
+      else if (kind === 'task_finished' || kind === 'task_returned') this.#sentAway.delete(taskId)
+      else if (kind === 'swap_in_decided' && data['eager'] === true) this.#judge(taskId)
+    }
+  }
+
+  /** Every decision of an instant is over. */
+  afterInstant(): void {
+    const { cluster } = this.#world.controller.engine
+    const eagerMs = cluster.policy.eagerSwapInMs
+    if (eagerMs === null || cluster.pendingCount > 0) return
+    const now = this.#world.clock.now()
+    for (const { spec, placement } of cluster.tasks.values()) {
+      if (placement === null || placement.residency !== 'swapped_out' || placement.swappedOutSince === null)
+        continue
+      const awayMs = now - Math.max(placement.swappedOutSince + eagerMs, placement.backOffUntil)
+      if (awayMs > 0 && this.#isLeftAlone(placement))
+        this.#report(`it should have returned ${awayMs} ms ago`, { taskId: spec.id })
+    }
+  }
+
+  /** Nothing asks for it, nothing keeps it away, and no other task is resident where it belongs. */
+  #isLeftAlone(placement: LivePlacement): boolean {
+    const { entry, stopping, isOver, gpus, demandMib, task } = placement
+    if (
+      entry !== null ||
+      stopping !== null ||
+      isOver ||
+      task.state !== 'running' ||
+      this.#sentAway.has(task.spec.id)
+    )
+      return false
+    if (isClosed(placement) || waitsThere(placement).length > 0) return false
+    return gpus.every((gpu) => isDeserted(gpu) && gpu.capacityMib >= demandMib)
+  }
+
+  #judge(taskId: string): void {
+    const placement = this.#world.controller.engine.cluster.tasks.get(taskId)?.placement ?? null
+    if (placement === null) return
+    const tell = (what: string): void =>
+      this.#report(`it returns eagerly ${what}`, { taskId, nodeId: placement.node.id })
+    const [waiting] = waitsThere(placement)
+    if (waiting !== undefined) tell(`while ${waiting} waits for VRAM there`)
+    const { eagerSwapInMs } = this.#world.controller.engine.cluster.policy
+    const outMs = this.#world.clock.now() - (placement.swappedOutSince ?? 0)
+    if (eagerSwapInMs === null || outMs < eagerSwapInMs) tell(`after ${outMs} ms`)
+    if (this.#sentAway.has(taskId)) tell('although an operator swapped it out')
+    if (isClosed(placement)) tell('to a closed node')
+    if (!leavesEnough(placement)) tell('and leaves too little VRAM free')
+    if (
+      placement.gpus.some(
+        (gpu) => gpu.placements.filter(({ residency }) => residency === 'swapping_in').length > 1,
+      )
+    )
+      tell('while another task returns there')
+    const earlier = absentLonger(placement, this.#sentAway, this.#world.clock.now())
+    if (earlier !== null) tell(`before ${earlier}, which has been out for longer`)
+  }
+}
+
+function isClosed({ node }: LivePlacement): boolean {
+  return node.status !== 'up' || node.isCordoned || node.autoCordon !== null || node.drain !== null
+}
+
+/** Ids of tasks that wait in the queue of the node on one of its GPUs. */
+function waitsThere({ node, gpus }: LivePlacement): readonly string[] {
+  return node.queue
+    .filter((entry) => entry.gpus.some((gpu) => gpus.includes(gpu)))
+    .map(({ task }) => task.spec.id)
+}
+
+/** Its own bytes are counted as resident by now. */
+function leavesEnough(placement: LivePlacement): boolean {
+  const isRoomy = placement.gpus.every(
+    (gpu) => freeMib(gpu) >= Math.max(LEAST_LEFT_MIB, Math.floor(gpu.physicalMib / 10)),
+  )
+  const isAlone = placement.gpus.every((gpu) =>
+    gpu.placements.every((one) => one === placement || one.residency === 'swapped_out'),
+  )
+  return isRoomy || (isAlone && placement.gpus.every((gpu) => freeMib(gpu) >= 0))
+}
+
+function freeMib({ capacityMib, noswapResidentMib, swappableResidentMib }: LiveGpu): number {
+  return capacityMib - noswapResidentMib - swappableResidentMib
+}
+
+function isDeserted({ placements, pendingClaimants }: LiveGpu): boolean {
+  return pendingClaimants.length === 0 && placements.every(({ residency }) => residency === 'swapped_out')
+}
+
+/** A task on the same GPUs that needs no more, has been out for longer, and that nothing else keeps away. */
+function absentLonger(
+  { node, gpus, demandMib, swappedOutSince }: LivePlacement,
+  sentAway: ReadonlySet<string>,
+  now: Instant,
+): string | null {
+  for (const other of new Set(node.gpus.flatMap((gpu) => [...gpu.placements]))) {
+    const { task, residency, entry, stopping, backOffUntil, isOver } = other
+    const isFree =
+      residency === 'swapped_out' &&
+      entry === null &&
+      stopping === null &&
+      !isOver &&
+      task.state === 'running'
+    if (!isFree || backOffUntil > now || sentAway.has(task.spec.id) || other.demandMib > demandMib) continue
+    const isSame = other.gpus.length === gpus.length && other.gpus.every((gpu) => gpus.includes(gpu))
+    if (isSame && (other.swappedOutSince ?? Infinity) < (swappedOutSince ?? 0)) return task.spec.id
+  }
+  return null
+}

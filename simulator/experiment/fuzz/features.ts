@@ -1,0 +1,119 @@
+/**
+ * Swarm testing: each seed leaves out a random part of everything that can happen, so that what is left
+ * happens often and together (Groce, Zhang, Eide, Chen, Regehr: Swarm Testing, ISSTA 2012).
+ */
+import { SWARM_KINDS, type FaultKind } from '../../scenario/fault.ts'
+import type { FuzzRandom } from './fuzz-random.ts'
+
+export const FLEET_FEATURES = [
+  'several_nodes',
+  'several_gpus',
+  'node_groups',
+  'node_settings',
+  'little_host_memory',
+  'slow_copies',
+] as const
+export const CONFIG_FEATURES = [
+  'max_residency',
+  'queue_aging',
+  'strategy',
+  'few_seats',
+  'quick_waits',
+  'reserve',
+] as const
+export const WORKLOAD_FEATURES = [
+  'priorities',
+  'noswap',
+  'exclusive',
+  'multi_gpu',
+  'growth',
+  'target_groups',
+  'cancels',
+  'runtimes',
+  'policies',
+  'bursts',
+  'crowd',
+] as const
+export const OPERATOR_FEATURES = [
+  'settings',
+  'closing',
+  'groups',
+  'updates',
+  'hands',
+  'requeues',
+  'cancelling',
+] as const
+
+/** From a random stream of its own: the other draws of a seed are the same with it and without. */
+export const SIGNAL_FEATURE = 'no_signals'
+const NO_SIGNALS_PERCENT = 33
+
+/** From a random stream of its own as well. */
+export const STOP_FEATURE = 'stop_graces'
+const STOP_GRACES_PERCENT = 40
+
+/** From a random stream of its own as well. */
+export const LIMIT_FEATURE = 'few_attempts'
+const FEW_ATTEMPTS_PERCENT = 25
+
+/** From a random stream of its own as well; a fault, so that it comes only where others do. */
+export const SET_BACK_FEATURE = 'store_set_back'
+const SET_BACK_PERCENT = 4
+
+export type Feature =
+  | typeof SET_BACK_FEATURE
+  | typeof SIGNAL_FEATURE
+  | typeof STOP_FEATURE
+  | typeof LIMIT_FEATURE
+  | (typeof FLEET_FEATURES)[number]
+  | (typeof CONFIG_FEATURES)[number]
+  | (typeof WORKLOAD_FEATURES)[number]
+  | (typeof OPERATOR_FEATURES)[number]
+
+export interface Features {
+  readonly on: ReadonlySet<Feature>
+  readonly faults: readonly FaultKind[]
+}
+
+const ALL: readonly Feature[] = [...FLEET_FEATURES, ...CONFIG_FEATURES, ...WORKLOAD_FEATURES]
+/** All that a seed may draw beside kinds of faults. */
+export const FEATURES: readonly Feature[] = [
+  ...ALL,
+  ...OPERATOR_FEATURES,
+  SIGNAL_FEATURE,
+  STOP_FEATURE,
+  LIMIT_FEATURE,
+  SET_BACK_FEATURE,
+]
+/** Of a hundred seeds so many have no faults: there every rule is checked to the letter. */
+const CALM_PERCENT = 40
+const OPERATED_PERCENT = 40
+
+/** Of each of these features alone, so that the other draws of a seed are the same with it and without. */
+export interface FeatureRandom {
+  readonly signals: FuzzRandom
+  readonly stops: FuzzRandom
+  readonly limits: FuzzRandom
+  readonly setBack: FuzzRandom
+}
+
+export function drawFeatures(dice: FuzzRandom, own: FeatureRandom): Features {
+  const isCalm = dice.chance(CALM_PERCENT)
+  const isOperated = dice.chance(OPERATED_PERCENT)
+  const percent = dice.oneOf([25, 50, 75])
+  const on = new Set<Feature>([
+    ...dice.some(ALL, percent),
+    ...(isOperated ? dice.some(OPERATOR_FEATURES, 50) : []),
+  ])
+  if (own.signals.chance(NO_SIGNALS_PERCENT)) on.add(SIGNAL_FEATURE)
+  if (own.stops.chance(STOP_GRACES_PERCENT)) on.add(STOP_FEATURE)
+  if (own.limits.chance(FEW_ATTEMPTS_PERCENT)) on.add(LIMIT_FEATURE)
+  if (own.setBack.chance(SET_BACK_PERCENT) && !isCalm) on.add(SET_BACK_FEATURE)
+  return { on, faults: isCalm ? [] : drawKinds(dice) }
+}
+
+/** Few kinds at a time, so that each is there often; now and then all of them. */
+function drawKinds(dice: FuzzRandom): readonly FaultKind[] {
+  const kinds = dice.some(SWARM_KINDS, dice.oneOf([10, 25, 60]))
+  return kinds.length > 0 ? kinds : [dice.oneOf(SWARM_KINDS)]
+}

@@ -1,0 +1,137 @@
+/**
+ * The controller's books against what they are books of: the figures of each GPU, its node's host memory,
+ * what events told, and what servers hold. A figure that is kept as things change must be what a count finds.
+ */
+import { isAttempt } from '../../../controller/model/quarantine.ts'
+import type { Mib } from '../../../protocol/units.ts'
+import type { Report } from '../../check/violation.ts'
+import type { World } from '../../world/world.ts'
+
+type Cluster = World['controller']['engine']['cluster']
+type LiveNode = Cluster['nodes'] extends ReadonlyMap<string, infer N> ? N : never
+type LiveGpu = LiveNode['gpus'][number]
+
+/** Compares the books of these nodes with a count of what stands in them. */
+export function checkLedgers(world: World, nodeIds: Iterable<string>, report: Report): void {
+  for (const nodeId of nodeIds) {
+    const node = world.controller.engine.cluster.nodes.get(nodeId)
+    if (node === undefined) continue
+    for (const gpu of node.gpus) checkGpu(gpu, report)
+    const collecting = node.queue.filter(({ isCollector }) => isCollector).length
+    if (collecting !== (node.collector === null ? 0 : 1))
+      report(`${collecting} collect there, one at most may`, { nodeId })
+    const inHost = hostMib(node)
+    if (node.hostUsedMib !== inHost)
+      report(`its books have ${node.hostUsedMib} MiB in host memory, a count finds ${inHost}`, { nodeId })
+    const promised = node.gpus.reduce((sum, gpu) => sum + promisedMib(gpu), 0)
+    if (node.hostPromisedMib !== promised)
+      report(`its books promise ${node.hostPromisedMib} MiB of host memory, a count finds ${promised}`, {
+        nodeId,
+      })
+  }
+}
+
+function checkGpu(gpu: LiveGpu, report: Report): void {
+  const counted = countOf(gpu)
+  for (const [name, mib] of Object.entries(counted)) {
+    const booked = gpu[name as keyof typeof counted]
+    if (booked !== mib)
+      report(`GPU ${gpu.index}: ${name} is ${booked} in the books, a count finds ${mib}`, {
+        nodeId: gpu.node.id,
+      })
+  }
+}
+
+function countOf(gpu: LiveGpu) {
+  const counted = {
+    noswapMib: 0,
+    swappableMib: 0,
+    noswapResidentMib: 0,
+    swappableResidentMib: 0,
+    movingOutMib: 0,
+    largestSwappableMib: 0,
+  }
+  const commit = (mib: Mib, isNoswap: boolean): void => {
+    counted[isNoswap ? 'noswapMib' : 'swappableMib'] += mib
+    if (!isNoswap) counted.largestSwappableMib = Math.max(counted.largestSwappableMib, mib)
+  }
+  for (const { demandMib, noswap, residency } of gpu.placements) {
+    commit(demandMib, noswap === 1)
+    if (residency !== 'swapped_out')
+      counted[noswap === 1 ? 'noswapResidentMib' : 'swappableResidentMib'] += demandMib
+    if (residency === 'swapping_out') counted.movingOutMib += demandMib
+  }
+  for (const { needMib, task } of gpu.pendingClaimants) commit(needMib, task.spec.noswap === 1)
+  for (const { gpus, vramMib } of gpu.node.quarantine) {
+    if (!gpus.includes(gpu.index)) continue
+    commit(vramMib, true)
+    counted.noswapResidentMib += vramMib
+  }
+  return counted
+}
+
+function promisedMib(gpu: LiveGpu): Mib {
+  return gpu.noswapMib + gpu.swappableMib > gpu.capacityMib ? gpu.swappableMib : 0
+}
+
+function hostMib(node: LiveNode): Mib {
+  let mib = 0
+  for (const placement of new Set(node.gpus.flatMap((gpu) => [...gpu.placements]))) {
+    const isInHost = placement.residency !== 'none' && placement.residency !== 'resident'
+    if (isInHost) mib += placement.demandMib * placement.gpus.length
+  }
+  return mib
+}
+
+/**
+ * Between two instants of a world without faults controller and servers believe the same of every task that
+ * has started.
+ */
+export function checkAgreement(world: World, report: Report): void {
+  for (const { spec, placement } of world.controller.views.openTasks()) {
+    if (placement === null || placement.startedAt === null) continue
+    const attempt = world.servers.get(placement.node.id)?.attempts.get(spec.id)
+    const theirs =
+      attempt === undefined
+        ? 'nothing'
+        : `${attempt.residency}, ${attempt.vramMib} MiB${attempt.wantsGpu ? ', wants' : ''}`
+    const ours = `${placement.residency}, ${placement.demandMib} MiB${placement.wantsGpu ? ', wants' : ''}`
+    if (theirs !== ours)
+      report(`the controller has it as ${ours}; its server as ${theirs}`, {
+        taskId: spec.id,
+        nodeId: placement.node.id,
+      })
+  }
+}
+
+/**
+ * Nobody is left over: what lives on the servers is what the controller has placed there, and without tasks
+ * its books are empty. A run may end in the instant in which its last fault does: a server that nobody could
+ * reach until then has not been told yet what it must end.
+ */
+export function checkLeftovers(world: World, report: Report): void {
+  const { nodes, tasks } = world.controller.engine.cluster
+  for (const [nodeId, server] of world.servers) {
+    if (world.faults?.isDisturbed(nodes.get(nodeId)?.name ?? '') === true) continue
+    for (const { taskId, attempt } of server.attempts.values()) {
+      if (nodes.get(nodeId)?.quarantine.some((one) => isAttempt(one, taskId, attempt)) === true) continue
+      const placement = tasks.get(taskId)?.placement ?? null
+      if (placement === null || placement.node.id !== nodeId || placement.attempt !== attempt)
+        report(`attempt ${attempt} of it still lives there, and the controller knows nothing of it`, {
+          taskId,
+          nodeId,
+        })
+    }
+  }
+  for (const node of nodes.values()) {
+    const isEmpty = node.gpus.every((gpu) => gpu.placements.length === 0 && gpu.pendingClaimants.length === 0)
+    const left = {
+      queue: node.queue.length,
+      owners: node.gpus.reduce((sum, gpu) => sum + gpu.claimants.length, 0),
+    }
+    if (isEmpty && (left.queue > 0 || left.owners > 0))
+      report(`nobody is placed there, and ${left.queue} wait in its queue, ${left.owners} own bytes`, {
+        nodeId: node.id,
+      })
+  }
+}

@@ -1,0 +1,72 @@
+/**
+ * Which task is placed while one ahead of it waits that fits wherever it does (semantics 4). Under `fifo`:
+ * before none ahead of it in its pool that could run at all. Looked at when a turn is over, in a world where
+ * a turn is decided in one cycle. A task that owned its bytes is judged when it began to: it keeps them,
+ * whatever is ahead of it from then on.
+ */
+import type { Event } from '../../../controller/model/event.ts'
+import type { Report } from '../../check/violation.ts'
+import type { World } from '../../world/world.ts'
+import type { OwnersNow } from './owners.ts'
+
+type Cluster = World['controller']['engine']['cluster']
+type LiveTask = Cluster['tasks'] extends ReadonlyMap<string, infer T> ? T : never
+
+export class QueueOrder {
+  readonly #world: World
+  readonly #report: Report
+
+  constructor(world: World, report: Report) {
+    this.#world = world
+    this.#report = report
+  }
+
+  /** A turn is over. */
+  heard(events: readonly Event[], { before, begun }: OwnersNow): void {
+    const { cluster } = this.#world.controller.engine
+    if (cluster.policy.queueAgingMs !== null) return
+    for (const { task, kind } of begun) if (kind === 'placement') this.#judge(task, false)
+    for (const { kind, taskId, data } of events) {
+      const task =
+        kind === 'task_placed' && !before.has(taskId ?? '') ? cluster.tasks.get(taskId ?? '') : undefined
+      if (task !== undefined) this.#judge(task, data['when'] === 'now')
+    }
+  }
+
+  #judge(task: LiveTask, isNow: boolean): void {
+    const { cluster } = this.#world.controller.engine
+    for (const waiting of cluster.tasks.values()) {
+      if (
+        waiting.queue === null ||
+        waiting.refusedBy !== null ||
+        waiting.trouble.refusals.length > 0 ||
+        !isAhead(waiting, task)
+      )
+        continue
+      const isOvertaken =
+        cluster.policy.strategy === 'fifo'
+          ? cluster.isFeasible(waiting)
+          : isNow && fitsWherever(waiting, task)
+      if (isOvertaken)
+        this.#report(`it is placed while ${waiting.spec.id}, which is ahead of it, waits`, {
+          taskId: task.spec.id,
+        })
+    }
+  }
+}
+
+function isAhead({ spec }: LiveTask, { spec: other }: LiveTask): boolean {
+  if (poolOf(spec.groups) !== poolOf(other.groups)) return false
+  return spec.priority === other.priority ? spec.seq < other.seq : spec.priority < other.priority
+}
+
+/** Alike but for the demand, which is no larger. */
+function fitsWherever({ spec }: LiveTask, { spec: other }: LiveTask): boolean {
+  const isAlike =
+    spec.gpuCount === other.gpuCount && spec.gpuMode === other.gpuMode && spec.noswap === other.noswap
+  return isAlike && spec.vramMib <= other.vramMib && (spec.command === null) === (other.command === null)
+}
+
+function poolOf(groups: readonly string[]): string {
+  return groups.join('\n')
+}

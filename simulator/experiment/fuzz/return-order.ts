@@ -1,0 +1,226 @@
+/**
+ * Which entry of a node's queue gets bytes while one ahead of it waits that the same bytes would have served,
+ * and which should collect and does not (semantics 5, "Return"). Looked at when a turn is over, in a world
+ * where a turn is decided in one cycle. An entry is judged when it begins to own its bytes, or returns or
+ * starts without having owned any before: what asks later waits for it.
+ */
+import type { Event } from '../../../controller/model/event.ts'
+import type { Instant, Mib } from '../../../protocol/units.ts'
+import type { Report } from '../../check/violation.ts'
+import type { World } from '../../world/world.ts'
+import type { OwnersNow } from './owners.ts'
+
+type Cluster = World['controller']['engine']['cluster']
+type LiveTask = Cluster['tasks'] extends ReadonlyMap<string, infer T> ? T : never
+type LiveNode = Cluster['nodes'] extends ReadonlyMap<string, infer N> ? N : never
+type LiveEntry = LiveNode['queue'][number]
+type LiveGpu = LiveEntry['gpus'][number]
+
+/** What gets its bytes in this turn. */
+interface Served {
+  readonly task: LiveTask
+  readonly node: LiveNode
+  readonly gpus: readonly LiveGpu[]
+  readonly mib: Mib
+  readonly askedAt: Instant
+  readonly isPlacement: boolean
+}
+
+export class ReturnOrder {
+  readonly #world: World
+  readonly #report: Report
+
+  constructor(world: World, report: Report) {
+    this.#world = world
+    this.#report = report
+  }
+
+  /** A turn is over. */
+  heard(events: readonly Event[], { before, begun }: OwnersNow): void {
+    for (const entry of begun) this.#judge(servedBy(entry), before)
+    if (events.length === 0) return
+    const { cluster } = this.#world.controller.engine
+    for (const event of events) {
+      const served = servedIn(event, cluster)
+      if (served !== null && !before.has(served.task.spec.id)) this.#judge(served, before)
+    }
+  }
+
+  #judge(served: Served, ownersBefore: ReadonlySet<string>): void {
+    const { cluster } = this.#world.controller.engine
+    const now = this.#world.clock.now()
+    for (const entry of served.node.queue) {
+      // A growth has conditions of its own. A collector that has let go for a P0 entry is behind that one.
+      const isWaiting =
+        entry.kind === 'swap_in' && !entry.hasReserved && !ownersBefore.has(entry.task.spec.id)
+      if (isWaiting && isServable(entry, served, now) && isAhead(entry, served, cluster, now))
+        this.#tell(served, entry.task)
+    }
+    if (served.isPlacement) return
+    const pending = firstThere(served, cluster)
+    if (pending === null || isKeptOut(pending, served, cluster, now)) return
+    if (isAhead({ task: pending, askedAt: pending.spec.submittedAt }, served, cluster, now))
+      this.#tell(served, pending)
+  }
+
+  #tell({ task, isPlacement }: Served, waiting: LiveTask): void {
+    const gets = isPlacement ? 'it is placed' : 'it returns'
+    this.#report(`${gets} while ${waiting.spec.id}, which is ahead of it in the queue of the node, waits`, {
+      taskId: task.spec.id,
+    })
+  }
+}
+
+function servedBy({ kind, task, node, gpus, needMib, askedAt }: LiveEntry): Served {
+  return { task, node, gpus, mib: needMib, askedAt, isPlacement: kind === 'placement' }
+}
+
+/** Null: nothing gets its bytes by this event, or a rule of its own says when. */
+function servedIn({ kind, taskId, at, data }: Event, cluster: Cluster): Served | null {
+  const isReturn = kind === 'swap_in_decided' && data['eager'] !== true
+  const task = cluster.tasks.get(taskId ?? '')
+  const placement = task?.placement ?? null
+  if ((!isReturn && kind !== 'task_placed') || task === undefined || placement === null) return null
+  const askedAt = isReturn ? at - (data['waited_ms'] as number) : task.spec.submittedAt
+  return {
+    task,
+    node: placement.node,
+    gpus: placement.gpus,
+    mib: placement.demandMib,
+    askedAt,
+    isPlacement: !isReturn,
+  }
+}
+
+/**
+ * It asks for no more on the same GPUs, and what let the one be served lets the other: P0 victims leave for
+ * P0 alone.
+ */
+function isServable({ task, gpus, needMib }: LiveEntry, served: Served, now: Instant): boolean {
+  if ((task.placement?.backOffUntil ?? 0) > now || task === served.task || served.task.spec.noswap === 1)
+    return false
+  if (served.task.spec.priority === 0 && task.spec.priority !== 0) return false
+  return (
+    needMib <= served.mib &&
+    gpus.length === served.gpus.length &&
+    gpus.every((gpu) => served.gpus.includes(gpu))
+  )
+}
+
+function isAhead(
+  waiting: { readonly task: LiveTask; readonly askedAt: Instant },
+  served: Served,
+  { policy }: Cluster,
+  now: Instant,
+): boolean {
+  const rank = ({ task, askedAt }: typeof waiting) =>
+    task.spec.priority === 0 || now - askedAt >= policy.swapInAgingMs ? 0 : 1
+  const difference = rank(waiting) - rank(served)
+  return difference < 0 || (difference === 0 && waiting.askedAt < served.askedAt)
+}
+
+/**
+ * The first pending task that wants one GPU like this, if what was served could have been its place: only
+ * where the node has one GPU, so that there is no other choice, and nothing is reserved there.
+ */
+function firstThere({ task, node, gpus, mib }: Served, cluster: Cluster): LiveTask | null {
+  const [gpu] = gpus
+  if (gpu === undefined || node.gpus.length > 1 || gpu.reservations.length > 0 || gpu.exclusiveTask !== null)
+    return null
+  if (cluster.policy.strategy === 'fifo' || cluster.policy.queueAgingMs !== null || !takesTasks(node))
+    return null
+  const seats = cluster.policy.maxTasksPerGpu - gpu.placements.length - gpu.pendingClaimants.length
+  const roomMib = Math.min(
+    mib,
+    gpu.limitMib - gpu.noswapMib - gpu.swappableMib,
+    gpu.capacityMib - gpu.noswapMib,
+    hostRoomMib(gpu),
+  )
+  if (seats <= 0 || roomMib <= 0) return null
+  let first: LiveTask | null = null
+  for (const pending of cluster.tasks.values()) {
+    const { spec, queue, refusedBy, trouble } = pending
+    if (
+      queue === null ||
+      spec.gpuCount > 1 ||
+      spec.noswap === 1 ||
+      spec.gpuMode !== 'shared' ||
+      spec.vramMib > roomMib
+    )
+      continue
+    if (!node.pools.some(({ key }) => key === spec.groups.join('\n'))) continue
+    if (refusedBy !== null || trouble.refusals.length > 0) return null
+    if (first === null || spec.priority < first.spec.priority) first = pending
+  }
+  return first !== null && (task.spec.priority !== 0 || first.spec.priority === 0) ? first : null
+}
+
+/**
+ * An entry that has waited long reserves its GPUs against tasks that come later in the order of the pending
+ * queue (second exception).
+ */
+function isKeptOut(
+  { spec }: LiveTask,
+  { task, askedAt }: Served,
+  { policy }: Cluster,
+  now: Instant,
+): boolean {
+  const isLater =
+    spec.priority === task.spec.priority ? spec.seq > task.spec.seq : spec.priority > task.spec.priority
+  return isLater && now - askedAt >= policy.reservationAfterMs
+}
+
+function takesTasks(node: LiveNode): boolean {
+  const { status, isCordoned, autoCordon, drain, attemptCount, maxAttempts } = node
+  return status === 'up' && !isCordoned && autoCordon === null && drain === null && attemptCount < maxAttempts
+}
+
+/** Above C all swappable tasks of the GPU must find room in the host's memory at once. */
+function hostRoomMib({ node, capacityMib, noswapMib, swappableMib }: LiveGpu): Mib {
+  return Math.max(capacityMib - noswapMib - swappableMib, node.hostSwapMib - swappableMib)
+}
+
+/**
+ * Every decision is over: a node whose oldest return has waited long, and could be covered by whoever is
+ * placed there, has a collector.
+ */
+export function checkCollector(world: World, nodeIds: Iterable<string>, report: Report): void {
+  const { cluster } = world.controller.engine
+  const now = world.clock.now()
+  for (const nodeId of nodeIds) {
+    const node = cluster.nodes.get(nodeId)
+    if (node === undefined || node.collector !== null) continue
+    const entry = node.queue.find((one) => shouldCollect(one, cluster, now))
+    if (entry !== undefined)
+      report('it has waited long, could be covered, and nobody collects', {
+        nodeId,
+        taskId: entry.task.spec.id,
+      })
+  }
+}
+
+function shouldCollect(entry: LiveEntry, cluster: Cluster, now: Instant): boolean {
+  if (entry.kind !== 'swap_in' || entry.hasReserved || now - entry.askedAt < cluster.policy.swapInAgingMs)
+    return false
+  if ((entry.task.placement?.backOffUntil ?? 0) > now) return false
+  return entry.gpus.every(
+    (gpu) =>
+      entry.needMib <= gpu.capacityMib - gpu.noswapMib && missingMib(gpu, entry) <= couldLeaveMib(gpu, entry),
+  )
+}
+
+function missingMib(gpu: LiveGpu, { needMib }: LiveEntry): Mib {
+  const owned = gpu.claimants.reduce((mib, owner) => mib + owner.needMib, 0)
+  return (
+    needMib - (gpu.capacityMib - gpu.noswapResidentMib - gpu.swappableResidentMib + gpu.movingOutMib - owned)
+  )
+}
+
+function couldLeaveMib(gpu: LiveGpu, { task }: LiveEntry): Mib {
+  let mib = 0
+  for (const { task: other, noswap, residency, demandMib, startedAt } of gpu.placements) {
+    const isFree = noswap === 0 && residency === 'resident' && other !== task && startedAt !== null
+    if (isFree && (other.spec.priority !== 0 || task.spec.priority === 0)) mib += demandMib
+  }
+  return mib
+}

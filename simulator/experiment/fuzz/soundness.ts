@@ -1,0 +1,127 @@
+/**
+ * What is asked of a run beside its assertions: books that agree, an order of the queue that is kept, an end
+ * within bounds, and nothing left over. A world without faults is held to the letter; where something breaks,
+ * what depends on messages that are under way is looked at in the end.
+ */
+import type { Event } from '../../../controller/model/event.ts'
+import type { DurationMs } from '../../../protocol/units.ts'
+import type { Envelope } from '../../../protocol/envelope.ts'
+import type { Report, Violation } from '../../check/violation.ts'
+import type { World } from '../../world/world.ts'
+import { checkAgreement, checkLedgers, checkLeftovers } from './ledgers.ts'
+import { ProbeWatch } from './probe-watch.ts'
+import { EagerWatch } from './eager-watch.ts'
+import { Owners } from './owners.ts'
+import { QueueOrder } from './queue-order.ts'
+import { WireRules } from './wire-rules.ts'
+import { checkCollector, ReturnOrder } from './return-order.ts'
+import { StopRules } from './stop-rules.ts'
+
+/** A run that is not over by then never is. */
+export interface Bounds {
+  readonly steps: number
+  readonly virtualMs: DurationMs
+}
+
+/** A run that does not end: it is given up. */
+export class Overrun extends Error {
+  override readonly name = 'Overrun'
+}
+
+const MAX_VIOLATIONS = 20
+/** R11. */
+const MOST_IN_FLIGHT_PER_NODE = 32
+
+export class Soundness {
+  readonly violations: Violation[] = []
+  readonly #world: World
+  readonly #bounds: Bounds
+  readonly #isCalm: boolean
+  readonly #wire: WireRules
+  readonly #owners: Owners
+  readonly #queues: QueueOrder
+  readonly #returns: ReturnOrder
+  readonly #eager: EagerWatch
+  readonly #probes: ProbeWatch
+  readonly #stops: StopRules
+  readonly #nodeIds = new Set<string>()
+  #isNews = false
+
+  constructor(world: World, bounds: Bounds, isCalm: boolean) {
+    this.#world = world
+    this.#bounds = bounds
+    this.#isCalm = isCalm
+    this.#wire = new WireRules(world, this.#reportAs('wire'))
+    this.#owners = new Owners(world)
+    this.#returns = new ReturnOrder(world, this.#reportAs('return_order'))
+    this.#queues = new QueueOrder(world, this.#reportAs('queue_order'))
+    this.#eager = new EagerWatch(world, this.#reportAs('eager_return'))
+    this.#probes = new ProbeWatch(world, this.#reportAs('probe'))
+    this.#stops = new StopRules(world, this.#reportAs('stop'), isCalm)
+    world.listen((events) => this.#heard(events))
+  }
+
+  /** An answer that was given. */
+  answered(asked: Envelope, answer: Envelope): void {
+    this.#wire.answered(asked, answer)
+    this.#stops.answered(asked)
+  }
+
+  /** Throws Overrun. */
+  afterStep(): void {
+    const { clock, nowMs } = this.#world
+    if (clock.steps > this.#bounds.steps || nowMs > this.#bounds.virtualMs)
+      throw new Overrun(`after ${clock.steps} steps, at ${nowMs} ms, the run is not over`)
+    this.#checkInFlight()
+    if (this.#isCalm) this.#checkOrder([])
+    if ((clock.nextAt() ?? Infinity) <= clock.now()) return
+    this.#probes.afterInstant()
+    this.#stops.afterInstant()
+    if (!this.#isNews) return
+    this.#isNews = false
+    checkLedgers(this.#world, this.#nodeIds, this.#reportAs('books'))
+    if (this.#isCalm) checkCollector(this.#world, this.#nodeIds, this.#reportAs('collector'))
+    this.#nodeIds.clear()
+    if (this.#isCalm) this.#eager.afterInstant()
+    if (this.#isCalm) checkAgreement(this.#world, this.#reportAs('agreement'))
+  }
+
+  /** At most so many commands are under way to all nodes together (R11). */
+  #checkInFlight(): void {
+    const { inFlight } = this.#world.controller.outboundDepth()
+    const most = MOST_IN_FLIGHT_PER_NODE * this.#world.plan.nodes.length
+    if (inFlight > most)
+      this.#reportAs('commands_in_flight')(`${inFlight} commands are under way, ${most} may be`)
+  }
+
+  finish(): void {
+    this.#probes.afterInstant()
+    checkLedgers(this.#world, this.#world.controller.engine.cluster.nodes.keys(), this.#reportAs('books'))
+    checkLeftovers(this.#world, this.#reportAs('leftovers'))
+    checkAgreement(this.#world, this.#reportAs('agreement'))
+  }
+
+  #heard(events: readonly Event[]): void {
+    this.#isNews = true
+    for (const { nodeId } of events) if (nodeId !== null) this.#nodeIds.add(nodeId)
+    this.#probes.heard(events)
+    this.#stops.heard(events)
+    if (!this.#isCalm) return
+    this.#checkOrder(events)
+    this.#eager.heard(events)
+  }
+
+  /** A turn is over. */
+  #checkOrder(events: readonly Event[]): void {
+    const owners = this.#owners.look()
+    this.#queues.heard(events, owners)
+    this.#returns.heard(events, owners)
+  }
+
+  #reportAs(assertion: string): Report {
+    return (detail, place = {}) => {
+      if (this.violations.length < MAX_VIOLATIONS)
+        this.violations.push({ assertion, at: this.#world.clock.now(), detail, ...place })
+    }
+  }
+}

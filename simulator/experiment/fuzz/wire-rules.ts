@@ -1,0 +1,328 @@
+/**
+ * The rules of the wire, held against every answer that is given (docs/protocol.md, R3 to R7, R9, R12): what
+ * a server obeys, what a controller answers, and how long it waits before it counts on the end of a lease.
+ * Told from messages and events alone.
+ */
+import type { Event } from '../../../controller/model/event.ts'
+import type { Envelope } from '../../../protocol/envelope.ts'
+import type { Boot, Command, CommandResult } from '../../../protocol/messages.ts'
+import type { DurationMs, Instant } from '../../../protocol/units.ts'
+import type { Report } from '../../check/violation.ts'
+import type { World } from '../../world/world.ts'
+
+interface NodeView {
+  /** The latest lease by the server's own clock: of the boot that asked, from when it asked. */
+  leaseBoot: string
+  leaseSentMono: number
+  leaseUntilMono: number
+  /** By the controllers' clock: when a lease was last answered. */
+  answeredAt: Instant
+  /**
+   * From then on no lease that was answered holds, and another one after it has passed too, on a server whose
+   * clock goes 5 % slow.
+   */
+  overAt: Instant
+  endedAt: Instant
+  /** The longest that may hold, and until when. */
+  longestMs: DurationMs
+  longestOverAt: Instant
+  /**
+   * It was told to begin anew: whatever starts before it has is in doubt, and the leases of a later boot are
+   * not its own (R6).
+   */
+  isReset: boolean
+  /** When a boot after that was welcome, and by when what began before it is over for sure. */
+  anewAt: Instant
+  doubtEndedAt: Instant
+  /** The highest boot that was welcome, and its latest snapshot that was answered. */
+  boot: Boot | null
+  snapshotSeq: number
+  /** Of the controller that answered it: each knows only of its own. */
+  snapshotEpoch: number
+}
+
+/** Two leases that overlap in one instant; clocks go by whole milliseconds. */
+const ROUNDING_MS = 2
+/**
+ * A controller that was replaced finds out within this: its timer, a commit on a slow disk, and its next
+ * answer.
+ */
+const REPLACED_WITHIN_MS = 30_000
+
+export class WireRules {
+  readonly #world: World
+  readonly #report: Report
+  readonly #nodes = new Map<string, NodeView>()
+  /** The highest attempt of a task that a node has accepted, refused or never seen. */
+  readonly #attempts = new Map<string, number>()
+  /** Of each task's latest attempt. */
+  readonly #placedAt = new Map<string, Instant>()
+  /** Swap orders that were obeyed: a repeat is accepted again. */
+  readonly #obeyed = new Set<string>()
+  /**
+   * Some node may lose its disk: it forgets what it has answered, and what it ran is in doubt from then on.
+   */
+  readonly #mayForget: boolean
+  /**
+   * The controller's connection to the broker: since when it is away or back, whichever is later; null: it
+   * never was away.
+   */
+  #broker: { readonly isAway: boolean; readonly since: Instant } | null = null
+  #begunAt: Instant = 0
+  #epoch = 0
+  #epochSince: Instant = 0
+
+  constructor(world: World, report: Report) {
+    this.#world = world
+    this.#report = report
+    const faults = world.plan.faults ?? []
+    this.#mayForget = faults.some(({ kind }) => kind === 'node_disk_lost' || kind === 'swarm')
+    world.faults?.onControllerBegun(() => this.#begun())
+    world.faults?.onSetBack(() => this.#setBack())
+    world.faults?.bus.endpoint(null).onConnection?.((isConnected) => {
+      this.#broker = { isAway: !isConnected, since: world.clock.now() }
+    })
+    world.listen((events) => events.forEach((event) => this.#heard(event)))
+  }
+
+  /** @param answer as given; whether it arrives is another matter */
+  answered(asked: Envelope, answer: Envelope): void {
+    const { body } = answer
+    if (body.op === 'result' && 'valid_until_mono' in asked.body) this.#obeys(asked, asked.body, answer, body)
+    else if ((body.op === 'lease' || body.op === 'welcome') && 'node_id' in asked.body) {
+      this.#notReplaced(answer.epoch)
+      this.#leases(asked, asked.body.node_id ?? '', body.settings.run_lease_ms, answer.epoch)
+    } else if (body.op === 'state_reset' && 'node_id' in asked.body)
+      this.#viewOf(asked.body.node_id ?? '').isReset = true
+  }
+
+  // ── servers ─────────────────────────────────────────────────────────────────
+
+  #obeys(asked: Envelope, command: Command, answer: Envelope, result: CommandResult): void {
+    const node = this.#nodeOfBoot(answer.boot)
+    const tell = (detail: string): void =>
+      this.#report(`${command.op} of attempt ${command.attempt}: ${detail}`, { taskId: command.task_id })
+    if (result.outcome === 'accepted') {
+      if (asked.epoch < answer.epoch)
+        tell(`accepted from epoch ${asked.epoch}, the server has heard of ${answer.epoch} (R3)`)
+      if (keyOf(command.node_boot) !== keyOf(answer.boot)) tell('accepted, and it was for another boot (R3)')
+      if (answer.sent_mono > command.valid_until_mono)
+        tell(`accepted ${answer.sent_mono - command.valid_until_mono} ms too late (R3)`)
+    }
+    if (command.op === 'start') this.#starts(node, command, answer, result, tell)
+    if (command.op === 'swap_out' || command.op === 'swap_in') this.#swaps(command, result, tell)
+  }
+
+  #starts(
+    node: string | null,
+    command: Command,
+    answer: Envelope,
+    { outcome, reason }: CommandResult,
+    tell: (detail: string) => void,
+  ): void {
+    if (node === null) return
+    const view = this.#nodes.get(node)
+    const key = `${node}/${command.task_id}`
+    const before = this.#attempts.get(key) ?? 0
+    if (outcome === 'accepted') {
+      if (command.attempt <= before && !this.#mayForget)
+        tell(`starts, after an answer about attempt ${before} (R3)`)
+      const isPast =
+        view !== undefined &&
+        view.leaseBoot === keyOf(answer.boot) &&
+        answer.sent_mono >= view.leaseUntilMono + ROUNDING_MS
+      if (isPast)
+        tell(`starts ${answer.sent_mono - view.leaseUntilMono} ms after the end of the run lease (R3, R4)`)
+    }
+    const isSettled =
+      outcome === 'accepted' ||
+      outcome === 'never_seen' ||
+      (outcome === 'refused' && reason !== 'disk_failed')
+    if (isSettled) this.#attempts.set(key, Math.max(before, command.attempt))
+    if (outcome !== 'gone') return
+    const living = [...this.#world.servers.values()].some(
+      ({ attempts }) => attempts.get(command.task_id)?.attempt === command.attempt,
+    )
+    if (living) tell('gone, and it lives (R7)')
+  }
+
+  #swaps(
+    command: Extract<Command, { op: 'swap_out' | 'swap_in' }>,
+    result: CommandResult,
+    tell: (detail: string) => void,
+  ): void {
+    const key = `${command.op}/${command.task_id}/${command.attempt}/${command.generation}`
+    if (result.outcome !== 'accepted' || this.#obeyed.has(key)) return
+    this.#obeyed.add(key)
+    if (command.generation !== result.generation)
+      tell(`of generation ${command.generation}, the server is at ${result.generation} (R12)`)
+    const attempt = [...this.#world.servers.values()]
+      .map(({ attempts }) => attempts.get(command.task_id))
+      .find((each) => each?.attempt === command.attempt)
+    if (command.op !== 'swap_out' || attempt === undefined) return
+    if (attempt.noswap === 1) tell('it is noswap there (R12)')
+    if (attempt.wantsGpu && !command.force_active) tell('it wants the GPU (R12)')
+  }
+
+  /** Of the server that runs under this boot. */
+  #nodeOfBoot(boot: Boot): string | null {
+    for (const [nodeId, view] of this.#nodes)
+      if (view.boot !== null && keyOf(view.boot) === keyOf(boot)) return nodeId
+    return null
+  }
+
+  // ── controllers ─────────────────────────────────────────────────────────────
+
+  #leases(
+    { boot, seq, sent_mono: sentMono }: Envelope,
+    nodeId: string,
+    leaseMs: DurationMs,
+    epoch: number,
+  ): void {
+    const view = this.#viewOf(nodeId)
+    const tell = (detail: string): void => this.#report(`a lease is given ${detail}`, { nodeId })
+    if (view.boot !== null && boot.counter < view.boot.counter)
+      tell(`to boot ${boot.counter}, after boot ${view.boot.counter} (R6)`)
+    if (view.boot !== null && boot.counter === view.boot.counter && boot.random !== view.boot.random)
+      tell(`to another server with boot ${boot.counter} (R6)`)
+    const isSame = view.boot !== null && keyOf(view.boot) === keyOf(boot) && view.snapshotEpoch === epoch
+    view.snapshotEpoch = epoch
+    if (isSame && seq <= view.snapshotSeq) tell(`to message ${seq}, after message ${view.snapshotSeq} (R6)`)
+    const isLater = view.boot !== null && boot.counter > view.boot.counter
+    if (view.boot === null || boot.counter >= view.boot.counter) {
+      view.boot = boot
+      view.snapshotSeq = isSame ? Math.max(seq, view.snapshotSeq) : seq
+    }
+    if (view.leaseBoot !== keyOf(boot) || sentMono >= view.leaseSentMono) {
+      view.leaseBoot = keyOf(boot)
+      view.leaseSentMono = sentMono
+      view.leaseUntilMono = sentMono + leaseMs
+    }
+    // Who was replaced may answer until he finds out; whoever has heard of his successor does not listen.
+    if (epoch < this.#epoch) return
+    const now = this.#world.clock.now()
+    if (view.isReset && isLater) [view.isReset, view.anewAt, view.doubtEndedAt] = [false, now, view.endedAt]
+    view.answeredAt = now
+    if (leaseMs >= view.longestMs || now >= view.longestOverAt) {
+      view.longestMs = leaseMs
+      view.longestOverAt = overAfter(now, leaseMs, 1)
+    }
+    extend(view, now, leaseMs)
+  }
+
+  /**
+   * Every node has a new window (R5), from when the controller read the store: until it begins it writes its
+   * epoch, on a slow disk for a while. Who was replaced may have answered meanwhile. Which snapshots were
+   * answered before, the new one does not know.
+   */
+  #begun(): void {
+    this.#begunAt = this.#world.clock.now()
+    const startedAt = this.#world.faults?.controllerStartedAt ?? 0
+    const configuredMs = this.#world.controller.views.config().fields.run_lease_seconds * 1000
+    for (const view of this.#nodes.values()) {
+      view.answeredAt = Math.max(view.answeredAt, startedAt)
+      extend(view, startedAt, startedAt < view.longestOverAt ? view.longestMs : configuredMs)
+      view.snapshotSeq = 0
+    }
+  }
+
+  /**
+   * The store has lost which boots and snapshots were answered, and what was given up or told to begin anew;
+   * servers have not.
+   */
+  #setBack(): void {
+    this.#epoch = 0
+    this.#placedAt.clear()
+    const lost = {
+      boot: null,
+      snapshotSeq: 0,
+      isReset: false,
+      anewAt: 0,
+      doubtEndedAt: 0,
+      ...{ longestMs: 0, longestOverAt: 0, overAt: 0, endedAt: 0 },
+    }
+    for (const view of this.#nodes.values()) Object.assign(view, lost)
+  }
+
+  #heard({ kind, nodeId, taskId, at, data }: Event): void {
+    if (kind === 'task_placed' && taskId !== null) this.#placedAt.set(taskId, at)
+    if (kind === 'node_status' && data['status'] === 'unreachable') this.#notDeaf(nodeId ?? '', at)
+    const view = this.#nodes.get(nodeId ?? '')
+    // What was answered after the decision, while it became durable, does not speak against it.
+    if (view === undefined || this.#mayForget || view.answeredAt > at) return
+    const isLost = kind === 'node_status' && data['status'] === 'unreachable'
+    const isUnconfirmed = kind === 'task_returned' && data['reason'] === 'start_unconfirmed'
+    const leases = isUnconfirmed ? 2 : isLost ? 1 : 0
+    const isInDoubt = (this.#placedAt.get(taskId ?? '') ?? at) < view.anewAt
+    const earlyMs = (isLost ? view.overAt : isInDoubt ? view.doubtEndedAt : view.endedAt) - at
+    const place = { nodeId: nodeId ?? '', ...(taskId === null ? {} : { taskId }) }
+    if (leases > 0 && earlyMs > 0)
+      this.#report(`given up ${earlyMs} ms before ${leases} leases are over for sure (R5)`, place)
+  }
+
+  /**
+   * Who has no connection to the broker cannot say that a node is gone, nor for one lease after it is back
+   * (safety 3).
+   */
+  #notDeaf(nodeId: string, at: Instant): void {
+    const broker = this.#broker
+    // A controller that began since has never been without it.
+    if (broker === null || at < broker.since || (!broker.isAway && this.#begunAt > broker.since)) return
+    const leaseMs = this.#world.controller.views.config().fields.run_lease_seconds * 1000
+    const longestMs = this.#nodes.get(nodeId)?.longestMs ?? leaseMs
+    const earlyMs = overAfter(broker.since, Math.min(leaseMs, longestMs), 1) - at
+    if (broker.isAway) this.#report('given up while the broker is away (R5)', { nodeId })
+    else if (earlyMs > 0)
+      this.#report(`given up ${earlyMs} ms before one lease has passed since the broker is back (R5)`, {
+        nodeId,
+      })
+  }
+
+  #notReplaced(epoch: number): void {
+    const now = this.#world.clock.now()
+    if (epoch > this.#epoch) [this.#epoch, this.#epochSince] = [epoch, now]
+    else if (epoch < this.#epoch && now > this.#epochSince + REPLACED_WITHIN_MS)
+      this.#report(
+        `a controller of epoch ${epoch} answers, ${now - this.#epochSince} ms after one of epoch ${this.#epoch} (R9)`,
+      )
+  }
+
+  #viewOf(nodeId: string): NodeView {
+    let view = this.#nodes.get(nodeId)
+    if (view === undefined) {
+      view = {
+        leaseBoot: '',
+        leaseSentMono: -1,
+        leaseUntilMono: 0,
+        answeredAt: 0,
+        overAt: 0,
+        endedAt: 0,
+        isReset: false,
+        anewAt: 0,
+        doubtEndedAt: 0,
+        longestMs: 0,
+        longestOverAt: 0,
+        boot: null,
+        snapshotSeq: 0,
+        snapshotEpoch: 0,
+      }
+      this.#nodes.set(nodeId, view)
+    }
+    return view
+  }
+}
+
+/** One more lease of that length may hold, from then on. */
+function extend(view: NodeView, from: Instant, leaseMs: DurationMs): void {
+  view.overAt = Math.max(view.overAt, overAfter(from, leaseMs, 1))
+  view.endedAt = Math.max(view.endedAt, overAfter(from, leaseMs, 2))
+}
+
+/** When so many leases, one after the other, are over for sure; a server's clock may go 5 % slow. */
+function overAfter(from: Instant, leaseMs: DurationMs, leases: number): Instant {
+  return from + (leases * leaseMs * 105) / 100
+}
+
+function keyOf({ counter, random }: Boot): string {
+  return `${counter}/${random}`
+}

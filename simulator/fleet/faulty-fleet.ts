@@ -1,0 +1,116 @@
+/** The machines of a fleet, each of which may break, and the ways between them and the controller. */
+import type { Random } from '../../controller/ports/random.ts'
+import type { ServerCore } from '../../gpu-server/core/server-core.ts'
+import type { DurationMs } from '../../protocol/units.ts'
+import type { SimulatedDevice } from './simulated-device.ts'
+import type { Workload } from './workload.ts'
+import { idOfNode } from '../scenario/node-id.ts'
+import type { ScenarioNode } from '../scenario/scenario.ts'
+import type { InitialNodeState } from '../world/start-world.ts'
+import type { SimClock } from '../kernel/virtual-clock.ts'
+import type { FaultTally } from '../results/fault-tally.ts'
+import type { Endpoint } from '../network/faulty-bus.ts'
+import type { FleetFault } from './fleet-faults.ts'
+import type { LinkFaults } from '../network/link-faults.ts'
+import type { MachineFault } from './node-host.ts'
+import { NodeHost } from './node-host.ts'
+import { RunTracker } from './run-tracker.ts'
+
+/** Where servers speak, under the weather of `LinkFaults`. */
+export interface FleetBus {
+  /** Of the node of that name. */
+  endpoint(node: string): Endpoint
+  /** What a fault has kept until now. */
+  deliverHeld(held: readonly (() => void)[]): void
+}
+
+export interface FaultyFleetOptions {
+  readonly nodes: readonly ScenarioNode[]
+  readonly clock: SimClock
+  /** Of the devices; left out: the same. */
+  readonly deviceClock?: SimClock
+  readonly bus: FleetBus
+  readonly links: LinkFaults
+  readonly random: Random
+  readonly workload: Workload
+  readonly tally: FaultTally
+  /** What earlier servers have left there; null: nothing. */
+  readonly nodeStateOf: (nodeId: string) => InitialNodeState | null
+  /** The controller refuses a server's hello, for a reason that is a code. */
+  readonly onRefused?: (node: string, reason: string) => void
+}
+
+export class FaultyFleet {
+  readonly runs = new RunTracker()
+  /** By node id; of those whose server process runs. */
+  readonly servers = new Map<string, ServerCore>()
+  readonly #bus: FleetBus
+  readonly #links: LinkFaults
+  /** By name, and by id. */
+  readonly #nodes = new Map<string, NodeHost>()
+  readonly #byId = new Map<string, NodeHost>()
+
+  constructor({ nodes, nodeStateOf, links, ...options }: FaultyFleetOptions) {
+    this.#bus = options.bus
+    this.#links = links
+    const onServer = (id: string, server: ServerCore | null): void => {
+      if (server === null) this.servers.delete(id)
+      else this.servers.set(id, server)
+    }
+    for (const node of nodes) {
+      const runs = this.runs.watcherOf(node.name)
+      const host = new NodeHost({ ...options, node, runs, onServer, home: nodeStateOf(idOfNode(node)) })
+      this.#nodes.set(node.name, host)
+      this.#byId.set(host.id, host)
+    }
+  }
+
+  node(name: string): NodeHost {
+    const host = this.#nodes.get(name)
+    if (host === undefined) throw new Error(`no node ${name}`)
+    return host
+  }
+
+  deviceOf(nodeId: string): SimulatedDevice | undefined {
+    return this.#byId.get(nodeId)?.device
+  }
+
+  /** By how much the clock of the node with that id is ahead of true time. */
+  aheadMs(nodeId: string): DurationMs {
+    return this.#byId.get(nodeId)?.aheadMs ?? 0
+  }
+
+  start(): void {
+    for (const host of this.#nodes.values()) host.start()
+  }
+
+  /** The broker is back. */
+  reconnected(): void {
+    for (const host of this.#nodes.values()) host.reconnected()
+  }
+
+  /** What devices have counted goes into the tally. */
+  settleTally(): void {
+    for (const host of this.#nodes.values()) host.settleTally()
+  }
+
+  /** Every server falls silent. */
+  stop(): void {
+    for (const server of this.servers.values()) server.stop()
+  }
+
+  begin(fault: FleetFault): void {
+    if ('link' in fault) this.#links.begin(fault)
+    else if (fault.kind === 'bounce') this.node(fault.node).bounce()
+    else this.node(machineOf(fault)).begin(fault)
+  }
+
+  end(fault: FleetFault): void {
+    if ('link' in fault) this.#bus.deliverHeld(this.#links.end(fault))
+    else if (fault.kind !== 'bounce') this.node(machineOf(fault)).end(fault)
+  }
+}
+
+function machineOf(fault: MachineFault): string {
+  return fault.kind === 'disk_full' ? fault.on.node : fault.node
+}

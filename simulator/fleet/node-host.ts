@@ -1,0 +1,288 @@
+/**
+ * One machine of the fleet that may break: its GPUs, its disk, its clock, and the server process on it, which
+ * its supervisor keeps running.
+ */
+import type { Random } from '../../controller/ports/random.ts'
+import { RANK_ARRIVAL } from '../../controller/ports/clock.ts'
+import type { ServerCore } from '../../gpu-server/core/server-core.ts'
+import type { DurationMs, Mib } from '../../protocol/units.ts'
+import type { RunWatcher } from './device-troubles.ts'
+import { SimulatedDevice } from './simulated-device.ts'
+import type { Workload } from './workload.ts'
+import type { Fault } from '../scenario/fault.ts'
+import { idOfNode } from '../scenario/node-id.ts'
+import type { ScenarioNode } from '../scenario/scenario.ts'
+import { serverStream, simulatedServer } from './simulated-server.ts'
+import type { InitialNodeState } from '../world/start-world.ts'
+import type { SimClock } from '../kernel/virtual-clock.ts'
+import { DriftingClock } from '../kernel/drifting-clock.ts'
+import type { FaultTally } from '../results/fault-tally.ts'
+import { FaultyStorage } from './faulty-storage.ts'
+import type { Endpoint, FaultyBus } from '../network/faulty-bus.ts'
+import { ProcessClock } from '../kernel/process-clock.ts'
+
+/** A process that ended is started again after this (RestartSec in deploy/systemd). */
+export const RESTART_AFTER_MS: DurationMs = 1000
+
+export interface NodeHostOptions {
+  readonly node: ScenarioNode
+  readonly clock: SimClock
+  /** Of its devices; left out: the same. */
+  readonly deviceClock?: SimClock
+  readonly bus: Pick<FaultyBus, 'endpoint'>
+  readonly random: Random
+  readonly workload: Workload
+  readonly runs: RunWatcher
+  /** Its server process runs, or (null) does not any more. */
+  readonly onServer: (nodeId: string, server: ServerCore | null) => void
+  readonly tally: FaultTally
+  /** What an earlier server has left here; null: nothing. */
+  readonly home: InitialNodeState | null
+  /** The controller refuses a server's hello, for a reason that is a code. */
+  readonly onRefused?: (node: string, reason: string) => void
+}
+
+interface ServerProcess {
+  readonly core: ServerCore
+  readonly endpoint: Endpoint
+  readonly clock: ProcessClock
+}
+
+/** Faults that last on a machine. */
+export type MachineFault =
+  | Extract<
+      Fault,
+      {
+        readonly kind:
+          'gpu_lost' | 'slow_swap' | 'host_memory_short' | 'clock_drift' | 'crash' | 'node_disk_lost'
+      }
+    >
+  | (Extract<Fault, { readonly kind: 'disk_full' }> & { readonly on: { readonly node: string } })
+
+export class NodeHost {
+  readonly id: string
+  readonly name: string
+  readonly #o: NodeHostOptions
+  readonly #clock: DriftingClock
+  readonly #storage: FaultyStorage
+  readonly #active = new Set<MachineFault>()
+  #device: SimulatedDevice
+  #process: ServerProcess | null = null
+  #starts = 0
+
+  constructor(options: NodeHostOptions) {
+    this.#o = options
+    this.name = options.node.name
+    this.id = idOfNode(options.node)
+    this.#clock = new DriftingClock(options.clock)
+    this.#storage = new FaultyStorage(() => this.#diskFailed(), options.home?.state)
+    this.#device = this.#newDevice()
+    // What lives here gets its lease with the first answer to the server, before anything breaks.
+    for (const initialProcess of options.home?.initialProcesses ?? [])
+      this.#device.addInitialProcess(initialProcess)
+  }
+
+  /** Null while its process is down. */
+  get server(): ServerCore | null {
+    return this.#process?.core ?? null
+  }
+
+  /** Of the machine as it runs now. */
+  get device(): SimulatedDevice {
+    return this.#device
+  }
+
+  /** By how much its clock is ahead of true time. */
+  get aheadMs(): DurationMs {
+    return this.#clock.aheadMs
+  }
+
+  /** Something is wrong with it at present. */
+  get isTroubled(): boolean {
+    return this.#process === null || this.#active.size > 0
+  }
+
+  /** GPUs that work, or will again. */
+  get usableGpus(): number {
+    let gpus = this.#o.node.gpuCount
+    for (const fault of this.#active) {
+      if (fault.forMs !== null) continue
+      if (fault.kind === 'crash') return 0
+      if (fault.kind === 'gpu_lost') gpus -= 1
+    }
+    return gpus
+  }
+
+  /**
+   * Starts the server process, unless it runs or the machine is off; a disk that is full lets it try again
+   * later.
+   */
+  start(): void {
+    if (this.#process !== null || this.#isOff()) return
+    this.#starts += 1
+    const { node, bus, random } = this.#o
+    const clock = new ProcessClock(this.#clock)
+    const endpoint = bus.endpoint(node.name)
+    try {
+      const onRefused = (reason: string): void => this.#o.onRefused?.(node.name, reason)
+      const ground = {
+        clock,
+        bus: endpoint,
+        device: this.#device,
+        storage: this.#storage,
+        areHeartbeatsElided: false,
+        onRefused,
+      }
+      const core = simulatedServer(node, {
+        ...ground,
+        random: random.stream(serverStream(node, this.#starts)),
+      })
+      this.#process = { core, endpoint, clock }
+      this.#o.onServer(this.id, core)
+      core.start()
+    } catch (error) {
+      endpoint.kill()
+      clock.isDead = true
+      if (!this.#storage.isFull) throw error
+      this.#startLater()
+    }
+  }
+
+  /** The server process, if there is one, dies and is back at once. */
+  bounce(): void {
+    if (this.#process === null) return
+    this.#o.tally.fires('bounce')
+    this.#kill()
+    this.start()
+  }
+
+  begin(fault: MachineFault): void {
+    this.#active.add(fault)
+    switch (fault.kind) {
+      case 'crash':
+      case 'node_disk_lost':
+        this.#tellIfRunning(fault.kind)
+        this.#kill()
+        this.#device.powerOff()
+        if (fault.kind === 'node_disk_lost') this.#storage.replace()
+        return
+      case 'gpu_lost':
+        this.#o.tally.fires('gpu_lost')
+        return this.#device.loseGpu(fault.gpu)
+      case 'clock_drift':
+        this.#o.tally.fires('clock_drift')
+        return this.#refresh()
+      case 'slow_swap':
+      case 'host_memory_short':
+      case 'disk_full':
+        return this.#refresh()
+    }
+  }
+
+  end(fault: MachineFault): void {
+    this.#active.delete(fault)
+    this.#countDevice()
+    switch (fault.kind) {
+      case 'crash':
+      case 'node_disk_lost':
+        if (this.#isOff()) return
+        this.#device = this.#newDevice()
+        this.#refresh()
+        return this.start()
+      case 'gpu_lost':
+        if (!this.#lostGpus().has(fault.gpu)) this.#device.findGpu(fault.gpu)
+        return
+      case 'clock_drift':
+      case 'slow_swap':
+      case 'host_memory_short':
+      case 'disk_full':
+        return this.#refresh()
+    }
+  }
+
+  /** The broker is back. */
+  reconnected(): void {
+    this.#process?.core.reconnected()
+  }
+
+  /** What its devices have counted goes into the tally. */
+  settleTally(): void {
+    this.#countDevice()
+  }
+
+  /** What several faults do to one thing adds up; of slow swaps the slowest counts. */
+  #refresh(): void {
+    let factorPermille = 1000
+    let hostShortMib: Mib = 0
+    let ppm = 0
+    let isFull = false
+    for (const fault of this.#active) {
+      if (fault.kind === 'slow_swap') factorPermille = Math.max(factorPermille, fault.factorPermille)
+      else if (fault.kind === 'host_memory_short') hostShortMib += fault.mib
+      else if (fault.kind === 'clock_drift') ppm += fault.ppm
+      else if (fault.kind === 'disk_full') isFull = true
+    }
+    this.#device.troubles.swapFactorPermille = factorPermille
+    this.#device.troubles.hostShortMib = hostShortMib
+    this.#clock.setDrift(ppm)
+    this.#storage.isFull = isFull
+  }
+
+  #countDevice(): void {
+    const { troubles } = this.#device
+    this.#o.tally.fires('slow_swap', troubles.slowedSwaps)
+    this.#o.tally.fires('host_memory_short', troubles.refusedSwaps)
+    troubles.slowedSwaps = 0
+    troubles.refusedSwaps = 0
+  }
+
+  #newDevice(): SimulatedDevice {
+    const { clock, deviceClock = clock, node, workload, runs } = this.#o
+    const device = new SimulatedDevice(deviceClock, node, workload, this.#clock, runs)
+    for (const gpu of this.#lostGpus()) device.loseGpu(gpu)
+    return device
+  }
+
+  #lostGpus(): ReadonlySet<number> {
+    const lost = new Set<number>()
+    for (const fault of this.#active) if (fault.kind === 'gpu_lost') lost.add(fault.gpu)
+    return lost
+  }
+
+  #isOff(): boolean {
+    for (const { kind } of this.#active) if (kind === 'crash' || kind === 'node_disk_lost') return true
+    return false
+  }
+
+  #tellIfRunning(kind: 'crash' | 'node_disk_lost'): void {
+    if (this.#process !== null) this.#o.tally.fires(kind)
+  }
+
+  /** As with kill -9: nothing of what is under way is finished. Tasks live on under their guards. */
+  #kill(): void {
+    const process = this.#process
+    if (process === null) return
+    this.#process = null
+    this.#o.onServer(this.id, null)
+    process.clock.isDead = true
+    process.endpoint.kill()
+    process.core.stop()
+  }
+
+  /** Whatever was refused for it is said first. */
+  #diskFailed(): void {
+    this.#o.tally.fires('disk_full')
+    if (this.#process === null) return
+    const failed = this.#process
+    this.#o.clock.soon(() => {
+      if (this.#process !== failed) return
+      this.#kill()
+      this.#startLater()
+    }, RANK_ARRIVAL)
+  }
+
+  #startLater(): void {
+    const { clock } = this.#o
+    clock.at(clock.now() + RESTART_AFTER_MS, () => this.start(), RANK_ARRIVAL)
+  }
+}

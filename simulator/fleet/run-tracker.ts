@@ -1,0 +1,50 @@
+/**
+ * Which tasks run where, by the devices' own account: no task may run on two of them at any time (single
+ * run).
+ */
+import type { RunWatcher } from './device-troubles.ts'
+
+export interface DoubleRun {
+  readonly taskId: string
+  readonly nodes: readonly string[]
+}
+
+export class RunTracker {
+  readonly #nodesOf = new Map<string, Set<string>>()
+  #doubles: DoubleRun[] = []
+
+  watcherOf(node: string): RunWatcher {
+    return {
+      runs: (taskId) => this.#runs(taskId, node),
+      rests: (taskId) => this.#rests(taskId, node),
+    }
+  }
+
+  /** Names of the nodes on which it runs. */
+  nodesOf(taskId: string): readonly string[] {
+    return [...(this.#nodesOf.get(taskId) ?? [])]
+  }
+
+  /** What was found since this was asked last. */
+  takeDoubles(): readonly DoubleRun[] {
+    const doubles = this.#doubles
+    if (doubles.length > 0) this.#doubles = []
+    return doubles
+  }
+
+  #runs(taskId: string, node: string): void {
+    const nodes = this.#nodesOf.get(taskId)
+    if (nodes === undefined) {
+      this.#nodesOf.set(taskId, new Set([node]))
+      return
+    }
+    nodes.add(node)
+    if (nodes.size > 1) this.#doubles.push({ taskId, nodes: [...nodes] })
+  }
+
+  #rests(taskId: string, node: string): void {
+    const nodes = this.#nodesOf.get(taskId)
+    nodes?.delete(node)
+    if (nodes?.size === 0) this.#nodesOf.delete(taskId)
+  }
+}

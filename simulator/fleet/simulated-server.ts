@@ -1,0 +1,33 @@
+/**
+ * A production server core as every simulated node has one: what it says of itself is what the scenario says.
+ */
+import type { ServerCoreOptions } from '../../gpu-server/core/server-core.ts'
+import { ServerCore } from '../../gpu-server/core/server-core.ts'
+import { idOfNode } from '../scenario/node-id.ts'
+import type { ScenarioNode } from '../scenario/scenario.ts'
+
+/** What it stands on, and `random` of its own for each start. */
+export type ServerGround = Pick<
+  ServerCoreOptions,
+  'clock' | 'random' | 'bus' | 'device' | 'storage' | 'areHeartbeatsElided' | 'onRefused'
+>
+
+export function simulatedServer(node: ScenarioNode, ground: ServerGround): ServerCore {
+  return new ServerCore({
+    nodeId: idOfNode(node),
+    name: node.name,
+    address: `${node.name}.sim`,
+    hostSwapMib: node.hostSwapMib,
+    hostLinkMibPerS: node.hostLinkMibPerS ?? null,
+    signalsWanted: node.signalsWanted ?? true,
+    deviceKind: 'simulated',
+    allowExec: true,
+    ...(node.maxAttempts === undefined ? {} : { maxAttempts: node.maxAttempts }),
+    ...ground,
+  })
+}
+
+/** The name of its stream of random numbers: each start of its process has one. */
+export function serverStream({ name }: ScenarioNode, start: number): string {
+  return start === 1 ? `server/${name}` : `server/${name}/start ${start}`
+}

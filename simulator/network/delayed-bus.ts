@@ -1,0 +1,109 @@
+/**
+ * The servers' ends of a bus whose other end is a controller that is not ours, under the weather of a
+ * scenario: what goes out and what comes in is lost, held, late or doubled before it reaches the bus, or
+ * after.
+ */
+import type { Bus, RequestOutcome } from '../../controller/ports/bus.ts'
+import { RANK_MESSAGE } from '../../controller/ports/clock.ts'
+import type { Clock } from '../../controller/ports/clock.ts'
+import type { DurationMs } from '../../protocol/units.ts'
+import type { Endpoint, Party, LinkConditions } from './faulty-bus.ts'
+import type { FleetBus } from '../fleet/faulty-fleet.ts'
+
+export interface DelayedBusOptions {
+  readonly clock: Clock
+  /** The bus that the server of this node speaks over. */
+  readonly busFor: (node: string) => Bus
+  readonly weather: LinkConditions
+}
+
+const CONTROLLER: Party = { node: null }
+
+export class DelayedBus implements FleetBus {
+  readonly #o: DelayedBusOptions
+
+  constructor(options: DelayedBusOptions) {
+    this.#o = options
+  }
+
+  endpoint(node: string): Endpoint {
+    const bus = this.#o.busFor(node)
+    const server: Party = { node }
+    let isAlive = true
+    const ends = new Set<() => void>()
+    /** What arrives at a process that is dead finds nobody. */
+    const toServer = (arrive: () => void): void => this.#leg(CONTROLLER, server, () => isAlive && arrive())
+    const toController = (arrive: () => void): void => this.#leg(server, CONTROLLER, arrive)
+    return {
+      publish: (subject, message) => void (isAlive && toController(() => bus.publish(subject, message))),
+      request: (subject, message, timeoutMs, done) => {
+        if (!isAlive) return
+        const end = this.#once(timeoutMs, (outcome) => isAlive && done(outcome))
+        toController(() =>
+          bus.request(subject, message, timeoutMs, (outcome) =>
+            outcome.answered ? toServer(() => end(outcome)) : end(outcome),
+          ),
+        )
+      },
+      subscribe: (pattern, handler) => {
+        let isOpen = true
+        const unsubscribe = bus.subscribe(pattern, (message, subject, reply) =>
+          toServer(
+            () =>
+              isOpen && handler(message, subject, (answer) => isAlive && toController(() => reply(answer))),
+          ),
+        )
+        const end = (): void => {
+          isOpen = false
+          ends.delete(end)
+          unsubscribe()
+        }
+        ends.add(end)
+        return end
+      },
+      drain: () => Promise.resolve(),
+      kill: () => {
+        isAlive = false
+        for (const end of [...ends]) end()
+      },
+    }
+  }
+
+  deliverHeld(held: readonly (() => void)[]): void {
+    for (const deliver of held) this.#o.clock.soon(deliver, RANK_MESSAGE)
+  }
+
+  /** The first answer counts, or none in time: on the way out nobody else watches the time. */
+  #once(timeoutMs: DurationMs, done: (outcome: RequestOutcome) => void): (outcome: RequestOutcome) => void {
+    const { clock } = this.#o
+    let isOver = false
+    const end = (outcome: RequestOutcome): void => {
+      if (isOver) return
+      isOver = true
+      cancel()
+      done(outcome)
+    }
+    const cancel = clock.at(
+      clock.now() + timeoutMs,
+      () => end({ answered: false, why: 'timeout' }),
+      RANK_MESSAGE,
+    )
+    return end
+  }
+
+  #leg(from: Party, to: Party, arrive: () => void): void {
+    const { clock, weather } = this.#o
+    const { isLost, copies, delaysMs, hold } = weather.passage(from, to)
+    if (isLost) return
+    const arriveLate = (): void => {
+      if (!weather.isCut(from, to)) arrive()
+    }
+    for (let copy = 0; copy < copies; copy++) {
+      const delayMs = delaysMs[copy] as DurationMs
+      const later = (): void => void clock.at(clock.now() + delayMs, arriveLate, RANK_MESSAGE)
+      if (hold !== null) hold(delayMs === 0 ? arriveLate : later)
+      else if (delayMs > 0) later()
+      else arrive()
+    }
+  }
+}

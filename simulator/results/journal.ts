@@ -1,0 +1,118 @@
+/**
+ * The journal: one line of JSON for every event, in order. Its digest is the SHA-256 of the text, so that
+ * `sha256sum journal.jsonl` gives the same; every CHAIN_EVERY lines a line with the digest of all before it
+ * stands in between, so that a difference is found quickly.
+ */
+import { createHash } from 'node:crypto'
+import type { Event } from '../../controller/model/event.ts'
+import type { Instant } from '../../protocol/units.ts'
+import { AsciiJson } from './ascii-json.ts'
+
+export const CHAIN_EVERY = 4096
+const BLOCK_BYTES = 65_536
+/** An event's line is shorter than this, or it is hashed on its own. */
+const LINE_ROOM = 8_192
+
+export interface JournalSink {
+  write(text: string): void
+}
+
+export class Journal {
+  readonly #hash = createHash('sha256')
+  readonly #block = Buffer.allocUnsafe(BLOCK_BYTES)
+  readonly #plain = new AsciiJson(this.#block)
+  readonly #sink: JournalSink | null
+  #used = 0
+  #lines = 0
+
+  /** @param sink gets the text as well; null when only the digest is wanted. */
+  constructor(sink: JournalSink | null) {
+    this.#sink = sink
+  }
+
+  record(events: readonly Event[]): void {
+    for (const event of events) {
+      if (!this.#writePlain(event)) this.#write(lineOf(event))
+      this.#countLine()
+    }
+  }
+
+  /** Something that is no event, on a line of its own: a fault that begins or ends. */
+  note(value: { readonly at: Instant }): void {
+    this.#write(`${JSON.stringify(value)}\n`)
+    this.#countLine()
+  }
+
+  /** The digest of everything recorded so far, in hex. */
+  digest(): string {
+    this.#flush()
+    return this.#hash.copy().digest('hex')
+  }
+
+  #countLine(): void {
+    this.#lines += 1
+    if (this.#lines % CHAIN_EVERY === 0) this.#chain()
+  }
+
+  #chain(): void {
+    this.#write(`{"chain":"${this.digest()}"}\n`)
+  }
+
+  /**
+   * The same line as `lineOf` makes, without a string in between; false when it is none of the usual ones.
+   */
+  #writePlain(event: Event): boolean {
+    if (this.#used + LINE_ROOM > BLOCK_BYTES) this.#flush()
+    const line = this.#plain
+    line.begin(this.#used, this.#used + LINE_ROOM)
+    line.raw('{"seq":')
+    line.whole(event.seq)
+    line.raw(',"at":')
+    line.whole(event.at)
+    line.raw(',"kind":')
+    line.text(event.kind)
+    line.raw(',"task":')
+    line.textOrNull(event.taskId)
+    line.raw(',"node":')
+    line.textOrNull(event.nodeId)
+    line.raw(',"cause":')
+    if (event.causedBy === null) line.raw('null')
+    else line.whole(event.causedBy)
+    line.raw(',"data":')
+    line.record(event.data)
+    line.raw('}\n')
+    if (!line.isPlain) return false
+    this.#sink?.write(this.#block.toString('latin1', this.#used, line.at))
+    this.#used = line.at
+    return true
+  }
+
+  #write(line: string): void {
+    this.#sink?.write(line)
+    if (line.length * 3 > LINE_ROOM) {
+      this.#flush()
+      this.#hash.update(line, 'utf8')
+      return
+    }
+    if (this.#used + LINE_ROOM > BLOCK_BYTES) this.#flush()
+    this.#used += this.#block.write(line, this.#used, 'utf8')
+  }
+
+  #flush(): void {
+    if (this.#used === 0) return
+    this.#hash.update(this.#block.subarray(0, this.#used))
+    this.#used = 0
+  }
+}
+
+/** Keys in a fixed order, no spaces. */
+function lineOf(event: Event): string {
+  return `{"seq":${event.seq},"at":${event.at},"kind":"${event.kind}","task":${quoted(event.taskId)},"node":${quoted(event.nodeId)},"cause":${String(event.causedBy)},"data":${JSON.stringify(event.data)}}\n`
+}
+
+const PLAIN = /^[\w.:/-]*$/
+
+function quoted(text: string | null): string {
+  if (text === null) return 'null'
+  return PLAIN.test(text) ? `"${text}"` : JSON.stringify(text)
+}

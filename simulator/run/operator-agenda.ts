@@ -1,0 +1,132 @@
+/**
+ * What a scenario's operator does, each in its instant: after the completions of that instant, before its
+ * arrivals, ahead of the decisions. Requests go through the real REST routes; who brings them there is an
+ * argument, because the simulator does not know the HTTP server.
+ */
+import { RANK_ARRIVAL } from '../../controller/ports/clock.ts'
+import type { Clock } from '../../controller/ports/clock.ts'
+import type { Instant } from '../../protocol/units.ts'
+import { nodeIdFromName } from '../../protocol/node-id.ts'
+import { missingIn } from './answer-check.ts'
+import { withIds } from '../scenario/placeholders.ts'
+import type { Placeholder } from '../scenario/placeholders.ts'
+import type { OperatorAction, OperatorMethod } from '../scenario/scenario.ts'
+import { formatDuration } from '../document/quantity.ts'
+
+/** Asks the controller over REST in virtual time. Time stands still until the answer is there. */
+export interface OperatorClient {
+  /** @returns the status and the text of the answer. */
+  ask(
+    method: OperatorMethod,
+    path: string,
+    body: unknown,
+    headers?: Readonly<Record<string, string>>,
+  ): Promise<OperatorAnswer>
+  close(): Promise<void>
+}
+
+export interface OperatorAnswer {
+  readonly status: number
+  readonly text: string
+}
+
+const SHOWN_CHARACTERS = 300
+/** HTTP: 4xx and 5xx. */
+const LEAST_REFUSED = 400
+
+export class OperatorAgenda {
+  readonly #desk: OperatorClient | null
+  readonly #due: OperatorAction[] = []
+  /** Of tasks that actions have named. */
+  readonly #taskIds = new Map<string, string>()
+  readonly #nodeIdOf: (name: string) => string
+  #left: number
+  /** Answers that were not what the scenario expects, and what was never asked, in words. */
+  readonly faults: string[] = []
+
+  /** @param desk may be null when there is nothing to do. */
+  constructor(
+    actions: readonly OperatorAction[],
+    desk: OperatorClient | null,
+    clock: Clock,
+    startedAt: Instant,
+    nodeIdOf = nodeIdFromName,
+  ) {
+    if (actions.length > 0 && desk === null)
+      throw new Error('a scenario with operator actions needs somebody who asks the REST interface')
+    this.#desk = desk
+    this.#nodeIdOf = nodeIdOf
+    this.#left = actions.length
+    for (const action of actions)
+      clock.at(startedAt + action.atMs, () => this.#due.push(action), RANK_ARRIVAL)
+  }
+
+  /** An action's instant has come: `serve` before anything else happens. */
+  get isDue(): boolean {
+    return this.#due.length > 0
+  }
+
+  get isOver(): boolean {
+    return this.#left === 0
+  }
+
+  async serve(): Promise<void> {
+    for (let action = this.#due.shift(); action !== undefined; action = this.#due.shift()) {
+      this.#left -= 1
+      await this.#ask(action)
+    }
+  }
+
+  /** The run is over. */
+  async close(): Promise<void> {
+    if (this.#left > 0) this.faults.push(`operator: the run ended before ${this.#left} of its actions`)
+    await this.#desk?.close()
+  }
+
+  async #ask(action: OperatorAction): Promise<void> {
+    const { atMs, method, path, body, headers } = action
+    const desk = this.#desk as OperatorClient
+    const answered = await desk.ask(
+      method,
+      String(withIds(path, this.#idOf)),
+      withIds(body, this.#idOf),
+      headers,
+    )
+    const problem = problemOf(
+      { ...action, ...(action.answer === undefined ? {} : { answer: withIds(action.answer, this.#idOf) }) },
+      answered,
+    )
+    if (action.as !== undefined) this.#name(action.as, answered)
+    if (problem === null) return
+    const { text } = answered
+    const answer = text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}…` : text
+    this.faults.push(
+      `operator at ${formatDuration(atMs)}: ${method.toUpperCase()} ${path} was answered ${answered.status}, ${problem}: ${answer}`,
+    )
+  }
+
+  /** A task that was not made has no id; whoever asks for it is answered 404. */
+  #name(name: string, { text }: OperatorAnswer): void {
+    const id = (jsonOf(text) as { readonly id?: unknown } | null)?.id
+    if (typeof id === 'string') this.#taskIds.set(name, id)
+  }
+
+  readonly #idOf = ({ kind, name }: Placeholder): string =>
+    kind === 'node' ? this.#nodeIdOf(name) : (this.#taskIds.get(name) ?? `no-task-${name}`)
+}
+
+/** What is not as expected, after the status; null: all is. */
+function problemOf({ expect, answer }: OperatorAction, answered: OperatorAnswer): string | null {
+  if (expect === 'accepted' && answered.status >= LEAST_REFUSED)
+    return 'which is a refusal (`expect` allows one)'
+  if (typeof expect === 'number' && answered.status !== expect) return `expected is ${expect}`
+  return answer === undefined ? null : missingIn(jsonOf(answered.text), answer)
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}

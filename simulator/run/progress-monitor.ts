@@ -1,0 +1,98 @@
+/** What a run knows about its own liveliness: how far it is, and whether anything can still happen. */
+import type { Event } from '../../controller/model/event.ts'
+import type { DurationMs, Instant } from '../../protocol/units.ts'
+import type { ScenarioClock } from '../scenario/scenario.ts'
+import type { World } from '../world/world.ts'
+
+/**
+ * Longer than any waiting time of the configuration (7 days): after so long without an event, time alone
+ * changes nothing.
+ */
+const QUIET_MS: DurationMs = 8 * 86_400_000
+/** Steps between two looks. */
+const CHECK_EVERY_STEPS = 1024
+
+export interface ProgressOptions {
+  /** How far the run is, 0 to 1; called often. */
+  readonly onProgress?: (fraction: number) => void
+  /** How many tasks will come, about; without it and without an end in time there is no progress to tell. */
+  readonly expectedTasks?: number
+}
+
+/** Tells how far the run is, and finds out when the tasks that are left can never end. */
+export class ProgressMonitor {
+  readonly #untilMs: DurationMs | null
+  readonly #expectedTasks: number | null
+  readonly #onProgress: ((fraction: number) => void) | null
+  #steps = 0
+  #lastEventAt: Instant
+  #placedTasks = 0
+  /** The store may have lost nodes that have not registered again. */
+  #wasSetBack = false
+  /** Whoever is left waits for ever, though he may be swapped out of a GPU or counted as waiting. */
+  isStuck = false
+
+  constructor(clock: ScenarioClock, options: ProgressOptions) {
+    this.#untilMs = clock.untilMs
+    this.#expectedTasks = options.expectedTasks ?? null
+    this.#onProgress = options.onProgress ?? null
+    this.#lastEventAt = clock.startMs
+  }
+
+  /** A task has its place when the run begins. */
+  placedBefore(): void {
+    this.#placedTasks += 1
+  }
+
+  /** The store went back to a state in which this number of tasks have a place. */
+  setBack(placedTasks: number): void {
+    this.#wasSetBack = true
+    this.#placedTasks = placedTasks
+  }
+
+  saw(events: readonly Event[]): void {
+    this.#lastEventAt = (events.at(-1) as Event).at
+    for (const { kind, nodeId } of events) {
+      if (kind === 'task_placed') this.#placedTasks += 1
+      else if (kind === 'task_returned' || (kind === 'task_finished' && nodeId !== null))
+        this.#placedTasks -= 1
+    }
+  }
+
+  /** No task has a place, none that waits for one could ever get it, and this instant is over. */
+  canNothingStart(world: World): boolean {
+    return (
+      this.#placedTasks === 0 &&
+      world.controller.engine.cluster.waiting.gpus === 0 &&
+      world.clock.nextAt() !== world.clock.now() &&
+      !(this.#wasSetBack && world.controller.engine.cluster.nodes.size < world.servers.size)
+    )
+  }
+
+  beat(world: World): void {
+    this.#steps += 1
+    if (this.#steps % CHECK_EVERY_STEPS !== 0) return
+    this.#onProgress?.(this.#fraction(world))
+    if (world.clock.now() - this.#lastEventAt > QUIET_MS) this.isStuck = isAllWaitingForever(world)
+  }
+
+  #fraction(world: World): number {
+    if (this.#untilMs !== null && this.#untilMs > 0) return Math.min(1, world.nowMs / this.#untilMs)
+    const { submitted, unfinished } = world.collector
+    return this.#expectedTasks === null
+      ? 0
+      : Math.min(1, (submitted - unfinished) / Math.max(1, this.#expectedTasks))
+  }
+}
+
+/**
+ * Nobody has a GPU or will ask for one by himself: all wait for a place, to return to one, or for a node that
+ * does not come back.
+ */
+function isAllWaitingForever(world: World): boolean {
+  for (const { placement, state } of world.controller.views.openTasks()) {
+    if (state === 'unreachable') continue
+    if (placement !== null && !(placement.residency === 'swapped_out' && placement.wantsGpu)) return false
+  }
+  return true
+}

@@ -1,0 +1,85 @@
+/**
+ * How virtual time goes by in a run: stretch by stretch, to whatever comes first of its end, the next sample
+ * and the next action of the operator.
+ */
+import type { DurationMs } from '../../protocol/units.ts'
+import type { BoundedArrivals } from './arrivals-until.ts'
+import type { OperatorAgenda } from './operator-agenda.ts'
+import type { ProgressMonitor } from './progress-monitor.ts'
+import type { SeriesSampler } from '../report/series.ts'
+import type { ScenarioClock } from '../scenario/scenario.ts'
+import type { World } from '../world/world.ts'
+
+/** Looks on, for assertions. */
+export interface StepObserver {
+  /** After every step of the clock. */
+  afterStep(): void
+}
+
+export interface RunParts {
+  readonly clock: ScenarioClock
+  readonly arrivals: BoundedArrivals
+  readonly agenda: OperatorAgenda
+  readonly pulse: ProgressMonitor
+  readonly watcher: StepObserver | null
+  readonly sampler: SeriesSampler | null
+}
+
+export class RunLoop {
+  readonly #world: World
+  readonly #crew: RunParts
+  /** Past the end in time: the last task's end is the end. */
+  #isDraining = false
+
+  constructor(world: World, crew: RunParts) {
+    this.#world = world
+    this.#crew = crew
+  }
+
+  async runToEnd(): Promise<void> {
+    const { untilMs, drain } = this.#crew.clock
+    if (untilMs !== null)
+      while (this.#world.nowMs < untilMs || this.#crew.agenda.isDue) await this.#stretch(untilMs)
+    if (untilMs === null || drain) await this.#drain()
+    this.#crew.sampler?.finish(this.#world)
+  }
+
+  /**
+   * Ends when nothing is left to do, nothing is scheduled, or nothing that is scheduled can change anything.
+   */
+  async #drain(): Promise<void> {
+    this.#isDraining = true
+    // What arrives now is scheduled by this.
+    await this.#stretch(this.#world.nowMs)
+    while (!this.#isOver() && (this.#crew.agenda.isDue || this.#world.clock.nextAt() !== null))
+      await this.#stretch(null)
+  }
+
+  /** Runs to that instant, to the next sample, to an action of the operator, or to the end. */
+  async #stretch(toMs: DurationMs | null): Promise<void> {
+    const { agenda, sampler } = this.#crew
+    if (agenda.isDue) await agenda.serve()
+    const sampleMs = sampler?.nextAtMs ?? null
+    const isToSample = sampleMs !== null && (toMs === null || sampleMs <= toMs)
+    await this.#world.runUntil(isToSample ? sampleMs : toMs, this.#isInterrupted)
+    // An answer to the operator may have taken time.
+    if (isToSample && !agenda.isDue && !this.#isOver() && this.#world.nowMs >= sampleMs)
+      sampler?.take(this.#world)
+  }
+
+  readonly #isInterrupted = (): boolean => {
+    const { watcher, pulse, agenda } = this.#crew
+    if (watcher !== null) watcher.afterStep()
+    pulse.beat(this.#world)
+    return agenda.isDue || this.#isOver()
+  }
+
+  #isOver(): boolean {
+    const { arrivals, agenda, pulse } = this.#crew
+    if (!this.#isDraining || !agenda.isOver) return false
+    if (this.#world.isIdle()) return true
+    const isHopeless =
+      arrivals.isOver && this.#world.areFaultsOver && (pulse.isStuck || pulse.canNothingStart(this.#world))
+    return isHopeless && !arrivals.hasCancelAfter(this.#world.nowMs)
+  }
+}

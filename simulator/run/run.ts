@@ -1,0 +1,201 @@
+/**
+ * One run of a scenario: from its start to the end of everything that can end (docs/simulation-model.md,
+ * "When a run ends").
+ */
+import type { DurationMs, Percent } from '../../protocol/units.ts'
+import { arrivalsUntil } from './arrivals-until.ts'
+import type { BoundedArrivals } from './arrivals-until.ts'
+import { RunLoop } from './run-loop.ts'
+import type { StepObserver } from './run-loop.ts'
+import type { ControllerWatch } from '../world/controller-process.ts'
+import type { FaultCounts } from '../results/fault-tally.ts'
+import { OperatorAgenda } from './operator-agenda.ts'
+import type { OperatorClient } from './operator-agenda.ts'
+import { ProgressMonitor } from './progress-monitor.ts'
+import type { ProgressOptions } from './progress-monitor.ts'
+import type { OpenOutcome, TaskOutcome } from '../results/collector.ts'
+import type { JournalSink } from '../results/journal.ts'
+import type { Metrics, RunResult } from '../results/result.ts'
+import type { SeriesSampler } from '../report/series.ts'
+import { startTasksOf, workloadOf } from '../scenario/generate.ts'
+import { idOfNode } from '../scenario/node-id.ts'
+import type { Scenario } from '../scenario/scenario.ts'
+import { createSeededRandom } from '../kernel/seeded-random.ts'
+import type { BusMode } from '../network/sim-bus.ts'
+import { World } from '../world/world.ts'
+
+/** What a run takes of a scenario. */
+export type RunPlan = Pick<
+  Scenario,
+  'seed' | 'clock' | 'nodes' | 'config' | 'ownerLimits' | 'workload' | 'operator'
+> &
+  Partial<Pick<Scenario, 'faults'>>
+
+/** What the result says about where it came from. */
+export interface RunIdentity {
+  readonly scenarioSha256: string | null
+  readonly traceSha256: string | null
+  readonly version: string
+}
+
+/** Measures the time spent deciding. */
+export interface Stopwatch {
+  start(): void
+  stop(): void
+}
+
+/**
+ * @param pump runs everything that is due in the present instant, or until the answer is there. Where things
+ *   break an answer may take its time: then time goes on until it is there, or the controller is gone.
+ */
+export type OpenOperatorClient = (
+  world: World,
+  pump: (isAnswered: () => boolean) => Promise<void>,
+) => Promise<OperatorClient>
+
+export interface RunOptions extends ProgressOptions {
+  /** In place of the scenario's own. */
+  readonly seed?: number
+  readonly untilMs?: DurationMs
+  readonly overcommitPercent?: Percent
+  readonly busMode?: BusMode
+  readonly areHeartbeatsEnacted?: boolean
+  readonly journalSink?: JournalSink
+  readonly onOutcome?: (outcome: TaskOutcome) => void
+  readonly sampler?: SeriesSampler
+  readonly stopwatch?: Stopwatch
+  /** Needed when the scenario has operator actions. */
+  readonly openOperatorClient?: OpenOperatorClient
+  /** What there was of every task can be read from the world's store afterwards. */
+  readonly keepsTasks?: boolean
+  readonly watch?: (world: World) => StepObserver
+  /** Sees everything that enters a controller; asked for at each start. */
+  readonly record?: () => ControllerWatch
+  /** Once it has started, and nothing of the workload has come. */
+  readonly onStarted?: (world: World) => void
+}
+
+export interface Run {
+  readonly result: RunResult
+  /** Tasks that have not ended, in the order of submission. */
+  readonly open: readonly OpenOutcome[]
+  /** What the operator was answered and did not expect. Not empty: the run has failed. */
+  readonly operatorFaults: readonly string[]
+  readonly world: World
+}
+
+/** Throws TraceError for a trace that cannot be used, and what a broken invariant throws. */
+export async function runScenario(
+  scenario: RunPlan,
+  identity: RunIdentity,
+  options: RunOptions = {},
+): Promise<Run> {
+  const plan = planOf(scenario, options)
+  const start = startTasksOf(plan, createSeededRandom(plan.seed))
+  const pulse = new ProgressMonitor(plan.clock, options)
+  for (const { state } of start) if (state.placed !== null) pulse.placedBefore()
+  const world = new World(plan, {
+    seed: plan.seed,
+    busMode: options.busMode ?? 'reference',
+    areHeartbeatsEnacted: options.areHeartbeatsEnacted ?? false,
+    journalSink: options.journalSink ?? null,
+    onOutcome: options.onOutcome ?? null,
+    onEvents: (events) => pulse.saw(events),
+    start,
+    keepsTasks: options.keepsTasks ?? false,
+    ...(options.record === undefined ? {} : { watch: options.record }),
+  })
+  world.faults?.onSetBack(({ stored }) =>
+    pulse.setBack(stored.openTasks.filter(({ placement }) => placement !== null).length),
+  )
+  world.timeDecisions(options.stopwatch ?? null)
+  const watcher = options.watch?.(world) ?? null
+  await world.start()
+  options.onStarted?.(world)
+  const pump = (isAnswered: () => boolean): Promise<void> =>
+    world.runUntil(world.faults === null ? world.nowMs : null, () => {
+      watcher?.afterStep()
+      return isAnswered()
+    })
+  const desk = plan.operator.length > 0 ? ((await options.openOperatorClient?.(world, pump)) ?? null) : null
+  const agenda = new OperatorAgenda(plan.operator, desk, world.clock, plan.clock.startMs, (name) =>
+    nodeIdIn(plan, name),
+  )
+  const arrivals = arrivalsUntil(
+    workloadOf(plan, world.random),
+    plan.clock.untilMs,
+    (id) => world.controller.views.openTask(id) !== undefined,
+  )
+  world.feed(arrivals)
+  try {
+    await new RunLoop(world, {
+      clock: plan.clock,
+      arrivals,
+      agenda,
+      pulse,
+      watcher,
+      sampler: options.sampler ?? null,
+    }).runToEnd()
+  } finally {
+    await closeAll(arrivals, agenda)
+  }
+  return {
+    result: resultOf(world, plan, identity),
+    open: [...world.collector.open()],
+    operatorFaults: agenda.faults,
+    world,
+  }
+}
+
+/** Whoever generates up to the old end goes on, or stops, with the new one. */
+export function planOf(
+  scenario: RunPlan,
+  { seed, untilMs, overcommitPercent }: Pick<RunOptions, 'seed' | 'untilMs' | 'overcommitPercent'>,
+): RunPlan {
+  const { clock, config, workload } = scenario
+  const until = untilMs ?? clock.untilMs
+  return {
+    ...scenario,
+    seed: seed ?? scenario.seed,
+    clock: { ...clock, untilMs: until },
+    config:
+      overcommitPercent === undefined
+        ? config
+        : { ...config, default_vram_overcommit_percent: overcommitPercent },
+    workload: workload.map((item) =>
+      item.kind === 'generate' && item.untilMs === clock.untilMs ? { ...item, untilMs: until } : item,
+    ),
+  }
+}
+
+/** Of the node with that name. */
+export function nodeIdIn({ nodes }: RunPlan, name: string): string {
+  return idOfNode(nodes.find((node) => node.name === name) ?? { name })
+}
+
+async function closeAll(arrivals: BoundedArrivals, agenda: OperatorAgenda): Promise<void> {
+  await arrivals.close()
+  await agenda.close()
+}
+
+function begunOnly(counts: FaultCounts): Partial<FaultCounts> {
+  return Object.fromEntries(Object.entries(counts).filter(([, { begun }]) => begun > 0))
+}
+
+function resultOf(
+  world: World,
+  plan: RunPlan,
+  { scenarioSha256, traceSha256, version }: RunIdentity,
+): RunResult {
+  const metrics: Metrics = world.metrics()
+  return {
+    digest: world.digest(),
+    scenario_sha256: scenarioSha256,
+    trace_sha256: traceSha256,
+    seed: plan.seed,
+    version,
+    virtual_s: world.nowMs / 1000,
+    metrics,
+    ...(world.faults === null ? {} : { faults: begunOnly(world.faults.faultCounts()) }),
+  }
+}

@@ -1,0 +1,25 @@
+/** A simulated world as a snapshot: with full knowledge of what each task has left to do. */
+import { workOf } from '../fleet/work-plan.ts'
+import type { GpuModel } from '../scenario/scenario.ts'
+import { idOfNode } from '../scenario/node-id.ts'
+import { snapshotOf } from './snapshot.ts'
+import type { Snapshot } from './snapshot.ts'
+import type { World } from '../world/world.ts'
+
+/** Between two steps of the clock, when the present instant is over. */
+export function snapshotOfWorld(world: World): Snapshot {
+  const models = new Map(world.plan.nodes.map((node) => [idOfNode(node), node.gpu]))
+  const { workload } = world
+  return snapshotOf(world.controller.views.snapshot(), {
+    workLeftOf: ({ id, placement, command }) => {
+      const left = placement === null ? null : (world.deviceOf(placement.nodeId)?.workLeftOf(id) ?? null)
+      return left ?? { work: workOf(workload.planOf(id, command)), doneUs: 0 }
+    },
+    cancelAtOf: ({ id }) => {
+      const atMs = world.cancels.get(id)
+      return atMs === undefined ? null : atMs - world.nowMs
+    },
+    allocStepsOf: ({ id }) => workload.allocStepsOf(id),
+    gpuModelOf: ({ id }) => models.get(id) as GpuModel,
+  })
+}

@@ -1,0 +1,28 @@
+/** How long a job was there, out of the times that its source gives. */
+import type { DurationMs, Instant } from '../../../protocol/units.ts'
+import type { ImportLog } from './importer.ts'
+
+/** 300 years; what lasts longer is an error of the source. */
+const LONGEST_MS = 9_467_280_000_000
+
+/** What dropped says of the reasons below. */
+export const RESIDENCE_REASONS = {
+  zero_duration: 'it was there for less than 1 ms',
+  end_before_start: 'its end stands before its start',
+  too_long: 'it was there for more than 300 years',
+} as const
+
+/** Null and the row dropped when it is no time that a job can take. */
+export function residenceBetween(
+  startMs: Instant,
+  endMs: Instant,
+  log: Pick<ImportLog, 'drop'>,
+): DurationMs | null {
+  return residenceOf(endMs - startMs, log)
+}
+
+export function residenceOf(ms: DurationMs, log: Pick<ImportLog, 'drop'>): DurationMs | null {
+  if (ms >= 1 && ms <= LONGEST_MS) return ms
+  log.drop(ms < 0 ? 'end_before_start' : ms < 1 ? 'zero_duration' : 'too_long')
+  return null
+}

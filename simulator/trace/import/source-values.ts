@@ -1,0 +1,76 @@
+/**
+ * Values as foreign files write them: numbers, times, and the many words for "nothing". Every function is
+ * pure; null means that it is none of these.
+ */
+import type { DurationMs, Instant } from '../../../protocol/units.ts'
+
+/** What pandas, SQL, Slurm, nvidia-smi and Java put where there is no value, in small letters. */
+const NOTHING: ReadonlySet<string> = new Set([
+  '',
+  '-',
+  'none',
+  'null',
+  'nil',
+  'nan',
+  'nat',
+  'na',
+  'n/a',
+  '[n/a]',
+  '[not supported]',
+  'unknown',
+  'undefined',
+  '\\n',
+])
+
+export function isNothing(text: string): boolean {
+  return text.length <= 15 && NOTHING.has(text.toLowerCase())
+}
+
+const NUMBER = /^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$/
+
+/** A finite number in plain decimal or scientific notation. */
+export function numberOf(text: string): number | null {
+  const number = NUMBER.test(text) ? Number(text) : NaN
+  return number > -Infinity && number < Infinity ? number : null
+}
+
+/** 3,000 years: seconds up to here are exact in ms. */
+const MAX_SECONDS = 100_000_000_000
+
+/** @param perSecond how many of the unit are a second */
+export function unitsToMs(value: number, perSecond: number): DurationMs | null {
+  const seconds = value / perSecond
+  return seconds >= -MAX_SECONDS && seconds <= MAX_SECONDS ? Math.round(seconds * 1000) : null
+}
+
+const DATE_TIME =
+  /^(\d{4})[-/](\d{1,2})[-/](\d{1,2})[T ](\d{1,2}):(\d{2}):(\d{2})(?:[.,](\d{1,9}))?\s*(Z|UTC|[+-]\d{2}:?\d{2})?$/i
+
+/**
+ * A date and time, with a zone or without. Without one it is taken as if it were UTC: within one file times
+ * keep their distance, except over a change of summer time.
+ */
+export function dateTimeOf(text: string): Instant | null {
+  const match = DATE_TIME.exec(text)
+  if (match === null) return null
+  const [year, month, day, hour, minute, second] = match.slice(1, 7).map(Number) as [
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+  ]
+  if (month < 1 || month > 12 || day < 1 || hour > 23 || minute > 59 || second > 60 || year < 1) return null
+  const midnight = Date.UTC(year, month - 1, day)
+  // The 31st of April is the 1st of May to Date.UTC.
+  if (Number(new Date(midnight).toISOString().slice(8, 10)) !== day) return null
+  const ms = Math.trunc(Number(`0.${match[7] ?? '0'}`) * 1000)
+  return midnight + ((hour * 60 + minute) * 60 + second) * 1000 + ms - zoneMs(match[8])
+}
+
+function zoneMs(zone: string | undefined): DurationMs {
+  const parts = /^([+-])(\d{2}):?(\d{2})$/.exec(zone ?? '')
+  if (parts === null) return 0
+  return (parts[1] === '-' ? -1 : 1) * (Number(parts[2]) * 60 + Number(parts[3])) * 60_000
+}

@@ -1,0 +1,132 @@
+/**
+ * A simulated fleet in real time around a production controller: what `headroom serve` runs without a broker.
+ * The same servers and devices as in a simulation; the clock keeps step with real time, and the store is a
+ * real one.
+ */
+import { createController } from '../../controller/controller.ts'
+import type { Controller, ControllerOptions } from '../../controller/controller.ts'
+import { uuidFrom } from '../../controller/structures/uuid.ts'
+import { RANK_ARRIVAL } from '../../controller/ports/clock.ts'
+import type { Store } from '../../controller/ports/store.ts'
+import type { Instant } from '../../protocol/units.ts'
+import type { FaultNote } from './fault-agenda.ts'
+import { forwardReserveChanges } from '../fleet/forward-reserve.ts'
+import { OpenWorkload } from '../fleet/open-workload.ts'
+import { deferredBus } from '../network/deferred-bus.ts'
+import { liveServers } from './live-servers.ts'
+import { PacedClock } from '../kernel/paced-clock.ts'
+import type { RealTime } from '../kernel/paced-clock.ts'
+import type { ArrivalSource } from '../scenario/arrivals.ts'
+import { workloadOf } from '../scenario/generate.ts'
+import type { Scenario, SimTask } from '../scenario/scenario.ts'
+import { createSeededRandom } from '../kernel/seeded-random.ts'
+
+export interface LiveFleetOptions {
+  readonly scenario: Scenario
+  readonly store: Store
+  readonly real: RealTime
+  /** Where time begins: real time, or before it to have something to look at at once. */
+  readonly startAt: Instant
+  /** Differs at every start, so that ids never repeat. */
+  readonly seed: string
+  readonly controller: ControllerOptions
+  /** Hears of every fault that begins and ends. */
+  readonly onFault?: FaultNote
+}
+
+export interface LiveFleet {
+  readonly controller: Controller
+  /** Loads the store, starts the controller and the servers, and then the workload. */
+  start(): Promise<void>
+  stop(): Promise<void>
+}
+
+/**
+ * Time to catch up is held back while the store commits, so that decisions take effect when they were made.
+ */
+const HOLD_WHEN_BEHIND_MS = 1_000
+
+export function createLiveFleet(o: LiveFleetOptions): LiveFleet {
+  const random = createSeededRandom(o.seed)
+  const clock: PacedClock = new PacedClock(
+    o.startAt,
+    o.real,
+    (behindMs) => behindMs < HOLD_WHEN_BEHIND_MS || !controller.engine.isCommitting,
+  )
+  const workload = new OpenWorkload()
+  const bootCounter = Math.floor(o.startAt / 1000)
+  const cast = liveServers({
+    scenario: o.scenario,
+    clock,
+    random,
+    workload,
+    bootCounter,
+    onFault: o.onFault ?? (() => {}),
+  })
+  // Inputs of a recording come one after the other.
+  const ownBus = o.controller.inputTap === undefined ? cast.bus : deferredBus(cast.bus, clock)
+  const controller = createController(
+    { clock, random, bus: ownBus, store: o.store },
+    {
+      ...o.controller,
+      areHeartbeatsElided: cast.areHeartbeatsElided,
+      onEvents: (events) => {
+        for (const event of events)
+          if (event.kind === 'task_finished' && event.taskId !== null) workload.forget(event.taskId)
+        if (cast.areHeartbeatsElided) {
+          forwardReserveChanges(
+            events,
+            () => controller.views.nodes(),
+            (id) => cast.servers.get(id),
+          )
+        }
+        o.controller.onEvents?.(events)
+      },
+    },
+  )
+  return {
+    controller,
+    async start() {
+      await controller.start()
+      // What passes before the first reading would be missing.
+      await controller.series.ready
+      cast.start()
+      feed(clock, o.startAt, workloadOf(o.scenario, random), (task) => {
+        const id = uuidFrom(random.stream('live-task-ids'))
+        workload.add(id, task.work, task.allocSteps, task.stopTakesMs)
+        const request = {
+          ...task.request,
+          id,
+          name: task.request.name ?? task.request.id,
+          command: task.request.command ?? ['simulated'],
+        }
+        controller.commands.submitTask(request, () => {})
+      })
+      clock.begin()
+    },
+    async stop() {
+      cast.stop()
+      clock.stop()
+      await controller.stop()
+    },
+  }
+}
+
+/** Submits a generated workload as time comes to each task. */
+function feed(
+  clock: PacedClock,
+  startAt: Instant,
+  arrivals: ArrivalSource,
+  submit: (task: SimTask) => void,
+): void {
+  const next = arrivals.needsFill ? null : arrivals.next()
+  if (next === null) return
+  clock.at(
+    startAt + next.at,
+    () => {
+      submit(next)
+      feed(clock, startAt, arrivals, submit)
+    },
+    RANK_ARRIVAL,
+  )
+}

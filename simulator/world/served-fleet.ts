@@ -1,0 +1,85 @@
+/**
+ * A scenario's servers over any bus, in real time: what `headroom sim serve` connects to a controller that
+ * runs elsewhere. The protocol runs on the real clock; what the devices do may run faster.
+ */
+import type { Bus } from '../../controller/ports/bus.ts'
+import type { ServerCore } from '../../gpu-server/core/server-core.ts'
+import type { FaultNote } from './fault-agenda.ts'
+import { FaultTally } from '../results/fault-tally.ts'
+import { planFleetFaults } from './fleet-agenda.ts'
+import { FaultyFleet } from '../fleet/faulty-fleet.ts'
+import { LinkFaults } from '../network/link-faults.ts'
+import type { FaultPlan } from './swarm.ts'
+import { DelayedBus } from '../network/delayed-bus.ts'
+import type { Workload } from '../fleet/workload.ts'
+import { PacedClock } from '../kernel/paced-clock.ts'
+import type { RealTime } from '../kernel/paced-clock.ts'
+import { createSeededRandom } from '../kernel/seeded-random.ts'
+
+export interface ServedFleetOptions {
+  /**
+   * Its servers, and what breaks of them, at its time since the start of the fleet: real time, as leases have
+   * it.
+   */
+  readonly plan: FaultPlan
+  /** The bus that a server speaks over, by the node's name. */
+  readonly busFor: (node: string) => Bus
+  readonly real: RealTime
+  /** Device milliseconds per real millisecond: 10 makes tasks and copies ten times as quick. */
+  readonly speed: number
+  /** Differs at every start, so that boots never repeat. */
+  readonly seed: string
+  readonly workload: Workload
+  /** Hears of every fault that begins and ends. */
+  readonly onFault: FaultNote
+  /** The controller refuses a server's hello, for a reason that is a code. */
+  readonly onRefused?: (node: string, reason: string) => void
+}
+
+export interface ServedFleet {
+  /** By node id; of those whose process runs. */
+  readonly servers: ReadonlyMap<string, ServerCore>
+  start(): void
+  /** The bus has found its way again. */
+  reconnected(): void
+  /** The servers fall silent; their tasks are gone with them. */
+  stop(): void
+}
+
+export function createServedFleet(o: ServedFleetOptions): ServedFleet {
+  const random = createSeededRandom(o.seed)
+  const clock = new PacedClock(o.real.now(), o.real)
+  const fast = atSpeed(o.real, o.speed)
+  const deviceClock = o.speed === 1 ? clock : new PacedClock(fast.now(), fast)
+  const tally = new FaultTally()
+  const links = new LinkFaults(random.stream('faults/links'), tally)
+  const bus = new DelayedBus({ clock, busFor: o.busFor, weather: links })
+  const { nodes } = o.plan
+  const { workload, onRefused } = o
+  const ground = { nodes, clock, deviceClock, bus, links, random, workload, tally, nodeStateOf: () => null }
+  const stage = new FaultyFleet({ ...ground, ...(onRefused === undefined ? {} : { onRefused }) })
+  return {
+    servers: stage.servers,
+    start() {
+      stage.start()
+      planFleetFaults({ plan: o.plan, clock, stage, tally, note: o.onFault })
+      clock.begin()
+      if (deviceClock !== clock) deviceClock.begin()
+    },
+    reconnected: () => stage.reconnected(),
+    stop() {
+      stage.stop()
+      clock.stop()
+      deviceClock.stop()
+    },
+  }
+}
+
+function atSpeed(real: RealTime, speed: number): RealTime {
+  const begin = real.now()
+  return {
+    now: () => begin + Math.floor((real.now() - begin) * speed),
+    after: (ms, fn) => real.after(ms / speed, fn),
+    soon: real.soon,
+  }
+}
