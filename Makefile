@@ -6,7 +6,7 @@
 .PHONY: broker browser engine
 .PHONY: build guard fmt clean accept screenshots mutants fidelity structure
 .PHONY: bench bench-live bench-rest bench-memory bench-sweep bench-ui
-.PHONY: test-ui test-gpu test-faults test-storms test-durability test-loss test-set-back test-hostile
+.PHONY: test-ui test-gpu test-kills test-faults test-storms test-durability test-loss test-set-back test-hostile
 .PHONY: test-contracts test-containers
 
 # Debian installs nats-server in /usr/sbin, which is not on a user's PATH.
@@ -51,12 +51,12 @@ $(DIST)/ui/index.html: $(UI) node_modules/.package-lock.json
 	@DIST=$(DIST) vite build -c ui/vite.config.ts --logLevel warn
 
 # ARGS=test/unit/x.test.ts runs only these tests, without coverage.
-test: install ui check broker browser ## run all checks and tests, and check coverage
+test: install ui check broker browser ## run all checks, the tests without kills and real leases, and check coverage
 ifdef ARGS
 	vitest run $(ARGS)
 else
 	rm -rf coverage
-	c8 vitest run
+	c8 vitest run --project pure --project processes
 	node tools/coverage/check-coverage.ts
 endif
 
@@ -111,6 +111,10 @@ bench-sweep: install ## measure sweeps: two cores against one, openb, a day of 6
 # ARGS="--tasks 100000" sets the number of tasks.
 bench-memory: install ## measure controller memory between 100,000 and 1,000,000 completed tasks (minutes)
 	@exec node --expose-gc test/bench/memory.ts $(ARGS)
+
+# Each of these tests once; test-faults, test-storms, test-durability, test-loss and test-set-back repeat them.
+test-kills: install broker ## run each test with kills, real leases or real time once (about 8 minutes)
+	vitest run --project kills
 
 # Environment variables of these names override the counts.
 test-faults: export FAULTS_BROKER_KILLS ?= 20

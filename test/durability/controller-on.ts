@@ -56,8 +56,6 @@ export function controllerOn(
     // No broker runs at this address: no node sends messages, so only the writes of the test occur.
     CONTROLLER_NATS_URL: 'nats://127.0.0.1:9',
     LOG_LEVEL: 'fatal',
-    // Coverage would be written into files.
-    ...(inShell === null ? {} : { NODE_V8_COVERAGE: '' }),
     ...env,
   })
   open.add(member)

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { NODE_ID } from '../support/api-world.ts'
 import { askedApi, type Asked } from '../support/asked.ts'
+import { UNMEASURED } from '../support/headroom-command.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const started = new Set<ChildProcess>()
@@ -19,7 +20,7 @@ beforeEach(async () => {
 
 function lease(...args: readonly string[]) {
   const child = spawn(process.execPath, [join(ROOT, 'cli/main.ts'), 'lease', '--vram', '8Gi', ...args], {
-    env: { ...process.env, VENDOR_CONTROLLER_URL: api.url },
+    env: { ...process.env, ...UNMEASURED, VENDOR_CONTROLLER_URL: api.url },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   started.add(child)

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { parseDocument } from 'yaml'
 import { createClient } from '../../clients/typescript/client.ts'
-import { headroom as run, temporaryFolder, type Ended } from '../support/headroom-command.ts'
+import { headroom as run, temporaryFolder, type Ended, UNMEASURED } from '../support/headroom-command.ts'
 import { NODE_ID } from '../support/api-world.ts'
 import { askedApi, askedServer, deadAddress, type Asked } from '../support/asked.ts'
 import { serve, type Served } from '../support/served.ts'
@@ -228,7 +228,7 @@ describe('operator commands with a simulated fleet', { timeout: 120_000 }, () =>
       process.execPath,
       [join(import.meta.dirname, '../../cli/main.ts'), 'events', '-f', '-o', 'jsonl', '--last', '1'],
       {
-        env: { ...process.env, VENDOR_CONTROLLER_URL: url },
+        env: { ...process.env, ...UNMEASURED, VENDOR_CONTROLLER_URL: url },
       },
     )
     const ended = new Promise<number | null>((resolve) => child.once('exit', resolve))

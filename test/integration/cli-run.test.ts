@@ -6,7 +6,7 @@ import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import type { FakeController } from '../support/api-world.ts'
 import { NODE_ID } from '../support/api-world.ts'
 import { askedApi, deadAddress, type Asked } from '../support/asked.ts'
-import { headroom } from '../support/headroom-command.ts'
+import { headroom, UNMEASURED } from '../support/headroom-command.ts'
 import { WrittenOutput } from '../support/written-output.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
@@ -38,7 +38,7 @@ function start(
     process.execPath,
     ['--import', join(ROOT, 'cli/require-node.mjs'), join(ROOT, 'cli/main.ts'), 'run', ...args],
     {
-      env: { ...process.env, VENDOR_CONTROLLER_URL: api.url, ...env },
+      env: { ...process.env, ...UNMEASURED, VENDOR_CONTROLLER_URL: api.url, ...env },
       stdio: [stdin, 'pipe', 'pipe'],
     },
   )

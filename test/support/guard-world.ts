@@ -13,6 +13,7 @@ import type { GuardedTask, Guards, LaunchSpec } from '../../gpu-server/guard/gua
 import { openGuards, type GuardsOptions } from '../../gpu-server/guard/local-guards.ts'
 import { isRunnable, processesWith } from '../../gpu-server/guard/process-table.ts'
 import type { GuardServerCall } from './guard-server.ts'
+import { UNMEASURED } from './headroom-command.ts'
 
 const WITHIN_MS = 20_000
 const LONG_LEASE_MS = 600_000
@@ -146,6 +147,7 @@ export async function startGuardServer(
     [folder, program, isIsolated ? 'isolated' : 'plain'],
     {
       execArgv: [],
+      env: { ...process.env, ...UNMEASURED },
       ...(uid === undefined ? {} : { uid, gid: uid }),
     },
   )

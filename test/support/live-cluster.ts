@@ -9,6 +9,7 @@ import { createConnection, createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { taskIdentity } from './task-identity.ts'
+import { UNMEASURED } from './headroom-command.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const START_WITHIN_MS = 30_000
@@ -53,7 +54,7 @@ export class Member {
     const [file = '', ...args] = [...this.#command, ...more]
     const child = spawn(file, args, {
       cwd: ROOT,
-      env: { ...process.env, ...this.#env },
+      env: { ...process.env, ...UNMEASURED, ...this.#env },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     this.#child = child

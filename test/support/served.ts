@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { join } from 'node:path'
 import { afterAll } from 'vitest'
+import { UNMEASURED } from './headroom-command.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 /** A start takes long while other tests run; a start that hangs still ends. */
@@ -37,6 +38,7 @@ export function serve(
     cwd: ROOT,
     env: {
       ...process.env,
+      ...UNMEASURED,
       CONTROLLER_HTTP_PORT: '0',
       CONTROLLER_DATA_DIR: dataDir,
       LOG_LEVEL: 'error',

@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { createClient } from '../../clients/typescript/client.ts'
 import { askedApi } from '../support/asked.ts'
-import { temporaryFolder } from '../support/headroom-command.ts'
+import { temporaryFolder, UNMEASURED } from '../support/headroom-command.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const PAGE = readFileSync(join(ROOT, 'docs/client.md'), 'utf8')
@@ -23,7 +23,7 @@ test('The example in docs/client.md runs and prints the documented output', asyn
     process.execPath,
     ['--conditions=headroom-source', join(folder, 'example.mjs')],
     {
-      env: { ...process.env, VENDOR_CONTROLLER_URL: url },
+      env: { ...process.env, ...UNMEASURED, VENDOR_CONTROLLER_URL: url },
     },
   )
   expect(stdout).toMatch(
