@@ -178,7 +178,6 @@ module.exports = {
       'csv-parse',
       'seedrandom',
       '@types/seedrandom',
-      'hdr-histogram-js',
     ]),
     {
       name: 'no-cycles',

@@ -1,4 +1,5 @@
 /** Output formats: a table for people; JSON, JSON lines or YAML for programs. */
+import stringWidth from 'string-width'
 import { paletteOf, visible, visibleJson, type Palette } from './terminal-text.ts'
 
 export const OUTPUT_FORMATS = ['table', 'wide', 'json', 'jsonl', 'yaml'] as const
@@ -68,7 +69,7 @@ export function tableOf<T>(
   const shown = columns.filter((column) => isWide || column.isWide !== true)
   const cells = rows.map((row) => shown.map((column) => textOf(column.of(row))))
   const widths = shown.map((column, at) =>
-    Math.max(column.title.length, ...cells.map((line) => widthOf(line[at] ?? ''))),
+    Math.max(column.title.length, ...cells.map((line) => stringWidth(line[at] ?? ''))),
   )
   const lines = [
     palette.bold(
@@ -114,13 +115,8 @@ function lineOf(cells: readonly string[]): string {
 }
 
 function padded(text: string, width: number, isNumber: boolean): string {
-  const blanks = ' '.repeat(Math.max(0, width - widthOf(text)))
+  const blanks = ' '.repeat(Math.max(0, width - stringWidth(text)))
   return isNumber ? `${blanks}${text}` : `${text}${blanks}`
-}
-
-/** Counts characters, not code units; wide characters count as one. */
-function widthOf(text: string): number {
-  return [...text].length
 }
 
 async function documentOf(value: unknown, format: 'json' | 'yaml'): Promise<string> {

@@ -1,4 +1,5 @@
-/** Parses server-sent events from a response body (WHATWG HTML 9.2.6, without `retry`). */
+/** Parses server-sent events from a response body. */
+import { createParser } from 'eventsource-parser'
 
 export interface StreamEvent {
   readonly event: string
@@ -7,8 +8,8 @@ export interface StreamEvent {
   readonly data: string
 }
 
-/** Maximum characters of a line; events of the controller are far shorter. */
-const MAX_LINE = 1024 * 1024
+/** Maximum characters of an event; events of the controller are far shorter. */
+const MAX_EVENT = 1024 * 1024
 
 /**
  * Yields events until the body ends; skips comments and an incomplete last event.
@@ -18,37 +19,23 @@ export async function* streamEvents(
   body: AsyncIterable<Uint8Array>,
   onId: (id: string) => void = () => {},
 ): AsyncGenerator<StreamEvent, void, undefined> {
-  let event = ''
   let id = ''
-  let data: string[] = []
-  for await (const line of linesOf(body)) {
-    if (line === '') {
-      if (data.length > 0) yield { event: event === '' ? 'message' : event, id, data: data.join('\n') }
-      else if (id !== '') onId(id)
-      event = ''
-      data = []
-      continue
-    }
-    const at = line.indexOf(':')
-    if (at === 0) continue
-    const field = at === -1 ? line : line.slice(0, at)
-    const value = at === -1 ? '' : line.slice(at + 1).replace(/^ /, '')
-    if (field === 'event') event = value
-    else if (field === 'id') id = value
-    else if (field === 'data') data.push(value)
-  }
-}
-
-async function* linesOf(body: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, undefined> {
+  let parsed: (StreamEvent | string)[] = []
+  const parser = createParser({
+    maxBufferSize: MAX_EVENT,
+    onId: (value) => void parsed.push((id = value)),
+    onEvent: ({ event = 'message', data }) => void parsed.push({ event, id, data }),
+    onError: (error) => {
+      if (error.type === 'max-buffer-size-exceeded') throw error
+    },
+  })
   const decoder = new TextDecoder()
-  let rest = ''
   for await (const chunk of body) {
-    rest += decoder.decode(chunk, { stream: true })
-    // A trailing carriage return may be half of a line end.
-    const isCut = rest.endsWith('\r')
-    const lines = (isCut ? rest.slice(0, -1) : rest).split(/\r\n|\r|\n/)
-    rest = `${lines.pop() ?? ''}${isCut ? '\r' : ''}`
-    if (rest.length > MAX_LINE) throw new Error(`a line of the stream is longer than ${MAX_LINE} characters`)
-    yield* lines
+    parsed = []
+    parser.feed(decoder.decode(chunk, { stream: true }))
+    for (const part of parsed) {
+      if (typeof part === 'string') onId(part)
+      else yield part
+    }
   }
 }

@@ -1,4 +1,5 @@
 /** One request to the controller: time limit, size limit, typed errors, and retries where they are safe. */
+import { setTimeout as delay } from 'node:timers/promises'
 import { ApiError, ConnectionError, UnexpectedAnswer } from './errors.ts'
 
 /** Time limit for a complete answer. */
@@ -189,20 +190,9 @@ export function pathSegment(id: string): string {
   return encodeURIComponent(id)
 }
 
-/** Resolves after `ms`; rejects at once when the signal aborts. */
-export function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const stop = (): void => {
-      clearTimeout(timer)
-      reject(signal.reason as Error)
-    }
-    const timer = setTimeout(() => {
-      signal.removeEventListener('abort', stop)
-      resolve()
-    }, ms)
-    if (signal.aborted) stop()
-    else signal.addEventListener('abort', stop, { once: true })
-  })
+/** Resolves after `ms`; rejects with the reason of the signal as soon as it aborts. */
+export async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  await delay(ms, undefined, { signal }).catch(() => signal.throwIfAborted())
 }
 
 /** Doubles with every attempt, with jitter so that clients do not retry at the same time. */

@@ -85,10 +85,10 @@ describe('who signs in', () => {
     const { begun, done, cookie, location } = await signIn('/nodes?q=a')
     expect(location).toBe('/nodes?q=a')
     expect(String(begun.headers['set-cookie'])).toMatch(
-      /^headroom_login=.*; Path=\/api\/v1\/auth; Max-Age=600; HttpOnly; SameSite=Lax$/,
+      /^headroom_login=.*; Max-Age=600; Path=\/api\/v1\/auth; HttpOnly; SameSite=Lax$/,
     )
     expect(String(done.headers['set-cookie'])).toMatch(
-      /headroom_session=[\w-]{43}; Path=\/; Max-Age=28800; HttpOnly; SameSite=Strict/,
+      /headroom_session=[\w-]{43}; Max-Age=28800; Path=\/; HttpOnly; SameSite=Strict/,
     )
     expect((await get('/api/v1/auth/session', { cookie })).json()).toEqual({
       is_open: false,
@@ -137,7 +137,7 @@ describe('who signs in', () => {
     const first = await signIn()
     const out = await world.ask('POST', '/api/v1/auth/logout', { headers: { ...HOST, cookie: first.cookie } })
     expect(out.statusCode).toBe(204)
-    expect(String(out.headers['set-cookie'])).toContain('headroom_session=; Path=/; Max-Age=0')
+    expect(String(out.headers['set-cookie'])).toContain('headroom_session=; Max-Age=0; Path=/')
     expect((await get('/api/v1/config', { cookie: first.cookie })).statusCode).toBe(401)
     const second = await signIn()
     world.now += 8 * HOUR_MS

@@ -70,6 +70,18 @@ describe('a table on the terminal', () => {
     expect(wide.text).toBe('NAME           N  MORE\none            5  -\nseventeen  12345  -\n')
   })
 
+  test('A wide character takes two columns of a terminal, an accent none', async () => {
+    const table = new Paper()
+    const names = ['東京', 'e\u0301t', 'plain']
+    await printList(
+      names.map((name) => ({ name, n: 1 })),
+      COLUMNS,
+      'table',
+      table,
+    )
+    expect(table.text).toBe('NAME   N\n東京   1\ne\u0301t     1\nplain  1\n')
+  })
+
   test('has colours on a terminal, and none with NO_COLOR, TERM=dumb or in a file', () => {
     expect(paletteOf({ isTTY: true }, {}).red('x')).toBe('\u001b[31mx\u001b[0m')
     expect(paletteOf({ isTTY: true }, { NO_COLOR: '1' }).red('x')).toBe('x')

@@ -1,31 +1,22 @@
-/** Cookies, as few as possible (RFC 6265). */
+/** The cookies of a sign-in (RFC 6265). */
+import { parseCookie, stringifySetCookie, type SetCookie } from 'cookie'
 
-export interface CookieFields {
-  readonly value: string
-  readonly path: string
-  readonly maxAgeSeconds: number
-  /** Strict: never with a request that a page of another site began; lax: also when a link leads here. */
-  readonly sameSite: 'Strict' | 'Lax'
-  /** Only over TLS. */
-  readonly isSecure: boolean
-}
+export const LOGIN_COOKIE = 'headroom_login'
 
 const MAX_HEADER = 8_192
 
-/** The value of the first cookie of that name; null when there is none. */
-export function cookieIn(header: string | undefined, name: string): string | null {
-  if (header === undefined || header.length > MAX_HEADER) return null
-  for (const pair of header.split(';')) {
-    const at = pair.indexOf('=')
-    if (at > 0 && pair.slice(0, at).trim() === name) return pair.slice(at + 1).trim()
-  }
-  return null
+/** With the prefix, browsers accept the cookie from this host only, over TLS (RFC 6265bis). */
+export function sessionCookieOf(isSecure: boolean): string {
+  return isSecure ? '__Host-headroom_session' : 'headroom_session'
 }
 
-/** No script reads it. */
-export function cookieText(
-  name: string,
-  { value, path, maxAgeSeconds, sameSite, isSecure }: CookieFields,
-): string {
-  return `${name}=${value}; Path=${path}; Max-Age=${maxAgeSeconds}; HttpOnly; SameSite=${sameSite}${isSecure ? '; Secure' : ''}`
+/** The value of the first cookie with that name, or null. */
+export function cookieIn(header: string | undefined, name: string): string | null {
+  if (header === undefined || header.length > MAX_HEADER) return null
+  return parseCookie(header)[name] ?? null
+}
+
+/** A cookie that scripts cannot read. */
+export function cookieText(cookie: SetCookie): string {
+  return stringifySetCookie({ ...cookie, httpOnly: true })
 }

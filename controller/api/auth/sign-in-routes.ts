@@ -2,8 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import { ProviderFault } from '../../ports/identity-provider.ts'
 import type { Access } from './access.ts'
-import { cookieIn, cookieText } from './cookies.ts'
-import { LOGIN_COOKIE, sessionCookieOf } from './session-cookie.ts'
+import { cookieIn, cookieText, LOGIN_COOKIE, sessionCookieOf } from './cookies.ts'
 import { ownPath, type SignIn, type SignInOutcome } from './sign-in.ts'
 import { callerOf, type Caller } from './caller.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
@@ -103,14 +102,7 @@ export function signInRoutes(app: ApiApp, { access }: ApiContext): void {
         },
       )
     })
-    const fields = {
-      value: id,
-      path: AUTH_PATH,
-      maxAgeSeconds,
-      sameSite: 'Lax' as const,
-      isSecure: way.isSecure,
-    }
-    reply.header('set-cookie', cookieText(LOGIN_COOKIE, fields))
+    reply.header('set-cookie', loginCookie(id, maxAgeSeconds, way.isSecure))
     return sendTo(reply, url, headers.accept)
   })
 
@@ -119,26 +111,14 @@ export function signInRoutes(app: ApiApp, { access }: ApiContext): void {
     const query = new URL(request.url, 'http://localhost').searchParams
     const outcome = await way.finish(cookieIn(request.headers.cookie, LOGIN_COOKIE), query)
     recordSignIn(access, request, outcome)
-    const over = cookieText(LOGIN_COOKIE, {
-      value: '',
-      path: AUTH_PATH,
-      maxAgeSeconds: 0,
-      sameSite: 'Lax',
-      isSecure: way.isSecure,
-    })
+    const over = loginCookie('', 0, way.isSecure)
     if (!outcome.ok) {
       request.log.warn({ failure: outcome.failure, why: outcome.why }, 'a sign-in failed')
       reply.header('set-cookie', over)
       return sendTo(reply, `/?sign_in_failed=${outcome.failure}`, request.headers.accept)
     }
-    const session = cookieText(sessionCookieOf(way.isSecure), {
-      value: outcome.secret,
-      path: '/',
-      maxAgeSeconds: Math.floor(way.sessions.lifetimeMs / 1000),
-      sameSite: 'Strict',
-      isSecure: way.isSecure,
-    })
-    reply.header('set-cookie', [over, session])
+    const maxAge = Math.floor(way.sessions.lifetimeMs / 1000)
+    reply.header('set-cookie', [over, sessionCookie(outcome.secret, maxAge, way.isSecure)])
     return sendTo(reply, outcome.returnTo, request.headers.accept)
   })
 
@@ -146,17 +126,19 @@ export function signInRoutes(app: ApiApp, { access }: ApiContext): void {
     const { tokenId } = callerOf(request)
     if (signIn !== null && tokenId !== null) {
       signIn.sessions.end(tokenId)
-      const fields = {
-        value: '',
-        path: '/',
-        maxAgeSeconds: 0,
-        sameSite: 'Strict' as const,
-        isSecure: signIn.isSecure,
-      }
-      reply.header('set-cookie', cookieText(sessionCookieOf(signIn.isSecure), fields))
+      reply.header('set-cookie', sessionCookie('', 0, signIn.isSecure))
     }
     return reply.code(204).send(null)
   })
+}
+
+/** Lax: the redirect from the identity provider must carry it. */
+function loginCookie(value: string, maxAge: number, secure: boolean): string {
+  return cookieText({ name: LOGIN_COOKIE, value, path: AUTH_PATH, maxAge, sameSite: 'lax', secure })
+}
+
+function sessionCookie(value: string, maxAge: number, secure: boolean): string {
+  return cookieText({ name: sessionCookieOf(secure), value, path: '/', maxAge, sameSite: 'strict', secure })
 }
 
 /** Audits a sign-in explicitly, because GET requests are not audited. */
