@@ -1,10 +1,15 @@
 /** All commands of `headroom`: names, arguments, options. Their actions are loaded when called. */
 import { Command, Option } from 'commander'
-import type { SetExit } from './command/command-shape.ts'
-import type { ConformanceOptions } from './gpu-server/conformance.ts'
+import { calls, type SetExit } from './command/command-shape.ts'
 import type { GpuServerCommandOptions } from '../services/gpu-server/gpu-server.ts'
-import { addOperatorCommands } from './operator.ts'
-import type { LiveOptions } from '../services/live/live.ts'
+import { addStatus, addTop } from './status/commands.ts'
+import { addNode } from './nodes/commands.ts'
+import { addTask, addWhyPending } from './tasks/commands.ts'
+import { addRecoveryCommands } from './tasks/recovery-commands.ts'
+import { addGroup } from './groups/commands.ts'
+import { addConfig } from './config/commands.ts'
+import { addDecisions, addEvents } from './events/commands.ts'
+import { addTwinCommands } from './twin/twin-commands.ts'
 import { idRange, mib, nodeUuid, time, whole } from './command/option-values.ts'
 import { packageVersion } from '../services/package-info.ts'
 import { addNatsCommands } from './nats/nats.ts'
@@ -37,17 +42,24 @@ export function programOf(setExit: SetExit): Command {
   addRun(program, setExit)
   addLease(program, setExit)
   addLive(program, setExit)
-  addOperatorCommands(program, setExit)
+  addStatus(program, setExit)
+  addTop(program, setExit)
+  addNode(program, setExit)
+  addTask(program, setExit)
+  addGroup(program, setExit)
+  addConfig(program, setExit)
+  addRecoveryCommands(program, setExit)
+  addEvents(program, setExit)
+  addDecisions(program, setExit)
+  addWhyPending(program, setExit)
+  addTwinCommands(program, setExit)
   addTokenCommands(program, setExit)
   addAudit(program, setExit)
   program
     .command('work')
     .description('run a test task that is busy and idle in turn')
     .argument('<phase...>', 'busy=10s, idle=2m')
-    .action(async (phases: string[]) => {
-      const { work } = await import('./gpu-server/work.ts')
-      setExit(await work(phases))
-    })
+    .action(calls(setExit, () => import('./gpu-server/work.ts'), 'work'))
   addConformance(program, setExit)
   addServiceCommands(program, setExit)
   addStoreCommands(program, setExit)
@@ -125,10 +137,7 @@ function addLive(program: Command, setExit: SetExit): void {
       whole(1, 86_400),
       10,
     )
-    .action(async (options: LiveOptions) => {
-      const { live } = await import('../services/live/live.ts')
-      setExit(await live(options))
-    })
+    .action(calls(setExit, () => import('../services/live/live.ts'), 'live'))
 }
 
 function addConformance(program: Command, setExit: SetExit): void {
@@ -145,10 +154,7 @@ function addConformance(program: Command, setExit: SetExit): void {
     .option('--seed <text>', 'seed of the faults, to repeat a run')
     .option('--only <rule>', 'one rule, for example R3')
     .option('--json', 'print the report as JSON')
-    .action(async (options: ConformanceOptions) => {
-      const { conformance } = await import('./gpu-server/conformance.ts')
-      setExit(await conformance(options))
-    })
+    .action(calls(setExit, () => import('./gpu-server/conformance.ts'), 'conformance'))
 }
 
 /** Commander prints its suggestion on a separate line. */

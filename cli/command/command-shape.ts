@@ -6,6 +6,29 @@ export type SetExit = (code: number) => void
 /** Equals the list in operator/output.ts; a test compares them. */
 export const FORMATS = ['table', 'wide', 'json', 'jsonl', 'yaml'] as const
 
+type Action = (...args: never[]) => number | Promise<number>
+
+/**
+ * The action of a command: loads a module when the command is called, and ends with the exit code of one of its
+ * functions. The function gets the arguments of the command, then its options.
+ */
+export function calls<Name extends string>(
+  setExit: SetExit,
+  load: () => Promise<Readonly<Record<NoInfer<Name>, Action>>>,
+  name: Name,
+): (...args: unknown[]) => Promise<void> {
+  return async (...args) => {
+    const action = (await load())[name] as (...args: unknown[]) => number | Promise<number>
+    // Commander adds the command itself.
+    setExit(await action(...args.slice(0, -1)))
+  }
+}
+
+export const DRY_RUN = 'show the effect without changing anything'
+export const MAX_ROWS = 1_000_000
+export const DEFAULT_TASK_ROWS = 50
+export const DEFAULT_EVENT_ROWS = 20
+
 const EXAMPLES = new WeakMap<Command, readonly string[]>()
 
 /**

@@ -1,7 +1,6 @@
 /** `headroom doctor` and `headroom completion`: their arguments. Their actions are loaded when called. */
 import { Argument, type Command } from 'commander'
-import { remote, withExamples, type SetExit } from '../command/command-shape.ts'
-import type { CommandOptions } from '../command/session.ts'
+import { calls, remote, withExamples, type SetExit } from '../command/command-shape.ts'
 
 /** Equals the list in completion.ts; a test compares them. */
 const SHELLS = ['bash', 'zsh', 'fish'] as const
@@ -15,10 +14,7 @@ export function addServiceCommands(program: Command, setExit: SetExit): void {
     ),
     'headroom doctor',
     'CONTROLLER_NATS_URL=nats://broker:4222 headroom doctor -o json',
-  ).action(async (options: CommandOptions) => {
-    const { doctor } = await import('./doctor.ts')
-    setExit(await doctor(options))
-  })
+  ).action(calls(setExit, () => import('./doctor.ts'), 'doctor'))
   withExamples(
     program
       .command('completion')

@@ -1,9 +1,7 @@
 /** `headroom run` and `headroom lease`: their options. Their actions are loaded when called. */
 import { Option, type Command } from 'commander'
-import { withServer, repeatable, withExamples, type SetExit } from '../command/command-shape.ts'
+import { calls, withServer, repeatable, withExamples, type SetExit } from '../command/command-shape.ts'
 import { priority, timeWithin, vram, whole } from '../command/option-values.ts'
-import type { LeaseOptions } from './hold-lease.ts'
-import type { RunOptions } from './run-task.ts'
 
 /** Equals the limit in controller/api/tasks/schema.ts. */
 const MAX_GPUS = 1024
@@ -62,10 +60,7 @@ export function addRun(program: Command, setExit: SetExit): void {
     'headroom run --vram 24Gi --gpus 2 --priority P0 --noswap --group training -- torchrun train.py',
     "headroom run --vram 8Gi --env HF_HOME=/data/hf -- sh -c 'python eval.py | tee out.txt'",
     'headroom run --vram 8Gi --detach --label team=vision -- python train.py',
-  ).action(async (command: string[], options: RunOptions) => {
-    const { runTask } = await import('./run-task.ts')
-    setExit(await runTask(command, options))
-  })
+  ).action(calls(setExit, () => import('./run-task.ts'), 'runTask'))
 }
 
 export function addLease(program: Command, setExit: SetExit): void {
@@ -82,10 +77,7 @@ export function addLease(program: Command, setExit: SetExit): void {
       ),
     'headroom lease --vram 8Gi',
     'headroom lease --vram 8Gi -- ./notebook.sh',
-  ).action(async (command: string[], options: LeaseOptions) => {
-    const { holdLease } = await import('./hold-lease.ts')
-    setExit(await holdLease(command, options))
-  })
+  ).action(calls(setExit, () => import('./hold-lease.ts'), 'holdLease'))
 }
 
 /** Adds the options for GPU demand that both commands have. */

@@ -1,8 +1,6 @@
 /** The `sim` commands for recordings of a live controller. Their actions are loaded when called. */
 import type { Command } from 'commander'
-import { withExamples } from '../command/command-shape.ts'
-import type { SimRecordOptions } from './sim-record.ts'
-import type { SimRedecideOptions } from './sim-redecide.ts'
+import { calls, withExamples } from '../command/command-shape.ts'
 
 export function addRecordingCommands(sim: Command, setExit: (code: number) => void): void {
   const redecide = sim
@@ -12,10 +10,7 @@ export function addRecordingCommands(sim: Command, setExit: (code: number) => vo
     )
     .argument('<recording>', 'CONTROLLER_DATA_DIR, its recording/, or the first file to read there')
     .option('--json', 'print JSON')
-    .action(async (path: string, options: SimRedecideOptions) => {
-      const { simRedecide } = await import('./sim-redecide.ts')
-      setExit(await simRedecide(path, options))
-    })
+    .action(calls(setExit, () => import('./sim-redecide.ts'), 'simRedecide'))
   withExamples(redecide, 'headroom sim redecide ./data/recording')
   const record = sim
     .command('record')
@@ -28,10 +23,7 @@ export function addRecordingCommands(sim: Command, setExit: (code: number) => vo
     .option('--to <instant>', 'end; else the end of the recording')
     .option('--name <name>', 'name of the scenario', 'recorded')
     .option('--out <file>', 'the scenario file; else stdout')
-    .action(async (options: SimRecordOptions) => {
-      const { simRecord } = await import('./sim-record.ts')
-      setExit(await simRecord(options))
-    })
+    .action(calls(setExit, () => import('./sim-record.ts'), 'simRecord'))
   withExamples(
     record,
     'headroom sim record --data /var/lib/headroom --from 2026-05-04T08:00:00Z --to 2026-05-04T09:00:00Z ' +

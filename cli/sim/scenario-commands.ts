@@ -1,7 +1,6 @@
 /** `headroom sim validate` and `sim schema`. Their actions are loaded when called. */
 import type { Command } from 'commander'
-import { type SetExit, withExamples } from '../command/command-shape.ts'
-import type { SimValidateOptions } from './sim-validate.ts'
+import { calls, type SetExit, withExamples } from '../command/command-shape.ts'
 
 export function addScenarioCommands(sim: Command, setExit: SetExit): void {
   const validate = sim
@@ -11,10 +10,7 @@ export function addScenarioCommands(sim: Command, setExit: SetExit): void {
     )
     .argument('[files...]', 'scenarios; else all in scenarios/ and its folders')
     .option('--json', 'print JSON')
-    .action(async (files: string[], options: SimValidateOptions) => {
-      const { simValidate } = await import('./sim-validate.ts')
-      setExit(await simValidate(files, options))
-    })
+    .action(calls(setExit, () => import('./sim-validate.ts'), 'simValidate'))
   withExamples(
     validate,
     'headroom sim validate mine.scenario.yaml',
@@ -26,9 +22,6 @@ export function addScenarioCommands(sim: Command, setExit: SetExit): void {
       'print the JSON Schema (2020-12) of scenario files, for editors and other programs; equals ' +
         'scenarios/scenario.schema.json',
     )
-    .action(async () => {
-      const { simSchema } = await import('./sim-validate.ts')
-      setExit(simSchema())
-    })
+    .action(calls(setExit, () => import('./sim-validate.ts'), 'simSchema'))
   withExamples(schema, 'headroom sim schema > scenario.schema.json')
 }

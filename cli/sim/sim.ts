@@ -3,18 +3,9 @@ import { Option } from 'commander'
 import type { Command } from 'commander'
 import { addRecordingCommands } from './recording-commands.ts'
 import { addScenarioCommands } from './scenario-commands.ts'
-import { withExamples } from '../command/command-shape.ts'
+import { calls, withExamples } from '../command/command-shape.ts'
 import { decimal, integers, MAX_SEED, mib, time, timeWithin, whole } from '../command/option-values.ts'
 import { fieldValues, objectives, sweptAxes } from './sweep-values.ts'
-import type { CounterfactualOptions } from './sim-counterfactual.ts'
-import type { SimCheckOptions } from './sim-check.ts'
-import type { SimCompareOptions } from './sim-compare.ts'
-import type { SimFuzzOptions } from './sim-fuzz.ts'
-import type { SimReplayOptions } from './sim-replay.ts'
-import type { SimServeOptions } from './sim-serve.ts'
-import type { SimRunOptions } from './sim-run.ts'
-import type { SimSweepOptions } from './sim-sweep.ts'
-import type { SimWorkerOptions } from './sim-worker.ts'
 
 const MAX_PERCENT = 1000
 const MAX_JOBS = 1024
@@ -72,10 +63,7 @@ function addRun(sim: Command, setExit: (code: number) => void): void {
     .option('--enact-heartbeats', 'also send heartbeats without changes')
     .option('--out <folder>', 'folder for result.json, timing.json, tasks.csv, series.csv, journal.jsonl')
     .option('--json', 'print the result as JSON')
-    .action(async (file: string, options: SimRunOptions) => {
-      const { simRun } = await import('./sim-run.ts')
-      setExit(await simRun(file, options))
-    })
+    .action(calls(setExit, () => import('./sim-run.ts'), 'simRun'))
 }
 
 function addSweep(sim: Command, setExit: (code: number) => void): void {
@@ -127,10 +115,7 @@ function addSweep(sim: Command, setExit: (code: number) => void): void {
       'nats://broker:4222 --out plan',
     'headroom sim sweep plan.scenario.yaml --overcommit 40 --set config.idle_swap_out_seconds=60,300 ' +
       '--set fleet.0.count=2..4',
-  ).action(async (file: string, options: SimSweepOptions) => {
-    const { simSweep } = await import('./sim-sweep.ts')
-    setExit(await simSweep(file, options))
-  })
+  ).action(calls(setExit, () => import('./sim-sweep.ts'), 'simSweep'))
 }
 
 function addWorker(sim: Command, setExit: (code: number) => void): void {
@@ -139,10 +124,7 @@ function addWorker(sim: Command, setExit: (code: number) => void): void {
     .description('make runs for `sim sweep --workers` until stopped; it may be killed at any time')
     .option('--nats <url>', 'URL of the broker; else CONTROLLER_NATS_URL')
     .option('--jobs <n>', 'concurrent runs; else one per core', whole(1, MAX_JOBS))
-    .action(async (options: SimWorkerOptions) => {
-      const { simWorker } = await import('./sim-worker.ts')
-      setExit(await simWorker(options))
-    })
+    .action(calls(setExit, () => import('./sim-worker.ts'), 'simWorker'))
 }
 
 function addCompare(sim: Command, setExit: (code: number) => void): void {
@@ -153,10 +135,7 @@ function addCompare(sim: Command, setExit: (code: number) => void): void {
     .argument('<b>', 'the other one')
     .option('--json', 'print JSON')
   withExamples(compare, 'headroom sim compare before after').action(
-    async (a: string, b: string, options: SimCompareOptions) => {
-      const { simCompare } = await import('./sim-compare.ts')
-      setExit(simCompare(a, b, options))
-    },
+    calls(setExit, () => import('./sim-compare.ts'), 'simCompare'),
   )
 }
 
@@ -191,10 +170,7 @@ function addReplay(sim: Command, setExit: (code: number) => void): void {
     .option('--wire', 'encode and decode every message')
     .option('--out <folder>', 'folder for result.json, timing.json, tasks.csv, series.csv, journal.jsonl')
     .option('--json', 'print the result as JSON')
-    .action(async (file: string, options: SimReplayOptions) => {
-      const { simReplay } = await import('./sim-replay.ts')
-      setExit(await simReplay(file, options))
-    })
+    .action(calls(setExit, () => import('./sim-replay.ts'), 'simReplay'))
 }
 
 function addCheck(sim: Command, setExit: (code: number) => void): void {
@@ -208,10 +184,7 @@ function addCheck(sim: Command, setExit: (code: number) => void): void {
     .option('--update', 'record the new digests, and show the differences')
     .option('--jobs <n>', 'concurrent scenarios', whole(1, MAX_JOBS), 2)
     .option('--json', 'print JSON')
-    .action(async (files: string[], options: SimCheckOptions) => {
-      const { simCheck } = await import('./sim-check.ts')
-      setExit(await simCheck(files, options))
-    })
+    .action(calls(setExit, () => import('./sim-check.ts'), 'simCheck'))
 }
 
 function addFuzz(sim: Command, setExit: (code: number) => void): void {
@@ -236,10 +209,7 @@ function addFuzz(sim: Command, setExit: (code: number) => void): void {
         'never taken is a failure',
     )
     .option('--json', 'print JSON')
-    .action(async (file: string | undefined, options: SimFuzzOptions) => {
-      const { simFuzz } = await import('./sim-fuzz.ts')
-      setExit(await simFuzz(file, options))
-    })
+    .action(calls(setExit, () => import('./sim-fuzz.ts'), 'simFuzz'))
 }
 
 function addCounterfactual(sim: Command, setExit: (code: number) => void): void {
@@ -254,10 +224,7 @@ function addCounterfactual(sim: Command, setExit: (code: number) => void): void 
     .option('--victim <task>', 'the other victim')
     .option('--seed <n>', "seed; else the scenario's", whole(0, MAX_SEED))
     .option('--json', 'print JSON')
-    .action(async (file: string, options: CounterfactualOptions) => {
-      const { simCounterfactual } = await import('./sim-counterfactual.ts')
-      setExit(await simCounterfactual(file, options))
-    })
+    .action(calls(setExit, () => import('./sim-counterfactual.ts'), 'simCounterfactual'))
 }
 
 function addServe(sim: Command, setExit: (code: number) => void): void {
@@ -274,8 +241,5 @@ function addServe(sim: Command, setExit: (code: number) => void): void {
       time,
     )
     .option('--no-faults', 'leave out the faults of the scenario')
-    .action(async (file: string, options: SimServeOptions) => {
-      const { simServe } = await import('./sim-serve.ts')
-      setExit(await simServe(file, options))
-    })
+    .action(calls(setExit, () => import('./sim-serve.ts'), 'simServe'))
 }

@@ -1,6 +1,6 @@
 /** `headroom backup`, `restore` and `verify`: their arguments. Their actions are loaded when called. */
 import type { Command } from 'commander'
-import { withExamples, type SetExit } from '../command/command-shape.ts'
+import { calls, withExamples, type SetExit } from '../command/command-shape.ts'
 import { folder, whole } from '../command/option-values.ts'
 import type { StoreOptions } from './store-path.ts'
 
@@ -45,10 +45,7 @@ export function addStoreCommands(program: Command, setExit: SetExit): void {
     ).argument('[file]', 'the file; else headroom.db in the data folder'),
     'headroom verify',
     'headroom verify /backup/headroom.db',
-  ).action(async (file: string | undefined, options: StoreOptions) => {
-    const { verify } = await import('./verify.ts')
-    setExit(await verify(file, options))
-  })
+  ).action(calls(setExit, () => import('./verify.ts'), 'verify'))
 }
 
 function onStore(command: Command): Command {

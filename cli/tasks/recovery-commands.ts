@@ -3,9 +3,7 @@
  * called.
  */
 import type { Command } from 'commander'
-import { remote, withExamples, type SetExit } from '../command/command-shape.ts'
-import type { AdoptOptions, StopAttemptOptions } from './recovery.ts'
-import type { CommandOptions } from '../command/session.ts'
+import { calls, remote, withExamples, type SetExit } from '../command/command-shape.ts'
 
 export function addRecoveryCommands(program: Command, setExit: SetExit): void {
   const recovery = program
@@ -18,10 +16,7 @@ export function addRecoveryCommands(program: Command, setExit: SetExit): void {
         .description('show whether placements are paused, and which nodes are awaited or ahead of the store'),
     ),
     'headroom recovery status',
-  ).action(async (options: CommandOptions) => {
-    const { recoveryStatus } = await import('./recovery.ts')
-    setExit(await recoveryStatus(options))
-  })
+  ).action(calls(setExit, () => import('./recovery.ts'), 'recoveryStatus'))
   withExamples(
     remote(
       recovery
@@ -29,10 +24,7 @@ export function addRecoveryCommands(program: Command, setExit: SetExit): void {
         .description('end the recovery although nodes have not reported (role admin)'),
     ),
     'headroom recovery finish',
-  ).action(async (options: CommandOptions) => {
-    const { recoveryFinish } = await import('./recovery.ts')
-    setExit(await recoveryFinish(options))
-  })
+  ).action(calls(setExit, () => import('./recovery.ts'), 'recoveryFinish'))
   addAttempts(program, setExit)
 }
 
@@ -41,10 +33,7 @@ function addAttempts(program: Command, setExit: SetExit): void {
   withExamples(
     remote(attempts.command('list').description('list them, with the records of their servers')),
     'headroom attempts list -o wide',
-  ).action(async (options: CommandOptions) => {
-    const { attemptsList } = await import('./recovery.ts')
-    setExit(await attemptsList(options))
-  })
+  ).action(calls(setExit, () => import('./recovery.ts'), 'attemptsList'))
   withExamples(
     remote(attempts.command('adopt').description('adopt a running attempt as a task'))
       .argument('<attempt>', 'TASK/ATTEMPT')
@@ -52,17 +41,11 @@ function addAttempts(program: Command, setExit: SetExit): void {
       .option('--name <name>', 'name of the task (else from the record of the server)')
       .option('--node <node>', 'node (name or id), when several nodes have this attempt'),
     'headroom attempts adopt 5b0f7a9e-6a53-4f0a-9d5c-0e9f3c1f7c11/2 --owner ada',
-  ).action(async (attempt: string, options: AdoptOptions) => {
-    const { attemptsAdopt } = await import('./recovery.ts')
-    setExit(await attemptsAdopt(attempt, options))
-  })
+  ).action(calls(setExit, () => import('./recovery.ts'), 'attemptsAdopt'))
   withExamples(
     remote(attempts.command('stop').description('stop a running attempt'))
       .argument('<attempt>', 'TASK/ATTEMPT')
       .option('--node <node>', 'node (name or id), when several nodes have this attempt'),
     'headroom attempts stop 5b0f7a9e-6a53-4f0a-9d5c-0e9f3c1f7c11/2',
-  ).action(async (attempt: string, options: StopAttemptOptions) => {
-    const { attemptsStop } = await import('./recovery.ts')
-    setExit(await attemptsStop(attempt, options))
-  })
+  ).action(calls(setExit, () => import('./recovery.ts'), 'attemptsStop'))
 }

@@ -1,10 +1,8 @@
 /** `headroom token …` and `headroom audit`: their options. Their actions are loaded when called. */
 import { Option, type Command } from 'commander'
 import { ROLES } from '../../controller/model/role.ts'
-import { remote, withExamples, type SetExit } from '../command/command-shape.ts'
+import { calls, remote, withExamples, type SetExit } from '../command/command-shape.ts'
 import { folder, timeWithin, whole } from '../command/option-values.ts'
-import type { AuditOptions } from './audit.ts'
-import type { TokenCreateOptions, TokenOptions } from './tokens.ts'
 
 const MINUTE_MS = 60_000
 const TEN_YEARS_MS = 315_360_000_000
@@ -17,29 +15,20 @@ export function addTokenCommands(program: Command, setExit: SetExit): void {
   withExamples(
     offline(remote(token.command('list').description('list all tokens, without their secrets'))),
     'headroom token list',
-  ).action(async (options: TokenOptions) => {
-    const { tokenList } = await import('./tokens.ts')
-    setExit(await tokenList(options))
-  })
+  ).action(calls(setExit, () => import('./tokens.ts'), 'tokenList'))
   withExamples(
     offline(
       remote(token.command('revoke').description('revoke tokens at once').argument('<id...>', 'ids')),
     ).option('--force', 'also the last admin token'),
     'headroom token revoke k7v2m4x3q5zd',
-  ).action(async (ids: string[], options: TokenOptions & { readonly force?: boolean }) => {
-    const { tokenRevoke } = await import('./tokens.ts')
-    setExit(await tokenRevoke(ids, options))
-  })
+  ).action(calls(setExit, () => import('./tokens.ts'), 'tokenRevoke'))
   withExamples(
     token
       .command('generate')
       .description('generate a secret for CONTROLLER_ADMIN_TOKEN_FILE; it is not stored elsewhere')
       .option('--out <file>', 'file to write, readable only by you; an existing file is kept; else stdout'),
     'headroom token generate --out admin.token',
-  ).action(async (options: { readonly out?: string }) => {
-    const { tokenGenerate } = await import('./tokens.ts')
-    setExit(tokenGenerate(options))
-  })
+  ).action(calls(setExit, () => import('./tokens.ts'), 'tokenGenerate'))
 }
 
 function addCreate(token: Command, setExit: SetExit): void {
@@ -56,10 +45,7 @@ function addCreate(token: Command, setExit: SetExit): void {
       .option('--expires <time>', 'lifetime', timeWithin(MINUTE_MS, TEN_YEARS_MS)),
     'headroom token create alice --role submitter --expires 90d',
     'headroom token create root --role admin --data-dir ./data  # the first one, before the controller runs',
-  ).action(async (name: string, options: TokenCreateOptions) => {
-    const { tokenCreate } = await import('./tokens.ts')
-    setExit(await tokenCreate(name, options))
-  })
+  ).action(calls(setExit, () => import('./tokens.ts'), 'tokenCreate'))
 }
 
 export function addAudit(program: Command, setExit: SetExit): void {
@@ -76,10 +62,7 @@ export function addAudit(program: Command, setExit: SetExit): void {
       .option('--last <n>', 'maximum number of rows', whole(1, MAX_AUDIT_ROWS), DEFAULT_AUDIT_ROWS),
     'headroom audit --outcome refused',
     'headroom audit --actor alice --last 200 -o jsonl',
-  ).action(async (options: AuditOptions) => {
-    const { audit } = await import('./audit.ts')
-    setExit(await audit(options))
-  })
+  ).action(calls(setExit, () => import('./audit.ts'), 'audit'))
 }
 
 function offline(command: Command): Command {

@@ -2,9 +2,8 @@
 import { Argument, InvalidArgumentError, Option } from 'commander'
 import type { Command } from 'commander'
 import { nearestName } from '../../simulator/document/nearest-name.ts'
-import { withExamples } from '../command/command-shape.ts'
+import { calls, withExamples } from '../command/command-shape.ts'
 import { decimal, MAX_SEED, mib, time, timeWithin, whole } from '../command/option-values.ts'
-import type { TraceImportOptions } from './trace-commands.ts'
 
 const MAX_GPUS = 1024
 /** 16 TiB. */
@@ -58,10 +57,7 @@ export function addTraceCommands(program: Command, setExit: (code: number) => vo
   addFormatOptions(command)
   command
     .option('--json', 'print JSON')
-    .action(async (format: string, file: string, options: TraceImportOptions) => {
-      const { traceImport } = await import('./trace-commands.ts')
-      setExit(await traceImport(format, file, options))
-    })
+    .action(calls(setExit, () => import('./trace-commands.ts'), 'traceImport'))
   withExamples(
     command,
     'headroom trace import slurm sacct.txt -o cluster.trace.jsonl.gz --vram-map a100=40960 ' +
@@ -76,10 +72,7 @@ export function addTraceCommands(program: Command, setExit: (code: number) => vo
     .description('show the contents of a trace')
     .argument('<file>', 'a trace')
     .option('--json', 'print JSON')
-    .action(async (file: string, options: { readonly json?: boolean }) => {
-      const { traceInspect } = await import('./trace-commands.ts')
-      setExit(await traceInspect(file, options))
-    })
+    .action(calls(setExit, () => import('./trace-commands.ts'), 'traceInspect'))
 }
 
 /** Options that only some formats accept (`options` of an importer). */

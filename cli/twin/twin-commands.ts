@@ -1,8 +1,6 @@
 /** Commands of the digital twin: their options. Their actions are loaded when called. */
 import type { Command } from 'commander'
-import { remote, withServer, withExamples, type SetExit } from '../command/command-shape.ts'
-import type { CommandOptions } from '../command/session.ts'
-import type { SnapshotOptions } from './snapshot.ts'
+import { calls, remote, withServer, withExamples, type SetExit } from '../command/command-shape.ts'
 
 export function addTwinCommands(program: Command, setExit: SetExit): void {
   addSnapshot(program, setExit)
@@ -10,10 +8,7 @@ export function addTwinCommands(program: Command, setExit: SetExit): void {
     remote(program.command('twin').description('show the accuracy of the twin’s forecasts')),
     'headroom twin',
     'headroom twin -o json | jq .scores',
-  ).action(async (options: CommandOptions) => {
-    const { twinState } = await import('./twin-accuracy.ts')
-    setExit(await twinState(options))
-  })
+  ).action(calls(setExit, () => import('./twin-accuracy.ts'), 'twinState'))
 }
 
 function addSnapshot(program: Command, setExit: SetExit): void {
@@ -25,8 +20,5 @@ function addSnapshot(program: Command, setExit: SetExit): void {
     ).option('--out <file>', 'file to write; else stdout'),
     'headroom snapshot --out now.scenario.json',
     'headroom snapshot | jq .config',
-  ).action(async (options: SnapshotOptions) => {
-    const { snapshot } = await import('./snapshot.ts')
-    setExit(await snapshot(options))
-  })
+  ).action(calls(setExit, () => import('./snapshot.ts'), 'snapshot'))
 }

@@ -1,0 +1,130 @@
+/** `headroom task …` and `headroom why-pending`: arguments and options. */
+import { Option, type Command } from 'commander'
+import {
+  calls,
+  MAX_ROWS,
+  DEFAULT_TASK_ROWS,
+  remote,
+  withServer,
+  withExamples,
+  type SetExit,
+} from '../command/command-shape.ts'
+import { priority, whole } from '../command/option-values.ts'
+import type { CommandOptions } from '../command/session.ts'
+
+/** Equals the list in controller/api/tasks/schema.ts; a test compares them. */
+export const TASK_STATE_FILTERS = [
+  'all',
+  'pending',
+  'running',
+  'completed',
+  'assigned',
+  'unreachable',
+  'failed',
+  'cancelled',
+  'lost',
+] as const
+
+export function addTask(program: Command, setExit: SetExit): void {
+  const task = program.command('task').description('GPU tasks')
+  addTaskList(task, setExit)
+  addTaskLogs(task, setExit)
+  addTaskActions(task, setExit)
+  withExamples(
+    remote(task.command('show').description('show one task, open or ended').argument('<task>', 'id')),
+    'headroom task show 0b6f4c1e-…',
+  ).action(calls(setExit, () => import('./tasks.ts'), 'taskShow'))
+  withExamples(
+    remote(
+      task
+        .command('explain')
+        .description('explain why a task waits, or where it is placed')
+        .argument('<task>', 'id'),
+    ),
+    'headroom task explain 0b6f4c1e-…',
+  ).action(calls(setExit, () => import('./explain.ts'), 'taskExplain'))
+  withExamples(
+    remote(task.command('set').description('change a task; VRAM and groups only while it is pending'))
+      .argument('<task>', 'id')
+      .argument(
+        '<field=value...>',
+        'noswap=1, priority=P0, vram_mib=8Gi, groups=a,b, labels.team=x (an empty value removes a label)',
+      ),
+    'headroom task set 0b6f4c1e-… noswap=1 priority=P0',
+    'headroom task set 0b6f4c1e-… labels.team=vision',
+  ).action(calls(setExit, () => import('./tasks.ts'), 'taskSet'))
+  withExamples(
+    remote(
+      task
+        .command('cancel')
+        .description(
+          'cancel tasks; the GPU server of a placed task sends SIGTERM, and SIGKILL after its stop grace',
+        )
+        .argument('<task...>', 'ids')
+        .option('--now', 'send SIGKILL at once, also to a task that is stopping'),
+    ),
+    'headroom task cancel 0b6f4c1e-…',
+    'headroom task list --state pending --name sweep -o jsonl | jq -r .id | xargs headroom task cancel',
+  ).action(calls(setExit, () => import('./tasks.ts'), 'taskCancel'))
+}
+
+function addTaskActions(task: Command, setExit: SetExit): void {
+  for (const [action, what] of [
+    ['hold', 'put pending tasks on hold: they are not placed until released'],
+    ['release', 'release tasks that are on hold'],
+    ['swap-out', 'swap idle tasks out of VRAM; each stays out until it wants the GPU'],
+    ['swap-in', 'swap tasks back into VRAM'],
+  ] as const) {
+    withExamples(
+      remote(task.command(action).description(what).argument('<task...>', 'ids')),
+      `headroom task ${action} 0b6f4c1e-…`,
+    ).action(async (ids: string[], options: CommandOptions) => {
+      const { taskAction: taskByHand } = await import('./tasks.ts')
+      setExit(await taskByHand(action, ids, options))
+    })
+  }
+}
+
+function addTaskLogs(task: Command, setExit: SetExit): void {
+  withExamples(
+    withServer(task.command('logs').description('print the output of a task, from its latest attempt'))
+      .argument('<task>', 'id')
+      .addOption(new Option('--stream <stream>', 'only this stream, on stdout').choices(['stdout', 'stderr']))
+      .option('-f, --follow', 'keep printing new output until the task ends, or Ctrl-C')
+      .option('--offset <bytes>', 'start at this byte of that stream', whole(0, 999_999_999_999)),
+    'headroom task logs 0b6f4c1e-… --follow',
+    'headroom task logs 0b6f4c1e-… --stream stderr > errors.txt',
+  ).action(calls(setExit, () => import('./logs.ts'), 'taskLogs'))
+}
+
+function addTaskList(task: Command, setExit: SetExit): void {
+  withExamples(
+    remote(task.command('list').description('list tasks, newest submission first'))
+      .addOption(
+        new Option('--state <state>', 'a list (running, pending, completed, all) or an exact state').choices(
+          TASK_STATE_FILTERS,
+        ),
+      )
+      .option('--priority <p>', 'P0 (highest) to P4', priority)
+      .option('--node <node>', 'placed on this node, by name or id')
+      .option('--group <group>', 'may run in this group')
+      .option('--owner <owner>', 'owner of the task')
+      .option('--name <text>', 'part of the name')
+      .option('--limit <n>', 'maximum number of rows', whole(1, MAX_ROWS), DEFAULT_TASK_ROWS),
+    'headroom task list --state pending -o wide',
+    'headroom task list --node a100-1 --limit 1000 -o jsonl',
+  ).action(calls(setExit, () => import('./tasks.ts'), 'taskList'))
+}
+
+export function addWhyPending(program: Command, setExit: SetExit): void {
+  withExamples(
+    remote(
+      program
+        .command('why-pending')
+        .description('explain why tasks wait: all of them, or one in detail')
+        .argument('[task]', 'id'),
+    ).option('--limit <n>', 'maximum number of rows', whole(1, MAX_ROWS), DEFAULT_TASK_ROWS),
+    'headroom why-pending',
+    'headroom why-pending 0b6f4c1e-…',
+  ).action(calls(setExit, () => import('./why-pending.ts'), 'whyPending'))
+}
