@@ -3,7 +3,7 @@ import { Option, type Command } from 'commander'
 
 export type SetExit = (code: number) => void
 
-/** Equals the list in operator/output.ts; a test compares them. */
+/** Equals the list in output/table.ts; a test compares them. */
 export const FORMATS = ['table', 'wide', 'json', 'jsonl', 'yaml'] as const
 
 type Action = (...args: never[]) => number | Promise<number>

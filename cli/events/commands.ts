@@ -11,7 +11,7 @@ import {
 import { notedLinks, whole } from '../command/option-values.ts'
 import type { VerifyEventsOptions } from './verify-events.ts'
 
-/** Equals the list in controller/domain/decision.ts; a test compares them. */
+/** Equals the list in controller/model/decision.ts; a test compares them. */
 export const DECISION_KINDS = [
   'placement',
   'swap_out',
