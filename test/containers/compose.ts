@@ -14,10 +14,10 @@ export const PROJECT = 'headroom'
 export class Compose {
   readonly #engine: Engine
   readonly #folder: string
-  /** As shipped, with the values of variables filled in. */
+  /** As shipped, with variables expanded. */
   readonly shipped: ComposeConfig
   #override: string
-  /** In place of a developer's .env. */
+  /** Instead of a developer's .env. */
   readonly #noVariables: string
 
   constructor(engine: Engine, folder: string) {
@@ -33,10 +33,7 @@ export class Compose {
     return this.#run([SHIPPED, this.#override], args)
   }
 
-  /**
-   * Throws when the override changes more than the device, or when a change of anything else would not be
-   * noticed.
-   */
+  /** Throws when the override changes more than the device, or when another change would not be noticed. */
   holdAgainstShipped(): void {
     assert.deepEqual(differences(this.shipped, this.#config([SHIPPED, this.#override])), [])
     const files = FORBIDDEN.map(({ override }, index) => this.#written(`forbidden-${index}`, override))
@@ -48,7 +45,7 @@ export class Compose {
       )
   }
 
-  /** From now on; a negative control only. */
+  /** From now on; only for a negative control. */
   addOptions(...options: readonly string[]): void {
     this.#override = this.#written('negative-control', overrideOf(this.shipped, options))
   }
@@ -57,7 +54,7 @@ export class Compose {
     return parse(this.#run(files, ['config'])) as ComposeConfig
   }
 
-  /** Compose reads JSON, too. */
+  /** Compose also reads JSON. */
   #written(name: string, config: ComposeConfig): string {
     const path = join(this.#folder, `${name}.yml`)
     writeFileSync(path, JSON.stringify(config))
@@ -79,7 +76,7 @@ export class Compose {
       cwd: ROOT,
       env: this.#engine.env,
       encoding: 'utf8',
-      // A failure has what it printed in its message.
+      // A failure contains the output in its message.
       stdio: 'pipe',
     })
   }

@@ -1,5 +1,5 @@
 /**
- * A Docker engine of the test's own, in a folder of its own; nothing of an engine that runs here is touched.
+ * A separate Docker engine in a separate folder; an engine that already runs on this host is not affected.
  */
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { openSync, readFileSync } from 'node:fs'
@@ -8,9 +8,11 @@ import { setTimeout as wait } from 'node:timers/promises'
 
 const START_WITHIN_MS = 60_000
 const MAX_OUTPUT_BYTES = 64 * 1024 * 1024
-/** Taken over from the caller; a variable of docker-compose.yml must not come from a developer's shell. */
+/** Inherited from the caller; a variable of docker-compose.yml must not come from a developer's shell. */
 const INHERITED = ['PATH', 'HOME', 'TMPDIR', 'LANG']
-/** Where an engine writes whatever its options say: sockets of containerd and plugins, its own key. */
+/**
+ * Paths to which an engine writes regardless of its options: sockets of containerd and plugins, its own key.
+ */
 const FIXED_PLACES = ['/run', '/etc/docker']
 
 export interface Engine {
@@ -21,9 +23,8 @@ export interface Engine {
 }
 
 /**
- * It takes the overlay file system where the kernel has it, and copies every layer elsewhere. Needs
- * namespaces of its own (main.ts). Rejects with the last lines of its log when it does not answer within a
- * minute.
+ * Uses the overlay file system if the kernel has it, and otherwise copies every layer. Needs separate
+ * namespaces (main.ts). Rejects with the last lines of its log when it does not answer within a minute.
  */
 export async function startEngine(folder: string): Promise<Engine> {
   const inFolder = (name: string): string => join(folder, name)

@@ -1,7 +1,7 @@
 /**
- * The images of docker-compose.yml without a registry: the build of this repository, Node and a busybox, put
- * together as the Dockerfile says. The engine runs the RUN lines of the last stages, and takes over USER,
- * ENTRYPOINT, ENV and so on, so that a change there is seen here.
+ * The images of docker-compose.yml without a registry: the build of this repository, Node and a busybox,
+ * combined as in the Dockerfile. The engine runs the RUN lines of the last stages and applies USER,
+ * ENTRYPOINT, ENV and so on, so that a change there is tested here.
  */
 import { execFileSync, spawnSync } from 'node:child_process'
 import {
@@ -24,7 +24,7 @@ const PASSWD = 'root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bi
 const APP_ROOT = 'headroom-app-root'
 const INVENTORY = 'gpus: [{ model: declared, vram_mib: 8192, swap: pinned-gen4 }]\n'
 
-/** @param dist what `make build` made */
+/** @param dist output of `make build` */
 export function makeImages(engine: Engine, folder: string, dist: string): void {
   const app = join(folder, 'app')
   baseRoot(app)
@@ -39,7 +39,7 @@ export function makeImages(engine: Engine, folder: string, dist: string): void {
     join(ROOT, 'gpu-server/guard/build/headroom-guard'),
     join(app, 'app/dist/gpu-server/guard/build/'),
   ])
-  // It must be newer than its sources, or a compiler is looked for.
+  // It must be newer than its sources, or a compiler is needed.
   execFileSync('touch', [join(app, 'app/dist/gpu-server/guard/build/headroom-guard')])
   // The declared GPUs of the test.
   writeFileSync(join(app, 'app/inventory.yaml'), INVENTORY)
@@ -51,7 +51,7 @@ export function makeImages(engine: Engine, folder: string, dist: string): void {
   imported(engine, nats, 'nats:2.11-alpine', 'ENTRYPOINT ["nats-server"]')
 }
 
-/** The stages of an image from ours on. All RUN lines are run as root. */
+/** The stages of an image from the first local one. All RUN lines run as root. */
 function imageOf({ docker }: Engine, name: string, tag: string): void {
   const stages = stagesOf(readFileSync(join(ROOT, 'Dockerfile'), 'utf8'))
   const instructions: Instruction[] = ['base', name].flatMap((stage) => [
@@ -95,7 +95,7 @@ function placeOf(program: string): string {
   return execFileSync('sh', ['-c', `command -v ${program}`], { encoding: 'utf8' }).trim()
 }
 
-/** With the libraries that it needs; a static one needs none. */
+/** With its libraries; a static program needs none. */
 function copyProgram(root: string, from: string, to: string): void {
   mkdirSync(dirname(join(root, to)), { recursive: true })
   cpSync(realpathSync(from), join(root, to))
@@ -106,7 +106,7 @@ function copyProgram(root: string, from: string, to: string): void {
   }
 }
 
-/** What is not for development, without the Node that is a package. */
+/** The packages except those for development and the packaged Node. */
 function copyPackages(app: string): void {
   const lock = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')) as {
     readonly packages: Readonly<Record<string, { readonly dev?: boolean; readonly devOptional?: boolean }>>

@@ -1,7 +1,7 @@
 /**
- * `make test-containers`: the shipped docker-compose.yml, profile gpu, on a real Docker engine, with another
- * device and nothing else changed. The engine and its containers get network, mounts and processes of their
- * own: ports are free, and firewall rules, bridges and mounts end with them.
+ * `make test-containers`: the shipped docker-compose.yml, profile gpu, on a real Docker engine, with only the
+ * device replaced. The engine and its containers have separate network, mounts and processes: ports are free,
+ * and firewall rules, bridges and mounts end with them.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmdirSync, rmSync } from 'node:fs'
@@ -21,7 +21,7 @@ if (why !== null) {
   process.exit(process.env['CI'] ? 1 : 0)
 }
 const folder = mkdtempSync(join(tmpdir(), 'headroom-containers-'))
-// The engine mounts a folder of its own there, and a mount needs a place.
+// The engine mounts its own folder there, and a mount needs an existing target.
 const made = mkdirSync('/etc/docker', { recursive: true })
 process.exitCode = await inNamespaces()
 await removeRest()
@@ -33,11 +33,11 @@ function whyNot(): string | null {
   const { status, stderr } = spawnSync('unshare', [...NAMESPACES, 'mount', '-t', 'tmpfs', 'tmpfs', '/run'], {
     encoding: 'utf8',
   })
-  return status === 0 ? null : `this root has no right to it: ${stderr.trim().split('\n')[0]}`
+  return status === 0 ? null : `root has no permission for it here: ${stderr.trim().split('\n')[0]}`
 }
 
 /**
- * Resolves with the exit code. When this process is told to end, everything that was started ends at once.
+ * Resolves with the exit code. When this process receives a signal, everything that it started ends at once.
  */
 function inNamespaces(): Promise<number> {
   const program = [process.execPath, join(import.meta.dirname, 'proof.ts'), folder, ...process.argv.slice(2)]
@@ -47,8 +47,8 @@ function inNamespaces(): Promise<number> {
 }
 
 /**
- * The folder, and the control groups of containers, which are named after it. What was killed may take a
- * moment to be gone.
+ * The folder, and the control groups of containers, which contain its name. Killed processes may need a
+ * moment to end.
  */
 async function removeRest(): Promise<void> {
   const roots = existsSync(CGROUPS)

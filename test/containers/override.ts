@@ -1,7 +1,4 @@
-/**
- * What the test may change of the shipped docker-compose.yml: the device of the GPU server. Everything else
- * must be as it is shipped.
- */
+/** The only change that the test makes to the shipped docker-compose.yml: the device of the GPU server. */
 import { isDeepStrictEqual } from 'node:util'
 
 type Value = unknown
@@ -14,13 +11,13 @@ export interface ComposeConfig {
   readonly networks?: Fields
 }
 
-/** GPUs that are declared in a file of the image, with processes of this host. */
+/** GPUs declared in a file of the image, with processes of this host. */
 const TEST_DEVICE = ['--device', 'process', '--inventory', '/app/inventory.yaml']
 const RUNTIME = 'runc'
 
 /**
  * The override that the test starts.
- * @param more further options of the GPU server: for a negative control only
+ * @param more additional options of the GPU server, only for a negative control
  */
 export function overrideOf({ services }: ComposeConfig, more: readonly string[] = []): ComposeConfig {
   const command = withTestDevice(services['gpu-server']?.['command'])
@@ -28,8 +25,8 @@ export function overrideOf({ services }: ComposeConfig, more: readonly string[] 
 }
 
 /**
- * What differs besides the device, as `path: shipped → tested`. Both are merged configurations, as
- * `docker-compose config` prints them.
+ * Differences besides the device, as `path: shipped → tested`. Both are merged configurations, as printed by
+ * `docker-compose config`.
  */
 export function differences(shipped: ComposeConfig, tested: ComposeConfig): readonly string[] {
   const { 'gpu-server': server = {}, ...others } = shipped.services
@@ -77,8 +74,8 @@ interface Forbidden {
 }
 
 /**
- * Overrides that would prove less than the shipped file promises. Each must be noticed, alone and with the
- * others.
+ * Overrides that would prove less than the shipped file promises. Each must be noticed, alone and together
+ * with the others.
  */
 export const FORBIDDEN: readonly Forbidden[] = [
   ofServer('user', '1000:1000'),

@@ -1,7 +1,8 @@
 /**
  * The program of a submitter's task that searches for data of other parties and tasks. It prints a report as
  * one line of JSON. It runs in an image of the GPU server, so it imports nothing of this repository. `told`
- * (globalThis) names what root of the host sees, so that a closed folder with a known path is tried, too.
+ * (globalThis) contains paths that root of the host sees, so that a closed folder with a known path is also
+ * tried.
  */
 import { spawnSync } from 'node:child_process'
 import {
@@ -27,7 +28,7 @@ const MAX_DEPTH = 12
 const READ_BYTES = 65_536
 const CONNECT_WITHIN_MS = 2_000
 const ENTRIES_OF_PROCESS = ['environ', 'maps', 'fd', 'cwd', 'root']
-/** Device memory and kernel logs may block a reader; processes have a search of their own. */
+/** Device memory and kernel logs may block a reader; processes have a separate search. */
 const LEFT_OUT = /^\/(sys|proc)(\/|$)/
 
 const report = {
@@ -62,8 +63,8 @@ report.broker = await tryBroker()
 console.log(JSON.stringify(report))
 
 /**
- * The /proc of the container is below the task's own, and a user namespace gives capabilities that must not
- * reach the processes of others.
+ * The container's /proc is below the task's /proc, and a user namespace gives capabilities that must not
+ * apply to other processes.
  */
 function gainRights() {
   const comm = attempt(() => readFileSync('/proc/1/comm', 'utf8'))
@@ -130,7 +131,7 @@ async function searchNetwork() {
   }
 }
 
-/** What the broker answers to no key, to a key that it does not know, and to each key that was found. */
+/** The broker's response to no key, to an unknown key, and to each key that was found. */
 async function tryBroker() {
   const load = createRequire('/app/')
   const attempts = {
@@ -167,7 +168,7 @@ function isSecret(text, name = 'a process') {
   return text.includes(canary) || found !== undefined || token.test(text)
 }
 
-/** In this container, and in every other that a process of the host has as its root. */
+/** In this container, and in every other container whose root a host process uses. */
 function everywhere(paths) {
   const processes = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
   return paths.flatMap((path) =>
@@ -175,7 +176,7 @@ function everywhere(paths) {
   )
 }
 
-/** Of services; one that has ended has none, and nothing may answer for it. */
+/** Of services; a service that has ended has none, and no other process may answer for it. */
 async function addressesOf(names) {
   const resolver = new Resolver({ timeout: CONNECT_WITHIN_MS, tries: 1 })
   const found = await Promise.all(names.map((name) => resolver.resolve4(name).catch(() => [])))
@@ -189,12 +190,12 @@ function gateways() {
   )
 }
 
-/** An entry of a process that has ended opens, and is empty. */
+/** An entry of an ended process can be opened and is empty. */
 function isOpen(path) {
   return attempt(() => readdirSync(`${path}/`)) !== null || (textOf(path) ?? '') !== ''
 }
 
-/** The beginning of a file; null when it cannot be opened, or is no file: a pipe would block. */
+/** Returns the beginning of a file; null when it cannot be opened, or is not a file: a pipe would block. */
 function textOf(path) {
   const fd = attempt(() => (statSync(path).isFile() ? openSync(path, 'r') : null))
   if (fd === null) return null

@@ -1,7 +1,7 @@
 /**
- * In namespaces of its own (main.ts): starts the shipped services, and has a submitter's task search for
- * keys, tokens, state, sockets, folders and environments of other parties and tasks. It must find none. Then
- * the same search with more rights must find each of them.
+ * In separate namespaces (main.ts): starts the shipped services, and has a submitter's task search for keys,
+ * tokens, state, sockets, folders and environments of other parties and tasks. It must find none. Then the
+ * same search with more permissions must find each of them.
  */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
@@ -15,7 +15,7 @@ import { ApiUser, until } from './submitter.ts'
 const FOLLOWS = 'export CANARY; echo $CANARY | tee secret; exec 3<secret; exec sleep 100000'
 const ENDED = ['completed', 'failed', 'cancelled']
 /**
- * Volumes of which a task as root can read files: its server's, and through the host's processes the
+ * Volumes whose files a task as root can read: those of its server, and through processes of the host the
  * controller's key.
  */
 const OF_SHARED_ROOT = ['gpu-server-state', 'key-gpu-server', 'key-controller']
@@ -52,7 +52,7 @@ async function prove(engine: Engine): Promise<void> {
     process.stderr.write(`${compose.run('logs', '--no-color', '--tail=30')}\n`)
     throw error
   } finally {
-    // The engine would wait for them as long as the shipped file allows.
+    // The engine would wait for them for the time that the shipped file allows.
     compose.run('kill')
   }
 }
@@ -90,11 +90,11 @@ async function searchAsShipped(
     { rights, secrets, files, processes, sockets },
     { rights: [], secrets: [], files: [], processes: [], sockets: [] },
   )
-  // It has searched: as a user of its own without rights, in an empty folder of its own.
+  // It has searched as a separate user without privileges, in an empty folder of its own.
   assert.ok(report.uid >= 200_000)
   assert.match(report.status, /CapPrm:\s0+;.*CapEff:\s0+;.*NoNewPrivs:\s1/)
   assert.ok(report.isWorkFolderEmpty && report.triedProcesses > 0 && told.files.length > 0)
-  // Nothing of the server came with it.
+  // It has inherited nothing from the server.
   const ofServer = Object.keys(compose.shipped.services['gpu-server']?.['environment'] ?? {})
   assert.deepEqual(
     report.environment.filter((name) => ofServer.includes(name)),
@@ -114,7 +114,7 @@ async function searchAsShipped(
   await admin.reaches(victim, 'running')
 }
 
-/** Each file, socket and process that the task was to be kept from is one that the probe can find. */
+/** The probe can find each file, socket and process that the task must not find. */
 function findsAll(engine: Engine, compose: Compose, told: Told): void {
   const report = reportIn(
     asHostRoot(engine, compose.run('ps', '--quiet', 'gpu-server').trim(), probeCommand(told)),
@@ -176,7 +176,7 @@ interface Searched {
   readonly report: Report
 }
 
-/** A task of an administrator holds secrets; one of a submitter searches for them. */
+/** A task of an administrator has secrets; a task of a submitter searches for them. */
 async function searched(
   engine: Engine,
   compose: Compose,

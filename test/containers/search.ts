@@ -1,4 +1,4 @@
-/** What there is to be found on the host, and what the probe reports of it. */
+/** The secrets on the host, and the report of the probe. */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -9,11 +9,11 @@ import type { Engine } from './engine.ts'
 import type { ComposeConfig } from './override.ts'
 
 const MAX_ARGUMENT_LENGTH = 4_096
-/** Published ones, the broker's monitor, and those of Docker's own API. */
+/** Published ports, the broker's monitor, and the ports of Docker's own API. */
 const PORTS = [2375, 2376, 4222, 8222, 30080, 30422]
 /** In a live store a simulated fleet has no key. */
 const EMPTY_VOLUMES = ['key-sim']
-/** Spread, so that the probe does not find itself. */
+/** Split, so that the probe does not find itself. */
 export const CANARY = ['CANARY', 'of', 'another'].join('-')
 
 interface Place {
@@ -36,23 +36,23 @@ export interface Report {
   readonly status: string
   /** Names of variables. */
   readonly environment: readonly string[]
-  /** Descriptors with which it began. */
+  /** Inherited file descriptors. */
   readonly inherited: readonly string[]
   readonly isWorkFolderEmpty: boolean
   readonly triedProcesses: number
-  /** Ways by which it got more rights. */
+  /** Ways that gave it more permissions. */
   readonly rights: readonly string[]
-  /** Paths of keys, tokens and canaries that it found by itself. */
+  /** Paths of keys, tokens and canaries that it found without hints. */
   readonly secrets: readonly string[]
-  /** Names of told files that it could open. */
+  /** Names of hinted files that it could open. */
   readonly files: readonly string[]
-  /** Processes of others, and which of their entries it could read. */
+  /** Processes of other users, and their readable entries. */
   readonly processes: readonly string[]
   readonly sockets: readonly string[]
   readonly network: readonly string[]
   /** Status of a request without a token. */
   readonly api: readonly string[]
-  /** What the broker answered to no key, an unknown one, and those that were found. */
+  /** The broker's response to no key, an unknown key, and the keys that were found. */
   readonly broker: Readonly<Record<string, string>>
 }
 
@@ -63,8 +63,8 @@ interface Mount {
 }
 
 /**
- * Every file and socket in what the containers mount, and the engine's socket. Throws when a volume of the
- * shipped file has nothing: it would not be searched.
+ * Every file and socket in the mounts of the containers, and the engine's socket. Throws when a volume of the
+ * shipped file is empty: it would not be searched.
  */
 export function whatThereIs({ docker, socket }: Engine, { services, volumes = {} }: ComposeConfig): Told {
   const containers = docker('ps', '--all', '--quiet').trim().split('\n')
@@ -103,7 +103,7 @@ function pathsIn(folder: string, type: 'f' | 's'): readonly string[] {
   return found === '' ? [] : found.split('\n')
 }
 
-/** A command that runs the probe, in arguments of the length that a task may have. */
+/** Returns a command that runs the probe, in arguments of the length that a task may have. */
 export function probeCommand(told: Told): readonly string[] {
   const program = readFileSync(join(import.meta.dirname, 'probe.mjs'), 'utf8')
   const packed = gzipSync(JSON.stringify({ program, told })).toString('base64')

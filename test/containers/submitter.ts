@@ -35,7 +35,7 @@ export class ApiUser {
   reaches(id: string, ...states: readonly string[]): Promise<void> {
     let state = 'unknown'
     return until(
-      () => `task ${id} is ${states.join(' or ')}: it is ${state}`,
+      () => `task ${id} reaches ${states.join(' or ')}: it is ${state}`,
       async () => {
         state = (await this.call<Task>('GET', `/tasks/${id}`)).state
         return states.includes(state)

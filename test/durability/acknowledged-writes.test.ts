@@ -1,6 +1,5 @@
 /**
- * kill -9 right after an acknowledged write, again and again: everything acknowledged is there after the
- * restart.
+ * kill -9 right after an acknowledged write, repeatedly: everything acknowledged exists after the restart.
  */
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
@@ -10,19 +9,19 @@ import { nodeIdFromName } from '../../protocol/node-id.ts'
 import { controllerOn, figure, fillStore, newFolder } from './controller-on.ts'
 
 const KILLS = figure('DURABILITY_KILLS', 3)
-/** Maximum number of acknowledgements before the kill, so that every write is once the last one. */
+/** Maximum number of acknowledgements before the kill, so that every write is the last one in some case. */
 const MAX_WRITES = 23
 const NODE = nodeIdFromName('node-0')
 
 type Json = Readonly<Record<string, unknown>>
 
-/** One writer: its writes, one after the other, and what must be true of the last that was acknowledged. */
+/** One writer: its consecutive writes, and the condition on the last acknowledged one. */
 interface Writer {
   write(url: string): Promise<void>
   check(url: string): Promise<void>
 }
 
-/** From the first token on. */
+/** Available from the first token. */
 let authorization: Readonly<Record<string, string>> = {}
 
 const acknowledged = { count: 0, tasks: new Map<string, string>() }
@@ -31,7 +30,7 @@ async function send(method: string, url: string, body?: unknown): Promise<Json |
   const json = body === undefined ? {} : { body: JSON.stringify(body) }
   const headers = { ...authorization, ...(body === undefined ? {} : { 'Content-Type': 'application/json' }) }
   const answer = await fetch(url, { method, headers, ...json }).catch(() => null)
-  // An answer is an acknowledgement once its head is here, even if the kill cuts its body off.
+  // A response is an acknowledgement once its head has arrived, even if the kill cuts off its body.
   if (answer === null) return null
   if (!answer.ok) throw new Error(`${method} ${url}: ${answer.status} ${await answer.text()}`)
   return ((await answer.json().catch(() => null)) as Json | null) ?? {}
@@ -43,7 +42,7 @@ async function get(url: string): Promise<Json> {
   return answer
 }
 
-/** A number that only grows: what was sent last may be there without having been acknowledged. */
+/** An increasing number: the last sent value may be stored without an acknowledgement. */
 function counter(
   put: (url: string, n: number) => Promise<Json | null>,
   read: (url: string) => Promise<unknown>,
@@ -99,7 +98,7 @@ function submissions(): Writer {
   )
 }
 
-/** @param patched a task that is there from the beginning. */
+/** @param patched a task that exists from the beginning. */
 function writers(patched: string): readonly Writer[] {
   return [
     submissions(),
@@ -131,7 +130,7 @@ function writers(patched: string): readonly Writer[] {
 }
 
 it(
-  `${KILLS} times kill -9 right after an acknowledged write: nothing acknowledged is lost`,
+  `${KILLS} times kill -9 right after an acknowledged write: no acknowledged write is lost`,
   async () => {
     const data = newFolder()
     await fillStore(data, { nodes: 1, openTasks: 10 })

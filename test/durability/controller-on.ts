@@ -1,6 +1,6 @@
 /**
- * What the durability tests share: a controller on a data folder, started again and again, and stores filled
- * beforehand.
+ * Shared by the durability tests: a controller on a data folder that is restarted repeatedly, and filled
+ * stores.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -19,10 +19,7 @@ afterAll(async () => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true })
 })
 
-/**
- * How often, how many, how long: small inside `make test`, the figures that were promised in `make
- * test-durability`.
- */
+/** Counts and durations: small in `make test`, the promised figures in `make test-durability`. */
 export function figure(variable: string, byDefault: number): number {
   const text = process.env[variable]
   return text === undefined || text === '' ? byDefault : Number(text)
@@ -38,11 +35,11 @@ export interface ControllerOn {
   readonly member: Member
   /** With /api/v1; of the last start. */
   url(): string
-  /** Resolves once it listens, or once `isUp` says so. */
+  /** Resolves once it listens, or once `isUp` returns true. */
   start(isUp?: (root: string) => Promise<boolean>): Promise<void>
 }
 
-/** @param inShell what a shell does before it becomes the controller. */
+/** @param inShell shell commands before it becomes the controller. */
 export function controllerOn(
   dataDir: string,
   env: Environment = {},
@@ -72,7 +69,7 @@ export function controllerOn(
         return root !== undefined && (await isUp(root))
       })
       await start.catch((error: unknown) => {
-        throw new Error(`start ${member.starts} on ${dataDir}; it said: ${member.output.slice(before)}`, {
+        throw new Error(`start ${member.starts} on ${dataDir}; its output: ${member.output.slice(before)}`, {
           cause: error,
         })
       })

@@ -1,4 +1,4 @@
-/** Data folders of a killed controller with acknowledged tasks, and what may happen to the files in them. */
+/** Data folders of a killed controller with acknowledged tasks, and possible damage to their files. */
 import {
   cpSync,
   existsSync,
@@ -19,23 +19,21 @@ const TASKS_PER_ROUND = 60
 const CANCELLED_PER_ROUND = 10
 const FILES = [STORE_FILE, `${STORE_FILE}-wal`, `${STORE_FILE}-shm`, `${STORE_FILE}.id`, `${STORE_FILE}.mark`]
 
-/** What a client was told. */
+/** Acknowledgements that a client received. */
 export interface Acknowledged {
   readonly name: string
   readonly isCancelled: boolean
 }
 
 export interface KilledFolder {
-  /** As the last SIGKILL left it. */
+  /** State after the last SIGKILL. */
   readonly folder: string
-  /** As earlier kills left it, oldest first. */
+  /** States after earlier kills, oldest first. */
   readonly older: readonly string[]
   readonly tasks: ReadonlyMap<string, Acknowledged>
 }
 
-/**
- * A controller that was killed after each round of submissions and cancellations, all of them acknowledged.
- */
+/** A controller that was killed after each round of acknowledged submissions and cancellations. */
 export async function killedFolder(): Promise<KilledFolder> {
   const data = newFolder()
   const controller = controllerOn(data)
@@ -54,7 +52,7 @@ export async function killedFolder(): Promise<KilledFolder> {
     copies.push(copy)
   }
   const folder = copies.pop()
-  if (folder === undefined) throw new Error('there was no round')
+  if (folder === undefined) throw new Error('the list of rounds is empty')
   return { folder, older: copies, tasks }
 }
 
@@ -76,7 +74,7 @@ async function send(method: string, url: string, body?: unknown): Promise<unknow
   return JSON.parse(text)
 }
 
-/** Only what a start reads: no recording, no series. */
+/** Only the files that a start reads: no recording, no series. */
 export function copyFolder(from: string, to: string): void {
   rmSync(to, { recursive: true, force: true })
   mkdirSync(to, { recursive: true })
@@ -85,7 +83,7 @@ export function copyFolder(from: string, to: string): void {
 
 export type Damage = (folder: string, random: RandomStream) => string
 
-/** One bit, in the store or in its log, each as often. */
+/** Flips one bit, equally often in the store and in its log. */
 export const flipBit: Damage = (folder, random) => {
   const file = random() < 0.5 ? STORE_FILE : `${STORE_FILE}-wal`
   const path = join(folder, file)
@@ -97,7 +95,7 @@ export const flipBit: Damage = (folder, random) => {
   return `bit ${bit} of ${file}`
 }
 
-/** The log is gone, empty, cut off, or zeroed from somewhere on. */
+/** Deletes, empties, truncates or zeroes the log from some position. */
 export const loseLog: Damage = (folder, random) => {
   const path = join(folder, `${STORE_FILE}-wal`)
   const bytes = statSync(path).size
@@ -118,8 +116,8 @@ export const loseLog: Damage = (folder, random) => {
 }
 
 /**
- * The files of an earlier moment in place of the newest ones: the store with or without its log, with or
- * without the other's log.
+ * Replaces the newest files by those of an earlier moment: the store with or without its log or that of the
+ * other moment.
  */
 export function setBack(older: readonly string[]): Damage {
   return (folder, random) => {

@@ -1,6 +1,5 @@
 /**
- * The disk is full, or fails: nothing is acknowledged that is not there afterwards, and what happened is said
- * in one line.
+ * The disk is full, or fails: every acknowledged change is stored, and the failure is reported in one line.
  */
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
@@ -9,18 +8,18 @@ import { STORE_FILE } from '../../controller/adapters/sqlite/store.ts'
 import { verifyStore } from '../../controller/adapters/sqlite/verify.ts'
 import { controllerOn, newFolder, type ControllerOn } from './controller-on.ts'
 
-/** More than fit on any of the disks here. */
+/** More than fits on any disk of this test. */
 const MAX_TASKS = 50_000
 const WRITERS = 8
 const TIMEOUT_MS = 120_000
 
 interface Outcome {
   readonly acknowledged: readonly string[]
-  /** Answers that were no success, by status; 0: the connection was gone. */
+  /** Unsuccessful responses by status; 0 means that the connection was lost. */
   readonly refused: ReadonlyMap<number, number>
 }
 
-/** Submits until the controller takes no more. */
+/** Submits until the controller accepts no more. */
 async function fill(controller: ControllerOn): Promise<Outcome> {
   const acknowledged: string[] = []
   const refused = new Map<number, number>()
@@ -63,9 +62,9 @@ function whyNoMount(folder: string): string | null {
     : `no file system can be mounted here: ${mounted.error?.message ?? mounted.stderr.trim()}`
 }
 
-describe('a disk that is full', () => {
+describe('a full disk', () => {
   it(
-    'gets no false acknowledgement: 503, then an end that says why; with more space all is there',
+    'causes 503 and an exit with the reason, and with more space every acknowledged task exists',
     async (context) => {
       const disk = newFolder()
       const why = whyNoMount(disk)
@@ -108,9 +107,9 @@ describe('a disk that is full', () => {
   )
 })
 
-describe('a disk that fails (a write past a limit is an I/O error)', () => {
+describe('a failing disk (a write past a limit is an I/O error)', () => {
   it(
-    'gets no false acknowledgement either; with the disk back all is there',
+    'causes no false acknowledgement, and every acknowledged task exists afterwards',
     async () => {
       const data = join(newFolder(), 'data')
       const failing = controllerOn(data, {}, 'ulimit -f 3000')

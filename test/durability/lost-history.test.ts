@@ -1,4 +1,4 @@
-/** A data folder that lost a part of its history: no start serves while something acknowledged is missing. */
+/** A data folder that lost a part of its history: no start serves while an acknowledged change is missing. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
@@ -24,12 +24,12 @@ import {
 } from './damaged-folders.ts'
 
 const SEED = figure('LOSS_SEED', 1)
-/** Number of the first case of each kind, to go on with a run that was cut off. */
+/** Number of the first case of each kind, to continue an interrupted run. */
 const FROM = figure('LOSS_FROM', 0)
 const BITS = figure('LOSS_BITS', 40)
 const LOGS = figure('LOSS_LOGS', 10)
 const OLDER = figure('LOSS_OLDER', 10)
-/** Number of cases of each kind that real processes start on, too. */
+/** Number of cases of each kind that are also started with real processes. */
 const PROCESSES = figure('LOSS_PROCESSES', 1)
 
 let killed: KilledFolder
@@ -41,7 +41,7 @@ type Start =
   | { readonly served: true; readonly missing: readonly string[] }
   | { readonly served: false; readonly line: string }
 
-/** As the store's two threads open it, in this one. */
+/** As the store's two threads open it, but in this thread. */
 async function start(dataDir: string): Promise<Start> {
   const path = join(dataDir, STORE_FILE)
   const settings = {
@@ -147,7 +147,7 @@ describe('a data folder of acknowledged tasks', () => {
     ['older', OLDER, () => setBack(killed.older)],
   ]
 
-  it('is served as it was left when nothing happened to it', async () => {
+  it('is served unchanged without damage', async () => {
     const folder = newFolder()
     copyFolder(killed.folder, folder)
     expect(await start(folder)).toEqual({ served: true, missing: [] })
@@ -155,7 +155,7 @@ describe('a data folder of acknowledged tasks', () => {
   })
 
   it.each(kinds)(
-    'with damage of the kind "%s" (%i times) is refused, or is whole',
+    'with damage of the kind "%s" (%i times) is refused, or is complete',
     async (kind, count, damage) => {
       const tally: Tally = { served: 0, refused: 0, lines: new Map(), failures: [] }
       const folder = newFolder()
@@ -171,7 +171,7 @@ describe('a data folder of acknowledged tasks', () => {
   )
 
   it.each(kinds)(
-    'with damage of the kind "%s" keeps a real controller from serving, or is whole',
+    'with damage of the kind "%s" is refused by a real controller, or is complete',
     async (kind, count, damage) => {
       const results: string[] = []
       for (let i = 0; i < Math.min(PROCESSES, count); i++)

@@ -1,12 +1,9 @@
-/** After kill -9 a controller with much to remember is ready again soon. */
+/** After kill -9, a controller with much state is ready again soon. */
 import { expect, it } from 'vitest'
 import { startNatsServer, whyNoNatsServer } from '../support/nats-server.ts'
 import { controllerOn, figure, fillStore, newFolder } from './controller-on.ts'
 
-/**
- * Three seconds are promised, and `make test-durability` holds the controller to them; `make test` only
- * prints the time.
- */
+/** The promise is three seconds; `make test-durability` enforces it, and `make test` only prints the time. */
 const READY_WITHIN_MS = figure('DURABILITY_READY_WITHIN_MS', Infinity)
 const STARTS = figure('DURABILITY_STARTS', 1)
 const FINISHED = figure('DURABILITY_FINISHED', 0)

@@ -1,7 +1,7 @@
 /**
- * One case: the whole data folder of a running cluster is set back, its mark with it, and a controller starts
- * on it. What must not happen is told by the files that the tasks write; then one of the documented ways out
- * is taken, and the cluster must work again (docs/operating.md).
+ * One case: the complete data folder of a running cluster is set back, with its mark, and a controller starts
+ * on it. The files that the tasks write show violations; then one of the documented ways out is taken, and
+ * the cluster must work again (docs/operating.md).
  */
 import Database from 'better-sqlite3'
 import {
@@ -21,7 +21,7 @@ import { twiceIn } from '../storms/storm.ts'
 import { headroom } from '../support/headroom-command.ts'
 import { LiveCluster, until } from '../support/live-cluster.ts'
 
-/** `within`: one controller wrote all that is missing; `across`: it was started again meanwhile. */
+/** `within`: one controller wrote all that is missing; `across`: it restarted meanwhile. */
 export type SetBackKind = 'within' | 'across'
 
 /** The newer folder is put back; a backup is restored; the loss is accepted. */
@@ -35,17 +35,17 @@ export interface SetBackPlan {
 }
 
 export interface SetBackVerdict {
-  /** From the first server heard to the alarm. */
+  /** From the first server contact to the alarm. */
   readonly alarmAfterMs: number
-  /** What the servers gave as proof, one each. */
+  /** The evidence of the servers, one entry each. */
   readonly reasons: readonly string[]
-  /** Tasks that ran, and whose process wrote no more: while the store was behind, and after the way out. */
+  /** Tasks that ran and whose process stopped writing: while the store was behind, and after the way out. */
   readonly silentWhileBehind: readonly string[]
   readonly silentAfter: readonly string[]
   readonly twice: readonly string[]
   /** Of the controllers that the servers have obeyed, in the order of their starts. */
   readonly epochs: readonly number[]
-  /** Of the controller on the older folder; none of the servers may have obeyed it. */
+  /** Of the controller on the older folder; no server may have obeyed it. */
   readonly wasObeyed: boolean
   readonly pause: string | null
   readonly adopted: number
@@ -81,9 +81,9 @@ interface Attempt {
 const SERVERS = 3
 const HEARTBEAT_SECONDS = 1
 const INVENTORY = JSON.stringify({ gpus: [{ model: 'declared', vram_mib: 8_192, swap: 'pinned-gen4' }] })
-/** The lease outlives a case. */
+/** The lease is longer than a case. */
 const CONFIG = { run_lease_seconds: 120, heartbeat_seconds: HEARTBEAT_SECONDS, safety_reserve_mib: 0 }
-/** The time in nanoseconds, ten times a second, to a file of this attempt. */
+/** Writes the time in nanoseconds, ten times a second, to a file of this attempt. */
 const TICKS = 'f="$0.$$.$(cat /proc/sys/kernel/random/uuid)"; while :; do date +%s%N >> "$f"; sleep 0.1; done'
 const BEHIND_MS = 5_000
 const TICKS_WITHIN_MS = 15_000
@@ -130,7 +130,7 @@ class SetBackCase {
     await this.#ticking([...early, ...blocks])
     await this.#snapshot('older')
 
-    // In what is lost one task is cancelled, one begins that waited, and others are submitted.
+    // In the lost part one task is cancelled, a waiting one starts, and others are submitted.
     await sleep(500 * this.#random())
     await cluster.send('DELETE', `/tasks/${this.#ids.get('block0') ?? ''}`)
     await this.#ticking(['waits'])
@@ -193,7 +193,7 @@ class SetBackCase {
     this.#ids.set(name, task.id)
   }
 
-  /** A controller that stands still writes nothing: its files fit each other. */
+  /** A stopped controller writes nothing, so its files are consistent. */
   async #snapshot(name: string): Promise<void> {
     this.#cluster.controller.signal('SIGSTOP')
     try {
@@ -226,14 +226,14 @@ class SetBackCase {
     )
   }
 
-  /** Of the store as it lies there: that of the last controller that wrote to it. */
+  /** Of the store in its current state: that of the last controller that wrote to it. */
   #noteEpoch(): void {
     const db = new Database(join(this.#data, STORE_FILE), { readonly: true })
     this.#epochs.push(db.prepare<[], number>('select epoch from marks').pluck().get() ?? 0)
     db.close()
   }
 
-  /** @returns from the first server heard to the alarm, milliseconds */
+  /** @returns milliseconds from the first server contact to the alarm */
   async #alarm(): Promise<number> {
     let heardAt: number | null = null
     let last: Recovery | null = null
@@ -264,7 +264,7 @@ class SetBackCase {
         await this.#run('restore', cluster.path('backup.db'), '--force', '--data-dir', this.#data)
         return cluster.startController()
       case 'accept': {
-        // With the mark of the newer folder the older store is refused; the line names the mark to accept.
+        // With the mark of the newer folder the older store is refused; the message names the mark to accept.
         this.#put('older')
         cpSync(join(cluster.path('newer'), `${STORE_FILE}.mark`), join(this.#data, `${STORE_FILE}.mark`))
         const line = await cluster.startController().then(
@@ -278,7 +278,7 @@ class SetBackCase {
     }
   }
 
-  /** Until recovery is over; @returns how many attempts there were that the store did not know */
+  /** Waits until recovery is over. @returns the number of attempts that were unknown to the store */
   async #adoptAll(): Promise<number> {
     await until('no server has heard of more, and no recovery is on', async () => {
       const { placements_paused: pause, nodes_heard: heard, nodes_ahead: ahead } = await this.#recovery()
@@ -291,7 +291,7 @@ class SetBackCase {
     return items.length
   }
 
-  /** A task for each node completes, and every task that ran is known to run. */
+  /** A task for each node completes, and every task that ran is known as running. */
   async #works(): Promise<void> {
     const names = ['after0', 'after1', 'after2']
     for (const name of names)
@@ -306,7 +306,7 @@ class SetBackCase {
     })
   }
 
-  /** Two words of each server: with the answer to the first one it has heard of what is lost then. */
+  /** Two messages of each server: with the answer to the first one, it knows the epoch of the lost part. */
   async #allHaveHeard(): Promise<void> {
     for (let word = 0; word < 2; word++) {
       const before = new Map((await this.#seen()).map((node) => [node.name, node.last_seen_at]))
@@ -323,7 +323,7 @@ class SetBackCase {
     await until(`${names.join(', ')} run`, () => names.every((name) => this.#bytesOf(name) > 0))
   }
 
-  /** Those whose only process writes no more. */
+  /** Tasks whose only process has stopped writing. */
   async #silentOf(names: readonly string[]): Promise<readonly string[]> {
     const before = new Map(names.map((name) => [name, this.#bytesOf(name)]))
     const silent = (): readonly string[] =>

@@ -4,7 +4,7 @@ import { whyNoNatsServer } from '../support/nats-server.ts'
 import { count, startFaultCluster, submit, task, type Task } from './fault-cluster.ts'
 
 const ROUNDS = count('FAULTS_BROKER_AWAY', 1)
-/** The broker is away for longer than this lease; three servers are too few for the brake on mass silence. */
+/** The broker is unreachable for longer than this lease; three servers are too few for the requeue freeze. */
 const LEASE_SECONDS = 15
 const AWAY_MS = 25_000
 const SERVER_COUNT = 3
@@ -15,7 +15,7 @@ interface Event {
 }
 
 it.skipIf(whyNoNatsServer() !== null)(
-  `A broker that is away for ${AWAY_MS / 1000} s, with a lease of ${LEASE_SECONDS} s, costs no node and no task that waits for its node (${ROUNDS} times)`,
+  `A broker missing for ${AWAY_MS / 1000} s costs no node or waiting task (${ROUNDS} times)`,
   async () => {
     const { cluster } = await startFaultCluster({ run_lease_seconds: LEASE_SECONDS }, SERVER_COUNT)
     const started = (policy: string): Promise<readonly Task[]> =>
@@ -36,7 +36,7 @@ it.skipIf(whyNoNatsServer() !== null)(
       await until('all servers are heard', async () =>
         (await cluster.nodes()).every(({ status }) => status === 'up'),
       )
-      // What would be given up is given up within one lease after the broker is back.
+      // Losses would appear within one lease after the return of the broker.
       await new Promise((resolve) => setTimeout(resolve, 1_000 * (LEASE_SECONDS + 6)))
       expect(await states()).toEqual(allRun)
     }

@@ -12,7 +12,7 @@ interface Node {
 }
 
 it.skipIf(whyNoNatsServer() !== null)(
-  `${KILLS} broker kills under load: no task is killed or lost, every server is heard again`,
+  `${KILLS} broker kills under load: no task is killed or lost, and every server reconnects`,
   async () => {
     const { cluster } = await startFaultCluster({ run_lease_seconds: 60 })
     const file = cluster.path('marks')
@@ -39,7 +39,7 @@ it.skipIf(whyNoNatsServer() !== null)(
     const resyncedMs: number[] = []
     for (let kill = 0; kill < KILLS; kill++) {
       await cluster.broker.end('SIGKILL')
-      // Reads and submissions go on meanwhile.
+      // Reads and submissions continue meanwhile.
       const during = await submit(cluster, { command: leavesMark(file, `during-${kill}`) })
       short.push(during.id)
       expect(await cluster.isReady()).toBe(false)
@@ -65,7 +65,7 @@ it.skipIf(whyNoNatsServer() !== null)(
   TIMEOUT_MS,
 )
 
-/** Milliseconds from now until each server was heard for the first time. */
+/** Milliseconds from now until the first contact of each server. */
 async function heardAgain(
   cluster: Awaited<ReturnType<typeof startFaultCluster>>['cluster'],
 ): Promise<readonly number[]> {

@@ -9,7 +9,7 @@ const TIMEOUT_MS = 60_000 + 10_000 * KILLS
 const CLIENTS = 4
 
 it.skipIf(whyNoNatsServer() !== null)(
-  `${KILLS} controller kills under load: nothing acknowledged is lost, nothing runs twice`,
+  `${KILLS} controller kills under load: no acknowledged task is lost or runs twice`,
   async () => {
     const { cluster } = await startFaultCluster({ run_lease_seconds: 60 })
     const file = cluster.path('marks')
@@ -31,7 +31,7 @@ it.skipIf(whyNoNatsServer() !== null)(
     const clients = Array.from({ length: CLIENTS }, client)
     for (let kill = 0; kill < KILLS; kill++) {
       const before = acknowledged.size
-      // Somewhere in the middle of work, never at the same point.
+      // In the middle of work, at a different point each time.
       await until('the controller works', () => acknowledged.size > before + 5 + ((kill * 7) % 23))
       await cluster.controller.end('SIGKILL')
       await cluster.startController()

@@ -1,6 +1,6 @@
 /**
- * What the fault tests share: a cluster with servers of real processes, four unless a test asks for fewer,
- * tasks that write down when they ran, and counts from the environment.
+ * Shared by the fault tests: a cluster with process servers, four by default, tasks that record when they
+ * ran, and counts from the environment.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { afterAll } from 'vitest'
@@ -11,7 +11,7 @@ export const VRAM_MIB = 8_192
 const INVENTORY = JSON.stringify({ gpus: [{ model: 'declared', vram_mib: VRAM_MIB, swap: 'pinned-gen4' }] })
 const OPEN_TIMEOUT_MS = 30_000
 
-/** How often a fault is made: small inside `make test`, more in `make test-faults`. */
+/** Number of faults of a kind: small in `make test`, larger in `make test-faults`. */
 export function count(variable: string, byDefault: number): number {
   const text = process.env[variable]
   return text === undefined || text === '' ? byDefault : Number(text)
@@ -27,7 +27,7 @@ afterAll(async () => {
   for (const cluster of open) await cluster.end()
 }, OPEN_TIMEOUT_MS)
 
-/** Broker, controller and servers; the configuration is the default but for these fields. */
+/** Broker, controller and servers, with the default configuration except for these fields. */
 export async function startFaultCluster(
   config: Readonly<Record<string, unknown>>,
   serverCount = SERVERS,
@@ -56,7 +56,7 @@ export function task(cluster: LiveCluster, id: string): Promise<Task> {
 }
 
 /**
- * A command that adds one line with its name to the file, which tasks of other users add to as well, and
+ * A command that appends one line with its name to the file, which tasks of other users also append to, and
  * ends.
  */
 export function leavesMark(file: string, name: string): readonly string[] {
@@ -64,8 +64,8 @@ export function leavesMark(file: string, name: string): readonly string[] {
 }
 
 /**
- * A command that writes down the time, nanoseconds since 1970, twenty times a second, to its own file in the
- * folder of `file`, until it is ended.
+ * A command that writes the time, in nanoseconds since 1970, twenty times a second, to its own file in the
+ * folder of `file`, until it is killed.
  */
 export function leavesTrail(file: string): readonly string[] {
   return [
@@ -76,7 +76,7 @@ export function leavesTrail(file: string): readonly string[] {
   ]
 }
 
-/** Of each process that left a trail: when it was first and last seen to run, in nanoseconds. */
+/** First and last time at which each process was seen running, in nanoseconds. */
 export function trails(
   folder: string,
   name: string,

@@ -5,9 +5,9 @@ import { submit, VRAM_MIB } from './fault-cluster.ts'
 
 const INVENTORY = JSON.stringify({ gpus: [{ model: 'declared', vram_mib: VRAM_MIB, swap: 'pinned-gen4' }] })
 const LEASE_S = 15
-/** Past the lease and another one, after which a server ends what runs. */
+/** Longer than two leases, after which a server ends its tasks. */
 const FROZEN_FOR_MS = 36_000
-/** The controller starts again, and gives every node a full new window. */
+/** The controller restarts, and gives every node a full new lease window. */
 const RESTART_AFTER_MS = 20_000
 const POLICIES = ['fail', 'requeue', 'wait'] as const
 
@@ -20,7 +20,7 @@ interface Ended {
 }
 
 it.skipIf(whyNoNatsServer() !== null)(
-  'Tasks that ended with exit code 0 while their server was stopped for longer than the lease are completed, whatever their policy',
+  'Tasks that end with exit code 0 on a server stopped beyond the lease are completed',
   async () => {
     const cluster = await LiveCluster.start()
     onTestFinished(() => cluster.end(), 30_000)

@@ -1,4 +1,4 @@
-/** The example server in Python, written from the protocol's documents alone, keeps every rule that is examined. */
+/** The example server in Python, written from the protocol documents alone, satisfies every examined rule. */
 import { execFileSync, spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -14,12 +14,15 @@ const EXAMPLES = join(ROOT, 'examples')
 const VENV = join(ROOT, 'node_modules/.cache/python-examples')
 const PYTHON = join(VENV, 'bin/python')
 
-/** Faults of which the rule with the most attempts takes about a minute: the examiner waits 2 s for what it loses. */
+/**
+ * Faults for which the rule with the most attempts needs about a minute: the examiner waits 2 s for each lost
+ * message.
+ */
 const SEED = '072ad564-c864-4081-b7ea-b80f1aacc6e6'
 const EXAMINED = ['--heartbeat', '150', '--lease', '1500', '--seed', SEED, '--json']
 const TIMEOUT_MS = 240_000
 
-/** Each lane has a server of its own; rules that no lane names are examined in the last one. */
+/** Each lane has its own server; rules without a lane are examined in the last one. */
 const LANES: readonly (readonly string[])[] = [['R1–R8'], ['R4', 'R3'], []]
 
 /** A lane that fails leaves no server of another lane behind. */
@@ -29,7 +32,7 @@ afterAll(() => started.forEach((child) => child.kill('SIGKILL')))
 const isLeftOut = whyNoNatsServer() !== null || whyNoPython() !== null
 
 it.skipIf(isLeftOut)(
-  'The GPU server in Python of examples/ keeps every rule of the protocol',
+  'The GPU server in Python of examples/ satisfies every rule of the protocol',
   { timeout: TIMEOUT_MS },
   async () => {
     installRequirements()
@@ -115,7 +118,7 @@ function startServer(url: string, name: string): { readonly nodeId: Promise<stri
   }
 }
 
-/** Made once, and again when the requirements or the Python change. */
+/** Created once, and again when the requirements or the Python version change. */
 function installRequirements(): void {
   const requirements = join(EXAMPLES, 'requirements.txt')
   const wanted = `${execFileSync('python3', ['--version']).toString()}${readFileSync(requirements, 'utf8')}`
@@ -128,7 +131,9 @@ function installRequirements(): void {
   writeFileSync(made, wanted)
 }
 
-/** Null when python3 is installed; otherwise why the test is left out. Throws in continuous integration. */
+/**
+ * Null when python3 is installed; otherwise the reason to skip the test. Throws in continuous integration.
+ */
 function whyNoPython(): string | null {
   try {
     execFileSync('python3', ['--version'], { stdio: 'ignore' })

@@ -1,6 +1,6 @@
 /**
- * A live cluster is tormented, and what its controller recorded is decided again: every decision must come
- * out as it did. Longer by hand: REDECIDE_SECONDS=600 vitest run test/faults/redecide-live.test.ts
+ * A live cluster is subjected to faults, and its recording is decided again: every decision must be equal.
+ * Longer by hand: REDECIDE_SECONDS=600 vitest run test/faults/redecide-live.test.ts
  */
 import { cpSync } from 'node:fs'
 import { afterAll, expect, it } from 'vitest'
@@ -33,9 +33,9 @@ let cluster: LiveCluster | null = null
 afterAll(() => cluster?.end(), 60_000)
 
 it.skipIf(whyNoNatsServer() !== null)(
-  `${SECONDS} s of kills and partitions are decided again as they were`,
+  `${SECONDS} s of kills and partitions are decided equally again`,
   async () => {
-    // Small files, few of them: those that go leave a checkpoint.
+    // Few small files: removed ones leave a checkpoint.
     const live = (cluster = await LiveCluster.start({
       CONTROLLER_RECORDING_FILE_MIB: '0.05',
       CONTROLLER_RECORDING_FILES: '2',
@@ -49,7 +49,7 @@ it.skipIf(whyNoNatsServer() !== null)(
     const load = new Load(live)
     const faults = await torment(live, fleets, performance.now() + SECONDS * 1000)
     await load.end()
-    // The last words are lost with the process, as in any incident.
+    // The last entries are lost with the process, as in any incident.
     await live.controller.end('SIGKILL')
 
     if (process.env['REDECIDE_KEEP'] !== undefined)
@@ -78,10 +78,7 @@ it.skipIf(whyNoNatsServer() !== null)(
   SECONDS * 1000 + 90_000,
 )
 
-/**
- * Tasks that come and go, some of which are cancelled; requests that a controller does not answer are
- * ignored.
- */
+/** Tasks that start and end, some of which are cancelled; requests without an answer are ignored. */
 class Load {
   submitted = 0
   #isOver = false
@@ -116,7 +113,7 @@ class Load {
   }
 }
 
-/** One fault after the other until the time is over; says how often each. */
+/** Causes one fault after the other until the time has passed; returns their counts. */
 async function torment(
   live: LiveCluster,
   fleets: readonly Member[],

@@ -9,7 +9,7 @@ const TIMEOUT_MS = 60_000 + 60_000 * ROUNDS
 
 for (const signal of ['SIGSTOP', 'SIGKILL'] as const) {
   it.skipIf(whyNoNatsServer() !== null)(
-    `a server that gets ${signal} for longer than the lease: its tasks stop before they run elsewhere`,
+    `A server that gets ${signal} for longer than the lease: its tasks stop before they run elsewhere`,
     async () => {
       const { cluster, servers } = await startFaultCluster({
         heartbeat_seconds: 1,
@@ -45,7 +45,7 @@ for (const signal of ['SIGSTOP', 'SIGKILL'] as const) {
         expect(first.to < second.from).toBe(true)
         if (signal === 'SIGSTOP') server.signal('SIGCONT')
         else await server.start(isUp)
-        // Back again, it has not gone on with what is another's.
+        // After its return it has not resumed tasks that run elsewhere.
         await until('the server is back', isUp)
         expect(trails(cluster.folder, trail)[0]?.to).toBe(first.to)
         await cluster.send('DELETE', `/tasks/${id}`)

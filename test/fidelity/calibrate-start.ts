@@ -1,6 +1,6 @@
 /**
- * How long a start under the guard takes on the machine at hand: one task at a time on a cluster that does
- * nothing else.
+ * Measures how long a start under the guard takes on this machine: one task at a time on an otherwise idle
+ * cluster.
  */
 import type { DurationMs } from '../../protocol/units.ts'
 import { LiveCluster, until } from '../support/live-cluster.ts'
@@ -12,7 +12,7 @@ const BUSY_MS = 300
 const INVENTORY = JSON.stringify({ gpus: [{ vram_mib: 8192 }] })
 
 export interface StartTimes {
-  /** From the order (`task_placed`) to `task_started`, rising. */
+  /** From the order (`task_placed`) to `task_started`, ascending. */
   readonly ms: readonly DurationMs[]
   readonly medianMs: DurationMs
 }
@@ -33,7 +33,7 @@ export async function calibrateStart(): Promise<StartTimes> {
   }
 }
 
-/** @param ms an odd number of them */
+/** @param ms an odd number of values */
 export function startTimesOf(ms: readonly DurationMs[]): StartTimes {
   const rising = ms.toSorted((a, b) => a - b)
   return { ms: rising, medianMs: rising[rising.length >> 1] ?? NaN }

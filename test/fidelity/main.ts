@@ -1,8 +1,8 @@
 /**
- * `make fidelity`: each scenario in virtual time and in real time over a broker with servers of real
- * processes; a table of how far apart they are. How long a start takes is measured here before each
- * comparison, and is `start_ms` of the virtual side. Exit 1 when decisions differ or a figure is further off
- * than 2 %. `node test/fidelity/main.ts [FILE …]` runs only some.
+ * `make fidelity`: each scenario in virtual time and in real time over a broker with process servers; prints
+ * a table of the differences. The duration of a start is measured here before each comparison, and is
+ * `start_ms` of the virtual run. Exits with 1 when decisions differ or a figure differs by more than 2 %.
+ * `node test/fidelity/main.ts [FILE …]` runs only some.
  */
 import { globSync, mkdtempSync, rmSync } from 'node:fs'
 import { loadavg, tmpdir } from 'node:os'

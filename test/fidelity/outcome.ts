@@ -1,10 +1,10 @@
 /**
- * What a run of a scenario came to, whichever kind of time it ran in: the decisions in order, and the figures
- * that are compared.
+ * The outcome of a run of a scenario in either kind of time: the decisions in order, and the compared
+ * figures.
  */
 
 export interface Outcome {
-  /** `what task on node, GPUs: victims`, in the order in which it was decided. */
+  /** `what task on node, GPUs: victims`, in the order of the decisions. */
   readonly decisions: readonly string[]
   /** Instants of these decisions, ms since the start of the run. */
   readonly decidedAtMs: readonly number[]
@@ -14,7 +14,7 @@ export interface Outcome {
   readonly utilizationPercent: number
 }
 
-/** As the journal has it, and as /events does. */
+/** As in the journal, and as in /events. */
 export interface Happened {
   readonly at: number
   readonly kind: string
@@ -61,7 +61,7 @@ export function decisionsIn(
 export interface Compared {
   readonly scenario: string
   readonly decisions: number
-  /** Null: all are equal. Else the first that differs. */
+  /** Null if all are equal, otherwise the first difference. */
   readonly difference: string | null
   /** The shortest time between two decisions of the virtual run, ms. */
   readonly closestMs: number

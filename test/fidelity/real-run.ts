@@ -1,6 +1,6 @@
 /**
- * The same scenario in real time: the controller over SQLite, a broker, servers of real processes. What comes
- * from outside comes at the scenario's own times.
+ * The same scenario in real time: the controller over SQLite, a broker, and process servers. External events
+ * happen at the times of the scenario.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { createConnection } from 'node:net'
@@ -12,15 +12,15 @@ import { taskCommand } from './task-command.ts'
 
 const ENDS_WITHIN_MS = 180_000
 
-/** What the servers and the tasks of a real run are. */
+/** The servers and tasks of a real run. */
 export interface Site {
-  /** Environment variables of the controller, on top of the test cluster's own. */
+  /** Environment variables of the controller, in addition to those of the test cluster. */
   readonly controllerEnv?: Readonly<Record<string, string>>
   /** Resolves once it is up. */
   readonly startServer: (cluster: LiveCluster, node: ScenarioNode) => Promise<unknown>
   /**
-   * @param note the file in which the task says where its control socket is, once it runs @param vramMib
-   *   null: a whole GPU
+   * @param note the file to which the task writes the path of its control socket @param vramMib null for a
+   * whole GPU
    */
   readonly command: (note: string, phases: Phases, vramMib: Mib | null) => readonly string[]
 }
@@ -74,7 +74,7 @@ function tasksOf(scenario: Scenario) {
   })
 }
 
-/** Submits it, tells it when work comes while it stands still, and waits for its end. */
+/** Submits it, signals new work while it is stopped, and waits for its end. */
 async function play(
   cluster: LiveCluster,
   { atMs, request, phases }: PlannedTask,
@@ -157,7 +157,7 @@ async function outcomeOf(cluster: LiveCluster, scenario: Scenario, startedOn: nu
   }
 }
 
-/** All that the cluster has told, in order. */
+/** All events of the cluster, in order. */
 export async function eventsOf(cluster: LiveCluster): Promise<readonly Happened[]> {
   const events: Happened[] = []
   for (let after = 0; ;) {

@@ -1,10 +1,10 @@
-/** What a real task of a fidelity run executes. */
+/** The command of a real task in a fidelity run. */
 import { join } from 'node:path'
 import type { Phases } from './real-run.ts'
 
 const WORKER = join(import.meta.dirname, 'worker.mjs')
 
-/** @param note the file in which it says that it runs @param phases busy and idle in turn, ms */
+/** @param note the file to which it writes that it runs @param phases alternating busy and idle times, ms */
 export function taskCommand(note: string, phases: Phases): readonly string[] {
   const steps = phases.flatMap(([busyMs, idleMs]) => [
     `busy:${busyMs}`,

@@ -1,4 +1,4 @@
-/** A scenario in virtual time, by `headroom sim run`, with starts that take as long as real ones do. */
+/** A scenario in virtual time, by `headroom sim run`, with process starts as long as real ones. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -10,7 +10,7 @@ import { idOfNode } from '../../simulator/scenario/node-id.ts'
 import { headroom } from '../support/live-cluster.ts'
 import { decisionsIn, type Happened, type Outcome } from './outcome.ts'
 
-/** @param startMs in place of `start_ms` of the fleet's only entry */
+/** @param startMs replaces `start_ms` of the fleet's only entry */
 export async function runVirtually(file: string, folder: string, startMs: DurationMs = 0): Promise<Outcome> {
   const [node = '', ...args] = headroom(
     'sim',

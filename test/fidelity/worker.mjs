@@ -1,5 +1,5 @@
-// A task of a fidelity run: says over its control socket when it is busy. `node worker.mjs NOTE busy:MS
-// idle:MS …`; NOTE is where it says that it runs.
+// A task of a fidelity run: reports over its control socket when it is busy. `node worker.mjs NOTE busy:MS
+// idle:MS …`; NOTE is the file to which it writes that it runs.
 import { writeFileSync } from 'node:fs'
 import { createConnection } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -10,7 +10,7 @@ const socket = createConnection(path)
 socket.on('error', () => {})
 socket.resume()
 writeFileSync(note, path)
-// What it took to get here is part of its time: a task begins with its process.
+// Its start-up time is part of its time: a task begins with its process.
 let behindMs = performance.now()
 for (const phase of phases) {
   const [kind, ms] = phase.split(':')

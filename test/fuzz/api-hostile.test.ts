@@ -1,7 +1,7 @@
 /**
- * Requests made from the controller's own OpenAPI document to break it, over real sockets, against `headroom
- * serve` with its fleet. HOSTILE_REQUESTS and HOSTILE_SEED say how many and which; with HOSTILE_STALL_MS a
- * longer stall of /livez fails too (`make test-hostile`).
+ * Requests derived from the controller's own OpenAPI document to break it, over real sockets, sent to
+ * `headroom serve` with its fleet. HOSTILE_REQUESTS and HOSTILE_SEED set their number and seed; with
+ * HOSTILE_STALL_MS a longer stall of /livez is also a failure (`make test-hostile`).
  */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -18,21 +18,21 @@ const SEED = process.env['HOSTILE_SEED'] ?? '1'
 const STALL_MS = Number(process.env['HOSTILE_STALL_MS'] ?? Infinity)
 const TIMEOUT_MS = 60_000 + 10 * REQUESTS
 
-/** An admin's, so that every route is reached; one that was made on the way would close them all. */
+/** An admin token, so that every route is reached; a token created during the test would close them all. */
 const TOKEN = 'hostile-requests-carry-this-secret-0123'
 const AS_ADMIN = { Authorization: `Bearer ${TOKEN}` }
 
-/** Else one in five would be turned away before any route sees it. */
+/** Otherwise one in five would be refused before reaching a route. */
 const UNLIMITED = {
   CONTROLLER_HTTP_REQUESTS_PER_SECOND: '0',
   CONTROLLER_HTTP_ANONYMOUS_REQUESTS_PER_SECOND: '0',
 }
 
-/** Said on purpose: a simulated fleet keeps no output of its tasks. */
+/** Returned on purpose: a simulated fleet keeps no output of its tasks. */
 const isAllowed = (_status: number, code: string): boolean => code === 'logs_unavailable'
 
 it(
-  `${REQUESTS} hostile requests (seed ${SEED}): none is answered with 5xx, every error is a problem, and the controller goes on`,
+  `${REQUESTS} hostile requests (seed ${SEED}) cause no 5xx response, and every error is a problem`,
   async () => {
     const folder = temporaryFolder()
     const admin = join(folder, 'admin.token')
@@ -49,7 +49,7 @@ it(
       `${REQUESTS} hostile requests, ${listed.join(', ')}; /livez p99 ${p99Ms.toFixed(0)} ms, longest ${maxMs.toFixed(0)} ms of ${count}`,
     )
     expect(faults).toEqual([])
-    // It would say little if most were fine or all went astray at the first look.
+    // The test would prove little if most requests were valid or all failed the first check.
     expect(statuses.get(400) ?? 0).toBeGreaterThan(REQUESTS / 10)
     expect(
       [...statuses].reduce((sum, [status, times]) => (status >= 200 && status < 300 ? sum + times : sum), 0),
@@ -63,7 +63,7 @@ it(
   TIMEOUT_MS,
 )
 
-/** Things that exist, so that requests reach behind the look-up by id. */
+/** Existing objects, so that requests get past the look-up by id. */
 async function knownThings(api: string): Promise<Known> {
   const group = { id: 'hostile', description: '', node_ids: [] }
   await fetch(`${api}/groups`, {

@@ -1,6 +1,6 @@
 /**
- * Of every rule of policy one mutant or two, with the seed that caught it last: it must catch it still. `make
- * mutants` hunts all of them.
+ * One or two mutants of every policy rule, with the seed that last detected them: it must still detect them.
+ * `make mutants` hunts all of them.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -21,8 +21,8 @@ const chosen = OF_POLICY.flatMap((rule) =>
   ),
 )
 
-describe('a rule taken out', () => {
-  it.each(chosen)('$rule $name is noticed', { timeout: 120_000 }, async (mutant) => {
+describe('a removed policy rule', () => {
+  it.each(chosen)('$rule $name is detected', { timeout: 120_000 }, async (mutant) => {
     const found = await hunt(mutant, { maxSeeds: 0, maxMs: 60_000, knownSeed: caught[mutant.name] ?? null })
     expect(found.by, mutant.says).toEqual({ seed: caught[mutant.name] })
   })

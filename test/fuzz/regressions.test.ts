@@ -1,6 +1,6 @@
 /**
- * What a seed has found, or an incident, is judged as seeds are: also by what no assertion of a scenario asks
- * (books, agreement, order, the wire).
+ * Findings of seeds and incidents are judged like seeds, also by rules that no assertion of a scenario checks
+ * (ledger, agreement, order, the wire).
  */
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -18,7 +18,7 @@ const NAMES = readdirSync(FOLDER).flatMap((file) =>
 const operatorClients = createOperatorClients()
 afterAll(() => operatorClients.close())
 
-describe('the judge of seeds', () => {
+describe('the judge of fuzz seeds', () => {
   it.each(NAMES)('finds nothing in %s', async (name) => {
     const { violations } = await judge(
       loadScenario(join(FOLDER, `${name}${SUFFIX}`)).scenario,

@@ -1,7 +1,7 @@
 /**
- * Scenarios drawn from seeds, with faults, under every rule; and that each usual path of the rules was taken.
- * HEADROOM_FUZZ_SEEDS=10000 draws 10,000 scenarios and requires the rare paths too. The first seed is another
- * one in every run and is printed; HEADROOM_FUZZ_FROM repeats a run.
+ * Scenarios drawn from seeds, with faults, under every rule; each usual path of the rules must be taken.
+ * HEADROOM_FUZZ_SEEDS=10000 draws 10,000 scenarios and also requires the rare paths. The first seed differs
+ * from run to run and is printed; HEADROOM_FUZZ_FROM repeats a run.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ import { headroom, headroomJson } from '../support/headroom-command.ts'
 
 const SEEDS = Number(process.env['HEADROOM_FUZZ_SEEDS'] ?? 2_000)
 const FROM = fuzzStart(process.env)
-/** Outlives the run: a seed that failed is kept as the smallest scenario that fails alike. */
+/** Outlives the run: a failing seed is kept as the smallest scenario that fails in the same way. */
 const KEPT = join(import.meta.dirname, '../../fuzz-failures')
 
 interface Fuzzed {
@@ -52,21 +52,17 @@ describe('headroom sim fuzz', () => {
     },
   )
 
-  it(
-    'A fuzz run with two threads has the same digest as one with one thread',
-    { timeout: 120_000 },
-    async () => {
-      const [one, two] = await Promise.all(
-        ['1', '2'].map((jobs) =>
-          headroomJson<Fuzzed>(['sim', 'fuzz', '--seeds', '60', '--from', '100', '--jobs', jobs, '--json']),
-        ),
-      )
-      expect(two).toEqual(one)
-    },
-  )
+  it('has the same digest with two threads as with one', { timeout: 120_000 }, async () => {
+    const [one, two] = await Promise.all(
+      ['1', '2'].map((jobs) =>
+        headroomJson<Fuzzed>(['sim', 'fuzz', '--seeds', '60', '--from', '100', '--jobs', jobs, '--json']),
+      ),
+    )
+    expect(two).toEqual(one)
+  })
 
   it(
-    'judges a file instead, and says by exit code whether every rule holds',
+    'judges a file instead, and returns by exit code whether every rule holds',
     { timeout: 120_000 },
     async () => {
       const held = await headroom([

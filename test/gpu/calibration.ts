@@ -1,11 +1,11 @@
-/** What a swap costs on GPU 0, in the form of the simulator's profiles. */
+/** The cost of a swap on GPU 0, in the form of the simulator's profiles. */
 import type { DurationMs, Mib } from '../../protocol/units.ts'
 import type { SwapProfile } from '../../simulator/scenario/swap-profiles.ts'
 import type { CudaProgram } from './cuda-program.ts'
 import type { GpuHost } from './gpu-host.ts'
 import { expect, say } from './say.ts'
 
-/** Of the room on the GPU. */
+/** Share of the free memory of the GPU. */
 const LARGE_PERCENT = 20
 const SMALL_PERCENT = 5
 const ROUNDS = 3
@@ -16,7 +16,7 @@ export interface TimedSwap {
   readonly ms: DurationMs
 }
 
-/** Swaps a large and a small program in turn; null when no profile comes of it. */
+/** Swaps a large and a small program alternately; null when no profile results. */
 export async function calibrate(host: GpuHost, program: string, room: Mib): Promise<SwapProfile | null> {
   const sizes = [SMALL_PERCENT, LARGE_PERCENT].map((share) => Math.floor((room * share) / 100))
   const programs: CudaProgram[] = []
@@ -30,11 +30,11 @@ export async function calibrate(host: GpuHost, program: string, room: Mib): Prom
     }
   }
   for (const each of programs) {
-    expect(await each.isIntact(), `${each.taskId} finds its bytes as they were after ${ROUNDS} swaps`)
+    expect(await each.isIntact(), `${each.taskId} finds its data unchanged after ${ROUNDS} swaps`)
     await each.end()
   }
   const profile = fitProfile(swaps)
-  if (profile === null) say('no profile: the larger program did not take longer')
+  if (profile === null) say('no profile: the larger program took no longer')
   else {
     say(
       `out: ${profile.outMibPerS} MiB/s + ${profile.outFixedMs} ms; in: ${profile.inMibPerS} MiB/s + ${profile.inFixedMs} ms`,
@@ -44,9 +44,7 @@ export async function calibrate(host: GpuHost, program: string, room: Mib): Prom
   return profile
 }
 
-/**
- * t = fixed + bytes / bandwidth through the medians of two sizes; null when the larger did not take longer.
- */
+/** t = fixed + bytes / bandwidth through the medians of two sizes; null when the larger took no longer. */
 export function fitProfile(swaps: readonly TimedSwap[]): SwapProfile | null {
   const out = line(swaps.filter(({ direction }) => direction === 'out'))
   const back = line(swaps.filter(({ direction }) => direction === 'in'))

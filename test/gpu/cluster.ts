@@ -1,7 +1,7 @@
 /**
- * A whole cluster on GPU 0: broker, production controller, production server. First a scenario in virtual
- * time and on the GPU, with the swap profile that was measured just before; then PyTorch programs that know
- * nothing of Headroom and need more memory together than they are given.
+ * A complete cluster on GPU 0: broker, production controller, production server. First a scenario in virtual
+ * time and on the GPU, with the swap profile that was measured just before; then PyTorch programs that are
+ * unaware of Headroom and together need more memory than they are given.
  */
 import { execFileSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -24,16 +24,16 @@ export interface Gpu {
   readonly physicalMib: Mib
 }
 
-/** Of GPU 0, the rest is reserve: swaps take seconds then, not half a minute. */
+/** Usable part of GPU 0, the rest is reserve: swaps then take seconds, not half a minute. */
 const USABLE_MIB: Mib = 20_480
-/** What a task may use for everything but its own allocations: CUDA's context and code. */
+/** Memory that a task may need besides its own allocations: CUDA's context and code. */
 const CONTEXT_MIB: Mib = 1024
 const PYTORCH_CONTEXT_MIB: Mib = 2048
 const NODE = 'gpu-host'
 /** A trial store refuses real GPUs. */
 const LIVE_STORE = { CONTROLLER_STORE_KIND: 'live' }
 /**
- * Its tasks work for a time, not an amount: several that are busy at once are not slowed down, in
+ * Its tasks run for a time, not an amount of work: several busy tasks do not slow each other down, in
  * thousandths.
  */
 const UNSLOWED = [1000, 2000, 3000]
@@ -62,10 +62,7 @@ export async function compareWithSimulation(gpu: Gpu, profile: SwapProfile): Pro
   }
 }
 
-/**
- * Two idle tasks leave for others, wait for their turn, and return when work has come for them; one task may
- * not be moved.
- */
+/** Two idle tasks are swapped out for others, wait, and return when they have work; one task is noswap. */
 function scenarioOf(
   { model, physicalMib }: Gpu,
   { outMibPerS, inMibPerS, outFixedMs, inFixedMs }: SwapProfile,
@@ -116,7 +113,7 @@ function nvidiaSite(worker: string): Site {
     controllerEnv: LIVE_STORE,
     startServer: (cluster) => cluster.startNvidiaServer(NODE),
     command: (note, phases, vramMib) => {
-      if (vramMib === null) throw new Error('a task of this scenario says how much it holds')
+      if (vramMib === null) throw new Error('A task of this scenario declares its VRAM.')
       const steps = phases.flatMap(([busyMs, idleMs]) => [
         `busy:${busyMs}`,
         ...(idleMs > 0 ? [`idle:${idleMs}`] : []),
@@ -127,8 +124,8 @@ function nvidiaSite(worker: string): Site {
 }
 
 /**
- * A server that is killed while a task is swapped out finds it again where it was, and brings it back: it
- * ends only if its bytes are what they were.
+ * A server that is killed while a task is swapped out finds the task in the same state and returns it: the
+ * task ends well only if its data is unchanged.
  */
 export async function outliveServer({ physicalMib }: Gpu): Promise<void> {
   const folder = folderForTasks('headroom-gpu-server-')
@@ -158,7 +155,7 @@ export async function outliveServer({ physicalMib }: Gpu): Promise<void> {
     await server.start(() => true)
     expect(
       (await task(leaves)).residency === 'swapped_out',
-      'its server is killed and started again while a task is swapped out',
+      'its server is killed and restarted while a task is swapped out',
     )
     for (const id of [takes, leaves]) {
       await until(
@@ -177,7 +174,7 @@ export async function outliveServer({ physicalMib }: Gpu): Promise<void> {
   }
 }
 
-/** Each task has a uid of its own: it runs a program from this folder and writes a file into it. */
+/** Each task has a separate uid: it runs a program from this folder and writes a file to it. */
 function folderForTasks(prefix: string): string {
   const folder = mkdtempSync(join(tmpdir(), prefix))
   chmodSync(folder, 0o777)
@@ -198,7 +195,7 @@ interface TaskItem {
   readonly end_reason: string | null
 }
 
-/** Null, or why PyTorch is not there. */
+/** Returns null, or the reason why PyTorch is missing. */
 export function whyNoPyTorch(): string | null {
   try {
     execFileSync('python3', ['-c', 'import torch; assert torch.cuda.is_available()'], { stdio: 'ignore' })
@@ -209,8 +206,8 @@ export function whyNoPyTorch(): string | null {
 }
 
 /**
- * All are admitted at once, take turns on their VRAM and end well. What they do is seen from outside; what
- * they want is found out by probes.
+ * All are admitted at once, alternate in VRAM and end well. Their activity is measured from outside; probes
+ * find out whether they want the GPU.
  */
 export async function serveUnawarePrograms({ physicalMib }: Gpu): Promise<void> {
   const cluster = await LiveCluster.start(LIVE_STORE)
@@ -239,7 +236,7 @@ export async function serveUnawarePrograms({ physicalMib }: Gpu): Promise<void> 
       (await cluster.get<{ readonly items: readonly TaskItem[] }>('/tasks?state=all&limit=200')).items
     const isOver = async (): Promise<boolean> =>
       (await tasks()).every(({ state }) => state === 'completed' || state === 'failed')
-    await until('all programs are over', isOver, ALL_WITHIN_MS)
+    await until('all programs have ended', isOver, ALL_WITHIN_MS)
     const seconds = (performance.now() - began) / 1000
     for (const { id, name, state, end_reason } of await tasks()) {
       const { data } = await cluster.get<{ readonly data: string }>(`/tasks/${id}/logs`)
@@ -251,7 +248,7 @@ export async function serveUnawarePrograms({ physicalMib }: Gpu): Promise<void> 
     )
     expect(
       moved.length > 0,
-      `${PROGRAMS} × ${PROGRAM_MIB} MiB in ${USABLE_MIB} MiB: ${moved.length} swap-outs, all over after ${seconds.toFixed(0)} s`,
+      `${PROGRAMS} × ${PROGRAM_MIB} MiB in ${USABLE_MIB} MiB: ${moved.length} swap-outs, all ended after ${seconds.toFixed(0)} s`,
     )
   } finally {
     await cluster.end()

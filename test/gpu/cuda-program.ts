@@ -5,7 +5,7 @@ import { createInterface, type Interface } from 'node:readline'
 import type { Readable, Writable } from 'node:stream'
 import type { AcceleratedTask } from '../../gpu-server/devices/accelerator.ts'
 
-/** Compiles a program of this folder (`fill` for fill.c) into another; its path there. */
+/** Compiles a program of this folder (`fill` for fill.c) into another folder; returns its path. */
 export function compile(name: 'fill' | 'worker', folder: string): string {
   const program = join(folder, name)
   const source = join(import.meta.dirname, `${name}.c`)
@@ -21,7 +21,7 @@ export interface CudaProgramSpec {
   readonly environment: Readonly<Record<string, string>>
 }
 
-/** A running `fill`: a task of one process on GPU 0, whose memory's contents are known. */
+/** A running `fill`: a task of one process on GPU 0, whose memory has known contents. */
 export class CudaProgram implements AcceleratedTask {
   readonly taskId: string
   readonly attempt = 1
@@ -44,14 +44,14 @@ export class CudaProgram implements AcceleratedTask {
     this.#lines = this.#reader[Symbol.asyncIterator]()
   }
 
-  /** When its memory is filled. */
+  /** Resolves when its memory is filled. */
   static async start(spec: CudaProgramSpec): Promise<CudaProgram> {
     const program = new CudaProgram(spec)
     program.#written = await program.#next('ready')
     return program
   }
 
-  /** What is on the GPU is what was written there. */
+  /** The contents of GPU memory are those that were written. */
   async isIntact(): Promise<boolean> {
     this.#child.stdin.write('sum\n')
     return (await this.#next('sum')) === this.#written
@@ -83,6 +83,6 @@ export class CudaProgram implements AcceleratedTask {
     const { value, done } = (await this.#lines.next()) as IteratorResult<string, undefined>
     const [said, sum] = done === true ? [] : value.split(' ')
     if (said === word && sum !== undefined) return sum
-    throw new Error(`${this.taskId} ended instead of saying its ${word}`)
+    throw new Error(`${this.taskId} ended instead of printing ${word}`)
   }
 }

@@ -1,10 +1,10 @@
-/** GPU 0 of this host as the server's own code sees it, with the programs that a test has on it. */
+/** GPU 0 of this host as seen by the server's own code, with the programs of a test. */
 import type { Mib } from '../../protocol/units.ts'
 import { NvidiaAccelerator } from '../../gpu-server/devices/nvidia/nvidia-accelerator.ts'
 import { CudaProgram } from './cuda-program.ts'
 import { expect, say } from './say.ts'
 
-/** A program that was killed gives its memory back a moment later. */
+/** A killed program frees its memory a moment later. */
 const RELEASE_DEADLINE_MS = 30_000
 const RELEASE_POLL_MS = 200
 
@@ -41,7 +41,7 @@ export class GpuHost {
     return started
   }
 
-  /** How long it took, in ms. Throws when it came out otherwise. */
+  /** Returns its duration in ms. Throws on another outcome. */
   async swap(direction: 'out' | 'in', program: CudaProgram, wanted = 'done'): Promise<number> {
     const began = performance.now()
     const outcome = await (direction === 'out'
@@ -57,7 +57,7 @@ export class GpuHost {
 
   async freeMib(): Promise<Mib> {
     const { freeMib: free } = await this.accelerator.sample([])
-    if (typeof free[0] !== 'number') throw new Error('NVML does not tell what is free on GPU 0')
+    if (typeof free[0] !== 'number') throw new Error('NVML does not report the free memory of GPU 0')
     return free[0]
   }
 
@@ -69,7 +69,7 @@ export class GpuHost {
     }
   }
 
-  /** All programs and helpers are gone. */
+  /** Ends all programs and helpers. */
   async close(): Promise<void> {
     await Promise.all(this.#programs.map((program) => program.end()))
     await this.accelerator.close()

@@ -1,8 +1,8 @@
 /**
- * `make test-gpu`: real CUDA programs on a real GPU. Two that do not fit together take turns on GPU 0 and
- * find their bytes as they were; then what a swap costs, in the form of the simulator's profiles; then a
- * whole cluster on it, compared with its simulation. Without an NVIDIA GPU it says so and succeeds. Options
- * name other libraries: --nvml PATH --cuda PATH.
+ * `make test-gpu`: real CUDA programs on a real GPU. Two that do not fit together alternate on GPU 0 and find
+ * their data unchanged; then the cost of a swap is measured, in the form of the simulator's profiles; then a
+ * complete cluster runs on it and is compared with its simulation. Without an NVIDIA GPU the test is skipped.
+ * Options name other libraries: --nvml PATH --cuda PATH.
  */
 import { chmodSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -25,7 +25,7 @@ import { takeTurns } from './take-turns.ts'
 
 const { values: libraries } = parseArgs({ options: { nvml: { type: 'string' }, cuda: { type: 'string' } } })
 const folder = mkdtempSync(join(tmpdir(), 'headroom-test-gpu-'))
-// Tasks run the programs in it, each as a user of its own.
+// Tasks run the programs in it, each as a separate user.
 chmodSync(folder, 0o755)
 
 try {
@@ -47,7 +47,7 @@ interface Swapped {
   readonly profile: SwapProfile | null
 }
 
-/** Null: there is no GPU. */
+/** Null if there is no GPU. */
 async function trySwaps(): Promise<Swapped | null> {
   const host = new GpuHost({ nvml: libraries.nvml, cuda: libraries.cuda })
   try {
@@ -64,9 +64,7 @@ async function trySwaps(): Promise<Swapped | null> {
   }
 }
 
-/**
- * A GPU whose driver does not work is a failure; a machine without any device of the driver is no failure.
- */
+/** A GPU whose driver does not work is a failure; a machine without a device of the driver is not. */
 async function isThere({ accelerator }: GpuHost): Promise<boolean> {
   try {
     await accelerator.open()
@@ -81,11 +79,11 @@ async function tryCluster({ gpus, profile }: Swapped): Promise<void> {
   const [gpu] = gpus
   const why =
     libraries.cuda !== undefined
-      ? 'the libraries are not the driver’s'
+      ? 'the libraries are not those of the driver'
       : gpus.length > 1
         ? 'its scenario is for one GPU'
         : profile === null
-          ? 'there is no profile'
+          ? 'the profile is missing'
           : null
   if (gpu === undefined || profile === null || why !== null) return say(`no cluster: ${why}`)
   await compareWithSimulation(gpu, profile)

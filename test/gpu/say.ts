@@ -1,10 +1,10 @@
-/** What `make test-gpu` prints: claims that held, and the first that did not. */
+/** Output of `make test-gpu`: the claims that held, and the first that did not. */
 export function say(line: string): void {
   process.stdout.write(`${line}\n`)
 }
 
-/** Throws when it is not so. */
+/** Throws if the claim does not hold. */
 export function expect(isSo: boolean, claim: string): void {
-  if (!isSo) throw new Error(`not so: ${claim}`)
+  if (!isSo) throw new Error(`does not hold: ${claim}`)
   say(`ok: ${claim}`)
 }

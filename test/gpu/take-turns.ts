@@ -1,20 +1,20 @@
-/** Two programs that together need more memory than GPU 0 has take turns on it. */
+/** Two programs that together need more memory than GPU 0 has alternate on it. */
 import type { Mib } from '../../protocol/units.ts'
 import { hostMemoryLeft } from '../../gpu-server/devices/nvidia/host-memory.ts'
 import type { GpuHost } from './gpu-host.ts'
 import { expect, say } from './say.ts'
 
-/** Of the room on the GPU: two of them do not fit together. */
+/** Share of the free memory of the GPU: two of them do not fit together. */
 const PROGRAM_PERCENT = 55
 /**
- * Both are in host memory for a moment, so that the room is no more than this share of it; a third program
+ * Both are in host memory for a moment, so the free memory used is at most this share of it; a third program
  * that stays takes the rest of the GPU.
  */
 const HOST_PERCENT = 80
 
 /**
- * NVML sees each swap-out, a restore without room is refused, and every program finds its bytes as they were.
- * Answers the room that was used.
+ * NVML sees each swap-out, a restore without free memory is refused, and every program finds its data
+ * unchanged. Returns the memory used.
  */
 export async function takeTurns(host: GpuHost, program: string): Promise<Mib> {
   const { accelerator } = host
@@ -42,10 +42,10 @@ export async function takeTurns(host: GpuHost, program: string): Promise<Mib> {
   await host.swap('in', a, 'no_vram')
   await host.swap('out', b)
   await host.swap('in', a)
-  expect(await a.isIntact(), 'a finds its bytes as they were')
+  expect(await a.isIntact(), 'a finds its data unchanged')
   await host.swap('out', a)
   await host.swap('in', b)
-  expect(await b.isIntact(), 'b finds its bytes as they were')
+  expect(await b.isIntact(), 'b finds its data unchanged')
   await Promise.all([a.end(), b.end()])
   await host.untilFree(percent(room, 2 * PROGRAM_PERCENT - 20))
   return room

@@ -14,7 +14,7 @@ interface Task {
 }
 
 describe.skipIf(whyNoNatsServer() !== null)(
-  'controller, broker and a server of processes',
+  'controller, broker and a process server',
   { timeout: 120_000 },
   () => {
     let cluster: LiveCluster | null = null

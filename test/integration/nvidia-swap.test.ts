@@ -9,7 +9,7 @@ import { stubTask, StubDriver } from '../support/nvidia-stubs/stub-driver.ts'
 let driver: StubDriver
 const accelerators: NvidiaAccelerator[] = []
 
-/** One for all tests that do nothing to its helpers. */
+/** Shared by all tests that do not affect its helpers. */
 let common: NvidiaAccelerator
 
 beforeAll(async () => {
@@ -38,10 +38,10 @@ const CUDA_MAP =
   '7f0000000000-7f0000001000 r-xp 00000000 00:00 0 /usr/lib/x86_64-linux-gnu/libcuda.so.570.86.15'
 const NCCL_MAP = '7f1000000000-7f1000001000 r-xp 00000000 00:00 0 /opt/venv/lib/libnccl.so.2'
 
-/** Waits until the condition holds; otherwise the test fails by its own time limit. */
+/** Waits until the condition holds; otherwise the test fails by its time limit. */
 const until = (fact: () => void): Promise<void> => vi.waitFor(fact, { timeout: 20_000, interval: 10 })
 
-test('a swap-out frees the memory on the GPU, a swap-in takes it again', async () => {
+test('A swap-out frees the memory on the GPU, and a swap-in allocates it again', async () => {
   driver.process(11, { mib: [300] })
   const task = stubTask([11])
   const open = common
@@ -57,7 +57,7 @@ test('a swap-out frees the memory on the GPU, a swap-in takes it again', async (
   expect(task.signals).toEqual(['suspend', 'resume'])
 })
 
-test('all actions go through one helper, which attaches to the driver once', async () => {
+test('All actions use one helper, which attaches to the driver once', async () => {
   driver.process(11, { mib: [300] })
   driver.process(12, { mib: [200] })
   const open = await opened()
@@ -68,7 +68,7 @@ test('all actions go through one helper, which attaches to the driver once', asy
   expect(driver.calls().filter((call) => call === 'cuInit')).toHaveLength(1)
 })
 
-test('processes of a task that CUDA does not know are left alone', async () => {
+test('Processes of a task without CUDA are not touched', async () => {
   driver.kernelProcess(10, { maps: '' })
   driver.kernelProcess(12, { maps: CUDA_MAP })
   driver.process(11, { mib: [300] })
@@ -78,7 +78,7 @@ test('processes of a task that CUDA does not know are left alone', async () => {
   expect(driver.actions()).toEqual(['lock 11', 'checkpoint 11'])
 })
 
-test('a task without GPU memory is held by signals, so that it takes none meanwhile', async () => {
+test('A task without GPU memory is stopped by signals, so that it allocates none meanwhile', async () => {
   driver.kernelProcess(10, { maps: '' })
   const task = stubTask([10])
   const open = common
@@ -89,7 +89,7 @@ test('a task without GPU memory is held by signals, so that it takes none meanwh
   expect(driver.actions()).toEqual([])
 })
 
-test('one that took memory before the signal came goes on', async () => {
+test('A task that allocated memory before the signal continues', async () => {
   driver.kernelProcess(10, { maps: '' })
   const task = stubTask([10])
   const suspend = task.suspend.bind(task)
@@ -102,7 +102,7 @@ test('one that took memory before the signal came goes on', async () => {
   expect(task.signals).toEqual(['suspend', 'resume'])
 })
 
-test('a process that cannot be held in time stays where it is', async () => {
+test('A process that cannot be locked in time stays resident', async () => {
   driver.process(11, { mib: [300] })
   driver.rule('cuCheckpointProcessLock-11', 'code 600')
   const open = common
@@ -118,7 +118,7 @@ test.each([
   [401, 'copy_failed', 'the process is in another state (CUDA_ERROR_ILLEGAL_STATE)'],
   [801, 'copy_failed', 'not supported by this driver or GPU (CUDA_ERROR_NOT_SUPPORTED)'],
   [12345, 'copy_failed', 'the driver answered with code 12345'],
-])('a copy that fails with %i lets the process go on', async (code, outcome, words) => {
+])('A copy that fails with %i lets the process continue', async (code, outcome, words) => {
   driver.process(11, { mib: [300] })
   driver.rule('cuCheckpointProcessCheckpoint', `code ${code}`)
   const open = common
@@ -128,7 +128,7 @@ test.each([
   expect(driver.notes.at(-1)).toBe(`task task-1 attempt 1: cuCheckpointProcessCheckpoint: ${words}`)
 })
 
-test('what the driver does not support once is not tried again', async () => {
+test('An operation that the driver does not support is not tried again', async () => {
   driver.process(11, { mib: [300] })
   driver.rule('cuCheckpointProcessCheckpoint', 'code 801')
   const task = stubTask([11])
@@ -140,7 +140,7 @@ test('what the driver does not support once is not tried again', async () => {
   expect(driver.actions()).toEqual(['lock 11', 'checkpoint 11', 'unlock 11'])
 })
 
-test('too little host memory: nothing is touched', async () => {
+test('With too little host memory, no process is touched', async () => {
   driver.process(11, { mib: [300] })
   driver.hostMemory(300 + HOST_MARGIN_MIB - 1)
   const open = common
@@ -150,7 +150,7 @@ test('too little host memory: nothing is touched', async () => {
   expect(await open.swapOut(stubTask([11]))).toBe('done')
 })
 
-test("the limit of the task's own cgroup counts", async () => {
+test("The limit of the task's own cgroup counts", async () => {
   driver.process(11, { mib: [300], proc: { maps: CUDA_MAP, cgroup: '0::/tasks/one\n' } })
   mkdirSync(join(driver.files.cgroup, 'tasks/one'), { recursive: true })
   writeFileSync(join(driver.files.cgroup, 'tasks/memory.max'), `${600 * 1024 * 1024}\n`)
@@ -159,7 +159,7 @@ test("the limit of the task's own cgroup counts", async () => {
   expect(await open.swapOut(stubTask([11]))).toBe('no_host_memory')
 })
 
-test('free VRAM is looked at right before the restore: too little and the process stays safe in host memory', async () => {
+test('Free VRAM is checked right before a restore; a process that does not fit stays out', async () => {
   driver.process(11, { mib: [300] })
   const task = stubTask([11])
   const open = common
@@ -172,7 +172,7 @@ test('free VRAM is looked at right before the restore: too little and the proces
   expect(await open.swapIn(task)).toBe('done')
 })
 
-test('nothing is restored while the driver does not tell what is free', async () => {
+test('No process is restored while the driver does not report free memory', async () => {
   driver.process(11, { mib: [300] })
   const task = stubTask([11])
   const open = common
@@ -182,7 +182,7 @@ test('nothing is restored while the driver does not tell what is free', async ()
   expect(await open.swapIn(task)).toBe('no_vram')
 })
 
-test('two swap-ins that fit one by one only do not both begin', async () => {
+test('Two swap-ins that fit only one by one do not both begin', async () => {
   driver.process(11, { mib: [600] })
   const [first, second] = [stubTask([11]), stubTask([12], { taskId: 'task-2' })]
   const open = common
@@ -209,7 +209,7 @@ test('Swaps on two GPUs run at the same time', async () => {
   expect(await slow).toBe('done')
 })
 
-test('a restore that runs out of memory all the same is the end of the process, and is not tried again', async () => {
+test('A restore that runs out of memory ends the process, and is not tried again', async () => {
   driver.process(11, { mib: [300] })
   const task = stubTask([11])
   const open = common
@@ -224,7 +224,7 @@ test('a restore that runs out of memory all the same is the end of the process, 
   expect(driver.actions().filter((call) => call === 'restore 11')).toHaveLength(1)
 })
 
-test('a stopped process is not asked for: its thread could not answer', async () => {
+test('A stopped process is not locked, because its thread could not answer', async () => {
   driver.process(11, { mib: [300], proc: { maps: CUDA_MAP, isStopped: true } })
   const open = common
   expect(await open.swapOut(stubTask([11]))).toBe('copy_failed')
@@ -233,7 +233,7 @@ test('a stopped process is not asked for: its thread could not answer', async ()
 })
 
 test.each(['lock', 'checkpoint'] as const)(
-  'a helper that crashes at %s is replaced, and the process asked how it stands',
+  'A helper that crashes at %s is replaced, and the process state is read again',
   async (action) => {
     driver.process(11, { mib: [300] })
     driver.rule(`cuCheckpointProcess${action === 'lock' ? 'Lock' : 'Checkpoint'}`, 'crash')
@@ -245,7 +245,7 @@ test.each(['lock', 'checkpoint'] as const)(
   },
 )
 
-test('an action that had its effect before the helper was lost counts', async () => {
+test('An action that took effect before the helper was lost counts', async () => {
   driver.process(11, { mib: [300] })
   const open = await opened()
   driver.rule('cuCheckpointProcessCheckpoint', 'wait')
@@ -256,7 +256,7 @@ test('an action that had its effect before the helper was lost counts', async ()
   expect(await outcome).toBe('done')
 })
 
-test('a copy that hangs is given up after the time for it', async () => {
+test('A copy that hangs is given up after a timeout', async () => {
   driver.process(11, { mib: [300] })
   const task = stubTask([11])
   const open = await opened({ checkpointTimeouts: { actionMs: 300, slowestMibPerS: 1_000_000 } })
@@ -266,7 +266,7 @@ test('a copy that hangs is given up after the time for it', async () => {
   expect(driver.stateOf(11)).toBe('running')
 })
 
-test('a process that the driver is still copying is waited for', async () => {
+test('A process that the driver is still copying is awaited', async () => {
   driver.process(11, { mib: [300] })
   const task = stubTask([11])
   const open = await opened()
@@ -283,7 +283,7 @@ test('a process that the driver is still copying is waited for', async () => {
   expect(await outcome).toBe('done')
 })
 
-test('a process that the driver has lost while copying is named', async () => {
+test('A process that the driver lost during a copy is reported', async () => {
   driver.process(11, { mib: [300] })
   const task = stubTask([11])
   const open = common
@@ -299,7 +299,7 @@ test('a process that the driver has lost while copying is named', async () => {
   expect(await open.whyNotSwappable(task)).toBe('process 11 is lost: the driver failed while it copied')
 })
 
-test('after a restart each process tells where it stands; one that was held in between is let go', async () => {
+test('After a restart the state of each process is read, and a locked process is unlocked', async () => {
   driver.process(11, { mib: [100] })
   driver.process(12, { mib: [100], state: 'checkpointed' })
   driver.process(13, { mib: [100], state: 'locked' })
@@ -323,13 +323,13 @@ test('after a restart each process tells where it stands; one that was held in b
   expect(driver.stateOf(12)).toBe('running')
 })
 
-test('while the driver cannot be asked, where a task stands is unknown', async () => {
+test("A task's residency is unknown while the driver does not answer", async () => {
   driver.process(12, { mib: [100], state: 'checkpointed' })
   const open = await opened({ cudaLibrary: '/nowhere/libcuda.so.1' })
   expect(await open.residencyOf(stubTask([12]))).toBe('unknown')
 })
 
-test('after a restart what it was granted is what a restore needs', async () => {
+test('After a restart, a restore needs the granted VRAM', async () => {
   driver.process(12, { mib: [100], state: 'checkpointed' })
   driver.process(99, { mib: [700] })
   const open = common
@@ -337,7 +337,7 @@ test('after a restart what it was granted is what a restore needs', async () => 
   expect(await open.swapIn(stubTask([12], { vramMib: 200 }))).toBe('done')
 })
 
-test('what cannot be swapped is told with the reason, and refused without touching it', async () => {
+test('A task that cannot be swapped is refused with the reason, without being touched', async () => {
   driver.gpu(1, { totalMib: 1000, mig: 1 })
   driver.process(11, { mib: [100] })
   driver.process(12, { mib: [100] })
@@ -372,7 +372,7 @@ test('what cannot be swapped is told with the reason, and refused without touchi
   expect(await open.whyNotSwappable(stubTask([13]))).toBe(null)
 })
 
-test('a driver of before the checkpoint API: the reason, and no helper', async () => {
+test('A driver without the checkpoint API is reported, and no helper is started', async () => {
   driver.write('driver', '560.35.03')
   driver.process(11, { mib: [100] })
   const open = await opened()
@@ -382,7 +382,7 @@ test('a driver of before the checkpoint API: the reason, and no helper', async (
   expect(driver.calls()).not.toContain('cuInit')
 })
 
-test('a libcuda without the functions, or none at all: the reason names it', async () => {
+test('A libcuda that is missing or lacks the functions is named in the reason', async () => {
   const old = await opened({ cudaLibrary: driver.compile('cuda.c', 'old-cuda.so', '-DOLD_CUDA') })
   expect(await old.whyNotSwappable(stubTask([11]))).toMatch(
     /old-cuda\.so has no cuCheckpointProcessGetState: the driver is too old$/,
@@ -391,7 +391,7 @@ test('a libcuda without the functions, or none at all: the reason names it', asy
   expect(await none.whyNotSwappable(stubTask([11]))).toMatch(/^\/nowhere\/libcuda\.so\.1 cannot be loaded: /)
 })
 
-test('closing ends the helpers, also one that hangs', async () => {
+test('Closing ends the helpers, also one that hangs', async () => {
   driver.process(11, { mib: [300] })
   driver.rule('cuCheckpointProcessLock', 'hang')
   const open = await opened()
@@ -401,7 +401,7 @@ test('closing ends the helpers, also one that hangs', async () => {
   expect(await outcome).toBe('copy_failed')
 })
 
-test('a server that is killed leaves no helper behind, not even one that hangs in the driver', async () => {
+test('A killed server leaves no helper behind, not even one that hangs in the driver', async () => {
   driver.process(11, { mib: [300] })
   driver.rule('cuCheckpointProcessLock', 'hang')
   const owner = spawn(

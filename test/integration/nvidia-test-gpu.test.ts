@@ -26,25 +26,25 @@ function testGpu(...args: readonly string[]): Promise<{ code: number; output: st
 
 const onStub = (): readonly string[] => ['--nvml', driver.nvmlLibrary, '--cuda', driver.cudaLibrary]
 
-test('make test-gpu on a stub driver: programs that together exceed the GPU take turns and keep their bytes', async () => {
+test('make test-gpu on a stub driver: programs that exceed the GPU alternate', async () => {
   const { code, output } = await testGpu(...onStub())
   expect(output).toMatch(/^NVIDIA Stub, driver 570\.86\.15: 220 MiB, 220 MiB free, 220 MiB used for swaps\n/)
   expect(output).toContain('ok: NVML sees 122 MiB freed by the swap-out of 121 MiB\n')
   expect(output).toContain('ok: the programs need 242 MiB together\n')
   expect(output).toMatch(/ok: swap-in of a \(121 MiB\): no_vram in \d+ ms\n/)
-  expect(output).toContain('ok: b finds its bytes as they were\n')
+  expect(output).toContain('ok: b finds its data unchanged\n')
   expect(output).toMatch(/\npassed\n$/)
   expect(code).toBe(0)
 }, 120_000)
 
-test('bytes that differ after a swap-in are a failure', async () => {
+test('Data that differs after a swap-in is a failure', async () => {
   driver.rule('cuMemcpyDtoH_v2', 'code 0')
   const { code, output } = await testGpu(...onStub())
-  expect(output).toMatch(/\nFAILED: not so: a finds its bytes as they were\n$/)
+  expect(output).toMatch(/\nFAILED: does not hold: a finds its data unchanged\n$/)
   expect(code).toBe(1)
 }, 120_000)
 
-test.skipIf(existsSync('/dev/nvidiactl'))('a host without a GPU skips', async () => {
+test.skipIf(existsSync('/dev/nvidiactl'))('A host without a GPU skips the test', async () => {
   expect(await testGpu('--nvml', '/nowhere/libnvidia-ml.so.1')).toEqual({
     code: 0,
     output: 'skipped: no NVIDIA GPU\n',

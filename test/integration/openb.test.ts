@@ -1,6 +1,6 @@
 /**
- * The main job on real input: a public cluster's trace, whole, through the production controller, and what
- * overcommit does to it when GPUs are short.
+ * The main use case with real input: the complete trace of a public cluster in the production controller, and
+ * the effect of overcommit when GPUs are short.
  */
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
@@ -9,7 +9,7 @@ import { headroomJson, temporaryFolder } from '../support/headroom-command.ts'
 import { traceData } from '../support/trace-data.ts'
 import { readVectors } from '../support/vectors.ts'
 
-/** G2 and G3 are not disclosed; an assumption of our own. */
+/** The VRAM of G2 and G3 is not published; this is our assumption. */
 const VRAM_MAP = 'G2=24576,G3=81920'
 
 interface Counts {
@@ -43,7 +43,7 @@ describe(`the openb trace (${source})`, () => {
     ;[told] = await Promise.all([importInto(asItIs), importInto(serving, '--activity-model', 'serving')])
   })
 
-  it('The import keeps the pods with a GPU and counts dropped rows by reason', () => {
+  it('keeps the pods with a GPU in an import, and counts dropped rows by reason', () => {
     expect(told).toMatchObject({
       tasks: openb.tasks,
       rows: openb.rows,
@@ -52,7 +52,7 @@ describe(`the openb trace (${source})`, () => {
     })
   })
 
-  it('The whole trace runs on its own nodes without any task waiting', async () => {
+  it('runs completely on its own nodes without any waiting', async () => {
     const { metrics } = await headroomJson<RunResult>([
       'sim',
       'replay',
@@ -72,7 +72,7 @@ describe(`the openb trace (${source})`, () => {
     expect(metrics.starvation_percent.queue).toBe(0)
   })
 
-  it('on 64 GPUs, a hundred times as dense, waiting exceeds a tenth of the demand, and overcommit trades it for swapping', async () => {
+  it('on 64 GPUs, a hundred times as dense: overcommit trades waiting for swapping', async () => {
     const fleet = ['--nodes', '16', '--gpus-per-node', '4', '--vram-mib', '24576']
     const demand = ['--time-scale', '0.01', '--sample', '0.2', '--max-gpus', '1']
     const percentages = [0, 50, 100]

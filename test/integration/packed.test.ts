@@ -1,6 +1,6 @@
 /**
- * What an image and an installed package run: the build, away from the sources, with only the files that they
- * copy.
+ * The contents of an image and an installed package: the build, without the sources, with only the copied
+ * files.
  */
 import { execFile } from 'node:child_process'
 import { chmodSync, cpSync, existsSync, symlinkSync } from 'node:fs'
@@ -18,13 +18,13 @@ const run = promisify(execFile)
 
 describe('the build', { timeout: 120_000 }, () => {
   const folder = temporaryFolder()
-  // Tasks enter it, each as a user of its own.
+  // Tasks enter it, each as a separate user.
   chmodSync(folder, 0o711)
   const main = join(folder, 'dist/cli/main.js')
   const headroom = (...args: string[]) => run(process.execPath, [main, ...args], { cwd: folder })
 
   beforeAll(async () => {
-    // A make inside `make test` would take its flags.
+    // A make process inside `make test` would inherit its flags.
     const { MAKEFLAGS: _MAKEFLAGS, MAKELEVEL: _MAKELEVEL, ...env } = process.env
     await run('make', ['--silent', 'build', `DIST=${join(folder, 'dist')}`], { cwd: ROOT, env })
     for (const path of ['package.json', 'scenarios'])
@@ -32,7 +32,7 @@ describe('the build', { timeout: 120_000 }, () => {
     symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
   }, 120_000)
 
-  it('serves the API and the page, and its store works', async () => {
+  it('serves the API and the page with a working store', async () => {
     const served = await serve(join(folder, 'data'), { NODE_ENV: 'production' }, [main])
     const page = await fetch(`${served.url}/`)
     expect([page.status, page.headers.get('content-type')]).toEqual([
@@ -61,7 +61,7 @@ describe('the build', { timeout: 120_000 }, () => {
     expect((JSON.parse(stdout) as { readonly runs: readonly unknown[] }).runs).toHaveLength(4)
   })
 
-  it('holds the client module, with its types', async () => {
+  it('contains the client module with its types', async () => {
     const code =
       "import('headroom/client').then(({ createClient }) => console.log(Object.keys(createClient()).join()))"
     const { stdout } = await run(process.execPath, ['-e', code], { cwd: folder })
@@ -70,7 +70,7 @@ describe('the build', { timeout: 120_000 }, () => {
   })
 
   it.skipIf(whyNoNatsServer() !== null)(
-    'is a GPU server, too: it finds its guard, and a task runs to its end',
+    'runs as a GPU server, finds its guard, and runs a task to its end',
     async () => {
       const broker = await startNatsServer()
       const env = { CONTROLLER_NATS_URL: broker.url, LOG_LEVEL: 'info' }
@@ -115,7 +115,7 @@ describe('the build', { timeout: 120_000 }, () => {
     },
   )
 
-  it('says its version', async () => {
+  it('prints its version', async () => {
     expect((await headroom('--version')).stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
   })
 })

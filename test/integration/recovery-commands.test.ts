@@ -1,6 +1,6 @@
 /**
- * `GET /recovery`, `/attempts` and the commands for them, before production controllers and servers whose
- * store was set back.
+ * `GET /recovery`, `/attempts` and their commands, with production controllers and servers whose store was
+ * set back.
  */
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
@@ -13,12 +13,12 @@ import type { SetBackWorld } from '../support/set-back-world.ts'
 
 const LATER = ['later', 'other'].map((id) => ({ id, vramMib: 1_000 }))
 
-describe('after a restore', { timeout: 60_000 }, () => {
+describe('the recovery commands after a restore', { timeout: 60_000 }, () => {
   let served: ServedSetBack
   let world: SetBackWorld
   let url = ''
 
-  /** The restored backup knows `before` only; `later` and `other` run unknown to it. */
+  /** The restored backup contains only `before`; `later` and `other` run unknown to it. */
   const open = async (silent: readonly string[] = []): Promise<void> => {
     served = await ServedSetBack.restored({ silent, later: LATER })
     ;({ world, url } = served)
@@ -29,7 +29,7 @@ describe('after a restore', { timeout: 60_000 }, () => {
   const get = async <T>(path: string): Promise<T> => (await (await fetch(`${url}/api/v1${path}`)).json()) as T
   const nodeOf = (id: string): string => world.runsOn(id)[0] ?? ''
 
-  it('headroom attempts list shows what runs unknown to the store, with what its server recorded', async () => {
+  it('list attempts unknown to the store, with the records of their servers', async () => {
     await open()
     const { items } = await get<AttemptListBody>('/attempts')
     expect(
@@ -56,7 +56,7 @@ describe('after a restore', { timeout: 60_000 }, () => {
     expect(status.quarantined_attempts).toBe(2)
   })
 
-  it('headroom attempts adopt makes a task of one, stop ends the other, and neither runs twice', async () => {
+  it('adopt one attempt as a task and stop the other, and neither runs twice', async () => {
     await open()
     expect(await run('attempts', 'adopt', 'later/1', '--owner', 'ada', '--name', 'trained')).toMatchObject({
       code: 0,
@@ -83,7 +83,7 @@ describe('after a restore', { timeout: 60_000 }, () => {
     })
   })
 
-  it('headroom recovery status names the nodes that are awaited, and finish ends it', async () => {
+  it('name the awaited nodes in recovery status, and end the recovery', async () => {
     await open(['n3'])
     const status = await run('recovery', 'status')
     expect(status.stdout).toMatch(/^placements +paused: RECOVERY$/m)
@@ -97,7 +97,7 @@ describe('after a restore', { timeout: 60_000 }, () => {
     expect((await run('recovery', 'status')).stdout).toMatch(/^recovery +none$/m)
   })
 
-  it('GET /recovery names nodes that are ahead of a store that was set back without a restore', async () => {
+  it('name nodes that are ahead of a store that was set back without a restore', async () => {
     await open()
     await served.loseLatestEvents()
     const { placements_paused, store, nodes_ahead } = await get<RecoveryBody>('/recovery')

@@ -1,6 +1,6 @@
 /**
- * Features of the scenario language in simulated runs: foreign memory, a shared host link, owners' limits,
- * and tasks that an operator submits.
+ * Features of the scenario language in simulations: foreign memory, a shared host link, owner limits, and
+ * tasks that an operator submits.
  */
 import { describe, expect, it } from 'vitest'
 import { openOperatorClient } from '../../services/runs/operator-client.ts'
@@ -42,10 +42,10 @@ const eventsOf = (events: readonly Event[], taskId: string): string[] =>
     .filter((event) => event.taskId === taskId)
     .map(({ kind, data }) => (kind === 'task_residency' ? String(data['residency']) : kind))
 
-describe('VRAM that others take', () => {
+describe('foreign VRAM in a scenario', () => {
   const FLEET = `fleet: [{ name: a, gpu: { vram_mib: 40960 }, foreign: [{ at: 1h, mib: 20Gi }, { at: 3h, mib: 0 }] }]\n`
 
-  it('keeps new tasks away, and makes an idle one leave, as long as it is there', async () => {
+  it('excludes new tasks and causes a swap-out of an idle task, as long as it exists', async () => {
     const { events, result } = await runOf(`${FLEET}config: { default_vram_overcommit_percent: 100 }
 workload:
   - { task: { id: idle, vram_mib: 18Gi, work: { kind: phases, phases: [[1m, 6h], [1m, 0]] } } }
@@ -58,14 +58,14 @@ workload:
     expect(result.metrics.tasks.completed).toBe(2)
   })
 
-  it('decides the same with every heartbeat enacted', async () => {
+  it('leads to equal decisions with every heartbeat enacted', async () => {
     const text = `${FLEET}workload:\n  - { generate: poisson, rate_per_hour: 10, until: 5h, vram_mib: 12Gi, duration: 20m, activity: serving }\n`
     const [elided, enacted] = [await runOf(text), await runOf(text, { areHeartbeatsEnacted: true })]
     expect(enacted.result.digest).toBe(elided.result.digest)
   })
 })
 
-describe('a host link that is shared', () => {
+describe('a shared host link', () => {
   const text = (
     link: string,
   ): string => `fleet: [{ name: a, gpus: 4, gpu: { vram_mib: 40960, swap: pinned-gen4 }${link} }]
@@ -77,16 +77,16 @@ workload:
   const lastStart = ({ events }: { readonly events: readonly Event[] }): number =>
     Math.max(...events.filter(({ kind }) => kind === 'task_started').map(({ at }) => at))
 
-  it('makes copies at the same time slower', async () => {
+  it('slows down concurrent copies', async () => {
     const [alone, shared] = [await runOf(text('')), await runOf(text(', host_link_mib_per_s: 12288'))]
-    // Four swap-outs of 30 GiB at once: 1.25 s each over links of 24 GiB/s of their own, 10 s together
-    // through 12 GiB/s.
+    // Four swap-outs of 30 GiB at once: 1.25 s each over separate links of 24 GiB/s, 10 s together over 12
+    // GiB/s.
     expect(lastStart(shared) - lastStart(alone)).toBe(10_000 - 1250)
   })
 })
 
 describe('a limit of GPUs per owner', () => {
-  it('lets tasks of one owner wait while GPUs are free', async () => {
+  it('makes tasks of one owner wait while GPUs are free', async () => {
     const { result } = await runOf(`fleet: [{ name: a, gpus: 4, gpu: { vram_mib: 40960 } }]
 limits: { placed_gpus_per_owner: 2 }
 workload:
@@ -97,10 +97,10 @@ workload:
   })
 })
 
-describe('tasks that an operator submits', () => {
+describe('tasks submitted by an operator', () => {
   const FLEET = 'fleet: [{ name: a, gpu: { vram_mib: 40960 } }]\n'
 
-  it('do what their command says, and count in the result', async () => {
+  it('run as their command says, and count in the result', async () => {
     const { result, operatorFaults } = await runOf(`${FLEET}operator:
   - { at: 10m, post: /api/v1/tasks, body: { name: mine, vram_mib: 8192, command: [headroom, work, busy=10m, idle=5m, busy=5m] }, as: mine, expect: 201, answer: { name: mine, state: running } }
   - { at: 15m, get: "/api/v1/tasks/{task:mine}", expect: 200, answer: { state: running, residency: resident } }
@@ -113,7 +113,7 @@ describe('tasks that an operator submits', () => {
     expect(result.metrics.slowdown?.mean).toBe(1)
   })
 
-  it('without such a command run on, and the run does not wait for them', async () => {
+  it('without such a command keep running, and the run does not wait for them', async () => {
     const { result, operatorFaults } =
       await runOf(`${FLEET}workload: [{ task: { id: t, vram_mib: 1, run: 1h } }]
 operator:
@@ -125,12 +125,13 @@ operator:
 `)
     expect(operatorFaults).toEqual([])
     expect(result.metrics.tasks).toEqual({ submitted: 3, completed: 1, failed: 0, unfinished: 1 })
-    // The two that share the GPU until the second is cancelled at 30 min, then two.
+    // Two tasks share the GPU until the second is cancelled at 30 min; then the task of the operator shares
+    // it.
     expect(result.virtual_s).toBeGreaterThan(3600)
     expect(result.virtual_s).toBeLessThan(4 * 3600)
   })
 
-  it('fails a run when it is refused and the scenario does not say that it may be', async () => {
+  it('fail the run when they are refused and the scenario does not expect it', async () => {
     const { operatorFaults } = await runOf(`${FLEET}operator:
   - { at: 1h, put: /api/v1/config, body: { default_vram_overcommit: 50 } }
   - { at: 2h, put: /api/v1/config, body: { default_vram_overcommit: 50 }, expect: null }
@@ -144,7 +145,7 @@ operator:
     ])
   })
 
-  it('are told of when the answer is not the expected one', async () => {
+  it('are reported when the answer is unexpected', async () => {
     const { operatorFaults } = await runOf(`${FLEET}operator:
   - { at: 1m, get: /api/v1/config, expect: 200, answer: { safety_reserve_mib: 1 } }
   - { at: 2m, get: /api/v1/nodes/none, expect: 200 }

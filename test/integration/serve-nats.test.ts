@@ -1,5 +1,6 @@
 /**
- * `headroom serve` with CONTROLLER_NATS_URL: a real process, a real broker, and a server's production core.
+ * `headroom serve` with CONTROLLER_NATS_URL: a real process, a real broker, and the production core of a
+ * server.
  */
 import { connect } from '@nats-io/transport-node'
 import { afterAll, describe, expect, it } from 'vitest'
@@ -72,7 +73,7 @@ describe.skipIf(whyNoNatsServer() !== null)('headroom serve with a broker', { ti
     })
   }
 
-  it('counts what is no message of this protocol by reason, and answers none of it', async () => {
+  it('counts invalid messages by reason, and answers none of them', async () => {
     const broker = await startNatsServer()
     ends.push(() => void broker.kill())
     const { url, process: controller } = await serve(`${folder}/hostile`, {
@@ -103,7 +104,7 @@ describe.skipIf(whyNoNatsServer() !== null)('headroom serve with a broker', { ti
     controller.kill('SIGTERM')
   })
 
-  it('answers while the broker is away, says so, and goes on when it is there, again and again', async () => {
+  it('answers without a broker, reports it, and continues when the broker returns, repeatedly', async () => {
     const broker = await startNatsServer()
     await broker.kill()
     const served = await serve(`${folder}/broker`, {

@@ -1,4 +1,4 @@
-/** Who may reach `headroom serve`, from its first start on. */
+/** Access to `headroom serve`, from its first start. */
 import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -23,8 +23,8 @@ async function statusOf(
   return (await fetch(`${url}/api/v1${path}`, { ...init, headers })).status
 }
 
-describe('a controller that others can reach', () => {
-  test('does not start without a token, and says what to set', async () => {
+describe('a controller that is reachable from other hosts', () => {
+  test('refuses to start without a token, and says what to set', async () => {
     const env = {
       CONTROLLER_HTTP_HOST: '0.0.0.0',
       CONTROLLER_HTTP_PORT: '0',
@@ -37,7 +37,7 @@ describe('a controller that others can reach', () => {
       expect(stderr).toContain(word)
   })
 
-  test('starts with the token of a file, which is an admin', async () => {
+  test('starts with an admin token from a file', async () => {
     const file = place('admin.token')
     writeFileSync(file, `${SECRET}\n`, { mode: 0o644 })
     chmodSync(file, 0o644)
@@ -60,7 +60,7 @@ describe('a controller that others can reach', () => {
     ['is short', 'x'.repeat(31), 'it has 31 characters'],
     ['has two lines', `${SECRET}\n${SECRET}`, 'several lines'],
     ['is huge', 'x'.repeat(10_000), 'longer'],
-  ])('does not start when the file %s', async (name, text, why) => {
+  ])('refuses to start when the file %s', async (name, text, why) => {
     const file = place(name.replaceAll(' ', '-'))
     if (text !== null) writeFileSync(file, text, { mode: 0o600 })
     const { code, stderr } = await headroom(['serve'], {
@@ -77,7 +77,7 @@ describe('a controller that others can reach', () => {
 describe('a controller with an identity provider', () => {
   const secretFile = place('client.secret')
 
-  test('may be reached by others without a token, and lets in who signs in there', async () => {
+  test('may run without a token, and admits users who sign in there', async () => {
     const provider = await OidcProvider.start()
     writeFileSync(secretFile, `${provider.clientSecret}\n`, { mode: 0o600 })
     const served = await serve(place('provided'), {
@@ -114,7 +114,7 @@ describe('a controller with an identity provider', () => {
     expect(served.output()).not.toContain(provider.clientSecret)
   })
 
-  test('does not start without the secret that it is told of', async () => {
+  test('refuses to start when its secret file is missing', async () => {
     const env = {
       CONTROLLER_OIDC_ISSUER: 'https://id.example.org',
       CONTROLLER_OIDC_CLIENT_ID: 'x',
@@ -130,7 +130,7 @@ describe('a controller with an identity provider', () => {
   })
 })
 
-describe('headroom token', () => {
+describe('the token commands', () => {
   const data = place('data')
   const token = (args: readonly string[]) => headroom(['token', ...args])
   const secretOf = async (name: string, role: string): Promise<string> => {
@@ -139,7 +139,7 @@ describe('headroom token', () => {
     return stdout.trim()
   }
 
-  test('A first token made in an unused store survives kill -9 of the controller, and so does a revocation', async () => {
+  test('create a first token that survives kill -9, as does its revocation', async () => {
     expect((await token(['create', 'alice', '--role', 'viewer', '--data-dir', data])).code).toBe(5)
     const root = await secretOf('root', 'admin')
     const file = place('root.token')
@@ -189,7 +189,7 @@ describe('headroom token', () => {
     }
   })
 
-  test('a verb without a token ends with 7 and says where one is taken from', async () => {
+  test('exit with 7 without a token, and say where a token comes from', async () => {
     const served = await serve(data)
     const { code, stderr } = await headroom(['status', '--server', served.url])
     expect([code, stderr]).toEqual([7, expect.stringContaining('HEADROOM_TOKEN')])
@@ -199,7 +199,7 @@ describe('headroom token', () => {
     await served.ended
   })
 
-  test('generate writes a secret for one user alone, and leaves one that is there', async () => {
+  test('write a generated secret for one user, and leave an existing one unchanged', async () => {
     const file = place('generated')
     expect((await token(['generate', '--out', file])).code).toBe(0)
     const secret = readFileSync(file, 'utf8')

@@ -11,7 +11,7 @@ interface ConfigAnswer {
 describe('headroom serve', { timeout: 90_000 }, () => {
   const folder = temporaryFolder()
 
-  it('takes the environment while nothing is persisted, and what was persisted ever after, kill -9 or not', async () => {
+  it('uses the environment until a setting is persisted, and the persisted one from then on', async () => {
     const data = `${folder}/kill`
     const first = await serve(data, { CONTROLLER_DEFAULT_VRAM_OVERCOMMIT_PERCENT: '30' })
     expect(await getJson<ConfigAnswer>(`${first.url}/api/v1/config`)).toMatchObject({
@@ -32,7 +32,7 @@ describe('headroom serve', { timeout: 90_000 }, () => {
     expect(await second.ended).toBe(0)
   })
 
-  it('makes one task of a submission that is sent again after kill -9', async () => {
+  it('makes one task of a submission that is repeated after kill -9', async () => {
     const data = `${folder}/once`
     const body = JSON.stringify({ name: 'once', vram_mib: 16_000_000 })
     const headers = { 'Content-Type': 'application/json', 'Idempotency-Key': 'once' }
@@ -55,7 +55,7 @@ describe('headroom serve', { timeout: 90_000 }, () => {
     expect(await second.ended).toBe(0)
   })
 
-  it('shows a living cluster at once, and stops cleanly on Ctrl-C with a page open', async () => {
+  it('shows a running cluster at once, and stops cleanly on Ctrl-C with an open page', async () => {
     const served = await serve(`${folder}/living`)
     const page = await fetch(`${served.url}/`)
     expect([page.status, page.headers.get('content-type')]).toEqual([
@@ -72,7 +72,7 @@ describe('headroom serve', { timeout: 90_000 }, () => {
         },
       )
       .toBeGreaterThan(0)
-    // A browser keeps its connection; nothing may wait for it.
+    // A browser keeps its connection, which must not delay the stop.
     const kept = get(`${served.url}/api/v1/summary`, { headers: { Connection: 'keep-alive' } })
     kept.on('error', () => {})
     served.process.kill('SIGINT')
@@ -106,7 +106,7 @@ describe('headroom serve', { timeout: 90_000 }, () => {
     for (const part of [name, value, range]) expect(stderr).toContain(part)
   })
 
-  it('says in one line that the port is taken', async () => {
+  it('reports a port in use in one line', async () => {
     const first = await serve(`${folder}/port`)
     const port = new URL(first.url).port
     const second = await headroom(['serve'], {

@@ -36,7 +36,7 @@ function statusesOf({ items }: Told, node: string): string[] {
 }
 
 describe('sim serve with faults', { timeout: 120_000 }, () => {
-  it.skipIf(whyNoNatsServer() !== null)('breaks its servers and their ways, and says so', async () => {
+  it.skipIf(whyNoNatsServer() !== null)('affects its servers and links, and reports it', async () => {
     const live = (cluster = await LiveCluster.start())
     await live.send('PUT', '/config', { heartbeat_seconds: 1, run_lease_seconds: 15 })
     const faults =
@@ -54,7 +54,7 @@ describe('sim serve with faults', { timeout: 120_000 }, () => {
 })
 
 describe('headroom serve with a scenario as its fleet', { timeout: 120_000 }, () => {
-  it('plays its servers, its workload and what breaks', async () => {
+  it('runs its servers, its workload and its faults', async () => {
     const file = join(folder, 'fleet.scenario.yaml')
     const work =
       'config: { idle_swap_out_seconds: 77 }\nworkload: [{ task: { id: mine, vram_mib: 1Gi, run: 1h } }]\n'
@@ -81,7 +81,7 @@ describe('headroom serve with a scenario as its fleet', { timeout: 120_000 }, ()
     expect(await ended).toBe(0)
   })
 
-  it('says at its line what it cannot break, and that a broker has servers of its own', async () => {
+  it('reports the line of an impossible fault, and refuses a broker in addition', async () => {
     const file = join(folder, 'beyond.scenario.yaml')
     writeFileSync(
       file,

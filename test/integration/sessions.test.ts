@@ -1,4 +1,4 @@
-/** Sessions over REST: simulated worlds that are driven by hand, with the production interface below them. */
+/** Sessions over REST: simulated worlds under manual control, with the production API inside. */
 import { readFileSync } from 'node:fs'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { Role } from '../../controller/model/role.ts'
@@ -43,8 +43,8 @@ async function ok(method: Method, path: string, body?: unknown) {
   return answer.body
 }
 
-describe('time in a session', () => {
-  it('goes by single events: a step takes exactly one more', async () => {
+describe('the time of a session', () => {
+  it('advances by single events: a step executes exactly one more', async () => {
     const session = await open()
     let before = await ok('GET', `${session}/session`)
     expect(before).toMatchObject({
@@ -62,7 +62,7 @@ describe('time in a session', () => {
     await ok('DELETE', session)
   })
 
-  it('goes back and forth: the same instant has the same state, with what was done in between', async () => {
+  it('moves in both directions: an instant always has the same state', async () => {
     const session = await open()
     const at = async (virtualSeconds: number) =>
       ok('POST', `${session}/seek`, { virtual_seconds: virtualSeconds })
@@ -88,7 +88,7 @@ describe('time in a session', () => {
     const again = await at(4200)
     expect([again.state_hash, again.events]).toEqual([later.state_hash, later.events])
     expect((await ok('GET', `${session}/api/v1/tasks/${made.id}`)).name).toBe('by-hand')
-    // Something else done before makes another future: what lay ahead is forgotten.
+    // Another earlier action leads to another future, so the old future is discarded.
     await at(1800)
     await ok('PUT', `${session}/api/v1/config`, { default_vram_overcommit_percent: 10 })
     const other = await at(4200)
@@ -97,7 +97,7 @@ describe('time in a session', () => {
     await ok('DELETE', session)
   })
 
-  it('comes back to a snapshot in the middle of an instant; a fork goes on from it alone', async () => {
+  it('returns to a snapshot in the middle of an instant, and a fork continues separately', async () => {
     const session = await open()
     await ok('POST', `${session}/seek`, { virtual_seconds: 1000 })
     await ok('PUT', `${session}/api/v1/config`, { idle_swap_out_seconds: 60 })
@@ -124,7 +124,7 @@ describe('time in a session', () => {
     await ok('DELETE', forked)
   })
 
-  it('goes on by itself at a pace, and stands still when it is paused or at its end', async () => {
+  it('advances by itself at a given speed, and stops when paused or at the end', async () => {
     const session = await open({ speed: null, is_paused: false, until_seconds: 1800 })
     const id = session.replace('/simulations/', '')
     await world.once(id, ({ progress }) => progress === 1)
@@ -152,8 +152,8 @@ describe('time in a session', () => {
   })
 })
 
-describe('the production interface below a session', () => {
-  it('shows its cluster and no other; a stream tells what happens there', async () => {
+describe('the production API inside a session', () => {
+  it('shows only its own cluster, and streams its events', async () => {
     const session = await open()
     await ok('POST', `${session}/seek`, { virtual_seconds: 3600 })
     expect(await ok('GET', `${session}/api/v1/summary`)).toMatchObject({
@@ -189,7 +189,7 @@ describe('the production interface below a session', () => {
     expect((await root('GET', '/simulations/nothing/api/v1/summary')).status).toBe(404)
   })
 
-  it('lets its owner run it, operators too, and others look on', async () => {
+  it('is usable by its owner and operators, and readable by others', async () => {
     const trainee = as('trainee', 'submitter')
     const session = await open({}, trainee)
     const config = { default_vram_overcommit_percent: 5 }
@@ -207,8 +207,8 @@ describe('the production interface below a session', () => {
   })
 })
 
-describe('faults in a session', () => {
-  it('break it from then on; a hidden one is in nothing that the trainee can read', async () => {
+describe('a fault in a session', () => {
+  it('takes effect from then on, and a hidden fault is invisible to the trainee', async () => {
     const trainee = as('trainee', 'submitter')
     const session = await open({}, trainee)
     await trainee('POST', `${session}/seek`, { virtual_seconds: 1800 })
@@ -250,7 +250,7 @@ describe('faults in a session', () => {
     }
   })
 
-  it('are checked as the scenario language checks them', async () => {
+  it('is checked by the rules of the scenario language', async () => {
     const session = await open()
     const wrong = await root('POST', `${session}/faults`, { fault: { crash: 'a100-9', for: '10m' } })
     expect([wrong.status, wrong.body.errors[0].pointer]).toEqual([400, '/fault'])
@@ -261,8 +261,8 @@ describe('faults in a session', () => {
   })
 })
 
-describe('a session of a snapshot', () => {
-  it('begins with its tasks in place, and they bear what breaks', async () => {
+describe('a session from a snapshot', () => {
+  it('starts with its tasks in place, and its faults take effect', async () => {
     const scenario = readFileSync('scenarios/faults/fault-from-a-snapshot.scenario.yaml', 'utf8').replace(
       /^faults:[^]*^assert:/m,
       'assert:',
@@ -289,8 +289,8 @@ describe('a session of a snapshot', () => {
   })
 })
 
-describe('how many sessions there are', () => {
-  it('Four sessions run at a time, the next is refused with a time to wait, and a deleted one makes room', async () => {
+describe('the number of sessions', () => {
+  it('is limited to four: the next one is refused with a retry time, and a deletion makes room', async () => {
     const sessions = [await open(), await open(), await open(), await open()]
     const more = await root('POST', '/simulations', { scenario_text: busyScenario(), mode: 'session' })
     expect([more.status, more.body.code, more.headers['retry-after']]).toEqual([

@@ -1,6 +1,5 @@
 /**
- * Signing in where claims are at UserInfo: at the npm package oidc-provider as it comes, and at a provider
- * that misbehaves.
+ * Sign-in with claims from UserInfo: with the npm package oidc-provider as it is, and with a faulty provider.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { createOidcProvider } from '../../controller/adapters/oidc-provider.ts'
@@ -66,7 +65,7 @@ function cookiesOf(header: string | string[] | undefined): string {
   return set.map((each) => each.split(';', 1)[0]).join('; ')
 }
 
-describe('At a provider whose ID tokens hold no claims but the subject', () => {
+describe('a provider whose ID tokens contain only the subject', () => {
   let provider: StandardOidcProvider
 
   beforeAll(async () => {
@@ -94,7 +93,7 @@ describe('At a provider whose ID tokens hold no claims but the subject', () => {
     }
   }
 
-  test('a person gets name and role from UserInfo', async () => {
+  test('supplies name and role in UserInfo', async () => {
     const { location, cookie } = await signIn('ann')
     expect(location).toBe('/')
     expect((await get('/api/v1/auth/session', { cookie })).json()).toMatchObject({
@@ -102,12 +101,12 @@ describe('At a provider whose ID tokens hold no claims but the subject', () => {
     })
   })
 
-  test('what UserInfo says counts like the ID token: an unverified address or a foreign group is refused', async () => {
+  test('is checked like an ID token: an unverified address or a foreign group is refused', async () => {
     expect((await signIn('eve')).location).toBe('/?sign_in_failed=no_role')
     expect((await signIn('bob')).location).toBe('/?sign_in_failed=no_role')
   })
 
-  test('the cause names the claim, where it was looked for, and the scope', async () => {
+  test('is named in a failure with the claim, its sources, and the scope', async () => {
     await serving(provider, 'openid email')
     const { url, id } = await begun.begin('/')
     const back = await provider.signIn(url, 'ann', PUBLIC_URL)
@@ -119,7 +118,7 @@ describe('At a provider whose ID tokens hold no claims but the subject', () => {
   })
 })
 
-describe('UserInfo', () => {
+describe('the UserInfo response', () => {
   let provider: OidcProvider
 
   beforeAll(async () => {
@@ -136,7 +135,7 @@ describe('UserInfo', () => {
     return begun.finish(id, back.searchParams)
   }
 
-  test('of another subject than the ID token is refused', async () => {
+  test('for another subject than the ID token is refused', async () => {
     const result = await outcome(
       { sub: 'u1' },
       { sub: 'u2', email: 'ann@example.org', groups: ['gpu-admins'] },
@@ -144,7 +143,7 @@ describe('UserInfo', () => {
     expect(result).toMatchObject({ ok: false, failure: 'denied', why: expect.stringContaining('UserInfo') })
   })
 
-  test('does not replace what the ID token says', async () => {
+  test('does not replace claims of the ID token', async () => {
     const groups = ['people']
     const result = await outcome(
       { sub: 'u1', groups },
@@ -166,7 +165,7 @@ describe('UserInfo', () => {
   })
 })
 
-test('a browser is still redirected', async () => {
+test('does not prevent the redirection of a browser', async () => {
   const provider = await OidcProvider.start()
   await serving(provider, 'openid')
   for (const accept of ['text/html,application/xhtml+xml,*/*;q=0.8', 'text/html, application/json', '*/*']) {

@@ -1,4 +1,4 @@
-/** Signing in with a browser: the controller's routes, openid-client, and a provider behind a real socket. */
+/** Sign-in with a browser: the controller's routes, openid-client, and a provider on a real socket. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { createOidcProvider } from '../../controller/adapters/oidc-provider.ts'
 import { Sessions } from '../../controller/api/auth/sessions.ts'
@@ -52,7 +52,7 @@ afterEach(() => world.app.close())
 const get = (path: string, headers: Record<string, string> = {}) =>
   world.ask('GET', path, { headers: { ...HOST, ...headers } })
 
-/** Name and value of a cookie that was set, as a browser sends it back. */
+/** Name and value of a received cookie, as a browser sends it back. */
 function cookiesOf(header: string | string[] | undefined): string {
   return [header ?? []]
     .flat()
@@ -61,7 +61,10 @@ function cookiesOf(header: string | string[] | undefined): string {
     .join('; ')
 }
 
-/** To the provider and back, as a browser goes; answers where it ends and the cookies it has then. */
+/**
+ * Follows the redirects to the provider and back, as a browser does; returns the final location and the
+ * cookies.
+ */
 async function signIn(returnTo = '/') {
   const begun = await get(`/api/v1/auth/login?return_to=${encodeURIComponent(returnTo)}`)
   expect(begun.statusCode).toBe(302)
@@ -80,8 +83,8 @@ async function signIn(returnTo = '/') {
   }
 }
 
-describe('who signs in', () => {
-  test('A user who signs in gets a session with the name and the highest role of the claims, and returns to the page', async () => {
+describe('a user who signs in', () => {
+  test('gets a session with name and highest role of the claims, and returns to the page', async () => {
     const { begun, done, cookie, location } = await signIn('/nodes?q=a')
     expect(location).toBe('/nodes?q=a')
     expect(String(begun.headers['set-cookie'])).toMatch(
@@ -104,7 +107,7 @@ describe('who signs in', () => {
     expect((await get('/api/v1/tokens', { cookie })).statusCode).toBe(403)
   })
 
-  test('A signed-in user is the author of a change, and the audit names the session', async () => {
+  test('is the author of changes, and the audit log names the session', async () => {
     const { cookie } = await signIn()
     const changed = await world.ask('PUT', '/api/v1/config', {
       headers: { ...HOST, cookie, 'sec-fetch-site': 'same-origin' },
@@ -120,7 +123,7 @@ describe('who signs in', () => {
     expect(JSON.stringify(audits)).not.toContain(cookie.split('=')[1])
   })
 
-  test('cannot be made to change something by a page of another site', async () => {
+  test('cannot be made to change something by a cross-site request', async () => {
     const { cookie } = await signIn()
     const foreign = { ...HOST, cookie, origin: 'https://evil.example.net', 'sec-fetch-site': 'cross-site' }
     const refused = await world.ask('PUT', '/api/v1/config', {
@@ -133,7 +136,7 @@ describe('who signs in', () => {
     })
   })
 
-  test('A session ends at sign-out and when it expires', async () => {
+  test('has a session until sign-out or its expiry', async () => {
     const first = await signIn()
     const out = await world.ask('POST', '/api/v1/auth/logout', { headers: { ...HOST, cookie: first.cookie } })
     expect(out.statusCode).toBe(204)
@@ -156,7 +159,7 @@ describe('A sign-in is refused', () => {
     return location
   }
 
-  test('A user without a role by any rule is not signed in', async () => {
+  test('for a user without a role', async () => {
     provider.claims = { sub: 'u2', email: 'eve@example.org', groups: ['visitors'] }
     expect(await failure()).toBe('/?sign_in_failed=no_role')
     expect(await world.audits()).toMatchObject([
@@ -164,12 +167,12 @@ describe('A sign-in is refused', () => {
     ])
   })
 
-  test('whose address is not verified', async () => {
+  test('for a user with an unverified address', async () => {
     provider.claims = { ...provider.claims, email_verified: false }
     expect(await failure()).toBe('/?sign_in_failed=no_role')
   })
 
-  test('who says no at the provider', async () => {
+  test('for a user who declines at the provider', async () => {
     provider.refuses = true
     expect(await failure()).toBe('/?sign_in_failed=denied')
   })
@@ -179,13 +182,13 @@ describe('A sign-in is refused', () => {
     ['for another client', { audience: 'other' }],
     ['of another issuer', { issuer: 'http://127.0.0.1:1' }],
     ['that another key signed', { isForged: true }],
-    ['that is over', { expiresInSeconds: -3600 }],
+    ['that has expired', { expiresInSeconds: -3600 }],
   ])('with an ID token %s', async (_, lie) => {
     provider.lie = lie
     expect(await failure()).toBe('/?sign_in_failed=denied')
   })
 
-  test('in another browser than the one that began, or twice', async () => {
+  test('in another browser than the one that began it, and a second time', async () => {
     const { back, login, done } = await signIn()
     expect(done.headers.location).toBe('/')
     const again = await get(back.pathname + back.search, { cookie: login })
@@ -194,7 +197,7 @@ describe('A sign-in is refused', () => {
     expect(elsewhere.headers.location).toBe('/?sign_in_failed=expired')
   })
 
-  test('with a state that was not sent out', async () => {
+  test('with an unknown state', async () => {
     const begun = await get('/api/v1/auth/login')
     const atProvider = await fetch(String(begun.headers.location), { redirect: 'manual' })
     const back = new URL(atProvider.headers.get('location') ?? '')
@@ -213,12 +216,12 @@ describe('A sign-in is refused', () => {
     expect(done.headers.location).toBe('/?sign_in_failed=expired')
   })
 
-  test('with a made-up session', async () => {
+  test('with a forged session', async () => {
     expect((await get('/api/v1/config', { cookie: 'headroom_session=guess' })).statusCode).toBe(401)
   })
 })
 
-test('a provider that cannot be asked is said to be so, and asked again the next time', async () => {
+test('while the provider is unreachable, with a message and a new attempt next time', async () => {
   const gone = await OidcProvider.start()
   const issuer = new URL(gone.issuer)
   await gone.close()
@@ -234,11 +237,11 @@ test.each([
   'https://evil.example.net/',
   'javascript:alert(1)',
   '',
-])('the way back never leads to %j', async (returnTo) => {
+])('never with a redirection to %j', async (returnTo) => {
   expect((await signIn(returnTo)).location).toBe('/')
 })
 
-test('without a provider there is nothing to sign in to', async () => {
+test('without a provider: there is no sign-in', async () => {
   const plain = await accessWorld()
   expect((await plain.ask('GET', '/api/v1/auth/session')).json()).toEqual({
     is_open: true,

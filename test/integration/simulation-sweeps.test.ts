@@ -1,6 +1,6 @@
 /**
- * Sweeps over REST: the same runs and the same bytes as those of `headroom sim sweep`, and every wish that
- * cannot be met refused by its field.
+ * Sweeps over REST: equal runs and equal bytes to those of `headroom sim sweep`; every impossible request is
+ * refused with its field.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ const scenario = busyScenario().replace('until: 12h', 'until: 90m')
 let world: SimulationsWorld
 beforeAll(async () => {
   world = await simulationsWorld()
-  // The first one waits for the process to start.
+  // The first test waits for the start of the process.
   await world.api.send('POST', '/scenarios/validate', { scenario: 'thrash-guard' })
 })
 afterAll(() => world.close())
@@ -31,12 +31,12 @@ async function swept(body: object): Promise<string> {
 const bytesOf = async (id: string, accept: string, query = ''): Promise<string> =>
   (await world.api.app.inject({ url: `/api/v1/simulations/${id}/report${query}`, headers: { accept } })).body
 
-describe('a sweep of a scenario with a sweep of its own', () => {
+describe('a sweep of a scenario that contains a sweep', () => {
   const text = `${scenario.replace('until: 90m', 'until: 10m')}
 sweep: { config.default_vram_overcommit_percent: 0..100:20, config.idle_swap_out_seconds: [60, 300], config.max_tasks_per_gpu: [2, 4, 8], seeds: 1..9 }
 `
 
-  it('makes as many runs as were told before, whether the wish names one of its fields or none', async () => {
+  it('has the announced number of runs, whether the request names one of its fields or none', async () => {
     const { facts } = (await world.api.send('POST', '/scenarios/validate', { scenario_text: text })).body
     expect(facts.swept_fields).toEqual([
       { field: 'config.idle_swap_out_seconds', values: 2 },
@@ -56,7 +56,7 @@ sweep: { config.default_vram_overcommit_percent: 0..100:20, config.idle_swap_out
 })
 
 describe('a sweep of other fields over REST', () => {
-  it('A sweep over REST has the same bytes as on the command line, as JSON, CSV and page', async () => {
+  it('has the same bytes as on the command line, as JSON, CSV and page', async () => {
     const out = join(folder, 'out')
     const file = write(folder, 'busy.scenario.yaml', scenario)
     const options = [
@@ -104,14 +104,14 @@ describe('a sweep of other fields over REST', () => {
     expect(report.advice[3]).toMatchObject({
       settings: { 'config.idle_swap_out_seconds': 300, 'fleet.0.count': 2 },
     })
-    // Each run of it can be looked at.
+    // Each of its runs is available.
     const of = (settings: string, what = 'residency') =>
       `/simulations/${id}/${what}?overcommit_percent=50&seed=2&settings=${encodeURIComponent(settings)}`
     const small = await world.api.send('GET', of('config.idle_swap_out_seconds=60, fleet.0.count=1'))
     const large = await world.api.send('GET', of('config.idle_swap_out_seconds=60, fleet.0.count=2'))
     expect(large.body.gpu_count).toBe(2 * small.body.gpu_count)
     expect((await world.api.send('GET', of(''))).status).toBe(409)
-    // And how it went over time, in few enough intervals to be drawn with others.
+    // Its course over time is also available, in few enough intervals for a comparison.
     const { body: course } = await world.api.send(
       'GET',
       of('config.idle_swap_out_seconds=60, fleet.0.count=1', 'series'),
@@ -138,7 +138,7 @@ describe('a sweep of other fields over REST', () => {
     })
   })
 
-  it('takes what is left out from the sweep of the scenario, and the percentage from its configuration', async () => {
+  it('uses the sweep and the percentage of the scenario by default', async () => {
     const own = `${scenario}sweep: { config.default_vram_overcommit_percent: [10, 20], config.idle_swap_out_seconds: [60], seeds: 3..4 }\n`
     const ofScenario = (
       await world.api.send('GET', `/simulations/${await swept({ scenario_text: own })}/report`)
@@ -159,7 +159,7 @@ describe('a sweep of other fields over REST', () => {
     )
   })
 
-  it('has CSV and a page of what was done when it is cancelled', async () => {
+  it('has CSV and page of the completed runs when it is cancelled', async () => {
     const percents = Array.from({ length: 100 }, (_, index) => index)
     const { id } = (await ask({ scenario: 'thrash-guard', overcommit_percents: percents })).body
     await world.once(id, ({ progress }) => progress > 0.02)
@@ -170,7 +170,7 @@ describe('a sweep of other fields over REST', () => {
     expect(await bytesOf(id, 'text/html')).toContain('which overcommit percentage?')
   })
 
-  it('is asked for, awaited and read by the client module', async () => {
+  it('can be started, awaited and read with the client module', async () => {
     const url = await world.api.app.listen({ port: 0 })
     const { simulations } = createClient({ url, token: null })
     const { id, state } = await simulations.sweep({
@@ -195,7 +195,7 @@ describe('a sweep of other fields over REST', () => {
     expect(await simulations.remove(run.id)).toBeNull()
   })
 
-  it('has no CSV and no page of a run', async () => {
+  it('has no CSV and no page of a single run', async () => {
     const { id } = (await world.api.send('POST', '/simulations', { scenario: 'thrash-guard' })).body
     await world.ended(id)
     const { status, body } = await world.api.send('GET', `/simulations/${id}/report?format=csv`)
@@ -212,7 +212,7 @@ const LARGE = `scenario: t\nversion: 1\n${FLEET}\nworkload: [{ task: { id: a, at
 const numbers = (count: number): readonly number[] => Array.from({ length: count }, (_, index) => index + 1)
 const PERCENTS = { overcommit_percents: [0] }
 
-/** What is asked, the field that is named, and words of the reason. */
+/** Request, named field, and part of the reason. */
 const REFUSED: Readonly<Record<string, readonly [body: object, pointer: string, words: string]>> = {
   'a value that the field cannot have': [
     { fields: { 'fleet.0.gpus': [1, -1] } },
@@ -292,9 +292,9 @@ const REFUSED: Readonly<Record<string, readonly [body: object, pointer: string, 
   ],
 }
 
-describe('a wish that cannot be met', () => {
+describe('an impossible request', () => {
   it.each(Object.entries(REFUSED))(
-    '%s: refused by its field, and nothing is begun',
+    '%s: is refused with its field, without effect',
     async (_, [wish, pointer, words]) => {
       const known = world.simulations.list().length
       const { status, body } = await ask({ scenario_text: scenario, ...PERCENTS, ...wish })

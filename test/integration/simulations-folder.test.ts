@@ -1,4 +1,4 @@
-/** The folder of simulations is spoilt: the controller does not need it. */
+/** The folder of simulations is unusable: the controller does not need it. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
@@ -9,7 +9,7 @@ import { getJson, serve } from '../support/served.ts'
 const folder = temporaryFolder()
 
 it(
-  'A controller starts although a file is in the place of its folder, and reports that',
+  'A controller starts although a file is in the place of its folder, and reports it',
   { timeout: 60_000 },
   async () => {
     const data = join(folder, 'data')
@@ -32,7 +32,7 @@ it(
   },
 )
 
-it('tells the log what it could not read', async () => {
+it('The log names what could not be read', async () => {
   const dataDir = join(folder, 'other')
   mkdirSync(dataDir)
   writeFileSync(join(dataDir, 'simulations'), '')

@@ -25,7 +25,7 @@ async function start(world: SimulationsWorld, body: object): Promise<string> {
   return answer.body.id as string
 }
 
-/** What is wrong with them: a task is in one state at a time on a GPU, and in none after the end. */
+/** Their errors: a task has one state at a time on a GPU, and no state after its end. */
 function barFaults({ bars, ends_seconds }: RunResidencyBody): readonly string[] {
   const free = new Map<string, number>()
   return bars.gpu.flatMap((gpu, at) => {
@@ -38,7 +38,7 @@ function barFaults({ bars, ends_seconds }: RunResidencyBody): readonly string[] 
 }
 
 describe('a run over REST', () => {
-  it('gives a scenario of the library the digest that is recorded for it, with its figures and its series', async () => {
+  it('of a library scenario has the recorded digest, with its figures and its series', async () => {
     const world = await open()
     const id = await start(world, { scenario: 'thrash-guard' })
     expect(await world.ended(id)).toMatchObject({ state: 'done', progress: 1, reason: null })
@@ -68,7 +68,7 @@ describe('a run over REST', () => {
     expect(stream.body).toContain(`event: end\ndata: {"id":"${id}","state":"done"}`)
   })
 
-  it('takes seed, end and percentage in place of those of the scenario', async () => {
+  it('accepts another seed, end and percentage than the scenario', async () => {
     const world = await open()
     const text = busyScenario()
     const ids = [
@@ -89,7 +89,7 @@ describe('a run over REST', () => {
     })
   })
 
-  it('A cancelled run ends before its time, stays in the list, and is deleted by a second DELETE', async () => {
+  it('that is cancelled ends early, stays in the list, and is deleted by a second DELETE', async () => {
     const world = await open()
     const id = await start(world, { scenario_text: LONG_SCENARIO })
     await world.once(id, ({ progress }) => progress > 0)
@@ -105,7 +105,7 @@ describe('a run over REST', () => {
     expect(readdirSync(join(world.dataDir, 'simulations/runs'))).toEqual([])
   })
 
-  it('waits its turn; a queue that is full answers 429 and when to come back', async () => {
+  it('waits in a queue; a full queue answers 429 with Retry-After', async () => {
     const world = await open()
     const states: string[] = []
     for (let asked = 0; asked < 34; asked++)
@@ -128,7 +128,7 @@ describe('a run over REST', () => {
     expect((await world.api.send('POST', '/simulations', { scenario_text: LONG_SCENARIO })).status).toBe(202)
   })
 
-  it('is there after a restart when it was over, and failed when it was not', async () => {
+  it('survives a restart if it has ended, and otherwise fails', async () => {
     const dataDir = temporaryFolder()
     const first = await open(dataDir)
     const id = await start(first, { scenario: 'thrash-guard' })
@@ -154,7 +154,7 @@ describe('a run over REST', () => {
 })
 
 describe('a sweep over REST', () => {
-  it('says which percentage to take, from runs that are those of single simulations', async () => {
+  it('recommends a percentage, from runs equal to single simulations', async () => {
     const world = await open()
     const body = {
       scenario_text: busyScenario(),
@@ -185,7 +185,7 @@ describe('a sweep over REST', () => {
     expect(report.runs.at(-1)).toMatchObject({ overcommit_percent: 60, seed: 2, digest })
   })
 
-  it('keeps what was done when it is cancelled', async () => {
+  it('keeps its completed runs when it is cancelled', async () => {
     const world = await open()
     const percents = Array.from({ length: 100 }, (_, index) => index)
     const { id } = (
@@ -203,7 +203,7 @@ describe('a sweep over REST', () => {
     expect(report.runs).toHaveLength(report.runs_done)
   })
 
-  it('refuses objectives and sizes that it has no use for', async () => {
+  it('refuses invalid objectives and sizes', async () => {
     const world = await open()
     const send = (over: object) =>
       world.api.send('POST', '/simulations/sweep', {
@@ -219,8 +219,8 @@ describe('a sweep over REST', () => {
   })
 })
 
-describe('traces', () => {
-  it('are taken as they are or imported, counted with what was dropped, named by scenarios, and deleted', async () => {
+describe('a trace over REST', () => {
+  it('is stored or imported with counts, usable in scenarios, and deletable', async () => {
     const world = await open()
     const own = readFileSync(new URL('../../scenarios/traces/openb-sample.trace.jsonl', import.meta.url))
     const send = (query: string, body: Buffer | string) =>
@@ -285,12 +285,12 @@ describe('a hostile scenario', () => {
   let world: SimulationsWorld
   beforeAll(async () => {
     world = await simulationsWorld()
-    // The first one waits for the process to start.
+    // The first test waits for the start of the process.
     await world.api.send('POST', '/scenarios/validate', { scenario: 'thrash-guard' })
   })
   afterAll(() => world.close())
 
-  it.each(Object.entries(HOSTILE))('%s: refused, and the next one is read', async (_, text) => {
+  it.each(Object.entries(HOSTILE))('%s: is refused, and the next one is read', async (_, text) => {
     const { status, body } = await world.api.send('POST', '/simulations', { scenario_text: text })
     expect([status, body.code], JSON.stringify(body)).toEqual([400, 'invalid_request'])
     expect(JSON.stringify(body)).not.toMatch(/\/etc|passwd|package\.json|no such file/)
@@ -302,8 +302,8 @@ describe('a hostile scenario', () => {
   })
 })
 
-describe('the library', () => {
-  it('lists what comes with Headroom, with its text and what it shows', async () => {
+describe('the library of scenarios', () => {
+  it('lists the included scenarios with text and description', async () => {
     const world = await open()
     const { items, total } = (await world.api.send('GET', '/scenarios')).body
     expect(total).toBe(items.length)
@@ -321,7 +321,7 @@ describe('the library', () => {
     expect((await world.api.send('DELETE', '/scenarios/thrash-guard')).status).toBe(409)
   })
 
-  it("keeps people's own, which may be run by name, and forgets them", async () => {
+  it('stores scenarios of users, which can be run by name and deleted', async () => {
     const world = await open()
     const stored = await world.api.send('POST', '/scenarios', { text: busyScenario() })
     expect([stored.status, stored.headers['location'], stored.body.gpus]).toEqual([
@@ -345,7 +345,7 @@ describe('the library', () => {
     expect((await world.api.send('POST', '/simulations', { scenario: 'busy' })).status).toBe(404)
   })
 
-  it('A scenario of ten years is listed as too large to run to its end, and opens as a session or runs for less', async () => {
+  it('marks a scenario of ten years as too large for a complete run, but not for a session', async () => {
     const world = await open()
     const { items } = (await world.api.send('GET', '/scenarios')).body
     const entry = items.find(({ name }: { name: string }) => name === 'live-demo')
@@ -374,7 +374,7 @@ describe('the library', () => {
     expect([refused.status, refused.body.code]).toEqual([400, 'invalid_request'])
   })
 
-  it('says all that is wrong with one, by line and column', async () => {
+  it('reports all errors of a scenario with line and column', async () => {
     const world = await open()
     const text =
       'scenario: wrong\nversion: 2\nfleet:\n  - { name: n, gpus: 0, gpu: { model: A, vram_mib: 1 } }\n'

@@ -1,4 +1,4 @@
-/** The audit table: bounded kind by kind, so that a flood of one pushes out nothing of another. */
+/** The audit table has a limit per kind, so that a flood of one kind replaces no entry of another. */
 import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
 import { createAccessWriter } from '../../controller/adapters/sqlite/access-writer.ts'
@@ -8,7 +8,7 @@ import { encodeBatch } from '../../controller/adapters/sqlite/rows.ts'
 import type { AuditKind } from '../../controller/ports/store.ts'
 import { aBatch, anAudit } from '../support/store-builders.ts'
 
-test('keeps the newest entries of each kind', async () => {
+test('The audit table keeps the newest entries of each kind', async () => {
   const db = new Database(':memory:')
   await migrate(kyselyOf(db), ':memory:', 0)
   const write = createAccessWriter(db, { control: 5, work: 3, refusal: 2 }, 4)
@@ -33,7 +33,7 @@ test('keeps the newest entries of each kind', async () => {
   db.close()
 })
 
-test('an entry that is amended is counted once', async () => {
+test('An amended audit entry is counted once', async () => {
   const db = new Database(':memory:')
   await migrate(kyselyOf(db), ':memory:', 0)
   const write = createAccessWriter(db, { control: 2, work: 2, refusal: 2 }, 1)

@@ -1,11 +1,11 @@
 /**
- * A process of its own that has the store open, for tests that kill it, shut it out or take its disk away. It
- * says on stdout, one line each, what has happened. Arguments: what to do, and the store's file.
+ * A separate process that has the store open, for tests that kill it, lock it out or fill its disk. It prints
+ * each event on stdout, one per line. Arguments: the action, and the store's file.
  */
 import { createSqliteStore } from '../../controller/adapters/sqlite/store.ts'
 import { aBatch, aTask } from '../support/store-builders.ts'
 
-/** More than any test lets it write; a bound all the same. */
+/** More than any test lets it write; still a limit. */
 const MAX_COMMITS = 100_000
 
 const [, , what, path = ''] = process.argv
@@ -22,7 +22,7 @@ try {
   process.exit(3)
 }
 
-/** One task after the other; its number is said as soon as the store has acknowledged it. */
+/** One task after the other; prints its number as soon as the store has acknowledged it. */
 async function commitOn(firstSeq: number): Promise<void> {
   for (let seq = firstSeq; seq < firstSeq + MAX_COMMITS; seq++) {
     const marks = { epoch: 1, nextTaskSeq: seq + 1, nextEventSeq: 1, nextDecision: 1 }

@@ -1,4 +1,4 @@
-/** The log of events in the file: chained, verified, and bounded in number, bytes and age. */
+/** The event log in the file: chained, verified, and limited in number, bytes and age. */
 import { copyFileSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { createHash } from 'node:crypto'
 import { tmpdir } from 'node:os'
@@ -67,7 +67,7 @@ function tamper(...statements: readonly string[]): void {
 }
 
 describe('the chain of events', () => {
-  it('is the SHA-256 of the hash before, a line feed, and the event as an array in JSON', async () => {
+  it('is the SHA-256 of the previous hash, a line feed, and the event as a JSON array', async () => {
     await written(3)
     let hash = '0'.repeat(64)
     for (let seq = 1; seq <= 3; seq++) {
@@ -94,7 +94,7 @@ describe('the chain of events', () => {
     })
   })
 
-  it('goes on after a restart, and holds in a copy and while a controller writes', async () => {
+  it('continues after a restart, and is intact in a copy and while a controller writes', async () => {
     await written(40)
     const store = createSqliteStore({ dataDir })
     await add(store, 41, 5)
@@ -104,7 +104,7 @@ describe('the chain of events', () => {
     expect(verifyEvents(`${file}.copy`)).toEqual(verifyEvents(file))
   })
 
-  it('of a store without events is whole', async () => {
+  it('of a store without events is intact', async () => {
     const store = createSqliteStore({ dataDir })
     await store.load()
     await store.close()
@@ -114,15 +114,15 @@ describe('the chain of events', () => {
   it.each([
     ['data', `update events set data = replace(data, 'pending', 'running') where seq = 12`, 12],
     ['a time', 'update events set at = at + 1 where seq = 20', 20],
-    ['who did it', `update events set author = 'mallory' where seq = 8`, 8],
+    ['the author', `update events set author = 'mallory' where seq = 8`, 8],
     ['the cause', 'update events set caused_by = 3 where seq = 30', 30],
     ['a hash', `update events set hash = zeroblob(32) where seq = 17`, 17],
-    ['nothing but a number', 'update events set seq = 4000 where seq = 25', 25],
-    ['a row that is gone from the middle', 'delete from events where seq = 13', 13],
-    ['the first row gone', 'delete from events where seq = 1', 1],
-    ['the last rows gone', 'delete from events where seq > 37', 38],
+    ['only a number', 'update events set seq = 4000 where seq = 25', 25],
+    ['a row missing in the middle', 'delete from events where seq = 13', 13],
+    ['the first row missing', 'delete from events where seq = 1', 1],
+    ['the last rows missing', 'delete from events where seq > 37', 38],
     [
-      'the last rows gone, the ends of the chain cut to match',
+      'the last rows missing, with a matching end of the chain',
       'delete from events where seq > 37; update event_chain set head_seq = 37, head_hash = (select hash from events where seq = 37)',
       38,
     ],
@@ -132,18 +132,18 @@ describe('the chain of events', () => {
       41,
     ],
     [
-      'two rows that changed places',
+      'two swapped rows',
       'update events set seq = -1 where seq = 9; update events set seq = 9 where seq = 10; update events set seq = 10 where seq = -1',
       9,
     ],
     ['the last hash of the chain', 'update event_chain set head_hash = zeroblob(32)', 40],
-  ])('shows a change of %s, and names the first event that is wrong', async (_, statement, brokenSeq) => {
+  ])('shows a change of %s, and names the first wrong event', async (_, statement, brokenSeq) => {
     await written(40)
     tamper(statement)
     expect(verifyEvents(file)).toEqual({ isIntact: false, brokenSeq, why: expect.any(String) })
   })
 
-  it('that was forged from some event on is told by a hash that was noted elsewhere', async () => {
+  it('forged from some event on is detected by a hash that was noted elsewhere', async () => {
     await written(40)
     const before = verifyEvents(file)
     if (!before.isIntact) throw new Error('the log should be whole')
@@ -160,7 +160,7 @@ describe('the chain of events', () => {
     })
   })
 
-  it('stays whole where old events are removed, and begins at the last of those', async () => {
+  it('stays intact when old events are removed, and begins with the last of them', async () => {
     await written(100, { retainEvents: 30 })
     expect(verifyEvents(file)).toMatchObject({
       isIntact: true,
@@ -173,7 +173,7 @@ describe('the chain of events', () => {
     expect(verifyEvents(file)).toMatchObject({ isIntact: false, brokenSeq: 71 })
   })
 
-  it('is made for the events of an earlier version', async () => {
+  it('is created for the events of an earlier version', async () => {
     const db = new Database(file)
     await migrate(kyselyOf(db), file, 0, MIGRATIONS.slice(0, 3))
     const insert = db.prepare('insert into events values (?, ?, ?, ?, ?, ?, ?)')
@@ -200,14 +200,14 @@ describe('the chain of events', () => {
   it.each([
     ['a file that is not there', 'nothing.db', /does not exist/],
     ['what is no database', 'text.db', /damaged or no database/],
-  ])('of %s cannot be looked at, in one line', (_, name, message) => {
+  ])('of %s cannot be verified, and one line says why', (_, name, message) => {
     if (name === 'text.db') copyFileSync(import.meta.filename, join(dataDir, name))
     expect(() => verifyEvents(join(dataDir, name))).toThrow(message)
   })
 })
 
-describe('events', () => {
-  it('past the number kept are gone as soon as newer ones are there', async () => {
+describe('the events in the store', () => {
+  it('beyond the maximum number are removed when newer ones are added', async () => {
     const store = createSqliteStore({ dataDir, retainEvents: 100 })
     await add(store, 1, 90)
     expect(await keptBy(store)).toEqual([1, 90, 90])
@@ -256,7 +256,7 @@ describe('events', () => {
     },
   )
 
-  it('past their bytes are gone, also after a restart, and the file keeps about that size', async () => {
+  it('beyond the maximum size are removed, also after a restart, and the file keeps its size', async () => {
     const limit = 400_000
     const step = async (from: number) => {
       const store = createSqliteStore({ dataDir, retainEventBytes: limit })
@@ -274,7 +274,7 @@ describe('events', () => {
     const second = await step(6001)
     expect(first.length).toBeGreaterThan(500)
     expect(second.length).toBeGreaterThan(500)
-    // In addition to the events the file holds the other tables, and room for the events of one more commit.
+    // Besides events, the file contains the other tables and space for the events of one more commit.
     expect(second.bytes).toBeGreaterThan(limit)
     expect(second.bytes).toBeLessThan(2 * limit)
     expect(verifyEvents(file)).toMatchObject({ isIntact: true })

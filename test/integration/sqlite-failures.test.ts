@@ -1,6 +1,4 @@
-/**
- * What the SQLite store does when it cannot do what it should: nothing is acknowledged that is not on disk.
- */
+/** Failures of the SQLite store: no change is acknowledged that is not on disk. */
 import { spawn, spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -32,14 +30,14 @@ async function storedSeqs(): Promise<number[]> {
   return openTasks.map((task) => task.seq)
 }
 
-/** Gives the batches without waiting in between. */
+/** Commits the batches without waiting in between. */
 async function commitAll(store: Store, batches: readonly Batch[]) {
   const outcomes = await Promise.allSettled(batches.map((batch) => Promise.resolve(store.commit(batch))))
   return outcomes.map((outcome) => (outcome.status === 'fulfilled' ? 'durable' : (outcome.reason as Error)))
 }
 
 describe('a batch that fails half-way', () => {
-  /** The event with number 666 cannot be stored: the tasks of its batch are written by then. */
+  /** The event with number 666 cannot be stored; by then the tasks of its batch are written. */
   async function makeStoreWithTrap(): Promise<Store> {
     await createSqliteStore({ path }).close()
     const trap = `create trigger trap before insert on events when new.seq = 666 begin select raise(abort, 'injected'); end`
@@ -50,7 +48,7 @@ describe('a batch that fails half-way', () => {
     return createSqliteStore({ path })
   }
 
-  it('leaves nothing, and ends writing for good; reads go on', async () => {
+  it('leaves no trace and ends all writing; reads continue', async () => {
     const store = await makeStoreWithTrap()
     await store.commit(aBatch({ tasks: [aFinalTask({ seq: 1 }), aTask({ seq: 2 })], events: [anEvent(1)] }))
     const before = await store.load()
@@ -68,7 +66,7 @@ describe('a batch that fails half-way', () => {
     expect(await storedSeqs()).toEqual([2])
   })
 
-  it('is acknowledged by none of those that waited with it', async () => {
+  it('is not acknowledged, nor are the batches that waited with it', async () => {
     const store = await makeStoreWithTrap()
     await store.load()
     const batches = [1, 2, 3, 4].map((seq) =>
@@ -81,7 +79,7 @@ describe('a batch that fails half-way', () => {
     expect(await storedSeqs()).toEqual([1])
   })
 
-  it('is not tried again: closing leaves the log as it is, and the next start reads it', async () => {
+  it('is not repeated: closing leaves the log unchanged, and the next start reads it', async () => {
     const store = await makeStoreWithTrap()
     await store.commit(aBatch({ tasks: [aTask({ seq: 1 })] }))
     await expect(store.commit(aBatch({ events: [anEvent(666)] }))).rejects.toThrow(StoreFault)
@@ -92,7 +90,7 @@ describe('a batch that fails half-way', () => {
 })
 
 describe('a record that cannot be stored', () => {
-  it('is refused with all that come after it', async () => {
+  it('is refused, as are all later records', async () => {
     const store = createSqliteStore({ path })
     await store.commit(aBatch({ tasks: [aTask({ seq: 1 })] }))
     const endless: Record<string, unknown> = { ...aTask({ seq: 3 }) }
@@ -105,7 +103,7 @@ describe('a record that cannot be stored', () => {
     expect(await storedSeqs()).toEqual([1])
   })
 
-  it('may be one with a number that is not whole where a whole one belongs', async () => {
+  it('may have a fraction in a column of whole numbers', async () => {
     const store = createSqliteStore({ path })
     await expect(store.commit(aBatch({ events: [anEvent(1, { at: 0.5 })] }))).rejects.toThrow(
       /cannot store REAL value in INTEGER column events\.at/,
@@ -114,8 +112,8 @@ describe('a record that cannot be stored', () => {
   })
 })
 
-describe('a full disk', () => {
-  it('ends writing with one line; what was acknowledged is there, and reads go on', async () => {
+describe('a full or failing disk', () => {
+  it('ends writing with one line; acknowledged changes are stored, and reads continue', async () => {
     const store = createSqliteStore({ path, maxPages: 60 })
     const acknowledged: number[] = []
     let fault: unknown = null
@@ -136,7 +134,7 @@ describe('a full disk', () => {
     expect(await storedSeqs()).toEqual(acknowledged)
   })
 
-  it('or one that fails (here: a limit on the size of files) is told apart, with the same promise', async () => {
+  it('is reported by its cause (here: a file size limit), with the same guarantee', async () => {
     const { NODE_V8_COVERAGE: _, ...env } = process.env
     const limited = ['-c', 'ulimit -f 1500; exec "$0" "$@"', process.execPath, CHILD, 'commit', path]
     const child = spawnSync('bash', limited, { encoding: 'utf8', env, maxBuffer: 1 << 26 })
@@ -152,7 +150,7 @@ describe('a full disk', () => {
 })
 
 describe('a file that another program keeps locked', () => {
-  it('ends writing once the wait is over', async () => {
+  it('ends writing once the timeout has passed', async () => {
     const store = createSqliteStore({ path, busyTimeoutMs: 0 })
     await store.load()
     const other = new Database(path)
@@ -167,10 +165,10 @@ describe('a file that another program keeps locked', () => {
   })
 })
 
-describe('a disk that never answers', () => {
+describe('a disk that does not answer', () => {
   const rows = encodeBatch(aBatch())
 
-  it('lets a bounded number of commits wait, then fails them all', async () => {
+  it('lets a limited number of commits wait, then fails them all', async () => {
     const queue = createCommitQueue(() => new Promise(() => undefined))
     void queue.add(rows)
     const waiting = Array.from({ length: 10_000 }, () => queue.add(rows).catch(String))
@@ -181,7 +179,7 @@ describe('a disk that never answers', () => {
     expect(queue.hasFailed()).toBe(true)
   })
 
-  it('or answers late is given what waited as one transaction, within a bound', async () => {
+  it('gets all waiting batches as one transaction if it is only slow, up to a limit', async () => {
     const sizes: number[] = []
     const queue = createCommitQueue(async (batches) => void sizes.push(batches.length))
     await Promise.all(Array.from({ length: 300 }, () => queue.add(rows)))
@@ -192,8 +190,8 @@ describe('a disk that never answers', () => {
   })
 })
 
-describe('kill -9', () => {
-  it('loses nothing that was acknowledged, however often', async () => {
+describe('a kill -9 of the process', () => {
+  it('loses no acknowledged change, however often it happens', async () => {
     let acknowledged = 0
     for (const commits of [1, 7, 40]) {
       const child = spawn(process.execPath, [CHILD, 'commit', path], { stdio: ['ignore', 'pipe', 'inherit'] })

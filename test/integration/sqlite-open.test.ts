@@ -1,4 +1,4 @@
-/** How the SQLite store's file is made, found, shared and refused. */
+/** Creating, opening, sharing and refusing the file of the SQLite store. */
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import {
   chmodSync,
@@ -48,7 +48,7 @@ async function makeStore(tasks = 1): Promise<void> {
   await store.close()
 }
 
-/** Opens, expects a refusal, and says in which words. */
+/** Opens, expects a refusal, and returns its message. */
 async function refusal(options: Parameters<typeof createSqliteStore>[0] = { path }): Promise<string> {
   const store = createSqliteStore({ busyTimeoutMs: 0, ...options })
   const fault = await store.load().then(
@@ -63,7 +63,7 @@ async function refusal(options: Parameters<typeof createSqliteStore>[0] = { path
   return fault.message
 }
 
-/** Why a store that opens cannot be loaded, in one line. */
+/** Returns in one line why a store that opens cannot be loaded. */
 async function loadFault(): Promise<string> {
   const store = createSqliteStore({ path })
   const fault = await store.load().then(
@@ -76,8 +76,8 @@ async function loadFault(): Promise<string> {
   return fault.message
 }
 
-describe('a file that is not there yet', () => {
-  it('is made with its directories, for this user alone', async () => {
+describe('a file that does not exist yet', () => {
+  it('is created with its directories, for this user alone', async () => {
     const dataDir = join(directory, 'deep', 'data')
     const lines: string[] = []
     const store = createSqliteStore({ dataDir, log: (line) => lines.push(line) })
@@ -93,7 +93,7 @@ describe('a file that is not there yet', () => {
     expect(existsSync(join(dataDir, `${STORE_FILE}-wal`))).toBe(false)
   })
 
-  it('is made once: the second start says nothing', async () => {
+  it('is created once: the second start logs nothing', async () => {
     await makeStore()
     const lines: string[] = []
     const store = createSqliteStore({ path, log: (line) => lines.push(line) })
@@ -109,8 +109,8 @@ describe('a file that is not there yet', () => {
   })
 })
 
-describe('a place that cannot hold the store is refused in one line that names it', () => {
-  it('when a record is damaged in a page that is whole: a backup is to be restored', async () => {
+describe('an unusable store is refused in one line that names it', () => {
+  it('when a record is damaged in a valid page: the message requests a restore', async () => {
     await makeStore()
     const db = new Database(path)
     db.prepare(`update tasks set record = substr(record, 1, 40)`).run()
@@ -136,7 +136,7 @@ describe('a place that cannot hold the store is refused in one line that names i
     expect(await refusal()).toBe(`${path} is a directory and should be the store's file: move it away`)
   })
 
-  it.skipIf(!existsSync('/proc/self'))('when no directory can be made where it should be', async () => {
+  it.skipIf(!existsSync('/proc/self'))('when its directory cannot be created', async () => {
     expect(await refusal({ dataDir: '/proc/none/below' })).toMatch(
       /the directory of \/proc\/none\/below\/headroom\.db cannot be made/,
     )
@@ -152,7 +152,7 @@ describe('a place that cannot hold the store is refused in one line that names i
     )
   })
 
-  it('when the directory may not be written', (context) => {
+  it('when the directory is not writable', (context) => {
     if (spawnSync(process.execPath, ['--check', CHILD], NOBODY).status !== 0)
       return context.skip('another user cannot read this checkout')
     chmodSync(directory, 0o555)
@@ -163,7 +163,7 @@ describe('a place that cannot hold the store is refused in one line that names i
     expect(child.status).toBe(3)
   })
 
-  it('when the file is no database', async () => {
+  it('when the file is not a database', async () => {
     writeFileSync(path, 'these are not the pages you are looking for'.repeat(100))
     expect(await refusal()).toMatch(
       /headroom\.db is damaged or no database \(SQLITE_NOTADB.*restore a backup, or move the file away/,
@@ -178,14 +178,14 @@ describe('a place that cannot hold the store is refused in one line that names i
     expect(await refusal()).toMatch(/headroom\.db is damaged or no database .*restore a backup/)
   })
 
-  it('when the database belongs to something else, and leaves it as it is', async () => {
+  it('when the database belongs to another program, which stays unchanged', async () => {
     new Database(path).exec('create table recipes (name text)').close()
     const before = readFileSync(path)
     expect(await refusal()).toMatch(/headroom\.db is a database of something else/)
     expect(readFileSync(path).equals(before)).toBe(true)
   })
 
-  it('when a newer version has written it, and leaves it as it is', async () => {
+  it('when a newer version has written it, and stays unchanged', async () => {
     await makeStore()
     new Database(path).exec(`insert into schema_version values (99, 'from the future', 0)`).close()
     const before = readFileSync(path)
@@ -195,7 +195,7 @@ describe('a place that cannot hold the store is refused in one line that names i
     expect(readFileSync(path).equals(before)).toBe(true)
   })
 
-  it('and bad options are refused at once', () => {
+  it('when options are invalid', () => {
     expect(() => createSqliteStore({})).toThrow(TypeError)
     expect(() => createSqliteStore({ path, dataDir: directory })).toThrow(TypeError)
     expect(() => createSqliteStore({ path, retainEvents: 0 })).toThrow(
@@ -206,7 +206,7 @@ describe('a place that cannot hold the store is refused in one line that names i
   })
 })
 
-describe('what SQLite or the file system says', () => {
+describe('an error of SQLite or the file system', () => {
   const wordsFor = (code: string) =>
     faultOf(Object.assign(new Error('first\nsecond'), { code }), '/data/headroom.db').message
 
@@ -220,11 +220,11 @@ describe('what SQLite or the file system says', () => {
     ['SQLITE_CORRUPT_INDEX', /^\/data\/headroom\.db is damaged/],
     ['EROFS', /^\/data\/headroom\.db cannot be written \(EROFS.*give user id/],
     ['ESOMETHING', /^the store \/data\/headroom\.db failed \(ESOMETHING: first second\)$/],
-  ])('becomes one line for people: %s', (code, words) => {
+  ])('becomes one readable line: %s', (code, words) => {
     expect(wordsFor(code)).toMatch(words)
   })
 
-  it('keeps the original as the cause, and a fault of ours as it is', () => {
+  it('keeps the original as its cause, and a store fault unchanged', () => {
     const original = new Error('no code')
     expect(faultOf(original, 'x')).toMatchObject({
       cause: original,
@@ -250,7 +250,7 @@ describe('a second controller on the same file', () => {
     return child
   }
 
-  it('is refused while another process has it, and let in at once when that one is killed', async () => {
+  it('is refused while another process uses it, and admitted once that process is killed', async () => {
     const holder = await holdInAnotherProcess()
     expect(await refusal()).toMatch(IN_USE)
     const gone = new Promise((resolve) => holder.once('exit', resolve))
@@ -280,7 +280,7 @@ describe('a second controller on the same file', () => {
     await store.close()
   })
 
-  it('waits for one that is just ending', async () => {
+  it('waits for a controller that is just ending', async () => {
     const first = createSqliteStore({ path })
     await first.commit(aBatch({ tasks: [aTask()] }))
     const second = createSqliteStore({ path, busyTimeoutMs: 20_000 })
@@ -290,7 +290,7 @@ describe('a second controller on the same file', () => {
     await second.close()
   })
 
-  it('may close a store twice, and one that never opened', async () => {
+  it('may close a store twice, and a store that never opened', async () => {
     const store = createSqliteStore({ path })
     await Promise.all([store.close(), store.close()])
     await expect(store.commit(aBatch())).rejects.toThrow(/closed/)
@@ -306,22 +306,19 @@ describe('An invalid lock file', () => {
       /\.lock is no lock of ours \(20 bytes; it should be empty\)/,
     ],
     ['a folder', () => mkdirSync(`${path}.lock`), /\.lock is no file/],
-  ])(
-    'The lock file %s is named, and not the store, which does not need a restore',
-    async (_what, spoil, says) => {
-      await makeStore()
-      rmSync(`${path}.lock`, { force: true })
-      spoil()
-      const told = await refusal()
-      expect(told).toMatch(says)
-      expect(told).toMatch(
-        /the store is as it was; see that no controller runs, and remove .*headroom\.db\.lock$/,
-      )
-      expect(told).not.toContain('damaged')
-      rmSync(`${path}.lock`, { recursive: true })
-      const store = createSqliteStore({ path })
-      expect((await store.load()).openTasks).toHaveLength(1)
-      await store.close()
-    },
-  )
+  ])('%s is named, and the store, which needs no restore, is not', async (_what, spoil, says) => {
+    await makeStore()
+    rmSync(`${path}.lock`, { force: true })
+    spoil()
+    const told = await refusal()
+    expect(told).toMatch(says)
+    expect(told).toMatch(
+      /the store is as it was; see that no controller runs, and remove .*headroom\.db\.lock$/,
+    )
+    expect(told).not.toContain('damaged')
+    rmSync(`${path}.lock`, { recursive: true })
+    const store = createSqliteStore({ path })
+    expect((await store.load()).openTasks).toHaveLength(1)
+    await store.close()
+  })
 })

@@ -1,4 +1,4 @@
-/** Every read of the SQLite store follows an index; its schema is migrated step by step. */
+/** Every read of the SQLite store uses an index; its schema is migrated step by step. */
 import Database from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
 import { kyselyOf } from '../../controller/adapters/sqlite/dialect.ts'
@@ -47,7 +47,7 @@ describe('the plan of', () => {
       /^SEARCH tasks USING INDEX tasks_final_by_owner \(state=\? AND owner=\? AND seq<\?\)$/,
     ],
     [
-      'the oldest of them',
+      'the oldest tasks of an owner',
       () => page({ isOldestFirst: true, afterSeq: 9 }),
       /^SEARCH tasks USING INDEX tasks_final \(state=\? AND seq>\?\)$/,
     ],
@@ -77,11 +77,11 @@ describe('the plan of', () => {
       /^SEARCH events USING INDEX events_of_kind \(kind=\? AND seq>\? AND seq<\?\)$/,
     ],
     [
-      'events of a time',
+      'events of a time range',
       () => eventsQuery(db, eventQuery({ fromAt: 1, untilAt: 2, beforeSeq: 9 }), null),
       /^SEARCH events USING INTEGER PRIMARY KEY \(rowid>\? AND rowid<\?\)$/,
     ],
-  ])('%s follows its index and sorts nothing', async (_, query, plan) => {
+  ])('%s uses its index and sorts nothing', async (_, query, plan) => {
     expect(await planOf(query())).toMatch(plan)
   })
 
@@ -103,7 +103,7 @@ describe('the plan of', () => {
       { kind: 'swap_out', beforeNumber: 9 },
       /^SEARCH d USING INDEX decisions_of_kind \(kind=\? AND number<\?\)$/,
     ],
-  ] as const)('%s follows its index and sorts nothing', async (_, changes, plan) => {
+  ] as const)('%s uses its index and sorts nothing', async (_, changes, plan) => {
     const all = { afterNumber: null, beforeNumber: null, taskId: null, nodeId: null, kind: null, limit: 50 }
     const { sql, values } = decisionsSql({ ...all, ...changes })
     expect(await planOf({ compile: () => ({ sql, parameters: values }) })).toMatch(plan)
@@ -130,7 +130,7 @@ describe('migrations', () => {
     expect(MIGRATIONS.map((migration) => migration.version)).toEqual(MIGRATIONS.map((_, index) => index + 1))
   })
 
-  it('run once each, in order, from wherever the file stands', async () => {
+  it('run once each, in order, from any version of the file', async () => {
     const { database, db } = open()
     expect(await migrate(db, 'x', 1)).toEqual({ from: 0, to: MIGRATIONS.length })
     expect(await migrate(db, 'x', 2)).toEqual({ from: MIGRATIONS.length, to: MIGRATIONS.length })
@@ -148,7 +148,7 @@ describe('migrations', () => {
     )
   })
 
-  it('give records of before what later ones have, and leave alone what they have', async () => {
+  it('add missing members to old records, and leave existing members unchanged', async () => {
     const { database, db } = open()
     await migrate(db, 'x', 1, MIGRATIONS.slice(0, 1))
     const addTask = database.prepare(
@@ -203,7 +203,7 @@ describe('migrations', () => {
     ])
   })
 
-  it('leave the file at the last good step when one fails', async () => {
+  it('leave the file at the last successful step when one fails', async () => {
     const { database, db } = open()
     const failing = {
       ...addColumn,

@@ -1,6 +1,6 @@
 /**
- * Every store that an earlier program left is taken over, rows and all. The fixtures are what those programs
- * wrote, frozen; between them the numbered steps lead to every schema there ever was.
+ * Every store of an earlier version is upgraded with all its rows. The fixtures were written by those
+ * versions; between them the numbered steps lead to every earlier schema.
  */
 import {
   copyFileSync,
@@ -34,7 +34,7 @@ const WRITTEN = readdirSync(FIXTURES)
 const EARLIER = Array.from({ length: SCHEMA_VERSION - 1 }, (_, i) => i + 1)
 const folder = temporaryFolder()
 
-/** A store of that schema, from the nearest fixture before it. */
+/** A store of that schema, made from the nearest earlier fixture. */
 async function storeOf(schema: number, name: string): Promise<string> {
   const path = join(folder, `${name}.db`)
   const fixture = WRITTEN.findLast((version) => version <= schema) as number
@@ -64,7 +64,7 @@ async function upgraded(path: string): Promise<readonly string[]> {
 }
 
 describe.each(EARLIER)('a store of schema %i', { timeout: 60_000 }, (schema) => {
-  it('is copied, then brought up to date, and a controller goes on with all that was in it', async () => {
+  it('is copied and upgraded, and a controller continues with all its content', async () => {
     const path = await storeOf(schema, `upgrade-${schema}`)
     const before = rowsOf(path)
     expect((await verifyStore(path)).problems).toEqual([])
@@ -98,15 +98,15 @@ describe.each(EARLIER)('a store of schema %i', { timeout: 60_000 }, (schema) => 
   })
 })
 
-describe('an upgrade', () => {
-  it('does not begin when the copy cannot be made: the store stays as it was', async () => {
+describe('an upgrade of the store', () => {
+  it('does not begin if the copy fails, and the store stays unchanged', async () => {
     const path = await storeOf(1, 'no-copy')
     mkdirSync(`${path}.before-schema-2`)
     await expect(upgraded(path)).rejects.toThrow(/no-copy\.db/)
     expect((await verifyStore(path)).schema).toBe(1)
   })
 
-  it('can be taken back: the copy is what the earlier program had', async () => {
+  it('can be undone: the copy is the store of the earlier version', async () => {
     const path = await storeOf(1, 'back')
     await upgraded(path)
     copyFileSync(`${path}.before-schema-2`, path)
@@ -114,7 +114,7 @@ describe('an upgrade', () => {
     expect(await upgraded(path)).toContain(`${path}: schema 1 → ${SCHEMA_VERSION}`)
   })
 
-  it('leaves the newest few of the copies', async () => {
+  it('keeps a few of the newest copies', async () => {
     const path = await storeOf(1, 'copies')
     for (let i = 0; i < MAX_UPGRADE_COPIES + 1; i++) {
       writeFileSync(`${path}.before-schema-${100 + i}`, '')

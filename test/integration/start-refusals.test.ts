@@ -1,6 +1,6 @@
 /**
- * Real servers of which one can start nothing: what the host cannot do is never the task's failure (safety
- * 3).
+ * Real servers, one of which cannot start any task: a failure of the host is never a failure of the task
+ * (safety 3).
  */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -24,11 +24,11 @@ interface Node {
   readonly auto_cordon: { readonly code: string } | null
 }
 
-describe.skipIf(whyNoNatsServer() !== null)('servers of processes', { timeout: 180_000 }, () => {
+describe.skipIf(whyNoNatsServer() !== null)('several process servers', { timeout: 180_000 }, () => {
   let cluster: LiveCluster | null = null
   afterEach(async () => cluster?.end())
 
-  it('with the work folder of one removed, no task of 60 fails, and that node is closed', async () => {
+  it('with one work folder removed: none of 60 tasks fails, and that node is auto-cordoned', async () => {
     const live = (cluster = await LiveCluster.start())
     const names = ['alpha', 'beta', 'gamma']
     await Promise.all(names.map((name) => live.startServer(name, INVENTORY)))
@@ -54,7 +54,7 @@ describe.skipIf(whyNoNatsServer() !== null)('servers of processes', { timeout: 1
     ])
   })
 
-  it('a command that no server finds waits with their words, and closes none of them', async () => {
+  it('and a command that no server finds: it waits, and no node is cordoned', async () => {
     const live = (cluster = await LiveCluster.start())
     await Promise.all(['alpha', 'beta'].map((name) => live.startServer(name, INVENTORY)))
     const { id } = await live.send<Task>('POST', '/tasks', { vram_mib: 1_000, command: ['no-such-program'] })
@@ -62,7 +62,7 @@ describe.skipIf(whyNoNatsServer() !== null)('servers of processes', { timeout: 1
     await until('it waits', async () => (await task()).wait?.reason === 'START_REFUSED')
     const { state, start_refusals: refusals, wait } = await task()
     expect(state).toBe('pending')
-    // execvp says EACCES where a folder of PATH may not be read.
+    // execvp returns EACCES if a folder of PATH is not readable.
     expect(refusals.map(({ code }) => code)).toEqual([
       expect.stringMatching(/^command_not_/),
       expect.stringMatching(/^command_not_/),

@@ -1,7 +1,4 @@
-/**
- * A program that handles SIGTERM gets its stop grace, whichever way it is stopped: real processes from end to
- * end.
- */
+/** A program that handles SIGTERM gets its stop grace in every kind of stop: real processes end to end. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -74,7 +71,7 @@ describe.skipIf(whyNoNatsServer() !== null)(
       expect(isSaved('twice')).toBe(false)
     })
 
-    it('saves it on headroom task cancel, and on the end of max_runtime_seconds', async () => {
+    it('saves it on headroom task cancel, and at the end of max_runtime_seconds', async () => {
       const cancelled = await run('cancel', 1)
       const { id } = await theTask('cancel')
       expect(await headroom(['task', 'cancel', id], { env: env() })).toMatchObject({ code: 0 })
@@ -88,7 +85,7 @@ describe.skipIf(whyNoNatsServer() !== null)(
       ])
     })
 
-    it('is killed when its grace is over', async () => {
+    it('is killed at the end of its grace', async () => {
       const running = await run('slow', 30, '--stop-grace', '1s')
       running.process.kill('SIGINT')
       await running.ended

@@ -30,7 +30,7 @@ import {
 const folder = temporaryFolder()
 let count = 0
 
-/** A store with something of everything, closed again. */
+/** A closed store with records of every kind. */
 async function aStore(): Promise<{ readonly dataDir: string; readonly path: string }> {
   const dataDir = join(folder, `data-${(count += 1)}`)
   const store = createSqliteStore({ dataDir })
@@ -66,14 +66,14 @@ function change(path: string, sql: string): void {
 const oneLine = expect.stringMatching(/^[^\n]+\n$/) as unknown
 
 describe('headroom verify', { timeout: 60_000 }, () => {
-  it('finds a store well, and says what it holds', async () => {
+  it('reports an intact store and its content', async () => {
     const { dataDir } = await aStore()
     const { code, stdout, stderr } = await headroom(['verify', '--data-dir', dataDir])
     expect([code, stderr]).toEqual([0, ''])
     expect(stdout).toMatch(/: intact; schema \d+, epoch 7, 3 tasks, 1 nodes, 2 events\n$/)
   })
 
-  it('ends with 1 and names what is wrong, each on its line', async () => {
+  it('exits with 1 and one line per problem', async () => {
     const { path } = await aStore()
     change(path, 'delete from nodes; delete from events where seq = 1; update marks set next_task_seq = 2')
     change(path, "insert into events (seq, at, kind, data) values (9, 1, 'x', '{}')")
@@ -109,14 +109,14 @@ describe('headroom verify', { timeout: 60_000 }, () => {
     ['delete from marks', /marks: missing/],
     ['drop index tasks_open', /schema: index tasks_open is missing/],
     ['alter table nodes add column x text', /schema: table nodes is not as version \d+ made it/],
-  ])('sees: %s', async (sql, problem) => {
+  ])('detects: %s', async (sql, problem) => {
     const { path } = await aStore()
     change(path, sql)
     const { problems } = await verifyStore(path)
     expect(problems.join('\n')).toMatch(problem)
   })
 
-  it('tells a damaged file, another database, a later schema and nothing at all apart', async () => {
+  it('distinguishes a damaged file, another database, a later schema and a missing file', async () => {
     const { path } = await aStore()
     truncateSync(path, 3 * 4096)
     await expect(verifyStore(path).then(({ problems }) => problems.join())).rejects.toThrow(/damaged/)
@@ -134,7 +134,7 @@ describe('headroom verify', { timeout: 60_000 }, () => {
 })
 
 describe('headroom backup', { timeout: 60_000 }, () => {
-  it('copies a store while its controller runs and writes; the copy is whole, closed to others, and the controller goes on', async () => {
+  it('copies a store while its controller writes; the copy is intact and private', async () => {
     const data = join(folder, 'running')
     const served = await serve(data)
     await putJson(`${served.url}/api/v1/config`, { default_vram_overcommit_percent: 41 })
@@ -164,7 +164,7 @@ describe('headroom backup', { timeout: 60_000 }, () => {
     expect(await served.ended).toBe(0)
   })
 
-  it('keeps as many copies in a folder as it is told, the newest', async () => {
+  it('keeps the given number of newest copies in a folder', async () => {
     const { dataDir } = await aStore()
     const copies = join(folder, 'rotated')
     mkdirSync(copies)
@@ -188,7 +188,7 @@ describe('headroom backup', { timeout: 60_000 }, () => {
     [['backup', 'FOLDER/nofolder/', '--data-dir', 'DATA'], /folder .* not found/],
     [['backup', 'FOLDER/b.db', '--data-dir', 'DATA', '--keep', '3'], /--keep requires a folder/],
     [['restore', 'FOLDER/none.db', '--data-dir', 'DATA'], /file .* not found/],
-  ])('is refused in one line when it cannot be meant: %j', async (args, why) => {
+  ])('is refused in one line for invalid arguments: %j', async (args, why) => {
     const { dataDir } = await aStore()
     writeFileSync(join(folder, 'exists.db'), '')
     const { code, stderr } = await headroom(
@@ -200,7 +200,7 @@ describe('headroom backup', { timeout: 60_000 }, () => {
 })
 
 describe('headroom restore', { timeout: 90_000 }, () => {
-  it('brings back what was there, with an epoch that servers obey, and puts aside what came after', async () => {
+  it('restores the backup with a higher epoch, and puts the newer store aside', async () => {
     const { dataDir, path } = await aStore()
     const copy = join(folder, 'restore.db')
     expect((await headroom(['backup', copy, '--data-dir', dataDir])).code).toBe(0)
@@ -223,7 +223,7 @@ describe('headroom restore', { timeout: 90_000 }, () => {
     expect((await verifyStore(path)).problems).toEqual([])
   })
 
-  it('brings back a store that is gone with its folder, and a controller starts on it', async () => {
+  it('restores a store that was lost with its folder, and a controller starts on it', async () => {
     const { dataDir } = await aStore()
     const copy = join(folder, 'gone.db')
     await headroom(['backup', copy, '--data-dir', dataDir])
@@ -234,7 +234,7 @@ describe('headroom restore', { timeout: 90_000 }, () => {
     served.process.kill('SIGKILL')
   })
 
-  it('touches nothing for a backup that is not well', async () => {
+  it('changes nothing if the backup is invalid', async () => {
     const { path } = await aStore()
     const { path: bad } = await aStore()
     change(bad, 'delete from nodes')
@@ -245,7 +245,7 @@ describe('headroom restore', { timeout: 90_000 }, () => {
     expect(statSync(path)).toMatchObject({ ino: before.ino, size: before.size })
   })
 
-  it('waits for no controller: it says that one has the store', async () => {
+  it('does not wait for a controller, and says that one uses the store', async () => {
     const { path } = await aStore()
     const backup = join(folder, 'copy-of-running.db')
     copyFileSync(path, backup)
@@ -258,8 +258,8 @@ describe('headroom restore', { timeout: 90_000 }, () => {
   })
 })
 
-describe('a store that does not fit together', { timeout: 60_000 }, () => {
-  it('keeps the controller from starting, and one line says what to do', async () => {
+describe('an inconsistent store', { timeout: 60_000 }, () => {
+  it('prevents the start of the controller, and one line says what to do', async () => {
     const { dataDir, path } = await aStore()
     change(path, 'delete from nodes')
     const { code, stderr } = await headroom(['serve'], {
@@ -274,8 +274,8 @@ describe('a store that does not fit together', { timeout: 60_000 }, () => {
   })
 })
 
-describe('a store that was lost', { timeout: 60_000 }, () => {
-  it('A store without its file is not taken for a fresh installation: one line says how to start again', async () => {
+describe('a lost store', { timeout: 60_000 }, () => {
+  it('is not taken for a new installation: one line says how to start again', async () => {
     const { dataDir, path } = await aStore()
     for (const lose of [() => rmSync(path), () => writeFileSync(path, '')]) {
       lose()
@@ -288,7 +288,7 @@ describe('a store that was lost', { timeout: 60_000 }, () => {
     expect(existsSync(join(dataDir, `${STORE_FILE}.id`))).toBe(true)
   })
 
-  it('with its volume is told by who expects it; nothing is made', async () => {
+  it('with its volume is noticed if a store is expected, and no store is created', async () => {
     const dataDir = join(folder, 'unmounted')
     const { code, stderr } = await headroom(['serve'], {
       env: { CONTROLLER_DATA_DIR: dataDir, CONTROLLER_EXPECT_STORE: 'true', CONTROLLER_HTTP_PORT: '0' },
@@ -306,13 +306,13 @@ async function loaded(path: string) {
   return store.load().finally(() => store.close())
 }
 
-describe('a folder that is not what it should be', { timeout: 60_000 }, () => {
+describe('a folder that is not as expected', { timeout: 60_000 }, () => {
   it.each([
     ['verify', '--data-dir', ''],
     ['backup', join(folder, 'copy.db'), '--data-dir', ' '],
     ['restore', join(folder, 'copy.db'), '--data-dir', ''],
     ['token', 'list', '--data-dir', ''],
-  ])('headroom %s %s %s: an empty name is not the folder here', async (...args) => {
+  ])('headroom %s %s %s: an empty name does not mean the current folder', async (...args) => {
     const { code, stdout, stderr } = await headroom(args)
     expect([code, stdout]).toEqual([2, ''])
     expect(stderr).toEqual(oneLine)
@@ -322,14 +322,14 @@ describe('a folder that is not what it should be', { timeout: 60_000 }, () => {
   it.each([
     ['list', '--data-dir'],
     ['revoke', 'some', '--data-dir'],
-  ])('headroom token %s makes no store to look for tokens in', async (...args) => {
+  ])('headroom token %s creates no store', async (...args) => {
     const dataDir = join(folder, 'mistyped')
     const { code, stderr } = await headroom(['token', ...args, dataDir])
     expect([code, existsSync(dataDir)]).toEqual([2, false])
     expect(stderr).toMatch(/^error: no store at .*mistyped\/headroom\.db: name its folder with --data-dir\n$/)
   })
 
-  it('named as a file is no failed disk', async () => {
+  it('given as a file is not a disk failure', async () => {
     const { dataDir } = await aStore()
     for (const args of [
       ['verify', dataDir],
@@ -341,7 +341,7 @@ describe('a folder that is not what it should be', { timeout: 60_000 }, () => {
     }
   })
 
-  it('that takes no copy is named, not the store', async () => {
+  it('that accepts no copy is named instead of the store', async () => {
     const { dataDir, path } = await aStore()
     const target = join(dataDir, 'none', 'copy.db')
     const { code, stdout, stderr } = await headroom(['backup', target, '--data-dir', dataDir])

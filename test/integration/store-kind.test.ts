@@ -1,4 +1,4 @@
-/** A store is of one kind for good: a demonstration is never served as a live cluster, nor the reverse. */
+/** The kind of a store is permanent: a demonstration is never served as a live cluster, nor the reverse. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -17,7 +17,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 let number = 0
 const newPath = (): string => join(folder, `${++number}`, 'headroom.db')
 
-/** Null when the store opens as this kind, else the line that says why not. */
+/** Null when the store opens as this kind, otherwise the line with the reason. */
 async function opens(path: string, kind: StoreKind): Promise<string | null> {
   const store = createSqliteStore({ path, kind })
   const why = await store.load().then(
@@ -28,7 +28,7 @@ async function opens(path: string, kind: StoreKind): Promise<string | null> {
   return why
 }
 
-/** A store as versions without a kind made it, with nodes of these devices. */
+/** A store as written by versions without kinds, with nodes of these devices. */
 async function storeWithoutKind(...devices: readonly DeviceKind[]): Promise<string> {
   const path = newPath()
   const store = createSqliteStore({ path })
@@ -40,8 +40,8 @@ async function storeWithoutKind(...devices: readonly DeviceKind[]): Promise<stri
   return path
 }
 
-describe('a store', () => {
-  it('keeps the kind that it was made with, and a refusal of another is one line that names both ways on', async () => {
+describe('the kind of a store', () => {
+  it('is permanent, and a refusal of another kind names both possible changes in one line', async () => {
     const path = newPath()
     expect(await opens(path, 'simulated')).toBeNull()
     expect(await opens(path, 'simulated')).toBeNull()
@@ -51,27 +51,27 @@ describe('a store', () => {
     expect(await opens(path, 'trial')).toContain('holds a simulated cluster')
   })
 
-  it('of a live cluster is neither simulated nor a trial', async () => {
+  it('of a live cluster is neither simulated nor trial', async () => {
     const path = newPath()
     expect(await opens(path, 'live')).toBeNull()
     for (const kind of ['simulated', 'trial'] as const)
       expect(await opens(path, kind)).toContain('holds a live cluster: set CONTROLLER_NATS_URL')
   })
 
-  it('without a kind is live if any of its nodes was not simulated', async () => {
+  it('is live if it was missing and any node was not simulated', async () => {
     const mixed = await storeWithoutKind('simulated', 'process')
     expect(await opens(mixed, 'simulated')).toContain('holds a live cluster')
     expect(await opens(mixed, 'live')).toBeNull()
     expect(await opens(mixed, 'trial')).toContain('holds a live cluster')
   })
 
-  it('without a kind whose nodes are all simulated is not served as live', async () => {
+  it('is simulated if it was missing and all nodes are simulated', async () => {
     const path = await storeWithoutKind('simulated')
     expect(await opens(path, 'live')).toContain('holds a simulated cluster')
     expect(await opens(path, 'simulated')).toBeNull()
   })
 
-  it('without a kind and without nodes becomes what it is served as', async () => {
+  it('is the kind that is served if it was missing without nodes', async () => {
     const path = await storeWithoutKind()
     expect(await opens(path, 'live')).toBeNull()
     expect(await opens(path, 'simulated')).toContain('holds a live cluster')
@@ -96,7 +96,7 @@ describe('headroom serve', { timeout: 120_000 }, () => {
 })
 
 describe.skipIf(whyNoNatsServer() !== null)('a live controller', { timeout: 120_000 }, () => {
-  it('refuses simulated servers, and they print why', async () => {
+  it('refuses simulated servers, which print the reason', async () => {
     const cluster = await LiveCluster.start({ CONTROLLER_STORE_KIND: 'live' })
     onTestFinished(() => cluster.end())
     const fleet = await cluster.startFleet(

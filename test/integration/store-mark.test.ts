@@ -1,4 +1,4 @@
-/** A store that went back in time is refused, and how an operator goes on. */
+/** A store that went back in time is refused, and an operator can continue. */
 import { hash } from 'node:crypto'
 import {
   cpSync,
@@ -38,8 +38,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }))
 const marks = (nextEventSeq: number, epoch = 7) => ({ epoch, nextTaskSeq: 9, nextEventSeq, nextDecision: 1 })
 
 /**
- * Events 1 and 2 in the file, then 3 and 4 in its log, as a kill leaves them; `early` is the folder before
- * these.
+ * Events 1 and 2 are in the file, 3 and 4 in its log, as after a kill; `early` is the folder before these.
  */
 async function killed(): Promise<{ readonly early: string }> {
   const first = createSqliteStore({ path })
@@ -60,7 +59,7 @@ async function killed(): Promise<{ readonly early: string }> {
   return { early }
 }
 
-/** @returns what the store holds, or the line that refuses it. */
+/** @returns the content of the store, or the line that refuses it. */
 async function opened(options: { readonly acceptLoss?: string } = {}): Promise<StoredState | string> {
   const store = createSqliteStore({ path, busyTimeoutMs: 0, ...options })
   const result = await store.load().catch((error: unknown) => (error as Error).message)
@@ -72,14 +71,14 @@ const markIn = (line: StoredState | string): string =>
   /--accept-loss (\S+)\.$/.exec(String(line))?.[1] ?? 'none'
 const filesOf = (directory: string) =>
   readdirSync(directory)
-    // An empty log says as much as none.
+    // An empty log is equal to a missing one.
     .filter(
       (name) => !name.includes('.lock') && !name.endsWith('-shm') && statSync(join(directory, name)).size > 0,
     )
     .map((name) => [name, hash('sha256', readFileSync(join(directory, name)))])
 
-describe('a store that a kill left with a log', { timeout: 60_000 }, () => {
-  it('is opened with everything in it', async () => {
+describe('a store with a log after a kill', { timeout: 60_000 }, () => {
+  it('is opened with all its content', async () => {
     await killed()
     expect(await opened()).toMatchObject({ mark: { epoch: 7, eventSeq: 4 }, recovery: null })
   })
@@ -95,7 +94,7 @@ describe('a store that a kill left with a log', { timeout: 60_000 }, () => {
         writeFileSync(`${path}-wal`, bytes)
       },
     ],
-  ])('is refused when the log %s, and its files stay as they are', async (_, damage) => {
+  ])('is refused when the log %s, and its files stay unchanged', async (_, damage) => {
     await killed()
     damage()
     const before = filesOf(data)
@@ -114,7 +113,7 @@ describe('a store that a kill left with a log', { timeout: 60_000 }, () => {
     expect(await opened()).toMatch(BEHIND)
   })
 
-  it('is refused when only what has no event is missing: audit entries, tokens, an epoch', async () => {
+  it('is refused when only changes without events are missing: audit entries, tokens, an epoch', async () => {
     await killed()
     await opened()
     const store = createSqliteStore({ path })
@@ -129,7 +128,7 @@ describe('a store that a kill left with a log', { timeout: 60_000 }, () => {
     expect(await opened()).toMatch(/no event is missing, but 1 acknowledged commits are/)
   })
 
-  it('is refused when its history is not the one that was acknowledged', async () => {
+  it('is refused when its history is not the acknowledged one', async () => {
     await killed()
     await opened()
     const db = new Database(path)
@@ -142,7 +141,7 @@ describe('a store that a kill left with a log', { timeout: 60_000 }, () => {
     )
   })
 
-  it('A store is refused next to the mark of another store', async () => {
+  it('is refused next to the mark of another store', async () => {
     await killed()
     const mark = readFileSync(`${path}.mark`)
     rmSync(data, { recursive: true })
@@ -154,7 +153,7 @@ describe('a store that a kill left with a log', { timeout: 60_000 }, () => {
     expect(await opened()).toMatch(/is another store than the one of its mark/)
   })
 
-  it('is opened when the crash came between the commit and the mark: what was not acknowledged may be there', async () => {
+  it('is opened after a crash between commit and mark, possibly with unacknowledged changes', async () => {
     await killed()
     const mark = readFileSync(`${path}.mark`)
     const store = createSqliteStore({ path })
@@ -164,7 +163,7 @@ describe('a store that a kill left with a log', { timeout: 60_000 }, () => {
     expect(await opened()).toMatchObject({ mark: { eventSeq: 5 } })
   })
 
-  it('is opened when a write to the mark was cut off: the one before it is still there', async () => {
+  it('is opened when a write of the mark was cut off: the previous mark is still there', async () => {
     await killed()
     const bytes = readFileSync(`${path}.mark`)
     const newest = bytes.toString('latin1', 0, 4096).includes('"event":4') ? 0 : 4096
@@ -177,7 +176,7 @@ describe('a store without its mark', { timeout: 60_000 }, () => {
   it.each<readonly [string, string, () => void]>([
     ['is gone', 'is gone', () => rmSync(`${path}.mark`)],
     ['is damaged', 'is damaged', () => writeFileSync(`${path}.mark`, 'x'.repeat(8192))],
-  ])('is refused when the mark %s, until an operator accepts that', async (_, words, lose) => {
+  ])('is refused when the mark %s, until an operator accepts the loss', async (_, words, lose) => {
     await killed()
     lose()
     const line = await opened()
@@ -188,7 +187,7 @@ describe('a store without its mark', { timeout: 60_000 }, () => {
     expect(await opened()).toMatchObject({ mark: { eventSeq: 4 } })
   })
 
-  it('of an earlier version gets one at its first start', async () => {
+  it('of an earlier version gets a mark at its first start', async () => {
     await killed()
     await opened()
     const db = new Database(path)
@@ -204,7 +203,7 @@ describe('a store without its mark', { timeout: 60_000 }, () => {
   })
 })
 
-describe('--accept-loss', { timeout: 60_000 }, () => {
+describe('the option --accept-loss', { timeout: 60_000 }, () => {
   it('starts the store in recovery, with an epoch far above that of its mark, once', async () => {
     await killed()
     rmSync(`${path}-wal`)
@@ -219,7 +218,7 @@ describe('--accept-loss', { timeout: 60_000 }, () => {
     expect((await verifyStore(path)).problems).toEqual([])
   })
 
-  it('that names another mark changes nothing', async () => {
+  it('with another mark changes nothing', async () => {
     await killed()
     rmSync(`${path}-wal`)
     const before = filesOf(data)
@@ -229,7 +228,7 @@ describe('--accept-loss', { timeout: 60_000 }, () => {
     expect(filesOf(data)).toEqual(before)
   })
 
-  it('is an option of headroom serve, which refuses in the line that headroom verify prints as well', async () => {
+  it('is an option of headroom serve, which refuses with the same line as headroom verify', async () => {
     await killed()
     rmSync(`${path}-wal`)
     const env = { CONTROLLER_DATA_DIR: data, CONTROLLER_HTTP_PORT: '0', LOG_LEVEL: 'error' }
@@ -250,7 +249,7 @@ describe('headroom restore', { timeout: 90_000 }, () => {
   const restored = (backup: string) =>
     restoreStore({ backup, path, isForced: true, at: new Date(0), busyTimeoutMs: 0 })
 
-  it('leaves a store in recovery, above every epoch that is known, and never with the epoch of another restore', async () => {
+  it('leaves a store in recovery, with a new epoch above every known one', async () => {
     const { early } = await killed()
     const backup = join(early, STORE_FILE)
     const epochs: number[] = []
@@ -277,7 +276,7 @@ describe('headroom restore', { timeout: 90_000 }, () => {
     expect(await opened()).toMatchObject({ mark: { epoch: 7, eventSeq: 4 }, recovery: null })
   })
 
-  it('is not what a copy by hand is: that is refused, also after the next start', async () => {
+  it('differs from a manual copy, which is refused, also after the next start', async () => {
     const { early } = await killed()
     await restored(join(early, STORE_FILE))
     await opened()
@@ -287,7 +286,7 @@ describe('headroom restore', { timeout: 90_000 }, () => {
     )
   })
 
-  it('--dry-run says what would be lost, against the store and the mark that are there, and changes nothing', async () => {
+  it('prints the loss against store and mark with --dry-run, and changes nothing', async () => {
     const { early } = await killed()
     const backup = join(early, STORE_FILE)
     const before = filesOf(data)
@@ -310,7 +309,7 @@ describe('headroom restore', { timeout: 90_000 }, () => {
   })
 })
 
-describe('a bit that no check of the file finds', { timeout: 60_000 }, () => {
+describe('a flipped bit that no check of the file finds', { timeout: 60_000 }, () => {
   it.each([
     [
       'the id of a task',

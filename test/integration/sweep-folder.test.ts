@@ -1,5 +1,5 @@
 /**
- * A sweep's folder: the same bytes however many workers, and nothing that is done is lost or run again,
+ * The folder of a sweep has equal bytes for any number of workers, and no completed run is lost or repeated,
  * whatever happens to the process or the files.
  */
 import {
@@ -43,7 +43,7 @@ describe('the folder of a sweep', () => {
     expect([code, stderr]).toEqual([0, expect.not.stringContaining('already')])
   })
 
-  it('is the same to the last byte with one worker and with two, run by run and as a whole', async () => {
+  it('is equal to the last byte with one worker and with two, run by run and as a whole', async () => {
     const { code } = await headroom(sweep('two', '--jobs', '2'))
     expect(code).toBe(0)
     expect(digestsIn(path('two'), TIMINGS)).toEqual(digestsIn(path('one'), TIMINGS))
@@ -54,7 +54,7 @@ describe('the folder of a sweep', () => {
     ).toEqual(['0-s1', '0-s2', '0-s3', '100-s1', '100-s2', '100-s3', '50-s1', '50-s2', '50-s3'])
   })
 
-  it('holds for each run the bytes that `sim run` writes', async () => {
+  it('has for each run the bytes that `sim run` writes', async () => {
     const single = path('single')
     await headroom(['sim', 'run', busy, '--seed', '2', '--overcommit', '50', '--out', single])
     expect(digestsIn(path('one', 'runs', '50-s2'), [...TIMINGS, 'done.json'])).toEqual(
@@ -68,7 +68,7 @@ describe('the folder of a sweep', () => {
     ])
   })
 
-  it('runs again what is torn, changed, gone or of another scenario, and nothing else', async () => {
+  it('repeats only runs that are incomplete, changed, missing or of another scenario', async () => {
     const before = digestsIn(path('two'), TIMINGS)
     const doneAt = (run: string): number => statSync(path('two', 'runs', run, 'done.json')).mtimeMs
     const kept = ['0-s1', '0-s2', '100-s1', '100-s2', '50-s3'].map((run) => [run, doneAt(run)] as const)
@@ -87,7 +87,7 @@ describe('the folder of a sweep', () => {
     expect(changed.stderr).not.toContain('already')
   })
 
-  it('A sweep survives kill -9 at any time: the same command continues and has the same bytes', async () => {
+  it('survives kill -9 at any time: the same command continues and has the same bytes', async () => {
     for (const done of [0, 1, 4]) {
       const killed = startHeadroom(sweep('killed'))
       await untilThere(path(), 'killed/runs/.partial-*/journal.jsonl', 1)
@@ -101,7 +101,7 @@ describe('the folder of a sweep', () => {
     expect(digestsIn(path('killed'), TIMINGS)).toEqual(digestsIn(path('one'), TIMINGS))
   })
 
-  it('keeps what is done on Ctrl-C and says how to go on', async () => {
+  it('keeps completed runs on Ctrl-C and says how to continue', async () => {
     const stopped = startHeadroom(sweep('stopped', '--jobs', '1'))
     await untilThere(path(), 'stopped/runs/[!.]*/done.json', 2)
     stopped.process.kill('SIGINT')
@@ -115,7 +115,7 @@ describe('the folder of a sweep', () => {
     expect(digestsIn(path('stopped'), TIMINGS)).toEqual(digestsIn(path('one'), TIMINGS))
   })
 
-  it('says what is done on Ctrl-C without a folder', async () => {
+  it('is suggested on Ctrl-C of a sweep without a folder', async () => {
     const stopped = startHeadroom(['sim', 'sweep', busy, '--seeds', '1..40', '--jobs', '2'])
     await stopped.says(/120 runs: \d0 %, \d+ s left/)
     stopped.process.kill('SIGINT')
@@ -137,7 +137,7 @@ describe('the folder of a sweep', () => {
     await first.ended
   })
 
-  it('is without journals when they are not wanted', async () => {
+  it('has no journals if they are switched off', async () => {
     await headroom(sweep('bare', '--no-journal', '--seeds', '1', '--overcommit', '50'))
     expect(Object.keys(digestsIn(path('bare', 'runs', '50-s1')))).toEqual([
       'done.json',
@@ -150,7 +150,7 @@ describe('the folder of a sweep', () => {
     expect(stderr).not.toContain('already')
   })
 
-  it('tries other fields, run by run as `sim run --set` does', async () => {
+  it('has runs of other fields, equal to those of `sim run --set`', async () => {
     const set = ['--set', 'config.idle_swap_out_seconds=60,600', '--set', 'fleet.0.count=2..3']
     const { code, stdout } = await headroom(sweep('set', ...set, '--overcommit', '50', '--seeds', '7'))
     expect(code).toBe(0)
@@ -182,7 +182,7 @@ describe('the folder of a sweep', () => {
     [['--set', 'fleet.0.count=1..9999'], 'the limit is 1000'],
     [['--objective', 'happiness<=3'], 'It must be FIGURE<=MAX'],
     [['--seeds', '1..9999', '--overcommit', '0..1000:10'], 'make 1009899 runs; the limit is 100000'],
-  ])('%j is refused in words', async (options, words) => {
+  ])('is refused with a reason for %j', async (options, words) => {
     const { code, stderr } = await headroom(['sim', 'sweep', busy, ...options])
     expect([code, stderr]).toEqual([2, expect.stringContaining(words)])
   })

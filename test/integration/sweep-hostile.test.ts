@@ -1,4 +1,4 @@
-/** Sweep workers at the shipped broker configuration, and at messages that no sweep would send. */
+/** Sweep workers with the included broker configuration, and with messages that no sweep would send. */
 import { existsSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -66,7 +66,7 @@ describe.skipIf(whyNoNatsServer() !== null)('A sweep worker', () => {
     })
 
   it(
-    'waits for a first sweep, makes it with the rights of the shipped configuration, and survives what is no job',
+    'waits for a first sweep, runs it with its own permissions, and survives invalid jobs',
     { timeout: 120_000 },
     async () => {
       const helper = worker()
@@ -129,7 +129,7 @@ describe.skipIf(whyNoNatsServer() !== null)('A sweep worker', () => {
     },
   )
 
-  it('may do its own part only: the broker refuses all else', async () => {
+  it('has only its own permissions: the broker refuses everything else', async () => {
     const own = await as('worker-w1')
     const refused = async (subject: string, data = '{}'): Promise<boolean> =>
       own.request(subject, data, { timeout: 700 }).then(
@@ -154,7 +154,7 @@ describe.skipIf(whyNoNatsServer() !== null)('A sweep worker', () => {
     await own.close()
   })
 
-  it('leaves a bounded number of dead letters, the newest', async () => {
+  it('leaves a limited number of dead letters, the newest', async () => {
     const sweeper = await as('sweep')
     await prepareBroker(new JetStream(sweeper), 1_000)
     const own = await as('worker-w1')

@@ -1,4 +1,4 @@
-/** A sweep over machines: the same bytes as on one machine, whichever worker makes a run or dies. */
+/** A sweep over several machines has the same bytes as on one machine, whichever worker runs or dies. */
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { connect } from '@nats-io/transport-node'
@@ -50,7 +50,7 @@ describe.skipIf(whyNot !== null)('a sweep over a broker', () => {
     startHeadroom(['sim', 'worker', '--nats', broker.url, '--jobs', '1'])
   const bytesOf = (out: string): Readonly<Record<string, string>> => digestsIn(path(out), ['timing.json'])
 
-  it('A sweep has the same bytes when a worker is killed in the middle of a run, and the broker and the command too', async () => {
+  it('has the same bytes when worker, broker and command are killed during a run', async () => {
     const [first, second] = [worker(), worker()]
     await Promise.all([first.says(/concurrent runs/), second.says(/concurrent runs/)])
     const started = startHeadroom(sweep('there'))
@@ -66,7 +66,7 @@ describe.skipIf(whyNot !== null)('a sweep over a broker', () => {
     expect(await second.ended).toBe(0)
   })
 
-  it('leaves nothing of it on the broker', async () => {
+  it('leaves no data on the broker', async () => {
     const connection = await connect({ servers: broker.url })
     const info = async (name: string): Promise<number> => {
       const answer = await connection.request(`$JS.API.STREAM.INFO.${name}`)
@@ -76,7 +76,7 @@ describe.skipIf(whyNot !== null)('a sweep over a broker', () => {
     await connection.close()
   })
 
-  it('needs no file of the machine it was started on', async () => {
+  it('needs no file of the machine that started it', async () => {
     const started = startHeadroom([...sweep('moved'), '--no-journal', '--overcommit', '50', '--seeds', '9'])
     await started.says(/no worker is there: start `headroom sim worker --nats nats:/)
     renameSync(path('few.trace.jsonl'), path('gone.trace.jsonl'))
@@ -88,7 +88,7 @@ describe.skipIf(whyNot !== null)('a sweep over a broker', () => {
     await late.ended
   })
 
-  it('tells what a run failed with', async () => {
+  it('reports the error of a failed run', async () => {
     writeFileSync(path('torn.trace.jsonl'), `${TRACE}{"id":"a"}\n`)
     const torn = write(folder, 'torn.scenario.yaml', busyScenario('  - { trace: torn.trace.jsonl }\n'))
     const helper = worker()
@@ -106,7 +106,7 @@ describe.skipIf(whyNot !== null)('a sweep over a broker', () => {
     await helper.ended
   })
 
-  it('gives nothing to a worker of another version, and says so there', async () => {
+  it('gives no job to a worker of another version, which reports it', async () => {
     const connection = await connect({ servers: broker.url })
     const stream = new JetStream(connection)
     await prepareBroker(stream, 1_000)
@@ -133,7 +133,7 @@ describe.skipIf(whyNot !== null)('a sweep over a broker', () => {
     await connection.close()
   })
 
-  it('holds content against its hash, in as many chunks as it takes', async () => {
+  it('checks content against its hash, in any number of chunks', async () => {
     const connection = await connect({ servers: broker.url })
     const stream = new JetStream(connection)
     const noise = Buffer.from(
@@ -150,7 +150,7 @@ describe.skipIf(whyNot !== null)('a sweep over a broker', () => {
     await connection.close()
   })
 
-  it('needs JetStream, and says so; and a broker', async () => {
+  it('needs a broker with JetStream, and says so', async () => {
     const plain = await startNatsServer()
     const { code, stderr } = await headroom(['sim', 'worker', '--nats', plain.url])
     expect([code, stderr]).toEqual([

@@ -1,4 +1,4 @@
-/** What a task may reach of the server and of other tasks, by the users that they run as. */
+/** Access of a task to its server and to other tasks, by the users that they run as. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
@@ -26,7 +26,7 @@ const ROOT = join(import.meta.dirname, '../..')
 const INVENTORY = 'gpus: [{ vram_mib: 8Gi, swap: pinned-gen4 }]\n'
 const WITHIN_MS = 60_000
 const isRoot = process.getuid?.() === 0
-/** Ends with 0 where the process may connect to the Unix socket that its argument names. */
+/** Exits with 0 if the process may connect to the Unix socket in its argument. */
 const CONNECT = `require('net').connect(process.argv[1]).on('connect',()=>process.exit(0)).on('error',(e)=>{console.log(e.code);process.exit(1)})`
 
 describe.skipIf(whyNoNatsServer() !== null || !isRoot)('the users of tasks', { timeout: WITHIN_MS }, () => {
@@ -97,7 +97,7 @@ describe.skipIf(whyNoNatsServer() !== null || !isRoot)('the users of tasks', { t
     return typeof log === 'string' ? log : Buffer.from(log.data, 'base64').toString()
   }
 
-  it('each attempt has a user of its own, and cannot read what another attempt or the server has', async () => {
+  it('are separate for each attempt, without access to files of other attempts or the server', async () => {
     await start(...taskIdentity())
     expect(controller.hellos[0]).toMatchObject({ task_identity: 'uid_per_attempt' })
     const pid = await run('a', 'echo secret > own; echo told; pwd; exec sleep 1000')
@@ -137,13 +137,13 @@ describe.skipIf(whyNoNatsServer() !== null || !isRoot)('the users of tasks', { t
     expect(rest).toEqual(['EACCES', 'own socket'])
   })
 
-  it('a server that comes back leaves adopted attempts their user, and gives no other attempt the same', async () => {
+  it('are kept for adopted attempts by a restarted server, and given to no other attempt', async () => {
     const ids = taskIdentity()
     const first = await start(...ids)
     const pid = await run('a', 'exec sleep 1000')
     first.process.kill('SIGKILL')
     await first.ended
-    // Without its memory of the next id it begins at the start of the range.
+    // Without a record of the next id it starts at the beginning of the range.
     rmSync(join(folder, 'state/next-id'))
     await start(...ids)
     const other = await run('b', 'exec sleep 1000')
@@ -154,7 +154,7 @@ describe.skipIf(whyNoNatsServer() !== null || !isRoot)('the users of tasks', { t
     expect([await connects(socket, uidOf(pid)), await connects(socket, uidOf(other))]).toEqual([true, false])
   })
 
-  it('what an attempt leaves in its folder is closed to every later user, and an empty folder is removed', async () => {
+  it('cannot read the remains of earlier attempts, and empty folders are removed', async () => {
     await start(...taskIdentity())
     await run('a', 'mkdir -m 777 kept; touch kept/file; chmod 777 .')
     await run('b', 'true')
@@ -167,7 +167,7 @@ describe.skipIf(whyNoNatsServer() !== null || !isRoot)('the users of tasks', { t
     expect(statSync(join(folder, 'state/work/a.1')).mode & 0o777).toBe(0o700)
   })
 
-  it('tasks of one --task-user begin in folders of their own, and cannot connect to the control socket of another', async () => {
+  it('share one --task-user, with separate folders and inaccessible control sockets', async () => {
     const server = await start('--task-user', 'nobody')
     expect(controller.hellos[0]).toMatchObject({ task_identity: 'task_user' })
     expect(server.output()).toContain('all tasks share one user')
@@ -179,7 +179,7 @@ describe.skipIf(whyNoNatsServer() !== null || !isRoot)('the users of tasks', { t
     expect((await outputOf('b')).trimEnd().split('\n')).toEqual(['nobody', 'b.1', 'EACCES', 'connected'])
   })
 
-  it('--task-user root is the only way to tasks that are root, and the log says so', async () => {
+  it('are root only with --task-user root, and the log says so', async () => {
     const server = await start('--task-user', 'root')
     expect(controller.hellos[0]).toMatchObject({ task_identity: 'root' })
     expect(server.output()).toContain('tasks run as root')
@@ -187,7 +187,7 @@ describe.skipIf(whyNoNatsServer() !== null || !isRoot)('the users of tasks', { t
     expect(await outputOf('a')).toBe('0\n')
   })
 
-  it('a folder that tasks cannot enter, and a key that they could read, are refused in one line', async () => {
+  it('cannot run in an inaccessible folder or next to a readable key: a refusal in one line', async () => {
     chmodSync(folder, 0o700)
     const args = [
       'gpu-server',
@@ -213,7 +213,7 @@ describe.skipIf(whyNoNatsServer() !== null || !isRoot)('the users of tasks', { t
     )
   })
 
-  it('a server that is not root is refused in one line with both ways on, and with --tasks-as-me its log says what that means', async () => {
+  it('are that of a server without root only with --tasks-as-me, which the log explains', async () => {
     const gpus = join(folder, 'gpus.yaml')
     const asNobody = async (
       url: string,

@@ -1,4 +1,4 @@
-/** A submitter's upload that never ends must not end the controller: the store shares its disk. */
+/** An endless upload of a submitter must not stop the controller: the store shares its disk. */
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, statfsSync } from 'node:fs'
@@ -15,9 +15,9 @@ const ENV = {
   CONTROLLER_UPLOADS_MIN_FREE_MIB: String(FLOOR_MIB),
 }
 
-describe.runIf(process.getuid?.() === 0)('A trace that never ends', () => {
+describe.runIf(process.getuid?.() === 0)('An endless upload of a trace', () => {
   it(
-    'costs the controller neither its disk nor a task, held open or left behind by a kill',
+    'costs the controller neither its disk nor a task, whether held open or left by a kill',
     { timeout: 90_000 },
     async () => {
       const disk = smallDisk(320)
@@ -25,9 +25,9 @@ describe.runIf(process.getuid?.() === 0)('A trace that never ends', () => {
       const upload = await endless(served)
       const { refusal } = await sendUntilRefused(upload)
       expect(refusal).toMatch(/^HTTP\/1\.1 507 .*"code":"uploads_full"/s)
-      expect(freeMib(disk)).toBeGreaterThan(FLOOR_MIB - 17) // looked at every 16 MiB
+      expect(freeMib(disk)).toBeGreaterThan(FLOOR_MIB - 17) // checked every 16 MiB
       expect(await submit(served)).toBe(201)
-      // Held open below the floor, and the controller dies: its partial file must not be there for ever.
+      // The upload is held open below the limit, and the controller dies: its partial file must be removed.
       const second = await endless(served)
       second.write(Buffer.alloc(8 * MIB))
       await until('a partial file is there', () => partialFiles(disk).length > 0)
@@ -65,7 +65,7 @@ async function endless({ url }: Served): Promise<Socket> {
   return socket
 }
 
-/** Sends what the controller takes, and then nothing more: the connection stays open on this side. */
+/** Sends as much as the controller accepts and then stops; the connection stays open on this side. */
 async function sendUntilRefused(socket: Socket): Promise<{ readonly refusal: string }> {
   let refusal = ''
   socket.on('data', (part: Buffer) => (refusal += part.toString()))

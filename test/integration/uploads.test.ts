@@ -1,7 +1,4 @@
-/**
- * Scenarios and traces over REST: each owner's own, within limits, and a full uploads area refuses before it
- * fills the disk.
- */
+/** Scenarios and traces over REST: separate for each owner, limited, and refused before the disk is full. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -26,7 +23,7 @@ const putTrace = (who: string, name: string, body: unknown = OWN) =>
     ...as(who),
   })
 
-describe('What a submitter stores', () => {
+describe('An upload of a submitter', () => {
   beforeEach(async () => (world = await simulationsWorld(undefined, namedAccess(), limits)))
   afterEach(() => world.close())
 
@@ -62,7 +59,7 @@ describe('What a submitter stores', () => {
     )
   })
 
-  it('counts for its owner, as GET /usage says, and may take no more than the limit', async () => {
+  it('counts for its owner, as shown by GET /usage, up to a limit', async () => {
     expect((await putTrace('alice submitter', 'jobs')).body).toMatchObject({ bytes: OWN.length })
     expect((await putScenario('bob submitter', 'plan')).status).toBe(201)
     const bobs = Buffer.byteLength(scenario('plan'))
@@ -83,10 +80,10 @@ describe('What a submitter stores', () => {
   })
 })
 
-describe('A disk that is short', () => {
+describe('A disk with too little free space', () => {
   afterEach(() => world.close())
 
-  it('takes no upload, says so before the file is read to its end, and leaves nothing of it', async () => {
+  it('refuses uploads before the file is read to its end, and keeps no part of it', async () => {
     const noLimits = { ...limits, maxBytes: 2 ** 50, maxBytesPerOwner: 2 ** 50 }
     world = await simulationsWorld(undefined, namedAccess(), { ...noLimits, minFreePercent: 100 })
     let sent = 0

@@ -22,7 +22,7 @@ function start(limits: WorkerLimits = {}): JobProcess<TryingJob, unknown> {
   return worker
 }
 
-it('answers one job after the other; what one throws keeps its name, and harms no other', async () => {
+it('answers one job after the other, and reports exceptions by name without further effect', async () => {
   const worker = start()
   const value = {
     nothing: undefined,
@@ -39,7 +39,7 @@ it('answers one job after the other; what one throws keeps its name, and harms n
   expect(await worker.ask({ kind: 'echo', value: 2 })).toBe(2)
 })
 
-it('that takes more memory than it may is gone, and says so', async () => {
+it('that needs too much memory ends, and the reason is reported', async () => {
   const worker = start({ heapMib: 40 })
   await expect(worker.ask({ kind: 'hoard' })).rejects.toThrow(
     new WorkerFault('it needed more memory than a simulation may have'),
@@ -48,7 +48,7 @@ it('that takes more memory than it may is gone, and says so', async () => {
   await expect(worker.ask({ kind: 'echo', value: 1 })).rejects.toBeInstanceOf(WorkerFault)
 })
 
-it('that crashes says by what', async () => {
+it('that crashes is reported with its signal', async () => {
   const said = vi.spyOn(process.stderr, 'write').mockReturnValue(true)
   await expect(start().ask({ kind: 'abort' })).rejects.toThrow(
     new WorkerFault('its process ended with SIGABRT'),
@@ -56,7 +56,7 @@ it('that crashes says by what', async () => {
   said.mockRestore()
 })
 
-it('is ended in the middle of its work, and takes none any more', async () => {
+it('can be ended during its work, and accepts no further jobs', async () => {
   const worker = start()
   const heard = Promise.withResolvers<void>()
   const asked = worker.ask({ kind: 'work' }, () => heard.resolve())
@@ -68,7 +68,7 @@ it('is ended in the middle of its work, and takes none any more', async () => {
 })
 
 it.runIf(process.platform === 'linux')(
-  'gives way with all of its threads, those of the garbage collector too',
+  'lowers the priority of all its threads, including those of the garbage collector',
   async () => {
     const niceness = (await start().ask({ kind: 'nice' })) as readonly number[]
     expect(niceness.length).toBeGreaterThan(1)
@@ -77,7 +77,7 @@ it.runIf(process.platform === 'linux')(
 )
 
 it.runIf(process.platform === 'linux')(
-  'goes when its parent is killed, though it lets no message in',
+  'ends when its parent is killed, even while it reads no messages',
   async () => {
     const parent = spawn(process.execPath, [
       fileURLToPath(new URL('../support/trying-parent.ts', import.meta.url)),

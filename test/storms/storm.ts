@@ -1,7 +1,7 @@
 /**
- * One storm: a cluster of real processes whose parts are killed, stopped past the lease and started again
- * while tasks run that write down when they do. What must never be is told by those files and by what the
- * controller acknowledged, not by what it says of itself.
+ * One storm: a cluster of real processes whose parts are killed, stopped past the lease and restarted while
+ * tasks run that record their run times. Violations are detected from those files and from the controller's
+ * acknowledgements, not from its reports.
  */
 import { appendFileSync, chmodSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { LiveCluster, until, type Member } from '../support/live-cluster.ts'
@@ -19,14 +19,14 @@ export interface StormVerdict {
   readonly kills: Readonly<Record<Blow, number>>
   readonly acknowledged: number
   readonly ends: Readonly<Record<string, number>>
-  /** Attempts that wrote ticks: without them the storm shows nothing. */
+  /** Attempts that wrote ticks: without them the storm proves nothing. */
   readonly attempts: number
   /** Acknowledged tasks that the controller does not know, or that never ended. */
   readonly lost: readonly string[]
-  /** Tasks of which two attempts ran at the same time, or one again after it had completed. */
+  /** Tasks with two concurrent attempts, or with an attempt after completion. */
   readonly twice: readonly string[]
   readonly withoutReason: readonly string[]
-  /** From the broker's first accepted connection until each server was heard, the slowest of each kill. */
+  /** From the broker's first accepted connection until the last server contact, for each kill. */
   readonly reconnectMs: readonly number[]
 }
 
@@ -44,17 +44,17 @@ interface Seen {
 }
 
 const LEASE_SECONDS = 15
-/** Longer than the lease, its 5 % and the margin, and shorter than the second lease. */
+/** Longer than the lease with its 5 % and the margin, and shorter than the second lease. */
 const STOPPED_MS = 24_000
 const INVENTORY = JSON.stringify({ gpus: [{ model: 'declared', vram_mib: 8_192, swap: 'pinned-gen4' }] })
-/** Overcommit is off, so that each attempt only stands still where its lease ends. */
+/** Overcommit is off, so that attempts stop only because of their lease. */
 const CONFIG = {
   run_lease_seconds: LEASE_SECONDS,
   heartbeat_seconds: 1,
   safety_reserve_mib: 0,
   max_requeues: null,
 }
-/** Ticks of 100 ms, each with the time in nanoseconds, then a mark; one file an attempt. */
+/** Ticks of 100 ms, each with the time in nanoseconds, then a mark; one file per attempt. */
 const TICKS =
   'f="$0.$$.$(cat /proc/sys/kernel/random/uuid)"; i=0; while [ $i -lt $1 ]; do date +%s%N >> "$f"; sleep 0.1; i=$((i+1)); done; echo done >> "$f"'
 const SETTLE_MS = 420_000
@@ -79,7 +79,7 @@ class Storm {
   readonly #acknowledged: string[] = []
   readonly #kills: Record<Blow, number> = { controller: 0, broker: 0, server: 0, stop: 0 }
   readonly #reconnectMs: number[] = []
-  /** Blows that go on: a stopped server goes on later. */
+  /** Faults that last: a stopped server resumes later. */
   readonly #healing = new Set<Promise<void>>()
   #isOver = false
 
@@ -89,7 +89,7 @@ class Storm {
     this.#random = random
     this.#ticks = cluster.path('ticks')
     mkdirSync(this.#ticks)
-    // Each attempt writes as a user of its own.
+    // Each attempt writes as a separate user.
     chmodSync(cluster.folder, 0o711)
     chmodSync(this.#ticks, 0o777)
   }
@@ -107,7 +107,10 @@ class Storm {
     return this.#verdict(count)
   }
 
-  /** Submits until there are enough; who is not answered asks again with the same key, as clients do. */
+  /**
+   * Submits until there are enough tasks; a request without an answer is repeated with the same key, as
+   * clients do.
+   */
   async #load(): Promise<void> {
     const policies = ['requeue', 'wait', 'fail'] as const
     for (let n = 0; !this.#isOver || n < this.#plan.tasks; n++) {
@@ -185,7 +188,7 @@ class Storm {
     await server.start(() => server.output.slice(before).includes('GPU server runs'))
   }
 
-  /** Past the lease, its guards as well as its server act on their own; meanwhile other blows fall. */
+  /** Past the lease, guards and server act on their own; meanwhile other faults happen. */
   async #stop(server: Member | null): Promise<void> {
     if (server === null) return
     this.#stopped.add(server)
@@ -243,7 +246,7 @@ class Storm {
     }
   }
 
-  /** All acknowledged tasks as they ended, or as they are when time is up. */
+  /** Returns all acknowledged tasks with their end, or their state when the time is up. */
   async #ended(): Promise<ReadonlyMap<string, Task>> {
     const tasks = new Map<string, Task>()
     const deadline = performance.now() + SETTLE_MS
@@ -262,7 +265,7 @@ class Storm {
   }
 }
 
-/** Names of tasks of which two attempts overlapped, or one began after another had completed. */
+/** Names of tasks with two overlapping attempts, or with an attempt after a completed one. */
 export function twiceIn(folder: string): readonly string[] {
   const byTask = Map.groupBy(existsSync(folder) ? readdirSync(folder) : [], (file) =>
     file.slice(0, file.indexOf('.')),

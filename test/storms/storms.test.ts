@@ -8,18 +8,18 @@ import { count, quantile } from '../faults/fault-cluster.ts'
 import { keep, runStorm, twiceIn } from './storm.ts'
 
 const STORMS = count('STORMS_COUNT', 1)
-/** A series that was cut off goes on with this storm. */
+/** An interrupted series continues with this storm. */
 const FROM = count('STORMS_FROM', 1)
 const SECONDS = count('STORMS_SECONDS', 20)
 const KILLS = count('STORMS_KILLS', 4)
 const TASKS = count('STORMS_TASKS', 30)
 const SEED = process.env['STORMS_SEED'] ?? '1'
-/** One line a storm. */
+/** One line per storm. */
 const LOG = process.env['STORMS_LOG'] ?? join(tmpdir(), `headroom-storms-${SEED}.jsonl`)
 const TIMEOUT_MS = 1000 * SECONDS * 3 + 600_000
 /**
- * From the broker's first accepted connection to the last server heard. A short storm has too few for a
- * quantile.
+ * From the broker's first accepted connection to the last server contact. A short storm has too few values
+ * for a quantile.
  */
 const RECONNECT_P95_MS = 2_000
 const MIN_SAMPLES = 20
@@ -28,7 +28,7 @@ describe.skipIf(whyNoNatsServer() !== null)('storms of kills', () => {
   const reconnects: number[] = []
 
   it.each(Array.from({ length: STORMS - FROM + 1 }, (_, i) => FROM + i))(
-    `number %i of ${STORMS}, seed ${SEED}: nothing is lost, nothing runs twice, every end has a reason`,
+    `number %i of ${STORMS}, seed ${SEED}: no lost task, no double run, and a reason for every end`,
     async (number) => {
       const verdict = await runStorm({
         seed: `${SEED}/${number}`,
@@ -55,7 +55,7 @@ describe.skipIf(whyNoNatsServer() !== null)('storms of kills', () => {
     TIMEOUT_MS,
   )
 
-  it('every server is heard within 2 s of the broker being there again, at the 95th percentile', () => {
+  it('every server reconnects within 2 s of the return of the broker, at p95', () => {
     const [p50, p95] = [quantile(reconnects, 0.5), quantile(reconnects, 0.95)]
     console.log(
       `${reconnects.length} broker kills: last server heard after p50 ${p50.toFixed(0)} ms, p95 ${p95.toFixed(0)} ms`,
@@ -70,7 +70,7 @@ describe('the judge of a storm', () => {
   const write = (name: string, ...lines: readonly (number | 'done')[]): void =>
     writeFileSync(join(folder, name), `${lines.join('\n')}\n`)
 
-  it('sees two attempts that overlap, and one that runs again after it was done', () => {
+  it('detects two overlapping attempts, and an attempt after completion', () => {
     write('once.1', 10, 20, 'done')
     write('requeued.1', 10, 20)
     write('requeued.2', 30, 40, 'done')

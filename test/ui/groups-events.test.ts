@@ -14,7 +14,7 @@ describe.skipIf(CHROMIUM === null)('groups and events', () => {
   const groups = async () =>
     (await getJson<{ readonly items: readonly GroupBody[] }>(`${ui.served.url}/api/v1/groups`)).items
 
-  test('a group is planned, made, changed and deleted', { timeout: 60_000 }, async () => {
+  test('A group is planned, created, changed and deleted', { timeout: 60_000 }, async () => {
     const { page, faults } = await ui.browser.page()
     await page.goto(`${ui.url}/groups`)
     const had = (await groups()).length
@@ -34,7 +34,7 @@ describe.skipIf(CHROMIUM === null)('groups and events', () => {
       .filter({ hasText: 'night-shift' })
       .getByRole('link', { name: nodes[0]?.name ?? '', exact: true })
       .waitFor()
-    // Another member, by keyboard: planned first, and thrown away once before it is applied.
+    // Another member, by keyboard: planned first, and discarded once before it is applied.
     await page.getByRole('button', { name: 'Edit night-shift' }).press('Enter')
     const edited = page.getByRole('form').filter({ has: page.getByRole('group', { name: 'Members' }) })
     const members = edited.getByRole('checkbox')
@@ -61,7 +61,7 @@ describe.skipIf(CHROMIUM === null)('groups and events', () => {
     await page.context().close()
   })
 
-  test('an editor that is opened while the lists are read again after another was applied stays open', async () => {
+  test('An editor that is opened during a refresh of the lists stays open', async () => {
     const { page, faults } = await ui.browser.page()
     const headers = { 'content-type': 'application/json' }
     const body = JSON.stringify({ description: '', node_ids: [] })
@@ -97,7 +97,7 @@ describe.skipIf(CHROMIUM === null)('groups and events', () => {
     await page.context().close()
   })
 
-  test('a name that cannot be one is refused by the controller, in words, and nothing is changed', async () => {
+  test('An invalid name is refused by the controller with a message, and nothing changes', async () => {
     const { page } = await ui.browser.page()
     await page.goto(`${ui.url}/groups`)
     const before = await groups()
@@ -110,7 +110,7 @@ describe.skipIf(CHROMIUM === null)('groups and events', () => {
   })
 
   test(
-    'events are followed, but for while the focus is among them, and each leads to the charts around it',
+    'New events appear unless the focus is in the list, and each links to the charts around it',
     { timeout: 60_000 },
     async () => {
       const { page, faults } = await ui.browser.page()
@@ -153,7 +153,7 @@ describe.skipIf(CHROMIUM === null)('groups and events', () => {
     },
   )
 
-  test('events stand newest first, are filtered by the address, and do not move by themselves', async () => {
+  test('Events are listed newest first, are filtered by the address, and keep their places', async () => {
     const { page } = await ui.browser.page()
     await page.goto(`${ui.url}/events?kind=task_submitted`)
     const rows = page.locator('tbody tr')

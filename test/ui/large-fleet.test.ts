@@ -1,4 +1,4 @@
-/** A fleet that no single answer holds: counts, sums, choices and filters are about all of it. */
+/** A fleet that exceeds a single response: counts, sums, choices and filters cover all of it. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { GroupPageBody } from '../../controller/api/groups/schema.ts'
 import type { NodePage } from '../../controller/api/nodes/schema.ts'
@@ -42,7 +42,7 @@ const named = async (name: string) =>
   (await getJson<NodePage>(`${api}/nodes?q=${name}`)).items.find((node) => node.name === name)
     ?.node_id as string
 
-describe.skipIf(CHROMIUM === null)('Before a fleet of many nodes', { timeout: 60_000 }, () => {
+describe.skipIf(CHROMIUM === null)('A fleet of many nodes', { timeout: 60_000 }, () => {
   beforeAll(async () => {
     const fleet = write(folder, 'wide.scenario.yaml', FLEET)
     served = await serve(`${folder}/data`, {
@@ -58,7 +58,7 @@ describe.skipIf(CHROMIUM === null)('Before a fleet of many nodes', { timeout: 60
     await served?.ended
   })
 
-  test('The dashboard gives an all-clear only while no node has a condition, wherever the node is in the list', async () => {
+  test('The dashboard gives an all-clear only while no node in the whole list has a condition', async () => {
     const { page, faults } = await open('/')
     const trouble = page.getByRole('region', { name: 'Nodes in trouble' })
     await trouble.getByText(`None of ${NODES} nodes: all respond`).waitFor()

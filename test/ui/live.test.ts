@@ -1,4 +1,6 @@
-/** The live connection: one for all tabs, taken up again by itself; what is shown is what the API says. */
+/**
+ * The live connection: one for all tabs, with automatic reconnection; the page shows what the API returns.
+ */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
@@ -17,7 +19,7 @@ const TABS = 9
 const KIB = 1024
 const ui = servedPage(`${temporaryFolder()}/data`)
 
-/** Readers of streams, as the controller counts them. */
+/** Readers of streams, as counted by the controller. */
 async function streams(): Promise<number> {
   const text = await (await fetch(`${ui.served.url}/metrics`)).text()
   return Number(/^headroom_http_streams (\d+)$/m.exec(text)?.[1] ?? NaN)
@@ -31,7 +33,7 @@ async function open(context: BrowserContext): Promise<Page> {
   return page
 }
 
-/** Takes down the numbers of the events that the shared worker tells a page of, before the page sees them. */
+/** Records the event numbers that the shared worker sends to a page, before the page receives them. */
 const HEAR_SEQS = `(() => {
   const heard = (globalThis.heardSeqs = [])
   globalThis.SharedWorker = class extends SharedWorker {
@@ -66,7 +68,7 @@ async function tile(page: Page, name: string): Promise<string> {
 
 describe.skipIf(CHROMIUM === null)('the page', () => {
   test(
-    `${TABS} tabs take one connection, which ends with the last of them`,
+    `${TABS} tabs share one connection, which ends with the last of them`,
     { timeout: 90_000 },
     async () => {
       const context = await ui.browser.context()
@@ -80,10 +82,10 @@ describe.skipIf(CHROMIUM === null)('the page', () => {
     },
   )
 
-  test('figures are those of the API at the same revision', { timeout: 60_000 }, async () => {
+  test('Figures equal those of the API at the same revision', { timeout: 60_000 }, async () => {
     const context = await ui.browser.context()
     const page = await open(context)
-    // The summary that the page has heard last, and what it shows then.
+    // The last summary that the page received, and the figures on the page then.
     const told = await page.evaluate<SummaryBody>(`fetch('/api/v1/summary').then((answer) => answer.json())`)
     await expect
       .poll(async () => {
@@ -114,7 +116,7 @@ describe.skipIf(CHROMIUM === null)('the page', () => {
     await context.close()
   })
 
-  test('a chart is saved as CSV and as PNG', { timeout: 60_000 }, async () => {
+  test('A chart is saved as CSV and as PNG', { timeout: 60_000 }, async () => {
     const context = await ui.browser.context()
     const page = await open(context)
     const chart = page.getByRole('figure', { name: 'Utilization' })
@@ -132,7 +134,7 @@ describe.skipIf(CHROMIUM === null)('the page', () => {
     await context.close()
   })
 
-  test('what the page shows first is asked for by the script that stands before it, and is what the page wants', async () => {
+  test('The first requests are sent by the early script, and the page uses exactly those', async () => {
     for (const path of ['/', '/tasks?tab=pending&sort=oldest']) {
       const { page } = await ui.browser.page()
       const asked: string[] = []
@@ -143,14 +145,14 @@ describe.skipIf(CHROMIUM === null)('the page', () => {
       expect(asked).toEqual(
         expect.arrayContaining(['/api/v1/auth/session', ...firstRequests(pathname, search)]),
       )
-      // Who asks for the very same takes the answer; what nobody asks for would stay.
+      // An identical later request uses the early response; an unused response would remain.
       await expect.poll(() => page.evaluate<string[]>('[...headroomEarly.responses.keys()]')).toEqual([])
       await page.context().close()
     }
   })
 
   test(
-    'the controller is killed: the page says so and keeps its figures; it comes back by itself',
+    'When the controller is killed, the page says so, keeps its figures, and reconnects',
     { timeout: 90_000 },
     async () => {
       const context = await ui.browser.context()
@@ -173,7 +175,7 @@ describe.skipIf(CHROMIUM === null)('the page', () => {
       const last = await lastSeq()
       for (const tab of [page, log]) {
         await expect.poll(async () => (await heardBy(tab)).at(-1)).toBeGreaterThanOrEqual(last)
-        // Each event once and none left out: they are numbered one after the other.
+        // Each event exactly once: they are numbered consecutively.
         const heard = await heardBy(tab)
         expect(heard).toEqual(heard.map((_, at) => (heard[0] ?? 0) + at))
       }
@@ -187,7 +189,7 @@ describe.skipIf(CHROMIUM === null)('the page', () => {
   )
 })
 
-test('the first page takes at most 150 KiB of script, packed', () => {
+test('The first page needs at most 150 KiB of compressed script', () => {
   const assets = join(import.meta.dirname, '../../dist/ui/assets')
   const html = readFileSync(join(assets, '../index.html'), 'utf8')
   const scripts = readdirSync(assets).filter(

@@ -1,4 +1,4 @@
-/** The list of nodes and the page of one, before a controller with a simulated fleet. */
+/** The list of nodes and the page of a node, with a controller and a simulated fleet. */
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { NodeBody, NodePage } from '../../controller/api/nodes/schema.ts'
 import { accessibilityFaults, CHROMIUM, confirmByKey, type WatchedPage } from '../support/browser.ts'
@@ -26,13 +26,13 @@ function nodeAt(at: number): NodeBody {
 const overrideOf = async (id: string) =>
   (await getJson<NodeBody>(`${api}/nodes/${id}`)).overcommit_vram_percent
 
-// Some do several things one after the other; a loaded machine takes its time for each.
-describe.skipIf(CHROMIUM === null)('nodes', { timeout: 90_000 }, () => {
+// Some tests do several things in sequence, which takes longer on a loaded machine.
+describe.skipIf(CHROMIUM === null)('the node pages', { timeout: 90_000 }, () => {
   beforeAll(async () => {
     api = `${ui.served.url}/api/v1`
     nodes = (await getJson<NodePage>(`${api}/nodes`)).items
   }, 60_000)
-  test('override 20 %, off for 0, inherits for none; the four figures are those of the API', async () => {
+  test('show override 20 %, off for 0, inherits for none, and the four figures of the API', async () => {
     await putJson(`${api}/config`, { default_vram_overcommit_percent: 50 })
     await putJson(`${api}/nodes/${nodeAt(0).node_id}/config`, { overcommit_vram_percent: 20 })
     await putJson(`${api}/nodes/${nodeAt(1).node_id}/config`, { overcommit_vram_percent: 0 })
@@ -48,7 +48,7 @@ describe.skipIf(CHROMIUM === null)('nodes', { timeout: 90_000 }, () => {
     await page.context().close()
   })
 
-  test('an override is planned, confirmed and applied; what is no number is refused in place and nothing is sent', async () => {
+  test('plan, confirm and apply an override, and refuse an invalid number without a request', async () => {
     const node = nodeAt(2)
     const { page, faults } = await open(`/nodes/${node.node_id}`)
     const sent: string[] = []
@@ -79,7 +79,7 @@ describe.skipIf(CHROMIUM === null)('nodes', { timeout: 90_000 }, () => {
     await page.context().close()
   })
 
-  test('a change by somebody else is shown, is not overwritten, and what was typed stays', async () => {
+  test('show a change by another client without overwriting it, and keep typed text', async () => {
     const node = nodeAt(3)
     const { page } = await open(`/nodes/${node.node_id}`)
     await page.getByLabel('override, %').check()
@@ -97,7 +97,7 @@ describe.skipIf(CHROMIUM === null)('nodes', { timeout: 90_000 }, () => {
     await page.context().close()
   })
 
-  test('cordon, uncordon and drain ask first', async () => {
+  test('ask before cordon, uncordon and drain', async () => {
     const id = nodeAt(4).node_id
     const node = () => getJson<NodeBody>(`${api}/nodes/${id}`)
     const { page } = await open(`/nodes/${id}`)
@@ -115,7 +115,7 @@ describe.skipIf(CHROMIUM === null)('nodes', { timeout: 90_000 }, () => {
     await page.context().close()
   })
 
-  test('bars of residency: by keyboard to the decision behind one, and the same as a table', async () => {
+  test('lead from residency bars to their decisions by keyboard, and show the same as a table', async () => {
     const { page, faults } = await open(`/nodes/${nodeAt(0).node_id}`)
     const chart = page.getByRole('group', { name: /^Residency in the last hour/ })
     const table = page.locator('figure', { has: chart }).locator('details')
@@ -136,8 +136,8 @@ describe.skipIf(CHROMIUM === null)('nodes', { timeout: 90_000 }, () => {
     await page.context().close()
   })
 
-  // How long that takes is measured by `make bench-ui`.
-  test('32,000 bars are a rectangle each, a colour is set once for each kind, and no element is added', async () => {
+  // `make bench-ui` measures the duration.
+  test('draw 32,000 bars as one rectangle each, with one colour change per kind', async () => {
     const { page } = await ui.browser.page()
     const counted = await page.evaluate<object>(
       ganttScript(`
@@ -152,7 +152,7 @@ describe.skipIf(CHROMIUM === null)('nodes', { timeout: 90_000 }, () => {
         return { rectangles, colours, added: document.getElementsByTagName('*').length - before, isDrawn: data[3] === 255 }
       `),
     )
-    // Patterns set one more each, for bars wide enough to show one; here none is.
+    // Patterns need one more each, for bars wide enough to show a pattern; these bars are narrower.
     expect(counted).toEqual({ rectangles: 32_000, colours: 9, added: 0, isDrawn: true })
     await page.context().close()
   })

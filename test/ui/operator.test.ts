@@ -1,6 +1,6 @@
 /**
- * What an operator asks, from the dashboard to the answer: which node is in trouble, how to empty it, who was
- * swapped out and why, why a task waits.
+ * Questions of an operator, from the dashboard to the answer: which node has a problem, how to empty it,
+ * which task was swapped out and why, why a task waits.
  */
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import type { DecisionBody, DecisionPage } from '../../controller/api/observe/decision-schema.ts'
@@ -30,8 +30,8 @@ async function open(path: string): Promise<WatchedPage> {
 }
 
 /**
- * Submits a task that waits for as long as the test runs: the only node of its group is cordoned. Tasks of
- * the fleet start at any moment.
+ * Submits a task that waits during the whole test: the only node of its group is cordoned. Tasks of the fleet
+ * start at any moment.
  */
 async function waitingTask(): Promise<string> {
   const { items } = await getJson<NodePage>(`${api}/nodes`)
@@ -59,18 +59,18 @@ const swapsOf = () => getJson<DecisionPage>(`${api}/decisions?kind=swap_out&limi
 describe.skipIf(CHROMIUM === null)('an operator', { timeout: 90_000 }, () => {
   beforeAll(async () => {
     api = `${ui.served.url}/api/v1`
-    // Tasks of the past that the fleet begins with are idle: with overcommit others come in their place.
+    // The past tasks with which the fleet begins are idle: with overcommit, others replace them.
     await putJson(`${api}/config`, { default_vram_overcommit_percent: 50 })
     await vi.waitFor(async () => expect((await swapsOf()).items.length).toBeGreaterThan(0), {
       timeout: 30_000,
     })
   }, 120_000)
 
-  test('sees who was swapped out and why, with the names of all who might have been', async () => {
+  test('sees which task was swapped out and why, with the names of all candidates', async () => {
     const { page, faults } = await open('/')
     const latest = page.getByRole('region', { name: 'Latest swap-outs' })
     await latest.getByRole('link', { name: /^Why/ }).first().waitFor()
-    // Swaps go on while the test runs: the row is read in one piece, and its decision asked for by number.
+    // Swaps continue during the test: the row is read at once, and its decision is requested by number.
     const { sentence, number } = await latest
       .getByRole('listitem')
       .first()
@@ -93,7 +93,7 @@ describe.skipIf(CHROMIUM === null)('an operator', { timeout: 90_000 }, () => {
     await page.context().close()
   })
 
-  test('reads events by names, and goes from a swap to its decision', async () => {
+  test('reads events with names, and follows a link from a swap to its decision', async () => {
     const { page, faults } = await open('/events?kind=swap_decided')
     const row = page.locator('tbody tr').first()
     await row.waitFor()
@@ -110,9 +110,9 @@ describe.skipIf(CHROMIUM === null)('an operator', { timeout: 90_000 }, () => {
     await page.context().close()
   })
 
-  test('goes from an event to what led to it, on an older page or on this one', async () => {
+  test('follows a link from an event to its cause, on an older page or on the same page', async () => {
     const swaps = () => getJson<EventPage>(`${api}/events?kind=swap_decided&order=newest&limit=100`)
-    // A cause that is on the same page is focused there, without a change of the address.
+    // A cause on the same page is focused there, without a change of the address.
     const causedElsewhere = async () => {
       const { items } = await swaps()
       return (
@@ -127,7 +127,7 @@ describe.skipIf(CHROMIUM === null)('an operator', { timeout: 90_000 }, () => {
     await page.locator(`#event-${event.seq}`).getByRole('link', { name: seq, exact: true }).press('Enter')
     await page.waitForURL(new RegExp(`before=${Number(seq) + 1}`))
     await expect.poll(() => page.locator('tbody tr').first().getAttribute('id')).toBe(`event-${seq}`)
-    // Nothing comes before what stands first: whoever led to it stands below, or further back.
+    // The first event has no later one: its cause is below, or on an older page.
     const led = page.locator('tbody tr td:nth-child(5) a').filter({ hasText: /^\d+$/ })
     const near = await led.evaluateAll((all) =>
       all.findIndex((link) => link.ownerDocument.getElementById(`event-${link.textContent}`) !== null),
@@ -140,7 +140,7 @@ describe.skipIf(CHROMIUM === null)('an operator', { timeout: 90_000 }, () => {
     await page.context().close()
   })
 
-  test('finds the node that is in trouble, empties it by keyboard with its tasks moved, and takes it back', async () => {
+  test('finds the node with a problem, drains it by keyboard, and uncordons it', async () => {
     const { items } = await getJson<NodePage>(`${api}/nodes`)
     const id = items[0]?.node_id as string
     const node = () => getJson<NodeBody>(`${api}/nodes/${id}`)
@@ -178,7 +178,7 @@ describe.skipIf(CHROMIUM === null)('an operator', { timeout: 90_000 }, () => {
     await expect
       .poll(async () => (await getJson<NodeBody>(`${api}/nodes/${home}`)).drain?.moves_at)
       .toBeTruthy()
-    // What may move has moved, or waits for another node; the page says how many are left.
+    // Movable tasks have moved, or wait for another node; the page shows how many are left.
     await expect.poll(async () => (await taskNow()).placement?.node_id).not.toBe(home)
     const left = (await getJson<NodeBody>(`${api}/nodes/${home}`)).drain?.tasks_left
     await page.getByText(left === 0 ? 'up, drained' : new RegExp(`up, draining: \\d+ tasks left`)).waitFor()
@@ -196,7 +196,7 @@ describe.skipIf(CHROMIUM === null)('an operator', { timeout: 90_000 }, () => {
     await page.context().close()
   })
 
-  test('reads in the list of what waits why and for how long, and on its page what is expected', async () => {
+  test('reads why and how long pending tasks wait, and the forecast for one task', async () => {
     const name = await waitingTask()
     const { page, faults } = await open('/tasks?tab=pending')
     const rows = page.getByRole('group', { name: 'Tasks', exact: true })
@@ -214,7 +214,7 @@ describe.skipIf(CHROMIUM === null)('an operator', { timeout: 90_000 }, () => {
     await page.context().close()
   })
 
-  test('asks what if: the planner tries what is set now beside the usual percentages', async () => {
+  test('tries the current setting and the usual percentages in the planner', async () => {
     await putJson(`${api}/config`, { default_vram_overcommit_percent: 40 })
     const { page } = await open('/planner')
     await expect.poll(() => page.getByLabel('Overcommit percentages').inputValue()).toBe('0..100:25, 40')

@@ -1,6 +1,6 @@
 /**
- * Every page, light and dark, wide and narrow: nothing in the console, no violation of the policy, no serious
- * finding of axe, nothing to scroll sideways.
+ * Every page, light and dark, wide and narrow: no console message, no policy violation, no serious axe
+ * finding, no horizontal scrolling.
  */
 import type { BrowserContext, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -10,19 +10,19 @@ import { temporaryFolder } from '../support/headroom-command.ts'
 import { servedPage } from '../support/served-page.ts'
 import { getJson } from '../support/served.ts'
 
-/** What stands in an address for what there is once the controller runs. */
+/** Parameters of addresses that are known once the controller runs. */
 const ids: Record<string, string> = {}
 
 type Looked = readonly [path: string, heading: string | RegExp, prepare?: (page: Page) => Promise<unknown>]
 
-/** One of each kind, and what has to be there before the page is looked at. */
+/** One page of each kind, with the content that must appear before the checks. */
 const PAGES: readonly Looked[] = [
   ['/', 'Dashboard'],
   ['/tasks', 'Tasks'],
   ['/tasks/:running', /./, (page) => page.locator('#sentence').waitFor()],
   ['/tasks/:pending', 'waits', (page) => page.locator('#sentence').waitFor()],
   ['/nodes', 'Nodes'],
-  // The id of a simulated node comes from its name.
+  // The id of a simulated node is derived from its name.
   ['/nodes/4726aedd-7477-5c50-b7eb-2c660a62cebc', 'a100-0'],
   ['/groups', 'Groups'],
   ['/events', 'Events'],
@@ -61,7 +61,7 @@ async function compareTwo(page: Page): Promise<void> {
 const ui = servedPage(`${temporaryFolder()}/data`)
 
 describe.skipIf(CHROMIUM === null)('every page', { timeout: 60_000 }, () => {
-  // One browser for all of them, as people have it: a page behind the first finds scripts and styles there.
+  // One browser for all of them, as in practice: pages after the first find scripts and styles in the cache.
   let context: BrowserContext
 
   const post = async (path: string, body?: object): Promise<string> => {

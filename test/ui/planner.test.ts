@@ -1,6 +1,6 @@
 /**
- * The planner: a sweep from a text to a proposal, twice the same, cancelled in time; and nothing of it writes
- * to the live cluster.
+ * The planner: a sweep from a text to a proposal, with equal results twice, and a cancellation; nothing is
+ * written to the live cluster.
  */
 import { readFileSync } from 'node:fs'
 import type { Locator, Page, Request } from 'playwright-core'
@@ -25,10 +25,10 @@ const scenario = busyScenario()
   .replace('rate_per_hour: 20', 'rate_per_hour: 24')
 let watched: WatchedPage
 let page: Page
-/** All that any page of this file asked for, but for reading. */
+/** All requests of any page of this file, except reads. */
 const writes: string[] = []
 
-/** What the planner may write to: simulations, traces, and the question whether a text is right. */
+/** Paths that the planner may write to: simulations, traces, and the validation of a text. */
 const ALLOWED =
   /^(POST \/api\/v1\/(simulations(\/sweep)?|scenarios\/validate|traces)|(PUT|PATCH|DELETE) \/api\/v1\/(simulations|traces)\/[^/]+)$/
 
@@ -67,8 +67,8 @@ async function rows(): Promise<readonly Row[]> {
 }
 
 /**
- * As docs/planning.md says it: the place ⌈0.95 n⌉ of what has to be kept, then the highest mean of
- * utilization, then the lower percentage.
+ * As in docs/planning.md: the value at place ⌈0.95 n⌉ of the objective, then the highest mean utilization,
+ * then the lower percentage.
  */
 function recommendedFrom(table: readonly Row[]): number | null {
   let best: { percent: number; mean: number } | null = null
@@ -86,7 +86,7 @@ function recommendedFrom(table: readonly Row[]): number | null {
   return best?.percent ?? null
 }
 
-/** Two Gantt charts on one axis: an instant that is pointed at in one is that of both. */
+/** Two Gantt charts with one axis: the instant under the pointer is shown in both. */
 async function expectAligned(): Promise<void> {
   const where = page.getByRole('region', { name: 'GPU timelines' })
   const charts = where.getByRole('group', { name: /: arrow keys choose a bar$/ })
@@ -113,8 +113,8 @@ interface SeriesAnswer {
 }
 
 /**
- * Two percentages over time: what is drawn comes from the series of the runs, the sides are chosen by keys
- * and stand in the address, and each chart is a file.
+ * Two percentages over time: the curves come from the series of the runs, the sides are chosen by keys and
+ * stored in the address, and each chart is a file.
  */
 async function expectBeforeAndAfter(recommended: number): Promise<void> {
   const section = page.getByRole('region', { name: 'Before and after' })
@@ -134,8 +134,8 @@ async function expectBeforeAndAfter(recommended: number): Promise<void> {
     getJson(
       `${ui.served.url}/api/v1/simulations/${new URL(page.url()).pathname.split('/').at(-1)}/series?overcommit_percent=${percent}&seed=${seed}`,
     )
-  // The first interval is a sixtieth of the longest run; in each series what holds then is weighed by its
-  // time.
+  // The first interval is a sixtieth of the longest run; values of each series are weighted by their
+  // duration.
   const all = await Promise.all([1, 2, 3].flatMap((seed) => [at(seed, 100), at(seed, recommended)]))
   const first = Math.max(...all.map(({ x }) => x.at(-1) ?? 0)) / 60
   const means = all
@@ -150,7 +150,7 @@ async function expectBeforeAndAfter(recommended: number): Promise<void> {
       )
     })
     .sort((a, b) => a - b)
-  // It is drawn anew whenever the runs of another seed have come.
+  // It is redrawn whenever the runs of another seed arrive.
   const said = async (): Promise<string> => {
     await chart.press('Home')
     return (await section.getByText(/^Until .+: 100 %: /).allInnerTexts()).join()
@@ -183,7 +183,7 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
       if (request.method() !== 'GET') writes.push(`${request.method()} ${new URL(request.url()).pathname}`)
     })
   }, 60_000)
-  test('problems of a text stand at their line, and it cannot be run', { timeout: 30_000 }, async () => {
+  test('shows the errors of a text at their lines, and does not run it', { timeout: 30_000 }, async () => {
     await writeText(scenario.replace('vram_mib: 40960', 'vram_mib: -1'))
     const problem = page.getByRole('list', { name: 'Errors in the text' }).getByRole('button').first()
     await problem.waitFor()
@@ -196,10 +196,10 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
         'document.activeElement.value.slice(document.activeElement.selectionStart, document.activeElement.selectionEnd)',
       ),
     ).toContain('-1')
-    // In the form beside it the value is put right, and the rest of the text stays.
+    // In the form the value is corrected, and the rest of the text is unchanged.
     const form = page.getByRole('region', { name: 'Scenario as a form' })
     await form.getByRole('group', { name: 'Fleet, entry 1' }).getByLabel('VRAM per GPU').fill('40960')
-    // An optional value is taken out by leaving it empty; one that is needed stays.
+    // An optional value is removed by leaving it empty; a required value stays.
     const area = page.getByLabel('Scenario, YAML or JSON')
     await form.getByLabel('Seed').fill('')
     await form.getByText('Leave empty to remove it from the text.').waitFor()
@@ -223,7 +223,7 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
   })
 
   test(
-    'recommends what its own table says, the same hashes twice, and proposes without writing',
+    'recommends the best row of its own table, reproducibly, and proposes without writing',
     { timeout: 120_000 },
     async () => {
       const tables: (readonly Row[])[] = []
@@ -275,7 +275,7 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
   )
 
   test(
-    'another field is varied beside the percentage, by keys alone; the best combination is told, and all is saved',
+    'varies another field by keyboard, names the best combination, and saves everything',
     { timeout: 120_000 },
     async () => {
       await writeText(scenario)
@@ -332,13 +332,13 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
     },
   )
 
-  test('the runs that a scenario asks for by its own sweep are counted', { timeout: 60_000 }, async () => {
+  test('counts the runs of a scenario with its own sweep', { timeout: 60_000 }, async () => {
     const text = `${scenario}sweep: { config.idle_swap_out_seconds: [60, 300], config.max_tasks_per_gpu: 2..300 }\n`
     const counted = (words: string): Promise<void> => page.getByRole('status').getByText(words).waitFor()
     await writeText(text)
     const own = '3 percentages × 3 seeds × 2 values of config.idle_swap_out_seconds'
     await counted(`${own} × 299 values of config.max_tasks_per_gpu = 5382 runs; the limit is 2000.`)
-    // A field that is varied here takes the place of the scenario's.
+    // A field that is varied here replaces the one of the scenario.
     await page.getByLabel('Other field to vary').selectOption('config.max_tasks_per_gpu')
     await page.getByLabel('Values of config.max_tasks_per_gpu').fill('2')
     await counted(`${own} × 1 value of config.max_tasks_per_gpu = 18 runs. They do not affect`)
@@ -357,7 +357,7 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
     )
   })
 
-  test('A sweep that is cancelled says so', { timeout: 60_000 }, async () => {
+  test('reports a cancelled sweep', { timeout: 60_000 }, async () => {
     await writeText(LONG_SCENARIO)
     await run()
     const cancel = page.getByRole('button', { name: 'Cancel' })
@@ -368,7 +368,7 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
   })
 
   test(
-    'a file becomes a trace, with its dropped rows by reason, and runs on the nodes that are here',
+    'imports a file as a trace, with its dropped rows by reason, and runs it on the current nodes',
     { timeout: 60_000 },
     async () => {
       await page.goto(`${ui.url}/planner?source=trace&percents=0&seeds=1`)
@@ -398,7 +398,7 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
     },
   )
 
-  test('what runs here and what ran here can be run on', { timeout: 60_000 }, async () => {
+  test('runs the current state and the recent history of the cluster', { timeout: 60_000 }, async () => {
     await page.goto(`${ui.url}/planner?source=trace`)
     await page.getByText('Upload a trace, or use the history of this cluster').click()
     await page.getByLabel('Last').selectOption('6')
@@ -409,11 +409,11 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
     await page.locator('#runs tbody tr').waitFor({ timeout: 30_000 })
   })
 
-  test('nothing was written but simulations and traces, and nothing stood in the console', () => {
+  test('writes only simulations and traces, and nothing to the console', () => {
     expect(writes.length).toBeGreaterThan(8)
     expect(writes.filter((each) => !ALLOWED.test(each))).toEqual([])
-    // A sweep that was cancelled before its first run was done has no report, and one was asked for with a
-    // value that is refused.
+    // A sweep that was cancelled before its first run ended has no report, and one request had a refused
+    // value.
     expect(watched.faults.filter((fault) => !/ (409|400) /.test(fault))).toEqual([])
   })
 })

@@ -1,5 +1,5 @@
 /**
- * A store that went back in time, on the page: before real controllers whose store was restored, or set back.
+ * The page with a store that went back in time: with real controllers whose store was restored, or set back.
  */
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
@@ -45,14 +45,14 @@ async function signedIn(secret: string, path: string): Promise<WatchedPage> {
   return opened
 }
 
-describe.skipIf(CHROMIUM === null)('the page of a store that went back', { timeout: 90_000 }, () => {
+describe.skipIf(CHROMIUM === null)('the page of a store that went back in time', { timeout: 90_000 }, () => {
   beforeAll(async () => {
     browser = await TestBrowser.start()
   })
   afterEach(() => served.end())
   afterAll(() => browser.end())
 
-  test('Quarantined attempts are adopted under a confirmed owner, or stopped, by keyboard alone', async () => {
+  test('adopts quarantined attempts under a confirmed owner, or stops them, by keyboard', async () => {
     await serve({ later: ['kept', 'ended'].map((id) => ({ id, vramMib: 1_000, owner: 'ada' })) })
     const { page, faults } = await open('/')
     const alarm = page.getByRole('alert').getByRole('paragraph').filter({ hasText: 'QUARANTINE' })
@@ -74,7 +74,7 @@ describe.skipIf(CHROMIUM === null)('the page of a store that went back', { timeo
     const dialog = await focusedDialog(page)
     await dialog.getByText('states the owner ada. This is not confirmed.').waitFor()
     const adopt = dialog.getByRole('button', { name: 'Adopt' })
-    // What the node states is not taken over by itself.
+    // The owner that the node states is not used automatically.
     expect(await dialog.getByLabel('Owner', { exact: true }).inputValue()).toBe('')
     expect(await adopt.getAttribute('title')).toBe('Enter the owner, or tick “No owner”.')
     expect(await faultsInEveryLook(page)).toEqual([])
@@ -82,7 +82,7 @@ describe.skipIf(CHROMIUM === null)('the page of a store that went back', { timeo
     await confirmByKey(page, 'Adopt')
     const told = page.getByText('Adopted kept, owner: bob.')
     await told.waitFor()
-    // Its row is gone, with the button that had the focus.
+    // Its row has disappeared with the focused button.
     await expect.poll(() => told.evaluate((line) => line.ownerDocument.activeElement === line)).toBe(true)
     expect(await get<TaskBody>('/tasks/kept')).toMatchObject({
       state: 'running',
@@ -101,7 +101,7 @@ describe.skipIf(CHROMIUM === null)('the page of a store that went back', { timeo
     await page.context().close()
   })
 
-  test('A task whose end was lost is listed, and an attempt without an owner is adopted without one', async () => {
+  test('lists a task with an unknown end, and adopts an attempt without an owner', async () => {
     await serve({ later: [{ id: 'later', vramMib: 1_000 }], isBeforeEnded: true })
     const { page, faults } = await open('/recovery')
     const unknown = page.getByRole('region', { name: 'Tasks with an unknown result' })
@@ -123,7 +123,7 @@ describe.skipIf(CHROMIUM === null)('the page of a store that went back', { timeo
     await page.context().close()
   })
 
-  test('Only an administrator finishes a recovery that waits for a node; a viewer sees the number of attempts', async () => {
+  test('lets only an administrator finish a recovery; a viewer sees the number of attempts', async () => {
     await serve({ silent: ['n3'], later: [{ id: 'later', vramMib: 1_000 }] })
     const secrets = {
       admin: await served.token('admin'),
@@ -173,7 +173,7 @@ describe.skipIf(CHROMIUM === null)('the page of a store that went back', { timeo
     await page.context().close()
   })
 
-  test('The page of a node says why the controller has closed it, and that attempts there are unknown to the store', async () => {
+  test('says why a node was auto-cordoned, and that its attempts are unknown to the store', async () => {
     await serve({ later: [{ id: 'later', vramMib: 1_000 }] })
     const [name = ''] = served.world.runsOn('later')
     const since = served.world.clock.now()
@@ -208,7 +208,7 @@ describe.skipIf(CHROMIUM === null)('the page of a store that went back', { timeo
     await page.context().close()
   })
 
-  test('Nodes that are ahead of the store are listed with what they state beside the mark of the store', async () => {
+  test('lists nodes that are ahead of the store with their marks and that of the store', async () => {
     await serve({})
     await served.loseLatestEvents()
     const { page, faults } = await open('/nodes')

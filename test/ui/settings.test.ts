@@ -1,6 +1,6 @@
 /**
- * Settings in a browser: what is refused never leaves the page, every change is a plan first, and two people
- * see each other.
+ * The settings page in a browser: refused values are never sent, every change is planned first, and two users
+ * see each other's changes.
  */
 import type { Page } from 'playwright-core'
 import { beforeEach, describe, expect, test } from 'vitest'
@@ -29,9 +29,9 @@ const percentNow = async (): Promise<number> =>
   (await getJson<Record<string, number>>(`${ui.served.url}/api/v1/config`))[OVERCOMMIT] as number
 const put = (percent: number) => putJson(`${ui.served.url}/api/v1/config`, { [OVERCOMMIT]: percent })
 
-describe.skipIf(CHROMIUM === null)('settings', () => {
+describe.skipIf(CHROMIUM === null)('the settings page', () => {
   beforeEach(() => put(30))
-  test('what is no percentage is refused in place, and nothing is sent', async () => {
+  test('refuses an invalid percentage in place, and sends nothing', async () => {
     const { page, sent } = await settings()
     for (const text of ['1001', '-1', '1.5', '', 'abc']) {
       await page.getByLabel(OVERCOMMIT).fill(text)
@@ -43,7 +43,7 @@ describe.skipIf(CHROMIUM === null)('settings', () => {
     await page.context().close()
   })
 
-  test('raising is planned, seen, applied and undone, by keyboard alone', async () => {
+  test('plans, shows, applies and undoes a raised percentage, by keyboard alone', async () => {
     const { page, sent } = await settings()
     await page.getByLabel(OVERCOMMIT).fill('60')
     await page.getByLabel(OVERCOMMIT).press('Enter')
@@ -54,8 +54,8 @@ describe.skipIf(CHROMIUM === null)('settings', () => {
     await plan.getByRole('button', { name: 'Apply' }).focus()
     await page.keyboard.press('Enter')
     await expect.poll(percentNow).toBe(60)
-    // The page has to have heard of its own change, or the newest revision would still look like one to go
-    // back to.
+    // The page must have received its own change, or the newest revision would still be offered for a
+    // rollback.
     const { revision } = await getJson<{ readonly revision: number }>(`${ui.served.url}/api/v1/config`)
     await page.getByText(`Revision ${revision}, stored.`).waitFor()
     await page.getByRole('button', { name: `Roll back to revision ${revision - 1}`, exact: true }).focus()
@@ -73,7 +73,7 @@ describe.skipIf(CHROMIUM === null)('settings', () => {
     await page.context().close()
   })
 
-  test('lowering asks twice', async () => {
+  test('asks twice before lowering a percentage', async () => {
     const { page } = await settings()
     await page.getByLabel(OVERCOMMIT).fill('10')
     await page.getByRole('button', { name: 'Plan change' }).click()
@@ -86,7 +86,7 @@ describe.skipIf(CHROMIUM === null)('settings', () => {
     await page.context().close()
   })
 
-  test('two tabs: the second sees the change of the first, and nothing typed is lost', async () => {
+  test('shows the change of one tab in another, and keeps typed text', async () => {
     const [first, second] = [await settings(), await settings()]
     await second.page.getByLabel(OVERCOMMIT).fill('80')
     await second.page.getByRole('button', { name: 'Plan change' }).click()
@@ -107,7 +107,7 @@ describe.skipIf(CHROMIUM === null)('settings', () => {
   })
 })
 
-/** As the twin answers: how the figures go with the settings as they are and as they would be. */
+/** As the twin responds: the predicted figures with the current and the changed settings. */
 function forecastOf(intervals: number): ChangeForecastBody {
   const column = (value: number): (number | null)[] =>
     Array.from({ length: intervals }, (_, at) => (at === 0 ? null : value + at))
@@ -136,9 +136,9 @@ function forecastOf(intervals: number): ChangeForecastBody {
 }
 
 describe.skipIf(CHROMIUM === null)('a plan with a forecast', () => {
-  test('is drawn: starvation and queue wait before and after, with what stands at a place in words', async () => {
+  test('is drawn: starvation and queue wait before and after, and the values at a point', async () => {
     const { page } = await settings()
-    // A twin that has not seen enough says so; this is what it answers later.
+    // A twin with too little history says so; this is its later response.
     await page.route(/dry_run=true/, async (route) => {
       const { body } = await putJson(
         `${ui.served.url}/api/v1/config?dry_run=true&forecast=false`,
@@ -164,43 +164,39 @@ describe.skipIf(CHROMIUM === null)('a plan with a forecast', () => {
   })
 })
 
-describe.skipIf(CHROMIUM === null)('before a controller with tokens', () => {
-  test(
-    'one signs in with a token; a viewer reads, and is told why he may not apply',
-    { timeout: 60_000 },
-    async () => {
-      const data = `${temporaryFolder()}/closed`
-      const made = async (name: string, role: string): Promise<string> =>
-        (await headroom(['token', 'create', name, '--role', role, '--data-dir', data])).stdout.match(
-          /headroom_[a-z2-7]{12}_[\w-]{43}/,
-        )?.[0] ?? ''
-      const admin = await made('root', 'admin')
-      const viewer = await made('vera', 'viewer')
-      expect([admin, viewer]).not.toContain('')
-      const closed = await serve(data, { CONTROLLER_HTTP_ALLOWED_HOSTS: MAPPED_HOST })
-      const own = await TestBrowser.start()
-      try {
-        const { page } = await own.page()
-        await page.goto(`${closed.url.replace('127.0.0.1', MAPPED_HOST)}/settings`)
-        await page.getByRole('heading', { name: 'Sign in' }).waitFor()
-        await page.getByLabel(/A token of this controller/).fill('headroom_wrong')
-        await page.getByRole('button', { name: 'Sign in' }).click()
-        await page.getByText('This token is unknown').waitFor()
-        await page.getByLabel(/A token of this controller/).fill(viewer)
-        await page.getByRole('button', { name: 'Sign in' }).click()
-        await page.getByText('vera · viewer').waitFor()
-        await page.getByLabel(OVERCOMMIT).fill('70')
-        await page.getByRole('button', { name: 'Plan change' }).click()
-        await page
-          .getByText(/(requires role|takes the role) operator/)
-          .first()
-          .waitFor()
-        expect(await page.content()).not.toContain(viewer)
-      } finally {
-        await own.end()
-        closed.process.kill('SIGTERM')
-        await closed.ended
-      }
-    },
-  )
+describe.skipIf(CHROMIUM === null)('the settings page of a controller with tokens', () => {
+  test('accepts a token, and tells a viewer why changes are disabled', { timeout: 60_000 }, async () => {
+    const data = `${temporaryFolder()}/closed`
+    const made = async (name: string, role: string): Promise<string> =>
+      (await headroom(['token', 'create', name, '--role', role, '--data-dir', data])).stdout.match(
+        /headroom_[a-z2-7]{12}_[\w-]{43}/,
+      )?.[0] ?? ''
+    const admin = await made('root', 'admin')
+    const viewer = await made('vera', 'viewer')
+    expect([admin, viewer]).not.toContain('')
+    const closed = await serve(data, { CONTROLLER_HTTP_ALLOWED_HOSTS: MAPPED_HOST })
+    const own = await TestBrowser.start()
+    try {
+      const { page } = await own.page()
+      await page.goto(`${closed.url.replace('127.0.0.1', MAPPED_HOST)}/settings`)
+      await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+      await page.getByLabel(/A token of this controller/).fill('headroom_wrong')
+      await page.getByRole('button', { name: 'Sign in' }).click()
+      await page.getByText('This token is unknown').waitFor()
+      await page.getByLabel(/A token of this controller/).fill(viewer)
+      await page.getByRole('button', { name: 'Sign in' }).click()
+      await page.getByText('vera · viewer').waitFor()
+      await page.getByLabel(OVERCOMMIT).fill('70')
+      await page.getByRole('button', { name: 'Plan change' }).click()
+      await page
+        .getByText(/(requires role|takes the role) operator/)
+        .first()
+        .waitFor()
+      expect(await page.content()).not.toContain(viewer)
+    } finally {
+      await own.end()
+      closed.process.kill('SIGTERM')
+      await closed.ended
+    }
+  })
 })

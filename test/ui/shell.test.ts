@@ -1,6 +1,5 @@
 /**
- * What stands around every page, and what a cluster shows that no server answers: another page than that of a
- * fleet that is well.
+ * The frame around every page, and the pages of an unusual cluster: empty, silent, or without a controller.
  */
 import { createServer, type AddressInfo } from 'node:net'
 import Database from 'better-sqlite3'
@@ -21,7 +20,7 @@ const folder = temporaryFolder()
 const SUSPECT_WITHIN = { timeout: 40_000 }
 let browser: TestBrowser
 
-/** A broker's address at which nobody is. */
+/** The address of a broker that does not run. */
 async function nobody(): Promise<string> {
   const port = await new Promise<number>((done) => {
     const server = createServer().listen(0, '127.0.0.1', () => {
@@ -57,13 +56,13 @@ async function open(controller: Served, path: string): Promise<WatchedPage> {
 
 const range = (page: Page) => page.getByRole('banner').getByLabel('Time range')
 
-describe.skipIf(CHROMIUM === null)('around every page', { timeout: 90_000 }, () => {
+describe.skipIf(CHROMIUM === null)('the frame around every page', { timeout: 90_000 }, () => {
   beforeAll(async () => {
     browser = await TestBrowser.start()
   })
   afterAll(() => browser?.end())
 
-  test('the mode, the time range where there are charts, and the help behind ?', async () => {
+  test('has the mode, the time range if there are charts, and the help behind ?', async () => {
     const controller = await served('simulated')
     const { page, faults } = await open(controller, '/')
     const chip = page.locator('#mode')
@@ -91,7 +90,7 @@ describe.skipIf(CHROMIUM === null)('around every page', { timeout: 90_000 }, () 
     await end(controller)
   })
 
-  test('a cluster without servers says how to put one into it, in a line that can be copied', async () => {
+  test('says in a cluster without servers how to add one, in a line that can be copied', async () => {
     const broker = await nobody()
     const controller = await served('empty', { CONTROLLER_NATS_URL: broker })
     const { page, faults } = await open(controller, '/')
@@ -108,7 +107,7 @@ describe.skipIf(CHROMIUM === null)('around every page', { timeout: 90_000 }, () 
     await end(controller)
   })
 
-  test('A trial never looks like a live cluster, also where it takes the place of one under an open page', async () => {
+  test('never shows a trial as a live cluster, also if it replaces one under an open page', async () => {
     const broker = await nobody()
     const live = await served('kind-live', { CONTROLLER_NATS_URL: broker })
     const { page, faults } = await open(live, '/nodes')
@@ -133,7 +132,7 @@ describe.skipIf(CHROMIUM === null)('around every page', { timeout: 90_000 }, () 
     await end(trial)
   })
 
-  test('a page that was opened while the controller was away is there when it is back, without a click', async () => {
+  test('loads a page when the controller returns, without a click', async () => {
     const controller = await served('away')
     const { page } = await open(controller, '/tasks')
     // The other pages have been fetched by then.
@@ -151,7 +150,7 @@ describe.skipIf(CHROMIUM === null)('around every page', { timeout: 90_000 }, () 
     await end(again)
   })
 
-  test('A page whose script could not be fetched opens once it can be, without a reload; the other pages stay open', async () => {
+  test('opens a page whose script could not be fetched once it is available, without a reload', async () => {
     const controller = await served('script')
     const { page } = await browser.page()
     let isBlocked = true
@@ -171,8 +170,8 @@ describe.skipIf(CHROMIUM === null)('around every page', { timeout: 90_000 }, () 
     await end(controller)
   })
 
-  test('nodes that are silent, and not out of reach yet, are found behind the count of those that are not up', async () => {
-    // The nodes of the simulated fleet, to which nobody speaks any more.
+  test('leads from the number of nodes that are not up to the silent nodes', async () => {
+    // The nodes of the simulated fleet, which no controller contacts any more.
     await end(await served('silent'))
     makeTrial(`${folder}/silent/headroom.db`)
     const controller = await served('silent', {
@@ -185,7 +184,7 @@ describe.skipIf(CHROMIUM === null)('around every page', { timeout: 90_000 }, () 
     await count.press('Enter')
     await expect.poll(() => page.url()).toMatch(/#trouble$/)
     await page.getByRole('region', { name: 'Nodes in trouble' }).getByText('last seen').first().waitFor()
-    // Tile and chart differ while nodes are silent; the tile says by how much.
+    // Tile and chart differ while nodes are silent; the tile shows the difference.
     await page
       .getByRole('region', { name: 'Physical VRAM' })
       .getByText('0 MiB on nodes that are up')

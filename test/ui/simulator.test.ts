@@ -1,7 +1,7 @@
 /**
- * The simulator in a browser: the production pages over a session, its time, exercises with what is hidden in
- * them. Whoever learns is a submitter, who may change nothing of the live cluster but his own tasks; an
- * instructor is an admin.
+ * The simulator in a browser: the production pages over a session, its time, and exercises with hidden
+ * faults. The trainee is a submitter, who may change only own tasks in the live cluster; the instructor is an
+ * admin.
  */
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -71,11 +71,11 @@ async function goTo(page: Page, time: string): Promise<void> {
   await expect.poll(() => page.getByTestId('virtual-time').innerText(), { timeout: 10_000 }).toBe(time)
 }
 
-/** Both runs at one instant, moved by the buttons to what was done, and played. */
+/** Both runs at one instant, moved by the buttons to the actions, and played. */
 async function expectReplay(page: Page): Promise<void> {
   const replay = page.getByRole('region', { name: 'Replay' })
   const instant = replay.getByRole('slider', { name: 'Time' })
-  // All GPUs: what was learned is about any of them.
+  // All GPUs: the results concern any of them.
   expect(await replay.getByLabel('GPUs shown').locator('option:checked').innerText()).toMatch(/^all \d+$/)
   const begin = Number(await instant.inputValue())
   const reference = replay.getByRole('region', { name: 'Reference solution' })
@@ -92,7 +92,7 @@ async function expectReplay(page: Page): Promise<void> {
   expect(await reference.getByText('(not yet)').count()).toBe(0)
 }
 
-describe.skipIf(CHROMIUM === null)('the simulator', () => {
+describe.skipIf(CHROMIUM === null)('the simulator page', () => {
   beforeAll(async () => {
     for (const [name, role] of [
       ['instructor', 'admin'],
@@ -121,7 +121,7 @@ describe.skipIf(CHROMIUM === null)('the simulator', () => {
   })
 
   test(
-    'pause stops the clock; a step takes exactly one event; back and forth comes to the same state',
+    'pauses the clock, steps by exactly one event, and returns to the same state',
     { timeout: 60_000 },
     async () => {
       const { page, faults } = await as('trainee', '/simulator')
@@ -159,7 +159,7 @@ describe.skipIf(CHROMIUM === null)('the simulator', () => {
   )
 
   test(
-    'every write from the pages of a session goes below its address, and it never looks live',
+    "sends every write of a session's pages below its address, and never looks live",
     { timeout: 60_000 },
     async () => {
       const id = await opened()
@@ -205,7 +205,7 @@ describe.skipIf(CHROMIUM === null)('the simulator', () => {
   )
 
   test(
-    'an exercise: what is hidden is nowhere before who learns; a score has a reason for every point',
+    'keeps hidden faults of an exercise from the trainee, and gives a reason for every point',
     { timeout: 60_000 },
     async () => {
       const { page, answers, faults } = await as('trainee', '/simulator')
@@ -245,7 +245,7 @@ describe.skipIf(CHROMIUM === null)('the simulator', () => {
       else await question.locator('input').fill('node-0')
       await question.getByRole('button', { name: 'Answer' }).click()
       await page.getByText('answered: node-0').waitFor()
-      // Requests on their way when the session ends are refused, which the console tells.
+      // Requests in flight when the session ends are refused, which the console reports.
       expect(faults).toEqual([])
       await page.getByRole('button', { name: 'Finish and show score' }).click()
       await page.getByRole('button', { name: 'Finish', exact: true }).click()
@@ -265,7 +265,7 @@ describe.skipIf(CHROMIUM === null)('the simulator', () => {
     },
   )
 
-  test('a text that is wrong is told at its line, and is not opened', { timeout: 30_000 }, async () => {
+  test('reports an error of a text at its line, and does not open it', { timeout: 30_000 }, async () => {
     const { page, writes } = await as('trainee', '/simulator')
     await page.getByRole('button', { name: 'Enter custom YAML' }).click()
     await page
@@ -284,7 +284,7 @@ describe.skipIf(CHROMIUM === null)('the simulator', () => {
   })
 
   test(
-    'who is not known is asked to sign in on every page, and nothing else is asked for',
+    'asks an unknown user to sign in on every page, and requests nothing else',
     { timeout: 60_000 },
     async () => {
       for (const path of ['/', '/tasks', '/simulator']) {

@@ -1,6 +1,6 @@
 /**
- * The report of a sweep as a file in a browser: its scripts read the tables and draw, what is folded is drawn
- * when it is opened, and nothing is fetched.
+ * The report of a sweep as a file in a browser: its scripts read the tables and draw, folded parts are drawn
+ * when opened, and nothing is fetched.
  */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -55,7 +55,7 @@ describe.skipIf(CHROMIUM === null)('the report of a sweep in a browser', () => {
   afterAll(() => browser.end())
 
   test(
-    'draws what is seen from the tables, and the rest when it is opened',
+    'draws the visible charts from the tables, and the others when they are opened',
     { timeout: 60_000 },
     async () => {
       const { page, faults } = await browser.page()
@@ -65,7 +65,7 @@ describe.skipIf(CHROMIUM === null)('the report of a sweep in a browser', () => {
       const third = page.locator('details').nth(2)
       await page.getByRole('link', { name: 'fleet.0.count=3' }).click()
       await expect.poll(() => third.locator('figure.drawn canvas').count()).toBe(CHARTS)
-      // The cursor tells the number of the table: queue wait p95 at the middle of the axis.
+      // The cursor shows the number of the table: queue wait p95 at the middle of the axis.
       const wait = third.locator('figure', { hasText: 'Queue wait' })
       expect(await wait.locator('.wide tbody tr').nth(1).locator('td').allTextContents()).toEqual(
         ['150.0', '150.0', '150.0', '150.0', '2052', '2051', '2052', '2052'].map(
@@ -74,7 +74,7 @@ describe.skipIf(CHROMIUM === null)('the report of a sweep in a browser', () => {
       )
       await wait.locator('.u-over').hover()
       await expect.poll(() => wait.locator('.u-legend').innerText()).toMatch(/p95:?\s*2052\.00 s/)
-      // Drawn anew in the other colours, from the same table.
+      // Redrawn in the other colours, from the same table.
       await page.emulateMedia({ colorScheme: 'dark' })
       await wait.locator('.u-over').hover({ position: { x: 5, y: 5 } })
       await expect.poll(() => wait.locator('.u-legend').innerText()).toMatch(/p95:?\s*2002\.00 s/)

@@ -1,4 +1,4 @@
-/** The list of tasks and the page of one, before a controller with a simulated fleet. */
+/** The list of tasks and the page of a task, with a controller and a simulated fleet. */
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { Page } from 'playwright-core'
 import type { ExplanationBody } from '../../controller/api/observe/explanation-schema.ts'
@@ -19,7 +19,7 @@ const MARKUP = '<img src=x onerror="window.broken=1"><b>bold</b>'
 const RIGHT_TO_LEFT = 'مهمة \u202eabc'
 const EMOJI = '🚀👩‍👩‍👧'
 const LONG = 'x'.repeat(200)
-/** Larger than any GPU: they wait for ever. */
+/** Larger than any GPU: they wait without end. */
 const NEVER_FITS_MIB = 900_000
 const FILLERS = 120
 
@@ -47,14 +47,14 @@ async function open(path: string, width = 1440): Promise<WatchedPage> {
 
 const rows = (page: Page) => page.getByRole('group', { name: 'Tasks', exact: true }).locator('tbody tr')
 
-describe.skipIf(CHROMIUM === null)('tasks', { timeout: 90_000 }, () => {
+describe.skipIf(CHROMIUM === null)('the task pages', { timeout: 90_000 }, () => {
   beforeAll(async () => {
     api = `${ui.served.url}/api/v1`
     await Promise.all(Array.from({ length: FILLERS }, (_, at) => submit(`filler-${at}`, { priority: 4 })))
     for (const name of [MARKUP, RIGHT_TO_LEFT, EMOJI, LONG])
       await submit(name, { labels: { team: 'odd' }, priority: 1 })
   }, 60_000)
-  test('a page holds at most 150 rows, and the next page has others', async () => {
+  test('show at most 150 rows, and other rows on the next page', async () => {
     const { page, faults } = await open('/tasks?tab=pending&sort=name')
     await rows(page).first().waitFor()
     const first = await rows(page).first().innerText()
@@ -68,7 +68,7 @@ describe.skipIf(CHROMIUM === null)('tasks', { timeout: 90_000 }, () => {
     await page.context().close()
   })
 
-  test('names with markup, right-to-left text, emoji and 200 characters are text, and figures are those of the API', async () => {
+  test('show markup, right-to-left text, emoji and long names as text', async () => {
     const { page, faults } = await open('/tasks?tab=pending&label=team%3Dodd', 390)
     await expect.poll(() => rows(page).count()).toBe(4)
     const names = await rows(page).locator('td:first-child').allInnerTexts()
@@ -83,7 +83,7 @@ describe.skipIf(CHROMIUM === null)('tasks', { timeout: 90_000 }, () => {
     await page.context().close()
   })
 
-  test('rows hold still under the pointer: who comes is counted, and comes when asked for', async () => {
+  test('keep rows in place under the pointer: new rows are counted, and shown on request', async () => {
     const { page } = await open('/tasks?tab=pending&owner=&q=filler')
     await rows(page).first().waitFor()
     const first = await rows(page).first().locator('td').first().innerText()
@@ -98,13 +98,13 @@ describe.skipIf(CHROMIUM === null)('tasks', { timeout: 90_000 }, () => {
     await page.context().close()
   })
 
-  test('a counted reason of the dashboard leads to exactly the tasks that were counted', async () => {
+  test('lead from a counted reason of the dashboard to exactly the counted tasks', async () => {
     const { page, faults } = await open('/')
     const reason = page.getByRole('link', { name: 'larger than any GPU can ever admit' })
     await reason.waitFor()
     const countedNow = async () =>
       Number(await page.getByRole('row').filter({ has: reason }).locator('td.number').innerText())
-    // On a busy machine a look may end before it has counted all; there is another one each second.
+    // On a busy machine one count may end early; it is repeated every second.
     await expect.poll(countedNow, { timeout: 15_000 }).toBeGreaterThanOrEqual(FILLERS)
     const counted = await countedNow()
     await reason.click()
@@ -116,7 +116,7 @@ describe.skipIf(CHROMIUM === null)('tasks', { timeout: 90_000 }, () => {
     await page.context().close()
   })
 
-  test('the search on top finds tasks and nodes, by name and by id, by keyboard alone', async () => {
+  test('find tasks and nodes by name and by id with the search field, by keyboard alone', async () => {
     const { page, faults } = await open('/groups')
     await page.getByRole('heading', { level: 1 }).waitFor()
     await page.keyboard.press('/')
@@ -140,7 +140,7 @@ describe.skipIf(CHROMIUM === null)('tasks', { timeout: 90_000 }, () => {
     await page.context().close()
   })
 
-  test('filters that match nothing say so', async () => {
+  test('report filters without matches', async () => {
     const { page } = await open('/tasks?tab=all&q=there-is-no-such-name')
     await page.getByText('No tasks match these filters.').waitFor()
     await page.getByRole('button', { name: 'Clear filters' }).click()
@@ -148,7 +148,7 @@ describe.skipIf(CHROMIUM === null)('tasks', { timeout: 90_000 }, () => {
     await page.context().close()
   })
 
-  test('a task is explained: the sentence, each node with have and need, what would make it fit, the JSON', async () => {
+  test('explain a task: the sentence, each node, possible changes, and the JSON', async () => {
     const id = ids.get(MARKUP) as string
     const { page, faults } = await open(`/tasks/${id}`)
     await page.getByRole('heading', { level: 1, name: MARKUP }).waitFor()
@@ -157,7 +157,7 @@ describe.skipIf(CHROMIUM === null)('tasks', { timeout: 90_000 }, () => {
     expect(await page.locator('#sentence').innerText()).toBe(explanation.sentence)
     const nodes = page.getByRole('group', { name: 'Nodes', exact: true })
     expect(await nodes.locator('tbody tr').count()).toBe(explanation.verdicts?.nodes.length)
-    // What is free and what fits are two figures: a part may be reserved.
+    // Free VRAM and admitted VRAM are two figures: a part may be reserved.
     const heads = await nodes.locator('thead th').allInnerTexts()
     expect(heads.slice(5, 7)).toEqual(['free', 'fits now up to'])
     const [first] = explanation.verdicts?.nodes ?? []
@@ -171,7 +171,7 @@ describe.skipIf(CHROMIUM === null)('tasks', { timeout: 90_000 }, () => {
     await page.context().close()
   })
 
-  test('hold, priority and cancel ask first, by keyboard, and do it', async () => {
+  test('ask by keyboard before hold, priority and cancel, and then do it', async () => {
     const id = await submit('to-be-changed', { priority: 3 })
     const { page, faults } = await open(`/tasks/${id}`)
     await page.getByRole('button', { name: 'Hold' }).press('Enter')
@@ -202,8 +202,8 @@ describe.skipIf(CHROMIUM === null)('tasks', { timeout: 90_000 }, () => {
     await page.context().close()
   })
 
-  test('noswap, swap-out and swap-in, hold and release, and output, by keyboard alone', async () => {
-    // Its work is idle soon, and for longer than the past that the simulated fleet begins with.
+  test('offer noswap, swap-out and swap-in, hold and release, and output, by keyboard alone', async () => {
+    // Its work is soon idle, and for longer than the past with which the simulated fleet begins.
     const id = await submit('by-hand', {
       vram_mib: 2_000,
       priority: 0,
@@ -234,12 +234,12 @@ describe.skipIf(CHROMIUM === null)('tasks', { timeout: 90_000 }, () => {
     await expect.poll(async () => (await task(waits)).held).toBe(true)
     await act('Release')
     await expect.poll(async () => (await task(waits)).held).toBe(false)
-    // The browser tells of the output that there is none of.
+    // The browser reports that the output is missing.
     expect(faults.filter((fault) => !fault.includes('409'))).toEqual([])
     await page.context().close()
   })
 
-  test('A question about noswap stays the same while another client changes the task', async () => {
+  test('keep a question about noswap unchanged while another client changes the task', async () => {
     const id = await submit('changed-elsewhere')
     const { page } = await open(`/tasks/${id}`)
     await page.getByRole('button', { name: 'Set noswap 1' }).press('Enter')
@@ -257,11 +257,11 @@ describe.skipIf(CHROMIUM === null)('tasks', { timeout: 90_000 }, () => {
     await page.context().close()
   })
 
-  test('a placed task leads to the decision that placed it', async () => {
+  test('lead from a placed task to its placement decision', async () => {
     const running = await getJson<TaskPage>(`${api}/tasks?state=running&limit=1`)
     const id = running.items[0]?.id as string
     const { page, faults } = await open(`/tasks/${id}`)
-    // Whatever it was swapped for since, its placement comes first.
+    // Its placement comes first, whatever later swaps it caused.
     const decision = page
       .locator('details[id^=decision-]')
       .filter({ hasText: /placement/i })

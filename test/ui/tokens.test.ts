@@ -1,6 +1,6 @@
 /**
- * Before a controller with tokens: what a role may not do says so, what is done bears a name, and a token
- * that is revoked ends at the sign-in.
+ * With a controller with tokens: forbidden actions are explained, actions carry a name, and a revoked token
+ * leads to the sign-in.
  */
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -37,7 +37,7 @@ async function signedIn(role: string, path: string): Promise<Page> {
   const field = page.getByLabel(/A token of this controller/)
   await field.waitFor()
   expect(await accessibilityFaults(page)).toEqual([])
-  // Whether the fleet is simulated is not known before the sign-in.
+  // Before the sign-in it is unknown whether the fleet is simulated.
   expect(await page.locator('#mode').count()).toBe(0)
   await field.focus()
   await page.keyboard.insertText(tokens.get(role) as string)
@@ -46,7 +46,7 @@ async function signedIn(role: string, path: string): Promise<Page> {
   return page
 }
 
-describe.skipIf(CHROMIUM === null)('before a controller with tokens', { timeout: 60_000 }, () => {
+describe.skipIf(CHROMIUM === null)('the page of a controller with tokens', { timeout: 60_000 }, () => {
   beforeAll(async () => {
     for (const role of ['admin', 'operator', 'submitter', 'viewer']) {
       const { stdout } = await headroom([
@@ -69,7 +69,7 @@ describe.skipIf(CHROMIUM === null)('before a controller with tokens', { timeout:
     await served?.ended
   })
 
-  test('a viewer finds every action disabled with the reason, and nothing is sent', async () => {
+  test('shows a viewer every action disabled with the reason, and sends nothing', async () => {
     const task = await submitted('seen')
     const node = (await ask<NodePage>('GET', '/nodes')).items[0]?.node_id
     const page = await signedIn('viewer', `/tasks/${task.id}`)
@@ -100,7 +100,7 @@ describe.skipIf(CHROMIUM === null)('before a controller with tokens', { timeout:
     await page.context().close()
   })
 
-  test('what an operator does bears his name; signing out forgets the token', async () => {
+  test("records actions under the operator's name, and forgets the token at sign-out", async () => {
     const task = await submitted('cancelled-by-name')
     const page = await signedIn('operator', `/tasks/${task.id}`)
     await page.getByRole('button', { name: 'Cancel task' }).press('Enter')
@@ -118,7 +118,7 @@ describe.skipIf(CHROMIUM === null)('before a controller with tokens', { timeout:
     await page.context().close()
   })
 
-  test('a token that is revoked while the page stands open leads to the sign-in, and is forgotten', async () => {
+  test('forgets a token that is revoked while the page is open, and shows the sign-in', async () => {
     const made = await ask<{ readonly id: string; readonly secret: string }>('POST', '/tokens', {
       name: 'short-name',
       role: 'viewer',
