@@ -95,7 +95,7 @@ describe('YAML aliases', () => {
   )
 
   it.each([
-    ['a bomb', bomb, 'At most 100000 values may be represented by aliases:'],
+    ['a bomb', bomb, 'aliases may stand for at most 100000 values in all'],
     [
       'many of a long list',
       `a: &a [${'1,'.repeat(2000)}]\n${lines(90, (i) => `b${i}: *a`)}`,
