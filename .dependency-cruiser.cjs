@@ -35,6 +35,8 @@ const REASONS = '^controller/policy/reasons/'
 const ENGINE = '^controller/(state|engine|query)/'
 /** Time series, sampled from the engine's views. */
 const SERIES = '^controller/series/'
+/** The schemas of the REST interface. */
+const SCHEMAS = '^controller/api/[a-z]+/[a-z-]*schema\\.ts$'
 /** Recording of the controller's inputs. */
 const RECORDING = '^controller/recording/'
 
@@ -127,7 +129,8 @@ module.exports = {
       RECORDING,
       ...COMPOSED,
     ]),
-    mayImport('ui', '^ui/', ['^controller/api/[a-z]+/[a-z-]*schema\\.ts$']),
+    mayImport('ui', '^ui/', [SCHEMAS]),
+    mayImport('clients', '^clients/', [PROTOCOL, MODEL, SCHEMAS]),
     mayImport('services', '^services/', [
       PROTOCOL,
       '^controller/',
@@ -144,12 +147,12 @@ module.exports = {
       '^clients/',
     ]),
     {
-      name: 'ui-types-only',
-      comment: 'The UI imports the types of the REST schema, and no code of the server.',
+      name: 'types-of-the-schema-only',
+      comment: 'The UI and the client import the types of the REST schema, and no code of the server.',
       severity: 'error',
-      from: { path: '^ui/' },
+      from: { path: '^(ui|clients)/' },
       to: {
-        path: '^(protocol|controller|gpu-server|simulator|services|clients|cli)/',
+        path: '^(protocol|controller|gpu-server|simulator|services|cli)/',
         dependencyTypesNot: ['type-only'],
       },
     },

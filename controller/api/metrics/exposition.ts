@@ -1,7 +1,5 @@
 /** Figures as Prometheus reads them: text format 0.0.4. */
 
-export type MetricType = 'gauge' | 'counter' | 'histogram'
-
 /** The values of a family's labels, in the order in which it names them, and what was measured. */
 export interface Sample {
   readonly labels: readonly string[]
