@@ -52,7 +52,7 @@ export function idleRule({ shadow, observed, report }: RuleContext): AlwaysRule 
           if (!isJudged) continue
           const victim = shadow.tasks.get(id)
           const why =
-            victim === undefined ? 'nobody knows it' : ineligibility(victim, decision, shadow, observed)
+            victim === undefined ? 'it is unknown' : ineligibility(victim, decision, shadow, observed)
           if (why !== null)
             report(`it is swapped out for ${decision.requester.id}, but ${why}`, {
               taskId: id,

@@ -78,7 +78,7 @@ function stateMet(objective: Extract<Objective, { readonly kind: 'state' }>, { r
   const { path, pointer, oneOf, min, max } = objective
   const read = reads.get(path)
   if (read === undefined || read.status !== 200)
-    return { isMet: false, reason: `${path} was answered ${read?.status ?? 'by nobody'}.` }
+    return { isMet: false, reason: `${path} has status ${read?.status ?? 'none'}.` }
   const value = valueAt(read.body, partsOf(pointer))
   if (oneOf === null) return within(`${path} ${pointer}`, value, min, max)
   const isMet = oneOf.some((allowed) => allowed === value)

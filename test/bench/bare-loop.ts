@@ -1,8 +1,8 @@
 /**
- * The limit against which a simulation is measured: a binary heap of plain objects, a closure called for each
- * event, and nothing else. What it runs has the shape of the simulated case: an arrival plans the next
- * arrival and its own task's first event, each event of a task plans the one after it, so that as many events
- * are pending, and at the same distances, as there. Virtual time begins at 0.
+ * The limit for a simulation: a binary heap of plain objects and a closure per event, and nothing else. The
+ * events have the shape of the simulated case: an arrival schedules the next arrival and its own task's first
+ * event, each event of a task schedules the next one, so that the number of pending events and their
+ * distances are the same. Virtual time begins at 0.
  */
 import type { Chains } from './event-chains.ts'
 
@@ -76,7 +76,7 @@ function pop(heap: BareEvent[]): BareEvent | undefined {
   return first
 }
 
-/** 1. Earlier. 2. Asked for earlier. */
+/** 1. Earlier. 2. Requested earlier. */
 function isBefore(a: BareEvent, b: BareEvent): boolean {
   return a.at !== b.at ? a.at < b.at : a.order < b.order
 }

@@ -1,14 +1,14 @@
-/** Every bench runs in a process of its own, so that none sees the heap or the compiled code of another. */
+/** Every bench runs in a separate process, unaffected by the heap and the compiled code of others. */
 import type { MeasureName, Reading } from './targets.ts'
 
 export interface Bench {
   readonly names: readonly MeasureName[]
-  /** What the process may keep of the heap. */
+  /** Maximum heap of the process. */
   readonly heapMib: number
   readonly measure: () => Promise<readonly Reading[]>
 }
 
-/** Loaded only in the process that measures. */
+/** Loaded only in the measuring process. */
 export const BENCHES: readonly Bench[] = [
   {
     names: ['sim_events_ratio', 'digest_ratio'],

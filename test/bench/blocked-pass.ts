@@ -1,7 +1,7 @@
 /**
- * `blocked_pass_ms`: a scheduling pass while 100,000 tasks of many sizes wait and nothing is free on 1,000
- * GPUs. Before each pass one GPU can take a little more than before and another a little less, so that the
- * pass has to look and finds too little room for any task.
+ * `blocked_pass_ms`: a scheduling pass while 100,000 tasks of many sizes wait and all of 1,000 GPUs are full.
+ * Before each pass one GPU gets slightly more free VRAM and another slightly less, so that the pass must
+ * check and finds too little for any task.
  */
 import { runCycle } from '../../controller/engine/cycle.ts'
 import { setCapacity } from '../../controller/state/gpu-ledger.ts'
@@ -13,12 +13,12 @@ import type { Reading } from './targets.ts'
 
 const GPUS = 1_000
 const PENDING = 100_000
-/** What comes free and is taken again, as memory of a foreign process; the smallest task asks for more. */
+/** Becomes free and is used again, as memory of a foreign process; the smallest task needs more. */
 const SLACK_MIB = 100
 const SMALLEST_MIB = SLACK_MIB + 1
 /**
- * Past reservation_after_seconds, so that the head of the queue holds GPUs, and past every ageing of an
- * entry.
+ * After reservation_after_seconds, so that the head of the queue has reserved GPUs, and after every aging of
+ * an entry.
  */
 const WAITED_MS = 900_000
 const SUBMITTED_AT_ONCE = 1_000
@@ -65,7 +65,7 @@ export async function measureBlockedPass(): Promise<readonly Reading[]> {
   ]
 }
 
-/** One task on each GPU that leaves no room but the slack, and then the others. */
+/** One task on each GPU that leaves only the slack free, and then the others. */
 function fill(cluster: EngineCluster): void {
   const random = seededStream(5, 'bench/pending')
   for (let i = 0; i < GPUS; i++) cluster.submit(requestOf(CAPACITY_MIB - SLACK_MIB))

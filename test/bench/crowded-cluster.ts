@@ -1,6 +1,6 @@
 /**
- * A cluster with 64 tasks on every GPU, restored as after a restart: two fifths swapped out, most of the
- * others idle, one asking to return.
+ * A cluster with 64 tasks on every GPU, restored as after a restart: two fifths swapped out, most others
+ * idle, and one return requested.
  */
 import type { Cluster } from '../../controller/state/cluster.ts'
 import { restore } from '../../controller/engine/recovery.ts'
@@ -67,7 +67,7 @@ export function restoreCrowdedCluster(cluster: Cluster, gpus: number): void {
   restore(cluster, state, NOW)
 }
 
-/** Submitted in turn on all nodes, so that the tasks of one GPU lie apart in any list of all. */
+/** Submitted in turn on all nodes, so that the tasks of one GPU are far apart in any list of all tasks. */
 function* tasksOf(names: readonly string[]): Generator<TaskRecord> {
   const random = seededStream(13, 'bench/crowd')
   const ids = names.map(nodeIdFromName)
@@ -110,7 +110,7 @@ function placementOf(
     generation: 3,
     assignedAt: 0,
     startedAt: 0,
-    // Of those that are away, the last one, a larger one, asks to return.
+    // Of the swapped-out tasks, the last one, which is larger, requests its return.
     wantsGpu: isResident ? random() >= IDLE_SHARE : place === TASKS_PER_GPU - 1,
     wantsSince: 0,
     idleSince: NOW - Math.floor(random() * 3_600_000),
@@ -121,7 +121,7 @@ function placementOf(
     confirmed: { bootCounter: 1, seq: 1 },
     isInDoubt: false,
     isNoswapUntold: false,
-    // Half of them were swapped before, some of these in this round.
+    // Half of them were swapped out before, some in this round.
     marks: [random() < 0.5 ? null : { round: 2 + Math.floor(random() * 2), lastSwapOut }],
   }
 }

@@ -1,6 +1,6 @@
 /**
- * `decisions_scaling` and `decisions_per_cpu_s`: tasks of many sizes placed one by one, each in an instant of
- * its own.
+ * `decisions_scaling` and `decisions_per_cpu_s`: tasks of many sizes placed one by one, each in a separate
+ * instant.
  */
 import type { TaskRequest } from '../../controller/engine/inputs/commands/commands.ts'
 import { seededStream } from '../../simulator/kernel/seeded-random.ts'
@@ -11,11 +11,14 @@ import type { Reading } from './targets.ts'
 
 const SMALL_GPUS = 1_000
 const LARGE_GPUS = 10_000
-/** Placed when a measurement begins; as many again may come. Two of the median size fill a GPU. */
+/**
+ * Number of placed tasks when a measurement begins; as many more may follow. Two of the median size fill a
+ * GPU.
+ */
 const TASKS_PER_GPU = 1
 const OVERCOMMIT_PERCENT = 50
 const BATCH = 5_000
-/** Turning a task over is three inputs and three cycles. */
+/** One task turnover is three inputs and three cycles. */
 const TURN_OVER_BATCH = 2_000
 const ROUNDS = 7
 
@@ -47,16 +50,16 @@ export async function measureDecisions(): Promise<readonly Reading[]> {
   for (let round = 0; round <= ROUNDS; round++) {
     collectGarbage()
     const { cpuS, result } = timed(() => load.place(BATCH))
-    // The first round warms up.
+    // The first round is a warm-up.
     if (round > 0) rates.push(result / cpuS)
     load.start()
     load.finishOldest(BATCH)
   }
-  const note = `submit → placed → durable event, one by one; Slurm 22.05 makes 292 (issue 2); ${ROUNDS} rounds of ${BATCH}`
+  const note = `submit → placed → durable event, one by one; Slurm 22.05 reaches 292 (issue 2); ${ROUNDS} rounds of ${BATCH}`
   return [{ name: 'decisions_per_cpu_s', value: median(rates), note }]
 }
 
-/** A cluster whose oldest tasks make room for new ones, so that its load stays what it was. */
+/** A cluster whose oldest tasks are replaced by new ones, so that its load stays constant. */
 class Load {
   readonly #cluster: EngineCluster
   readonly #next: () => TaskRequest
@@ -76,7 +79,7 @@ class Load {
     return load
   }
 
-  /** Submits one task an instant; answers how many were placed. */
+  /** Submits one task per instant; returns the number of placed tasks. */
   place(count: number): number {
     const before = this.#cluster.placed
     for (let i = 0; i < count; i++) {
@@ -97,7 +100,8 @@ class Load {
   }
 
   /**
-   * For each task that is submitted, placed and started, the oldest finishes. Answers how many were placed.
+   * For each task that is submitted, placed and started, the oldest one finishes. Returns the number of
+   * placed tasks.
    */
   turnOver(count: number): number {
     const before = this.#cluster.placed

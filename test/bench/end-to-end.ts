@@ -1,7 +1,7 @@
 /**
- * `make bench-live`: tasks per second from REST submit to completion, durable, over a real broker, on 1,250
- * simulated servers of 8 GPUs; with the limits of the disk and the broker, measured in the same run. Exit 1
- * below the floor.
+ * `make bench-live`: tasks per second from REST submission to completion, durable, over a real broker, on
+ * 1,250 simulated servers of 8 GPUs; with the limits of the disk and the broker, measured in the same run.
+ * Exits with 1 below the floor.
  */
 import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs'
 import { Agent, request } from 'node:http'
@@ -37,7 +37,7 @@ interface Summary {
   readonly tasks: { readonly by_list: { readonly completed: number } }
 }
 
-// NODE_OPTIONS for the controller alone: --cpu-prof.
+// NODE_OPTIONS only for the controller: --cpu-prof.
 const cluster = await LiveCluster.start({ NODE_OPTIONS: process.env['CONTROLLER_NODE_OPTIONS'] ?? '' })
 try {
   await cluster.startFleet(FLEET, '--task-time', '1ms')
@@ -123,7 +123,7 @@ function post(agent: Agent): Promise<void> {
   })
 }
 
-/** One reader, as a page is, who asks for one thing after another. */
+/** One reader, like a page, with one request after another. */
 async function readAlong(gets: number[], isOn: () => boolean): Promise<void> {
   while (isOn()) {
     gets.push(await timedGet(GETS[gets.length % GETS.length] as string))

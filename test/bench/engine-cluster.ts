@@ -1,6 +1,6 @@
 /**
- * The engine over a virtual clock and a memory store, with nodes that do at once what they are told: for
- * benches of decisions alone.
+ * The engine over a virtual clock and a memory store, with nodes that carry out commands at once: for benches
+ * of decisions alone.
  */
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
 import type { ConfigFields } from '../../controller/model/config.ts'
@@ -15,7 +15,7 @@ import type { Mib } from '../../protocol/units.ts'
 import { createSeededRandom } from '../../simulator/kernel/seeded-random.ts'
 import { VirtualClock } from '../../simulator/kernel/virtual-clock.ts'
 
-/** An instant like those of a live controller. */
+/** An instant like that of a live controller. */
 const START = Date.UTC(2026, 0, 1)
 const GPUS_PER_NODE = 8
 export const VRAM_MIB: Mib = 40_960
@@ -27,7 +27,7 @@ type StartEffect = Extract<Effect, { kind: 'start' }>
 export interface EngineClusterOptions {
   readonly gpus: number
   readonly config: Partial<ConfigFields>
-  /** Default: a memory store that is given every record, as a real one is. */
+  /** Default: a memory store that receives every record, like a real one. */
   readonly store?: Store
 }
 
@@ -66,7 +66,7 @@ export class EngineCluster {
     return cluster
   }
 
-  /** Runs whatever is due now: the cycle, the commit, the answers. */
+  /** Runs everything that is due: the cycle, the commit, the answers. */
   settle(): void {
     this.clock.run(this.clock.now(), () => false)
   }
@@ -82,7 +82,7 @@ export class EngineCluster {
     })
   }
 
-  /** The nodes report every start that was ordered; answers the tasks. */
+  /** The nodes report every ordered start; returns the tasks. */
   reportStarts(): StartEffect[] {
     const starts = this.#starts.splice(0)
     for (const start of starts)
@@ -145,7 +145,7 @@ const NO_LABELS = Object.freeze({})
 const NO_GROUPS: readonly string[] = Object.freeze([])
 const COMMAND: readonly string[] = Object.freeze(['python', 'train.py'])
 
-/** A task that the controller names itself, as it does for most clients. */
+/** A task without a name from its client, as is usual. */
 export function requestOf(vramMib: Mib, fields: Partial<TaskRequest> = {}): TaskRequest {
   return {
     id: null,

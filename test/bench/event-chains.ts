@@ -1,6 +1,5 @@
 /**
- * When the events of simulated tasks happened, taken down in a run, so that the bare loop can run the same
- * ones.
+ * Times of the events of simulated tasks, recorded in a run, so that the bare loop can run the same events.
  */
 import type { Event } from '../../controller/model/event.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
@@ -8,11 +7,11 @@ import type { SimTask } from '../../simulator/scenario/scenario.ts'
 import { stepsOf } from './work-steps.ts'
 
 export interface Chains {
-  /** Between a task's arrival and the one before. */
+  /** Time between a task's arrival and the previous arrival. */
   readonly arrivalGaps: Float64Array
-  /** From each event of a task to its next (the first: from its arrival), task after task. */
+  /** Time from each event of a task to its next one (for the first: from its arrival), task by task. */
   readonly gaps: Float64Array
-  /** Where each task's gaps begin; one more at the end. */
+  /** Start index of each task's gaps; with one more at the end. */
   readonly starts: Int32Array
 }
 
@@ -81,7 +80,8 @@ function isSwapDone(residency: unknown): boolean {
 }
 
 /**
- * In order of time. Activity changes are spread over the run as over its work, stretched by the same factor.
+ * In order of time. Activity changes are distributed over the run as over its work, stretched by the same
+ * factor.
  */
 function instantsOf({ steps, startedAt, finishedAt, swapsAt }: Recorded): number[] {
   if (startedAt === null || finishedAt === null)

@@ -1,4 +1,4 @@
-/** `heap_per_task_bytes`: what a million pending tasks keep of the heap, ids and names included. */
+/** `heap_per_task_bytes`: heap per task for a million pending tasks, including ids and names. */
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
 import { seededStream } from '../../simulator/kernel/seeded-random.ts'
 import { CAPACITY_MIB, EngineCluster, requestOf } from './engine-cluster.ts'
@@ -10,7 +10,7 @@ const GPUS = 1_000
 const SUBMITTED_AT_ONCE = 2_000
 
 export async function measureHeap(): Promise<readonly Reading[]> {
-  // A store that keeps nothing: tasks on disk are no part of the heap.
+  // A store that keeps nothing: tasks on disk are not part of the heap.
   const store = createMemoryStore({ isForgetful: true, retainEvents: 0, retainFinished: false })
   const cluster = await EngineCluster.withNodes({ gpus: GPUS, config: {}, store })
   for (let i = 0; i < GPUS; i++) cluster.submit(requestOf(CAPACITY_MIB))

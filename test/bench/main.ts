@@ -1,7 +1,7 @@
 /**
- * `make bench`: measures, prints a table, writes bench-results.json; exit 1 when a floor is missed or a bench
- * fails, 2 when it was called wrongly. `node test/bench/main.ts [--profile] [NAME …]` runs only some; with
- * --profile each process says where its time went.
+ * `make bench`: measures, prints a table, writes bench-results.json; exits with 1 when a floor is missed or a
+ * bench fails, 2 on invalid arguments. `node test/bench/main.ts [--profile] [NAME …]` runs only some; with
+ * --profile each process prints where it spent its time.
  */
 import { spawnSync, type SpawnSyncReturns } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
@@ -34,7 +34,7 @@ function readArguments(): { readonly isProfiled: boolean; readonly wanted: reado
   const wanted = MEASURE_NAMES.filter((name) => positionals.length === 0 || positionals.includes(name))
   const unknown = positionals.filter((name) => !MEASURE_NAMES.some((each) => each === name))
   if (unknown.length > 0) {
-    console.error(`no bench measures ${unknown.join(', ')}; there are ${MEASURE_NAMES.join(', ')}`)
+    console.error(`unknown bench: ${unknown.join(', ')}. Available: ${MEASURE_NAMES.join(', ')}`)
     process.exit(2)
   }
   return { isProfiled: values.profile, wanted }

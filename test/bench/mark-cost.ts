@@ -1,4 +1,4 @@
-/** What the mark costs: the same commits with and without it, in turn, on one store. */
+/** The cost of the mark: the same commits with and without it, in turn, on one store. */
 import { join } from 'node:path'
 import { openForWriting } from '../../controller/adapters/sqlite/opening.ts'
 import { encodeBatch } from '../../controller/adapters/sqlite/rows.ts'
@@ -15,7 +15,7 @@ export interface MarkCost {
   readonly with: readonly number[]
 }
 
-/** @param folder on the disk that is measured; it is made. */
+/** @param folder on the measured disk; it is created. */
 export async function measureMark(folder: string): Promise<MarkCost> {
   const settings = {
     ...{

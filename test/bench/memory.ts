@@ -1,7 +1,7 @@
 /**
  * `make bench-memory`: the resident memory of a controller between 100,000 and 1,000,000 completed tasks. The
  * controller is the real one, over SQLite on disk; a server with the production core in the same process
- * completes tasks at once. Exit 1 when memory is not flat.
+ * completes tasks at once. Exits with 1 when memory is not constant.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -31,10 +31,10 @@ clock: { until: 1h }
 fleet:
   - { count: 1, name: "n-{i}", gpus: 8, gpu: { model: A100-40, vram_mib: 40960, swap: stock-driver } }
 `
-/** Tasks that are submitted and not over yet: far fewer than the server takes, so that nothing waits. */
+/** Open tasks at a time: far fewer than the server accepts, so that none waits. */
 const MAX_OPEN = 256
 const TASK_MS = 1
-/** What the highest may be above the lowest mark, or below. */
+/** Maximum deviation of the highest and lowest reading. */
 const FLAT_WITHIN = 0.1
 const SAMPLES = 5
 
@@ -125,7 +125,7 @@ function submit(): void {
   })
 }
 
-/** Rubbish is no use of memory: the least of a few looks after it was collected. */
+/** Garbage does not count: the smallest of a few readings after a collection. */
 async function mark(tasks: number): Promise<void> {
   let [rssMib, heapMib] = [Infinity, Infinity]
   for (let sample = 0; sample < SAMPLES; sample++) {
@@ -140,9 +140,7 @@ async function mark(tasks: number): Promise<void> {
   )
 }
 
-/**
- * Resident memory without pages of files, which the kernel takes back at will (the store's log is mapped).
- */
+/** Resident memory without file pages, which the kernel can reclaim (the store's log is mapped). */
 function anonymousMib(): number {
   const text = readFileSync('/proc/self/status', 'utf8')
   const kib = Number(/^RssAnon:\s+(\d+) kB$/m.exec(text)?.[1])

@@ -1,4 +1,4 @@
-/** Where the time of a profiled process went: the functions with the most self time. */
+/** The time of a profiled process by function: those with the most self time. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 
@@ -13,12 +13,12 @@ interface CpuProfile {
 
 const SHOWN = 25
 
-/** Flags of node that make it write a profile into the folder. */
+/** Options that make node write a profile to the folder. */
 export function profileFlags(folder: string): readonly string[] {
   return ['--cpu-prof', `--cpu-prof-dir=${folder}`]
 }
 
-/** One line a function, of the profile written last. */
+/** One line per function of the latest profile. */
 export function topSelfTimes(folder: string): readonly string[] {
   const file = readdirSync(folder)
     .filter((each) => each.endsWith('.cpuprofile'))

@@ -1,4 +1,6 @@
-/** `replay_w1_cpu_s`: the whole process of `headroom sim replay` over a public trace, its start included. */
+/**
+ * `replay_w1_cpu_s`: the complete process of `headroom sim replay` over a public trace, including its start.
+ */
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -10,17 +12,17 @@ import type { Reading } from './targets.ts'
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const CLI = 'cli/main.ts'
 const CSV = 'data/w1_openb_gpu_pods.csv'
-/** The smallest fleet on which the oracles know the trace (vectors/fifo-oracles.json). */
+/** The smallest fleet for which the oracles know the trace (vectors/fifo-oracles.json). */
 const FLEET = '--nodes 1 --gpus-per-node 64 --vram-mib 40960 --overcommit 0 --strategy fifo'.split(' ')
 const TASKS = 7_064
 const RUNS = 5
-/** What Linux counts CPU time in for /proc. */
+/** The unit of CPU time in /proc on Linux. */
 const TICKS_A_SECOND = 100
 
 export function measureReplayW1(): Promise<readonly Reading[]> {
   const csv = resolve(ROOT, process.env['HEADROOM_SHARED'] ?? '../shared', CSV)
   const missing = [join(ROOT, CLI), csv, '/proc/self/stat'].find((file) => !existsSync(file))
-  if (missing !== undefined) return Promise.resolve([skipped(`there is no ${missing}`)])
+  if (missing !== undefined) return Promise.resolve([skipped(`missing file: ${missing}`)])
   const folder = mkdtempSync(join(tmpdir(), 'headroom-bench-'))
   try {
     return Promise.resolve([replayed(csv, join(folder, 'w1.trace.jsonl'))])
@@ -47,7 +49,7 @@ function replayed(csv: string, trace: string): Reading {
   }
 }
 
-/** Null when it went well, else its last words. */
+/** Null on success, otherwise the end of its output. */
 function headroom(...args: readonly string[]): string | null {
   const command = ['--import', './cli/require-node.mjs', CLI, ...args]
   const { status, stdout, stderr, error } = spawnSync(process.execPath, command, {
@@ -59,7 +61,7 @@ function headroom(...args: readonly string[]): string | null {
   return error?.message ?? stderr.trim().split('\n').at(-1) ?? `exit code ${status}`
 }
 
-/** A replay that leaves tasks out would be quick. */
+/** A replay that omits tasks would be fast. */
 function shortfall(json: string): string | null {
   const { metrics } = JSON.parse(json) as {
     readonly metrics: { readonly tasks: { readonly completed: number } }
@@ -67,7 +69,7 @@ function shortfall(json: string): string | null {
   return metrics.tasks.completed === TASKS ? null : `${metrics.tasks.completed} of ${TASKS} tasks completed`
 }
 
-/** CPU time of all child processes that have ended (proc_pid_stat(5): cutime, cstime, fields 16 and 17). */
+/** CPU time of all ended child processes (proc_pid_stat(5): cutime, cstime, fields 16 and 17). */
 function childrenCpuS(): number {
   const fields = readFileSync('/proc/self/stat', 'utf8').split(') ')[1]?.split(' ') ?? []
   return (Number(fields[13]) + Number(fields[14])) / TICKS_A_SECOND

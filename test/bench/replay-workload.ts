@@ -1,4 +1,4 @@
-/** Tasks of eight events for the replays, made as they are asked for. */
+/** Tasks of eight events for the replays, generated on demand. */
 import type { Random, RandomStream } from '../../controller/ports/random.ts'
 import { exponential, lognormal } from '../../simulator/kernel/distributions.ts'
 import { SERVING_BUSY_RUNS, SERVING_IDLE_RUNS } from '../../simulator/trace/activity.ts'
@@ -9,15 +9,15 @@ import { stopsAfter } from './stopwatch.ts'
 
 export const VRAM_MIB = 40_960
 const CAPACITY_MIB = VRAM_MIB - 2048
-/** So much of what may be resident the demands of open tasks fill, on average. */
+/** Share of the capacity that open tasks fill on average. */
 const LOAD = 0.75
 const DEMAND_MIB = lognormal(16_000, 0.4)
 const TWO_GPUS_SHARE = 0.1
 const P0_SHARE = 0.1
 const NOSWAP_SHARE = 0.05
-/** Busy and idle in turn: six stretches, so five changes. */
+/** Alternating busy and idle: six phases, so five changes. */
 const PHASES = 3
-/** No task arrives after so much CPU time: a run that is far from its floor is cut short, and says so. */
+/** No task arrives after this much CPU time: a run far from its floor is cut short and reported so. */
 const BUDGET_S = 60
 const LOOK_EVERY = 1_000
 

@@ -1,6 +1,6 @@
 /**
  * `replay_100k` and `replay_1m`: tasks of 8 events each (arrival, start, five changes of activity, finish) on
- * a fleet that they load to three quarters.
+ * a fleet with a load of three quarters.
  */
 import { loadScenario } from '../../simulator/scenario/load.ts'
 import { runBareLoop } from './bare-loop.ts'
@@ -53,7 +53,7 @@ export async function measureReplay(
   ]
 }
 
-/** What is left of a run without controller and servers, against the bare loop. */
+/** A run without controller and servers, compared with the bare loop. */
 function surroundingsOf({ scenario, arrivals }: SimulatedCase, bareRate: () => number): number {
   const factors: number[] = []
   for (let round = 0; round < SURROUNDINGS_ROUNDS; round++) {

@@ -1,6 +1,6 @@
 /**
- * `sim_events_ratio` and `digest_ratio`: a serving cluster under overcommit, with a queue and swaps, as
- * people simulate it.
+ * `sim_events_ratio` and `digest_ratio`: a serving cluster under overcommit, with a queue and swaps, as in
+ * typical simulations.
  */
 import { loadScenario } from '../../simulator/scenario/load.ts'
 import { workloadOf } from '../../simulator/scenario/generate.ts'
@@ -30,7 +30,7 @@ workload:
 
 const MIN_ROUNDS = 3
 const MAX_ROUNDS = 9
-/** No further round begins after so much CPU time. */
+/** No further round begins after this much CPU time. */
 const BUDGET_S = 25
 
 export async function measureSimEvents(): Promise<readonly Reading[]> {
@@ -44,7 +44,7 @@ export async function measureSimEvents(): Promise<readonly Reading[]> {
   const bareRates: number[] = []
   const isOverBudget = stopsAfter(BUDGET_S)
   while (ratios.length < MIN_ROUNDS || (ratios.length < MAX_ROUNDS && !isOverBudget())) {
-    // Which comes first changes from round to round, so that none always pays for what the other left behind.
+    // The order alternates between rounds, so that the side effects of one do not always burden the other.
     const isOnFirst = ratios.length % 2 === 0
     const early = await runCase(one, !isOnFirst)
     collectGarbage()

@@ -1,6 +1,6 @@
 /**
- * One simulated run from its first task to its last, with the number of its events: what the bare loop is
- * compared with.
+ * One simulated run from its first task to its last, with the number of its events, for comparison with the
+ * bare loop.
  */
 import type { ArrivalSource } from '../../simulator/scenario/arrivals.ts'
 import { makeSource } from '../../simulator/scenario/arrivals.ts'
@@ -18,8 +18,8 @@ export interface SimulatedCase {
 
 export interface SimulatedRun {
   /**
-   * Arrivals, starts, ends, changes of activity, and swaps completed, each way. No heartbeat, message or
-   * timer.
+   * Arrivals, starts, ends, changes of activity, and completed swaps in each direction. No heartbeats,
+   * messages or timers.
    */
   readonly events: number
   readonly tasks: number
@@ -28,12 +28,14 @@ export interface SimulatedRun {
   readonly cpuS: number
 }
 
-/** Everything a user would run is on: swaps, metrics and, unless it is left out, the journal's digest. */
+/**
+ * All features of a normal run are on: swaps, metrics and, unless it is switched off, the journal's digest.
+ */
 export function runCase(one: SimulatedCase, isJournalOff = false): Promise<SimulatedRun> {
   return run(one, isJournalOff, null)
 }
 
-/** The same, taken down: what the bare loop needs to run the same events. */
+/** The same run, recorded: the input of the bare loop for the same events. */
 export async function recordCase(
   one: SimulatedCase,
 ): Promise<{ readonly run: SimulatedRun; readonly chains: Chains }> {
@@ -42,8 +44,8 @@ export async function recordCase(
 }
 
 /**
- * Kept until the next run is over. Collections that are forced between runs would else throw away the hidden
- * classes of its objects, and with them the compiled code: every round would pay for them again, where a
+ * Kept until the next run has ended. Otherwise forced collections between runs would discard the hidden
+ * classes of its objects, and with them the compiled code: every round would pay for them again, while a
  * sweep, which forces no collection, pays once.
  */
 const before: { world: World | null } = { world: null }
@@ -76,7 +78,7 @@ async function run(
   })
   const { world, metrics, digest } = result
   before.world = world
-  if ((digest === null) !== isJournalOff) throw new Error('the journal is not as asked')
+  if ((digest === null) !== isJournalOff) throw new Error('the journal is not as requested')
   const { submitted, completed, unfinished } = metrics.tasks
   if (unfinished > 0 || completed !== submitted)
     throw new Error(`${submitted - completed} of ${submitted} tasks did not complete`)

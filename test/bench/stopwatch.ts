@@ -1,7 +1,4 @@
-/**
- * CPU time of this process, all its threads: on a machine with neighbours it says what work costs where wall
- * time does not.
- */
+/** CPU time of this process, all its threads: on a shared machine it measures the work, unlike wall time. */
 
 export interface Timed<T> {
   readonly cpuS: number
@@ -20,7 +17,7 @@ export async function timedAsync<T>(work: () => Promise<T>): Promise<Timed<T>> {
   return { cpuS: cpuSince(before), result }
 }
 
-/** True once this process has used so much more CPU time. */
+/** True once this process has used this much more CPU time. */
 export function stopsAfter(seconds: number): () => boolean {
   const before = process.cpuUsage()
   return () => cpuSince(before) >= seconds
@@ -33,7 +30,7 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? NaN) + upper) / 2
 }
 
-/** Rubbish of what ran before is not paid for by what runs next. Needs --expose-gc. */
+/** Garbage of the previous run must not burden the next one. Needs --expose-gc. */
 export function collectGarbage(): void {
   if (globalThis.gc === undefined)
     throw new Error('a bench runs under --expose-gc: start it through test/bench/main.ts')

@@ -1,8 +1,8 @@
 /**
- * What surrounds the two production halves of a simulation, alone: work is drawn, modelled GPUs run it, and
- * as many messages and journal lines come of it as in a whole run. There are no decisions and no state: tasks
- * go to one GPU after the other, and each receiver answers its message. The margin to a floor is the budget
- * of the controller and the servers.
+ * The surroundings of the two production halves of a simulation, alone: work is drawn, simulated GPUs run it,
+ * with as many messages and journal lines as in a complete run. There are no decisions and no state: tasks go
+ * to one GPU after the other, and each receiver answers its message. The margin to a floor is the budget of
+ * the controller and the servers.
  */
 import type { EventData, EventKind } from '../../controller/model/event.ts'
 import type { Random } from '../../controller/ports/random.ts'
@@ -25,7 +25,7 @@ import { VirtualClock } from '../../simulator/kernel/virtual-clock.ts'
 const ANSWER_WITHIN_MS = 2_000
 const BOOT = { counter: 1, random: 'bench' }
 
-/** @returns how many tasks ran to their end. */
+/** @returns the number of tasks that ran to their end. */
 export function runSurroundings(scenario: Scenario, arrivals: (random: Random) => ArrivalSource): number {
   const stage = new Stage(scenario)
   const source = arrivals(createSeededRandom(scenario.seed))
@@ -198,7 +198,7 @@ class Server {
     })
   }
 
-  /** At the end of the instant, as a server does. */
+  /** At the end of the instant, like a server. */
   #tell(event: NodeEvent): void {
     const { bus, clock } = this.#stage
     const entry = { ...event, n: ++this.#entries }

@@ -1,4 +1,4 @@
-/** The readings as a table for people, and as rows for bench-results.json. */
+/** The readings as a readable table, and as rows for bench-results.json. */
 import { meets, type Reading, type Target } from './targets.ts'
 
 export interface ResultRow extends Target {
@@ -10,7 +10,7 @@ type Targets<N extends string> = Readonly<Record<N, Target>>
 
 const HEAD = ['name', 'value', 'unit', 'floor', 'aim', 'verdict']
 
-/** What was not measured has no row. */
+/** A measure without a reading has no row. */
 export function rowsOf<N extends string>(
   readings: readonly Reading<N>[],
   targets: Targets<N>,
@@ -52,7 +52,7 @@ function verdictOf(value: Reading['value'], floor: number, aim: number, better: 
   return meets(value, floor, better) ? 'above the floor' : 'MISSES THE FLOOR'
 }
 
-/** Three digits are enough to compare. */
+/** Three digits are enough for a comparison. */
 function figure(value: number): string {
   if (value >= 1000) return Math.round(value).toString()
   return String(Number(value.toPrecision(3)))

@@ -1,4 +1,4 @@
-/** What is measured, in the order of the table, and how good it must be (issue 2, "Must show"). */
+/** The measures in table order, and their targets (issue 2, "Must show"). */
 
 export interface Target {
   readonly unit: string
@@ -28,7 +28,7 @@ export const MEASURE_NAMES = Object.keys(TARGETS) as readonly MeasureName[]
 /** One figure. `note` briefly states its inputs, or why the figure is missing. */
 export interface Reading<N extends string = MeasureName> {
   readonly name: N
-  /** Skipped: this machine lacks something. Failed: the bench did not come to its end. */
+  /** Skipped: this machine lacks a requirement. Failed: the bench did not end successfully. */
   readonly value: number | 'skipped' | 'failed'
   readonly note: string
 }

@@ -1,6 +1,6 @@
 /**
- * `victim_choice_ratio`: who leaves a GPU with 64 tasks, of 10,000 such GPUs, against a search through all
- * the tasks there are.
+ * `victim_choice_ratio`: the choice of victims on a GPU with 64 tasks, of 10,000 such GPUs, relative to a
+ * search through all tasks.
  */
 import { isDeepStrictEqual } from 'node:util'
 import { DEFAULT_CONFIG } from '../../controller/model/config.ts'
@@ -35,12 +35,12 @@ export function measureVictimChoice(): Promise<readonly Reading[]> {
   restoreCrowdedCluster(cluster, GPUS)
   const entries = [...cluster.nodes.values()].flatMap((node) => node.queue)
   if (entries.length !== GPUS)
-    throw new Error(`${entries.length} tasks ask to return instead of one on each of ${GPUS} GPUs`)
+    throw new Error(`${entries.length} tasks request a return instead of one on each of ${GPUS} GPUs`)
   const scanned: number[] = []
   const chosen: number[] = []
   let victims = 0
   for (let round = 0; round <= ROUNDS; round++) {
-    // Spread over the whole cluster, others in every round.
+    // Distributed over the whole cluster, different in every round.
     const entryAt = (i: number): QueueEntry => entries[(round + i * 1987) % entries.length] as QueueEntry
     collectGarbage()
     const choice = timed(() => Array.from({ length: CHOICES_A_ROUND }, (_, i) => choose(cluster, entryAt(i))))
@@ -50,7 +50,7 @@ export function measureVictimChoice(): Promise<readonly Reading[]> {
     for (const [i, byScan] of scan.result.entries())
       if (!isDeepStrictEqual(choice.result[i], byScan)) throw new Error('the scan chose others')
     victims += scan.result.reduce((sum, each) => sum + (each.covered ? each.victims.length : 0), 0)
-    // The first round warms up.
+    // The first round is a warm-up.
     if (round === 0) continue
     scanned.push(scan.cpuS / SCANS_A_ROUND)
     chosen.push(choice.cpuS / CHOICES_A_ROUND)
@@ -66,7 +66,7 @@ function choose(cluster: Cluster, entry: QueueEntry): VictimChoice {
   return decision.choice
 }
 
-/** The same rules over a list of all tasks, as if no GPU knew its own. */
+/** The same rules over a list of all tasks, without an index per GPU. */
 function chooseByScan(cluster: Cluster, entry: QueueEntry): VictimChoice {
   const hostFreeMib = entry.node.hostSwapMib - entry.node.hostUsedMib
   const shortages = entry.gpus.map((gpu) => ({

@@ -1,10 +1,7 @@
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Work } from '../../simulator/trace/trace-format.ts'
 
-/**
- * The stretches of GPU work and of none that a task goes through; between two of them lies one change of
- * activity.
- */
+/** The busy and idle phases of a task; between two of them there is one change of activity. */
 export function stepsOf(work: Work): readonly DurationMs[] {
   switch (work.kind) {
     case 'duration':
@@ -12,11 +9,11 @@ export function stepsOf(work: Work): readonly DurationMs[] {
     case 'phases':
       return work.phases.flat().filter((ms) => ms > 0)
     case 'bursts':
-      throw new Error('no bench runs bursts')
+      throw new Error('bursts are not supported in benches')
   }
 }
 
-/** How often its activity changes between its start and its end. */
+/** Number of activity changes between its start and its end. */
 export function changesOf(work: Work): number {
   if (work.kind !== 'phases') return 0
   let steps = 0

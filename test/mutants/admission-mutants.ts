@@ -1,4 +1,4 @@
-/** Each rule of admission and of the pending queue (semantics 1 and 4), taken out. */
+/** Mutants: each removes one rule of admission or of the pending queue (semantics 1 and 4). */
 import { edit, type Mutant } from './mutant.ts'
 
 const SCHEDULER = 'controller/policy/placement'
@@ -36,7 +36,7 @@ const ADMISSION: readonly Mutant[] = [
   {
     name: 'a-node-override-ignored',
     rule: 'admission',
-    says: "a node's own percentage does not count",
+    says: "a node's own percentage is ignored",
     edits: [
       edit(
         'controller/model/vram.ts',
@@ -64,7 +64,7 @@ const ADMISSION: readonly Mutant[] = [
   {
     name: 'a-not-free-now',
     rule: 'admission',
-    says: 'a task starts where it does not fit physically',
+    says: 'a task starts on a GPU without enough free VRAM',
     edits: [
       edit(
         `${SCHEDULER}/feasible.ts`,
@@ -120,7 +120,7 @@ const ADMISSION: readonly Mutant[] = [
   {
     name: 'a-noswap-takes-reserved-room',
     rule: 'queue',
-    says: 'a noswap task later in the queue order takes the commit room that a reservation misses',
+    says: 'a later noswap task uses the commit room that a reservation lacks',
     edits: [
       edit(
         `${SCHEDULER}/schedule.ts`,
@@ -134,7 +134,7 @@ const ADMISSION: readonly Mutant[] = [
   {
     name: 'a-strands-a-task',
     rule: 'admission',
-    says: 'a noswap task may leave a swappable one no room to return',
+    says: 'a noswap task may prevent the return of a swappable task',
     edits: [
       edit(
         `${SCHEDULER}/feasible.ts`,
@@ -148,7 +148,7 @@ const ADMISSION: readonly Mutant[] = [
   {
     name: 'a-beside-noswap-ignored',
     rule: 'admission',
-    says: 'a swappable task is admitted where noswap tasks leave it no room',
+    says: 'a swappable task is admitted where noswap tasks leave too little VRAM',
     edits: [
       edit(
         `${SCHEDULER}/feasible.ts`,
@@ -156,7 +156,7 @@ const ADMISSION: readonly Mutant[] = [
         '  return Math.min(commitRoomMib(gpu), capacityForSwappableMib(gpu), hostMib)\n',
         '  return Math.min(commitRoomMib(gpu), hostMib)\n',
       ),
-      // What noswap tasks hold is not within reach either, so that one of the two alone changes nothing.
+      // VRAM of noswap tasks is not available either, so that one of the two edits alone changes nothing.
       edit(
         `${SCHEDULER}/feasible.ts`,
         'afterMovesMib',
@@ -170,7 +170,7 @@ const ADMISSION: readonly Mutant[] = [
   {
     name: 'a-no-host-memory-promised',
     rule: 'admission',
-    says: 'more is committed than could change places through host memory',
+    says: 'more is committed than host memory allows to swap',
     edits: [
       edit(
         `${SCHEDULER}/feasible.ts`,
@@ -184,7 +184,7 @@ const ADMISSION: readonly Mutant[] = [
   {
     name: 'a-host-memory-of-several-gpus',
     rule: 'admission',
-    says: 'the GPUs of a task are each promised the same host memory',
+    says: 'the same host memory is promised to each GPU of a task',
     edits: [
       edit(
         `${SCHEDULER}/schedule.ts`,
@@ -199,7 +199,7 @@ const ADMISSION: readonly Mutant[] = [
   {
     name: 'a-no-seats',
     rule: 'admission',
-    says: 'max_tasks_per_gpu does not count',
+    says: 'max_tasks_per_gpu is ignored',
     edits: [
       edit(
         `${SCHEDULER}/feasible.ts`,
@@ -234,7 +234,7 @@ const ADMISSION: readonly Mutant[] = [
   {
     name: 'a-cordon-ignored',
     rule: 'admission',
-    says: 'a cordoned node takes tasks',
+    says: 'a cordoned node accepts tasks',
     edits: [
       edit(
         `${SCHEDULER}/feasible.ts`,
@@ -248,7 +248,7 @@ const ADMISSION: readonly Mutant[] = [
   {
     name: 'a-silence-ignored',
     rule: 'admission',
-    says: 'a node that was not heard lately takes tasks',
+    says: 'a node that is not up accepts tasks',
     edits: [
       edit(
         `${SCHEDULER}/feasible.ts`,
@@ -262,7 +262,7 @@ const ADMISSION: readonly Mutant[] = [
   {
     name: 'a-group-node-in-the-pool',
     rule: 'admission',
-    says: 'a node of a group takes tasks of the common pool',
+    says: 'a node of a group accepts tasks of the common pool',
     edits: [
       edit(
         'controller/state/index/membership.ts',
@@ -276,7 +276,7 @@ const ADMISSION: readonly Mutant[] = [
   {
     name: 'a-any-group-will-do',
     rule: 'admission',
-    says: 'a task that targets groups is placed on a node of another, or of none',
+    says: 'a task that targets groups is placed on a node of another group, or of none',
     edits: [
       edit(
         'controller/state/index/membership.ts',
@@ -290,7 +290,7 @@ const ADMISSION: readonly Mutant[] = [
   {
     name: 'a-pending-owner-uncounted',
     rule: 'admission',
-    says: 'a pending owner does not count in N or S',
+    says: 'a pending entry with reserved VRAM does not count in N or S',
     edits: [
       edit(
         'controller/state/gpu-ledger.ts',
@@ -309,7 +309,7 @@ const ADMISSION: readonly Mutant[] = [
   {
     name: 'a-several-gpus-one-by-one',
     rule: 'admission',
-    says: 'a task on several GPUs starts on fewer when they do not all fit',
+    says: 'a task on several GPUs starts on fewer when not all fit',
     edits: [
       edit(
         `${SCHEDULER}/schedule.ts`,
@@ -317,7 +317,7 @@ const ADMISSION: readonly Mutant[] = [
         '  return chosen.length === shape.gpuCount && hasHostRoom',
         '  return chosen.length > 0 && hasHostRoom',
       ),
-      // The index offers only nodes with enough of them, so that the first alone changes nothing.
+      // The index offers only nodes with enough GPUs, so that the first edit alone changes nothing.
       edit(
         'controller/state/index/pool-ranking.ts',
         'PoolRanking.#kthLargestMib',
@@ -336,7 +336,7 @@ const ADMISSION: readonly Mutant[] = [
   {
     name: 'a-too-large-is-feasible',
     rule: 'admission',
-    says: 'a task that is larger than any GPU less its reserve counts as able to run',
+    says: 'a task larger than any GPU less its reserve counts as feasible',
     edits: [
       edit(
         `${SCHEDULER}/feasible.ts`,
@@ -350,7 +350,7 @@ const ADMISSION: readonly Mutant[] = [
   {
     name: 'a-growth-beside-noswap',
     rule: 'admission',
-    says: 'a growth may take what noswap tasks hold',
+    says: 'a growth may use VRAM of noswap tasks',
     edits: [
       edit(
         `${SWAP}/resume.ts`,
@@ -380,7 +380,7 @@ const ADMISSION: readonly Mutant[] = [
   {
     name: 'a-becomes-noswap-unasked',
     rule: 'admission',
-    says: 'noswap 0 → 1 is no admission',
+    says: 'noswap 0 → 1 needs no admission',
     edits: [
       edit(
         `${ENGINE}/inputs/commands/task-commands.ts`,
@@ -408,7 +408,7 @@ const ADMISSION: readonly Mutant[] = [
   {
     name: 'a-worst-fit',
     rule: 'admission',
-    says: 'best_fit takes the GPU with the most free',
+    says: 'best_fit prefers the GPU with the most free VRAM',
     edits: [
       edit(
         `${SCHEDULER}/score.ts`,
@@ -425,7 +425,7 @@ const QUEUE: readonly Mutant[] = [
   {
     name: 'q-priority-ignored',
     rule: 'queue',
-    says: 'the pending queue is in order of submission alone',
+    says: 'the pending queue is ordered only by submission',
     edits: [
       edit(
         `${SCHEDULER}/queue.ts`,
@@ -439,7 +439,7 @@ const QUEUE: readonly Mutant[] = [
   {
     name: 'q-last-come-first',
     rule: 'queue',
-    says: 'of one class the last submitted is first',
+    says: 'within a class the latest submission is first',
     edits: [
       edit(
         `${SCHEDULER}/queue.ts`,
@@ -472,7 +472,7 @@ const QUEUE: readonly Mutant[] = [
   {
     name: 'q-held-is-placed',
     rule: 'queue',
-    says: 'a held task is placed',
+    says: 'a task on hold is placed',
     edits: [
       edit(
         `${ENGINE}/inputs/commands/holding.ts`,
@@ -486,7 +486,7 @@ const QUEUE: readonly Mutant[] = [
   {
     name: 'q-no-reservation',
     rule: 'queue',
-    says: 'a head that has waited long reserves nothing',
+    says: 'a head that has waited long gets no reservation',
     edits: [
       edit(
         `${ENGINE}/apply/vram/reservations.ts`,
@@ -500,7 +500,7 @@ const QUEUE: readonly Mutant[] = [
   {
     name: 'q-no-aging',
     rule: 'queue',
-    says: 'queue_aging_seconds raises no task',
+    says: 'queue_aging_seconds promotes no task',
     edits: [
       edit(
         `${SCHEDULER}/queue.ts`,

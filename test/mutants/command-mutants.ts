@@ -1,4 +1,4 @@
-/** The rules R8 to R12 of the wire, each taken out. */
+/** Mutants: each removes one of the rules R8 to R12 of the protocol. */
 import { edit, type Mutant } from './mutant.ts'
 
 const SERVER = 'gpu-server/core'
@@ -34,7 +34,7 @@ export const COMMAND_MUTANTS: readonly Mutant[] = [
   {
     name: 'r9-answers-on-an-old-epoch',
     rule: 'R9',
-    says: 'a controller answers although it has not written its epoch lately',
+    says: 'a controller answers although it has not renewed its epoch',
     edits: [
       edit(
         `${ENGINE}/engine.ts`,
@@ -49,7 +49,7 @@ export const COMMAND_MUTANTS: readonly Mutant[] = [
   {
     name: 'r9-epoch-counts-from-its-end',
     rule: 'R9',
-    says: 'a commit that took long counts from when it was known to be durable',
+    says: 'a slow commit counts from the time when it was known to be durable',
     edits: [
       edit(
         `${ENGINE}/engine.ts`,
@@ -64,7 +64,7 @@ export const COMMAND_MUTANTS: readonly Mutant[] = [
   {
     name: 'r9-writes-before-its-epoch',
     rule: 'R9',
-    says: 'a controller that begins writes decisions before its epoch is durable',
+    says: 'a starting controller writes decisions before its epoch is durable',
     edits: [
       edit(
         `${ENGINE}/engine.ts`,
@@ -79,7 +79,7 @@ export const COMMAND_MUTANTS: readonly Mutant[] = [
   {
     name: 'r10-goes-on-after-a-failed-commit',
     rule: 'R10',
-    says: 'a controller whose commit has failed acknowledges all the same',
+    says: 'a controller whose commit has failed still acknowledges',
     edits: [
       edit(
         `${ENGINE}/engine.ts`,
@@ -94,7 +94,7 @@ export const COMMAND_MUTANTS: readonly Mutant[] = [
   {
     name: 'r11-no-bound-in-flight',
     rule: 'R11',
-    says: 'more than 32 commands are under way to one node',
+    says: 'more than 32 commands to one node are in flight',
     edits: [
       edit(
         `${WIRE}/outbound.ts`,
@@ -115,7 +115,7 @@ export const COMMAND_MUTANTS: readonly Mutant[] = [
   {
     name: 'r11-two-commands-of-one-task',
     rule: 'R11',
-    says: 'two commands of one task are under way at once',
+    says: 'two commands of one task are in flight at once',
     edits: [
       edit(
         `${WIRE}/outbound.ts`,
@@ -130,7 +130,7 @@ export const COMMAND_MUTANTS: readonly Mutant[] = [
   {
     name: 'r11-no-bound-on-pending',
     rule: 'R11',
-    says: 'pending tasks are taken without a bound',
+    says: 'the number of pending tasks is unlimited',
     edits: [
       edit(
         `${ENGINE}/inputs/commands/task-commands.ts`,
@@ -144,7 +144,7 @@ export const COMMAND_MUTANTS: readonly Mutant[] = [
   {
     name: 'r11-hellos-without-jitter',
     rule: 'R11',
-    says: 'servers repeat themselves at the same instants',
+    says: 'servers repeat messages at the same instants',
     edits: [
       edit(
         `${SERVER}/retry.ts`,
@@ -158,7 +158,7 @@ export const COMMAND_MUTANTS: readonly Mutant[] = [
   {
     name: 'r12-noswap-leaves-when-told',
     rule: 'R12',
-    says: 'a server swaps a noswap task out',
+    says: 'a server swaps out a noswap task',
     edits: [
       edit(`${SERVER}/swaps.ts`, 'refusalToLeave', "  if (attempt.noswap === 1) return 'noswap'\n", ''),
     ],
@@ -167,7 +167,7 @@ export const COMMAND_MUTANTS: readonly Mutant[] = [
   {
     name: 'r12-busy-leaves-when-told',
     rule: 'R12',
-    says: 'a server swaps a task out that wants the GPU',
+    says: 'a server swaps out a task that wants the GPU',
     edits: [
       edit(
         `${SERVER}/swaps.ts`,
@@ -181,7 +181,7 @@ export const COMMAND_MUTANTS: readonly Mutant[] = [
   {
     name: 'r12-stale-swap-obeyed',
     rule: 'R12',
-    says: 'a server obeys a swap that was decided on an earlier state of the task',
+    says: 'a server executes a swap that was decided on an earlier state of the task',
     edits: [
       edit(
         `${SERVER}/swaps.ts`,
@@ -196,7 +196,7 @@ export const COMMAND_MUTANTS: readonly Mutant[] = [
   {
     name: 'r12-contrary-swap-obeyed',
     rule: 'R12',
-    says: 'a server swaps a task out that is not resident, or in that is not out',
+    says: 'a server swaps out a task that is not resident, or swaps in one that is not swapped out',
     edits: [
       edit(
         `${SERVER}/swaps.ts`,

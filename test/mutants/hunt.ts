@@ -1,4 +1,4 @@
-/** Looks for a seed, or a directed scenario or test, that notices a mutant. */
+/** Searches for a seed, or a directed scenario or test, that detects a mutant. */
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,24 +8,24 @@ import type { Mutant } from './mutant.ts'
 
 export interface Catch {
   readonly mutant: string
-  /** What noticed it, and by which rule; null: nothing did. */
+  /** What detected it, and by which rule; null if nothing did. */
   readonly by: { readonly seed: number } | { readonly scenario: string } | { readonly test: string } | null
   readonly rule: string | null
-  /** Seeds that were tried, the catching one included. */
+  /** Number of seeds tried, including the detecting one. */
   readonly seeds: number
 }
 
 export interface HuntOptions {
   readonly maxSeeds: number
-  /** No more seeds are tried after this. */
+  /** Maximum number of seeds. */
   readonly maxMs: number
-  /** The seed that caught it last time. */
+  /** The seed that detected it in the previous hunt. */
   readonly knownSeed: number | null
 }
 
 const ROOT = join(import.meta.dirname, '../..')
 const HOOK = join(import.meta.dirname, 'load-mutant.ts')
-/** A world that takes longer over one seed does not end by itself. */
+/** A world that takes longer for one seed does not end by itself. */
 const SILENT_MS = 60_000
 
 export async function hunt(mutant: Mutant, options: HuntOptions): Promise<Catch> {
@@ -41,7 +41,7 @@ export async function hunt(mutant: Mutant, options: HuntOptions): Promise<Catch>
   }
 }
 
-/** Of a directed scenario or test: by what it fails; null when it does not. */
+/** The failure of a directed scenario or test, or null if it passes. */
 export async function tryDirected(
   mutant: Mutant,
   directed: NonNullable<Mutant['directed']>,
@@ -58,8 +58,8 @@ export function scenarioFile(name: string): string {
 }
 
 /**
- * The known one first, then those that draw what the mutant likes (of the rules of policy: where nothing
- * breaks), then the others.
+ * The known seed first, then those that draw the features the mutant likes (for policy rules: without
+ * faults), then the others.
  */
 function* seedsFor({ rule, likes = [] }: Mutant, { maxSeeds, knownSeed }: HuntOptions): Generator<string> {
   if (knownSeed !== null) yield String(knownSeed)
@@ -73,14 +73,14 @@ function* seedsFor({ rule, likes = [] }: Mutant, { maxSeeds, knownSeed }: HuntOp
   for (let seed = 1; seed <= maxSeeds; seed++) if (!isLiked(seed)) yield String(seed)
 }
 
-/** What runs in a mutated product says nothing about the coverage of the product. */
+/** Code that runs in a mutated product does not count as covered. */
 function mutantEnv({ name }: Mutant): NodeJS.ProcessEnv {
   const { NODE_V8_COVERAGE: _coverage, ...env } = process.env
   return { ...env, MUTANT: name }
 }
 
 interface Found {
-  /** By which rule the last one was caught; `hangs` when it never ended, null when none was. */
+  /** The rule that detected the last one; `hangs` when it did not end, null when no rule did. */
   readonly rule: string | null
   readonly last: string | null
   readonly tried: number
@@ -129,7 +129,7 @@ function judgeInMutant(mutant: Mutant, cases: Iterable<string>, maxMs: number): 
   })
 }
 
-/** The tests as they stand fail in the mutated product. */
+/** The unchanged tests fail in the mutated product. */
 function testFails(mutant: Mutant, test: string): Promise<string | null> {
   const vitest = join(ROOT, 'node_modules/vitest/vitest.mjs')
   const child = spawn(process.execPath, [vitest, 'run', test, '--reporter=dot', '--bail=1'], {

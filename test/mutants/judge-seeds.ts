@@ -1,7 +1,7 @@
 /**
  * One process of the hunt, with the mutant loaded: judges seeds, or a scenario file, in the order given on
- * stdin (one a line) and tells on stdout what it does, a line each: `seed 7`, then `ok` or `caught RULE`;
- * ends with the first that is caught.
+ * stdin (one per line) and reports on stdout, one line each: `seed 7`, then `ok` or `caught RULE`; ends with
+ * the first one that is caught.
  */
 import { createInterface } from 'node:readline'
 import { createOperatorClients } from '../../services/runs/shared-operator-clients.ts'

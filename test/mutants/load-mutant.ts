@@ -1,6 +1,6 @@
 /**
- * Loaded with `node --import`: the sources that the mutant named by MUTANT changes are loaded changed. No
- * file is written.
+ * Loaded with `node --import`: applies the edits of the mutant in MUTANT while sources are loaded. No file is
+ * written.
  */
 import { registerHooks } from 'node:module'
 import { pathToFileURL } from 'node:url'

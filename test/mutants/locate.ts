@@ -1,6 +1,6 @@
 /**
- * Finds a fragment of code by the function that contains it and by its tokens, so that a mutant survives a
- * new layout, new comments, and code that moves within the file.
+ * Finds a fragment of code by its containing function and its tokens, so that a mutant survives new
+ * formatting, new comments, and moves within the file.
  */
 import ts from 'typescript'
 
@@ -77,7 +77,7 @@ function occurrences(tokens: readonly Token[], wanted: readonly string[]): reado
 }
 
 const CLOSERS = new Set([')', ']', '}'])
-/** After one of these a slash begins a regular expression. */
+/** After one of these tokens a slash begins a regular expression. */
 const BEFORE_A_VALUE = new Set([
   '(',
   ',',

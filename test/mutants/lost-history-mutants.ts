@@ -1,6 +1,6 @@
 /**
- * What a controller does with a store that went back in time (safety section 2; docs/decisions/0082, 0083),
- * each rule taken out.
+ * Mutants: each removes one rule for a store that went back in time (safety section 2; docs/decisions/0082,
+ * 0083).
  */
 import { edit, type Mutant } from './mutant.ts'
 
@@ -11,7 +11,7 @@ export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
   {
     name: 'r5-quarantine-stops',
     rule: 'R5',
-    says: 'an attempt that the store has lost is stopped, and not quarantined',
+    says: 'an attempt that the store has lost is stopped instead of quarantined',
     edits: [
       edit(
         `${ENGINE}/inputs/nodes/quarantine.ts`,
@@ -27,7 +27,7 @@ export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
   {
     name: 'r5-store-behind-ignored',
     rule: 'R5',
-    says: 'a controller answers a node that has heard of more than its store has',
+    says: 'a controller answers a node that is ahead of its store',
     edits: [
       edit(
         'controller/wire/inbound.ts',
@@ -42,7 +42,7 @@ export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
   {
     name: 'r5-most-nodes-ahead-ignored',
     rule: 'R5',
-    says: 'a controller goes on placing when most nodes have heard of more than its store has',
+    says: 'a controller continues to place when most nodes are ahead of its store',
     edits: [
       edit(
         `${ENGINE}/inputs/nodes/contacts.ts`,
@@ -57,7 +57,7 @@ export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
   {
     name: 'r5-tasks-of-ahead-nodes-placed',
     rule: 'R5',
-    says: 'a task that runs on a node which is ahead of the store is placed elsewhere',
+    says: 'a task that runs on a node ahead of the store is placed elsewhere',
     edits: [edit(`${ENGINE}/inputs/nodes/contacts.ts`, 'blockedTasksOf', 'return new Set(aheadNodes(c).flatMap(([, { taskIds }]) => taskIds))', 'return new Set(aheadNodes(c).flatMap(() => []))')], // prettier-ignore
     likes,
     directed: { test: 'test/unit/store-behind.test.ts' },
@@ -80,7 +80,7 @@ export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
   {
     name: 'r9-later-restore-below-an-earlier',
     rule: 'R9',
-    says: 'a restore knows nothing of the epochs of an earlier one of the same backup',
+    says: 'a restore ignores the epochs of an earlier restore of the same backup',
     edits: [edit('controller/model/epoch-after-loss.ts', 'epochAfterLoss', 'Math.max(highest + MIN_EPOCHS_AHEAD, wallMs * EPOCHS_PER_MS)', '(highest + Math.min(MIN_EPOCHS_AHEAD, wallMs))')], // prettier-ignore
     likes,
     directed: { test: 'test/unit/epoch-history.test.ts' },
@@ -88,7 +88,7 @@ export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
   {
     name: 'r5-recovery-without-hello',
     rule: 'R5',
-    says: 'a recovery ends although known nodes have not spoken',
+    says: 'a recovery ends although known nodes have not reported',
     edits: [edit(`${ENGINE}/inputs/nodes/recovery-mode.ts`, 'beginRecovery', 'awaited: new Set(nodes.map(({ id }) => id))', 'awaited: new Set(nodes.slice(0, 0).map(({ id }) => id))')], // prettier-ignore
     likes,
     directed: { scenario: 'faults/store-restored' },
@@ -111,7 +111,7 @@ export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
   {
     name: 'r5-pending-not-reattached',
     rule: 'R5',
-    says: 'a pending task does not take the attempt that its node reports',
+    says: 'a pending task does not adopt the attempt that its node reports',
     edits: [
       edit(
         `${ENGINE}/inputs/nodes/quarantine.ts`,
@@ -126,7 +126,7 @@ export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
   {
     name: 'r5-same-epoch-taken-for-the-same',
     rule: 'R5',
-    says: 'an epoch of another process is taken for the one in the store',
+    says: 'an epoch of another process is taken for the stored one',
     edits: [edit('controller/state/epoch-history.ts', 'isOfOther', 'controller !== undefined && written.controller !== undefined && controller !== written.controller', 'controller === written.controller && (false as boolean)')], // prettier-ignore
     likes,
     directed: { test: 'test/unit/epoch-history.test.ts' },
@@ -134,7 +134,7 @@ export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
   {
     name: 'r5-restore-settles-no-earlier-loss',
     rule: 'R5',
-    says: 'a restore accepts nothing of what a silent loss took before',
+    says: 'a restore does not cover an earlier silent loss',
     edits: [
       edit(
         'controller/state/epoch-history.ts',

@@ -1,8 +1,8 @@
 /**
  * `make mutants`: breaks each rule in turn; a seed of `sim fuzz` must catch it, or else the scenario or test
- * written for it. Catching seeds are kept in caught.json, so that the next run tries them
- * first; vain.json has, for mutants that only a directed scenario or test catches, the number of seeds that
- * missed them: no seed is searched for again without `--again` (`--anew` until the next release).
+ * written for it. Catching seeds are kept in caught.json, so that the next run tries them first; vain.json has,
+ * for mutants that only a directed scenario or test catches, the number of seeds that missed them: seeds are
+ * searched again only with `--again` (the former spelling also works until the next release).
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -62,7 +62,7 @@ function hunted(mutant: Mutant): Promise<Catch> {
   return hunt(mutant, { maxSeeds: Number(values.seeds), maxMs, knownSeed: caught[mutant.name] ?? null })
 }
 
-/** Null: a seed has to be looked for. */
+/** Null: a seed must be searched for. */
 async function noticedAsBefore(mutant: Mutant): Promise<Catch | null> {
   const seeds = vain[mutant.name]
   if (values.again || values.anew || seeds === undefined || mutant.directed === undefined) return null

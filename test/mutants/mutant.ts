@@ -1,4 +1,4 @@
-/** A rule taken out of the sources, to see that something notices. */
+/** A change that removes a rule from the sources, to check that a test detects it. */
 import { locate } from './locate.ts'
 
 /** One fragment of code and its replacement. */
@@ -16,15 +16,15 @@ export interface Mutant {
   readonly name: string
   /** R1 to R12 (docs/protocol.md), or the section of the semantics: swap, return, admission, queue. */
   readonly rule: string
-  /** What the mutated product does. */
+  /** The behaviour of the mutated product. */
   readonly says: string
   readonly edits: readonly Edit[]
   /**
-   * Kinds of faults or features without which no seed can notice: seeds that draw one of them are tried
+   * Kinds of faults or features without which no seed can detect it: seeds that draw one of them are tried
    * first.
    */
   readonly likes?: readonly string[]
-  /** Where no seed notices: a scenario in test/mutants/scenarios, or a file of tests, that does. */
+  /** If no seed detects it: a scenario in test/mutants/scenarios, or a test file, that does. */
   readonly directed?: { readonly scenario: string } | { readonly test: string }
 }
 

@@ -7,7 +7,7 @@ import { PROTOCOL_MUTANTS } from './protocol-mutants.ts'
 import { STOP_MUTANTS } from './stop-mutants.ts'
 import { SWAP_MUTANTS } from './swap-mutants.ts'
 
-/** All of them, in the order of the rules. */
+/** All mutants, in the order of the rules. */
 export const MUTANTS: readonly Mutant[] = [
   ...PROTOCOL_MUTANTS,
   ...COMMAND_MUTANTS,
@@ -20,6 +20,6 @@ export const MUTANTS: readonly Mutant[] = [
 
 export function mutantNamed(name: string): Mutant {
   const mutant = MUTANTS.find((each) => each.name === name)
-  if (mutant === undefined) throw new RangeError(`there is no mutant ${name}`)
+  if (mutant === undefined) throw new RangeError(`unknown mutant: ${name}`)
   return mutant
 }

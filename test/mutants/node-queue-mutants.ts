@@ -1,4 +1,4 @@
-/** Each rule of the one queue per node, and of eager returns (semantics 5, "Return"), taken out. */
+/** Mutants: each removes one rule of the node queue or of eager returns (semantics 5, "Return"). */
 import { edit, type Mutant } from './mutant.ts'
 
 const ENGINE = 'controller/engine'
@@ -8,7 +8,7 @@ const QUEUE: readonly Mutant[] = [
   {
     name: 's-pending-behind-returns',
     rule: 'return',
-    says: 'a pending task has no turn in the queue of a node: every return that is covered goes first',
+    says: 'a pending task has no turn in the queue of a node: every covered return goes first',
     edits: [
       edit(
         `${ENGINE}/apply/vram/node-queue.ts`,
@@ -23,7 +23,7 @@ const QUEUE: readonly Mutant[] = [
   {
     name: 's-pending-before-returns',
     rule: 'return',
-    says: 'every pending task that a node can take goes before its returns',
+    says: 'every pending task that fits on a node goes before its returns',
     edits: [
       edit(
         `${ENGINE}/apply/vram/queued-placements.ts`,
@@ -37,7 +37,7 @@ const QUEUE: readonly Mutant[] = [
   {
     name: 's-collector-stays-for-pending-p0',
     rule: 'return',
-    says: 'a collector keeps bytes that a pending P0 task needs',
+    says: 'a collector keeps VRAM that a pending P0 task needs',
     edits: [
       edit(
         `${ENGINE}/apply/vram/node-queue.ts`,
@@ -51,7 +51,7 @@ const QUEUE: readonly Mutant[] = [
   {
     name: 's-collector-lets-go-for-any-p0',
     rule: 'return',
-    says: 'a collector lets go for a pending P0 task that another node can take',
+    says: 'a collector releases VRAM for a pending P0 task that fits on another node',
     edits: [
       edit(
         `${ENGINE}/apply/vram/collector.ts`,
@@ -69,7 +69,7 @@ const EAGER: readonly Mutant[] = [
   {
     name: 's-no-eager-return',
     rule: 'return',
-    says: 'a task that nothing asks back stays out on an empty GPU',
+    says: 'a task without a swap-in request stays swapped out on an empty GPU',
     edits: [
       edit(
         `${ENGINE}/apply/vram/eager-returns.ts`,
@@ -82,7 +82,7 @@ const EAGER: readonly Mutant[] = [
   {
     name: 's-eager-at-once',
     rule: 'return',
-    says: 'a task returns eagerly however short it has been out',
+    says: 'a task returns eagerly however short it has been swapped out',
     edits: [
       edit(
         `${ENGINE}/apply/vram/eager-returns.ts`,
@@ -181,7 +181,7 @@ const EAGER: readonly Mutant[] = [
   {
     name: 's-eager-all-at-once',
     rule: 'return',
-    says: 'several tasks return eagerly to a GPU at a time',
+    says: 'several tasks return eagerly to a GPU at the same time',
     edits: [
       edit(
         `${ENGINE}/apply/vram/eager-returns.ts`,
@@ -195,7 +195,7 @@ const EAGER: readonly Mutant[] = [
   {
     name: 's-eager-resets-the-idle-clock',
     rule: 'return',
-    says: 'a task that has returned eagerly is idle from then on',
+    says: 'a task that has returned eagerly is idle from its return',
     edits: [
       edit(
         `${ENGINE}/apply/lifecycle/transitions.ts`,

@@ -1,4 +1,4 @@
-/** The rules R1 to R7 of the wire, each taken out. */
+/** Mutants: each removes one of the rules R1 to R7 of the protocol. */
 import { edit, type Mutant } from './mutant.ts'
 
 const SERVER = 'gpu-server/core'
@@ -30,7 +30,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
   {
     name: 'r2-same-attempt',
     rule: 'R2',
-    says: 'an assignment does not count the attempt up',
+    says: 'an assignment does not increment the attempt',
     edits: [
       edit(
         `${ENGINE}/apply/lifecycle/transitions.ts`,
@@ -44,7 +44,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
   {
     name: 'r2-any-epoch-writes',
     rule: 'R2',
-    says: 'the store takes batches of an earlier epoch',
+    says: 'the store accepts batches of an earlier epoch',
     edits: [
       edit(
         'controller/adapters/memory-store.ts',
@@ -59,7 +59,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
   {
     name: 'r5-given-up-without-a-broker',
     rule: 'R5',
-    says: 'a controller whose own connection to the broker is away gives nodes up',
+    says: 'a controller that lost its own connection to the broker gives nodes up',
     edits: [
       edit(
         `${ENGINE}/inputs/nodes/liveness.ts`,
@@ -104,7 +104,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
   {
     name: 'r3-late-command-obeyed',
     rule: 'R3',
-    says: 'a server obeys a command whose time is over',
+    says: 'a server executes an expired command',
     edits: [
       edit(
         `${SERVER}/commands.ts`,
@@ -134,7 +134,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
   {
     name: 'r3-old-attempt-starts',
     rule: 'R3',
-    says: 'an attempt that was seen before starts again',
+    says: 'a known attempt starts again',
     edits: [
       edit(
         `${SERVER}/commands.ts`,
@@ -179,7 +179,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
   {
     name: 'r3-never-seen-burns-nothing',
     rule: 'R3',
-    says: 'an attempt of which the controller was told never_seen may start later',
+    says: 'an attempt that was answered never_seen may start later',
     edits: [
       edit(
         `${SERVER}/commands.ts`,
@@ -194,7 +194,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
   {
     name: 'r3-refusing-node-asked-again',
     rule: 'R3',
-    says: 'a node that refused a task is a choice for it at once',
+    says: 'a node that refused a task is a candidate for it at once',
     edits: [
       edit(
         `${ENGINE}/inputs/nodes/node-events.ts`,
@@ -229,7 +229,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
   {
     name: 'r4-lease-end-ends-no-task',
     rule: 'R4',
-    says: 'what was suspended at the end of a lease is not ended after another',
+    says: 'tasks suspended at the end of a lease are not ended after another lease',
     edits: [
       edit(
         `${SERVER}/lease-enforcer.ts`,
@@ -249,7 +249,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
   {
     name: 'r4-unconfirmed-start-runs-on',
     rule: 'R4',
-    says: 'a task whose start is not acknowledged outlives the lease when its policy is wait',
+    says: 'a task whose start is not acknowledged survives the lease if its policy is wait',
     edits: [
       edit(
         `${SERVER}/lease-enforcer.ts`,
@@ -270,7 +270,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
   {
     name: 'r4-no-attempt-adopted',
     rule: 'R4',
-    says: 'a starting server knows nothing of the tasks that live on under their guards',
+    says: 'a restarted server does not know the tasks that live on under their guards',
     edits: [
       edit(
         `${SERVER}/server-core.ts`,
@@ -300,7 +300,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
   {
     name: 'r5-requeued-at-once',
     rule: 'R5',
-    says: 'a silent node is given up before its lease is over',
+    says: 'a silent node is given up before its lease has ended',
     edits: [
       edit(
         'controller/state/node-contact.ts',
@@ -315,7 +315,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
   {
     name: 'r5-no-new-window-after-start',
     rule: 'R5',
-    says: 'a controller that starts grants its nodes no new window',
+    says: 'a starting controller gives its nodes no new window',
     edits: [
       edit(
         'controller/state/node-contact.ts',
@@ -345,7 +345,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
   {
     name: 'r5-long-leases-forgotten',
     rule: 'R5',
-    says: 'a lease that was configured longer before is not waited for',
+    says: 'an earlier, longer lease is not awaited',
     edits: [
       edit(
         'controller/state/node-contact.ts',
@@ -375,7 +375,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
   {
     name: 'r5-no-brake-on-mass-silence',
     rule: 'R5',
-    says: 'many nodes that fall silent together are requeued all the same',
+    says: 'many nodes that fall silent together are still requeued',
     edits: [
       edit(
         `${ENGINE}/inputs/nodes/requeue-freeze.ts`,
@@ -443,7 +443,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
   {
     name: 'r6-unacknowledged-end-is-absence',
     rule: 'R6',
-    says: 'an attempt that has ended, and whose end is not acknowledged, counts as lost',
+    says: 'an attempt whose end is not acknowledged counts as lost',
     edits: [
       edit(
         `${ENGINE}/inputs/nodes/node-registry.ts`,
@@ -458,7 +458,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
   {
     name: 'r6-absence-ignored',
     rule: 'R6',
-    says: 'an attempt that a node no longer has is believed to run for ever',
+    says: 'an attempt that a node no longer has counts as running without end',
     edits: [
       edit(
         `${ENGINE}/inputs/nodes/node-registry.ts`,
@@ -473,7 +473,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
   {
     name: 'r6-lower-boot-accepted',
     rule: 'R6',
-    says: 'a server that has lost its state is taken for the one that is known',
+    says: 'a server that lost its state is taken for the known one',
     edits: [
       edit(
         `${ENGINE}/inputs/nodes/node-registry.ts`,
@@ -488,7 +488,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
   {
     name: 'r6-nothing-in-doubt-after-reset',
     rule: 'R6',
-    says: 'what a reset server ran before counts as gone at once',
+    says: 'earlier attempts of a reset server count as gone at once',
     edits: [
       edit(`${ENGINE}/inputs/nodes/node-registry.ts`, 'beginBoot', '    placement.isInDoubt = true\n', ''),
     ],
@@ -528,7 +528,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
   {
     name: 'r7-never-seen-ignored',
     rule: 'R7',
-    says: 'never_seen changes nothing',
+    says: 'never_seen has no effect',
     edits: [
       edit(
         `${ENGINE}/inputs/nodes/node-events.ts`,
@@ -543,7 +543,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
   {
     name: 'r7-gone-ignored',
     rule: 'R7',
-    says: 'gone changes nothing',
+    says: 'gone has no effect',
     edits: [
       edit(
         `${ENGINE}/inputs/nodes/node-events.ts`,

@@ -1,4 +1,4 @@
-/** Each rule of a stop (docs/protocol.md, "A stop"), taken out. */
+/** Mutants: each removes one rule of a stop (docs/protocol.md, "A stop"). */
 import { edit, type Mutant } from './mutant.ts'
 
 export const STOP_MUTANTS: readonly Mutant[] = [
@@ -19,7 +19,7 @@ export const STOP_MUTANTS: readonly Mutant[] = [
   {
     name: 'stop-kills-in-the-grace',
     rule: 'stop',
-    says: 'a server that hears a stop again kills the task at once',
+    says: 'a server that receives a stop again kills the task at once',
     edits: [
       edit(
         'gpu-server/core/runs.ts',
@@ -34,7 +34,7 @@ export const STOP_MUTANTS: readonly Mutant[] = [
   {
     name: 'stop-never-ends',
     rule: 'stop',
-    says: 'a server that is told to stop a task with a grace does nothing',
+    says: 'a server ignores a stop with a grace',
     edits: [
       edit(
         'gpu-server/core/runs.ts',
@@ -48,7 +48,7 @@ export const STOP_MUTANTS: readonly Mutant[] = [
   {
     name: 'stop-victim',
     rule: 'stop',
-    says: 'a task that is being stopped is swapped out for another one',
+    says: 'a stopping task is swapped out for another one',
     edits: [
       edit(
         'controller/policy/swap/eligible.ts',

@@ -1,4 +1,4 @@
-/** Each rule of the choice of victims and of their return (semantics 5), taken out. */
+/** Mutants: each removes one rule of the choice of victims or of their return (semantics 5). */
 import { edit, type Mutant } from './mutant.ts'
 
 const SWAP = 'controller/policy/swap'
@@ -96,7 +96,7 @@ const VICTIMS: readonly Mutant[] = [
   {
     name: 's-no-room-in-host-memory',
     rule: 'swap',
-    says: 'a task is eligible that does not fit into host memory',
+    says: 'a task that does not fit in host memory is eligible',
     edits: [
       edit(
         `${SWAP}/eligible.ts`,
@@ -125,7 +125,7 @@ const VICTIMS: readonly Mutant[] = [
   {
     name: 's-p0-for-any-task',
     rule: 'swap',
-    says: 'a P0 task is a candidate for any requester',
+    says: 'a P0 task is a candidate for any preemptor',
     edits: [
       edit(
         `${SWAP}/eligible.ts`,
@@ -139,7 +139,7 @@ const VICTIMS: readonly Mutant[] = [
   {
     name: 's-p0-bounded-by-residency',
     rule: 'swap',
-    says: 'max_residency_seconds bounds P0 tasks too',
+    says: 'max_residency_seconds also applies to P0 tasks',
     edits: [
       edit(
         `${SWAP}/eligible.ts`,
@@ -153,7 +153,7 @@ const VICTIMS: readonly Mutant[] = [
   {
     name: 's-some-though-not-enough',
     rule: 'swap',
-    says: 'tasks leave although all together do not cover',
+    says: 'victims are swapped out although all together do not cover the demand',
     edits: [
       edit(
         `${SWAP}/swap.ts`,
@@ -173,7 +173,7 @@ const VICTIMS: readonly Mutant[] = [
   {
     name: 's-levels-reversed',
     rule: 'swap',
-    says: 'already swapped tasks leave before those that were not',
+    says: 'already swapped tasks are chosen before others',
     edits: [
       edit(
         `${SWAP}/order.ts`,
@@ -187,7 +187,7 @@ const VICTIMS: readonly Mutant[] = [
   {
     name: 's-p0-level-first',
     rule: 'swap',
-    says: 'P0 tasks leave before the others',
+    says: 'P0 tasks are chosen before others',
     edits: [
       edit(
         `${SWAP}/order.ts`,
@@ -202,7 +202,7 @@ const VICTIMS: readonly Mutant[] = [
   {
     name: 's-level-not-taken-whole',
     rule: 'swap',
-    says: 'a level that is needed whole gives only its largest task',
+    says: 'a level that is needed completely contributes only its largest task',
     edits: [
       edit(
         `${SWAP}/victims.ts`,
@@ -216,7 +216,7 @@ const VICTIMS: readonly Mutant[] = [
   {
     name: 's-oldest-not-first',
     rule: 'swap',
-    says: 'the last swap-out plays no part in the choice',
+    says: 'the last swap-out is ignored in the choice',
     edits: [
       edit(
         `${SWAP}/victims.ts`,
@@ -229,7 +229,7 @@ const VICTIMS: readonly Mutant[] = [
   {
     name: 's-more-bytes-than-needed',
     rule: 'swap',
-    says: 'whole blocks leave, whatever fewer bytes would do',
+    says: 'complete blocks are chosen even if less VRAM is enough',
     edits: [
       edit(
         `${SWAP}/victims.ts`,
@@ -255,7 +255,7 @@ const VICTIMS: readonly Mutant[] = [
   {
     name: 's-closing-victims-fresh',
     rule: 'swap',
-    says: 'the task that closes a round is fresh in the next',
+    says: 'the task that closes a round is new in the next round',
     edits: [
       edit(
         `${SWAP}/rounds.ts`,
@@ -268,7 +268,7 @@ const VICTIMS: readonly Mutant[] = [
   {
     name: 's-newcomer-is-last',
     rule: 'swap',
-    says: 'a newcomer counts as already swapped in this round',
+    says: 'a new task counts as already swapped in this round',
     edits: [
       edit(
         `${SWAP}/eligible.ts`,
@@ -281,7 +281,7 @@ const VICTIMS: readonly Mutant[] = [
   {
     name: 's-marks-forgotten',
     rule: 'swap',
-    says: 'a victim keeps no mark',
+    says: 'a victim gets no mark',
     edits: [
       edit(
         `${SWAP}/rounds.ts`,
@@ -297,7 +297,7 @@ const RETURN: readonly Mutant[] = [
   {
     name: 's-owners-bytes-given-away',
     rule: 'return',
-    says: 'VRAM freed for a task goes to the first task that asks',
+    says: 'VRAM freed for a task goes to the first task that requests any',
     edits: [
       edit(
         `${SWAP}/bytes.ts`,
@@ -311,7 +311,7 @@ const RETURN: readonly Mutant[] = [
   {
     name: 's-owned-bytes-not-missed',
     rule: 'return',
-    says: "a shortage does not count others' owned bytes",
+    says: 'a shortage ignores VRAM reserved by others',
     edits: [
       edit(
         `${SWAP}/bytes.ts`,
@@ -325,7 +325,7 @@ const RETURN: readonly Mutant[] = [
   {
     name: 's-returns-before-free',
     rule: 'return',
-    says: 'a task returns although its bytes are not free yet',
+    says: 'a task returns although its VRAM is not free yet',
     edits: [
       edit(
         `${SWAP}/swap.ts`,
@@ -338,7 +338,7 @@ const RETURN: readonly Mutant[] = [
   {
     name: 's-return-order-reversed',
     rule: 'return',
-    says: 'the task that asked last returns first',
+    says: 'the latest return request is served first',
     edits: [
       edit(
         `${SWAP}/resume.ts`,
@@ -379,7 +379,7 @@ const RETURN: readonly Mutant[] = [
   {
     name: 's-uncovered-keeps-its-hold',
     rule: 'return',
-    says: 'an owner that is no longer covered keeps what it owns',
+    says: 'an entry that is no longer covered keeps its reserved VRAM',
     edits: [
       edit(
         `${ENGINE}/apply/vram/node-queue.ts`,
@@ -419,7 +419,7 @@ const RETURN: readonly Mutant[] = [
   {
     name: 's-collector-stays-for-p0',
     rule: 'return',
-    says: 'a collector keeps bytes that a P0 entry needs',
+    says: 'a collector keeps VRAM that a P0 entry needs',
     edits: [
       edit(
         `${ENGINE}/apply/vram/node-queue.ts`,
@@ -433,7 +433,7 @@ const RETURN: readonly Mutant[] = [
   {
     name: 's-what-is-left-over-goes-on',
     rule: 'return',
-    says: 'what a collector leaves over that lets go is for those behind the P0 entry alone',
+    says: 'excess VRAM of a releasing collector goes only to entries behind the P0 entry',
     edits: [
       edit(
         `${ENGINE}/apply/vram/node-queue.ts`,
@@ -447,7 +447,7 @@ const RETURN: readonly Mutant[] = [
   {
     name: 's-no-holds-of-old-entries',
     rule: 'return',
-    says: 'later placements use the bytes an old entry misses',
+    says: 'later placements use the VRAM that an old entry lacks',
     edits: [
       edit(
         `${ENGINE}/apply/vram/reservations.ts`,
@@ -461,7 +461,7 @@ const RETURN: readonly Mutant[] = [
   {
     name: 's-grown-stays',
     rule: 'return',
-    says: 'a growth that has waited long does not make its task leave and return',
+    says: 'a growth that has waited long does not become a return',
     edits: [
       edit(
         `${ENGINE}/apply/vram/node-queue.ts`,
@@ -476,7 +476,7 @@ const RETURN: readonly Mutant[] = [
   {
     name: 's-wish-ignored',
     rule: 'return',
-    says: 'a swapped-out task that wants the GPU does not ask to return',
+    says: 'a swapped-out task that wants the GPU does not request its return',
     edits: [
       edit(
         `${ENGINE}/inputs/nodes/node-events.ts`,
@@ -490,7 +490,7 @@ const RETURN: readonly Mutant[] = [
   {
     name: 's-no-probes',
     rule: 'return',
-    says: 'where nothing can signal that a task wants the GPU, nothing brings it back',
+    says: 'a task that cannot signal is never returned by a probe',
     edits: [
       edit(
         `${ENGINE}/apply/lifecycle/probes.ts`,
@@ -504,7 +504,7 @@ const RETURN: readonly Mutant[] = [
   {
     name: 's-probe-lost-with-a-restart',
     rule: 'return',
-    says: 'a restarted controller does not probe tasks that it finds swapped out',
+    says: 'a restarted controller does not probe swapped-out tasks',
     edits: [edit(`${ENGINE}/recovery.ts`, 'restorePlacement', '    planProbe(c, placement, now)\n', '')],
     likes: ['no_signals'],
     directed: { test: 'test/unit/swap-probe.test.ts' },

@@ -193,7 +193,7 @@ describe('The rule idle_rule', () => {
       'it is not on that node',
       'it is not on that node',
       'it is the one that asks',
-      'nobody knows it',
+      'it is unknown',
     ])
     const failed = watched()
       .after(IDLE_MS)

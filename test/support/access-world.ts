@@ -1,7 +1,4 @@
-/**
- * The REST interface before the real engine, with tokens and audit: who is let in, and what is remembered of
- * it.
- */
+/** The REST API of the real engine, with tokens and audit log. */
 import type { FastifyBaseLogger, FastifyInstance, LightMyRequestResponse, RouteOptions } from 'fastify'
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
 import { createAccess, type Access, type AccessOptions } from '../../controller/api/auth/access.ts'
@@ -23,11 +20,11 @@ export interface AccessWorld {
   readonly engine: Engine
   readonly views: Views
   readonly store: Store
-  /** All routes but HEAD, as they were declared. */
+  /** All declared routes except HEAD. */
   readonly routes: readonly RouteOptions[]
-  /** What time it is. */
+  /** The current time. */
   now: number
-  /** Makes a token past all rules; answers its secret. */
+  /** Creates a token without checks; returns its secret. */
   token(role: Role, over?: Partial<TokenRecord>): Promise<string>
   ask(method: string, path: string, how?: Asked): Promise<LightMyRequestResponse>
   /** Oldest first. */
@@ -50,7 +47,7 @@ export interface AccessWorldOptions extends Partial<Omit<AccessOptions, 'book' |
 
 const START = Date.UTC(2026, 0, 2, 3, 4, 5)
 
-/** Time stands still until a test moves it; what is due at once runs after the call that asked for it. */
+/** The clock is stopped unless a test advances it; due timers run after the call that set them. */
 export async function accessWorld(options: AccessWorldOptions = {}): Promise<AccessWorld> {
   const {
     logger,

@@ -13,11 +13,11 @@ type Method = 'GET' | 'PUT' | 'POST' | 'PATCH' | 'DELETE' | 'HEAD' | 'OPTIONS'
 
 export interface ApiClient {
   readonly app: FastifyInstance
-  /** A text or bytes are sent as they are, everything else as JSON. */
+  /** Text and bytes are sent unchanged, everything else as JSON. */
   send(method: Method, path: string, body?: unknown, headers?: Record<string, string>): Promise<ApiAnswer>
 }
 
-/** The API before a world, asked without a socket. Paths are below /api/v1 unless they begin with `//`. */
+/** The API of a world, without a socket. Paths are below /api/v1 unless they begin with `//`. */
 export async function apiClient(world: ApiWorld, options: Partial<ApiOptions> = {}): Promise<ApiClient> {
   const app = createApi({
     commands: world.commands,

@@ -1,6 +1,6 @@
 /**
- * What the API promises whatever engine stands behind it: `apiContract('the real engine', makeWorld)` runs
- * all of it. Tasks ask for more VRAM than any GPU has, so that they stay pending in every world.
+ * The promises of the API for any engine: `apiContract('the real engine', makeWorld)` runs all tests. Tasks
+ * need more VRAM than any GPU has, so that they stay pending in every world.
  */
 import fc from 'fast-check'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
@@ -13,11 +13,11 @@ export interface ApiContractWorld extends ApiWorld {
 
 const NODE = '5f0c9a52-1d3e-4b7a-9c11-0000000000aa'
 const OTHER_NODE = '5f0c9a52-1d3e-4b7a-9c11-0000000000bb'
-/** MiB; no GPU has that. */
+/** In MiB; more than any GPU has. */
 const TOO_LARGE = 16_000_000
 
 export function apiContract(name: string, makeWorld: () => Promise<ApiContractWorld>): void {
-  describe(`API before ${name}`, () => {
+  describe(`The API of ${name}`, () => {
     let world: ApiContractWorld
     let api: ApiClient
 
@@ -39,7 +39,7 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
       beforeEach(open)
       afterEach(close)
 
-      test('GET /config answers the default from the environment until a PUT succeeded, then the persisted value', async () => {
+      test('GET /config returns the default of the environment until a PUT', async () => {
         const before = await api.send('GET', '/config')
         expect(before).toMatchObject({
           status: 200,
@@ -56,12 +56,12 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
         })
       })
 
-      test.each([0, 1000, '20.0', '2e1'])('PUT /config takes %s', async (value) => {
+      test.each([0, 1000, '20.0', '2e1'])('PUT /config accepts %s', async (value) => {
         const put = await api.send('PUT', '/config', `{"default_vram_overcommit_percent": ${value}}`)
         expect(put).toMatchObject({ status: 200, body: { default_vram_overcommit_percent: Number(value) } })
       })
 
-      test('PUT /nodes/{node_id}/config overrides, 0 disables, null and leaving it out clear', async () => {
+      test('PUT /nodes/{node_id}/config overrides; 0 disables, and null or omission clears', async () => {
         await api.send('PUT', '/config', { default_vram_overcommit_percent: 50 })
         const put = (body: object) => api.send('PUT', `/nodes/${NODE}/config`, body)
         const own = (percent: number) => ({
@@ -85,7 +85,7 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
         expect((await put({})).body).toMatchObject({ overcommit_vram_percent: null, overcommit: global })
       })
 
-      test('a node keeps its reserve when the field is left out, and loses it to null', async () => {
+      test('a node keeps its reserve if the field is omitted, and null clears it', async () => {
         const put = (body: object) => api.send('PUT', `/nodes/${NODE}/config`, body)
         expect((await put({ safety_reserve_mib: 4096 })).body).toMatchObject({
           safety_reserve_mib: 4096,
@@ -110,7 +110,7 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
         expect((await api.send('PUT', '/config', { max_tasks_per_gpu: 10 })).status).toBe(200)
       })
 
-      test('of two writes that were read from the same state, one is refused', async () => {
+      test('of two writes based on the same state, one is refused', async () => {
         const { headers } = await api.send('GET', `/nodes/${NODE}`)
         const match = { 'if-match': String(headers['etag']) }
         const both = await Promise.all(
@@ -153,7 +153,7 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
       beforeEach(open)
       afterEach(close)
 
-      test('POST /tasks answers 201 with the place of the task, and its defaults', async () => {
+      test('POST /tasks answers 201 with the location of the task, and its defaults', async () => {
         const answer = await api.send('POST', '/tasks', { vram_mib: TOO_LARGE })
         expect(answer.status).toBe(201)
         expect(answer.headers['location']).toBe(`/api/v1/tasks/${answer.body.id}`)
@@ -177,7 +177,7 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
         expect((await api.send('GET', `/tasks/${answer.body.id}`)).body).toEqual(answer.body)
       })
 
-      test('a pending task says why it waits', async () => {
+      test('a pending task has a wait reason', async () => {
         const task = await submit()
         expect(task.wait).toMatchObject({ reason: expect.any(String), sentence: expect.any(String) })
         const { body } = await api.send('GET', `/tasks/${task.id}/explain`)
@@ -189,7 +189,7 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
         })
       })
 
-      test('vram_mib may be missing only from an exclusive task', async () => {
+      test('vram_mib may be missing only in an exclusive task', async () => {
         expect(await api.send('POST', '/tasks', {})).toMatchObject({
           status: 400,
           body: { errors: [{ pointer: '/vram_mib' }] },
@@ -214,7 +214,7 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
         })
       })
 
-      test('DELETE cancels; a final task changes no more', async () => {
+      test('DELETE cancels, and has no effect on a final task', async () => {
         const { id } = await submit()
         expect(await api.send('DELETE', `/tasks/${id}`)).toMatchObject({
           status: 202,
@@ -232,7 +232,7 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
         expect((await api.send('PATCH', `/tasks/${id}`, { noswap: 1 })).status).toBe(409)
       })
 
-      test('GET /tasks lists open and final ones together, newest first, and pages lose none', async () => {
+      test('GET /tasks lists open and final tasks together, newest first, with complete pages', async () => {
         const ids: string[] = []
         for (let i = 0; i < 7; i += 1) ids.unshift((await submit({ name: `task ${i}` })).id)
         for (const id of [ids[1], ids[4]]) await api.send('DELETE', `/tasks/${id}`)
@@ -288,7 +288,7 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
         expect((await api.send('GET', '/groups/team%20a')).status).toBe(404)
       })
 
-      test('hold nodes that are registered: others are named, and nothing changes', async () => {
+      test('contain only registered nodes: unknown ones are named, and nothing changes', async () => {
         const unknown = '00000000-0000-4000-8000-000000000000'
         expect(await api.send('POST', '/groups', { id: 'g', node_ids: [NODE, unknown] })).toMatchObject({
           status: 400,
@@ -302,7 +302,7 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
         expect((await api.send('GET', '/groups/g')).status).toBe(404)
       })
 
-      test('nodes join and leave one by one', async () => {
+      test('gain and lose nodes one by one', async () => {
         await api.send('POST', '/groups', { id: 'g' })
         expect(await api.send('PUT', `/groups/g/nodes/${NODE}`)).toMatchObject({
           status: 200,
@@ -314,7 +314,7 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
         expect((await api.send('DELETE', `/groups/g/nodes/${NODE}`)).status).toBe(404)
       })
 
-      test('one that pending tasks target is deleted only by force', async () => {
+      test('that pending tasks target are deleted only by force', async () => {
         await api.send('POST', '/groups', { id: 'g' })
         await submit({ groups: ['g'] })
         expect((await api.send('DELETE', '/groups/g')).status).toBe(409)
@@ -322,8 +322,8 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
       })
     })
 
-    describe('what does not exist', () => {
-      // Nothing changes, so one world will do.
+    describe('a missing object', () => {
+      // Nothing changes, so one world is enough.
       beforeAll(open)
       afterAll(close)
 
@@ -338,7 +338,7 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
         ['GET', '/groups/nowhere', undefined],
         ['DELETE', '/groups/nowhere', undefined],
         ['PUT', `/groups/nowhere/nodes/${NODE}`, undefined],
-      ] as const)('%s %s is 404 and named', async (method, path, body) => {
+      ] as const)('is answered by %s %s with 404 and its name', async (method, path, body) => {
         const answer = await api.send(method, path, body)
         expect(answer).toMatchObject({
           status: 404,
@@ -347,15 +347,15 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
       })
     })
 
-    describe('bad input', () => {
-      // Nothing changes, so one world will do.
+    describe('an invalid request', () => {
+      // Nothing changes, so one world is enough.
       beforeAll(open)
       afterAll(close)
 
       const BAD_PERCENT = ['-1', '1001', '1.5', '"20"', 'true', '[]', '{}', '1e400', '-0.5', '""']
 
       test.each([...BAD_PERCENT, 'null'])(
-        'default_vram_overcommit_percent: %s is 400 and names the field',
+        'with default_vram_overcommit_percent: %s is answered with 400 and names the field',
         async (value) => {
           const before = world.snapshot()
           const answer = await api.send('PUT', '/config', `{"default_vram_overcommit_percent": ${value}}`)
@@ -365,14 +365,21 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
         },
       )
 
-      test.each(BAD_PERCENT)('overcommit_vram_percent: %s is 400 and names the field', async (value) => {
-        const before = world.snapshot()
-        const answer = await api.send('PUT', `/nodes/${NODE}/config`, `{"overcommit_vram_percent": ${value}}`)
-        expectRefusal(answer, '/overcommit_vram_percent')
-        expect(answer.body.detail).toContain('an integer from 0 to 1000, or null')
-        expect(answer.body.detail).not.toContain('got null')
-        expect(world.snapshot()).toBe(before)
-      })
+      test.each(BAD_PERCENT)(
+        'with overcommit_vram_percent: %s is answered with 400 and names the field',
+        async (value) => {
+          const before = world.snapshot()
+          const answer = await api.send(
+            'PUT',
+            `/nodes/${NODE}/config`,
+            `{"overcommit_vram_percent": ${value}}`,
+          )
+          expectRefusal(answer, '/overcommit_vram_percent')
+          expect(answer.body.detail).toContain('an integer from 0 to 1000, or null')
+          expect(answer.body.detail).not.toContain('got null')
+          expect(world.snapshot()).toBe(before)
+        },
+      )
 
       test.each([
         ['noswap', true],
@@ -404,14 +411,14 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
         ['on_node_loss', 'panic'],
         ['owner', 'me'],
         ['id', 'mine'],
-      ])('a task with a bad %s is 400', async (pointer, value) => {
+      ])('with a bad %s of a task is answered with 400', async (pointer, value) => {
         const field = pointer.split('/')[0] as string
         const before = world.snapshot()
         expectRefusal(await api.send('POST', '/tasks', { vram_mib: 1, [field]: value }), `/${pointer}`)
         expect(world.snapshot()).toBe(before)
       })
 
-      test('labels over the limit are refused after the merge too', async () => {
+      test('with labels over the limits after a merge is refused', async () => {
         const labels = Object.fromEntries(Array.from({ length: 64 }, (_, i) => [`k${i}`, '']))
         const { id } = await submit({ labels })
         expectRefusal(await api.send('PATCH', `/tasks/${id}`, { labels: { one: 'more' } }), '/labels')
@@ -421,18 +428,18 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
       })
 
       test.each(['/config', `/nodes/${NODE}/config`])(
-        'an unknown field of %s is 400 and named',
+        'with an unknown field of %s is answered with 400 and its name',
         async (path) => {
           expectRefusal(await api.send('PUT', path, { surprise: 1 }), '/surprise')
         },
       )
 
-      test('an empty change of the configuration is 400', async () => {
+      test('with an empty change of the configuration is answered with 400', async () => {
         expectRefusal(await api.send('PUT', '/config', {}), '')
       })
 
       test(
-        'whatever a write route is sent that it does not take, it answers 4xx as a problem and changes nothing',
+        'to a write route is answered with 4xx as a problem, and changes nothing',
         { timeout: 120_000 },
         async () => {
           const { id } = await submit()
@@ -472,10 +479,7 @@ function expectRefusal(answer: ApiAnswer, pointer: string): void {
   expect(answer.status).toBe(400)
 }
 
-/**
- * Never a body that any route takes: a value that no field allows, a field that none knows, or no JSON at
- * all.
- */
+/** Never a valid body of any route: an invalid value, an unknown field, or no JSON. */
 const badValue = fc.oneof(
   fc.constantFrom<unknown>(
     -1,

@@ -1,7 +1,7 @@
 /**
- * A controller small enough to see through, for tests of the API: it keeps what it is told, answers a moment
- * later, and decides nothing (every task stays pending). What a test needs of it is `ApiWorld`, so that the
- * real engine can stand in its place.
+ * A small controller for tests of the API: it keeps what commands give it, answers a moment later, and makes
+ * no decisions (every task stays pending). Tests use it through `ApiWorld`, so that the real engine can
+ * replace it.
  */
 import { DEFAULT_CONFIG, type Config, type ConfigFields } from '../../controller/model/config.ts'
 import { isEventWanted, type Event, type EventKind } from '../../controller/model/event.ts'
@@ -32,9 +32,9 @@ import type { WaitExplanation } from '../../controller/query/explain/explain.ts'
 export interface ApiWorld {
   readonly commands: Commands
   readonly views: Views
-  /** Registers a node that is up; it answers when the views know it. */
+  /** Registers a node that is up; resolves when the views contain it. */
   addNode(node: { readonly id: string; readonly gpus: number; readonly physicalMib: number }): Promise<void>
-  /** Everything that a write could change, as one text. */
+  /** Everything that a write can change, as one text. */
   snapshot(): string
 }
 
@@ -79,7 +79,7 @@ const NO_SWAPS = { swapOuts: 0, swapIns: 0, swappedOutMib: 0, swappedInMib: 0 }
 
 export class FakeController implements ApiWorld {
   now = START
-  /** The cluster's. */
+  /** Of the cluster. */
   counters: Counters = ZERO_COUNTERS
   /** Of the first node. */
   swaps: SwapCounts = NO_SWAPS
@@ -94,14 +94,14 @@ export class FakeController implements ApiWorld {
   readonly open = new Map<string, Mutable<Task>>()
   readonly final: TaskRecord[] = []
   readonly events: Event[] = []
-  /** What streams hear. */
+  /** The source of event streams. */
   readonly durable = new DurableEvents()
-  /** What the next command is answered with instead of being carried out. */
+  /** The refusal of the next command, which is then not carried out. */
   nextRefusal: Refusal | null = null
   explained = 0
-  /** Of every pending task. */
+  /** The reason of every pending task. */
   waitReason: WaitExplanation['primary']['reason'] = 'WAITING_VRAM'
-  /** What keepalives said, in order. */
+  /** The received keepalives, in order. */
   readonly kept: boolean[] = []
   leaseMs = 60_000
   #seq = 0
@@ -347,7 +347,7 @@ export class FakeController implements ApiWorld {
     this.nodes.set(id, node)
   }
 
-  /** Puts an open task on the GPUs of a node, resident; its figures follow. */
+  /** Places an open task on the GPUs of a node, resident; its figures follow. */
   place(
     id: string,
     nodeId: string,
@@ -382,7 +382,7 @@ export class FakeController implements ApiWorld {
     this.final.push(recordOf(task))
   }
 
-  /** An event that is durable and not yet published. */
+  /** Adds an event that is durable and not yet published. */
   addEvent(kind: EventKind, over: Partial<Event> = {}): Event {
     const seq = (this.events.at(-1)?.seq ?? 0) + 1
     const event: Event = {
@@ -400,7 +400,7 @@ export class FakeController implements ApiWorld {
     return event
   }
 
-  /** Events that become durable together, and are told. */
+  /** Adds events that become durable together, and publishes them. */
   happen(...kinds: readonly (EventKind | readonly [EventKind, Partial<Event>])[]): void {
     this.durable.publish(
       kinds.map((each) => (typeof each === 'string' ? this.addEvent(each) : this.addEvent(...each))),
@@ -426,7 +426,7 @@ export class FakeController implements ApiWorld {
     })
   }
 
-  /** Carries a command out at once and answers it a moment later, as the engine does when it is durable. */
+  /** Carries out a command at once and answers a moment later, as the engine does when it is durable. */
   #carryOut<T>(answer: AnswerTo<T>, act: () => T | Refusal): void {
     const outcome = this.nextRefusal ?? act()
     this.nextRefusal = null
@@ -517,7 +517,7 @@ export class FakeController implements ApiWorld {
   }
 }
 
-/** All that runs is counted on the first GPU. */
+/** All running tasks are counted on the first GPU. */
 function withoutQueue(counters: Counters): Counters {
   return { ...counters, demand: counters.demand - counters.queue, queue: 0 }
 }
@@ -560,7 +560,7 @@ function emptyNode(id: string, ordinal: number, now: number): Mutable<Node> {
   }
 }
 
-/** Only what the API shows. */
+/** Only the fields that the API shows. */
 function emptyGpu(
   node: Node,
   index: number,
@@ -612,7 +612,7 @@ function pendingTask(spec: TaskSpec, now: number): Mutable<Task> {
   }
 }
 
-/** Only what the API shows. */
+/** Only the fields that the API shows. */
 function placementOf(
   task: Task,
   node: Node,

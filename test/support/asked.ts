@@ -1,4 +1,4 @@
-/** A fake controller behind a real socket, so that the client and the command can be asked in earnest. */
+/** A fake controller behind a real socket, for tests of the client and the command. */
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll } from 'vitest'
@@ -11,7 +11,7 @@ export interface Asked {
   close(): Promise<void>
 }
 
-/** The API before a fake engine; it is gone after the tests of the file. */
+/** Serves the API of a fake engine until the tests of the file have ended. */
 export async function askedApi(
   options: Partial<ApiOptions> = {},
   world = new FakeController(),
@@ -29,7 +29,7 @@ export async function askedApi(
   return { world, url: await app.listen({ host: '127.0.0.1', port }), close: () => app.close() }
 }
 
-/** Any other server; its address. */
+/** Serves any other handler; returns its address. */
 export async function askedServer(listener: RequestListener): Promise<string> {
   const server = createServer(listener)
   afterAll(() => {
@@ -40,7 +40,7 @@ export async function askedServer(listener: RequestListener): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-/** An address on loopback without a listener. */
+/** Returns an address on loopback without a listener. */
 export async function deadAddress(): Promise<string> {
   const server = createServer()
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

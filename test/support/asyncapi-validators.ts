@@ -1,4 +1,4 @@
-/** The AsyncAPI document as other programs use it: a third-party validator checks each message. */
+/** Uses the AsyncAPI document as other programs do: a third-party validator checks each message. */
 import { Ajv } from 'ajv'
 import type { ValidateFunction } from 'ajv'
 import { asyncApiDocument } from '../../protocol/asyncapi.ts'
@@ -13,7 +13,7 @@ export function validatorOf(op: string): ValidateFunction | null {
   return ajv.getSchema(`${DOCUMENT}#/components/messages/${op}/payload`) ?? null
 }
 
-/** Whether the document has a message that such a value is. */
+/** Returns whether the value is valid as some message of the document. */
 export function mayBeAccepted(value: unknown): boolean {
   const op = (value as { readonly body?: { readonly op?: unknown } } | null)?.body?.op
   return typeof op === 'string' && validatorOf(op)?.(value) === true

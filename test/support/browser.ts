@@ -1,7 +1,7 @@
 /**
- * A real Chromium before a real controller with a simulated fleet, under a host name that is mapped to this
- * machine: plain HTTP on localhost has rights that `http://{address}:30080` has not. What must never happen
- * on a page is collected: errors in the console, violations of the policy.
+ * A real Chromium with a real controller and a simulated fleet, under a host name that is mapped to this
+ * machine: plain HTTP on localhost has permissions that `http://{address}:30080` does not have. Faults of a
+ * page are collected: errors in the console and violations of the policy.
  */
 import { existsSync } from 'node:fs'
 import axe from 'axe-core'
@@ -12,9 +12,7 @@ export const CHROMIUM =
     existsSync(path),
   ) ?? null
 
-/**
- * Mapped to 127.0.0.1 in the browser alone; the controller has to know it (CONTROLLER_HTTP_ALLOWED_HOSTS).
- */
+/** Mapped to 127.0.0.1 only in the browser; the controller must allow it (CONTROLLER_HTTP_ALLOWED_HOSTS). */
 export const MAPPED_HOST = 'headroom.test'
 
 export interface PageOptions {
@@ -46,7 +44,10 @@ export class TestBrowser {
     await this.#browser.close()
   }
 
-  /** Its own cookies and storage. Several pages of one context are tabs of one browser. */
+  /**
+   * A separate context with its own cookies and storage. Several pages of one context are tabs of one
+   * browser.
+   */
   async context({
     width = 1440,
     height = 900,
@@ -68,7 +69,7 @@ export class TestBrowser {
 
 export interface WatchedPage {
   readonly page: Page
-  /** Errors in the console, exceptions and violations of the policy, in words. */
+  /** Errors in the console, exceptions and policy violations, as text. */
   readonly faults: readonly string[]
 }
 
@@ -85,8 +86,8 @@ export async function watched(page: Page): Promise<WatchedPage> {
 }
 
 /**
- * The open dialog, once it has taken the focus. It does so some milliseconds after it appears: a key that is
- * pressed earlier goes to the button that receives the focus, which is the one that changes nothing.
+ * Returns the open dialog once it has the focus. It takes the focus some milliseconds after it appears: a key
+ * that is pressed earlier goes to the previously focused button, which changes nothing.
  */
 export async function focusedDialog(page: Page): Promise<Locator> {
   const dialog = page.getByRole('alertdialog')
@@ -101,9 +102,9 @@ export async function confirmByKey(page: Page, name: string): Promise<void> {
   await dialog.waitFor({ state: 'detached' })
 }
 
-/** Findings of axe that are serious or critical, one line each. @param rules only these; left out: all. */
+/** Serious and critical findings of axe, one per line. @param rules only these rules; all if omitted. */
 export async function accessibilityFaults(page: Page, rules?: readonly string[]): Promise<readonly string[]> {
-  // The policy lets no script be added to the markup; the debugger may run one.
+  // The policy allows no added script; the debugger may run one.
   if (!(await page.evaluate<boolean>('"axe" in globalThis'))) await page.evaluate(axe.source)
   const options = {
     resultTypes: ['violations'],
@@ -132,9 +133,9 @@ const WIDTHS = [390, 1440] as const
 const SCHEMES = ['dark', 'light'] as const
 
 /**
- * What is wrong with a page, wide and narrow, dark and light, one line each: what can be scrolled sideways,
- * and the findings of axe. The page is loaded once and stays where it is; of axe's rules that about contrast
- * alone depends on the colours, so the others are looked at once at each width.
+ * The faults of a page, wide and narrow, dark and light, one per line: horizontal scrolling, and the findings
+ * of axe. The page is loaded once and stays open; of axe's rules only contrast depends on the colours, so the
+ * others are checked once per width.
  */
 export async function faultsInEveryLook(page: Page): Promise<readonly string[]> {
   const faults: string[] = []
@@ -157,7 +158,7 @@ export async function faultsInEveryLook(page: Page): Promise<readonly string[]> 
   return faults
 }
 
-/** Whether something is wider than the window. */
+/** Returns whether an element is wider than the window. */
 export async function sidewaysPixels(page: Page): Promise<number> {
   return page.evaluate<number>('document.documentElement.scrollWidth - document.documentElement.clientWidth')
 }

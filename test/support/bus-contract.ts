@@ -1,19 +1,19 @@
-/** What every bus does, whatever it is made of. test/contract/bus.test.ts runs it against each of them. */
+/** The contract of every bus. test/contract/bus.test.ts runs it for each implementation. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Bus, RequestOutcome } from '../../controller/ports/bus.ts'
 import type { Envelope } from '../../protocol/envelope.ts'
 import type { Heartbeat } from '../../protocol/messages.ts'
 import { envelopeOf } from './envelopes.ts'
 
-/** Two ends that can hear each other, and the time in which they do. */
+/** Two connected ends, and their clock. */
 export interface BusWorld {
   readonly controller: Bus
   readonly node: Bus
-  /** Resolves once the subscriptions made so far hold. */
+  /** Resolves once the subscriptions made so far are active. */
   settle(): Promise<void>
-  /** Resolves when it holds; rejects, naming it, when it never does. */
+  /** Resolves when the condition holds; rejects with its name if it never does. */
   until(what: string, holds: () => boolean): Promise<void>
-  /** Lets this much of its time go by. */
+  /** Advances its clock by this time. */
   pass(ms: number): Promise<void>
   close(): Promise<void>
 }
@@ -22,7 +22,7 @@ const TIMEOUT_MS = 10_000
 const SHORT_MS = 200
 
 export function busContract(name: string, makeWorld: () => Promise<BusWorld>): void {
-  describe(`${name} keeps the contract of a bus`, () => {
+  describe(`${name} satisfies the contract of a bus`, () => {
     let world: BusWorld
     beforeEach(async () => {
       world = await makeWorld()
@@ -42,7 +42,7 @@ export function busContract(name: string, makeWorld: () => Promise<BusWorld>): v
       return outcomes[0] as RequestOutcome
     }
 
-    it('carries a request to who listens, whole, and the answer back', async () => {
+    it('carries a complete request to a subscriber, and the answer back', async () => {
       const heard: [Envelope, string][] = []
       const answer = envelopeOf({ op: 'events_ack', up_to: 7 })
       world.controller.subscribe('gpu.v1.node.*.heartbeat', (message, subject, reply) => {
@@ -55,7 +55,7 @@ export function busContract(name: string, makeWorld: () => Promise<BusWorld>): v
       expect(heard).toEqual([[message, 'gpu.v1.node.n1.heartbeat']])
     })
 
-    it('answers each of many requests with its own answer, whatever the order of the answers', async () => {
+    it('matches each of many requests with its own answer, whatever the order of the answers', async () => {
       const waiting: (() => void)[] = []
       world.controller.subscribe('gpu.v1.node.*.event', (message, _subject, reply) => {
         waiting.push(() => reply(envelopeOf({ op: 'events_ack', up_to: message.seq }, message.id)))
@@ -74,7 +74,7 @@ export function busContract(name: string, makeWorld: () => Promise<BusWorld>): v
       expect([...answers].every(([asked, answered]) => asked === answered)).toBe(true)
     })
 
-    it('carries what is published, in the order of its sender; a reply to it is harmless', async () => {
+    it('delivers published messages in order per sender, and tolerates a reply to one', async () => {
       const heard: string[] = []
       world.controller.subscribe('gpu.v1.node.*.telemetry', (message, _subject, reply) => {
         heard.push(message.id)
@@ -87,7 +87,7 @@ export function busContract(name: string, makeWorld: () => Promise<BusWorld>): v
       expect(heard).toEqual(sent.map(({ id }) => id))
     })
 
-    it('lets * match one part of a subject: not two, not none', async () => {
+    it('matches * with one part of a subject, not with two or none', async () => {
       const heard: string[] = []
       world.controller.subscribe('gpu.v1.node.*.hello', (_message, subject) => heard.push(subject))
       world.controller.subscribe('gpu.v1.end', (_message, subject) => heard.push(subject))
@@ -111,7 +111,7 @@ export function busContract(name: string, makeWorld: () => Promise<BusWorld>): v
       })
     })
 
-    it('gives up a request in its time, once, whatever comes later', async () => {
+    it('ends a request at its timeout, once, whatever arrives later', async () => {
       const replies: (() => void)[] = []
       world.controller.subscribe('gpu.v1.slow', (message, _subject, reply) =>
         replies.push(() => reply(message)),
@@ -142,7 +142,7 @@ export function busContract(name: string, makeWorld: () => Promise<BusWorld>): v
       expect(outcomes).toMatchObject([{ answered: true, answer: { id: 'first' } }])
     })
 
-    it('carries nothing to a subscription that has ended', async () => {
+    it('delivers nothing to a subscription that has ended', async () => {
       let heard = 0
       const end = world.controller.subscribe('gpu.v1.node.*.hello', (message, _subject, reply) => {
         heard += 1
@@ -160,7 +160,7 @@ export function busContract(name: string, makeWorld: () => Promise<BusWorld>): v
       expect(heard).toBe(1)
     })
 
-    it('delivers what is under way when it is drained, and no request is without an outcome afterwards', async () => {
+    it('delivers messages in flight when drained, and every request has an outcome', async () => {
       const heard: string[] = []
       world.controller.subscribe('gpu.v1.last', (message) => heard.push(message.id))
       await world.settle()

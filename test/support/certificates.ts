@@ -1,6 +1,6 @@
 /**
- * Certificates for one test: an authority, a broker that it vouches for under these names, and a client. Made
- * by openssl.
+ * Certificates for one test: an authority, a broker certificate for these names, and a client certificate.
+ * Made by openssl.
  */
 import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
@@ -15,7 +15,7 @@ export interface Certificates {
   readonly clientKey: string
 }
 
-/** `serverNames`: as in subjectAltName, such as `IP:127.0.0.1` or `DNS:broker.example`. */
+/** `serverNames`: as in subjectAltName, for example `IP:127.0.0.1` or `DNS:broker.example`. */
 export function makeCertificates(folder: string, serverNames: string): Certificates {
   const at = (name: string): string => join(folder, name)
   const ec = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']

@@ -1,4 +1,4 @@
-/** A controller in virtual time with one GPU server that says hello, and clients that ask it over the bus. */
+/** A controller in virtual time with one GPU server, and clients that send requests over the bus. */
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
 import { createController } from '../../controller/controller.ts'
 import type { Controller, ControllerOptions } from '../../controller/controller.ts'
@@ -15,7 +15,7 @@ export interface ClientWorld {
   readonly controller: Controller
   readonly bus: SimBus
   readonly store: Store
-  /** The body of the answer. */
+  /** Returns the body of the answer. */
   ask(subject: string, body: Body, id?: string): Promise<Body>
   pass(ms: number): Promise<void>
 }
@@ -51,7 +51,7 @@ export async function clientWorld(
   }
 }
 
-/** Promises of the store are kept between two instants. */
+/** Promises of the store are settled between two instants. */
 async function settle(): Promise<void> {
   for (let each = 0; each < 8; each++) await Promise.resolve()
 }

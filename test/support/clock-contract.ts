@@ -1,16 +1,16 @@
-/** What is asked of every clock, in virtual time and in real time alike. */
+/** The contract of every clock, in virtual time and in real time. */
 import { describe, expect, it } from 'vitest'
 import type { Clock, TimerRank } from '../../controller/ports/clock.ts'
 
 export interface ClockUnderTest {
   readonly clock: Clock
-  /** Lets time go by until the fact holds; rejects when it has not in a while. */
+  /** Advances time until the condition holds; rejects if it does not for a while. */
   until(fact: () => boolean): Promise<void>
   close(): void
 }
 
 export function clockContract(name: string, open: () => ClockUnderTest): void {
-  describe(`${name} keeps the contract of Clock`, () => {
+  describe(`${name} satisfies the contract of Clock`, () => {
     const using = async (test: (under: ClockUnderTest) => Promise<void>): Promise<void> => {
       const under = open()
       try {
@@ -20,7 +20,7 @@ export function clockContract(name: string, open: () => ClockUnderTest): void {
       }
     }
 
-    it('runs nothing inside the call that asks for it, and everything once', () =>
+    it('runs each callback once, and never inside the call that registers it', () =>
       using(async ({ clock, until }) => {
         const ran: string[] = []
         clock.at(clock.now(), () => ran.push('now'))
@@ -47,7 +47,7 @@ export function clockContract(name: string, open: () => ClockUnderTest): void {
         expect(ran).toEqual([0, 2, 2, 5, 9])
       }))
 
-    it('has whole milliseconds that never fall', () =>
+    it('has whole milliseconds that never decrease', () =>
       using(async ({ clock, until }) => {
         const seen: number[] = []
         const look = (): void => {
@@ -61,7 +61,7 @@ export function clockContract(name: string, open: () => ClockUnderTest): void {
         expect(seen.at(-1)).toBeGreaterThan(seen[0] as number)
       }))
 
-    it('keeps the ranks within an instant: a lower one that became due meanwhile runs first', () =>
+    it('keeps the ranks within an instant: a lower rank that became due meanwhile runs first', () =>
       using(async ({ clock, until }) => {
         const ran: string[] = []
         const add = (label: string, rank: TimerRank, then: () => void = () => {}): void => {
@@ -74,8 +74,8 @@ export function clockContract(name: string, open: () => ClockUnderTest): void {
             rank,
           )
         }
-        // From inside a timer: real time does not move on between these calls, so all of it is one instant,
-        // however late the host is.
+        // Inside a timer, real time does not advance between these calls, so all of them share one instant,
+        // however slow the host is.
         clock.at(
           clock.now() + 4,
           () => {
@@ -102,7 +102,7 @@ export function clockContract(name: string, open: () => ClockUnderTest): void {
         ])
       }))
 
-    it('forgets what is taken back, however often and however late', () =>
+    it('forgets cancelled timers, however often and however late', () =>
       using(async ({ clock, until }) => {
         const ran: number[] = []
         const cancels = Array.from({ length: 3_000 }, (_, i) =>

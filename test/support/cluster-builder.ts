@@ -1,7 +1,7 @@
 /**
- * A real cluster for tests of the engine's books: nodes speak and tasks come through the functions that the
- * wire and the API call, and cycles run when the test says so. Steps are data, so that fast-check can shrink
- * a sequence and print it.
+ * A real cluster for tests of the engine's state: nodes report and tasks are submitted through the functions
+ * that the wire and the API call, and cycles run when the test says so. Steps are data, so that fast-check
+ * can shrink a sequence and print it.
  */
 import fc from 'fast-check'
 import type { GpuReport, Hello, NodeEvent, TaskReport } from '../../protocol/messages.ts'
@@ -49,7 +49,7 @@ export interface NodeFields {
 export type Deed = 'hold' | 'release' | 'swap-out' | 'swap-in'
 const DEEDS = { hold: holdTask, release: releaseTask, 'swap-out': swapOutTask, 'swap-in': swapInTask }
 
-/** Small figures by default: no overcommit, 10 MiB of reserve, so that a test can be read. */
+/** Small figures by default: no overcommit and a reserve of 10 MiB, so that tests are readable. */
 export const SMALL_CONFIG: ConfigFields = { ...DEFAULT_CONFIG, safety_reserve_mib: 10 }
 
 type Change<T> = { readonly [K in keyof T]?: T[K] }
@@ -61,10 +61,10 @@ type Told<E extends NodeEvent = NodeEvent> = E extends NodeEvent
 export class ClusterBuilder {
   readonly cluster: Cluster
   now: Instant = 1_000_000
-  /** Everything that has happened, and was ordered, so far. */
+  /** All events and commands so far. */
   readonly events: Event[] = []
   readonly effects: Effect[] = []
-  /** Empty unless the recorder is told to keep them. */
+  /** Empty unless decisions are recorded. */
   readonly decisions: Decision[] = []
   #timers: { readonly at: Instant; readonly fn: (now: Instant) => void }[] = []
   readonly #lastHello = new Map<string, Hello>()
@@ -88,8 +88,6 @@ export class ClusterBuilder {
   get gpus(): LiveGpu[] {
     return [...this.cluster.nodes.values()].flatMap((node) => [...node.gpus])
   }
-
-  // ── nodes ───────────────────────────────────────────────────────────────────
 
   addNode({
     id,
@@ -125,14 +123,14 @@ export class ClusterBuilder {
     return node
   }
 
-  /** Its server has started again: all is as it was, under later numbers. */
+  /** Restarts its server: all state is equal, under later numbers. */
   restarted(node: LiveNode): void {
     this.heartbeat(node, {}, [], 1)
   }
 
   /**
-   * A heartbeat: everything is as the controller believes it, but for what is said here. `ended`: over there,
-   * and the event is under way.
+   * Sends a heartbeat with the state that the controller believes, except for these arguments. `ended`:
+   * already ended there, with the event on its way.
    */
   heartbeat(
     node: LiveNode,
@@ -146,7 +144,7 @@ export class ClusterBuilder {
     applySnapshot(this.cluster, node, gpus, tasks, unacked, node.snapshotSeq + 1, this.now)
   }
 
-  /** Its server has started again and introduces itself, with all that it had. */
+  /** Its server has restarted and sends its hello, with all its attempts. */
   hello(node: LiveNode, change: Partial<Hello>): void {
     const { id, boot } = node
     const before = this.#lastHello.get(id)
@@ -208,8 +206,6 @@ export class ClusterBuilder {
     putConfig(this.cluster, change, null, this.now)
   }
 
-  // ── tasks ───────────────────────────────────────────────────────────────────
-
   submit(request: Change<TaskRequest> = {}): LiveTask {
     this.#taskCount += 1
     const whole: TaskRequest = {
@@ -229,7 +225,7 @@ export class ClusterBuilder {
     return answer.value
   }
 
-  /** It started, and was then swapped out by hand. */
+  /** Starts the task and swaps it out as an operator. */
   submitSwappedOut(request: Change<TaskRequest> = {}): LiveTask {
     const task = this.submit(request)
     this.settle()
@@ -239,12 +235,12 @@ export class ClusterBuilder {
     return task
   }
 
-  /** Answers whether the change was accepted. */
+  /** Returns whether the change was accepted. */
   update(task: LiveTask, change: TaskChange): boolean {
     return updateTask(this.cluster, task.spec.id, change, this.now).ok
   }
 
-  /** What an operator does by hand. Answers why not; null when it was done. */
+  /** Performs an action of an operator. Returns the reason of a refusal, or null. */
   byHand(task: LiveTask, deed: Deed): string | null {
     const answer = DEEDS[deed](this.cluster, task.spec.id, this.now)
     if (answer.ok) return null
@@ -271,14 +267,14 @@ export class ClusterBuilder {
     this.#tell(task, { kind: 'allocation_wanted', mib })
   }
 
-  /** Answers why not; null when its server is told to end it. */
+  /** Returns the reason of a refusal, or null when the stop is sent to its server. */
   requeue(task: LiveTask): string | null {
     const answer = requeueTask(this.cluster, task.spec.id, false, 'a test', this.now)
     if (answer.ok) return null
     return answer.refusal.code === 'conflict' ? answer.refusal.detail : answer.refusal.code
   }
 
-  /** As it was told to. */
+  /** Ended as ordered. */
   stopped(task: LiveTask): void {
     this.#tell(task, { kind: 'finished', outcome: 'stopped', exit_code: null, detail: null })
   }
@@ -287,7 +283,7 @@ export class ClusterBuilder {
     this.#tell(task, { kind: 'finished', outcome: 'completed', exit_code: 0, detail: null })
   }
 
-  /** A swap under way ends, as ordered or back where it began. */
+  /** Ends a swap in progress, successfully or with a return to the previous residency. */
   swapped(task: LiveTask, isFailed = false): void {
     const { residency, generation } = placementOf(task)
     if (residency !== 'swapping_out' && residency !== 'swapping_in') return
@@ -301,7 +297,7 @@ export class ClusterBuilder {
     })
   }
 
-  /** There is no room on the device for what was ordered. */
+  /** The device lacks space for the ordered swap. */
   refuse(task: LiveTask, command: 'start' | 'swap_in' = 'start'): void {
     const { node, attempt } = placementOf(task)
     const result = {
@@ -331,9 +327,7 @@ export class ClusterBuilder {
     )
   }
 
-  // ── time and decisions ──────────────────────────────────────────────────────
-
-  /** One cycle; answers what happened since the last. */
+  /** Runs one cycle; returns the events since the last one. */
   cycle(): readonly Event[] {
     runCycle(this.cluster, this.now)
     const { transaction } = this.cluster.eventLog
@@ -346,7 +340,7 @@ export class ClusterBuilder {
     return transaction.events
   }
 
-  /** Time passes: the engine's own timers fire, each followed by a cycle; nothing else is decided. */
+  /** Advances time: the engine's own timers fire, each followed by a cycle; nothing else is decided. */
   advance(ms: number): void {
     const until = this.now + ms
     for (;;) {
@@ -360,7 +354,7 @@ export class ClusterBuilder {
     this.now = until
   }
 
-  /** The nodes carry out all commands until none is left: every placed task starts, every swap ends. */
+  /** The nodes carry out all commands: every placed task starts, every swap ends. */
   settle(): void {
     for (let round = 0; round < 100; round++) {
       this.cycle()
@@ -390,11 +384,8 @@ function isMoving(placement: LivePlacement): boolean {
   return placement.residency === 'swapping_out' || placement.residency === 'swapping_in'
 }
 
-// ── random sequences ──────────────────────────────────────────────────────────
-
 /**
- * One thing that happens. `pick` chooses among what is there, modulo its number; nothing happens when there
- * is nothing.
+ * One step. `pick` chooses among existing items, modulo their number; without items the step has no effect.
  */
 export type Step =
   | {
@@ -485,7 +476,7 @@ const timeArb: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ do: fc.constant('advance' as const), seconds: fc.constantFrom(1, 60, 310, 700) }),
 )
 
-/** A sequence in which life goes on more often than the fleet changes. */
+/** A sequence in which task steps are more frequent than fleet changes. */
 export function stepsArb(maxLength: number): fc.Arbitrary<Step[]> {
   const step = fc.oneof(
     { weight: 5, arbitrary: submitArb },
@@ -532,7 +523,7 @@ export function buildFleet({ nodes, config }: FleetShape): ClusterBuilder {
   return builder
 }
 
-/** Does one step; a step that finds nothing to do does nothing. */
+/** Applies one step; a step without an applicable item has no effect. */
 export function applyStep(b: ClusterBuilder, step: Step): void {
   switch (step.do) {
     case 'submit':
@@ -683,8 +674,8 @@ function chosen<T>(items: readonly T[], number: number): T | null {
 }
 
 /**
- * Fails with the seed and the smallest counterexample, and with the command that repeats it. HEADROOM_RUNS
- * times as many runs, for a night.
+ * Fails with the seed, the smallest counterexample, and the command that repeats it. HEADROOM_RUNS multiplies
+ * the number of runs.
  */
 export function holds<T extends unknown[]>(property: fc.IProperty<T>, numRuns: number, file: string): void {
   const seed = Number(process.env.HEADROOM_SEED ?? 20_250_612)

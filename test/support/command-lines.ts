@@ -1,14 +1,11 @@
-/**
- * Whether a command line that stands in a file would be understood: the command exists, and so does every
- * option. Nothing is run.
- */
+/** Checks whether a command line in a file is valid: the command and every option exist. Nothing is run. */
 import type { Command } from 'commander'
 import { examplesOf } from '../../cli/command/command-shape.ts'
 import { programOf } from '../../cli/program.ts'
 
 /**
- * Null, or a short error.
- * @param isWhole false: the command is only mentioned, so required arguments may be missing
+ * Returns null, or a short error.
+ * @param isWhole false if the command is only mentioned, so required arguments may be missing
  */
 export function whyNotUnderstood(args: readonly string[], isWhole = true): string | null {
   let command = programOf(() => {})
@@ -19,7 +16,7 @@ export function whyNotUnderstood(args: readonly string[], isWhole = true): strin
     at++
   )
     command = next
-  // One with examples does something by itself, whatever it holds.
+  // A command with examples does something by itself, even if it has subcommands.
   if (command.commands.length > 0 && examplesOf(command).length === 0)
     return `${args.join(' ')}: ${command.name()} has no command '${args[at] ?? ''}'`
   const rest = args.slice(at)

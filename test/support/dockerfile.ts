@@ -1,4 +1,4 @@
-/** A Dockerfile, read into stages and their instructions. */
+/** Parses a Dockerfile into stages and their instructions. */
 
 export interface Instruction {
   readonly keyword: string
@@ -8,12 +8,12 @@ export interface Instruction {
 
 export interface Stage {
   readonly name: string
-  /** Another stage, or an image; arguments filled in with their defaults. */
+  /** Another stage, or an image; arguments replaced by their defaults. */
   readonly from: string
   readonly instructions: readonly Instruction[]
 }
 
-/** By name, in their order. Every stage must have one. */
+/** By name, in order. Every stage must have a name. */
 export function stagesOf(dockerfile: string): ReadonlyMap<string, Stage> {
   const stages = new Map<string, Stage>()
   const defaults = new Map<string, string>()

@@ -1,4 +1,4 @@
-/** Messages of a sender that counts them. */
+/** Messages of a sender that numbers them. */
 import type { Body, Envelope } from '../../protocol/envelope.ts'
 import { PROTOCOL_VERSION } from '../../protocol/limits.ts'
 

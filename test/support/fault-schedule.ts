@@ -1,6 +1,6 @@
 /**
  * A random schedule of faults, drawn from one seed: losses, duplicates, delays past every timeout,
- * partitions, deaths; then all is healed.
+ * partitions, crashes; then all faults end.
  */
 import type { OnNodeLoss } from '../../protocol/units.ts'
 import { seededStream } from '../../simulator/kernel/seeded-random.ts'
@@ -11,10 +11,10 @@ const POLICIES: readonly OnNodeLoss[] = ['wait', 'fail', 'requeue', 'requeue']
 const FAULTS_UNTIL_MS = 150_000
 /** Longer than leases, timeouts and windows together. */
 const SLOWEST_MS = 60_000
-/** After healing everything ends within this, or never does. */
+/** After the end of the faults, every task ends within this time, or never does. */
 const HEALED_WITHIN_MS = 900_000
 
-/** What went wrong in the world of this seed; nothing, as it should be. */
+/** Returns the violations in the world of this seed, normally none. */
 export async function violationsOf(
   seed: number,
   options: FaultWorldOptions = {},

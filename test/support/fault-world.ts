@@ -1,6 +1,6 @@
 /**
- * A controller and servers of production code on a faulty network in virtual time, both of which may die at
- * any moment and start again from what they had made durable. It watches what must hold whatever happens.
+ * A controller and servers of production code on a faulty network in virtual time; both may crash at any
+ * moment and restart from their durable state. It checks the invariants at every step.
  */
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
 import { createController } from '../../controller/controller.ts'
@@ -40,11 +40,11 @@ export interface FaultWorldOptions {
   readonly config?: Partial<ConfigFields>
   /** Maximum delay in ms until a commit is durable, and again until that is acknowledged; 0: at once. */
   readonly commitMs?: DurationMs
-  /** Sees everything that enters a controller; asked for at each start. */
+  /** Observes everything that enters a controller; requested at each start. */
   readonly watch?: () => InputTap
 }
 
-/** Short leases, so that an hour of virtual time holds many of them. */
+/** Short leases, so that an hour of virtual time contains many of them. */
 const SHORT: Partial<ConfigFields> = {
   heartbeat_seconds: 1,
   run_lease_seconds: 10,
@@ -59,9 +59,9 @@ export interface TaskPlan {
   readonly vramMib?: number
   /** A lease, if null. */
   readonly command?: readonly string[] | null
-  /** After SIGTERM; 0: it ends at once. */
+  /** Time from SIGTERM to the end; 0 means that it ends at once. */
   readonly stopTakesMs?: DurationMs
-  /** In place of work from start to end. */
+  /** Replaces uninterrupted work from start to end. */
   readonly work?: SimTask['work']
 }
 
@@ -84,12 +84,12 @@ export class FaultWorld {
   readonly network: FaultyNetwork
   readonly hosts = new Map<string, Host>()
   readonly events: Event[] = []
-  /** What must never be, and was. */
+  /** Violated invariants. */
   readonly violations: string[] = []
   /** Ids of tasks whose submission was acknowledged. */
   readonly acknowledged = new Set<string>()
   readonly faults: unknown[] = []
-  /** Which starts the hosts refuse, by node and task; null: none. */
+  /** Returns the refusal of a start by its host, by node and task, or null. */
   refusing:
     | ((node: string, taskId: string) => { readonly detail: string; readonly refused?: StartRefused } | null)
     | null = null
@@ -147,8 +147,6 @@ export class FaultWorld {
     await this.run(1_000)
   }
 
-  // ── the controller ──────────────────────────────────────────────────────────
-
   async startController(): Promise<void> {
     const name = `controller${this.#lives.length}`
     const endpoint = this.network.endpoint(name)
@@ -181,13 +179,13 @@ export class FaultWorld {
 
   readonly #mortals = new Map<Life, ProcessClock>()
 
-  /** As with kill -9: nothing of what is under way is finished. */
+  /** As with kill -9: nothing in progress is finished. */
   killController(): void {
     const life = this.#lives.at(-1)
     if (life !== undefined) this.#end(life, this.#mortals.get(life) as ProcessClock)
   }
 
-  /** The next one starts at once; it has begun when time has passed. */
+  /** Starts the next controller at once; it is active when time has passed. */
   restartController(): void {
     this.killController()
     void this.startController()
@@ -216,8 +214,6 @@ export class FaultWorld {
     })
   }
 
-  // ── servers ─────────────────────────────────────────────────────────────────
-
   startServer(name: string): void {
     const host = this.#host(name)
     if (host.server !== null) return
@@ -226,13 +222,13 @@ export class FaultWorld {
     host.server.start()
   }
 
-  /** The broker is back: every server's bus finds its way again. */
+  /** The broker is back: the bus of every server reconnects. */
   restoreBroker(): void {
     this.network.startBroker()
     for (const { server } of this.hosts.values()) server?.reconnected()
   }
 
-  /** The host dies with everything on it. */
+  /** The host crashes with everything on it. */
   killServer(name: string): void {
     const host = this.#host(name)
     host.server?.stop()
@@ -241,12 +237,12 @@ export class FaultWorld {
     host.endpoint = null
   }
 
-  /** Its disk is lost: it knows neither its boots nor what it ran. */
+  /** Its disk is lost: it knows neither its boots nor its attempts. */
   wipe(name: string): void {
     this.#host(name).storage = new FaultyStorage(() => {})
   }
 
-  /** A copy of the machine that thinks it is that node; it is called by another name here. */
+  /** A copy of the machine with the identity of that node; here it has another name. */
   startClone(name: string, cloneName: string): void {
     const endpoint = this.network.endpoint(cloneName)
     const storage = new FaultyStorage(() => {})
@@ -274,7 +270,7 @@ export class FaultWorld {
     })
   }
 
-  /** The guard of the task is gone, and all of the task with it: its server cannot say how it ended. */
+  /** The guard of the task has disappeared with all its processes: its server cannot report how it ended. */
   loseProcess(name: string, taskId: string): void {
     const known = this.#devices.get(name)
     const attempt = this.#host(name).server?.attempts.get(taskId)?.attempt
@@ -288,7 +284,7 @@ export class FaultWorld {
     known.device.stop(taskId, attempt, 0)
   }
 
-  /** A device whose launches fail where the test wants it. */
+  /** A device whose launches fail when the test says so. */
   #refusing(name: string, device: SimulatedDevice): SimulatedDevice {
     const launch = device.launch.bind(device)
     const observe = device.observe.bind(device)
@@ -307,8 +303,6 @@ export class FaultWorld {
     }
     return device
   }
-
-  // ── tasks ───────────────────────────────────────────────────────────────────
 
   submit({
     id,
@@ -331,7 +325,7 @@ export class FaultWorld {
     return this.controller.views.openTask(id)?.state ?? this.#finals.get(id) ?? 'unknown'
   }
 
-  /** Where attempts of it live that are not frozen, by the names of the machines. */
+  /** Names of the machines on which attempts of it live that are not frozen. */
   runningOn(id: string): string[] {
     return [...this.hosts.values()]
       .filter(({ server }) => server?.attempts.get(id)?.isFrozen === false)
@@ -348,17 +342,15 @@ export class FaultWorld {
     return this.events.filter((event) => event.kind === kind && (taskId === null || event.taskId === taskId))
   }
 
-  // ── time ────────────────────────────────────────────────────────────────────
-
-  /** Lets so much time pass. */
+  /** Advances time by this amount. */
   async run(ms: DurationMs): Promise<void> {
     await this.until(() => false, ms)
   }
 
-  /** Lets time pass until the fact holds, or so long at most. Says whether it holds. */
+  /** Advances time until the condition holds, or for at most this time. Returns whether it holds. */
   async until(fact: () => boolean, withinMs: DurationMs = 600_000): Promise<boolean> {
     const end = this.clock.now() + withinMs
-    // A controller that has just been told to start reads its store first.
+    // A starting controller first reads its store.
     for (let i = 0; i < 10; i++) await Promise.resolve()
     while (!fact()) {
       if (!this.clock.step(end)) {
@@ -403,7 +395,7 @@ export class FaultWorld {
     }
   }
 
-  /** Everything that was acknowledged is in the store, and what has ended has ended as it was told. */
+  /** Every acknowledged task is in the store, and ended tasks have the reported end. */
   async checkDurable(): Promise<void> {
     for (const id of this.acknowledged) {
       const record = await this.#store.reads.task(id)

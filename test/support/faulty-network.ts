@@ -1,7 +1,7 @@
 /**
- * The bus of the simulator's faults in weather that a test makes as it goes: messages are lost, doubled,
- * delayed past every timeout, and endpoints are cut off. Both legs of a request suffer alike, each message
- * takes 1 ms at least, and each goes through the codec.
+ * The bus of the simulator's faults under the control of a test: messages are lost, duplicated, delayed past
+ * every timeout, and endpoints are cut off. Both directions of a request are affected alike, each message
+ * takes at least 1 ms, and each passes through the codec.
  */
 import type { Clock } from '../../controller/ports/clock.ts'
 import type { RandomStream } from '../../controller/ports/random.ts'
@@ -16,7 +16,7 @@ export type { Endpoint }
 export interface NetworkFaults {
   readonly drop: number
   readonly duplicate: number
-  /** How many messages take a long time, and how long at most. */
+  /** Number of messages with a long delay, and the maximum delay. */
   readonly slow: number
   readonly slowMs: DurationMs
   readonly usualMs: DurationMs
@@ -36,7 +36,7 @@ export class FaultyNetwork {
     this.#random = random
     const weather = {
       passage: (from: Party, to: Party) => this.#passage(from, to),
-      // A request that is lost gets no error.
+      // A lost request gets no error.
       isCut: (_from: Party, { node }: Party) => node === null || this.cutOff.has(node),
     }
     this.#bus = new FaultyBus({ clock, mode: 'wire', weather })
@@ -45,10 +45,10 @@ export class FaultyNetwork {
     })
   }
 
-  /** Sees every message that is delivered. */
+  /** Observes every delivered message. */
   onDelivery: ((subject: string, message: Envelope, from: string) => void) | null = null
 
-  /** The broker is gone for every endpoint, which is told so. */
+  /** The broker is unreachable for every endpoint, and each is notified. */
   stopBroker(): void {
     this.#bus.stopBroker()
   }

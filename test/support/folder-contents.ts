@@ -7,7 +7,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 const LOOK_EVERY_MS = 2
 const FOUND_WITHIN_MS = 30_000
 
-/** SHA-256 of every file below it whose name is not left out, by its path. */
+/** SHA-256 of every file below it by path, except for the omitted names. */
 export function digestsIn(folder: string, leftOut: readonly string[] = []): Readonly<Record<string, string>> {
   const paths = globSync('**/*', { cwd: folder }).filter((path) => statSync(join(folder, path)).isFile())
   const kept = paths

@@ -1,6 +1,4 @@
-/**
- * A history that never happened, told to a checker: nothing stands behind it, so that it may break any rule.
- */
+/** A fictitious event history for a checker; without an engine behind it, it may break any rule. */
 import { DEFAULT_CONFIG } from '../../controller/model/config.ts'
 import type { ConfigFields } from '../../controller/model/config.ts'
 import type { Event, EventData, EventKind } from '../../controller/model/event.ts'
@@ -30,8 +28,8 @@ interface Victim {
 }
 
 /**
- * Nodes `a` and `b` with two GPUs of 1000 MiB each, a reserve of 100 MiB, 50 % overcommit; the rest has its
- * defaults.
+ * Nodes `a` and `b` with two GPUs of 1000 MiB each, a reserve of 100 MiB, 50 % overcommit, and defaults for
+ * the rest.
  */
 export class ForgedRun {
   readonly checker: AssertionChecker
@@ -63,7 +61,7 @@ export class ForgedRun {
     })
   }
 
-  /** What was found, as `assertion: detail`. */
+  /** The findings, as `assertion: detail`. */
   get found(): string[] {
     return this.checker.violations.map(({ assertion, detail }: Violation) => `${assertion}: ${detail}`)
   }
@@ -104,7 +102,7 @@ export class ForgedRun {
     return this.tell('task_started', id, node, { attempt: 1 })
   }
 
-  /** Submitted, placed and started; it has been idle ever since. */
+  /** Submitted, placed and started; idle since then. */
   run(
     id: string,
     request: Partial<ObservedRequest> = {},
@@ -142,7 +140,7 @@ export class ForgedRun {
     return this.tell('task_finished', id, node, { state: 'completed' })
   }
 
-  /** What a server holds, whatever the events say. */
+  /** The attempts on a server, whatever the events say. */
   lives(id: string, node: string, attempt: Partial<ObservedAttempt> = {}): this {
     const before = this.#attempts.get(node)?.get(id)
     const fresh = {
@@ -179,7 +177,7 @@ export class ForgedRun {
     return this
   }
 
-  /** The run is over. */
+  /** Ends the run. */
   end(metrics: Partial<Metrics> = {}): this {
     this.checker.finish({ ...NO_METRICS, ...metrics })
     return this

@@ -1,12 +1,10 @@
-/**
- * The first seed of a fuzz run: another one in every run, so that every run looks where none has looked yet.
- */
+/** The first seed of a fuzz run: different in every run, so that every run covers new seeds. */
 import { randomInt } from 'node:crypto'
 
-/** Leaves room below 2^32 for the seeds of one run. */
+/** Leaves space below 2^32 for the seeds of one run. */
 export const MAX_FUZZ_START = 4_284_000_000
 
-/** @param env HEADROOM_FUZZ_FROM repeats a run. Throws for one that is no such seed. */
+/** @param env HEADROOM_FUZZ_FROM repeats a run. Throws if it is not a valid seed. */
 export function fuzzStart(env: Readonly<Record<string, string | undefined>>): number {
   const given = env['HEADROOM_FUZZ_FROM'] ?? ''
   if (given === '') return randomInt(0, MAX_FUZZ_START)

@@ -1,6 +1,6 @@
 /**
- * The Gantt chart's layout and drawing as a script for a page that is not ours to build: 32,000 bars of 64
- * tasks on 8 GPUs.
+ * The layout and drawing of the Gantt chart as a script for a page that the test does not build: 32,000 bars
+ * of 64 tasks on 8 GPUs.
  */
 import { readFileSync } from 'node:fs'
 import { stripTypeScriptTypes } from 'node:module'
@@ -10,7 +10,7 @@ const FILES = ['gantt-layout', 'gantt-draw'].map((name) =>
   join(import.meta.dirname, `../../ui/charts/${name}.ts`),
 )
 
-/** @param body what is done with `canvas`, `ctx`, `bars` and `drawAll`; its value is that of the script */
+/** @param body code that uses `canvas`, `ctx`, `bars` and `drawAll`; its value is that of the script */
 export function ganttScript(body: string): string {
   const source = FILES.map((file) => stripTypeScriptTypes(readFileSync(file, 'utf8')))
     .join('\n')

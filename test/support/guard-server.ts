@@ -1,5 +1,5 @@
 /**
- * A GPU server's side of its guards in a process of its own, so that it can be killed, stopped, or run as
+ * The guard client of a GPU server in a separate process, so that it can be killed, stopped, or run as
  * another user.
  */
 import type { Guards, LaunchSpec } from '../../gpu-server/guard/guards.ts'

@@ -1,4 +1,4 @@
-/** Real guards with real tasks in a folder of their own; nothing of them outlives the test file. */
+/** Real guards with real tasks in a separate folder; all of them end with the test file. */
 import { fork, type ChildProcess } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -39,7 +39,7 @@ export function newGuardFolder(): string {
   return folder
 }
 
-/** Resolves with what `fact` says once it is not null, false or undefined. */
+/** Resolves with the result of `fact` once it is not null, false or undefined. */
 export async function until<T>(what: string, fact: () => T | null | undefined | false): Promise<T> {
   const deadline = performance.now() + WITHIN_MS
   for (;;) {
@@ -55,13 +55,13 @@ export interface GuardWorld {
   readonly guards: Guards
   readonly exits: readonly GuardedTask[]
   readonly faults: readonly Error[]
-  /** Launches with a shell; throws when that is refused. */
+  /** Launches with a shell; throws if the launch is refused. */
   sh(taskId: string, script: string, more?: Partial<LaunchSpec>): Promise<void>
   exitOf(taskId: string): Promise<GuardedTask>
   output(taskId: string, stream?: 'stdout' | 'stderr'): Promise<string>
 }
 
-/** With a lease that outlasts the test. */
+/** With a lease that is longer than the test. */
 export async function guardWorld(options: Partial<GuardsOptions> = {}): Promise<GuardWorld> {
   const folder = options.folder ?? newGuardFolder()
   const exits: GuardedTask[] = []
@@ -112,7 +112,7 @@ export function attemptFolder(folder: string, taskId: string): string {
   return `${folder}/guards/${taskId}.1`
 }
 
-/** `guard`, `keeper` or `command`, as recorded before the command ran. */
+/** Pid of `guard`, `keeper` or `command`, as recorded before the command ran. */
 export function pidOf(attempt: string, who: string): number {
   const line = new RegExp(`^${who} (\\d+) `, 'm').exec(readFileSync(`${attempt}/started`, 'utf8'))
   if (line === null) throw new Error(`${attempt}/started names no ${who}`)
@@ -123,7 +123,7 @@ export function isGone(pid: number): boolean {
   return !isRunnable(pid)
 }
 
-/** Whatever carries the mark of that attempt and lives. */
+/** Living processes with the mark of that attempt. */
 export function membersOf(attempt: string): number[] {
   const { mark } = JSON.parse(readFileSync(`${attempt}/task.json`, 'utf8')) as { mark: string }
   return processesWith(`HEADROOM_ATTEMPT=${mark}`).filter((pid) => !isGone(pid))
@@ -197,7 +197,7 @@ function killIfThere(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')
   } catch {
-    // It went by itself.
+    // It has ended by itself.
   }
 }
 

@@ -1,4 +1,4 @@
-/** The `headroom` command in a process of its own, and small inputs for it. */
+/** The `headroom` command in a separate process, and small inputs for it. */
 import { execFile } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -20,13 +20,13 @@ export interface CommandOptions {
 }
 
 /**
- * A measured process compiles every module again, twice the work of a short command. What commands run of the
- * measured folders is measured by the tests of those folders; code that only a command reaches counts as not
+ * A measured process compiles every module again, which doubles the work of a short command. Code of the
+ * measured folders is covered by the tests of those folders; code that only a command reaches counts as not
  * covered.
  */
 export const UNMEASURED = { NODE_V8_COVERAGE: '' }
 
-/** Runs it to its end, whatever its exit code. */
+/** Runs the command to its end, whatever its exit code. */
 export function headroom(
   args: readonly string[],
   { cwd = ROOT, env = {} }: CommandOptions = {},
@@ -46,7 +46,7 @@ export function headroom(
   })
 }
 
-/** The same for `--json`; fails with what it said when it did not end with that code. */
+/** The same for `--json`; fails with its output if it exits with another code. */
 export async function headroomJson<T>(
   args: readonly string[],
   options: CommandOptions & { readonly code?: number } = {},
@@ -57,24 +57,21 @@ export async function headroomJson<T>(
   return JSON.parse(stdout) as T
 }
 
-/** A folder that is gone after the tests of the file. */
+/** A folder that is removed after the tests of the file. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'headroom-test-'))
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
   return folder
 }
 
-/** @returns where the file stands */
+/** @returns the path of the file */
 export function write(folder: string, name: string, text: string): string {
   const path = join(folder, name)
   writeFileSync(path, text)
   return path
 }
 
-/**
- * Eight GPUs under pressure for half a day: everything that can happen to a task happens, in less than a
- * second.
- */
+/** Eight GPUs under pressure for half a day: every kind of event occurs, in less than a second. */
 export function busyScenario(extra = ''): string {
   return `scenario: busy
 version: 1

@@ -1,4 +1,4 @@
-/** The hello of a server with one GPU and no tasks, for tests that speak for a node themselves. */
+/** The hello of a server with one GPU and without tasks, for tests that act as a node. */
 import type { Hello } from '../../protocol/messages.ts'
 import { nodeIdFromName } from '../../protocol/node-id.ts'
 

@@ -1,20 +1,20 @@
-/** Sends hostile requests over real sockets, several at once, and counts what came back. */
+/** Sends hostile requests over real sockets, several at once, and counts the responses. */
 import { Agent, request as httpRequest, type IncomingMessage } from 'node:http'
 import type { HostileRequest } from './hostile-requests.ts'
 
 export interface HostileTally {
-  /** Answers by status; 0: the connection was closed without one. */
+  /** Number of responses by status; 0 means that the connection was closed without one. */
   readonly statuses: Map<number, number>
-  /** Answers of 5xx, and errors that are no problem documents. At most 20 are kept. */
+  /** 5xx responses, and errors that are not problem documents. At most 20 are kept. */
   readonly faults: string[]
 }
 
 const AT_ONCE = 16
 const MAX_FAULTS = 20
-/** Some routes may be asked to wait half a minute. */
+/** Some routes may wait for half a minute on request. */
 const ANSWER_WITHIN_MS = 40_000
 
-/** @param token sent with every request, for otherwise nearly all would stop at the gate. */
+/** @param token sent with every request; without it nearly all would be refused at once. */
 export async function sendHostile(
   url: string,
   token: string,
@@ -79,7 +79,7 @@ function answerTo(
       asked.once('error', gone)
       asked.end(sent.body ?? undefined)
     } catch {
-      // Node's client refuses to say it.
+      // Node's client refuses to send it.
       gone()
     }
   })
@@ -91,7 +91,7 @@ function lengthened({ headers, body }: HostileRequest): Record<string, string> {
     : { ...headers, 'content-length': String(body.length) }
 }
 
-/** The answer, or its beginning when it never ends. */
+/** The response, or its beginning if it does not end. */
 function read(answer: IncomingMessage): Promise<string> {
   return new Promise((resolve) => {
     let text = ''

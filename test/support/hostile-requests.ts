@@ -1,6 +1,6 @@
 /**
- * Requests made from an OpenAPI document to break what it describes: a valid one of some operation, spoilt in
- * one to three ways.
+ * Requests derived from an OpenAPI document to break the API: a valid request of some operation with one to
+ * three defects.
  */
 import type { RandomStream } from '../../controller/ports/random.ts'
 import { hostileHeader, hostileJson, hostileKey, hostileUrlPart, pick } from './hostile-values.ts'
@@ -10,7 +10,7 @@ export interface HostileRequest {
   readonly path: string
   readonly headers: Record<string, string>
   readonly body: Buffer | null
-  /** How it was spoilt. */
+  /** The defects. */
   readonly spoilt: readonly string[]
 }
 
@@ -41,7 +41,7 @@ export interface OpenApiDocument {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
 }
 
-/** What is there, so that some requests reach behind the look-up. Keys are names of path parameters. */
+/** Existing objects, so that some requests get past the look-up. Keys are names of path parameters. */
 export type Known = Readonly<Record<string, readonly string[]>>
 
 interface Draft {
@@ -114,7 +114,7 @@ function fieldsOf(schema: JsonSchema, random: RandomStream): Map<string, string>
   return new Map(fields.map(([name, of]) => [name, JSON.stringify(sample(of, random)) ?? 'null']))
 }
 
-/** Some value of the schema, or nearly: formats and patterns are not looked at. */
+/** A value that satisfies the schema approximately: formats and patterns are ignored. */
 function sample(schema: JsonSchema, random: RandomStream): unknown {
   if (schema.const !== undefined) return schema.const
   if (schema.enum !== undefined) return pick(random, schema.enum)

@@ -1,4 +1,4 @@
-/** What no API should be sent, and is: values of wrong types, ranges, encodings, sizes and names. */
+/** Values that no API should receive: wrong types, ranges, encodings, sizes and names. */
 import type { RandomStream } from '../../controller/ports/random.ts'
 
 export function pick<T>(random: RandomStream, from: readonly T[]): T {
@@ -10,7 +10,7 @@ export function hostileJson(random: RandomStream): string {
   return pick(random, JSON_VALUES)()
 }
 
-/** For a part of a path or a value in a query, as it stands in the URL; not all of it decodes. */
+/** For a part of a path or a query value, as it appears in the URL; not all of it can be decoded. */
 export function hostileUrlPart(random: RandomStream): string {
   return pick(random, URL_PARTS)
 }

@@ -1,7 +1,4 @@
-/**
- * Foreign files brought in, as tests want them: all tasks at once, and nothing counted that the importer does
- * not own up to.
- */
+/** Imported foreign files for tests: all tasks at once, with only documented counts. */
 import { expect } from 'vitest'
 import { importTrace } from '../../simulator/trace/import/import-trace.ts'
 import { COMMON_REASONS, type Importer, type ImportOptions } from '../../simulator/trace/import/importer.ts'
@@ -45,7 +42,7 @@ export async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
   return all
 }
 
-/** Every reason that was counted stands in the documentation of the format. */
+/** Every counted reason is in the documentation of the format. */
 function expectDeclared({ columns, dropped, ignored, adjusted }: Importer, header: TraceHeader): void {
   const ofColumns = columns.flatMap(({ name }) =>
     name.split(', ').flatMap((column) => [`no_${column}`, `bad_${column}`]),

@@ -1,7 +1,7 @@
 /**
- * A whole cluster of real processes on the loopback interface: broker, controller over SQLite, and servers,
- * simulated or real. Each can be killed, stopped and started again. Does not depend on the test runner: the
- * caller calls `end`.
+ * A complete cluster of real processes on the loopback interface: broker, controller over SQLite, and
+ * servers, simulated or real. Each can be killed, stopped and restarted. Does not depend on the test runner:
+ * the caller calls `end`.
  */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -20,13 +20,13 @@ const OUTPUT_SHOWN = 4_000
 
 export type Environment = Readonly<Record<string, string>>
 
-/** One process, again and again under the same name, command and environment. */
+/** One process that may be started repeatedly with the same name, command and environment. */
 export class Member {
   readonly name: string
   readonly #command: readonly string[]
   readonly #env: Environment
   #child: ChildProcess | null = null
-  /** Of all its lives, stdout and stderr as they came. */
+  /** Output of all its runs, stdout and stderr in order of arrival. */
   output = ''
   starts = 0
 
@@ -47,8 +47,8 @@ export class Member {
   }
 
   /**
-   * Resolves once `isUp`; rejects with its output when it ends before. @param more arguments of this life
-   * only
+   * Resolves once `isUp` returns true; rejects with its output if it ends before. @param more arguments of
+   * this run only
    */
   async start(isUp: () => Promise<boolean> | boolean, more: readonly string[] = []): Promise<void> {
     const [file = '', ...args] = [...this.#command, ...more]
@@ -78,7 +78,7 @@ export class Member {
     this.#child?.kill(signal)
   }
 
-  /** Resolves when it is gone. */
+  /** Resolves when it has ended. */
   async end(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
     const child = this.#child
     if (child === null || !this.isRunning) return
@@ -105,7 +105,7 @@ export class LiveCluster {
 
   private constructor(ports: readonly [nats: number, http: number], controllerEnv: Environment) {
     ;[this.#natsPort, this.#httpPort] = ports
-    // Tasks write into it, each as a user of its own.
+    // Tasks write to it, each as a separate user.
     chmodSync(this.folder, 0o777)
     this.broker = this.#member(
       'nats-server',
@@ -127,7 +127,7 @@ export class LiveCluster {
     })
   }
 
-  /** Broker and controller run and know each other. */
+  /** Broker and controller run and are connected. */
   static async start(controllerEnv: Environment = {}): Promise<LiveCluster> {
     const cluster = new LiveCluster([await freePort(), await freePort()], controllerEnv)
     try {
@@ -156,7 +156,7 @@ export class LiveCluster {
     return this.broker.start(() => greets(this.#natsPort))
   }
 
-  /** Ready: store and broker are there. */
+  /** Ready: store and broker are available. */
   startController(...options: readonly string[]): Promise<void> {
     return this.controller.start(() => this.isReady(), options)
   }
@@ -171,7 +171,7 @@ export class LiveCluster {
 
   /** Simulated servers of a scenario, in one process. */
   async startFleet(scenario: string, ...options: readonly string[]): Promise<Member> {
-    // Each has its own: it is read again at every start.
+    // Each has its own file, because it is read again at every start.
     const file = this.path(`fleet-${this.#members.length}.scenario.yaml`)
     writeFileSync(file, scenario)
     const fleet = this.#member(
@@ -217,7 +217,7 @@ export class LiveCluster {
     return server
   }
 
-  /** All of them: a page ends by its bytes, wherever that is. */
+  /** Returns all of them: a page is limited by bytes. */
   async nodes(): Promise<readonly NodeStatus[]> {
     const nodes: NodeStatus[] = []
     for (let cursor: string | null = ''; cursor !== null;) {
@@ -246,7 +246,7 @@ export class LiveCluster {
     return (answer.status === 204 ? null : await answer.json()) as T
   }
 
-  /** All processes are gone, tasks under their guards included, and the folder. */
+  /** Ends all processes, including tasks under their guards, and removes the folder. */
   async end(): Promise<void> {
     await Promise.all(this.#members.toReversed().map((member) => member.end()))
     await until('the guards of this cluster are gone', () => {
@@ -264,7 +264,7 @@ export class LiveCluster {
   }
 }
 
-/** Those whose command line holds the text; not this process. */
+/** Processes whose command line contains the text, except this one. */
 function processesNaming(text: string): readonly number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
@@ -282,11 +282,11 @@ function kill(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')
   } catch {
-    // It is gone already.
+    // It has already ended.
   }
 }
 
-/** Waits for a fact; rejects when it does not come, or `look` throws. */
+/** Waits for a condition; rejects if it does not occur or `look` throws. */
 export async function until(
   what: string,
   look: () => Promise<boolean> | boolean,

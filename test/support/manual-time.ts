@@ -6,8 +6,8 @@ interface Planned {
 }
 
 /**
- * Real time that a test moves; what is asked for "soon" or "after" runs when it does, in the order of its
- * instants.
+ * Real time under the control of a test; callbacks for "soon" or "after" run when the test advances it, in
+ * order.
  */
 export function manualTime(start: number): RealTime & { advance(ms: number): Promise<void> } {
   let now = start

@@ -1,4 +1,4 @@
-/** Series that outlive a controller, in memory: what the files keep. */
+/** A series archive in memory that survives a controller, with the content of the files. */
 import type { SeriesArchive } from '../../controller/ports/series-archive.ts'
 
 interface Segment {

@@ -1,6 +1,6 @@
 /**
- * Messages made from the schemas of the protocol, and places in them: what a new operation or field says is
- * tried without a line here.
+ * Messages derived from the schemas of the protocol, and paths in them: new operations and fields are covered
+ * without changes here.
  */
 import fc from 'fast-check'
 import { Type } from 'typebox'
@@ -10,10 +10,10 @@ import { BODIES, ENVELOPE } from '../../protocol/envelope.ts'
 import type { Body, Envelope } from '../../protocol/envelope.ts'
 import { INDEX_IS_PLACE, NO_NUL, withTag } from '../../protocol/fields.ts'
 
-/** Every operation of the wire. */
+/** Every operation of the protocol. */
 export const OPERATIONS = Object.keys(BODIES)
 
-/** What JSON can say, and no field wants everywhere. */
+/** JSON values that are invalid for most fields. */
 export const ODD_VALUES: readonly unknown[] = [
   undefined,
   null,
@@ -106,7 +106,7 @@ function listOf({ items, minItems, maxItems, ...rules }: Keywords): fc.Arbitrary
     : any
 }
 
-/** Every place in a message, as `body.tasks.0.attempt`. */
+/** Every path in a message, for example `body.tasks.0.attempt`. */
 export function pathsOf(value: unknown): string[] {
   if (typeof value !== 'object' || value === null) return []
   return Object.entries(value).flatMap(([name, inner]) => [
@@ -115,7 +115,7 @@ export function pathsOf(value: unknown): string[] {
   ])
 }
 
-/** A copy in which the value at the path is another one; undefined takes a field away. */
+/** A copy with another value at the path; undefined removes the field. */
 export function withValueAt(value: unknown, path: string, replacement: unknown): unknown {
   const [name, ...rest] = path.split('.') as [string, ...string[]]
   const copy = Array.isArray(value) ? [...(value as unknown[])] : { ...(value as object) }

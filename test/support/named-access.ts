@@ -1,4 +1,4 @@
-/** `Bearer NAME ROLE`, so that a test says who asks; without it `root`, an admin. */
+/** `Bearer NAME ROLE`, so that a test states the caller; without it the caller is `root`, an admin. */
 import { createAccess, type Access } from '../../controller/api/auth/access.ts'
 import type { Caller } from '../../controller/api/auth/caller.ts'
 import type { Role } from '../../controller/model/role.ts'

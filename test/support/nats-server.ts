@@ -1,6 +1,6 @@
 /**
- * A real nats-server on a free port of the loopback interface: started, killed, stopped for a while, started
- * again on the same port.
+ * A real nats-server on a free port of the loopback interface: it can be started, killed, stopped for a
+ * while, and restarted on the same port.
  */
 import { execFileSync, spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
@@ -14,7 +14,7 @@ import { afterAll } from 'vitest'
 const START_WITHIN_MS = 10_000
 const END_WITHIN_MS = 5_000
 
-/** Debian keeps it where only root looks. */
+/** Debian installs it in a folder that is only in the PATH of root. */
 const ENVIRONMENT = { ...process.env, PATH: `${process.env['PATH'] ?? ''}:/usr/sbin` }
 
 /** A test that fails half-way leaves no broker behind. */
@@ -26,8 +26,8 @@ afterAll(() => {
 })
 
 /**
- * Null when nats-server is installed; otherwise why its tests are left out. Throws in continuous integration,
- * where they never are.
+ * Null when nats-server is installed; otherwise the reason to skip its tests. Throws in continuous
+ * integration, where they are never skipped.
  */
 export function whyNoNatsServer(): string | null {
   try {
@@ -45,18 +45,18 @@ export function whyNoNatsServer(): string | null {
 export interface NatsServer {
   readonly port: number
   readonly url: string
-  /** Where its configuration lies; other files of a test may lie there too. */
+  /** The folder of its configuration; other files of a test may be there too. */
   readonly folder: string
-  /** The broker dies without closing its connections. */
+  /** Kills the broker without closing its connections. */
   kill(): Promise<void>
-  /** On the same port, with this configuration from now on, if one is given. */
+  /** Starts it on the same port, with this configuration if one is given. */
   restart(config?: string): Promise<void>
-  /** Takes in this configuration while it runs. */
+  /** Reloads it with this configuration. */
   reload(config: string): Promise<void>
-  /** It holds its connections and does nothing, from when this resolves. */
+  /** Stops its process, which keeps its connections, before this resolves. */
   freeze(): Promise<void>
   thaw(): void
-  /** What it has logged. */
+  /** Its log. */
   log(): string
 }
 
@@ -116,7 +116,7 @@ export function newFolder(): string {
   return folder
 }
 
-/** A port that is free now. */
+/** Returns a port that is currently free. */
 export function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer()
@@ -140,7 +140,7 @@ function end(child: ChildProcess | null): Promise<void> {
   })
 }
 
-/** A signal to many threads takes its time. */
+/** A signal to many threads needs time. */
 async function freeze(child: ChildProcess | null): Promise<void> {
   if (child?.pid === undefined) return
   child.kill('SIGSTOP')
@@ -150,7 +150,7 @@ async function freeze(child: ChildProcess | null): Promise<void> {
   }
 }
 
-/** The state stands behind the name, which is in parentheses. */
+/** The state follows the name, which is in parentheses. */
 function isStopped(statFile: string): boolean {
   return readFileSync(statFile, 'utf8').split(') ')[1]?.startsWith('T') ?? false
 }

@@ -1,4 +1,4 @@
-/** Buses over a real broker, and waiting for facts about them. */
+/** Buses over a real broker, and waiting for conditions on them. */
 import { afterEach } from 'vitest'
 import { connectNatsBus } from '../../controller/adapters/nats-bus.ts'
 import type { NatsBus, NatsBusOptions } from '../../controller/adapters/nats-bus.ts'
@@ -7,7 +7,7 @@ import { envelopeOf } from './envelopes.ts'
 
 const WITHIN_MS = 15_000
 
-/** Buses of one test: closed when it ends, however it ends. */
+/** Buses of one test, which are closed when the test ends. */
 const open = new Set<NatsBus>()
 afterEach(async () => {
   await Promise.all([...open].map((bus) => bus.close()))
@@ -48,14 +48,14 @@ export async function connectedBus(url: string, options: Partial<NatsBusOptions>
   return bus
 }
 
-/** Resolves once the broker has all that this bus has sent so far, subscriptions too. */
+/** Resolves once the broker has received everything that this bus has sent, including subscriptions. */
 export async function settled(bus: NatsBus): Promise<void> {
   let isOver = false
   bus.request('no.subscriber.here', envelopeOf(aHeartbeat('a')), WITHIN_MS, () => (isOver = true))
   await until('the broker has answered', () => isOver)
 }
 
-/** Resolves when it holds; rejects, naming it, when it does not in good time. */
+/** Resolves when the condition holds; rejects with its name if it does not in time. */
 export async function until(what: string, holds: () => boolean, withinMs = WITHIN_MS): Promise<void> {
   const deadline = performance.now() + withinMs
   while (!holds()) {

@@ -15,13 +15,13 @@ interface Grant {
 export class OidcProvider {
   readonly clientId = 'headroom'
   readonly clientSecret = 'the-secret-of-the-client'
-  /** What the ID token says of who signs in; changed by tests. */
+  /** The claims of the ID token; tests change them. */
   claims: Record<string, unknown> = { sub: 'u1', email: 'ada@example.org', groups: ['gpu-operators'] }
-  /** Instead of a code: the person says no. */
+  /** The user declines, so no code is issued. */
   refuses = false
-  /** What UserInfo answers; null: the provider has no such endpoint. */
+  /** The UserInfo response, or null if the provider has no such endpoint. */
   userInfo: Record<string, unknown> | null = null
-  /** Overrides of what is true, for tokens that must not be taken. */
+  /** Overrides of valid values, for tokens that must be refused. */
   lie: { nonce?: string; audience?: string; issuer?: string; expiresInSeconds?: number; isForged?: boolean } =
     {}
   readonly #server: Server

@@ -1,6 +1,6 @@
 /**
- * The controller's side of the wire for one GPU server over a real broker: welcomes, leases, acknowledges,
- * and sends what a test tells it.
+ * The controller's side of the protocol for one GPU server over a real broker: it sends welcomes, leases,
+ * acknowledgements, and the commands of a test.
  */
 import type { ControllerBody, Envelope, NodeBody } from '../../protocol/envelope.ts'
 import type { Command, CommandResult, Hello, LogChunk, NodeEvent } from '../../protocol/messages.ts'
@@ -17,7 +17,7 @@ export class OneNodeController {
   readonly hellos: Hello[] = []
   readonly events: NodeEvent[] = []
   #isTalking = true
-  /** Answers that wait until it talks again. */
+  /** Answers that wait until it responds again. */
   #held: (() => void)[] = []
   runLeaseMs = 60_000
   #last: Envelope | null = null
@@ -42,7 +42,7 @@ export class OneNodeController {
     }
   }
 
-  /** False: nothing is answered from now on; true: what waits is answered at once. */
+  /** False: nothing is answered from now on; true: waiting messages are answered at once. */
   set isTalking(isTalking: boolean) {
     this.#isTalking = isTalking
     if (isTalking) for (const answer of this.#held.splice(0)) answer()

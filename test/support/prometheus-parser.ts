@@ -1,6 +1,6 @@
 /**
- * Reads the text format of Prometheus (0.0.4) as strictly as it is written down, and knows nothing of who
- * wrote it. Throws at the first line that is wrong.
+ * Parses the text format of Prometheus (0.0.4) strictly, independently of its writer. Throws at the first
+ * invalid line.
  */
 
 export interface ParsedSample {
@@ -62,7 +62,7 @@ export function parseExposition(text: string): ReadonlyMap<string, ParsedFamily>
   return families
 }
 
-/** Character by character: a label's value may hold everything. */
+/** Character by character: the value of a label may contain any character. */
 function parseSample(line: string): ParsedSample {
   const [, name = '', rest = ''] = /^([^{\s]+)(.*)$/.exec(line) ?? []
   if (!NAME.test(name)) throw new Error(`no name: ${line}`)

@@ -5,7 +5,7 @@ import type { Clock } from '../../controller/ports/clock.ts'
 import { createSeededRandom } from '../../simulator/kernel/seeded-random.ts'
 import type { ApiContractWorld } from './api-contract.ts'
 
-/** Time stands still; what is due now runs after the call that asked for it. */
+/** The clock is stopped; due timers run after the call that set them. */
 const clock: Clock = {
   now: () => Date.UTC(2026, 0, 2, 3, 4, 5, 678),
   at(instant, fn) {

@@ -1,4 +1,4 @@
-/** A recording that is kept as lines of JSON, as a file would be. */
+/** A recording that is kept as lines of JSON, like a file. */
 import type { RecordedEntry, RecordingLog } from '../../controller/ports/recording-log.ts'
 import { InputRecorder } from '../../controller/recording/input-recorder.ts'
 

@@ -1,14 +1,14 @@
 /**
- * A bus on which servers refuse starts for any reason that there is: the order reaches the server in a form
- * that it has to refuse, and its answer carries the reason that was drawn. What a server says of its limit
- * can be kept from the controller as well.
+ * A bus on which servers refuse starts for any possible reason: the command reaches the server in a form that
+ * it must refuse, and its answer carries the drawn reason. The declared limit of a server can also be hidden
+ * from the controller.
  */
 import type { Bus } from '../../controller/ports/bus.ts'
 import type { Envelope } from '../../protocol/envelope.ts'
 import type { CommandResult, RefusalReason, StartRefused } from '../../protocol/messages.ts'
 import { createSeededRandom } from '../../simulator/kernel/seeded-random.ts'
 
-/** All reasons that a start can be refused for. */
+/** All reasons to refuse a start. */
 export const START_REFUSALS: readonly RefusalReason[] = [
   'stale_epoch',
   'other_boot',
@@ -31,15 +31,15 @@ const NO_GPU = 15
 
 export interface RefusalPlan {
   readonly seed: number
-  /** Refused starts of 1000. */
+  /** Refused starts per 1000. */
   readonly permille: number
-  /** Refusals of 1000 that name a cause. */
+  /** Refusals per 1000 that name a cause. */
   readonly causePermille: number
-  /** The controller does not hear how many attempts a server holds. */
+  /** The controller does not receive the attempt limit of a server. */
   readonly areLimitsHidden: boolean
 }
 
-/** What was refused, in order. */
+/** The refusals, in order. */
 export type Refused = readonly [task: string, attempt: number, reason: RefusalReason]
 
 export function refusingBus(bus: Bus, plan: RefusalPlan, refused: Refused[] = []): Bus {

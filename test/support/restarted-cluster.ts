@@ -1,17 +1,17 @@
-/** A cluster as the next controller finds it in the store. */
+/** A cluster as the next controller restores it from the store. */
 import { recordOfNode, recordOfTask } from '../../controller/state/records.ts'
 import { restore } from '../../controller/engine/recovery.ts'
 import { NO_HISTORY, type TaskRecord } from '../../controller/ports/store.ts'
 import { ClusterBuilder } from './cluster-builder.ts'
 
 export interface Restart {
-  /** What its clock says; else what the last one's said. */
+  /** The time of its clock; by default that of the previous one. */
   readonly now?: number
-  /** What the records of placements do not say. */
+  /** Members that are missing in the records of placements. */
   readonly forgets?: readonly string[]
 }
 
-/** All nodes have spoken since. */
+/** All nodes have reported since. */
 export function restarted(
   before: ClusterBuilder,
   { now = before.now, forgets = [] }: Restart = {},

@@ -1,4 +1,4 @@
-/** A `headroom` command that runs until it is ended, in a process of its own. */
+/** A `headroom` command that runs in a separate process until it is ended. */
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { join } from 'node:path'
@@ -14,17 +14,15 @@ afterAll(() => started.forEach((child) => child.kill('SIGKILL')))
 
 export interface RunningCommand {
   readonly process: ChildProcess
-  /** All it has printed, stdout and stderr as they came. */
+  /** All its output, stdout and stderr in order of arrival. */
   output(): string
-  /**
-   * Resolves with the first match in what it prints; rejects when it ends, or half a minute passes, before.
-   */
+  /** Resolves with the first match in its output; rejects if it ends before or half a minute passes. */
   says(pattern: RegExp): Promise<RegExpExecArray>
   /** Resolves with exit code or signal. */
   readonly ended: Promise<number | NodeJS.Signals | null>
 }
 
-/** What Node is given to run the command from the sources. */
+/** Options of Node to run the command from the sources. */
 const FROM_SOURCES: readonly string[] = [
   '--import',
   join(ROOT, 'cli/require-node.mjs'),

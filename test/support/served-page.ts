@@ -1,6 +1,6 @@
 /**
- * What every browser test begins with: a controller with a simulated fleet, and a browser before it. Both end
- * with the file of tests that asked.
+ * The common start of browser tests: a controller with a simulated fleet, and a browser. Both end with the
+ * test file.
  */
 import { afterAll, beforeAll } from 'vitest'
 import { CHROMIUM, MAPPED_HOST, TestBrowser } from './browser.ts'
@@ -17,13 +17,13 @@ export class ServedPage {
     this.#dataDir = dataDir
   }
 
-  /** The controller that runs now, under its own address. */
+  /** The current controller, under its own address. */
   get served(): Served {
     if (this.#served === null) throw new Error('nothing is served before the tests begin')
     return this.#served
   }
 
-  /** Where the browser finds it. */
+  /** The address for the browser. */
   get url(): string {
     return this.served.url.replace('127.0.0.1', MAPPED_HOST)
   }
@@ -61,8 +61,7 @@ export class ServedPage {
 }
 
 /**
- * To be called once, at the top of a file of tests. Without a browser nothing is started: the tests are left
- * out.
+ * Call it once, at the top of a test file. Without a browser nothing is started, and the tests are skipped.
  */
 export function servedPage(dataDir: string): ServedPage {
   const page = new ServedPage(dataDir)

@@ -1,6 +1,6 @@
 /**
- * Production controllers whose store is set back, served over HTTP, with the page where it is built; virtual
- * time runs by itself.
+ * Production controllers whose store is set back, served over HTTP, with the page if it is built; virtual
+ * time advances by itself.
  */
 import { setTimeout as wait } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
@@ -13,22 +13,21 @@ import { restored, SetBackWorld, type SubmittedTask } from './set-back-world.ts'
 
 const NAMES = ['n1', 'n2', 'n3']
 /**
- * Virtual milliseconds in a step, and real ones between two steps: time runs ten times as fast as on the
- * wall.
+ * Virtual milliseconds per step, and real ones between two steps: time runs ten times as fast as real time.
  */
 const STEP_MS = 20
 const STEP_EVERY_MS = 2
-/** Nodes report within this. */
+/** Nodes report within this time. */
 const REPORTED_MS = 13_000
 
 export interface SetBackOptions {
-  /** Folder of the page; left out: none is served. */
+  /** Folder of the page; if omitted, no page is served. */
   readonly uiDir?: string
   /** Servers that stop before the store is set back. */
   readonly silent?: readonly string[]
-  /** Tasks that run in the lost time: the backup does not know them. */
+  /** Tasks that start in the lost time: the backup does not contain them. */
   readonly later?: readonly SubmittedTask[]
-  /** Ends the task `before` in the lost time: the backup has it as running, and its node no longer has it. */
+  /** Ends the task `before` in the lost time: it runs in the backup, and its node no longer has it. */
   readonly isBeforeEnded?: boolean
 }
 
@@ -45,12 +44,12 @@ export class ServedSetBack {
     this.#uiDir = uiDir
   }
 
-  /** Where the controller that runs now listens: the same address after it was set back again. */
+  /** Address of the current controller, which stays the same after it was set back. */
   get url(): string {
     return this.#url
   }
 
-  /** The controller after `headroom restore`: the backup knows the task `before` only. */
+  /** The controller after `headroom restore`: the backup contains only the task `before`. */
   static async restored({
     uiDir,
     silent = [],
@@ -83,7 +82,7 @@ export class ServedSetBack {
     await this.#serve()
   }
 
-  /** From the first token on every caller must send one. Returns the secret. */
+  /** From the first token, every caller must send one. Returns the secret. */
   token(role: Role): Promise<string> {
     const { id, secret, hash } = newSecret()
     const record = {

@@ -1,4 +1,4 @@
-/** `headroom serve` in a process of its own: start it, ask it, and end it in every way there is. */
+/** `headroom serve` in a separate process: starts it, sends requests, and ends it in every possible way. */
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { join } from 'node:path'
@@ -6,7 +6,7 @@ import { afterAll } from 'vitest'
 import { UNMEASURED } from './headroom-command.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
-/** A start takes long while other tests run; a start that hangs still ends. */
+/** A start is slow while other tests run; a start that hangs still ends. */
 const START_WITHIN_MS = 100_000
 
 /** A test that fails half-way leaves no controller behind. */
@@ -21,14 +21,14 @@ export interface Served {
   readonly output: () => string
 }
 
-/** What Node is given to run the command from the sources. */
+/** Options of Node to run the command from the sources. */
 const FROM_SOURCES: readonly string[] = [
   '--import',
   join(ROOT, 'cli/require-node.mjs'),
   join(ROOT, 'cli/main.ts'),
 ]
 
-/** Resolves once it listens; rejects with all it printed when it ends before. */
+/** Resolves once it listens; rejects with its output if it ends before. */
 export function serve(
   dataDir: string,
   env: Readonly<Record<string, string>> = {},

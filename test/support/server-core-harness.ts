@@ -1,7 +1,6 @@
 /**
- * A GPU server's core between a device that does nothing by itself, a bus that answers by script, a storage
- * that can fail, and a clock that moves when told. What the core does to them is recorded; what it must never
- * do throws at once.
+ * A GPU server's core with a passive device, a bus with scripted answers, a storage that can fail, and a
+ * clock under the control of the test. The calls of the core are recorded; a forbidden call throws at once.
  */
 import type { Body, ControllerBody, Envelope } from '../../protocol/envelope.ts'
 import type {
@@ -51,7 +50,7 @@ export interface HarnessOptions {
   readonly settings?: Partial<NodeSettings>
   readonly allowExec?: boolean
   readonly onRefused?: (reason: string) => void
-  /** False: the core is made, and not started. */
+  /** False: the core is created but not started. */
   readonly isStarted?: boolean
 }
 
@@ -81,14 +80,14 @@ export class ServerCoreHarness {
     this.settle()
   }
 
-  /** The host crashes: nothing of its tasks is left, its disk is. */
+  /** The host crashes: all its tasks are gone, its disk remains. */
   restart(): void {
     this.core.stop()
     this.device = this.#newDevice()
     this.#startAgain()
   }
 
-  /** The server process is killed, and started again: its tasks live on under their guards. */
+  /** The server process is killed and restarted: its tasks live on under their guards. */
   bounce(meanwhile: () => void = () => {}): void {
     this.core.stop()
     meanwhile()
@@ -103,7 +102,7 @@ export class ServerCoreHarness {
     this.settle()
   }
 
-  /** Runs what is due now. */
+  /** Runs all due timers. */
   settle(): void {
     this.advance(0)
   }
@@ -127,7 +126,7 @@ export class ServerCoreHarness {
   }
 
   /**
-   * Delivers a command as the controller would and gives the answer; through the codec, as on a real wire.
+   * Delivers a command as the controller would and returns the answer; through the codec, as in production.
    */
   command(body: Command, epoch = this.bus.epoch): CommandResult {
     return this.bus.deliver(this.bus.envelope(body, epoch))
@@ -175,7 +174,7 @@ export class ServerCoreHarness {
     return this.#swap('swap_in', taskId, fields)
   }
 
-  /** Out of VRAM, all the way. */
+  /** Swapped out completely. */
   swappedOut(taskId: string): void {
     const result = this.swapOut(taskId)
     if (result.outcome !== 'accepted')
@@ -194,7 +193,7 @@ export class ServerCoreHarness {
   }
 
   /**
-   * How much more a task could take on this GPU right now: asks with starts that are refused, so that none
+   * Returns how much more VRAM a task could get on this GPU now: tries starts that are refused, so that none
    * begins.
    */
   isVramFree(gpu: number, mib: Mib): boolean {
@@ -204,7 +203,7 @@ export class ServerCoreHarness {
     return true
   }
 
-  /** What a task reports of itself in the latest snapshot the core sent. */
+  /** The report of a task in the latest snapshot that the core sent. */
   report(taskId: string): Hello['tasks'][number] | undefined {
     const snapshot = this.bus.snapshots().at(-1)
     return snapshot?.tasks.find((task) => task.task_id === taskId)
@@ -248,10 +247,10 @@ export class ServerCoreHarness {
   }
 }
 
-/** What is kept is a copy from the moment of saving, as on a disk. */
+/** A copy from the moment of saving is kept, as on a disk. */
 export class CopyingStorage implements NodeStorage {
   kept: NodeState = EMPTY_NODE_STATE
-  /** What a disk that keeps changes only would hold. */
+  /** The content of a disk that stores only changes. */
   readonly changes: NodeChange[] = []
   isFailing = false
   saves = 0
@@ -297,12 +296,12 @@ interface Process {
 /** The exit code of a command that SIGKILL ended: it did not end by itself. */
 export const KILLED = 137
 
-/** What every task of a fake device has written. */
+/** The output of every task of a fake device. */
 export const OUTPUT = Buffer.from('step 1\nstep 2\n')
 
 /**
- * Does nothing by itself: a test says when a launch, a swap or a task is over. It counts bytes on its own,
- * and throws when they don't fit.
+ * Passive: a test says when a launch, a swap or a task ends. It counts VRAM independently, and throws when
+ * tasks do not fit.
  */
 export class FakeDevice implements Device {
   readonly hostSwapMib: Mib
@@ -312,17 +311,17 @@ export class FakeDevice implements Device {
   readonly everLaunched = new Set<string>()
   /** Ends that were not forgotten, by `task/attempt`. */
   readonly ended = new Map<string, { readonly start: AttemptStart; readonly end: AttemptEnd }>()
-  /** Told to stop with a grace. */
+  /** Stopped with a grace. */
   readonly graceful = new Set<string>()
-  /** The answer to where bytes are, after a restart. */
+  /** Returns the residency after a restart. */
   knowsResidency = true
   leaseUntil: Instant | null = null
-  /** Swaps that are over, plus one for the start: what the controller would send as generation. */
+  /** Number of completed swaps, plus one for the start: the generation that the controller would send. */
   readonly generations = new Map<string, number>()
   readonly #reports: GpuReport[]
   reserveMib: () => Mib = () => 0
   isStored: (taskId: string, attempt: number) => boolean = () => true
-  /** Has the controller answered this start of the server? */
+  /** Whether the controller has answered this start of the server. */
   mayThaw: () => boolean = () => true
   listener: DeviceListener | null = null
 
@@ -335,8 +334,6 @@ export class FakeDevice implements Device {
       foreign_mib: 0,
     }))
   }
-
-  // ── what a test does ────────────────────────────────────────────────────────
 
   setForeign(gpu: number, mib: Mib): void {
     this.#reports[gpu] = { ...(this.#reports[gpu] as GpuReport), foreign_mib: mib }
@@ -373,7 +370,7 @@ export class FakeDevice implements Device {
     this.listener?.exited(taskId, attempt, end)
   }
 
-  /** It asks for more, or says whether it works. */
+  /** Requests more VRAM, or reports whether it is busy. */
   wants(taskId: string, mib: Mib): void {
     this.#of(taskId).heldMib = mib
     this.listener?.allocationWanted(taskId, this.#of(taskId).attempt, mib)
@@ -394,8 +391,6 @@ export class FakeDevice implements Device {
     return used
   }
 
-  // ── what the core does ──────────────────────────────────────────────────────
-
   gpus(): readonly GpuReport[] {
     return this.#reports.slice()
   }
@@ -407,7 +402,7 @@ export class FakeDevice implements Device {
   survivors(): readonly Survivor[] {
     const living = [...this.processes.values()].map((process): Survivor => {
       const { start, isFrozen, wantsGpu, idleMs, vramMib, heldMib } = process
-      // What was under way is taken back.
+      // The swap in progress is cancelled.
       if (process.moved !== null) process.isInVram = process.isLeaving
       process.isInHost = !process.isInVram
       process.moved = null
@@ -519,8 +514,8 @@ export class FakeDevice implements Device {
       throw new Error(`an allocation of ${taskId} goes through while it is not resident`)
     const isMore = mib > process.vramMib
     process.vramMib = mib
-    // What was promised while it was launched or returning stays promised when foreign memory or the reserve
-    // grows before it is resident.
+    // VRAM reserved during a launch or return stays reserved if foreign memory or the reserve grows before
+    // the task is resident.
     if (isMore && process.limits === this.#limits()) this.#checkReserve(process.gpus)
   }
 
@@ -575,28 +570,28 @@ type Verb = 'hello' | 'heartbeat' | 'events'
 type Script = (message: Envelope) => ControllerBody | null
 
 /**
- * The controller's side: answers by script, at once; null is an answer that never comes. Everything passes
+ * The controller's side: scripted answers, at once; null means that no answer ever comes. Everything passes
  * through the codec.
  */
 export class ScriptedBus implements Bus {
-  /** What the core has sent, in order, repeats included. */
+  /** All messages of the core, in order, including repeats. */
   readonly sent: Envelope[] = []
   readonly script: Record<Verb, Script>
   settings: NodeSettings
   epoch = 1
-  /** How long an answer takes. */
+  /** Delay of an answer. */
   answerAfterMs: DurationMs = 0
-  /** The reserve the core has been told in answer to its latest message. */
+  /** The reserve in the answer to the core's latest message. */
   appliedReserveMib: Mib = 0
   delivered = 0
   answersSinceHello = 0
-  /** What a controller of an epoch says that the disk does not take is not acted upon. */
+  /** Settings of an epoch that cannot be saved on disk are not applied. */
   mayBeTaken: (epoch: number) => boolean = () => true
-  /** Who got the last command: a bus may bring it one more after it has gone. */
+  /** Handler of the last command: a bus may deliver one more after the handler has ended. */
   lastHandler: Handler = () => {}
   readonly #clock: VirtualClock
   readonly #handlers = new Map<string, Handler>()
-  /** When the message was sent whose answer brought the reserve. */
+  /** Sending time of the message whose answer contained the reserve. */
   #appliedOf = 0
   #seq = 0
 
@@ -613,7 +608,7 @@ export class ScriptedBus implements Bus {
   /** The broker reports that the subject has no listener. */
   isControllerAway = false
 
-  /** From now on nothing is answered, or everything is again. */
+  /** From now on nothing is answered, or everything is answered again. */
   silence(): () => void {
     const before = { ...this.script }
     for (const verb of Object.keys(this.script) as Verb[]) this.script[verb] = () => null
@@ -628,7 +623,7 @@ export class ScriptedBus implements Bus {
     return this.sent.flatMap(({ body }) => (body.op === 'hello' || body.op === 'heartbeat' ? [body] : []))
   }
 
-  /** Every event sent, repeats left out. */
+  /** Every event sent, without repeats. */
   events(): readonly NodeEvent[] {
     const byNumber = new Map<string, NodeEvent>()
     for (const { boot, body } of this.sent) {
@@ -663,7 +658,7 @@ export class ScriptedBus implements Bus {
     return body
   }
 
-  /** Whatever the answer is. */
+  /** With any answer. */
   ask(message: Envelope): Body {
     this.delivered += 1
     let result: Body | null = null

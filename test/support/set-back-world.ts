@@ -1,6 +1,6 @@
 /**
  * Production controllers, one after the other, over stores that a test may set back, and production GPU
- * servers on modelled devices that outlive them; in virtual time.
+ * servers on simulated devices that survive them; in virtual time.
  */
 import { createMemoryStore, EMPTY_STATE } from '../../controller/adapters/memory-store.ts'
 import type { Controller } from '../../controller/controller.ts'
@@ -55,7 +55,7 @@ export class SetBackWorld {
     return world
   }
 
-  /** @param stored what the store holds; left out: what it held before */
+  /** @param stored the content of the store; by default its previous content */
   async startController(stored?: StoredState): Promise<void> {
     if (stored !== undefined) this.#store = createMemoryStore({ initial: stored })
     this.#starts += 1
@@ -76,13 +76,13 @@ export class SetBackWorld {
     this.#controller = null
   }
 
-  /** The controller ends, and one begins that finds this. */
+  /** The controller ends, and another one starts with this store. */
   async setBack(stored: StoredState): Promise<void> {
     await this.stopController()
     await this.startController(stored)
   }
 
-  /** As it is durable now. */
+  /** The current durable state. */
   async stored(): Promise<StoredState> {
     return structuredClone(await this.#store.load())
   }
@@ -120,7 +120,7 @@ export class SetBackWorld {
     })
   }
 
-  /** What is due runs, and what follows from promises before time goes on. */
+  /** Runs due timers, and settles promises before time advances. */
   async pass(ms: number): Promise<void> {
     const until = this.clock.now() + ms
     for (let isMore = true; isMore;) {
@@ -138,7 +138,7 @@ export class SetBackWorld {
     return this.controller.engine.cluster.nodes.get(nodeIdFromName(name))
   }
 
-  /** Where it runs, by the devices' own account. */
+  /** The node where it runs, according to the devices. */
   runsOn(id: string): readonly string[] {
     return this.runs.nodesOf(id)
   }
@@ -148,7 +148,7 @@ export class SetBackWorld {
   }
 }
 
-/** As `headroom restore` leaves a store: the epoch is raised past all that were ever used. */
+/** As `headroom restore` leaves a store: with an epoch above every used one. */
 export function restored(
   stored: StoredState,
   reason: 'restored' | 'loss_accepted' = 'restored',

@@ -1,4 +1,4 @@
-/** Simulations in worker threads over a folder of their own, and the REST interface before them. */
+/** Simulations in worker threads over a separate folder, and their REST API. */
 import type { Access } from '../../controller/api/auth/access.ts'
 import { isOver, type SimulationRecord } from '../../controller/ports/simulation.ts'
 import { createSimulations, type Simulations } from '../../services/simulations/simulations.ts'
@@ -11,9 +11,9 @@ export interface SimulationsWorld {
   readonly simulations: Simulations
   readonly api: ApiClient
   readonly dataDir: string
-  /** The simulation once it is over. */
+  /** Resolves with the simulation once it has ended. */
   ended(id: string): Promise<SimulationRecord>
-  /** The simulation once this holds of it. */
+  /** Resolves with the simulation once the condition holds. */
   once(id: string, holds: (record: SimulationRecord) => boolean): Promise<SimulationRecord>
   close(): Promise<void>
 }

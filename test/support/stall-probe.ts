@@ -1,6 +1,6 @@
 /**
- * In a thread of its own: asks /livez again and again over one connection, and tells the longest time an
- * answer took.
+ * In a separate thread: requests /livez repeatedly over one connection, and reports the longest response
+ * time.
  */
 import { Agent, get } from 'node:http'
 import { parentPort, Worker, workerData } from 'node:worker_threads'
@@ -8,7 +8,7 @@ import { parentPort, Worker, workerData } from 'node:worker_threads'
 const EVERY_MS = 10
 
 export interface StallProbe {
-  /** Ends it; the longest and the 99th percentile of answers so far, in milliseconds. */
+  /** Ends it; returns the longest response time so far and the 99th percentile, in milliseconds. */
   end(): Promise<{ readonly maxMs: number; readonly p99Ms: number; readonly count: number }>
 }
 

@@ -1,7 +1,7 @@
 /**
- * The npm package oidc-provider as it comes: by OpenID Connect Core 5.4 its ID tokens hold no e-mail and no
- * groups, which are at UserInfo. Behind a real socket, with the package's own pages for signing in, and a
- * browser that fills them in.
+ * The npm package oidc-provider without changes: by OpenID Connect Core 5.4 its ID tokens contain no e-mail
+ * and no groups, which are at UserInfo. It runs behind a real socket, with the package's own sign-in pages,
+ * and a browser that fills them in.
  */
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -9,7 +9,7 @@ import { Provider } from 'oidc-provider'
 
 export interface StandardProviderOptions {
   readonly redirectUri: string
-  /** Claims of each person by the name they sign in with. */
+  /** Claims of each user by login name. */
   readonly people: Readonly<Record<string, Readonly<Record<string, unknown>>>>
 }
 
@@ -54,7 +54,7 @@ export class StandardOidcProvider {
   }
 
   /**
-   * Goes through the provider's pages as a person with a browser does. Returns the address that leads back to
+   * Passes through the provider's pages as a user with a browser does. Returns the address that leads back to
    * the client.
    */
   async signIn(authorizationUrl: string, name: string, clientOrigin: string): Promise<URL> {

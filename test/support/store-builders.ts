@@ -1,6 +1,6 @@
 /**
- * Records, batches and queries for tests of stores: complete, with every odd value that JSON or SQL might
- * spoil.
+ * Records, batches and queries for tests of stores: complete, with every special value that JSON or SQL might
+ * change.
  */
 import { DEFAULT_CONFIG } from '../../controller/model/config.ts'
 import type { Decision } from '../../controller/model/decision.ts'

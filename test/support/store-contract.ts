@@ -1,6 +1,4 @@
-/**
- * What every store does, whatever it is made of. test/contract/store.test.ts runs it against each of them.
- */
+/** The contract of every store. test/contract/store.test.ts runs it for each implementation. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { TaskState } from '../../controller/model/task.ts'
 import type { Decision } from '../../controller/model/decision.ts'
@@ -32,10 +30,10 @@ import {
   finishedQuery,
 } from './store-builders.ts'
 
-/** One place where a store keeps its things; `open` again finds what the store before it has left there. */
+/** The place of a store; a second `open` finds the state that the previous store left there. */
 export interface StorePlace {
   open(): Store
-  /** While no store is open: the next one is in recovery. */
+  /** While no store is open: puts the next one into recovery. */
   beginRecovery(recovery: RecoveryRecord): Promise<void>
   remove(): Promise<void>
 }
@@ -53,7 +51,7 @@ const seqs = (found: readonly { readonly seq: number }[]) => found.map((each) =>
 const ids = (found: readonly { readonly id: string }[]) => found.map((each) => each.id)
 
 export function storeContract(name: string, makePlace: () => StorePlace): void {
-  describe(`${name} keeps the contract of a store`, () => {
+  describe(`${name} satisfies the contract of a store`, () => {
     let place: StorePlace
     let store: Store
     beforeEach(() => {
@@ -92,7 +90,7 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
       expect(await store.reads.configRevisions({ before: null, limit: 10 })).toEqual([])
     })
 
-    it('gives back every field, also after it was closed and opened again', async () => {
+    it('returns every field, also after it was closed and opened again', async () => {
       const tasks = [
         aTask({ seq: 1, owner: null, command: null, maxRuntimeMs: null }),
         aRunningTask({ seq: 2 }),
@@ -122,7 +120,7 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
       }
     })
 
-    it('keeps its mark and its epochs, each from its first event on', async () => {
+    it('keeps its mark, and its epochs with their first events', async () => {
       const marks = (epoch: number, nextEventSeq: number) => ({
         epoch,
         nextTaskSeq: 1,
@@ -144,7 +142,7 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
       }
     })
 
-    it('keeps the newest epochs only', async () => {
+    it('keeps only the newest epochs', async () => {
       const last = MAX_EPOCH_RECORDS + 2
       for (let epoch = 1; epoch < last; epoch++) {
         void store.commit(aBatch({ marks: { epoch, nextTaskSeq: 1, nextEventSeq: 1, nextDecision: 1 } }))
@@ -192,7 +190,7 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
       expect(state.config).toEqual(config)
     })
 
-    it('loads tasks by submission, nodes by ordinal and id, groups by name, whatever the order they came in', async () => {
+    it('loads tasks by submission, nodes by ordinal and id, groups by name', async () => {
       await put({
         tasks: [3, 1].map((seq) => aTask({ seq })),
         nodes: [
@@ -209,7 +207,7 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
       expect(ids(state.groups)).toEqual(['Z', 'a', 'é'])
     })
 
-    it('does not load final tasks: it counts them, and finds them by id', async () => {
+    it('does not load final tasks, but counts them and finds them by id', async () => {
       await put({ tasks: [1, 2, 3, 4, 5].map((seq) => aTask({ seq })) })
       const ends: TaskState[] = ['completed', 'failed', 'cancelled', 'lost']
       await put({ tasks: ends.map((state, index) => aFinalTask({ seq: index + 1, state })) })
@@ -222,7 +220,7 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
       expect((await store.reads.task('task-5'))?.state).toBe('pending')
     })
 
-    it('forgets nodes and deletes groups; one that is back in the same batch stays', async () => {
+    it('removes nodes and groups, unless the same batch adds them again', async () => {
       const groups = ['g', 'h'].map((id) => ({ id, description: '', nodeIds: [] }))
       await put({ nodes: [aNode({ id: 'a' }), aNode({ id: 'b' })], groups })
       const back = { nodes: [aNode({ id: 'b', bootCounter: 5 })], groups: groups.slice(1) }
@@ -236,7 +234,7 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
       expect(state.groups).toEqual(back.groups)
     })
 
-    it('takes the highest revision of the configuration as the live one and lists the newest first', async () => {
+    it('loads the highest revision of the configuration, and lists the newest first', async () => {
       for (const revision of [1, 3, 2]) await put({ config: aConfig(revision) })
       await put({})
       expect((await store.load()).config).toEqual(aConfig(3))
@@ -257,7 +255,7 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
       })
     })
 
-    it('refuses the batch of an earlier epoch, and nothing of it is there', async () => {
+    it('refuses the batch of an earlier epoch, and stores no part of it', async () => {
       await put({ tasks: [aTask()], marks: { epoch: 5, nextTaskSeq: 2, nextEventSeq: 1, nextDecision: 1 } })
       const before = await store.load()
       const late = aBatch({
@@ -279,7 +277,7 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
       expect(seqs((await store.load()).openTasks)).toEqual([1, 2])
     })
 
-    it('Batches become durable in the order of the calls, also when the caller does not wait in between', async () => {
+    it('makes batches durable in the order of the calls, also without waiting in between', async () => {
       const commits: Promise<void>[] = []
       const done: number[] = []
       for (let step = 1; step <= 300; step++) {
@@ -311,7 +309,7 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
       const page = async (changes: Partial<FinishedQuery>) =>
         seqs(await store.reads.finishedTasks(finishedQuery(changes)))
 
-      it('are the newest of the wanted states, never an open one', async () => {
+      it('have the newest tasks of the wanted states, never an open one', async () => {
         expect(await page({})).toEqual([12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1])
         expect(await page({ states: ['failed'] })).toEqual([11, 8, 5, 2])
         expect(await page({ states: ['lost', 'failed', 'lost'] })).toEqual([12, 11, 9, 8, 6, 5, 3, 2])
@@ -319,14 +317,14 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
         expect(await page({ states: [] })).toEqual([])
       })
 
-      it('go on below a submission number, which is not repeated', async () => {
+      it('continue below a submission number, without repeating it', async () => {
         expect(await page({ limit: 5 })).toEqual([12, 11, 10, 9, 8])
         expect(await page({ limit: 5, beforeSeq: 8 })).toEqual([7, 6, 5, 4, 3])
         expect(await page({ limit: 5, beforeSeq: 3 })).toEqual([2, 1])
         expect(await page({ limit: 5, beforeSeq: 1 })).toEqual([])
       })
 
-      it('can be of one owner, and of names that contain a text as it is written', async () => {
+      it('can be of one owner, and of names that contain a literal text', async () => {
         expect(await page({ owner: 'bob', states: ['completed'] })).toEqual([10, 7])
         expect(await page({ nameContains: 'Fit%_' })).toEqual([11, 9, 7, 5, 3, 1])
         expect(await page({ nameContains: 'fit' })).toEqual([])
@@ -335,13 +333,13 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
         expect(await page({ owner: 'absent' })).toEqual([])
       })
 
-      it('can be the oldest, and go on above a submission number', async () => {
+      it('can have the oldest first, and continue above a submission number', async () => {
         expect(await page({ isOldestFirst: true, limit: 4 })).toEqual([1, 2, 3, 4])
         expect(await page({ isOldestFirst: true, afterSeq: 4, states: ['failed'] })).toEqual([5, 8, 11])
         expect(await page({ isOldestFirst: true, afterSeq: 12 })).toEqual([])
       })
 
-      it('can be of one node: that of their last attempt', async () => {
+      it('can be of one node, the node of the last attempt', async () => {
         const onNode = (seq: number, lastNodeId: string | null) => aFinalTask({ seq, lastNodeId })
         await put({
           tasks: [
@@ -356,7 +354,7 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
         expect(await page({ nodeId: 'node-1' })).toEqual([])
       })
 
-      it('hold whole records', async () => {
+      it('contain complete records', async () => {
         const [newest] = await store.reads.finishedTasks(finishedQuery({ limit: 1 }))
         expect(newest).toEqual(aFinalTask({ seq: 12, state: 'lost', owner: 'bob', name: 'eval 11' }))
       })
@@ -378,7 +376,7 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
       expect((await store.load()).tokens).toEqual([third, used])
     })
 
-    it('finds audit entries by every filter, newest first; one with an earlier number replaces it', async () => {
+    it('finds audit entries by every filter, newest first, and replaces earlier ones', async () => {
       const audits = [1, 2, 3, 4, 5, 6].map((seq) =>
         anAudit({
           seq,
@@ -401,7 +399,7 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
       expect(await found({ since: 2000, until: 4000 })).toEqual([3, 2])
     })
 
-    it('keeps submission keys with their tasks, from a number on', async () => {
+    it('keeps submission keys with their tasks, from a given number', async () => {
       const key = (seq: number) => ({ seq, key: `k${seq}`, body: `b${seq}`, taskId: `task-${seq}`, at: seq })
       await put({ tasks: [aTask()], submissionKeys: { added: [1, 2, 3].map(key), keptFromSeq: 1 } })
       await put({})
@@ -459,13 +457,13 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
       expect(await found({ untilAt: 1 })).toEqual([])
     })
 
-    it('says which events there are', async () => {
+    it('returns the range of existing events', async () => {
       expect(await store.reads.eventRange()).toEqual({ firstSeq: 1, lastSeq: 0 })
       await put({ events: [1, 2, 3].map((seq) => anEvent(seq)) })
       expect(await store.reads.eventRange()).toEqual({ firstSeq: 1, lastSeq: 3 })
     })
 
-    it('finds decisions by number, task, victim, node and kind, from either end', async () => {
+    it('finds decisions by number, task, victim, node and kind, in both directions', async () => {
       const about = (number: number): Partial<Decision> => ({
         taskId: number % 2 === 0 ? 'even' : 'odd',
         nodeId: number % 3 === 0 ? 'third' : 'other',
@@ -490,7 +488,7 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
       expect(await store.reads.decision(7)).toBeNull()
     })
 
-    it('keeps the newest decisions, over a restart, too', async () => {
+    it('keeps the newest decisions, also over a restart', async () => {
       const numbers = async (taskId: string | null) =>
         (await store.reads.decisions({ ...ALL_DECISIONS, taskId })).map(({ number }) => number).toReversed()
       await put({ decisions: [1, 2, 3, 4, 5, 6].map((number) => aDecision(10 * number, { taskId: 't' })) })

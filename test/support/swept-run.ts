@@ -1,4 +1,4 @@
-/** Runs of a sweep with the figures that a test cares about. */
+/** Runs of a sweep with the figures that a test needs. */
 import type { Metrics } from '../../simulator/results/result.ts'
 import type { Settings, SweepRun } from '../../simulator/experiment/sweep/sweep.ts'
 

@@ -1,7 +1,4 @@
-/**
- * As which users the tasks of a server run in a test: as root each attempt as one of its own, as on a GPU
- * host.
- */
+/** The users of a server's tasks in a test: as root a separate one for each attempt, as on a GPU host. */
 import { join } from 'node:path'
 import { closedFolderOf } from '../../services/gpu-server/task-identity.ts'
 
@@ -11,7 +8,8 @@ const FIRST_ID = 1_000_000
 const RANGES = 1_000_000
 
 /**
- * Options of `headroom gpu-server`; every call takes another range of ids, as test files run side by side.
+ * Options of `headroom gpu-server`; every call uses another range of ids, because test files run
+ * concurrently.
  */
 export function taskIdentity(): readonly string[] {
   if (process.getuid?.() !== 0) return ['--tasks-as-me']

@@ -1,6 +1,6 @@
 /**
- * A worker process that does what a test wants to see: answer, fail, crash, take all memory, or work on for
- * ever.
+ * A worker process with the behaviour that a test needs: it answers, fails, crashes, uses all memory, or
+ * works without end.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { serveJobs } from '../../services/workers/serve-jobs.ts'
@@ -29,7 +29,7 @@ serveJobs(async (job: TryingJob, onProgress): Promise<unknown> => {
   }
 })
 
-/** The 19th field of `stat`; the second is a name in brackets that may hold blanks. */
+/** The 19th field of `stat`; the second is a name in brackets that may contain blanks. */
 function niceOf(thread: string): number {
   const stat = readFileSync(`/proc/self/task/${thread}/stat`, 'utf8')
   return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[16])

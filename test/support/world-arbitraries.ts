@@ -1,6 +1,6 @@
 /**
- * Random small worlds for property tests: few GPUs, many tasks that do not fit at once, idle spells around
- * the idle period, and what operators do.
+ * Random small worlds for property tests: few GPUs, many tasks that do not fit at once, idle times around the
+ * idle period, and operator actions.
  */
 import fc from 'fast-check'
 import type { ConfigFields } from '../../controller/model/config.ts'
@@ -10,18 +10,15 @@ import type { Command, WorldCase } from './world-builder.ts'
 import { MINUTE, node, phases, QUICK_SWAP, SLOW_SWAP, task } from './world-builder.ts'
 
 export interface WorldFlavour {
-  /** Classes that tasks have. */
+  /** Priorities of the tasks. */
   readonly priorities?: readonly Priority[]
   readonly hasGrowth?: boolean
   readonly hasGroups?: boolean
   readonly hasExclusive?: boolean
   readonly hasCommands?: boolean
-  /** The operator also holds, releases and moves tasks by hand, and drains nodes. */
+  /** The operator also holds, releases and swaps tasks, and drains nodes. */
   readonly hasHands?: boolean
-  /**
-   * One node, many short spells, an idle period of a minute, and slow copies: tasks wake while they are on
-   * their way.
-   */
+  /** One node, many short phases, an idle period of a minute, and slow copies: tasks wake during a swap. */
   readonly isHot?: boolean
   readonly maxTasks?: number
 }
@@ -108,7 +105,7 @@ const COLD = {
   at: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 40 * MINUTE })),
 }
 
-/** Idle a little shorter or longer than the idle period, busy for a moment. */
+/** Idle slightly shorter or longer than the idle period, busy for a moment. */
 const HOT = {
   spells: fc
     .array(
@@ -158,7 +155,7 @@ function taskFieldsArb(
         flavour.hasGrowth === true
           ? rarely<readonly Mib[]>([], fc.array(fc.integer({ min: 1, max: 300 }), { maxLength: 2 }))
           : fc.constant([]),
-      // Those that may be requeued are moved when their node is drained.
+      // Requeue tasks are moved when their node is drained.
       ...(flavour.hasHands === true ? { onNodeLoss: fc.constantFrom<OnNodeLoss>('wait', 'requeue') } : {}),
       ...(flavour.hasHands === true
         ? { maxRuntimeSeconds: rarely<number | null>(null, fc.constantFrom(60, 1800)) }
@@ -182,8 +179,8 @@ function allocOf(vramMib: Mib, steps: readonly Mib[]): AllocSteps {
 }
 
 /**
- * Settings change while tasks run, and in the end are no stricter than in the beginning, so that whatever
- * could start before still can.
+ * Settings change while tasks run, and are finally no stricter than at the start, so that every task that
+ * could start still can.
  */
 function commandsArb(
   nodes: readonly ScenarioNode[],
@@ -224,7 +221,7 @@ function commandsArb(
         nodes: nodes.filter((each) => each.groups.includes(id)).map((each) => each.name),
       },
     ])
-  // In the end every task is released, and every node takes tasks again.
+  // Finally every task is released, and every node accepts tasks again.
   const held = fc.tuple(at, later, taskId).map(([from, for_, which]): Command[] => [
     { at: from, byHand: 'hold', task: which },
     { at: from + for_, byHand: 'release', task: which },

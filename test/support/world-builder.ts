@@ -1,6 +1,6 @@
 /**
- * Small simulated worlds for tests: nodes and tasks from a few words, operator commands as data (so that a
- * counterexample can be read and kept), and a run to its end with the checker watching.
+ * Small simulated worlds for tests: nodes and tasks from short descriptions, operator commands as data (so
+ * that a counterexample can be read and kept), and a run to its end under the checker.
  */
 import type { ConfigFields } from '../../controller/model/config.ts'
 import type { Event } from '../../controller/model/event.ts'
@@ -18,10 +18,10 @@ import { World } from '../../simulator/world/world.ts'
 export const MINUTE: DurationMs = 60_000
 export const HOUR: DurationMs = 3_600_000
 
-/** Swaps that take 0.1 s and 1 s per GiB: short against the idle period, long enough to be seen. */
+/** Swaps that take 0.1 s plus 1 s per GiB: short compared with the idle period, long enough to be visible. */
 export const QUICK_SWAP: SwapProfile = { outMibPerS: 1024, inMibPerS: 1024, outFixedMs: 100, inFixedMs: 100 }
 
-/** 30 s and more for half a GiB: tasks wake while they are on their way. */
+/** 30 s and more for half a GiB: tasks wake during a swap. */
 export const SLOW_SWAP: SwapProfile = { outMibPerS: 20, inMibPerS: 20, outFixedMs: 5000, inFixedMs: 5000 }
 
 export interface NodeFields {
@@ -53,7 +53,7 @@ export interface TaskFields {
   readonly id: string
   readonly at?: DurationMs
   readonly gpus?: number
-  /** Null: an exclusive task that takes all. */
+  /** Null for an exclusive task that uses all VRAM. */
   readonly vramMib?: Mib | null
   readonly mode?: GpuMode
   readonly noswap?: NoSwap
@@ -95,19 +95,19 @@ export function busyFor(ms: DurationMs): Work {
   return { kind: 'duration', ms }
 }
 
-/** Busy and idle in turn: `phases(busy, idle, busy, idle, …)`. */
+/** Alternating busy and idle: `phases(busy, idle, busy, idle, …)`. */
 export function phases(...ms: readonly DurationMs[]): Work {
   const pairs: [DurationMs, DurationMs][] = []
   for (let i = 0; i < ms.length; i += 2) pairs.push([ms[i] ?? 0, ms[i + 1] ?? 0])
   return { kind: 'phases', phases: pairs }
 }
 
-/** Touches its GPU once and then only holds its bytes. */
+/** Uses its GPU once and then only keeps its VRAM. */
 export function idleFor(ms: DurationMs): Work {
   return phases(1, ms)
 }
 
-/** What an operator does; nodes by name. */
+/** An operator action; nodes by name. */
 export type Command =
   | { readonly at: DurationMs; readonly config: Partial<ConfigFields> }
   | {
@@ -125,7 +125,7 @@ export type Command =
       readonly task: string
     }
   | { readonly at: DurationMs; readonly drain: string; readonly moveAfterMs: DurationMs | null }
-  /** A fault: the server process of this node dies, and is started again at once. */
+  /** A fault: the server process of this node dies and restarts at once. */
   | { readonly at: DurationMs; readonly restart: string }
 
 export interface WorldCase {
@@ -138,8 +138,7 @@ export interface WorldCase {
 
 export interface PlayOptions extends Partial<WorldOptions> {
   /**
-   * Virtual time after which the run ends; by default it ends when all tasks have, or nothing is left to
-   * happen.
+   * Virtual time of the end of the run; by default it ends when all tasks have, or nothing is left to happen.
    */
   readonly untilMs?: DurationMs
   /** Before the world starts. */
@@ -153,10 +152,10 @@ export interface WorldRun {
   readonly events: readonly Event[]
 }
 
-/** A run that takes more steps than this does not end by itself. */
+/** A run with more steps than this does not end by itself. */
 const MAX_STEPS = 2_000_000
 
-/** Plays the case to its end; no reserve and 50 % overcommit unless it says otherwise. */
+/** Plays the case to its end; without a reserve and with 50 % overcommit by default. */
 export async function play(
   { nodes, config, tasks, commands = [] }: WorldCase,
   options: PlayOptions = {},

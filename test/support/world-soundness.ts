@@ -1,5 +1,5 @@
 /**
- * Invariants of every world: all rules hold, both ends of the wire agree, every task that can run does, and
+ * Invariants of every world: all rules hold, both sides of the protocol agree, every feasible task runs, and
  * nothing is left over.
  */
 import { expect } from 'vitest'
@@ -17,7 +17,7 @@ import type { World, WorldOptions } from '../../simulator/world/world.ts'
 import { play } from './world-builder.ts'
 import type { WorldCase } from './world-builder.ts'
 
-/** Plays the case to its end. Throws the first thing that is not as it should be. */
+/** Plays the case to its end. Throws the first violation. */
 export async function expectSound(
   worldCase: WorldCase,
   options: Pick<WorldOptions, 'areHeartbeatsEnacted'> = {},
@@ -47,7 +47,7 @@ export async function expectSound(
   return world
 }
 
-/** Between two instants controller and servers believe the same of every task that has started. */
+/** Between two instants, controller and servers agree on every started task. */
 function expectAgreement({ controller, servers }: World): void {
   for (const { spec, placement } of controller.views.openTasks()) {
     if (placement === null || placement.startedAt === null) continue
@@ -64,7 +64,7 @@ function expectAgreement({ controller, servers }: World): void {
   }
 }
 
-/** What is counted as it changes is what a count finds. */
+/** Incremental counts equal a recount. */
 function expectCounts({ controller: { views } }: World): void {
   const found = { pending: 0, assigned: 0, running: 0, unreachable: 0 }
   const submitted: number[] = []
@@ -80,7 +80,7 @@ function expectCounts({ controller: { views } }: World): void {
   expect([...views.placedTasks()]).toHaveLength(found.assigned + found.running + found.unreachable)
 }
 
-/** Every waiting task is in its index, and every task that may leave by now is in the index of victims. */
+/** Every waiting task is in its index, and every eligible task is in the index of victims. */
 function expectOrder(cluster: Cluster, now: Instant): void {
   const isAnybodyWaiting = cluster.pendingCount > 0 || cluster.queuedEntries > 0
   for (const { spec, queue, placementEntry, placement, isHeld } of cluster.tasks.values()) {
@@ -115,7 +115,9 @@ function expectOrder(cluster: Cluster, now: Instant): void {
   }
 }
 
-/** On a node that takes tasks; under `fifo` not before a task that still waits for the same pool. */
+/**
+ * On a node that accepts tasks; under `fifo` not before an earlier task of the same pool that still waits.
+ */
 function expectFitPlacement({ taskId, nodeId }: Event, { controller: { engine } }: World): void {
   const { cluster } = engine
   expect(cluster.nodes.get(nodeId ?? '')?.isCordoned, `${taskId} is placed on a cordoned node`).toBe(false)
@@ -135,7 +137,7 @@ function isAhead({ spec }: LiveTask, { spec: other }: LiveTask): boolean {
 }
 
 function expectNothingLeft(cluster: Cluster): void {
-  // The remaining tasks could not run on this fleet as it is now.
+  // The remaining tasks cannot run on this fleet in its current state.
   for (const left of cluster.tasks.values()) {
     expect(left.state, left.spec.id).toBe('pending')
     expect(cluster.isFeasible(left), left.spec.id).toBe(false)

@@ -1,17 +1,14 @@
-/**
- * Output of tasks, as a GPU server would keep it: what a test writes can be read, and it can fall silent or
- * refuse.
- */
+/** Output of tasks, as a GPU server keeps it: a test can write and read it, and make it silent or refuse. */
 import type { LogChunk, LogStream } from '../../protocol/messages.ts'
 import type { TaskLogs } from '../../controller/ports/task-logs.ts'
 
 export class WrittenOutput implements TaskLogs {
   readonly #bytes = new Map<string, Buffer>()
   readonly #ended = new Set<string>()
-  /** null answers nothing, a text refuses. */
+  /** null gives no answer, a text is the reason of a refusal. */
   trouble: string | null | undefined = undefined
   reads = 0
-  /** What is before is no longer kept. */
+  /** Earlier output is no longer kept. */
   keptFrom = 0
 
   write(taskId: string, stream: LogStream, text: string | Buffer, attempt = 1): void {

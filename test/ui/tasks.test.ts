@@ -163,7 +163,7 @@ describe.skipIf(CHROMIUM === null)('the task pages', { timeout: 90_000 }, () => 
     const [first] = explanation.verdicts?.nodes ?? []
     const lines = await nodes.locator('tbody tr').first().locator('td').nth(5).locator('div').count()
     expect(lines).toBe(first?.gpus.length)
-    const change = explanation.would_fit_if?.changes[0]?.sentence ?? 'There is none'
+    const change = explanation.would_fit_if?.changes[0]?.sentence ?? 'missing'
     expect(await page.getByRole('listitem').filter({ hasText: change }).count()).toBe(1)
     await page.getByText('As JSON').click()
     expect(JSON.parse(await page.locator('pre').first().innerText())).toMatchObject({ task_id: id })

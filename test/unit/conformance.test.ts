@@ -125,11 +125,11 @@ describe('The kit detects a server that', () => {
       },
       /another boot/,
     ],
-    'obeys a command past its time': [
+    'obeys an expired command': [
       { heard: (m) => ('valid_until_mono' in bodyOf(m) ? change(m, { valid_until_mono: 1e12 }) : m) },
       /past its time/,
     ],
-    'takes any amount of memory': [
+    'accepts any amount of memory': [
       { heard: (m) => (bodyOf(m).op === 'start' ? change(m, { vram_mib: 1 }) : m) },
       /more memory than there is/,
     ],
@@ -165,7 +165,7 @@ describe('The kit detects a server that', () => {
       { heard: (m) => ('grace_ms' in bodyOf(m) ? change(m, { grace_ms: HOUR }) : m) },
       /ends with its grace/,
     ],
-    'lets a grace run out whatever comes': [
+    'lets a grace run out after a second stop': [
       {
         heard: (m) =>
           bodyOf(m).op === 'stop' && !('grace_ms' in bodyOf(m))
@@ -174,7 +174,7 @@ describe('The kit detects a server that', () => {
       },
       /in the middle of one/,
     ],
-    'reports what it stopped as failed': [
+    'reports stopped tasks as failed': [
       {
         said: (m) => {
           const body = bodyOf(m)
@@ -187,7 +187,7 @@ describe('The kit detects a server that', () => {
       },
       /reported as stopped/,
     ],
-    'says hello to nobody twice': [
+    'does not repeat a refused hello': [
       {
         told: (a) =>
           bodyOf(a).op === 'refused'
@@ -196,7 +196,7 @@ describe('The kit detects a server that', () => {
       },
       /says hello again/,
     ],
-    'keeps its boot whatever it is told': [
+    'keeps its boot after a state reset': [
       {
         told: (a) =>
           bodyOf(a).op === 'state_reset'

@@ -112,9 +112,9 @@ describe('a score', () => {
       node: '0: It was not answered.',
       much: '0: It was not answered.',
       busy: '0: utilization_percent is no number: null.',
-      state: '0: /api/v1/tasks/t was answered by nobody.',
-      unset: '0: /api/v1/nodes/n was answered by nobody.',
-      cordoned: '0: /api/v1/nodes/n was answered by nobody.',
+      state: '0: /api/v1/tasks/t has status none.',
+      unset: '0: /api/v1/nodes/n has status none.',
+      cordoned: '0: /api/v1/nodes/n has status none.',
     })
   })
 

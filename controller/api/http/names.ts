@@ -126,7 +126,7 @@ function ids(named: readonly { readonly id: string }[]): readonly string[] {
 function unknown(parameter: string, what: string, text: string, names: readonly string[]): ApiProblem {
   const candidates =
     names.length === 0
-      ? 'there is none like it'
+      ? 'no similar name exists'
       : `candidates: ${listed(names.map((name) => JSON.stringify(name)))}`
   return invalidField(
     `/${parameter}`,

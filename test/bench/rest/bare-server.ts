@@ -1,6 +1,6 @@
 /**
- * The limit of what an HTTP answer can cost here: node:http, the body read and parsed, the same bytes
- * answered. Its port goes to the parent.
+ * The limit of an HTTP response here: node:http, the body read and parsed, the same bytes returned. Its port
+ * is sent to the parent.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -1,4 +1,4 @@
-/** A client that costs little: each connection sends the same bytes again as soon as the answer is there. */
+/** A cheap client: each connection sends the same bytes again as soon as the response has arrived. */
 import { connect, type Socket } from 'node:net'
 import type { DurationMs } from '../../../protocol/units.ts'
 
@@ -20,8 +20,8 @@ export function requestBytes(method: string, path: string, body: unknown = undef
 }
 
 /**
- * Answers per second. Rejects when one has another status. The client never sleeps: else the server would pay
- * for waking it, and pay the more often the slower it is.
+ * Responses per second. Rejects when one has another status. The client never sleeps: otherwise waking it
+ * would cost the server CPU time, more so when it is slow.
  */
 export async function answersPerSecond(load: Load): Promise<number> {
   const startedAt = performance.now()
@@ -56,7 +56,7 @@ function keepAsking({ port, request, status }: Load, until: number): Promise<num
   })
 }
 
-/** Tells the status of each answer once all of it is there. Answers must say their length. */
+/** Calls back with the status of each response once it is complete. Responses must state their length. */
 function onAnswers(socket: Socket, tell: (status: number) => void): void {
   let rest: Buffer = Buffer.alloc(0)
   socket.on('data', (chunk: Buffer) => {

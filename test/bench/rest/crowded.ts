@@ -1,6 +1,6 @@
 /**
- * `get_tasks_p99_ms` and `list_bytes`: 1,250 servers that send a message each second, 10,000 tasks placed,
- * 100,000 pending, 1,000 submissions a second, and a client that reads pages of tasks.
+ * `get_tasks_p99_ms` and `list_bytes`: 1,250 servers with one message per second, 10,000 placed and 100,000
+ * pending tasks, 1,000 submissions a second, and a client that reads pages of tasks.
  */
 import { Agent, request } from 'node:http'
 import type { DurationMs } from '../../../protocol/units.ts'
@@ -30,7 +30,7 @@ const LISTS = [
   '/events?limit=200',
   '/tasks',
 ]
-/** One of them fills a GPU. */
+/** Each one fills a GPU. */
 const TASK = { vram_mib: 38_000, noswap: 1, command: ['serve'] }
 const FLEET = `scenario: crowded
 version: 1
@@ -44,7 +44,7 @@ interface Summary {
 }
 
 export async function measureCrowded(): Promise<readonly Reading<RestMeasure>[]> {
-  // NODE_OPTIONS for the controller alone: --cpu-prof.
+  // NODE_OPTIONS only for the controller: --cpu-prof.
   const cluster = await LiveCluster.start({ NODE_OPTIONS: process.env['CONTROLLER_NODE_OPTIONS'] ?? '' })
   try {
     await cluster.send('PUT', '/config', { heartbeat_seconds: 1 })
@@ -85,7 +85,7 @@ export async function measureCrowded(): Promise<readonly Reading<RestMeasure>[]>
   }
 }
 
-/** Every GPU has its task; this number of further tasks waits. */
+/** Every GPU has its task; this many further tasks wait. */
 async function fill(cluster: LiveCluster): Promise<void> {
   const port = Number(new URL(cluster.url).port)
   await until(
@@ -105,7 +105,7 @@ async function fill(cluster: LiveCluster): Promise<void> {
     await answersPerSecond(load)
 }
 
-/** An open loop: a fixed number of requests a second, whether answered or not. */
+/** An open loop: a fixed number of requests per second, whether answered or not. */
 function submitSteadily(url: string): {
   end(): Promise<{ readonly answered: number; readonly refused: number }>
 } {

@@ -1,5 +1,5 @@
 /**
- * `make bench-rest`: measures the REST interface over real sockets, prints a table; exit 1 when a floor is
+ * `make bench-rest`: measures the REST API over real sockets and prints a table; exits with 1 when a floor is
  * missed.
  */
 import { misses, rowsOf, tableOf } from '../table.ts'

@@ -1,5 +1,5 @@
 /**
- * `post_task_ratio` and `get_config_ratio`: answers per second over those of a bare server that answers the
+ * `post_task_ratio` and `get_config_ratio`: responses per second relative to a bare server that returns the
  * same bytes, in turn.
  */
 import { fork } from 'node:child_process'

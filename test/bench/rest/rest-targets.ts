@@ -1,4 +1,4 @@
-/** How good the REST interface must be; each ratio is against a bare node:http server in the same run. */
+/** Targets of the REST API; each ratio is relative to a bare node:http server in the same run. */
 import type { Target } from '../targets.ts'
 
 export const REST_TARGETS = {

@@ -1,7 +1,7 @@
 /**
- * 10,000 GPUs on 1,250 nodes, two tasks on each GPU and 10,000 more that wait. What a reading costs while
- * they run, and its longest step; then the tables are filled up with intervals in which everything differs
- * from GPU to GPU and from time to time, kept in files, read back, and asked over a socket.
+ * 10,000 GPUs on 1,250 nodes, two tasks on each GPU and 10,000 waiting tasks. Measures the cost of a reading
+ * while they run, and its longest step; then the tables are filled with intervals in which everything differs
+ * between GPUs and over time, stored in files, read back, and requested over a socket.
  */
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -27,12 +27,12 @@ const GPUS = 10_000
 const NODES = 1_250
 const TASKS = 30_000
 const TASK_MIB = 15_000
-/** Readings that are timed: 24 minutes of them, so that minutes and ten minutes are completed. */
+/** Timed readings: 24 minutes of them, so that intervals of one and ten minutes are completed. */
 const TICKS = 144
 const ASKED = 20
 const MIB = 1024 * 1024
 
-/** Keeps what is planned next, so that this bench can run and time it. */
+/** Keeps the next planned callback, so that this bench can run and time it. */
 class StepClock implements Clock {
   planned: { readonly at: number; readonly fn: () => void } | null = null
 
@@ -62,7 +62,7 @@ const readings = [sampling, ...(await measureKept())]
 rmSync(folder, { recursive: true })
 process.send?.(readings, undefined, undefined, () => process.exit(0))
 
-/** Time of this thread: neighbours on the machine do not count. Exact over many milliseconds only. */
+/** CPU time of this thread, unaffected by other processes. Exact only over many milliseconds. */
 function cpuMsSince(before: NodeJS.CpuUsage): number {
   const { user, system } = process.threadCpuUsage(before)
   return (user + system) / 1000
@@ -127,14 +127,14 @@ async function measureKept(): Promise<readonly Reading<RestMeasure>[]> {
   ]
 }
 
-/** Intervals until now, as many as the tiers take. */
+/** Intervals until now, as many as the tiers hold. */
 function fill(table: SeriesTable): void {
   const scopes = table.scopes.size
   limitsOf(table.kind).forEach(({ slotMs, maxRows }, place) => {
     const values = new Float64Array(COLUMNS * scopes)
     const end = Math.floor(views.now() / slotMs) * slotMs
     let last: Row | undefined
-    // What was forgotten in the meantime need not be made: no tier of many scopes keeps more.
+    // Intervals that have since been dropped need not be created: no tier of many scopes keeps more.
     const rows = Math.min(maxRows, scopes > 100 ? 1_000 : maxRows)
     for (let row = rows; row > 0; row--) {
       change(values, scopes, slotMs, table.kind)
@@ -175,7 +175,7 @@ function change(values: Float64Array, scopes: number, slotMs: number, kind: Tabl
 async function keepAll(series: Series, dir: string): Promise<void> {
   const { SeriesKeeper } = await import('../../../controller/series/keeper.ts')
   const archive = createSeriesFiles({ dir, log: (line) => console.error(line) })
-  // An archive that is empty: restoring only makes the tables tell of their rows.
+  // An empty archive: after restoring, the tables report their rows.
   await new SeriesKeeper(archive).restore(series.tables, views.now())
   for (const kind of TABLE_KINDS) {
     const table = series.tables[kind]

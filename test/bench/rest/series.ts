@@ -1,4 +1,4 @@
-/** The `series_…` measures, in a process of their own: what they hold in memory is one of them. */
+/** The `series_…` measures, in a separate process: its memory is one of them. */
 import { fork } from 'node:child_process'
 import type { Reading } from '../targets.ts'
 import type { RestMeasure } from './rest-targets.ts'

@@ -1,6 +1,6 @@
 /**
- * `simulating_p99_ratio`: how long reads and writes take while a simulation runs, over how long they take
- * without one, on the same controller.
+ * `simulating_p99_ratio`: latency of reads and writes during a simulation, relative to the latency without
+ * one, on the same controller.
  */
 import { LiveCluster } from '../../support/live-cluster.ts'
 import type { Reading } from '../targets.ts'
@@ -10,7 +10,7 @@ const ROUNDS = 5
 const ROUND_MS = 4_000
 const EVERY_MS = 4
 const TASK = { name: 'bench', vram_mib: 8192, command: ['true'] }
-/** It outlasts the rounds. */
+/** It is longer than the rounds. */
 const LONG = `scenario: long
 version: 1
 seed: 1
@@ -52,7 +52,7 @@ export async function measureSimulating(): Promise<readonly Reading<RestMeasure>
   }
 }
 
-/** How long each answer took, ms. */
+/** Latency of each response, ms. */
 async function round(cluster: LiveCluster): Promise<number[]> {
   const took: number[] = []
   for (const end = performance.now() + ROUND_MS; performance.now() < end;) {

@@ -1,6 +1,6 @@
 /**
- * Readers of the stream of events, in a process of their own. A number from the parent is how many there
- * shall be; it is told when all hear.
+ * Readers of the event stream, in a separate process. A number from the parent is the required number of
+ * readers; the process reports when all receive events.
  */
 import { connect, type Socket } from 'node:net'
 
@@ -20,7 +20,7 @@ process.on('message', (count: number) => {
 })
 process.once('disconnect', () => process.exit(0))
 
-/** Resolves once it stands among the others: its position was told. */
+/** Resolves once it is connected: its position was sent. */
 function follow(): Promise<Socket> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1', () => socket.write(request))

@@ -1,6 +1,6 @@
 /**
- * `sse_cpu_ratio`: what a second of the controller costs with 50 readers of events and of the summary, over
- * what it costs with one; the same load meanwhile, readers in another process, in turn.
+ * `sse_cpu_ratio`: CPU time per second of the controller with 50 readers of events and the summary, relative
+ * to one reader; with the same load, readers in another process, in turn.
  */
 import { fork, type ChildProcess } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -16,7 +16,7 @@ const ROUND_MS: DurationMs = 6_000
 const WARM_UP_MS: DurationMs = 8_000
 const NODES = 64
 const TASKS_PER_S = 50
-/** Of /proc/PID/stat: 100 a second on every Linux. */
+/** Of /proc/PID/stat: 100 per second on every Linux. */
 const CLOCK_TICK_MS: DurationMs = 10
 const FLEET = `scenario: streams
 version: 1
@@ -64,12 +64,12 @@ export async function measureStreams(): Promise<readonly Reading<RestMeasure>[]>
   }
 }
 
-/** CPU time is counted in steps of 10 ms, and rounds differ: the whole counts. */
+/** CPU time is counted in steps of 10 ms, and rounds differ: the total counts. */
 function mean(values: readonly number[] = []): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length
 }
 
-/** @returns how many bytes those before have read. */
+/** @returns the number of bytes that existing readers have received. */
 function setReaders(readers: ChildProcess, count: number): Promise<number> {
   return new Promise((resolve) => {
     readers.once('message', (bytes) => resolve(Number(bytes)))
@@ -83,7 +83,7 @@ async function cpuMsPerSecond(pid: number): Promise<number> {
   return (1000 * (cpuMs(pid) - before)) / (performance.now() - startedAt)
 }
 
-/** All its threads, user and system. */
+/** All its threads, user and system time. */
 function cpuMs(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'latin1')
     .replace(/^.*\) /, '')

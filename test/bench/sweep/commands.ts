@@ -1,6 +1,6 @@
 /**
- * The `headroom` command as a user runs it, in wall time, because a sweep is measured by how long the user
- * waits.
+ * The `headroom` command as a user runs it, in wall time, because the user's waiting time is what counts for
+ * a sweep.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -10,7 +10,7 @@ const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 
 const COMMAND = ['--import', './cli/require-node.mjs', 'cli/main.ts']
 
-/** Wall seconds, start of the process included. Throws with its last words when it fails. */
+/** Wall seconds, including the start of the process. Throws with the end of its output when it fails. */
 export function timedHeadroom(args: readonly string[]): { readonly wallS: number; readonly stdout: string } {
   const startedAt = performance.now()
   const { status, stdout, stderr } = spawnSync(process.execPath, [...COMMAND, ...args], {
@@ -25,7 +25,7 @@ export function timedHeadroom(args: readonly string[]): { readonly wallS: number
   return { wallS: (performance.now() - startedAt) / 1000, stdout }
 }
 
-/** All of them at once: wall seconds until the last has ended. Throws when one fails. */
+/** All at once: wall seconds until the last one has ended. Throws when one fails. */
 export async function timedTogether(commands: ReadonlyArray<readonly string[]>): Promise<number> {
   const startedAt = performance.now()
   const children = commands.map((args) =>

@@ -1,6 +1,6 @@
 /**
- * `day_64_gpus`: how many times faster than real time a day of a loaded cluster of 64 GPUs runs, with swaps,
- * metrics and the digest. CPU time.
+ * `day_64_gpus`: the speed relative to real time of a day of a loaded cluster of 64 GPUs, with swaps, metrics
+ * and the digest. CPU time.
  */
 import { loadScenario } from '../../../simulator/scenario/load.ts'
 import { runScenario } from '../../../simulator/run/run.ts'
@@ -26,8 +26,8 @@ export async function measureDay(): Promise<readonly Reading<SweepMeasure>[]> {
   const identity = { scenarioSha256: null, traceSha256: null, version: 'bench' }
   const ratios: number[] = []
   let note = ''
-  // The first round is the slowest: nothing is compiled yet. It counts as well, as a user who runs one day
-  // waits for it.
+  // The first round is the slowest, because nothing is compiled yet. It counts too, because a user who runs
+  // one day waits for it.
   for (let round = 0; round < ROUNDS; round++) {
     const startedAt = performance.now()
     const { cpuS, result } = await timedAsync(() => runScenario(scenario, identity, { seed: round + 1 }))

@@ -1,6 +1,6 @@
 /**
- * `make bench-sweep`: what a sweep gains from two cores, how long the openb plan takes, how fast a day goes
- * by; exit 1 when a floor is missed.
+ * `make bench-sweep`: the gain of a sweep from two cores, the duration of the openb plan, and the speed of a
+ * simulated day; exits with 1 when a floor is missed.
  */
 import { misses, rowsOf, tableOf } from '../table.ts'
 import type { Reading } from '../targets.ts'
@@ -14,7 +14,7 @@ const MEASURES = { day: measureDay, openb: measureOpenbSweep, speedup: measureSp
 const wanted = process.argv.slice(2)
 const unknown = wanted.filter((name) => !Object.hasOwn(MEASURES, name))
 if (unknown.length > 0) {
-  console.error(`no bench measures ${unknown.join(', ')}; there are ${Object.keys(MEASURES).join(', ')}`)
+  console.error(`unknown bench: ${unknown.join(', ')}. Available: ${Object.keys(MEASURES).join(', ')}`)
   process.exit(2)
 }
 const readings: Reading<SweepMeasure>[] = []

@@ -25,7 +25,7 @@ export function measureOpenbSweep(): Promise<readonly Reading<SweepMeasure>[]> {
   const data = resolve(ROOT, process.env['HEADROOM_SHARED'] ?? '../shared', 'data')
   const [pods, nodes] = [join(data, 'openb_pod_list_default.csv'), join(data, 'openb_node_list_gpu_node.csv')]
   if (!existsSync(pods))
-    return Promise.resolve([{ name: 'sweep_openb_s', value: 'skipped', note: `there is no ${pods}` }])
+    return Promise.resolve([{ name: 'sweep_openb_s', value: 'skipped', note: `missing file: ${pods}` }])
   const folder = mkdtempSync(join(tmpdir(), 'headroom-bench-'))
   try {
     const [file, trace, out] = [

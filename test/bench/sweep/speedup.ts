@@ -1,7 +1,7 @@
 /**
- * `sweep_speedup`: the same sweep into a folder, with one worker and with two. Wall time, so it wants a quiet
- * machine with two cores. For comparison, the limit of the machine itself: two sweeps that know nothing of
- * each other, at once, against one of them alone.
+ * `sweep_speedup`: the same sweep to a folder, with one worker and with two. It uses wall time, so it needs
+ * an idle machine with two cores. For comparison, the limit of the machine itself: two independent sweeps at
+ * once, relative to one of them alone.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
@@ -13,8 +13,8 @@ import type { SweepMeasure } from './sweep-targets.ts'
 
 const ROUNDS = 3
 /**
- * As many as the plan of docs/planning.md has: each worker compiles again, about two seconds of processor
- * time, which a sweep of a few runs does not earn back.
+ * As many runs as the plan of docs/planning.md: each worker compiles the code again, about two seconds of CPU
+ * time, which a sweep of a few runs does not recover.
  */
 const RUNS = 55
 const SCENARIO = `scenario: bench-speedup
@@ -37,7 +37,7 @@ export async function measureSpeedup(): Promise<readonly Reading<SweepMeasure>[]
     const speedup = median(rounds.map(({ one, two }) => one / two))
     const limit = median(rounds.map(({ alone, together }) => (2 * alone) / together))
     const shown = rounds.map(({ one, two }) => `${one.toFixed(1)} s and ${two.toFixed(1)} s`).join(', ')
-    const ofLimit = `two sweeps that know nothing of each other come to ${limit.toFixed(2)}, this is ${(speedup / limit).toFixed(2)} of that`
+    const ofLimit = `two independent sweeps reach ${limit.toFixed(2)}, this is ${(speedup / limit).toFixed(2)} of that`
     return [
       {
         name: 'sweep_speedup',

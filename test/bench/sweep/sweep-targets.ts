@@ -1,4 +1,4 @@
-/** What is measured of sweeps, and how good it must be (issue 5, "Must show" and item 3). */
+/** The measures of sweeps and their targets (issue 5, "Must show" and item 3). */
 import type { Target } from '../targets.ts'
 
 export const SWEEP_TARGETS = {

@@ -1,7 +1,7 @@
 /**
- * The page of a controller with 1,250 servers of 8 GPUs, simulated, whose tasks come and go, and 100,000
- * tasks that wait: the first page of these tasks, the first tile of the dashboard on a slow computer, and
- * what each second of the dashboard takes.
+ * The page of a controller with 1,250 simulated servers of 8 GPUs with tasks that start and end, and 100,000
+ * waiting tasks: the first page of these tasks, the first tile of the dashboard on a slow computer, and the
+ * cost of each second of the dashboard.
  */
 import { MAPPED_HOST, TestBrowser } from '../../support/browser.ts'
 import { LiveCluster, until } from '../../support/live-cluster.ts'
@@ -17,7 +17,7 @@ const UP_WITHIN_MS = 180_000
 const ROUNDS = 7
 const SLOWED = 4
 const WATCHED_MS = 40_000
-/** One of them fills a GPU. They end one after the other: some 50 a second, and as many are started. */
+/** Each one fills a GPU. They end one after the other: about 50 per second, and as many are started. */
 const taskFor = (seconds: number) => ({
   vram_mib: 38_000,
   noswap: 1,
@@ -26,7 +26,8 @@ const taskFor = (seconds: number) => ({
 const SHORTEST_S = 15
 const LENGTHS = 300
 /**
- * So long tasks of one length are sent while GPUs are free: the first 10,000, which start at once, have many.
+ * Tasks of this length are sent while GPUs are free: the first 10,000, which start at once, have many
+ * lengths.
  */
 const SLICE_MS = 50
 const FLEET = `scenario: crowded-page
@@ -44,7 +45,7 @@ interface Summary {
 }
 
 export async function measureCrowdedPage(): Promise<readonly Reading<UiMeasure>[]> {
-  // NODE_OPTIONS for the controller alone: --cpu-prof.
+  // NODE_OPTIONS only for the controller: --cpu-prof.
   const env = {
     CONTROLLER_HTTP_ALLOWED_HOSTS: MAPPED_HOST,
     NODE_OPTIONS: process.env['CONTROLLER_NODE_OPTIONS'] ?? '',
@@ -76,7 +77,7 @@ export async function measureCrowdedPage(): Promise<readonly Reading<UiMeasure>[
       {
         name: 'first_script_kib',
         value: tile.scriptBytes / 1024,
-        note: 'as they came over the wire, with the shared worker',
+        note: 'compressed size, with the shared worker',
       },
       {
         name: 'tick_ms',
@@ -92,7 +93,7 @@ export async function measureCrowdedPage(): Promise<readonly Reading<UiMeasure>[
   }
 }
 
-/** Every GPU has its task; this number of further tasks waits. */
+/** Every GPU has its task; this many further tasks wait. */
 async function fill(cluster: LiveCluster): Promise<void> {
   const summary = (): Promise<Summary> => cluster.get<Summary>('/summary')
   await until('the servers are up', async () => (await summary()).nodes.up >= NODES, UP_WITHIN_MS)

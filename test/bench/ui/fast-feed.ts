@@ -1,6 +1,6 @@
 /**
- * Stands between browser and controller and lets everything through but the stream of events: that one it
- * makes itself, as quick as it is told.
+ * A proxy between browser and controller that forwards everything except the event stream, which it generates
+ * at the given speed.
  */
 import { createServer, request, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -18,7 +18,7 @@ export class FastFeed {
   #events: readonly EventBody[] = []
   #summary: SummaryBody | null = null
   #seq = 0
-  /** Ticks sent: one stands for a second of a controller. */
+  /** Ticks sent: one represents a second of a controller. */
   ticks = 0
 
   constructor(upstream: string) {
@@ -37,8 +37,8 @@ export class FastFeed {
   }
 
   /**
-   * Sends this number of ticks, as evenly as the machine allows; the figures are those of the controller.
-   * @returns the revision of the last.
+   * Sends this number of ticks, as evenly as the machine allows, with the figures of the controller.
+   * @returns the revision of the last one.
    */
   async run(ticks: number, everyMs: number): Promise<number> {
     for (let sent = 0; sent < ticks; sent++) {
@@ -61,7 +61,7 @@ export class FastFeed {
     this.#seq = Math.max(this.#seq, this.#summary.revision)
   }
 
-  /** What has happened lately, again and again, each time with a number of its own. */
+  /** The recent events, repeatedly, each time with a new number. */
   #sendEvents(): void {
     for (let count = 0; count < EVENTS_PER_TICK / 2; count++) {
       const event = this.#events[this.#seq % this.#events.length]
@@ -96,7 +96,7 @@ export class FastFeed {
       answer.writeHead(got.statusCode ?? 502, got.headers)
       got.pipe(answer)
     })
-    // Who has left the page waits for nothing more.
+    // A reader that has left the page waits for nothing more.
     sent.once('error', () => answer.destroy())
     answer.once('close', () => sent.destroy())
     asked.pipe(sent)

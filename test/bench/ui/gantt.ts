@@ -1,4 +1,4 @@
-/** Laying out and drawing 32,000 bars of a Gantt chart: the residency of a server over weeks. */
+/** Layout and drawing of 32,000 bars of a Gantt chart: the residency of a server over weeks. */
 import { TestBrowser } from '../../support/browser.ts'
 import { ganttScript } from '../../support/gantt-in-page.ts'
 import type { Reading } from '../targets.ts'
@@ -10,7 +10,7 @@ export async function measureGantt(): Promise<readonly Reading<UiMeasure>[]> {
   const browser = await TestBrowser.start()
   try {
     const { page } = await browser.page()
-    // What was drawn is read back, so that it has been drawn.
+    // The image is read back, so that the drawing has really happened.
     const all = await page.evaluate<readonly number[]>(
       ganttScript(`return Array.from({ length: ${ROUNDS} }, () => {
         const begun = performance.now()

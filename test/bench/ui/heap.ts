@@ -1,7 +1,7 @@
 /**
- * `heap_growth_mib`: what a page keeps that was open for half an hour. Its clock and the feed run thirty
- * times as quick, so that as many ticks, readings of lists and redrawings come as half an hour brings;
- * rubbish is collected before each look at the heap.
+ * `heap_growth_mib`: the memory growth of a page that was open for half an hour. Its clock and the feed run
+ * thirty times as fast, so that there are as many ticks, list requests and redraws as in half an hour;
+ * garbage is collected before each reading of the heap.
  */
 import type { CDPSession, Page } from 'playwright-core'
 import { MAPPED_HOST, TestBrowser } from '../../support/browser.ts'
@@ -26,7 +26,7 @@ fleet:
 `
 const MIB = 1024 * 1024
 
-/** Timers of the page, and what it takes for the time. */
+/** Timers of the page, and its source of time. */
 const QUICK_CLOCK = `(() => {
   const [later, again] = [setTimeout, setInterval]
   globalThis.setTimeout = (run, ms = 0, ...rest) => later(run, ms / ${FACTOR}, ...rest)

@@ -1,4 +1,4 @@
-/** What the main thread of the dashboard does, second by second, as the browser's own tracing has it. */
+/** The work of the dashboard's main thread, second by second, from the tracing of the browser. */
 import type { TestBrowser } from '../../support/browser.ts'
 
 const SETTLE_MS = 10_000
@@ -18,11 +18,11 @@ interface TraceEvent {
 
 export interface MainThread {
   /**
-   * CPU time of all that ran on it in each second: a summary comes each second, lists are read again as tasks
-   * come and go, charts every ten.
+   * CPU time of all tasks in each second: a summary arrives each second, lists are read again as tasks start
+   * and end, charts every ten.
    */
   readonly perSecondMs: readonly number[]
-  /** Of one task, by the clock. */
+  /** Of one task, in wall time. */
   readonly longestMs: number
 }
 
@@ -43,14 +43,14 @@ export async function secondsOfMainThread(
     transferMode: 'ReportEvents',
     traceConfig: { includedCategories: ['toplevel', 'blink.user_timing'] },
   })
-  // Tells which of the processes is that of this page.
+  // Identifies the process of this page.
   await page.evaluate(`performance.mark('of this page')`)
   await new Promise((resolve) => setTimeout(resolve, forMs))
   const complete = new Promise((resolve) => cdp.once('Tracing.tracingComplete', resolve))
   await cdp.send('Tracing.end')
   await complete
   if ((await page.locator('[data-revision]').getAttribute('data-revision')) === before)
-    throw new Error('nothing has happened meanwhile')
+    throw new Error('no event has happened meanwhile')
   await page.context().close()
   const mark = events.find(({ name }) => name === 'of this page')
   const tasks = events.filter(
@@ -67,7 +67,7 @@ function secondsOf(tasks: readonly TraceEvent[]): readonly number[] {
   const sums = Array.from({ length: Math.floor((to - from) / SECOND_US) }, () => 0)
   let end = 0
   for (const { ts, dur = 0, tdur = 0 } of tasks.toSorted((a, b) => a.ts - b.ts)) {
-    // One that runs inside of another is part of it already.
+    // A nested task is already part of the outer one.
     if (ts < end) continue
     end = ts + dur
     const second = Math.floor((ts - from) / SECOND_US)

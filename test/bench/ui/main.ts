@@ -1,6 +1,6 @@
 /**
- * `make bench-ui`: measures the page in Chromium before a real controller, prints a table; exit 1 when a
- * floor is missed, 2 when it was called wrongly.
+ * `make bench-ui`: measures the page in Chromium with a real controller and prints a table; exits with 1 when
+ * a floor is missed, 2 on invalid arguments.
  */
 import { misses, rowsOf, tableOf } from '../table.ts'
 import type { Reading } from '../targets.ts'
@@ -18,7 +18,7 @@ if (unknown.length > 0 || CHROMIUM === null) {
   console.error(
     CHROMIUM === null
       ? 'there is no chromium'
-      : `no ${unknown.join(', ')}; there are ${Object.keys(MEASURES).join(', ')}`,
+      : `unknown bench: ${unknown.join(', ')}. Available: ${Object.keys(MEASURES).join(', ')}`,
   )
   process.exit(2)
 }

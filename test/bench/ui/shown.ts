@@ -1,4 +1,4 @@
-/** How long a new browser takes from an address to what is to be seen there. */
+/** Time of a new browser from an address to the visible content. */
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TestBrowser } from '../../support/browser.ts'
@@ -10,19 +10,19 @@ export interface Shown {
   readonly ms: number
   /** Rows of tables in the document. */
   readonly rows: number
-  /** Scripts as they came over the wire. */
+  /** Compressed size of the scripts. */
   readonly scriptBytes: number
 }
 
 export interface Wanted {
   readonly path: string
-  /** It is shown when it says something else than nothing or a dash. */
+  /** It is visible when it shows anything except an empty text or a dash. */
   readonly selector: string
   /** Factor by which the processor is slowed down. */
   readonly slowed?: number
 }
 
-/** Nothing is cached: each has a browser profile of its own. */
+/** Nothing is cached: each has a separate browser profile. */
 export async function shownWithin(
   browser: TestBrowser,
   url: string,
@@ -53,9 +53,9 @@ export async function shownWithin(
   return { ms: shown.ms, rows: shown.rows, scriptBytes: shown.bytes + workerBytes() }
 }
 
-/** The page is not told what the shared worker has loaded. */
+/** The page does not see what the shared worker has loaded. */
 function workerBytes(): number {
   const name = readdirSync(ASSETS).find((each) => each.startsWith('feed-worker') && each.endsWith('.js.gz'))
-  if (name === undefined) throw new Error(`no packed worker is in ${ASSETS}: make ui`)
+  if (name === undefined) throw new Error(`no compressed worker in ${ASSETS}: run make ui`)
   return statSync(join(ASSETS, name)).size
 }

@@ -1,4 +1,4 @@
-/** How quick the page must be (issue 6, "Must show"). */
+/** Targets of the page (issue 6, "Must show"). */
 import type { Target } from '../targets.ts'
 
 export const UI_TARGETS = {

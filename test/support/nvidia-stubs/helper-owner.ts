@@ -1,5 +1,5 @@
 /**
- * `helper-owner.ts LIBRARY`: starts a helper, locks process 11 with it, and says the helper's number. For a
+ * `helper-owner.ts LIBRARY`: starts a helper, locks process 11 with it, and prints the helper's pid. For a
  * test that kills it.
  */
 import { HelperProcess } from '../../../gpu-server/devices/nvidia/helper-process.ts'

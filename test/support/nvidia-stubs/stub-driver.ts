@@ -16,10 +16,10 @@ const STATES = ['running', 'locked', 'checkpointed', 'failed', 'checkpointing', 
 export interface StubGpu {
   readonly totalMib: number
   readonly reservedMib?: number
-  /** Used by no process that the driver lists. */
+  /** Not a pid of any process that the driver lists. */
   readonly baseMib?: number
   readonly utilization?: number
-  /** -1: this GPU has no such mode. */
+  /** -1 if this GPU does not support the mode. */
   readonly mig?: -1 | 0 | 1
   readonly name?: string
 }
@@ -28,9 +28,9 @@ export interface StubProcess {
   readonly state?: (typeof STATES)[number]
   readonly kind?: 'c' | 'g' | 'm'
   readonly utilization?: number
-  /** By GPU; -1: the driver does not tell. */
+  /** By GPU; -1 if the driver does not report it. */
   readonly mib: readonly number[]
-  /** What /proc shows of it; null: nothing, it lives in a namespace that is not ours. */
+  /** Its entry in /proc, or null if it runs in another namespace. */
   readonly proc?: {
     readonly maps?: string
     readonly nested?: readonly number[]
@@ -40,8 +40,8 @@ export interface StubProcess {
 }
 
 /**
- * An NVIDIA driver of one's own: libraries compiled into a temporary folder, whose state is files in it (see
- * stub-state.h), and a /proc that knows the processes which the state names.
+ * A stub NVIDIA driver: libraries compiled into a temporary folder, whose state is files in it (see
+ * stub-state.h), and a /proc with the processes of that state.
  */
 export class StubDriver {
   readonly folder = mkdtempSync(join(tmpdir(), 'headroom-nvidia-'))
@@ -114,7 +114,7 @@ export class StubDriver {
     })
   }
 
-  /** A process that CUDA does not know. */
+  /** A process without CUDA. */
   kernelProcess(
     pid: number,
     { maps = '', nested = [], isStopped = false, cgroup = '' }: NonNullable<StubProcess['proc']>,
@@ -145,7 +145,7 @@ export class StubDriver {
     )
   }
 
-  /** Until it is taken back: `code N`, `hang`, `crash`, or `wait`. */
+  /** Until it is removed: `code N`, `hang`, `crash`, or `wait`. */
   rule(name: string, rule: string): void {
     this.write(`rule-${name}`, rule)
   }
@@ -154,13 +154,13 @@ export class StubDriver {
     rmSync(join(this.state, `rule-${name}`), { force: true })
   }
 
-  /** Such as `lock 17`, in the order in which they came. */
+  /** For example `lock 17`, in order of arrival. */
   calls(): string[] {
     const path = join(this.state, 'calls')
     return existsSync(path) ? readFileSync(path, 'utf8').split('\n').slice(0, -1) : []
   }
 
-  /** Of the calls, those that move something. */
+  /** The calls that move data. */
   actions(): string[] {
     return this.calls().filter((call) => /^(lock|checkpoint|restore|unlock) /.test(call))
   }
@@ -189,7 +189,7 @@ export class StubDriver {
 
 export interface StubTask extends AcceleratedTask {
   pids: readonly number[]
-  /** `suspend` and `resume`, as they were asked for. */
+  /** Requested `suspend` and `resume` calls. */
   readonly signals: string[]
 }
 

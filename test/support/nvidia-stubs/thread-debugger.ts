@@ -1,6 +1,6 @@
 /**
- * `thread-debugger.ts THREAD`: holds a thread as a debugger does, without stopping it, says `held`, and lets
- * go of it with its own end.
+ * `thread-debugger.ts THREAD`: attaches to a thread like a debugger, without stopping it, prints `held`, and
+ * detaches when it ends.
  */
 import { TraceCalls } from '../../../gpu-server/devices/nvidia/trace-calls.ts'
 
