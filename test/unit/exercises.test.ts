@@ -141,7 +141,7 @@ describe('a score', () => {
       node: '0: m is not right.',
       much: '0: 11.5 is not right.',
       busy: '0: utilization_percent is 80, at most 80 is wanted.',
-      state: '0: /api/v1/tasks/t was answered 404.',
+      state: '0: /api/v1/tasks/t has status 404.',
       unset: '0: /api/v1/nodes/n /override is not there, wanted is null.',
       cordoned: '0: /api/v1/nodes/n /cordoned is false, wanted is true.',
     })
