@@ -178,24 +178,24 @@ export function createApi(options: ApiOptions): FastifyInstance {
     streams: new StreamsOfTokens(),
   }
   const app: ApiApp = fastify(serverOptions(options)).withTypeProvider<TypeBoxTypeProvider>()
+  // The same server without the types of its schemas.
+  const untyped = app as unknown as FastifyInstance
   app.server.maxConnections = MAX_CONNECTIONS
   const refusals = limitConnections(app.server, options.trustedProxies ?? [])
   const paths = new KnownPaths()
 
   app.addHook('onRoute', ({ url, method }) => paths.add(url, [method].flat()))
-  requireDeclaredRoles(app as unknown as FastifyInstance)
-  prepareCallers(app as unknown as FastifyInstance)
-  readJsonBodies(app as unknown as FastifyInstance)
-  replyWithProblems(app as unknown as FastifyInstance, paths)
+  requireDeclaredRoles(untyped)
+  prepareCallers(untyped)
+  readJsonBodies(untyped)
+  replyWithProblems(untyped, paths)
   const isInRealTime = options.inVirtualTime !== true
-  handleEveryRequest(app as unknown as FastifyInstance, {
+  handleEveryRequest(untyped, {
     admit: (request) => admit(request, access, views),
     requireRoute: (request) => requireRoute(request, paths),
     recorder: isInRealTime ? recordRequests(app, metrics) : null,
-    answering: isInRealTime
-      ? endStreamsWithTheirTokens(app as unknown as FastifyInstance, access.authenticator)
-      : null,
-    audit: addAuditing(app as unknown as FastifyInstance, access.trail),
+    answering: isInRealTime ? endStreamsWithTheirTokens(untyped, access.authenticator) : null,
+    audit: addAuditing(untyped, access.trail),
   })
   // Before the server waits for requests that are under way.
   app.addHook('preClose', (done) => {
@@ -212,7 +212,7 @@ export function createApi(options: ApiOptions): FastifyInstance {
   void app.register(async (scope: ApiApp) => metricsRoutes(scope, api, 'AtRoot'))
   if (uiDir !== undefined)
     void app.register(async (scope) => servePage(scope as unknown as FastifyInstance, uiDir))
-  return app as unknown as FastifyInstance
+  return untyped
 }
 
 const SILENT: EventSource = { subscribe: () => () => {} }
