@@ -39,8 +39,11 @@ describe.skipIf(whyNoNatsServer() !== null)(
         command: ['sh', '-c', 'exec sleep 1000'],
       })
       await until('the first runs', async () => (await task(idle.id)).state === 'running')
-      const pid = pidOf(idle.id)
-      expect(stateOf(pid)).toBe('S')
+      let pid = 0
+      await until('its process sleeps', () => {
+        pid = pidOf(idle.id) ?? 0
+        return pid !== 0 && stateOf(pid) === 'S'
+      })
       const second = await send<Task>('POST', '/tasks', {
         vram_mib: 6_000,
         command: ['sh', '-c', 'exec sleep 5'],
@@ -74,12 +77,10 @@ function pidsWith(text: string): number[] {
   })
 }
 
-function pidOf(taskId: string): number {
-  const pid = pidsWith(`HEADROOM_TASK_ID=${taskId}\0`).find((each) =>
+function pidOf(taskId: string): number | undefined {
+  return pidsWith(`HEADROOM_TASK_ID=${taskId}\0`).find((each) =>
     readFileSync(`/proc/${each}/cmdline`, 'latin1').startsWith('sleep'),
   )
-  if (pid === undefined) throw new Error(`no process of task ${taskId}`)
-  return pid
 }
 
 function stateOf(pid: number): string {

@@ -78,7 +78,7 @@ describe.skipIf(whyNot !== null)('a sweep over a broker', () => {
 
   it('needs no file of the machine that started it', async () => {
     const started = startHeadroom([...sweep('moved'), '--no-journal', '--overcommit', '50', '--seeds', '9'])
-    await started.says(/no worker is there: start `headroom sim worker --nats nats:/)
+    await started.says(/no worker is connected: start `headroom sim worker --nats nats:/)
     renameSync(path('few.trace.jsonl'), path('gone.trace.jsonl'))
     const late = worker()
     await untilThere(path('moved', 'runs'), '[!.]*/done.json', 1)
