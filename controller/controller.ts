@@ -5,7 +5,7 @@ import { PROTOCOL_VERSION } from '../protocol/limits.ts'
 import type { ConfigFields } from './model/config.ts'
 import type { Event } from './model/event.ts'
 import { NO_OWNER_LIMITS, type OwnerLimits } from './model/owner-limits.ts'
-import type { Commands } from './engine/inputs/commands/commands.ts'
+import type { Commands } from './model/command.ts'
 import { DurableEvents, type EventSource } from './engine/durable-events.ts'
 import { Engine } from './engine/engine.ts'
 import { createViews } from './query/live-views.ts'
@@ -37,7 +37,7 @@ import { publishLeader } from './wire/leader-announcements.ts'
 import { LivenessTimer, type LivenessTimerCheckpoint } from './wire/liveness-timer.ts'
 import { createTaskLogs } from './wire/task-logs.ts'
 
-export type { TaskRequest } from './engine/inputs/commands/commands.ts'
+export type { TaskRequest } from './model/command.ts'
 
 export interface ControllerPorts {
   readonly clock: Clock

@@ -7,13 +7,13 @@ import type {
   RawRequestDefaultExpression,
   RawServerDefault,
 } from 'fastify'
-import type { Commands } from '../engine/inputs/commands/commands.ts'
+import type { Commands } from '../model/command.ts'
 import type { Views } from '../query/views.ts'
 import type { Simulation } from '../ports/simulation.ts'
 import type { TaskLogs } from '../ports/task-logs.ts'
 import type { Twin } from '../ports/twin.ts'
 import type { Access } from './auth/access.ts'
-import type { StreamsOfTokens } from './auth/open-streams.ts'
+import type { StreamsOfTokens } from './auth/streams-of-tokens.ts'
 import type { CurrentSummary } from './observe/current-summary.ts'
 import type { EventFeed } from './observe/event-feed.ts'
 import type { Metrics } from './metrics/metrics.ts'

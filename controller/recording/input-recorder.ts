@@ -4,7 +4,7 @@
  */
 import type { Instant } from '../../protocol/units.ts'
 import type { AccessTransaction } from '../engine/inputs/commands/access-registry.ts'
-import type { Commands } from '../engine/inputs/commands/commands.ts'
+import type { Commands } from '../model/command.ts'
 import type { EngineInputTap, StoreAnswer } from '../engine/input-tap.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Draw, RecordingLog, StartEntry } from '../ports/recording-log.ts'

@@ -1,4 +1,4 @@
-import type { Commands } from '../engine/inputs/commands/commands.ts'
+import type { Commands } from '../model/command.ts'
 import type { InputSink } from './input-sink.ts'
 import { withoutCommandLine } from './without-secrets.ts'
 

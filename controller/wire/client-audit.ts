@@ -1,6 +1,6 @@
 /** A change requested by a client of the bus, in the form of REST's audit. */
 import type { TaskAnswer } from '../../protocol/client-messages.ts'
-import type { Refusal } from '../engine/inputs/commands/commands.ts'
+import type { Refusal } from '../model/command.ts'
 import { busOwner } from '../model/bus-owner.ts'
 
 export interface ClientAuditSubject {

@@ -254,7 +254,7 @@ export class World {
       gpus: this.plan.nodes.reduce((sum, node) => sum + node.gpuCount, 0),
       swaps: this.swapTotals(),
       jain: this.controller.views.swapJain(),
-      unsignalledWaitMs: this.#unsignalledWaitMs(),
+      unheardMs: this.#unheardMs(),
       fitNowhere: this.#fitNowhere(),
     })
   }
@@ -270,10 +270,10 @@ export class World {
   }
 
   /** Null where every server signals that a task wants the GPU. */
-  #unsignalledWaitMs(): DurationMs | null {
+  #unheardMs(): DurationMs | null {
     const unaware = this.plan.nodes.filter(({ signalsWanted }) => signalsWanted === false)
     if (unaware.length === 0) return null
-    return unaware.reduce((sum, node) => sum + (this.deviceOf(idOfNode(node))?.unsignalledWaitMs ?? 0), 0)
+    return unaware.reduce((sum, node) => sum + (this.deviceOf(idOfNode(node))?.unheardMs ?? 0), 0)
   }
 
   /** The server process dies and is back at once; its tasks live on (R4). Call between steps of the clock. */

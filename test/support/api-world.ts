@@ -16,7 +16,7 @@ import {
   resolveOvercommit,
 } from '../../controller/model/vram.ts'
 import { isFinal, type Placement, type Task, type TaskSpec } from '../../controller/model/task.ts'
-import type { Answer, AnswerTo, Commands, Refusal } from '../../controller/engine/inputs/commands/commands.ts'
+import type { Answer, AnswerTo, Commands, Refusal } from '../../controller/model/command.ts'
 import { overridesAfter, plannedConfig } from '../../controller/engine/inputs/commands/cluster-commands.ts'
 import type { Impact } from '../../controller/query/preview/impact.ts'
 import { DurableEvents } from '../../controller/engine/durable-events.ts'

@@ -4,7 +4,7 @@
  */
 import type { ConfigFields } from '../../controller/model/config.ts'
 import type { Event } from '../../controller/model/event.ts'
-import type { TaskChange } from '../../controller/engine/inputs/commands/commands.ts'
+import type { TaskChange } from '../../controller/model/command.ts'
 import { RANK_ARRIVAL } from '../../controller/ports/clock.ts'
 import { nodeIdFromName } from '../../protocol/node-id.ts'
 import type { DurationMs, GpuMode, Mib, NoSwap, Percent, Priority, OnNodeLoss } from '../../protocol/units.ts'

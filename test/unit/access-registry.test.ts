@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { AccessRegistry, MAX_TOKENS } from '../../controller/engine/inputs/commands/access-registry.ts'
 import { Transaction } from '../../controller/state/transaction.ts'
-import type { Answer } from '../../controller/engine/inputs/commands/commands.ts'
+import type { Answer } from '../../controller/model/command.ts'
 import { anAudit, aToken } from '../support/store-builders.ts'
 
 /** Creates a registry whose transactions become durable when the test says so. */

@@ -7,7 +7,7 @@ import { CONFIG_RULES, DEFAULT_CONFIG } from '../../controller/model/config.ts'
 import {
   TASK_DEFAULTS as ENGINE_DEFAULTS,
   type TaskRequest,
-} from '../../controller/engine/inputs/commands/commands.ts'
+} from '../../controller/model/command.ts'
 import { SWAP_PROFILES } from '../../simulator/scenario/swap-profiles.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
 import type { Scenario } from '../../simulator/scenario/scenario.ts'

@@ -1,9 +1,8 @@
 /** A stream outlives the request that opened it; it ends soon after its token does. */
 import type { ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { ApiProblem } from '../http/errors.ts'
-import type { Authenticator } from './authenticator.ts'
 import { callerOf } from './caller.ts'
+import type { Authenticator } from './authenticator.ts'
 
 /** How long after a token is revoked or has expired its streams may go on. */
 const LOOK_EVERY_MS = 5_000
@@ -32,7 +31,7 @@ export function endStreamsWithTheirTokens(
   }
 }
 
-function endStale(
+export function endStale(
   tokenOf: ReadonlyMap<ServerResponse, string>,
   authenticator: Pick<Authenticator, 'isGood'>,
 ): void {
@@ -41,36 +40,4 @@ function endStale(
 
 function isStream(type: unknown): boolean {
   return typeof type === 'string' && type.startsWith('text/event-stream')
-}
-
-/**
- * Bounds the streams of one token, so that one reader cannot take them all. Requests without a token have no
- * such limit.
- */
-
-/** Streams that one token follows at a time, of all kinds. */
-export const MAX_STREAMS_PER_TOKEN = 32
-
-export class StreamsOfTokens {
-  readonly #open = new Map<string, number>()
-
-  /**
-   * Counts until the answer ends or its reader is gone.
-   * @throws ApiProblem too_many_streams.
-   */
-  take(request: FastifyRequest, reply: FastifyReply): void {
-    const { tokenId } = callerOf(request)
-    if (tokenId === null) return
-    const count = this.#open.get(tokenId) ?? 0
-    if (count >= MAX_STREAMS_PER_TOKEN) {
-      const detail = `This token follows ${MAX_STREAMS_PER_TOKEN} streams already. Close one first.`
-      throw new ApiProblem('too_many_streams', detail, { headers: { 'retry-after': '5' } })
-    }
-    this.#open.set(tokenId, count + 1)
-    reply.raw.once('close', () => {
-      const left = (this.#open.get(tokenId) ?? 0) - 1
-      if (left > 0) this.#open.set(tokenId, left)
-      else this.#open.delete(tokenId)
-    })
-  }
 }

@@ -1,4 +1,4 @@
-import type { Answer, AnswerTo } from '../../engine/inputs/commands/commands.ts'
+import type { Answer, AnswerTo } from '../../model/command.ts'
 import { problemOfRefusal } from './errors.ts'
 
 /**

@@ -2,7 +2,7 @@
  * Catalogue of all errors of this API (RFC 9457, `application/problem+json`). Clients switch on `code`;
  * `detail` and `errors` are human-readable. `docs/rest.md` lists the same codes.
  */
-import type { Refusal } from '../../engine/inputs/commands/commands.ts'
+import type { Refusal } from '../../model/command.ts'
 import { StoreFault } from '../../ports/store.ts'
 import { BODY_LIMIT_BYTES, URI_PARAMETER_LIMIT } from './limits.ts'
 import type { Problem, ProblemError } from './problem-schema.ts'

@@ -1,6 +1,6 @@
 /** From the body of a request to what the engine is asked for. */
 import type { Task } from '../../model/task.ts'
-import { TASK_DEFAULTS, type TaskChange, type TaskRequest } from '../../engine/inputs/commands/commands.ts'
+import { TASK_DEFAULTS, type TaskChange, type TaskRequest } from '../../model/command.ts'
 import { invalidField } from '../http/errors.ts'
 import { TASK_LIMITS, type TaskPatchBody, type TaskRequestBody } from './schema.ts'
 

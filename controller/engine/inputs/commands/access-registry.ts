@@ -1,7 +1,7 @@
 /** API tokens and audit entries, made durable together with the changes they belong to. */
 import type { DurationMs, Instant } from '../../../../protocol/units.ts'
 import type { AuditRecord, StoredState, TokenRecord } from '../../../ports/store.ts'
-import type { AnswerTo, Refusal } from './commands.ts'
+import type { AnswerTo, Refusal } from '../../../model/command.ts'
 import type { Transaction } from '../../../state/transaction.ts'
 
 /** Maximum number of tokens. */

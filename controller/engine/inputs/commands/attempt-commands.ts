@@ -11,7 +11,7 @@ import type { LiveNode, LiveTask } from '../../../state/facts.ts'
 import { emitSettled, release, stopQuarantined } from '../nodes/quarantine.ts'
 import { endRecovery } from '../nodes/recovery-mode.ts'
 import { takeReported } from '../nodes/reported-attempt.ts'
-import type { Adoption, Answer, AttemptName } from './commands.ts'
+import type { Adoption, Answer, AttemptName } from '../../../model/command.ts'
 import { submitTask } from './task-commands.ts'
 
 export function finishRecovery(c: Cluster, by: string, now: Instant): Answer<null> {

@@ -5,7 +5,7 @@
  */
 import type { DurationMs, Instant } from '../../../../protocol/units.ts'
 import type { Cluster } from '../../../state/cluster.ts'
-import type { Answer } from './commands.ts'
+import type { Answer } from '../../../model/command.ts'
 import type { LiveNode } from '../../../state/facts.ts'
 import { endAutoCordon } from '../../apply/lifecycle/auto-cordon.ts'
 import { tryRefusedAgain } from '../../apply/lifecycle/start-tries.ts'

@@ -19,7 +19,7 @@ import type {
   SubmittedOnce,
   TaskChange,
   TaskRequest,
-} from './commands.ts'
+} from '../../../model/command.ts'
 import { drainNode, setCordon } from './drain.ts'
 import { holdTask, releaseTask } from './holding.ts'
 import { keepalive } from './leases.ts'

@@ -1,7 +1,7 @@
 /** Puts a pending task on hold, and releases it (semantics 4, HELD). */
 import type { Instant } from '../../../../protocol/units.ts'
 import type { Cluster } from '../../../state/cluster.ts'
-import type { Answer } from './commands.ts'
+import type { Answer } from '../../../model/command.ts'
 import { mayQueue } from '../../../model/task.ts'
 import { tryAgain } from '../../apply/lifecycle/start-tries.ts'
 import { dropEntry } from '../../apply/lifecycle/entries.ts'

@@ -3,7 +3,7 @@
  * cancelled.
  */
 import type { DurationMs, Instant } from '../../../../protocol/units.ts'
-import type { Answer, KeptLease } from './commands.ts'
+import type { Answer, KeptLease } from '../../../model/command.ts'
 import type { Cluster } from '../../../state/cluster.ts'
 import type { LiveTask } from '../../../state/facts.ts'
 import { applyClientWants } from '../nodes/node-events.ts'

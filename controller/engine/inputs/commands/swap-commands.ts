@@ -4,7 +4,7 @@
  */
 import type { Instant } from '../../../../protocol/units.ts'
 import type { Cluster } from '../../../state/cluster.ts'
-import type { Answer } from './commands.ts'
+import type { Answer } from '../../../model/command.ts'
 import { noteLoneSwapOut } from '../../apply/decision-log.ts'
 import { askForSwapIn, dropEntry } from '../../apply/lifecycle/entries.ts'
 import type { LivePlacement, LiveTask } from '../../../state/facts.ts'

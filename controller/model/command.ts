@@ -11,13 +11,13 @@ import type {
   OnNodeLoss,
   Percent,
   Priority,
-} from '../../../../protocol/units.ts'
-import type { Config, ConfigFields, FieldProblem } from '../../../model/config.ts'
-import type { Group } from '../../../model/group.ts'
-import type { Node } from '../../../model/node.ts'
-import type { Task } from '../../../model/task.ts'
-import type { RequeueFreeze } from '../nodes/requeue-freeze.ts'
-import type { SubmissionKey } from '../../../state/submission-keys.ts'
+} from '../../protocol/units.ts'
+import type { Config, ConfigFields, FieldProblem } from './config.ts'
+import type { Group } from './group.ts'
+import type { Node } from './node.ts'
+import type { Task } from './task.ts'
+import type { RequeueFreeze } from '../engine/inputs/nodes/requeue-freeze.ts'
+import type { SubmissionKey } from '../state/submission-keys.ts'
 
 /** Why a command was refused. A refused command changes nothing. */
 export type Refusal =
