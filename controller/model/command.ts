@@ -13,11 +13,10 @@ import type {
   Priority,
 } from '../../protocol/units.ts'
 import type { Config, ConfigFields, FieldProblem } from './config.ts'
+import type { RequeueFreeze } from './controller-status.ts'
 import type { Group } from './group.ts'
 import type { Node } from './node.ts'
 import type { Task } from './task.ts'
-import type { RequeueFreeze } from '../engine/inputs/nodes/requeue-freeze.ts'
-import type { SubmissionKey } from '../state/submission-keys.ts'
 
 /** Why a command was refused. A refused command changes nothing. */
 export type Refusal =
@@ -100,6 +99,12 @@ export interface SubmittedOnce {
   readonly taskId: string
   /** The key was known: this is the task of the first submission, which may have ended. */
   readonly isReplay: boolean
+}
+
+/** The key of one caller, and the body it was sent with. */
+export interface SubmissionKey {
+  readonly key: string
+  readonly body: string
 }
 
 export interface AttemptName {

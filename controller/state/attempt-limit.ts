@@ -8,13 +8,6 @@ import type { Cluster } from './cluster.ts'
 import type { LiveNode } from './facts.ts'
 import { attemptKey } from './facts.ts'
 
-/**
- * Returns true at the limit and one below it: the next change gives or takes room on all GPUs of the node.
- */
-export function isNearLimit({ attemptCount, maxAttempts }: LiveNode): boolean {
-  return attemptCount >= maxAttempts - 1
-}
-
 export function setMaxAttempts(c: Cluster, node: LiveNode, maxAttempts: number): void {
   if (node.maxAttempts === maxAttempts) return
   node.maxAttempts = maxAttempts

@@ -7,18 +7,6 @@ import type { Instant } from '../../protocol/units.ts'
 import type { Cluster } from './cluster.ts'
 import { extendLeaseWindows, suspectAfterMs, windowMs } from './node-contact.ts'
 
-export interface BrokerAbsence {
-  readonly isAway: boolean
-  /** Since when the connection is lost or restored; null: never lost since this controller started. */
-  readonly since: Instant | null
-  /** After the connection is restored: no node is given up before this instant. */
-  readonly heldUntil: Instant
-  /** The absence lasted long enough to make nodes suspect, and the alarm was raised. */
-  readonly isAlarmed: boolean
-}
-
-export const BROKER_PRESENT: BrokerAbsence = { isAway: false, since: null, heldUntil: 0, isAlarmed: false }
-
 /** Records that the connection was lost or restored. Returns true if that is a change. */
 export function setBrokerAway(c: Cluster, isAway: boolean, now: Instant): boolean {
   const { isAway: wasAway, since, isAlarmed } = c.broker

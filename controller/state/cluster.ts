@@ -4,7 +4,10 @@ import type { Config, Policy } from '../model/config.ts'
 import { policyOf } from '../model/config.ts'
 import type { Group } from '../model/group.ts'
 import { byCodeUnits } from '../structures/order.ts'
+import type { AheadNode, BrokerAbsence, Recovery, RequeueFreeze } from '../model/controller-status.ts'
+import { BROKER_PRESENT, NOT_FROZEN } from '../model/controller-status.ts'
 import type { OwnerLimits } from '../model/owner-limits.ts'
+import { isNearAttemptLimit } from '../policy/placement/feasible.ts'
 import { mayQueue, type FinalState, type TaskSpec, type TaskState } from '../model/task.ts'
 import { resolveOvercommit } from '../model/vram.ts'
 import { FairnessTracker } from '../metrics/fairness.ts'
@@ -14,34 +17,29 @@ import type { SchedulingView } from '../policy/placement/schedule.ts'
 import type { CancelTimer } from '../ports/clock.ts'
 import { RecentRuns } from './activity-runs.ts'
 import { rederive, setCapacity } from './gpu-ledger.ts'
-import type { LiveGpu, LiveNode, LiveTask, SwapTotals } from './facts.ts'
+import type { LiveGpu, LiveNode, LivePlacement, LiveTask, SwapTotals, PoolReservation } from './facts.ts'
 import { newSwapTotals } from './facts.ts'
-import { isNearLimit } from './attempt-limit.ts'
 import { LeaseTracker } from './lease-tracker.ts'
-import type { VictimOverride } from '../engine/apply/victim-override.ts'
+import type { VictimPolicy } from '../policy/swap/victims.ts'
+import { BY_RULES } from '../policy/swap/victims.ts'
 import { belongsTo } from './index/membership.ts'
 import { OwnerUsage } from './owner-usage.ts'
 import { PendingQueue } from './index/pending-queue.ts'
 import { Pool } from './index/pool.ts'
-import type { BrokerAbsence } from './broker-absence.ts'
-import { BROKER_PRESENT } from './broker-absence.ts'
 import { EpochHistory } from './epoch-history.ts'
-import type { AheadNode } from '../engine/inputs/nodes/contacts.ts'
-import type { Recovery, StartWait } from './placement-pause.ts'
-import type { RequeueFreeze } from '../engine/inputs/nodes/requeue-freeze.ts'
-import { NOT_FROZEN } from '../engine/inputs/nodes/requeue-freeze.ts'
 import { EventLog } from './transaction.ts'
 import { EligibilityTimers } from './index/eligibility-timers.ts'
 import { StaleGpus } from './index/stale-gpus.ts'
 import { SubmissionLog } from './submission-log.ts'
-import type { RuntimeLimits } from '../engine/apply/lifecycle/runtime-limits.ts'
 import { SubmissionKeys } from './submission-keys.ts'
-import type { PoolReservation } from '../engine/apply/vram/reservations.ts'
-import type { StartTimers } from '../engine/apply/lifecycle/start-tries.ts'
 import { EagerReturnChecks } from './eager-return-checks.ts'
-import type { Probes } from '../engine/apply/lifecycle/probes.ts'
-import { replanProbes } from '../engine/apply/lifecycle/probes.ts'
 import { WaitingDemand } from './index/waiting-demand.ts'
+
+/** Known nodes that have not been heard since the start. */
+export interface StartWait {
+  readonly awaited: Set<string>
+  cancel: CancelTimer
+}
 
 export class Cluster implements SchedulingView {
   readonly nodes = new Map<string, LiveNode>()
@@ -65,8 +63,8 @@ export class Cluster implements SchedulingView {
   readonly finished: Record<FinalState, number> = { completed: 0, failed: 0, cancelled: 0, lost: 0 }
   readonly fairness = new FairnessTracker()
   readonly activity = new RecentRuns()
-  /** Set only by simulations. */
-  victimOverride: VictimOverride | null = null
+  /** Replaced only by simulations. */
+  victimPolicy: VictimPolicy = BY_RULES
   readonly swapTotals: SwapTotals = newSwapTotals()
   /** Grows with every change of a GPU or node that a placement could depend on. */
   changes = 0
@@ -108,10 +106,11 @@ export class Cluster implements SchedulingView {
   /** Null: owners have no limits. */
   owners: OwnerUsage | null = null
   /** Timers of attempts with `max_runtime_seconds`. */
-  readonly runtimeLimits: RuntimeLimits = new Map()
+  readonly runtimeLimits = new Map<LivePlacement, CancelTimer>()
   /** Timers of pending tasks that wait after refused or short attempts. */
-  readonly startTimers: StartTimers = new Map()
-  readonly probes: Probes = new Map()
+  readonly startTimers = new Map<LiveTask, CancelTimer>()
+  /** Timers of swapped-out tasks whose probe has not requested their return yet. */
+  readonly probes = new Map<LivePlacement, CancelTimer>()
   readonly eagerChecks = new EagerReturnChecks()
   config: Config
   policy: Policy
@@ -237,7 +236,7 @@ export class Cluster implements SchedulingView {
     this.#staleGpus.markLedger(gpu)
     // Sibling GPUs share the host memory promised to this GPU, and the number of attempts that the server
     // holds.
-    if (gpu.node.isHostTight || isNearLimit(gpu.node))
+    if (gpu.node.isHostTight || isNearAttemptLimit(gpu.node))
       for (const sibling of gpu.node.gpus) this.#staleGpus.markLedger(sibling)
   }
 
@@ -322,7 +321,6 @@ export class Cluster implements SchedulingView {
 
   /** Applies a new configuration: recomputes every figure and order that depends on it. */
   applyConfig(config: Config, now: Instant): void {
-    const { swapInProbeMs } = this.policy
     this.config = config
     this.policy = policyOf(config.fields)
     this.queueChanges += 1
@@ -330,7 +328,6 @@ export class Cluster implements SchedulingView {
     for (const node of this.nodes.values()) this.applyCapacity(node)
     this.refreshPools()
     this.eligibilityTimers.rebuild(this, now)
-    if (this.policy.swapInProbeMs !== swapInProbeMs) replanProbes(this, now)
     for (const queue of this.#queues) {
       for (const task of [...queue.tasks()]) this.requeue(task, now)
     }

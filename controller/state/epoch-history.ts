@@ -2,16 +2,13 @@
  * Epochs that have written to this store, and their first events: enough to judge whether the store has what
  * a node has heard of (docs/protocol.md, "A store that went back in time").
  */
+import type { BehindReason } from '../model/controller-status.ts'
 import { MIN_EPOCHS_AHEAD } from '../model/epoch-after-loss.ts'
 import type { Envelope } from '../../protocol/envelope.ts'
 import type { EpochRecord } from '../ports/store.ts'
 
 /** What a node reports about the controllers that it has obeyed. */
 export type NodeMark = Pick<Envelope, 'epoch' | 'controller' | 'event_seq'>
-
-/** Why the store is older than what a node has heard of. */
-export const BEHIND_REASONS = ['higher_epoch', 'other_controller', 'missing_events'] as const
-export type BehindReason = (typeof BEHIND_REASONS)[number]
 
 /** `accepted_loss`: the store lacks it, and an administrator restored the store or accepted the loss. */
 export type MarkVerdict = 'known' | 'accepted_loss' | BehindReason

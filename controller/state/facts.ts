@@ -15,11 +15,6 @@ import { newGpuMeter } from '../metrics/meter.ts'
 import type { GpuRounds } from '../policy/swap/rounds.ts'
 import { newGpuRounds } from '../policy/swap/rounds.ts'
 import type { NodeContact, ClockSample } from './node-contact.ts'
-import type { CapacityFigures } from './index/capacity-figures.ts'
-import { newFigures } from './index/capacity-figures.ts'
-import type { PendingQueue } from './index/pending-queue.ts'
-import type { Pool } from './index/pool.ts'
-import type { PoolMember } from './index/pool-members.ts'
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
@@ -27,7 +22,7 @@ export interface LiveTask extends Mutable<Task> {
   placement: LivePlacement | null
   placementEntry: LiveEntry | null
   /** The queue it waits in; null unless it is pending without reserved VRAM. */
-  queue: PendingQueue | null
+  queue: TaskQueue | null
   queueEntry: IndexEntry<LiveTask> | null
   queueClass: number
   /** Its wait counts as demand: some node of its pool could take it. */
@@ -50,6 +45,14 @@ export interface LiveTask extends Mutable<Task> {
   /** Number of its latest event: the cause of what follows. */
   lastEventSeq: number | null
   isDirty: boolean
+}
+
+/** The pending queue of a task, as its tasks use it. */
+export interface TaskQueue {
+  add(task: LiveTask): void
+  remove(task: LiveTask): void
+  setAside(task: LiveTask): void
+  isSetAside(task: LiveTask): boolean
 }
 
 /** An attempt whose result may still arrive (R8). */
@@ -146,6 +149,16 @@ export interface FailedAttemptKey {
   readonly spec: TaskSpec
 }
 
+/** The current reservation of a pool's head. */
+export interface PoolReservation {
+  readonly task: LiveTask
+  readonly reservation: Reservation
+  readonly gpus: readonly LiveGpu[]
+  /** Its shortfall on the worst of them at the last update. */
+  readonly missingMib: Mib
+  readonly shortfallVersion: number
+}
+
 /** Completed swaps and the MiB they moved; never decrease. */
 export interface SwapTotals {
   swapOuts: number
@@ -180,7 +193,24 @@ export interface LiveGpu extends Mutable<Gpu> {
   /** The figures that its pools compare. */
   figures: CapacityFigures
   /** One for each pool of its node. */
-  poolMembers: PoolMember[]
+  indexes: GpuIndex[]
+}
+
+/** An index of GPUs. */
+export interface GpuIndex {
+  /** The GPU's ledger, node or reservations changed, and possibly its figures. */
+  ledgerChanged(areFiguresChanged: boolean): void
+  /** Its eligible bytes changed: demands that fit now are unaffected. */
+  eligibleBytesChanged(): void
+}
+
+/** The figures that decide the shortfall of a waiting task on a GPU. */
+export interface CapacityFigures {
+  /** Commit room, room for a noswap task, placed demand, and the largest demand the GPU could ever take. */
+  roomMib: Mib
+  noswapRoomMib: Mib
+  placedMib: Mib
+  everMib: Mib
 }
 
 export interface LiveNode extends Mutable<Node> {
@@ -204,7 +234,7 @@ export interface LiveNode extends Mutable<Node> {
   otherAttempts: readonly string[]
   /** Its last snapshot while placements were paused; missing attempts are settled after the pause. */
   deferred: DeferredSnapshot | null
-  pools: Pool[]
+  pools: NodePool[]
   readonly swaps: SwapTotals
   /** Its tasks could be promised more host memory than it has. */
   isHostTight: boolean
@@ -226,6 +256,15 @@ export interface LiveNode extends Mutable<Node> {
   /** Cancels the timer of the next eager return check; null: none is set. */
   cancelEager: CancelTimer | null
   isDirty: boolean
+}
+
+/** A pool that a node is in. */
+export interface NodePool {
+  readonly key: string
+  version: number
+  /** A reserve changed. */
+  reserveChanged(): void
+  removeNode(node: LiveNode): void
 }
 
 export interface UnknownAttempt {
@@ -366,7 +405,7 @@ export function newLiveGpu(
     ledgerVersion: 0,
     isStale: false,
     isLedgerStale: false,
-    figures: newFigures(),
-    poolMembers: [],
+    figures: { roomMib: 0, noswapRoomMib: 0, placedMib: 0, everMib: -1 },
+    indexes: [],
   }
 }

@@ -6,8 +6,6 @@
 import type { Boot } from '../../protocol/messages.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { Policy } from '../model/config.ts'
-import type { Cluster } from './cluster.ts'
-import type { LiveNode } from './facts.ts'
 
 /**
  * Added to a lease and its 5%: suspending takes a moment, and so does a leader's discovery that it was
@@ -101,30 +99,14 @@ export function windowMs(leaseMs: DurationMs, leases: number): DurationMs {
   return Math.ceil((leases * leaseMs * 105) / 100) + LEASE_MARGIN_MS
 }
 
-/**
- * The configured lease became shorter: nodes may hold the longer one, also after a restart of the controller.
- */
-export function keepLongLeases(c: Cluster, beforeSeconds: number, afterSeconds: number): void {
-  if (afterSeconds >= beforeSeconds) return
-  for (const node of c.nodes.values()) {
-    node.contact.leaseMs = Math.max(node.contact.leaseMs, beforeSeconds * 1000)
-    node.contact.longLeaseEndsAt = node.contact.leaseEndsAt
-    c.eventLog.dirtyNode(node)
-  }
-}
-
-/** Leases longer than the configured one are over: after a restart only the configured one counts. */
-export function forgetLongLease(c: Cluster, node: LiveNode, now: Instant): void {
-  const { contact } = node
-  if (contact.leaseMs <= c.policy.runLeaseMs || now < contact.longLeaseEndsAt) return
-  contact.leaseMs = c.policy.runLeaseMs
-  c.eventLog.dirtyNode(node)
-}
-
 export function suspectAfterMs(policy: Policy): DurationMs {
   return HEARTBEATS_MISSED * policy.heartbeatMs
 }
 
-export function isSilent(node: LiveNode, policy: Policy, now: Instant): boolean {
-  return now - node.contact.heardAt > suspectAfterMs(policy)
+export function isSilent(
+  { contact }: { readonly contact: NodeContact },
+  policy: Policy,
+  now: Instant,
+): boolean {
+  return now - contact.heardAt > suspectAfterMs(policy)
 }

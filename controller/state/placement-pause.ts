@@ -3,31 +3,14 @@
  * until the nodes that were up are heard, in recovery, and when most nodes say that the store went back in
  * time (docs/protocol.md, "A store that went back in time").
  */
+import type { PauseReason } from '../model/controller-status.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { CancelTimer } from '../ports/clock.ts'
 import type { NodeRecord, RecoveryRecord } from '../ports/store.ts'
 import type { Cluster } from './cluster.ts'
 
-/** In order of precedence: the first that applies is shown. */
-export const PAUSE_REASONS = ['STORE_BEHIND', 'RECOVERY', 'AWAITING_NODES'] as const
-export type PauseReason = (typeof PAUSE_REASONS)[number]
-
 /** Longest wait for nodes after a start. */
 export const START_WAIT_MS: DurationMs = 15_000
-
-/** Known nodes that have not been heard since the start. */
-export interface StartWait {
-  readonly awaited: Set<string>
-  cancel: CancelTimer
-}
-
-/** The store was restored, or a loss was accepted. */
-export interface Recovery {
-  readonly reason: RecoveryRecord['reason']
-  readonly since: Instant
-  /** Known nodes that have not been heard since the start: the recovery ends with the last one. */
-  readonly awaited: Set<string>
-}
 
 export function pauseOf(c: Cluster): PauseReason | null {
   if (c.isStoreBehind) return 'STORE_BEHIND'

@@ -11,12 +11,6 @@ export const KEY_RETENTION_MS: DurationMs = 24 * 3_600_000
 /** Maximum number of keys; the newest are kept. */
 export const MAX_KEYS = 100_000
 
-/** The key of one caller, and the body it was sent with. */
-export interface SubmissionKey {
-  readonly key: string
-  readonly body: string
-}
-
 export class SubmissionKeys {
   /** Oldest first: an expired key that is used again moves to the end. */
   readonly #byKey = new Map<string, SubmissionKeyRecord>()

@@ -2,6 +2,7 @@
  * What else a swap decision could have come to: the same run, on which one decision takes another victim,
  * against the run as it was.
  */
+import { overridden } from '../../controller/policy/swap/victim-override.ts'
 import type { TaskRecord } from '../../controller/ports/store.ts'
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Metrics } from '../results/result.ts'
@@ -126,7 +127,7 @@ async function observedRun(
     keepsTasks: true,
     onOutcome: ({ id, finishedAt, state }) => ends.set(id, `${state} ${finishedAt}`),
     watch: (world) => {
-      world.controller.engine.cluster.victimOverride = {
+      world.controller.engine.cluster.victimPolicy = overridden({
         override,
         onChoice: ({ nodeId, ...seen }) => {
           choices.push({
@@ -135,7 +136,7 @@ async function observedRun(
             node: world.controller.views.node(nodeId)?.name ?? nodeId,
           })
         },
-      }
+      })
       return { afterStep: () => {} }
     },
   })

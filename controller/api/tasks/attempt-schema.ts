@@ -1,6 +1,5 @@
 import { Type, type Static } from 'typebox'
-import { BEHIND_REASONS } from '../../state/epoch-history.ts'
-import { PAUSE_REASONS } from '../../state/placement-pause.ts'
+import { BEHIND_REASONS, PAUSE_REASONS } from '../../model/controller-status.ts'
 import { MAY_BE_LEFT_OUT } from '../http/optional-body.ts'
 import {
   closed,

@@ -1,7 +1,7 @@
 /** Operator decisions about silent servers and their tasks. */
 import { Type } from 'typebox'
 import type { Task } from '../../model/task.ts'
-import type { RequeueFreeze } from '../../engine/inputs/nodes/requeue-freeze.ts'
+import type { RequeueFreeze } from '../../model/controller-status.ts'
 import { ask } from '../http/ask.ts'
 import { signatureOf } from '../auth/caller.ts'
 import type { ApiApp, ApiContext } from '../context.ts'

@@ -2,7 +2,7 @@
  * `Idempotency-Key`: digests of the key and of the body, so that neither a secret nor a long text is kept.
  */
 import { createHash } from 'node:crypto'
-import type { SubmissionKey } from '../../state/submission-keys.ts'
+import type { SubmissionKey } from '../../model/command.ts'
 import { invalidField } from '../http/errors.ts'
 
 const KEY = /^[\x21-\x7e](?:[\x20-\x7e]{0,253}[\x21-\x7e])?$/

@@ -111,7 +111,7 @@ type GpuReference =
   | 'isStale'
   | 'isLedgerStale'
   | 'figures'
-  | 'poolMembers'
+  | 'indexes'
 
 export const NODE_FIELDS = [
   'id',

@@ -163,6 +163,11 @@ export function hasAttemptRoom({ attemptCount, maxAttempts }: Node): boolean {
   return attemptCount < maxAttempts
 }
 
+/** At the limit or one below it: the next attempt gives or takes room on all GPUs of the node. */
+export function isNearAttemptLimit({ attemptCount, maxAttempts }: Node): boolean {
+  return attemptCount >= maxAttempts - 1
+}
+
 export function isEmpty(gpu: Gpu): boolean {
   return gpu.placements.length === 0 && gpu.quarantinedCount === 0 && gpu.pendingClaimants.length === 0
 }

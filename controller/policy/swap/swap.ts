@@ -10,7 +10,7 @@ import { freeForMib, shortMib } from './bytes.ts'
 import type { SwapGpu } from './eligible.ts'
 import { eligibleVictimsMib, eligibleOn, nextEligibleAt } from './eligible.ts'
 import { couldEverBeResident } from './resume.ts'
-import type { Shortage, VictimChoice } from './victims.ts'
+import type { CoveredChoice, Shortage } from './victims.ts'
 import { chooseVictims } from './victims.ts'
 
 export type EntryDecision =
@@ -20,7 +20,7 @@ export type EntryDecision =
   | { readonly kind: 'wait' }
   | {
       readonly kind: 'swap_out'
-      readonly choice: Extract<VictimChoice, { covered: true }>
+      readonly choice: CoveredChoice
       readonly shortages: readonly Shortage[]
     }
   /** On some GPU all eligible victims together are not enough. */

@@ -25,16 +25,31 @@ export interface ClosedRound {
   readonly class: VictimClass
 }
 
+export interface CoveredChoice {
+  readonly covered: true
+  readonly victims: readonly Victim[]
+  readonly closedRounds: readonly ClosedRound[]
+}
+
+/** Replaces the choice of the rules for the decision with this number. */
+export type VictimPolicy = (swapOut: {
+  readonly decision: number
+  /** The task that needs the VRAM. */
+  readonly taskId: string
+  readonly nodeId: string
+  readonly choice: CoveredChoice
+  readonly shortages: readonly Shortage[]
+}) => CoveredChoice
+
+/** The policy of every controller outside such simulations as replace a victim. */
+export const BY_RULES: VictimPolicy = ({ choice }) => choice
+
 /**
  * `covered: false` names the first GPU, by index, whose candidates together do not cover its shortage:
  * nothing is swapped out.
  */
 export type VictimChoice =
-  | {
-      readonly covered: true
-      readonly victims: readonly Victim[]
-      readonly closedRounds: readonly ClosedRound[]
-    }
+  | CoveredChoice
   | { readonly covered: false; readonly gpu: number; readonly haveMib: Mib; readonly needMib: Mib }
 
 /**

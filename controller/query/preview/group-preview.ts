@@ -12,7 +12,7 @@ import { poolKeyOf, searchDemandMib } from '../../policy/placement/shape.ts'
 import type { Cluster } from '../../state/cluster.ts'
 import { belongsTo } from '../../state/index/membership.ts'
 import type { LiveNode } from '../../state/facts.ts'
-import { placementsOn } from '../../engine/inputs/nodes/node-registry.ts'
+import { placementsOn } from '../../state/placements-on.ts'
 import type { PendingQueue } from '../../state/index/pending-queue.ts'
 
 /** Maximum number of nodes and tasks that are named; the others are counted. */

@@ -2,7 +2,6 @@
  * The figures that decide the shortfall of a waiting task on a GPU. Reservations are updated when they
  * change.
  */
-import type { Mib } from '../../../protocol/units.ts'
 import type { Gpu } from '../../model/node.ts'
 import {
   commitRoomMib,
@@ -11,18 +10,7 @@ import {
   reservationRoomMib,
   NOTHING,
 } from '../../policy/placement/feasible.ts'
-
-export interface CapacityFigures {
-  /** Commit room, room for a noswap task, placed demand, and the largest demand the GPU could ever take. */
-  roomMib: Mib
-  noswapRoomMib: Mib
-  placedMib: Mib
-  everMib: Mib
-}
-
-export function newFigures(): CapacityFigures {
-  return { roomMib: 0, noswapRoomMib: 0, placedMib: 0, everMib: NOTHING }
-}
+import type { CapacityFigures } from '../facts.ts'
 
 /** Recomputes the figures; returns true if they changed. */
 export function deriveFigures(figures: CapacityFigures, gpu: Gpu): boolean {

@@ -4,8 +4,14 @@
  */
 import type { Instant } from '../../../protocol/units.ts'
 import { eligibleFrom } from '../../policy/swap/eligible.ts'
-import type { Cluster } from '../cluster.ts'
-import type { LivePlacement } from '../facts.ts'
+import type { Policy } from '../../model/config.ts'
+import type { LiveGpu, LivePlacement, LiveTask } from '../facts.ts'
+
+/** What hears of changed eligibility. */
+interface EligibleBytes {
+  readonly policy: Policy
+  eligibleBytesChanged(gpu: LiveGpu, isMore: boolean): void
+}
 
 export class EligibilityTimers {
   /** In heap order: instants, submission numbers and placements. Compared values are adjacent in memory. */
@@ -22,7 +28,7 @@ export class EligibilityTimers {
   }
 
   /** Call after use, residency or back-off of the placement changed: updates its eligibility. */
-  update(cluster: Cluster, placement: LivePlacement, now: Instant): void {
+  update(cluster: EligibleBytes, placement: LivePlacement, now: Instant): void {
     const at = eligibleFrom(placement, cluster.policy)
     const isEligible = at !== null && at <= now
     if (isEligible !== placement.isEligible) setEligible(cluster, placement, isEligible)
@@ -35,7 +41,7 @@ export class EligibilityTimers {
    * Processes every entry that is due. An entry that is early (its task was busy meanwhile) is added again
    * with its new instant.
    */
-  runDue(cluster: Cluster, now: Instant): void {
+  runDue(cluster: EligibleBytes, now: Instant): void {
     for (let at = this.#ats[0]; at !== undefined && at <= now; at = this.#ats[0]) {
       if (!this.#isCurrent(0)) {
         this.#dropFirst()
@@ -60,7 +66,7 @@ export class EligibilityTimers {
   }
 
   /** The idle period or max_residency changed. */
-  rebuild(cluster: Cluster, now: Instant): void {
+  rebuild(cluster: EligibleBytes & { readonly tasks: ReadonlyMap<string, LiveTask> }, now: Instant): void {
     for (const placement of this.#placements) placement.eligibilityTimerAt = null
     this.#ats.length = 0
     this.#numbers.length = 0
@@ -146,7 +152,7 @@ export class EligibilityTimers {
 }
 
 /** Adds the placement's VRAM to, or removes it from, the eligible bytes of its GPUs. */
-export function setEligible(cluster: Cluster, placement: LivePlacement, isEligible: boolean): void {
+export function setEligible(cluster: EligibleBytes, placement: LivePlacement, isEligible: boolean): void {
   placement.isEligible = isEligible
   const mib = isEligible ? placement.demandMib : -placement.demandMib
   for (const gpu of placement.gpus) {

@@ -16,11 +16,11 @@ import { PoolRanking } from './pool-ranking.ts'
 import type { LiveGpu } from '../facts.ts'
 import { kindOfColumn, KINDS_AFTER, KINDS_NOW } from './request-columns.ts'
 import { CapacityGainLog } from './capacity-gain-log.ts'
-import type { NodeMember, PoolMember } from './pool-members.ts'
+import type { MemberColumns, NodeMember, PoolMember } from './pool-members.ts'
 
 const FIRST_ROOM = 64
 
-export class MemberTable {
+export class MemberTable implements MemberColumns {
   readonly when: PlacementTiming
   readonly columns: number
   key1 = new Float64Array(FIRST_ROOM)

@@ -6,10 +6,10 @@ import type { Queued } from '../../policy/placement/queue.ts'
 import type { ShapeQueue } from '../../policy/placement/schedule.ts'
 import type { Shape } from '../../policy/placement/shape.ts'
 import { searchDemandMib } from '../../policy/placement/shape.ts'
-import type { LiveTask } from '../facts.ts'
+import type { LiveTask, TaskQueue } from '../facts.ts'
 import type { Pool, PoolVersion } from './pool.ts'
 
-export class PendingQueue implements ShapeQueue {
+export class PendingQueue implements ShapeQueue, TaskQueue {
   readonly shape: Shape
   readonly pool: Pool
   /** The owner whose limit applies to all its tasks; null: none. */

@@ -1,16 +1,50 @@
 /** Members of a pool: GPUs and nodes have a number there, which identifies them in its indexes. */
 import type { Mib } from '../../../protocol/units.ts'
-import type { LiveGpu, LiveNode } from '../facts.ts'
-import type { Pool } from './pool.ts'
+import type { PlacementTiming } from '../../policy/placement/score.ts'
+import type { GpuIndex, LiveGpu, LiveNode } from '../facts.ts'
+
+/** The pool of a member. */
+export interface MemberPool {
+  mark(member: PoolMember, areFiguresChanged: boolean): void
+  markEligibleBytes(member: PoolMember): void
+}
 
 /** A GPU in a pool. */
-export interface PoolMember {
-  readonly pool: Pool
+export class PoolMember implements GpuIndex {
   readonly gpu: LiveGpu
   readonly number: number
   /** This GPU alone, as offered to tasks on one GPU. */
   readonly unit: Unit
   readonly node: NodeMember
+  readonly #pool: MemberPool
+
+  constructor(pool: MemberPool, gpu: LiveGpu, number: number, node: NodeMember) {
+    this.#pool = pool
+    this.gpu = gpu
+    this.number = number
+    this.unit = { number, firstMember: number, members: [this] }
+    this.node = node
+  }
+
+  ledgerChanged(areFiguresChanged: boolean): void {
+    this.#pool.mark(this, areFiguresChanged)
+  }
+
+  eligibleBytesChanged(): void {
+    this.#pool.markEligibleBytes(this)
+  }
+}
+
+/** The columns of a table of members, by member number. */
+export interface MemberColumns {
+  readonly when: PlacementTiming
+  readonly columns: number
+  readonly key1: Float64Array
+  readonly key2: Float64Array
+  /** By member and column: the largest demand it admits, ignoring its reservations. */
+  readonly admitsMib: Float64Array
+  /** It has reservations. */
+  readonly hasReservations: Uint8Array
 }
 
 /** A node in a pool. */

@@ -9,11 +9,10 @@ import { NOTHING } from '../../policy/placement/feasible.ts'
 import { byGpuId, byNodeId } from '../../policy/placement/score.ts'
 import type { KindOffers } from './reservation-index.ts'
 import { ReservationIndex } from './reservation-index.ts'
-import type { MemberTable } from './member-table.ts'
-import type { NodeMember, PoolMember, Unit } from './pool-members.ts'
+import type { MemberColumns, NodeMember, PoolMember, Unit } from './pool-members.ts'
 
 export class PoolRanking {
-  readonly #table: MemberTable
+  readonly #table: MemberColumns
   readonly #gpuCount: number
   readonly #order: OrderedTable
   /** By unit number. A unit is offered as a whole: one GPU or a node. */
@@ -27,7 +26,7 @@ export class PoolRanking {
   /** Scratch: demands admitted by its best GPUs, largest first. */
   readonly #best: Mib[] = []
 
-  constructor(table: MemberTable, gpuCount: number) {
+  constructor(table: MemberColumns, gpuCount: number) {
     this.#table = table
     this.#gpuCount = gpuCount
     this.#values = new Float64Array(table.columns)

@@ -14,14 +14,14 @@ import { kindOf, searchDemandMib } from '../../policy/placement/shape.ts'
 import type { Queued } from '../../policy/placement/queue.ts'
 import type { PoolRanking } from './pool-ranking.ts'
 import type { KindOffers } from './reservation-index.ts'
-import type { LiveGpu, LiveNode } from '../facts.ts'
+import type { LiveGpu, LiveNode, NodePool } from '../facts.ts'
 import { requestColumnOf } from './request-columns.ts'
 import type { ShortfallPlace } from './shortfall-index.ts'
 import { ShortfallIndex } from './shortfall-index.ts'
 import { CapacityGainLog } from './capacity-gain-log.ts'
 import { MemberTable } from './member-table.ts'
-import type { NodeMember, PoolMember, Unit } from './pool-members.ts'
-import { sortDescending } from './pool-members.ts'
+import type { MemberPool, NodeMember, Unit } from './pool-members.ts'
+import { PoolMember, sortDescending } from './pool-members.ts'
 
 /**
  * The state of a pool at a point in time: its reservations, members and policy, and the capacity gains so
@@ -45,7 +45,7 @@ export interface ShortfallIndexes {
   }[]
 }
 
-export class Pool implements PoolView {
+export class Pool implements PoolView, NodePool, MemberPool {
   readonly key: string
   readonly nodes = new Map<LiveNode, NodeMember>()
   /** Grows whenever a reservation, a member or the policy changes: blocked queues are then searched again. */
@@ -75,12 +75,9 @@ export class Pool implements PoolView {
       isMember: true,
     }
     for (const gpu of node.gpus) {
-      const number = this.#memberCount++
-      const unit = { number, firstMember: number, members: [] as PoolMember[] }
-      const member: PoolMember = { pool: this, gpu, number, unit, node: nodeMember }
-      unit.members.push(member)
+      const member = new PoolMember(this, gpu, this.#memberCount++, nodeMember)
       nodeMember.unit.members.push(member)
-      gpu.poolMembers.push(member)
+      gpu.indexes.push(member)
       this.mark(member, true)
     }
     this.nodes.set(node, nodeMember)
@@ -94,8 +91,8 @@ export class Pool implements PoolView {
     if (nodeMember === undefined) return
     nodeMember.isMember = false
     this.nodes.delete(node)
-    for (const { gpu } of nodeMember.unit.members)
-      gpu.poolMembers = gpu.poolMembers.filter(({ pool }) => pool !== this)
+    for (const member of nodeMember.unit.members)
+      member.gpu.indexes = member.gpu.indexes.filter((index) => index !== member)
     this.#everByShape.clear()
     this.version += 1
     this.membershipVersion += 1

@@ -14,15 +14,14 @@ import { byQueueOrder } from '../../policy/placement/queue.ts'
 import type { ReservedOffers } from '../../policy/placement/schedule.ts'
 import { keepsCommitRoom, leftByReservationsMib } from '../../policy/placement/schedule.ts'
 import { kindOfColumn } from './request-columns.ts'
-import type { MemberTable } from './member-table.ts'
-import type { PoolMember, Unit } from './pool-members.ts'
+import type { MemberColumns, PoolMember, Unit } from './pool-members.ts'
 import { hasReservations, sortDescending } from './pool-members.ts'
 
 /** The last offer of a unit applies to all remaining tasks. */
 const ALL_TASKS = Number.MAX_SAFE_INTEGER
 
 export class ReservationIndex {
-  readonly #table: MemberTable
+  readonly #table: MemberColumns
   readonly #gpuCount: number
   /** Offers by number, in the order of the tasks they apply to. */
   readonly #offers: OrderedTable
@@ -41,7 +40,7 @@ export class ReservationIndex {
   #nextNumber = 0
 
   /** @param table the demand that a GPU admits, ignoring its reservations */
-  constructor(gpuCount: number, table: MemberTable) {
+  constructor(gpuCount: number, table: MemberColumns) {
     this.#gpuCount = gpuCount
     this.#table = table
     this.#offers = new OrderedTable(table.columns, (a, b) => a - b)

@@ -31,7 +31,7 @@ export class StaleGpus {
     for (const gpu of this.#gpus) {
       gpu.isStale = false
       if (gpu.isLedgerStale) refreshPoolsOf(gpu)
-      else for (const member of gpu.poolMembers) member.pool.markEligibleBytes(member)
+      else for (const index of gpu.indexes) index.eligibleBytesChanged()
     }
     clear(this.#gpus)
   }
@@ -40,5 +40,5 @@ export class StaleGpus {
 function refreshPoolsOf(gpu: LiveGpu): void {
   gpu.isLedgerStale = false
   const areFiguresChanged = deriveFigures(gpu.figures, gpu)
-  for (const member of gpu.poolMembers) member.pool.mark(member, areFiguresChanged)
+  for (const index of gpu.indexes) index.ledgerChanged(areFiguresChanged)
 }

@@ -10,9 +10,6 @@ import type { Cluster } from '../../../state/cluster.ts'
 import { askForSwapIn } from './entries.ts'
 import type { LivePlacement } from '../../../state/facts.ts'
 
-/** Timers of tasks that are swapped out and whose probe has not requested their return yet. */
-export type Probes = Map<LivePlacement, CancelTimer>
-
 /**
  * Sets, moves or cancels the probe. Call after every change it depends on: the residency of the task, the
  * configured interval, whether its server can signal. A probe that has requested the return is not withdrawn.

@@ -11,9 +11,6 @@ import { stopEffect, stopGraceOf } from '../node-commands.ts'
 import { askForSwapIn } from './entries.ts'
 import { noteStop } from './stops.ts'
 
-/** Timers of attempts that have a limit; the others cost nothing. */
-export type RuntimeLimits = Map<LivePlacement, CancelTimer>
-
 /** The attempt has started, or was restored. Call when `startedAt` is set. */
 export function startRuntimeLimit(c: Cluster, placement: LivePlacement): void {
   const { startedAt, task } = placement

@@ -8,9 +8,6 @@ import { NO_TROUBLE } from '../../../model/start-refusal.ts'
 import type { Cluster } from '../../../state/cluster.ts'
 import type { LiveTask } from '../../../state/facts.ts'
 
-/** Timers of pending tasks that are tried again after a time; the others cost nothing. */
-export type StartTimers = Map<LiveTask, CancelTimer>
-
 /** Emits the pause, once the task is pending again. */
 export function emitPause(c: Cluster, task: LiveTask, now: Instant): void {
   const { pause, refusals } = task.trouble

@@ -1,7 +1,10 @@
 /** Tasks that are being stopped: their servers have the order and have not reported the end yet. */
 import type { DurationMs, Instant } from '../../../../protocol/units.ts'
 import type { Cluster } from '../../../state/cluster.ts'
-import type { LiveNode, LivePlacement, Stopping } from '../../../state/facts.ts'
+import type { LivePlacement, Stopping } from '../../../state/facts.ts'
+import { placementsOn } from '../../../state/placements-on.ts'
+import { stopEffect } from '../node-commands.ts'
+import { askForSwapIn } from './entries.ts'
 
 /** Allowance on top of the grace for SIGKILL, the report of the end and a slow link. */
 const OVERDUE_AFTER_MS: DurationMs = 60_000
@@ -18,6 +21,23 @@ export function noteStop(c: Cluster, placement: LivePlacement, stopping: Stoppin
   c.eligibilityTimers.update(c, placement, now)
 }
 
+/**
+ * Orders the node to end the attempt; the task's next state is recorded durably. With a grace period a
+ * swapped-out task requests its return, so that it can handle SIGTERM.
+ */
+export function orderStop(
+  c: Cluster,
+  placement: LivePlacement,
+  stopping: Stopping,
+  now: Instant,
+  causedBy = placement.task.lastEventSeq,
+): void {
+  noteStop(c, placement, { ...stopping, since: placement.stopping?.since ?? now }, now)
+  c.eventLog.transaction.effects.push(stopEffect(placement, stopping))
+  c.eventLog.taskEvent(now, 'task_updated', placement.task, placement.node.id, { stopping: true }, causedBy)
+  if ((stopping.graceMs ?? 0) > 0 && placement.residency === 'swapped_out') askForSwapIn(c, placement, now)
+}
+
 export function stopsOf({ nodes }: Cluster, now: Instant): Stops {
   let count = 0
   const overdue: LivePlacement[] = []
@@ -30,12 +50,6 @@ export function stopsOf({ nodes }: Cluster, now: Instant): Stops {
     }
   }
   return { count, overdue }
-}
-
-/** Each placement once, at the first of its GPUs. */
-function* placementsOn({ gpus }: LiveNode): Generator<LivePlacement> {
-  for (const gpu of gpus)
-    for (const placement of gpu.placements) if (placement.gpus[0] === gpu) yield placement
 }
 
 function overdueAt({ since = Infinity, graceMs = 0 }: Stopping): Instant {

@@ -9,7 +9,7 @@ import { noteEagerReturn } from '../decision-log.ts'
 import type { LiveGpu, LiveNode, LivePlacement, LiveTask } from '../../../state/facts.ts'
 import { setResidency } from '../lifecycle/transitions.ts'
 import { addressOf } from './enact-entry.ts'
-import { placementsOn } from '../../inputs/nodes/node-registry.ts'
+import { placementsOn } from '../../../state/placements-on.ts'
 import { pauseOf } from '../../../state/placement-pause.ts'
 import { firstWaitingOn } from './queued-placements.ts'
 

@@ -13,7 +13,6 @@ import type { Considered } from '../decision-log.ts'
 import { noteGrowth, noteSwapIn, noteSwapOut } from '../decision-log.ts'
 import { dropEntry, releaseVram, reserveVram } from '../lifecycle/entries.ts'
 import type { LiveEntry, LiveNode, LivePlacement } from '../../../state/facts.ts'
-import { withVictimOverride } from '../victim-override.ts'
 import { assign, grow, setResidency } from '../lifecycle/transitions.ts'
 
 /** The VRAM is free: the task starts, returns or grows. */
@@ -61,8 +60,9 @@ export function enactSwapOut(
   now: Instant,
 ): void {
   const number = c.eventLog.nextDecision++
-  const decision = withVictimOverride(c, entry, decided, number)
-  const { choice } = decision
+  const [taskId, nodeId] = [entry.task.spec.id, entry.node.id]
+  const choice = c.victimPolicy({ ...decided, decision: number, taskId, nodeId })
+  const decision = { ...decided, choice }
   enactRound(
     entry.node.gpus.map((gpu) => gpu.rounds),
     choice,

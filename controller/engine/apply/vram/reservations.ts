@@ -22,16 +22,6 @@ import { askForPlacement, dropEntry } from '../lifecycle/entries.ts'
 import { isBehindP0Only } from './entry-obstacles.ts'
 import type { Pool } from '../../../state/index/pool.ts'
 
-/** The current reservation of a pool's head. */
-export interface PoolReservation {
-  readonly task: LiveTask
-  readonly reservation: Reservation
-  readonly gpus: readonly LiveGpu[]
-  /** Its shortfall on the worst of them at the last update. */
-  readonly missingMib: Mib
-  readonly shortfallVersion: number
-}
-
 /**
  * Updates the reservations of all pools. Returns the next instant at which time alone creates one. Skipped
  * while no queue, no shortfall index, no shortfall of a head on its reserved GPUs and no head's age has

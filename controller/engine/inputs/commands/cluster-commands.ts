@@ -5,12 +5,12 @@ import type { Config, ConfigFields } from '../../../model/config.ts'
 import { isPlainName, type Group } from '../../../model/group.ts'
 import type { Node } from '../../../model/node.ts'
 import type { Answer, NodeConfigChange } from '../../../model/command.ts'
+import { replanProbes } from '../../apply/lifecycle/probes.ts'
 import type { Cluster } from '../../../state/cluster.ts'
 import { groupsNaming } from '../../../state/index/membership.ts'
 import { dropEntry } from '../../apply/lifecycle/entries.ts'
 import { forgetContact } from '../nodes/contacts.ts'
 import type { LiveNode } from '../../../state/facts.ts'
-import { keepLongLeases } from '../../../state/node-contact.ts'
 
 export function putConfig(
   c: Cluster,
@@ -23,7 +23,9 @@ export function putConfig(
   const config = planned.value
   const { fields } = config
   keepLongLeases(c, c.config.fields.run_lease_seconds, fields.run_lease_seconds)
+  const { swapInProbeMs } = c.policy
   c.applyConfig(config, now)
+  if (c.policy.swapInProbeMs !== swapInProbeMs) replanProbes(c, now)
   const { transaction } = c.eventLog
   transaction.config = { revision: config.revision, at: now, author, fields }
   c.eventLog.emit(now, 'config_changed', null, null, null, { revision: config.revision, ...change })
@@ -142,5 +144,17 @@ function regroup(c: Cluster): void {
     if (groups.length === node.groups.length && groups.every((group, i) => group === node.groups[i])) continue
     node.groups = groups
     c.assignPools(node)
+  }
+}
+
+/**
+ * The configured lease became shorter: nodes may hold the longer one, also after a restart of the controller.
+ */
+function keepLongLeases(c: Cluster, beforeSeconds: number, afterSeconds: number): void {
+  if (afterSeconds >= beforeSeconds) return
+  for (const node of c.nodes.values()) {
+    node.contact.leaseMs = Math.max(node.contact.leaseMs, beforeSeconds * 1000)
+    node.contact.longLeaseEndsAt = node.contact.leaseEndsAt
+    c.eventLog.dirtyNode(node)
   }
 }

@@ -9,8 +9,8 @@ import type { Answer } from '../../../model/command.ts'
 import type { LiveNode } from '../../../state/facts.ts'
 import { endAutoCordon } from '../../apply/lifecycle/auto-cordon.ts'
 import { tryRefusedAgain } from '../../apply/lifecycle/start-tries.ts'
-import { placementsOn } from '../nodes/node-registry.ts'
-import { orderStop } from './task-commands.ts'
+import { placementsOn } from '../../../state/placements-on.ts'
+import { orderStop } from '../../apply/lifecycle/stops.ts'
 import { stopGraceOf } from '../../apply/node-commands.ts'
 
 /** Cordons or uncordons the node. Uncordoning ends a drain. */

@@ -8,24 +8,12 @@ import type { RandomStream } from '../../../ports/random.ts'
 import type { Cluster } from '../../../state/cluster.ts'
 import { deleteGroup, forgetNode, putConfig, putGroup, putNodeConfig } from './cluster-commands.ts'
 import { adoptAttempt, finishRecovery, stopAttempt } from './attempt-commands.ts'
-import type {
-  Adoption,
-  Answer,
-  AnswerTo,
-  AttemptName,
-  Commands,
-  KeptLease,
-  NodeConfigChange,
-  SubmittedOnce,
-  TaskChange,
-  TaskRequest,
-} from '../../../model/command.ts'
+import type { Adoption, Answer, AnswerTo, AttemptName, Commands, KeptLease, NodeConfigChange, SubmittedOnce, TaskChange, TaskRequest, SubmissionKey } from '../../../model/command.ts'
 import { drainNode, setCordon } from './drain.ts'
 import { holdTask, releaseTask } from './holding.ts'
 import { keepalive } from './leases.ts'
-import type { RequeueFreeze } from '../nodes/requeue-freeze.ts'
+import type { RequeueFreeze } from '../../../model/controller-status.ts'
 import { releaseFreeze } from '../nodes/requeue-freeze.ts'
-import type { SubmissionKey } from '../../../state/submission-keys.ts'
 import { swapInTask, swapOutTask } from './swap-commands.ts'
 import { cancelTask, requeueTask, submitOnce, submitTask, updateTask } from './task-commands.ts'
 

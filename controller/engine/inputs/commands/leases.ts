@@ -7,7 +7,7 @@ import type { Answer, KeptLease } from '../../../model/command.ts'
 import type { Cluster } from '../../../state/cluster.ts'
 import type { LiveTask } from '../../../state/facts.ts'
 import { applyClientWants } from '../nodes/node-events.ts'
-import { orderStop } from './task-commands.ts'
+import { orderStop } from '../../apply/lifecycle/stops.ts'
 import { finish } from '../../apply/lifecycle/transitions.ts'
 
 /** Lifetime of a lease without renewal. */

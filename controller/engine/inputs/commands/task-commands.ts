@@ -10,16 +10,15 @@ import type { FieldProblem } from '../../../model/config.ts'
 import type { TaskEnd } from '../../../model/end-reason.ts'
 import type { TaskSpec } from '../../../model/task.ts'
 import type { RandomStream } from '../../../ports/random.ts'
-import type { Answer, SubmittedOnce, TaskChange, TaskRequest } from '../../../model/command.ts'
+import type { Answer, SubmittedOnce, TaskChange, TaskRequest, SubmissionKey } from '../../../model/command.ts'
 import type { Cluster } from '../../../state/cluster.ts'
-import type { LiveGpu, LivePlacement, LiveTask, Stopping } from '../../../state/facts.ts'
+import type { LiveGpu, LivePlacement, LiveTask } from '../../../state/facts.ts'
 import { newLiveTask } from '../../../state/facts.ts'
-import { askForSwapIn, dropEntry } from '../../apply/lifecycle/entries.ts'
+import { dropEntry } from '../../apply/lifecycle/entries.ts'
 import { noteGivenUp } from '../../apply/lifecycle/given-up.ts'
 import { setEligible } from '../../../state/index/eligibility-timers.ts'
-import { noteStop } from '../../apply/lifecycle/stops.ts'
-import { stopEffect, stopGraceOf } from '../../apply/node-commands.ts'
-import type { SubmissionKey } from '../../../state/submission-keys.ts'
+import { orderStop } from '../../apply/lifecycle/stops.ts'
+import { stopGraceOf } from '../../apply/node-commands.ts'
 import { finish, returnToPending, setNoswap } from '../../apply/lifecycle/transitions.ts'
 
 /** Beyond this number of pending tasks submissions are refused with "try again" (R11). */
@@ -166,23 +165,6 @@ export function requeueTask(
       `task ${id} is ${task.state}: its server can still say that it has ended it; omit confirm_fenced`,
     )
   return { ok: true, value: task }
-}
-
-/**
- * Orders the node to end the attempt; the task's next state is recorded durably. With a grace period a
- * swapped-out task requests its return, so that it can handle SIGTERM.
- */
-export function orderStop(
-  c: Cluster,
-  placement: LivePlacement,
-  stopping: Stopping,
-  now: Instant,
-  causedBy = placement.task.lastEventSeq,
-): void {
-  noteStop(c, placement, { ...stopping, since: placement.stopping?.since ?? now }, now)
-  c.eventLog.transaction.effects.push(stopEffect(placement, stopping))
-  c.eventLog.taskEvent(now, 'task_updated', placement.task, placement.node.id, { stopping: true }, causedBy)
-  if ((stopping.graceMs ?? 0) > 0 && placement.residency === 'swapped_out') askForSwapIn(c, placement, now)
 }
 
 export function problemsOf(request: TaskRequest): FieldProblem[] {

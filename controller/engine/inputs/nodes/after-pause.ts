@@ -1,7 +1,8 @@
 /** Work that was deferred while placements were paused. */
 import type { Instant } from '../../../../protocol/units.ts'
 import type { Cluster } from '../../../state/cluster.ts'
-import { placementsOn, settleAbsent } from './node-registry.ts'
+import { settleAbsent } from './node-registry.ts'
+import { placementsOn } from '../../../state/placements-on.ts'
 import { pauseOf } from '../../../state/placement-pause.ts'
 import { supersede } from './quarantine.ts'
 

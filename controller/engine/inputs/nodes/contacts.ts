@@ -3,27 +3,15 @@
  * lacks what a node has heard of sends that node nothing; if more than half of the nodes are ahead, it places
  * nothing.
  */
+import type { AheadNode } from '../../../model/controller-status.ts'
 import type { TaskReport } from '../../../../protocol/messages.ts'
 import type { Instant } from '../../../../protocol/units.ts'
 import type { Cluster } from '../../../state/cluster.ts'
-import type { BehindReason, NodeMark } from '../../../state/epoch-history.ts'
+import type { NodeMark } from '../../../state/epoch-history.ts'
+import type { BehindReason } from '../../../model/controller-status.ts'
 import { dropEntry } from '../../apply/lifecycle/entries.ts'
 import { setStatus } from './node-registry.ts'
 import { hasSpoken } from '../../../state/placement-pause.ts'
-
-/** A node that has heard of more than this store has. JSON values only. */
-export interface AheadNode {
-  readonly name: string | null
-  readonly reason: BehindReason
-  readonly epoch: number
-  readonly controller: string | null
-  readonly eventSeq: number
-  readonly since: Instant
-  /**
-   * Tasks with an attempt on the node, as of its last hello or heartbeat: none of them is placed elsewhere.
-   */
-  readonly taskIds: readonly string[]
-}
 
 /** The content of a message apart from its mark; `tasks` is null when the message does not list them. */
 export interface NodeReport {

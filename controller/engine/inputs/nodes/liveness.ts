@@ -11,8 +11,9 @@ import { aheadOf } from './contacts.ts'
 import { pauseOf } from '../../../state/placement-pause.ts'
 import { noteGivenUp } from '../../apply/lifecycle/given-up.ts'
 import { endLost, endOfStopped } from './node-events.ts'
-import { placementsOn, setStatus } from './node-registry.ts'
-import { forgetLongLease, isSilent } from '../../../state/node-contact.ts'
+import { setStatus } from './node-registry.ts'
+import { placementsOn } from '../../../state/placements-on.ts'
+import { isSilent } from '../../../state/node-contact.ts'
 import { updateFreeze } from './requeue-freeze.ts'
 import { finish, loseSight, returnToPending } from '../../apply/lifecycle/transitions.ts'
 
@@ -112,4 +113,12 @@ function settleUnconfirmed(c: Cluster, placement: LivePlacement, now: Instant): 
     returnToPending(c, placement, 'start_unconfirmed', now)
   }
   return true
+}
+
+/** Leases longer than the configured one are over: after a restart only the configured one counts. */
+function forgetLongLease(c: Cluster, node: LiveNode, now: Instant): void {
+  const { contact } = node
+  if (contact.leaseMs <= c.policy.runLeaseMs || now < contact.longLeaseEndsAt) return
+  contact.leaseMs = c.policy.runLeaseMs
+  c.eventLog.dirtyNode(node)
 }

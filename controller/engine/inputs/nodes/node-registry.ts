@@ -1,4 +1,5 @@
 /** Nodes register, report, and are compared with the controller's view of them (R6, R7). */
+import { placementsOn } from '../../../state/placements-on.ts'
 import type { AttemptRef, Boot, GpuReport, Hello, TaskReport } from '../../../../protocol/messages.ts'
 import { MAX_ATTEMPTS_PER_NODE } from '../../../../protocol/limits.ts'
 import type { Instant } from '../../../../protocol/units.ts'
@@ -210,13 +211,6 @@ function alarmDuplicate(c: Cluster, node: LiveNode, now: Instant): void {
     name: node.name,
     address: node.address,
   })
-}
-
-/** Each placement once, also on several GPUs. */
-export function placementsOn(node: LiveNode): ReadonlySet<LivePlacement> {
-  const placements = new Set<LivePlacement>()
-  for (const gpu of node.gpus) for (const placement of gpu.placements) placements.add(placement)
-  return placements
 }
 
 function register(c: Cluster, hello: Hello, boot: Boot, now: Instant): LiveNode {

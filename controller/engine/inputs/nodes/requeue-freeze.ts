@@ -3,29 +3,10 @@
  * than all of them dead. Nothing is requeued or given up until they are back, forgotten, or declared dead by
  * an operator.
  */
+import type { RequeueFreeze } from '../../../model/controller-status.ts'
 import type { Instant } from '../../../../protocol/units.ts'
 import type { Cluster } from '../../../state/cluster.ts'
 import { extendLeaseWindows, isSilent } from '../../../state/node-contact.ts'
-
-export interface RequeueFreeze {
-  readonly isFrozen: boolean
-  /** Since when the current state holds; null: never frozen. */
-  readonly since: Instant | null
-  /** Number of nodes that became silent together, as of the last check. */
-  readonly silentNodes: number
-  /** Silent nodes that an operator has excluded; each counts again once it is heard. */
-  readonly released: ReadonlySet<string>
-  /** The event of the last change. */
-  readonly event: number | null
-}
-
-export const NOT_FROZEN: RequeueFreeze = {
-  isFrozen: false,
-  since: null,
-  silentNodes: 0,
-  released: new Set(),
-  event: null,
-}
 
 const SILENT_PERCENT = 55
 const MIN_NODES = 4

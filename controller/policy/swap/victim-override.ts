@@ -1,11 +1,43 @@
 /**
- * A choice with one given victim; the rules choose the rest. It shows how a decision could have been
- * different; the controller never decides so by itself.
+ * Replaces one victim of a swap-out decision: it shows how the decision could have been different. Simulations
+ * use it; the controller never decides so by itself.
  */
 import type { Candidate } from './order.ts'
 import { classOf } from './order.ts'
-import type { ClosedRound, Shortage, Victim, VictimChoice } from './victims.ts'
+import type { ClosedRound, CoveredChoice, Shortage, Victim, VictimPolicy } from './victims.ts'
 import { chooseVictims } from './victims.ts'
+
+export interface VictimOverride {
+  /** In the decision with this number this task leaves, if it is a candidate. */
+  readonly override: { readonly decision: number; readonly victim: string } | null
+  readonly onChoice: (seen: ObservedChoice) => void
+}
+
+export interface ObservedChoice {
+  readonly decision: number
+  /** The task that needed the VRAM. */
+  readonly taskId: string
+  readonly nodeId: string
+  readonly victimIds: readonly string[]
+  /** All candidates, in the order of the GPUs that are short. */
+  readonly candidateIds: readonly string[]
+}
+
+export function overridden({ override, onChoice }: VictimOverride): VictimPolicy {
+  return ({ decision, taskId, nodeId, choice: byRules, shortages }) => {
+    const other = override?.decision === decision ? chooseWithVictim(shortages, override.victim) : null
+    const choice = other ?? byRules
+    const candidateIds = shortages.flatMap(({ candidates }) => candidates.map(({ id }) => id))
+    onChoice({
+      decision,
+      taskId,
+      nodeId,
+      victimIds: choice.victims.map(({ id }) => id),
+      candidateIds: [...new Set(candidateIds)],
+    })
+    return choice
+  }
+}
 
 /**
  * The given victim leaves for the first GPU, by index, on which it is a candidate; the rules cover the
@@ -14,7 +46,7 @@ import { chooseVictims } from './victims.ts'
 export function chooseWithVictim(
   shortages: readonly Shortage[],
   victimId: string,
-): Extract<VictimChoice, { covered: true }> | null {
+): CoveredChoice | null {
   const byIndex = [...shortages].sort((a, b) => a.gpu - b.gpu)
   const isGiven = (candidate: Candidate): boolean => candidate.id === victimId
   const first = byIndex.find(({ candidates }) => candidates.some(isGiven))
