@@ -15,8 +15,8 @@ import type {
 import type { Config, ConfigFields, FieldProblem } from './config.ts'
 import type { RequeueFreeze } from './controller-status.ts'
 import type { Group } from './group.ts'
-import type { Node } from './node.ts'
-import type { Task } from './task.ts'
+import type { Node } from './placement.ts'
+import type { Task } from './placement.ts'
 
 /** Why a command was refused. A refused command changes nothing. */
 export type Refusal =

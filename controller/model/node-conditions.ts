@@ -3,7 +3,7 @@
  * limits.
  */
 import type { Mib } from '../../protocol/units.ts'
-import type { Gpu, Node } from './node.ts'
+import type { Gpu, Node } from './placement.ts'
 
 /** `silent`: suspect or unreachable. `quarantined`: attempts run there that the store does not know. */
 export const NODE_CONDITIONS = [

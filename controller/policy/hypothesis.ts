@@ -5,8 +5,8 @@
  */
 import type { Instant, Mib, Percent } from '../../protocol/units.ts'
 import type { Policy } from '../model/config.ts'
-import type { Node } from '../model/node.ts'
-import type { Placement, QueueEntry, Task } from '../model/task.ts'
+import type { Node } from '../model/placement.ts'
+import type { Placement, QueueEntry, Task } from '../model/placement.ts'
 import { commitLimitMib, residentCapacityMib, resolveOvercommit } from '../model/vram.ts'
 import { hostPromiseMib, isPlaceable, isClosedTo } from './placement/feasible.ts'
 import type { Queued } from './placement/queue.ts'

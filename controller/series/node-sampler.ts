@@ -3,7 +3,7 @@
  * counts for a node heard at both ends of it; otherwise nothing is counted, and `known` stays 0.
  */
 import type { DurationMs, Instant, Percent } from '../../protocol/units.ts'
-import type { Gpu, Node } from '../model/node.ts'
+import type { Gpu, Node } from '../model/placement.ts'
 import { effectiveSchedulableMib, resolveOvercommit } from '../model/vram.ts'
 import type { SwapCounts, Views } from '../query/views.ts'
 import type { Counters } from '../metrics/counters.ts'

@@ -3,7 +3,7 @@
  * as it is durable.
  */
 import type { Event } from '../../controller/model/event.ts'
-import type { Node } from '../../controller/model/node.ts'
+import type { Node } from '../../controller/model/placement.ts'
 import type { Mib } from '../../protocol/units.ts'
 
 /** What of a server this needs. */

@@ -4,7 +4,7 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import { DEFAULT_CONFIG } from '../../controller/model/config.ts'
-import type { QueueEntry } from '../../controller/model/task.ts'
+import type { QueueEntry } from '../../controller/model/placement.ts'
 import { Cluster } from '../../controller/state/cluster.ts'
 import type { LiveGpu } from '../../controller/state/facts.ts'
 import { shortMib } from '../../controller/policy/swap/bytes.ts'

@@ -1,5 +1,5 @@
 /** `headroom run` in a separate process, with a fake engine. */
-import type { Task } from '../../controller/model/task.ts'
+import type { Task } from '../../controller/model/placement.ts'
 import { spawn, type ChildProcess } from 'node:child_process'
 import { join } from 'node:path'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'

@@ -8,14 +8,14 @@ import { isEventWanted, type Event, type EventKind } from '../../controller/mode
 import { isDecisionWanted } from '../../controller/adapters/decision-pick.ts'
 import type { Decision } from '../../controller/model/decision.ts'
 import type { Group } from '../../controller/model/group.ts'
-import type { Gpu, Node } from '../../controller/model/node.ts'
 import {
   commitLimitMib,
   effectiveSchedulableMib,
   residentCapacityMib,
   resolveOvercommit,
 } from '../../controller/model/vram.ts'
-import { isFinal, type Placement, type Task, type TaskSpec } from '../../controller/model/task.ts'
+import { isFinal, type TaskSpec } from '../../controller/model/task.ts'
+import type { Placement, Task, Gpu, Node } from '../../controller/model/placement.ts'
 import type { Answer, AnswerTo, Commands, Refusal } from '../../controller/model/command.ts'
 import { overridesAfter, plannedConfig } from '../../controller/engine/inputs/commands/cluster-commands.ts'
 import type { Impact } from '../../controller/query/preview/impact.ts'

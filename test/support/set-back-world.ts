@@ -6,7 +6,7 @@ import { createMemoryStore, EMPTY_STATE } from '../../controller/adapters/memory
 import type { Controller } from '../../controller/controller.ts'
 import { createController } from '../../controller/controller.ts'
 import type { Event, EventKind } from '../../controller/model/event.ts'
-import type { Task } from '../../controller/model/task.ts'
+import type { Task } from '../../controller/model/placement.ts'
 import type { LiveNode } from '../../controller/state/facts.ts'
 import type { Store, StoredState } from '../../controller/ports/store.ts'
 import type { ServerCore } from '../../gpu-server/core/server-core.ts'

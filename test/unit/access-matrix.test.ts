@@ -5,7 +5,7 @@ import type { RouteOptions } from 'fastify'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { accessOf } from '../../controller/api/http/operation.ts'
 import { RANKED_ROLES, ROLES, type LeastRole, type Role } from '../../controller/model/role.ts'
-import type { Task } from '../../controller/model/task.ts'
+import type { Task } from '../../controller/model/placement.ts'
 import { TASK_DEFAULTS } from '../../controller/model/command.ts'
 import { accessWorld, type AccessWorld } from '../support/access-world.ts'
 

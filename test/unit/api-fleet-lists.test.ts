@@ -1,6 +1,6 @@
 /** Nodes sorted by their figures, and groups with sums over all their members. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import type { Gpu, Node } from '../../controller/model/node.ts'
+import type { Gpu, Node } from '../../controller/model/placement.ts'
 import { apiClient, type ApiClient } from '../support/api-client.ts'
 import { FakeController } from '../support/api-world.ts'
 

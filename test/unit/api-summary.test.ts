@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Gpu, Node } from '../../controller/model/node.ts'
+import type { Gpu, Node } from '../../controller/model/placement.ts'
 import { ZERO_COUNTERS } from '../../controller/metrics/counters.ts'
 import { Series } from '../../controller/series/series.ts'
 import { apiClient } from '../support/api-client.ts'

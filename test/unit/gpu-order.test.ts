@@ -1,7 +1,7 @@
 /** The GPU of a task that fits only after a swap (docs/decisions/0011 and 0097). */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { Gpu } from '../../controller/model/node.ts'
+import type { Gpu } from '../../controller/model/placement.ts'
 import type { LiveGpu } from '../../controller/state/facts.ts'
 import { largestAfterSwapMib, largestNowMib } from '../../controller/policy/placement/feasible.ts'
 import { byScore } from '../../controller/policy/placement/score.ts'

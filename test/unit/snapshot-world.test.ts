@@ -1,7 +1,7 @@
 /** A world that starts from a snapshot decides like the original world. */
 import { describe, expect, it } from 'vitest'
 import type { Event } from '../../controller/model/event.ts'
-import type { Placement } from '../../controller/model/task.ts'
+import type { Placement } from '../../controller/model/placement.ts'
 import { workloadOf } from '../../simulator/scenario/generate.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
 import type { SimTask, TaskItem } from '../../simulator/scenario/scenario.ts'

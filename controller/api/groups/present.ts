@@ -1,5 +1,5 @@
 import type { Group } from '../../model/group.ts'
-import type { Node } from '../../model/node.ts'
+import type { Node } from '../../model/placement.ts'
 import { byCodeUnits, firstDifference } from '../../structures/order.ts'
 import type { Views } from '../../query/views.ts'
 import type { GroupBody, GroupSumsBody } from './schema.ts'

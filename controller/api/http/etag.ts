@@ -3,7 +3,7 @@
  * each other unseen.
  */
 import type { Config } from '../../model/config.ts'
-import type { Node } from '../../model/node.ts'
+import type { Node } from '../../model/placement.ts'
 
 /**
  * Revision 0 comes from the environment and may differ after a restart, so the value stands in the tag too.

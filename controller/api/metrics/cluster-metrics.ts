@@ -3,7 +3,7 @@
  * tasks.
  */
 import type { TaskIdentityKind } from '../../../protocol/messages.ts'
-import type { Node } from '../../model/node.ts'
+import type { Node } from '../../model/placement.ts'
 import type { TaskState } from '../../model/task.ts'
 import { resolveOvercommit } from '../../model/vram.ts'
 import { ALARM_CODES } from '../../query/alarms.ts'

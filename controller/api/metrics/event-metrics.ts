@@ -4,7 +4,7 @@
  */
 import type { Instant } from '../../../protocol/units.ts'
 import type { Event } from '../../model/event.ts'
-import type { Task } from '../../model/task.ts'
+import type { Task } from '../../model/placement.ts'
 import { COPY_SECONDS, Counter, Histogram, WAIT_SECONDS } from './instruments.ts'
 import type { Metrics } from './metrics.ts'
 

@@ -1,6 +1,6 @@
 /** Nodes in an order of their own figures, a page at a time. */
 import { hasCondition, needsAttention } from '../../model/node-conditions.ts'
-import type { Node } from '../../model/node.ts'
+import type { Node } from '../../model/placement.ts'
 import type { Views } from '../../query/views.ts'
 import { invalidCursor, readCursorParts, writeCursorParts } from '../http/cursor.ts'
 import { canonicalId } from '../http/names.ts'

@@ -1,4 +1,4 @@
-import type { Gpu, Node } from '../../model/node.ts'
+import type { Gpu, Node } from '../../model/placement.ts'
 import { overCommitted, reserveDeficit } from '../../model/node-conditions.ts'
 import { effectiveSchedulableMib } from '../../model/vram.ts'
 import type { Percent } from '../../../protocol/units.ts'

@@ -1,5 +1,5 @@
 import type { ConfigFields } from '../../model/config.ts'
-import type { Gpu, Node } from '../../model/node.ts'
+import type { Gpu, Node } from '../../model/placement.ts'
 import type { SwapCounts, Views } from '../../query/views.ts'
 import { resolveOvercommit } from '../../model/vram.ts'
 import type { Instant, Percent } from '../../../protocol/units.ts'

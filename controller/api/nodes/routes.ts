@@ -1,4 +1,4 @@
-import type { Node } from '../../model/node.ts'
+import type { Node } from '../../model/placement.ts'
 import type { NodeConfigChange } from '../../model/command.ts'
 import { ask } from '../http/ask.ts'
 import { signatureOf } from '../auth/caller.ts'

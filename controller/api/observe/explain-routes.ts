@@ -1,5 +1,6 @@
 import type { Decision } from '../../model/decision.ts'
-import { listOf, type Task } from '../../model/task.ts'
+import { listOf } from '../../model/task.ts'
+import type { Task } from '../../model/placement.ts'
 import type { Views } from '../../query/views.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
 import { notFound } from '../http/errors.ts'

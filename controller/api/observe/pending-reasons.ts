@@ -6,7 +6,7 @@
  * up.
  */
 import type { Instant } from '../../../protocol/units.ts'
-import type { Task } from '../../model/task.ts'
+import type { Task } from '../../model/placement.ts'
 import type { Views } from '../../query/views.ts'
 import { WAIT_REASONS, type WaitReason } from '../../query/explain/explain.ts'
 import type { SummaryBody } from './summary-schema.ts'

@@ -1,5 +1,5 @@
 /** Operator actions on a task. */
-import type { Task } from '../../model/task.ts'
+import type { Task } from '../../model/placement.ts'
 import type { AnswerTo } from '../../model/command.ts'
 import { ask } from '../http/ask.ts'
 import { signatureOf } from '../auth/caller.ts'

@@ -1,4 +1,4 @@
-import type { Placement } from '../../model/task.ts'
+import type { Placement } from '../../model/placement.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
 import { ApiProblem, notFound } from '../http/errors.ts'
 import { operation } from '../http/operation.ts'

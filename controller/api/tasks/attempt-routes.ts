@@ -1,10 +1,10 @@
 /** Recovery after a loss of data, and running attempts unknown to the store. */
 import type { AttemptRecord } from '../../../protocol/messages.ts'
 import type { Priority } from '../../../protocol/units.ts'
-import type { Node } from '../../model/node.ts'
 import type { QuarantinedAttempt } from '../../model/quarantine.ts'
 import { isAttempt } from '../../model/quarantine.ts'
-import { isFinal, type Task } from '../../model/task.ts'
+import { isFinal } from '../../model/task.ts'
+import type { Task, Node } from '../../model/placement.ts'
 import type { Views } from '../../query/views.ts'
 import type { TaskLogs } from '../../ports/task-logs.ts'
 import { ask } from '../http/ask.ts'

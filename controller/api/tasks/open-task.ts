@@ -1,4 +1,5 @@
-import { isFinal, type Task } from '../../model/task.ts'
+import { isFinal } from '../../model/task.ts'
+import type { Task } from '../../model/placement.ts'
 import type { Views } from '../../query/views.ts'
 import { ApiProblem, notFound } from '../http/errors.ts'
 

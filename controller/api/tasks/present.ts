@@ -1,7 +1,7 @@
 /** A task as the API shows it: an open one from memory, a final one from the store, in one shape. */
 import { endCodeOf, endSentenceOf } from '../../model/end-reason.ts'
 import { NO_TROUBLE, type StartTrouble } from '../../model/start-refusal.ts'
-import type { Placement, Task } from '../../model/task.ts'
+import type { Placement, Task } from '../../model/placement.ts'
 import type { Views } from '../../query/views.ts'
 import { ZERO_COUNTERS, type Counters } from '../../metrics/counters.ts'
 import { starvationPercent, starvedSeconds } from '../../metrics/starvation.ts'

@@ -1,6 +1,6 @@
 /** Operator decisions about silent servers and their tasks. */
 import { Type } from 'typebox'
-import type { Task } from '../../model/task.ts'
+import type { Task } from '../../model/placement.ts'
 import type { RequeueFreeze } from '../../model/controller-status.ts'
 import { ask } from '../http/ask.ts'
 import { signatureOf } from '../auth/caller.ts'

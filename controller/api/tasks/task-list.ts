@@ -2,7 +2,8 @@
  * Tasks from two sources that are one list to the reader: open ones in memory, final ones in the store. A
  * page begins after a position in its order, so tasks that arrive or end meanwhile shift nothing.
  */
-import { isFinal, listOf, type Task, type TaskState } from '../../model/task.ts'
+import { isFinal, listOf, type TaskState } from '../../model/task.ts'
+import type { Task } from '../../model/placement.ts'
 import type { Views } from '../../query/views.ts'
 import type { FinishedQuery, TaskRecord } from '../../ports/store.ts'
 import { presentWithinBytes, withinBytes } from '../http/page-bytes.ts'

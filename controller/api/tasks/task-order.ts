@@ -1,6 +1,6 @@
 /** In which order tasks are listed, and where a page of that order begins. */
 import { byCodeUnits, firstDifference } from '../../structures/order.ts'
-import type { Task } from '../../model/task.ts'
+import type { Task } from '../../model/placement.ts'
 import type { Views } from '../../query/views.ts'
 import { starvedSeconds } from '../../metrics/starvation.ts'
 import { invalidCursor, readCursorParts, writeCursorParts } from '../http/cursor.ts'

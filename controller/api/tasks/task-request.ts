@@ -1,5 +1,5 @@
 /** From the body of a request to what the engine is asked for. */
-import type { Task } from '../../model/task.ts'
+import type { Task } from '../../model/placement.ts'
 import { TASK_DEFAULTS, type TaskChange, type TaskRequest } from '../../model/command.ts'
 import { invalidField } from '../http/errors.ts'
 import { TASK_LIMITS, type TaskPatchBody, type TaskRequestBody } from './schema.ts'

@@ -1,5 +1,5 @@
 /** Captures the state of a cluster without changing it. */
-import type { Reservation } from '../../model/node.ts'
+import type { Reservation } from '../../model/placement.ts'
 import type { Cluster } from '../../state/cluster.ts'
 import type { LiveEntry, LiveGpu, LiveNode, LivePlacement, LiveTask } from '../../state/facts.ts'
 import type { PendingQueue } from '../../state/index/pending-queue.ts'

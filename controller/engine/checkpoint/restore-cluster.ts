@@ -1,7 +1,7 @@
 /** Restores captured state into an empty cluster. */
 import type { Instant } from '../../../protocol/units.ts'
 import { policyOf } from '../../model/config.ts'
-import type { Reservation } from '../../model/node.ts'
+import type { Reservation } from '../../model/placement.ts'
 import type { TaskSpec } from '../../model/task.ts'
 import { newGpuMeter } from '../../metrics/meter.ts'
 import type { CancelTimer, TimerId } from '../../ports/clock.ts'

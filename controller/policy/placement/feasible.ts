@@ -3,9 +3,8 @@
  * one number per GPU and kind of request suffices; `test/property/feasible.test.ts` compares it with `admit`.
  */
 import type { Mib } from '../../../protocol/units.ts'
-import type { Gpu, Node } from '../../model/node.ts'
 import { hasRefusedStart } from '../../model/start-refusal.ts'
-import type { Task } from '../../model/task.ts'
+import type { Task, Gpu, Node } from '../../model/placement.ts'
 import { maySwapOutFor } from '../../model/vram.ts'
 import type { RequestKind } from './shape.ts'
 

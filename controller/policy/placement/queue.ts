@@ -1,7 +1,7 @@
 import { byCodeUnits } from '../../structures/order.ts'
 import type { Instant } from '../../../protocol/units.ts'
 import type { Policy } from '../../model/config.ts'
-import type { Task } from '../../model/task.ts'
+import type { Task } from '../../model/placement.ts'
 
 /**
  * The class of a task in the queue: its priority, lifted by one for each `queueAgingMs` it has waited, at

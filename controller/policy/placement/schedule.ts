@@ -5,8 +5,8 @@
  */
 import type { Mib } from '../../../protocol/units.ts'
 import type { PlacementStrategy, Policy } from '../../model/config.ts'
-import type { Gpu, Reservation, Node } from '../../model/node.ts'
-import type { Task } from '../../model/task.ts'
+import type { Gpu, Reservation, Node } from '../../model/placement.ts'
+import type { Task } from '../../model/placement.ts'
 import {
   commitRoomMib,
   isClosedTo,

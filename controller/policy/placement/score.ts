@@ -1,6 +1,6 @@
 /** Which of several GPUs that admit a task is chosen (semantics 1, "Admission"). */
 import type { PlacementStrategy } from '../../model/config.ts'
-import type { Gpu, Node } from '../../model/node.ts'
+import type { Gpu, Node } from '../../model/placement.ts'
 import type { Mib } from '../../../protocol/units.ts'
 import { afterMovesMib, commitRoomMib } from './feasible.ts'
 

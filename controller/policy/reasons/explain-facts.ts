@@ -1,8 +1,8 @@
 /** Inputs of an explanation; gathered by the engine (`engine/explain/explain-task.ts`). */
 import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { Policy } from '../../model/config.ts'
-import type { Gpu, Node } from '../../model/node.ts'
-import type { QueueEntry } from '../../model/task.ts'
+import type { Gpu, Node } from '../../model/placement.ts'
+import type { QueueEntry } from '../../model/placement.ts'
 import type { Survey } from '../../query/explain/explain-survey.ts'
 import type { Queued } from '../placement/queue.ts'
 import type { Plan } from '../placement/schedule.ts'

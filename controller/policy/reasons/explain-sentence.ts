@@ -3,8 +3,8 @@
  * explanations.
  */
 import type { Instant, Mib } from '../../../protocol/units.ts'
-import type { Gpu } from '../../model/node.ts'
-import type { Placement, Task } from '../../model/task.ts'
+import type { Gpu } from '../../model/placement.ts'
+import type { Placement, Task } from '../../model/placement.ts'
 import type { PendingFacts } from './explain-facts.ts'
 import type { WaitReason } from './explain-reasons.ts'
 import type { Tally } from './explain-tally.ts'

@@ -1,6 +1,6 @@
 /** Reasons counted by node: the number of nodes, and the closest of them by name. */
 import type { Mib } from '../../../protocol/units.ts'
-import type { Node } from '../../model/node.ts'
+import type { Node } from '../../model/placement.ts'
 import { byCodeUnits } from '../../structures/order.ts'
 import type { ReasonDetail, WaitReason } from './explain-reasons.ts'
 import { WAIT_REASONS } from './explain-reasons.ts'

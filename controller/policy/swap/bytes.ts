@@ -4,8 +4,8 @@
  * is not covered yet, takes nothing from earlier ones (docs/decisions/0010-owners-in-order.md).
  */
 import type { Mib } from '../../../protocol/units.ts'
-import type { Gpu } from '../../model/node.ts'
-import type { QueueEntry } from '../../model/task.ts'
+import type { Gpu } from '../../model/placement.ts'
+import type { QueueEntry } from '../../model/placement.ts'
 
 /**
  * free(e): physically free for this entry now, without VRAM reserved by others; what still moves out for a

@@ -4,8 +4,8 @@
  */
 import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { Policy } from '../../model/config.ts'
-import type { Gpu } from '../../model/node.ts'
-import type { Placement, Task } from '../../model/task.ts'
+import type { Gpu } from '../../model/placement.ts'
+import type { Placement, Task } from '../../model/placement.ts'
 import type { Candidate } from './order.ts'
 import type { GpuRounds } from './rounds.ts'
 import { markOf } from './rounds.ts'

@@ -2,7 +2,7 @@
 import { byCodeUnits, firstDifference } from '../../structures/order.ts'
 import type { Instant } from '../../../protocol/units.ts'
 import type { Policy } from '../../model/config.ts'
-import type { QueueEntry } from '../../model/task.ts'
+import type { QueueEntry } from '../../model/placement.ts'
 import { couldLeaveMib } from './eligible.ts'
 import { attainableMib, shortMib } from './bytes.ts'
 

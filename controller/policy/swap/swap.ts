@@ -4,7 +4,7 @@
  */
 import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { Policy } from '../../model/config.ts'
-import type { QueueEntry } from '../../model/task.ts'
+import type { QueueEntry } from '../../model/placement.ts'
 import { maySwapOutFor } from '../../model/vram.ts'
 import { freeForMib, shortMib } from './bytes.ts'
 import type { SwapGpu } from './eligible.ts'

@@ -2,8 +2,8 @@
  * Why a placed task waits: for its node to start it, or in the node's queue for VRAM (semantics 5, "Return").
  */
 import type { Instant, Mib } from '../../../protocol/units.ts'
-import type { Node } from '../../model/node.ts'
-import type { EntryKind, Placement } from '../../model/task.ts'
+import type { EntryKind } from '../../model/task.ts'
+import type { Placement, Node } from '../../model/placement.ts'
 import type { EntryFacts } from '../../policy/reasons/explain-facts.ts'
 import type { ReasonDetail, WaitExplanation, WaitReason } from '../../policy/reasons/explain-reasons.ts'
 import { gpusInWords, inMib, nextVictimInWords } from '../../policy/reasons/explain-sentence.ts'

@@ -4,7 +4,7 @@
  * One scan of the pool's GPUs, on demand only.
  */
 import type { Mib, NoSwap } from '../../../protocol/units.ts'
-import type { Gpu, Node } from '../../model/node.ts'
+import type { Gpu, Node } from '../../model/placement.ts'
 import type { WaitReason } from '../../policy/reasons/explain-reasons.ts'
 import { WAIT_REASONS } from '../../policy/reasons/explain-reasons.ts'
 import type { Tallies } from '../../policy/reasons/explain-tally.ts'

@@ -3,8 +3,8 @@
  * nothing.
  */
 import type { Instant, Mib } from '../../../protocol/units.ts'
-import type { Node } from '../../model/node.ts'
-import { mayQueue } from '../../model/task.ts'
+import type { Node } from '../../model/placement.ts'
+import { mayQueue } from '../../model/placement.ts'
 import type { PendingFacts, WaitExplanation } from './explain.ts'
 import { explainAssigned, explainPending, explainReturn } from './explain.ts'
 import type { Request } from './explain-survey.ts'

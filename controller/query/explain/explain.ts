@@ -7,7 +7,7 @@
  * nodes are secondary. Nothing is decided here: `schedule.ts` answers whether the task fits.
  */
 import type { Mib } from '../../../protocol/units.ts'
-import type { Gpu, Node } from '../../model/node.ts'
+import type { Gpu, Node } from '../../model/placement.ts'
 import { hasRefusedStart } from '../../model/start-refusal.ts'
 import type { PendingFacts } from '../../policy/reasons/explain-facts.ts'
 import type { WaitExplanation, WaitReason } from '../../policy/reasons/explain-reasons.ts'

@@ -3,8 +3,8 @@
  * longer match, and pending tasks whose feasibility changes.
  */
 import type { Mib } from '../../../protocol/units.ts'
-import type { Node } from '../../model/node.ts'
-import type { Task } from '../../model/task.ts'
+import type { Node } from '../../model/placement.ts'
+import type { Task } from '../../model/placement.ts'
 import { effectiveSchedulableMib, resolveOvercommit } from '../../model/vram.ts'
 import { kthLargest } from '../explain/explain-survey.ts'
 import { largestEverMib, NOTHING } from '../../policy/placement/feasible.ts'

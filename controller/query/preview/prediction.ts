@@ -4,8 +4,8 @@
  * changes.
  */
 import type { Instant, Mib } from '../../../protocol/units.ts'
-import type { Gpu, Node } from '../../model/node.ts'
-import type { Task } from '../../model/task.ts'
+import type { Gpu, Node } from '../../model/placement.ts'
+import type { Task } from '../../model/placement.ts'
 import type { WaitExplanation } from '../explain/explain.ts'
 import { placeAlone } from '../explain/explain-place.ts'
 import { queueClass, type Queued } from '../../policy/placement/queue.ts'

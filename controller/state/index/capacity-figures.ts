@@ -2,7 +2,7 @@
  * The figures that decide the shortfall of a waiting task on a GPU. Reservations are updated when they
  * change.
  */
-import type { Gpu } from '../../model/node.ts'
+import type { Gpu } from '../../model/placement.ts'
 import {
   commitRoomMib,
   isPlaceable,

@@ -4,7 +4,8 @@
  */
 import type { Mib } from '../../../protocol/units.ts'
 import type { Policy } from '../../model/config.ts'
-import type { Task, TaskSpec } from '../../model/task.ts'
+import type { TaskSpec } from '../../model/task.ts'
+import type { Task } from '../../model/placement.ts'
 import { isRefusedBy, largestEverMib, NOTHING } from '../../policy/placement/feasible.ts'
 import type { PoolView } from '../../policy/placement/schedule.ts'
 import type { PlacementTiming } from '../../policy/placement/score.ts'

@@ -6,7 +6,7 @@
  */
 import type { Mib } from '../../../protocol/units.ts'
 import { clear, insertAt, removeAt } from '../../structures/list-edit.ts'
-import type { Reservation } from '../../model/node.ts'
+import type { Reservation } from '../../model/placement.ts'
 import { OrderedTable } from '../../structures/ordered-table.ts'
 import { NOTHING } from '../../policy/placement/feasible.ts'
 import type { Queued } from '../../policy/placement/queue.ts'

@@ -4,7 +4,7 @@
  * operator and the faults.
  */
 import type { Event } from '../../../controller/model/event.ts'
-import type { Task } from '../../../controller/model/task.ts'
+import type { Task } from '../../../controller/model/placement.ts'
 import type { Checkpoint, InputEntry } from '../../../controller/ports/recording-log.ts'
 import type { ClusterSnapshot, SnapshotNode } from '../../../controller/ports/twin.ts'
 import type { DurationMs, Instant, Mib } from '../../../protocol/units.ts'

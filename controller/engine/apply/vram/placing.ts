@@ -1,6 +1,6 @@
 /** Carries out a plan for a pending task: it is placed, or VRAM is reserved while victims leave. */
 import type { Instant } from '../../../../protocol/units.ts'
-import type { Node } from '../../../model/node.ts'
+import type { Node } from '../../../model/placement.ts'
 import type { Plan } from '../../../policy/placement/schedule.ts'
 import type { Cluster } from '../../../state/cluster.ts'
 import type { Considered } from '../decision-log.ts'

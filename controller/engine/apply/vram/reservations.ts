@@ -4,7 +4,7 @@
  * node's queue reserves its own (semantics 5).
  */
 import type { Instant, Mib } from '../../../../protocol/units.ts'
-import type { Reservation } from '../../../model/node.ts'
+import type { Reservation } from '../../../model/placement.ts'
 import {
   isClosedTo,
   isPlaceable,

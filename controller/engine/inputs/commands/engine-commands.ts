@@ -2,13 +2,25 @@
 import type { DurationMs, Instant } from '../../../../protocol/units.ts'
 import type { Config, ConfigFields } from '../../../model/config.ts'
 import type { Group } from '../../../model/group.ts'
-import type { Node } from '../../../model/node.ts'
-import type { Task } from '../../../model/task.ts'
+import type { Node } from '../../../model/placement.ts'
+import type { Task } from '../../../model/placement.ts'
 import type { RandomStream } from '../../../ports/random.ts'
 import type { Cluster } from '../../../state/cluster.ts'
 import { deleteGroup, forgetNode, putConfig, putGroup, putNodeConfig } from './cluster-commands.ts'
 import { adoptAttempt, finishRecovery, stopAttempt } from './attempt-commands.ts'
-import type { Adoption, Answer, AnswerTo, AttemptName, Commands, KeptLease, NodeConfigChange, SubmittedOnce, TaskChange, TaskRequest, SubmissionKey } from '../../../model/command.ts'
+import type {
+  Adoption,
+  Answer,
+  AnswerTo,
+  AttemptName,
+  Commands,
+  KeptLease,
+  NodeConfigChange,
+  SubmittedOnce,
+  TaskChange,
+  TaskRequest,
+  SubmissionKey,
+} from '../../../model/command.ts'
 import { drainNode, setCordon } from './drain.ts'
 import { holdTask, releaseTask } from './holding.ts'
 import { keepalive } from './leases.ts'

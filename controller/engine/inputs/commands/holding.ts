@@ -2,7 +2,7 @@
 import type { Instant } from '../../../../protocol/units.ts'
 import type { Cluster } from '../../../state/cluster.ts'
 import type { Answer } from '../../../model/command.ts'
-import { mayQueue } from '../../../model/task.ts'
+import { mayQueue } from '../../../model/placement.ts'
 import { tryAgain } from '../../apply/lifecycle/start-tries.ts'
 import { dropEntry } from '../../apply/lifecycle/entries.ts'
 import type { LiveTask } from '../../../state/facts.ts'

@@ -1,7 +1,7 @@
 /**
  * Commands that submit and change tasks. Rules that span fields are checked here before the ledger changes.
  */
-import { mayQueue } from '../../../model/task.ts'
+import { mayQueue } from '../../../model/placement.ts'
 import { tryAgain } from '../../apply/lifecycle/start-tries.ts'
 import type { DurationMs, Instant } from '../../../../protocol/units.ts'
 import { uuidFrom } from '../../../structures/uuid.ts'
