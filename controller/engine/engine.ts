@@ -33,11 +33,11 @@ import type { LiveNode } from '../state/facts.ts'
 import { setBrokerAway } from '../state/broker-absence.ts'
 import { extendGrace, updateLiveness } from './inputs/nodes/liveness.ts'
 import { applyCommandResult, applyNodeEvent } from './inputs/nodes/node-events.ts'
-import type { EngineCheckpoint } from './checkpoint/engine-checkpoint.ts'
-import type { PendingIds, PendingRestorer } from './checkpoint/pending-ids.ts'
-import { captureCluster } from './checkpoint/capture-cluster.ts'
-import { restoreCluster } from './checkpoint/restore-cluster.ts'
-import { captureTransaction, restoreTransaction } from './checkpoint/transaction-checkpoint.ts'
+import type { EngineCheckpoint } from './engine-checkpoint.ts'
+import type { PendingIds, PendingRestorer } from '../ports/pending-ids.ts'
+import { captureCluster, restoreCluster } from '../state/snapshot/snapshot.ts'
+import { captureTransaction, restoreTransaction } from '../state/snapshot/transaction-snapshot.ts'
+import { TIMERS } from './timers.ts'
 import type { SnapshotAnswer } from './inputs/nodes/node-registry.ts'
 import { applyHello, applySnapshot, heard, noteReset } from './inputs/nodes/node-registry.ts'
 import { grantLease } from '../state/node-contact.ts'
@@ -232,7 +232,7 @@ export class Engine {
           : { at: this.#wakeAt, timer: ids.timer(this.#cancelWake) },
       committing: this.#committing === null ? null : captureTransaction(this.#committing),
       fault: this.#fault === null ? null : messageOf(this.#fault),
-      cluster: captureCluster(this.cluster, ids),
+      cluster: captureCluster(this.cluster, (cancel) => ids.timer(cancel)),
     }
   }
 
@@ -245,7 +245,10 @@ export class Engine {
     this.#commits = checkpoint.commits
     this.#renewedAt = checkpoint.renewedAt
     this.#committedAt = checkpoint.committedAt
-    restoreCluster(this.cluster, checkpoint.cluster, (id, fn) => restorer.timer(id, this.#woken(fn)))
+    restoreCluster(this.cluster, checkpoint.cluster, {
+      ...TIMERS,
+      wake: (id, fn) => restorer.timer(id, this.#woken(fn)),
+    })
     const { nextEventSeq, nextDecision } = checkpoint
     Object.assign(eventLog, { nextEventSeq, nextDecision })
     const giveLease = (nodeId: string): void => this.#giveLease(nodeId)

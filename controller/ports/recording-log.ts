@@ -76,7 +76,7 @@ export type RecordedEntry = StartEntry | InputEntry | CommitEntry
  * Format of checkpoints; others are refused. Increment it with every change of the controller's captured
  * state.
  */
-export const CHECKPOINT_FORMAT = 4
+export const CHECKPOINT_FORMAT = 5
 
 /** The start of a recording whose earlier files were removed: the controller's state at that point. */
 export interface Checkpoint {

@@ -4,7 +4,7 @@
  */
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { Engine } from '../engine/engine.ts'
-import type { PendingIds, PendingRestorer } from '../engine/checkpoint/pending-ids.ts'
+import type { PendingIds, PendingRestorer } from '../ports/pending-ids.ts'
 import type { CancelTimer, Clock, TimerId } from '../ports/clock.ts'
 import { RANK_ARRIVAL } from '../ports/clock.ts'
 

@@ -7,7 +7,7 @@ import type { Command, CommandResult, RefusalReason, StartCommand } from '../../
 import { nodeSubject } from '../../protocol/subjects.ts'
 import type { DurationMs, Mib } from '../../protocol/units.ts'
 import type { Effect, StartEffect } from '../model/effect.ts'
-import type { PendingIds, PendingRestorer } from '../engine/checkpoint/pending-ids.ts'
+import type { PendingIds, PendingRestorer } from '../ports/pending-ids.ts'
 import type { ClockSample } from '../state/node-contact.ts'
 import type { Bus, RequestOutcome } from '../ports/bus.ts'
 import type { CancelTimer, Clock, TimerId } from '../ports/clock.ts'

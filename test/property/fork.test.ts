@@ -6,7 +6,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { byCodeUnits } from '../../controller/structures/order.ts'
 import { runCycle } from '../../controller/engine/cycle.ts'
-import { cloneCluster } from '../../controller/query/preview/cluster-clone.ts'
+import { forkCluster } from '../../controller/state/snapshot/snapshot.ts'
 import type { ClusterBuilder } from '../support/cluster-builder.ts'
 import { applyStep, buildFleet, fleetShapeArb, holds, stepsArb } from '../support/cluster-builder.ts'
 
@@ -33,7 +33,9 @@ describe('a copy of the cluster', () => {
 })
 
 function expectSettled({ cluster, now }: ClusterBuilder): void {
-  const fork = cloneCluster(cluster, { config: cluster.config, overridesOf: (node) => node }, now)
+  const fork = forkCluster(cluster, now)
+  // Everything is decided again.
+  fork.applyConfig(fork.config, now)
   const before = stateOf(fork)
   runCycle(fork, now)
   expect(stateOf(fork)).toEqual(before)

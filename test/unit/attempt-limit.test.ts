@@ -1,6 +1,6 @@
 /** A server declares its maximum number of attempts, and receives no more (R11, NODE_TASK_LIMIT). */
 import { describe, expect, it } from 'vitest'
-import { cloneCluster } from '../../controller/query/preview/cluster-clone.ts'
+import { forkCluster } from '../../controller/state/snapshot/snapshot.ts'
 import { wouldFitIf } from '../../controller/query/explain/would-fit.ts'
 import { nodeOf, recordOfNode } from '../../controller/state/records.ts'
 import { applySnapshot } from '../../controller/engine/inputs/nodes/node-registry.ts'
@@ -135,11 +135,7 @@ describe('the attempt limit', () => {
   it('is equal in a copy of the cluster and after a restart of the controller', () => {
     const { b, node } = full()
     nameUnknown(b, node)
-    const settings = {
-      config: b.cluster.config,
-      overridesOf: () => ({ overcommitOverride: null, reserveOverrideMib: null }),
-    }
-    const copy = cloneCluster(b.cluster, settings, b.now).nodes.get('n1')
+    const copy = forkCluster(b.cluster, b.now).nodes.get('n1')
     expect([copy?.attemptCount, copy?.maxAttempts]).toEqual([3, 2])
     expect(nodeOf(recordOfNode(node), b.now).maxAttempts).toBe(2)
   })

@@ -1,12 +1,12 @@
-/** Previews the next cycle after a change of the configuration, by running it on a clone of the cluster. */
+/** Previews the next cycle after a change of the configuration, by applying the change to a fork of the
+ * cluster and running the cycle there. */
 import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { Cluster } from '../../state/cluster.ts'
 import { runCycle } from '../../engine/cycle.ts'
-import type { CloneSettings } from './cluster-clone.ts'
-import { cloneCluster } from './cluster-clone.ts'
+import { forkCluster } from '../../state/snapshot/snapshot.ts'
 import { MAX_NAMED_TASKS } from './impact-pending.ts'
 
-/** Cloning more open tasks than this takes too long while requests wait. */
+/** Forking more open tasks than this takes too long while requests wait. */
 export const MAX_COPIED_TASKS = 10_000
 
 export interface CycleImpact {
@@ -21,15 +21,16 @@ export interface CycleImpact {
   readonly swapOutMib: Mib
 }
 
-/** Returns null if the cluster is too large to be cloned. */
-export function cycleImpact(c: Cluster, settings: CloneSettings, now: Instant): CycleImpact | null {
+/** Returns null if the cluster is too large to be forked. */
+export function cycleImpact(c: Cluster, change: (fork: Cluster) => void, now: Instant): CycleImpact | null {
   if (c.tasks.size > MAX_COPIED_TASKS) return null
-  const clone = cloneCluster(c, settings, now)
-  runCycle(clone, now)
+  const fork = forkCluster(c, now)
+  change(fork)
+  runCycle(fork, now)
   const impact = { starts: 0, startsAfterSwaps: 0, swapOuts: 0, swapOutMib: 0 }
   const taskIds: string[] = []
   for (const [id, { placement, placementEntry }] of c.tasks) {
-    const then = clone.tasks.get(id)
+    const then = fork.tasks.get(id)
     if (then === undefined) continue
     if (placement !== null) {
       if (placement.residency === 'swapping_out' || then.placement?.residency !== 'swapping_out') continue

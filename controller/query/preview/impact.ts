@@ -12,9 +12,14 @@ import type { Placement, Gpu, Node } from '../../model/placement.ts'
 import { effectiveSchedulableMib } from '../../model/vram.ts'
 import { capacityForSwappableMib } from '../../policy/placement/feasible.ts'
 import type { Cluster } from '../../state/cluster.ts'
-import { overridesAfter, plannedConfig } from '../../engine/inputs/commands/cluster-commands.ts'
+import type { Overrides } from '../../engine/inputs/commands/cluster-commands.ts'
+import {
+  overridesAfter,
+  plannedConfig,
+  putConfig,
+  putNodeConfig,
+} from '../../engine/inputs/commands/cluster-commands.ts'
 import type { Answer, NodeConfigChange } from '../../model/command.ts'
-import type { CloneSettings } from './cluster-clone.ts'
 import type { LiveNode } from '../../state/facts.ts'
 import type { CycleImpact } from './impact-cycle.ts'
 import { cycleImpact } from './impact-cycle.ts'
@@ -77,7 +82,7 @@ export interface Impact {
   readonly gpusOver: Named<GpuOver>
   readonly residencyImpossible: Named<ResidencyImpossible>
   readonly pending: PendingImpact
-  /** Null if the cluster is too large to be cloned. */
+  /** Null if the cluster is too large to be forked. */
   readonly nextCycle: CycleImpact | null
 }
 
@@ -91,9 +96,11 @@ export function planConfig(c: Cluster, change: Partial<ConfigFields>, now: Insta
   const planned = plannedConfig(c.config, change)
   if (!planned.ok) return planned
   const { value } = planned
+  const apply = (fork: Cluster) => void putConfig(fork, change, null, now)
+  const proposal = { config: value, overridesOf: (node: LiveNode) => node, apply }
   return {
     ok: true,
-    value: { value, impact: impactOf(c, { config: value, overridesOf: (node) => node }, now) },
+    value: { value, impact: impactOf(c, proposal, now) },
   }
 }
 
@@ -108,18 +115,26 @@ export function planNodeConfig(
   const overrides = overridesAfter(node, change)
   const overridesOf = (each: LiveNode) => (each === node ? overrides : each)
   const value: Node = { ...nodeUnder(node, { settings: settingsOn(overrides, c.policy) }), ...overrides }
-  return { ok: true, value: { value, impact: impactOf(c, { config: c.config, overridesOf }, now) } }
+  const apply = (fork: Cluster) => void putNodeConfig(fork, nodeId, change, now)
+  return { ok: true, value: { value, impact: impactOf(c, { config: c.config, overridesOf, apply }, now) } }
 }
 
-function impactOf(c: Cluster, proposal: CloneSettings, now: Instant): Impact {
+/** A proposed change, and its application to a fork. */
+interface Proposal {
+  readonly config: Config
+  readonly overridesOf: (node: LiveNode) => Overrides
+  readonly apply: (fork: Cluster) => void
+}
+
+function impactOf(c: Cluster, proposal: Proposal, now: Instant): Impact {
   const { overridesOf } = proposal
   const policy = policyOf(proposal.config.fields)
   const changesEligibility =
     policy.idlePeriodMs !== c.policy.idlePeriodMs || policy.maxResidencyMs !== c.policy.maxResidencyMs
-  const ripeness = changesEligibility ? { ripeness: { policy, at: now } } : {}
+  const eligibility = changesEligibility ? { eligibility: { policy, at: now } } : {}
   const hypothesisOn = (node: LiveNode): Hypothesis => ({
     settings: settingsOn(overridesOf(node), policy),
-    ...ripeness,
+    ...eligibility,
   })
   const nodes = [...c.nodes.values()].map((node) => ({ node, copy: nodeUnder(node, hypothesisOn(node)) }))
   const impacts = nodes.map(({ node, copy }): NodeImpact => {
@@ -140,7 +155,7 @@ function impactOf(c: Cluster, proposal: CloneSettings, now: Instant): Impact {
     gpusOver: named(nodes.flatMap(({ copy }) => copy.gpus.flatMap(overOn))),
     residencyImpossible: named(nodes.flatMap(({ copy }) => stuckOn(copy))),
     pending: pendingImpact(c, policy, hypothesisOn, now),
-    nextCycle: cycleImpact(c, proposal, now),
+    nextCycle: cycleImpact(c, proposal.apply, now),
   }
 }
 

@@ -173,6 +173,7 @@ function planNextVisit(c: Cluster, node: LiveNode, now: Instant): void {
 /** Runs when the timer of `planNextVisit` is due. */
 export function revisitQueue(c: Cluster, node: LiveNode): void {
   node.wakeAt = null
+  node.cancelWake = null
   c.touchNode(node)
 }
 

@@ -7,6 +7,7 @@ import type { AheadNode } from '../../../model/controller-status.ts'
 import type { TaskReport } from '../../../../protocol/messages.ts'
 import type { Instant } from '../../../../protocol/units.ts'
 import type { Cluster } from '../../../state/cluster.ts'
+import { blockedTasksIn } from '../../../state/cluster.ts'
 import type { NodeMark } from '../../../state/epoch-history.ts'
 import type { BehindReason } from '../../../model/controller-status.ts'
 import { dropEntry } from '../../apply/lifecycle/entries.ts'
@@ -118,7 +119,7 @@ function requeueReserved(c: Cluster, now: Instant): void {
 
 /** Keeps tasks with an attempt on a node that is ahead of the store from a second placement. */
 function blockTasks(c: Cluster, now: Instant): void {
-  const blocked = blockedTasksOf(c)
+  const blocked = blockedTasksIn(c.contacts)
   const freed = [...c.blockedTasks].filter((id) => !blocked.has(id))
   c.blockedTasks = blocked
   for (const id of blocked) {
@@ -132,11 +133,6 @@ function blockTasks(c: Cluster, now: Instant): void {
     if (task?.state === 'pending' && task.queue === null && task.placementEntry === null && !task.isHeld)
       c.enqueue(task, now)
   }
-}
-
-/** Returns the tasks with an attempt on a node that is ahead of the store. */
-export function blockedTasksOf(c: Cluster): ReadonlySet<string> {
-  return new Set(aheadNodes(c).flatMap(([, { taskIds }]) => taskIds))
 }
 
 function emit(c: Cluster, nodeId: string, ahead: AheadNode, isBehind: boolean, now: Instant): void {

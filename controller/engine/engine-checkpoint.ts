@@ -1,7 +1,7 @@
-import type { Instant } from '../../../protocol/units.ts'
-import type { TimerId } from '../../ports/clock.ts'
-import type { ClusterCheckpoint } from './cluster-checkpoint.ts'
-import type { TransactionCheckpoint } from './transaction-checkpoint.ts'
+import type { Instant } from '../../protocol/units.ts'
+import type { TimerId } from '../ports/clock.ts'
+import type { Snapshot } from '../state/snapshot/snapshot.ts'
+import type { TransactionSnapshot } from '../state/snapshot/transaction-snapshot.ts'
 
 /** The state of an engine between two inputs, as JSON values. */
 export interface EngineCheckpoint {
@@ -16,10 +16,10 @@ export interface EngineCheckpoint {
   /** The planned cycle; null: none. */
   readonly cycle: TimerId | null
   readonly wake: { readonly at: Instant; readonly timer: TimerId } | null
-  readonly transaction: TransactionCheckpoint
+  readonly transaction: TransactionSnapshot
   /** In progress as commit number `commits`. */
-  readonly committing: TransactionCheckpoint | null
+  readonly committing: TransactionSnapshot | null
   /** Why the store accepts nothing anymore. */
   readonly fault: string | null
-  readonly cluster: ClusterCheckpoint
+  readonly cluster: Snapshot
 }

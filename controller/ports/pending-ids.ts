@@ -2,8 +2,8 @@
  * Names for timers, requests and commits that a controller waits for, so that a checkpoint can capture and
  * restore them.
  */
-import type { CancelTimer, TimerId } from '../../ports/clock.ts'
-import type { RequestOutcome } from '../../ports/bus.ts'
+import type { CancelTimer, TimerId } from './clock.ts'
+import type { RequestOutcome } from './bus.ts'
 
 /** Returns the id of a pending item. Throws if the item is no longer pending. */
 export interface PendingIds {
