@@ -495,7 +495,7 @@ function asChoice(
       candidates.filter((each) => !leaving.has(each.id)),
       stillMib,
     )) {
-      victims.push({ id: task.id, gpu, class: classOf(task) })
+      victims.push({ id: task.id, gpu, class: classOf(task), rule: 'whole_level' })
       if (task.isSwappedThisRound) closed.set(`${gpu} ${classOf(task)}`, { gpu, class: classOf(task) })
     }
   }
@@ -521,7 +521,8 @@ function plainReading(shortages: readonly Shortage[], mode: 'cover' | 'collect')
       const taken = members
         .filter((task) => ids.has(task.id))
         .sort((a, b) => swapOutAge(a) - swapOutAge(b) || byCodeUnits(a.id, b.id))
-      for (const task of taken) victims.push({ id: task.id, gpu, class: classOf(task) })
+      const rule = totalOf(members) <= stillMib ? 'whole_level' : 'oldest_then_fewest_bytes'
+      for (const task of taken) victims.push({ id: task.id, gpu, class: classOf(task), rule })
       if (taken.length > 0 && level % 2 === 1)
         closedRounds.push({ gpu, class: level === 1 ? 'non_p0' : 'p0' })
     }

@@ -86,7 +86,7 @@ describe('a victim choice with an override', () => {
   it('takes the given victim, and as few others as the rules allow', () => {
     const shortages = [{ gpu: 0, missingMib: 30, candidates: [one('a', 40), one('b', 20), one('c', 10)] }]
     expect(chooseVictims(shortages)).toMatchObject({ victims: [{ id: 'b' }, { id: 'c' }] })
-    expect(chooseWithVictim(shortages, 'a')?.victims).toEqual([{ id: 'a', gpu: 0, class: 'non_p0' }])
+    expect(chooseWithVictim(shortages, 'a')?.victims).toMatchObject([{ id: 'a', gpu: 0, class: 'non_p0' }])
     expect(chooseWithVictim(shortages, 'c')?.victims.map(({ id }) => id)).toEqual(['c', 'b'])
     expect(chooseWithVictim(shortages, 'x')).toBeNull()
   })

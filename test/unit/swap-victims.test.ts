@@ -104,9 +104,23 @@ describe('chooseVictims on one GPU', () => {
     ]
     expect(chooseVictims([{ gpu: 0, missingMib: 4 * GB, candidates }])).toEqual({
       covered: true,
-      victims: [{ id: 'a', gpu: 0, class: 'non_p0' }],
+      victims: [{ id: 'a', gpu: 0, class: 'non_p0', rule: 'whole_level' }],
       closedRounds: [],
     })
+  })
+
+  it('The tasks of a level with a surplus leave by rule 3, those of a whole level by rule 2', () => {
+    const swapped = { isSwappedThisRound: true, lastSwapOut: 1 }
+    const candidates = [
+      candidate({ id: 'a', mib: 4 * GB }),
+      candidate({ id: 'b', mib: 4 * GB, ...swapped }),
+      candidate({ id: 'c', mib: 4 * GB, ...swapped }),
+    ]
+    const choice = chooseVictims([{ gpu: 0, missingMib: 8 * GB, candidates }])
+    expect(choice.covered && choice.victims.map(({ id, rule }) => [id, rule])).toEqual([
+      ['a', 'whole_level'],
+      ['b', 'oldest_then_fewest_bytes'],
+    ])
   })
 
   it('closes the rounds of both classes when both are used up', () => {
@@ -162,7 +176,7 @@ describe('chooseVictims on several GPUs', () => {
     ])
     expect(choice).toEqual({
       covered: true,
-      victims: [{ id: 'wide', gpu: 0, class: 'non_p0' }],
+      victims: [{ id: 'wide', gpu: 0, class: 'non_p0', rule: 'whole_level' }],
       closedRounds: [],
     })
   })

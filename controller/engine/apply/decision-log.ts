@@ -11,7 +11,6 @@ import type { Gpu } from '../../model/placement.ts'
 import type { Plan } from '../../policy/placement/schedule.ts'
 import { scoreOf } from '../../policy/placement/score.ts'
 import { searchDemandMib } from '../../policy/placement/shape.ts'
-import { choiceRules } from '../../policy/swap/choice-rule.ts'
 import { levelOf } from '../../policy/swap/order.ts'
 import { inReturnOrder } from '../../policy/swap/resume.ts'
 import type { EntryDecision } from '../../policy/swap/swap.ts'
@@ -102,7 +101,7 @@ export function noteSwapOut(
   now: Instant,
 ): void {
   if (!c.eventLog.keepsDecisions) return
-  const rules = choiceRules(shortages, choice.victims)
+  const rules = new Map(choice.victims.map(({ id, rule }) => [id, rule]))
   const all = shortages.flatMap(({ gpu, candidates }) =>
     candidates.map((candidate): ConsideredVictim => {
       const { id: taskId, lastSwapOut, mib, idleMs } = candidate

@@ -57,7 +57,8 @@ export function chooseWithVictim(
     .filter(({ missingMib }) => missingMib > 0)
   const choice = chooseVictims(rest)
   if (!choice.covered) return null
-  const victim: Victim = { id: victimId, gpu: first.gpu, class: classOf(given) }
+  const place = { id: victimId, gpu: first.gpu, class: classOf(given) }
+  const victim: Victim = { ...place, rule: 'oldest_then_fewest_bytes' }
   const closes = (closed: ClosedRound): boolean => closed.gpu === victim.gpu && closed.class === victim.class
   const isClosing = given.isSwappedThisRound && !choice.closedRounds.some(closes)
   return {

@@ -2,6 +2,7 @@ import { byOldestSwapOut, classOf, levelOf, LEVELS, swapOutAge } from './order.t
 import { fewestBytesCovering, totalOf } from './subset.ts'
 import type { Candidate, VictimClass } from './order.ts'
 import type { Mib } from '../../../protocol/units.ts'
+import type { ChoiceRule } from '../../model/decision.ts'
 
 export type { Candidate, VictimClass } from './order.ts'
 
@@ -18,6 +19,11 @@ export interface Victim {
   /** The GPU whose shortage chose it: there it is marked and counted. */
   readonly gpu: number
   readonly class: VictimClass
+  /**
+   * Rule 2: the whole level was needed. Rule 3: of a level with a surplus, the longest not swapped that move the
+   * least VRAM.
+   */
+  readonly rule: ChoiceRule
 }
 
 export interface ClosedRound {
@@ -93,10 +99,10 @@ function coverOneGpu(shortage: Shortage, victims: Victim[], closedRounds: Closed
     const offered = shortage.candidates.filter(
       (candidate) => levelOf(candidate) === level && leaving?.has(candidate.id) !== true,
     )
-    const taken = takeFromLevel(offered, missingMib)
+    const { rule, taken } = takeFromLevel(offered, missingMib)
     for (const candidate of taken) {
       missingMib -= candidate.mib
-      victims.push({ id: candidate.id, gpu: shortage.gpu, class: classOf(candidate) })
+      victims.push({ id: candidate.id, gpu: shortage.gpu, class: classOf(candidate), rule })
     }
     const [first] = taken
     if (first?.isSwappedThisRound) closedRounds.push({ gpu: shortage.gpu, class: classOf(first) })
@@ -104,12 +110,18 @@ function coverOneGpu(shortage: Shortage, victims: Victim[], closedRounds: Closed
 }
 
 /** Rules 2 and 3. */
-function takeFromLevel(level: readonly Candidate[], missingMib: Mib): readonly Candidate[] {
+function takeFromLevel(
+  level: readonly Candidate[],
+  missingMib: Mib,
+): { readonly rule: ChoiceRule; readonly taken: readonly Candidate[] } {
   const isTakenWhole = totalOf(level) <= missingMib
   const taken = isTakenWhole
     ? level
     : fewestBytesCovering(oldestBlocksCovering(level, missingMib), missingMib)
-  return taken.length > 1 ? [...taken].sort(byOldestSwapOut) : taken
+  return {
+    rule: isTakenWhole ? 'whole_level' : 'oldest_then_fewest_bytes',
+    taken: taken.length > 1 ? [...taken].sort(byOldestSwapOut) : taken,
+  }
 }
 
 /**
