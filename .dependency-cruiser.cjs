@@ -30,8 +30,16 @@ const DEVICE = '^gpu-server/core/(device|attempt-start)\\.ts$'
 const POLICY = '^controller/policy/'
 const PLACEMENT = '^controller/policy/placement/'
 const SWAP = '^controller/policy/swap/'
-const REASONS = '^controller/policy/reasons/'
-/** The cluster's state, what changes it, and what reads it. */
+/** The facts of the cluster; its indexes and sums, which are rebuilt from them; what keeps both. */
+const FACTS = '^controller/state/(facts|node-contact)\\.ts$'
+const INDEX = '^controller/state/index/'
+const STATE = '^controller/state/'
+/** What changes the state, in layers: each may import those before it. */
+const LIFECYCLE = '^controller/engine/apply/([a-z-]+\\.ts$|lifecycle/)'
+const APPLY = '^controller/engine/apply/'
+const NODE_INPUTS = '^controller/engine/inputs/nodes/'
+const INPUTS = '^controller/engine/inputs/'
+/** The state, what changes it, and what reads it. */
 const ENGINE = '^controller/(state|engine|query)/'
 /** Time series, sampled from the engine's views. */
 const SERIES = '^controller/series/'
@@ -39,6 +47,8 @@ const SERIES = '^controller/series/'
 const SCHEMAS = '^controller/api/[a-z]+/[a-z-]*schema\\.ts$'
 /** Recording of the controller's inputs. */
 const RECORDING = '^controller/recording/'
+
+const BELOW_STATE = [PROTOCOL, MODEL, PORTS, POLICY, METRICS]
 
 /**
  * Simulator files that compose a whole simulated cluster. Only they may import the controller, its memory store
@@ -82,15 +92,16 @@ module.exports = {
     mayImport('ports', PORTS, [PROTOCOL, MODEL]),
     mayImport('placement', PLACEMENT, [PROTOCOL, MODEL]),
     mayImport('swap', SWAP, [PROTOCOL, MODEL]),
-    mayImport('reasons', REASONS, [
-      PROTOCOL,
-      MODEL,
-      PLACEMENT,
-      SWAP,
-      '^controller/query/explain/explain-survey',
-    ]),
     mayImport('metrics', METRICS, [PROTOCOL, MODEL]),
-    mayImport('engine', ENGINE, [PROTOCOL, MODEL, PORTS, POLICY, METRICS]),
+    mayImport('facts', FACTS, [PROTOCOL, MODEL, PORTS, SWAP, METRICS]),
+    mayImport('index', INDEX, [PROTOCOL, MODEL, POLICY, METRICS, FACTS]),
+    mayImport('state', STATE, BELOW_STATE),
+    mayImport('lifecycle', LIFECYCLE, [...BELOW_STATE, STATE]),
+    mayImport('apply', APPLY, [...BELOW_STATE, STATE]),
+    mayImport('node-inputs', NODE_INPUTS, [...BELOW_STATE, STATE, APPLY]),
+    mayImport('inputs', INPUTS, [...BELOW_STATE, STATE, APPLY]),
+    mayImport('engine', '^controller/engine/', [...BELOW_STATE, STATE]),
+    mayImport('query', ENGINE, BELOW_STATE),
     mayImport('series', SERIES, [PROTOCOL, MODEL, PORTS, POLICY, METRICS, ENGINE]),
     mayImport('recording', RECORDING, [PROTOCOL, MODEL, PORTS, ENGINE]),
     mayImport('wire', '^controller/wire/', [PROTOCOL, MODEL, PORTS, POLICY, METRICS, ENGINE]),

@@ -5,8 +5,7 @@
  */
 import type { PauseReason } from '../model/controller-status.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
-import type { CancelTimer } from '../ports/clock.ts'
-import type { NodeRecord, RecoveryRecord } from '../ports/store.ts'
+import type { NodeRecord } from '../ports/store.ts'
 import type { Cluster } from './cluster.ts'
 
 /** Longest wait for nodes after a start. */

@@ -4,7 +4,7 @@ import { explainFully } from '../../controller/query/explain/explain-fully.ts'
 import type { LiveTask } from '../../controller/state/facts.ts'
 import type { ReasonDetail, WaitExplanation, WaitReason } from '../../controller/query/explain/explain.ts'
 import { WAIT_REASONS } from '../../controller/query/explain/explain.ts'
-import { MAX_NAMED_NODES } from '../../controller/policy/reasons/explain-tally.ts'
+import { MAX_NAMED_NODES } from '../../controller/query/explain/explain-tally.ts'
 import type { ClusterBuilder, FleetShape, Step } from '../support/cluster-builder.ts'
 import { applyStep, buildFleet, fleetShapeArb, holds, stepsArb } from '../support/cluster-builder.ts'
 

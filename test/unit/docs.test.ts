@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { ENVIRONMENT } from '../../services/settings/env-table.ts'
 import { createApi } from '../../controller/api/server.ts'
-import { WAIT_REASONS } from '../../controller/policy/reasons/explain-reasons.ts'
+import { WAIT_REASONS } from '../../controller/query/explain/explain-reasons.ts'
 import { FakeController } from '../support/api-world.ts'
 import { whyNotUnderstood } from '../support/command-lines.ts'
 

@@ -3,7 +3,7 @@ import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { PlacementStrategy } from '../../model/config.ts'
 import type { ConsideredVictim } from '../../model/decision.ts'
 import { largestEverMib } from '../../policy/placement/feasible.ts'
-import { gpusInWords, inMib } from '../../policy/reasons/explain-sentence.ts'
+import { gpusInWords, inMib } from '../../model/words.ts'
 import type { Shortage } from '../../policy/swap/victims.ts'
 import type { LiveEntry, LivePlacement, LiveTask } from '../../state/facts.ts'
 

@@ -4,7 +4,7 @@
  */
 import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { Policy } from '../../model/config.ts'
-import type { QueueEntry } from '../../model/placement.ts'
+import type { Node, QueueEntry, Task } from '../../model/placement.ts'
 import { maySwapOutFor } from '../../model/vram.ts'
 import { freeForMib, shortMib } from './bytes.ts'
 import type { SwapGpu } from './eligible.ts'
@@ -64,6 +64,25 @@ export function decideEntry(
   const choice = chooseVictims(shortages, isCollecting ? 'collect' : 'cover')
   if (!choice.covered) return NOT_COVERED
   return choice.victims.length === 0 ? WAIT : { kind: 'swap_out', choice, shortages }
+}
+
+/**
+ * Returns the outcome of the cycle when it reserves these GPUs for a task that starts after victims have
+ * left.
+ */
+export function coversPlacement(task: Task, node: Node, gpus: readonly SwapGpu[], now: Instant): boolean {
+  const entry: QueueEntry = {
+    kind: 'placement',
+    task,
+    node,
+    gpus,
+    needMib: task.spec.vramMib,
+    askedAt: task.spec.submittedAt,
+    hasReserved: false,
+    isCollector: false,
+  }
+  const { kind } = decideEntry(entry, gpus, now, false)
+  return kind === 'swap_out' || kind === 'wait'
 }
 
 /** When another task may leave on the GPUs that are short; null if none will. */

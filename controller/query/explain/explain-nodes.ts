@@ -14,7 +14,7 @@ import type { Score } from '../../policy/placement/score.ts'
 import { byGpuId, scoreOf } from '../../policy/placement/score.ts'
 import { searchDemandMib } from '../../policy/placement/shape.ts'
 import type { LiveGpu, LiveNode } from '../../state/facts.ts'
-import { nodeUnder, whenPlacedOn } from '../../policy/hypothesis.ts'
+import { nodeUnder, whenPlacedOn } from '../preview/hypothesis.ts'
 
 /** Maximum number of nodes that are named, and of GPUs per node. */
 export const MAX_NODE_VERDICTS = 20

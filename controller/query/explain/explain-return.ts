@@ -4,9 +4,10 @@
 import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { EntryKind } from '../../model/task.ts'
 import type { Placement, Node } from '../../model/placement.ts'
-import type { EntryFacts } from '../../policy/reasons/explain-facts.ts'
-import type { ReasonDetail, WaitExplanation, WaitReason } from '../../policy/reasons/explain-reasons.ts'
-import { gpusInWords, inMib, nextVictimInWords } from '../../policy/reasons/explain-sentence.ts'
+import type { EntryFacts } from './explain-facts.ts'
+import type { ReasonDetail, WaitExplanation, WaitReason } from './explain-reasons.ts'
+import { nextVictimInWords } from './explain-sentence.ts'
+import { gpusInWords, inMib } from '../../model/words.ts'
 
 /** The reasons of an entry of a node's queue. */
 type EntryReason = Extract<

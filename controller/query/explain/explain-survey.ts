@@ -5,10 +5,10 @@
  */
 import type { Mib, NoSwap } from '../../../protocol/units.ts'
 import type { Gpu, Node } from '../../model/placement.ts'
-import type { WaitReason } from '../../policy/reasons/explain-reasons.ts'
-import { WAIT_REASONS } from '../../policy/reasons/explain-reasons.ts'
-import type { Tallies } from '../../policy/reasons/explain-tally.ts'
-import { addObstacle } from '../../policy/reasons/explain-tally.ts'
+import type { WaitReason } from './explain-reasons.ts'
+import { WAIT_REASONS } from './explain-reasons.ts'
+import type { Tallies } from './explain-tally.ts'
+import { addObstacle } from './explain-tally.ts'
 import {
   capacityForSwappableMib,
   commitRoomMib,

@@ -15,14 +15,13 @@ import type { Shape } from '../../policy/placement/shape.ts'
 import { searchDemandMib } from '../../policy/placement/shape.ts'
 import { attainableMib, freeForMib, shortMib } from '../../policy/swap/bytes.ts'
 import { eligibleOn, nextEligibleAt } from '../../policy/swap/eligible.ts'
-import { decideEntry, retryAt } from '../../policy/swap/swap.ts'
+import { decideEntry, retryAt, coversPlacement } from '../../policy/swap/swap.ts'
 import type { Cluster } from '../../state/cluster.ts'
 import type { LiveEntry, LiveGpu, LiveNode, LiveTask } from '../../state/facts.ts'
 import { pauseOf } from '../../state/placement-pause.ts'
 import type { Pool } from '../../state/index/pool.ts'
 import { servedBeforeEntry, servedBeforeTask } from './served-before.ts'
 import { surveyFor } from './surveys.ts'
-import { isCovered } from '../../policy/hypothesis.ts'
 
 /** Explains why the task waits now; null if it does not wait. */
 export function explainTask(c: Cluster, task: LiveTask, now: Instant): WaitExplanation | null {
@@ -94,7 +93,7 @@ export function factsOf(
     plan,
     isPlanCovered:
       plan !== null &&
-      (plan.when === 'now' || isCovered(task, plan.node, plan.gpus as readonly LiveGpu[], c.policy, now)),
+      (plan.when === 'now' || coversPlacement(task, plan.node, plan.gpus as readonly LiveGpu[], now)),
     retryAtOn: (nodes: readonly Node[]) =>
       nextEligibleAt(
         nodes.flatMap((node) => node.gpus),

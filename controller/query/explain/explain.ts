@@ -9,26 +9,20 @@
 import type { Mib } from '../../../protocol/units.ts'
 import type { Gpu, Node } from '../../model/placement.ts'
 import { hasRefusedStart } from '../../model/start-refusal.ts'
-import type { PendingFacts } from '../../policy/reasons/explain-facts.ts'
-import type { WaitExplanation, WaitReason } from '../../policy/reasons/explain-reasons.ts'
-import { sentenceOfPending } from '../../policy/reasons/explain-sentence.ts'
+import type { PendingFacts } from './explain-facts.ts'
+import type { WaitExplanation, WaitReason } from './explain-reasons.ts'
+import { sentenceOfPending } from './explain-sentence.ts'
 import { kthLargest, rankOf } from './explain-survey.ts'
-import type { Tallies, Tally } from '../../policy/reasons/explain-tally.ts'
-import {
-  addObstacle,
-  copyOfTallies,
-  detailOf,
-  secondaryOf,
-  tallyOf,
-} from '../../policy/reasons/explain-tally.ts'
+import type { Tallies, Tally } from './explain-tally.ts'
+import { addObstacle, copyOfTallies, detailOf, secondaryOf, tallyOf } from './explain-tally.ts'
 import { isRefusedBy } from '../../policy/placement/feasible.ts'
 import { admissibleMib } from '../../policy/placement/schedule.ts'
 import { searchDemandMib } from '../../policy/placement/shape.ts'
 
 export { explainAssigned, explainReturn } from './explain-return.ts'
-export type { EntryFacts, PendingFacts } from '../../policy/reasons/explain-facts.ts'
-export { WAIT_REASONS } from '../../policy/reasons/explain-reasons.ts'
-export type { ReasonDetail, WaitExplanation, WaitReason } from '../../policy/reasons/explain-reasons.ts'
+export type { EntryFacts, PendingFacts } from './explain-facts.ts'
+export { WAIT_REASONS } from './explain-reasons.ts'
+export type { ReasonDetail, WaitExplanation, WaitReason } from './explain-reasons.ts'
 
 /** For a pending task without reserved VRAM; otherwise `explainReturn` explains its entry. */
 export function explainPending(facts: PendingFacts): WaitExplanation {

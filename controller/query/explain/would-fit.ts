@@ -20,8 +20,8 @@ import { COMMON_POOL, kindOf, searchDemandMib, shapeOf } from '../../policy/plac
 import { mayTake, eligibleFrom } from '../../policy/swap/eligible.ts'
 import type { Cluster } from '../../state/cluster.ts'
 import type { LiveGpu, LiveNode, LivePlacement, LiveTask } from '../../state/facts.ts'
-import type { Hypothesis } from '../../policy/hypothesis.ts'
-import { nodeUnder, settingsOn, whenPlacedOn } from '../../policy/hypothesis.ts'
+import type { Hypothesis } from '../preview/hypothesis.ts'
+import { nodeUnder, settingsOn, whenPlacedOn } from '../preview/hypothesis.ts'
 
 /**
  * Settings and demands are tried on nodes with at most this number of GPUs in total, those with most commit

@@ -10,7 +10,7 @@ import type { Cluster } from '../../state/cluster.ts'
 import type { LiveNode, LiveTask } from '../../state/facts.ts'
 import { PoolCopy } from './pool-copy.ts'
 import type { Pool } from '../../state/index/pool.ts'
-import type { NodeCopy, Hypothesis } from '../../policy/hypothesis.ts'
+import type { NodeCopy, Hypothesis } from './hypothesis.ts'
 
 /** Maximum number of task ids that are named; the others are counted. */
 export const MAX_NAMED_TASKS = 20

@@ -25,8 +25,8 @@ import type { CycleImpact } from './impact-cycle.ts'
 import { cycleImpact } from './impact-cycle.ts'
 import type { PendingImpact } from './impact-pending.ts'
 import { pendingImpact } from './impact-pending.ts'
-import type { NodeCopy, NodeSettings, Hypothesis } from '../../policy/hypothesis.ts'
-import { nodeUnder, settingsOn } from '../../policy/hypothesis.ts'
+import type { NodeCopy, NodeSettings, Hypothesis } from './hypothesis.ts'
+import { nodeUnder, settingsOn } from './hypothesis.ts'
 
 /** Maximum number of nodes, GPUs and tasks that are named; the others are counted. */
 export const MAX_NAMED_IN_IMPACT = 20

@@ -11,8 +11,8 @@ import type { Queued } from '../../policy/placement/queue.ts'
 import type { Shape } from '../../policy/placement/shape.ts'
 import { searchDemandMib } from '../../policy/placement/shape.ts'
 import type { LiveNode } from '../../state/facts.ts'
-import type { NodeCopy, Hypothesis } from '../../policy/hypothesis.ts'
-import { nodeUnder, whenPlacedOn } from '../../policy/hypothesis.ts'
+import type { NodeCopy, Hypothesis } from './hypothesis.ts'
+import { nodeUnder, whenPlacedOn } from './hypothesis.ts'
 
 interface Bounded {
   readonly node: NodeCopy

@@ -5,7 +5,6 @@
  * however often the swap-in fails.
  */
 import type { Instant } from '../../../../protocol/units.ts'
-import type { CancelTimer } from '../../../ports/clock.ts'
 import type { Cluster } from '../../../state/cluster.ts'
 import { askForSwapIn } from './entries.ts'
 import type { LivePlacement } from '../../../state/facts.ts'

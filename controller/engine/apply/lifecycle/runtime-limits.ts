@@ -3,7 +3,6 @@
  * start of the attempt, swapped out or not: the limit bounds the use of commit room
  * (docs/decisions/0032-max-runtime-from-the-start.md).
  */
-import type { CancelTimer } from '../../../ports/clock.ts'
 import type { Instant } from '../../../../protocol/units.ts'
 import type { Cluster } from '../../../state/cluster.ts'
 import type { LivePlacement, Stopping } from '../../../state/facts.ts'

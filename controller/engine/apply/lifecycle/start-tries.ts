@@ -3,7 +3,6 @@
  * change (safety 3).
  */
 import type { Instant } from '../../../../protocol/units.ts'
-import type { CancelTimer } from '../../../ports/clock.ts'
 import { NO_TROUBLE } from '../../../model/start-refusal.ts'
 import type { Cluster } from '../../../state/cluster.ts'
 import type { LiveTask } from '../../../state/facts.ts'

@@ -26,7 +26,7 @@ import type { LiveEntry, LiveGpu, LiveNode, LiveTask } from '../../../state/fact
 import type { PendingQueue } from '../../../state/index/pending-queue.ts'
 import { updatePoolReservations } from './reservations.ts'
 import { sortDescending } from '../../../state/index/pool-members.ts'
-import { isCovered } from '../../../policy/hypothesis.ts'
+import { coversPlacement } from '../../../policy/swap/swap.ts'
 import { pauseOf } from '../../../state/placement-pause.ts'
 import { placeByPlan } from './placing.ts'
 
@@ -74,7 +74,7 @@ export function fitsSomewhere(c: Cluster, { queued, queue }: QueuedPlacement, no
   const plan = placeFor(queued, queue, c.policy)
   return (
     plan !== null &&
-    (plan.when === 'now' || isCovered(plan.task, plan.node, plan.gpus as readonly SwapGpu[], c.policy, now))
+    (plan.when === 'now' || coversPlacement(plan.task, plan.node, plan.gpus as readonly SwapGpu[], now))
   )
 }
 
@@ -212,7 +212,7 @@ function canTake(c: Cluster, node: LiveNode, queued: Queued, shape: Shape, now: 
   if (gpusOnNode(node, queued, shape, 'now', policy) !== null) return true
   if (shape.kind === 'exclusive') return false
   const gpus = gpusOnNode(node, queued, shape, 'after_swap', policy)
-  return gpus !== null && isCovered(queued.task, node, gpus as readonly SwapGpu[], policy, now)
+  return gpus !== null && coversPlacement(queued.task, node, gpus as readonly SwapGpu[], now)
 }
 
 /**

@@ -3,21 +3,21 @@
  * question concerns one pending task alone, without tasks ahead of it and entries of the nodes' queues;
  * callers must say so.
  */
-import type { Instant, Mib, Percent } from '../../protocol/units.ts'
-import type { Policy } from '../model/config.ts'
-import type { Node } from '../model/placement.ts'
-import type { Placement, QueueEntry, Task } from '../model/placement.ts'
-import { commitLimitMib, residentCapacityMib, resolveOvercommit } from '../model/vram.ts'
-import { hostPromiseMib, isPlaceable, isClosedTo } from './placement/feasible.ts'
-import type { Queued } from './placement/queue.ts'
-import { gpusOnNode } from './placement/schedule.ts'
-import type { PlacementTiming } from './placement/score.ts'
-import type { Shape } from './placement/shape.ts'
-import { movingOutForMib } from './swap/bytes.ts'
-import type { SwapGpu } from './swap/eligible.ts'
-import { eligibleFrom } from './swap/eligible.ts'
-import { decideEntry } from './swap/swap.ts'
-import type { LiveGpu, LiveNode } from '../state/facts.ts'
+import type { Instant, Mib, Percent } from '../../../protocol/units.ts'
+import type { Policy } from '../../model/config.ts'
+import type { Node } from '../../model/placement.ts'
+import type { Placement, Task } from '../../model/placement.ts'
+import { commitLimitMib, residentCapacityMib, resolveOvercommit } from '../../model/vram.ts'
+import { hostPromiseMib, isPlaceable, isClosedTo } from '../../policy/placement/feasible.ts'
+import type { Queued } from '../../policy/placement/queue.ts'
+import { gpusOnNode } from '../../policy/placement/schedule.ts'
+import type { PlacementTiming } from '../../policy/placement/score.ts'
+import type { Shape } from '../../policy/placement/shape.ts'
+import { movingOutForMib } from '../../policy/swap/bytes.ts'
+import type { SwapGpu } from '../../policy/swap/eligible.ts'
+import { eligibleFrom } from '../../policy/swap/eligible.ts'
+import { coversPlacement } from '../../policy/swap/swap.ts'
+import type { LiveGpu, LiveNode } from '../../state/facts.ts'
 
 /** The settings in effect on a node, whatever their source. */
 export interface NodeSettings {
@@ -84,32 +84,7 @@ export function whenPlacedOn(
   if (gpusOnNode(node, queued, shape, 'now', policy) !== null) return 'now'
   if (shape.kind === 'exclusive') return null
   const gpus = gpusOnNode(node, queued, shape, 'after_swap', policy)
-  return gpus !== null && isCovered(task, node, gpus as readonly SwapGpu[], policy, now) ? 'after_swap' : null
-}
-
-/**
- * Returns the outcome of the cycle when it reserves these GPUs for a task that starts after victims have
- * left.
- */
-export function isCovered(
-  task: Task,
-  node: Node,
-  gpus: readonly SwapGpu[],
-  policy: Policy,
-  now: Instant,
-): boolean {
-  const entry: QueueEntry = {
-    kind: 'placement',
-    task,
-    node,
-    gpus,
-    needMib: task.spec.vramMib,
-    askedAt: task.spec.submittedAt,
-    hasReserved: false,
-    isCollector: false,
-  }
-  const { kind } = decideEntry(entry, gpus, now, false)
-  return kind === 'swap_out' || kind === 'wait'
+  return gpus !== null && coversPlacement(task, node, gpus as readonly SwapGpu[], now) ? 'after_swap' : null
 }
 
 function gpuUnder(gpu: LiveGpu, node: Node, hypothesis: Hypothesis, gone: ReadonlySet<Placement>): SwapGpu {

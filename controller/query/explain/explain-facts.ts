@@ -3,10 +3,10 @@ import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { Policy } from '../../model/config.ts'
 import type { Gpu, Node } from '../../model/placement.ts'
 import type { QueueEntry } from '../../model/placement.ts'
-import type { Survey } from '../../query/explain/explain-survey.ts'
-import type { Queued } from '../placement/queue.ts'
-import type { Plan } from '../placement/schedule.ts'
-import type { Shape } from '../placement/shape.ts'
+import type { Survey } from './explain-survey.ts'
+import type { Queued } from '../../policy/placement/queue.ts'
+import type { Plan } from '../../policy/placement/schedule.ts'
+import type { Shape } from '../../policy/placement/shape.ts'
 
 /** A pending task without reserved VRAM. */
 export interface PendingFacts {

@@ -2,13 +2,14 @@
  * Renders why a pending task waits as one sentence with the numbers, and phrases shared with other
  * explanations.
  */
-import type { Instant, Mib } from '../../../protocol/units.ts'
+import { gpusInWords, inMib } from '../../model/words.ts'
+import type { Instant } from '../../../protocol/units.ts'
 import type { Gpu } from '../../model/placement.ts'
 import type { Placement, Task } from '../../model/placement.ts'
 import type { PendingFacts } from './explain-facts.ts'
 import type { WaitReason } from './explain-reasons.ts'
 import type { Tally } from './explain-tally.ts'
-import { mayDisplace } from '../placement/feasible.ts'
+import { mayDisplace } from '../../policy/placement/feasible.ts'
 
 /** Maximum number of names in a sentence; the others are counted. */
 const MAX_NAMES = 3
@@ -168,15 +169,6 @@ function ownerLimitInWords({ queued, ownerLimit }: PendingFacts): string {
   const { placedGpus = 0, maxGpus = 0 } = ownerLimit ?? {}
   const use = `they use ${placedGpus} of ${maxGpus} GPUs, and it needs ${gpuCount}`
   return `Waits for another task of ${owner ?? 'its owner'} to end: ${use}.`
-}
-
-/** `GPU 0, 3 of a100-2`. */
-export function gpusInWords(gpus: readonly Gpu[]): string {
-  return `GPU ${gpus.map((gpu) => gpu.index).join(', ')} of ${gpus[0]?.node.name ?? 'no node'}`
-}
-
-export function inMib(mib: Mib | null | undefined): string {
-  return mib === null || mib === undefined ? 'nothing' : `${Math.max(0, mib)} MiB`
 }
 
 /**

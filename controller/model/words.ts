@@ -1,0 +1,12 @@
+/** Phrases shared by sentences about tasks and GPUs. */
+import type { Mib } from '../../protocol/units.ts'
+import type { Gpu } from './placement.ts'
+
+/** `GPU 0, 3 of a100-2`. */
+export function gpusInWords(gpus: readonly Gpu[]): string {
+  return `GPU ${gpus.map((gpu) => gpu.index).join(', ')} of ${gpus[0]?.node.name ?? 'no node'}`
+}
+
+export function inMib(mib: Mib | null | undefined): string {
+  return mib === null || mib === undefined ? 'nothing' : `${Math.max(0, mib)} MiB`
+}
