@@ -16,6 +16,8 @@ import { aheadOf } from './engine/inputs/nodes/contacts.ts'
 import { mayBeSent } from './engine/may-be-sent.ts'
 import { isStillWanted } from './engine/apply/node-commands.ts'
 import type { Views } from './query/views.ts'
+import type { VictimOverride } from './policy/swap/victim-override.ts'
+import { overridden } from './policy/swap/victim-override.ts'
 import type { Bus } from './ports/bus.ts'
 import type { Clock } from './ports/clock.ts'
 import type { Random } from './ports/random.ts'
@@ -58,6 +60,8 @@ export interface ControllerOptions {
   readonly series?: { readonly archive: SeriesArchive | null }
   /** Default: no limits. */
   readonly ownerLimits?: OwnerLimits
+  /** Simulation only: observes swap-out decisions, and may replace a victim. */
+  readonly victimOverride?: VictimOverride | null
   /** Requests per second of all clients of the bus together; 0, the default: no limit. */
   readonly clientRequestsPerSecond?: number
   /** Receives an audit entry for every change by a client of the bus. Default: none. */
@@ -139,6 +143,7 @@ export function createController(given: ControllerPorts, options: ControllerOpti
     ...(inputTap === undefined ? {} : { inputTap }),
     initialConfig,
     ownerLimits,
+    ...(options.victimOverride ? { victimPolicy: overridden(options.victimOverride) } : {}),
     taskLeaseMs: isElided ? null : TASK_LEASE_MS,
     send: (effect) => outbound.send(effect),
     onResumed: () => outbound.resume(),

@@ -3,6 +3,7 @@ import type { ConfigFields } from '../model/config.ts'
 import type { Effect } from '../model/effect.ts'
 import type { Event } from '../model/event.ts'
 import type { OwnerLimits } from '../model/owner-limits.ts'
+import type { VictimPolicy } from '../policy/swap/victims.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Random } from '../ports/random.ts'
 import type { Store } from '../ports/store.ts'
@@ -26,6 +27,8 @@ export interface EngineOptions {
   readonly onResumed?: () => void
   /** The store failed: nothing is acknowledged anymore and the process must end (R10). */
   readonly onFault: (fault: unknown) => void
+  /** Replaced only by simulations. Default: the rules. */
+  readonly victimPolicy?: VictimPolicy
   /** Default: no tap. */
   readonly inputTap?: EngineInputTap
 }

@@ -86,9 +86,10 @@ export class Engine {
     this.#inputTap = options.inputTap ?? NO_TAP
     const fields: ConfigFields = { ...DEFAULT_CONFIG, ...options.initialConfig }
     const now = options.clock.now()
-    this.cluster = new Cluster({ fields, source: 'environment', revision: 0 }, now, (at, fn) =>
-      options.clock.at(at, this.#woken(fn), RANK_DECISION),
-    )
+    const wake = (at: Instant, fn: (now: Instant) => void) =>
+      options.clock.at(at, this.#woken(fn), RANK_DECISION)
+    const config = { fields, source: 'environment', revision: 0 } as const
+    this.cluster = new Cluster(config, now, wake, options.victimPolicy)
     const transaction = {
       now: () => this.#now(),
       whenDurable: (done: () => void, failed: (detail: string) => void) => this.#whenDurable(done, failed),

@@ -64,8 +64,7 @@ export class Cluster implements SchedulingView {
   readonly finished: Record<FinalState, number> = { completed: 0, failed: 0, cancelled: 0, lost: 0 }
   readonly fairness = new FairnessTracker()
   readonly activity = new RecentRuns()
-  /** Replaced only by simulations. */
-  victimPolicy: VictimPolicy = BY_RULES
+  readonly victimPolicy: VictimPolicy
   readonly swapTotals: SwapTotals = newSwapTotals()
   /** Grows with every change of a GPU or node that a placement could depend on. */
   changes = 0
@@ -135,7 +134,14 @@ export class Cluster implements SchedulingView {
   readonly #staleGpus = new StaleGpus()
   #isBetter = false
 
-  constructor(config: Config, now: Instant, wake: (at: Instant, fn: (now: Instant) => void) => CancelTimer) {
+  /** @param victimPolicy replaced only by simulations */
+  constructor(
+    config: Config,
+    now: Instant,
+    wake: (at: Instant, fn: (now: Instant) => void) => CancelTimer,
+    victimPolicy = BY_RULES,
+  ) {
+    this.victimPolicy = victimPolicy
     this.wake = wake
     this.config = config
     this.policy = policyOf(config.fields)

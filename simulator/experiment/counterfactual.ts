@@ -2,7 +2,6 @@
  * What else a swap decision could have come to: the same run, on which one decision takes another victim,
  * against the run as it was.
  */
-import { overridden } from '../../controller/policy/swap/victim-override.ts'
 import type { TaskRecord } from '../../controller/ports/store.ts'
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Metrics } from '../results/result.ts'
@@ -122,22 +121,21 @@ async function observedRun(
 ): Promise<Observed> {
   const choices: SwapChoice[] = []
   const ends = new Map<string, string>()
+  let world: World | null = null as World | null
   const run = await runScenario(plan, identity, {
     ...options,
     keepsTasks: true,
     onOutcome: ({ id, finishedAt, state }) => ends.set(id, `${state} ${finishedAt}`),
-    watch: (world) => {
-      world.controller.engine.cluster.victimPolicy = overridden({
-        override,
-        onChoice: ({ nodeId, ...seen }) => {
-          choices.push({
-            ...seen,
-            atMs: world.nowMs,
-            node: world.controller.views.node(nodeId)?.name ?? nodeId,
-          })
-        },
-      })
+    watch: (started) => {
+      world = started
       return { afterStep: () => {} }
+    },
+    victimOverride: {
+      override,
+      onChoice: ({ nodeId, ...seen }) => {
+        const node = world?.controller.views.node(nodeId)?.name ?? nodeId
+        choices.push({ ...seen, atMs: world?.nowMs ?? 0, node })
+      },
     },
   })
   return { run, choices, ends }

@@ -7,7 +7,7 @@ import { arrivalsUntil } from './arrivals-until.ts'
 import type { BoundedArrivals } from './arrivals-until.ts'
 import { RunLoop } from './run-loop.ts'
 import type { StepObserver } from './run-loop.ts'
-import type { ControllerWatch } from '../world/controller-process.ts'
+import type { ControllerWatch, VictimOverride } from '../world/controller-process.ts'
 import type { FaultCounts } from '../results/fault-tally.ts'
 import { OperatorAgenda } from './operator-agenda.ts'
 import type { OperatorClient } from './operator-agenda.ts'
@@ -66,6 +66,8 @@ export interface RunOptions extends ProgressOptions {
   readonly stopwatch?: Stopwatch
   /** Needed when the scenario has operator actions. */
   readonly openOperatorClient?: OpenOperatorClient
+  /** Observes swap-out decisions, and may replace a victim. */
+  readonly victimOverride?: VictimOverride
   /** What there was of every task can be read from the world's store afterwards. */
   readonly keepsTasks?: boolean
   readonly watch?: (world: World) => StepObserver
@@ -104,6 +106,7 @@ export async function runScenario(
     start,
     keepsTasks: options.keepsTasks ?? false,
     ...(options.record === undefined ? {} : { watch: options.record }),
+    ...(options.victimOverride === undefined ? {} : { victimOverride: options.victimOverride }),
   })
   world.faults?.onSetBack(({ stored }) =>
     pulse.setBack(stored.openTasks.filter(({ placement }) => placement !== null).length),

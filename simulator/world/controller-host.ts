@@ -12,7 +12,7 @@ import type { Random } from '../../controller/ports/random.ts'
 import type { Instant, Mib } from '../../protocol/units.ts'
 import type { SimClock } from '../kernel/virtual-clock.ts'
 import { ControllerProcess } from './controller-process.ts'
-import type { ControllerWatch } from './controller-process.ts'
+import type { ControllerWatch, VictimOverride } from './controller-process.ts'
 import type { FaultyBus } from '../network/faulty-bus.ts'
 import type { FaultTally } from '../results/fault-tally.ts'
 import type { StoreOptions } from './faulty-store.ts'
@@ -26,6 +26,7 @@ export interface ControllerHostOptions {
   readonly store: StoreOptions
   readonly initialConfig: Partial<ConfigFields>
   readonly ownerLimits: OwnerLimits
+  readonly victimOverride: VictimOverride | null
   readonly tally: FaultTally
   /** Sees everything that enters a controller; asked for at each start. */
   readonly watch?: () => ControllerWatch
@@ -170,7 +171,7 @@ export class ControllerHost {
 
   #newProcess(): ControllerProcess {
     this.#starts += 1
-    const { clock, bus, randomOf, store, initialConfig, ownerLimits, tally, watch } = this.#o
+    const { clock, bus, randomOf, store, initialConfig, ownerLimits, victimOverride, tally, watch } = this.#o
     const process = new ControllerProcess({
       clock,
       bus,
@@ -178,6 +179,7 @@ export class ControllerHost {
       store,
       initialConfig,
       ownerLimits,
+      victimOverride,
       tally,
       ...(watch === undefined ? {} : { watch: watch() }),
       onBegun: (process) => {

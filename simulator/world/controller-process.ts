@@ -17,6 +17,8 @@ import { storeOf } from './faulty-store.ts'
 import { ProcessClock } from '../kernel/process-clock.ts'
 
 /** Sees everything that enters a controller: a recording, say. */
+/** Observes swap-out decisions, and may replace a victim. */
+export type VictimOverride = NonNullable<ControllerOptions['victimOverride']>
 export type ControllerWatch = NonNullable<ControllerOptions['inputTap']>
 
 export interface ControllerProcessOptions {
@@ -26,6 +28,7 @@ export interface ControllerProcessOptions {
   readonly store: StoreOptions
   readonly initialConfig: Partial<ConfigFields>
   readonly ownerLimits: OwnerLimits
+  readonly victimOverride: VictimOverride | null
   readonly tally: FaultTally
   /** Left out: nobody watches. */
   readonly watch?: ControllerWatch
@@ -65,6 +68,7 @@ export class ControllerProcess implements Committer {
         ...(inputTap === undefined ? {} : { inputTap }),
         initialConfig: options.initialConfig,
         ownerLimits: options.ownerLimits,
+        victimOverride: options.victimOverride,
         onFault: (fault) => this.die(fault instanceof Error ? fault.message : String(fault)),
       },
     )

@@ -25,7 +25,7 @@ import type { InitialNodeState, WorldStart } from './start-world.ts'
 import type { SimClock } from '../kernel/virtual-clock.ts'
 import type { DecisionWatch, SwapTotals } from './controller-host.ts'
 import { ControllerHost } from './controller-host.ts'
-import type { ControllerWatch } from './controller-process.ts'
+import type { ControllerWatch, VictimOverride } from './controller-process.ts'
 import { Disturbances } from './disturbances.ts'
 import type { FaultNote, FaultTarget } from './fault-agenda.ts'
 import { FaultAgenda } from './fault-agenda.ts'
@@ -49,6 +49,7 @@ export interface FaultInjectorOptions {
   readonly nodes: readonly ScenarioNode[]
   readonly config: Readonly<Partial<ConfigFields>>
   readonly ownerLimits: OwnerLimits
+  readonly victimOverride: VictimOverride | null
   readonly seed: number
   /** Of the world; controllers after the first have streams of their own. */
   readonly random: Random
@@ -140,6 +141,7 @@ export class FaultInjector implements FaultTarget {
       },
       initialConfig: options.config,
       ownerLimits: options.ownerLimits,
+      victimOverride: options.victimOverride,
       tally,
       ...(options.watch === undefined ? {} : { watch: options.watch }),
       onBegun: () => {

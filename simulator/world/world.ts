@@ -19,7 +19,7 @@ import type { Counters } from '../../controller/metrics/counters.ts'
 import { ArrivalFeed } from './arrival-feed.ts'
 import { swapTotalsOf } from './controller-host.ts'
 import type { DecisionWatch, SwapTotals } from './controller-host.ts'
-import type { ControllerWatch } from './controller-process.ts'
+import type { ControllerWatch, VictimOverride } from './controller-process.ts'
 import { FaultInjector } from './fault-injector.ts'
 import { workOfCommand } from '../fleet/command-work.ts'
 import { planForeignMemory } from '../fleet/foreign-memory.ts'
@@ -60,6 +60,8 @@ export interface WorldOptions {
   readonly store?: (initial: StoredState) => Store
   /** Its store keeps what there was of tasks that have ended, to be read afterwards. */
   readonly keepsTasks?: boolean
+  /** Observes swap-out decisions, and may replace a victim. */
+  readonly victimOverride?: VictimOverride
   /** Tasks that are there when it begins. */
   readonly start?: readonly StartTask[]
   /** Something may be made to break that the plan does not speak of: every heartbeat is sent. */
@@ -139,6 +141,7 @@ export class World {
         initialConfig: plan.config,
         ownerLimits: plan.ownerLimits ?? NO_OWNER_LIMITS,
         areHeartbeatsElided,
+        victimOverride: options.victimOverride ?? null,
         onEvents: (events) => this.#onEvents(events),
       },
     )
@@ -315,7 +318,7 @@ export class World {
 
   #faultStage(
     plan: WorldPlan,
-    { seed, busMode = 'reference', mayBreak = false, store, watch }: WorldOptions,
+    { seed, busMode = 'reference', mayBreak = false, store, watch, victimOverride }: WorldOptions,
   ): FaultInjector | null {
     const { faults = [], nodes, config, ownerLimits = NO_OWNER_LIMITS } = plan
     if (faults.length === 0 && !mayBreak && watch === undefined) return null
@@ -325,6 +328,7 @@ export class World {
       nodes,
       config,
       ownerLimits,
+      victimOverride: victimOverride ?? null,
       seed,
       random,
       clock,

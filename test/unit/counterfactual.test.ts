@@ -1,7 +1,7 @@
 /** Another victim in one decision: the other victims that the rules choose with it, and the outcome. */
 import { describe, expect, it } from 'vitest'
 import type { Candidate } from '../../controller/policy/swap/order.ts'
-import { chooseWithVictim, overridden } from '../../controller/policy/swap/victim-override.ts'
+import { chooseWithVictim } from '../../controller/policy/swap/victim-override.ts'
 import { chooseVictims } from '../../controller/policy/swap/victims.ts'
 import {
   counterfactual,
@@ -61,10 +61,7 @@ describe('a counterfactual', () => {
     const plain = await runScenario(scenario, IDENTITY)
     const watched = await runScenario(scenario, IDENTITY, {
       keepsTasks: true,
-      watch: (world) => {
-        world.controller.engine.cluster.victimPolicy = overridden({ override: null, onChoice: () => {} })
-        return { afterStep: () => {} }
-      },
+      victimOverride: { override: null, onChoice: () => {} },
     })
     expect(watched.result.digest).toBe(plain.result.digest)
   })

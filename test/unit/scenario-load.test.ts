@@ -4,10 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { CONFIG_RULES, DEFAULT_CONFIG } from '../../controller/model/config.ts'
-import {
-  TASK_DEFAULTS as ENGINE_DEFAULTS,
-  type TaskRequest,
-} from '../../controller/model/command.ts'
+import { TASK_DEFAULTS as ENGINE_DEFAULTS, type TaskRequest } from '../../controller/model/command.ts'
 import { SWAP_PROFILES } from '../../simulator/scenario/swap-profiles.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
 import type { Scenario } from '../../simulator/scenario/scenario.ts'

@@ -5,7 +5,7 @@
 import { cruiseImports } from './cruise-imports.ts'
 
 /** The numbers may only fall; the goal is 0. */
-const MAX_CIRCLES_OF_FILES = 3
+const MAX_CIRCLES_OF_FILES = 2
 const MAX_CIRCLES_OF_FOLDERS = 5
 
 const { moduleCount, importCount, violations, unseen, circles } = await cruiseImports(process.cwd())

@@ -11,12 +11,11 @@ import { wholeClusterFunctions } from './whole-cluster.ts'
 const PRODUCT = ['protocol', 'controller', 'gpu-server', 'simulator', 'ui', 'cli', 'services', 'clients']
 /** The file whose types describe the state of the cluster. */
 const STATE = 'controller/state/facts.ts'
-const EXPLAINING =
-  /^controller\/(?:query\/(?:explain|preview)|policy\/(?:reasons|hypothesis)|engine\/apply\/decision-words)/
+const EXPLAINING = /^controller\/(?:query\/(?:explain|preview)|engine\/apply\/decision-words)/
 const DECIDING = /^controller\/policy\//
 /** Writes cluster state down, or takes it up again. */
 const CAPTURING =
-  /^controller\/(?:state\/(?:snapshot|records)|engine\/(?:checkpoint\/|recovery\.ts)|query\/preview\/(?:cluster-clone|pool-copy|impact-cycle)\.ts|query\/cluster-snapshot)/
+  /^controller\/(?:state\/(?:snapshot|records)|engine\/recovery\.ts|query\/preview\/(?:pool-copy|impact-cycle)\.ts|query\/cluster-snapshot)/
 /** A task field that the controller only passes on: every file that names it. */
 const PASS_THROUGH_FIELD = /\b(?:max_runtime_seconds|maxRuntimeMs|maxRuntimeSeconds)\b/
 
