@@ -22,7 +22,7 @@ export default defineConfig({
     // A test that waits for processes may take long on a busy machine; one that hangs still ends.
     testTimeout: 120_000,
     // A fact that is waited for may come late on a loaded machine.
-    expect: { poll: { timeout: 30_000 } },
+    expect: { poll: { timeout: 90_000 } },
     hookTimeout: 120_000,
     reporters: ['default', './tools/tests/slowest-tests.ts'],
     projects: [

@@ -9,7 +9,7 @@ import { UNMEASURED } from '../support/headroom-command.ts'
 const ROOT = join(import.meta.dirname, '../..')
 const started = new Set<ChildProcess>()
 afterAll(() => started.forEach((child) => child.kill('SIGKILL')))
-const WITHIN = { timeout: 20_000 }
+const WITHIN = { timeout: 90_000 }
 
 let api: Asked
 beforeEach(async () => {

@@ -55,7 +55,7 @@ function start(
 
 /** Returns the only open task, once there is one. */
 async function theTask(world: FakeController): Promise<string> {
-  await expect.poll(() => world.open.size, { timeout: 20_000 }).toBe(1)
+  await expect.poll(() => world.open.size).toBe(1)
   return [...world.open.keys()][0] ?? ''
 }
 
@@ -94,7 +94,7 @@ describe('headroom run', { timeout: 60_000 }, () => {
     const bytes = Buffer.from(Array.from({ length: 300_000 }, (_, n) => n % 251))
     output.write(id, 'stdout', bytes)
     output.write(id, 'stderr', 'a warning\n')
-    await expect.poll(() => run.stderr(), { timeout: 20_000 }).toContain('a warning\n')
+    await expect.poll(() => run.stderr()).toContain('a warning\n')
     finish(api.world, id, 7)
     const { code, stdout, stderr } = await run.ended
     expect({ code, stderr }).toEqual({ code: 7, stderr: 'a warning\n' })
@@ -153,7 +153,7 @@ describe('headroom run', { timeout: 60_000 }, () => {
     api.world.waitReason = 'START_REFUSED'
     const run = start(['--vram', '1Gi', 'no-such-program'])
     const id = await theTask(api.world)
-    await expect.poll(run.stderr, { timeout: 20_000 }).toContain('Ctrl-C cancels the task')
+    await expect.poll(run.stderr).toContain('Ctrl-C cancels the task')
     place(api.world, id)
     finish(api.world, id, 0)
     const { stderr } = await run.ended
@@ -164,12 +164,10 @@ describe('headroom run', { timeout: 60_000 }, () => {
     const run = start(['--vram', '1Gi', 'no-such-program'])
     const id = await theTask(api.world)
     place(api.world, id)
-    await expect.poll(() => output.reads, { timeout: 20_000 }).toBeGreaterThan(0)
+    await expect.poll(() => output.reads).toBeGreaterThan(0)
     api.world.waitReason = 'START_REFUSED'
     Object.assign(api.world.open.get(id) ?? {}, { state: 'pending', placement: null })
-    await expect
-      .poll(run.stderr, { timeout: 20_000 })
-      .toBe(`headroom: task ${id}: It needs 1024 MiB. Ctrl-C cancels the task.\n`)
+    await expect.poll(run.stderr).toBe(`headroom: task ${id}: It needs 1024 MiB. Ctrl-C cancels the task.\n`)
     place(api.world, id, 2)
     finish(api.world, id, 0)
     expect((await run.ended).code).toBe(0)
@@ -179,7 +177,7 @@ describe('headroom run', { timeout: 60_000 }, () => {
     api.world.waitReason = 'GROUP_NOT_FOUND'
     const run = start(['--vram', '1Gi', 'x'])
     const id = await theTask(api.world)
-    await expect.poll(run.stderr, { timeout: 20_000 }).toContain('This wait does not end until')
+    await expect.poll(run.stderr).toContain('This wait does not end until')
     place(api.world, id)
     finish(api.world, id, 0)
     const { code, stderr } = await run.ended
@@ -193,7 +191,7 @@ describe('headroom run', { timeout: 60_000 }, () => {
     const run = start(['--vram', '1Gi', '--', 'wc', '-c'], {}, 'pipe')
     run.process.stdin?.write('data\n')
     const id = await theTask(api.world)
-    await expect.poll(run.stderr, { timeout: 20_000 }).toContain('stdin')
+    await expect.poll(run.stderr).toContain('stdin')
     place(api.world, id)
     finish(api.world, id, 0)
     expect(await run.ended).toMatchObject({
@@ -281,10 +279,10 @@ describe('headroom run', { timeout: 60_000 }, () => {
       const id = await theTask(api.world)
       place(api.world, id)
       output.write(id, 'stdout', 'up\n')
-      await expect.poll(() => run.stdout(), { timeout: 20_000 }).toBe('up\n')
+      await expect.poll(() => run.stdout()).toBe('up\n')
       run.process.kill(signal)
       await expect
-        .poll(() => api.world.final.map((task) => [task.id, task.state]), { timeout: 20_000 })
+        .poll(() => api.world.final.map((task) => [task.id, task.state]))
         .toEqual([[id, 'cancelled']])
       output.end(id)
       const { code, stderr } = await run.ended
@@ -297,7 +295,7 @@ describe('headroom run', { timeout: 60_000 }, () => {
     const run = start(['--vram', '1Gi', '--', 'x'])
     await theTask(api.world)
     // It has its response and waits, once it has requested the explanation of the task.
-    await expect.poll(() => api.world.explained, { timeout: 20_000 }).toBeGreaterThan(1)
+    await expect.poll(() => api.world.explained).toBeGreaterThan(1)
     run.process.kill('SIGINT')
     expect(await run.ended).toMatchObject({
       code: 130,
@@ -322,11 +320,11 @@ describe('headroom run', { timeout: 60_000 }, () => {
     const id = await theTask(api.world)
     place(api.world, id)
     output.write(id, 'stderr', 'up\n')
-    await expect.poll(() => run.stderr(), { timeout: 20_000 }).toContain('up\n')
+    await expect.poll(() => run.stderr()).toContain('up\n')
     run.process.kill('SIGINT')
-    await expect.poll(() => run.stderr(), { timeout: 20_000 }).toContain('Ctrl-C again')
+    await expect.poll(() => run.stderr()).toContain('Ctrl-C again')
     run.process.kill('SIGINT')
-    await expect.poll(() => asked, { timeout: 20_000 }).toEqual(['with a grace', 'now'])
+    await expect.poll(() => asked).toEqual(['with a grace', 'now'])
     run.process.kill('SIGINT')
     expect((await run.ended).code).toBe(130)
     expect(api.world.open.has(id)).toBe(true)
@@ -337,12 +335,12 @@ describe('headroom run', { timeout: 60_000 }, () => {
     const id = await theTask(api.world)
     place(api.world, id)
     output.write(id, 'stdout', 'before\n')
-    await expect.poll(() => run.stdout(), { timeout: 20_000 }).toBe('before\n')
+    await expect.poll(() => run.stdout()).toBe('before\n')
     await api.close()
-    await expect.poll(() => run.stderr(), { timeout: 20_000 }).toContain('waiting for the controller')
+    await expect.poll(() => run.stderr()).toContain('waiting for the controller')
     output.write(id, 'stdout', 'meanwhile\n')
     await askedApi({ logs: output }, api.world, Number(new URL(api.url).port))
-    await expect.poll(() => run.stdout(), { timeout: 20_000 }).toBe('before\nmeanwhile\n')
+    await expect.poll(() => run.stdout()).toBe('before\nmeanwhile\n')
     finish(api.world, id, 3)
     const { code, stdout, stderr } = await run.ended
     expect({ code, text: stdout.toString() }).toEqual({ code: 3, text: 'before\nmeanwhile\n' })
@@ -354,10 +352,10 @@ describe('headroom run', { timeout: 60_000 }, () => {
     const id = await theTask(api.world)
     place(api.world, id)
     output.write(id, 'stdout', 'first\n')
-    await expect.poll(() => run.stdout(), { timeout: 20_000 }).toBe('first\n')
+    await expect.poll(() => run.stdout()).toBe('first\n')
     output.write(id, 'stdout', 'second\n', 2)
     place(api.world, id, 2)
-    await expect.poll(() => run.stdout(), { timeout: 20_000 }).toBe('first\nsecond\n')
+    await expect.poll(() => run.stdout()).toBe('first\nsecond\n')
     finish(api.world, id, 0)
     expect(await run.ended).toMatchObject({ code: 0, stderr: 'headroom: the task starts again\n' })
   })
@@ -368,9 +366,7 @@ describe('headroom run', { timeout: 60_000 }, () => {
     place(api.world, id)
     run.process.stdout?.destroy()
     output.write(id, 'stdout', Buffer.alloc(1_000_000))
-    await expect
-      .poll(() => api.world.final.map(({ state }) => state), { timeout: 20_000 })
-      .toEqual(['cancelled'])
+    await expect.poll(() => api.world.final.map(({ state }) => state)).toEqual(['cancelled'])
     output.end(id)
     expect((await run.ended).code).toBe(141)
   })
@@ -382,7 +378,7 @@ describe('headroom run', { timeout: 60_000 }, () => {
     const run = start(['--vram', '1Gi', '--', 'x'])
     const id = await theTask(api.world)
     place(api.world, id)
-    await expect.poll(() => run.stderr(), { timeout: 20_000 }).toContain('simulated')
+    await expect.poll(() => run.stderr()).toContain('simulated')
     finish(api.world, id, 5)
     expect(await run.ended).toMatchObject({
       code: 5,

@@ -58,6 +58,8 @@ export class TestBrowser {
       colorScheme,
       reducedMotion: 'reduce',
     })
+    // The page may answer late on a loaded machine.
+    context.setDefaultTimeout(60_000)
     this.#contexts.push(context)
     return context
   }

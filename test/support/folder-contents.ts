@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 
 const LOOK_EVERY_MS = 2
-const FOUND_WITHIN_MS = 30_000
+const FOUND_WITHIN_MS = 100_000
 
 /** SHA-256 of every file below it by path, except for the omitted names. */
 export function digestsIn(folder: string, leftOut: readonly string[] = []): Readonly<Record<string, string>> {

@@ -15,7 +15,7 @@ import { isRunnable, processesWith } from '../../gpu-server/guard/process-table.
 import type { GuardServerCall } from './guard-server.ts'
 import { UNMEASURED } from './headroom-command.ts'
 
-const WITHIN_MS = 20_000
+const WITHIN_MS = 100_000
 const LONG_LEASE_MS = 600_000
 
 export const isRoot = process.getuid?.() === 0

@@ -12,7 +12,7 @@ import { taskIdentity } from './task-identity.ts'
 import { UNMEASURED } from './headroom-command.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
-const START_WITHIN_MS = 30_000
+const START_WITHIN_MS = 100_000
 const END_WITHIN_MS = 15_000
 const LOOK_EVERY_MS = 20
 /** Characters of a member's output in an error. */

@@ -5,7 +5,7 @@ import type { NatsBus, NatsBusOptions } from '../../controller/adapters/nats-bus
 import { aHeartbeat } from './bus-contract.ts'
 import { envelopeOf } from './envelopes.ts'
 
-const WITHIN_MS = 15_000
+const WITHIN_MS = 100_000
 
 /** Buses of one test, which are closed when the test ends. */
 const open = new Set<NatsBus>()

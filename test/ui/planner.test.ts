@@ -183,7 +183,7 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
       if (request.method() !== 'GET') writes.push(`${request.method()} ${new URL(request.url()).pathname}`)
     })
   }, 60_000)
-  test('shows the errors of a text at their lines, and does not run it', { timeout: 30_000 }, async () => {
+  test('shows the errors of a text at their lines, and does not run it', async () => {
     await writeText(scenario.replace('vram_mib: 40960', 'vram_mib: -1'))
     const problem = page.getByRole('list', { name: 'Errors in the text' }).getByRole('button').first()
     await problem.waitFor()
@@ -393,7 +393,7 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
         .getByRole('cell', { name: 'wrong number of fields' })
         .waitFor()
       await run()
-      await page.locator('#runs tbody tr').waitFor({ timeout: 30_000 })
+      await page.locator('#runs tbody tr').waitFor()
       expect((await page.locator('h1').textContent()) ?? '').toBe('trace-small-log')
     },
   )
@@ -406,7 +406,7 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
     await page.getByText(/^\d+ tasks of [\d ]+ rows, uploaded as headroom\.$/).waitFor()
     await page.goto(`${ui.url}/planner?source=live&percents=0&seeds=1`)
     await run()
-    await page.locator('#runs tbody tr').waitFor({ timeout: 30_000 })
+    await page.locator('#runs tbody tr').waitFor()
   })
 
   test('writes only simulations and traces, and nothing to the console', () => {

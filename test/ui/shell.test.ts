@@ -138,7 +138,7 @@ describe.skipIf(CHROMIUM === null)('the frame around every page', { timeout: 90_
     // The other pages have been fetched by then.
     const fetched = () =>
       page.evaluate<string>(`performance.getEntriesByType('resource').map(({ name }) => name).join(' ')`)
-    await expect.poll(fetched, { timeout: 20_000 }).toMatch(/\/settings-.*\/search-/)
+    await expect.poll(fetched).toMatch(/\/settings-.*\/search-/)
     controller.process.kill('SIGKILL')
     await controller.ended
     await page.locator('#freshness[data-status=reconnecting]').waitFor()

@@ -68,7 +68,7 @@ const hashOf = async (page: Page): Promise<string> =>
 async function goTo(page: Page, time: string): Promise<void> {
   await page.getByLabel('Time since the start').fill(time)
   await page.getByRole('button', { name: 'Jump' }).click()
-  await expect.poll(() => page.getByTestId('virtual-time').innerText(), { timeout: 10_000 }).toBe(time)
+  await expect.poll(() => page.getByTestId('virtual-time').innerText()).toBe(time)
 }
 
 /** Both runs at one instant, moved by the buttons to the actions, and played. */
@@ -129,7 +129,7 @@ describe.skipIf(CHROMIUM === null)('the simulator page', () => {
       await page.getByRole('button', { name: 'Open session' }).click()
       await page.getByTestId('virtual-time').waitFor()
       await page.getByRole('button', { name: '×60', exact: true }).click()
-      await expect.poll(() => eventsOf(page), { timeout: 10_000 }).toBeGreaterThan(0)
+      await expect.poll(() => eventsOf(page)).toBeGreaterThan(0)
       await page.getByRole('button', { name: 'Pause' }).click()
       await page.getByText('paused', { exact: true }).waitFor()
       const [events, hash] = [await eventsOf(page), await hashOf(page)]
@@ -147,11 +147,11 @@ describe.skipIf(CHROMIUM === null)('the simulator page', () => {
       expect(await hashOf(page)).toBe(later)
       await goTo(page, '0:20:00')
       await page.getByRole('button', { name: 'Restore' }).click()
-      await expect.poll(() => hashOf(page), { timeout: 10_000 }).toBe(later)
+      await expect.poll(() => hashOf(page)).toBe(later)
       const before = idOf(page)
       await page.getByRole('button', { name: /^Fork/ }).click()
-      await expect.poll(() => idOf(page), { timeout: 10_000 }).not.toBe(before)
-      await expect.poll(() => hashOf(page), { timeout: 10_000 }).toBe(later)
+      await expect.poll(() => idOf(page)).not.toBe(before)
+      await expect.poll(() => hashOf(page)).toBe(later)
       expect(faults).toEqual([])
       for (const id of [before, idOf(page)]) await ask('DELETE', `/simulations/${id}`)
       await page.context().close()
@@ -249,7 +249,7 @@ describe.skipIf(CHROMIUM === null)('the simulator page', () => {
       expect(faults).toEqual([])
       await page.getByRole('button', { name: 'Finish and show score' }).click()
       await page.getByRole('button', { name: 'Finish', exact: true }).click()
-      await page.getByTestId('score').waitFor({ timeout: 20_000 })
+      await page.getByTestId('score').waitFor()
       const report = (await ask('GET', `/simulations/${id}/report`)).body as {
         readonly score: { readonly points: number; readonly of: number }
         readonly marks: readonly { readonly reason: string }[]
@@ -265,7 +265,7 @@ describe.skipIf(CHROMIUM === null)('the simulator page', () => {
     },
   )
 
-  test('reports an error of a text at its line, and does not open it', { timeout: 30_000 }, async () => {
+  test('reports an error of a text at its line, and does not open it', async () => {
     const { page, writes } = await as('trainee', '/simulator')
     await page.getByRole('button', { name: 'Enter custom YAML' }).click()
     await page

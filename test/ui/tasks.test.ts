@@ -105,7 +105,7 @@ describe.skipIf(CHROMIUM === null)('the task pages', { timeout: 90_000 }, () => 
     const countedNow = async () =>
       Number(await page.getByRole('row').filter({ has: reason }).locator('td.number').innerText())
     // On a busy machine one count may end early; it is repeated every second.
-    await expect.poll(countedNow, { timeout: 15_000 }).toBeGreaterThanOrEqual(FILLERS)
+    await expect.poll(countedNow).toBeGreaterThanOrEqual(FILLERS)
     const counted = await countedNow()
     await reason.click()
     await page.getByText(` shown of ${counted}`).waitFor()
@@ -211,7 +211,7 @@ describe.skipIf(CHROMIUM === null)('the task pages', { timeout: 90_000 }, () => 
     })
     const waits = await submit('waits-by-hand')
     const task = (which = id) => getJson<TaskBody>(`${api}/tasks/${which}`)
-    await expect.poll(async () => (await task()).placement?.wants_gpu, { timeout: 20_000 }).toBe(false)
+    await expect.poll(async () => (await task()).placement?.wants_gpu).toBe(false)
     const { page, faults } = await open(`/tasks/${id}`)
     const act = async (name: string): Promise<void> => {
       const button = page.getByRole('button', { name, exact: true })

@@ -129,7 +129,7 @@ describe.skipIf(CHROMIUM === null)('the page of a controller with tokens', { tim
     await page.getByRole('button', { name: 'Sign in' }).press('Enter')
     await page.locator('#freshness[data-status=live]').waitFor()
     await ask('DELETE', `/tokens/${made.id}`)
-    await page.getByRole('heading', { name: 'Sign in' }).waitFor({ timeout: 15_000 })
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor()
     expect(await page.evaluate('JSON.stringify(localStorage)')).not.toMatch(TOKEN)
     expect(await page.locator('#freshness').innerText()).toBe('Signed out')
     await page.context().close()
