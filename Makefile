@@ -87,8 +87,7 @@ structure: install ## print how the sources hang together: circles, reach, lines
 
 # SCENARIO=all-p0 names the scenario.
 accept: install ## record a scenario's new expected result and show the differences
-	@files=$$(find scenarios -path 'scenarios/*$(SCENARIO).scenario.yaml' | \
-	  grep -E '/$(SCENARIO)[.]scenario[.]yaml$$' || true); \
+	@files=$$(grep -rlx 'scenario: $(SCENARIO)' scenarios --include='*.scenario.yaml' || true); \
 	if [ -z "$(SCENARIO)" ] || [ "$$(echo "$$files" | grep -c .)" != 1 ]; then \
 	  echo "SCENARIO must name one scenario in scenarios/. Found: $${files:-none}" >&2; exit 2; \
 	fi; \

@@ -5,7 +5,7 @@ import { EXIT_OK } from '../../services/exit-codes.ts'
 import { visible, visibleJson } from '../output/terminal-text.ts'
 import { printList, type Column } from '../output/table.ts'
 import { nodeNamed, openClient, type CommandOptions } from '../command/session.ts'
-import { untilInterrupted } from '../command/interrupt.ts'
+import { untilInterrupted } from '../command/interrupts.ts'
 
 export interface EventsOptions extends CommandOptions {
   readonly follow?: boolean

@@ -1,6 +1,6 @@
 /** The broker's configuration as text: its users, and their permissions (protocol/broker-rights.ts). */
 import { brokerRights, type BrokerRights, type Identity } from '../../protocol/broker-rights.ts'
-import { sweepRights, type SweepIdentity } from '../../services/sweep/nats/sweep-rights.ts'
+import { sweepRights, type SweepIdentity } from '../../services/sweep/nats/sweep-subjects.ts'
 import { MAX_MESSAGE_BYTES } from '../../protocol/limits.ts'
 
 export interface BrokerUser {

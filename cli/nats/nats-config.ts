@@ -3,16 +3,15 @@
  * passwords, because then the configuration holds no secret and no secret is ever transmitted. Each seed is
  * in its own file, for the one host that needs it.
  */
-import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, readFileSync, readdirSync, rmSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { nkeys } from '@nats-io/transport-node'
 import { nodeIdFromName } from '../../protocol/node-id.ts'
 import { UsageError } from '../../services/exit-codes.ts'
 import { checkPlace, makeFolder, writeOutput } from '../../services/output-file.ts'
-import { brokerConfigText, CONFIG_HEADER } from './nats-config-text.ts'
-import type { BrokerUser } from './nats-config-text.ts'
-import { gpuServerManifest, whyNoKubernetesName } from './kubernetes-text.ts'
 import { seedOf } from '../../services/settings/nats-settings.ts'
+import { gpuServerManifest, whyNoKubernetesName } from './kubernetes-text.ts'
+import { CONFIG_HEADER, brokerConfigText, type BrokerUser } from './nats-config-text.ts'
 
 export interface NatsConfigOptions {
   readonly nodes?: readonly string[]
@@ -181,5 +180,57 @@ function printSummary(out: string, keys: string, users: readonly BrokerUser[]): 
   })
   process.stdout.write(
     `${out}: ${users.length} identities; each authenticates with its own secret key:\n${lines.join('')}`,
+  )
+}
+
+export interface NatsRotateOptions {
+  readonly all?: boolean
+  readonly out: string
+}
+
+/** Name and public key of each identity, as `headroom nats config` writes them. */
+const USER = /^ {4}# (\S+)\n {4}\{\n {4} {2}nkey: (U[A-Z2-7]{55})$/gm
+
+/** Throws UsageError before anything is written. */
+export function natsRotate(parties: readonly string[], { all = false, out }: NatsRotateOptions): void {
+  if (all === parties.length > 0) throw new UsageError('no party is named: name one or more, or use --all')
+  const text = configIn(out)
+  const known = new Map([...text.matchAll(USER)].map(([, name = '', key = '']) => [name, key]))
+  const missing = parties.find((party) => !known.has(party))
+  if (missing !== undefined)
+    throw new UsageError(`${out} has no party ${missing}; it has ${[...known.keys()].join(', ')}`)
+  const option = `--out ${out}`
+  const keys = join(dirname(out), 'keys')
+  makeFolder(option, keys, 0o700)
+  const renewed = all ? [...known.keys()] : [...new Set(parties)]
+  let changed = text
+  const lines = renewed.map((name) => {
+    const key = nkeys.createUser()
+    const file = join(keys, `${name}.nk`)
+    // Its inbox is named after the key too.
+    changed = changed.replaceAll(known.get(name) ?? '', key.getPublicKey())
+    writeOutput(option, file, `${new TextDecoder().decode(key.getSeed())}\n`, 0o600)
+    return `  ${name.padEnd(24)} ${file}\n`
+  })
+  writeOutput(option, out, changed)
+  process.stdout.write(
+    `New keys:\n${lines.join('')}1. Replace the old key of each party on its host. 2. nats-server ` +
+      '--signal reload: the old keys are ' +
+      'refused from now on. 3. Restart each party; tasks keep running.\n',
+  )
+}
+
+function configIn(out: string): string {
+  let text: string
+  try {
+    text = readFileSync(out, 'utf8')
+  } catch (error) {
+    throw new UsageError(`--out ${out}: ${error instanceof Error ? error.message : String(error)}`, {
+      cause: error,
+    })
+  }
+  if (text.startsWith(CONFIG_HEADER)) return text
+  throw new UsageError(
+    `${out} was not made by \`headroom nats config\`: change its keys where it was written`,
   )
 }

@@ -1,8 +1,7 @@
 /** The `nats` commands: their options. Their actions are loaded when called. */
 import { InvalidArgumentError } from 'commander'
 import type { Command } from 'commander'
-import type { NatsConfigOptions } from './nats-config.ts'
-import type { NatsRotateOptions } from './nats-rotate.ts'
+import type { NatsConfigOptions, NatsRotateOptions } from './nats-config.ts'
 
 export function addNatsCommands(program: Command): void {
   const nats = program.command('nats').description('the message broker')
@@ -72,7 +71,7 @@ export function addNatsCommands(program: Command): void {
       'the configuration that `headroom nats config` made; its keys are in keys/ next to it',
     )
     .action(async (parties: readonly string[], options: NatsRotateOptions) => {
-      const { natsRotate } = await import('./nats-rotate.ts')
+      const { natsRotate } = await import('./nats-config.ts')
       natsRotate(parties, options)
     })
 }

@@ -1,17 +1,22 @@
 /** `headroom run`: submits a task, follows it and returns its exit code. */
+import { fstatSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
+import {
+  ApiError,
+  type HeadroomClient,
+  type Task,
+  type TaskRequest,
+} from '../../clients/typescript/client.ts'
 import type { WaitReason } from '../../controller/query/explain/explain.ts'
-import { ApiError, type HeadroomClient, type Task } from '../../clients/typescript/client.ts'
-import { drained } from '../output/drained.ts'
 import { EXIT_OK } from '../../services/exit-codes.ts'
+import { exitCodeOfTask, onInterrupt, type Interrupts } from '../command/interrupts.ts'
 import { openClient } from '../command/session.ts'
-import { exitCodeOfTask } from '../command/exit-status.ts'
-import { onInterrupt, type Interrupts } from '../command/interrupts.ts'
-import { retryWhileUnreachable } from './retry.ts'
+import { drained } from '../output/drained.ts'
+import { size } from '../output/figures.ts'
 import { StatusLine } from '../output/status-line.ts'
+import { visible } from '../output/terminal-text.ts'
+import { retryWhileUnreachable } from './retry.ts'
 import { commandWithEnv, demandOf, type DemandOptions } from './task-request.ts'
-import { printDryRun } from './dry-run.ts'
-import { noticeStdin } from './unsent-stdin.ts'
 
 export interface RunOptions extends DemandOptions {
   readonly env: readonly string[]
@@ -266,4 +271,57 @@ const FINAL: ReadonlySet<Task['state']> = new Set(['completed', 'failed', 'cance
 
 function isEnded({ state }: Task): boolean {
   return FINAL.has(state)
+}
+
+export async function printDryRun(client: HeadroomClient, request: TaskRequest): Promise<number> {
+  const { placement, starts, victims, wait } = await client.tasks.tryOut(request)
+  const lines: string[] = []
+  if (placement !== null) {
+    const when =
+      starts === 'now'
+        ? 'It would start now'
+        : 'It would start once ' +
+          `${victims.length === 0 ? 'other tasks have left' : 'these tasks are swapped out'}`
+    lines.push(`${when} on GPU ${placement.gpus.join(', ')} of ${placement.node_name}.`)
+  }
+  for (const { task_id: id, name, priority, mib } of victims)
+    lines.push(`  swapped out: ${id} ${name} (P${priority}, ${size(mib)} per GPU)`)
+  if (wait !== null) lines.push(`It would wait: ${wait.sentence}`)
+  process.stdout.write(lines.map((line) => `${visible(line)}\n`).join(''))
+  return EXIT_OK
+}
+
+/** @param onInput called once, when there is input that the task would have read */
+export function noticeStdin(
+  onInput: () => void,
+  stdin: NodeJS.ReadStream & { readonly fd: 0 } = process.stdin,
+): { end(): void } {
+  const kind = kindOf(stdin.fd)
+  if (kind === 'file') onInput()
+  if (kind !== 'pipe') return { end: () => {} }
+  const take = (): void => {
+    end()
+    onInput()
+  }
+  const end = (): void => {
+    stdin.off('data', take)
+    stdin.off('error', end)
+    stdin.pause()
+    // An open pipe must not keep the finished process alive.
+    stdin.unref()
+  }
+  stdin.on('data', take)
+  stdin.on('error', end)
+  return { end }
+}
+
+/** `none`: a terminal, /dev/null, an empty file, a closed descriptor. */
+function kindOf(fd: number): 'file' | 'pipe' | 'none' {
+  try {
+    const stat = fstatSync(fd)
+    if (stat.isFile()) return stat.size > 0 ? 'file' : 'none'
+    return stat.isFIFO() || stat.isSocket() ? 'pipe' : 'none'
+  } catch {
+    return 'none'
+  }
 }

@@ -1,10 +1,7 @@
 /** The `sim` commands: their options. Their actions are loaded when called. */
-import { Option } from 'commander'
-import type { Command } from 'commander'
-import { addRecordingCommands } from './recording-commands.ts'
-import { addScenarioCommands } from './scenario-commands.ts'
-import { calls, withExamples } from '../command/command-shape.ts'
-import { decimal, integers, MAX_SEED, mib, time, timeWithin, whole } from '../command/option-values.ts'
+import { Option, type Command } from 'commander'
+import { calls, withExamples, type SetExit } from '../command/command-shape.ts'
+import { MAX_SEED, decimal, integers, mib, time, timeWithin, whole } from '../command/option-values.ts'
 import { fieldValues, objectives, sweptAxes } from './sweep-values.ts'
 
 const MAX_PERCENT = 1000
@@ -242,4 +239,57 @@ function addServe(sim: Command, setExit: (code: number) => void): void {
     )
     .option('--no-faults', 'leave out the faults of the scenario')
     .action(calls(setExit, () => import('./sim-serve.ts'), 'simServe'))
+}
+
+function addRecordingCommands(sim: Command, setExit: (code: number) => void): void {
+  const redecide = sim
+    .command('redecide')
+    .description(
+      'replay the recorded inputs of a live controller, and report the first decision that differs',
+    )
+    .argument('<recording>', 'CONTROLLER_DATA_DIR, its recording/, or the first file to read there')
+    .option('--json', 'print JSON')
+    .action(calls(setExit, () => import('./sim-redecide.ts'), 'simRedecide'))
+  withExamples(redecide, 'headroom sim redecide ./data/recording')
+  const record = sim
+    .command('record')
+    .description(
+      'convert a time range of the live history to a scenario: fleet, configuration, tasks, operator ' +
+        'and faults as observed',
+    )
+    .option('--data <folder>', 'CONTROLLER_DATA_DIR of the controller, or a copy of its recording/', './data')
+    .option('--from <instant>', 'start, in UTC (2026-05-04T08:00:00Z); else when the first node is up')
+    .option('--to <instant>', 'end; else the end of the recording')
+    .option('--name <name>', 'name of the scenario', 'recorded')
+    .option('--out <file>', 'the scenario file; else stdout')
+    .action(calls(setExit, () => import('./sim-record.ts'), 'simRecord'))
+  withExamples(
+    record,
+    'headroom sim record --data /var/lib/headroom --from 2026-05-04T08:00:00Z --to 2026-05-04T09:00:00Z ' +
+      '--out incident.scenario.json',
+  )
+}
+
+function addScenarioCommands(sim: Command, setExit: SetExit): void {
+  const validate = sim
+    .command('validate')
+    .description(
+      'check scenario files: every problem with its line, column and the nearest name; runs nothing',
+    )
+    .argument('[files...]', 'scenarios; else all in scenarios/ and its folders')
+    .option('--json', 'print JSON')
+    .action(calls(setExit, () => import('./sim-validate.ts'), 'simValidate'))
+  withExamples(
+    validate,
+    'headroom sim validate mine.scenario.yaml',
+    'headroom sim validate mine.scenario.yaml --json',
+  )
+  const schema = sim
+    .command('schema')
+    .description(
+      'print the JSON Schema (2020-12) of scenario files, for editors and other programs; equals ' +
+        'scenarios/scenario.schema.json',
+    )
+    .action(calls(setExit, () => import('./sim-validate.ts'), 'simSchema'))
+  withExamples(schema, 'headroom sim schema > scenario.schema.json')
 }

@@ -10,7 +10,7 @@ import {
 import { EXIT_OK } from '../../services/exit-codes.ts'
 import { paletteOf, visible } from '../output/terminal-text.ts'
 import { bar, percent, size } from '../output/figures.ts'
-import { untilInterrupted } from '../command/interrupt.ts'
+import { untilInterrupted } from '../command/interrupts.ts'
 import { nodeColumns } from '../nodes/nodes.ts'
 import { printOne, tableOf } from '../output/table.ts'
 import { openClient, type CommandOptions } from '../command/session.ts'

@@ -19,7 +19,7 @@ export function addStoreCommands(program: Command, setExit: SetExit): void {
     'headroom backup /backup/headroom.db',
     'headroom backup /backup/ --keep 7   # from cron, every night',
   ).action(async (target: string, options: StoreOptions & { readonly keep?: number }) => {
-    const { backup } = await import('./backup.ts')
+    const { backup } = await import('./store-path.ts')
     await backup(target, options)
   })
   withExamples(
@@ -33,7 +33,7 @@ export function addStoreCommands(program: Command, setExit: SetExit): void {
     'headroom restore /backup/headroom.db --data-dir /var/lib/headroom',
   ).action(
     async (file: string, options: StoreOptions & { readonly force?: boolean; readonly dryRun?: boolean }) => {
-      const { restore } = await import('./restore.ts')
+      const { restore } = await import('./store-path.ts')
       await restore(file, options)
     },
   )
@@ -45,7 +45,7 @@ export function addStoreCommands(program: Command, setExit: SetExit): void {
     ).argument('[file]', 'the file; else headroom.db in the data folder'),
     'headroom verify',
     'headroom verify /backup/headroom.db',
-  ).action(calls(setExit, () => import('./verify.ts'), 'verify'))
+  ).action(calls(setExit, () => import('./store-path.ts'), 'verify'))
 }
 
 function onStore(command: Command): Command {

@@ -1,9 +1,20 @@
 /** The path of the store for these commands. */
-import { statSync } from 'node:fs'
+import { existsSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { backUp } from '../../controller/adapters/sqlite/backup.ts'
+import { SCHEMA_VERSION } from '../../controller/adapters/sqlite/migrations.ts'
+import {
+  previewRestore,
+  type LostRecords,
+  type RestorePreview,
+} from '../../controller/adapters/sqlite/restore-preview.ts'
+import { requireWell, restoreStore } from '../../controller/adapters/sqlite/restore.ts'
+import { markText } from '../../controller/adapters/sqlite/store-mark.ts'
 import { STORE_FILE } from '../../controller/adapters/sqlite/store.ts'
-import { UsageError } from '../../services/exit-codes.ts'
+import { verifyStore } from '../../controller/adapters/sqlite/verify.ts'
+import { EXIT_FAILED, EXIT_OK, UsageError } from '../../services/exit-codes.ts'
 import { readSettings } from '../../services/settings/settings.ts'
+import { visible } from '../output/terminal-text.ts'
 
 export interface StoreOptions {
   readonly dataDir?: string
@@ -24,4 +35,139 @@ export function requireFile(path: string, hint = ''): void {
   const found = statSync(path, { throwIfNoEntry: false })
   if (found === undefined) throw new UsageError(`file ${path} not found${hint}`)
   if (!found.isFile()) throw new UsageError(`${path} is not a file${hint}`)
+}
+
+const NAME = /^headroom-\d{4}-\d\d-\d\dT[\d-]+Z\.db$/
+
+/** @throws UsageError, or StoreFault, each one line. */
+export async function backup(
+  target: string,
+  options: StoreOptions & { readonly keep?: number },
+): Promise<void> {
+  const source = storePath(options)
+  if (!existsSync(source)) throw new UsageError(`no store at ${source}: name its folder with --data-dir`)
+  const isFolder = target.endsWith('/') || (existsSync(target) && statSync(target).isDirectory())
+  if (options.keep !== undefined && !isFolder) throw new UsageError('--keep requires a folder')
+  const file = isFolder
+    ? join(resolve(target), `headroom-${new Date().toISOString().replaceAll(/[:.]/g, '-')}.db`)
+    : resolve(target)
+  if (isFolder && !existsSync(target)) throw new UsageError(`folder ${target} not found`)
+  if (existsSync(file)) throw new UsageError(`${file} already exists: name another file`)
+  backUp(source, file, BUSY_TIMEOUT_MS)
+  const removed = options.keep === undefined ? 0 : removeAllBut(options.keep, resolve(target))
+  process.stdout.write(
+    `${file} (${Math.ceil(statSync(file).size / 1024)} ` +
+      `KiB)${removed > 0 ? `, ${removed} older removed` : ''}\n`,
+  )
+}
+
+/** Names begin with the time, so they sort by age. */
+function removeAllBut(keep: number, folder: string): number {
+  const copies = readdirSync(folder)
+    .filter((name) => NAME.test(name))
+    .sort((a, b) => (a < b ? 1 : -1))
+  const old = copies.slice(keep)
+  for (const name of old) rmSync(join(folder, name))
+  return old.length
+}
+
+export interface RestoreCommandOptions extends StoreOptions {
+  readonly force?: boolean
+  readonly dryRun?: boolean
+}
+
+/** @throws UsageError, or StoreFault, each one line. */
+export async function restore(file: string, options: RestoreCommandOptions): Promise<void> {
+  const [backup, path] = [resolve(file), storePath(options)]
+  requireFile(backup)
+  if (backup === path) throw new UsageError(`${backup} is the store itself`)
+  if (options.dryRun === true) {
+    await requireWell(backup)
+    process.stdout.write(previewText(backup, path, await previewRestore(backup, path)))
+    return
+  }
+  const { verdict, aside } = await restoreStore({
+    backup,
+    path,
+    isForced: options.force ?? false,
+    at: new Date(),
+    busyTimeoutMs: BUSY_TIMEOUT_MS,
+  })
+  process.stdout.write(
+    `${path} contains ${verdict.tasks} tasks, ${verdict.nodes} nodes and ${verdict.events} events of ` +
+      `${backup}\n`,
+  )
+  if (aside !== null) process.stdout.write(`the previous store is now ${aside}\n`)
+  process.stdout.write(
+    'the next controller starts in recovery: it contacts every node before it places, requeues or gives ' +
+      'up a task\n',
+  )
+}
+
+export function previewText(backup: string, path: string, preview: RestorePreview): string {
+  const lines = [
+    `backup  ${backup}: epoch ${preview.backup.epoch}, ${lastEvent(preview.backup)}`,
+    storeLine(path, preview),
+    preview.mark === null ? 'mark    none' : `mark    ${markText(preview.mark)}`,
+    ...lossLines(preview),
+    'epoch   the restored store continues above every epoch known here, in recovery',
+    'dry run: nothing was changed',
+  ]
+  return `${lines.join('\n')}\n`
+}
+
+function storeLine(path: string, { store, unreadable }: RestorePreview): string {
+  if (unreadable !== null) return `store   cannot be read: ${unreadable}`
+  if (store === null) return `store   none at ${path}`
+  return `store   ${path}: epoch ${store.epoch}, ${lastEvent(store)}`
+}
+
+function lastEvent({ eventSeq, lastEventAt }: RestorePreview['backup']): string {
+  return lastEventAt === null
+    ? `last event ${eventSeq}`
+    : `last event ${eventSeq} at ${new Date(lastEventAt).toISOString()}`
+}
+
+function lossLines({ backup, store, mark, events, isOtherHistory, lost }: RestorePreview): readonly string[] {
+  if (store === null && mark === null)
+    return ['lost    not known: there is no store and no mark to compare with']
+  const to = Math.max(store?.epoch ?? 0, mark?.epoch ?? 0)
+  const lines = [
+    events === 0
+      ? 'lost    0 events'
+      : `lost    ${events} events, ${backup.eventSeq + 1} to ${backup.eventSeq + events}`,
+    to > backup.epoch ? `lost    changes of epochs ${backup.epoch} to ${to}` : `lost    0 epochs`,
+  ]
+  if (isOtherHistory)
+    lines.unshift('lost    the backup has another history than the store: everything that only the store has')
+  return [...lines, ...(lost === null ? [] : recordLines(lost))]
+}
+
+function recordLines({ tasks, named, reopened, configRevisions }: LostRecords): readonly string[] {
+  const more = tasks > named.length ? [`          … and ${tasks - named.length} more`] : []
+  return [
+    `lost    ${tasks} tasks submitted since`,
+    ...named.map(({ id, name, state }) => `          ${id} ${state} ${visible(name)}`),
+    ...more,
+    `lost    the ends of ${reopened} tasks that ended since`,
+    `lost    ${configRevisions} configuration revisions`,
+  ]
+}
+
+/** @throws UsageError, or StoreFault, each one line. */
+export async function verify(file: string | undefined, options: StoreOptions): Promise<number> {
+  const path = file === undefined ? storePath(options) : resolve(file)
+  requireFile(path, ': name it, or its folder with --data-dir')
+  const { schema, epoch, tasks, nodes, events, problems } = await verifyStore(path)
+  for (const problem of problems) process.stdout.write(`${problem}\n`)
+  if (problems.length > 0) {
+    process.stderr.write(`${path}: damaged\n`)
+    return EXIT_FAILED
+  }
+  const age = schema === SCHEMA_VERSION ? '' : ` (this program migrates it to ${SCHEMA_VERSION})`
+  process.stdout.write(
+    `${path}: intact; schema ${schema}${age}, epoch ${epoch}, ${tasks} tasks, ${nodes} nodes, ${events} ` +
+      `events\n`,
+  )
+  return EXIT_OK
 }

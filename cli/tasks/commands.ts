@@ -126,5 +126,5 @@ export function addWhyPending(program: Command, setExit: SetExit): void {
     ).option('--limit <n>', 'maximum number of rows', whole(1, MAX_ROWS), DEFAULT_TASK_ROWS),
     'headroom why-pending',
     'headroom why-pending 0b6f4c1e-…',
-  ).action(calls(setExit, () => import('./why-pending.ts'), 'whyPending'))
+  ).action(calls(setExit, () => import('./explain.ts'), 'whyPending'))
 }

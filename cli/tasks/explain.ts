@@ -2,11 +2,11 @@
  * `headroom task explain TASK` and `headroom why-pending TASK`: the reason as a sentence, then its facts,
  * then changes that would help.
  */
-import type { Explanation } from '../../clients/typescript/client.ts'
+import type { Explanation, Task } from '../../clients/typescript/client.ts'
 import { EXIT_OK } from '../../services/exit-codes.ts'
-import { printOne, type Field } from '../output/table.ts'
 import { openClient, type CommandOptions } from '../command/session.ts'
-import { reasonLines } from './wait.ts'
+import { age, size } from '../output/figures.ts'
+import { printList, printOne, type Column, type Field } from '../output/table.ts'
 
 /** Maximum nodes shown; `-o json` has all of them. */
 const MAX_NODES = 5
@@ -67,4 +67,55 @@ function changeFields(wouldFit: Explanation['would_fit_if']): readonly Field[] {
     ({ sentence, proviso }) => `${sentence}${proviso === null ? '' : ` ${proviso}`}`,
   )
   return [['would fit if', lines.length === 0 ? ['No single change would place it.'] : lines]]
+}
+
+type Wait = NonNullable<Task['wait']>
+type Reason = Pick<Wait, 'reason' | 'node_count' | 'have_mib' | 'need_mib'>
+
+/** The decisive reason, then the others: `WAITING_VRAM on 3 nodes: has 4Gi, needs 16Gi`. */
+export function reasonLines(wait: Wait): readonly string[] {
+  return [wait, ...wait.secondary].map(reasonLine)
+}
+
+function reasonLine({ reason, node_count: nodes, have_mib: have, need_mib: need }: Reason): string {
+  const where = nodes === 0 ? '' : ` on ${nodes} ${nodes === 1 ? 'node' : 'nodes'}`
+  const figures = [
+    have === null ? '' : `has ${size(have)}`,
+    need === null ? '' : `needs ${size(need)}`,
+  ].filter((text) => text !== '')
+  return `${reason}${where}${figures.length === 0 ? '' : `: ${figures.join(', ')}`}`
+}
+
+export interface WhyPendingOptions extends CommandOptions {
+  readonly limit: number
+}
+
+const PAGE = 200
+
+/** For one task all details; otherwise every pending task with its reason, in queue order. */
+export async function whyPending(id: string | undefined, options: WhyPendingOptions): Promise<number> {
+  if (id !== undefined) return taskExplain(id, options)
+  const { output, limit, ...server } = options
+  const waiting: Task[] = []
+  for await (const task of openClient(server).tasks.each({ state: 'pending', limit: PAGE }))
+    waiting.push(task)
+  await printList(waiting.sort(byQueuePosition).slice(0, limit), columns(Date.now()), output)
+  return EXIT_OK
+}
+
+/** 1. Queue position. 2. Order of submission. */
+function byQueuePosition(a: Task, b: Task): number {
+  return (a.wait?.queue_position ?? Infinity) - (b.wait?.queue_position ?? Infinity) || a.seq - b.seq
+}
+
+function columns(now: number): readonly Column<Task>[] {
+  return [
+    { title: '#', isNumber: true, of: (task) => task.wait?.queue_position ?? null },
+    { title: 'ID', of: (task) => task.id },
+    { title: 'NAME', isWide: true, of: (task) => task.name },
+    { title: 'PRIO', of: (task) => `P${task.priority}` },
+    { title: 'WAITS', isNumber: true, of: (task) => age(task.pending_since, now) },
+    { title: 'REASON', of: (task) => task.wait?.reason ?? null },
+    { title: 'WHY', of: (task) => task.wait?.sentence ?? null },
+  ]
 }

@@ -6,7 +6,7 @@ import type { HeadroomClient } from '../../clients/typescript/client.ts'
 import { drained } from '../output/drained.ts'
 import { EXIT_OK, UsageError } from '../../services/exit-codes.ts'
 import { visible, visibleLines } from '../output/terminal-text.ts'
-import { untilInterrupted } from '../command/interrupt.ts'
+import { untilInterrupted } from '../command/interrupts.ts'
 import { openClient, type ServerOption } from '../command/session.ts'
 
 export interface LogsOptions extends ServerOption {

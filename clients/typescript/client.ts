@@ -14,7 +14,7 @@ import type {
   RevisionPage,
 } from '../../controller/api/config/schema.ts'
 import type { EventBody, EventPage } from '../../controller/api/observe/event-schema.ts'
-import type { GroupBody, GroupDryRunBody } from '../../controller/api/groups/schema.ts'
+import type { GroupBody, GroupDryRunBody, GroupPreviewBody } from '../../controller/api/groups/schema.ts'
 import type { KeepaliveBody, KeptLeaseBody } from '../../controller/api/tasks/lease-schema.ts'
 import type { LogBody, LogQuery as LogQueryBody } from '../../controller/api/tasks/log-schema.ts'
 import type {
@@ -24,7 +24,7 @@ import type {
   NodeConfigChangeBody,
   NodePage,
 } from '../../controller/api/nodes/schema.ts'
-import type { GroupPreviewBody, PlacementPreviewBody } from '../../controller/api/tasks/preview-schema.ts'
+import type { PlacementPreviewBody } from '../../controller/api/tasks/preview-schema.ts'
 import type { ReadyzBody, VersionBody } from '../../controller/api/http/service-schema.ts'
 import type {
   NewSimulationBody,

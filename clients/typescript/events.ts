@@ -1,7 +1,7 @@
 /** Follows events: one stream, resumed after the last event when the connection breaks. */
 import type { EventBody } from '../../controller/api/observe/event-schema.ts'
 import { ConnectionError, isPassing } from './errors.ts'
-import { openStream } from './open-stream.ts'
+import { openStream } from './event-stream.ts'
 import { backoffMs, pause, type Transport } from './transport.ts'
 
 export interface EventFilter {

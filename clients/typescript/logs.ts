@@ -1,7 +1,7 @@
 /** Follows the output of a task: one stream, resumed when the connection breaks. */
 import type { LogBody, LogEndBody } from '../../controller/api/tasks/log-schema.ts'
 import { ConnectionError, isPassing } from './errors.ts'
-import { openStream } from './open-stream.ts'
+import { openStream } from './event-stream.ts'
 import { backoffMs, pathSegment, pause, type Transport } from './transport.ts'
 
 export interface FollowLogOptions {

@@ -22,8 +22,7 @@ import { createAccess, type Access } from './auth/access.ts'
 import { addAuditing } from './auth/auditing.ts'
 import { limitConnections, type ConnectionRefusals } from './http/connection-limits.ts'
 import { admit } from './auth/gate.ts'
-import { endStreamsWithTheirTokens } from './auth/open-streams.ts'
-import { StreamsOfTokens } from './auth/streams-of-tokens.ts'
+import { endStreamsWithTheirTokens, StreamsOfTokens } from './auth/open-streams.ts'
 import { prepareCallers } from './auth/caller.ts'
 import type { ApiApp, ApiContext, Build, ReadinessCheck } from './context.ts'
 import { requireDeclaredRoles } from './http/declared-roles.ts'
@@ -43,56 +42,31 @@ import {
   URI_PARAMETER_LIMIT,
 } from './http/limits.ts'
 import { openApiOptions } from './docs/openapi.ts'
-import { addClusterMetrics } from './metrics/cluster-metrics.ts'
+import { addClusterMetrics, addTwinMetrics } from './metrics/cluster-metrics.ts'
 import type { ValueFamily } from './metrics/exposition.ts'
 import { counters, gauges, Metrics } from './metrics/metrics.ts'
 import { servePage } from './http/page.ts'
-import { addTwinMetrics } from './metrics/twin-metrics.ts'
-import { requestIdOf } from './http/request-id.ts'
+import { requestIdOf, createRequestLogger } from './http/request-logger.ts'
 import { recordRequests } from './metrics/request-log.ts'
-import { createRequestLogger } from './http/request-logger.ts'
-import { auditRoutes } from './auth/audit-routes.ts'
-import { configRevisionRoutes } from './config/revision-routes.ts'
-import { assignmentRoutes } from './tasks/assignment-routes.ts'
 import { configRoutes } from './config/routes.ts'
-import { decisionRoutes } from './observe/decision-routes.ts'
-import { eventRoutes } from './observe/event-routes.ts'
-import { exerciseRoutes } from './simulations/exercise-routes.ts'
-import { explainRoutes } from './observe/explain-routes.ts'
 import { groupRoutes } from './groups/routes.ts'
-import { leaseRoutes } from './tasks/lease-routes.ts'
-import { logRoutes } from './tasks/log-routes.ts'
-import { membershipRoutes } from './groups/membership-routes.ts'
+import { authRoutes } from './auth/routes.ts'
+import { observeRoutes } from './observe/routes.ts'
 import { metricsRoutes } from './metrics/routes.ts'
 import { nodeRoutes } from './nodes/routes.ts'
-import { attemptRoutes } from './tasks/attempt-routes.ts'
-import { recoveryRoutes } from './tasks/recovery-routes.ts'
-import { seriesRoutes } from './observe/series-routes.ts'
-import { sessionFaultRoutes } from './simulations/session-fault-routes.ts'
-import { sessionInterfaceRoutes } from './simulations/session-interface-routes.ts'
-import { sessionRoutes } from './simulations/session-routes.ts'
-import { scenarioRoutes } from './simulations/scenario-routes.ts'
-import { snapshotRoutes } from './observe/snapshot-routes.ts'
 import { healthRoutes, openApiRoutes } from './docs/routes.ts'
-import { simulationResultRoutes } from './simulations/result-routes.ts'
 import { simulationRoutes } from './simulations/routes.ts'
-import { signInRoutes } from './auth/sign-in-routes.ts'
-import { summaryRoutes } from './observe/summary-routes.ts'
 import { NO_OWNER_LIMITS, type OwnerLimits } from '../model/owner-limits.ts'
 import { TaskWaits } from './tasks/task-waits.ts'
-import { taskActionRoutes } from './tasks/action-routes.ts'
 import { taskRoutes } from './tasks/routes.ts'
-import { traceRoutes } from './simulations/trace-routes.ts'
-import { tokenRoutes } from './auth/token-routes.ts'
 import { twinRoutes } from './twin/routes.ts'
-import { usageRoutes } from './simulations/usage-routes.ts'
 import { ConfigSchema } from './config/schema.ts'
 import { DecisionSchema } from './observe/decision-schema.ts'
 import { EventSchema } from './observe/event-schema.ts'
 import { DOCUMENT_ONLY } from './http/fields-schema.ts'
-import { GroupSchema } from './groups/schema.ts'
+import { GroupPreviewSchema, GroupSchema } from './groups/schema.ts'
 import { NodeSchema } from './nodes/schema.ts'
-import { GroupPreviewSchema, PlacementPreviewSchema } from './tasks/preview-schema.ts'
+import { PlacementPreviewSchema } from './tasks/preview-schema.ts'
 import { ProblemSchema } from './http/problem-schema.ts'
 import { SimulationSchema } from './simulations/schema.ts'
 import { TaskSchema } from './tasks/schema.ts'
@@ -287,36 +261,13 @@ const AJV_OPTIONS = {
 
 function addRoutes(app: ApiApp, api: ApiContext): void {
   configRoutes(app, api)
-  configRevisionRoutes(app, api)
   nodeRoutes(app, api)
   taskRoutes(app, api)
-  taskActionRoutes(app, api)
-  explainRoutes(app, api)
-  decisionRoutes(app, api)
-  leaseRoutes(app, api)
-  logRoutes(app, api)
   groupRoutes(app, api)
-  membershipRoutes(app, api)
-  eventRoutes(app, api)
-  assignmentRoutes(app, api)
-  recoveryRoutes(app, api)
-  attemptRoutes(app, api)
-  summaryRoutes(app, api)
-  snapshotRoutes(app, api)
+  observeRoutes(app, api)
   twinRoutes(app, api)
-  seriesRoutes(app, api)
-  tokenRoutes(app, api)
-  signInRoutes(app, api)
-  auditRoutes(app, api)
+  authRoutes(app, api)
   simulationRoutes(app, api)
-  simulationResultRoutes(app, api)
-  sessionRoutes(app, api)
-  sessionFaultRoutes(app, api)
-  exerciseRoutes(app, api)
-  sessionInterfaceRoutes(app, api)
-  scenarioRoutes(app, api)
-  traceRoutes(app, api)
-  usageRoutes(app, api)
   healthRoutes(app, api, '')
   metricsRoutes(app, api, '')
   openApiRoutes(app)

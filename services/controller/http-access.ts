@@ -1,16 +1,23 @@
 /** Access to the REST interface: from settings and tokens, at the start of `headroom serve`. */
 import { isIP } from 'node:net'
 import { hostname } from 'node:os'
+import { createOidcProvider } from '../../controller/adapters/oidc-provider.ts'
 import { createAccess, type Access } from '../../controller/api/auth/access.ts'
-import type { SignIn } from '../../controller/api/auth/sign-in.ts'
+import { Sessions } from '../../controller/api/auth/sessions.ts'
+import { SignIn } from '../../controller/api/auth/sign-in.ts'
+import {
+  SECRET_MAX_CHARACTERS,
+  SECRET_MIN_CHARACTERS,
+  hashOf,
+} from '../../controller/api/auth/token-secrets.ts'
 import type { Controller } from '../../controller/controller.ts'
 import type { Store } from '../../controller/ports/store.ts'
-import type { AdminToken } from './admin-token.ts'
-import { ENVIRONMENT } from '../settings/env-table.ts'
 import { StartFault } from '../exit-codes.ts'
-import type { Settings } from '../settings/settings.ts'
+import { ENVIRONMENT } from '../settings/env-table.ts'
+import { readSecretFile } from '../settings/secret-file.ts'
+import { SettingsError, type OidcSettings, type Settings } from '../settings/settings.ts'
 
-export function isLoopback(host: string): boolean {
+function isLoopback(host: string): boolean {
   if (isIP(host) === 0) return host === 'localhost' || host.endsWith('.localhost')
   return host === '::1' || /^(?:::ffff:)?127\./.test(host)
 }
@@ -50,4 +57,78 @@ export function httpAccess(
     requestsPerSecond,
     anonymousRequestsPerSecond,
   })
+}
+
+const HOUR_MS = 3_600_000
+const CALLBACK_PATH = '/api/v1/auth/callback'
+const SECRET = /^[\x21-\x7e]{1,512}$/
+
+/**
+ * @throws SettingsError for an unreadable secret. The provider is contacted at the first sign-in: it need not
+ * be available before.
+ */
+export function browserSignIn(oidc: OidcSettings): SignIn {
+  const { issuer, clientId, clientSecretFile, publicUrl, scope, rules, sessionHours } = oidc
+  const clientSecret = clientSecretFile === null ? null : clientSecretIn(clientSecretFile)
+  return new SignIn({
+    provider: createOidcProvider({
+      issuer,
+      clientId,
+      clientSecret,
+      redirectUrl: new URL(CALLBACK_PATH, publicUrl),
+      scope,
+    }),
+    rules,
+    sessions: new Sessions({ now: Date.now, lifetimeMs: sessionHours * HOUR_MS }),
+    now: Date.now,
+    isSecure: publicUrl.protocol === 'https:',
+  })
+}
+
+function clientSecretIn(path: string): string {
+  const variable = ENVIRONMENT.oidcClientSecretFile
+  const secret = readSecretFile(path, variable).text.trim()
+  if (!SECRET.test(secret))
+    throw new SettingsError(variable.name, path, `${variable.range} (it contains none)`)
+  return secret
+}
+
+/**
+ * The first admin token of a container: a secret in a file, named by CONTROLLER_ADMIN_TOKEN_FILE and read
+ * once, at the start.
+ */
+
+interface AdminToken {
+  readonly hash: string
+  /** A problem with the file that does not prevent its use; null: none. */
+  readonly warning: string | null
+}
+
+const { name: VARIABLE, range: RANGE } = ENVIRONMENT.adminTokenFile
+const READABLE_BY_ALL = 0o004
+
+/**
+ * Null when the variable is not set.
+ * @throws SettingsError, one line that names the variable without the content of the file, when the file is
+ * unreadable or holds no valid secret
+ */
+export function adminToken(env: Readonly<Record<string, string | undefined>>): AdminToken | null {
+  const path = env[VARIABLE]
+  if (path === undefined || path === '') return null
+  const { text, mode } = readSecretFile(path, ENVIRONMENT.adminTokenFile)
+  const secret = text.trim()
+  const why = whyNoSecret(secret)
+  if (why !== null) throw new SettingsError(VARIABLE, path, `${RANGE} (${why})`)
+  const isOpen = (mode & READABLE_BY_ALL) !== 0
+  const shown = (mode & 0o777).toString(8).padStart(4, '0')
+  return {
+    hash: hashOf(secret),
+    warning: isOpen ? `every user of this host may read ${path} (mode ${shown}): chmod o-r ${path}` : null,
+  }
+}
+
+function whyNoSecret(secret: string): string | null {
+  if (!/^[\x21-\x7e]*$/.test(secret)) return 'it contains spaces, several lines, or characters outside ASCII'
+  if (secret.length < SECRET_MIN_CHARACTERS) return `it has ${secret.length} characters`
+  return secret.length > SECRET_MAX_CHARACTERS ? 'it is longer' : null
 }

@@ -20,28 +20,27 @@ import {
 import type { ControllerOptions } from '../../controller/controller.ts'
 import type { ConfigFields } from '../../controller/model/config.ts'
 import type { Store } from '../../controller/ports/store.ts'
-import { adminToken } from './admin-token.ts'
+import { adminToken, httpAccess, requireToken, browserSignIn } from './http-access.ts'
 import { openSimulationServices } from './simulation-services.ts'
-import { monitorDisk } from './disk-monitor.ts'
+import { monitorDisk, ownChecks } from './readiness.ts'
 import { ENVIRONMENT } from '../settings/env-table.ts'
 import { createEventLog } from './event-log.ts'
 import { StartFault } from '../exit-codes.ts'
-import { httpAccess, requireToken } from './http-access.ts'
-import { startLiveFleet } from './live-fleet.ts'
-import { browserSignIn } from './browser-sign-in.ts'
-import { createLog } from './log.ts'
+import {
+  startLiveFleet,
+  readFleet,
+  startSimulatedFleet,
+  type ServedFleet,
+  type FleetScenario,
+} from './served-fleet.ts'
+import { createLog, auditOfClients } from './log.ts'
 import { natsSettings, type NatsSettings } from '../settings/nats-settings.ts'
 import { packageCommit, packageRoot, packageVersion } from '../package-info.ts'
 import { startRecording } from './recording.ts'
-import { ownChecks } from './readiness.ts'
-import type { ServedFleet } from './served-fleet.ts'
-import { createServedMetrics } from './served-metrics.ts'
+import { createServedMetrics, uploadMetrics } from './served-metrics.ts'
 import { readSettings, type Settings } from '../settings/settings.ts'
 import { removePartialUploads } from '../simulations/library/partial-uploads.ts'
-import { type FleetScenario, readFleet, startSimulatedFleet } from './simulated-fleet.ts'
 import { unreadVariables } from '../settings/unread-variables.ts'
-import { uploadMetrics } from './upload-metrics.ts'
-import { auditOfClients } from './audit-of-clients.ts'
 import { untilSignal } from '../until-signal.ts'
 
 const DAY_MS = 86_400_000

@@ -1,7 +1,8 @@
 /** Metrics of `headroom serve`: decisions, commits, messages, queues, the process. */
-import { FAST_SECONDS, Histogram } from '../../controller/api/metrics/instruments.ts'
 import { createEventMetrics } from '../../controller/api/metrics/event-metrics.ts'
-import { byLabel, counted, counters, gauge, gauges, Metrics } from '../../controller/api/metrics/metrics.ts'
+import type { ValueFamily } from '../../controller/api/metrics/exposition.ts'
+import { FAST_SECONDS, Histogram } from '../../controller/api/metrics/instruments.ts'
+import { Metrics, byLabel, counted, counters, gauge, gauges } from '../../controller/api/metrics/metrics.ts'
 import { measureProcess, type ProcessMetrics } from '../../controller/api/metrics/process-metrics.ts'
 import type { Controller } from '../../controller/controller.ts'
 import type { Event } from '../../controller/model/event.ts'
@@ -17,7 +18,7 @@ export interface ServedMetrics {
   watch(sources: WatchedSources): void
 }
 
-export interface WatchedSources {
+interface WatchedSources {
   readonly controller: Controller
   /** Messages that the bus dropped, by reason. */
   readonly dropped: ReadonlyMap<string, number>
@@ -27,7 +28,7 @@ export interface WatchedSources {
   readonly recording: RecordingFigures | null
 }
 
-export interface RecordingFigures {
+interface RecordingFigures {
   readonly isOpen: boolean
   readonly entries: number
   readonly writtenBytes: number
@@ -117,4 +118,15 @@ function addQueues(
       () => recording?.writtenBytes ?? null,
     ),
   )
+}
+
+export function uploadMetrics(bytes: () => number | null, maxBytes: number): readonly ValueFamily[] {
+  return [
+    gauge('headroom_uploads_bytes', 'Bytes of uploaded traces and scenarios on disk.', bytes),
+    gauge(
+      'headroom_uploads_limit_bytes',
+      'Limit of these bytes (CONTROLLER_UPLOADS_MAX_MIB).',
+      () => maxBytes,
+    ),
+  ]
 }

@@ -11,7 +11,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Mib } from '../../protocol/units.ts'
 import { ENVIRONMENT } from '../settings/env-table.ts'
 import { EXIT_FAILED, EXIT_OK, UsageError } from '../exit-codes.ts'
-import { trialIdentity } from '../gpu-server/trial-identity.ts'
+import { trialIdentity } from '../gpu-server/task-identity.ts'
 import { readSettings } from '../settings/settings.ts'
 import { untilSignal } from '../until-signal.ts'
 

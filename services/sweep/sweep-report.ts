@@ -2,19 +2,26 @@
  * The result of a sweep, for command line and REST: figures of each percentage, the advice, and all of it as
  * files.
  */
-import type { Advice } from '../../simulator/experiment/advisor/advisor.ts'
-import { advise } from '../../simulator/experiment/advisor/advisor.ts'
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { advise, type Advice } from '../../simulator/experiment/advisor/advisor.ts'
 import type { Idleness } from '../../simulator/experiment/advisor/idleness.ts'
 import type { Objective } from '../../simulator/experiment/advisor/objective.ts'
+import {
+  bySettings,
+  summarize,
+  type Settings,
+  type SweepRun,
+  type SweepSummary,
+} from '../../simulator/experiment/sweep/sweep.ts'
 import { adviceNotes, adviceSentence } from '../../simulator/report/advice-text.ts'
+import type { ChartLibrary } from '../../simulator/report/html/page.ts'
 import { htmlReport } from '../../simulator/report/html/report.ts'
 import { runsCsv } from '../../simulator/report/runs-csv.ts'
-import { bySettings, summarize } from '../../simulator/experiment/sweep/sweep.ts'
-import type { Settings, SweepRun, SweepSummary } from '../../simulator/experiment/sweep/sweep.ts'
-import { chartLibrary } from './chart-library.ts'
 
 /** The advice on one setting of the fields other than the percentage. */
-export type SettingAdvice = Advice & {
+type SettingAdvice = Advice & {
   readonly settings: Settings
   /** For display: one sentence per line, the recommendation first. */
   readonly text: string
@@ -28,7 +35,7 @@ export interface SweepReport {
   readonly advice: readonly SettingAdvice[]
 }
 
-export interface SweptRuns {
+interface SweptRuns {
   readonly planned: number
   /** The finished runs, in the order of the sweep; at least one. */
   readonly runs: readonly SweepRun[]
@@ -61,4 +68,24 @@ export function sweepRunsCsv({ runs }: SweepReport): string {
  */
 export function sweepHtml(name: string, { runs, summary, advice }: SweepReport): string {
   return htmlReport({ name, runs, summary, advice, library: chartLibrary() })
+}
+
+/**
+ * uPlot for embedding in a report, from its package, with its licence; null where the package is not
+ * installed.
+ */
+
+export function chartLibrary(): ChartLibrary | null {
+  try {
+    const root = dirname(createRequire(import.meta.url).resolve('uplot/package.json'))
+    const text = (name: string): string => readFileSync(join(root, name), 'utf8').replaceAll('\r\n', '\n')
+    const licence = text('LICENSE').replaceAll('*/', '* /').trim()
+    return {
+      script: `/*\n${licence}\n*/\n${text('dist/uPlot.iife.min.js')}`,
+      style: text('dist/uPlot.min.css'),
+    }
+  } catch {
+    // The static charts are in the page anyway.
+    return null
+  }
 }

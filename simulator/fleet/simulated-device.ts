@@ -39,7 +39,7 @@ export class SimulatedDevice implements Device {
    * How long tasks stood still with work that nothing told of, until they were back: GPU time, each of a
    * task's GPUs counts.
    */
-  unheardMs: DurationMs = 0
+  unsignalledWaitMs: DurationMs = 0
   /** Called when a process ends with an exit code of its own. */
   onOwnEnd: ((taskId: string) => void) | null = null
   readonly #clock: SimClock
@@ -359,7 +359,7 @@ export class SimulatedDevice implements Device {
     process.isStill = process.isStepOver = false
     if (!isStepOver) return this.#tellUse(process, now - process.lastUseAt)
     this.#advance(process)
-    if (process.isBusy) this.unheardMs += gpus.length * (now - stepEndsAt)
+    if (process.isBusy) this.unsignalledWaitMs += gpus.length * (now - stepEndsAt)
   }
 
   /** @param idleMs since its last use, when it has no work */

@@ -34,7 +34,8 @@ const COLUMNS: readonly Column[] = [
 ]
 /** Each where a run has it; the last columns, so that no other moves. */
 const OPTIONAL: readonly Column[] = [
-  ['unheard_percent', ({ metrics }) => metrics.unheard_percent],
+  ['unsignalled_wait_percent', unsignalledWaitOf],
+  ['unheard_percent', unsignalledWaitOf],
   ['tasks_fit_nowhere', ({ metrics }) => metrics.tasks.fit_nowhere],
 ]
 
@@ -56,4 +57,9 @@ export function runsCsv(runs: readonly SweepRun[]): string {
       ...columns.map(([, valueOf]) => valueOf(run) ?? ''),
     ]),
   )
+}
+
+/** A run that was recorded earlier has the figure under its former name only. */
+function unsignalledWaitOf({ metrics }: SweepRun): number | undefined {
+  return metrics.unsignalled_wait_percent ?? metrics.unheard_percent
 }

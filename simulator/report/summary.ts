@@ -18,9 +18,9 @@ export function formatResult(title: string, { metrics, seed, virtual_s, digest }
       'starvation',
       `${shownPercent(starvation.total)} = queue ${shownPercent(starvation.queue)} + swap ${shownPercent(starvation.swap)} + compute ${shownPercent(starvation.compute)}`,
     ],
-    ...(metrics.unheard_percent === undefined
+    ...(metrics.unsignalled_wait_percent === undefined
       ? []
-      : [['unheard', shownPercent(metrics.unheard_percent)] as const]),
+      : [['unsignalled wait', shownPercent(metrics.unsignalled_wait_percent)] as const]),
     ['queue wait', spread(metrics.queue_wait_s, shownSeconds)],
     ['completion', spread(metrics.jct_s, shownSeconds)],
     ['slowdown', spread(metrics.slowdown, (value) => value.toFixed(2))],

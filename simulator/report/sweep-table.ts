@@ -62,16 +62,18 @@ const COLUMNS: readonly Column[] = [
   { title: 'Jain', name: 'swap_jain', valueOf: (s) => s.swap_jain, show: (mean) => shownNumber(mean, 3) },
 ]
 const AFTER_STARVATION = 5
-const UNHEARD: Column = {
-  title: 'unheard',
-  name: 'unheard_percent',
-  valueOf: (s) => s.unheard_percent ?? null,
+const UNSIGNALLED_WAIT: Column = {
+  title: 'unsignalled wait',
+  name: 'unsignalled_wait_percent',
+  valueOf: (s) => s.unsignalled_wait_percent ?? null,
   show: shownPercent,
 }
 
 export function formatSweep(summaries: readonly SweepSummary[]): string {
   const fields = fieldsOf(summaries)
-  const shown = summaries.some(hasUnsignalledWait) ? COLUMNS.toSpliced(AFTER_STARVATION, 0, UNHEARD) : COLUMNS
+  const shown = summaries.some(hasUnsignalledWait)
+    ? COLUMNS.toSpliced(AFTER_STARVATION, 0, UNSIGNALLED_WAIT)
+    : COLUMNS
   const head = ['overcommit', ...fields, ...shown.map((column) => column.title)]
   const rows = summaries.map((summary) => [
     `${summary.overcommit_percent} %`,
@@ -86,8 +88,8 @@ export function formatSweep(summaries: readonly SweepSummary[]): string {
 
 export function sweepCsv(summaries: readonly SweepSummary[]): string {
   const fields = fieldsOf(summaries)
-  const figures = summaries.some(({ unheard_percent }) => unheard_percent !== undefined)
-    ? [...COLUMNS, UNHEARD]
+  const figures = summaries.some(({ unsignalled_wait_percent }) => unsignalled_wait_percent !== undefined)
+    ? [...COLUMNS, UNSIGNALLED_WAIT, { ...UNSIGNALLED_WAIT, name: 'unheard_percent' }]
     : COLUMNS
   const columns = [
     'overcommit_percent',
@@ -115,8 +117,8 @@ export function sweepCsv(summaries: readonly SweepSummary[]): string {
  * Some task waited with work that nothing told of: in a table for people this figure has a place beside
  * starvation.
  */
-export function hasUnsignalledWait({ unheard_percent }: SweepSummary): boolean {
-  return unheard_percent !== undefined && unheard_percent.mean > 0
+export function hasUnsignalledWait({ unsignalled_wait_percent }: SweepSummary): boolean {
+  return unsignalled_wait_percent !== undefined && unsignalled_wait_percent.mean > 0
 }
 
 /** What is swept beside the percentage: alike in all of them. */

@@ -26,6 +26,8 @@ export interface Metrics {
    * Only where servers cannot signal that a task wants the GPU: what swapped-out tasks waited with work that
    * nothing told of, beside demand.
    */
+  readonly unsignalled_wait_percent?: number
+  /** Former name of `unsignalled_wait_percent`; removed in 0.2. */
   readonly unheard_percent?: number
   /** Swap-outs completed. */
   readonly swaps_per_hour: number
@@ -66,7 +68,7 @@ export interface MetricsInput {
   readonly swaps: { readonly swapOuts: number; readonly swappedOutMib: number; readonly swappedInMib: number }
   readonly jain: number | null
   /** GPU time; null where every server signals wants. */
-  readonly unheardMs: DurationMs | null
+  readonly unsignalledWaitMs: DurationMs | null
   readonly fitNowhere: number
 }
 
@@ -77,7 +79,7 @@ export function metricsOf({
   gpus,
   swaps,
   jain,
-  unheardMs,
+  unsignalledWaitMs,
   fitNowhere,
 }: MetricsInput): Metrics {
   const hours = windowMs / 3_600_000
@@ -93,7 +95,9 @@ export function metricsOf({
         : (lastFinishedAt - firstSubmittedAt) / 1000,
     utilization_percent: utilizationPercent(counters, windowMs, gpus),
     starvation_percent: starvationPercent(counters),
-    ...(unheardMs === null ? {} : { unheard_percent: unheardPercent(unheardMs, counters) }),
+    ...(unsignalledWaitMs === null
+      ? {}
+      : underBothNames(unsignalledWaitPercent(unsignalledWaitMs, counters))),
     swaps_per_hour: perHour(swaps.swapOuts),
     swapped_gib_per_hour: perHour((swaps.swappedOutMib + swaps.swappedInMib) / 1024),
     swap_jain: jain,
@@ -107,8 +111,13 @@ export function metricsOf({
   }
 }
 
+/** The figure under its present and its former name. */
+export function underBothNames<Figure>(figure: Figure) {
+  return { unsignalled_wait_percent: figure, unheard_percent: figure }
+}
+
 /** Of what tasks wanted altogether, heard of or not. */
-function unheardPercent(unheardMs: DurationMs, { demand }: Counters): number {
-  const unheardUs = 1000 * unheardMs
-  return unheardUs === 0 ? 0 : (100 * unheardUs) / (demand + unheardUs)
+function unsignalledWaitPercent(unsignalledWaitMs: DurationMs, { demand }: Counters): number {
+  const unsignalledWaitUs = 1000 * unsignalledWaitMs
+  return unsignalledWaitUs === 0 ? 0 : (100 * unsignalledWaitUs) / (demand + unsignalledWaitUs)
 }

@@ -14,6 +14,7 @@ const METRICS: Shape<Metrics> = {
   makespan_s: true,
   utilization_percent: true,
   starvation_percent: { total: true, queue: true, swap: true, compute: true },
+  unsignalled_wait_percent: true,
   unheard_percent: true,
   swaps_per_hour: true,
   swapped_gib_per_hour: true,

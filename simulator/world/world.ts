@@ -257,7 +257,7 @@ export class World {
       gpus: this.plan.nodes.reduce((sum, node) => sum + node.gpuCount, 0),
       swaps: this.swapTotals(),
       jain: this.controller.views.swapJain(),
-      unheardMs: this.#unheardMs(),
+      unsignalledWaitMs: this.#unsignalledWaitMs(),
       fitNowhere: this.#fitNowhere(),
     })
   }
@@ -273,10 +273,10 @@ export class World {
   }
 
   /** Null where every server signals that a task wants the GPU. */
-  #unheardMs(): DurationMs | null {
+  #unsignalledWaitMs(): DurationMs | null {
     const unaware = this.plan.nodes.filter(({ signalsWanted }) => signalsWanted === false)
     if (unaware.length === 0) return null
-    return unaware.reduce((sum, node) => sum + (this.deviceOf(idOfNode(node))?.unheardMs ?? 0), 0)
+    return unaware.reduce((sum, node) => sum + (this.deviceOf(idOfNode(node))?.unsignalledWaitMs ?? 0), 0)
   }
 
   /** The server process dies and is back at once; its tasks live on (R4). Call between steps of the clock. */

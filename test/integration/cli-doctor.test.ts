@@ -1,7 +1,7 @@
 import { createServer } from 'node:net'
 import { mkdirSync } from 'node:fs'
 import { afterAll, describe, expect, it } from 'vitest'
-import { clockCheck } from '../../cli/doctor/controller.ts'
+import { clockCheck } from '../../cli/doctor/doctor.ts'
 import { nodeVersionCheck, nvidiaCheck } from '../../cli/doctor/host.ts'
 import { askedApi, deadAddress } from '../support/asked.ts'
 import { headroom, temporaryFolder, write } from '../support/headroom-command.ts'

@@ -263,7 +263,7 @@ describe('a fault in a session', () => {
 
 describe('a session from a snapshot', () => {
   it('starts with its tasks in place, and its faults take effect', async () => {
-    const scenario = readFileSync('scenarios/faults/fault-from-a-snapshot.scenario.yaml', 'utf8').replace(
+    const scenario = readFileSync('scenarios/faults/from-a-snapshot.scenario.yaml', 'utf8').replace(
       /^faults:[^]*^assert:/m,
       'assert:',
     )

@@ -74,7 +74,7 @@ export const COMMAND_MUTANTS: readonly Mutant[] = [
       ),
     ],
     likes: ['second_controller', 'slow_disk'],
-    directed: { scenario: 'regressions/regression-epoch-before-all' },
+    directed: { scenario: 'regressions/epoch-before-all' },
   },
   {
     name: 'r10-goes-on-after-a-failed-commit',

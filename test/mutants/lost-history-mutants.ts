@@ -22,7 +22,7 @@ export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
       ),
     ],
     likes,
-    directed: { scenario: 'faults/fault-store-set-back' },
+    directed: { scenario: 'faults/store-set-back' },
   },
   {
     name: 'r5-store-behind-ignored',
@@ -37,7 +37,7 @@ export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
       ),
     ],
     likes,
-    directed: { scenario: 'faults/fault-store-set-back' },
+    directed: { scenario: 'faults/store-set-back' },
   },
   {
     name: 'r5-most-nodes-ahead-ignored',
@@ -75,7 +75,7 @@ export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
       ),
     ],
     likes,
-    directed: { scenario: 'faults/fault-store-restored' },
+    directed: { scenario: 'faults/store-restored' },
   },
   {
     name: 'r9-later-restore-below-an-earlier',
@@ -91,7 +91,7 @@ export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
     says: 'a recovery ends although known nodes have not reported',
     edits: [edit(`${ENGINE}/inputs/nodes/recovery-mode.ts`, 'beginRecovery', 'awaited: new Set(nodes.map(({ id }) => id))', 'awaited: new Set(nodes.slice(0, 0).map(({ id }) => id))')], // prettier-ignore
     likes,
-    directed: { scenario: 'faults/fault-store-restored' },
+    directed: { scenario: 'faults/store-restored' },
   },
   {
     name: 'r5-head-reserves-in-a-pause',
@@ -106,7 +106,7 @@ export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
       ),
     ],
     likes,
-    directed: { scenario: 'regressions/regression-no-reservation-in-recovery' },
+    directed: { scenario: 'regressions/no-reservation-in-recovery' },
   },
   {
     name: 'r5-pending-not-reattached',
@@ -121,7 +121,7 @@ export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
       ),
     ],
     likes,
-    directed: { scenario: 'faults/fault-store-set-back' },
+    directed: { scenario: 'faults/store-set-back' },
   },
   {
     name: 'r5-same-epoch-taken-for-the-same',
@@ -174,6 +174,6 @@ export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
       ),
     ],
     likes,
-    directed: { scenario: 'faults/fault-store-restored' },
+    directed: { scenario: 'faults/store-restored' },
   },
 ]

@@ -62,7 +62,7 @@ describe('the dry run of a change', () => {
       b.configure(change)
       expectFigures(b, impact)
     })
-    holds(property, 600, FILE)
+    holds(property, 300, FILE)
   })
 
   it('of a node returns the node after the change', () => {
@@ -83,7 +83,7 @@ describe('the dry run of a change', () => {
         expectFigures(b, impact)
       },
     )
-    holds(property, 300, FILE)
+    holds(property, 150, FILE)
   })
 
   it('names exactly the pending tasks that the change admits, each alone', () => {
@@ -113,7 +113,7 @@ describe('the dry run of a change', () => {
         expect(pending.wouldFit).toBe(expected.length)
       },
     )
-    holds(property, 300, FILE)
+    holds(property, 150, FILE)
   })
 
   it('predicts the next cycle: starts, reserved VRAM, and swap-outs', () => {
@@ -175,7 +175,7 @@ describe('the dry run of a change', () => {
         expect(asked.events).toEqual(left.events)
       },
     )
-    holds(property, 200, FILE)
+    holds(property, 100, FILE)
   })
 })
 

@@ -58,7 +58,7 @@ describe('the explanation of a wait', () => {
         }
       },
     )
-    holds(property, 600, FILE)
+    holds(property, 200, FILE)
   })
 
   it("calls no pending task placeable after a cycle, except tasks behind a strict queue's head", () => {
@@ -72,7 +72,7 @@ describe('the explanation of a wait', () => {
         }
       })
     })
-    holds(property, 300, FILE)
+    holds(property, 100, FILE)
   })
 
   it('exists exactly for waiting tasks, with one primary reason and the others by precedence', () => {
@@ -85,7 +85,7 @@ describe('the explanation of a wait', () => {
         }
       })
     })
-    holds(property, 300, FILE)
+    holds(property, 100, FILE)
   })
 
   it('names a configuration reason exactly when the wait adds no demand', () => {
@@ -98,7 +98,7 @@ describe('the explanation of a wait', () => {
         }
       })
     })
-    holds(property, 600, FILE)
+    holds(property, 200, FILE)
   })
 
   it('lists the closest nodes, counts the others, and marks exactly the possible placements', () => {
@@ -117,7 +117,7 @@ describe('the explanation of a wait', () => {
         }
       })
     })
-    holds(property, 150, FILE)
+    holds(property, 60, FILE)
   })
 
   it('changes nothing: events are equal with and without explanations', () => {
@@ -133,7 +133,7 @@ describe('the explanation of a wait', () => {
       for (const b of [asked, left]) b.cycle()
       expect(asked.events).toEqual(left.events)
     })
-    holds(property, 300, FILE)
+    holds(property, 100, FILE)
   })
 })
 

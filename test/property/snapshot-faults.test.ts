@@ -48,7 +48,7 @@ describe('a world that starts with tasks', () => {
 })
 
 it('ends its tasks by their policy when every node crashes, and none when servers restart', async () => {
-  const { scenario } = loadScenario('scenarios/faults/fault-from-a-snapshot.scenario.yaml')
+  const { scenario } = loadScenario('scenarios/faults/from-a-snapshot.scenario.yaml')
   const inPlace = ['works', 'rests', 'is-out', 'wants-back', 'moves', 'waits', 'stays', 'stays-out']
   const endsWith = async (faults: Scenario['faults']): Promise<Record<string, string>> => {
     const ends: Record<string, string> = {}
@@ -75,7 +75,7 @@ it('ends its tasks by their policy when every node crashes, and none when server
 })
 
 it('decides equally whether or not faults are possible, as long as none happens', async () => {
-  const { scenario } = loadScenario('scenarios/faults/fault-from-a-snapshot.scenario.yaml')
+  const { scenario } = loadScenario('scenarios/faults/from-a-snapshot.scenario.yaml')
   const digests: (string | null)[] = []
   for (const options of [{}, { record: () => new RecordingInMemory().recorder() }]) {
     digests.push((await runScenario({ ...scenario, faults: [] }, IDENTITY, options)).result.digest)

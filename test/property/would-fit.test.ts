@@ -33,7 +33,7 @@ describe('the changes that would place a task', () => {
         expect(isPlaced(task), `${task.spec.id}: ${tellOf(change)}`).toBe(true)
       }
     })
-    holds(property, 1000, FILE)
+    holds(property, 400, FILE)
   })
 
   it('do not place it when they are one unit smaller', () => {
@@ -49,7 +49,7 @@ describe('the changes that would place a task', () => {
         expect(isPlaced(task), `${task.spec.id}: one less than ${tellOf(change)}`).toBe(false)
       }
     })
-    holds(property, 1000, FILE)
+    holds(property, 400, FILE)
   })
 
   it('are missing exactly when the task already fits', () => {
@@ -63,7 +63,7 @@ describe('the changes that would place a task', () => {
       asked.b.cycle()
       expect(isPlaced(asked.task)).toBe(asked.answer.fitsAlone)
     })
-    holds(property, 300, FILE)
+    holds(property, 150, FILE)
   })
 })
 

@@ -49,7 +49,7 @@ faults: [{ at: 2m, crash: controller, for: 20s }]
 })
 
 it('A start by a replaced controller is refused, and every rule holds', async () => {
-  const { scenario } = loadScenario('scenarios/faults/fault-older-controller.scenario.yaml')
+  const { scenario } = loadScenario('scenarios/faults/older-controller.scenario.yaml')
   const { counts, violations } = await judge(scenario, openOperatorClient)
   expect(violations).toEqual([])
   expect([counts['start accepted'], counts['start refused stale_epoch']]).toEqual([1, 1])

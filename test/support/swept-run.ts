@@ -32,7 +32,7 @@ export function sweptRun({ percent, seed, settings = {}, ...figures }: SweptRunF
       makespan_s: 3600,
       utilization_percent: figures.utilization === undefined ? 50 : figures.utilization,
       starvation_percent: { total: starvation, queue: starvation, swap: 0, compute: 0 },
-      ...(figures.unheard === undefined ? {} : { unheard_percent: figures.unheard }),
+      ...(figures.unheard === undefined ? {} : { unsignalled_wait_percent: figures.unheard }),
       swaps_per_hour: figures.swapsPerHour ?? 0,
       swapped_gib_per_hour: 0,
       swap_jain: null,

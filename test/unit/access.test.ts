@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test, vi } from 'vitest'
 import { createLog } from '../../services/controller/log.ts'
 import { createRateLimiter } from '../../controller/api/auth/rate-limiter.ts'
 import { hostRules } from '../../controller/api/auth/host-rules.ts'
-import { RefusalSampler } from '../../controller/api/auth/refusal-sampler.ts'
+import { RefusalSampler } from '../../controller/api/auth/audit-trail.ts'
 import { hashOf, idIn, isSecretOf, newSecret } from '../../controller/api/auth/token-secrets.ts'
 import { accessWorld, type AccessWorld, type AccessWorldOptions } from '../support/access-world.ts'
 

@@ -9,14 +9,17 @@ import { createPendingReasons, MAX_SAMPLE } from '../../controller/api/observe/p
 import { taskRequest } from '../../controller/api/tasks/task-request.ts'
 import { createController } from '../../controller/controller.ts'
 import type { Event } from '../../controller/model/event.ts'
-import { createServedMetrics, type ServedMetrics } from '../../services/controller/served-metrics.ts'
+import {
+  createServedMetrics,
+  uploadMetrics,
+  type ServedMetrics,
+} from '../../services/controller/served-metrics.ts'
 import { createSeededRandom } from '../../simulator/kernel/seeded-random.ts'
 import { SimBus } from '../../simulator/network/sim-bus.ts'
 import { VirtualClock } from '../../simulator/kernel/virtual-clock.ts'
 import { apiClient } from '../support/api-client.ts'
 import { FakeController, NODE_ID } from '../support/api-world.ts'
 import { parseExposition, type ParsedFamily } from '../support/prometheus-parser.ts'
-import { uploadMetrics } from '../../services/controller/upload-metrics.ts'
 
 const DOCS = readFileSync(new URL('../../docs/metrics.md', import.meta.url), 'utf8')
 

@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
 import { MAX_CONNECTIONS_PER_ADDRESS, sourceOf } from '../../controller/api/http/connection-limits.ts'
-import { MAX_STREAMS_PER_TOKEN } from '../../controller/api/auth/streams-of-tokens.ts'
+import { MAX_STREAMS_PER_TOKEN } from '../../controller/api/auth/open-streams.ts'
 import { TIMEOUTS_CHECKED_EVERY_MS } from '../../controller/api/http/limits.ts'
 import { accessWorld, type AccessWorld, type AccessWorldOptions } from '../support/access-world.ts'
 

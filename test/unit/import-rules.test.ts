@@ -48,7 +48,7 @@ const FORBIDDEN: Record<string, readonly (readonly [from: string, to: string])[]
   'gpu-server-core': [['gpu-server/core/ledger.ts', 'gpu-server/server.ts']],
   'gpu-server': [['gpu-server/agent.ts', 'controller/engine/cycle.ts']],
   simulator: [
-    ['simulator/fleet/device.ts', 'controller/controller.ts'],
+    ['simulator/trace/device.ts', 'controller/controller.ts'],
     ['simulator/network/sim-bus.ts', 'gpu-server/core/outbox.ts'],
     ['simulator/report/digest.ts', 'controller/adapters/memory-store.ts'],
   ],

@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
 import { expect, it } from 'vitest'
-import { InFlight } from '../../controller/api/metrics/in-flight.ts'
+import { InFlight } from '../../controller/api/metrics/request-log.ts'
 
 function connection(destroyed = false): Socket {
   return Object.assign(new EventEmitter(), { destroyed }) as unknown as Socket

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { monitorDisk } from '../../services/controller/disk-monitor.ts'
-import { ownChecks } from '../../services/controller/readiness.ts'
+import { monitorDisk, ownChecks } from '../../services/controller/readiness.ts'
 import type { Controller } from '../../controller/controller.ts'
 
 function failing(engine: { isFaulty: boolean; epoch: number }, delayS = 0) {

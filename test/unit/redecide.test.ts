@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { decisionText } from '../../cli/output/decision-text.ts'
+import { decisionText } from '../../cli/sim/sim-redecide.ts'
 import type { RecordedEntry } from '../../controller/ports/recording-log.ts'
 import { COMMAND_NAMES } from '../../controller/recording/recorded-commands.ts'
 import { NOT_RECORDED } from '../../controller/recording/without-secrets.ts'

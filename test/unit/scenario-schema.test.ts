@@ -77,6 +77,16 @@ describe('docs/scenario-format.md', () => {
   })
 })
 
+/** The scenarios of a folder share a prefix that their files do not repeat. */
+const PREFIXES: Readonly<Record<string, string>> = {
+  capacity: 'capacity-',
+  exercises: 'exercise-',
+  fairness: 'fairness-',
+  faults: 'fault-',
+  operations: 'operations-',
+  regressions: 'regression-',
+}
+
 describe('scenarios/README.md', () => {
   it('lists every scenario with its description', () => {
     const page = readFileSync(INDEX, 'utf8')
@@ -84,7 +94,7 @@ describe('scenarios/README.md', () => {
     expect(files.length).toBeGreaterThanOrEqual(40)
     for (const file of files) {
       const { name, description } = loadScenario(file).scenario
-      expect(basename(file), 'its name').toBe(`${name}.scenario.yaml`)
+      expect(name, file).toBe(`${PREFIXES[basename(dirname(file))] ?? ''}${basename(file, '.scenario.yaml')}`)
       expect(description?.length ?? 0, `${name}: its description`).toBeGreaterThan(80)
     }
   })

@@ -157,14 +157,14 @@ describe('a real-time fleet of a separate controller', () => {
 
 describe('a fault outside the fleet', () => {
   it('is refused by name and line while a controller serves other clients', async () => {
-    const served = simServe('scenarios/faults/fault-crash-controller.scenario.yaml', {
+    const served = simServe('scenarios/faults/crash-controller.scenario.yaml', {
       speed: 1,
       faults: true,
     })
     await expect(served).rejects.toThrow(
-      /fault-crash-controller\.scenario\.yaml:\d+:\d+: faults\[0\]: crash_controller: .*only the fleet may break/,
+      /crash-controller\.scenario\.yaml:\d+:\d+: faults\[0\]: crash_controller: .*only the fleet may break/,
     )
-    const swarm = simServe('scenarios/faults/fault-swarm.scenario.yaml', { speed: 1, faults: true })
+    const swarm = simServe('scenarios/faults/swarm.scenario.yaml', { speed: 1, faults: true })
     await expect(swarm).rejects.toThrow(
       /:\d+:\d+: faults\[0\]\.swarm\.kinds: must leave out restart_broker, restart_controller, crash_controller, /,
     )

@@ -249,7 +249,7 @@ describe('a sweep', () => {
       unheard.map((value, i) =>
         sweepRunOf(
           { overcommitPercent: 10 * i, settings: {} },
-          result(value === undefined ? {} : { unheard_percent: value }),
+          result(value === undefined ? {} : { unsignalled_wait_percent: value }),
         ),
       )
 
@@ -261,42 +261,51 @@ describe('a sweep', () => {
         .split('\n')
         .map((line) => line.split(/ {2,}/))
       expect(table.map((row) => row.slice(5, 7))).toEqual([
-        ['compute', 'unheard'],
+        ['compute', 'unsignalled wait'],
         ['0.0 %', '0.0 %'],
         ['0.0 %', '12.3 %'],
         ['0.0 %', '–'],
       ])
       const figures = sweepCsv(summary).trimEnd().split('\n')
       expect(figures[0]).toMatch(
-        /,swap_jain_p95,unheard_percent,unheard_percent_p10,unheard_percent_p90,unheard_percent_p95$/,
+        /,swap_jain_p95,unsignalled_wait_percent,unsignalled_wait_percent_p10,unsignalled_wait_percent_p90,unsignalled_wait_percent_p95,unheard_percent,unheard_percent_p10,unheard_percent_p90,unheard_percent_p95$/,
       )
-      expect(figures[2]).toMatch(/,,12\.340000,12\.340000,12\.340000,12\.340000$/)
+      expect(figures[2]).toMatch(/,(,12\.340000){8}$/)
       expect(figures[3]).toMatch(/,,,,,,,,$/)
       const cells = runsCsv(done).trimEnd().split('\n')
-      expect(cells.map((line) => line.split(',').slice(-2))).toEqual([
-        ['digest', 'unheard_percent'],
-        ['d', '0'],
-        ['d', '12.34'],
-        ['d', ''],
+      expect(cells.map((line) => line.split(',').slice(-3))).toEqual([
+        ['digest', 'unsignalled_wait_percent', 'unheard_percent'],
+        ['d', '0', '0'],
+        ['d', '12.34', '12.34'],
+        ['d', '', ''],
       ])
-      expect(summary.map((each) => each.unheard_percent?.mean)).toEqual([0, 12.34, undefined])
-      expect('unheard_percent' in summary[2]!).toBe(false)
+      expect(summary.map((each) => each.unsignalled_wait_percent?.mean)).toEqual([0, 12.34, undefined])
+      expect('unsignalled_wait_percent' in summary[2]!).toBe(false)
+      expect(summary[1]?.unheard_percent).toEqual(summary[1]?.unsignalled_wait_percent)
+    })
+
+    it('reads the former name of the figure from earlier results', () => {
+      const earlier = sweepRunOf({ overcommitPercent: 0, settings: {} }, result({ unheard_percent: 7 }))
+      expect(summarize([earlier])[0]?.unsignalled_wait_percent?.mean).toBe(7)
+      expect(runsCsv([earlier])).toMatch(/,7,7\n$/)
     })
 
     it('omits unsignalled waits if there were none, and in the files of signalling servers', () => {
       const [zero, none] = [summarize(sweep([0, 0])), summarize(sweep([undefined]))]
       expect(
         [formatSweep(zero), formatSweep(none), sweepCsv(none), runsCsv(sweep([undefined]))].filter((text) =>
-          text.includes('unheard'),
+          text.includes('unsignalled wait'),
         ),
       ).toEqual([])
-      expect(sweepCsv(zero)).toContain(',unheard_percent,')
-      expect(runsCsv(sweep([0]))).toMatch(/,unheard_percent\n.*,0\n$/)
+      expect(sweepCsv(zero)).toContain(',unsignalled_wait_percent,')
+      expect(runsCsv(sweep([0]))).toMatch(/,unsignalled_wait_percent,unheard_percent\n.*,0,0\n$/)
     })
 
     it('is compared like other sweeps', () => {
       const [a, b] = [sweep([10]), sweep([12])]
-      expect(formatComparison(compareRuns(a, b))).toContain('unheard_percent  10.000  12.000  +2.000')
+      expect(formatComparison(compareRuns(a, b))).toContain(
+        'unsignalled_wait_percent  10.000  12.000  +2.000',
+      )
     })
   })
 })

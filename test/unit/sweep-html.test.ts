@@ -10,7 +10,7 @@ import { htmlReport } from '../../simulator/report/html/report.ts'
 import { SharedMarks } from '../../simulator/report/html/shared-marks.ts'
 import { bySettings, summarize } from '../../simulator/experiment/sweep/sweep.ts'
 import type { Settings } from '../../simulator/experiment/sweep/sweep.ts'
-import { chartLibrary } from '../../services/sweep/chart-library.ts'
+import { chartLibrary } from '../../services/sweep/sweep-report.ts'
 import { sweptRun } from '../support/swept-run.ts'
 
 const HOSTILE = `<script>alert(1)</script>"'&`
@@ -123,10 +123,10 @@ describe('the page of a sweep of servers that cannot signal', () => {
   }
 
   it('has a chart of unsignalled waits if there were any', () => {
-    expect(pageOf(0.5)).toContain('Unheard')
-    expect(pageOf(0.5)).toContain('<th scope=col>unheard')
+    expect(pageOf(0.5)).toContain('Unsignalled wait')
+    expect(pageOf(0.5)).toContain('<th scope=col>unsignalled wait')
     expect(pageOf(0.5)).toContain('<tr><th scope=row>20<td>0.50<td>0.50<td>0.50<td>0.50\n')
-    expect(pageOf(0)).not.toContain('nheard')
+    expect(pageOf(0)).not.toContain('nsignalled wait')
   })
 })
 

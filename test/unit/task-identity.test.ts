@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest'
-import { checkBroker, taskIdentityOf } from '../../services/gpu-server/task-identity.ts'
+import { checkBroker, taskIdentityOf, trialIdentity } from '../../services/gpu-server/task-identity.ts'
 import { attemptsWithIds } from '../../gpu-server/devices/task-identity.ts'
-import { trialIdentity } from '../../services/gpu-server/trial-identity.ts'
 import { idRange } from '../../cli/command/option-values.ts'
 
 const IDS = { from: 200_000, to: 201_023 }

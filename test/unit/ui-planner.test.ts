@@ -191,9 +191,11 @@ describe('the figures of the planner', () => {
       found.get('utilization at 0 %, mean'),
       found.get('starvation at 0 %, mean'),
     ]).toEqual([50, 20, null])
-    expect(found.has('unheard at 0 %, mean')).toBe(false)
-    const unaware = { ...summary, unheard_percent: { mean: 7, p10: 7, p90: 7, p95: 7 } }
-    expect(figuresOfReport({ ...reportOf(RUNS), summary: [unaware] }).get('unheard at 0 %, mean')).toBe(7)
+    expect(found.has('unsignalled wait at 0 %, mean')).toBe(false)
+    const unaware = { ...summary, unsignalled_wait_percent: { mean: 7, p10: 7, p90: 7, p95: 7 } }
+    expect(
+      figuresOfReport({ ...reportOf(RUNS), summary: [unaware] }).get('unsignalled wait at 0 %, mean'),
+    ).toBe(7)
     expect(figuresOfReport({ digest: 'x', timing: { wall_s: 3 } })).toEqual(new Map([['digest', 'x']]))
   })
 })

@@ -68,9 +68,12 @@ describe('a task that is stopped while swapped out', () => {
       ['resident', BACK_AT],
       ['finished', BACK_AT + 10_000],
     ])
-    const unheardMs = BACK_AT - 3 * MINUTE - 1000
+    const unsignalledWaitMs = BACK_AT - 3 * MINUTE - 1000
     const heardMs = 1000 + 10_000 + MINUTE + COPY_MS
-    expect(world.metrics().unheard_percent).toBeCloseTo((100 * unheardMs) / (unheardMs + heardMs), 6)
+    expect(world.metrics().unsignalled_wait_percent).toBeCloseTo(
+      (100 * unsignalledWaitMs) / (unsignalledWaitMs + heardMs),
+      6,
+    )
     expect(world.metrics().starvation_percent.swap).toBe(0)
   })
 
@@ -81,7 +84,7 @@ describe('a task that is stopped while swapped out', () => {
       ['resident', 4 * MINUTE + 1000 + COPY_MS],
       ['finished', 4 * MINUTE + 11_000 + COPY_MS],
     ])
-    expect(world.metrics().unheard_percent).toBeUndefined()
+    expect(world.metrics().unsignalled_wait_percent).toBeUndefined()
   })
 
   it('ends on its return if no work is left', async () => {
@@ -90,7 +93,7 @@ describe('a task that is stopped while swapped out', () => {
       ['resident', BACK_AT],
       ['finished', BACK_AT],
     ])
-    expect(world.metrics().unheard_percent).toBe(0)
+    expect(world.metrics().unsignalled_wait_percent).toBe(0)
   })
 
   it('is probed repeatedly without free VRAM, and stays resident if no task needs the VRAM', async () => {
@@ -108,7 +111,7 @@ describe('a task that is stopped while swapped out', () => {
     ]
     const { events, world } = await playOne(phases(1000, 3 * MINUTE, 10_000, 0), false, commands)
     expect(timesOf(events, 'waits').at(-1)?.[0]).toBe('finished')
-    expect(world.metrics().unheard_percent).toBeGreaterThan(0)
+    expect(world.metrics().unsignalled_wait_percent).toBeGreaterThan(0)
   })
 
   it('continues when a restarted server finds it swapping out, and reports its work', async () => {

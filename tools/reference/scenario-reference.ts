@@ -43,7 +43,7 @@ const PURPOSES: Readonly<Record<string, string>> = {
   capacity: 'Capacity: what a percentage, a profile or a setting buys, and what it costs',
   operations: 'Operations: what operators do while work goes on',
   faults: 'Faults: what breaks, and what must hold all the same',
-  training: 'Training: find out what is wrong, and what to do',
+  exercises: 'Exercises: find out what is wrong, and what to do',
   regressions: 'Regressions: what was wrong once',
 }
 

@@ -24,7 +24,7 @@ const WORDS: readonly (readonly [word: string, meaning: string])[] = [
       'resident), compute (resident, sharing).',
   ],
   [
-    'Unheard',
+    'Unsignalled wait',
     'Not part of starvation: wait of swapped-out tasks with work, where no signal reports that work ' +
       'has arrived.',
   ],

@@ -1,9 +1,8 @@
 import type { AuditRecord } from '../../ports/store.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
 import { readCursor, writeCursor } from '../http/cursor.ts'
-import { momentOf } from '../http/moment.ts'
+import { momentOf, presentInstant } from '../http/instant.ts'
 import { operation } from '../http/operation.ts'
-import { presentInstant } from '../http/instant.ts'
 import { AuditPageSchema, AuditQuerySchema, type AuditEntryBody } from './audit-schema.ts'
 
 const listAudit = operation(

@@ -1,8 +1,9 @@
 /** A stream outlives the request that opened it; it ends soon after its token does. */
 import type { ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { callerOf } from './caller.ts'
+import { ApiProblem } from '../http/errors.ts'
 import type { Authenticator } from './authenticator.ts'
+import { callerOf } from './caller.ts'
 
 /** How long after a token is revoked or has expired its streams may go on. */
 const LOOK_EVERY_MS = 5_000
@@ -31,7 +32,7 @@ export function endStreamsWithTheirTokens(
   }
 }
 
-export function endStale(
+function endStale(
   tokenOf: ReadonlyMap<ServerResponse, string>,
   authenticator: Pick<Authenticator, 'isGood'>,
 ): void {
@@ -40,4 +41,36 @@ export function endStale(
 
 function isStream(type: unknown): boolean {
   return typeof type === 'string' && type.startsWith('text/event-stream')
+}
+
+/**
+ * Bounds the streams of one token, so that one reader cannot take them all. Requests without a token have no
+ * such limit.
+ */
+
+/** Streams that one token follows at a time, of all kinds. */
+export const MAX_STREAMS_PER_TOKEN = 32
+
+export class StreamsOfTokens {
+  readonly #open = new Map<string, number>()
+
+  /**
+   * Counts until the answer ends or its reader is gone.
+   * @throws ApiProblem too_many_streams.
+   */
+  take(request: FastifyRequest, reply: FastifyReply): void {
+    const { tokenId } = callerOf(request)
+    if (tokenId === null) return
+    const count = this.#open.get(tokenId) ?? 0
+    if (count >= MAX_STREAMS_PER_TOKEN) {
+      const detail = `This token follows ${MAX_STREAMS_PER_TOKEN} streams already. Close one first.`
+      throw new ApiProblem('too_many_streams', detail, { headers: { 'retry-after': '5' } })
+    }
+    this.#open.set(tokenId, count + 1)
+    reply.raw.once('close', () => {
+      const left = (this.#open.get(tokenId) ?? 0) - 1
+      if (left > 0) this.#open.set(tokenId, left)
+      else this.#open.delete(tokenId)
+    })
+  }
 }

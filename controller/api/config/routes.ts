@@ -1,16 +1,24 @@
 import type { Config, ConfigFields } from '../../model/config.ts'
-import { ask } from '../http/ask.ts'
+import type { ConfigRecord } from '../../ports/store.ts'
 import { callerOf } from '../auth/caller.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
-import { problemOfRefusal } from '../http/errors.ts'
-import { changePart } from '../twin/forecasts.ts'
-import { configEtag } from '../http/etag.ts'
+import { ask } from '../http/ask.ts'
+import { notFound, problemOfRefusal } from '../http/errors.ts'
+import { configEtag, requireTag } from '../http/preconditions.ts'
 import { operation } from '../http/operation.ts'
-import { requireTag } from '../http/preconditions.ts'
-import { presentConfig, presentOver } from './present.ts'
-import { presentImpact } from './present-impact.ts'
-import { ChangedConfigSchema, ConfigChangeSchema, ConfigRef, type ChangedConfigBody } from './schema.ts'
+import { changePart } from '../twin/forecasts.ts'
 import { DryRunQuerySchema, type DryRunQuery } from './impact-schema.ts'
+import { presentImpact } from './present-impact.ts'
+import { presentConfig, presentOver, presentRevision } from './present.ts'
+import {
+  ChangedConfigSchema,
+  ConfigChangeSchema,
+  ConfigRef,
+  RevisionPageSchema,
+  RevisionPathSchema,
+  RevisionQuerySchema,
+  type ChangedConfigBody,
+} from './schema.ts'
 
 const getConfig = operation(
   {
@@ -46,7 +54,12 @@ const putConfig = operation(
 )
 
 /** GET and PUT /config (specification 4). */
-export function configRoutes(app: ApiApp, { commands, views, twin }: ApiContext): void {
+export function configRoutes(app: ApiApp, api: ApiContext): void {
+  settingRoutes(app, api)
+  revisionRoutes(app, api)
+}
+
+function settingRoutes(app: ApiApp, { commands, views, twin }: ApiContext): void {
   // Configurations are immutable, so the same object has the same text.
   let written: { readonly config: Config; readonly etag: string; readonly text: string } | null = null
   app.get('/config', { schema: getConfig }, (_request, reply) => {
@@ -72,7 +85,7 @@ export function configRoutes(app: ApiApp, { commands, views, twin }: ApiContext)
 }
 
 /** Applies the change or returns its impact, with the ETag of the live configuration. */
-export async function changeConfig(
+async function changeConfig(
   { commands, views, twin }: Pick<ApiContext, 'commands' | 'views' | 'twin'>,
   change: Partial<ConfigFields>,
   author: string | null,
@@ -98,4 +111,71 @@ export async function changeConfig(
   }
   const config = await ask<Config>((answer) => commands.putConfig(change, author, answer))
   return { etag: configEtag(config), body: { ...presentConfig(config), over: presentOver(views.over()) } }
+}
+
+const listRevisions = operation(
+  {
+    operationId: 'listConfigRevisions',
+    role: 'viewer',
+    summary: 'History of the configuration, newest first',
+    description: 'Each revision has its author, time and changed fields. Continue with `before`.',
+    tags: ['configuration'],
+    querystring: RevisionQuerySchema,
+    response: { 200: RevisionPageSchema },
+  },
+  ['store_failed'],
+)
+
+const restoreRevision = operation(
+  {
+    operationId: 'restoreConfigRevision',
+    role: 'operator',
+    summary: 'Restore an earlier revision as a new one',
+    description: 'Response, errors and dry_run as in PUT /config.',
+    tags: ['configuration'],
+    params: RevisionPathSchema,
+    querystring: DryRunQuerySchema,
+    response: { 200: ChangedConfigSchema },
+  },
+  ['not_found', 'precondition_failed', 'store_failed'],
+)
+
+const DEFAULT_LIMIT = 50
+
+/** GET /config/revisions, POST /config/revisions/{revision}/restore. */
+function revisionRoutes(app: ApiApp, { commands, views, twin }: ApiContext): void {
+  app.get(
+    '/config/revisions',
+    { schema: listRevisions },
+    async ({ query: { before = null, limit = DEFAULT_LIMIT } }) => {
+      // One extra record, because each is compared with its predecessor.
+      const records = await views.stored.configRevisions({ before, limit: limit + 1 })
+      const items = records
+        .slice(0, limit)
+        .map((record, i) => presentRevision(record, predecessorOf(record, records[i + 1])))
+      const last = items.at(-1)
+      return { items, next_before: records.length > limit && last !== undefined ? last.revision : null }
+    },
+  )
+
+  app.post('/config/revisions/:revision/restore', { schema: restoreRevision }, async (request, reply) => {
+    const { params, query, headers } = request
+    const number = Number(params.revision)
+    const [record] = await views.stored.configRevisions({ before: number + 1, limit: 1 })
+    if (record?.revision !== number) throw notFound('revision', params.revision)
+    // No await between comparison and change, so they are atomic.
+    requireTag(headers, configEtag(views.config()))
+    const { etag, body } = await changeConfig(
+      { commands, views, twin },
+      record.fields,
+      callerOf(request).name,
+      query,
+    )
+    reply.header('etag', etag)
+    return body
+  })
+}
+
+function predecessorOf(record: ConfigRecord, previous: ConfigRecord | undefined): ConfigFields | null {
+  return previous?.revision === record.revision - 1 ? previous.fields : null
 }

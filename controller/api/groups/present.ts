@@ -1,8 +1,9 @@
+import type { GroupPreview, NodeSum, TaskSum } from '../../query/preview/group-preview.ts'
 import type { Group } from '../../model/group.ts'
 import type { Node } from '../../model/placement.ts'
 import { byCodeUnits, firstDifference } from '../../structures/order.ts'
 import type { Views } from '../../query/views.ts'
-import type { GroupBody, GroupSumsBody } from './schema.ts'
+import type { GroupBody, GroupPreviewBody, GroupSumsBody } from './schema.ts'
 import { vramOfNodes } from '../nodes/present-vram.ts'
 
 /** Nodes that are named with a group; the others are counted. */
@@ -39,4 +40,36 @@ export function presentSums(nodes: readonly Node[]): GroupSumsBody {
     committed_mib,
     effective_schedulable_mib,
   }
+}
+
+export function presentGroupPreview(preview: GroupPreview): GroupPreviewBody {
+  return {
+    joining: presentNodes(preview.joining),
+    leaving: presentNodes(preview.leaving),
+    leaves_common_pool: presentNodes(preview.leavesCommonPool),
+    returns_to_common_pool: presentNodes(preview.returnsToCommonPool),
+    finishing: presentTasks(preview.finishing),
+    become_feasible: presentTasks(preview.becomeFeasible),
+    become_infeasible: presentTasks(preview.becomeInfeasible),
+  }
+}
+
+function presentNodes({
+  nodes,
+  nodeIds,
+  gpus,
+  physicalMib,
+  effectiveSchedulableMib,
+}: NodeSum): GroupPreviewBody['joining'] {
+  return {
+    nodes,
+    node_ids: nodeIds,
+    gpus,
+    physical_mib: physicalMib,
+    effective_schedulable_mib: effectiveSchedulableMib,
+  }
+}
+
+function presentTasks({ tasks, taskIds }: TaskSum): GroupPreviewBody['finishing'] {
+  return { tasks, task_ids: taskIds }
 }

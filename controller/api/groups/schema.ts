@@ -1,7 +1,6 @@
 import { Type, type Static } from 'typebox'
 import { GROUP_ID_MAX_LENGTH, GROUP_ID_PATTERN } from '../../model/group.ts'
 import { DryRunQuerySchema } from '../config/impact-schema.ts'
-import type { GroupPreviewBody } from '../tasks/preview-schema.ts'
 import { closed, count, list, mib, page, pathId, refTo } from '../http/fields-schema.ts'
 
 /** A name chosen by users; it appears in paths without encoding. */
@@ -62,6 +61,40 @@ export const GroupSchema = Type.Object(
 )
 export type GroupBody = Static<typeof GroupSchema>
 export const GroupRef = refTo<GroupBody>('Group')
+
+const NodeSumSchema = Type.Object({
+  nodes: count(),
+  node_ids: list(Type.String(), { description: 'At most 20 ids' }),
+  gpus: count(),
+  physical_mib: mib('Their physical VRAM'),
+  effective_schedulable_mib: mib('Physical VRAM × (1 + overcommit percentage / 100)'),
+})
+
+const TaskSumSchema = Type.Object({
+  tasks: count(),
+  task_ids: list(Type.String(), { description: 'At most 20 ids' }),
+})
+
+/** Effects of changing the members of a group. */
+export const GroupPreviewSchema = Type.Object(
+  {
+    joining: NodeSumSchema,
+    leaving: NodeSumSchema,
+    leaves_common_pool: NodeSumSchema,
+    returns_to_common_pool: NodeSumSchema,
+    finishing: Type.Object(TaskSumSchema.properties, {
+      description: 'Placed tasks that could no longer be placed there; they finish where they are',
+    }),
+    become_feasible: Type.Object(TaskSumSchema.properties, {
+      description: 'Pending tasks that newly fit on some node when it is empty',
+    }),
+    become_infeasible: Type.Object(TaskSumSchema.properties, {
+      description: 'Pending tasks that no longer fit on any node, even an empty one',
+    }),
+  },
+  { $id: 'GroupPreview', description: 'Effects of a group change at this moment. Nothing has changed.' },
+)
+export type GroupPreviewBody = Static<typeof GroupPreviewSchema>
 
 /**
  * The response to a change: the changed group, or with `dry_run` the resulting group and a preview.

@@ -7,21 +7,20 @@ import type {
   FastifyInstance,
   FastifyReply,
   FastifyRequest,
-  preValidationHookHandler,
   RouteOptions,
+  preValidationHookHandler,
 } from 'fastify'
+import type { DryRunQuery } from '../config/impact-schema.ts'
+import type { RequestRecorder } from '../metrics/request-log.ts'
 import { invalidField } from './errors.ts'
 import { requireBody, requireNoBody } from './json-body.ts'
 import { canonicalId } from './names.ts'
 import { isConditional, isForwarded } from './operation.ts'
-import { refuseConditions } from './preconditions.ts'
 import { mayBeLeftOut } from './optional-body.ts'
-import { queryReader } from './query-values.ts'
-import type { RequestRecorder } from '../metrics/request-log.ts'
-import type { DryRunQuery } from '../config/impact-schema.ts'
+import { refuseConditions } from './preconditions.ts'
 import { DATA_HEADERS, PAGE_HEADERS } from './security-headers.ts'
 
-export interface EveryRequest {
+interface EveryRequest {
   /** null: let in; else what has to be looked up first. Throws ApiProblem when it is kept out. */
   readonly admit: (request: FastifyRequest) => Promise<void> | null
   /** Throws ApiProblem when it leads nowhere. */
@@ -118,4 +117,35 @@ function requireDryRun({ dry_run: isDryRun, forecast }: DryRunQuery): void {
 
 function isBodyless(method: string): boolean {
   return method === 'GET' || method === 'HEAD'
+}
+
+/**
+ * Query parameters arrive as text. Where the schema wants a number or a boolean, exactly written ones become
+ * one; all else stays text.
+ */
+
+interface QuerySchema {
+  readonly properties?: Readonly<Record<string, { readonly type?: unknown }>>
+}
+
+/** Changes a query in place. What could not be read is left for the schema to refuse. */
+type QueryReader = (query: Record<string, unknown>) => void
+
+/** The largest integer that a number can hold has 16 digits; the schema refuses what is larger. */
+const INTEGER = /^-?(?:0|[1-9]\d{0,15})$/
+
+/** @returns null when all parameters are texts. */
+function queryReader(schema: QuerySchema): QueryReader | null {
+  const typed = Object.entries(schema.properties ?? {}).filter(
+    ([, { type }]) => type === 'integer' || type === 'boolean',
+  )
+  if (typed.length === 0) return null
+  return (query) => {
+    for (const [name, { type }] of typed) {
+      const value = query[name]
+      if (typeof value !== 'string') continue
+      if (type === 'integer' && INTEGER.test(value)) query[name] = Number(value)
+      if (type === 'boolean' && (value === 'true' || value === 'false')) query[name] = value === 'true'
+    }
+  }
 }

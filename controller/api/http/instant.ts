@@ -8,3 +8,19 @@ export function presentInstant(at: Instant): string {
 export function presentInstantOrNull(at: Instant | null): string | null {
   return at === null ? null : presentInstant(at)
 }
+
+/** @param text of a time that the schema allows */
+export function momentOf(text: string | undefined): Instant | null {
+  return text === undefined ? null : Date.parse(text)
+}
+
+/**
+ * Of a time in the form of RFC 3339; null for one that there is not, such as the 31st of February, which
+ * Date.parse takes for the 3rd of March.
+ */
+export function instantIn(text: string): Instant | null {
+  const at = Date.parse(text)
+  const day = Date.parse(`${text.slice(0, 10)}T00:00:00Z`)
+  if (Number.isNaN(at) || Number.isNaN(day)) return null
+  return new Date(day).toISOString().slice(0, 10) === text.slice(0, 10) ? at : null
+}

@@ -4,10 +4,10 @@
  * page.
  */
 import { byCodeUnits } from '../../structures/order.ts'
+import { TASK_STATES } from '../../../protocol/units.ts'
 import { isFinal } from '../../model/task.ts'
 import type { Views } from '../../query/views.ts'
 import { invalidField, type ApiProblem } from './errors.ts'
-import { TASK_STATES } from '../tasks/schema.ts'
 
 /** At most this many candidates are named in a refusal; the others are counted. */
 const MAX_CANDIDATES = 8

@@ -1,9 +1,8 @@
 /** The page: its files as they were built, at `/` and at the paths that it reads itself. */
+import { join } from 'node:path'
 import serveStatic from '@fastify/static'
 import type { FastifyInstance } from 'fastify'
-import { join } from 'node:path'
 import { declareOpenToAll } from './declared-roles.ts'
-import { PAGE_PATHS } from './page-paths.ts'
 
 /**
  * How the build names its files: flat, with a hash of what is in them, so that a name never means something
@@ -31,3 +30,25 @@ export function servePage(scope: FastifyInstance, uiDir: string): void {
   for (const path of ['/', ...PAGE_PATHS])
     scope.get(path, { schema: { hide: true } }, (_request, reply) => reply.sendFile('index.html'))
 }
+
+/**
+ * Paths below `/` at which the page stands: it reads its address itself (ui/app.tsx). All else that is no
+ * file is a problem like any other.
+ */
+const PAGE_PATHS = [
+  '/tasks',
+  '/tasks/*',
+  '/nodes',
+  '/nodes/*',
+  '/groups',
+  '/groups/*',
+  '/events',
+  '/recovery',
+  '/search',
+  '/settings',
+  '/planner',
+  '/planner/*',
+  '/simulator',
+  '/simulator/*',
+  '/glossary',
+] as const

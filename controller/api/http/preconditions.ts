@@ -2,7 +2,9 @@
  * Conditions that a change comes with (RFC 9110, 13.1). They are honoured where there is something to
  * compare, and refused where there is not: one that is silently ignored loses somebody's change.
  */
+import type { Node } from '../../model/placement.ts'
 import type { IncomingHttpHeaders } from 'node:http'
+import type { Config } from '../../model/config.ts'
 import { ApiProblem, invalidField } from './errors.ts'
 
 type Conditions = Pick<IncomingHttpHeaders, 'if-match' | 'if-none-match'>
@@ -70,4 +72,23 @@ function isAny(header: string): boolean {
 
 function tagsOf(header: string): readonly string[] {
   return header.split(',').map((tag) => tag.trim())
+}
+
+/**
+ * Entity tags for settings: `If-Match` is honoured and never required, so that two people do not overwrite
+ * each other unseen.
+ */
+
+/**
+ * Revision 0 comes from the environment and may differ after a restart, so the value stands in the tag too.
+ */
+export function configEtag(config: Config): string {
+  return config.revision === 0
+    ? `"0-${config.fields.default_vram_overcommit_percent}"`
+    : `"${config.revision}"`
+}
+
+/** Of a node's settings, not of its figures: `"20-default"`. */
+export function nodeConfigEtag(node: Node): string {
+  return `"${node.overcommitOverride ?? 'default'}-${node.reserveOverrideMib ?? 'default'}"`
 }

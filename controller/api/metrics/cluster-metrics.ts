@@ -6,6 +6,7 @@ import type { TaskIdentityKind } from '../../../protocol/messages.ts'
 import type { Node } from '../../model/placement.ts'
 import type { TaskState } from '../../model/task.ts'
 import { resolveOvercommit } from '../../model/vram.ts'
+import { TWIN_METRICS, type Twin } from '../../ports/twin.ts'
 import { ALARM_CODES } from '../../query/alarms.ts'
 import type { Views } from '../../query/views.ts'
 import type { SeriesWindow } from '../../series/recent-window.ts'
@@ -17,14 +18,14 @@ import { byLabel, counted, counters, gauge, gauges, type Metrics } from './metri
 /**
  * So many nodes have series of their own: the first by registration, so that a series stays once it is there.
  */
-export const MAX_NODES_WITH_SERIES = 2_000
+const MAX_NODES_WITH_SERIES = 2_000
 
 const US_PER_S = 1_000_000
 const MIB_BYTES = 1_048_576
 const OPEN_STATES = ['pending', 'assigned', 'running', 'unreachable'] as const satisfies readonly TaskState[]
 const PRIORITIES = [0, 1, 2, 3, 4] as const
 
-export interface ClusterSources {
+interface ClusterSources {
   readonly views: Views
   readonly series: Series
   /** Of a simulated fleet heartbeats that change nothing are not sent, so that their age says nothing. */
@@ -241,4 +242,30 @@ function* namedNodes(views: Views): Generator<readonly [name: string, node: Node
     taken.add(name)
     yield [name, node]
   }
+}
+
+export function addTwinMetrics(metrics: Metrics, twin: Twin | null): void {
+  metrics.add(
+    gauges(
+      'headroom_twin_drift_ratio',
+      'Distance of what came from what the twin foretold, in widths of its band, mean over the last hour.',
+      ['metric'],
+      function* () {
+        if (twin === null) return
+        const { scores } = twin.drift()
+        for (const metric of TWIN_METRICS) {
+          const value = scores[metric]
+          if (value !== null) yield { labels: [metric], value }
+        }
+      },
+    ),
+    gauge(
+      'headroom_twin_drifting',
+      '1 while the twin drifts and gives no forecasts, 0 while it is steady; no sample before enough was compared.',
+      () => {
+        const state = twin?.drift().state ?? 'unknown'
+        return state === 'unknown' ? null : Number(state === 'drifting')
+      },
+    ),
+  )
 }

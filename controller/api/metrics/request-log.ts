@@ -2,16 +2,16 @@
  * What is remembered of requests: durations by route for /metrics, a line in the log for each that may have
  * changed something, and for slow ones.
  */
+import type { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { ApiApp } from '../context.ts'
 import { callerOf } from '../auth/caller.ts'
-import { InFlight } from './in-flight.ts'
+import type { ApiApp } from '../context.ts'
 import { FAST_SECONDS, Histogram } from './instruments.ts'
 import { gauge, type Metrics } from './metrics.ts'
 
 /** An answer that took longer is a warning in the log. */
-export const SLOW_REQUEST_MS = 1_000
+const SLOW_REQUEST_MS = 1_000
 
 const READING_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
 /** Said so often by every lease that a line for each would drown the rest. */
@@ -148,4 +148,50 @@ function isEventStream(reply: FastifyReply): boolean {
 /** The client asked to be kept waiting. */
 function isWaiting(request: FastifyRequest): boolean {
   return (request.query as { readonly wait?: unknown } | undefined)?.wait !== undefined
+}
+
+/**
+ * Requests that are not answered yet. They are counted by connection: one that goes away takes along those
+ * that it still waited for, and one listener for each connection costs less than one for each answer.
+ */
+
+interface Connection {
+  waiting: number
+  isClosed: boolean
+}
+
+export class InFlight {
+  readonly #connections = new WeakMap<Socket, Connection>()
+  #count = 0
+
+  get count(): number {
+    return this.#count
+  }
+
+  began(socket: Socket): void {
+    const connection = this.#connections.get(socket) ?? this.#open(socket)
+    // Of a request that came on the last bytes of a connection that is gone nobody would ever say that it is
+    // over.
+    if (connection.isClosed) return
+    connection.waiting += 1
+    this.#count += 1
+  }
+
+  /** Its answer is complete. */
+  ended(socket: Socket): void {
+    const connection = this.#connections.get(socket)
+    if (connection === undefined || connection.isClosed || connection.waiting === 0) return
+    connection.waiting -= 1
+    this.#count -= 1
+  }
+
+  #open(socket: Socket): Connection {
+    const connection = { waiting: 0, isClosed: socket.destroyed }
+    this.#connections.set(socket, connection)
+    socket.once('close', () => {
+      connection.isClosed = true
+      this.#count -= connection.waiting
+    })
+    return connection
+  }
 }

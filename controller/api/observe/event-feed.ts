@@ -4,10 +4,11 @@
  * and nothing comes twice: the newest events are kept, and a reader joins only where they begin.
  */
 import type { Readable } from 'node:stream'
-import { isEventWanted, type Event, type EventFilter } from '../../model/event.ts'
 import type { EventSource } from '../../engine/durable-events.ts'
+import { isEventWanted, type Event, type EventFilter } from '../../model/event.ts'
 import type { EventRange, StoreReads } from '../../ports/store.ts'
 import { ApiProblem } from '../http/errors.ts'
+import { HEARTBEAT_MS, MAX_STREAMS, SSE_HEARTBEAT, sseEvent } from '../http/server-sent-events.ts'
 import {
   EventReader,
   LOW_WATER_BYTES,
@@ -15,8 +16,7 @@ import {
   type ReaderTimers,
   type WantedEvents,
 } from './event-reader.ts'
-import { eventFrame, RecentEvents } from './recent-events.ts'
-import { HEARTBEAT_MS, MAX_STREAMS, sseEvent, SSE_HEARTBEAT } from '../http/server-sent-events.ts'
+import { presentEvent } from './present-event.ts'
 
 /** What happens within so short a time goes out together: a reader costs a write each time. */
 const GATHER_MS = 200
@@ -31,7 +31,7 @@ const CLOSE_WITHIN_MS = 1_000
 /** How soon a browser comes back after the connection broke. */
 const RETRY_MS = 2_000
 
-export interface EventFeedOptions {
+interface EventFeedOptions {
   readonly source: EventSource
   readonly stored: StoreReads
   /** What /summary answers. */
@@ -248,4 +248,50 @@ function requireKept(after: number, range: EventRange): void {
 function tooMany(isClosed: boolean): ApiProblem {
   const detail = isClosed ? 'The controller is stopping.' : `${MAX_STREAMS} readers follow events already.`
   return new ApiProblem('too_many_streams', detail, { headers: { 'retry-after': '5' } })
+}
+
+/**
+ * So many are kept, so that a reader who has just caught up with the store finds those that came meanwhile.
+ */
+const MAX_RECENT_EVENTS = 2_048
+
+class RecentEvents {
+  readonly #events: Event[] = []
+  readonly #frames = new WeakMap<Event, Buffer>()
+  #floor = 0
+
+  /** Every event with a higher seq that was ever pushed is still here. */
+  get floor(): number {
+    return this.#floor
+  }
+
+  /** seq of the newest; 0 before the first. */
+  get lastSeq(): number {
+    return this.#events.at(-1)?.seq ?? 0
+  }
+
+  push(events: readonly Event[]): void {
+    this.#events.push(...events)
+    const excess = this.#events.length - MAX_RECENT_EVENTS
+    if (excess > 0) this.#floor = this.#events.splice(0, excess).at(-1)?.seq ?? this.#floor
+  }
+
+  /** Those with a higher seq, oldest first. */
+  after(seq: number): readonly Event[] {
+    const first = this.#events.findLastIndex((event) => event.seq <= seq) + 1
+    return this.#events.slice(first)
+  }
+
+  /** The same bytes each time. */
+  frameOf(event: Event): Buffer {
+    const known = this.#frames.get(event)
+    if (known !== undefined) return known
+    const frame = eventFrame(event)
+    this.#frames.set(event, frame)
+    return frame
+  }
+}
+
+function eventFrame(event: Event): Buffer {
+  return Buffer.from(sseEvent('event', presentEvent(event), event.seq))
 }

@@ -2,7 +2,7 @@
 import { EVENT_KINDS, type EventKind } from '../../model/event.ts'
 import type { Views } from '../../query/views.ts'
 import type { EventQuery } from '../../ports/store.ts'
-import { momentOf } from '../http/moment.ts'
+import { momentOf } from '../http/instant.ts'
 import { nodeIdOf, taskIdOf } from '../http/names.ts'
 import type { EventQueryBody } from './event-schema.ts'
 

@@ -5,7 +5,7 @@ import { MEASURES, type MeasureName } from '../../series/measures.ts'
 import { CLUSTER, type ScopeRef, type SeriesQuery } from '../../series/query.ts'
 import { gpuKey } from '../../series/node-sampler.ts'
 import { invalidField } from '../http/errors.ts'
-import { instantIn } from '../http/moment.ts'
+import { instantIn } from '../http/instant.ts'
 import { nodeIdOf } from '../http/names.ts'
 import type { SeriesQueryParameters } from './series-schema.ts'
 

@@ -1,8 +1,16 @@
 /** Simulations: runs of scenarios, isolated from the live cluster. */
+import { exerciseRoutes } from './exercise-routes.ts'
+import { simulationResultRoutes } from './result-routes.ts'
+import { scenarioRoutes } from './scenario-routes.ts'
+import { sessionInterfaceRoutes } from './session-interface-routes.ts'
+import { sessionFaultRoutes, sessionRoutes } from './session-routes.ts'
+import { traceRoutes, usageRoutes } from './trace-routes.ts'
 import { Type } from 'typebox'
-import { signatureOf, callerOf } from '../auth/caller.ts'
+import { isOver, type Simulation } from '../../ports/simulation.ts'
+import { callerOf, signatureOf } from '../auth/caller.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
 import { operation } from '../http/operation.ts'
+import { EventStreams, HEARTBEAT_MS, SSE_HEARTBEAT, sseEvent } from '../http/server-sent-events.ts'
 import { presentSimulation } from './present.ts'
 import {
   NewSimulationSchema,
@@ -12,13 +20,11 @@ import {
   SimulationRef,
   SimulationStreamSchema,
 } from './schema.ts'
-import { EventStreams } from '../http/server-sent-events.ts'
-import { followSimulation } from './simulation-follower.ts'
 import {
+  SCENARIO_BODY_LIMIT_BYTES,
   choicesOf,
   noSimulation,
   ownSimulation,
-  SCENARIO_BODY_LIMIT_BYTES,
   scenarioOf,
   simulatorOf,
   valueOf,
@@ -110,7 +116,19 @@ const removeSimulation = operation(
 )
 
 /** POST and GET /simulations; GET and DELETE /simulations/{simulation_id}; its /events. */
-export function simulationRoutes(app: ApiApp, { simulation, streams }: ApiContext): void {
+export function simulationRoutes(app: ApiApp, api: ApiContext): void {
+  collectionRoutes(app, api)
+  simulationResultRoutes(app, api)
+  sessionRoutes(app, api)
+  sessionFaultRoutes(app, api)
+  sessionInterfaceRoutes(app, api)
+  exerciseRoutes(app, api)
+  scenarioRoutes(app, api)
+  traceRoutes(app, api)
+  usageRoutes(app, api)
+}
+
+function collectionRoutes(app: ApiApp, { simulation, streams }: ApiContext): void {
   const followers = new EventStreams()
   const simulator = () => simulatorOf(simulation)
 
@@ -201,4 +219,22 @@ function paceOf({
   readonly is_paused?: boolean
 }) {
   return { speed, isPaused }
+}
+
+/** Ends when the simulation is over or gone. */
+async function* followSimulation(
+  simulation: Simulation,
+  id: string,
+): AsyncGenerator<string, void, undefined> {
+  let seen = -1
+  for (;;) {
+    const record = simulation.get(id)
+    if (record === undefined) return yield sseEvent('end', { id, state: null })
+    const isNews = record.revision > seen
+    if (isNews) yield sseEvent('simulation', presentSimulation(record), record.revision)
+    else yield SSE_HEARTBEAT
+    seen = record.revision
+    if (isOver(record.state)) return yield sseEvent('end', { id, state: record.state })
+    await simulation.changed(id, seen, HEARTBEAT_MS)
+  }
 }

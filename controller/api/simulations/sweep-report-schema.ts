@@ -35,6 +35,8 @@ export interface RunMetricsBody {
     readonly compute: number
   }
   /** Only if some servers cannot signal that a task wants the GPU. */
+  readonly unsignalled_wait_percent?: number
+  /** Former name of `unsignalled_wait_percent`; removed in 0.2. */
   readonly unheard_percent?: number
   readonly swaps_per_hour: number
   readonly swapped_gib_per_hour: number
@@ -73,6 +75,8 @@ export interface SweepSummaryBody {
     readonly compute: BandBody | null
   }
   /** Only if a run has it. */
+  readonly unsignalled_wait_percent?: BandBody
+  /** Former name of `unsignalled_wait_percent`; removed in 0.2. */
   readonly unheard_percent?: BandBody
   readonly queue_wait_s: { readonly p50: BandBody | null; readonly p95: BandBody | null }
   readonly swaps_per_hour: BandBody | null

@@ -1,13 +1,15 @@
 /** Uploaded traces for scenarios. */
 import type { Readable } from 'node:stream'
 import { Type } from 'typebox'
-import type { ApiApp, ApiContext } from '../context.ts'
 import type { TraceEntry } from '../../ports/simulation.ts'
+import { callerOf } from '../auth/caller.ts'
+import type { ApiApp, ApiContext } from '../context.ts'
 import { ApiProblem, invalidField } from '../http/errors.ts'
-import { operation, takesFile } from '../http/operation.ts'
 import { presentInstant } from '../http/instant.ts'
-import { TracePageSchema, TracePathSchema, TraceQuerySchema, TraceSchema } from './trace-schema.ts'
+import { operation, takesFile } from '../http/operation.ts'
 import { simulatorOf, uploaderOf, valueOf } from './simulation-request.ts'
+import { TracePageSchema, TracePathSchema, TraceQuerySchema, TraceSchema } from './trace-schema.ts'
+import { UsageSchema } from './usage-schema.ts'
 
 const storeTrace = takesFile(
   operation(
@@ -100,4 +102,31 @@ function presentTrace({ name, format, tasks, rows, dropped, createdAt, createdBy
     created_by: createdBy,
     created_at: presentInstant(createdAt),
   }
+}
+
+const getUsage = operation(
+  {
+    operationId: 'getUsage',
+    role: 'viewer',
+    summary: 'Storage used by your uploads, and its limits',
+    description: 'Delete your uploads with `DELETE /traces/{trace}` and `DELETE /scenarios/{scenario}`.',
+    tags: ['simulations'],
+    response: { 200: UsageSchema },
+  },
+  ['conflict', 'store_failed'],
+)
+
+/** GET /usage. */
+export function usageRoutes(app: ApiApp, { simulation }: ApiContext): void {
+  app.get('/usage', { schema: getUsage }, async (request) => {
+    const { name: owner } = callerOf(request)
+    const usage = await simulatorOf(simulation).usage(owner)
+    const { traces, scenarios, bytes } = usage
+    const limits = {
+      limit_bytes: usage.maxBytes,
+      total_bytes: usage.totalBytes,
+      total_limit_bytes: usage.totalMaxBytes,
+    }
+    return { owner, uploads: { traces, scenarios, bytes, ...limits } }
+  })
 }

@@ -1,12 +1,16 @@
 /** Operator actions on a task. */
-import type { Task } from '../../model/placement.ts'
-import type { AnswerTo } from '../../model/command.ts'
-import { ask } from '../http/ask.ts'
+import type { Placement, Task } from '../../model/placement.ts'
+import type { AnswerTo, KeptLease } from '../../model/command.ts'
 import { signatureOf } from '../auth/caller.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
-import { openTask } from './open-task.ts'
+import { ask } from '../http/ask.ts'
+import { ApiProblem, notFound } from '../http/errors.ts'
+import { presentInstant, presentInstantOrNull } from '../http/instant.ts'
 import { operation } from '../http/operation.ts'
-import { presentTask } from './present.ts'
+import { AssignmentSchema, type AssignmentBody } from './assignment-schema.ts'
+import { KeepaliveSchema, KeptLeaseSchema } from './lease-schema.ts'
+import { openTask } from './open-task.ts'
+import { presentPlacement, presentTask } from './present.ts'
 import { TaskPathSchema, TaskRef } from './schema.ts'
 
 const holdTask = operation(
@@ -101,5 +105,77 @@ export function taskActionRoutes(app: ApiApp, { commands, views }: ApiContext): 
     return carryOut(request.params.task_id, signatureOf(request), (id, by, answer) =>
       commands.swapInTask(id, by, answer),
     )
+  })
+}
+
+const getAssignment = operation(
+  {
+    operationId: 'getAssignment',
+    role: 'viewer',
+    summary: 'Current placement of a task',
+    description: '404 for a pending or final task, which is not assigned to a node.',
+    tags: ['tasks'],
+    params: TaskPathSchema,
+    response: { 200: AssignmentSchema },
+  },
+  ['not_found', 'store_failed'],
+)
+
+/** GET /tasks/{task_id}/assignment. */
+export function assignmentRoutes(app: ApiApp, { views }: ApiContext): void {
+  app.get('/tasks/:task_id/assignment', { schema: getAssignment }, async ({ params }) => {
+    const task = views.openTask(params.task_id)
+    if (task?.placement) return presentAssignment(task.placement)
+    const state = task?.state ?? (await views.stored.task(params.task_id))?.state
+    if (state === undefined) throw notFound('task', params.task_id)
+    throw new ApiProblem('not_found', `The task is ${state} and not assigned to a node.`)
+  })
+}
+
+function presentAssignment(placement: Placement): AssignmentBody {
+  const { task, node } = placement
+  return {
+    task_id: task.spec.id,
+    state: task.state as AssignmentBody['state'],
+    node_status: node.status,
+    attempt: task.attempt,
+    generation: placement.generation,
+    residency: placement.residency,
+    noswap: placement.noswap,
+    on_node_loss: task.spec.onNodeLoss,
+    ...presentPlacement(placement),
+  }
+}
+
+const keepalive = operation(
+  {
+    operationId: 'keepTaskAlive',
+    role: 'submitter',
+    ownersOnly: true,
+    routine: true,
+    summary: 'Renew a lease, and report whether it wants the GPU',
+    description: 'A lease is a task without a command. It ends after 60 s without a renewal.',
+    tags: ['tasks'],
+    params: TaskPathSchema,
+    body: KeepaliveSchema,
+    response: { 200: KeptLeaseSchema },
+  },
+  ['not_found', 'conflict', 'store_failed'],
+)
+
+/** POST /tasks/{task_id}/keepalive. */
+export function leaseRoutes(app: ApiApp, { commands, views }: ApiContext): void {
+  app.post('/tasks/:task_id/keepalive', { schema: keepalive }, async ({ params, body }) => {
+    const { spec } = await openTask(views, params.task_id)
+    const { task, expiresAt } = await ask<KeptLease>((answer) =>
+      commands.keepalive(spec.id, body.busy, answer),
+    )
+    return {
+      task_id: spec.id,
+      state: task.state,
+      residency: task.placement?.residency ?? ('none' as const),
+      at: presentInstant(views.now()),
+      expires_at: presentInstantOrNull(expiresAt),
+    }
   })
 }

@@ -1,6 +1,5 @@
-import type { GroupPreview, NodeSum, TaskSum } from '../../query/preview/group-preview.ts'
 import type { Prediction } from '../../query/preview/prediction.ts'
-import type { GroupPreviewBody, PlacementPreviewBody } from './preview-schema.ts'
+import type { PlacementPreviewBody } from './preview-schema.ts'
 import { presentWait } from './present-wait.ts'
 
 export function presentPrediction({
@@ -33,36 +32,4 @@ export function presentPrediction({
     })),
     wait: presentWait(wait),
   }
-}
-
-export function presentGroupPreview(preview: GroupPreview): GroupPreviewBody {
-  return {
-    joining: presentNodes(preview.joining),
-    leaving: presentNodes(preview.leaving),
-    leaves_common_pool: presentNodes(preview.leavesCommonPool),
-    returns_to_common_pool: presentNodes(preview.returnsToCommonPool),
-    finishing: presentTasks(preview.finishing),
-    become_feasible: presentTasks(preview.becomeFeasible),
-    become_infeasible: presentTasks(preview.becomeInfeasible),
-  }
-}
-
-function presentNodes({
-  nodes,
-  nodeIds,
-  gpus,
-  physicalMib,
-  effectiveSchedulableMib,
-}: NodeSum): GroupPreviewBody['joining'] {
-  return {
-    nodes,
-    node_ids: nodeIds,
-    gpus,
-    physical_mib: physicalMib,
-    effective_schedulable_mib: effectiveSchedulableMib,
-  }
-}
-
-function presentTasks({ tasks, taskIds }: TaskSum): GroupPreviewBody['finishing'] {
-  return { tasks, task_ids: taskIds }
 }

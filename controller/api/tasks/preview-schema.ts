@@ -1,4 +1,4 @@
-/** Responses of dry runs: the placement of a task, and the effects of a group change. */
+/** The response of a dry run: the placement of a task. */
 import { Type, type Static } from 'typebox'
 import { count, list, mib, objectOrNull, oneOf, refTo } from '../http/fields-schema.ts'
 import { WaitSchema } from './schema.ts'
@@ -36,37 +36,3 @@ export const PlacementPreviewSchema = Type.Object(
 )
 export type PlacementPreviewBody = Static<typeof PlacementPreviewSchema>
 export const PlacementPreviewRef = refTo<PlacementPreviewBody>('PlacementPreview')
-
-const NodeSumSchema = Type.Object({
-  nodes: count(),
-  node_ids: list(Type.String(), { description: 'At most 20 ids' }),
-  gpus: count(),
-  physical_mib: mib('Their physical VRAM'),
-  effective_schedulable_mib: mib('Physical VRAM × (1 + overcommit percentage / 100)'),
-})
-
-const TaskSumSchema = Type.Object({
-  tasks: count(),
-  task_ids: list(Type.String(), { description: 'At most 20 ids' }),
-})
-
-/** Effects of changing the members of a group. */
-export const GroupPreviewSchema = Type.Object(
-  {
-    joining: NodeSumSchema,
-    leaving: NodeSumSchema,
-    leaves_common_pool: NodeSumSchema,
-    returns_to_common_pool: NodeSumSchema,
-    finishing: Type.Object(TaskSumSchema.properties, {
-      description: 'Placed tasks that could no longer be placed there; they finish where they are',
-    }),
-    become_feasible: Type.Object(TaskSumSchema.properties, {
-      description: 'Pending tasks that newly fit on some node when it is empty',
-    }),
-    become_infeasible: Type.Object(TaskSumSchema.properties, {
-      description: 'Pending tasks that no longer fit on any node, even an empty one',
-    }),
-  },
-  { $id: 'GroupPreview', description: 'Effects of a group change at this moment. Nothing has changed.' },
-)
-export type GroupPreviewBody = Static<typeof GroupPreviewSchema>

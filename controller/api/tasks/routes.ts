@@ -1,16 +1,21 @@
+import type { Task } from '../../model/placement.ts'
+import { assignmentRoutes, leaseRoutes, taskActionRoutes } from './action-routes.ts'
+import { attemptRoutes } from './attempt-routes.ts'
+import { logRoutes } from './log-routes.ts'
+import { recoveryRoutes } from './recovery-routes.ts'
+import { createHash } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import type { Priority } from '../../../protocol/units.ts'
+import type { SubmissionKey, SubmittedOnce, TaskRequest } from '../../model/command.ts'
 import { mayUseP0, type OwnerLimits } from '../../model/owner-limits.ts'
 import { isFinal } from '../../model/task.ts'
-import type { Task } from '../../model/placement.ts'
-import type { SubmittedOnce, TaskRequest, SubmissionKey } from '../../model/command.ts'
-import { ask } from '../http/ask.ts'
 import { callerOf, signatureOf, type Caller } from '../auth/caller.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
-import { invalidField, notFound, problemOfRefusal, ApiProblem } from '../http/errors.ts'
+import { ask } from '../http/ask.ts'
+import { ApiProblem, invalidField, notFound, problemOfRefusal } from '../http/errors.ts'
 import { nodeIdOf, requireGroup } from '../http/names.ts'
-import { openTask } from './open-task.ts'
 import { operation } from '../http/operation.ts'
+import { openTask } from './open-task.ts'
 import { presentPrediction } from './present-preview.ts'
 import { presentTask, presentTaskRecord } from './present.ts'
 import { PlacementPreviewRef } from './preview-schema.ts'
@@ -28,7 +33,6 @@ import {
 } from './schema.ts'
 import { listTasks as pageOfTasks, statesOf } from './task-list.ts'
 import { readTaskCursor, writeTaskCursor, type TaskSort } from './task-order.ts'
-import { submissionKey } from './submission-key.ts'
 import { taskChange, taskRequest } from './task-request.ts'
 import { readWait, whenClosed } from './task-waits.ts'
 
@@ -117,7 +121,17 @@ const cancelTask = operation(
 const DEFAULT_LIMIT = 50
 
 /** POST and GET /tasks; GET, PATCH and DELETE /tasks/{task_id}. */
-export function taskRoutes(app: ApiApp, { commands, views, waits, ownerLimits }: ApiContext): void {
+export function taskRoutes(app: ApiApp, api: ApiContext): void {
+  collectionRoutes(app, api)
+  taskActionRoutes(app, api)
+  assignmentRoutes(app, api)
+  leaseRoutes(app, api)
+  logRoutes(app, api)
+  recoveryRoutes(app, api)
+  attemptRoutes(app, api)
+}
+
+function collectionRoutes(app: ApiApp, { commands, views, waits, ownerLimits }: ApiContext): void {
   const find = async (id: string): Promise<TaskBody> => {
     const task = views.openTask(id)
     if (task !== undefined) return presentTask(task, views)
@@ -233,4 +247,44 @@ function unsortable(sort: TaskSort): ApiProblem {
     `query parameter sort: ${sort} orders open tasks only; add state=pending or state=running, or sort ` +
       'by newest or oldest',
   )
+}
+
+/**
+ * `Idempotency-Key`: digests of the key and of the body, so that neither a secret nor a long text is kept.
+ */
+
+const KEY = /^[\x21-\x7e](?:[\x20-\x7e]{0,253}[\x21-\x7e])?$/
+
+/**
+ * null when none was sent. A key is its caller's own: two callers may use the same.
+ * @throws ApiProblem when the header is no key.
+ */
+function submissionKey(
+  header: string | readonly string[] | undefined,
+  caller: string | null,
+  body: unknown,
+): SubmissionKey | null {
+  if (header === undefined) return null
+  if (typeof header !== 'string' || !KEY.test(header)) {
+    throw invalidField(
+      '/Idempotency-Key',
+      'the header Idempotency-Key must be 1 to 255 printable ASCII characters',
+    )
+  }
+  return {
+    key: digestOf(caller === null ? `-\n${header}` : `=${caller}\n${header}`),
+    body: digestOf(canonical(body)),
+  }
+}
+
+/** The same text for the same value, in whatever order its fields were written. */
+function canonical(value: unknown): string {
+  return JSON.stringify(value, (_key, part: unknown) => {
+    if (typeof part !== 'object' || part === null || Array.isArray(part)) return part
+    return Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)))
+  })
+}
+
+function digestOf(text: string): string {
+  return createHash('sha256').update(text).digest('base64url')
 }

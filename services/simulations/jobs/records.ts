@@ -3,10 +3,17 @@
  * oldest are removed beyond the limits of number and size. A simulation that was running when the process
  * ended is loaded as failed.
  */
-import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import {
+  isOver,
+  type RunChoices,
+  type ScenarioFacts,
+  type SimulationKind,
+  type SimulationRecord,
+  type SweptRunKey,
+} from '../../../controller/ports/simulation.ts'
 import { byCodeUnits, firstDifference } from '../../../controller/structures/order.ts'
-import { isOver, type SimulationRecord, type SweptRunKey } from '../../../controller/ports/simulation.ts'
 import { sha256 } from '../../sweep/run-store.ts'
 import { LIMITS } from '../library/limits.ts'
 
@@ -122,4 +129,41 @@ async function sizeOf(folder: string): Promise<number> {
   let bytes = 0
   for (const name of await readdir(folder)) bytes += (await stat(join(folder, name))).size
   return bytes
+}
+
+interface NewRecord {
+  readonly id: string
+  readonly kind: SimulationKind
+  readonly facts: Pick<ScenarioFacts, 'name' | 'sha256'>
+  readonly exercise?: string | null
+  readonly choices: RunChoices
+  readonly by: string | null
+  readonly now: number
+}
+
+export function newRecord({
+  id,
+  kind,
+  facts,
+  choices,
+  by,
+  now,
+  exercise = null,
+}: NewRecord): SimulationRecord {
+  return {
+    id,
+    kind,
+    state: 'queued',
+    revision: 1,
+    scenario: facts.name,
+    scenarioSha256: facts.sha256,
+    exercise,
+    choices,
+    createdBy: by,
+    createdAt: now,
+    startedAt: null,
+    endedAt: null,
+    progress: 0,
+    reason: null,
+  }
 }

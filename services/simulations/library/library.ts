@@ -9,9 +9,7 @@ import type {
   Uploader,
 } from '../../../controller/ports/simulation.ts'
 import type { ScenarioSource } from '../../../simulator/scenario/load.ts'
-import { LIMITS } from './limits.ts'
-import { refused } from './refused.ts'
-import { whyNotTheirs } from './ownership.ts'
+import { LIMITS, refused, whyNotTheirs } from './limits.ts'
 import type { UploadedFile, UploadQuota } from './upload-quota.ts'
 import type { ScenarioReader } from './scenario-reader.ts'
 

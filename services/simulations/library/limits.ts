@@ -3,6 +3,7 @@
  * the limit.
  */
 import { availableParallelism } from 'node:os'
+import type { SimulationRefusal, Uploader } from '../../../controller/ports/simulation.ts'
 
 export const LIMITS = {
   /** The text of a scenario; equals the limit in simulator/document/yaml-syntax.ts. */
@@ -59,3 +60,19 @@ export const LIMITS = {
 
 /** Processes of one sweep: one core stays with the controller. */
 export const SWEEP_PROCESSES = Math.max(1, availableParallelism() - 1)
+
+export function refused(refusal: SimulationRefusal): {
+  readonly ok: false
+  readonly refusal: SimulationRefusal
+} {
+  return { ok: false, refusal }
+}
+
+/**
+ * @param what its name, as the beginning of a sentence
+ * @returns null: the user may change it
+ */
+export function whyNotTheirs(what: string, owner: string | null, by: Uploader): string | null {
+  if (by.mayChangeOthers || (owner !== null && owner === by.name)) return null
+  return `${what} belongs to ${owner ?? 'an unknown owner'}. Choose another name, or ask an operator.`
+}

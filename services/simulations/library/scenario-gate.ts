@@ -6,7 +6,7 @@ import type { SweepGrid, SweepRequest } from '../../../simulator/experiment/swee
 import { WorkerFault } from '../../workers/worker-process.ts'
 import type { ScenarioLibrary } from './library.ts'
 import type { ReadAnswer, ReadJob } from './read-job.ts'
-import { refused } from './refused.ts'
+import { refused } from './limits.ts'
 import type { ScenarioReader } from './scenario-reader.ts'
 
 export interface Found {

@@ -10,10 +10,8 @@ import type { Outcome, Simulation, TraceEntry, TraceUpload } from '../../../cont
 import { JobProcess } from '../../workers/job-process.ts'
 import { WorkerFault } from '../../workers/worker-process.ts'
 import { workerUrl } from '../../workers/worker-url.ts'
-import { LIMITS } from './limits.ts'
-import { whyNotTheirs } from './ownership.ts'
+import { LIMITS, whyNotTheirs, refused } from './limits.ts'
 import { newPartialName } from './partial-uploads.ts'
-import { refused } from './refused.ts'
 import type { TraceAnswer, TraceJob } from './trace-job.ts'
 import { bytesBelow, type UploadQuota } from './upload-quota.ts'
 

@@ -6,7 +6,7 @@ import { byCodeUnits } from '../../../controller/structures/order.ts'
 import type { ExerciseBrief, Simulation } from '../../../controller/ports/simulation.ts'
 import { briefOf } from '../../../simulator/exercise/brief.ts'
 import { loadExercise } from '../../../simulator/exercise/load-exercise.ts'
-import { refused } from '../library/refused.ts'
+import { refused } from '../library/limits.ts'
 import type { Sessions } from './sessions.ts'
 
 export const EXERCISE_SUFFIX = '.exercise.yaml'

@@ -15,11 +15,9 @@ import type {
 } from '../../../controller/ports/simulation.ts'
 import { WorkerFault } from '../../workers/worker-process.ts'
 import type { SimulationRegistry } from '../jobs/simulation-registry.ts'
-import { LIMITS } from '../library/limits.ts'
-import { REPORT, type RecordStore } from '../jobs/records.ts'
-import { newRecord } from '../jobs/new-record.ts'
+import { LIMITS, refused } from '../library/limits.ts'
+import { REPORT, newRecord, type RecordStore } from '../jobs/records.ts'
 import { type Found } from '../library/scenario-gate.ts'
-import { refused } from '../library/refused.ts'
 import type { SessionJob } from './session-messages.ts'
 import { SessionProcess } from './session-process.ts'
 

@@ -4,9 +4,8 @@
  */
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { sha256 } from '../run-store.ts'
-import { CHUNK_BYTES, type BlobRef } from './blob-ref.ts'
-import type { JetStream } from './jetstream.ts'
-import { blobSubject, DATA, type BlobKind } from './sweep-subjects.ts'
+import type { Delivery, JetStream } from './jetstream.ts'
+import { DATA, DEAD_SUBJECT, blobSubject, type BlobKind } from './sweep-subjects.ts'
 
 /** Fast compression still reduces the journal's text to a tenth. */
 const QUICK = { level: 1 } as const
@@ -68,4 +67,39 @@ function unpacked(packed: Buffer, ref: BlobRef): Buffer {
 
 function tooLarge({ sha256: hash, bytes }: BlobRef): string {
   return `content ${hash} is larger than the announced ${bytes} bytes`
+}
+
+/** The name of content on the broker, and its maximum size. */
+export interface BlobRef {
+  /** Of the content, in hex. */
+  readonly sha256: string
+  /** Of the content, uncompressed. */
+  readonly bytes: number
+  readonly chunks: number
+}
+
+/**
+ * A chunk with its headers fits into the 256 KiB of a message that the shipped broker configuration allows.
+ */
+const CHUNK_BYTES = 192 * 1024
+/** Uncompressed; the maximum size of a trace. */
+export const MAX_BLOB_BYTES = 1024 * 1024 * 1024
+/** Text that does not compress grows by less than a thousandth. */
+export const MAX_BLOB_CHUNKS = Math.ceil((MAX_BLOB_BYTES * 1.001) / CHUNK_BYTES) + 1
+
+/** The beginning of the message is enough to identify it. */
+const KEPT_BYTES = 4 * 1024
+
+/** Resolves when the broker has stored the message and removed it from the queue. */
+export async function moveToDeadLetters(
+  stream: JetStream,
+  { subject, data, deliveries, ack }: Delivery,
+  why: string,
+): Promise<void> {
+  const head = Buffer.from(data.subarray(0, KEPT_BYTES)).toString('base64')
+  await stream.publish(
+    DEAD_SUBJECT,
+    JSON.stringify({ why, subject, deliveries, bytes: data.length, head_base64: head }),
+  )
+  await ack()
 }

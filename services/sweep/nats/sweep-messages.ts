@@ -9,7 +9,7 @@ import { overrideFieldProblem } from '../../../simulator/document/override.ts'
 import type { Settings } from '../../../simulator/experiment/sweep/sweep.ts'
 import type { Timing } from '../../runs/stopwatch.ts'
 import { RESULT_FILES } from '../run-store.ts'
-import { MAX_BLOB_BYTES, MAX_BLOB_CHUNKS, type BlobRef } from './blob-ref.ts'
+import { MAX_BLOB_BYTES, MAX_BLOB_CHUNKS, type BlobRef } from './blobs.ts'
 
 /** Both sides must have the same. */
 export const FORMAT = 2

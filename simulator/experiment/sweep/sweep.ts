@@ -5,7 +5,7 @@
  */
 import type { Percent } from '../../../protocol/units.ts'
 import { nearestRank } from '../../kernel/quantile.ts'
-import type { Metrics, RunResult } from '../../results/result.ts'
+import { underBothNames, type Metrics, type RunResult } from '../../results/result.ts'
 import type { Override, OverrideValue } from '../../document/override.ts'
 
 /** A field other than the percentage, and the values tried. */
@@ -43,6 +43,8 @@ export interface SweepSummary {
   readonly utilization_percent: Band | null
   readonly starvation_percent: { readonly [Part in keyof Metrics['starvation_percent']]: Band | null }
   /** Only where a run has it: where servers cannot signal that a task wants the GPU. */
+  readonly unsignalled_wait_percent?: Band
+  /** Former name of `unsignalled_wait_percent`; removed in 0.2. */
   readonly unheard_percent?: Band
   readonly queue_wait_s: { readonly p50: Band | null; readonly p95: Band | null }
   readonly swaps_per_hour: Band | null
@@ -131,7 +133,7 @@ export function summarize(runs: readonly SweepRun[]): SweepSummary[] {
 function summaryOf(percent: Percent, settings: Settings, runs: readonly SweepRun[]): SweepSummary {
   const band = (valueOf: (metrics: Metrics) => number | null | undefined): Band | null =>
     bandOf(runs.map(({ metrics }) => valueOf(metrics)))
-  const unheard = band((m) => m.unheard_percent)
+  const unsignalled = band((m) => m.unsignalled_wait_percent ?? m.unheard_percent)
   return {
     overcommit_percent: percent,
     settings,
@@ -143,7 +145,7 @@ function summaryOf(percent: Percent, settings: Settings, runs: readonly SweepRun
       swap: band((m) => m.starvation_percent.swap),
       compute: band((m) => m.starvation_percent.compute),
     },
-    ...(unheard === null ? {} : { unheard_percent: unheard }),
+    ...(unsignalled === null ? {} : underBothNames(unsignalled)),
     queue_wait_s: { p50: band((m) => m.queue_wait_s?.p50), p95: band((m) => m.queue_wait_s?.p95) },
     swaps_per_hour: band((m) => m.swaps_per_hour),
     swapped_gib_per_hour: band((m) => m.swapped_gib_per_hour),

@@ -139,7 +139,9 @@ const WAITS: readonly Figure[] = [
   { name: 'p50', valueOf: (s) => s.queue_wait_s.p50 },
   { name: 'p95', valueOf: (s) => s.queue_wait_s.p95 },
 ]
-const UNHEARD: readonly Figure[] = [{ name: 'unheard', valueOf: (s) => s.unheard_percent ?? null }]
+const UNSIGNALLED_WAIT: readonly Figure[] = [
+  { name: 'unsignalled wait', valueOf: (s) => s.unsignalled_wait_percent ?? null },
+]
 const SWAPS: readonly Figure[] = [{ name: 'swap-outs an hour', valueOf: (s) => s.swaps_per_hour }]
 
 function chartsOf(advice: Advice, summary: readonly SweepSummary[]): Section[] {
@@ -163,9 +165,9 @@ function chartsOf(advice: Advice, summary: readonly SweepSummary[]): Section[] {
     ...(summary.some(hasUnsignalledWait)
       ? [
           section(
-            'Unheard: what swapped-out tasks waited with work that nothing told of, mean over the seeds, band p10–p90',
+            'Unsignalled wait: time that swapped-out tasks had work without signalling it, mean over the seeds, band p10–p90',
             '%',
-            UNHEARD,
+            UNSIGNALLED_WAIT,
             '',
           ),
         ]

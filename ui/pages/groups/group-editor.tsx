@@ -1,8 +1,7 @@
 /** Creates, changes or deletes a group: choose members, preview the effects, then apply. */
 import { useQueryClient } from '@tanstack/solid-query'
 import { createSignal, createUniqueId, onMount, Show, type JSX } from 'solid-js'
-import type { GroupBody, GroupDryRunBody } from '../../../controller/api/groups/schema.ts'
-import type { GroupPreviewBody } from '../../../controller/api/tasks/preview-schema.ts'
+import type { GroupBody, GroupDryRunBody, GroupPreviewBody } from '../../../controller/api/groups/schema.ts'
 import { pathSegment, Refused } from '../../api/client.ts'
 import { mib, whole } from '../../format/figures.ts'
 import { GROUP_NAME_RULE } from '../../format/groups.ts'

@@ -119,9 +119,14 @@ function figuresOfCombination({
         `starvation at ${each.overcommit_percent} %${suffix}, mean`,
         each.starvation_percent.total?.mean ?? null,
       ],
-      ...(each.unheard_percent === undefined
+      ...(each.unsignalled_wait_percent === undefined
         ? []
-        : [[`unheard at ${each.overcommit_percent} %${suffix}, mean`, each.unheard_percent.mean] as const]),
+        : [
+            [
+              `unsignalled wait at ${each.overcommit_percent} %${suffix}, mean`,
+              each.unsignalled_wait_percent.mean,
+            ] as const,
+          ]),
       [`queue wait p95 at ${each.overcommit_percent} %${suffix}, mean`, each.queue_wait_s.p95?.mean ?? null],
       [`swaps per hour at ${each.overcommit_percent} %${suffix}, mean`, each.swaps_per_hour?.mean ?? null],
     ]),

@@ -25,8 +25,8 @@ interface Band {
   readonly p90: number
 }
 
-const UNHEARD: Column<Row> = {
-  ...bandColumn('Unheard', ({ summary }) => summary?.unheard_percent),
+const UNSIGNALLED_WAIT: Column<Row> = {
+  ...bandColumn('Unsignalled wait', ({ summary }) => summary?.unsignalled_wait_percent),
   help: 'Wait of swapped-out tasks with work, without a signal for it. Not part of starvation.',
 }
 
@@ -38,8 +38,10 @@ export function PercentTable(props: { readonly combination: Combination }): JSX.
         ({ overcommit_percent }) => overcommit_percent === candidate.overcommit_percent,
       ),
     }))
-  const hasUnheard = (): boolean =>
-    props.combination.summary.some(({ unheard_percent }) => (unheard_percent?.mean ?? 0) > 0)
+  const hasUnsignalledWait = (): boolean =>
+    props.combination.summary.some(
+      ({ unsignalled_wait_percent }) => (unsignalled_wait_percent?.mean ?? 0) > 0,
+    )
   const isRecommended = (candidate: CandidateBody): boolean =>
     candidate.overcommit_percent === props.combination.advice.recommended_percent
   const columns = (): readonly Column<Row>[] => [
@@ -57,7 +59,7 @@ export function PercentTable(props: { readonly combination: Combination }): JSX.
     ...objectiveColumns<Row>(props.combination.advice.objectives, ({ candidate }) => candidate),
     bandColumn('Utilization', ({ candidate }) => candidate.utilization_percent),
     bandColumn('Starvation', ({ summary }) => summary?.starvation_percent.total),
-    ...(hasUnheard() ? [UNHEARD] : []),
+    ...(hasUnsignalledWait() ? [UNSIGNALLED_WAIT] : []),
     figureColumn(
       'Queue wait p95',
       ({ summary }) => summary?.queue_wait_s.p95?.mean,

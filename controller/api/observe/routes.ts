@@ -2,7 +2,37 @@ import { Readable } from 'node:stream'
 import type { ApiApp, ApiContext } from '../context.ts'
 import { ApiProblem } from '../http/errors.ts'
 import { operation } from '../http/operation.ts'
+import { decisionRoutes } from './decision-routes.ts'
+import { eventRoutes } from './event-routes.ts'
+import { explainRoutes } from './explain-routes.ts'
+import { seriesRoutes } from './series-routes.ts'
 import { SnapshotSchema } from './snapshot-schema.ts'
+import { SummarySchema } from './summary-schema.ts'
+
+const getSummary = operation({
+  operationId: 'getSummary',
+  role: 'viewer',
+  summary: 'Cluster summary: tasks, VRAM, utilization and starvation',
+  description:
+    'Counts and sums of the whole cluster at one instant. Percentages are null while no GPU time has passed.',
+  tags: ['summary'],
+  response: { 200: SummarySchema },
+})
+
+/** GET /summary. */
+function summaryRoutes(app: ApiApp, { summary }: ApiContext): void {
+  app.get('/summary', { schema: getSummary }, () => summary.asked())
+}
+
+/** Events, decisions, explanations, the summary, the series and the snapshot. */
+export function observeRoutes(app: ApiApp, api: ApiContext): void {
+  eventRoutes(app, api)
+  decisionRoutes(app, api)
+  explainRoutes(app, api)
+  summaryRoutes(app, api)
+  snapshotRoutes(app, api)
+  seriesRoutes(app, api)
+}
 
 const getSnapshot = operation(
   {
@@ -23,7 +53,7 @@ const getSnapshot = operation(
 const PARTS_A_CHUNK = 250
 
 /** GET /snapshot. */
-export function snapshotRoutes(app: ApiApp, { twin }: ApiContext): void {
+function snapshotRoutes(app: ApiApp, { twin }: ApiContext): void {
   // No HEAD route: Fastify would build the whole file for it.
   app.get('/snapshot', { schema: getSnapshot, exposeHeadRoute: false }, async (_request, reply) => {
     if (twin === null)
