@@ -62,7 +62,7 @@ export function addAudit(program: Command, setExit: SetExit): void {
       .option('--last <n>', 'maximum number of rows', whole(1, MAX_AUDIT_ROWS), DEFAULT_AUDIT_ROWS),
     'headroom audit --outcome refused',
     'headroom audit --actor alice --last 200 -o jsonl',
-  ).action(calls(setExit, () => import('./audit.ts'), 'audit'))
+  ).action(calls(setExit, () => import('./tokens.ts'), 'audit'))
 }
 
 function offline(command: Command): Command {

@@ -1,7 +1,7 @@
 /** `headroom token …`. */
 import { existsSync, linkSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import type { MadeToken, Token } from '../../clients/typescript/client.ts'
+import type { AuditEntry, AuditQuery, MadeToken, Token } from '../../clients/typescript/client.ts'
 import { STORE_FILE, createSqliteStore } from '../../controller/adapters/sqlite/store.ts'
 import { Authenticator } from '../../controller/api/auth/authenticator.ts'
 import { presentToken } from '../../controller/api/auth/token-present.ts'
@@ -239,3 +239,52 @@ function valueOf<V>(command: (answer: AnswerTo<V>) => void): V {
     EXIT_CONFLICT,
   )
 }
+
+export interface AuditOptions
+  extends CommandOptions, Pick<AuditQuery, 'actor' | 'action' | 'target' | 'outcome'> {
+  readonly last: number
+}
+
+/** Page size of the interface. */
+const PAGE = 200
+
+export async function audit({
+  output,
+  last,
+  actor,
+  action,
+  target,
+  outcome,
+  ...server
+}: AuditOptions): Promise<number> {
+  const client = openClient(server)
+  const filter = {
+    ...(actor === undefined ? {} : { actor }),
+    ...(action === undefined ? {} : { action }),
+    ...(target === undefined ? {} : { target }),
+    ...(outcome === undefined ? {} : { outcome }),
+  }
+  const entries: AuditEntry[] = []
+  for await (const entry of client.audit.each({ ...filter, limit: Math.min(PAGE, last) })) {
+    entries.push(entry)
+    if (entries.length === last) break
+  }
+  await printList(entries, AUDIT_COLUMNS, output)
+  return EXIT_OK
+}
+
+const AUDIT_COLUMNS: readonly Column<AuditEntry>[] = [
+  { title: 'AT', of: (entry) => entry.at },
+  { title: 'WHO', of: (entry) => entry.actor },
+  { title: 'FROM', of: (entry) => entry.address },
+  {
+    title: 'OUTCOME',
+    of: (entry) => (entry.code === null ? entry.outcome : `${entry.outcome}: ${entry.code}`),
+  },
+  { title: 'ACTION', of: (entry) => entry.action },
+  { title: 'TARGET', of: (entry) => entry.target },
+  { title: 'LEFT OUT', isNumber: true, isWide: true, of: (entry) => entry.left_out },
+  { title: 'ROLE', isWide: true, of: (entry) => entry.role },
+  { title: 'TOKEN', isWide: true, of: (entry) => entry.token_id },
+  { title: 'REQUEST', isWide: true, of: (entry) => entry.request_id },
+]

@@ -1,8 +1,14 @@
 /** `headroom twin`: the accuracy of the twin's forecasts. */
+import { createWriteStream } from 'node:fs'
+import { rename, rm } from 'node:fs/promises'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import type { ReadableStream } from 'node:stream/web'
 import type { Twin } from '../../clients/typescript/client.ts'
-import { EXIT_OK } from '../../services/exit-codes.ts'
+import { CommandFailure, EXIT_FAILED, EXIT_OK } from '../../services/exit-codes.ts'
+import { cannotBeWritten, checkPlace, placeOf } from '../../services/output-file.ts'
+import { openClient, type CommandOptions, type ServerOption } from '../command/session.ts'
 import { printOne, type Field } from '../output/table.ts'
-import { openClient, type CommandOptions } from '../command/session.ts'
 
 const METRICS = ['queue_wait_s', 'starvation_percent', 'utilization_percent', 'swap_outs_per_hour'] as const
 /** Maximum intervals shown; `-o json` has all. */
@@ -40,4 +46,33 @@ function latestOf(history: Twin['history'], metric: (typeof METRICS)[number]): s
         `(${point.p10.toFixed(1)} to ${point.p90.toFixed(1)})`,
     ]
   })
+}
+
+export interface SnapshotOptions extends ServerOption {
+  readonly out?: string
+}
+
+export async function snapshot({ out, ...server }: SnapshotOptions): Promise<number> {
+  const option = `--out ${out ?? ''}`
+  if (out !== undefined) checkPlace(option, out)
+  const answer = await openClient(server).snapshot()
+  const body = Readable.fromWeb(answer.body as ReadableStream)
+  if (out === undefined) {
+    await pipeline(body, process.stdout, { end: false })
+    return EXIT_OK
+  }
+  const { path, draft } = placeOf(out)
+  try {
+    await pipeline(body, createWriteStream(draft))
+    if (draft !== path) await rename(draft, path)
+  } catch (error) {
+    if (draft !== path) await rm(draft, { force: true })
+    if ('syscall' in (error as Error)) cannotBeWritten(option, error)
+    throw new CommandFailure(
+      `${out} was not written: the answer was cut off: ${(error as Error).message}`,
+      EXIT_FAILED,
+    )
+  }
+  process.stderr.write(`${out}: run it with headroom sim run ${out}\n`)
+  return EXIT_OK
 }

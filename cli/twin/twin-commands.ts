@@ -20,5 +20,5 @@ function addSnapshot(program: Command, setExit: SetExit): void {
     ).option('--out <file>', 'file to write; else stdout'),
     'headroom snapshot --out now.scenario.json',
     'headroom snapshot | jq .config',
-  ).action(calls(setExit, () => import('./snapshot.ts'), 'snapshot'))
+  ).action(calls(setExit, () => import('./twin-accuracy.ts'), 'snapshot'))
 }

@@ -14,8 +14,7 @@ import type { Controller } from '../../controller/controller.ts'
 import type { Store } from '../../controller/ports/store.ts'
 import { StartFault } from '../exit-codes.ts'
 import { ENVIRONMENT } from '../settings/env-table.ts'
-import { readSecretFile } from '../settings/secret-file.ts'
-import { SettingsError, type OidcSettings, type Settings } from '../settings/settings.ts'
+import { readSecretFile, SettingsError, type OidcSettings, type Settings } from '../settings/settings.ts'
 
 function isLoopback(host: string): boolean {
   if (isIP(host) === 0) return host === 'localhost' || host.endsWith('.localhost')

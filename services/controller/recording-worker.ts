@@ -1,6 +1,6 @@
 /** The thread that compacts the oldest file of a recording into the checkpoint of the next one. */
 import { parentPort, workerData } from 'node:worker_threads'
-import { compactRecording } from './recording-compaction.ts'
+import { compactRecording } from './recording.ts'
 import { lowerPriority, NICE_RUN } from '../workers/low-priority.ts'
 
 lowerPriority(NICE_RUN)

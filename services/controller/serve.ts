@@ -38,9 +38,8 @@ import { natsSettings, type NatsSettings } from '../settings/nats-settings.ts'
 import { packageCommit, packageRoot, packageVersion } from '../package-info.ts'
 import { startRecording } from './recording.ts'
 import { createServedMetrics, uploadMetrics } from './served-metrics.ts'
-import { readSettings, type Settings } from '../settings/settings.ts'
+import { readSettings, unreadVariables, type Settings } from '../settings/settings.ts'
 import { removePartialUploads } from '../simulations/library/partial-uploads.ts'
-import { unreadVariables } from '../settings/unread-variables.ts'
 import { untilSignal } from '../until-signal.ts'
 
 const DAY_MS = 86_400_000

@@ -1,9 +1,11 @@
 /** The settings of `headroom serve`, read from the environment once, at the start. */
-import type { StoreKind } from '../../controller/model/store-kind.ts'
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
 import type { OwnerLimits } from '../../controller/model/owner-limits.ts'
-import type { UploadLimits } from '../simulations/library/upload-quota.ts'
 import type { ClaimRules } from '../../controller/model/role-claims.ts'
+import type { StoreKind } from '../../controller/model/store-kind.ts'
 import type { Percent } from '../../protocol/units.ts'
+import { nearestName } from '../../simulator/document/nearest-name.ts'
+import type { UploadLimits } from '../simulations/library/upload-quota.ts'
 import { ENVIRONMENT, type EnvironmentVariable, type LogLevel } from './env-table.ts'
 
 export interface Settings {
@@ -164,4 +166,59 @@ function valueOf<T>(env: Readonly<Record<string, string | undefined>>, variable:
 /** A broker's URL may hold a password, and this line goes to the log. */
 function withoutSecrets(value: string): string {
   return value.replace(/\/\/[^,]*@/g, '//…@')
+}
+
+/** Surrounding spaces are removed, so the file may be a little longer. */
+const MAX_FILE_BYTES = 4_096
+
+/** @throws SettingsError, one line that names the variable, without the content of the file */
+export function readSecretFile(
+  path: string,
+  { name, range }: Pick<EnvironmentVariable<unknown>, 'name' | 'range'>,
+): { readonly text: string; readonly mode: number } {
+  try {
+    const file = openSync(path, 'r')
+    try {
+      const bytes = Buffer.alloc(MAX_FILE_BYTES)
+      const size = readSync(file, bytes, 0, MAX_FILE_BYTES, 0)
+      return { text: bytes.toString('utf8', 0, size), mode: fstatSync(file).mode }
+    } finally {
+      closeSync(file)
+    }
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? 'unreadable'
+    throw new SettingsError(name, path, `${range} (${code})`, { cause: error })
+  }
+}
+
+/**
+ * Finds variables of the environment that look like ours and are not used: a misspelt name would silently
+ * leave the default in effect.
+ */
+
+const PREFIX = 'CONTROLLER_'
+const KNOWN = [...Object.values(ENVIRONMENT).map(({ name }) => name), 'CONTROLLER_NODE_GROUP_IDS']
+/** Variables that Kubernetes sets in every container for a service whose name begins with `controller`. */
+const OF_A_SERVICE =
+  /_(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)$/
+const ADDRESS_OF_A_SERVICE = /^(?:tcp|udp|sctp):\/\//
+
+/** Returns one line per variable, in the order of names, without values. */
+export function unreadVariables(env: Readonly<Record<string, string | undefined>>): readonly string[] {
+  return Object.keys(env)
+    .filter(
+      (name) => name.startsWith(PREFIX) && !KNOWN.includes(name) && !isOfAService(name, env[name] ?? ''),
+    )
+    .sort((a, b) => (a < b ? -1 : 1))
+    .map((name) => {
+      const near = nearestName(
+        name.slice(PREFIX.length),
+        KNOWN.map((known) => known.slice(PREFIX.length)),
+      )
+      return `${name} is set but not used${near === null ? '' : `; did you mean ${PREFIX}${near}?`}`
+    })
+}
+
+function isOfAService(name: string, value: string): boolean {
+  return OF_A_SERVICE.test(name) || (name.endsWith('_PORT') && ADDRESS_OF_A_SERVICE.test(value))
 }

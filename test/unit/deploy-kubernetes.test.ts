@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parseAllDocuments } from 'yaml'
 import { gpuServerManifest } from '../../cli/nats/kubernetes-text.ts'
-import { hostRules } from '../../controller/api/auth/host-rules.ts'
+import { hostRules } from '../../controller/api/auth/access.ts'
 import { ENVIRONMENT } from '../../services/settings/env-table.ts'
 import { whyNotUnderstood } from '../support/command-lines.ts'
 

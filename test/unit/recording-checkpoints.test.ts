@@ -17,7 +17,7 @@ import {
   type RecordingFilesOptions,
 } from '../../controller/adapters/recording/write-recording.ts'
 import type { RecordedEntry } from '../../controller/ports/recording-log.ts'
-import { compactInThread, compactRecording } from '../../services/controller/recording-compaction.ts'
+import { compactInThread, compactRecording } from '../../services/controller/recording.ts'
 import { recordScenario } from '../../simulator/experiment/recording/record-scenario.ts'
 import { redecide } from '../../simulator/experiment/recording/redecide.ts'
 import { violationsOf } from '../support/fault-schedule.ts'

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { ENVIRONMENT } from '../../services/settings/env-table.ts'
-import { unreadVariables } from '../../services/settings/unread-variables.ts'
+import { unreadVariables } from '../../services/settings/settings.ts'
 
 it('An unused variable is reported with the similar name, and without its value', () => {
   expect(

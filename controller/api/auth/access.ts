@@ -2,13 +2,13 @@
  * What stands between a request and its route: who may ask, under which name, how often, and what is
  * remembered of it.
  */
+import { isIP } from 'node:net'
 import type { Instant } from '../../../protocol/units.ts'
 import type { AccessRegistry } from '../../engine/inputs/commands/access-registry.ts'
+import { ApiProblem } from '../http/errors.ts'
 import { AuditTrail } from './audit-trail.ts'
 import { Authenticator } from './authenticator.ts'
-import { hostRules, type HostRules } from './host-rules.ts'
 import type { SignIn } from './sign-in.ts'
-import { createRateLimiter, type RateLimiter } from './rate-limiter.ts'
 
 export interface AccessOptions {
   /** Tokens and audit; null: there are none, and whoever asks may do everything (a simulated world). */
@@ -28,8 +28,8 @@ export interface AccessOptions {
 }
 
 /** Far above what one client needs, far below what would starve the others. */
-export const REQUESTS_PER_SECOND = 5_000
-export const ANONYMOUS_REQUESTS_PER_SECOND = 100
+const REQUESTS_PER_SECOND = 5_000
+const ANONYMOUS_REQUESTS_PER_SECOND = 100
 
 export interface Access {
   readonly book: AccessRegistry | null
@@ -58,4 +58,107 @@ export function createAccess(options: AccessOptions): Access {
     ofAddresses: createRateLimiter(options.anonymousRequestsPerSecond ?? ANONYMOUS_REQUESTS_PER_SECOND),
     trail: book === null ? null : new AuditTrail(book, now),
   }
+}
+
+/** How many requests a source may make: a bucket that refills steadily and holds two seconds' worth. */
+interface RateLimiter {
+  /** Takes one; answers 0, or after how many seconds to try again. */
+  take(source: string, nowMs: number): number
+}
+
+/** Sources that are told apart; the one that came first is forgotten first, which gives it a full bucket. */
+const MAX_SOURCES = 10_000
+const BURST_SECONDS = 2
+
+interface Bucket {
+  tokens: number
+  at: number
+}
+
+/** @param perSecond 0: no limit. */
+export function createRateLimiter(perSecond: number, maxSources = MAX_SOURCES): RateLimiter {
+  if (perSecond === 0) return { take: () => 0 }
+  const buckets = new Map<string, Bucket>()
+  const capacity = perSecond * BURST_SECONDS
+  return {
+    take(source, nowMs) {
+      const bucket = buckets.get(source) ?? newBucket(source, nowMs)
+      bucket.tokens = Math.min(capacity, bucket.tokens + ((nowMs - bucket.at) / 1000) * perSecond)
+      bucket.at = nowMs
+      if (bucket.tokens < 1) return Math.max(1, Math.ceil((1 - bucket.tokens) / perSecond))
+      bucket.tokens -= 1
+      return 0
+    },
+  }
+
+  function newBucket(source: string, nowMs: number): Bucket {
+    const oldest = buckets.size >= maxSources ? buckets.keys().next() : null
+    if (oldest?.done === false) buckets.delete(oldest.value)
+    const bucket = { tokens: capacity, at: nowMs }
+    buckets.set(source, bucket)
+    return bucket
+  }
+}
+
+/**
+ * Under which names this server may be asked. A page of somebody else can make a browser ask 127.0.0.1 under
+ * a name that it owns (DNS rebinding), and would then read the answers; a name that is not expected is
+ * therefore refused. An address cannot be bent that way.
+ */
+
+interface HostRules {
+  /** @throws ApiProblem misdirected_request */
+  require(host: string | undefined): void
+  /** Whether a page from there is a page of this server. */
+  isOwnOrigin(origin: string, host: string | undefined): boolean
+}
+
+/** @param allowed names; `*.example.org` stands for all below it, `*` for any. */
+export function hostRules(allowed: readonly string[]): HostRules {
+  const isAny = allowed.includes('*')
+  const names = new Set(allowed.map((name) => name.toLowerCase()))
+  const suffixes = [...names].filter((name) => name.startsWith('*.')).map((name) => name.slice(1))
+  const isConfigured = (name: string): boolean =>
+    names.has(name) || suffixes.some((suffix) => name.endsWith(suffix))
+  const isExpected = (name: string): boolean =>
+    isAny || isLoopbackName(name) || isIP(name) !== 0 || isConfigured(name)
+  // Browsers and clients send the same few again and again.
+  const known = new Set<string>()
+  return {
+    require(host) {
+      if (host !== undefined && known.has(host)) return
+      const name = host === undefined ? null : nameIn(host)
+      if (name === null || !isExpected(name)) throw misdirected(host)
+      if (known.size < KNOWN_LIMIT && host !== undefined) known.add(host)
+    },
+    isOwnOrigin(origin, host) {
+      const url = URL.parse(origin)
+      if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:')) return false
+      return url.host === host?.toLowerCase() || isConfigured(url.hostname)
+    },
+  }
+}
+
+/** Texts of Host that are remembered as good. */
+const KNOWN_LIMIT = 100
+
+function isLoopbackName(name: string): boolean {
+  return name === 'localhost' || name.endsWith('.localhost')
+}
+
+/** Without port, brackets and a dot at the end; null when it is none. */
+function nameIn(host: string): string | null {
+  const name = /^(?:\[([0-9a-f:.]{2,45})\]|([a-z0-9_.-]{1,253}))(?::\d{1,5})?$/i.exec(host)
+  return (name?.[1] ?? name?.[2]?.replace(/\.$/, ''))?.toLowerCase() ?? null
+}
+
+function misdirected(host: string | undefined): ApiProblem {
+  const shown =
+    host === undefined
+      ? 'The request names no host'
+      : `This server is not known as ${JSON.stringify(host.slice(0, 100))}`
+  return new ApiProblem(
+    'misdirected_request',
+    `${shown}; its names are set with CONTROLLER_HTTP_ALLOWED_HOSTS.`,
+  )
 }

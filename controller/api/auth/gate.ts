@@ -9,19 +9,20 @@
  * 5. The role of the caller is enough for the route.
  * 6. A submitter asks for a task of his own, where the route is for owners.
  */
-import type { FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest, preHandlerHookHandler } from 'fastify'
 import { mayCall, type LeastRole } from '../../model/role.ts'
 import type { Views } from '../../query/views.ts'
-import { callerOf, type Caller } from './caller.ts'
-import { ApiProblem } from '../http/errors.ts'
-import { accessOf } from '../http/operation.ts'
+import { ApiProblem, type ProblemCode } from '../http/errors.ts'
+import { accessOf, isRoutine, roleOf } from '../http/operation.ts'
 import type { Access } from './access.ts'
+import { isOfAccess, type AuditSubject, type AuditTrail } from './audit-trail.ts'
+import { callerOf, type Caller } from './caller.ts'
 
 /** Who asks without a token where tokens are: good for what is open to all. */
 const STRANGER: Caller = { name: null, role: 'metrics', tokenId: null }
 const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
 
-export function isSafe(method: string): boolean {
+function isSafe(method: string): boolean {
   return SAFE_METHODS.has(method)
 }
 
@@ -92,5 +93,56 @@ function requireSameSite({ headers }: FastifyRequest, { hosts }: Access): void {
   const isForeignOrigin = headers.origin !== undefined && !hosts.isOwnOrigin(headers.origin, headers.host)
   if (isForeignOrigin || (isForeignSite && headers.origin === undefined)) {
     throw new ApiProblem('cross_site_request', 'A page of another site may not change anything here.')
+  }
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Number of its audit entry, once it was let in. */
+    auditSeq: number | null
+    /** Which problem it was answered with. */
+    problem: ProblemCode | null
+  }
+}
+
+/** @returns what has to be told of every answer once it is complete. */
+export function addAuditing(
+  app: FastifyInstance,
+  trail: AuditTrail | null,
+): (request: FastifyRequest, status: number) => void {
+  app.decorateRequest('auditSeq', null)
+  app.decorateRequest('problem', null)
+  if (trail === null) return () => {}
+  const begin: preHandlerHookHandler = (request, _reply, done) => {
+    if (!isSafe(request.method)) request.auditSeq = trail.begin(subjectOf(request))
+    done()
+  }
+  app.addHook('onRoute', (route) => {
+    if ([route.method].flat().every(isSafe) || isRoutine(route)) return
+    route.preHandler = [begin, ...[route.preHandler ?? []].flat()]
+  })
+  return (request, status) => {
+    if (isAudited(request, status)) trail.end(request.auditSeq, subjectOf(request), status, request.problem)
+  }
+}
+
+function isAudited(request: FastifyRequest, status: number): boolean {
+  if (request.is404) return false
+  if (request.auditSeq !== null) return true
+  return status >= 400 && (!isSafe(request.method) || isOfAccess(request.problem))
+}
+
+function subjectOf(request: FastifyRequest): AuditSubject {
+  const { name, role, tokenId } = callerOf(request)
+  const { schema } = request.routeOptions
+  return {
+    kind: roleOf(request.routeOptions) === 'submitter' ? 'work' : 'control',
+    actor: name,
+    role,
+    tokenId,
+    address: request.ip,
+    requestId: request.id,
+    action: String((schema as { readonly operationId?: string } | undefined)?.operationId ?? request.method),
+    target: `${request.method} ${request.url.split('?', 1)[0] ?? ''}`,
   }
 }

@@ -1,15 +1,16 @@
 import type { Config, ConfigFields } from '../../model/config.ts'
 import type { ConfigRecord } from '../../ports/store.ts'
+import type { Over } from '../../query/preview/impact.ts'
 import { callerOf } from '../auth/caller.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
 import { ask } from '../http/ask.ts'
 import { notFound, problemOfRefusal } from '../http/errors.ts'
-import { configEtag, requireTag } from '../http/preconditions.ts'
+import { presentInstant } from '../http/instant.ts'
 import { operation } from '../http/operation.ts'
+import { configEtag, requireTag } from '../http/preconditions.ts'
 import { changePart } from '../twin/forecasts.ts'
 import { DryRunQuerySchema, type DryRunQuery } from './impact-schema.ts'
 import { presentImpact } from './present-impact.ts'
-import { presentConfig, presentOver, presentRevision } from './present.ts'
 import {
   ChangedConfigSchema,
   ConfigChangeSchema,
@@ -18,6 +19,9 @@ import {
   RevisionPathSchema,
   RevisionQuerySchema,
   type ChangedConfigBody,
+  type ConfigBody,
+  type OverBody,
+  type RevisionBody,
 } from './schema.ts'
 
 const getConfig = operation(
@@ -178,4 +182,21 @@ function revisionRoutes(app: ApiApp, { commands, views, twin }: ApiContext): voi
 
 function predecessorOf(record: ConfigRecord, previous: ConfigRecord | undefined): ConfigFields | null {
   return previous?.revision === record.revision - 1 ? previous.fields : null
+}
+
+function presentConfig(config: Config): ConfigBody {
+  return { ...config.fields, source: config.source, revision: config.revision }
+}
+
+function presentOver({ gpuCount, overCommittedMib, reserveDeficitMib }: Over): OverBody {
+  return { gpus: gpuCount, over_committed_mib: overCommittedMib, reserve_deficit_mib: reserveDeficitMib }
+}
+
+function presentRevision(
+  { revision, at, author, fields }: ConfigRecord,
+  before: ConfigFields | null,
+): RevisionBody {
+  const names = Object.keys(fields) as (keyof ConfigFields)[]
+  const changed = before === null ? names : names.filter((name) => fields[name] !== before[name])
+  return { revision, at: presentInstant(at), author, changed, before, after: fields }
 }

@@ -1,14 +1,16 @@
 /** A task as the API shows it: an open one from memory, a final one from the store, in one shape. */
-import { endCodeOf, endSentenceOf } from '../../model/end-reason.ts'
-import { NO_TROUBLE, type StartTrouble } from '../../model/start-refusal.ts'
-import type { Placement, Task } from '../../model/placement.ts'
-import type { Views } from '../../query/views.ts'
 import { ZERO_COUNTERS, type Counters } from '../../metrics/counters.ts'
 import { starvationPercent, starvedSeconds } from '../../metrics/starvation.ts'
+import { endCodeOf, endSentenceOf } from '../../model/end-reason.ts'
+import type { Placement, Task } from '../../model/placement.ts'
+import { NO_TROUBLE, type StartTrouble } from '../../model/start-refusal.ts'
 import type { TaskRecord } from '../../ports/store.ts'
-import type { PlacementBody, TaskBody } from './schema.ts'
+import type { ReasonDetail, WaitExplanation } from '../../query/explain/explain.ts'
+import type { Prediction } from '../../query/preview/prediction.ts'
+import type { Views } from '../../query/views.ts'
 import { presentInstant, presentInstantOrNull } from '../http/instant.ts'
-import { presentWait } from './present-wait.ts'
+import type { PlacementPreviewBody } from './preview-schema.ts'
+import type { PlacementBody, TaskBody, WaitBody } from './schema.ts'
 
 export function presentTask(task: Task, views: Views): TaskBody {
   return {
@@ -138,4 +140,58 @@ function presentCourse(course: Course) {
 function countersOf(record: TaskRecord): Counters {
   const [demand, served, queue, swap, compute] = record.counters
   return { ...ZERO_COUNTERS, demand, served, queue, swap, compute }
+}
+
+export function presentPrediction({
+  when,
+  node,
+  gpus,
+  demandMib,
+  victims,
+  wait,
+}: Prediction): PlacementPreviewBody {
+  return {
+    dry_run: true,
+    starts: when ?? 'later',
+    placement:
+      node === null
+        ? null
+        : {
+            node_id: node.id,
+            node_name: node.name,
+            gpus: gpus.map((gpu) => gpu.index),
+            demand_mib: demandMib,
+          },
+    victims: victims.map(({ task: { spec }, gpu, mib }) => ({
+      task_id: spec.id,
+      name: spec.name,
+      owner: spec.owner,
+      priority: spec.priority,
+      gpu,
+      mib,
+    })),
+    wait: presentWait(wait),
+  }
+}
+
+function presentWait(explanation: WaitExplanation | null): WaitBody | null {
+  if (explanation === null) return null
+  return {
+    ...presentReason(explanation.primary),
+    sentence: explanation.sentence,
+    retry_at: presentInstantOrNull(explanation.retryAt),
+    queue_position: explanation.queuePosition,
+    served_before: explanation.servedBefore,
+    secondary: explanation.secondary.map(presentReason),
+  }
+}
+
+function presentReason(detail: ReasonDetail): WaitBody['secondary'][number] {
+  return {
+    reason: detail.reason,
+    node_ids: detail.nodeIds,
+    node_count: detail.nodeCount,
+    have_mib: detail.haveMib,
+    need_mib: detail.needMib,
+  }
 }

@@ -16,8 +16,7 @@ import { ApiProblem, invalidField, notFound, problemOfRefusal } from '../http/er
 import { nodeIdOf, requireGroup } from '../http/names.ts'
 import { operation } from '../http/operation.ts'
 import { openTask } from './open-task.ts'
-import { presentPrediction } from './present-preview.ts'
-import { presentTask, presentTaskRecord } from './present.ts'
+import { presentPrediction, presentTask, presentTaskRecord } from './present.ts'
 import { PlacementPreviewRef } from './preview-schema.ts'
 import {
   CancelQuerySchema,

@@ -5,18 +5,20 @@
 import { createHash } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import { createMemoryStore } from '../../../controller/adapters/memory-store.ts'
+import { createAccess, type Access } from '../../../controller/api/auth/access.ts'
+import type { Caller } from '../../../controller/api/auth/caller.ts'
 import type { Controller } from '../../../controller/controller.ts'
 import { Series } from '../../../controller/series/series.ts'
+import type { Instant } from '../../../protocol/units.ts'
+import { createSeededRandom } from '../../../simulator/kernel/seeded-random.ts'
 import { arrivalsUntil } from '../../../simulator/run/arrivals-until.ts'
 import { OperatorAgenda } from '../../../simulator/run/operator-agenda.ts'
 import { nodeIdIn, type RunPlan } from '../../../simulator/run/run.ts'
 import { startTasksOf, workloadOf } from '../../../simulator/scenario/generate.ts'
-import { createSeededRandom } from '../../../simulator/kernel/seeded-random.ts'
 import type { Position, SteppableWorld } from '../../../simulator/session/steppable-world.ts'
 import { World } from '../../../simulator/world/world.ts'
 import { RestOperatorClient } from '../../runs/operator-client.ts'
-import type { Input, RequestInput, Unplaced } from './session-input.ts'
-import { sessionAccess, signed } from './session-access.ts'
+import type { AskedBy, Input, RequestInput, Unplaced } from './session-input.ts'
 
 /** History that its pages can show. */
 const RETAIN_EVENTS = 200_000
@@ -165,4 +167,33 @@ function stateHashOf(world: World, { events, atMs }: Position): string {
     add([id, isCordoned, overcommitOverride, reserveOverrideMib])
   }
   return hash.digest('hex')
+}
+
+/**
+ * Authenticates requests inside a session: the forwarding controller states the caller, and only it can reach
+ * that REST interface.
+ */
+
+const SCHEME = 'Session '
+
+/** Returns the header that states the caller. */
+function signed({ by, role }: AskedBy): string {
+  return SCHEME + encodeURIComponent(JSON.stringify({ name: by, role, tokenId: null } satisfies Caller))
+}
+
+function sessionAccess(now: () => Instant): Access {
+  return {
+    ...createAccess({ book: null, now, requestsPerSecond: 0, anonymousRequestsPerSecond: 0 }),
+    authenticator: {
+      isRequired: true,
+      callerOf: readCaller,
+      knownCaller: readCaller,
+      isGood: () => true,
+      hasAdmin: () => true,
+    },
+  }
+}
+
+function readCaller({ authorization = '' }: { readonly authorization?: string | undefined }): Caller {
+  return JSON.parse(decodeURIComponent(authorization.slice(SCHEME.length))) as Caller
 }
