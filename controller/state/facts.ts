@@ -14,7 +14,7 @@ import type { GpuMeter, Sharer } from '../metrics/meter.ts'
 import { newGpuMeter } from '../metrics/meter.ts'
 import type { GpuRounds } from '../policy/swap/rounds.ts'
 import { newGpuRounds } from '../policy/swap/rounds.ts'
-import type { NodeContact, ClockSample } from './node-contact.ts'
+import type { NodeContact } from './node-contact.ts'
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
@@ -221,8 +221,6 @@ export interface LiveNode extends Mutable<Node> {
   /** Number of its last snapshot (heartbeat or hello) in this boot. */
   snapshotSeq: number
   contact: NodeContact
-  /** Clock sample for commands to the node, set by `wire/`; null until the node was heard. */
-  clockSample: ClockSample | null
   /**
    * Attempts in its last snapshot that the store does not know: stopped if the next snapshot names them
    * again.

@@ -15,13 +15,6 @@ export const LEASE_MARGIN_MS: DurationMs = 5_000
 /** Number of consecutive missed heartbeats that make a node suspect: 15 s by default. */
 const HEARTBEATS_MISSED = 3
 
-/** When the node sent its last authentic message, by its own clock, and when the message arrived. */
-export interface ClockSample {
-  boot: Boot
-  sentMono: number
-  receivedAt: Instant
-}
-
 export interface NodeContact {
   /** Its last authentic message, or the start of this controller. */
   heardAt: Instant

@@ -147,7 +147,6 @@ export function nodeOf(record: NodeRecord, now: Instant): LiveNode {
     boot: { counter: record.bootCounter, random: record.bootRandom },
     snapshotSeq: 0,
     contact: newNodeContact(record.leaseMs, record.wasReset, now),
-    clockSample: null,
     pools: [],
     swaps: newSwapTotals(),
     isHostTight: false,

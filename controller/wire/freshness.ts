@@ -4,13 +4,19 @@
  */
 import type { Boot } from '../../protocol/messages.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
-import type { ClockSample } from '../state/node-contact.ts'
 
 /**
  * A command is valid for this long after the heartbeat it relies on was sent, and never longer than the run
  * lease.
  */
 export const COMMAND_TTL_MS: DurationMs = 15_000
+
+/** When the node sent its last authentic message, by its own clock, and when the message arrived. */
+export interface ClockSample {
+  boot: Boot
+  sentMono: number
+  receivedAt: Instant
+}
 
 export class Freshness {
   readonly #samples = new Map<string, ClockSample>()
@@ -33,12 +39,15 @@ export class Freshness {
     for (const [nodeId, sample] of samples) this.#samples.set(nodeId, { ...sample })
   }
 
-  /** @returns the node's clock sample: one object per node, which frequent callers may keep */
-  heard(nodeId: string, boot: Boot, sentMono: number, now: Instant): ClockSample {
-    let sample = this.#samples.get(nodeId)
-    if (sample === undefined) this.#samples.set(nodeId, (sample = { boot, sentMono, receivedAt: now }))
-    else updateClockSample(sample, boot, sentMono, now)
-    return sample
+  /** Among messages of one boot the last one sent counts, in any order of arrival. */
+  heard(nodeId: string, boot: Boot, sentMono: number, now: Instant): void {
+    const sample = this.#samples.get(nodeId)
+    if (sample === undefined) this.#samples.set(nodeId, { boot, sentMono, receivedAt: now })
+    else if (sample.boot.counter !== boot.counter || sentMono >= sample.sentMono) {
+      sample.boot = boot
+      sample.sentMono = sentMono
+      sample.receivedAt = now
+    }
   }
 
   /** Null for a node that was never heard. */
@@ -55,12 +64,4 @@ export class Freshness {
     const sentMono = this.#isElided ? sample.sentMono + (now - sample.receivedAt) : sample.sentMono
     return { boot: sample.boot, validUntilMono: sentMono + Math.min(COMMAND_TTL_MS, runLeaseMs) }
   }
-}
-
-/** Among messages of one boot the last one sent counts, in any order of arrival. */
-export function updateClockSample(sample: ClockSample, boot: Boot, sentMono: number, now: Instant): void {
-  if (sample.boot.counter === boot.counter && sentMono < sample.sentMono) return
-  sample.boot = boot
-  sample.sentMono = sentMono
-  sample.receivedAt = now
 }

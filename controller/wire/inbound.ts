@@ -11,7 +11,6 @@ import { bootOrder } from '../engine/inputs/nodes/node-registry.ts'
 import type { Bus, Reply } from '../ports/bus.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Freshness } from './freshness.ts'
-import { updateClockSample } from './freshness.ts'
 import type { RefusedReason } from './message-counts.ts'
 
 export interface InboundOptions {
@@ -115,8 +114,7 @@ type NodeMessage = Hello | Heartbeat | NodeEvents
 function updateContact(o: InboundOptions, node: LiveNode, { boot, sent_mono, seq }: Envelope): void {
   if (seq <= node.contact.heardSeq) return
   const now = o.clock.now()
-  if (node.clockSample === null) node.clockSample = o.freshness.heard(node.id, boot, sent_mono, now)
-  else updateClockSample(node.clockSample, boot, sent_mono, now)
+  o.freshness.heard(node.id, boot, sent_mono, now)
   o.onHeard(node.id)
 }
 

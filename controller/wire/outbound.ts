@@ -8,12 +8,11 @@ import { nodeSubject } from '../../protocol/subjects.ts'
 import type { DurationMs, Mib } from '../../protocol/units.ts'
 import type { Effect, StartEffect } from '../model/effect.ts'
 import type { PendingIds, PendingRestorer } from '../ports/pending-ids.ts'
-import type { ClockSample } from '../state/node-contact.ts'
 import type { Bus, RequestOutcome } from '../ports/bus.ts'
 import type { CancelTimer, Clock, TimerId } from '../ports/clock.ts'
 import { RANK_MESSAGE } from '../ports/clock.ts'
 import type { RandomStream } from '../ports/random.ts'
-import type { Freshness } from './freshness.ts'
+import type { ClockSample, Freshness } from './freshness.ts'
 
 export interface OutboundOptions {
   readonly bus: Bus

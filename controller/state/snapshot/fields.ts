@@ -51,7 +51,6 @@ export const GPU: Fields<LiveGpu> = {
 
 export const NODE: Fields<LiveNode> = {
   contact: 'copy',
-  clockSample: null,
   swaps: 'copy',
   entryReservations: null,
   gpus: null,
