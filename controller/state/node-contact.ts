@@ -3,9 +3,7 @@
  * bounds on the controller's clock: a lease counts from when the node sent its heartbeat, and clocks differ
  * by at most 5% (R4, R5).
  */
-import type { Boot } from '../../protocol/messages.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
-import type { Policy } from '../model/config.ts'
 
 /**
  * Added to a lease and its 5%: suspending takes a moment, and so does a leader's discovery that it was
@@ -92,13 +90,16 @@ export function windowMs(leaseMs: DurationMs, leases: number): DurationMs {
   return Math.ceil((leases * leaseMs * 105) / 100) + LEASE_MARGIN_MS
 }
 
-export function suspectAfterMs(policy: Policy): DurationMs {
-  return HEARTBEATS_MISSED * policy.heartbeatMs
+/** The part of the policy that silence depends on. */
+type HeartbeatPolicy = { readonly heartbeatMs: DurationMs }
+
+export function suspectAfterMs({ heartbeatMs }: HeartbeatPolicy): DurationMs {
+  return HEARTBEATS_MISSED * heartbeatMs
 }
 
 export function isSilent(
   { contact }: { readonly contact: NodeContact },
-  policy: Policy,
+  policy: HeartbeatPolicy,
   now: Instant,
 ): boolean {
   return now - contact.heardAt > suspectAfterMs(policy)

@@ -368,10 +368,10 @@ const ADMISSION: readonly Mutant[] = [
     says: 'the growth of a noswap task is not refused after its wait',
     edits: [
       edit(
-        `${ENGINE}/apply/vram/node-queue.ts`,
-        'settleOldGrowths',
-        "    if (placement.noswap === 1) refuseGrowth(c, entry, placement, 'WAITING_PHYSICAL_VRAM', now)\n    else if",
-        '    if',
+        'controller/policy/growth.ts',
+        'decideOldGrowth',
+        "  if (noswap === 1) return { kind: 'refuse', reason: 'WAITING_PHYSICAL_VRAM' }\n",
+        "  if (noswap === 1) return { kind: 'wait' }\n",
       ),
     ],
     likes: ['growth'],

@@ -58,7 +58,14 @@ export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
     name: 'r5-tasks-of-ahead-nodes-placed',
     rule: 'R5',
     says: 'a task that runs on a node ahead of the store is placed elsewhere',
-    edits: [edit(`${ENGINE}/inputs/nodes/contacts.ts`, 'blockedTasksOf', 'return new Set(aheadNodes(c).flatMap(([, { taskIds }]) => taskIds))', 'return new Set(aheadNodes(c).flatMap(() => []))')], // prettier-ignore
+    edits: [
+      edit(
+        'controller/state/cluster.ts',
+        'blockedTasksIn',
+        'ahead?.taskIds ?? []',
+        'ahead === null ? [] : []',
+      ),
+    ],
     likes,
     directed: { test: 'test/unit/store-behind.test.ts' },
   },

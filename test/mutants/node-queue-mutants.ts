@@ -98,8 +98,8 @@ const EAGER: readonly Mutant[] = [
     says: 'a task returns eagerly to GPUs on which an entry of the queue waits',
     edits: [
       edit(
-        `${ENGINE}/apply/vram/eager-returns.ts`,
-        'hasRoom',
+        'controller/policy/eager-return.ts',
+        'hasRoomToReturn',
         '  if (node.queue.some((entry) => entry.gpus.some((gpu) => gpus.includes(gpu)))) return false\n',
         '  void node\n',
       ),
@@ -126,7 +126,7 @@ const EAGER: readonly Mutant[] = [
     says: 'an eager return leaves no free VRAM on a GPU with resident tasks',
     edits: [
       edit(
-        `${ENGINE}/apply/vram/eager-returns.ts`,
+        'controller/policy/eager-return.ts',
         'leastLeftMib',
         'return Math.max(LEAST_LEFT_MIB, Math.floor(physicalMib / 10))',
         'return 0 * physicalMib',
@@ -140,8 +140,8 @@ const EAGER: readonly Mutant[] = [
     says: 'a task that an operator swapped out returns eagerly',
     edits: [
       edit(
-        `${ENGINE}/apply/vram/eager-returns.ts`,
-        'absentOn',
+        'controller/policy/eager-return.ts',
+        'absentAmong',
         ' || isSwappedOutByOperator || isOver',
         ' || isOver',
       ),
@@ -155,8 +155,8 @@ const EAGER: readonly Mutant[] = [
     says: 'a task returns eagerly to a cordoned node',
     edits: [
       edit(
-        `${ENGINE}/apply/vram/eager-returns.ts`,
-        'isOpen',
+        'controller/policy/eager-return.ts',
+        'mayReturnOn',
         "return status === 'up' && !isCordoned && autoCordon === null && drain === null",
         "return status === 'up'",
       ),
@@ -170,8 +170,8 @@ const EAGER: readonly Mutant[] = [
     says: 'the task that was swapped out last returns eagerly first',
     edits: [
       edit(
-        `${ENGINE}/apply/vram/eager-returns.ts`,
-        'absentOn',
+        'controller/policy/eager-return.ts',
+        'absentAmong',
         '(a.swappedOutSince ?? 0) - (b.swappedOutSince ?? 0)',
         '(b.swappedOutSince ?? 0) - (a.swappedOutSince ?? 0)',
       ),
@@ -184,8 +184,8 @@ const EAGER: readonly Mutant[] = [
     says: 'several tasks return eagerly to a GPU at the same time',
     edits: [
       edit(
-        `${ENGINE}/apply/vram/eager-returns.ts`,
-        'hasRoom',
+        'controller/policy/eager-return.ts',
+        'hasRoomToReturn',
         'gpu.freeMib < demandMib || isMoving(gpu)',
         'gpu.freeMib < demandMib',
       ),

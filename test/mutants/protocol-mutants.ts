@@ -348,7 +348,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     says: 'an earlier, longer lease is not awaited',
     edits: [
       edit(
-        'controller/state/node-contact.ts',
+        `${ENGINE}/inputs/commands/cluster-commands.ts`,
         'keepLongLeases',
         '    node.contact.longLeaseEndsAt = node.contact.leaseEndsAt\n    c.eventLog',
         '    node.contact.leaseEndsAt = 0\n    c.eventLog',
@@ -376,14 +376,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     name: 'r5-no-brake-on-mass-silence',
     rule: 'R5',
     says: 'many nodes that fall silent together are still requeued',
-    edits: [
-      edit(
-        `${ENGINE}/inputs/nodes/requeue-freeze.ts`,
-        'updateFreeze',
-        'c.nodes.size >= MIN_NODES && ',
-        'c.nodes.size < 0 && ',
-      ),
-    ],
+    edits: [edit('controller/policy/freeze.ts', 'judgeSilence', 'nodes >= MIN_NODES && ', 'nodes < 0 && ')],
     likes: ['partition', 'restart_broker'],
     directed: { scenario: 'cut-off-from-all' },
   },

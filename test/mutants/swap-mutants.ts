@@ -464,10 +464,10 @@ const RETURN: readonly Mutant[] = [
     says: 'a growth that has waited long does not become a return',
     edits: [
       edit(
-        `${ENGINE}/apply/vram/node-queue.ts`,
-        'settleOldGrowths',
-        '    else if (!entry.hasReserved && mayLeaveToReturnGrown(placement, now)) {',
-        '    else if (entry.kind === null && mayLeaveToReturnGrown(placement, now)) {',
+        'controller/policy/growth.ts',
+        'decideOldGrowth',
+        "return { kind: mayLeave ? 'return_grown' : 'wait' }",
+        "return { kind: mayLeave ? 'wait' : 'wait' }",
       ),
     ],
     likes: ['growth'],

@@ -1,8 +1,6 @@
 import { byCodeUnits, firstDifference } from '../../structures/order.ts'
+import type { VictimClass } from './rounds.ts'
 import type { DurationMs, Mib } from '../../../protocol/units.ts'
-
-/** Rounds are separate for P0 and other tasks, on each GPU (specification 8, rules 3 and 4). */
-export type VictimClass = 'non_p0' | 'p0'
 
 /**
  * An eligible task with VRAM on the GPU under consideration. Its round and last swap-out refer to that GPU

@@ -1,4 +1,5 @@
-import type { VictimClass } from './order.ts'
+/** Rounds are separate for P0 and other tasks, on each GPU (specification 8, rules 3 and 4). */
+export type VictimClass = 'non_p0' | 'p0'
 
 /** The mark of a task on one GPU in one class. */
 export interface SwapMark {

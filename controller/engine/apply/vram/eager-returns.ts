@@ -3,20 +3,16 @@
  * VRAM that no task waits for, although it does not want the GPU. Its idle clock continues, so it may be
  * swapped out again at once.
  */
-import type { Instant, Mib } from '../../../../protocol/units.ts'
+import type { Instant } from '../../../../protocol/units.ts'
+import { absentAmong, hasRoomToReturn, mayReturnOn } from '../../../policy/eager-return.ts'
 import type { Cluster } from '../../../state/cluster.ts'
 import { noteEagerReturn } from '../decision-log.ts'
-import type { LiveGpu, LiveNode, LivePlacement, LiveTask } from '../../../state/facts.ts'
+import type { LiveNode, LivePlacement, LiveTask } from '../../../state/facts.ts'
 import { setResidency } from '../lifecycle/transitions.ts'
 import { addressOf } from './enact-entry.ts'
 import { placementsOn } from '../../../state/placements-on.ts'
 import { pauseOf } from '../../../state/placement-pause.ts'
 import { firstWaitingOn } from './queued-placements.ts'
-
-/**
- * VRAM that stays free on a GPU after an eager return: this amount, or a tenth of the GPU if that is more.
- */
-const LEAST_LEFT_MIB: Mib = 1024
 
 /** Checks every changed node: returns tasks, or plans the next check. */
 export function returnEagerly(c: Cluster, now: Instant): void {
@@ -34,10 +30,10 @@ function checkNode(c: Cluster, node: LiveNode, now: Instant): void {
   node.cancelEager?.()
   node.cancelEager = null
   const { eagerSwapInMs } = c.policy
-  if (eagerSwapInMs === null || !isOpen(node) || pauseOf(c) !== null) return
+  if (eagerSwapInMs === null || !mayReturnOn(node) || pauseOf(c) !== null) return
   let next = Infinity
-  for (const placement of absentOn(node)) {
-    if (!hasRoom(placement)) continue
+  for (const placement of absentAmong(placementsOn(node))) {
+    if (!hasRoomToReturn(placement)) continue
     const waiting = waitingFor(c, placement)
     if (waiting !== null) {
       c.eagerChecks.keepFor(waiting, node)
@@ -48,50 +44,6 @@ function checkNode(c: Cluster, node: LiveNode, now: Instant): void {
     else bringBack(c, placement, now)
   }
   if (next < Infinity) node.cancelEager = c.wake(next, () => requestEagerCheck(c, node))
-}
-
-/** The node is up, and neither an operator nor the controller has closed it. */
-function isOpen({ status, isCordoned, autoCordon, drain }: LiveNode): boolean {
-  return status === 'up' && !isCordoned && autoCordon === null && drain === null
-}
-
-/**
- * Swapped-out tasks whose return nothing requests, in the order in which they return.
- * 1. Swapped out longest.
- * 2. Submission number.
- */
-function absentOn(node: LiveNode): readonly LivePlacement[] {
-  const absent: LivePlacement[] = []
-  for (const placement of placementsOn(node)) {
-    const { residency, entry, isSwappedOutByOperator, stopping, isOver, isInDoubt, task } = placement
-    if (residency !== 'swapped_out' || entry !== null || isSwappedOutByOperator || isOver || isInDoubt)
-      continue
-    if (stopping === null && task.state === 'running') absent.push(placement)
-  }
-  return absent.sort(
-    (a, b) => (a.swappedOutSince ?? 0) - (b.swappedOutSince ?? 0) || a.submissionNumber - b.submissionNumber,
-  )
-}
-
-/**
- * Returns true if no entry waits on its GPUs, no task returns there, and enough stays free or the GPUs are
- * otherwise unused.
- */
-function hasRoom(placement: LivePlacement): boolean {
-  const { gpus, node, demandMib } = placement
-  if (node.queue.some((entry) => entry.gpus.some((gpu) => gpus.includes(gpu)))) return false
-  const isMoving = (gpu: LiveGpu) => gpu.placements.some(({ residency }) => residency === 'swapping_in')
-  if (gpus.some((gpu) => gpu.freeMib < demandMib || isMoving(gpu))) return false
-  return gpus.every((gpu) => gpu.freeMib - demandMib >= leastLeftMib(gpu)) || gpus.every(isDeserted)
-}
-
-function leastLeftMib({ physicalMib }: LiveGpu): Mib {
-  return Math.max(LEAST_LEFT_MIB, Math.floor(physicalMib / 10))
-}
-
-/** Nothing is resident there or moving. */
-function isDeserted({ placements, quarantinedCount }: LiveGpu): boolean {
-  return quarantinedCount === 0 && placements.every(({ residency }) => residency === 'swapped_out')
 }
 
 /** Returns the first pending task that lacks nothing but VRAM on one of the GPUs; null if none does. */

@@ -1,6 +1,7 @@
 /** Serves the entries of a node's queue that wait for VRAM. */
 import type { Instant } from '../../../../protocol/units.ts'
-import { couldEverBeResident, inReturnOrder } from '../../../policy/swap/resume.ts'
+import { decideOldGrowth } from '../../../policy/growth.ts'
+import { inReturnOrder } from '../../../policy/swap/resume.ts'
 import { decideEntry } from '../../../policy/swap/swap.ts'
 import type { Cluster } from '../../../state/cluster.ts'
 import { noteGrowthRefused, noteLoneSwapOut } from '../decision-log.ts'
@@ -99,10 +100,7 @@ function ledgerVersionOf(gpus: readonly LiveGpu[]): number {
   return changes
 }
 
-/**
- * A growth that has waited `reservation_after_seconds`: it is refused if it is impossible or the task is
- * noswap; a swappable task is swapped out itself and returns with the larger demand (semantics 1, "growth").
- */
+/** Settles growths that have waited `reservation_after_seconds`. */
 export function settleOldGrowths(c: Cluster, node: LiveNode, now: Instant): void {
   let old: LiveEntry[] | null = null
   for (const entry of node.queue) {
@@ -113,20 +111,13 @@ export function settleOldGrowths(c: Cluster, node: LiveNode, now: Instant): void
   for (const entry of old) {
     const placement = entry.task.placement
     if (placement === null) continue
-    if (placement.noswap === 1) refuseGrowth(c, entry, placement, 'WAITING_PHYSICAL_VRAM', now)
-    else if (!couldEverBeResident(entry)) refuseGrowth(c, entry, placement, 'RESIDENCY_IMPOSSIBLE', now)
-    else if (!hasHostMemory(entry)) refuseGrowth(c, entry, placement, 'SWAP_SPACE_EXHAUSTED', now)
-    else if (!entry.hasReserved && mayLeaveToReturnGrown(placement, now)) {
+    const decision = decideOldGrowth(entry, placement, now)
+    if (decision.kind === 'refuse') refuseGrowth(c, entry, placement, decision.reason, now)
+    else if (decision.kind === 'return_grown') {
       orderSwapOut(c, placement, null, now)
       noteLoneSwapOut(c, placement, 'return_grown', now)
     }
   }
-}
-
-function mayLeaveToReturnGrown(placement: LivePlacement, now: Instant): boolean {
-  const { node, demandMib, gpus } = placement
-  const isRoomInHost = node.hostUsedMib + demandMib * gpus.length <= node.hostSwapMib
-  return placement.residency === 'resident' && now >= placement.backOffUntil && isRoomInHost
 }
 
 function refuseGrowth(

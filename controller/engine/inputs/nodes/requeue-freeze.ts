@@ -5,13 +5,10 @@
  */
 import type { RequeueFreeze } from '../../../model/controller-status.ts'
 import type { Instant } from '../../../../protocol/units.ts'
+import { judgeSilence } from '../../../policy/freeze.ts'
 import type { Cluster } from '../../../state/cluster.ts'
 import { extendLeaseWindows, isSilent } from '../../../state/node-contact.ts'
 
-const SILENT_PERCENT = 55
-const MIN_NODES = 4
-/** Last contacts within this time, or two heartbeats if that is more, count as cut off by one event. */
-const TOGETHER_WITHIN_MS = 15_000
 /**
  * Nodes that were cut off come back within this time: a server retries after at most 12 s, and its hello is
  * spread.
@@ -28,8 +25,7 @@ export function updateFreeze(c: Cluster, now: Instant): boolean {
     if (freeze.released.has(node.id)) released.add(node.id)
     else lastWords.push(node.contact.heardAt)
   }
-  const silentNodes = largestTogether(lastWords, Math.max(TOGETHER_WITHIN_MS, 2 * c.policy.heartbeatMs))
-  const isFrozen = c.nodes.size >= MIN_NODES && 100 * silentNodes >= SILENT_PERCENT * c.nodes.size
+  const { isFrozen, silentNodes } = judgeSilence(lastWords, c.nodes.size, c.policy.heartbeatMs)
   if (isFrozen === freeze.isFrozen) {
     c.freeze = { ...freeze, released, silentNodes }
     return false
@@ -77,16 +73,4 @@ export function releaseFreeze(c: Cluster, by: string, now: Instant): RequeueFree
     event: c.eventLog.emit(now, 'requeue_freeze', null, null, null, data),
   }
   return c.freeze
-}
-
-/** Returns the largest number of instants within a window of this length. */
-function largestTogether(instants: readonly Instant[], withinMs: number): number {
-  const sorted = instants.toSorted((a, b) => a - b)
-  let largest = 0
-  let first = 0
-  sorted.forEach((at, i) => {
-    while (at - (sorted[first] as Instant) > withinMs) first += 1
-    largest = Math.max(largest, i - first + 1)
-  })
-  return largest
 }
