@@ -57,13 +57,13 @@ export interface ApiContext {
   readonly feed: EventFeed
   readonly ownerLimits: OwnerLimits
   readonly streams: StreamsOfTokens
-  /** Requests that wait for a task; null in virtual time, where nobody can. */
+  /** Requests that wait for a task; null in virtual time, where waiting is not possible. */
   readonly waits: TaskWaits | null
   /** What tasks write; null: there are no GPU servers to ask. */
   readonly logs: TaskLogs | null
   /** null: this is a simulated world itself. */
   readonly simulation: Simulation | null
-  /** null: nobody can run the live state on; this is a simulated world itself. */
+  /** null: the live state cannot be simulated, because this is a simulated world itself. */
   readonly twin: Twin | null
   readonly version: string
   readonly build: Build

@@ -77,7 +77,7 @@ export interface ApiOptions {
   readonly version: string
   readonly build?: Build
   readonly logger?: FastifyBaseLogger
-  /** The folder of the page that was built (page.ts); without it there is none. */
+  /** The folder of the built page (page.ts); if omitted, no page is served. */
   readonly uiDir?: string
   /** What the fleet is made of, as /summary and /version say it. */
   readonly fleet?: 'simulated' | 'live'
@@ -85,28 +85,25 @@ export interface ApiOptions {
   readonly brokerUrls?: readonly string[]
   /** No timer is set then, and request ids are counted instead of drawn. */
   readonly inVirtualTime?: boolean
-  /**
-   * What is sampled of the cluster; without it nobody does, and /summary counts from the first time it was
-   * asked.
-   */
+  /** The series of the cluster; if omitted, /summary counts from its first request. */
   readonly series?: Series
   /** Events as they become durable; without it streams tell of none. */
   readonly events?: EventSource
   /** What one owner may take; without it all there is. */
   readonly ownerLimits?: OwnerLimits
-  /** What tasks write; without it nobody can be asked. */
+  /** Output of tasks; if omitted, it cannot be read. */
   readonly logs?: TaskLogs
-  /** A simulator beside the cluster; without it there is none to ask. */
+  /** The simulator; if omitted, there are no simulations. */
   readonly simulation?: Simulation
-  /** Who runs the live state on; without it nothing is forecast. */
+  /** Simulates the live state; if omitted, there are no forecasts. */
   readonly twin?: Twin
-  /** What /metrics shows besides the cluster and the requests: figures of whoever composes this. */
+  /** Metrics in addition to those of the cluster and of requests, added by the caller. */
   readonly metrics?: Metrics
   /** What /readyz asks; none means ready. */
   readonly readiness?: () => readonly ReadinessCheck[]
-  /** Who may ask; without it whoever does may do everything (a simulated world). */
+  /** Access control; if omitted, every caller has all permissions (a simulated world). */
   readonly access?: Access
-  /** Proxies whose word for the address of a client is taken. */
+  /** Proxies whose client address headers are trusted. */
   readonly trustedProxies?: readonly string[]
 }
 

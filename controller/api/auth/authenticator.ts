@@ -1,4 +1,4 @@
-/** Who asks: whose bearer token it is, or whose browser is signed in. */
+/** Identifies the caller by bearer token or browser session. */
 import type { Instant } from '../../../protocol/units.ts'
 import type { AccessRegistry } from '../../engine/inputs/commands/access-registry.ts'
 import type { Caller } from './caller.ts'
@@ -8,22 +8,22 @@ import type { SignIn } from './sign-in.ts'
 import { idIn, isSecretOf } from './token-secrets.ts'
 
 export interface AuthenticatorOptions {
-  /** null: no tokens are kept here. */
+  /** null: there are no stored tokens. */
   readonly book: AccessRegistry | null
-  /** Hash of the admin token that the environment names; null: none. */
+  /** Hash of the admin token from the environment, or null. */
   readonly adminTokenHash: string | null
   readonly now: () => Instant
-  /** null: nobody signs in with a browser. */
+  /** null: sign-in with a browser is not configured. */
   readonly signIn?: SignIn | null
 }
 
-/** What of a request says who asks. */
+/** Parts of a request that identify its caller. */
 export interface Credentials {
   readonly authorization?: string | undefined
   readonly cookie?: string | undefined
 }
 
-/** As it stands beside the name of a stored token in audit entries. */
+/** Name of the environment's token in audit entries. */
 export const FILE_TOKEN_ID = 'admin-token-file'
 const FILE_CALLER: Caller = { name: 'admin', role: 'admin', tokenId: FILE_TOKEN_ID }
 
@@ -35,7 +35,7 @@ export class Authenticator {
     this.#options = options
   }
 
-  /** Once there was a token it stays so until the next start: the last one that is revoked opens nothing. */
+  /** Stays true until the next start once there was a token: revoking the last one does not open the API. */
   get isRequired(): boolean {
     const { book, adminTokenHash, signIn = null } = this.#options
     this.#wasRequired ||= signIn !== null || adminTokenHash !== null || (book !== null && book.size > 0)
@@ -43,8 +43,8 @@ export class Authenticator {
   }
 
   /**
-   * A token comes before a session.
-   * @throws ApiProblem unauthorized, which says nothing of what is wrong but to who holds the secret.
+   * A token takes precedence over a session.
+   * @throws ApiProblem unauthorized, with details only for the holder of the secret.
    */
   callerOf({ authorization, cookie }: Credentials): Caller {
     if (authorization === undefined) {
@@ -70,7 +70,7 @@ export class Authenticator {
     return { name: token.name, role: token.role, tokenId: token.id }
   }
 
-  /** null instead of a problem. */
+  /** Returns null instead of throwing a problem. */
   knownCaller(credentials: Credentials): Caller | null {
     try {
       return this.callerOf(credentials)
@@ -87,7 +87,7 @@ export class Authenticator {
     return secret === null ? null : signIn.sessions.callerOf(secret)
   }
 
-  /** A token or session that was known still is: neither revoked nor expired. */
+  /** Returns whether a known token or session is still valid: neither revoked nor expired. */
   isGood(tokenId: string): boolean {
     if (tokenId === FILE_TOKEN_ID) return true
     const { book, now, signIn } = this.#options
@@ -96,7 +96,7 @@ export class Authenticator {
     return token !== undefined && (token.expiresAt === null || token.expiresAt > now())
   }
 
-  /** Whether an admin remains who is not `exceptId`. */
+  /** Returns whether an admin other than `exceptId` remains. */
   hasAdmin(exceptId: string | null): boolean {
     const { book, adminTokenHash, now } = this.#options
     if (adminTokenHash !== null) return true

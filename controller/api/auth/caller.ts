@@ -1,12 +1,9 @@
-/** Who makes a request. */
+/** The caller of a request. */
 import type { FastifyInstance } from 'fastify'
 import type { Role } from '../../model/role.ts'
 
 export interface Caller {
-  /**
-   * The name of the token: owner of the tasks it submits, author of the changes it makes. null: nobody has to
-   * say who he is.
-   */
+  /** The name of the token: owner of its tasks, author of its changes. null: authentication is off. */
   readonly name: string | null
   readonly role: Role
   /** null without a token. */
@@ -19,7 +16,7 @@ declare module 'fastify' {
   }
 }
 
-/** Where no token is configured only this machine is heard, and whoever is on it may do everything. */
+/** Without any token, only this machine is admitted, with all permissions. */
 const ANONYMOUS: Caller = { name: null, role: 'admin', tokenId: null }
 
 export function prepareCallers(app: FastifyInstance): void {
@@ -30,7 +27,7 @@ export function callerOf(request: { readonly caller: Caller | null }): Caller {
   return request.caller ?? ANONYMOUS
 }
 
-/** Who wanted it, as events and reasons say it. */
+/** The name in events and reasons. */
 export function signatureOf(request: { readonly caller: Caller | null }): string {
   return callerOf(request).name ?? 'api'
 }

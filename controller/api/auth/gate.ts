@@ -1,13 +1,11 @@
 /**
- * Every request passes here before its body is read. In order:
- * 1. It names a host that is known here.
- * 2. Where nobody has to say who he is, or a cookie says it: what changes something does not come from a page
- *    of another site.
- * 3. Where tokens are: it carries one that is known, or comes from a browser that is signed in, unless the
- *    route is open to all.
- * 4. Its source has not asked too often.
- * 5. The role of the caller is enough for the route.
- * 6. A submitter asks for a task of his own, where the route is for owners.
+ * Every request passes these checks before its body is read. In order:
+ * 1. Its host name is known.
+ * 2. Without authentication, or with a cookie: a change does not come from a page of another site.
+ * 3. With tokens: it carries a known token, or comes from a signed-in browser, unless the route is public.
+ * 4. Its source is within its rate limit.
+ * 5. The caller's role is sufficient for the route.
+ * 6. On a route for owners, a submitter accesses only own tasks.
  */
 import type { FastifyInstance, FastifyRequest, preHandlerHookHandler } from 'fastify'
 import { mayCall, type LeastRole } from '../../model/role.ts'
@@ -18,7 +16,7 @@ import type { Access } from './access.ts'
 import { isOfAccess, type AuditSubject, type AuditTrail } from './audit-trail.ts'
 import { callerOf, type Caller } from './caller.ts'
 
-/** Who asks without a token where tokens are: good for what is open to all. */
+/** A caller without a token while tokens exist: may use only public routes. */
 const STRANGER: Caller = { name: null, role: 'metrics', tokenId: null }
 const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
 
@@ -27,8 +25,8 @@ function isSafe(method: string): boolean {
 }
 
 /**
- * @returns null: let in; else what has to be looked up first.
- * @throws ApiProblem when it is kept out.
+ * @returns null if admitted, otherwise the lookup that is needed first.
+ * @throws ApiProblem when the request is refused.
  */
 export function admit(request: FastifyRequest, access: Access, views: Views): Promise<void> | null {
   const { hosts, authenticator } = access
@@ -44,13 +42,13 @@ export function admit(request: FastifyRequest, access: Access, views: Views): Pr
   const { role, ownersOnly } = accessOf(request.routeOptions as never)
   request.caller = role === 'public' ? STRANGER : authenticated(request, access)
   limit(request, access, request.caller.tokenId)
-  // A browser sends its cookie whoever made it ask.
+  // A browser sends its cookie with every request, whatever page caused it.
   if (request.headers.authorization === undefined && !isSafe(request.method)) requireSameSite(request, access)
   requireRole(request.caller, role)
   return ownersOnly && request.caller.role === 'submitter' ? requireOwner(request, views) : null
 }
 
-/** An address that fails is slowed down. */
+/** An address with failed attempts is slowed down. */
 function authenticated(request: FastifyRequest, access: Access): Caller {
   try {
     return access.authenticator.callerOf(request.headers)
@@ -75,7 +73,7 @@ function requireRole({ role }: Caller, least: LeastRole): void {
   throw new ApiProblem('forbidden', `This takes the role ${least}; the token has the role ${role}.`)
 }
 
-/** A task that there is not is for the route to answer. */
+/** The route answers for an unknown task. */
 async function requireOwner(request: FastifyRequest, views: Views): Promise<void> {
   const { task_id: id = '' } = request.params as { readonly task_id?: string }
   const task = views.openTask(id)?.spec ?? (await views.stored.task(id))
@@ -84,8 +82,8 @@ async function requireOwner(request: FastifyRequest, views: Views): Promise<void
 }
 
 /**
- * A browser says where a request comes from; other clients do not. Without this any page could make the
- * browser of somebody on this machine change things here, although it could not read the answer.
+ * A browser states the origin of a request; other clients do not. Without this check any page could make a
+ * browser on this machine change things here, although it could not read the response.
  */
 function requireSameSite({ headers }: FastifyRequest, { hosts }: Access): void {
   const site = headers['sec-fetch-site']

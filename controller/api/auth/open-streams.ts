@@ -5,10 +5,10 @@ import { ApiProblem } from '../http/errors.ts'
 import type { Authenticator } from './authenticator.ts'
 import { callerOf } from './caller.ts'
 
-/** How long after a token is revoked or has expired its streams may go on. */
+/** Maximum time that streams continue after their token was revoked or has expired. */
 const LOOK_EVERY_MS = 5_000
 
-/** @returns what has to be told of every answer before it is sent. */
+/** @returns the function to call with every response before it is sent. */
 export function endStreamsWithTheirTokens(
   app: FastifyInstance,
   authenticator: Pick<Authenticator, 'isGood'>,

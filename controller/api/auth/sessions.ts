@@ -1,7 +1,7 @@
 /**
- * People who signed in with a browser: a cookie that no script can read, good for some hours or until they
- * sign out. Kept in memory: after a restart of the controller everybody signs in again, which at a provider
- * that still knows them is one redirect.
+ * Browser sessions: a cookie that scripts cannot read, valid for some hours or until sign-out. Kept in
+ * memory: after a restart of the controller users sign in again, which is one redirect if the provider still
+ * knows them.
  */
 import { randomBytes } from 'node:crypto'
 import type { DurationMs, Instant } from '../../../protocol/units.ts'
@@ -12,7 +12,7 @@ import { hashOf } from './token-secrets.ts'
 export interface SessionsOptions {
   readonly now: () => Instant
   readonly lifetimeMs: DurationMs
-  /** Beyond so many the one that began first ends. */
+  /** Maximum number; beyond it the oldest session ends. */
   readonly maxSessions?: number
 }
 
@@ -27,7 +27,7 @@ const ID_CHARACTERS = 12
 
 export class Sessions {
   readonly #options: SessionsOptions
-  /** By the hash of the secret, and the hash by the id under which audit and streams know it. */
+  /** By the hash of the secret; the hash by the id that audit log and streams use. */
   readonly #sessions = new Map<string, Session>()
   readonly #hashById = new Map<string, string>()
 
@@ -39,7 +39,7 @@ export class Sessions {
     return this.#options.lifetimeMs
   }
 
-  /** Answers the secret, which is kept nowhere. */
+  /** Returns the secret, which is not stored. */
   begin(name: string, role: RankedRole): { readonly secret: string; readonly caller: Caller } {
     const { now, lifetimeMs, maxSessions = MAX_SESSIONS } = this.#options
     const oldest = this.#sessions.size >= maxSessions ? this.#sessions.keys().next() : null
@@ -53,8 +53,8 @@ export class Sessions {
   }
 
   /**
-   * null: there is none, or it is over. The secret is found by its hash, so that how long it takes says
-   * nothing of it.
+   * Returns null for an unknown or expired session. The lookup is by hash, so that its duration reveals
+   * nothing about the secret.
    */
   callerOf(secret: string): Caller | null {
     const hash = hashOf(secret)
@@ -69,7 +69,7 @@ export class Sessions {
     return this.#sessions.get(this.#hashById.get(tokenId) ?? '')?.expiresAt ?? null
   }
 
-  /** By the id that stands in its caller. */
+  /** By the id of its caller. */
   isGood(tokenId: string): boolean {
     const expiresAt = this.expiresAt(tokenId)
     return expiresAt !== null && expiresAt > this.#options.now()

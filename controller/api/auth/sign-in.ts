@@ -1,7 +1,7 @@
 /**
- * Signing in with a browser, by an identity provider. In order: the browser is sent to the provider and what
- * was asked is remembered under a cookie of that browser; it comes back with a code; the provider says who
- * that is; the claims give him a name and a role; a session begins.
+ * Sign-in with a browser through an identity provider. In order: the browser is redirected to the provider,
+ * and the pending sign-in is stored under a cookie of that browser; the browser returns with a code; the
+ * provider exchanges it for an identity; the claims determine name and role; a session begins.
  */
 import { randomBytes } from 'node:crypto'
 import type { DurationMs, Instant } from '../../../protocol/units.ts'
@@ -15,11 +15,11 @@ export interface SignInOptions {
   readonly rules: ClaimRules
   readonly sessions: Sessions
   readonly now: () => Instant
-  /** Browsers reach this controller over TLS: cookies are for that alone. */
+  /** Browsers reach this controller over TLS: cookies are restricted to it. */
   readonly isSecure: boolean
 }
 
-/** Why nobody was signed in, for the page to say in words. */
+/** Reason of a failed sign-in, which the page shows as text. */
 export type SignInFailure = 'expired' | 'denied' | 'no_role' | 'provider_unreachable'
 
 export type SignInOutcome =
@@ -32,9 +32,9 @@ interface Pending {
   readonly expiresAt: Instant
 }
 
-/** So long a person may take at the provider. */
+/** Maximum time at the provider. */
 const PENDING_MS: DurationMs = 600_000
-/** Beyond so many the oldest is forgotten. */
+/** Maximum number; beyond it the oldest is forgotten. */
 const MAX_PENDING = 10_000
 const ID_BYTES = 24
 
@@ -70,7 +70,7 @@ export class SignIn {
     return { url, id, maxAgeSeconds: PENDING_MS / 1000 }
   }
 
-  /** @param id as the browser's cookie has it; each is good once */
+  /** @param id as in the browser's cookie; valid once */
   async finish(id: string | null, query: URLSearchParams): Promise<SignInOutcome> {
     const { provider, rules, sessions, now } = this.#options
     const pending = id === null ? undefined : this.#pending.get(id)
@@ -104,9 +104,7 @@ export class SignIn {
   }
 }
 
-/**
- * Only a path of this server; anything else would let a link send people elsewhere once they have signed in.
- */
+/** Accepts only a path of this server; otherwise a link could send users elsewhere after the sign-in. */
 export function ownPath(path: string | undefined): string {
   return path !== undefined && /^\/(?![/\\])[\x21-\x7e]{0,2000}$/.test(path) && !path.includes('\\')
     ? path

@@ -2,7 +2,7 @@ import type { TokenRecord } from '../../ports/store.ts'
 import type { TokenBody } from './token-schema.ts'
 import { presentInstant, presentInstantOrNull } from '../http/instant.ts'
 
-/** Its hash is nobody's business either. */
+/** The hash is not shown either. */
 export function presentToken({
   id,
   name,

@@ -1,11 +1,11 @@
 /**
- * What a bearer token looks like, and what of it is kept. `headroom_<id>_<secret>`: the id finds the record,
- * the secret proves who holds it. A secret holds 256 random bits, so that one round of SHA-256 is enough:
- * nobody can try them all, as passwords can be tried.
+ * The format of a bearer token, and its stored part. `headroom_<id>_<secret>`: the id identifies the record,
+ * the secret authenticates. A secret has 256 random bits, so that one round of SHA-256 is enough: unlike
+ * passwords, secrets cannot be tried exhaustively.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 
-/** The shortest secret that is taken from a file. */
+/** Minimum length of a secret from a file. */
 export const SECRET_MIN_CHARACTERS = 32
 export const SECRET_MAX_CHARACTERS = 512
 
@@ -19,7 +19,7 @@ export interface NewSecret {
   readonly id: string
   /** To be shown once. */
   readonly secret: string
-  /** To be kept. */
+  /** To be stored. */
   readonly hash: string
 }
 
@@ -36,12 +36,12 @@ export function hashOf(secret: string): string {
   return createHash('sha256').update(secret).digest('hex')
 }
 
-/** The id in a secret of ours; null in any other text. */
+/** Returns the id in a secret of this format, or null for any other text. */
 export function idIn(secret: string): string | null {
   return PATTERN.exec(secret)?.[1] ?? null
 }
 
-/** Takes the same time wherever the two differ, and also when there is no hash to compare with. */
+/** Takes constant time wherever the two differ, and also without a hash to compare with. */
 export function isSecretOf(secret: string, hash: string | null): boolean {
   const expected = hash === null ? UNKNOWN : Buffer.from(hash, 'hex')
   const isSame = timingSafeEqual(createHash('sha256').update(secret).digest(), expected)

@@ -8,7 +8,7 @@ import { DOCUMENT_ONLY } from '../http/fields-schema.ts'
 import { ProblemRef } from '../http/problem-schema.ts'
 import { MEDIA_TYPE, OTHER_MEDIA_TYPES } from '../http/service-schema.ts'
 
-/** The document at /api/v1/openapi.json. Shared schemas stand in it once, under their own names. */
+/** The document at /api/v1/openapi.json. It contains shared schemas once, under their own names. */
 export function openApiOptions(version: string): FastifyDynamicSwaggerOptions {
   return {
     openapi: {
@@ -65,7 +65,7 @@ export function openApiOptions(version: string): FastifyDynamicSwaggerOptions {
 }
 
 /**
- * Routes that hand requests on are described by the routes that answer them: no tool can make a request from
+ * Routes that forward requests are described by the routes that answer them: no tool can build a request from
  * a path of any length.
  */
 function leaveOutForwarded(document: { paths?: Record<string, unknown> }): void {
@@ -85,8 +85,8 @@ function stateDocumentOnly(part: object): void {
 }
 
 /**
- * The route's answers with descriptions, and the problems among them. Compiling a serialiser for each would
- * slow every start down.
+ * The route's responses with descriptions, including problems. Compiling a serialiser for each would slow
+ * down every start.
  */
 function documented(
   schema: FastifySchema & { readonly [PROBLEMS_OF]?: readonly ProblemCode[] },
@@ -102,7 +102,7 @@ function documented(
   }
 }
 
-/** Only the document has it as a body: the route reads a stream, which no schema describes. */
+/** Only the document has it as a body: the route reads a stream, which a schema cannot describe. */
 const FILE = { body: { description: 'The file' }, consumes: ['application/octet-stream'] }
 
 function successResponses(responses: object): object {
@@ -112,7 +112,7 @@ function successResponses(responses: object): object {
     const { [OTHER_MEDIA_TYPES]: others = [], ...rest } = schema as {
       readonly [OTHER_MEDIA_TYPES]?: readonly string[]
     }
-    // A schema is of one event's data, which no tool can know from OpenAPI 3.1; as the schema of the stream
+    // A schema describes the data of one event, which OpenAPI 3.1 cannot express; as the schema of the stream
     // it would be wrong.
     if (type === 'text/event-stream') return [status, streamOf(rest)]
     const asText = others.map((other) => [other, { schema: { type: 'string' } }])

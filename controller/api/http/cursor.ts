@@ -5,7 +5,7 @@ export function writeCursor(position: number): string {
   return Buffer.from(`p${position}`).toString('base64url')
 }
 
-/** @throws ApiProblem when the text is none of ours. */
+/** @throws ApiProblem when the text is not a valid cursor. */
 export function readCursor(cursor: string): number {
   const match = /^p(\d{1,15})$/.exec(Buffer.from(cursor, 'base64url').toString('latin1'))
   if (match === null) throw invalidCursor()

@@ -25,9 +25,9 @@ interface EveryRequest {
   readonly admit: (request: FastifyRequest) => Promise<void> | null
   /** Throws ApiProblem when it leads nowhere. */
   readonly requireRoute: (request: FastifyRequest) => void
-  /** null: nobody counts requests (virtual time). */
+  /** null: requests are not counted (virtual time). */
   readonly recorder: RequestRecorder | null
-  /** null: nobody ends streams (virtual time). */
+  /** null: streams are not ended (virtual time). */
   readonly answering: ((request: FastifyRequest, reply: FastifyReply, payload: unknown) => void) | null
   readonly audit: (request: FastifyRequest, status: number) => void
 }
@@ -104,8 +104,8 @@ function shapeCheck({ method, schema }: RouteOptions): preValidationHookHandler 
 }
 
 /**
- * How a dry run is to be answered says nothing about a change: who has forgotten the other half would have
- * changed the cluster by it.
+ * An option for the response of a dry run is no dry run: a request that lacks dry_run would change the
+ * cluster.
  */
 function requireDryRun({ dry_run: isDryRun, forecast }: DryRunQuery): void {
   if (typeof forecast !== 'boolean' || isDryRun === true) return

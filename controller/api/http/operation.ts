@@ -10,9 +10,7 @@ export interface OperationSchema extends FastifySchema {
   readonly tags: readonly [Tag]
   /** The least role that may call it. */
   readonly role: LeastRole
-  /**
-   * A submitter may call it for his own tasks only, operators and admins for all; the path has a `task_id`.
-   */
+  /** A submitter may call it only for own tasks, operators and admins for all; the path has a `task_id`. */
   readonly ownersOnly?: true
   /** Clients repeat it all the time: only refusals of it are audited. */
   readonly routine?: true
@@ -129,7 +127,7 @@ export function isRoutine({ schema }: { readonly schema?: object }): boolean {
 
 const FORWARDED = 'x-forwarded'
 
-/** A route that hands requests on: what they may hold is for whoever answers them to say. */
+/** A route that forwards requests: the answering route defines their content. */
 export function forwarded<S extends object>(schema: S): S {
   return Object.assign(schema, { [FORWARDED]: true })
 }

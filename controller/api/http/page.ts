@@ -11,10 +11,7 @@ import { declareOpenToAll } from './declared-roles.ts'
 const FILE = /^[\w-]+(\.[\w-]+)+$/
 const YEAR_MS = 31_536_000_000
 
-/**
- * Files are looked up when they are asked for: a page that is built anew under a running controller is served
- * at once.
- */
+/** Files are looked up on request: a page that is rebuilt under a running controller is served at once. */
 export function servePage(scope: FastifyInstance, uiDir: string): void {
   declareOpenToAll(scope)
   void scope.register(serveStatic, { root: uiDir, serve: false, preCompressed: true })

@@ -1,6 +1,6 @@
 /**
- * Conditions that a change comes with (RFC 9110, 13.1). They are honoured where there is something to
- * compare, and refused where there is not: one that is silently ignored loses somebody's change.
+ * Preconditions of a change (RFC 9110, 13.1). They are honoured if there is something to compare, and refused
+ * otherwise: ignoring one silently could lose another client's change.
  */
 import type { Node } from '../../model/placement.ts'
 import type { IncomingHttpHeaders } from 'node:http'

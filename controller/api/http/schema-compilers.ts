@@ -1,7 +1,6 @@
 /**
- * Validators and serialisers out of schemas, made once in a thread. All interfaces in it have the same
- * routes, a controller's and that of each session beside it; to make them anew is most of what an interface
- * needs to start.
+ * Validators and serialisers compiled from schemas, once per thread. All APIs in it have the same routes: the
+ * controller's, and that of each session. Compiling them again would be most of the start-up time of an API.
  */
 import ajvCompiler from '@fastify/ajv-compiler'
 import serializerCompiler from '@fastify/fast-json-stringify-compiler'
@@ -10,8 +9,8 @@ type Compile<T> = (route: { readonly schema?: unknown }) => T
 type Build<T> = (shared: unknown, options: unknown) => Compile<T>
 
 /**
- * Fastify's own compilers, which give the same function for the same schema, options and shared schemas.
- * There are as many as this program has schemas: nobody sends one.
+ * Fastify's own compilers, which return the same function for the same schema, options and shared schemas.
+ * Their number is limited by the schemas of this program; clients cannot add any.
  */
 export const SCHEMA_COMPILERS = {
   buildValidator: remembering(ajvCompiler() as Build<unknown>) as ReturnType<typeof ajvCompiler>,

@@ -42,7 +42,7 @@ export function sendStream(reply: FastifyReply, body: Readable): FastifyReply {
   return reply.code(200).type('text/event-stream; charset=utf-8').header('x-accel-buffering', 'no').send(body)
 }
 
-/** @throws ApiProblem when the header is none of ours. */
+/** @throws ApiProblem when the header is invalid. */
 export function lastEventId(header: string | readonly string[] | undefined): number | null {
   if (header === undefined || header === '') return null
   if (typeof header === 'string' && /^\d{1,15}$/.test(header)) return Number(header)

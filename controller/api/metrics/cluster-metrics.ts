@@ -1,6 +1,5 @@
 /**
- * The cluster's figures, read from the views when somebody asks. Each costs one pass over nodes or open
- * tasks.
+ * Metrics of the cluster, read from the views on each request. Each costs one pass over nodes or open tasks.
  */
 import type { TaskIdentityKind } from '../../../protocol/messages.ts'
 import type { Node } from '../../model/placement.ts'
@@ -16,7 +15,8 @@ import type { Sample } from './exposition.ts'
 import { byLabel, counted, counters, gauge, gauges, type Metrics } from './metrics.ts'
 
 /**
- * So many nodes have series of their own: the first by registration, so that a series stays once it is there.
+ * Maximum number of nodes with separate series: the first by registration, so that a series remains once it
+ * exists.
  */
 const MAX_NODES_WITH_SERIES = 2_000
 
@@ -28,12 +28,12 @@ const PRIORITIES = [0, 1, 2, 3, 4] as const
 interface ClusterSources {
   readonly views: Views
   readonly series: Series
-  /** Of a simulated fleet heartbeats that change nothing are not sent, so that their age says nothing. */
+  /** A simulated fleet sends no heartbeats without changes, so their age is meaningless. */
   readonly fleet: 'simulated' | 'live'
   readonly pendingReasons: () => PendingByReason
 }
 
-/** As nodes say it; the rest is `unknown`. */
+/** As reported by nodes; the rest is `unknown`. */
 const TASK_IDENTITIES: readonly TaskIdentityKind[] = ['uid_per_attempt', 'task_user', 'root', 'server_user']
 
 export function addClusterMetrics(metrics: Metrics, sources: ClusterSources): void {
@@ -56,7 +56,7 @@ function addAlarms(metrics: Metrics, views: Views): void {
 
 function addSharing(metrics: Metrics, views: Views, series: Series): void {
   const inWindow = (figure: (window: SeriesWindow) => number | null): number | null => {
-    // A reading looks at every GPU, and is taken every few seconds anyway.
+    // A reading visits every GPU, and is taken every few seconds anyway.
     if (series.lastMinute() === null) series.take()
     const window = series.lastMinute()
     return window === null ? null : figure(window)
@@ -233,7 +233,7 @@ function addNodes(metrics: Metrics, views: Views, fleet: ClusterSources['fleet']
   )
 }
 
-/** Two nodes may have one name; the later is told apart by its id. */
+/** Two nodes may have the same name; the later one is distinguished by its id. */
 function* namedNodes(views: Views): Generator<readonly [name: string, node: Node]> {
   const taken = new Set<string>()
   for (const node of views.nodes()) {

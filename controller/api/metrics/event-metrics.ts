@@ -1,7 +1,4 @@
-/**
- * What is measured of events as they become durable: waits, swaps, and how often each kind comes. A
- * simulation has none of this.
- */
+/** Metrics derived from durable events: waits, swaps, and counts by kind. A simulation has none of these. */
 import type { Instant } from '../../../protocol/units.ts'
 import type { Event } from '../../model/event.ts'
 import type { Task } from '../../model/placement.ts'
@@ -9,8 +6,8 @@ import { COPY_SECONDS, Counter, Histogram, WAIT_SECONDS } from './instruments.ts
 import type { Metrics } from './metrics.ts'
 
 /**
- * Why somebody moves: bytes are needed, nobody in particular asked, the GPU is wanted again; `unknown`: it
- * began before this process did.
+ * Reason of a swap: another task's demand, no specific task, or the task wants the GPU; `unknown` if it began
+ * before this process.
  */
 type SwapReason = 'demand' | 'ordered' | 'wanted' | 'unknown'
 
@@ -25,12 +22,12 @@ export interface EventMetrics {
   take(events: readonly Event[]): void
 }
 
-/** @param openTask as the views have it. */
+/** @param openTask as in the views. */
 export function createEventMetrics(
   metrics: Metrics,
   openTask: (id: string) => Task | undefined,
 ): EventMetrics {
-  /** Tasks that move now: at most as many as are placed. */
+  /** Tasks in a swap: at most as many as are placed. */
   const moves = new Map<string, Move>()
   const waits = new Histogram({
     name: 'headroom_task_wait_seconds',
@@ -76,10 +73,9 @@ export function createEventMetrics(
         from: at,
       })
     } else if (residency === 'swapping_in') moves.set(taskId, { direction: 'in', reason: 'wanted', from: at })
-    // A swap-in that failed ends swapped out, too.
+    // A failed swap-in also ends swapped out.
     else if (residency === 'swapped_out' && move?.direction !== 'in') ended('out', move, at)
-    // A swap-out that failed or was called off ends resident; without a move, it is one that began before
-    // this process did.
+    // A failed or cancelled swap-out ends resident; without a recorded swap, it began before this process.
     else if (residency === 'resident' && (move === undefined ? because === null : move.direction === 'in'))
       ended('in', move, at)
   }

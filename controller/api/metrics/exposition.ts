@@ -1,6 +1,6 @@
-/** Figures as Prometheus reads them: text format 0.0.4. */
+/** The Prometheus text format 0.0.4. */
 
-/** The values of a family's labels, in the order in which it names them, and what was measured. */
+/** The values of a family's labels, in the order of their names, and the measured value. */
 export interface Sample {
   readonly labels: readonly string[]
   readonly value: number
@@ -8,13 +8,13 @@ export interface Sample {
 
 export interface HistogramSample {
   readonly labels: readonly string[]
-  /** So many observations of at most each bound, cumulative; the last is all of them. */
+  /** Number of observations up to each bound, cumulative; the last one is the total. */
   readonly counts: readonly number[]
   readonly sum: number
 }
 
 interface FamilyHead {
-  /** With its unit at the end; a counter's ends in `_total`. */
+  /** With its unit at the end; a counter's name ends in `_total`. */
   readonly name: string
   /** One sentence. */
   readonly help: string
@@ -23,13 +23,13 @@ interface FamilyHead {
 
 export interface ValueFamily extends FamilyHead {
   readonly type: 'gauge' | 'counter'
-  /** What is not known has no sample. */
+  /** An unknown value has no sample. */
   readonly samples: () => Iterable<Sample>
 }
 
 export interface HistogramFamily extends FamilyHead {
   readonly type: 'histogram'
-  /** Upper bounds, rising; infinity is added. */
+  /** Ascending upper bounds; infinity is added. */
   readonly bounds: readonly number[]
   readonly samples: () => Iterable<HistogramSample>
 }
@@ -38,7 +38,7 @@ export type Family = ValueFamily | HistogramFamily
 
 export const EXPOSITION_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 
-/** One family with what it says now, its lines ended; without samples it still has its help and type. */
+/** One family with its current samples and terminated lines; without samples it still has help and type. */
 export function expose(family: Family): string {
   const lines = [`# HELP ${family.name} ${escapeHelp(family.help)}`, `# TYPE ${family.name} ${family.type}`]
   if (family.type === 'histogram')

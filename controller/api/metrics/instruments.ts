@@ -1,17 +1,17 @@
-/** What counts as things happen; everything else is read when somebody asks. */
+/** Instruments that count events as they happen; all other metrics are read on request. */
 import type { HistogramFamily, HistogramSample, Sample, ValueFamily } from './exposition.ts'
 
-/** An instrument has so many series at most; what would be one more is counted under `other`. */
+/** Maximum number of series of an instrument; further ones are counted under `other`. */
 export const MAX_SERIES = 1_000
 const OTHER = 'other'
 
-/** From a tenth of a millisecond to ten seconds: what a process does by itself. */
+/** From a tenth of a millisecond to ten seconds: work inside a process. */
 export const FAST_SECONDS = [
   0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 ] as const
-/** From 50 ms to ten minutes: bytes that move. */
+/** From 50 ms to ten minutes: data transfers. */
 export const COPY_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600] as const
-/** From a tenth of a second to a week: people's patience. */
+/** From a tenth of a second to a week: waiting times. */
 export const WAIT_SECONDS = [0.1, 1, 5, 15, 60, 300, 900, 3_600, 10_800, 43_200, 86_400, 604_800] as const
 
 interface Described {
@@ -60,7 +60,7 @@ export class Histogram implements HistogramFamily {
     this.help = help
     this.labels = labels
     this.bounds = bounds
-    // Without labels there is exactly one series, and it is there from the beginning.
+    // Without labels there is exactly one series, which exists from the beginning.
     if (labels.length === 0) this.#seriesOf([])
   }
 
@@ -68,7 +68,7 @@ export class Histogram implements HistogramFamily {
     this.#count(this.#seriesOf(labels), value)
   }
 
-  /** `observe` for labels that come again and again: they are looked up once. */
+  /** `observe` for repeated labels: they are looked up once. */
   observer(...labels: readonly string[]): (value: number) => void {
     const series = this.#seriesOf(labels)
     return (value) => this.#count(series, value)

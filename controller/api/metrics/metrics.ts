@@ -1,11 +1,11 @@
-/** All families that /metrics shows: each part of the controller adds its own. */
+/** All families of /metrics: each part of the controller adds its own. */
 import { setImmediate } from 'node:timers/promises'
 import { expose, type Family, type Sample, type ValueFamily } from './exposition.ts'
 
 export class Metrics {
   readonly #families = new Map<string, Family>()
 
-  /** @throws Error when a name is there already. */
+  /** @throws Error when the name already exists. */
   add(...families: readonly Family[]): void {
     for (const family of families) {
       if (this.#families.has(family.name))
@@ -14,10 +14,7 @@ export class Metrics {
     }
   }
 
-  /**
-   * In their order. Others have their turn between two families, because some look at every node or open
-   * task.
-   */
+  /** In order. Other work runs between two families, because some visit every node or open task. */
   async text(): Promise<string> {
     let text = ''
     for (const family of this.#families.values()) {
@@ -28,12 +25,12 @@ export class Metrics {
   }
 }
 
-/** Read whenever somebody asks; null: not known now. */
+/** Read on each request; null if currently unknown. */
 export function gauge(name: string, help: string, read: () => number | null): ValueFamily {
   return { type: 'gauge', name, help, labels: [], samples: () => single(read()) }
 }
 
-/** The same for a number that only grows. */
+/** The same for a number that only increases. */
 export function counted(name: string, help: string, read: () => number | null): ValueFamily {
   return { type: 'counter', name, help, labels: [], samples: () => single(read()) }
 }

@@ -1,12 +1,12 @@
 /**
- * What the process needs: CPU, memory, open files, and how late its event loop is. Names without our prefix
- * are Prometheus' own.
+ * Resources of the process: CPU, memory, open files, and the delay of its event loop. Names without our
+ * prefix are those of Prometheus.
  */
 import { readdirSync } from 'node:fs'
 import { monitorEventLoopDelay, performance } from 'node:perf_hooks'
 import { counters, gauge, gauges, counted, type Metrics } from './metrics.ts'
 
-/** The delay is told of a window of this length, so that two readers see the same. */
+/** The delay is reported for a window of this length, so that two readers see the same value. */
 const WINDOW_MS = 10_000
 const RESOLUTION_MS = 10
 const NS_PER_S = 1e9
@@ -18,7 +18,7 @@ const US_PER_S = 1e6
 const PERCENTILES = [50, 90, 99, 100] as const
 
 export interface ProcessMetrics {
-  /** The longest the event loop was late in the last window or in the one that fills now, seconds. */
+  /** The longest delay of the event loop in the last or the current window, in seconds. */
   eventLoopDelayMaxSeconds(): number
   stop(): void
 }
@@ -64,7 +64,7 @@ export function measureProcess(metrics: Metrics): ProcessMetrics {
   }
 }
 
-/** The monitor's own interval is no delay; before its first tick it says 0 or something absurd. */
+/** The monitor's own interval is not a delay; before its first tick its value is 0 or invalid. */
 function lateBy(nanoseconds: number): number {
   if (!Number.isFinite(nanoseconds) || nanoseconds > Number.MAX_SAFE_INTEGER) return 0
   return Math.max(0, nanoseconds / NS_PER_S - RESOLUTION_MS / 1000)
@@ -89,7 +89,7 @@ function addProcess(metrics: Metrics): void {
   )
 }
 
-/** Only Linux says. */
+/** Only Linux reports it. */
 function openFiles(): number | null {
   try {
     return readdirSync('/proc/self/fd').length

@@ -18,9 +18,9 @@ import {
 } from './event-reader.ts'
 import { presentEvent } from './present-event.ts'
 
-/** What happens within so short a time goes out together: a reader costs a write each time. */
+/** Events within this time are sent together, because each write to a reader has a cost. */
 const GATHER_MS = 200
-/** Or so many events together, whichever is first. */
+/** Maximum number of events sent together. */
 const GATHER_EVENTS = 512
 /** Read from the store at a time. */
 const PAGE = 500
@@ -119,7 +119,7 @@ export class EventFeed {
     }
   }
 
-  /** What has been gathered, to everybody. */
+  /** Sends the collected events to all readers. */
   #tell(): void {
     this.#cancelTelling?.()
     this.#cancelTelling = null

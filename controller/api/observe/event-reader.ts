@@ -4,7 +4,7 @@ import type { EventFilter } from '../../model/event.ts'
 
 /** What may wait for a reader. One that is further behind is told to come back. */
 export const MAX_WAITING_BYTES = 4_194_304
-/** What is read from the store for a reader waits until it has taken all but so many bytes. */
+/** Events from the store are read only when the reader has at most this many unread bytes. */
 export const LOW_WATER_BYTES = 65_536
 /** After the last comment, one that takes nothing any more is cut off. */
 const END_WITHIN_MS = 10_000
@@ -45,7 +45,7 @@ export class EventReader {
     this.#timers = timers
     this.body = new Readable({ highWaterMark: LOW_WATER_BYTES, read: () => this.#wakeUp() })
     this.body.once('close', () => this.#wakeUp())
-    // Whoever goes away in the middle is no fault.
+    // A reader that disconnects early is not an error.
     this.body.on('error', () => {})
   }
 

@@ -11,7 +11,7 @@ export interface LogSource {
   readonly attempt: number
 }
 
-/** A task is looked up through so many of its events at most. */
+/** Maximum number of events that are searched for a task. */
 const EVENT_PAGES = 50
 const EVENT_PAGE = 200
 

@@ -3,7 +3,7 @@ import type { Task } from '../../model/placement.ts'
 import type { Views } from '../../query/views.ts'
 import { ApiProblem, notFound } from '../http/errors.ts'
 
-/** @throws ApiProblem when there is none: 409 for one that has ended, 404 else. */
+/** @throws ApiProblem when it is not open: 409 if it has ended, otherwise 404. */
 export async function openTask(views: Views, id: string): Promise<Task> {
   const task = views.openTask(id)
   if (task !== undefined) return task

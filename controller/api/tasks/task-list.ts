@@ -18,7 +18,7 @@ export interface TaskFilter extends Pick<
   readonly states: readonly TaskState[]
 }
 
-/** Which page: so many tasks after a position of the order; null: from its beginning. */
+/** The page: a number of tasks after a position of the order; null means from its beginning. */
 export interface PageRequest {
   readonly sort: TaskSort
   readonly after: TaskPosition | null
@@ -39,7 +39,7 @@ export interface TaskPage {
  */
 const STORE_PAGES = 10
 const STORE_PAGE_SIZE = 200
-/** So many open tasks are looked at before others get their turn. */
+/** Number of open tasks that are visited before other work runs. */
 const SLICE_TASKS = 20_000
 /**
  * Tasks are explained for so long before others get their turn, and for so long in all: an explanation may

@@ -58,7 +58,7 @@ export function writeTaskCursor(
   return writeCursorParts([sort, seq, priority, key])
 }
 
-/** @throws ApiProblem when the text is none of ours, or belongs to another order. */
+/** @throws ApiProblem when the text is invalid or belongs to another order. */
 export function readTaskCursor(sort: TaskSort, cursor: string): TaskPosition {
   const parts = readCursorParts(cursor)
   const [of, seq, priority, key] = parts

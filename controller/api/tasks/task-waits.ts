@@ -74,7 +74,7 @@ export class TaskWaits {
     })
   }
 
-  /** Everybody is answered now, and nobody waits any more. */
+  /** Answers all waiting requests; later ones are answered at once. */
   close(): void {
     this.#isClosed = true
     for (const end of [...this.#ends]) end()
