@@ -70,6 +70,7 @@ export async function serve(env: NodeJS.ProcessEnv, acceptLoss?: string): Promis
   let access: Access | null = null
   const recording = startRecording(settings, log)
   const logEvents = createEventLog(log, nats === null ? 'simulated' : 'live')
+  let isStopping = false
   const options: ControllerOptions = {
     series: {
       archive: createSeriesFiles({ dir: join(settings.dataDir, 'series'), log: (line) => log.warn(line) }),
@@ -85,7 +86,8 @@ export async function serve(env: NodeJS.ProcessEnv, acceptLoss?: string): Promis
     clientRequestsPerSecond: settings.clientRequestsPerSecond,
     clientAudit: auditOfClients(() => access?.trail ?? null),
     initialConfig: initialConfig(env, settings, managed),
-    onFault: (fault) => endWithStore(fault, store, log),
+    // A commit that the closing store no longer takes was never acknowledged.
+    onFault: (fault) => (isStopping ? undefined : endWithStore(fault, store, log)),
   }
   const fleet = await startFleet(managed, store, log, options)
   const { controller } = fleet
@@ -137,6 +139,7 @@ export async function serve(env: NodeJS.ProcessEnv, acceptLoss?: string): Promis
   setTimeout(() => process.exit(1), STOP_TIMEOUT_MS).unref()
   await simulationServices.close()
   await app.close()
+  isStopping = true
   await fleet.stop()
   await recording?.files.close()
   disk.stop()
