@@ -39,8 +39,6 @@ import { publishLeader } from './wire/leader-announcements.ts'
 import { LivenessTimer, type LivenessTimerCheckpoint } from './wire/liveness-timer.ts'
 import { createTaskLogs } from './wire/task-logs.ts'
 
-export type { TaskRequest } from './model/command.ts'
-
 export interface ControllerPorts {
   readonly clock: Clock
   readonly random: Random

@@ -22,14 +22,12 @@ import {
   MAX_GROUPS,
   MAX_ID_LENGTH,
   MAX_LABELS,
-  MAX_REQUEUES,
-  MAX_RUNTIME_SECONDS,
-  MAX_STOP_GRACE_SECONDS,
   MAX_TASK_GPUS,
   MAX_VRAM_MIB,
 } from './limits.ts'
 import { commandLine, gpuIndex, id, noswap } from './message-fields.ts'
-import { GPU_MODES, ON_NODE_LOSS, PRIORITIES, RESIDENCIES, TASK_STATES } from './units.ts'
+import { GPU_MODES, PRIORITIES, RESIDENCIES, TASK_STATES } from './units.ts'
+import { RUN_POLICY } from './task-fields.ts'
 
 const taskId = id()
 const name = text(1, MAX_ID_LENGTH)
@@ -57,17 +55,7 @@ const SubmitTask = record({
   ),
   labels: list(Label, 0, MAX_LABELS),
   command: commandLine,
-  max_runtime_seconds: orNull(integer(1, MAX_RUNTIME_SECONDS), 'Null: no limit'),
-  on_node_loss: oneOf(ON_NODE_LOSS, 'What happens when its node is silent for longer than its run lease'),
-  max_requeues: optional(
-    orNull(integer(0, MAX_REQUEUES), 'Null: no limit. Absent: max_requeues of the cluster'),
-  ),
-  stop_grace_seconds: optional(
-    orNull(
-      integer(0, MAX_STOP_GRACE_SECONDS),
-      "Time between SIGTERM and SIGKILL. Null or absent: the cluster's setting",
-    ),
-  ),
+  ...RUN_POLICY.properties,
 })
 export type SubmitTask = Value<typeof SubmitTask>
 

@@ -92,6 +92,10 @@ export function orNull<T extends TSchema>(of: T, description?: string): TUnsafe<
   return Type.Unsafe({ type: [type, 'null'], ...choice, ...rest, ...described(description) })
 }
 
+export function withDefault<T>(of: TUnsafe<T>, value: T): TUnsafe<T> {
+  return Type.Unsafe({ ...of, default: value })
+}
+
 export function record<P extends TProperties>(fields: P, description?: string) {
   return Type.Object(fields, described(description))
 }

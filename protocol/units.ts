@@ -36,9 +36,11 @@ export type GpuMode = (typeof GPU_MODES)[number]
 export const ON_NODE_LOSS = ['wait', 'fail', 'requeue'] as const
 export type OnNodeLoss = (typeof ON_NODE_LOSS)[number]
 
+/** A swapped-out task is still running. `none`: not started on the node yet. */
 export const RESIDENCIES = ['none', 'resident', 'swapping_out', 'swapped_out', 'swapping_in'] as const
 export type Residency = (typeof RESIDENCIES)[number]
 
+/** `pending` has no placement; `assigned`, `running` and `unreachable` have one; the others are final. */
 export const TASK_STATES = [
   'pending',
   'assigned',

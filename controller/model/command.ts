@@ -17,6 +17,7 @@ import type { RequeueFreeze } from './controller-status.ts'
 import type { Group } from './group.ts'
 import type { Node } from './placement.ts'
 import type { Task } from './placement.ts'
+import type { TaskRequest } from '../../protocol/task.ts'
 
 /** Why a command was refused. A refused command changes nothing. */
 export type Refusal =
@@ -36,40 +37,6 @@ export type Refusal =
 export type Answer<T> =
   { readonly ok: true; readonly value: T } | { readonly ok: false; readonly refusal: Refusal }
 export type AnswerTo<T> = (answer: Answer<T>) => void
-
-/**
- * A submission whose fields are already validated (api/schema or the scenario loader); the engine checks
- * rules that span fields.
- */
-export interface TaskRequest {
-  /** Given by scenarios and idempotent clients; null: the controller draws a UUID. */
-  readonly id: string | null
-  readonly name: string | null
-  /** Per GPU; null only for an exclusive task. */
-  readonly vramMib: Mib | null
-  readonly gpuCount: number
-  readonly gpuMode: GpuMode
-  readonly noswap: NoSwap
-  readonly priority: Priority
-  readonly groups: readonly string[]
-  readonly labels: Readonly<Record<string, string>>
-  readonly owner: string | null
-  readonly command: readonly string[] | null
-  readonly maxRuntimeSeconds: number | null
-  /** Null or omitted: the default of the cluster. */
-  readonly stopGraceSeconds?: number | null
-  readonly onNodeLoss: OnNodeLoss
-  /** Null: no limit. Omitted: the configured value at the time of submission. */
-  readonly maxRequeues?: number | null
-}
-
-export const TASK_DEFAULTS = {
-  gpuCount: 1,
-  gpuMode: 'shared',
-  noswap: 0,
-  priority: 2,
-  onNodeLoss: 'wait',
-} as const
 
 /** `undefined` leaves a field unchanged; null removes an override. */
 export interface NodeConfigChange {

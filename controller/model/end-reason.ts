@@ -2,7 +2,7 @@
  * Why a task ended, as a closed list of codes. Every ended task has exactly one. Its reason text may add
  * details; without one the code's own sentence is used. The list is in docs/events.md; a test compares both.
  */
-import type { TaskState } from './task.ts'
+import type { TaskState } from '../../protocol/units.ts'
 
 export const END_SENTENCES = {
   completed: 'exit code 0',

@@ -3,12 +3,13 @@
  * the same as the engine changes it.
  */
 import type { DeviceKind, TaskIdentityKind } from '../../protocol/messages.ts'
-import type { Instant, Mib, NoSwap, Percent } from '../../protocol/units.ts'
+import type { Instant, Mib, NoSwap, Percent, Residency, TaskState } from '../../protocol/units.ts'
 import type { EndCode } from './end-reason.ts'
 import type { AutoCordon, NodeDrain, NodeStatus } from './node.ts'
 import type { QuarantinedAttempt } from './quarantine.ts'
 import type { StartTrouble } from './start-refusal.ts'
-import type { EntryKind, Residency, TaskSpec, TaskState } from './task.ts'
+import type { EntryKind } from './task.ts'
+import type { TaskSpec } from '../../protocol/task.ts'
 import type { GpuLoad } from './vram.ts'
 
 export interface Task {

@@ -2,8 +2,7 @@
  * Attempts that run on a node and that the store does not know: they keep running until an administrator
  * settles them.
  */
-import type { Instant, Mib } from '../../protocol/units.ts'
-import type { Residency } from './task.ts'
+import type { Instant, Mib, Residency } from '../../protocol/units.ts'
 
 /** JSON values only: it is part of the node's record. */
 export interface QuarantinedAttempt {

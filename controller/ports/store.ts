@@ -1,15 +1,6 @@
 import type { EndCode } from '../model/end-reason.ts'
 import type { DeviceKind, TaskIdentityKind } from '../../protocol/messages.ts'
-import type {
-  DurationMs,
-  GpuMode,
-  Instant,
-  Mib,
-  NoSwap,
-  OnNodeLoss,
-  Percent,
-  Priority,
-} from '../../protocol/units.ts'
+import type { DurationMs, Instant, Mib, NoSwap, Percent, Residency, TaskState } from '../../protocol/units.ts'
 import type { ConfigFields } from '../model/config.ts'
 import type { Decision, DecisionKind } from '../model/decision.ts'
 import type { Event, EventFilter } from '../model/event.ts'
@@ -18,32 +9,13 @@ import type { Role } from '../model/role.ts'
 import type { AutoCordon, NodeDrain, NodeStatus } from '../model/node.ts'
 import type { QuarantinedAttempt } from '../model/quarantine.ts'
 import type { StartTrouble } from '../model/start-refusal.ts'
-import type { Residency, TaskState } from '../model/task.ts'
+import type { RunPolicy, TaskSpec } from '../../protocol/task.ts'
 
 /**
  * A task as the store keeps it: flat, JSON values only. Instants are milliseconds since the Unix epoch
  * (live).
  */
-export interface TaskRecord {
-  readonly id: string
-  readonly seq: number
-  readonly name: string
-  readonly vramMib: Mib
-  readonly gpuCount: number
-  readonly gpuMode: GpuMode
-  readonly noswap: NoSwap
-  readonly priority: Priority
-  readonly groups: readonly string[]
-  readonly labels: Readonly<Record<string, string>>
-  readonly owner: string | null
-  readonly command: readonly string[] | null
-  readonly maxRuntimeMs: DurationMs | null
-  /** Absent in older records: null. */
-  readonly stopGraceMs?: DurationMs | null
-  readonly onNodeLoss: OnNodeLoss
-  /** Omitted in older records: no limit. */
-  readonly maxRequeues?: number | null
-  readonly submittedAt: Instant
+export interface TaskRecord extends Omit<TaskSpec, 'maxRequeues'>, RunPolicy {
   readonly state: TaskState
   readonly isHeld: boolean
   readonly attempt: number

@@ -8,7 +8,7 @@ import type { DurationMs, Instant, Mib, Microseconds } from '../../protocol/unit
 import type { IndexEntry } from '../structures/ordered-index.ts'
 import type { EndCode } from '../model/end-reason.ts'
 import { NO_TROUBLE } from '../model/start-refusal.ts'
-import type { TaskSpec } from '../model/task.ts'
+import type { TaskSpec } from '../../protocol/task.ts'
 import type { Placement, QueueEntry, Task, Gpu, Reservation, Node } from '../model/placement.ts'
 import type { GpuMeter, Sharer } from '../metrics/meter.ts'
 import { newGpuMeter } from '../metrics/meter.ts'

@@ -1,15 +1,16 @@
 /** Converts between the engine's live objects and the records of the store. */
 import { MAX_ATTEMPTS_PER_NODE } from '../../protocol/limits.ts'
-import type { Instant } from '../../protocol/units.ts'
+import type { Instant, Residency } from '../../protocol/units.ts'
 import { endCodeOf } from '../model/end-reason.ts'
 import { NO_TROUBLE } from '../model/start-refusal.ts'
-import type { Residency, TaskSpec } from '../model/task.ts'
+import type { TaskSpec } from '../../protocol/task.ts'
 import type { NodeRecord, PlacementRecord, TaskRecord } from '../ports/store.ts'
 import { markOf } from '../policy/swap/rounds.ts'
 import type { LiveGpu, LiveNode, LivePlacement, LiveTask } from './facts.ts'
 import { countQuarantined } from './gpu-ledger.ts'
 import { newNodeContact } from './node-contact.ts'
 import { newLiveGpu, newLivePlacement, newLiveTask, newSwapTotals } from './facts.ts'
+import { specOfRecord } from '../../protocol/task.ts'
 
 export function recordOfTask(task: LiveTask): TaskRecord {
   const { spec, placement } = task
@@ -171,7 +172,7 @@ export function nodeOf(record: NodeRecord, now: Instant): LiveNode {
 
 /** Returns the task without its placement; `placementOf` adds it once its node is known. */
 export function taskOf(record: TaskRecord): LiveTask {
-  const task = newLiveTask(specOf(record), record.pendingSince)
+  const task = newLiveTask(specOfRecord(record), record.pendingSince)
   task.state = record.state
   task.isHeld = record.isHeld
   task.attempt = record.attempt
@@ -234,45 +235,4 @@ export function isInHost(residency: Residency): boolean {
 
 function classRound(gpu: LiveGpu, spec: TaskSpec): LiveGpu['rounds']['p0'] {
   return spec.priority === 0 ? gpu.rounds.p0 : gpu.rounds.non_p0
-}
-
-function specOf(record: TaskRecord): TaskSpec {
-  const {
-    id,
-    seq,
-    name,
-    vramMib,
-    gpuCount,
-    gpuMode,
-    noswap,
-    priority,
-    groups,
-    labels,
-    owner,
-    command,
-    maxRuntimeMs,
-    stopGraceMs,
-    onNodeLoss,
-    maxRequeues = null,
-    submittedAt,
-  } = record
-  return {
-    id,
-    seq,
-    name,
-    vramMib,
-    gpuCount,
-    gpuMode,
-    noswap,
-    priority,
-    groups,
-    labels,
-    owner,
-    command,
-    maxRuntimeMs,
-    ...(stopGraceMs === undefined ? {} : { stopGraceMs }),
-    onNodeLoss,
-    maxRequeues,
-    submittedAt,
-  }
 }

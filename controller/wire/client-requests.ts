@@ -12,15 +12,16 @@ import { busOwner } from '../model/bus-owner.ts'
 import { mayUseP0, type OwnerLimits } from '../model/owner-limits.ts'
 import { endSentenceOf } from '../model/end-reason.ts'
 import { isFinal } from '../model/task.ts'
-import type { TaskSpec } from '../model/task.ts'
+import type { TaskSpec, TaskRequest } from '../../protocol/task.ts'
 import type { Task } from '../model/placement.ts'
-import type { Answer, Commands, Refusal, TaskRequest } from '../model/command.ts'
+import type { Answer, Commands, Refusal } from '../model/command.ts'
 import type { Views } from '../query/views.ts'
 import type { Bus, Reply } from '../ports/bus.ts'
 import type { TaskRecord } from '../ports/store.ts'
 import { audited, auditSubjectOf, type ClientAudit } from './client-audit.ts'
 import type { RefusedReason } from './message-counts.ts'
 import { RequestBudget } from './request-budget.ts'
+import { isSameRequest, requestOfBody } from '../../protocol/task.ts'
 
 export interface ClientRequestsOptions {
   readonly commands: Commands
@@ -211,23 +212,8 @@ function invalid(field: string, detail: string): Refusal {
 }
 
 function requestOf(body: SubmitTask, id: string, owner: string): TaskRequest & { readonly id: string } {
-  return {
-    id,
-    name: body.name,
-    vramMib: body.vram_mib,
-    gpuCount: body.gpu_count,
-    gpuMode: body.gpu_mode,
-    noswap: body.noswap,
-    priority: body.priority,
-    groups: body.groups,
-    labels: Object.fromEntries(body.labels.map(({ name, value }) => [name, value])),
-    owner,
-    command: body.command,
-    maxRuntimeSeconds: body.max_runtime_seconds,
-    stopGraceSeconds: body.stop_grace_seconds ?? null,
-    onNodeLoss: body.on_node_loss,
-    ...(body.max_requeues === undefined ? {} : { maxRequeues: body.max_requeues }),
-  }
+  const labels = Object.fromEntries(body.labels.map(({ name, value }) => [name, value]))
+  return requestOfBody({ ...body, labels }, id, owner)
 }
 
 /** Namespace of the ids of tasks that clients submit. */
@@ -238,18 +224,10 @@ function taskIdOf(clientId: string, messageId: string): string {
   return uuidV5(TASK_NAMESPACE, `${clientId}\n${messageId}`)
 }
 
-/** Returns null for the same request; fields that may change later are not compared. */
 function sameOr(spec: TaskSpec | TaskRecord | undefined, request: TaskRequest): Refusal | null {
-  if (spec === undefined) return null
-  const runtimeMs = request.maxRuntimeSeconds === null ? null : request.maxRuntimeSeconds * 1000
-  const isSame =
-    (request.name === null || spec.name === request.name) &&
-    spec.gpuCount === request.gpuCount &&
-    spec.gpuMode === request.gpuMode &&
-    spec.maxRuntimeMs === runtimeMs &&
-    spec.onNodeLoss === request.onNodeLoss &&
-    JSON.stringify(spec.command) === JSON.stringify(request.command)
-  return isSame ? null : { code: 'conflict', detail: 'this message id asked for another task before' }
+  return spec === undefined || isSameRequest(spec, request)
+    ? null
+    : { code: 'conflict', detail: 'this message id asked for another task before' }
 }
 
 const MAX_REFUSAL_LENGTH = 200

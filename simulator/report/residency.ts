@@ -2,9 +2,8 @@
  * Who was on which GPU when, and where his bytes were: bars for a Gantt chart. Reading changes nothing that
  * decides, so that a run that is looked at has the digest of one that is not.
  */
-import type { DurationMs } from '../../protocol/units.ts'
+import type { DurationMs, Residency } from '../../protocol/units.ts'
 import type { Event } from '../../controller/model/event.ts'
-import type { Residency } from '../../controller/model/task.ts'
 import { idOfNode } from '../scenario/node-id.ts'
 import type { World } from '../world/world.ts'
 

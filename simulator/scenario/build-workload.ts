@@ -16,6 +16,7 @@ import type {
 } from './scenario.ts'
 import type { ScenarioDocument } from './schema.ts'
 import { DEFAULT_RUN_MS, MAX_GENERATED_TASKS, permilleOf } from './schema-workload.ts'
+import { requestOfBody, runPolicyOfBody } from '../../protocol/task.ts'
 
 const DAY_MS = 86_400_000
 
@@ -94,18 +95,10 @@ function generateItemOf(item: GenerateFields, index: number, context: WorkloadCo
     gpuMode: item.gpu_mode,
     owner: item.owner,
     labels: item.labels,
-    maxRuntimeSeconds: item.max_runtime_seconds,
-    ...(item.stop_grace_seconds === null ? {} : { stopGraceSeconds: item.stop_grace_seconds }),
+    runPolicy: runPolicyOfBody(item),
     ...(item.stop_takes === 0 ? {} : { stopTakesMs: item.stop_takes }),
-    onNodeLoss: item.on_node_loss,
-    ...maxRequeuesOf(item.max_requeues),
     cancelAfter: item.cancel_after === null ? null : durationSpecOf(item.cancel_after),
   }
-}
-
-/** If absent, the configuration applies. */
-function maxRequeuesOf(written: number | null | undefined): { readonly maxRequeues?: number | null } {
-  return written === undefined ? {} : { maxRequeues: written }
 }
 
 function weightsOf(weights: number | Readonly<Record<string, number>>): Weights {
@@ -155,23 +148,7 @@ function taskItemOf(task: TaskFields): TaskItem {
   return {
     kind: 'task',
     atMs: task.at,
-    request: {
-      id: task.id,
-      name: task.name,
-      vramMib: task.vram_mib,
-      gpuCount: task.gpus,
-      gpuMode: task.gpu_mode,
-      noswap: task.noswap,
-      priority: task.priority,
-      groups: task.groups,
-      labels: task.labels,
-      owner: task.owner,
-      command: task.command,
-      maxRuntimeSeconds: task.max_runtime_seconds,
-      ...(task.stop_grace_seconds === null ? {} : { stopGraceSeconds: task.stop_grace_seconds }),
-      onNodeLoss: task.on_node_loss,
-      ...maxRequeuesOf(task.max_requeues),
-    },
+    request: requestOfBody({ ...task, gpu_count: task.gpus }, task.id, task.owner),
     work: task.work ?? {
       kind: 'residence',
       ms: task.run ?? DEFAULT_RUN_MS,

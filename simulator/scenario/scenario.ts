@@ -3,13 +3,13 @@
  */
 import type { ConfigFields } from '../../controller/model/config.ts'
 import type { OwnerLimits } from '../../controller/model/owner-limits.ts'
-import type { DurationMs, GpuMode, Instant, Mib, NoSwap, OnNodeLoss, Percent } from '../../protocol/units.ts'
+import type { DurationMs, GpuMode, Instant, Mib, NoSwap, Percent } from '../../protocol/units.ts'
 import type { ActivityModelName } from '../trace/activity.ts'
 import type { SwapProfile } from './swap-profiles.ts'
 import type { Work } from '../trace/trace-format.ts'
 import type { Assertions } from './assertions.ts'
 import type { FaultItem } from './fault.ts'
-import type { SimTaskRequest } from './task-request.ts'
+import type { RequestedRunPolicy, TaskRequest } from '../../protocol/task.ts'
 
 export interface Scenario {
   readonly name: string
@@ -137,11 +137,8 @@ export interface GenerateItem {
   readonly gpuMode: GpuMode
   readonly owner: string | null
   readonly labels: Readonly<Record<string, string>>
-  readonly maxRuntimeSeconds: number | null
-  readonly maxRequeues?: number | null
-  readonly stopGraceSeconds?: number
+  readonly runPolicy: RequestedRunPolicy
   readonly stopTakesMs?: DurationMs
-  readonly onNodeLoss: OnNodeLoss
   /** Time from submission to cancellation by the owner; null: never. */
   readonly cancelAfter: DurationSpec | null
 }
@@ -300,3 +297,6 @@ export interface SweptField {
   readonly field: keyof ConfigFields
   readonly values: readonly (number | string | null)[]
 }
+
+/** A submission of the simulator; its id is unique in the run. */
+export type SimTaskRequest = TaskRequest & { readonly id: string }

@@ -9,7 +9,7 @@ import { aloneMsOf } from '../trace/work.ts'
 import type { ArrivalSource } from './arrivals.ts'
 import { activityOf } from './draw-duration.ts'
 import type { ActivitySpec, SimTask, TraceItem } from './scenario.ts'
-import { TASK_DEFAULTS } from './task-request.ts'
+import { DEFAULT_RUN_POLICY } from '../../protocol/task.ts'
 
 /** About 1 MiB of the file each. A trace below 16 MiB is read in one go. */
 const BATCHES_PER_FILL = 16
@@ -126,8 +126,7 @@ function simTaskOf(task: TraceTask, id: string, work: Work): SimTask {
       labels: NO_LABELS,
       owner: task.owner,
       command: null,
-      maxRuntimeSeconds: null,
-      onNodeLoss: TASK_DEFAULTS.onNodeLoss,
+      ...DEFAULT_RUN_POLICY,
     },
     work,
     allocSteps: task.alloc,

@@ -4,9 +4,15 @@
  */
 import type { DurationMs } from '../../protocol/units.ts'
 import { formatDuration } from '../document/quantity.ts'
-import type { PlacedStart, ScenarioNode, SimTask, TaskItem, TaskStart } from '../scenario/scenario.ts'
-import type { SimTaskRequest } from '../scenario/task-request.ts'
-import { TASK_DEFAULTS } from '../scenario/task-request.ts'
+import type {
+  PlacedStart,
+  ScenarioNode,
+  SimTask,
+  TaskItem,
+  TaskStart,
+  SimTaskRequest,
+} from '../scenario/scenario.ts'
+import { TASK_DEFAULTS, briefRunPolicyBodyOf } from '../../protocol/task.ts'
 import type { Work } from '../trace/trace-format.ts'
 import type { Snapshot } from './snapshot.ts'
 
@@ -116,22 +122,7 @@ function laterEntry({ at, cancelAt, ...task }: SimTask): object {
 }
 
 function requestEntry(request: SimTaskRequest): object {
-  const {
-    id,
-    name,
-    gpuCount,
-    vramMib,
-    gpuMode,
-    noswap,
-    priority,
-    groups,
-    labels,
-    owner,
-    maxRuntimeSeconds,
-    onNodeLoss,
-    maxRequeues,
-  } = request
-  const { stopGraceSeconds = null } = request
+  const { id, name, gpuCount, vramMib, gpuMode, noswap, priority, groups, labels, owner } = request
   return {
     id,
     ...(name === null ? {} : { name }),
@@ -143,10 +134,7 @@ function requestEntry(request: SimTaskRequest): object {
     ...(groups.length === 0 ? {} : { groups }),
     ...(Object.keys(labels).length === 0 ? {} : { labels }),
     ...(owner === null ? {} : { owner }),
-    ...(maxRuntimeSeconds === null ? {} : { max_runtime_seconds: maxRuntimeSeconds }),
-    ...(stopGraceSeconds === null ? {} : { stop_grace_seconds: stopGraceSeconds }),
-    ...(onNodeLoss === TASK_DEFAULTS.onNodeLoss ? {} : { on_node_loss: onNodeLoss }),
-    ...(maxRequeues === undefined ? {} : { max_requeues: maxRequeues }),
+    ...briefRunPolicyBodyOf(request),
   }
 }
 

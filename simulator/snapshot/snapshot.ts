@@ -18,6 +18,7 @@ import type {
   TaskStart,
 } from '../scenario/scenario.ts'
 import { nodeNames } from './node-names.ts'
+import { requestOfSpec } from '../../protocol/task.ts'
 
 /** What an image does not say. */
 export interface SnapshotModel {
@@ -150,50 +151,16 @@ function largestMib({ gpus }: SnapshotNode): Mib {
 
 function itemOf(task: TaskRecord, model: SnapshotModel, place: Place): TaskItem {
   const { work, doneUs } = model.workLeftOf(task)
-  const {
-    id,
-    name,
-    vramMib,
-    gpuCount,
-    gpuMode,
-    noswap,
-    priority,
-    groups,
-    owner,
-    maxRuntimeMs,
-    onNodeLoss,
-    maxRequeues,
-  } = task
   return {
     kind: 'task',
     atMs: 0,
-    request: {
-      id,
-      name: name === id ? null : name,
-      vramMib: vramMib > 0 ? vramMib : null,
-      gpuCount,
-      gpuMode,
-      noswap,
-      priority,
-      groups,
-      // They play no part in decisions, and may say more than a file should.
-      labels: {},
-      command: null,
-      owner,
-      maxRuntimeSeconds: maxRuntimeMs === null ? null : Math.max(1, Math.round(maxRuntimeMs / 1000)),
-      ...graceOf(task),
-      onNodeLoss,
-      ...(maxRequeues === undefined ? {} : { maxRequeues }),
-    },
+    // Labels play no part in decisions, and may say more than a file should.
+    request: requestOfSpec(task),
     work,
     allocSteps: model.allocStepsOf?.(task) ?? [],
     cancelAtMs: model.cancelAtOf?.(task) ?? null,
     state: stateOf(task, doneUs, place),
   }
-}
-
-function graceOf({ stopGraceMs = null }: TaskRecord): { readonly stopGraceSeconds?: number } {
-  return stopGraceMs === null ? {} : { stopGraceSeconds: stopGraceMs / 1000 }
 }
 
 function stateOf(task: TaskRecord, doneUs: number, place: Place): TaskStart {

@@ -8,11 +8,11 @@ import type { DurationMs } from '../../protocol/units.ts'
 import { log } from '../kernel/exact-math.ts'
 import { makeSource } from '../scenario/arrivals.ts'
 import type { ArrivalSource } from '../scenario/arrivals.ts'
-import type { SimTask } from '../scenario/scenario.ts'
-import type { SimTaskRequest } from '../scenario/task-request.ts'
+import type { SimTask, SimTaskRequest } from '../scenario/scenario.ts'
 import { drawActivity, drawShare } from './draw-work.ts'
 import { residenceOf } from './workload-model.ts'
 import type { WorkloadModel } from './workload-model.ts'
+import { DEFAULT_RUN_POLICY, requestOfSpec } from '../../protocol/task.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -46,20 +46,6 @@ export function sourceOf(tasks: readonly SimTask[]): ArrivalSource {
 }
 
 function requestOf(record: TaskRecord, id: string): SimTaskRequest {
-  const { vramMib, gpuCount, gpuMode, noswap, priority, groups, owner, onNodeLoss } = record
-  return {
-    id,
-    name: null,
-    vramMib: vramMib > 0 ? vramMib : null,
-    gpuCount,
-    gpuMode,
-    noswap,
-    priority,
-    groups,
-    labels: {},
-    owner,
-    command: null,
-    maxRuntimeSeconds: null,
-    onNodeLoss,
-  }
+  const { onNodeLoss } = record
+  return { ...requestOfSpec(record), ...DEFAULT_RUN_POLICY, id, name: null, onNodeLoss }
 }

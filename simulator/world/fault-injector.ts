@@ -4,7 +4,8 @@
  * Every heartbeat is sent.
  */
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
-import type { Controller, TaskRequest } from '../../controller/controller.ts'
+import type { Controller } from '../../controller/controller.ts'
+import type { TaskRequest } from '../../protocol/task.ts'
 import type { ConfigFields } from '../../controller/model/config.ts'
 import { DEFAULT_CONFIG } from '../../controller/model/config.ts'
 import type { Event } from '../../controller/model/event.ts'

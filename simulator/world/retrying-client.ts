@@ -2,7 +2,8 @@
  * A client of a world whose controller may be away: it asks again until it is answered, with the key of its
  * first try.
  */
-import type { Controller, TaskRequest } from '../../controller/controller.ts'
+import type { Controller } from '../../controller/controller.ts'
+import type { TaskRequest } from '../../protocol/task.ts'
 import type { Clock } from '../../controller/ports/clock.ts'
 import { RANK_ARRIVAL } from '../../controller/ports/clock.ts'
 import type { DurationMs } from '../../protocol/units.ts'

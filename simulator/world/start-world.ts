@@ -16,6 +16,7 @@ import type { InitialProcess } from '../fleet/simulated-process.ts'
 import { idOfNode } from '../scenario/node-id.ts'
 import type { StartTask } from '../scenario/generate.ts'
 import type { PlacedStart, Scenario, ScenarioNode } from '../scenario/scenario.ts'
+import { specOfRequest } from '../../protocol/task.ts'
 
 export interface WorldStart {
   readonly stored: StoredState
@@ -119,25 +120,13 @@ function recordOf(
   at: Instant,
 ): TaskRecord {
   return {
-    id: request.id,
-    seq,
-    name: request.name ?? request.id,
-    vramMib: request.vramMib ?? 0,
-    gpuCount: request.gpuCount,
-    gpuMode: request.gpuMode,
-    noswap: request.noswap,
-    priority: request.priority,
-    groups: request.groups,
-    labels: request.labels,
-    owner: request.owner,
-    command: request.command ?? SIMULATED_COMMAND,
-    maxRuntimeMs: request.maxRuntimeSeconds === null ? null : request.maxRuntimeSeconds * 1000,
-    ...(request.stopGraceSeconds === undefined || request.stopGraceSeconds === null
-      ? {}
-      : { stopGraceMs: request.stopGraceSeconds * 1000 }),
-    onNodeLoss: request.onNodeLoss,
-    ...(request.maxRequeues === undefined ? {} : { maxRequeues: request.maxRequeues }),
-    submittedAt: at - state.submittedAgoMs,
+    ...specOfRequest(
+      { ...request, command: request.command ?? SIMULATED_COMMAND },
+      request.id,
+      seq,
+      null,
+      at - state.submittedAgoMs,
+    ),
     state: placement === null ? 'pending' : 'running',
     isHeld: state.isHeld,
     attempt: state.attempt,

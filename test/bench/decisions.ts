@@ -2,7 +2,7 @@
  * `decisions_scaling` and `decisions_per_cpu_s`: tasks of many sizes placed one by one, each in a separate
  * instant.
  */
-import type { TaskRequest } from '../../controller/model/command.ts'
+import type { TaskRequest } from '../../protocol/task.ts'
 import { seededStream } from '../../simulator/kernel/seeded-random.ts'
 import { lognormal } from '../../simulator/kernel/distributions.ts'
 import { CAPACITY_MIB, EngineCluster, requestOf } from './engine-cluster.ts'

@@ -5,7 +5,7 @@
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
 import type { ConfigFields } from '../../controller/model/config.ts'
 import type { Effect } from '../../controller/model/effect.ts'
-import type { TaskRequest } from '../../controller/model/command.ts'
+import type { TaskRequest } from '../../protocol/task.ts'
 import { Engine } from '../../controller/engine/engine.ts'
 import type { LiveNode } from '../../controller/state/facts.ts'
 import type { Store } from '../../controller/ports/store.ts'

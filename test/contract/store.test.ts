@@ -7,7 +7,8 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
 import { createSqliteStore, STORE_FILE } from '../../controller/adapters/sqlite/store.ts'
-import type { FinalState, TaskState } from '../../controller/model/task.ts'
+import type { FinalState } from '../../controller/model/task.ts'
+import type { TaskState } from '../../protocol/units.ts'
 import type { Batch, Store } from '../../controller/ports/store.ts'
 import {
   aBatch,

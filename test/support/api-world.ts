@@ -14,7 +14,8 @@ import {
   residentCapacityMib,
   resolveOvercommit,
 } from '../../controller/model/vram.ts'
-import { isFinal, type TaskSpec } from '../../controller/model/task.ts'
+import { isFinal } from '../../controller/model/task.ts'
+import { type TaskSpec } from '../../protocol/task.ts'
 import type { Placement, Task, Gpu, Node } from '../../controller/model/placement.ts'
 import type { Answer, AnswerTo, Commands, Refusal } from '../../controller/model/command.ts'
 import { overridesAfter, plannedConfig } from '../../controller/engine/inputs/commands/cluster-commands.ts'

@@ -11,8 +11,9 @@ import { DEFAULT_CONFIG } from '../../controller/model/config.ts'
 import type { Decision } from '../../controller/model/decision.ts'
 import type { Effect } from '../../controller/model/effect.ts'
 import type { Event } from '../../controller/model/event.ts'
-import type { TaskChange, TaskRequest } from '../../controller/model/command.ts'
-import { TASK_DEFAULTS } from '../../controller/model/command.ts'
+import type { TaskChange } from '../../controller/model/command.ts'
+import type { TaskRequest } from '../../protocol/task.ts'
+import { TASK_DEFAULTS } from '../../protocol/task.ts'
 import { Cluster } from '../../controller/state/cluster.ts'
 import {
   putConfig,

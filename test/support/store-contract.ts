@@ -1,6 +1,6 @@
 /** The contract of every store. test/contract/store.test.ts runs it for each implementation. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { TaskState } from '../../controller/model/task.ts'
+import type { TaskState } from '../../protocol/units.ts'
 import type { Decision } from '../../controller/model/decision.ts'
 import {
   MAX_EPOCH_RECORDS,

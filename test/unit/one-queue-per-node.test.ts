@@ -5,7 +5,7 @@
 import { describe, expect, it } from 'vitest'
 import type { ConfigFields } from '../../controller/model/config.ts'
 import type { LiveTask } from '../../controller/state/facts.ts'
-import type { TaskRequest } from '../../controller/model/command.ts'
+import type { TaskRequest } from '../../protocol/task.ts'
 import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
 
 const SECOND = 1000

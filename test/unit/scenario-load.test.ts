@@ -4,11 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { CONFIG_RULES, DEFAULT_CONFIG } from '../../controller/model/config.ts'
-import { TASK_DEFAULTS as ENGINE_DEFAULTS, type TaskRequest } from '../../controller/model/command.ts'
 import { SWAP_PROFILES } from '../../simulator/scenario/swap-profiles.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
 import type { Scenario } from '../../simulator/scenario/scenario.ts'
-import { type SimTaskRequest, TASK_DEFAULTS } from '../../simulator/scenario/task-request.ts'
 
 const HEAD = 'scenario: x\nversion: 1\nfleet: [{ name: a, gpu: { vram_mib: 40960 } }]\n'
 const TRACE = '{"trace":"x","version":1,"t_unit":"ms"}\n'
@@ -94,14 +92,6 @@ describe('the configuration', () => {
 })
 
 describe('a task', () => {
-  it("has the controller's fields and defaults", () => {
-    // Compiles only while neither type has a field that the other lacks.
-    const toEngine = (request: SimTaskRequest): TaskRequest => request
-    const fromEngine = (request: TaskRequest & { readonly id: string }): SimTaskRequest => request
-    expect([toEngine, fromEngine]).toHaveLength(2)
-    expect(TASK_DEFAULTS).toEqual(ENGINE_DEFAULTS)
-  })
-
   it('has every field', () => {
     const { workload } = scenarioOf(`${HEAD}workload:
   - task:
@@ -211,8 +201,7 @@ describe('a generate item', () => {
         daily: null,
         batch: 1,
         labels: {},
-        maxRuntimeSeconds: null,
-        onNodeLoss: 'wait',
+        runPolicy: { maxRuntimeSeconds: null, onNodeLoss: 'wait' },
         cancelAfter: null,
         name: 'batch',
         ratePerHour: 0.5,

@@ -1,6 +1,7 @@
 /** The queries, each with an index (test/integration/sqlite-queries.test.ts checks SQLite's plans). */
 import { type Kysely, sql } from 'kysely'
-import { isFinal, type TaskState } from '../../model/task.ts'
+import { isFinal } from '../../model/task.ts'
+import { type TaskState } from '../../../protocol/units.ts'
 import type { AuditQuery, FinishedQuery, RevisionQuery } from '../../ports/store.ts'
 import { readHistory } from './history.ts'
 import type { ConfigRow, StoredRows } from './rows.ts'

@@ -4,7 +4,8 @@
  */
 import type Database from 'better-sqlite3'
 import { checkConfig, checkConfigChange, type ConfigFields } from '../../model/config.ts'
-import { isFinal, type TaskState } from '../../model/task.ts'
+import { isFinal } from '../../model/task.ts'
+import { type TaskState } from '../../../protocol/units.ts'
 
 /** Maximum number of reported problems of one kind. */
 export const MAX_TOLD = 20

@@ -3,7 +3,7 @@
  */
 import type { TaskIdentityKind } from '../../../protocol/messages.ts'
 import type { Node } from '../../model/placement.ts'
-import type { TaskState } from '../../model/task.ts'
+import type { TaskState } from '../../../protocol/units.ts'
 import { resolveOvercommit } from '../../model/vram.ts'
 import { TWIN_METRICS, type Twin } from '../../ports/twin.ts'
 import { ALARM_CODES } from '../../query/alarms.ts'

@@ -15,7 +15,8 @@ import {
   textOrNull,
 } from '../http/fields-schema.ts'
 import { StartForecastSchema } from '../twin/schema.ts'
-import { PlacementSchema, TASK_STATES, TaskSchema, WaitSchema } from '../tasks/schema.ts'
+import { PlacementSchema, TaskSchema, WaitSchema } from '../tasks/schema.ts'
+import { TASK_STATES } from '../../../protocol/units.ts'
 
 const reasonOrNull = Type.Unsafe<(typeof WAIT_REASONS)[number] | null>({
   type: ['string', 'null'],

@@ -1,6 +1,7 @@
 import { Type, type Static } from 'typebox'
 import { closed, instant, instantOrNull, oneOf } from '../http/fields-schema.ts'
-import { TASK_STATES, TaskSchema } from './schema.ts'
+import { TaskSchema } from './schema.ts'
+import { TASK_STATES } from '../../../protocol/units.ts'
 
 /** POST /tasks/{task_id}/keepalive. */
 export const KeepaliveSchema = closed(

@@ -2,7 +2,8 @@
  * Where a task's output is: the server and the attempt that wrote it, for open tasks and for those that have
  * ended.
  */
-import { isFinal, type TaskState } from '../../model/task.ts'
+import { isFinal } from '../../model/task.ts'
+import { type TaskState } from '../../../protocol/units.ts'
 import type { Views } from '../../query/views.ts'
 import { ApiProblem, notFound } from '../http/errors.ts'
 

@@ -11,6 +11,7 @@ import type { Views } from '../../query/views.ts'
 import { presentInstant, presentInstantOrNull } from '../http/instant.ts'
 import type { PlacementPreviewBody } from './preview-schema.ts'
 import type { PlacementBody, TaskBody, WaitBody } from './schema.ts'
+import { runPolicyBodyOf } from '../../../protocol/task.ts'
 
 export function presentTask(task: Task, views: Views): TaskBody {
   return {
@@ -81,10 +82,8 @@ export function presentPlacement(placement: Placement): PlacementBody {
   }
 }
 
-type Spec = Omit<Task['spec'], 'maxRequeues'> & Pick<TaskRecord, 'maxRequeues'>
-
 /** What was asked for. */
-function presentSpec(spec: Spec) {
+function presentSpec(spec: Task['spec'] | TaskRecord) {
   return {
     id: spec.id,
     seq: spec.seq,
@@ -98,11 +97,7 @@ function presentSpec(spec: Spec) {
     labels: spec.labels,
     owner: spec.owner,
     command: spec.command,
-    max_runtime_seconds: spec.maxRuntimeMs === null ? null : spec.maxRuntimeMs / 1000,
-    stop_grace_seconds:
-      spec.stopGraceMs === undefined || spec.stopGraceMs === null ? null : spec.stopGraceMs / 1000,
-    on_node_loss: spec.onNodeLoss,
-    max_requeues: spec.maxRequeues ?? null,
+    ...runPolicyBodyOf(spec),
     submitted_at: presentInstant(spec.submittedAt),
   }
 }

@@ -1,5 +1,5 @@
 import { Type, type Static, type TUnsafe } from 'typebox'
-import { TASK_DEFAULTS } from '../../model/command.ts'
+import { TASK_DEFAULTS } from '../../../protocol/task.ts'
 import { END_CODES } from '../../model/end-reason.ts'
 import { WAIT_REASONS } from '../../query/explain/explain.ts'
 import {
@@ -23,33 +23,33 @@ import {
 import { PARTS_CURSOR_LIMIT } from '../http/cursor.ts'
 import { TASK_SORTS } from './task-order.ts'
 import { GroupIdSchema } from '../groups/schema.ts'
+import {
+  MAX_GROUPS,
+  MAX_LABELS,
+  MAX_STOP_GRACE_SECONDS,
+  MAX_TASK_GPUS,
+  MAX_VRAM_MIB,
+} from '../../../protocol/limits.ts'
+import { RUN_POLICY_REQUEST, RUN_POLICY_VIEW } from '../../../protocol/task-fields.ts'
+import {
+  GPU_MODES,
+  NOSWAP,
+  ON_NODE_LOSS,
+  PRIORITIES,
+  RESIDENCIES,
+  TASK_STATES,
+} from '../../../protocol/units.ts'
 
 const LINE = { pattern: '^[^\\u0000-\\u001f\\u007f]*$' }
 
-/**
- * More than any node has: such a task is accepted and waits because it exceeds every node, as in a trace.
- */
-const MAX_TASK_GPUS = 1024
-
 /** Limits of the labels and groups of a task. */
-export const TASK_LIMITS = { labels: 64, groups: 32 } as const
+export const TASK_LIMITS = { labels: MAX_LABELS, groups: MAX_GROUPS } as const
 
-export const TASK_STATES = [
-  'pending',
-  'assigned',
-  'running',
-  'unreachable',
-  'completed',
-  'failed',
-  'cancelled',
-  'lost',
-] as const
-
-const noswap = oneOf([0, 1], {
+const noswap = oneOf(NOSWAP, {
   description: '0: may be swapped out and use overcommit headroom; 1: stays in physical VRAM',
 })
-const priority = oneOf([0, 1, 2, 3, 4], { description: '0 is highest (P0)' })
-const vramMib = integer(1, 16_777_216, { description: 'Demand on each GPU, MiB' })
+const priority = oneOf(PRIORITIES, { description: '0 is highest (P0)' })
+const vramMib = integer(1, MAX_VRAM_MIB, { description: 'Demand on each GPU, MiB' })
 const groups = list(GroupIdSchema, {
   maxItems: TASK_LIMITS.groups,
   uniqueItems: true,
@@ -76,7 +76,7 @@ export const TaskRequestSchema = closed(
       }),
     ),
     vram_mib: Type.Optional(
-      integer(1, 16_777_216, {
+      integer(1, MAX_VRAM_MIB, {
         description: 'Demand on each GPU, MiB; optional only if gpu_mode is exclusive',
       }),
     ),
@@ -86,7 +86,7 @@ export const TaskRequestSchema = closed(
         description: 'GPUs of one node, all or nothing',
       }),
     ),
-    gpu_mode: Type.Optional(oneOf(['shared', 'exclusive'], { default: TASK_DEFAULTS.gpuMode })),
+    gpu_mode: Type.Optional(oneOf(GPU_MODES, { default: TASK_DEFAULTS.gpuMode })),
     noswap: Type.Optional(noswap),
     priority: Type.Optional(priority),
     groups: Type.Optional(groups),
@@ -100,23 +100,7 @@ export const TaskRequestSchema = closed(
         description: 'Command to run; without it the task is a lease that a client keeps alive',
       }),
     ),
-    max_runtime_seconds: Type.Optional(
-      integerOrNull(1, 31_536_000, { default: null, description: 'null: no limit' }),
-    ),
-    stop_grace_seconds: Type.Optional(
-      integerOrNull(0, 3600, {
-        default: null,
-        description:
-          'From SIGTERM to SIGKILL, at most max_stop_grace_seconds; null: stop_grace_seconds of the cluster',
-      }),
-    ),
-    on_node_loss: Type.Optional(oneOf(['wait', 'fail', 'requeue'], { default: TASK_DEFAULTS.onNodeLoss })),
-    max_requeues: Type.Optional(
-      integerOrNull(0, 1000, {
-        description:
-          'Limit of requeues after attempts under 10 min; null: none; default: max_requeues of the cluster',
-      }),
-    ),
+    ...RUN_POLICY_REQUEST,
   },
   {
     [DOCUMENT_ONLY]: {
@@ -160,9 +144,9 @@ export const TaskPatchSchema = closed(
     labels: Type.Optional(orNull(labelsOf<string | null>({ ...labelValue, type: ['string', 'null'] }))),
     vram_mib: Type.Optional(vramMib),
     groups: Type.Optional(orNull(groups)),
-    on_node_loss: Type.Optional(oneOf(['wait', 'fail', 'requeue'])),
+    on_node_loss: Type.Optional(oneOf(ON_NODE_LOSS)),
     stop_grace_seconds: Type.Optional(
-      integerOrNull(0, 3600, {
+      integerOrNull(0, MAX_STOP_GRACE_SECONDS, {
         description: 'Applies from the next stop on',
       }),
     ),
@@ -238,15 +222,15 @@ export const TaskSchema = Type.Object(
     seq: count('Order of submission'),
     name: Type.String(),
     state: oneOf(TASK_STATES),
-    residency: oneOf(['none', 'resident', 'swapping_out', 'swapped_out', 'swapping_in'], {
+    residency: oneOf(RESIDENCIES, {
       description: 'none: not on a GPU',
     }),
     held: Type.Boolean({ description: 'An operator has put the task on hold' }),
     vram_mib: countOrNull('Demand on each GPU; null: an exclusive task that takes whole GPUs'),
     gpu_count: count(),
-    gpu_mode: oneOf(['shared', 'exclusive']),
-    noswap: oneOf([0, 1]),
-    priority: oneOf([0, 1, 2, 3, 4]),
+    gpu_mode: oneOf(GPU_MODES),
+    noswap: oneOf(NOSWAP),
+    priority: oneOf(PRIORITIES),
     groups: list(Type.String()),
     labels: Type.Unsafe<Readonly<Record<string, string>>>({
       type: 'object',
@@ -258,12 +242,7 @@ export const TaskSchema = Type.Object(
       items: { type: 'string' },
       description: 'null: a lease',
     }),
-    max_runtime_seconds: countOrNull('null: no limit'),
-    stop_grace_seconds: countOrNull('As requested; null: stop_grace_seconds of the cluster'),
-    on_node_loss: oneOf(['wait', 'fail', 'requeue']),
-    max_requeues: countOrNull(
-      'Maximum number of requeues after attempts shorter than 10 minutes; null: no limit',
-    ),
+    ...RUN_POLICY_VIEW,
     requeues: count('Requeues counted so far'),
     attempt: count('Number of assignments so far'),
     swap_outs: count(),

@@ -2,13 +2,14 @@
  * Tasks from two sources that are one list to the reader: open ones in memory, final ones in the store. A
  * page begins after a position in its order, so tasks that arrive or end meanwhile shift nothing.
  */
-import { isFinal, listOf, type TaskState } from '../../model/task.ts'
+import { isFinal, listOf } from '../../model/task.ts'
+import { TASK_STATES, type TaskState } from '../../../protocol/units.ts'
 import type { Task } from '../../model/placement.ts'
 import type { Views } from '../../query/views.ts'
 import type { FinishedQuery, TaskRecord } from '../../ports/store.ts'
 import { presentWithinBytes, withinBytes } from '../http/page-bytes.ts'
 import { presentTask, presentTaskRecord } from './present.ts'
-import { TASK_STATES, type TaskBody, type TaskQuery } from './schema.ts'
+import { type TaskBody, type TaskQuery } from './schema.ts'
 import { positionOf, TASK_ORDERS, type TaskPosition, type TaskSort } from './task-order.ts'
 
 export interface TaskFilter extends Pick<

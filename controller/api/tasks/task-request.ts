@@ -1,6 +1,7 @@
 /** From the body of a request to what the engine is asked for. */
 import type { Task } from '../../model/placement.ts'
-import { TASK_DEFAULTS, type TaskChange, type TaskRequest } from '../../model/command.ts'
+import { type TaskChange } from '../../model/command.ts'
+import { requestOfBody, type TaskRequest } from '../../../protocol/task.ts'
 import { invalidField } from '../http/errors.ts'
 import { TASK_LIMITS, type TaskPatchBody, type TaskRequestBody } from './schema.ts'
 
@@ -9,8 +10,7 @@ import { TASK_LIMITS, type TaskPatchBody, type TaskRequestBody } from './schema.
  *   program.
  */
 export function taskRequest(body: TaskRequestBody, owner: string | null): TaskRequest {
-  const gpuMode = body.gpu_mode ?? TASK_DEFAULTS.gpuMode
-  if (body.vram_mib === undefined && gpuMode !== 'exclusive') {
+  if (body.vram_mib === undefined && body.gpu_mode !== 'exclusive') {
     throw invalidField(
       '/vram_mib',
       'vram_mib is required: an integer from 1 to 16777216; only a task with gpu_mode exclusive may leave it out',
@@ -18,23 +18,7 @@ export function taskRequest(body: TaskRequestBody, owner: string | null): TaskRe
   }
   if (body.command?.[0] === '')
     throw invalidField('/command/0', 'command.0 must be the program that is run, got ""')
-  return {
-    id: null,
-    name: body.name ?? null,
-    vramMib: body.vram_mib ?? null,
-    gpuCount: body.gpu_count ?? TASK_DEFAULTS.gpuCount,
-    gpuMode,
-    noswap: body.noswap ?? TASK_DEFAULTS.noswap,
-    priority: body.priority ?? TASK_DEFAULTS.priority,
-    groups: body.groups ?? [],
-    labels: body.labels ?? {},
-    owner,
-    command: body.command ?? null,
-    maxRuntimeSeconds: body.max_runtime_seconds ?? null,
-    stopGraceSeconds: body.stop_grace_seconds ?? null,
-    onNodeLoss: body.on_node_loss ?? TASK_DEFAULTS.onNodeLoss,
-    ...(body.max_requeues === undefined ? {} : { maxRequeues: body.max_requeues }),
-  }
+  return requestOfBody(body, null, owner)
 }
 
 /** A merge patch applied to the task as it is (RFC 7396). */

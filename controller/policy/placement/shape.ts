@@ -1,5 +1,5 @@
 import type { Mib } from '../../../protocol/units.ts'
-import type { TaskSpec } from '../../model/task.ts'
+import type { TaskSpec } from '../../../protocol/task.ts'
 
 export type RequestKind = 'swappable' | 'noswap' | 'exclusive'
 

@@ -6,7 +6,7 @@
 import type { Instant, Mib, Percent } from '../../../protocol/units.ts'
 import { CONFIG_RULES } from '../../model/config.ts'
 import { byCodeUnits } from '../../structures/order.ts'
-import type { TaskSpec } from '../../model/task.ts'
+import type { TaskSpec } from '../../../protocol/task.ts'
 import type { Task } from '../../model/placement.ts'
 import {
   commitRoomMib,

@@ -4,8 +4,7 @@
  * changes.
  */
 import type { Instant, Mib } from '../../../protocol/units.ts'
-import type { Gpu, Node } from '../../model/placement.ts'
-import type { Task } from '../../model/placement.ts'
+import type { Gpu, Node, Task } from '../../model/placement.ts'
 import type { WaitExplanation } from '../explain/explain.ts'
 import { placeAlone } from '../explain/explain-place.ts'
 import { queueClass, type Queued } from '../../policy/placement/queue.ts'
@@ -13,11 +12,13 @@ import type { Plan } from '../../policy/placement/schedule.ts'
 import { shapeOf } from '../../policy/placement/shape.ts'
 import { decideEntry } from '../../policy/swap/swap.ts'
 import type { Cluster } from '../../state/cluster.ts'
-import type { Answer, TaskRequest } from '../../model/command.ts'
+import type { Answer } from '../../model/command.ts'
+import type { TaskRequest } from '../../../protocol/task.ts'
 import { explainIn, positionIn } from '../explain/explain-task.ts'
 import type { LiveEntry, LiveGpu, LiveNode, LiveTask } from '../../state/facts.ts'
 import { newLiveTask } from '../../state/facts.ts'
-import { problemsOf, specOf } from '../../engine/inputs/commands/task-commands.ts'
+import { problemsOf } from '../../engine/inputs/commands/task-commands.ts'
+import { specOfRequest } from '../../../protocol/task.ts'
 
 export interface PredictedVictim {
   readonly task: Task
@@ -46,7 +47,7 @@ export function predictPlacement(c: Cluster, request: TaskRequest, now: Instant)
   if (problems.length > 0) return { ok: false, refusal: { code: 'invalid', problems } }
   c.eligibilityTimers.runDue(c, now)
   c.deriveFigures()
-  const task = newLiveTask(specOf(request, '', c.nextTaskSeq, c.policy.maxRequeues, now), now)
+  const task = newLiveTask(specOfRequest(request, '', c.nextTaskSeq, c.policy.maxRequeues, now), now)
   const { poolKey } = shapeOf(task.spec)
   const isNewPool = !c.pools.has(poolKey)
   const prediction = predict(c, task, now)

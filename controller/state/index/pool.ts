@@ -4,7 +4,7 @@
  */
 import type { Mib } from '../../../protocol/units.ts'
 import type { Policy } from '../../model/config.ts'
-import type { TaskSpec } from '../../model/task.ts'
+import type { TaskSpec } from '../../../protocol/task.ts'
 import type { Task } from '../../model/placement.ts'
 import { isRefusedBy, largestEverMib, NOTHING } from '../../policy/placement/feasible.ts'
 import type { PoolView } from '../../policy/placement/schedule.ts'

@@ -2,7 +2,7 @@
 import type { Instant } from '../../../protocol/units.ts'
 import { policyOf } from '../../model/config.ts'
 import type { Reservation } from '../../model/placement.ts'
-import type { TaskSpec } from '../../model/task.ts'
+import type { TaskSpec } from '../../../protocol/task.ts'
 import type { CancelTimer, TimerId } from '../../ports/clock.ts'
 import type { Cluster } from '../cluster.ts'
 import { blockedTasksIn } from '../cluster.ts'

@@ -5,7 +5,7 @@
  */
 import type { Instant } from '../../../protocol/units.ts'
 import type { Reservation } from '../../model/placement.ts'
-import type { TaskSpec } from '../../model/task.ts'
+import type { TaskSpec } from '../../../protocol/task.ts'
 import type { CancelTimer, TimerId } from '../../ports/clock.ts'
 import { Cluster } from '../cluster.ts'
 import type { FailedAttemptKey, LiveEntry, LiveGpu, LiveNode, LiveTask } from '../facts.ts'

@@ -7,7 +7,7 @@ import type { Event } from '../../../controller/model/event.ts'
 import type { Task } from '../../../controller/model/placement.ts'
 import type { Checkpoint, InputEntry } from '../../../controller/ports/recording-log.ts'
 import type { ClusterSnapshot, SnapshotNode } from '../../../controller/ports/twin.ts'
-import type { DurationMs, Instant, Mib } from '../../../protocol/units.ts'
+import type { DurationMs, Instant } from '../../../protocol/units.ts'
 import { SWAP_PROFILES, type SwapProfile } from '../../scenario/swap-profiles.ts'
 import type { SimTask } from '../../scenario/scenario.ts'
 import { snapshotOf, type LeftOut } from '../../snapshot/snapshot.ts'
@@ -21,6 +21,7 @@ import type { Recorded } from './redecide.ts'
 import { ReplayDivergence } from './replayed-ports.ts'
 import type { ReplayedController } from './replayed-controller.ts'
 import { ReplayedRun } from './replayed-run.ts'
+import { requestOfSpec } from '../../../protocol/task.ts'
 
 export interface RecordOptions {
   /** Null: when the first node is up. */
@@ -236,39 +237,7 @@ class RangeTaker {
 const NO_WORK = { kind: 'phases', phases: [[1, 0]] } as const
 
 function seenTask({ spec }: Task, submittedAt: Instant | null): SeenTask {
-  const {
-    id,
-    name,
-    vramMib,
-    gpuCount,
-    gpuMode,
-    noswap,
-    priority,
-    groups,
-    owner,
-    maxRuntimeMs,
-    onNodeLoss,
-    maxRequeues,
-  } = spec
-  const request: SimTask['request'] = {
-    id,
-    name: name === id ? null : name,
-    vramMib: vramMib > 0 ? (vramMib as Mib) : null,
-    gpuCount,
-    gpuMode,
-    noswap,
-    priority,
-    groups,
-    // As in a snapshot: they play no part in decisions.
-    labels: {},
-    command: null,
-    owner,
-    maxRuntimeSeconds: maxRuntimeMs === null ? null : Math.round(maxRuntimeMs / 1000),
-    ...(spec.stopGraceMs === undefined || spec.stopGraceMs === null
-      ? {}
-      : { stopGraceSeconds: spec.stopGraceMs / 1000 }),
-    onNodeLoss,
-    maxRequeues,
-  }
+  // As in a snapshot, without labels: they play no part in decisions.
+  const request = requestOfSpec(spec)
   return { submittedAt, request, work: new ObservedWork(), cancelledAt: null, isOver: false }
 }

@@ -13,6 +13,7 @@ import { endRecovery } from '../nodes/recovery-mode.ts'
 import { takeReported } from '../nodes/reported-attempt.ts'
 import type { Adoption, Answer, AttemptName } from '../../../model/command.ts'
 import { submitTask } from './task-commands.ts'
+import { DEFAULT_RUN_POLICY } from '../../../../protocol/task.ts'
 
 export function finishRecovery(c: Cluster, by: string, now: Instant): Answer<null> {
   if (c.recovery !== null) endRecovery(c, by, now)
@@ -82,8 +83,8 @@ function requestOf(
 ): Parameters<typeof submitTask>[1] {
   const { taskId, name, owner, command, gpuMode, noswap, priority, onNodeLoss } = adoption
   return {
-    ...{ id: taskId, name, owner, command, gpuMode, noswap, priority, onNodeLoss },
-    ...{ vramMib, gpuCount: gpus.length, groups: [], labels: {}, maxRuntimeSeconds: null },
+    ...{ ...DEFAULT_RUN_POLICY, id: taskId, name, owner, command, gpuMode, noswap, priority, onNodeLoss },
+    ...{ vramMib, gpuCount: gpus.length, groups: [], labels: {} },
   }
 }
 

@@ -2,8 +2,7 @@
 import type { DurationMs, Instant } from '../../../../protocol/units.ts'
 import type { Config, ConfigFields } from '../../../model/config.ts'
 import type { Group } from '../../../model/group.ts'
-import type { Node } from '../../../model/placement.ts'
-import type { Task } from '../../../model/placement.ts'
+import type { Node, Task } from '../../../model/placement.ts'
 import type { RandomStream } from '../../../ports/random.ts'
 import type { Cluster } from '../../../state/cluster.ts'
 import { deleteGroup, forgetNode, putConfig, putGroup, putNodeConfig } from './cluster-commands.ts'
@@ -18,9 +17,9 @@ import type {
   NodeConfigChange,
   SubmittedOnce,
   TaskChange,
-  TaskRequest,
   SubmissionKey,
 } from '../../../model/command.ts'
+import type { TaskRequest } from '../../../../protocol/task.ts'
 import { drainNode, setCordon } from './drain.ts'
 import { holdTask, releaseTask } from './holding.ts'
 import { keepalive } from './leases.ts'

@@ -8,9 +8,9 @@ import { uuidFrom } from '../../../structures/uuid.ts'
 import { admit } from '../../../model/vram.ts'
 import type { FieldProblem } from '../../../model/config.ts'
 import type { TaskEnd } from '../../../model/end-reason.ts'
-import type { TaskSpec } from '../../../model/task.ts'
+import type { TaskRequest } from '../../../../protocol/task.ts'
 import type { RandomStream } from '../../../ports/random.ts'
-import type { Answer, SubmittedOnce, TaskChange, TaskRequest, SubmissionKey } from '../../../model/command.ts'
+import type { Answer, SubmittedOnce, TaskChange, SubmissionKey } from '../../../model/command.ts'
 import type { Cluster } from '../../../state/cluster.ts'
 import type { LiveGpu, LivePlacement, LiveTask } from '../../../state/facts.ts'
 import { newLiveTask } from '../../../state/facts.ts'
@@ -20,6 +20,7 @@ import { setEligible } from '../../../state/index/eligibility-timers.ts'
 import { orderStop } from '../../apply/lifecycle/stops.ts'
 import { stopGraceOf } from '../../apply/node-commands.ts'
 import { finish, returnToPending, setNoswap } from '../../apply/lifecycle/transitions.ts'
+import { specOfRequest } from '../../../../protocol/task.ts'
 
 /** Beyond this number of pending tasks submissions are refused with "try again" (R11). */
 export const MAX_PENDING_TASKS = 1_000_000
@@ -46,7 +47,7 @@ export function submitTask(
   const id = request.id ?? uuidFrom(ids)
   if (c.tasks.has(id))
     return { ok: false, refusal: { code: 'conflict', detail: `there is a task ${id} already` } }
-  const task = newLiveTask(specOf(request, id, c.nextTaskSeq++, c.policy.maxRequeues, now), now)
+  const task = newLiveTask(specOfRequest(request, id, c.nextTaskSeq++, c.policy.maxRequeues, now), now)
   c.tasks.set(id, task)
   c.submissions.add(task, c.tasks.size)
   c.countPending(task, 1)
@@ -176,37 +177,6 @@ export function problemsOf(request: TaskRequest): FieldProblem[] {
     problems.push({ field: 'vram_mib', detail: 'must be at least 1' })
   if (request.gpuCount < 1) problems.push({ field: 'gpu_count', detail: 'must be at least 1' })
   return problems
-}
-
-/** @param maxRequeues the configured limit */
-export function specOf(
-  request: TaskRequest,
-  id: string,
-  seq: number,
-  maxRequeues: number | null,
-  now: Instant,
-): TaskSpec {
-  return {
-    id,
-    seq,
-    name: request.name ?? id,
-    vramMib: request.vramMib ?? 0,
-    gpuCount: request.gpuCount,
-    gpuMode: request.gpuMode,
-    noswap: request.noswap,
-    priority: request.priority,
-    groups: request.groups,
-    labels: request.labels,
-    owner: request.owner,
-    command: request.command,
-    maxRuntimeMs: request.maxRuntimeSeconds === null ? null : request.maxRuntimeSeconds * 1000,
-    ...(request.stopGraceSeconds === undefined || request.stopGraceSeconds === null
-      ? {}
-      : { stopGraceMs: request.stopGraceSeconds * 1000 }),
-    onNodeLoss: request.onNodeLoss,
-    maxRequeues: request.maxRequeues === undefined ? maxRequeues : request.maxRequeues,
-    submittedAt: now,
-  }
 }
 
 /**

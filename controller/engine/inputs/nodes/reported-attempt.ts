@@ -1,6 +1,5 @@
 /** An attempt that a node reports becomes the attempt of a pending task: the store lost its placement. */
-import type { Instant, Mib } from '../../../../protocol/units.ts'
-import type { Residency } from '../../../model/task.ts'
+import type { Instant, Mib, Residency } from '../../../../protocol/units.ts'
 import type { Cluster } from '../../../state/cluster.ts'
 import { addPlacement } from '../../../state/gpu-ledger.ts'
 import type { LiveGpu, LiveNode, LiveTask } from '../../../state/facts.ts'

@@ -1,0 +1,38 @@
+/** Fields of a task with their ranges, as in the bodies of REST and of the wire. */
+import { Type } from 'typebox'
+import { integer, oneOf, optional, orNull, record, withDefault } from './fields.ts'
+import type { Value } from './fields.ts'
+import { MAX_REQUEUES, MAX_RUNTIME_SECONDS, MAX_STOP_GRACE_SECONDS } from './limits.ts'
+import { TASK_DEFAULTS } from './task.ts'
+import { ON_NODE_LOSS } from './units.ts'
+
+/** Passed on as one object by most parts (`task.ts`). */
+export const RUN_POLICY = record({
+  max_runtime_seconds: orNull(integer(1, MAX_RUNTIME_SECONDS), 'null: no limit'),
+  stop_grace_seconds: optional(
+    orNull(
+      integer(0, MAX_STOP_GRACE_SECONDS),
+      'From SIGTERM to SIGKILL, at most max_stop_grace_seconds; null: stop_grace_seconds of the cluster',
+    ),
+  ),
+  on_node_loss: oneOf(ON_NODE_LOSS, 'What happens when its node is silent for longer than its run lease'),
+  max_requeues: optional(
+    orNull(
+      integer(0, MAX_REQUEUES),
+      'Limit of requeues after attempts under 10 min; null: none; default: max_requeues of the cluster',
+    ),
+  ),
+})
+export type RunPolicyBody = Required<Value<typeof RUN_POLICY>>
+
+const { properties } = RUN_POLICY
+
+/** Of a request to REST. */
+export const RUN_POLICY_REQUEST = {
+  max_runtime_seconds: optional(withDefault(properties.max_runtime_seconds, null)),
+  stop_grace_seconds: optional(withDefault(properties.stop_grace_seconds, null)),
+  on_node_loss: optional(withDefault(properties.on_node_loss, TASK_DEFAULTS.onNodeLoss)),
+  max_requeues: properties.max_requeues,
+}
+/** Of a task. */
+export const RUN_POLICY_VIEW = Type.Required(RUN_POLICY).properties

@@ -1,0 +1,247 @@
+/**
+ * A task, defined once: the request of a client, the specification that the controller keeps, and how each
+ * follows from the other and from the body of REST and of the wire (`task-fields.ts` has the ranges).
+ */
+import type { RunPolicyBody } from './task-fields.ts'
+import type { DurationMs, GpuMode, Instant, Mib, NoSwap, OnNodeLoss, Priority } from './units.ts'
+
+/** The same in the request and in the specification. */
+interface TaskBase {
+  readonly gpuCount: number
+  readonly gpuMode: GpuMode
+  readonly noswap: NoSwap
+  readonly priority: Priority
+  /** Groups it may run in, any of them; empty means the common pool. */
+  readonly groups: readonly string[]
+  readonly labels: Readonly<Record<string, string>>
+  readonly owner: string | null
+  /** The command that the GPU server runs; null makes the task a lease. */
+  readonly command: readonly string[] | null
+}
+
+/** A submission whose fields are valid each for itself; the engine checks rules that span fields. */
+export interface TaskRequest extends TaskBase, RequestedRunPolicy {
+  /** Given by scenarios and idempotent clients; null: the controller draws a UUID. */
+  readonly id: string | null
+  readonly name: string | null
+  /** Per GPU; null only for an exclusive task. */
+  readonly vramMib: Mib | null
+}
+
+/**
+ * The request as the controller keeps it. `noswap`, `priority`, `labels`, and while pending `vramMib`,
+ * `groups` and `onNodeLoss`, may be changed later.
+ */
+export interface TaskSpec extends TaskBase, RunPolicy {
+  /** A UUID; in scenarios the given name. */
+  readonly id: string
+  /** Submission number: total order of arrival. */
+  readonly seq: number
+  readonly name: string
+  /** Demand per GPU; 0 only for an exclusive task, which then takes a whole GPU. */
+  readonly vramMib: Mib
+  readonly maxRequeues: number | null
+  readonly submittedAt: Instant
+}
+
+/**
+ * What a request says about running and ending. Most parts pass it on as one object, so that a new field is
+ * added here and in `task-fields.ts`, and then only where it has an effect.
+ */
+export interface RequestedRunPolicy {
+  readonly maxRuntimeSeconds: number | null
+  /** Null or omitted: the default of the cluster. */
+  readonly stopGraceSeconds?: number | null
+  readonly onNodeLoss: OnNodeLoss
+  /** Null: no limit. Omitted: the configured value at the time of submission. */
+  readonly maxRequeues?: number | null
+}
+
+/** The same as the controller and its store keep it. */
+export interface RunPolicy {
+  readonly maxRuntimeMs: DurationMs | null
+  /** Grace period between SIGTERM and SIGKILL; null or omitted: the default of the cluster. */
+  readonly stopGraceMs?: DurationMs | null
+  readonly onNodeLoss: OnNodeLoss
+  /** Maximum number of requeues after attempts that ended soon after their start; null or omitted: no limit. */
+  readonly maxRequeues?: number | null
+}
+
+export const TASK_DEFAULTS = {
+  gpuCount: 1,
+  gpuMode: 'shared',
+  noswap: 0,
+  priority: 2,
+  onNodeLoss: 'wait',
+} as const
+
+export const DEFAULT_RUN_POLICY: RequestedRunPolicy = {
+  maxRuntimeSeconds: null,
+  onNodeLoss: TASK_DEFAULTS.onNodeLoss,
+}
+
+type RequestedRunPolicyBody = { readonly [K in keyof RunPolicyBody]?: RunPolicyBody[K] | undefined }
+
+/** The fields of a body that become a request; REST omits what the wire says as null. */
+export interface TaskBody extends RequestedRunPolicyBody {
+  readonly name?: string | null
+  readonly vram_mib?: Mib | null
+  readonly gpu_count?: number
+  readonly gpu_mode?: GpuMode
+  readonly noswap?: NoSwap
+  readonly priority?: Priority
+  readonly groups?: readonly string[]
+  readonly labels?: Readonly<Record<string, string>>
+  readonly command?: readonly string[] | null
+}
+
+export function requestOfBody<I extends string | null>(
+  body: TaskBody,
+  id: I,
+  owner: string | null,
+): TaskRequest & { readonly id: I } {
+  return {
+    id,
+    name: body.name ?? null,
+    vramMib: body.vram_mib ?? null,
+    gpuCount: body.gpu_count ?? TASK_DEFAULTS.gpuCount,
+    gpuMode: body.gpu_mode ?? TASK_DEFAULTS.gpuMode,
+    noswap: body.noswap ?? TASK_DEFAULTS.noswap,
+    priority: body.priority ?? TASK_DEFAULTS.priority,
+    groups: body.groups ?? [],
+    labels: body.labels ?? {},
+    owner,
+    command: body.command ?? null,
+    ...runPolicyOfBody(body),
+  }
+}
+
+export function runPolicyOfBody(body: RequestedRunPolicyBody): RequestedRunPolicy {
+  const { stop_grace_seconds: stopGraceSeconds = null, max_requeues: maxRequeues } = body
+  return {
+    maxRuntimeSeconds: body.max_runtime_seconds ?? null,
+    ...(stopGraceSeconds === null ? {} : { stopGraceSeconds }),
+    onNodeLoss: body.on_node_loss ?? TASK_DEFAULTS.onNodeLoss,
+    ...(maxRequeues === undefined ? {} : { maxRequeues }),
+  }
+}
+
+/** @param maxRequeues the configured limit */
+export function specOfRequest(
+  request: TaskRequest,
+  id: string,
+  seq: number,
+  maxRequeues: number | null,
+  now: Instant,
+): TaskSpec {
+  return {
+    id,
+    seq,
+    name: request.name ?? id,
+    vramMib: request.vramMib ?? 0,
+    gpuCount: request.gpuCount,
+    gpuMode: request.gpuMode,
+    noswap: request.noswap,
+    priority: request.priority,
+    groups: request.groups,
+    labels: request.labels,
+    owner: request.owner,
+    command: request.command,
+    maxRuntimeMs: milliseconds(request.maxRuntimeSeconds),
+    ...(request.stopGraceSeconds === undefined || request.stopGraceSeconds === null
+      ? {}
+      : { stopGraceMs: request.stopGraceSeconds * 1000 }),
+    onNodeLoss: request.onNodeLoss,
+    maxRequeues: request.maxRequeues === undefined ? maxRequeues : request.maxRequeues,
+    submittedAt: now,
+  }
+}
+
+/** The specification inside a record of the store, which has more fields; older ones lack some. */
+export function specOfRecord(record: TaskBase & RunPolicy & Omit<TaskSpec, 'maxRequeues'>): TaskSpec {
+  const { stopGraceMs, maxRequeues = null } = record
+  return {
+    id: record.id,
+    seq: record.seq,
+    name: record.name,
+    vramMib: record.vramMib,
+    gpuCount: record.gpuCount,
+    gpuMode: record.gpuMode,
+    noswap: record.noswap,
+    priority: record.priority,
+    groups: record.groups,
+    labels: record.labels,
+    owner: record.owner,
+    command: record.command,
+    maxRuntimeMs: record.maxRuntimeMs,
+    ...(stopGraceMs === undefined ? {} : { stopGraceMs }),
+    onNodeLoss: record.onNodeLoss,
+    maxRequeues,
+    submittedAt: record.submittedAt,
+  }
+}
+
+/** The request that gives this specification, without labels and command, which play no part in decisions. */
+export function requestOfSpec(
+  spec: TaskBase & RunPolicy & Pick<TaskSpec, 'id' | 'name' | 'vramMib'>,
+): TaskRequest & { readonly id: string } {
+  const { id, name, vramMib, gpuCount, gpuMode, noswap, priority, groups, owner } = spec
+  const { stopGraceMs = null, maxRequeues } = spec
+  return {
+    id,
+    name: name === id ? null : name,
+    vramMib: vramMib > 0 ? vramMib : null,
+    gpuCount,
+    gpuMode,
+    noswap,
+    priority,
+    groups,
+    labels: {},
+    command: null,
+    owner,
+    maxRuntimeSeconds: seconds(spec.maxRuntimeMs),
+    ...(stopGraceMs === null ? {} : { stopGraceSeconds: stopGraceMs / 1000 }),
+    onNodeLoss: spec.onNodeLoss,
+    ...(maxRequeues === undefined ? {} : { maxRequeues }),
+  }
+}
+
+export function runPolicyBodyOf(spec: RunPolicy): RunPolicyBody {
+  return {
+    max_runtime_seconds: seconds(spec.maxRuntimeMs),
+    stop_grace_seconds: seconds(spec.stopGraceMs ?? null),
+    on_node_loss: spec.onNodeLoss,
+    max_requeues: spec.maxRequeues ?? null,
+  }
+}
+
+/** What a body has to say to request this policy: nothing about defaults. */
+export function briefRunPolicyBodyOf(policy: RequestedRunPolicy): Partial<RunPolicyBody> {
+  const { maxRuntimeSeconds, stopGraceSeconds = null, onNodeLoss, maxRequeues } = policy
+  return {
+    ...(maxRuntimeSeconds === null ? {} : { max_runtime_seconds: maxRuntimeSeconds }),
+    ...(stopGraceSeconds === null ? {} : { stop_grace_seconds: stopGraceSeconds }),
+    ...(onNodeLoss === TASK_DEFAULTS.onNodeLoss ? {} : { on_node_loss: onNodeLoss }),
+    ...(maxRequeues === undefined ? {} : { max_requeues: maxRequeues }),
+  }
+}
+
+/** Compares what a repeated request must say again; fields that may change later are not compared. */
+export function isSameRequest(spec: TaskBase & RunPolicy & { name: string }, request: TaskRequest): boolean {
+  return (
+    (request.name === null || spec.name === request.name) &&
+    spec.gpuCount === request.gpuCount &&
+    spec.gpuMode === request.gpuMode &&
+    spec.maxRuntimeMs === milliseconds(request.maxRuntimeSeconds) &&
+    spec.onNodeLoss === request.onNodeLoss &&
+    JSON.stringify(spec.command) === JSON.stringify(request.command)
+  )
+}
+
+function milliseconds(inSeconds: number | null): DurationMs | null {
+  return inSeconds === null ? null : inSeconds * 1000
+}
+
+function seconds(ms: DurationMs | null): number | null {
+  return ms === null ? null : ms / 1000
+}
