@@ -433,13 +433,13 @@ const RETURN: readonly Mutant[] = [
   {
     name: 's-what-is-left-over-goes-on',
     rule: 'return',
-    says: 'excess VRAM of a releasing collector goes only to entries behind the P0 entry',
+    says: 'VRAM that an owner releases for an entry goes only to entries behind that one',
     edits: [
       edit(
         `${ENGINE}/apply/vram/node-queue.ts`,
         'serveNode',
-        '      if (collector !== null && node.collector === null) break\n',
-        '      void collector\n',
+        '      if (owners.some((owner) => !owner.hasReserved)) break\n',
+        '',
       ),
     ],
     directed: { test: 'test/unit/collector.test.ts' },

@@ -36,7 +36,7 @@ function isStopping({ stopping = null }: Placement): boolean {
 }
 
 /** A P0 task is a candidate only for a P0 requester; no task is a candidate for itself. */
-export function mayTake(requester: Task, placement: Placement): boolean {
+export function mayTake(requester: Task, placement: Pick<Placement, 'task'>): boolean {
   if (placement.task === requester) return false
   return placement.task.spec.priority !== 0 || requester.spec.priority === 0
 }
@@ -107,5 +107,15 @@ export function couldLeaveMib(gpu: Gpu, requester: Task): Mib {
     if (placement.noswap === 0 && placement.residency === 'resident' && mayTake(requester, placement))
       mib += placement.demandMib
   }
+  return mib
+}
+
+/** VRAM on a GPU that tasks are about to use, by swap-in or reservation, and could leave for this requester. */
+export function arrivingMib(gpu: Gpu, requester: Task): Mib {
+  let mib = 0
+  for (const placement of gpu.placements)
+    if (placement.residency === 'swapping_in' && mayTake(requester, placement)) mib += placement.demandMib
+  for (const claimant of gpu.claimants)
+    if (claimant.task.spec.noswap === 0 && mayTake(requester, claimant)) mib += claimant.needMib
   return mib
 }

@@ -4,7 +4,7 @@ import { hasHostRoomToGrow, isPlaceable } from '../../../policy/placement/feasib
 import { lacksOnlyVram } from '../../../policy/placement/schedule.ts'
 import { shapeOf } from '../../../policy/placement/shape.ts'
 import { shortMib } from '../../../policy/swap/bytes.ts'
-import { couldLeaveMib } from '../../../policy/swap/eligible.ts'
+import { arrivingMib, couldLeaveMib } from '../../../policy/swap/eligible.ts'
 import type { Cluster } from '../../../state/cluster.ts'
 import type { LiveEntry } from '../../../state/facts.ts'
 
@@ -43,10 +43,10 @@ export function isBlockedByVramOnly(c: Cluster, entry: LiveEntry, now: Instant):
 }
 
 /**
- * Returns true if only P0 tasks that it may not swap out block the entry: it then reserves no GPU (semantics
- * 5, second exception).
+ * Returns true if P0 tasks that it may not swap out block the entry for as long as they stay: it then reserves
+ * no GPU (semantics 5, second exception). A task that is about to be resident can leave later.
  */
 export function isBehindP0Only(entry: LiveEntry): boolean {
-  for (const gpu of entry.gpus) if (shortMib(gpu, entry) > couldLeaveMib(gpu, entry.task)) return true
-  return false
+  const { gpus, task } = entry
+  return gpus.some((gpu) => shortMib(gpu, entry) > couldLeaveMib(gpu, task) + arrivingMib(gpu, task))
 }

@@ -25,13 +25,13 @@ export function serveNode(c: Cluster, node: LiveNode, now: Instant): void {
     let isChanged = false
     for (const entry of inOrder)
       if (entry.hasReserved && isQueued(entry)) isChanged = serve(c, entry, now) || isChanged
+    const owners = inOrder.filter((entry) => entry.hasReserved)
     for (const entry of inOrder) {
       if (entry.hasReserved || !isQueued(entry)) continue
-      const { collector } = node
       isChanged = serve(c, entry, now) || isChanged
-      // The collector's reservation was cancelled for this entry. Entries checked before may now use the
-      // rest: begin again.
-      if (collector !== null && node.collector === null) break
+      // Reserved VRAM was released for this entry: that of the collector, or of a victim that waited to
+      // grow. Entries checked before may now use the rest: begin again.
+      if (owners.some((owner) => !owner.hasReserved)) break
     }
     if (!isChanged && !appointCollector(c, node, now)) break
   }
