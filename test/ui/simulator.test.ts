@@ -122,7 +122,7 @@ describe.skipIf(CHROMIUM === null)('the simulator page', () => {
 
   test(
     'pauses the clock, steps by exactly one event, and returns to the same state',
-    { timeout: 60_000 },
+    { timeout: 180_000 },
     async () => {
       const { page, faults } = await as('trainee', '/simulator')
       await page.getByLabel('Scenario', { exact: true }).selectOption('swap-fairness-basic')
@@ -160,7 +160,7 @@ describe.skipIf(CHROMIUM === null)('the simulator page', () => {
 
   test(
     "sends every write of a session's pages below its address, and never looks live",
-    { timeout: 60_000 },
+    { timeout: 180_000 },
     async () => {
       const id = await opened()
       const { page, faults, writes } = await as('instructor', `/simulator/${id}/settings`)
@@ -206,7 +206,7 @@ describe.skipIf(CHROMIUM === null)('the simulator page', () => {
 
   test(
     'keeps hidden faults of an exercise from the trainee, and gives a reason for every point',
-    { timeout: 60_000 },
+    { timeout: 180_000 },
     async () => {
       const { page, answers, faults } = await as('trainee', '/simulator')
       await page
@@ -285,7 +285,7 @@ describe.skipIf(CHROMIUM === null)('the simulator page', () => {
 
   test(
     'asks an unknown user to sign in on every page, and requests nothing else',
-    { timeout: 60_000 },
+    { timeout: 180_000 },
     async () => {
       for (const path of ['/', '/tasks', '/simulator']) {
         const { page, faults } = await browser.page()
