@@ -113,7 +113,7 @@ bench-memory: install ## measure controller memory between 100,000 and 1,000,000
 
 # Each of these tests once; test-faults, test-storms, test-durability, test-loss and test-set-back repeat them.
 test-kills: install broker ## run each test with kills, real leases or real time once (about 8 minutes)
-	vitest run --project kills
+	vitest run --project kills --no-file-parallelism
 
 # Environment variables of these names override the counts.
 test-faults: export FAULTS_BROKER_KILLS ?= 20
