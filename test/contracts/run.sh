@@ -11,7 +11,7 @@ seed=${CONTRACTS_SEED:-1}
 phases=${CONTRACTS_PHASES:-examples,coverage,fuzzing,stateful}
 work=$(mktemp -d)
 server=''
-trap '[ -z "$server" ] || kill "$server" 2>/dev/null || true; rm -rf "$work"' EXIT
+trap 'if [ -n "$server" ]; then kill "$server" 2>/dev/null && wait "$server" || true; fi; rm -rf "$work"' EXIT
 
 # Continuous integration has every tool; elsewhere a missing one is a reason to skip.
 if ! "$here/tools.sh" "$tools"; then
