@@ -30,9 +30,9 @@ export function auditSubjectOf(
   subject: string,
 ): ClientAuditSubject {
   const action = op === 'submit' ? 'submitTask' : 'cancelTask'
-  const nobody = { tokenId: null, address: null } as const
+  const noCaller = { tokenId: null, address: null } as const
   return {
-    ...nobody,
+    ...noCaller,
     kind: 'work',
     actor: busOwner(clientId),
     role: 'submitter',

@@ -11,7 +11,7 @@ import { Authenticator } from './authenticator.ts'
 import type { SignIn } from './sign-in.ts'
 
 export interface AccessOptions {
-  /** Tokens and audit; null: there are none, and whoever asks may do everything (a simulated world). */
+  /** Tokens and audit; null in a simulated world: every caller may do everything. */
   readonly book: AccessRegistry | null
   /** The time of the day: tokens expire by it, whatever time a simulated fleet has reached. */
   readonly now: () => Instant
@@ -101,9 +101,9 @@ export function createRateLimiter(perSecond: number, maxSources = MAX_SOURCES): 
 }
 
 /**
- * Under which names this server may be asked. A page of somebody else can make a browser ask 127.0.0.1 under
- * a name that it owns (DNS rebinding), and would then read the answers; a name that is not expected is
- * therefore refused. An address cannot be bent that way.
+ * The host names that this server accepts. A foreign page can let a browser request 127.0.0.1 under a name of
+ * its own (DNS rebinding) and then read the answers, so other names are refused. An address cannot be
+ * redirected in this way.
  */
 
 interface HostRules {
@@ -146,7 +146,7 @@ function isLoopbackName(name: string): boolean {
   return name === 'localhost' || name.endsWith('.localhost')
 }
 
-/** Without port, brackets and a dot at the end; null when it is none. */
+/** Returns the host without port, brackets and final dot; null for invalid input. */
 function nameIn(host: string): string | null {
   const name = /^(?:\[([0-9a-f:.]{2,45})\]|([a-z0-9_.-]{1,253}))(?::\d{1,5})?$/i.exec(host)
   return (name?.[1] ?? name?.[2]?.replace(/\.$/, ''))?.toLowerCase() ?? null

@@ -61,11 +61,10 @@ export class AuditTrail {
   }
 
   /**
-   * A message of a node or a client that was refused (specification of the wire: it names somebody whom its
-   * subject does not).
+   * Records a refused message of a node or a client: it names another sender than its subject.
    */
   messageRefused(sender: string | null, reason: string): void {
-    const nobody = { role: null, tokenId: null, address: null, requestId: null, status: null }
+    const noCaller = { role: null, tokenId: null, address: null, requestId: null, status: null }
     const what = {
       kind: 'refusal',
       actor: sender,
@@ -74,7 +73,7 @@ export class AuditTrail {
       outcome: 'refused',
       code: reason,
     } as const
-    this.#refuse({ ...nobody, ...what, at: this.#now() }, `message ${reason} ${sender ?? ''}`)
+    this.#refuse({ ...noCaller, ...what, at: this.#now() }, `message ${reason} ${sender ?? ''}`)
   }
 
   #refuse(entry: Omit<AuditEntry, 'leftOut'>, source: string): void {

@@ -78,7 +78,7 @@ async function requireOwner(request: FastifyRequest, views: Views): Promise<void
   const { task_id: id = '' } = request.params as { readonly task_id?: string }
   const task = views.openTask(id)?.spec ?? (await views.stored.task(id))
   if (task === null || task.owner === callerOf(request).name) return
-  throw new ApiProblem('forbidden', 'The task belongs to somebody else; this takes the role operator.')
+  throw new ApiProblem('forbidden', 'The task belongs to another user. Use a token with the role operator.')
 }
 
 /**

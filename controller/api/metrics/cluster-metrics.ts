@@ -248,7 +248,7 @@ export function addTwinMetrics(metrics: Metrics, twin: Twin | null): void {
   metrics.add(
     gauges(
       'headroom_twin_drift_ratio',
-      'Distance of what came from what the twin foretold, in widths of its band, mean over the last hour.',
+      'Distance between cluster and forecast of the twin, in widths of its band; mean over the last hour.',
       ['metric'],
       function* () {
         if (twin === null) return

@@ -115,7 +115,7 @@ function writeLine(line: Line): void {
   } else request.log.info(factsOf(line), 'request')
 }
 
-/** The route and what it names, never the query or the body: they may hold what is nobody else's business. */
+/** Returns the route and its parameters, never the query or the body: they may be confidential. */
 function factsOf({ request, reply, route, ms }: Line): Readonly<Record<string, unknown>> {
   const { task_id, node_id, group_id } = (request.params ?? {}) as Readonly<
     Record<string, string | undefined>
@@ -170,8 +170,7 @@ export class InFlight {
 
   began(socket: Socket): void {
     const connection = this.#connections.get(socket) ?? this.#open(socket)
-    // Of a request that came on the last bytes of a connection that is gone nobody would ever say that it is
-    // over.
+    // The end of a request on a closed connection is never reported.
     if (connection.isClosed) return
     connection.waiting += 1
     this.#count += 1

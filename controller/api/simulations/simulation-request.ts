@@ -85,7 +85,7 @@ export function ownSimulation(
   if (!mayCall(role, 'operator') && record.createdBy !== name) {
     throw new ApiProblem(
       'forbidden',
-      'The simulation belongs to somebody else; this takes the role operator.',
+      'The simulation belongs to another user. Use a token with the role operator.',
     )
   }
   return record

@@ -82,7 +82,7 @@ export class ReplayedClock implements Clock {
     const key = `${due}/${rank}`
     const [timer] = this.#timers.get(key) ?? []
     if (timer === undefined || timer.fn === null) {
-      throw new ReplayDivergence(`nobody asked for a timer of rank ${rank} at ${new Date(due).toISOString()}`)
+      throw new ReplayDivergence(`no timer of rank ${rank} was requested for ${new Date(due).toISOString()}`)
     }
     this.#forget(key, timer)
     const { fn } = timer
