@@ -101,9 +101,10 @@ describe.skipIf(whyNoNatsServer() !== null || !isRoot)('the users of tasks', { t
     await start(...taskIdentity())
     expect(controller.hellos[0]).toMatchObject({ task_identity: 'uid_per_attempt' })
     const pid = await run('a', 'echo secret > own; echo told; pwd; exec sleep 1000')
-    const environ = readFileSync(`/proc/${pid}/environ`, 'latin1')
+    const environ = (): string => readFileSync(`/proc/${pid}/environ`, 'latin1')
+    await until('the command has replaced its guard', () => environ().includes('HEADROOM_SOCKET='))
     const [socket = '', home = ''] = ['HEADROOM_SOCKET', 'HOME'].map(
-      (name) => new RegExp(`(?:^|\0)${name}=([^\0]*)`).exec(environ)?.[1],
+      (name) => new RegExp(`(?:^|\0)${name}=([^\0]*)`).exec(environ())?.[1],
     )
     const about = statSync(home)
     expect([about.mode & 0o777, about.uid, about.gid]).toEqual([0o700, uidOf(pid), uidOf(pid)])
