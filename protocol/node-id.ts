@@ -1,4 +1,4 @@
-import { uuidV5 } from './uuid-v5.ts'
+import { uuidV5 } from './uuid.ts'
 
 /** The namespace of node ids (docs/protocol.md, "Subjects"). */
 const NODE_NAMESPACE = 'b5de09d5-af0a-4767-aef9-4a0f8a6d0ac4'

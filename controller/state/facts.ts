@@ -281,6 +281,9 @@ export function attemptKey(taskId: string, attempt: number): string {
   return `${taskId}/${attempt}`
 }
 
+/** Shared by most of the tasks, to save memory. */
+const NONE_GIVEN_UP: readonly GivenUp[] = []
+
 export function newLiveTask(spec: TaskSpec, now: Instant): LiveTask {
   return {
     spec,
@@ -311,7 +314,7 @@ export function newLiveTask(spec: TaskSpec, now: Instant): LiveTask {
     awayFrom: null,
     clientWants: null,
     lastNodeId: null,
-    givenUp: [],
+    givenUp: NONE_GIVEN_UP,
     lastEventSeq: null,
     isDirty: false,
   }

@@ -186,7 +186,7 @@ export function taskOf(record: TaskRecord): LiveTask {
   task.trouble = record.trouble ?? NO_TROUBLE
   task.lastEventSeq = record.lastEventSeq
   task.lastNodeId = record.lastNodeId ?? record.placement?.nodeId ?? null
-  task.givenUp = record.givenUp ?? []
+  task.givenUp = record.givenUp ?? task.givenUp
   const [, served, queue, swap, compute] = record.counters
   task.servedUs = served
   task.queueUs = queue

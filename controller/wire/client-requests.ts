@@ -6,7 +6,7 @@ import type { ClientBody, SubmitTask, TaskAnswer } from '../../protocol/client-m
 import { MAX_ANSWER_REASON_LENGTH } from '../../protocol/limits.ts'
 import type { ControllerBody, Envelope } from '../../protocol/envelope.ts'
 import { clientIdOf, everyClient } from '../../protocol/subjects.ts'
-import { uuidV5 } from '../../protocol/uuid-v5.ts'
+import { uuidV5 } from '../../protocol/uuid.ts'
 import { GROUP_ID_PATTERN } from '../model/group.ts'
 import { busOwner } from '../model/bus-owner.ts'
 import { mayUseP0, type OwnerLimits } from '../model/owner-limits.ts'

@@ -5,7 +5,7 @@
  */
 import { createController } from '../../controller/controller.ts'
 import type { Controller, ControllerOptions } from '../../controller/controller.ts'
-import { uuidFrom } from '../../controller/structures/uuid.ts'
+import { uuidV4 } from '../../protocol/uuid.ts'
 import { RANK_ARRIVAL } from '../../controller/ports/clock.ts'
 import type { Store } from '../../controller/ports/store.ts'
 import type { Instant } from '../../protocol/units.ts'
@@ -92,7 +92,7 @@ export function createLiveFleet(o: LiveFleetOptions): LiveFleet {
       await controller.series.ready
       cast.start()
       feed(clock, o.startAt, workloadOf(o.scenario, random), (task) => {
-        const id = uuidFrom(random.stream('live-task-ids'))
+        const id = uuidV4(random.stream('live-task-ids'))
         workload.add(id, task.work, task.allocSteps, task.stopTakesMs)
         const request = {
           ...task.request,

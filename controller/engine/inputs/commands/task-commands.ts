@@ -4,7 +4,7 @@
 import { mayQueue } from '../../../model/placement.ts'
 import { tryAgain } from '../../apply/lifecycle/start-tries.ts'
 import type { DurationMs, Instant } from '../../../../protocol/units.ts'
-import { uuidFrom } from '../../../structures/uuid.ts'
+import { uuidV4 } from '../../../../protocol/uuid.ts'
 import { admit } from '../../../model/vram.ts'
 import type { FieldProblem } from '../../../model/config.ts'
 import type { TaskEnd } from '../../../model/end-reason.ts'
@@ -44,7 +44,7 @@ export function submitTask(
   ) {
     return { ok: false, refusal: { code: 'too_many_pending', limit: ownLimit, owner: request.owner } }
   }
-  const id = request.id ?? uuidFrom(ids)
+  const id = request.id ?? uuidV4(ids)
   if (c.tasks.has(id))
     return { ok: false, refusal: { code: 'conflict', detail: `there is a task ${id} already` } }
   const task = newLiveTask(specOfRequest(request, id, c.nextTaskSeq++, c.policy.maxRequeues, now), now)
