@@ -20,6 +20,7 @@ import { addStoreCommands } from './store/store-commands.ts'
 import { addSimCommands } from './sim/sim.ts'
 import { addAudit, addTokenCommands } from './tokens/token.ts'
 import { addTraceCommands } from './trace/trace.ts'
+import { MAX_HOST_LINK_MIB_PER_S, MAX_HOST_MIB, MAX_VRAM_MIB } from '../protocol/limits.ts'
 
 export function programOf(setExit: SetExit): Command {
   const program = new Command('headroom')
@@ -104,12 +105,12 @@ function addGpuServer(program: Command): void {
     .option(
       '--host-swap-mib <size>',
       'host memory for swapped-out tasks; else half of it, or as the inventory says',
-      mib(0, 1_073_741_824),
+      mib(0, MAX_HOST_MIB),
     )
     .option(
       '--host-link-mib-per-s <number>',
       'measured total bandwidth of copies through host memory, for simulations of this node',
-      whole(1, 16_777_216),
+      whole(1, MAX_HOST_LINK_MIB_PER_S),
     )
     .addOption(
       new Option('--idle-after <time>', 'time without work after which a task counts as idle')
@@ -129,7 +130,7 @@ function addLive(program: Command, setExit: SetExit): void {
     .description('run a broker, a controller and servers as real processes on this machine, to try them')
     .option('--servers <n>', 'number of servers', whole(1, 64), 4)
     .option('--gpus <n>', 'declared GPUs per server', whole(1, 16), 1)
-    .option('--vram <size>', 'declared VRAM of each GPU', mib(1, 16_777_216), 24_576)
+    .option('--vram <size>', 'declared VRAM of each GPU', mib(1, MAX_VRAM_MIB), 24_576)
     .option('--overcommit <percent>', 'default VRAM overcommit', whole(0, 1_000), 100)
     .option(
       '--idle <seconds>',

@@ -52,3 +52,16 @@ export const TASK_STATES = [
   'lost',
 ] as const
 export type TaskState = (typeof TASK_STATES)[number]
+
+/** An exact state, or a list of the specification, which has several: `running`, `completed`. */
+export const TASK_STATE_FILTERS = [
+  'all',
+  'pending',
+  'running',
+  'completed',
+  'assigned',
+  'unreachable',
+  'failed',
+  'cancelled',
+  'lost',
+] as const

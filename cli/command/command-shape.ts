@@ -1,10 +1,8 @@
 /** Shared declarations of commands. The action of a command is loaded when it is called. */
 import { Option, type Command } from 'commander'
+import { OUTPUT_FORMATS } from '../output/formats.ts'
 
 export type SetExit = (code: number) => void
-
-/** Equals the list in output/table.ts; a test compares them. */
-export const FORMATS = ['table', 'wide', 'json', 'jsonl', 'yaml'] as const
 
 type Action = (...args: never[]) => number | Promise<number>
 
@@ -47,7 +45,7 @@ export function examplesOf(command: Command): readonly string[] {
 /** A command that calls the controller and prints its answer. */
 export function remote(command: Command): Command {
   return withServer(command).addOption(
-    new Option('-o, --output <format>', 'output format').choices(FORMATS).default('table'),
+    new Option('-o, --output <format>', 'output format').choices(OUTPUT_FORMATS).default('table'),
   )
 }
 

@@ -12,6 +12,7 @@ import {
   rangeValues,
 } from '../../simulator/document/quantity.ts'
 import { parseVram, VRAM_FORMAT } from '../../clients/typescript/vram-size.ts'
+import { MAX_VRAM_MIB } from '../../protocol/limits.ts'
 
 export const MAX_SEED = 4_294_967_295
 /** Maximum values of one range. */
@@ -20,7 +21,6 @@ const MIN_TASK_ID = 1_000
 /** The kernel reserves the two highest. */
 const MAX_TASK_ID = 4_294_967_293
 /** Limit of the controller for one GPU. */
-const MAX_VRAM_MIB = 16_777_216
 
 export function whole(min: number, max: number): (text: string) => number {
   return (text) => {

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { createClient, type HeadroomClient, type Node } from '../../clients/typescript/client.ts'
 import { CommandFailure, EXIT_NOT_FOUND, UsageError } from '../../services/exit-codes.ts'
-import type { OutputFormat } from '../output/table.ts'
+import type { OutputFormat } from '../output/formats.ts'
 
 export interface ServerOption {
   readonly server?: string

@@ -1,9 +1,7 @@
 /** `headroom doctor` and `headroom completion`: their arguments. Their actions are loaded when called. */
 import { Argument, type Command } from 'commander'
+import { SHELLS, type Shell } from '../command/completion.ts'
 import { calls, remote, withExamples, type SetExit } from '../command/command-shape.ts'
-
-/** Equals the list in completion.ts; a test compares them. */
-const SHELLS = ['bash', 'zsh', 'fish'] as const
 
 export function addServiceCommands(program: Command, setExit: SetExit): void {
   withExamples(
@@ -22,7 +20,7 @@ export function addServiceCommands(program: Command, setExit: SetExit): void {
       .addArgument(new Argument('<shell>', 'name of the shell').choices(SHELLS)),
     'source <(headroom completion bash)',
     'headroom completion fish > ~/.config/fish/completions/headroom.fish',
-  ).action(async (shell: (typeof SHELLS)[number]) => {
+  ).action(async (shell: Shell) => {
     const { completionScript } = await import('../command/completion.ts')
     process.stdout.write(completionScript(program, shell))
   })

@@ -1,5 +1,6 @@
 /** `headroom events` and `headroom decisions`: arguments and options. */
 import { Option, type Command } from 'commander'
+import { DECISION_KINDS } from '../../controller/model/decision.ts'
 import {
   calls,
   MAX_ROWS,
@@ -10,15 +11,6 @@ import {
 } from '../command/command-shape.ts'
 import { notedLinks, whole } from '../command/option-values.ts'
 import type { VerifyEventsOptions } from './verify-events.ts'
-
-/** Equals the list in controller/model/decision.ts; a test compares them. */
-export const DECISION_KINDS = [
-  'placement',
-  'swap_out',
-  'swap_in',
-  'growth_granted',
-  'growth_refused',
-] as const
 
 export function addEvents(program: Command, setExit: SetExit): void {
   const events = withExamples(

@@ -1,9 +1,7 @@
 /** Output formats: a table for people; JSON, JSON lines or YAML for programs. */
 import stringWidth from 'string-width'
+import type { OutputFormat } from './formats.ts'
 import { paletteOf, visible, visibleJson, type Palette } from './terminal-text.ts'
-
-export const OUTPUT_FORMATS = ['table', 'wide', 'json', 'jsonl', 'yaml'] as const
-export type OutputFormat = (typeof OUTPUT_FORMATS)[number]
 
 /** Destination: stdout, or a buffer in tests. */
 export interface Out {

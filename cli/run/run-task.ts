@@ -9,6 +9,7 @@ import {
 } from '../../clients/typescript/client.ts'
 import type { WaitReason } from '../../controller/query/explain/explain.ts'
 import { EXIT_OK } from '../../services/exit-codes.ts'
+import type { OnNodeLoss } from '../../protocol/units.ts'
 import { exitCodeOfTask, onInterrupt, type Interrupts } from '../command/interrupts.ts'
 import { openClient } from '../command/session.ts'
 import { drained } from '../output/drained.ts'
@@ -22,7 +23,7 @@ export interface RunOptions extends DemandOptions {
   readonly env: readonly string[]
   readonly maxRuntime?: number
   readonly stopGrace?: number
-  readonly onNodeLoss?: 'wait' | 'fail' | 'requeue'
+  readonly onNodeLoss?: OnNodeLoss
   readonly maxRequeues?: number | null
   readonly detach?: boolean
   readonly dryRun?: boolean

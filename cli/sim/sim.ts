@@ -1,5 +1,8 @@
 /** The `sim` commands: their options. Their actions are loaded when called. */
 import { Option, type Command } from 'commander'
+import { PLACEMENT_STRATEGIES } from '../../controller/model/config.ts'
+import { MAX_RESERVE_MIB, MAX_VRAM_MIB } from '../../protocol/limits.ts'
+import { SWAP_PROFILE_NAMES } from '../../simulator/scenario/swap-profiles.ts'
 import { calls, withExamples, type SetExit } from '../command/command-shape.ts'
 import { MAX_SEED, decimal, integers, mib, time, timeWithin, whole } from '../command/option-values.ts'
 import { fieldValues, objectives, sweptAxes } from './sweep-values.ts'
@@ -11,24 +14,10 @@ const MAX_NODES = 20_000
 /** More than a scenario allows: the oracles of gang scheduling put a whole cluster into one node. */
 const MAX_GPUS_PER_NODE = 8192
 const MAX_GPUS = 1024
-const MAX_VRAM_MIB = 16_777_216
-const MAX_RESERVE_MIB = 1_048_576
 const MAX_IDLE_SECONDS = 86_400
 const MAX_TIME_SCALE = 1_000_000
 const MAX_DECISION = 1_000_000_000
 const MAX_SPEED = 1_000
-/**
- * Equals the lists in controller/model/config.ts and simulator/scenario/swap-profiles.ts; a test compares them.
- */
-export const STRATEGIES = ['best_fit', 'spread', 'fifo']
-export const SWAP_PROFILE_CHOICES = [
-  'stock-driver',
-  'pinned-gen3',
-  'pinned-gen4',
-  'pinned-gen5',
-  'h100-driver-580',
-  'cli-exec',
-]
 
 export function addSimCommands(program: Command, setExit: (code: number) => void): void {
   const sim = program
@@ -147,10 +136,12 @@ function addReplay(sim: Command, setExit: (code: number) => void): void {
     .option('--nodes-file <file>', 'an openb list of nodes instead')
     .option('--vram-map <model=mib,…>', 'VRAM of the GPU models in that list')
     .option('--overcommit <percent>', 'VRAM overcommit', whole(0, MAX_PERCENT), 0)
-    .addOption(new Option('--strategy <name>', 'placement strategy').choices(STRATEGIES).default('best_fit'))
+    .addOption(
+      new Option('--strategy <name>', 'placement strategy').choices(PLACEMENT_STRATEGIES).default('best_fit'),
+    )
     .addOption(
       new Option('--swap <profile>', 'swap speed of the GPUs')
-        .choices(SWAP_PROFILE_CHOICES)
+        .choices(SWAP_PROFILE_NAMES)
         .default('stock-driver'),
     )
     .option('--safety-reserve-mib <mib>', 'safety reserve of each GPU', mib(0, MAX_RESERVE_MIB))

@@ -1,5 +1,6 @@
 /** `headroom task …` and `headroom why-pending`: arguments and options. */
 import { Option, type Command } from 'commander'
+import { TASK_STATE_FILTERS } from '../../protocol/units.ts'
 import {
   calls,
   MAX_ROWS,
@@ -11,19 +12,6 @@ import {
 } from '../command/command-shape.ts'
 import { priority, whole } from '../command/option-values.ts'
 import type { CommandOptions } from '../command/session.ts'
-
-/** Equals the list in controller/api/tasks/schema.ts; a test compares them. */
-export const TASK_STATE_FILTERS = [
-  'all',
-  'pending',
-  'running',
-  'completed',
-  'assigned',
-  'unreachable',
-  'failed',
-  'cancelled',
-  'lost',
-] as const
 
 export function addTask(program: Command, setExit: SetExit): void {
   const task = program.command('task').description('GPU tasks')

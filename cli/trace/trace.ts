@@ -1,29 +1,20 @@
 /** The `trace` commands: their options. Their actions are loaded when called. */
 import { Argument, InvalidArgumentError, Option } from 'commander'
 import type { Command } from 'commander'
+import { MAX_RESERVE_MIB, MAX_VRAM_MIB } from '../../protocol/limits.ts'
 import { nearestName } from '../../simulator/document/nearest-name.ts'
+import { ACTIVITY_MODEL_NAMES } from '../../simulator/trace/activity.ts'
+import { TIME_UNITS, TRACE_FORMATS } from '../../simulator/trace/import/importer.ts'
 import { calls, withExamples } from '../command/command-shape.ts'
 import { decimal, MAX_SEED, mib, time, timeWithin, whole } from '../command/option-values.ts'
 
 const MAX_GPUS = 1024
-/** 16 TiB. */
-const MAX_VRAM_MIB = 16_777_216
-const MAX_RESERVE_MIB = 1_048_576
 const MAX_TIME_SCALE = 1_000_000
 const MAX_PROCESSORS_PER_GPU = 10_000
 const MAX_SERVERS = 10_000
 const MAX_TOKENS_PER_S = 1_000_000_000
 const MINUTE_MS = 60_000
 const DAY_MS = 86_400_000
-/**
- * Equals the lists in simulator/trace/formats/importers.ts, importer.ts and simulator/trace/activity.ts; a test
- * compares them.
- */
-export const TRACE_FORMATS = [
-  'headroom', 'csv', 'slurm', 'openb', 'philly', 'helios', 'swf', 'tiresias', 'gavel', 'azure-llm', 'nvidia-smi', 'dcgm',
-] // prettier-ignore
-export const TIME_UNITS = ['s', 'ms', 'us', 'ns']
-export const ACTIVITY_MODELS = ['always-busy', 'serving', 'training']
 
 export function addTraceCommands(program: Command, setExit: (code: number) => void): void {
   const trace = program.command('trace').description('import public cluster traces, and inspect them')
@@ -37,7 +28,7 @@ export function addTraceCommands(program: Command, setExit: (code: number) => vo
     .requiredOption('-o, --output <file>', 'the new trace (.trace.jsonl, or .trace.jsonl.gz to compress)')
     .addOption(
       new Option('--activity-model <model>', 'model of the GPU use of tasks over time').choices(
-        ACTIVITY_MODELS,
+        ACTIVITY_MODEL_NAMES,
       ),
     )
     .option('--seed <n>', 'seed of all random numbers', whole(0, MAX_SEED))
@@ -111,7 +102,7 @@ function addFormatOptions(command: Command): void {
 }
 
 function knownFormat(format: string): string {
-  if (TRACE_FORMATS.includes(format)) return format
+  if (TRACE_FORMATS.some((known) => known === format)) return format
   const nearest = nearestName(format, TRACE_FORMATS)
   throw new InvalidArgumentError(
     `${nearest === null ? '' : `Did you mean ${nearest}? `}Use one of ${TRACE_FORMATS.join(', ')}.`,

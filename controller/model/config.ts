@@ -3,6 +3,7 @@
  * scenario files (semantics section 8).
  */
 import type { DurationMs, Mib, Percent } from '../../protocol/units.ts'
+import { MAX_RESERVE_MIB } from '../../protocol/limits.ts'
 
 export type PlacementStrategy = 'best_fit' | 'spread' | 'fifo'
 export const PLACEMENT_STRATEGIES: readonly PlacementStrategy[] = ['best_fit', 'spread', 'fifo']
@@ -34,7 +35,7 @@ export type FieldRule =
 /** Ranges are inclusive. */
 export const CONFIG_RULES: { readonly [K in keyof ConfigFields]: FieldRule } = {
   default_vram_overcommit_percent: { kind: 'integer', min: 0, max: 1000, nullable: false },
-  safety_reserve_mib: { kind: 'integer', min: 0, max: 1_048_576, nullable: false },
+  safety_reserve_mib: { kind: 'integer', min: 0, max: MAX_RESERVE_MIB, nullable: false },
   idle_swap_out_seconds: { kind: 'integer', min: 1, max: 86_400, nullable: false },
   max_residency_seconds: { kind: 'integer', min: 1, max: 604_800, nullable: true },
   swap_in_aging_seconds: { kind: 'integer', min: 1, max: 86_400, nullable: false },

@@ -6,6 +6,7 @@
 import { chmodSync, rmSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
 import type { Mib } from '../../protocol/units.ts'
+import { MAX_VRAM_MIB } from '../../protocol/limits.ts'
 
 /** Receives checked messages. */
 export interface ControlListener {
@@ -29,7 +30,6 @@ const MAX_LINE_LENGTH = 1_024
 /** Maximum unanswered allocations of one connection. */
 const MAX_WAITING = 8
 /** 16 TiB on one GPU. */
-const MAX_MIB = 16_777_216
 /** Only the server's user, which is also its tasks' user, and root may connect. */
 const MODE = 0o600
 /** Processes in the group of the attempt may connect too. */
@@ -130,6 +130,6 @@ function parse(line: string): ControlMessage | string {
   if (name === 'want') return said === true ? { want: true } : 'want: must be true'
   if (name !== 'allocate_mib')
     return `${JSON.stringify(name.slice(0, 40))}: unknown; use busy, want or allocate_mib`
-  const isMib = typeof said === 'number' && Number.isSafeInteger(said) && said >= 1 && said <= MAX_MIB
-  return isMib ? { allocate_mib: said } : `allocate_mib: must be an integer from 1 to ${MAX_MIB}`
+  const isMib = typeof said === 'number' && Number.isSafeInteger(said) && said >= 1 && said <= MAX_VRAM_MIB
+  return isMib ? { allocate_mib: said } : `allocate_mib: must be an integer from 1 to ${MAX_VRAM_MIB}`
 }

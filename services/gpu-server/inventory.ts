@@ -7,12 +7,8 @@ import { swapProfileOf } from '../../simulator/scenario/build-fleet.ts'
 import { check } from '../../simulator/document/check.ts'
 import { parseDocument } from '../../simulator/document/document.ts'
 import { list, nullable, optional, record, required, size, text } from '../../simulator/document/rule.ts'
-import {
-  MAX_GPUS_PER_NODE,
-  MAX_HOST_MIB,
-  MAX_VRAM_MIB,
-  swapRule,
-} from '../../simulator/scenario/schema-fleet.ts'
+import { MAX_GPUS_PER_NODE, swapRule } from '../../simulator/scenario/schema-fleet.ts'
+import { MAX_HOST_MIB, MAX_VRAM_MIB } from '../../protocol/limits.ts'
 import { UsageError } from '../exit-codes.ts'
 
 export interface Inventory {

@@ -17,17 +17,18 @@ import {
   text,
   textLike,
 } from '../document/rule.ts'
+import {
+  MAX_HOST_LINK_MIB_PER_S,
+  MAX_HOST_MIB,
+  MAX_RESERVE_MIB,
+  MAX_VRAM_MIB,
+} from '../../protocol/limits.ts'
 
 export const MAX_NODES = 20_000
 export const MAX_GPUS_PER_NODE = 16
-/** 16 TiB. */
-export const MAX_VRAM_MIB = 16_777_216
-export const MAX_HOST_MIB = 1_073_741_824
-const MAX_RESERVE_MIB = 1_048_576
 const MAX_OVERCOMMIT_PERCENT = 1000
 const MAX_FIXED_MS = 3_600_000
 const MAX_START_MS = 3_600_000
-const MAX_MIB_PER_S = 16_777_216
 /** The maximum number of tasks that share a GPU. */
 const MAX_SHARING = 1024
 const MAX_FLEET_ENTRIES = 10_000
@@ -53,8 +54,8 @@ const nodeNamePattern = textLike(
 export const swapRule = scalarOr(
   choice(...SWAP_PROFILE_NAMES),
   record({
-    out_mib_per_s: required(integer(1, MAX_MIB_PER_S), 'Device to host memory.'),
-    in_mib_per_s: required(integer(1, MAX_MIB_PER_S), 'Host memory to device.'),
+    out_mib_per_s: required(integer(1, MAX_HOST_LINK_MIB_PER_S), 'Device to host memory.'),
+    in_mib_per_s: required(integer(1, MAX_HOST_LINK_MIB_PER_S), 'Host memory to device.'),
     out_fixed_ms: optional(
       integer(0, MAX_FIXED_MS),
       0,
@@ -129,7 +130,7 @@ export const nodesRule = record(
     id: optional(nullable(text(200)), null, 'Node id in the controller; null: derived from the name.'),
     cordoned: optional(boolean, false, 'No new placements on the node.'),
     host_link_mib_per_s: optional(
-      nullable(integer(1, MAX_MIB_PER_S)),
+      nullable(integer(1, MAX_HOST_LINK_MIB_PER_S)),
       null,
       "Limit of all copies through the node's host memory; null: only each GPU's own link limits them.",
     ),

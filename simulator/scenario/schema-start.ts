@@ -12,7 +12,7 @@ import {
   size,
   text,
 } from '../document/rule.ts'
-import { MAX_VRAM_MIB } from './schema-fleet.ts'
+import { MAX_VRAM_MIB } from '../../protocol/limits.ts'
 
 /** 10 years. */
 const MAX_AGO_MS = 315_360_000_000

@@ -25,7 +25,16 @@ import {
   textLike,
 } from '../document/rule.ts'
 import type { GenerateItem } from './scenario.ts'
-import { groupName, MAX_VRAM_MIB } from './schema-fleet.ts'
+import { groupName } from './schema-fleet.ts'
+import {
+  MAX_ARGUMENT_LENGTH,
+  MAX_ARGUMENTS,
+  MAX_REQUEUES,
+  MAX_STOP_GRACE_SECONDS,
+  MAX_TASK_GPUS,
+  MAX_VRAM_MIB,
+} from '../../protocol/limits.ts'
+import { GPU_MODES, type GpuMode, NOSWAP, ON_NODE_LOSS, PRIORITIES } from '../../protocol/units.ts'
 import { startRule } from './schema-start.ts'
 
 /** 100 years. */
@@ -34,7 +43,6 @@ export const MAX_TIME_MS = 3_153_600_000_000
 export const MAX_WORK_MS = 315_360_000_000
 export const MAX_GENERATED_TASKS = 10_000_000
 export const DEFAULT_RUN_MS = 3_600_000
-const MAX_GPUS = 1024
 const MAX_GROUPS = 64
 const MAX_PHASES = 100_000
 /** A snapshot of a large cluster has one item per task. */
@@ -53,16 +61,16 @@ const ARRIVALS = {
 const time = duration(0, MAX_TIME_MS)
 const workTime = duration(1, MAX_WORK_MS)
 const groups = list(groupName, 0, MAX_GROUPS)
-const gpuMode = choice('shared', 'exclusive')
+const gpuMode = choice(...GPU_MODES)
 const vram = size(1, MAX_VRAM_MIB)
 const weight = numberAbove(0, MAX_WEIGHT)
 const owner = nullable(text(256))
 const labels = dictionary(/^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$/, 'a label', text(256), 0, 64)
 const maxRuntime = nullable(integer(1, 315_360_000))
-const maxRequeues = nullable(integer(0, 1000))
-const stopGrace = nullable(integer(0, 3_600))
+const maxRequeues = nullable(integer(0, MAX_REQUEUES))
+const stopGrace = nullable(integer(0, MAX_STOP_GRACE_SECONDS))
 const stopTakes = duration(0, 3_600_000)
-const onNodeLoss = choice('wait', 'fail', 'requeue')
+const onNodeLoss = choice(...ON_NODE_LOSS)
 const itemName = textLike(
   /^[A-Za-z][A-Za-z0-9_-]*$/,
   'a name of letters, digits, - and _ that begins with a letter',
@@ -133,7 +141,7 @@ export const traceItemRule = record(
       'Skips earlier arrivals, in the time of the trace; becomes the start of the scenario.',
     ),
     to: optional(nullable(time), null, 'Skips arrivals at or after this time, in the time of the trace.'),
-    max_gpus: optional(nullable(integer(1, MAX_GPUS)), null, 'Skips tasks with more GPUs.'),
+    max_gpus: optional(nullable(integer(1, MAX_TASK_GPUS)), null, 'Skips tasks with more GPUs.'),
     activity: optional(
       nullable(activity),
       null,
@@ -181,7 +189,7 @@ const vramRule = scalarOr(
 
 const gpuWeights = dictionary(
   /^([1-9]\d{0,2}|10[01]\d|102[0-4])$/,
-  `a number of GPUs from 1 to ${MAX_GPUS}`,
+  `a number of GPUs from 1 to ${MAX_TASK_GPUS}`,
   weight,
   1,
   64,
@@ -203,7 +211,7 @@ export const generateItemRule = record(
     until: optional(nullable(time), null, 'No arrivals at or after this time; null: until of clock.'),
     count: optional(nullable(integer(1, MAX_GENERATED_TASKS)), null, 'Maximum number of tasks.'),
     gpus: optional(
-      scalarOr(integer(1, MAX_GPUS), gpuWeights),
+      scalarOr(integer(1, MAX_TASK_GPUS), gpuWeights),
       1,
       'Number of GPUs per task, or weights by number of GPUs.',
     ),
@@ -215,7 +223,7 @@ export const generateItemRule = record(
     ),
     activity: optional(activity, 'always-busy', 'GPU activity during the run time.'),
     priority: optional(
-      scalarOr(choice(0, 1, 2, 3, 4), priorityWeights),
+      scalarOr(choice(...PRIORITIES), priorityWeights),
       TASK_DEFAULTS.priority,
       'Priority class, or weights by class.',
     ),
@@ -322,16 +330,16 @@ export const taskRule = record(
     ),
     at: optional(time, 0, 'Time of submission.'),
     name: optional(nullable(text(256)), null, 'Display name.'),
-    gpus: optional(integer(1, MAX_GPUS), TASK_DEFAULTS.gpuCount, 'Number of GPUs, all on one node.'),
+    gpus: optional(integer(1, MAX_TASK_GPUS), TASK_DEFAULTS.gpuCount, 'Number of GPUs, all on one node.'),
     vram_mib: optional(nullable(vram), null, 'Per GPU. Optional only for a task that uses whole GPUs.'),
     gpu_mode: optional(gpuMode, TASK_DEFAULTS.gpuMode, 'Whether it shares its GPUs.'),
-    noswap: optional(choice(0, 1), TASK_DEFAULTS.noswap, '1: the task is never swapped out.'),
-    priority: optional(choice(0, 1, 2, 3, 4), TASK_DEFAULTS.priority, 'Priority class; 0 is the highest.'),
+    noswap: optional(choice(...NOSWAP), TASK_DEFAULTS.noswap, '1: the task is never swapped out.'),
+    priority: optional(choice(...PRIORITIES), TASK_DEFAULTS.priority, 'Priority class; 0 is the highest.'),
     groups: optional(groups, [], 'Target groups, any of which suffices; empty: the common pool.'),
     labels: optional(labels, {}, 'Free text for display and queries.'),
     owner: optional(owner, null, 'Owner of the task.'),
     command: optional(
-      nullable(list(text(4096), 1, 256)),
+      nullable(list(text(MAX_ARGUMENT_LENGTH), 1, MAX_ARGUMENTS)),
       null,
       'Command of the task; not used in a simulation.',
     ),
@@ -382,7 +390,7 @@ type Refuse = (field: string | null, detail: string) => void
 interface TaskFields {
   readonly at: number
   readonly vram_mib: number | null
-  readonly gpu_mode: 'shared' | 'exclusive'
+  readonly gpu_mode: GpuMode
   readonly run: number | null
   readonly activity: unknown
   readonly work: unknown

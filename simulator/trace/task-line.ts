@@ -12,11 +12,10 @@ import {
   textOf,
 } from './json-fields.ts'
 import type { TraceTask, Work } from './trace-format.ts'
+import { MAX_VRAM_MIB } from '../../protocol/limits.ts'
 
 const MAX_GPUS = 1024
 const MAX_GROUPS = 64
-/** 16 TiB. */
-const MAX_VRAM_MIB = 16_777_216
 const DEFAULT_PRIORITY: Priority = 2
 const NO_GROUPS: readonly string[] = Object.freeze([])
 const NO_ALLOC: TraceTask['alloc'] = Object.freeze([])

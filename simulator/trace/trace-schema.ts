@@ -20,11 +20,11 @@ import {
   text,
 } from '../document/rule.ts'
 import { TRACE_VERSION } from './trace-format.ts'
+import { MAX_VRAM_MIB } from '../../protocol/limits.ts'
+import { GPU_MODES, PRIORITIES } from '../../protocol/units.ts'
 
 const MAX_MS = Number.MAX_SAFE_INTEGER
 const MAX_GPUS = 1024
-/** 16 TiB. */
-const MAX_VRAM_MIB = 16_777_216
 const MAX_GROUPS = 64
 const MAX_ITEMS = Number.MAX_SAFE_INTEGER
 
@@ -69,8 +69,8 @@ export const traceTaskRule = record({
     0,
     'For each GPU. 0 or left out only when it takes whole GPUs: all that may be resident there.',
   ),
-  gpu_mode: optional(choice('shared', 'exclusive'), 'shared', 'Whether it shares its GPUs.'),
-  priority: optional(choice(0, 1, 2, 3, 4), 2, '0 is highest.'),
+  gpu_mode: optional(choice(...GPU_MODES), 'shared', 'Whether it shares its GPUs.'),
+  priority: optional(choice(...PRIORITIES), 2, '0 is highest.'),
   noswap: optional(choice(0, 1), 0, '1: it stays in VRAM.'),
   groups: optional(
     list(name, 0, MAX_GROUPS),

@@ -2,9 +2,6 @@ import { createHash } from 'node:crypto'
 import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { STRATEGIES, SWAP_PROFILE_CHOICES } from '../../cli/sim/sim.ts'
-import { PLACEMENT_STRATEGIES } from '../../controller/model/config.ts'
-import { SWAP_PROFILE_NAMES } from '../../simulator/scenario/swap-profiles.ts'
 import type { RunResult } from '../../simulator/results/result.ts'
 import { busyScenario, headroom, headroomJson, temporaryFolder, write } from '../support/headroom-command.ts'
 
@@ -274,11 +271,6 @@ describe('the operator of a scenario', () => {
 })
 
 describe('headroom sim replay', () => {
-  it('offers every strategy and every swap profile', () => {
-    expect(STRATEGIES).toEqual([...PLACEMENT_STRATEGIES])
-    expect(SWAP_PROFILE_CHOICES).toEqual([...SWAP_PROFILE_NAMES])
-  })
-
   it('loads no server, no store and no YAML parser', async () => {
     const spy = write(folder, 'spy.mjs', PACKAGE_SPY)
     const trace = write(folder, 'one.trace.jsonl', '{"trace":"one","version":1,"t_unit":"ms"}\n')

@@ -4,11 +4,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
-import { ACTIVITY_MODELS, TIME_UNITS, TRACE_FORMATS } from '../../cli/trace/trace.ts'
-import { ACTIVITY_MODEL_NAMES } from '../../simulator/trace/activity.ts'
 import { fingerprintTrace } from '../../simulator/trace/fingerprint-file.ts'
-import { TIME_UNITS as UNITS_OF_IMPORTERS } from '../../simulator/trace/import/importer.ts'
-import { IMPORTERS } from '../../simulator/trace/formats/importers.ts'
 import { headroom, headroomJson, temporaryFolder, write } from '../support/headroom-command.ts'
 
 const folder = temporaryFolder()
@@ -242,11 +238,5 @@ workload:
     // It was swapped out after a minute of idleness and requested its return with new work; its waiting time
     // is left out.
     expect(first?.work.phases).toEqual([[120_000, 840_000], [60_000, 0]]) // prettier-ignore
-  })
-
-  it('offers every importer, every unit and every activity model', () => {
-    expect(TIME_UNITS).toEqual([...UNITS_OF_IMPORTERS])
-    expect(TRACE_FORMATS).toEqual(IMPORTERS.map((importer) => importer.format))
-    expect(ACTIVITY_MODELS).toEqual([...ACTIVITY_MODEL_NAMES])
   })
 })

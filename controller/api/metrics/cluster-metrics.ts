@@ -13,6 +13,7 @@ import type { Series } from '../../series/series.ts'
 import type { PendingByReason } from '../observe/pending-reasons.ts'
 import type { Sample } from './exposition.ts'
 import { byLabel, counted, counters, gauge, gauges, type Metrics } from './metrics.ts'
+import { PRIORITIES } from '../../../protocol/units.ts'
 
 /**
  * Maximum number of nodes with separate series: the first by registration, so that a series remains once it
@@ -23,7 +24,6 @@ const MAX_NODES_WITH_SERIES = 2_000
 const US_PER_S = 1_000_000
 const MIB_BYTES = 1_048_576
 const OPEN_STATES = ['pending', 'assigned', 'running', 'unreachable'] as const satisfies readonly TaskState[]
-const PRIORITIES = [0, 1, 2, 3, 4] as const
 
 interface ClusterSources {
   readonly views: Views

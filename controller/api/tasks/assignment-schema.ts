@@ -1,5 +1,6 @@
 import { Type, type Static } from 'typebox'
 import { count, instant, instantOrNull, list, oneOf } from '../http/fields-schema.ts'
+import { ON_NODE_LOSS } from '../../../protocol/units.ts'
 
 export const AssignmentSchema = Type.Object({
   task_id: Type.String(),
@@ -17,7 +18,7 @@ export const AssignmentSchema = Type.Object({
   noswap: oneOf([0, 1], { description: 'The value used for accounting' }),
   wants_gpu: Type.Boolean(),
   idle_since: instant('The later of its last GPU use and its last start or swap-in'),
-  on_node_loss: oneOf(['wait', 'fail', 'requeue'], {
+  on_node_loss: oneOf(ON_NODE_LOSS, {
     description: 'What happens to the task when its node is lost',
   }),
   assigned_at: instant('Time of placement'),

@@ -2,6 +2,7 @@
 import { Type, type Static } from 'typebox'
 import { count, list, mib, objectOrNull, oneOf, refTo } from '../http/fields-schema.ts'
 import { WaitSchema } from './schema.ts'
+import { PRIORITIES } from '../../../protocol/units.ts'
 
 /** POST /tasks?dry_run=true. */
 export const PlacementPreviewSchema = Type.Object(
@@ -24,7 +25,7 @@ export const PlacementPreviewSchema = Type.Object(
         task_id: Type.String(),
         name: Type.String(),
         owner: Type.Unsafe<string | null>({ type: ['string', 'null'] }),
-        priority: oneOf([0, 1, 2, 3, 4]),
+        priority: oneOf(PRIORITIES),
         gpu: count('GPU whose shortfall led to this choice'),
         mib: mib('VRAM freed on each of its GPUs'),
       }),

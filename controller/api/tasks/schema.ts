@@ -37,6 +37,7 @@ import {
   ON_NODE_LOSS,
   PRIORITIES,
   RESIDENCIES,
+  TASK_STATE_FILTERS,
   TASK_STATES,
 } from '../../../protocol/units.ts'
 
@@ -315,18 +316,6 @@ export const WaitingQuerySchema = closed({
     oneOf(['started', 'finished'], { default: 'finished', description: 'Event to wait for' }),
   ),
 })
-
-export const TASK_STATE_FILTERS = [
-  'all',
-  'pending',
-  'running',
-  'completed',
-  'assigned',
-  'unreachable',
-  'failed',
-  'cancelled',
-  'lost',
-] as const
 
 /**
  * GET /tasks. `running` and `completed` are the lists of the specification, which contain several states.

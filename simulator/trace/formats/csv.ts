@@ -18,6 +18,7 @@ import {
 import { RESIDENCE_REASONS, residenceBetween, residenceOf } from '../import/residence.ts'
 import { dateTimeOf, isNothing, numberOf, unitsToMs } from '../import/source-values.ts'
 import { TraceError } from '../trace-error.ts'
+import { MAX_VRAM_MIB } from '../../../protocol/limits.ts'
 
 export const CSV_FIELDS = [
   'id', 'at', 'duration', 'start', 'end', 'gpus', 'vram_mib', 'priority', 'noswap', 'exclusive', 'groups', 'owner', 'cancel_at',
@@ -26,7 +27,6 @@ export type CsvField = (typeof CSV_FIELDS)[number]
 type Row = CsvRow<CsvField>
 
 /** 16 TiB. */
-const MAX_VRAM_MIB = 16_777_216
 const MAX_GROUPS = 64
 const PER_SECOND: Readonly<Record<TimeUnit, number>> = { s: 1, ms: 1000, us: 1_000_000, ns: 1_000_000_000 }
 const YES: ReadonlySet<string> = new Set(['1', 'true', 'yes', 'y'])

@@ -11,11 +11,10 @@ import { philly } from './philly.ts'
 import { slurm } from './slurm.ts'
 import { swf } from './swf.ts'
 import { tiresias } from './tiresias.ts'
-import type { Importer } from '../import/importer.ts'
+import { type Importer, TRACE_FORMATS, type TraceFormat } from '../import/importer.ts'
 import { TraceError } from '../trace-error.ts'
 
-/** Every format that can be imported. A new one is a file of its own and a line here. */
-export const IMPORTERS: readonly Importer[] = [
+const BY_FORMAT: Readonly<Record<TraceFormat, Importer>> = {
   headroom,
   csv,
   slurm,
@@ -25,20 +24,21 @@ export const IMPORTERS: readonly Importer[] = [
   swf,
   tiresias,
   gavel,
-  azureLlm,
-  nvidiaSmi,
+  'azure-llm': azureLlm,
+  'nvidia-smi': nvidiaSmi,
   dcgm,
-]
+}
+
+export const IMPORTERS: readonly Importer[] = TRACE_FORMATS.map((format) => BY_FORMAT[format])
 
 /** Throws TraceError naming the formats there are, the nearest first. */
 export function importerOf(format: string): Importer {
   const importer = IMPORTERS.find((candidate) => candidate.format === format)
   if (importer !== undefined) return importer
-  const formats = IMPORTERS.map((known) => known.format)
-  const nearest = nearestName(format, formats)
+  const nearest = nearestName(format, TRACE_FORMATS)
   const meant = nearest === null ? '.' : `: did you mean ${nearest}?`
   throw new TraceError(
     { field: 'format' },
-    `${JSON.stringify(format)} is no format that can be imported${meant} There are ${formats.join(', ')}`,
+    `${JSON.stringify(format)} is no format that can be imported${meant} There are ${TRACE_FORMATS.join(', ')}`,
   )
 }

@@ -11,7 +11,7 @@ import type { VramMap } from './vram-map.ts'
  */
 export interface Importer extends ImporterWords {
   /** The word on the command line. */
-  readonly format: string
+  readonly format: TraceFormat
   /** Of the format's well-known data; null when the format says nothing about it. */
   readonly licence: string | null
   readonly origin: string | null
@@ -154,6 +154,23 @@ export interface FormatOptions {
 }
 
 export type FormatOption = keyof FormatOptions
+
+/** Every format that can be imported. A new one is a file of its own and a line in `importers.ts`. */
+export const TRACE_FORMATS = [
+  'headroom',
+  'csv',
+  'slurm',
+  'openb',
+  'philly',
+  'helios',
+  'swf',
+  'tiresias',
+  'gavel',
+  'azure-llm',
+  'nvidia-smi',
+  'dcgm',
+] as const
+export type TraceFormat = (typeof TRACE_FORMATS)[number]
 
 export const TIME_UNITS = ['s', 'ms', 'us', 'ns'] as const
 export type TimeUnit = (typeof TIME_UNITS)[number]
