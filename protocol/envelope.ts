@@ -4,10 +4,9 @@ import type { ClientBody, TaskAnswer } from './client-messages.ts'
 import { count, oneOf, optional, record, tagged, text } from './fields.ts'
 import type { Value } from './fields.ts'
 import { PROTOCOL_VERSION } from './limits.ts'
-import { id } from './message-fields.ts'
+import { Boot, id } from './message-fields.ts'
 import {
   AttemptRecord,
-  Boot,
   CommandResult,
   EventsAck,
   GrantCommand,

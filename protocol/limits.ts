@@ -1,4 +1,4 @@
-/** Version, ranges and maximum lengths of the contract. Lengths of texts are in UTF-16 code units. */
+/** Version, ranges, maximum lengths and defaults of the contract. Lengths of texts are in UTF-16 code units. */
 
 export const PROTOCOL_VERSION = 1
 
@@ -46,3 +46,12 @@ export const MAX_ARGUMENT_LENGTH = 4096
 export const MAX_RUNTIME_SECONDS = 31_536_000
 export const MAX_STOP_GRACE_SECONDS = 3600
 export const MAX_REQUEUES = 1000
+
+/** The fields of a task that a request may leave out. */
+export const TASK_DEFAULTS = {
+  gpuCount: 1,
+  gpuMode: 'shared',
+  noswap: 0,
+  priority: 2,
+  onNodeLoss: 'wait',
+} as const

@@ -1,5 +1,6 @@
 /** Fields that several messages between the controller and GPU servers share. */
-import { count, integer, list, NO_NUL, oneOf, orNull, text, withoutDuplicates } from './fields.ts'
+import { count, integer, list, NO_NUL, oneOf, orNull, record, text, withoutDuplicates } from './fields.ts'
+import type { Value } from './fields.ts'
 import {
   MAX_ARGUMENT_LENGTH,
   MAX_ARGUMENTS,
@@ -28,6 +29,9 @@ export const boot = {
   counter: count('Persisted; grows at every start (R6)'),
   random: text(1, 64, 'New at every start'),
 }
+/** One start of the sender: the counter is persisted and grows at every start (R6). */
+export const Boot = record(boot, 'One start of the sender')
+export type Boot = Value<typeof Boot>
 export const attempt = { task_id: id(), attempt: integer(1, MAX_ATTEMPT, 'Number of the assignment, from 1') }
 export const passedOn = {
   gpu_mode: oneOf(GPU_MODES, 'exclusive: no other task uses these GPUs'),

@@ -49,10 +49,6 @@ import {
   vramMib,
 } from './message-fields.ts'
 
-/** One start of the sender: the counter is persisted and grows at every start (R6). */
-export const Boot = record(boot, 'One start of the sender')
-export type Boot = Value<typeof Boot>
-
 /** An attempt of a task. */
 const AttemptRef = record(attempt)
 export type AttemptRef = Value<typeof AttemptRef>

@@ -2,8 +2,7 @@
 import { Type } from 'typebox'
 import { integer, oneOf, optional, orNull, record, withDefault } from './fields.ts'
 import type { Value } from './fields.ts'
-import { MAX_REQUEUES, MAX_RUNTIME_SECONDS, MAX_STOP_GRACE_SECONDS } from './limits.ts'
-import { TASK_DEFAULTS } from './task.ts'
+import { MAX_REQUEUES, MAX_RUNTIME_SECONDS, MAX_STOP_GRACE_SECONDS, TASK_DEFAULTS } from './limits.ts'
 import { ON_NODE_LOSS } from './units.ts'
 
 /** Passed on as one object by most parts (`task.ts`). */

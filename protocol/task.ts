@@ -2,6 +2,7 @@
  * A task, defined once: the request of a client, the specification that the controller keeps, and how each
  * follows from the other and from the body of REST and of the wire (`task-fields.ts` has the ranges).
  */
+import { TASK_DEFAULTS } from './limits.ts'
 import type { RunPolicyBody } from './task-fields.ts'
 import type { DurationMs, GpuMode, Instant, Mib, NoSwap, OnNodeLoss, Priority } from './units.ts'
 
@@ -66,14 +67,6 @@ export interface RunPolicy {
   /** Maximum number of requeues after attempts that ended soon after their start; null or omitted: no limit. */
   readonly maxRequeues?: number | null
 }
-
-export const TASK_DEFAULTS = {
-  gpuCount: 1,
-  gpuMode: 'shared',
-  noswap: 0,
-  priority: 2,
-  onNodeLoss: 'wait',
-} as const
 
 export const DEFAULT_RUN_POLICY: RequestedRunPolicy = {
   maxRuntimeSeconds: null,

@@ -3,7 +3,8 @@
  * one batch before a message is sent or an answer is given. While one transaction commits, the next one fills
  * (group commit).
  */
-import type { Boot, CommandResult, Heartbeat, Hello, NodeEvent } from '../../protocol/messages.ts'
+import type { Boot } from '../../protocol/message-fields.ts'
+import type { CommandResult, Heartbeat, Hello, NodeEvent } from '../../protocol/messages.ts'
 import type { Instant } from '../../protocol/units.ts'
 import type { ConfigFields } from '../model/config.ts'
 import type { Event } from '../model/event.ts'

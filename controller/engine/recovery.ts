@@ -7,7 +7,7 @@ import { StoreFault } from '../ports/store.ts'
 import type { StoredState, TaskRecord } from '../ports/store.ts'
 import { nodeNotAhead, taskNotAhead } from './clock-set-back.ts'
 import type { Cluster } from '../state/cluster.ts'
-import { addPlacement } from '../state/gpu-ledger.ts'
+import { addPlacement, countHostMemory } from '../state/gpu-ledger.ts'
 import type { LiveGpu, LiveTask } from '../state/facts.ts'
 import { askForSwapIn, resumeGrowth } from './apply/lifecycle/entries.ts'
 import { adoptNode } from './inputs/nodes/node-registry.ts'
@@ -19,7 +19,7 @@ import { planNextTry } from './apply/lifecycle/start-tries.ts'
 import { resumeDrain } from './inputs/commands/drain.ts'
 import { commandsToResend } from './apply/node-commands.ts'
 import { planProbe } from './apply/lifecycle/probes.ts'
-import { isInHost, nodeOf, placementOf, taskOf } from '../state/records.ts'
+import { nodeOf, placementOf, taskOf } from '../state/records.ts'
 import { startRuntimeLimit } from './apply/lifecycle/runtime-limits.ts'
 import { resumeMetering } from './apply/lifecycle/transitions.ts'
 
@@ -100,7 +100,7 @@ function restorePlacement(
     if (placement.residency === 'swapping_out') gpu.movingOutMib += placement.demandMib
     c.touchGpu(gpu)
   }
-  if (isInHost(placement.residency)) placement.node.hostUsedMib += placement.demandMib * gpus.length
+  countHostMemory(placement, 'none', placement.residency)
   if (placement.startedAt === null) c.waiting.begin(task, now)
   resumeMetering(placement, now)
   c.eligibilityTimers.update(c, placement, now)

@@ -38,6 +38,24 @@ export function resolveOvercommit(
     : { percent: override, source: 'node' }
 }
 
+/** The settings in effect on a node, whatever their source. */
+export interface NodeSettings {
+  readonly overcommitPercent: Percent
+  /** Per GPU. */
+  readonly reserveMib: Mib
+}
+
+/** Returns the settings of a node: its overrides, otherwise the global values. */
+export function settingsOn(
+  node: { readonly overcommitOverride: Percent | null; readonly reserveOverrideMib: Mib | null },
+  global: { readonly overcommitPercent: Percent; readonly safetyReserveMib: Mib },
+): NodeSettings {
+  return {
+    overcommitPercent: resolveOvercommit(global.overcommitPercent, node.overcommitOverride).percent,
+    reserveMib: node.reserveOverrideMib ?? global.safetyReserveMib,
+  }
+}
+
 /** The load of a GPU, as admission sees it. */
 export interface GpuLoad {
   /** P */

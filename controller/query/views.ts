@@ -16,7 +16,7 @@ import type { AheadNode, PauseReason, Recovery } from '../model/controller-statu
 import type { Answer, NodeConfigChange } from '../model/command.ts'
 import type { TaskRequest } from '../../protocol/task.ts'
 import type { GroupPreview } from './preview/group-preview.ts'
-import type { FullExplanation } from './explain/explain-fully.ts'
+import type { FullExplanation } from './preview/explain-fully.ts'
 import type { Over, Planned } from './preview/impact.ts'
 import type { Prediction } from './preview/prediction.ts'
 

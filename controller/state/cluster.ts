@@ -12,7 +12,7 @@ import { type FinalState } from '../model/task.ts'
 import { type TaskSpec } from '../../protocol/task.ts'
 import { type TaskState } from '../../protocol/units.ts'
 import { mayQueue } from '../model/placement.ts'
-import { resolveOvercommit } from '../model/vram.ts'
+import { settingsOn } from '../model/vram.ts'
 import { FairnessTracker } from '../metrics/fairness.ts'
 import { shapeOf } from '../policy/placement/shape.ts'
 import { queueClass } from '../policy/placement/queue.ts'
@@ -317,11 +317,10 @@ export class Cluster implements SchedulingView {
 
   /** Applies the policy, override and reserve to every GPU of a node. */
   applyCapacity(node: LiveNode): void {
-    const { percent } = resolveOvercommit(this.policy.overcommitPercent, node.overcommitOverride)
-    const reserveMib = node.reserveOverrideMib ?? this.policy.safetyReserveMib
+    const { overcommitPercent, reserveMib } = settingsOn(node, this.policy)
     let promisable = 0
     for (const gpu of node.gpus) {
-      setCapacity(gpu, percent, reserveMib)
+      setCapacity(gpu, overcommitPercent, reserveMib)
       promisable += gpu.limitMib
     }
     node.isHostTight = promisable > node.hostSwapMib

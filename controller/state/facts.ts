@@ -3,7 +3,7 @@
  * own state.
  */
 import type { CancelTimer } from '../ports/clock.ts'
-import type { Boot } from '../../protocol/messages.ts'
+import type { Boot } from '../../protocol/message-fields.ts'
 import type { DurationMs, Instant, Mib, Microseconds } from '../../protocol/units.ts'
 import type { IndexEntry } from '../structures/ordered-index.ts'
 import type { EndCode } from '../model/end-reason.ts'

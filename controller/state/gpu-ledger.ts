@@ -2,7 +2,7 @@
  * The ledger of one GPU: the only place that changes the figures of semantics section 1. Callers settle the
  * meter first where it matters.
  */
-import type { Mib, Percent } from '../../protocol/units.ts'
+import type { Mib, Percent, Residency } from '../../protocol/units.ts'
 import { removeAt } from '../structures/list-edit.ts'
 import { commitLimitMib, residentCapacityMib } from '../model/vram.ts'
 import type { QuarantinedAttempt } from '../model/quarantine.ts'
@@ -108,6 +108,13 @@ export function changeResidency(
   if (from === 'swapping_out') gpu.movingOutMib -= mib
 }
 
+/** Host memory counts from the first byte that moves out until the last has moved in. */
+export function countHostMemory(placement: LivePlacement, from: Residency, to: Residency): void {
+  if (isInHost(from) === isInHost(to)) return
+  const mib = placement.demandMib * placement.gpus.length
+  placement.node.hostUsedMib += isInHost(to) ? mib : -mib
+}
+
 /** Adds a granted growth to a placement, in VRAM or swapped out. */
 export function growPlacement(gpu: LiveGpu, placement: LivePlacement, byMib: Mib): void {
   commit(gpu, byMib, placement.noswap === 1)
@@ -128,6 +135,11 @@ export function changeNoswap(gpu: LiveGpu, placement: LivePlacement, noswap: 0 |
     gpu.swappableResidentMib -= sign * mib
   }
   gpu.node.hostPromisedMib += hostPromiseMib(gpu) - promised
+}
+
+/** Its memory is on the host, or moving there or back. */
+export function isInHost(residency: Residency): boolean {
+  return residency !== 'resident' && residency !== 'none'
 }
 
 export function isInVram(placement: LivePlacement): boolean {

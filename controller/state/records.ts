@@ -1,6 +1,6 @@
 /** Converts between the engine's live objects and the records of the store. */
 import { MAX_ATTEMPTS_PER_NODE } from '../../protocol/limits.ts'
-import type { Instant, Residency } from '../../protocol/units.ts'
+import type { Instant } from '../../protocol/units.ts'
 import { endCodeOf } from '../model/end-reason.ts'
 import { NO_TROUBLE } from '../model/start-refusal.ts'
 import type { TaskSpec } from '../../protocol/task.ts'
@@ -226,11 +226,6 @@ export function placementOf(
     if (mark !== null && gpu !== undefined) classRound(gpu, task.spec).marks.set(task.spec.id, mark)
   })
   return placement
-}
-
-/** Its memory is on the host, or moving there or back. */
-export function isInHost(residency: Residency): boolean {
-  return residency !== 'resident' && residency !== 'none'
 }
 
 function classRound(gpu: LiveGpu, spec: TaskSpec): LiveGpu['rounds']['p0'] {

@@ -2,7 +2,7 @@
  * The clock of each node as last sampled: commands rely on it, because they expire by the node's own clock
  * (R3).
  */
-import type { Boot } from '../../protocol/messages.ts'
+import type { Boot } from '../../protocol/message-fields.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 
 /**

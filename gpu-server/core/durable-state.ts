@@ -3,7 +3,8 @@
  * attempts, outbox (R1, R3, R4, R6).
  */
 import type { Envelope } from '../../protocol/envelope.ts'
-import type { Boot, FinishedEvent, NodeEvent } from '../../protocol/messages.ts'
+import type { Boot } from '../../protocol/message-fields.ts'
+import type { FinishedEvent, NodeEvent } from '../../protocol/messages.ts'
 import { clear } from '../../controller/structures/list-edit.ts'
 import type { RandomStream } from '../../controller/ports/random.ts'
 import type { Attempt } from './attempt.ts'

@@ -1,6 +1,6 @@
 /** The fields of every message of this server: boot, growing number, monotonic time (R3, R4, R6). */
 import type { Envelope, NodeBody } from '../../protocol/envelope.ts'
-import type { Boot } from '../../protocol/messages.ts'
+import type { Boot } from '../../protocol/message-fields.ts'
 import type { Instant } from '../../protocol/units.ts'
 import { PROTOCOL_VERSION } from '../../protocol/limits.ts'
 import type { Clock } from '../../controller/ports/clock.ts'

@@ -1,6 +1,6 @@
 /** Table of `workload`: tasks from a trace, from a random process, or single tasks. */
 import { ACTIVITY_MODELS } from '../trace/activity.ts'
-import { TASK_DEFAULTS } from '../../protocol/task.ts'
+import { TASK_DEFAULTS } from '../../protocol/limits.ts'
 import {
   byKey,
   byValue,

@@ -12,7 +12,8 @@ import type {
   TaskStart,
   SimTaskRequest,
 } from '../scenario/scenario.ts'
-import { TASK_DEFAULTS, briefRunPolicyBodyOf } from '../../protocol/task.ts'
+import { TASK_DEFAULTS } from '../../protocol/limits.ts'
+import { briefRunPolicyBodyOf } from '../../protocol/task.ts'
 import type { Work } from '../trace/trace-format.ts'
 import type { Snapshot } from './snapshot.ts'
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { explainFully } from '../../controller/query/explain/explain-fully.ts'
+import { explainFully } from '../../controller/query/preview/explain-fully.ts'
 import type { LiveTask } from '../../controller/state/facts.ts'
 import type { ReasonDetail, WaitExplanation, WaitReason } from '../../controller/query/explain/explain.ts'
 import { WAIT_REASONS } from '../../controller/query/explain/explain.ts'

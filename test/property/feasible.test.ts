@@ -6,7 +6,7 @@ import { newIndexEntry, OrderedIndex } from '../../controller/structures/ordered
 import { OrderedTable } from '../../controller/structures/ordered-table.ts'
 import { admit } from '../../controller/model/vram.ts'
 import type { LiveGpu, LiveNode, LiveTask } from '../../controller/state/facts.ts'
-import { isInHost } from '../../controller/state/records.ts'
+import { isInHost } from '../../controller/state/gpu-ledger.ts'
 import {
   capacityForSwappableMib,
   hostRoomMib,

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { TaskRequest } from '../../protocol/task.ts'
-import { TASK_DEFAULTS } from '../../protocol/task.ts'
+import { TASK_DEFAULTS } from '../../protocol/limits.ts'
 import type { LiveTask } from '../../controller/state/facts.ts'
 import { predictPlacement } from '../../controller/query/preview/prediction.ts'
 import { previewGroup } from '../../controller/query/preview/group-preview.ts'

@@ -5,8 +5,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { LiveNode, LiveTask } from '../../controller/state/facts.ts'
-import type { WouldFit, WouldFitIf } from '../../controller/query/explain/would-fit.ts'
-import { wouldFitIf } from '../../controller/query/explain/would-fit.ts'
+import type { WouldFit, WouldFitIf } from '../../controller/query/preview/would-fit.ts'
+import { wouldFitIf } from '../../controller/query/preview/would-fit.ts'
 import type { ClusterBuilder, FleetShape, Step } from '../support/cluster-builder.ts'
 import { applyStep, buildFleet, fleetShapeArb, holds, stepsArb } from '../support/cluster-builder.ts'
 

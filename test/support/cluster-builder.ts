@@ -13,7 +13,7 @@ import type { Effect } from '../../controller/model/effect.ts'
 import type { Event } from '../../controller/model/event.ts'
 import type { TaskChange } from '../../controller/model/command.ts'
 import type { TaskRequest } from '../../protocol/task.ts'
-import { TASK_DEFAULTS } from '../../protocol/task.ts'
+import { TASK_DEFAULTS } from '../../protocol/limits.ts'
 import { Cluster } from '../../controller/state/cluster.ts'
 import {
   putConfig,

@@ -3,8 +3,8 @@
  * clock under the control of the test. The calls of the core are recorded; a forbidden call throws at once.
  */
 import type { Body, ControllerBody, Envelope } from '../../protocol/envelope.ts'
+import type { Boot } from '../../protocol/message-fields.ts'
 import type {
-  Boot,
   Command,
   CommandResult,
   GpuReport,

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { accessOf } from '../../controller/api/http/operation.ts'
 import { RANKED_ROLES, ROLES, type LeastRole, type Role } from '../../controller/model/role.ts'
 import type { Task } from '../../controller/model/placement.ts'
-import { TASK_DEFAULTS } from '../../protocol/task.ts'
+import { TASK_DEFAULTS } from '../../protocol/limits.ts'
 import { accessWorld, type AccessWorld } from '../support/access-world.ts'
 
 /** null: without a token. */

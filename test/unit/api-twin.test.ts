@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { FastifyInstance } from 'fastify'
 import { createApi } from '../../controller/api/server.ts'
-import { TASK_DEFAULTS } from '../../protocol/task.ts'
+import { TASK_DEFAULTS } from '../../protocol/limits.ts'
 import type {
   ChangeForecast,
   ForecastBand,

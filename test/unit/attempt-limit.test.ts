@@ -1,7 +1,7 @@
 /** A server declares its maximum number of attempts, and receives no more (R11, NODE_TASK_LIMIT). */
 import { describe, expect, it } from 'vitest'
 import { forkCluster } from '../../controller/state/snapshot/snapshot.ts'
-import { wouldFitIf } from '../../controller/query/explain/would-fit.ts'
+import { wouldFitIf } from '../../controller/query/preview/would-fit.ts'
 import { nodeOf, recordOfNode } from '../../controller/state/records.ts'
 import { applySnapshot } from '../../controller/engine/inputs/nodes/node-registry.ts'
 import { applyNodeEvent } from '../../controller/engine/inputs/nodes/node-events.ts'

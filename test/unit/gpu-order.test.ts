@@ -6,7 +6,7 @@ import type { LiveGpu } from '../../controller/state/facts.ts'
 import { largestAfterSwapMib, largestNowMib } from '../../controller/policy/placement/feasible.ts'
 import { byScore } from '../../controller/policy/placement/score.ts'
 import { shapeOf } from '../../controller/policy/placement/shape.ts'
-import { TASK_DEFAULTS } from '../../protocol/task.ts'
+import { TASK_DEFAULTS } from '../../protocol/limits.ts'
 import {
   applyStep,
   buildFleet,

@@ -5,7 +5,7 @@
 import { describe, expect, it } from 'vitest'
 import { vramOfGpu } from '../../controller/api/nodes/present-vram.ts'
 import type { LiveTask } from '../../controller/state/facts.ts'
-import { wouldFitIf } from '../../controller/query/explain/would-fit.ts'
+import { wouldFitIf } from '../../controller/query/preview/would-fit.ts'
 import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
 
 const SECOND = 1000

@@ -6,7 +6,7 @@ import type { OwnerUsage } from '../../controller/state/owner-usage.ts'
 import { predictPlacement } from '../../controller/query/preview/prediction.ts'
 import { recordOfNode, recordOfTask } from '../../controller/state/records.ts'
 import { restore } from '../../controller/engine/recovery.ts'
-import { TASK_DEFAULTS } from '../../protocol/task.ts'
+import { TASK_DEFAULTS } from '../../protocol/limits.ts'
 import { submitTask } from '../../controller/engine/inputs/commands/task-commands.ts'
 import {
   applyStep,

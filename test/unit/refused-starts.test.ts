@@ -5,7 +5,7 @@
 import { expect, it } from 'vitest'
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
 import { createController } from '../../controller/controller.ts'
-import { TASK_DEFAULTS } from '../../protocol/task.ts'
+import { TASK_DEFAULTS } from '../../protocol/limits.ts'
 import type { Envelope, NodeBody } from '../../protocol/envelope.ts'
 import { nodeIdFromName } from '../../protocol/node-id.ts'
 import { nodeSubject } from '../../protocol/subjects.ts'

@@ -1,7 +1,7 @@
 import type { Task } from '../../model/placement.ts'
 import type { Decision } from '../../model/decision.ts'
 import { listOf } from '../../model/task.ts'
-import type { FullExplanation, WordedChange } from '../../query/explain/explain-fully.ts'
+import type { FullExplanation, WordedChange } from '../../query/preview/explain-fully.ts'
 import type { NodeVerdict } from '../../query/explain/explain-nodes.ts'
 import type { Views } from '../../query/views.ts'
 import type { ApiApp, ApiContext } from '../context.ts'

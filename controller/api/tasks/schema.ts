@@ -1,5 +1,5 @@
 import { Type, type Static, type TUnsafe } from 'typebox'
-import { TASK_DEFAULTS } from '../../../protocol/task.ts'
+import { TASK_DEFAULTS } from '../../../protocol/limits.ts'
 import { END_CODES } from '../../model/end-reason.ts'
 import { WAIT_REASONS } from '../../query/explain/explain.ts'
 import {

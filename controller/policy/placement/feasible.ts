@@ -86,6 +86,11 @@ export function largestEverMib(gpu: Gpu): Mib {
   return gpu.physicalMib - gpu.reserveMib
 }
 
+/** Returns the demand that each of the node's best `gpuCount` GPUs could ever take; NOTHING if it has fewer. */
+export function largestEverOn(node: Node, gpuCount: number): Mib {
+  return kthLargest(node.gpus.map(largestEverMib), gpuCount)
+}
+
 /** Commit room: L − N − S. May be negative after a change of configuration. */
 export function commitRoomMib(gpu: Gpu): Mib {
   return gpu.limitMib - gpu.noswapMib - gpu.swappableMib
@@ -192,4 +197,25 @@ export function isClosedTo(task: Task, node: Node): boolean {
  */
 export function isRefusedBy(task: Task, node: Node): boolean {
   return isClosedTo(task, node) || (task.avoidedNow?.has(node) ?? false)
+}
+
+/** Returns the value that each of the best k has at least; NOTHING if there are fewer, or k is 0. */
+export function kthLargest(mibs: readonly Mib[], k: number): Mib {
+  if (k < 1 || mibs.length < k) return NOTHING
+  if (k === 1) return largestOf(mibs)
+  // The best k so far, descending: k is small, and most values are not among them.
+  const best: Mib[] = []
+  for (const mib of mibs) {
+    if (best.length === k && mib <= (best[k - 1] as Mib)) continue
+    let at = best.length === k ? k - 1 : best.length
+    for (; at > 0 && (best[at - 1] as Mib) < mib; at--) best[at] = best[at - 1] as Mib
+    best[at] = mib
+  }
+  return best[k - 1] as Mib
+}
+
+function largestOf(mibs: readonly Mib[]): Mib {
+  let largest = -Infinity
+  for (const mib of mibs) if (mib > largest) largest = mib
+  return largest
 }

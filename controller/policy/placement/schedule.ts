@@ -85,9 +85,12 @@ export interface SchedulingView {
   readonly policy: Policy
 }
 
+/** Where a task of one shape may go. */
+type PlacingQueue = Pick<ShapeQueue, 'shape' | 'pool'>
+
 export interface Plan {
   readonly task: Task
-  readonly queue: ShapeQueue
+  readonly queue: PlacingQueue
   readonly node: Node
   readonly gpus: readonly Gpu[]
   readonly when: PlacementTiming
@@ -179,8 +182,8 @@ function firstFitting(queue: ShapeQueue): Queued | null {
   return free
 }
 
-/** Returns the GPUs for one task: where it fits now, otherwise where it fits after a swap. */
-export function placeFor(queued: Queued, queue: ShapeQueue, policy: Policy): Plan | null {
+/** Returns the GPUs for one task, without regard to others: where it fits now, otherwise where it fits after a swap. */
+export function placeFor(queued: Queued, queue: PlacingQueue, policy: Policy): Plan | null {
   for (const when of ['now', 'after_swap'] as const) {
     const place =
       queue.shape.gpuCount === 1
@@ -196,7 +199,7 @@ interface Place {
   readonly gpus: readonly Gpu[]
 }
 
-function oneGpu(queued: Queued, queue: ShapeQueue, when: PlacementTiming, policy: Policy): Place | null {
+function oneGpu(queued: Queued, queue: PlacingQueue, when: PlacementTiming, policy: Policy): Place | null {
   const demand = searchDemandMib(queued.task.spec)
   let best = queue.pool.firstGpuFor(queue.shape, when, demand, queued.task)
   for (const gpu of queue.pool.reservedGpusFor(queue.shape, when, queued, demand)) {
@@ -206,7 +209,12 @@ function oneGpu(queued: Queued, queue: ShapeQueue, when: PlacementTiming, policy
   return best === null ? null : { node: best.node, gpus: [best] }
 }
 
-function severalGpus(queued: Queued, queue: ShapeQueue, when: PlacementTiming, policy: Policy): Place | null {
+function severalGpus(
+  queued: Queued,
+  queue: PlacingQueue,
+  when: PlacementTiming,
+  policy: Policy,
+): Place | null {
   for (const node of nodesInOrder(queued, queue, when, policy.strategy)) {
     if (isRefusedBy(queued.task, node)) continue
     const gpus = gpusOnNode(node, queued, queue.shape, when, policy)
@@ -221,7 +229,7 @@ function severalGpus(queued: Queued, queue: ShapeQueue, when: PlacementTiming, p
  */
 function* nodesInOrder(
   queued: Queued,
-  queue: ShapeQueue,
+  queue: PlacingQueue,
   when: PlacementTiming,
   strategy: PlacementStrategy,
 ): Generator<Node> {

@@ -19,7 +19,7 @@ export interface PendingFacts {
   readonly emptyGroups: readonly string[]
   /** Obstacles of its demand on each node of its pool (`explain-survey.ts`). */
   readonly survey: Survey
-  /** The plan of the scheduler if no other task waited (`explain-place.ts`). */
+  /** The plan of the scheduler if no other task waited (`schedule.ts`). */
   readonly plan: Plan | null
   /** The plan needs no swap, or the eligible victims cover it. */
   readonly isPlanCovered: boolean

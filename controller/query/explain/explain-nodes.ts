@@ -8,13 +8,14 @@ import type { PendingFacts, WaitReason } from './explain.ts'
 import { lateReason } from './explain.ts'
 import type { Request } from './explain-survey.ts'
 import { createSurveyor, rankOf } from './explain-survey.ts'
+import { whenPlacedOn } from '../../policy/place-alone.ts'
 import { commitRoomMib, reachMib } from '../../policy/placement/feasible.ts'
 import { admissibleMib } from '../../policy/placement/schedule.ts'
 import type { Score } from '../../policy/placement/score.ts'
 import { byGpuId, scoreOf } from '../../policy/placement/score.ts'
 import { searchDemandMib } from '../../policy/placement/shape.ts'
 import type { LiveGpu, LiveNode } from '../../state/facts.ts'
-import { nodeUnder, whenPlacedOn } from '../preview/hypothesis.ts'
+import { forkNode } from '../../state/snapshot/node-fork.ts'
 
 /** Maximum number of nodes that are named, and of GPUs per node. */
 export const MAX_NODE_VERDICTS = 20
@@ -85,7 +86,7 @@ function reasonWhereItPasses(node: LiveNode, facts: PendingFacts): WaitReason | 
   const { queued, shape, policy, now } = facts
   const late = lateReason(node, facts)
   if (late !== null && late !== 'QUEUED_BEHIND') return late
-  return whenPlacedOn(nodeUnder(node), queued, shape, policy, now) === null ? 'NO_ELIGIBLE_VICTIM' : null
+  return whenPlacedOn(forkNode(node), queued, shape, policy, now) === null ? 'NO_ELIGIBLE_VICTIM' : null
 }
 
 function verdictOf(

@@ -16,6 +16,7 @@ import {
   hostRoomMib,
   isClosed,
   isEmpty,
+  kthLargest,
   largestEverMib,
   mayDisplace,
   NOTHING,
@@ -275,25 +276,4 @@ function sumOf(roomsMib: readonly Mib[]): Mib {
   let sum = 0
   for (const mib of roomsMib) sum += Math.max(0, mib)
   return sum
-}
-
-/** Returns the value that each of the best k has at least; NOTHING if there are fewer, or k is 0. */
-export function kthLargest(mibs: readonly Mib[], k: number): Mib {
-  if (k < 1 || mibs.length < k) return NOTHING
-  if (k === 1) return largestOf(mibs)
-  // The best k so far, descending: k is small, and most values are not among them.
-  const best: Mib[] = []
-  for (const mib of mibs) {
-    if (best.length === k && mib <= (best[k - 1] as Mib)) continue
-    let at = best.length === k ? k - 1 : best.length
-    for (; at > 0 && (best[at - 1] as Mib) < mib; at--) best[at] = best[at - 1] as Mib
-    best[at] = mib
-  }
-  return best[k - 1] as Mib
-}
-
-function largestOf(mibs: readonly Mib[]): Mib {
-  let largest = -Infinity
-  for (const mib of mibs) if (mib > largest) largest = mib
-  return largest
 }

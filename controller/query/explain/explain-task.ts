@@ -8,9 +8,9 @@ import { mayQueue } from '../../model/placement.ts'
 import type { PendingFacts, WaitExplanation } from './explain.ts'
 import { explainAssigned, explainPending, explainReturn } from './explain.ts'
 import type { Request } from './explain-survey.ts'
-import { placeAlone } from './explain-place.ts'
 import { hasHostRoomToGrow } from '../../policy/placement/feasible.ts'
 import type { Queued } from '../../policy/placement/queue.ts'
+import { placeFor } from '../../policy/placement/schedule.ts'
 import type { Shape } from '../../policy/placement/shape.ts'
 import { searchDemandMib } from '../../policy/placement/shape.ts'
 import { attainableMib, freeForMib, shortMib } from '../../policy/swap/bytes.ts'
@@ -81,7 +81,7 @@ export function factsOf(
   { task, pool, shape, queued, position }: Waiting,
   now: Instant,
 ): PendingFacts {
-  const plan = !mayQueue(task) ? null : placeAlone(queued, shape, pool, c.policy)
+  const plan = !mayQueue(task) ? null : placeFor(queued, { shape, pool }, c.policy)
   return {
     queued,
     shape,

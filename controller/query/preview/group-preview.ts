@@ -6,8 +6,7 @@ import type { Mib } from '../../../protocol/units.ts'
 import type { Node } from '../../model/placement.ts'
 import type { Task } from '../../model/placement.ts'
 import { effectiveSchedulableMib, resolveOvercommit } from '../../model/vram.ts'
-import { kthLargest } from '../explain/explain-survey.ts'
-import { largestEverMib, NOTHING } from '../../policy/placement/feasible.ts'
+import { largestEverOn, NOTHING } from '../../policy/placement/feasible.ts'
 import { poolKeyOf, searchDemandMib } from '../../policy/placement/shape.ts'
 import type { Cluster } from '../../state/cluster.ts'
 import { belongsTo } from '../../state/index/membership.ts'
@@ -134,12 +133,10 @@ function largestEverAfter(
   changed: ReadonlyMap<LiveNode, readonly string[]>,
 ): Mib {
   let mib: Mib = NOTHING
-  const look = (node: LiveNode): void => {
-    if (node.gpus.length >= shape.gpuCount)
-      mib = Math.max(mib, kthLargest(node.gpus.map(largestEverMib), shape.gpuCount))
-  }
-  for (const node of pool.nodes.keys()) if (!changed.has(node)) look(node)
-  for (const [node, groups] of changed) if (belongsTo(groups, pool.key)) look(node)
+  for (const node of pool.nodes.keys())
+    if (!changed.has(node)) mib = Math.max(mib, largestEverOn(node, shape.gpuCount))
+  for (const [node, groups] of changed)
+    if (belongsTo(groups, pool.key)) mib = Math.max(mib, largestEverOn(node, shape.gpuCount))
   return mib
 }
 

@@ -1,16 +1,14 @@
 /** Pending tasks that a change of the configuration would make fit, or make infeasible. */
-import type { Instant, Mib } from '../../../protocol/units.ts'
+import type { Instant } from '../../../protocol/units.ts'
 import type { Policy } from '../../model/config.ts'
-import { kthLargest } from '../explain/explain-survey.ts'
-import { largestEverMib, NOTHING } from '../../policy/placement/feasible.ts'
+import { whenPlacedOn } from '../../policy/place-alone.ts'
 import type { Queued } from '../../policy/placement/queue.ts'
 import type { Shape } from '../../policy/placement/shape.ts'
 import { searchDemandMib } from '../../policy/placement/shape.ts'
 import type { Cluster } from '../../state/cluster.ts'
 import type { LiveNode, LiveTask } from '../../state/facts.ts'
-import { PoolCopy } from './pool-copy.ts'
-import type { Pool } from '../../state/index/pool.ts'
-import type { NodeCopy, Hypothesis } from './hypothesis.ts'
+import { Pool } from '../../state/index/pool.ts'
+import { forkNode } from '../../state/snapshot/node-fork.ts'
 
 /** Maximum number of task ids that are named; the others are counted. */
 export const MAX_NAMED_TASKS = 20
@@ -36,10 +34,10 @@ export interface PendingImpact {
 export function pendingImpact(
   c: Cluster,
   policy: Policy,
-  hypothesisOn: (node: LiveNode) => Hypothesis,
+  forks: ReadonlyMap<LiveNode, LiveNode>,
   now: Instant,
 ): PendingImpact {
-  const pass = new Pass(c, policy, hypothesisOn, now)
+  const pass = new Pass(c, policy, forks, now)
   const waiting = [...c.tasks.values()].filter(({ queue }) => queue !== null)
   const found = { wouldFit: 0, infeasible: 0, lookedAt: 0 }
   const [wouldFitIds, infeasibleIds]: [string[], string[]] = [[], []]
@@ -57,33 +55,28 @@ export function pendingImpact(
 type Change = 'fits' | 'never' | null
 
 interface BeforeAndAfter {
-  readonly before: PoolCopy
-  readonly after: PoolCopy
+  readonly before: Pool
+  readonly after: Pool
   /** Entries of node queues reserve some of its GPUs: their offers then depend on the task. */
   readonly hasReservations: boolean
 }
 
 class Pass {
+  /** Number of nodes examined so far. */
+  looks = 0
   readonly #c: Cluster
   readonly #policy: Policy
-  readonly #hypothesisOn: (node: LiveNode) => Hypothesis
+  readonly #forks: ReadonlyMap<LiveNode, LiveNode>
   readonly #now: Instant
   readonly #pools = new Map<Pool, BeforeAndAfter>()
-  readonly #ever = new Map<string, { readonly beforeMib: Mib; readonly afterMib: Mib }>()
   /** Tasks with the same request have the same result. */
   readonly #known = new Map<string, Change>()
 
-  constructor(c: Cluster, policy: Policy, hypothesisOn: (node: LiveNode) => Hypothesis, now: Instant) {
+  constructor(c: Cluster, policy: Policy, forks: ReadonlyMap<LiveNode, LiveNode>, now: Instant) {
     this.#c = c
     this.#policy = policy
-    this.#hypothesisOn = hypothesisOn
+    this.#forks = forks
     this.#now = now
-  }
-
-  get looks(): number {
-    let looks = 0
-    for (const { before, after } of this.#pools.values()) looks += before.looks + after.looks
-    return looks
   }
 
   changeFor(task: LiveTask): Change {
@@ -105,11 +98,30 @@ class Pass {
 
   #work(task: LiveTask, pool: Pool, shape: Shape): Change {
     const demandMib = searchDemandMib(task.spec)
-    const { beforeMib, afterMib } = this.#everIn(pool, shape)
-    if (demandMib > afterMib) return demandMib > beforeMib ? null : 'never'
-    const queued: Queued = { task, queueClass: task.queueClass }
     const { before, after } = this.#poolsOf(pool)
-    return after.takes(queued, shape) && !before.takes(queued, shape) ? 'fits' : null
+    if (demandMib > after.largestEverMib(shape))
+      return demandMib > before.largestEverMib(shape) ? null : 'never'
+    const queued: Queued = { task, queueClass: task.queueClass }
+    const isTakenAfter = this.#isTakenIn(after, queued, shape, this.#policy)
+    return isTakenAfter && !this.#isTakenIn(before, queued, shape, this.#c.policy) ? 'fits' : null
+  }
+
+  /** Returns true if some node would take the task if no other task waited. */
+  #isTakenIn(pool: Pool, queued: Queued, shape: Shape, policy: Policy): boolean {
+    const demandMib = searchDemandMib(queued.task.spec)
+    for (const when of ['now', 'after_swap'] as const) {
+      const [free, reserved] = [
+        pool.nodesFor(shape, when, demandMib),
+        pool.reservedNodesFor(shape, when, queued, demandMib),
+      ]
+      for (const nodes of [free, reserved]) {
+        for (const node of nodes) {
+          this.looks += 1
+          if (whenPlacedOn(node, queued, shape, policy, this.#now) !== null) return true
+        }
+      }
+    }
+    return false
   }
 
   #poolsOf(pool: Pool): BeforeAndAfter {
@@ -117,35 +129,25 @@ class Pass {
     if (pools === undefined) {
       const nodes = [...pool.nodes.keys()]
       pools = {
-        before: new PoolCopy(nodes, () => ({}), this.#c.policy, this.#now),
-        after: new PoolCopy(nodes, this.#hypothesisOn, this.#policy, this.#now),
+        before: poolOf(pool.key, nodes.map(forkNode), this.#c.policy),
+        after: poolOf(
+          pool.key,
+          nodes.flatMap((node) => this.#forks.get(node) ?? []),
+          this.#policy,
+        ),
         hasReservations: nodes.some(({ gpus }) =>
           gpus.some(({ reservations }) => reservations.some(({ by }) => by === 'entry')),
         ),
       }
+      this.looks += 2 * nodes.length
       this.#pools.set(pool, pools)
     }
     return pools
   }
-
-  #everIn(pool: Pool, shape: Shape): { readonly beforeMib: Mib; readonly afterMib: Mib } {
-    const key = `${shape.gpuCount} ${pool.key}`
-    let ever = this.#ever.get(key)
-    if (ever === undefined) {
-      const { before, after } = this.#poolsOf(pool)
-      ever = { beforeMib: everMib(before.nodes, shape), afterMib: everMib(after.nodes, shape) }
-      this.#ever.set(key, ever)
-    }
-    return ever
-  }
 }
 
-/**
- * Returns the largest demand on this number of GPUs that could ever fit some node, including nodes that are
- * down.
- */
-function everMib(nodes: readonly NodeCopy[], { gpuCount }: Shape): Mib {
-  let mib = NOTHING
-  for (const node of nodes) mib = Math.max(mib, kthLargest(node.gpus.map(largestEverMib), gpuCount))
-  return mib
+function poolOf(key: string, nodes: readonly LiveNode[], policy: Policy): Pool {
+  const pool = new Pool(key, policy)
+  for (const node of nodes) pool.addNode(node)
+  return pool
 }

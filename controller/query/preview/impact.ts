@@ -9,7 +9,8 @@ import { policyOf } from '../../model/config.ts'
 import { overCommitted, reserveDeficit } from '../../model/node-conditions.ts'
 import { byCodeUnits } from '../../structures/order.ts'
 import type { Placement, Gpu, Node } from '../../model/placement.ts'
-import { effectiveSchedulableMib } from '../../model/vram.ts'
+import type { NodeSettings } from '../../model/vram.ts'
+import { effectiveSchedulableMib, settingsOn } from '../../model/vram.ts'
 import { capacityForSwappableMib } from '../../policy/placement/feasible.ts'
 import type { Cluster } from '../../state/cluster.ts'
 import type { Overrides } from '../../engine/inputs/commands/cluster-commands.ts'
@@ -25,8 +26,7 @@ import type { CycleImpact } from './impact-cycle.ts'
 import { cycleImpact } from './impact-cycle.ts'
 import type { PendingImpact } from './impact-pending.ts'
 import { pendingImpact } from './impact-pending.ts'
-import type { NodeCopy, NodeSettings, Hypothesis } from './hypothesis.ts'
-import { nodeUnder, settingsOn } from './hypothesis.ts'
+import { applyEligibility, applySettings, forkNode } from '../../state/snapshot/node-fork.ts'
 
 /** Maximum number of nodes, GPUs and tasks that are named; the others are counted. */
 export const MAX_NAMED_IN_IMPACT = 20
@@ -114,7 +114,8 @@ export function planNodeConfig(
   if (node === undefined) return { ok: false, refusal: { code: 'not_found', what: 'node', id: nodeId } }
   const overrides = overridesAfter(node, change)
   const overridesOf = (each: LiveNode) => (each === node ? overrides : each)
-  const value: Node = { ...nodeUnder(node, { settings: settingsOn(overrides, c.policy) }), ...overrides }
+  const value = Object.assign(forkNode(node), overrides)
+  applySettings(value, settingsOn(overrides, c.policy))
   const apply = (fork: Cluster) => void putNodeConfig(fork, nodeId, change, now)
   return { ok: true, value: { value, impact: impactOf(c, { config: c.config, overridesOf, apply }, now) } }
 }
@@ -131,19 +132,20 @@ function impactOf(c: Cluster, proposal: Proposal, now: Instant): Impact {
   const policy = policyOf(proposal.config.fields)
   const changesEligibility =
     policy.idlePeriodMs !== c.policy.idlePeriodMs || policy.maxResidencyMs !== c.policy.maxResidencyMs
-  const eligibility = changesEligibility ? { eligibility: { policy, at: now } } : {}
-  const hypothesisOn = (node: LiveNode): Hypothesis => ({
-    settings: settingsOn(overridesOf(node), policy),
-    ...eligibility,
-  })
-  const nodes = [...c.nodes.values()].map((node) => ({ node, copy: nodeUnder(node, hypothesisOn(node)) }))
-  const impacts = nodes.map(({ node, copy }): NodeImpact => {
+  const forks = new Map<LiveNode, LiveNode>()
+  for (const node of c.nodes.values()) {
+    const fork = forkNode(node)
+    applySettings(fork, settingsOn(overridesOf(node), policy))
+    if (changesEligibility) applyEligibility(fork, policy, now)
+    forks.set(node, fork)
+  }
+  const impacts = Array.from(forks, ([node, fork]): NodeImpact => {
     const [before, after] = [settingsOn(node, c.policy), settingsOn(overridesOf(node), policy)]
     return {
       nodeId: node.id,
       name: node.name,
       before: { ...before, ...figuresOf(node, before) },
-      after: { ...after, ...figuresOf(copy, after) },
+      after: { ...after, ...figuresOf(fork, after) },
     }
   })
   return {
@@ -152,9 +154,9 @@ function impactOf(c: Cluster, proposal: Proposal, now: Instant): Impact {
       after: sumOf(impacts.map(({ after }) => after)),
     },
     nodes: named(impacts.filter(isChanged).sort(byLargestChange)),
-    gpusOver: named(nodes.flatMap(({ copy }) => copy.gpus.flatMap(overOn))),
-    residencyImpossible: named(nodes.flatMap(({ copy }) => stuckOn(copy))),
-    pending: pendingImpact(c, policy, hypothesisOn, now),
+    gpusOver: named([...forks.values()].flatMap(({ gpus }) => gpus.flatMap(overOn))),
+    residencyImpossible: named([...forks.values()].flatMap(stuckOn)),
+    pending: pendingImpact(c, policy, forks, now),
     nextCycle: cycleImpact(c, proposal.apply, now),
   }
 }
@@ -225,7 +227,7 @@ function overOn(gpu: Gpu): readonly GpuOver[] {
 }
 
 /** Each task once, with its worst GPU. */
-function stuckOn({ id, gpus }: NodeCopy): readonly ResidencyImpossible[] {
+function stuckOn({ id, gpus }: Node): readonly ResidencyImpossible[] {
   const worst = new Map<Placement['task'], ResidencyImpossible>()
   for (const gpu of gpus) {
     const haveMib = Math.max(0, capacityForSwappableMib(gpu))

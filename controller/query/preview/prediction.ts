@@ -6,9 +6,9 @@
 import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { Gpu, Node, Task } from '../../model/placement.ts'
 import type { WaitExplanation } from '../explain/explain.ts'
-import { placeAlone } from '../explain/explain-place.ts'
 import { queueClass, type Queued } from '../../policy/placement/queue.ts'
 import type { Plan } from '../../policy/placement/schedule.ts'
+import { placeFor } from '../../policy/placement/schedule.ts'
 import { shapeOf } from '../../policy/placement/shape.ts'
 import { decideEntry } from '../../policy/swap/swap.ts'
 import type { Cluster } from '../../state/cluster.ts'
@@ -64,7 +64,7 @@ function predict(c: Cluster, task: LiveTask, now: Instant): Prediction {
   const isLimited = c.owners !== null && owner !== null && c.owners.roomOf(owner) < gpuCount
   const isBehind = isLimited || (c.policy.strategy === 'fifo' && position > 1)
   for (;;) {
-    const plan = isBehind ? null : placeAlone(queued, shape, pool, c.policy)
+    const plan = isBehind ? null : placeFor(queued, { shape, pool }, c.policy)
     if (plan === null) return { ...NOWHERE, wait: explainIn(c, { task, pool, shape, queued, position }, now) }
     const found = placed(c, task, plan, now)
     if (found !== null) return found

@@ -6,7 +6,7 @@ import type { Mib } from '../../../protocol/units.ts'
 import type { Policy } from '../../model/config.ts'
 import type { TaskSpec } from '../../../protocol/task.ts'
 import type { Task } from '../../model/placement.ts'
-import { isRefusedBy, largestEverMib, NOTHING } from '../../policy/placement/feasible.ts'
+import { isRefusedBy, largestEverOn, NOTHING } from '../../policy/placement/feasible.ts'
 import type { PoolView } from '../../policy/placement/schedule.ts'
 import type { PlacementTiming } from '../../policy/placement/score.ts'
 import { byScore, isEnoughLeaving } from '../../policy/placement/score.ts'
@@ -22,7 +22,7 @@ import { ShortfallIndex } from './shortfall-index.ts'
 import { CapacityGainLog } from './capacity-gain-log.ts'
 import { MemberTable } from './member-table.ts'
 import type { MemberPool, NodeMember, Unit } from './pool-members.ts'
-import { PoolMember, sortDescending } from './pool-members.ts'
+import { PoolMember } from './pool-members.ts'
 
 /**
  * The state of a pool at a point in time: its reservations, members and policy, and the capacity gains so
@@ -328,12 +328,4 @@ const NO_GAINS = new CapacityGainLog()
 
 function* firstGpus(units: Iterable<Unit>): Generator<LiveGpu> {
   for (const unit of units) yield (unit.members[0] as PoolMember).gpu
-}
-
-/** Returns the demand that each of the node's best k GPUs could ever take; NOTHING if it has fewer. */
-function largestEverOn(node: LiveNode, k: number): Mib {
-  if (node.gpus.length < k) return NOTHING
-  const mibs = node.gpus.map(largestEverMib)
-  sortDescending(mibs)
-  return mibs[k - 1] as Mib
 }

@@ -2,17 +2,8 @@
  * How a snapshot captures the fields of the live objects. A field that is not listed is captured as a value;
  * one whose type is no JSON value must be listed, or this does not compile.
  */
-import type { Gpu, Node, Placement, QueueEntry, Reservation, Task } from '../../model/placement.ts'
-import type { GpuIndex, LiveGpu, LiveNode, LivePlacement, LiveTask, NodePool, TaskQueue } from '../facts.ts'
-import type { Kind } from './kinds.ts'
-
-type Reference = Task | Node | Gpu | Placement | QueueEntry | Reservation | TaskQueue | NodePool | GpuIndex
-type Unserializable =
-  Reference | ReadonlyMap<never, never> | ReadonlySet<never> | ((...args: never) => unknown)
-type IsValue<T> = T extends Unserializable ? false : T extends readonly (infer E)[] ? IsValue<E> : true
-type Listed<T> = { [K in keyof T]-?: false extends IsValue<T[K]> ? K : never }[keyof T]
-/** Null: not captured. It is rebuilt, or the owner of the object captures it. */
-export type Fields<T> = { readonly [K in Listed<T>]: Kind | null } & { readonly [K in keyof T]?: Kind | null }
+import type { LiveGpu, LiveNode, LivePlacement, LiveTask } from '../facts.ts'
+import type { Fields } from './kinds.ts'
 
 export const TASK: Fields<LiveTask> = {
   placement: null,

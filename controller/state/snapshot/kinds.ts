@@ -2,12 +2,20 @@
  * Kinds of fields in a snapshot, each in both directions. References are numbers: tasks in the order of the
  * snapshot's tasks, nodes in that of its nodes, GPUs by node and index, entries by node and place in its queue.
  */
-import type { Reservation } from '../../model/placement.ts'
+import type { Gpu, Node, Placement, QueueEntry, Reservation, Task } from '../../model/placement.ts'
 import type { CancelTimer, TimerId } from '../../ports/clock.ts'
 import type { ClassRound, GpuRounds, SwapMark } from '../../policy/swap/rounds.ts'
 import { newGpuRounds } from '../../policy/swap/rounds.ts'
-import type { LiveEntry, LiveGpu, LiveNode, LivePlacement, LiveTask } from '../facts.ts'
-import type { Fields } from './fields.ts'
+import type {
+  GpuIndex,
+  LiveEntry,
+  LiveGpu,
+  LiveNode,
+  LivePlacement,
+  LiveTask,
+  NodePool,
+  TaskQueue,
+} from '../facts.ts'
 
 export type Captured = Record<string, unknown>
 export type EntryNumber = readonly [node: number, place: number]
@@ -149,7 +157,15 @@ const KINDS = {
     () => null,
   ),
 } as const
-export type Kind = keyof typeof KINDS
+type Kind = keyof typeof KINDS
+
+type Reference = Task | Node | Gpu | Placement | QueueEntry | Reservation | TaskQueue | NodePool | GpuIndex
+type Unserializable =
+  Reference | ReadonlyMap<never, never> | ReadonlySet<never> | ((...args: never) => unknown)
+type IsValue<T> = T extends Unserializable ? false : T extends readonly (infer E)[] ? IsValue<E> : true
+type Listed<T> = { [K in keyof T]-?: false extends IsValue<T[K]> ? K : never }[keyof T]
+/** Null: not captured. It is rebuilt, or the owner of the object captures it. */
+export type Fields<T> = { readonly [K in Listed<T>]: Kind | null } & { readonly [K in keyof T]?: Kind | null }
 
 export function captureFields<T extends object>(object: T, fields: Fields<T>, refs: References): Captured {
   const captured: Captured = {}

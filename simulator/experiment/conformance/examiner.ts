@@ -3,9 +3,9 @@
  * down what the server says. What must hold all the time is held against every message.
  */
 import type { ControllerBody, Envelope } from '../../../protocol/envelope.ts'
+import type { Boot } from '../../../protocol/message-fields.ts'
 import type {
   AttemptRef,
-  Boot,
   Command,
   CommandResult,
   NodeEvent,

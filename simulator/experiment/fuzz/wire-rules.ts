@@ -5,7 +5,8 @@
  */
 import type { Event } from '../../../controller/model/event.ts'
 import type { Envelope } from '../../../protocol/envelope.ts'
-import type { Boot, Command, CommandResult } from '../../../protocol/messages.ts'
+import type { Boot } from '../../../protocol/message-fields.ts'
+import type { Command, CommandResult } from '../../../protocol/messages.ts'
 import type { DurationMs, Instant } from '../../../protocol/units.ts'
 import type { Report } from '../../check/violation.ts'
 import type { World } from '../../world/world.ts'

@@ -20,6 +20,7 @@ import {
   addPlacement,
   changeNoswap,
   changeResidency,
+  countHostMemory,
   growPlacement,
   refreshLargestSwappable,
   removePlacement,
@@ -327,9 +328,7 @@ function unplace(c: Cluster, placement: LivePlacement, now: Instant): void {
   endMeterChange(placement, now)
   if (placement.entry !== null) dropEntry(c, placement.entry)
   if (placement.isEligible) setEligible(c, placement, false)
-  if (placement.residency !== 'resident' && placement.residency !== 'none') {
-    placement.node.hostUsedMib -= placement.demandMib * placement.gpus.length
-  }
+  countHostMemory(placement, placement.residency, 'none')
   for (const gpu of placement.gpus) {
     removePlacement(gpu, placement)
     forgetTask(gpu.rounds, task.spec.id)
@@ -343,14 +342,6 @@ function unplace(c: Cluster, placement: LivePlacement, now: Instant): void {
   task.servedUs += placement.servedUs
   task.computeUs += placement.computeUs
   task.placement = null
-}
-
-/** Host memory counts from the first byte that moves out until the last has moved in. */
-function countHostMemory(placement: LivePlacement, from: Residency, to: Residency): void {
-  const isInHost = (residency: Residency) => residency !== 'resident' && residency !== 'none'
-  if (isInHost(from) === isInHost(to)) return
-  const mib = placement.demandMib * placement.gpus.length
-  placement.node.hostUsedMib += isInHost(to) ? mib : -mib
 }
 
 function countSwaps(c: Cluster, placement: LivePlacement, from: Residency, to: Residency): void {

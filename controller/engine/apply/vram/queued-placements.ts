@@ -9,10 +9,10 @@ import {
   isClosedTo,
   isPlaceable,
   isRefusedBy,
+  kthLargest,
   largestAfterSwapMib,
   largestButForVramMib,
   largestNowMib,
-  NOTHING,
 } from '../../../policy/placement/feasible.ts'
 import type { Queued } from '../../../policy/placement/queue.ts'
 import { byQueueOrder } from '../../../policy/placement/queue.ts'
@@ -25,7 +25,6 @@ import type { Cluster } from '../../../state/cluster.ts'
 import type { LiveEntry, LiveGpu, LiveNode, LiveTask } from '../../../state/facts.ts'
 import type { PendingQueue } from '../../../state/index/pending-queue.ts'
 import { updatePoolReservations } from './reservations.ts'
-import { sortDescending } from '../../../state/index/pool-members.ts'
 import { coversPlacement } from '../../../policy/swap/swap.ts'
 import { pauseOf } from '../../../state/placement-pause.ts'
 import { placeByPlan } from './placing.ts'
@@ -223,11 +222,6 @@ function largestOn(node: LiveNode, { kind, isP0, gpuCount }: Shape, maxTasksPerG
   const largest = (gpu: LiveGpu) =>
     Math.max(largestNowMib(gpu, kind, maxTasksPerGpu), largestAfterSwapMib(gpu, kind, isP0, maxTasksPerGpu))
   return kthLargest(node.gpus.map(largest), gpuCount)
-}
-
-function kthLargest(mibs: Mib[], k: number): Mib {
-  sortDescending(mibs)
-  return mibs[k - 1] ?? NOTHING
 }
 
 /** The shape without its class: P0 and other tasks of one shape participate together. */

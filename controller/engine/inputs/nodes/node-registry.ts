@@ -1,6 +1,7 @@
 /** Nodes register, report, and are compared with the controller's view of them (R6, R7). */
 import { placementsOn } from '../../../state/placements-on.ts'
-import type { AttemptRef, Boot, GpuReport, Hello, TaskReport } from '../../../../protocol/messages.ts'
+import type { Boot } from '../../../../protocol/message-fields.ts'
+import type { AttemptRef, GpuReport, Hello, TaskReport } from '../../../../protocol/messages.ts'
 import { MAX_ATTEMPTS_PER_NODE } from '../../../../protocol/limits.ts'
 import type { Instant } from '../../../../protocol/units.ts'
 import { groupsNaming } from '../../../state/index/membership.ts'

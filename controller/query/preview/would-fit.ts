@@ -1,6 +1,6 @@
 /**
  * The smallest single changes that would place a pending task, found by trying them on copies of nodes
- * (`what-if.ts`). Each considers the task alone: tasks ahead of it in the queue and entries of the node's
+ * (`node-fork.ts`). Each considers the task alone: tasks ahead of it in the queue and entries of the node's
  * queue may take the room first.
  */
 import type { Instant, Mib, Percent } from '../../../protocol/units.ts'
@@ -8,20 +8,22 @@ import { CONFIG_RULES } from '../../model/config.ts'
 import { byCodeUnits } from '../../structures/order.ts'
 import type { TaskSpec } from '../../../protocol/task.ts'
 import type { Task } from '../../model/placement.ts'
+import type { NodeSettings } from '../../model/vram.ts'
+import { settingsOn } from '../../model/vram.ts'
+import { whenPlacedOn } from '../../policy/place-alone.ts'
 import {
   commitRoomMib,
   isPlaceable,
-  largestEverMib,
+  kthLargest,
+  largestEverOn,
   reservationRoomMib,
 } from '../../policy/placement/feasible.ts'
 import type { Queued } from '../../policy/placement/queue.ts'
-import { kthLargest } from './explain-survey.ts'
 import { COMMON_POOL, kindOf, searchDemandMib, shapeOf } from '../../policy/placement/shape.ts'
 import { mayTake, eligibleFrom } from '../../policy/swap/eligible.ts'
 import type { Cluster } from '../../state/cluster.ts'
 import type { LiveGpu, LiveNode, LivePlacement, LiveTask } from '../../state/facts.ts'
-import type { Hypothesis } from '../preview/hypothesis.ts'
-import { nodeUnder, settingsOn, whenPlacedOn } from '../preview/hypothesis.ts'
+import { applyEligibility, applySettings, endTaskOn, forkNode } from '../../state/snapshot/node-fork.ts'
 
 /**
  * Settings and demands are tried on nodes with at most this number of GPUs in total, those with most commit
@@ -88,11 +90,13 @@ export function wouldFitIf(c: Cluster, task: LiveTask, now: Instant): WouldFitIf
   }
 }
 
-/** Checks whether the task would fit under different hypotheses. */
+/** Checks whether the task would fit after different changes. */
 class FitCheck {
   readonly c: Cluster
   readonly task: LiveTask
   readonly now: Instant
+  /** One copy per node: a change of the settings replaces the one before. */
+  readonly #underSettings = new Map<LiveNode, LiveNode>()
 
   constructor(c: Cluster, task: LiveTask, now: Instant) {
     this.c = c
@@ -101,13 +105,36 @@ class FitCheck {
   }
 
   /** Returns true if the node would take the task, with the fields in `asks` replaced. */
-  fits(node: LiveNode, hypothesis: Hypothesis = {}, asks: Partial<TaskSpec> = {}): boolean {
+  fits(node: LiveNode, asks: Partial<TaskSpec> = {}): boolean {
+    return this.#isTakenAfter(node, () => {}, asks)
+  }
+
+  /** As above, once the change has been applied to a copy of the node. */
+  fitsAfter(node: LiveNode, change: (fork: LiveNode) => void): boolean {
+    return this.#isTakenAfter(node, change, {})
+  }
+
+  fitsUnder(node: LiveNode, settings: NodeSettings): boolean {
+    const fork = this.#underSettings.get(node) ?? forkNode(node)
+    this.#underSettings.set(node, fork)
+    applySettings(fork, settings)
+    return this.#isTakenBy(fork, {})
+  }
+
+  #isTakenAfter(node: LiveNode, change: (fork: LiveNode) => void, asks: Partial<TaskSpec>): boolean {
+    // Avoids most copies: too few GPUs of the node are large enough.
+    const spec = { ...this.task.spec, ...asks }
+    if (largestEverOn(node, spec.gpuCount) < searchDemandMib(spec)) return false
+    const fork = forkNode(node)
+    change(fork)
+    return this.#isTakenBy(fork, asks)
+  }
+
+  #isTakenBy(fork: LiveNode, asks: Partial<TaskSpec>): boolean {
     const spec = { ...this.task.spec, ...asks }
     const task: Task = Object.keys(asks).length === 0 ? this.task : { ...this.task, spec }
     const queued: Queued = { task, queueClass: this.task.queueClass }
-    const shape = shapeOf(spec)
-    if (neverThere(node, spec, hypothesis)) return false
-    return whenPlacedOn(nodeUnder(node, hypothesis), queued, shape, this.c.policy, this.now) !== null
+    return whenPlacedOn(fork, queued, shapeOf(spec), this.c.policy, this.now) !== null
   }
 
   placeOn(node: LiveNode): { readonly node: LiveNode; readonly entriesBefore: number } {
@@ -118,24 +145,13 @@ class FitCheck {
   }
 }
 
-/** Avoids most copies: returns true if too few GPUs of the node are large enough. */
-function neverThere(node: LiveNode, spec: TaskSpec, { settings }: Hypothesis): boolean {
-  const demandMib = searchDemandMib(spec)
-  let suitable = 0
-  for (const gpu of node.gpus) {
-    const everMib = settings === undefined ? largestEverMib(gpu) : gpu.physicalMib - settings.reserveMib
-    if (everMib >= demandMib) suitable += 1
-  }
-  return suitable < spec.gpuCount
-}
-
 // ── settings ──────────────────────────────────────────────────────────────────
 
 function overcommits(check: FitCheck, nodes: readonly LiveNode[]): readonly WouldFit[] {
   const { policy } = check.c
   const { max } = CONFIG_RULES.default_vram_overcommit_percent as { readonly max: Percent }
   const fitsAt = (node: LiveNode, overcommitPercent: Percent) =>
-    check.fits(node, { settings: { ...settingsOn(node, policy), overcommitPercent } })
+    check.fitsUnder(node, { ...settingsOn(node, policy), overcommitPercent })
   const percentOf = (node: LiveNode) => settingsOn(node, policy).overcommitPercent
   // Most nodes fail at any percentage: checking the maximum first excludes them.
   const promising = nodes.filter((node) => percentOf(node) < max && fitsAt(node, max))
@@ -154,7 +170,7 @@ function reserves(check: FitCheck, nodes: readonly LiveNode[]): readonly WouldFi
   const { policy } = check.c
   const reserveOf = (node: LiveNode) => settingsOn(node, policy).reserveMib
   const fitsAt = (node: LiveNode, reserveMib: Mib) =>
-    check.fits(node, { settings: { ...settingsOn(node, policy), reserveMib } })
+    check.fitsUnder(node, { ...settingsOn(node, policy), reserveMib })
   const promising = nodes.filter((node) => reserveOf(node) > 0 && fitsAt(node, 0))
   return bothScopes(check, promising, 'reserve', {
     isOverridden: (node) => node.reserveOverrideMib !== null,
@@ -236,7 +252,7 @@ function smallerDemand(check: FitCheck, nodes: readonly LiveNode[]): WouldFit | 
   let best: { readonly node: LiveNode; readonly to: Mib } | null = null
   for (const node of nodes) {
     const atLeast = (best?.to ?? 0) + 1
-    const less = leastThat((by) => check.fits(node, {}, { vramMib: vramMib - by }), 1, vramMib - atLeast)
+    const less = leastThat((by) => check.fits(node, { vramMib: vramMib - by }), 1, vramMib - atLeast)
     if (less !== null) best = { node, to: vramMib - less }
   }
   return best === null ? null : { ...check.placeOn(best.node), change: 'vram', from: vramMib, to: best.to }
@@ -245,7 +261,7 @@ function smallerDemand(check: FitCheck, nodes: readonly LiveNode[]): WouldFit | 
 function swappable(check: FitCheck, nodes: readonly LiveNode[]): WouldFit | null {
   const { noswap, gpuMode } = check.task.spec
   if (noswap === 0 || gpuMode === 'exclusive') return null
-  const node = nodes.find((each) => check.fits(each, {}, { noswap: 0 }))
+  const node = nodes.find((each) => check.fits(each, { noswap: 0 }))
   return node === undefined ? null : { ...check.placeOn(node), change: 'noswap' }
 }
 
@@ -262,7 +278,7 @@ function otherGroups(check: FitCheck): readonly WouldFit[] {
       isCommon ? groups.length === 0 : groups.includes(name),
     )
     const groups = isCommon ? [] : [name]
-    const node = nearest(members, task.spec).find((each) => check.fits(each, {}, { groups }))
+    const node = nearest(members, task.spec).find((each) => check.fits(each, { groups }))
     if (node !== undefined)
       found.push({ ...check.placeOn(node), change: 'groups', group: isCommon ? null : name })
   }
@@ -285,7 +301,7 @@ function endOfOne(check: FitCheck, nodes: readonly LiveNode[]): WouldFit | null 
         mib < best.mib ||
         (mib === best.mib && byCodeUnits(task.spec.id, best.task.spec.id) < 0)
       if (!isBetter || ++tried > MAX_TASKS_TRIED) break
-      if (!check.fits(node, { withoutTask: task })) continue
+      if (!check.fitsAfter(node, (fork) => endTaskOn(fork, task, check.c.policy))) continue
       best = { node, task, mib }
       break
     }
@@ -332,7 +348,7 @@ function whenIdle(check: FitCheck, nodes: readonly LiveNode[]): WouldFit | null 
   for (const node of nodes) {
     const instants = eligibleInstantsOn(check, node).filter((at) => best === null || at < best.at)
     const fitsAt = (place: number) =>
-      check.fits(node, { eligibility: { policy, at: instants[place] as Instant } })
+      check.fitsAfter(node, (fork) => applyEligibility(fork, policy, instants[place] as Instant))
     const place = leastThat(fitsAt, 0, instants.length - 1)
     if (place !== null) best = { node, at: instants[place] as Instant }
   }
@@ -355,7 +371,12 @@ function eligibleInstantsOn({ c, task, now }: FitCheck, node: LiveNode): readonl
 function uncordons(check: FitCheck, nodes: readonly LiveNode[]): readonly WouldFit[] {
   const found: WouldFit[] = []
   for (const node of nodes) {
-    if (node.status !== 'up' || !node.isCordoned || !check.fits(node, { isCordoned: false })) continue
+    if (
+      node.status !== 'up' ||
+      !node.isCordoned ||
+      !check.fitsAfter(node, (fork) => (fork.isCordoned = false))
+    )
+      continue
     found.push({ ...check.placeOn(node), change: 'uncordon' })
     if (found.length === MAX_ALTERNATIVES) break
   }
