@@ -8,6 +8,7 @@ import {
   MAX_GPUS,
   MAX_ID_LENGTH,
   MAX_RECORDED_NAME_LENGTH,
+  MAX_REFUSAL_CODE_LENGTH,
   MAX_RESERVE_MIB,
   MAX_STOP_GRACE_SECONDS,
   MAX_VRAM_MIB,
@@ -43,3 +44,16 @@ export const commandLine = orNull(
   list(text(0, MAX_ARGUMENT_LENGTH, undefined, NO_NUL), 1, MAX_ARGUMENTS),
   'Command line. Null: a lease',
 )
+
+const START_REFUSAL_CAUSES = ['host', 'task', 'passing'] as const
+
+/** Why an attempt was not started. */
+export const StartRefused = record({
+  cause: oneOf(
+    START_REFUSAL_CAUSES,
+    'host: any task would have been refused. task: this task is refused on this host at every attempt. ' +
+      'passing: neither; the next try may work at once',
+  ),
+  code: text(1, MAX_REFUSAL_CODE_LENGTH, 'Shown and counted: letters, digits and _'),
+})
+export type StartRefused = Value<typeof StartRefused>

@@ -28,7 +28,6 @@ import {
   MAX_HOST_LINK_MIB_PER_S,
   MAX_HOST_MIB,
   MAX_LOG_BYTES,
-  MAX_REFUSAL_CODE_LENGTH,
   MAX_RUN_LEASE_MS,
   MAX_VRAM_MIB,
 } from './limits.ts'
@@ -45,9 +44,11 @@ import {
   recordedName,
   reserveMib,
   residency,
+  StartRefused,
   stopGraceMs,
   vramMib,
 } from './message-fields.ts'
+import { DEVICE_KINDS, TASK_IDENTITIES } from './units.ts'
 
 /** An attempt of a task. */
 const AttemptRef = record(attempt)
@@ -82,12 +83,6 @@ const snapshot = {
   tasks: list(TaskReport, 0, MAX_ATTEMPTS_PER_NODE, 'Attempts that live on the node'),
   finished_unacked: attemptRefs('Attempts that ended and whose finished event is not acknowledged yet'),
 }
-
-const DEVICE_KINDS = ['nvidia', 'process', 'simulated'] as const
-export type DeviceKind = (typeof DEVICE_KINDS)[number]
-
-const TASK_IDENTITIES = ['uid_per_attempt', 'task_user', 'root', 'server_user'] as const
-export type TaskIdentityKind = (typeof TASK_IDENTITIES)[number]
 
 export const Hello = record({
   op: oneOf(['hello']),
@@ -131,19 +126,6 @@ export type Hello = Value<typeof Hello>
 
 export const Heartbeat = record({ op: oneOf(['heartbeat']), ...snapshot })
 export type Heartbeat = Value<typeof Heartbeat>
-
-const START_REFUSAL_CAUSES = ['host', 'task', 'passing'] as const
-
-/** Why an attempt was not started. */
-const StartRefused = record({
-  cause: oneOf(
-    START_REFUSAL_CAUSES,
-    'host: any task would have been refused. task: this task is refused on this host at every attempt. ' +
-      'passing: neither; the next try may work at once',
-  ),
-  code: text(1, MAX_REFUSAL_CODE_LENGTH, 'Shown and counted: letters, digits and _'),
-})
-export type StartRefused = Value<typeof StartRefused>
 
 const entry = { n: count('Position in the outbox; grows without limit within a boot counter'), ...attempt }
 

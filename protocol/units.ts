@@ -36,6 +36,14 @@ export type GpuMode = (typeof GPU_MODES)[number]
 export const ON_NODE_LOSS = ['wait', 'fail', 'requeue'] as const
 export type OnNodeLoss = (typeof ON_NODE_LOSS)[number]
 
+/** Kind of the GPUs of a node: real, declared in a file, or simulated. */
+export const DEVICE_KINDS = ['nvidia', 'process', 'simulated'] as const
+export type DeviceKind = (typeof DEVICE_KINDS)[number]
+
+/** The users that the tasks of a node run as. */
+export const TASK_IDENTITIES = ['uid_per_attempt', 'task_user', 'root', 'server_user'] as const
+export type TaskIdentityKind = (typeof TASK_IDENTITIES)[number]
+
 /** A swapped-out task is still running. `none`: not started on the node yet. */
 export const RESIDENCIES = ['none', 'resident', 'swapping_out', 'swapped_out', 'swapping_in'] as const
 export type Residency = (typeof RESIDENCIES)[number]

@@ -2,8 +2,16 @@
  * Tasks, nodes, GPUs and the placements between them, as deciders see them: read-only. `state/facts.ts` has
  * the same as the engine changes it.
  */
-import type { DeviceKind, TaskIdentityKind } from '../../protocol/messages.ts'
-import type { Instant, Mib, NoSwap, Percent, Residency, TaskState } from '../../protocol/units.ts'
+import type {
+  Instant,
+  Mib,
+  NoSwap,
+  Percent,
+  Residency,
+  TaskState,
+  DeviceKind,
+  TaskIdentityKind,
+} from '../../protocol/units.ts'
 import type { EndCode } from './end-reason.ts'
 import type { AutoCordon, NodeDrain, NodeStatus } from './node.ts'
 import type { QuarantinedAttempt } from './quarantine.ts'

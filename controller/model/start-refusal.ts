@@ -1,5 +1,5 @@
 /** Refusals of starts by nodes, and how long a task waits because of them (safety 3). */
-import type { StartRefused } from '../../protocol/messages.ts'
+import type { StartRefused } from '../../protocol/message-fields.ts'
 import type { Instant } from '../../protocol/units.ts'
 
 /**

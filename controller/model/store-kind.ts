@@ -1,5 +1,5 @@
 /** The kind of a store, so that a demonstration and a production cluster never mix (docs/decisions/0074). */
-import type { DeviceKind } from '../../protocol/messages.ts'
+import type { DeviceKind } from '../../protocol/units.ts'
 
 /**
  * `live`: GPU servers over a broker. `trial`: simulated servers over a broker. `simulated`: a fleet inside

@@ -1,6 +1,15 @@
 import type { EndCode } from '../model/end-reason.ts'
-import type { DeviceKind, TaskIdentityKind } from '../../protocol/messages.ts'
-import type { DurationMs, Instant, Mib, NoSwap, Percent, Residency, TaskState } from '../../protocol/units.ts'
+import type {
+  DurationMs,
+  Instant,
+  Mib,
+  NoSwap,
+  Percent,
+  Residency,
+  TaskState,
+  DeviceKind,
+  TaskIdentityKind,
+} from '../../protocol/units.ts'
 import type { ConfigFields } from '../model/config.ts'
 import type { Decision, DecisionKind } from '../model/decision.ts'
 import type { Event, EventFilter } from '../model/event.ts'

@@ -48,7 +48,7 @@ export function alarmsOf(c: Cluster, now: Instant): readonly Alarm[] {
   ]
 }
 
-function storeBehind(c: Cluster): readonly Alarm[] {
+function storeBehind(c: Pick<Cluster, 'contacts' | 'aheadCount' | 'isStoreBehind'>): readonly Alarm[] {
   const ahead = aheadNodes(c)
   const [first] = ahead
   if (first === undefined) return []
@@ -61,7 +61,7 @@ function storeBehind(c: Cluster): readonly Alarm[] {
   return [{ code: 'STORE_BEHIND', since, nodeIds: ahead.map(([nodeId]) => nodeId), detail }]
 }
 
-function inRecovery({ recovery }: Cluster): readonly Alarm[] {
+function inRecovery({ recovery }: Pick<Cluster, 'recovery'>): readonly Alarm[] {
   if (recovery === null) return []
   const why = recovery.reason === 'restored' ? 'The store was restored' : 'A loss was accepted'
   const awaited = [...recovery.awaited]
@@ -72,7 +72,7 @@ function inRecovery({ recovery }: Cluster): readonly Alarm[] {
   return [{ code: 'RECOVERY', since: recovery.since, nodeIds: awaited, detail }]
 }
 
-function quarantined({ nodes }: Cluster): readonly Alarm[] {
+function quarantined({ nodes }: Pick<Cluster, 'nodes'>): readonly Alarm[] {
   let attempts = 0
   let since = Infinity
   const nodeIds: string[] = []
@@ -90,7 +90,7 @@ function quarantined({ nodes }: Cluster): readonly Alarm[] {
   return [{ code: 'QUARANTINE', since, nodeIds, detail }]
 }
 
-function brokerAway({ broker, policy }: Cluster, now: Instant): readonly Alarm[] {
+function brokerAway({ broker, policy }: Pick<Cluster, 'broker' | 'policy'>, now: Instant): readonly Alarm[] {
   const { isAway, since } = broker
   if (!isAway || since === null || now - since < suspectAfterMs(policy)) return []
   const detail =
@@ -99,7 +99,7 @@ function brokerAway({ broker, policy }: Cluster, now: Instant): readonly Alarm[]
   return [{ code: 'BROKER_AWAY', since, nodeIds: [], detail }]
 }
 
-function massSilence({ freeze }: Cluster): readonly Alarm[] {
+function massSilence({ freeze }: Pick<Cluster, 'freeze'>): readonly Alarm[] {
   if (!freeze.isFrozen) return []
   const detail =
     `${freeze.silentNodes} nodes became silent together: nothing is requeued or given up. ` +
@@ -107,7 +107,7 @@ function massSilence({ freeze }: Cluster): readonly Alarm[] {
   return [{ code: 'MASS_SILENCE', since: freeze.since, nodeIds: [], detail }]
 }
 
-function autoCordoned({ nodes }: Cluster): readonly Alarm[] {
+function autoCordoned({ nodes }: Pick<Cluster, 'nodes'>): readonly Alarm[] {
   const closed = [...nodes.values()].filter(({ autoCordon }) => autoCordon !== null)
   if (closed.length === 0) return []
   const since = Math.min(...closed.map(({ autoCordon }) => autoCordon?.since ?? Infinity))
@@ -118,7 +118,7 @@ function autoCordoned({ nodes }: Cluster): readonly Alarm[] {
 }
 
 /** A node without a recent refusal is not counted. */
-function autoCordonLimit({ nodes }: Cluster, now: Instant): readonly Alarm[] {
+function autoCordonLimit({ nodes }: Pick<Cluster, 'nodes'>, now: Instant): readonly Alarm[] {
   const lately = (at: Instant | undefined): boolean => at !== undefined && now - at < REFUSALS_WITHIN_MS
   const denied = [...nodes.values()].filter(
     ({ isCordonDenied, hostRefusals }) => isCordonDenied && lately(hostRefusals.at(-1)),
@@ -137,7 +137,7 @@ function autoCordonLimit({ nodes }: Cluster, now: Instant): readonly Alarm[] {
   ]
 }
 
-function startsRefused({ startTimers }: Cluster): readonly Alarm[] {
+function startsRefused({ startTimers }: Pick<Cluster, 'startTimers'>): readonly Alarm[] {
   const paused = [...startTimers.keys()].filter(({ trouble }) => trouble.pause?.reason === 'START_REFUSED')
   if (paused.length === 0) return []
   const since = Math.min(...paused.map(({ trouble }) => trouble.pause?.since ?? Infinity))
@@ -146,7 +146,7 @@ function startsRefused({ startTimers }: Cluster): readonly Alarm[] {
   return [{ code: 'START_REFUSED', since, nodeIds: [], detail }]
 }
 
-function stopsOverdue(c: Cluster, now: Instant): readonly Alarm[] {
+function stopsOverdue(c: Pick<Cluster, 'nodes'>, now: Instant): readonly Alarm[] {
   const { overdue } = stopsOf(c, now)
   if (overdue.length === 0) return []
   const since = Math.min(...overdue.map(({ stopping }) => stopping?.since ?? Infinity))

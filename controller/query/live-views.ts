@@ -12,6 +12,7 @@ import { alarmsOf } from './alarms.ts'
 import { stopsOf } from '../engine/apply/lifecycle/stops.ts'
 import { aheadNodes } from '../engine/inputs/nodes/contacts.ts'
 import { absentFrom } from '../engine/inputs/nodes/node-registry.ts'
+import type { PauseState } from '../state/placement-pause.ts'
 import { pauseOf } from '../state/placement-pause.ts'
 import type { Cluster } from '../state/cluster.ts'
 import type { OwnMark } from '../state/epoch-history.ts'
@@ -76,7 +77,10 @@ export function createViews(
   }
 }
 
-function recoveryOf(c: Cluster, ownMark: OwnMark): RecoveryView {
+function recoveryOf(
+  c: PauseState & Pick<Cluster, 'nodes' | 'contacts' | 'aheadCount'>,
+  ownMark: OwnMark,
+): RecoveryView {
   const resultUnknown: Task[] = []
   for (const node of c.nodes.values()) {
     if (node.deferred === null || !node.deferred.isAfterLoss) continue
@@ -94,7 +98,10 @@ function recoveryOf(c: Cluster, ownMark: OwnMark): RecoveryView {
 }
 
 /** Returns the sum over all GPUs ever known, and the demand of tasks that wait for a placement. */
-export function clusterCounters(c: Cluster, now: Instant): Counters {
+export function clusterCounters(
+  c: Pick<Cluster, 'nodes' | 'waiting' | 'ofForgotten'>,
+  now: Instant,
+): Counters {
   c.waiting.settle(now)
   const { servedUs: served, swapUs: swap, computeUs: compute } = c.ofForgotten
   const counters = { ...ZERO_COUNTERS, served, swap, compute }
@@ -118,7 +125,7 @@ export function gpuCounters(gpu: LiveGpu, now: Instant): Counters {
   return { demand: served + swap + compute, served, queue: 0, swap, compute, busy: served }
 }
 
-function waitsOf(c: Cluster, groupId: string | undefined, now: Instant): WaitCounts {
+function waitsOf(c: Pick<Cluster, 'waiting'>, groupId: string | undefined, now: Instant): WaitCounts {
   if (groupId !== undefined) return c.waiting.groups.of(groupId, now) ?? NO_WAIT
   c.waiting.settle(now)
   return { tasks: c.waiting.tasks, queueUs: c.waiting.queueUs }
@@ -138,7 +145,7 @@ function taskCounters(task: LiveTask, now: Instant): Counters {
   return { demand: served + queue + swap + compute, served, queue, swap, compute, busy: served }
 }
 
-function countsOf(c: Cluster): TaskCounts {
+function countsOf(c: Pick<Cluster, 'tasks' | 'tasksIn' | 'pendingCount' | 'finished'>): TaskCounts {
   const { assigned, unreachable } = c.tasksIn
   return {
     pending: c.pendingCount,
@@ -150,14 +157,14 @@ function countsOf(c: Cluster): TaskCounts {
 }
 
 /** Yields each task once, at the first of its GPUs. */
-function* placedTasks(c: Cluster): Generator<LiveTask> {
+function* placedTasks(c: Pick<Cluster, 'nodes'>): Generator<LiveTask> {
   for (const node of c.nodes.values()) {
     for (const gpu of node.gpus)
       for (const placement of gpu.placements) if (placement.gpus[0] === gpu) yield placement.task
   }
 }
 
-function totalsOf(c: Cluster): ClusterTotals {
+function totalsOf(c: Pick<Cluster, 'nodes' | 'policy' | 'swapTotals'>): ClusterTotals {
   const sum = {
     nodes: 0,
     nodesUp: 0,

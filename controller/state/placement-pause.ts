@@ -11,7 +11,10 @@ import type { Cluster } from './cluster.ts'
 /** Longest wait for nodes after a start. */
 export const START_WAIT_MS: DurationMs = 15_000
 
-export function pauseOf(c: Cluster): PauseReason | null {
+/** What decides whether placements are paused. */
+export type PauseState = Pick<Cluster, 'isStoreBehind' | 'recovery' | 'startWait'>
+
+export function pauseOf(c: PauseState): PauseReason | null {
   if (c.isStoreBehind) return 'STORE_BEHIND'
   if (c.recovery !== null) return 'RECOVERY'
   return c.startWait === null ? null : 'AWAITING_NODES'

@@ -1,5 +1,6 @@
 import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
-import type { GpuReport, LogStream, StartRefused } from '../../protocol/messages.ts'
+import type { StartRefused } from '../../protocol/message-fields.ts'
+import type { GpuReport, LogStream } from '../../protocol/messages.ts'
 import type { AttemptStart } from './attempt-start.ts'
 import type { KeptAttempt } from './storage.ts'
 

@@ -3,15 +3,8 @@
  * (R4, R6).
  */
 import type { Envelope } from '../../protocol/envelope.ts'
-import type {
-  AttemptRef,
-  DeviceKind,
-  Heartbeat,
-  Lease,
-  TaskIdentityKind,
-  Welcome,
-} from '../../protocol/messages.ts'
-import type { DurationMs } from '../../protocol/units.ts'
+import type { AttemptRef, Heartbeat, Lease, Welcome } from '../../protocol/messages.ts'
+import type { DurationMs, DeviceKind, TaskIdentityKind } from '../../protocol/units.ts'
 import type { Bus, NoAnswer } from '../../controller/ports/bus.ts'
 import { RANK_MESSAGE } from '../../controller/ports/clock.ts'
 import type { RandomStream } from '../../controller/ports/random.ts'

@@ -1,5 +1,6 @@
 /** The life of an attempt on the device, from launch to exit, and its reports to the controller. */
-import type { FinishedEvent, StartRefused } from '../../protocol/messages.ts'
+import type { StartRefused } from '../../protocol/message-fields.ts'
+import type { FinishedEvent } from '../../protocol/messages.ts'
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Attempt } from './attempt.ts'
 import type { AttemptEnd, Launched } from './device.ts'

@@ -4,17 +4,10 @@
  * (docs/protocol.md).
  */
 import type { Envelope } from '../../protocol/envelope.ts'
-import type {
-  AttemptRef,
-  DeviceKind,
-  NodeEvent,
-  ReadAttempt,
-  ReadLog,
-  TaskIdentityKind,
-} from '../../protocol/messages.ts'
+import type { AttemptRef, NodeEvent, ReadAttempt, ReadLog } from '../../protocol/messages.ts'
 import { MAX_ATTEMPTS_PER_NODE, MAX_LOG_BYTES } from '../../protocol/limits.ts'
 import { nodeSubject } from '../../protocol/subjects.ts'
-import type { Mib } from '../../protocol/units.ts'
+import type { Mib, DeviceKind, TaskIdentityKind } from '../../protocol/units.ts'
 import type { Bus, Reply } from '../../controller/ports/bus.ts'
 import type { Clock } from '../../controller/ports/clock.ts'
 import type { RandomStream } from '../../controller/ports/random.ts'

@@ -1,5 +1,5 @@
-import type { DeviceKind, GpuReport } from '../../protocol/messages.ts'
-import type { Mib } from '../../protocol/units.ts'
+import type { GpuReport } from '../../protocol/messages.ts'
+import type { Mib, DeviceKind } from '../../protocol/units.ts'
 import type { SwapOutcome } from '../core/device.ts'
 
 /** An attempt with memory on GPUs of this host. The same object from launch to end. */

@@ -1,5 +1,5 @@
 /** The users that tasks of a GPU server run as (docs/decisions/0076). */
-import type { TaskIdentityKind } from '../../protocol/messages.ts'
+import type { TaskIdentityKind } from '../../protocol/units.ts'
 
 export interface IdRange {
   readonly from: number

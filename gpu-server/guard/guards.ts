@@ -1,4 +1,4 @@
-import type { StartRefused } from '../../protocol/messages.ts'
+import type { StartRefused } from '../../protocol/message-fields.ts'
 
 /** How the command of a task ended; both null: unknown, its guard died without a report. */
 export interface GuardExit {

@@ -3,7 +3,7 @@
  * (safety 3).
  */
 import { constants } from 'node:os'
-import type { StartRefused } from '../../protocol/messages.ts'
+import type { StartRefused } from '../../protocol/message-fields.ts'
 import { codeOf } from './guard-fault.ts'
 
 /** Steps of keeper.c before the command is executed. */

@@ -5,7 +5,8 @@
  */
 import type { Bus } from '../../controller/ports/bus.ts'
 import type { Envelope } from '../../protocol/envelope.ts'
-import type { CommandResult, RefusalReason, StartRefused } from '../../protocol/messages.ts'
+import type { StartRefused } from '../../protocol/message-fields.ts'
+import type { CommandResult, RefusalReason } from '../../protocol/messages.ts'
 import { createSeededRandom } from '../../simulator/kernel/seeded-random.ts'
 
 /** All reasons to refuse a start. */

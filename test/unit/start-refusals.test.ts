@@ -3,7 +3,7 @@
  * GPU of 1,000 MiB.
  */
 import { describe, expect, it } from 'vitest'
-import type { StartRefused } from '../../protocol/messages.ts'
+import type { StartRefused } from '../../protocol/message-fields.ts'
 import { FaultWorld } from '../support/fault-world.ts'
 
 const HOUR = 3_600_000

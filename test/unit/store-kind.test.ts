@@ -7,7 +7,7 @@ import type { StoreKind } from '../../controller/model/store-kind.ts'
 import type { Bus } from '../../controller/ports/bus.ts'
 import { listenToNodes, type InboundOptions } from '../../controller/wire/inbound.ts'
 import type { Envelope } from '../../protocol/envelope.ts'
-import type { DeviceKind } from '../../protocol/messages.ts'
+import type { DeviceKind } from '../../protocol/units.ts'
 
 const NODE_ID = '5f0c9a52-1d3e-4b7a-9c11-000000000001'
 

@@ -8,9 +8,12 @@ export interface FunctionName {
 /** Folders whose functions may take the whole cluster: they are its state and what changes it. */
 const MAY = /^controller\/(?:state|engine)\//
 
+/** Properties of the cluster, and what they hold. Tables of records and the books of checkers hold others. */
+const COLLECTIONS = { tasks: 'LiveTask', nodes: 'LiveNode' }
+
 /**
  * Returns the functions outside `controller/state` and `controller/engine` with a parameter that leads to every
- * task and every node, and so to every GPU: an object with both collections.
+ * live task and node, and so to every GPU: an object with both collections.
  */
 export function wholeClusterFunctions(files: readonly string[]): readonly FunctionName[] {
   const { config } = ts.readConfigFile('tsconfig.json', ts.sys.readFile) as { config: unknown }
@@ -25,7 +28,7 @@ export function wholeClusterFunctions(files: readonly string[]): readonly Functi
     if (source === undefined) throw new Error(`${file} was not read`)
     const visit = (node: ts.Node): void => {
       if (ts.isFunctionLike(node) && 'body' in node && node.body !== undefined)
-        if (node.parameters.some((each) => isWholeCluster(checker.getTypeAtLocation(each))))
+        if (node.parameters.some((each) => isWholeCluster(checker.getTypeAtLocation(each), checker)))
           found.push({ file, name: node.name?.getText(source) ?? `line ${lineOf(source, node)}` })
       ts.forEachChild(node, visit)
     }
@@ -34,18 +37,11 @@ export function wholeClusterFunctions(files: readonly string[]): readonly Functi
   return found
 }
 
-function isWholeCluster(type: ts.Type): boolean {
-  return ['tasks', 'nodes'].every((name) => {
+function isWholeCluster(type: ts.Type, checker: ts.TypeChecker): boolean {
+  return Object.entries(COLLECTIONS).every(([name, item]) => {
     const property = type.getProperty(name)
-    return property !== undefined && /Map$/.test(typeNameOf(property))
+    return property !== undefined && checker.typeToString(checker.getTypeOfSymbol(property)).includes(item)
   })
-}
-
-function typeNameOf(property: ts.Symbol): string {
-  const declared = property.valueDeclaration
-  if (declared === undefined || !('type' in declared || 'initializer' in declared)) return ''
-  const text = declared.getText()
-  return /(?:Readonly)?Map\b/.test(text) ? 'Map' : ''
 }
 
 function lineOf(source: ts.SourceFile, node: ts.Node): number {

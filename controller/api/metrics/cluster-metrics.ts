@@ -1,9 +1,8 @@
 /**
  * Metrics of the cluster, read from the views on each request. Each costs one pass over nodes or open tasks.
  */
-import type { TaskIdentityKind } from '../../../protocol/messages.ts'
 import type { Node } from '../../model/placement.ts'
-import type { TaskState } from '../../../protocol/units.ts'
+import type { TaskState, TaskIdentityKind } from '../../../protocol/units.ts'
 import { resolveOvercommit } from '../../model/vram.ts'
 import { TWIN_METRICS, type Twin } from '../../ports/twin.ts'
 import { ALARM_CODES } from '../../query/alarms.ts'

@@ -18,13 +18,19 @@ import { eligibleOn, nextEligibleAt } from '../../policy/swap/eligible.ts'
 import { decideEntry, retryAt, coversPlacement } from '../../policy/swap/swap.ts'
 import type { Cluster } from '../../state/cluster.ts'
 import type { LiveEntry, LiveGpu, LiveNode, LiveTask } from '../../state/facts.ts'
+import type { PauseState } from '../../state/placement-pause.ts'
 import { pauseOf } from '../../state/placement-pause.ts'
 import type { Pool } from '../../state/index/pool.ts'
 import { servedBeforeEntry, servedBeforeTask } from './served-before.ts'
 import { surveyFor } from './surveys.ts'
 
+/** What an explanation reads of the cluster: not its lists of tasks and nodes. */
+export type WaitState = PauseState &
+  Pick<Cluster, 'blockedTasks' | 'changes' | 'groups' | 'owners' | 'pendingCount' | 'policy' | 'queues'> &
+  Pick<Cluster, 'queueFor' | 'refreshPools'>
+
 /** Explains why the task waits now; null if it does not wait. */
-export function explainTask(c: Cluster, task: LiveTask, now: Instant): WaitExplanation | null {
+export function explainTask(c: WaitState, task: LiveTask, now: Instant): WaitExplanation | null {
   const { placement } = task
   if (placement !== null) {
     if (placement.startedAt === null) return explainAssigned(placement)
@@ -37,7 +43,7 @@ export function explainTask(c: Cluster, task: LiveTask, now: Instant): WaitExpla
 
 // ── a pending task ────────────────────────────────────────────────────────────
 
-function explainWait(c: Cluster, task: LiveTask, now: Instant): WaitExplanation {
+function explainWait(c: WaitState, task: LiveTask, now: Instant): WaitExplanation {
   return explainPending(factsOf(c, waitingOf(c, task), now))
 }
 
@@ -52,7 +58,7 @@ export interface Waiting {
 }
 
 /** Returns how the task waits, and brings the indexes of its pool up to date. */
-export function waitingOf(c: Cluster, task: LiveTask): Waiting {
+export function waitingOf(c: WaitState, task: LiveTask): Waiting {
   c.refreshPools()
   const { pool, shape } = c.queueFor(task.spec)
   const queued: Queued = { task, queueClass: task.queueClass }
@@ -60,24 +66,27 @@ export function waitingOf(c: Cluster, task: LiveTask): Waiting {
 }
 
 /** The indexes of the pool must be up to date. */
-export function explainIn(c: Cluster, waiting: Waiting, now: Instant): WaitExplanation {
+export function explainIn(c: WaitState, waiting: Waiting, now: Instant): WaitExplanation {
   return explainPending(factsOf(c, waiting, now))
 }
 
 /** Returns the properties of the task that decide where it fits. */
-export function requestOf(c: Cluster, { task: { spec }, shape }: Pick<Waiting, 'task' | 'shape'>): Request {
+export function requestOf(
+  { policy }: Pick<Cluster, 'policy'>,
+  { task: { spec }, shape }: Pick<Waiting, 'task' | 'shape'>,
+): Request {
   return {
     shape,
     noswap: spec.noswap,
     demandMib: searchDemandMib(spec),
-    maxTasksPerGpu: c.policy.maxTasksPerGpu,
+    maxTasksPerGpu: policy.maxTasksPerGpu,
     needsExec: spec.command !== null,
   }
 }
 
 /** For a pending task without reserved VRAM. The indexes of the pool must be up to date. */
 export function factsOf(
-  c: Cluster,
+  c: WaitState,
   { task, pool, shape, queued, position }: Waiting,
   now: Instant,
 ): PendingFacts {
@@ -110,7 +119,7 @@ export function factsOf(
 
 /** Returns the usage and limit of the task's owner if the task exceeds the limit; otherwise null. */
 function ownerLimitOf(
-  { owners }: Cluster,
+  { owners }: Pick<Cluster, 'owners'>,
   { spec: { owner, gpuCount } }: LiveTask,
 ): PendingFacts['ownerLimit'] {
   const maxGpus = owners?.limits.maxPlacedGpus ?? null
@@ -119,7 +128,7 @@ function ownerLimitOf(
 }
 
 /** Position from 1. Tasks that can never fit are not counted. */
-export function positionIn(c: Cluster, queued: Queued, pool: Pool): number {
+export function positionIn(c: Pick<Cluster, 'queues'>, queued: Queued, pool: Pool): number {
   let ahead = 0
   for (const queue of c.queues)
     if (queue.pool === pool) ahead += queue.countBefore(queued, pool.largestEverMib(queue.shape))
@@ -128,7 +137,7 @@ export function positionIn(c: Cluster, queued: Queued, pool: Pool): number {
 
 // ── an entry of a node's queue ────────────────────────────────────────────────
 
-function explainEntry(c: Cluster, entry: LiveEntry, now: Instant): WaitExplanation {
+function explainEntry(c: WaitState, entry: LiveEntry, now: Instant): WaitExplanation {
   const decision = decideEntry(entry, entry.gpus, now, false)
   const isShort = decision.kind === 'not_covered'
   const hostFreeMib = entry.node.hostSwapMib - entry.node.hostUsedMib

@@ -2,6 +2,7 @@
  * Whether a placed task could be swapped out now, and if not, why and until when (semantics 5, "Eligible").
  */
 import type { Instant } from '../../../protocol/units.ts'
+import type { Policy } from '../../model/config.ts'
 import { eligibleFrom } from '../../policy/swap/eligible.ts'
 import type { Cluster } from '../../state/cluster.ts'
 import type { LivePlacement } from '../../state/facts.ts'
@@ -31,15 +32,19 @@ export interface VictimExplanation {
   readonly sentence: string
 }
 
-export function explainVictim(c: Cluster, placement: LivePlacement, now: Instant): VictimExplanation {
-  const standing = standingOf(c, placement, now)
-  const at = eligibleFrom(placement, c.policy)
+export function explainVictim(
+  { policy }: Pick<Cluster, 'policy'>,
+  placement: LivePlacement,
+  now: Instant,
+): VictimExplanation {
+  const standing = standingOf(policy, placement, now)
+  const at = eligibleFrom(placement, policy)
   const eligibleAt = at !== null && at > now ? at : null
-  return { standing, eligibleAt, sentence: inWords(standing, placement, c, eligibleAt, now) }
+  return { standing, eligibleAt, sentence: inWords(standing, placement, policy, eligibleAt, now) }
 }
 
 /** Returns the first verdict that applies. */
-function standingOf(c: Cluster, placement: LivePlacement, now: Instant): VictimStanding {
+function standingOf(policy: Policy, placement: LivePlacement, now: Instant): VictimStanding {
   const {
     startedAt,
     noswap,
@@ -59,7 +64,7 @@ function standingOf(c: Cluster, placement: LivePlacement, now: Instant): VictimS
   if (isOver) return 'OVER'
   if (stopping !== null) return 'STOPPING'
   if (backOffUntil > now) return 'SWAP_FAILED_LATELY'
-  const at = eligibleFrom(placement, c.policy)
+  const at = eligibleFrom(placement, policy)
   if (at === null || at > now) return wantsGpu ? 'WANTS_GPU' : 'NOT_IDLE_LONG_ENOUGH'
   if (demandMib * gpus.length > node.hostSwapMib - node.hostUsedMib) return 'NO_HOST_MEMORY'
   return task.spec.priority === 0 ? 'ELIGIBLE_FOR_P0_ONLY' : 'ELIGIBLE'
@@ -68,7 +73,7 @@ function standingOf(c: Cluster, placement: LivePlacement, now: Instant): VictimS
 function inWords(
   standing: VictimStanding,
   placement: LivePlacement,
-  c: Cluster,
+  { idlePeriodMs }: Policy,
   eligibleAt: Instant | null,
   now: Instant,
 ): string {
@@ -102,7 +107,7 @@ function inWords(
       )
     }
     case 'NOT_IDLE_LONG_ENOUGH':
-      return `It may be swapped out${inSeconds}, once it has been idle for ${c.policy.idlePeriodMs / 1000} s.`
+      return `It may be swapped out${inSeconds}, once it has been idle for ${idlePeriodMs / 1000} s.`
     case 'NO_HOST_MEMORY':
       return (
         `It is not swapped out: ${node.name} has ${Math.max(0, node.hostSwapMib - node.hostUsedMib)} ` +

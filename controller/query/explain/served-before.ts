@@ -9,17 +9,19 @@ import type { Cluster } from '../../state/cluster.ts'
 import type { LiveEntry, LiveNode, LiveTask } from '../../state/facts.ts'
 import { placementsWaitingOn, returnOrderKeyOf } from '../../engine/apply/vram/queued-placements.ts'
 
+type WaitingState = Pick<Cluster, 'pendingCount' | 'policy' | 'queues'>
+
 /** An entry with reserved VRAM keeps it: no entry is served before it. */
-export function servedBeforeEntry(c: Cluster, entry: LiveEntry, now: Instant): number {
+export function servedBeforeEntry(c: WaitingState, entry: LiveEntry, now: Instant): number {
   return entry.hasReserved ? 0 : servedBefore(c, entry.node, entry, now)
 }
 
 /** For a pending task without reserved VRAM: its actual or potential position in the node's queue. */
-export function servedBeforeTask(c: Cluster, task: LiveTask, node: LiveNode, now: Instant): number {
+export function servedBeforeTask(c: WaitingState, task: LiveTask, node: LiveNode, now: Instant): number {
   return servedBefore(c, node, returnOrderKeyOf(task), now)
 }
 
-function servedBefore(c: Cluster, node: LiveNode, turn: ReturnOrderKey, now: Instant): number {
+function servedBefore(c: WaitingState, node: LiveNode, turn: ReturnOrderKey, now: Instant): number {
   const counted = new Set([turn.task])
   let before = 0
   const count = (other: ReturnOrderKey, owns: boolean) => {

@@ -15,9 +15,9 @@ interface CachedSurveys {
   readonly surveys: Map<string, Survey>
 }
 
-const cacheOf = new WeakMap<Cluster, CachedSurveys>()
+const cacheOf = new WeakMap<object, CachedSurveys>()
 
-export function surveyFor(c: Cluster, pool: Pool, request: Request): Survey {
+export function surveyFor(c: Pick<Cluster, 'changes'>, pool: Pool, request: Request): Survey {
   const { shape, noswap, demandMib, maxTasksPerGpu, needsExec } = request
   let kept = cacheOf.get(c)
   if (kept?.changes !== c.changes || kept.surveys.size >= MAX_CACHED) {

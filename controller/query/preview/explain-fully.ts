@@ -8,6 +8,7 @@ import type { Cluster } from '../../state/cluster.ts'
 import type { NodeVerdicts } from '../explain/explain-nodes.ts'
 import { verdictsOn } from '../explain/explain-nodes.ts'
 import { explainTask, factsOf, requestOf, waitingOf } from '../explain/explain-task.ts'
+import type { WaitState } from '../explain/explain-task.ts'
 import type { VictimExplanation } from '../explain/explain-victim.ts'
 import { explainVictim } from '../explain/explain-victim.ts'
 import type { LiveTask } from '../../state/facts.ts'
@@ -32,7 +33,11 @@ export interface WordedChange {
   readonly proviso: string | null
 }
 
-export function explainFully(c: Cluster, task: LiveTask, now: Instant): FullExplanation {
+export function explainFully(
+  c: WaitState & Pick<Cluster, 'nodes'>,
+  task: LiveTask,
+  now: Instant,
+): FullExplanation {
   const wait = explainTask(c, task, now)
   const victim = task.placement === null ? null : explainVictim(c, task.placement, now)
   if (task.state !== 'pending' || task.placementEntry?.hasReserved === true)

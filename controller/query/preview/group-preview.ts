@@ -48,7 +48,11 @@ export interface GroupPreview {
  * @param nodeIds the members after the change; ids of unregistered nodes do not count. Null: the group is
  * deleted.
  */
-export function previewGroup(c: Cluster, id: string, nodeIds: readonly string[] | null): GroupPreview {
+export function previewGroup(
+  c: Pick<Cluster, 'groups' | 'nodes' | 'policy' | 'queues'>,
+  id: string,
+  nodeIds: readonly string[] | null,
+): GroupPreview {
   const before = new Set(c.groups.get(id)?.nodeIds ?? [])
   const after = new Set(nodeIds ?? [])
   const changed = new Map<LiveNode, readonly string[]>()
@@ -82,7 +86,7 @@ export function previewGroup(c: Cluster, id: string, nodeIds: readonly string[] 
   }
 }
 
-function sumOfNodes(c: Cluster, nodes: readonly Node[]): NodeSum {
+function sumOfNodes(c: Pick<Cluster, 'policy'>, nodes: readonly Node[]): NodeSum {
   let [gpus, physicalMib, schedulableMib] = [0, 0, 0]
   for (const node of nodes) {
     const { percent } = resolveOvercommit(c.policy.overcommitPercent, node.overcommitOverride)
@@ -113,7 +117,7 @@ function finishingOn(nodes: readonly LiveNode[], groupsAfter: (node: LiveNode) =
  * ever be placed.
  */
 function pendingAfter(
-  c: Cluster,
+  c: Pick<Cluster, 'queues'>,
   changed: ReadonlyMap<LiveNode, readonly string[]>,
 ): Pick<GroupPreview, 'becomeFeasible' | 'becomeInfeasible'> {
   const gained = new Gathered()

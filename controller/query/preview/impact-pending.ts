@@ -31,8 +31,10 @@ export interface PendingImpact {
   readonly of: number
 }
 
+type PendingState = Pick<Cluster, 'policy' | 'queueFor' | 'tasks'>
+
 export function pendingImpact(
-  c: Cluster,
+  c: PendingState,
   policy: Policy,
   forks: ReadonlyMap<LiveNode, LiveNode>,
   now: Instant,
@@ -64,7 +66,7 @@ interface BeforeAndAfter {
 class Pass {
   /** Number of nodes examined so far. */
   looks = 0
-  readonly #c: Cluster
+  readonly #c: PendingState
   readonly #policy: Policy
   readonly #forks: ReadonlyMap<LiveNode, LiveNode>
   readonly #now: Instant
@@ -72,7 +74,7 @@ class Pass {
   /** Tasks with the same request have the same result. */
   readonly #known = new Map<string, Change>()
 
-  constructor(c: Cluster, policy: Policy, forks: ReadonlyMap<LiveNode, LiveNode>, now: Instant) {
+  constructor(c: PendingState, policy: Policy, forks: ReadonlyMap<LiveNode, LiveNode>, now: Instant) {
     this.#c = c
     this.#policy = policy
     this.#forks = forks

@@ -168,7 +168,7 @@ export interface Over {
 }
 
 /** Returns the current excess over the limits. */
-export function overOf(c: Cluster): Over {
+export function overOf(c: Pick<Cluster, 'nodes'>): Over {
   const over = { gpuCount: 0, overCommittedMib: 0, reserveDeficitMib: 0 }
   for (const node of c.nodes.values()) {
     for (const gpu of node.gpus) {

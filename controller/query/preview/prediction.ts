@@ -14,6 +14,7 @@ import { decideEntry } from '../../policy/swap/swap.ts'
 import type { Cluster } from '../../state/cluster.ts'
 import type { Answer } from '../../model/command.ts'
 import type { TaskRequest } from '../../../protocol/task.ts'
+import type { WaitState } from '../explain/explain-task.ts'
 import { explainIn, positionIn } from '../explain/explain-task.ts'
 import type { LiveEntry, LiveGpu, LiveNode, LiveTask } from '../../state/facts.ts'
 import { newLiveTask } from '../../state/facts.ts'
@@ -55,7 +56,11 @@ export function predictPlacement(c: Cluster, request: TaskRequest, now: Instant)
   return { ok: true, value: prediction }
 }
 
-function predict(c: Cluster, task: LiveTask, now: Instant): Prediction {
+function predict(
+  c: WaitState & Pick<Cluster, 'poolFor' | 'tasks'>,
+  task: LiveTask,
+  now: Instant,
+): Prediction {
   const shape = shapeOf(task.spec)
   const pool = c.poolFor(shape.poolKey)
   const queued: Queued = { task, queueClass: queueClass(task, c.policy, now) }
@@ -76,7 +81,12 @@ function predict(c: Cluster, task: LiveTask, now: Instant): Prediction {
 const NOWHERE = { when: null, node: null, gpus: [], demandMib: 0, victims: [] } as const
 
 /** Returns null if the victims do not cover the task. */
-function placed(c: Cluster, task: LiveTask, { when, node, gpus }: Plan, now: Instant): Prediction | null {
+function placed(
+  c: Pick<Cluster, 'tasks'>,
+  task: LiveTask,
+  { when, node, gpus }: Plan,
+  now: Instant,
+): Prediction | null {
   const demandMib =
     task.spec.vramMib > 0 ? task.spec.vramMib : Math.min(...gpus.map((gpu) => gpu.capacityMib))
   const place = { when, node, gpus, demandMib, wait: null }

@@ -63,7 +63,10 @@ export interface WouldFitIf {
   readonly nodes: number
 }
 
-export function wouldFitIf(c: Cluster, task: LiveTask, now: Instant): WouldFitIf {
+/** What is read of the cluster. */
+type FittingState = Pick<Cluster, 'groups' | 'nodes' | 'policy' | 'queueFor'>
+
+export function wouldFitIf(c: FittingState, task: LiveTask, now: Instant): WouldFitIf {
   const check = new FitCheck(c, task, now)
   const { pool } = c.queueFor(task.spec)
   const nodes = [...pool.nodes.keys()]
@@ -92,13 +95,13 @@ export function wouldFitIf(c: Cluster, task: LiveTask, now: Instant): WouldFitIf
 
 /** Checks whether the task would fit after different changes. */
 class FitCheck {
-  readonly c: Cluster
+  readonly c: FittingState
   readonly task: LiveTask
   readonly now: Instant
   /** One copy per node: a change of the settings replaces the one before. */
   readonly #underSettings = new Map<LiveNode, LiveNode>()
 
-  constructor(c: Cluster, task: LiveTask, now: Instant) {
+  constructor(c: FittingState, task: LiveTask, now: Instant) {
     this.c = c
     this.task = task
     this.now = now

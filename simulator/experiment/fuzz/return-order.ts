@@ -76,9 +76,9 @@ function servedBy({ kind, task, node, gpus, needMib, askedAt }: LiveEntry): Serv
 }
 
 /** Null: nothing gets its bytes by this event, or a rule of its own says when. */
-function servedIn({ kind, taskId, at, data }: Event, cluster: Cluster): Served | null {
+function servedIn({ kind, taskId, at, data }: Event, { tasks }: Pick<Cluster, 'tasks'>): Served | null {
   const isReturn = kind === 'swap_in_decided' && data['eager'] !== true
-  const task = cluster.tasks.get(taskId ?? '')
+  const task = tasks.get(taskId ?? '')
   const placement = task?.placement ?? null
   if ((!isReturn && kind !== 'task_placed') || task === undefined || placement === null) return null
   const askedAt = isReturn ? at - (data['waited_ms'] as number) : task.spec.submittedAt
@@ -110,7 +110,7 @@ function isServable({ task, gpus, needMib }: LiveEntry, served: Served, now: Ins
 function isAhead(
   waiting: { readonly task: LiveTask; readonly askedAt: Instant },
   served: Served,
-  { policy }: Cluster,
+  { policy }: Pick<Cluster, 'policy'>,
   now: Instant,
 ): boolean {
   const rank = ({ task, askedAt }: typeof waiting) =>
@@ -123,7 +123,10 @@ function isAhead(
  * The first pending task that wants one GPU like this, if what was served could have been its place: only
  * where the node has one GPU, so that there is no other choice, and nothing is reserved there.
  */
-function firstThere({ task, node, gpus, mib }: Served, cluster: Cluster): LiveTask | null {
+function firstThere(
+  { task, node, gpus, mib }: Served,
+  cluster: Pick<Cluster, 'policy' | 'tasks'>,
+): LiveTask | null {
   const [gpu] = gpus
   if (gpu === undefined || node.gpus.length > 1 || gpu.reservations.length > 0 || gpu.exclusiveTask !== null)
     return null
@@ -162,7 +165,7 @@ function firstThere({ task, node, gpus, mib }: Served, cluster: Cluster): LiveTa
 function isKeptOut(
   { spec }: LiveTask,
   { task, askedAt }: Served,
-  { policy }: Cluster,
+  { policy }: Pick<Cluster, 'policy'>,
   now: Instant,
 ): boolean {
   const isLater =
@@ -199,7 +202,7 @@ export function checkCollector(world: World, nodeIds: Iterable<string>, report: 
   }
 }
 
-function shouldCollect(entry: LiveEntry, cluster: Cluster, now: Instant): boolean {
+function shouldCollect(entry: LiveEntry, cluster: Pick<Cluster, 'policy'>, now: Instant): boolean {
   if (entry.kind !== 'swap_in' || entry.hasReserved || now - entry.askedAt < cluster.policy.swapInAgingMs)
     return false
   if ((entry.task.placement?.backOffUntil ?? 0) > now) return false

@@ -38,7 +38,7 @@ export function orderStop(
   if ((stopping.graceMs ?? 0) > 0 && placement.residency === 'swapped_out') askForSwapIn(c, placement, now)
 }
 
-export function stopsOf({ nodes }: Cluster, now: Instant): Stops {
+export function stopsOf({ nodes }: Pick<Cluster, 'nodes'>, now: Instant): Stops {
   let count = 0
   const overdue: LivePlacement[] = []
   for (const node of nodes.values()) {

@@ -95,7 +95,10 @@ function firstAhead(c: Cluster, entry: LiveEntry, now: Instant): QueuedPlacement
  * Pending tasks that wait for VRAM of the node, and so belong to its queue: one per shape, whether or not the
  * node can take it now.
  */
-export function placementsWaitingOn(c: Cluster, node: LiveNode): readonly QueuedPlacement[] {
+export function placementsWaitingOn(
+  c: Pick<Cluster, 'pendingCount' | 'policy' | 'queues'>,
+  node: LiveNode,
+): readonly QueuedPlacement[] {
   if (c.pendingCount === 0 || !isPlaceable(node)) return []
   const found: QueuedPlacement[] = []
   const heads = c.policy.strategy === 'fifo' ? poolHeads(c.queues) : null

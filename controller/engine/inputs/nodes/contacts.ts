@@ -93,7 +93,9 @@ export function aheadOf(c: Cluster, nodeId: string): AheadNode | null {
 }
 
 /** Nodes that have heard of more than the store has. */
-export function aheadNodes(c: Cluster): readonly (readonly [nodeId: string, ahead: AheadNode])[] {
+export function aheadNodes(
+  c: Pick<Cluster, 'contacts' | 'aheadCount'>,
+): readonly (readonly [nodeId: string, ahead: AheadNode])[] {
   if (c.aheadCount === 0) return []
   const found: (readonly [string, AheadNode])[] = []
   for (const [nodeId, ahead] of c.contacts) if (ahead !== null) found.push([nodeId, ahead])

@@ -2,7 +2,7 @@
  * Starts that a node refused because it cannot run the task, or any task (safety 3). The task has not failed:
  * the attempt is over, and the task waits for another node or, if all have refused it, for a change.
  */
-import type { StartRefused } from '../../../../protocol/messages.ts'
+import type { StartRefused } from '../../../../protocol/message-fields.ts'
 import type { DurationMs, Instant } from '../../../../protocol/units.ts'
 import type { StartRefusal, StartTrouble } from '../../../model/start-refusal.ts'
 import { largestEverMib, mayRunOn } from '../../../policy/placement/feasible.ts'
