@@ -9,7 +9,7 @@ import type { StoredState } from '../../controller/ports/store.ts'
 import { idOfNode } from '../scenario/node-id.ts'
 import type { GpuMode, Instant, Mib, NoSwap, Priority } from '../../protocol/units.ts'
 import type { FaultInjector } from '../world/fault-injector.ts'
-import type { BusWatcher } from '../network/faulty-bus.ts'
+import type { BusWatcher } from '../network/sim-bus.ts'
 import type { LostHistory } from '../world/store-history.ts'
 import type { DoubleRun } from '../fleet/run-tracker.ts'
 import type { World } from '../world/world.ts'
@@ -127,10 +127,10 @@ export function observe(world: World): Observed {
 }
 
 /** In true time: a server's own clock may be ahead or behind. */
-function attemptsOn({ servers, faults }: World, nodeId: string): ReadonlyMap<string, ObservedAttempt> {
-  const server = servers.get(nodeId)
+function attemptsOn({ fleet }: World, nodeId: string): ReadonlyMap<string, ObservedAttempt> {
+  const server = fleet.servers.get(nodeId)
   if (server === undefined) return NOBODY
-  const aheadMs = faults?.aheadMs(nodeId) ?? 0
+  const aheadMs = fleet.aheadMs(nodeId)
   if (aheadMs === 0) return server.attempts
   return new Map(
     [...server.attempts].map(([id, attempt]) => [id, { ...attempt, lastUseAt: attempt.lastUseAt - aheadMs }]),
@@ -140,24 +140,24 @@ function attemptsOn({ servers, faults }: World, nodeId: string): ReadonlyMap<str
 function observeFaults(world: World, faults: FaultInjector): ObservedFaults {
   const nameOf = new Map(world.plan.nodes.map((node) => [idOfNode(node), node.name]))
   return {
-    runsOn: (taskId) => faults.runs.nodesOf(taskId),
-    takeDoubles: () => faults.runs.takeDoubles(),
+    runsOn: (taskId) => world.fleet.runs.nodesOf(taskId),
+    takeDoubles: () => world.fleet.runs.takeDoubles(),
     isDisturbed: (nodeId) => faults.isDisturbed(nameOf.get(nodeId) ?? ''),
     healedAt: () => faults.healedAt,
-    usableGpus: (nodeId) => faults.node(nameOf.get(nodeId) ?? '').usableGpus,
+    usableGpus: (nodeId) => world.fleet.node(nameOf.get(nodeId) ?? '').usableGpus,
     acknowledged: faults.acknowledged,
     hasOpenTask: (taskId) => world.controller.views.openTask(taskId) !== undefined,
     config: () => world.controller.views.config().fields,
-    controllersBegun: () => faults.controllersBegun,
-    onControllerBegun: (listener) => faults.onControllerBegun(listener),
-    isControllerUp: () => faults.isControllerUp,
+    controllersBegun: () => world.controllers.begun,
+    onControllerBegun: (listener) => world.controllers.onBegun(listener),
+    isControllerUp: () => world.isControllerUp,
     controller: () => ({
       epoch: world.controller.engine.epoch,
       process: world.controller.engine.process,
-      startedAt: faults.controllerStartedAt,
+      startedAt: world.controllers.startedAt,
     }),
     mayForget: world.plan.faults?.some(({ kind }) => kind === 'node_disk_lost' || kind === 'swarm') === true,
     onSetBack: (listener) => faults.onSetBack(listener),
-    watchBus: (watcher) => faults.bus.watch(watcher),
+    watchBus: (watcher) => world.bus.watch(watcher),
   }
 }

@@ -153,7 +153,7 @@ function clusterFigures({ result: { metrics }, world }: Run): ClusterFigures {
     queue_wait_s: queue_wait_s?.mean ?? null,
     starvation_percent: starvation_percent.total,
     utilization_percent,
-    swap_outs: world.swapTotals().swapOuts,
+    swap_outs: world.controllers.swapTotals().swapOuts,
     makespan_s,
   }
 }

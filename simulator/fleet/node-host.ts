@@ -4,6 +4,7 @@
  */
 import type { Random } from '../../controller/ports/random.ts'
 import { RANK_ARRIVAL } from '../../controller/ports/clock.ts'
+import type { Clock } from '../../controller/ports/clock.ts'
 import type { ServerCore } from '../../gpu-server/core/server-core.ts'
 import type { DurationMs, Mib } from '../../protocol/units.ts'
 import type { RunWatcher } from './device-troubles.ts'
@@ -18,7 +19,7 @@ import type { SimClock } from '../kernel/virtual-clock.ts'
 import { DriftingClock } from '../kernel/drifting-clock.ts'
 import type { FaultTally } from '../results/fault-tally.ts'
 import { FaultyStorage } from './faulty-storage.ts'
-import type { Endpoint, FaultyBus } from '../network/faulty-bus.ts'
+import type { Endpoint, SimBus } from '../network/sim-bus.ts'
 import { ProcessClock } from '../kernel/process-clock.ts'
 
 /** A process that ended is started again after this (RestartSec in deploy/systemd). */
@@ -27,15 +28,18 @@ export const RESTART_AFTER_MS: DurationMs = 1000
 export interface NodeHostOptions {
   readonly node: ScenarioNode
   readonly clock: SimClock
-  /** Of its devices; left out: the same. */
+  /** Of its devices; left out: `clock`. */
   readonly deviceClock?: SimClock
-  readonly bus: Pick<FaultyBus, 'endpoint'>
+  readonly bus: Pick<SimBus, 'endpoint'>
   readonly random: Random
   readonly workload: Workload
-  readonly runs: RunWatcher
+  readonly runs: RunWatcher | null
   /** Its server process runs, or (null) does not any more. */
   readonly onServer: (nodeId: string, server: ServerCore | null) => void
   readonly tally: FaultTally
+  /** The machine never breaks. */
+  readonly isReliable: boolean
+  readonly areHeartbeatsElided: boolean
   /** What an earlier server has left here; null: nothing. */
   readonly home: InitialNodeState | null
   /** The controller refuses a server's hello, for a reason that is a code. */
@@ -63,7 +67,9 @@ export class NodeHost {
   readonly id: string
   readonly name: string
   readonly #o: NodeHostOptions
-  readonly #clock: DriftingClock
+  /** Its own clock; null: it shows true time. */
+  readonly #drifting: DriftingClock | null
+  readonly #clock: Clock
   readonly #storage: FaultyStorage
   readonly #active = new Set<MachineFault>()
   #device: SimulatedDevice
@@ -74,7 +80,8 @@ export class NodeHost {
     this.#o = options
     this.name = options.node.name
     this.id = idOfNode(options.node)
-    this.#clock = new DriftingClock(options.clock)
+    this.#drifting = options.isReliable ? null : new DriftingClock(options.clock)
+    this.#clock = this.#drifting ?? options.clock
     this.#storage = new FaultyStorage(() => this.#diskFailed(), options.home?.state)
     this.#device = this.#newDevice()
     // What lives here gets its lease with the first answer to the server, before anything breaks.
@@ -94,7 +101,7 @@ export class NodeHost {
 
   /** By how much its clock is ahead of true time. */
   get aheadMs(): DurationMs {
-    return this.#clock.aheadMs
+    return this.#drifting?.aheadMs ?? 0
   }
 
   /** Something is wrong with it at present. */
@@ -130,7 +137,7 @@ export class NodeHost {
         bus: endpoint,
         device: this.#device,
         storage: this.#storage,
-        areHeartbeatsElided: false,
+        areHeartbeatsElided: this.#o.areHeartbeatsElided,
         onRefused,
       }
       const core = simulatedServer(node, {
@@ -224,7 +231,7 @@ export class NodeHost {
     }
     this.#device.troubles.swapFactorPermille = factorPermille
     this.#device.troubles.hostShortMib = hostShortMib
-    this.#clock.setDrift(ppm)
+    this.#drifting?.setDrift(ppm)
     this.#storage.isFull = isFull
   }
 

@@ -1,5 +1,5 @@
 /**
- * The servers' ends of a bus whose other end is a controller that is not ours, under the weather of a
+ * The servers' ends of a bus whose other end is a controller that is not ours, under the links of a
  * scenario: what goes out and what comes in is lost, held, late or doubled before it reaches the bus, or
  * after.
  */
@@ -7,19 +7,20 @@ import type { Bus, RequestOutcome } from '../../controller/ports/bus.ts'
 import { RANK_MESSAGE } from '../../controller/ports/clock.ts'
 import type { Clock } from '../../controller/ports/clock.ts'
 import type { DurationMs } from '../../protocol/units.ts'
-import type { Endpoint, Party, LinkConditions } from './faulty-bus.ts'
-import type { FleetBus } from '../fleet/faulty-fleet.ts'
+import { deliverCopies } from './passage.ts'
+import type { LinkConditions, Party } from './passage.ts'
+import type { Endpoint } from './sim-bus.ts'
 
 export interface DelayedBusOptions {
   readonly clock: Clock
   /** The bus that the server of this node speaks over. */
   readonly busFor: (node: string) => Bus
-  readonly weather: LinkConditions
+  readonly links: LinkConditions
 }
 
 const CONTROLLER: Party = { node: null }
 
-export class DelayedBus implements FleetBus {
+export class DelayedBus {
   readonly #o: DelayedBusOptions
 
   constructor(options: DelayedBusOptions) {
@@ -92,18 +93,10 @@ export class DelayedBus implements FleetBus {
   }
 
   #leg(from: Party, to: Party, arrive: () => void): void {
-    const { clock, weather } = this.#o
-    const { isLost, copies, delaysMs, hold } = weather.passage(from, to)
-    if (isLost) return
-    const arriveLate = (): void => {
-      if (!weather.isCut(from, to)) arrive()
-    }
-    for (let copy = 0; copy < copies; copy++) {
-      const delayMs = delaysMs[copy] as DurationMs
-      const later = (): void => void clock.at(clock.now() + delayMs, arriveLate, RANK_MESSAGE)
-      if (hold !== null) hold(delayMs === 0 ? arriveLate : later)
-      else if (delayMs > 0) later()
-      else arrive()
-    }
+    const { clock, links } = this.#o
+    const passage = links.passage(from, to)
+    deliverCopies(clock, passage, arrive, () => {
+      if (!links.isCut(from, to)) arrive()
+    })
   }
 }

@@ -6,12 +6,10 @@ import type { DurationMs } from '../../protocol/units.ts'
 import type { RandomStream } from '../../controller/ports/random.ts'
 import type { Fault, Link } from '../scenario/fault.ts'
 import type { FaultTally } from '../results/fault-tally.ts'
-import type { Party, Passage, LinkConditions } from './faulty-bus.ts'
+import { LOST, UNHINDERED } from './passage.ts'
+import type { LinkConditions, Party, Passage } from './passage.ts'
 
 export type LinkFault = Extract<Fault, { readonly link: Link }>
-
-const UNHINDERED: Passage = { isLost: false, copies: 1, delaysMs: [0], hold: null }
-const LOST: Passage = { isLost: true, copies: 0, delaysMs: [], hold: null }
 
 export class LinkFaults implements LinkConditions {
   readonly #random: RandomStream

@@ -1,164 +1,251 @@
 /**
- * The simulated bus: messages between endpoints of one process, in virtual time, by reference or (mode
- * `wire`) through the codec, which proves that nothing depends on the identity of an object.
+ * The simulated bus: messages between the processes of one world, in virtual time, by reference or (mode
+ * `wire`) through the codec, which proves that nothing depends on the identity of an object. Link conditions
+ * and a stopped broker lose, delay, hold or duplicate messages, on both ways of a request alike.
  */
+import type { Bus, Handler, RequestOutcome } from '../../controller/ports/bus.ts'
+import { RANK_MESSAGE } from '../../controller/ports/clock.ts'
+import type { Clock } from '../../controller/ports/clock.ts'
 import { decode, encode } from '../../protocol/codec.ts'
 import type { Envelope } from '../../protocol/envelope.ts'
 import type { DurationMs } from '../../protocol/units.ts'
-import type { Bus, Handler, RequestOutcome } from '../../controller/ports/bus.ts'
-import { RANK_MESSAGE } from '../../controller/ports/clock.ts'
-import type { SimClock } from '../kernel/virtual-clock.ts'
+import { deliverCopies, UNHINDERED } from './passage.ts'
+import type { LinkConditions, Party } from './passage.ts'
 
 export type BusMode = 'reference' | 'wire'
 
-export interface SimBusOptions {
-  readonly clock: SimClock
-  readonly mode: BusMode
-  /** One way. */
-  readonly delayMs: DurationMs
+export interface Endpoint extends Bus {
+  /** Its process is dead: it receives nothing, and none of its requests is answered. */
+  kill(): void
 }
 
-type Done = (outcome: RequestOutcome) => void
+export interface SimBusOptions {
+  readonly clock: Clock
+  readonly mode: BusMode
+  /** Left out: messages arrive at once. */
+  readonly links?: LinkConditions
+}
 
-/** Messages that answer messages: deeper than this they wait for their turn. */
+export interface BusWatcher {
+  /**
+   * Sees every message that is delivered, before it is handled. @param from the node that sent it; null: a
+   * controller
+   */
+  delivered?(subject: string, message: Envelope, from: string | null): void
+  /** Sees every answer that is given, also one that is lost on its way. */
+  answered?(asked: Envelope, answer: Envelope): void
+}
+
+interface Process extends Party {
+  isAlive: boolean
+  isDrained: boolean
+}
+
+interface Subscription {
+  readonly head: string
+  readonly tail: string | null
+  readonly handler: Handler
+  readonly process: Process
+  isOpen: boolean
+}
+
+/** Messages that answer messages nest at most this deep. Deeper ones wait for their turn in the clock. */
 const MAX_DEPTH = 8
 
-export class SimBus implements Bus {
-  readonly #o: SimBusOptions
-  readonly #exact = new Map<string, Handler>()
-  /** Patterns with one `*`, split around it. */
-  #patterns: { readonly head: string; readonly tail: string; readonly handler: Handler }[] = []
-  /** Who hears each subject, as found before; forgotten whenever somebody begins or ends to listen. */
-  readonly #bySubject = new Map<string, Handler>()
-  #isDrained = false
+const RELIABLE: LinkConditions = { passage: () => UNHINDERED, isCut: () => false }
+
+export class SimBus {
+  readonly #clock: Clock
+  readonly #mode: BusMode
+  readonly #links: LinkConditions
+  #subscriptions: readonly Subscription[] = []
+  /** The subscriptions of each subject that was used so far. */
+  readonly #bySubject = new Map<string, readonly Subscription[]>()
   #depth = 0
-  messages = 0
+  /** Grows with every restart of the broker, which loses the messages under way. */
+  #brokerStart = 0
+  /** Number of faults that keep the broker stopped. */
+  #brokerAbsences = 0
+  readonly #onConnection = new Set<(isConnected: boolean) => void>()
+  readonly #watchers: BusWatcher[] = []
 
-  constructor(options: SimBusOptions) {
-    this.#o = options
+  constructor({ clock, mode, links = RELIABLE }: SimBusOptions) {
+    this.#clock = clock
+    this.#mode = mode
+    this.#links = links
   }
 
-  publish(subject: string, message: Envelope): void {
-    this.#deliver(this.#handlerFor(subject), subject, message, () => {})
-  }
-
-  request(subject: string, message: Envelope, timeoutMs: DurationMs, done: Done): void {
-    if (this.#isDrained) {
-      this.#later(() => done({ answered: false, why: 'disconnected' }))
-      return
-    }
-    const handler = this.#handlerFor(subject)
-    if (handler === null) {
-      this.#later(() => done({ answered: false, why: 'no_responder' }))
-      return
-    }
-    if (this.#o.delayMs === 0) this.#requestAtOnce(handler, subject, message, done)
-    else this.#requestWithin(timeoutMs, handler, subject, message, done)
-  }
-
-  subscribe(pattern: string, handler: Handler): () => void {
-    this.#bySubject.clear()
-    const star = pattern.indexOf('*')
-    if (star < 0) {
-      this.#exact.set(pattern, handler)
-      return () => {
-        this.#exact.delete(pattern)
-        this.#bySubject.clear()
-      }
-    }
-    const entry = { head: pattern.slice(0, star), tail: pattern.slice(star + 1), handler }
-    this.#patterns.push(entry)
-    return () => {
-      this.#patterns = this.#patterns.filter((each) => each !== entry)
-      this.#bySubject.clear()
-    }
-  }
-
-  drain(): Promise<void> {
-    this.#isDrained = true
-    return Promise.resolve()
+  watch(watcher: BusWatcher): void {
+    this.#watchers.push(watcher)
   }
 
   /**
-   * Nothing is lost and nothing takes time: the answer always comes, and a timer per request would only fill
-   * the clock.
+   * @param node null: a controller
+   * @param beforeSending called with every request before it leaves. It may end the sender's process, and
+   *   returns false for a request that does not leave.
    */
-  #requestAtOnce(handler: Handler, subject: string, message: Envelope, done: Done): void {
-    this.#deliver(handler, subject, message, (answer) =>
-      done({ answered: true, answer: this.#carried(answer) }),
-    )
+  endpoint(
+    node: string | null,
+    beforeSending: (subject: string, message: Envelope) => boolean = () => true,
+  ): Endpoint {
+    const process: Process = { node, isAlive: true, isDrained: false }
+    const own: Subscription[] = []
+    return {
+      publish: (subject, message) => {
+        if (process.isAlive && !process.isDrained) this.#send(process, subject, message, () => {})
+      },
+      request: (subject, message, timeoutMs, done) => {
+        if (process.isAlive && beforeSending(subject, message))
+          this.#request(process, subject, message, timeoutMs, done)
+      },
+      subscribe: (pattern, handler) => {
+        const [head = '', tail = null] = pattern.split('*')
+        const subscription: Subscription = { head, tail, handler, process, isOpen: true }
+        own.push(subscription)
+        this.#setSubscriptions([...this.#subscriptions, subscription])
+        return () => this.#end(subscription)
+      },
+      onConnection: (listener) => {
+        const inform = (isConnected: boolean): void => void (process.isAlive && listener(isConnected))
+        this.#onConnection.add(inform)
+        if (this.#brokerAbsences > 0)
+          this.#clock.soon(() => this.#brokerAbsences > 0 && inform(false), RANK_MESSAGE)
+        return () => this.#onConnection.delete(inform)
+      },
+      drain: () => {
+        process.isDrained = true
+        return Promise.resolve()
+      },
+      kill: () => {
+        process.isAlive = false
+        for (const subscription of own) this.#end(subscription)
+      },
+    }
   }
 
-  #requestWithin(
+  stopBroker(): void {
+    this.#brokerAbsences += 1
+    this.#brokerStart += 1
+    if (this.#brokerAbsences === 1) for (const inform of this.#onConnection) inform(false)
+  }
+
+  /** Returns whether the broker runs again. */
+  startBroker(): boolean {
+    this.#brokerAbsences -= 1
+    if (this.#brokerAbsences > 0) return false
+    for (const inform of this.#onConnection) inform(true)
+    return true
+  }
+
+  /** Delivers messages that a fault has held until now. */
+  deliverHeld(held: readonly (() => void)[]): void {
+    for (const deliver of held) this.#clock.soon(deliver, RANK_MESSAGE)
+  }
+
+  #request(
+    process: Process,
+    subject: string,
+    message: Envelope,
     timeoutMs: DurationMs,
-    handler: Handler,
-    subject: string,
-    message: Envelope,
-    done: Done,
+    done: (outcome: RequestOutcome) => void,
   ): void {
+    const clock = this.#clock
     let isOver = false
-    const expire = (): void => {
+    let cancel: (() => void) | null = null
+    const end = (outcome: RequestOutcome): void => {
+      if (isOver || !process.isAlive) return
       isOver = true
-      done({ answered: false, why: 'timeout' })
+      cancel?.()
+      done(outcome)
     }
-    const cancel = this.#o.clock.at(this.#o.clock.now() + timeoutMs, expire, RANK_MESSAGE)
-    this.#deliver(handler, subject, message, (answer) => {
-      this.#later(() => {
-        if (isOver) return
-        isOver = true
-        cancel()
-        done({ answered: true, answer: this.#carried(answer) })
-      })
-    })
+    const answered = (answer: Envelope, from: Process): void =>
+      this.#leg(from, process, () => end({ answered: true, answer: this.#carried(answer) }))
+    const failure = process.isDrained ? 'disconnected' : this.#send(process, subject, message, answered)
+    if (isOver) return
+    if (failure === null)
+      cancel = clock.at(clock.now() + timeoutMs, () => end({ answered: false, why: 'timeout' }), RANK_MESSAGE)
+    else clock.soon(() => end({ answered: false, why: failure }), RANK_MESSAGE)
   }
 
-  /** @param handler who hears it as things are; when it has to wait, whoever hears it then does */
-  #deliver(
-    handler: Handler | null,
+  /** Returns why no answer can come, or null. */
+  #send(
+    from: Process,
     subject: string,
     message: Envelope,
-    reply: (answer: Envelope) => void,
-  ): void {
-    if (this.#isDrained) return
-    this.messages += 1
+    reply: (answer: Envelope, from: Process) => void,
+  ): 'disconnected' | 'no_responder' | null {
+    if (this.#brokerAbsences > 0) return 'disconnected'
+    const subscriptions = this.#subscriptionsFor(subject)
     const carried = this.#carried(message)
-    if (this.#o.delayMs > 0 || this.#depth >= MAX_DEPTH) {
-      this.#later(() => this.#handlerFor(subject)?.(carried, subject, reply))
-      return
+    // The broker reports a subject without subscriptions, if the sender reaches it.
+    if (subscriptions.length === 0) return this.#links.isCut(from, { node: null }) ? null : 'no_responder'
+    for (const subscription of subscriptions) {
+      this.#leg(from, subscription.process, () => {
+        if (!subscription.isOpen) return
+        for (const watcher of this.#watchers) watcher.delivered?.(subject, carried, from.node)
+        subscription.handler(carried, subject, (answer) => {
+          if (!subscription.process.isAlive) return
+          for (const watcher of this.#watchers) watcher.answered?.(carried, answer)
+          reply(answer, subscription.process)
+        })
+      })
     }
-    // A message that takes no time is heard before its sender goes on.
+    return null
+  }
+
+  /** Takes one message one way: lost, once or several times, now, late, or when the fault that holds it ends. */
+  #leg(from: Process, to: Process, arrive: () => void): void {
+    const passage = this.#links.passage(from, to)
+    if (passage.isLost || this.#brokerAbsences > 0) return
+    if (passage === UNHINDERED) return this.#arriveNow(arrive)
+    const brokerStart = this.#brokerStart
+    const arriveLate = (): void => {
+      if (brokerStart === this.#brokerStart && !this.#links.isCut(from, to)) arrive()
+    }
+    deliverCopies(this.#clock, passage, () => this.#arriveNow(arrive), arriveLate)
+  }
+
+  /** A message that takes no time is handled before its sender continues. */
+  #arriveNow(arrive: () => void): void {
+    if (this.#depth >= MAX_DEPTH) return this.#clock.soon(arrive, RANK_MESSAGE)
     this.#depth += 1
     try {
-      handler?.(carried, subject, reply)
+      arrive()
     } finally {
       this.#depth -= 1
     }
   }
 
-  #handlerFor(subject: string): Handler | null {
-    const known = this.#bySubject.get(subject)
-    if (known !== undefined) return known
-    const handler =
-      this.#exact.get(subject) ?? this.#patterns.find((pattern) => matches(subject, pattern))?.handler
-    if (handler !== undefined) this.#bySubject.set(subject, handler)
-    return handler ?? null
+  #subscriptionsFor(subject: string): readonly Subscription[] {
+    let found = this.#bySubject.get(subject)
+    if (found === undefined) {
+      found = this.#subscriptions.filter((subscription) => isFor(subscription, subject))
+      this.#bySubject.set(subject, found)
+    }
+    return found
   }
 
-  #later(fn: () => void): void {
-    if (this.#o.delayMs === 0) this.#o.clock.soon(fn, RANK_MESSAGE)
-    else this.#o.clock.at(this.#o.clock.now() + this.#o.delayMs, fn, RANK_MESSAGE)
+  #end(subscription: Subscription): void {
+    subscription.isOpen = false
+    this.#setSubscriptions(this.#subscriptions.filter((each) => each !== subscription))
+  }
+
+  #setSubscriptions(subscriptions: readonly Subscription[]): void {
+    this.#subscriptions = subscriptions
+    this.#bySubject.clear()
   }
 
   #carried(message: Envelope): Envelope {
-    if (this.#o.mode === 'reference') return message
+    if (this.#mode === 'reference') return message
     const decoded = decode(encode(message))
     if (!decoded.ok) throw new Error(`broken invariant: a message of ours does not decode: ${decoded.why}`)
     return decoded.envelope
   }
 }
 
-/** Between head and tail stands exactly one part. */
-function matches(subject: string, { head, tail }: { readonly head: string; readonly tail: string }): boolean {
+/** The `*` of a pattern matches exactly one part. */
+function isFor({ head, tail }: Subscription, subject: string): boolean {
+  if (tail === null) return subject === head
   const end = subject.length - tail.length
   return (
     end > head.length &&

@@ -68,10 +68,10 @@ function readingOf(world: World): Reading {
   const { views } = world.controller
   const totals = views.totals()
   const counts = views.counts()
-  const swaps = world.swapTotals()
+  const swaps = world.controllers.swapTotals()
   return {
     atMs: world.nowMs,
-    counters: world.counters(),
+    counters: world.controllers.counters(),
     gpus: totals.gpus,
     pending: counts.pending,
     placed: counts.assigned + counts.running + counts.unreachable,

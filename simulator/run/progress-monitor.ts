@@ -65,7 +65,7 @@ export class ProgressMonitor {
       this.#placedTasks === 0 &&
       world.controller.engine.cluster.waiting.gpus === 0 &&
       world.clock.nextAt() !== world.clock.now() &&
-      !(this.#wasSetBack && world.controller.engine.cluster.nodes.size < world.servers.size)
+      !(this.#wasSetBack && world.controller.engine.cluster.nodes.size < world.fleet.servers.size)
     )
   }
 

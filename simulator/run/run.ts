@@ -111,7 +111,7 @@ export async function runScenario(
   world.faults?.onSetBack(({ stored }) =>
     pulse.setBack(stored.openTasks.filter(({ placement }) => placement !== null).length),
   )
-  world.timeDecisions(options.stopwatch ?? null)
+  world.controllers.timeDecisions(options.stopwatch ?? null)
   const watcher = options.watch?.(world) ?? null
   await world.start()
   options.onStarted?.(world)

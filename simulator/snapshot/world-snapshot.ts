@@ -12,7 +12,8 @@ export function snapshotOfWorld(world: World): Snapshot {
   const { workload } = world
   return snapshotOf(world.controller.views.snapshot(), {
     workLeftOf: ({ id, placement, command }) => {
-      const left = placement === null ? null : (world.deviceOf(placement.nodeId)?.workLeftOf(id) ?? null)
+      const left =
+        placement === null ? null : (world.fleet.deviceOf(placement.nodeId)?.workLeftOf(id) ?? null)
       return left ?? { work: workOf(workload.planOf(id, command)), doneUs: 0 }
     },
     cancelAtOf: ({ id }) => {

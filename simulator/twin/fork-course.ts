@@ -69,8 +69,8 @@ function totalsOf(world: World): Totals {
   const { count, sum } = world.collector.queueWaitMs
   return {
     atMs: world.nowMs,
-    counters: world.counters(),
-    swapOuts: world.swapTotals().swapOuts,
+    counters: world.controllers.counters(),
+    swapOuts: world.controllers.swapTotals().swapOuts,
     started: count,
     waitedMs: sum,
   }

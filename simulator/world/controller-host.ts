@@ -1,55 +1,40 @@
 /**
  * The controllers of a world, one after the other or two at once, over one store that survives them all; and
- * the supervisors that start them again.
+ * the supervisors that restart them.
  */
 import type { Counters } from '../../controller/metrics/counters.ts'
 import { sumOf, ZERO_COUNTERS } from '../../controller/metrics/counters.ts'
 import type { Controller } from '../../controller/controller.ts'
-import type { ConfigFields } from '../../controller/model/config.ts'
-import type { OwnerLimits } from '../../controller/model/owner-limits.ts'
 import { RANK_ARRIVAL } from '../../controller/ports/clock.ts'
 import type { Random } from '../../controller/ports/random.ts'
 import type { Instant, Mib } from '../../protocol/units.ts'
-import type { SimClock } from '../kernel/virtual-clock.ts'
 import { ControllerProcess } from './controller-process.ts'
-import type { ControllerWatch, VictimOverride } from './controller-process.ts'
-import type { FaultyBus } from '../network/faulty-bus.ts'
-import type { FaultTally } from '../results/fault-tally.ts'
-import type { StoreOptions } from './faulty-store.ts'
+import type { ControllerSettings, ControllerWatch } from './controller-process.ts'
 import { RESTART_AFTER_MS } from '../fleet/node-host.ts'
 
-export interface ControllerHostOptions {
-  readonly clock: SimClock
-  readonly bus: FaultyBus
+export interface ControllerHostOptions extends ControllerSettings {
   /** Of the process with that number, from 1. */
   readonly randomOf: (start: number) => Random
-  readonly store: StoreOptions
-  readonly initialConfig: Partial<ConfigFields>
-  readonly ownerLimits: OwnerLimits
-  readonly victimOverride: VictimOverride | null
-  readonly tally: FaultTally
-  /** Sees everything that enters a controller; asked for at each start. */
+  /** Called at each start of a controller. */
   readonly watch?: () => ControllerWatch
-  /** A controller has read what is durable. */
-  readonly onBegun: () => void
 }
 
-/** Growing numbers that a controller has in memory alone. */
+/** Counters that a controller has in memory only. */
 export interface SwapTotals {
   readonly swapOuts: number
   readonly swappedOutMib: Mib
   readonly swappedInMib: Mib
 }
 
-/** What is told when a controller begins and ends to decide. */
+/** Called when a controller begins and ends to decide. */
 export type DecisionWatch = Controller['engine']['stopwatch']
 
-/** A place for a controller, with its supervisor. */
+/** A controller with its supervisor. */
 interface Place {
   process: ControllerProcess
-  /** Faults that keep it from being started. */
+  /** Number of faults that keep the controller from starting. */
   absences: number
-  /** Nobody starts it again. */
+  /** The supervisor does not restart it. */
   isClosed: boolean
 }
 
@@ -59,7 +44,8 @@ export class ControllerHost {
   #second: Place | null = null
   #starts = 0
   #begun = 0
-  /** The one that began last, whether or not it is over. */
+  readonly #onBegun: (() => void)[] = []
+  /** The process that began last, dead or alive. */
   #latest: ControllerProcess
   #countersBefore: Counters = ZERO_COUNTERS
   #swapsBefore: SwapTotals = { swapOuts: 0, swappedOutMib: 0, swappedInMib: 0 }
@@ -72,6 +58,7 @@ export class ControllerHost {
     this.#latest = process
   }
 
+  /** The controller that began last. */
   get controller(): Controller {
     return this.#latest.controller
   }
@@ -80,23 +67,23 @@ export class ControllerHost {
     return this.#latest.isBegun && !this.#latest.isOver
   }
 
-  /** Measures the decisions of all controllers from here on, whoever is started later among them. */
+  /** Measures the decisions of all controllers, including later ones. */
   timeDecisions(stopwatch: DecisionWatch): void {
     this.#stopwatch = stopwatch
     for (const { process } of this.#places()) process.controller.engine.stopwatch = stopwatch
   }
 
-  /** Of the one that began last. */
+  /** When the controller that began last read the store. */
   get startedAt(): Instant {
     return this.#latest.startedAt
   }
 
-  /** How many have begun so far. */
+  /** Number of controllers that have begun so far. */
   get begun(): number {
     return this.#begun
   }
 
-  /** None is to be started again, and none is missing. */
+  /** Every controller that should run runs. */
   get isSettled(): boolean {
     return (
       this.isUp &&
@@ -105,21 +92,26 @@ export class ControllerHost {
     )
   }
 
-  start(): void {
-    this.#first.process.start()
+  start(): Promise<void> {
+    return this.#first.process.start()
   }
 
-  /** Kills whatever controllers there are. Says whether there was one. */
+  /** Calls with every controller that has read what is durable. */
+  onBegun(listener: () => void): void {
+    this.#onBegun.push(listener)
+  }
+
+  /** Kills all controllers. Returns whether one was running. */
   crash(): boolean {
     return this.#endAll((process) => process.die())
   }
 
-  /** Stops whatever controllers there are, in good order. Says whether there was one. */
+  /** Stops all controllers. Returns whether one was running. */
   stop(): boolean {
     return this.#endAll((process) => process.stop())
   }
 
-  /** From here on its supervisor does not start it, until as many `comeBack` as there were `stayAway`. */
+  /** Keeps the supervisors from starting controllers, until `comeBack` was called as often as this. */
   stayAway(): void {
     for (const place of this.#places()) place.absences += 1
   }
@@ -131,34 +123,31 @@ export class ControllerHost {
     }
   }
 
-  /**
-   * A second one begins with the same store. @param isForGood the first is not started again once it finds
-   * out
-   */
+  /** Starts a second controller on the same store. @param isForGood the first is not restarted */
   beginSecond(isForGood: boolean): void {
     if (this.#second !== null) return
     const process = this.#newProcess()
     this.#second = { process, absences: this.#first.absences, isClosed: false }
     this.#first.isClosed = isForGood
-    process.start()
+    void process.start()
   }
 
-  /** The second one is taken away again; the first goes on, or is started again. */
+  /** Ends the second controller. The first continues, or is restarted. */
   endSecond(): void {
     const second = this.#second
     if (second === null) return
     second.isClosed = true
     this.#second = null
-    second.process.die('taken away')
+    second.process.die()
     this.#revive(this.#first)
   }
 
-  /** Nobody lies in wait for a commit any more. */
+  /** Removes the crashes that wait for a command. */
   disarm(): void {
     for (const { process } of this.#places()) process.disarm()
   }
 
-  /** Of all controllers so far; while none is up nothing is counted. */
+  /** Sums of all controllers so far. */
   counters(): Counters {
     return this.isUp
       ? sumOf([this.#countersBefore, this.controller.views.clusterCounters()])
@@ -171,26 +160,20 @@ export class ControllerHost {
 
   #newProcess(): ControllerProcess {
     this.#starts += 1
-    const { clock, bus, randomOf, store, initialConfig, ownerLimits, victimOverride, tally, watch } = this.#o
+    const { randomOf, watch, ...settings } = this.#o
     const process = new ControllerProcess({
-      clock,
-      bus,
+      ...settings,
       random: randomOf(this.#starts),
-      store,
-      initialConfig,
-      ownerLimits,
-      victimOverride,
-      tally,
-      ...(watch === undefined ? {} : { watch: watch() }),
+      watch: watch?.() ?? null,
       onBegun: (process) => {
-        // Another has taken the store while it wrote its epoch: it is not the later one, and finds out at its
-        // first commit.
-        if (store.disk.owner !== process) return
-        // The one before it may not know yet that it is none any more: it counts no longer.
+        // Another process opened the store while this one wrote its epoch. This one learns it at its first
+        // commit.
+        if (settings.store.disk.owner !== process) return
+        // The process before may not know yet that it has lost the store. It no longer counts.
         if (this.#latest !== process && !this.#latest.isOver) this.#keepCounts(this.#latest)
         this.#begun += 1
         this.#latest = process
-        this.#o.onBegun()
+        for (const listener of this.#onBegun) listener()
       },
       onOver: (process) => {
         if (process === this.#latest && process.isBegun) this.#keepCounts(process)
@@ -221,7 +204,7 @@ export class ControllerHost {
   #revive(place: Place): void {
     if (!place.process.isOver || place.isClosed || place.absences > 0) return
     place.process = this.#newProcess()
-    place.process.start()
+    void place.process.start()
   }
 
   #places(): readonly Place[] {

@@ -1,7 +1,4 @@
-/**
- * A controller's process that may die at any moment, and the next one that begins with what it had made
- * durable.
- */
+/** A controller's process. It may die at any moment; the next one starts with what is durable. */
 import { createController } from '../../controller/controller.ts'
 import type { Controller, ControllerOptions } from '../../controller/controller.ts'
 import type { ConfigFields } from '../../controller/model/config.ts'
@@ -10,32 +7,38 @@ import type { Random } from '../../controller/ports/random.ts'
 import type { Instant } from '../../protocol/units.ts'
 import type { SimClock } from '../kernel/virtual-clock.ts'
 import { deferredBus } from '../network/deferred-bus.ts'
-import type { Endpoint, FaultyBus } from '../network/faulty-bus.ts'
-import type { FaultTally } from '../results/fault-tally.ts'
-import type { Committer, CrashPoint, StoreOptions } from './faulty-store.ts'
-import { storeOf } from './faulty-store.ts'
+import type { Bus } from '../../controller/ports/bus.ts'
+import type { Endpoint, SimBus } from '../network/sim-bus.ts'
+import type { Committer, CrashPoint, StoreOptions } from './process-store.ts'
+import { storeOf } from './process-store.ts'
 import { ProcessClock } from '../kernel/process-clock.ts'
 
-/** Sees everything that enters a controller: a recording, say. */
 /** Observes swap-out decisions, and may replace a victim. */
 export type VictimOverride = NonNullable<ControllerOptions['victimOverride']>
+/** Sees all inputs of a controller, for example to record them. */
 export type ControllerWatch = NonNullable<ControllerOptions['inputTap']>
 
-export interface ControllerProcessOptions {
+/** What all controllers of a world have in common. */
+export interface ControllerSettings {
   readonly clock: SimClock
-  readonly bus: FaultyBus
-  readonly random: Random
+  readonly bus: SimBus
+  /** In place of the endpoint of a controller. */
+  readonly controllerBus?: (endpoint: Bus) => Bus
   readonly store: StoreOptions
   readonly initialConfig: Partial<ConfigFields>
   readonly ownerLimits: OwnerLimits
   readonly victimOverride: VictimOverride | null
-  readonly tally: FaultTally
-  /** Left out: nobody watches. */
-  readonly watch?: ControllerWatch
-  /** It has read what is durable, and listens. */
+  /** Heartbeats that change nothing are not sent. */
+  readonly areHeartbeatsElided: boolean
+}
+
+export interface ControllerProcessOptions extends ControllerSettings {
+  readonly random: Random
+  readonly watch: ControllerWatch | null
+  /** The process has read the store, and listens. */
   readonly onBegun: (process: ControllerProcess) => void
-  /** It is dead; what it had counted can be read for the last time. */
-  readonly onOver: (process: ControllerProcess, why: string) => void
+  /** The process is dead. Its counters can be read for the last time. */
+  readonly onOver: (process: ControllerProcess) => void
 }
 
 export class ControllerProcess implements Committer {
@@ -43,9 +46,9 @@ export class ControllerProcess implements Committer {
   readonly #o: ControllerProcessOptions
   readonly #endpoint: Endpoint
   readonly #clock: ProcessClock
-  /** It dies at its next command. */
+  /** The next command ends the process. */
   #trap: CrashPoint | null = null
-  /** It reads the store in this instant. */
+  /** When it reads the store. */
   startedAt: Instant = 0
   isBegun = false
   isOver = false
@@ -56,59 +59,58 @@ export class ControllerProcess implements Committer {
     this.#endpoint = options.bus.endpoint(null, (_subject, message) =>
       this.#mayLeave('valid_until_mono' in message.body),
     )
-    const { clock, random } = { clock: this.#clock, random: options.random }
-    const { watch: inputTap } = options
+    const { random, watch, store, initialConfig, ownerLimits, victimOverride, areHeartbeatsElided } = options
+    const clock = this.#clock
+    const bus = options.controllerBus?.(this.#endpoint) ?? this.#endpoint
     this.controller = createController(
+      // A recording takes inputs one at a time.
+      { clock, random, bus: watch === null ? bus : deferredBus(bus, clock), store: storeOf(this, store) },
       {
-        ...{ clock, random, store: storeOf(this, options.store) },
-        // Inputs that are noted come one after the other.
-        bus: inputTap === undefined ? this.#endpoint : deferredBus(this.#endpoint, clock),
-      },
-      {
-        ...(inputTap === undefined ? {} : { inputTap }),
-        initialConfig: options.initialConfig,
-        ownerLimits: options.ownerLimits,
-        victimOverride: options.victimOverride,
-        onFault: (fault) => this.die(fault instanceof Error ? fault.message : String(fault)),
+        ...{ initialConfig, ownerLimits, victimOverride, areHeartbeatsElided },
+        ...(watch === null ? {} : { inputTap: watch }),
+        ...(store.isReliable ? { onEvents: store.onDurable } : { onFault: () => this.die() }),
       },
     )
   }
 
-  /** Begins once its promises have run. */
-  start(): void {
-    this.startedAt = this.#o.clock.now()
-    this.#o.store.onPromise()
-    this.controller.start().then(
+  /** Resolves when the process has begun, or died. Rejects in a reliable world, where it cannot die. */
+  start(): Promise<void> {
+    const { clock, store, onBegun } = this.#o
+    this.startedAt = clock.now()
+    store.onPromise()
+    return this.controller.start().then(
       () => {
         if (this.isOver) return
         this.isBegun = true
-        this.#o.onBegun(this)
+        onBegun(this)
       },
-      (fault: unknown) => this.die(fault instanceof Error ? fault.message : String(fault)),
+      (fault: unknown) => {
+        if (store.isReliable) throw fault
+        this.die()
+      },
     )
   }
 
-  /** As with kill -9: nothing of what is under way is finished. */
-  die(why = 'killed'): void {
+  /** Ends the process as kill -9 does, with unfinished work. */
+  die(): void {
     if (this.isOver) return
     this.isOver = true
-    this.#o.onOver(this, why)
+    this.#o.onOver(this)
     this.#endpoint.kill()
     this.#clock.isDead = true
   }
 
-  /** As with SIGTERM: it listens no more, and ends. */
+  /** Ends the process as SIGTERM does. */
   stop(): void {
     if (this.isOver) return
     if (this.isBegun) void this.controller.stop()
-    this.die('stopped')
+    this.die()
   }
 
   dieAtNextCommand(death: CrashPoint): void {
     this.#trap = death
   }
 
-  /** It does not die there after all. */
   disarm(): void {
     this.#trap = null
   }
@@ -119,7 +121,7 @@ export class ControllerProcess implements Committer {
     this.#trap = null
     this.die()
     trap.onCrash()
-    // The command leaves, or not; whatever comes back finds nobody.
+    // No process receives the answer of a command that was sent.
     return trap.point === 'after_effects'
   }
 }

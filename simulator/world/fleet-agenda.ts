@@ -7,34 +7,34 @@ import type { Fault } from '../scenario/fault.ts'
 import type { FaultNote } from './fault-agenda.ts'
 import { FaultAgenda } from './fault-agenda.ts'
 import type { FaultTally } from '../results/fault-tally.ts'
-import type { FaultyBus } from '../network/faulty-bus.ts'
+import type { SimBus } from '../network/sim-bus.ts'
 import { isFleetFault } from '../fleet/fleet-faults.ts'
-import type { FaultyFleet } from '../fleet/faulty-fleet.ts'
+import type { Fleet } from '../fleet/fleet.ts'
 import type { FaultPlan } from './swarm.ts'
 import { faultsDrawn } from './swarm.ts'
 
 export interface FleetFaultsOptions {
   readonly plan: FaultPlan
   readonly clock: Clock
-  readonly stage: FaultyFleet
+  readonly fleet: Fleet
   readonly tally: FaultTally
   readonly note: FaultNote
   /** That of the fleet; left out: the broker is a real one. */
-  readonly broker?: Pick<FaultyBus, 'stopBroker' | 'startBroker'>
+  readonly broker?: Pick<SimBus, 'stopBroker' | 'startBroker'>
 }
 
 /** Faults beyond the fleet are refused by whoever loads the scenario (`refuseBeyondFleet`). */
-export function planFleetFaults({ plan, clock, stage, tally, note, broker }: FleetFaultsOptions): void {
+export function planFleetFaults({ plan, clock, fleet, tally, note, broker }: FleetFaultsOptions): void {
   const begin = (fault: Fault): void => {
-    if (isFleetFault(fault)) return stage.begin(fault)
+    if (isFleetFault(fault)) return fleet.begin(fault)
     if (fault.kind !== 'restart_broker' || broker === undefined)
       throw new Error(`broken invariant: ${fault.kind} is beyond the fleet`)
     broker.stopBroker()
     tally.fires(fault.kind)
   }
   const end = (fault: Fault): void => {
-    if (isFleetFault(fault)) stage.end(fault)
-    else if (broker?.startBroker() === true) stage.reconnected()
+    if (isFleetFault(fault)) fleet.end(fault)
+    else if (broker?.startBroker() === true) fleet.reconnected()
   }
   new FaultAgenda({
     clock,

@@ -10,10 +10,15 @@ import { RANK_ARRIVAL } from '../../controller/ports/clock.ts'
 import type { Store } from '../../controller/ports/store.ts'
 import type { Instant } from '../../protocol/units.ts'
 import type { FaultNote } from './fault-agenda.ts'
+import { EMPTY_NODE_STATE } from '../../gpu-server/core/storage.ts'
+import { Fleet } from '../fleet/fleet.ts'
+import { LinkFaults } from '../network/link-faults.ts'
+import { SimBus } from '../network/sim-bus.ts'
+import { FaultTally } from '../results/fault-tally.ts'
 import { forwardReserveChanges } from '../fleet/forward-reserve.ts'
 import { OpenWorkload } from '../fleet/open-workload.ts'
 import { deferredBus } from '../network/deferred-bus.ts'
-import { liveServers } from './live-servers.ts'
+import { planFleetFaults } from './fleet-agenda.ts'
 import { PacedClock } from '../kernel/paced-clock.ts'
 import type { RealTime } from '../kernel/paced-clock.ts'
 import type { ArrivalSource } from '../scenario/arrivals.ts'
@@ -55,31 +60,28 @@ export function createLiveFleet(o: LiveFleetOptions): LiveFleet {
   )
   const workload = new OpenWorkload()
   const bootCounter = Math.floor(o.startAt / 1000)
-  const cast = liveServers({
-    scenario: o.scenario,
-    clock,
-    random,
-    workload,
-    bootCounter,
-    onFault: o.onFault ?? (() => {}),
+  const { nodes, faults } = o.scenario
+  const isReliable = faults.length === 0
+  const tally = new FaultTally()
+  const links = new LinkFaults(random.stream('faults/links'), tally)
+  const bus = new SimBus({ clock, mode: 'reference', links })
+  const fleet = new Fleet({
+    ...{ nodes, clock, bus, links, random, workload, tally, isReliable, areHeartbeatsElided: isReliable },
+    // Each start of this process is a later boot of its servers.
+    nodeStateOf: () => ({ state: { ...EMPTY_NODE_STATE, bootCounter }, initialProcesses: [] }),
   })
-  // Inputs of a recording come one after the other.
-  const ownBus = o.controller.inputTap === undefined ? cast.bus : deferredBus(cast.bus, clock)
+  const endpoint = bus.endpoint(null)
+  // A recording takes inputs one at a time.
+  const ownBus = o.controller.inputTap === undefined ? endpoint : deferredBus(endpoint, clock)
   const controller = createController(
     { clock, random, bus: ownBus, store: o.store },
     {
       ...o.controller,
-      areHeartbeatsElided: cast.areHeartbeatsElided,
+      areHeartbeatsElided: isReliable,
       onEvents: (events) => {
         for (const event of events)
           if (event.kind === 'task_finished' && event.taskId !== null) workload.forget(event.taskId)
-        if (cast.areHeartbeatsElided) {
-          forwardReserveChanges(
-            events,
-            () => controller.views.nodes(),
-            (id) => cast.servers.get(id),
-          )
-        }
+        if (isReliable) forwardReserveChanges(events, controller.views, fleet.servers)
         o.controller.onEvents?.(events)
       },
     },
@@ -90,7 +92,10 @@ export function createLiveFleet(o: LiveFleetOptions): LiveFleet {
       await controller.start()
       // What passes before the first reading would be missing.
       await controller.series.ready
-      cast.start()
+      fleet.start()
+      planFleetFaults({
+        ...{ plan: o.scenario, clock, fleet, tally, note: o.onFault ?? (() => {}), broker: bus },
+      })
       feed(clock, o.startAt, workloadOf(o.scenario, random), (task) => {
         const id = uuidV4(random.stream('live-task-ids'))
         workload.add(id, task.work, task.allocSteps, task.stopTakesMs)
@@ -105,7 +110,7 @@ export function createLiveFleet(o: LiveFleetOptions): LiveFleet {
       clock.begin()
     },
     async stop() {
-      cast.stop()
+      fleet.stop()
       clock.stop()
       await controller.stop()
     },

@@ -7,7 +7,7 @@ import type { ServerCore } from '../../gpu-server/core/server-core.ts'
 import type { FaultNote } from './fault-agenda.ts'
 import { FaultTally } from '../results/fault-tally.ts'
 import { planFleetFaults } from './fleet-agenda.ts'
-import { FaultyFleet } from '../fleet/faulty-fleet.ts'
+import { Fleet } from '../fleet/fleet.ts'
 import { LinkFaults } from '../network/link-faults.ts'
 import type { FaultPlan } from './swarm.ts'
 import { DelayedBus } from '../network/delayed-bus.ts'
@@ -53,22 +53,24 @@ export function createServedFleet(o: ServedFleetOptions): ServedFleet {
   const deviceClock = o.speed === 1 ? clock : new PacedClock(fast.now(), fast)
   const tally = new FaultTally()
   const links = new LinkFaults(random.stream('faults/links'), tally)
-  const bus = new DelayedBus({ clock, busFor: o.busFor, weather: links })
-  const { nodes } = o.plan
-  const { workload, onRefused } = o
-  const ground = { nodes, clock, deviceClock, bus, links, random, workload, tally, nodeStateOf: () => null }
-  const stage = new FaultyFleet({ ...ground, ...(onRefused === undefined ? {} : { onRefused }) })
+  const bus = new DelayedBus({ clock, busFor: o.busFor, links })
+  const { plan, workload, onRefused } = o
+  const fleet = new Fleet({
+    ...{ nodes: plan.nodes, clock, deviceClock, bus, links, random, workload, tally },
+    ...{ isReliable: false, areHeartbeatsElided: false, nodeStateOf: () => null },
+    ...(onRefused === undefined ? {} : { onRefused }),
+  })
   return {
-    servers: stage.servers,
+    servers: fleet.servers,
     start() {
-      stage.start()
-      planFleetFaults({ plan: o.plan, clock, stage, tally, note: o.onFault })
+      fleet.start()
+      planFleetFaults({ plan, clock, fleet, tally, note: o.onFault })
       clock.begin()
       if (deviceClock !== clock) deviceClock.begin()
     },
-    reconnected: () => stage.reconnected(),
+    reconnected: () => fleet.reconnected(),
     stop() {
-      stage.stop()
+      fleet.stop()
       clock.stop()
       deviceClock.stop()
     },

@@ -6,7 +6,7 @@ import { EMPTY_STATE } from '../../controller/adapters/memory-store.ts'
 import { epochAfterLoss } from '../../controller/model/epoch-after-loss.ts'
 import { RANK_DEVICE } from '../../controller/ports/clock.ts'
 import type { Clock } from '../../controller/ports/clock.ts'
-import type { RandomStream } from '../../controller/ports/random.ts'
+import type { Random } from '../../controller/ports/random.ts'
 import type { FinishedQuery, Store, StoredState, TaskRecord } from '../../controller/ports/store.ts'
 import type { Instant } from '../../protocol/units.ts'
 import type { Fault } from '../scenario/fault.ts'
@@ -35,7 +35,7 @@ interface Kept {
 
 export interface StoreHistoryOptions {
   readonly clock: Clock
-  readonly random: RandomStream
+  readonly random: Random
   readonly newStore: (initial: StoredState, finished: readonly TaskRecord[]) => Store
   /** What the first controller finds. */
   readonly initial: StoredState | null
@@ -148,7 +148,7 @@ export class StoreHistory {
   #afterLoss(before: StoredState, target: StoredState, loss: 'accepted' | 'restored'): StoredState {
     const highest = Math.max(before.marks.epoch, target.marks.epoch)
     const epoch = epochAfterLoss(highest, this.#o.clock.now(), (limit) =>
-      Math.floor(this.#o.random() * limit),
+      Math.floor(this.#o.random.stream('faults/set-back')() * limit),
     )
     return {
       ...target,

@@ -2,32 +2,28 @@
  * A simulated world: the production controller and the production GPU-server cores over a virtual clock, a
  * simulated bus and modelled devices. Only physics is modelled.
  */
-import { createController } from '../../controller/controller.ts'
 import type { Controller } from '../../controller/controller.ts'
 import { createMemoryStore, EMPTY_STATE } from '../../controller/adapters/memory-store.ts'
 import type { Event } from '../../controller/model/event.ts'
 import { NO_OWNER_LIMITS } from '../../controller/model/owner-limits.ts'
-import type { Node } from '../../controller/model/placement.ts'
 import type { Bus } from '../../controller/ports/bus.ts'
 import { RANK_ARRIVAL } from '../../controller/ports/clock.ts'
 import type { Random } from '../../controller/ports/random.ts'
-import type { Store, StoredState } from '../../controller/ports/store.ts'
-import type { ServerCore } from '../../gpu-server/core/server-core.ts'
-import { createMemoryStorage } from '../../gpu-server/core/storage.ts'
+import type { Store, StoredState, TaskRecord } from '../../controller/ports/store.ts'
 import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
-import type { Counters } from '../../controller/metrics/counters.ts'
-import { ArrivalFeed } from './arrival-feed.ts'
-import { swapTotalsOf } from './controller-host.ts'
-import type { DecisionWatch, SwapTotals } from './controller-host.ts'
-import type { ControllerWatch, VictimOverride } from './controller-process.ts'
-import { FaultInjector } from './fault-injector.ts'
 import { workOfCommand } from '../fleet/command-work.ts'
+import { Fleet } from '../fleet/fleet.ts'
 import { planForeignMemory } from '../fleet/foreign-memory.ts'
-import { SimulatedDevice } from '../fleet/simulated-device.ts'
 import { forwardReserveChanges } from '../fleet/forward-reserve.ts'
 import { OpenWorkload } from '../fleet/open-workload.ts'
+import { createSeededRandom } from '../kernel/seeded-random.ts'
+import { VirtualClock } from '../kernel/virtual-clock.ts'
+import { LinkFaults } from '../network/link-faults.ts'
+import { SimBus } from '../network/sim-bus.ts'
+import type { BusMode } from '../network/sim-bus.ts'
 import { Collector } from '../results/collector.ts'
 import type { TaskOutcome } from '../results/collector.ts'
+import { FaultTally } from '../results/fault-tally.ts'
 import { Journal } from '../results/journal.ts'
 import type { JournalSink } from '../results/journal.ts'
 import { metricsOf } from '../results/result.ts'
@@ -35,49 +31,46 @@ import type { Metrics } from '../results/result.ts'
 import type { ArrivalSource } from '../scenario/arrivals.ts'
 import type { StartTask } from '../scenario/generate.ts'
 import { idOfNode } from '../scenario/node-id.ts'
-import type { Scenario, ScenarioNode, SimTask } from '../scenario/scenario.ts'
-import { createSeededRandom } from '../kernel/seeded-random.ts'
-import { SimBus } from '../network/sim-bus.ts'
-import type { BusMode } from '../network/sim-bus.ts'
-import { serverStream, simulatedServer } from '../fleet/simulated-server.ts'
+import type { Scenario, SimTask } from '../scenario/scenario.ts'
+import { aloneMsOf } from '../trace/work.ts'
+import { ArrivalFeed } from './arrival-feed.ts'
+import { Client } from './client.ts'
+import { ControllerHost } from './controller-host.ts'
+import type { ControllerWatch, VictimOverride } from './controller-process.ts'
+import { FaultInjector } from './fault-injector.ts'
+import { Microtasks } from './microtasks.ts'
+import { healthyDisk } from './process-store.ts'
 import { groupsOf, SIMULATED_COMMAND, worldStart } from './start-world.ts'
 import type { WorldStart } from './start-world.ts'
-import { aloneMsOf } from '../trace/work.ts'
-import { VirtualClock } from '../kernel/virtual-clock.ts'
-import { SubmissionRefused } from './submission-refused.ts'
+import { StoreHistory } from './store-history.ts'
 
 export interface WorldOptions {
   readonly seed: number
   readonly busMode?: BusMode
-  /** Every heartbeat is sent; else those that change nothing are not (same decisions, a test holds it). */
+  /** Sends all heartbeats. Otherwise those that change nothing are left out, with equal decisions. */
   readonly areHeartbeatsEnacted?: boolean
   readonly isJournalOff?: boolean
   readonly journalSink?: JournalSink | null
   readonly onOutcome?: ((outcome: TaskOutcome) => void) | null
-  /** Sees every event once it is durable, after the journal. */
+  /** Called with every event once it is durable, after the journal. */
   readonly onEvents?: (events: readonly Event[]) => void
-  /** In place of one in memory that keeps nothing of what is over; holds this when it begins. */
+  /** Creates the store from its first state. Left out: a store in memory that forgets ended tasks. */
   readonly store?: (initial: StoredState) => Store
-  /** Its store keeps what there was of tasks that have ended, to be read afterwards. */
+  /** The store keeps ended tasks, for reading. */
   readonly keepsTasks?: boolean
+  /** Tasks that exist at the start. */
+  readonly start?: readonly StartTask[]
+  /** Faults beyond the plan may be injected, so that all heartbeats are sent. */
+  readonly mayBreak?: boolean
+  /** Wraps the controller's end of the bus. */
+  readonly controllerBus?: (bus: Bus) => Bus
+  /** Sees all inputs of a controller; called at each start of one. Such a world may break. */
+  readonly watch?: () => ControllerWatch
   /** Observes swap-out decisions, and may replace a victim. */
   readonly victimOverride?: VictimOverride
-  /** Tasks that are there when it begins. */
-  readonly start?: readonly StartTask[]
-  /** Something may be made to break that the plan does not speak of: every heartbeat is sent. */
-  readonly mayBreak?: boolean
-  /**
-   * What the controller speaks through in place of the bus itself; only in a world in which nothing breaks.
-   */
-  readonly controllerBus?: (bus: Bus) => Bus
-  /**
-   * Sees everything that enters a controller; asked for at each start. Its world is one in which something
-   * may break.
-   */
-  readonly watch?: () => ControllerWatch
 }
 
-/** What a world is made of: a scenario's fleet and configuration, and what breaks in it. */
+/** The fleet, configuration and faults of a scenario. */
 export type WorldPlan = Pick<Scenario, 'clock' | 'nodes' | 'config' | 'ownerLimits'> &
   Partial<Pick<Scenario, 'faults'>>
 
@@ -86,84 +79,108 @@ export class World {
   readonly random: Random
   readonly collector: Collector
   readonly plan: WorldPlan
-  /** Null in a world in which nothing breaks: its cast is a fixed one. */
-  readonly faults: FaultInjector | null
-  readonly #controller: Controller
-  readonly #servers = new Map<string, ServerCore>()
-  readonly #journal: Journal | null
-  /** What its tasks do. */
+  /** The work of the tasks. */
   readonly workload = new OpenWorkload()
-  /** Open tasks that their owners will cancel, and when, since the start. */
+  readonly bus: SimBus
+  readonly controllers: ControllerHost
+  readonly fleet: Fleet
+  /** Null in a world without faults. */
+  readonly faults: FaultInjector | null
+  /** When the owners will cancel open tasks, since the start. */
   readonly cancels = new Map<string, DurationMs>()
-  readonly #devices = new Map<string, SimulatedDevice>()
-  /**
-   * Open tasks that came over REST and whose command says nothing of work: they run until somebody ends them.
-   */
+  readonly #client: Client
+  readonly #journal: Journal | null
+  /** Open tasks from REST whose command describes no work: they run until an operator ends them. */
   readonly #endless = new Set<string>()
   readonly #startedAt: Instant
   readonly #areHeartbeatsElided: boolean
-  /** A server with the device and the disk that its node has had from the beginning. */
-  readonly #newServer = new Map<string, (start: number) => ServerCore>()
+  readonly #microtasks = new Microtasks()
   readonly #listeners: ((events: readonly Event[]) => void)[] = []
   readonly #start: WorldStart | null
-  #restarts = 0
   readonly #arrivals: ArrivalFeed
 
   constructor(plan: WorldPlan, options: WorldOptions) {
+    const { seed, start = [], mayBreak = false, watch } = options
+    const { nodes, faults = [], config, ownerLimits = NO_OWNER_LIMITS } = plan
     this.plan = plan
     this.#startedAt = plan.clock.startMs
     if (options.onEvents !== undefined) this.#listeners.push(options.onEvents)
-    this.clock = new VirtualClock(this.#startedAt)
-    this.#arrivals = new ArrivalFeed(this.clock, (task) => this.submit(task))
-    this.random = createSeededRandom(options.seed)
+    const clock = new VirtualClock(this.#startedAt)
+    const random = createSeededRandom(seed)
+    this.clock = clock
+    this.random = random
+    this.#arrivals = new ArrivalFeed(clock, (task) => this.submit(task))
     this.#journal = options.isJournalOff === true ? null : new Journal(options.journalSink ?? null)
     this.collector = new Collector(options.onOutcome ?? null)
-    const areHeartbeatsElided = options.areHeartbeatsEnacted !== true
-    const { start = [], keepsTasks = false } = options
     this.#start = start.length === 0 ? null : worldStart(plan, start)
     for (const task of start) this.#expect(task)
-    this.faults = this.#faultStage(plan, options)
-    this.faults?.onSetBack(({ stored }) => this.collector.setBack(stored.openTasks))
-    this.#areHeartbeatsElided = areHeartbeatsElided && this.faults === null
-    if (this.faults !== null) {
-      this.#controller = this.faults.controller
-      this.#planForeign()
-      return
-    }
-    const bus = new SimBus({ clock: this.clock, mode: options.busMode ?? 'reference', delayMs: 0 })
-    const initial = this.stored ?? EMPTY_STATE
-    const store =
-      options.store?.(initial) ??
-      createMemoryStore({ retainFinished: keepsTasks, retainEvents: 0, isForgetful: !keepsTasks, initial })
-    this.#controller = createController(
-      { clock: this.clock, random: this.random, bus: options.controllerBus?.(bus) ?? bus, store },
-      {
-        initialConfig: plan.config,
-        ownerLimits: plan.ownerLimits ?? NO_OWNER_LIMITS,
-        areHeartbeatsElided,
-        victimOverride: options.victimOverride ?? null,
-        onEvents: (events) => this.#onEvents(events),
+
+    const isReliable = faults.length === 0 && !mayBreak && watch === undefined
+    this.#areHeartbeatsElided = isReliable && options.areHeartbeatsEnacted !== true
+    const areHeartbeatsElided = this.#areHeartbeatsElided
+    const tally = new FaultTally()
+    const links = new LinkFaults(random.stream('faults/links'), tally)
+    const bus = new SimBus({ clock, mode: options.busMode ?? 'reference', links })
+    this.bus = bus
+    const disk = healthyDisk()
+    const onPromise = this.#microtasks.expect
+    const history = new StoreHistory({
+      ...{ clock, random, onPromise, initial: this.stored },
+      newStore: this.#storesOf(options, isReliable),
+    })
+    this.controllers = new ControllerHost({
+      ...{ clock, bus, initialConfig: config, ownerLimits, areHeartbeatsElided },
+      ...(options.controllerBus === undefined ? {} : { controllerBus: options.controllerBus }),
+      ...(watch === undefined ? {} : { watch }),
+      victimOverride: options.victimOverride ?? null,
+      randomOf: (start) => (start === 1 ? random : createSeededRandom(`${seed}/controller/start ${start}`)),
+      store: {
+        ...{ clock, random, tally, disk, isReliable, onPromise, inner: history.store },
+        onDurable: (events) => this.#onEvents(events),
       },
-    )
-    for (const node of plan.nodes) this.#addServer(node, bus, areHeartbeatsElided)
+    })
+    this.fleet = new Fleet({
+      ...{
+        nodes,
+        clock,
+        bus,
+        links,
+        random,
+        tally,
+        workload: this.workload,
+        isReliable,
+        areHeartbeatsElided,
+      },
+      nodeStateOf: (nodeId) => this.#start?.nodeStateOf(nodeId) ?? null,
+    })
+    this.#client = new Client({
+      ...{ clock, isReliable },
+      commands: () => (this.isControllerUp ? this.controller.commands : null),
+      onAcknowledged: (taskId) => this.faults?.acknowledge(taskId),
+    })
+    this.faults = isReliable
+      ? null
+      : new FaultInjector({
+          ...{ clock, tally, bus, disk, history, fleet: this.fleet, controllers: this.controllers },
+          plan: { faults, nodes, config, seed },
+          client: this.#client,
+          openTasks: this.stored?.openTasks ?? [],
+          onNote: (phase, fault) => this.#journal?.note({ at: clock.now(), [phase]: fault }),
+        })
+    this.faults?.onSetBack(({ stored }) => this.collector.setBack(stored.openTasks))
     this.#planForeign()
   }
 
-  /** Where faults end controllers: the one that began last. */
+  /** The controller that began last. */
   get controller(): Controller {
-    return this.faults?.controller ?? this.#controller
+    return this.controllers.controller
   }
 
   get isControllerUp(): boolean {
-    return this.faults?.isControllerUp ?? true
+    return this.controllers.isUp
   }
 
-  /** By node id; of those whose process runs. */
-  get servers(): ReadonlyMap<string, ServerCore> {
-    return this.faults?.servers ?? this.#servers
-  }
-
-  /** What it began with; null: an empty cluster. */
+  /** The state at the start; null: an empty cluster. */
   get stored(): StoredState | null {
     return this.#start?.stored ?? null
   }
@@ -172,18 +189,11 @@ export class World {
     return this.clock.now() - this.#startedAt
   }
 
-  /** Measures what deciding takes, whichever controllers decide. */
-  timeDecisions(stopwatch: DecisionWatch): void {
-    if (this.faults === null) this.#controller.engine.stopwatch = stopwatch
-    else this.faults.timeDecisions(stopwatch)
-  }
-
   /** Starts the controller and the servers, and gives nodes their groups and overrides. */
   async start(): Promise<void> {
-    if (this.faults === null) {
-      await this.controller.start()
-      for (const server of this.#servers.values()) server.start()
-    } else await this.faults.start()
+    await this.controllers.start()
+    await this.#microtasks.settle()
+    this.fleet.start()
     this.clock.run(this.#startedAt, () => false)
     if (this.#start === null) this.#applyNodeSettings()
     this.clock.run(this.#startedAt, () => false)
@@ -212,8 +222,9 @@ export class World {
         this.#arrivals.pull()
       }
       const isInterrupted = (): boolean => isDone() || this.#arrivals.needsFill
-      if (this.faults === null) this.clock.run(until, isInterrupted)
-      else await this.#runWithPromises(this.faults, until, isInterrupted)
+      await this.#microtasks.settle()
+      while (!isInterrupted() && this.clock.step(until))
+        if (this.#microtasks.isPending) await this.#microtasks.settle()
       if (isDone() || !this.#arrivals.needsFill) break
     }
     if (untilMs !== null && !isDone()) this.clock.advanceTo(until)
@@ -233,16 +244,7 @@ export class World {
 
   /** VRAM of that GPU that others hold. */
   foreignMib(nodeId: string, gpu: number): Mib {
-    return this.deviceOf(nodeId)?.gpus()[gpu]?.foreign_mib ?? 0
-  }
-
-  /** The growing counters of the cluster since the start, whichever controllers kept them. */
-  counters(): Counters {
-    return this.faults?.counters() ?? this.controller.views.clusterCounters()
-  }
-
-  swapTotals(): SwapTotals {
-    return this.faults?.swapTotals() ?? swapTotalsOf(this.controller)
+    return this.fleet.deviceOf(nodeId)?.gpus()[gpu]?.foreign_mib ?? 0
   }
 
   digest(): string | null {
@@ -252,10 +254,10 @@ export class World {
   metrics(): Metrics {
     return metricsOf({
       collector: this.collector,
-      counters: this.counters(),
+      counters: this.controllers.counters(),
       windowMs: this.nowMs,
       gpus: this.plan.nodes.reduce((sum, node) => sum + node.gpuCount, 0),
-      swaps: this.swapTotals(),
+      swaps: this.controllers.swapTotals(),
       jain: this.controller.views.swapJain(),
       unsignalledWaitMs: this.#unsignalledWaitMs(),
       fitNowhere: this.#fitNowhere(),
@@ -276,18 +278,7 @@ export class World {
   #unsignalledWaitMs(): DurationMs | null {
     const unaware = this.plan.nodes.filter(({ signalsWanted }) => signalsWanted === false)
     if (unaware.length === 0) return null
-    return unaware.reduce((sum, node) => sum + (this.deviceOf(idOfNode(node))?.unsignalledWaitMs ?? 0), 0)
-  }
-
-  /** The server process dies and is back at once; its tasks live on (R4). Call between steps of the clock. */
-  restartServer(nodeId: string): void {
-    const newServer = this.#newServer.get(nodeId)
-    if (newServer === undefined) throw new Error(`no server ${nodeId}`)
-    this.#servers.get(nodeId)?.stop()
-    this.#restarts += 1
-    const server = newServer(1 + this.#restarts)
-    this.#servers.set(nodeId, server)
-    server.start()
+    return unaware.reduce((sum, node) => sum + (this.fleet.deviceOf(idOfNode(node))?.unsignalledWaitMs ?? 0), 0)
   }
 
   /** Hands one task in, as a client would. */
@@ -297,11 +288,7 @@ export class World {
     this.collector.submittedTask(id, this.clock.now(), aloneMsOf(task.work))
     const request =
       task.request.command === null ? { ...task.request, command: SIMULATED_COMMAND } : task.request
-    if (this.faults === null) {
-      this.controller.commands.submitTask(request, (answer) => {
-        if (!answer.ok) throw new SubmissionRefused(id, answer.refusal)
-      })
-    } else this.faults.submit(request)
+    this.#client.submit(request)
     if (task.cancelAt !== null) this.#planCancel(id, task.cancelAt)
   }
 
@@ -316,62 +303,23 @@ export class World {
     if (cancelAt !== null) this.#planCancel(request.id, cancelAt)
   }
 
-  #faultStage(
-    plan: WorldPlan,
-    { seed, busMode = 'reference', mayBreak = false, store, watch, victimOverride }: WorldOptions,
-  ): FaultInjector | null {
-    const { faults = [], nodes, config, ownerLimits = NO_OWNER_LIMITS } = plan
-    if (faults.length === 0 && !mayBreak && watch === undefined) return null
-    const { clock, random } = this
-    return new FaultInjector({
-      faults,
-      nodes,
-      config,
-      ownerLimits,
-      victimOverride: victimOverride ?? null,
-      seed,
-      random,
-      clock,
-      busMode,
-      workload: this.workload,
-      start: this.#start,
-      ...(store === undefined ? {} : { newStore: store }),
-      ...(watch === undefined ? {} : { watch }),
-      onDurable: (events) => this.#onEvents(events),
-      onNote: (phase, fault) => this.#journal?.note({ at: clock.now(), [phase]: fault }),
-    })
-  }
-
-  /** What follows from a promise runs before time goes on. */
-  async #runWithPromises(faults: FaultInjector, until: Instant, isDone: () => boolean): Promise<void> {
-    await faults.settle()
-    while (!isDone() && this.clock.step(until)) if (faults.needsSettling) await faults.settle()
-  }
-
-  #addServer(node: ScenarioNode, bus: SimBus, areHeartbeatsElided: boolean): void {
-    const id = idOfNode(node)
-    const device = new SimulatedDevice(this.clock, node, this.workload)
-    const home = this.#start?.nodeStateOf(id)
-    const storage = createMemoryStorage(0, home?.state)
-    for (const initialProcess of home?.initialProcesses ?? []) device.addInitialProcess(initialProcess)
-    this.#devices.set(id, device)
-    const newServer = (start: number): ServerCore => {
-      const random = this.random.stream(serverStream(node, start))
-      return simulatedServer(node, { clock: this.clock, random, bus, device, storage, areHeartbeatsElided })
-    }
-    this.#newServer.set(id, newServer)
-    this.#servers.set(id, newServer(1))
-  }
-
-  /** By node id; undefined while its machine is off. */
-  deviceOf(nodeId: string): SimulatedDevice | undefined {
-    return this.faults === null ? this.#devices.get(nodeId) : this.faults.deviceOf(nodeId)
+  /** A store that faults may set back needs the ended tasks: an attempt that it has lost may be of one. */
+  #storesOf({ store, keepsTasks = false }: WorldOptions, isReliable: boolean): StoreMaker {
+    const kinds =
+      this.plan.faults?.flatMap((item) => (item.kind === 'swarm' ? item.kinds : [item.kind])) ?? []
+    const retainFinished = keepsTasks || kinds.includes('store_set_back')
+    return (initial, initialFinished) =>
+      store?.(initial) ??
+      createMemoryStore({
+        ...{ retainFinished, retainEvents: 0, initial, initialFinished },
+        isForgetful: isReliable && !keepsTasks,
+      })
   }
 
   #planForeign(): void {
     planForeignMemory(this.plan.nodes, this.clock, {
-      serverOf: (nodeId) => this.servers.get(nodeId),
-      deviceOf: (nodeId) => this.deviceOf(nodeId),
+      serverOf: (nodeId) => this.fleet.servers.get(nodeId),
+      deviceOf: (nodeId) => this.fleet.deviceOf(nodeId),
       reserveMib: (nodeId) => this.controller.views.node(nodeId)?.gpus[0]?.reserveMib ?? 0,
     })
   }
@@ -402,17 +350,11 @@ export class World {
 
   #planCancel(id: string, atMs: DurationMs): void {
     this.cancels.set(id, atMs)
-    const cancel = (): void => {
-      if (this.faults === null) this.controller.commands.cancelTask(id, 'its owner', () => {})
-      else this.faults.cancel(id)
-    }
-    this.clock.at(this.#startedAt + atMs, cancel, RANK_ARRIVAL)
+    this.clock.at(this.#startedAt + atMs, () => this.#client.cancel(id), RANK_ARRIVAL)
   }
 
-  readonly #nodes = (): Iterable<Node> => this.controller.views.nodes()
-  readonly #serverOf = (id: string): ServerCore | undefined => this.servers.get(id)
-
   #onEvents(events: readonly Event[]): void {
+    this.faults?.record(events)
     this.#journal?.record(events)
     for (const { kind, taskId, at } of events)
       if (kind === 'task_submitted' && taskId !== null) this.#submittedByHand(taskId, at)
@@ -423,7 +365,9 @@ export class World {
       if (this.cancels.size > 0) this.cancels.delete(taskId)
       if (this.#endless.size > 0) this.#endless.delete(taskId)
     }
-    if (this.#areHeartbeatsElided) forwardReserveChanges(events, this.#nodes, this.#serverOf)
+    if (this.#areHeartbeatsElided) forwardReserveChanges(events, this.controller.views, this.fleet.servers)
     for (const listener of this.#listeners) listener(events)
   }
 }
+
+type StoreMaker = (initial: StoredState, finished: readonly TaskRecord[]) => Store

@@ -20,7 +20,7 @@ import { SimulatedDevice } from '../../simulator/fleet/simulated-device.ts'
 import { PacedClock } from '../../simulator/kernel/paced-clock.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
 import { createSeededRandom } from '../../simulator/kernel/seeded-random.ts'
-import { SimBus } from '../../simulator/network/sim-bus.ts'
+import { plainBus } from '../support/plain-bus.ts'
 import { requestOf } from './engine-cluster.ts'
 import { collectGarbage } from './stopwatch.ts'
 
@@ -50,7 +50,7 @@ const measured = createServedMetrics()
 const store = createSqliteStore({ dataDir: folder, onCommit: measured.onCommit })
 const clock = new PacedClock(Date.now(), REAL_TIME)
 const random = createSeededRandom('memory')
-const bus = new SimBus({ clock, mode: 'reference', delayMs: 0 })
+const bus = plainBus(clock)
 let finished = 0
 const controller = createController(
   { clock, random, bus, store },

@@ -4,6 +4,7 @@
  * to one GPU after the other, and each receiver answers its message. The margin to a floor is the budget of
  * the controller and the servers.
  */
+import type { Bus } from '../../controller/ports/bus.ts'
 import type { EventData, EventKind } from '../../controller/model/event.ts'
 import type { Random } from '../../controller/ports/random.ts'
 import { RANK_ARRIVAL, RANK_MESSAGE } from '../../controller/ports/clock.ts'
@@ -19,7 +20,7 @@ import type { ArrivalSource } from '../../simulator/scenario/arrivals.ts'
 import { idOfNode } from '../../simulator/scenario/node-id.ts'
 import type { Scenario, ScenarioNode, SimTask } from '../../simulator/scenario/scenario.ts'
 import { createSeededRandom } from '../../simulator/kernel/seeded-random.ts'
-import { SimBus } from '../../simulator/network/sim-bus.ts'
+import { plainBus } from '../support/plain-bus.ts'
 import { VirtualClock } from '../../simulator/kernel/virtual-clock.ts'
 
 const ANSWER_WITHIN_MS = 2_000
@@ -44,7 +45,7 @@ export function runSurroundings(scenario: Scenario, arrivals: (random: Random) =
 
 class Stage {
   readonly clock: VirtualClock
-  readonly bus: SimBus
+  readonly bus: Bus
   readonly workload = new OpenWorkload()
   ended = 0
   readonly #journal = new Journal(null)
@@ -55,7 +56,7 @@ class Stage {
 
   constructor({ clock, nodes }: Scenario) {
     this.clock = new VirtualClock(clock.startMs)
-    this.bus = new SimBus({ clock: this.clock, mode: 'reference', delayMs: 0 })
+    this.bus = plainBus(this.clock)
     this.#servers = nodes.map((node) => new Server(this, node))
     this.bus.subscribe(everyNode('event'), ({ body }, _subject, reply) => {
       if (body.op === 'events') reply(this.seal({ op: 'events_ack', up_to: body.entries[0]?.n ?? 0 }))

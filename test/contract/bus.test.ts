@@ -1,6 +1,6 @@
 /** The simulated bus and the bus over a broker satisfy one contract. */
 import { describe, it } from 'vitest'
-import { SimBus } from '../../simulator/network/sim-bus.ts'
+import { plainBus } from '../support/plain-bus.ts'
 import type { BusMode } from '../../simulator/network/sim-bus.ts'
 import { VirtualClock } from '../../simulator/kernel/virtual-clock.ts'
 import { busContract } from '../support/bus-contract.ts'
@@ -18,7 +18,7 @@ else describe('the bus over NATS', () => it.skip(missing))
 
 function simulatedWorld(mode: BusMode): Promise<BusWorld> {
   const clock = new VirtualClock(0)
-  const bus = new SimBus({ clock, mode, delayMs: 1 })
+  const bus = plainBus(clock, mode, 1)
   return Promise.resolve({
     controller: bus,
     node: bus,

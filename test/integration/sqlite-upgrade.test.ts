@@ -21,7 +21,7 @@ import { createSqliteStore } from '../../controller/adapters/sqlite/store.ts'
 import { verifyStore } from '../../controller/adapters/sqlite/verify.ts'
 import { createController } from '../../controller/controller.ts'
 import { createSeededRandom } from '../../simulator/kernel/seeded-random.ts'
-import { SimBus } from '../../simulator/network/sim-bus.ts'
+import { plainBus } from '../support/plain-bus.ts'
 import { VirtualClock } from '../../simulator/kernel/virtual-clock.ts'
 import { temporaryFolder } from '../support/headroom-command.ts'
 import { finishedQuery } from '../support/store-builders.ts'
@@ -78,7 +78,7 @@ describe.each(EARLIER)('a store of schema %i', { timeout: 60_000 }, (schema) => 
     expect(rowsOf(copy)).toEqual(before)
 
     const clock = new VirtualClock(1_800_000_000_000)
-    const bus = new SimBus({ clock, mode: 'reference', delayMs: 0 })
+    const bus = plainBus(clock)
     const store = createSqliteStore({ path })
     const controller = createController({ clock, bus, store, random: createSeededRandom('upgrade') })
     await controller.start()

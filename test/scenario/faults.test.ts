@@ -44,7 +44,7 @@ faults: [{ at: 2m, crash: controller, for: 20s }]
   }
   const stopwatch = { start: () => decidedAt.push(nowMs()), stop: () => {} }
   const { world } = await runScenario(scenario, NO_IDENTITY, { watch, stopwatch })
-  expect(world.faults?.controllersBegun).toBe(2)
+  expect(world.controllers.begun).toBe(2)
   expect([60_000, 300_000].filter((at) => decidedAt.includes(at))).toEqual([60_000, 300_000])
 })
 

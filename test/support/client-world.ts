@@ -1,4 +1,5 @@
 /** A controller in virtual time with one GPU server, and clients that send requests over the bus. */
+import type { Bus } from '../../controller/ports/bus.ts'
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
 import { createController } from '../../controller/controller.ts'
 import type { Controller, ControllerOptions } from '../../controller/controller.ts'
@@ -7,13 +8,13 @@ import type { Store } from '../../controller/ports/store.ts'
 import type { SubmitTask } from '../../protocol/client-messages.ts'
 import type { Body } from '../../protocol/envelope.ts'
 import { createSeededRandom } from '../../simulator/kernel/seeded-random.ts'
-import { SimBus } from '../../simulator/network/sim-bus.ts'
+import { plainBus } from './plain-bus.ts'
 import { VirtualClock } from '../../simulator/kernel/virtual-clock.ts'
 import { envelopeOf } from './envelopes.ts'
 
 export interface ClientWorld {
   readonly controller: Controller
-  readonly bus: SimBus
+  readonly bus: Bus
   readonly store: Store
   /** Returns the body of the answer. */
   ask(subject: string, body: Body, id?: string): Promise<Body>
@@ -25,7 +26,7 @@ export async function clientWorld(
   store: Store = createMemoryStore(),
 ): Promise<ClientWorld> {
   const clock = new VirtualClock(1_000_000)
-  const bus = new SimBus({ clock, mode: 'wire', delayMs: 1 })
+  const bus = plainBus(clock, 'wire', 1)
   const controller = createController({ clock, random: createSeededRandom('clients'), bus, store }, options)
   await controller.start()
   const pass = async (ms: number): Promise<void> => {

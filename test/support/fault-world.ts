@@ -20,8 +20,8 @@ import type { StartRefused } from '../../protocol/message-fields.ts'
 import { nodeIdFromName } from '../../protocol/node-id.ts'
 import { FaultTally } from '../../simulator/results/fault-tally.ts'
 import { FaultyStorage } from '../../simulator/fleet/faulty-storage.ts'
-import type { Committer } from '../../simulator/world/faulty-store.ts'
-import { healthyDisk, storeOf } from '../../simulator/world/faulty-store.ts'
+import type { Committer } from '../../simulator/world/process-store.ts'
+import { healthyDisk, storeOf } from '../../simulator/world/process-store.ts'
 import { ProcessClock } from '../../simulator/kernel/process-clock.ts'
 import { SimulatedDevice } from '../../simulator/fleet/simulated-device.ts'
 import { OpenWorkload } from '../../simulator/fleet/open-workload.ts'
@@ -201,8 +201,9 @@ export class FaultWorld {
   }
 
   #storeFor(process: Committer): Store {
-    const [clock, random, tally] = [this.clock, this.#random.stream('store'), this.#tally]
+    const [clock, random, tally] = [this.clock, this.#random, this.#tally]
     return storeOf(process, {
+      isReliable: false,
       inner: this.#store,
       disk: this.#disk,
       clock,

@@ -1,5 +1,5 @@
 /**
- * The bus of the simulator's faults under the control of a test: messages are lost, duplicated, delayed past
+ * The simulated bus under the control of a test: messages are lost, duplicated, delayed past
  * every timeout, and endpoints are cut off. Both directions of a request are affected alike, each message
  * takes at least 1 ms, and each passes through the codec.
  */
@@ -7,8 +7,10 @@ import type { Clock } from '../../controller/ports/clock.ts'
 import type { RandomStream } from '../../controller/ports/random.ts'
 import type { Envelope } from '../../protocol/envelope.ts'
 import type { DurationMs } from '../../protocol/units.ts'
-import { FaultyBus } from '../../simulator/network/faulty-bus.ts'
-import type { Endpoint, Party, Passage } from '../../simulator/network/faulty-bus.ts'
+import { SimBus } from '../../simulator/network/sim-bus.ts'
+import type { Endpoint } from '../../simulator/network/sim-bus.ts'
+import { LOST } from '../../simulator/network/passage.ts'
+import type { Party, Passage } from '../../simulator/network/passage.ts'
 
 export type { Endpoint }
 
@@ -23,23 +25,22 @@ export interface NetworkFaults {
 }
 
 export const NO_FAULTS: NetworkFaults = { drop: 0, duplicate: 0, slow: 0, slowMs: 0, usualMs: 2 }
-const LOST: Passage = { isLost: true, copies: 0, delaysMs: [], hold: null }
 
 export class FaultyNetwork {
   faults: NetworkFaults = NO_FAULTS
   /** Names of endpoints that are cut off in both directions. */
   readonly cutOff = new Set<string>()
-  readonly #bus: FaultyBus
+  readonly #bus: SimBus
   readonly #random: RandomStream
 
   constructor(clock: Clock, random: RandomStream) {
     this.#random = random
-    const weather = {
+    const links = {
       passage: (from: Party, to: Party) => this.#passage(from, to),
       // A lost request gets no error.
       isCut: (_from: Party, { node }: Party) => node === null || this.cutOff.has(node),
     }
-    this.#bus = new FaultyBus({ clock, mode: 'wire', weather })
+    this.#bus = new SimBus({ clock, mode: 'wire', links })
     this.#bus.watch({
       delivered: (subject, message, from) => this.onDelivery?.(subject, message, from ?? ''),
     })

@@ -16,7 +16,7 @@ import { RunTracker } from '../../simulator/fleet/run-tracker.ts'
 import { SimulatedDevice } from '../../simulator/fleet/simulated-device.ts'
 import { OpenWorkload } from '../../simulator/fleet/open-workload.ts'
 import { createSeededRandom } from '../../simulator/kernel/seeded-random.ts'
-import { SimBus } from '../../simulator/network/sim-bus.ts'
+import { plainBus } from './plain-bus.ts'
 import { simulatedServer } from '../../simulator/fleet/simulated-server.ts'
 import { VirtualClock } from '../../simulator/kernel/virtual-clock.ts'
 import type { TaskFields } from './world-builder.ts'
@@ -31,7 +31,7 @@ export interface SubmittedTask extends TaskFields {
 
 export class SetBackWorld {
   readonly clock = new VirtualClock(START)
-  readonly bus = new SimBus({ clock: this.clock, mode: 'wire', delayMs: 0 })
+  readonly bus = plainBus(this.clock, 'wire')
   readonly events: Event[] = []
   readonly runs = new RunTracker()
   readonly servers = new Map<string, ServerCore>()

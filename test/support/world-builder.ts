@@ -195,7 +195,7 @@ export async function play(
 function carryOut(world: World, command: Command): void {
   const { commands } = world.controller
   const ignore = (): void => {}
-  if ('restart' in command) world.restartServer(nodeIdFromName(command.restart))
+  if ('restart' in command) world.fleet.node(command.restart).bounce()
   else if ('config' in command) commands.putConfig(command.config, 'test', ignore)
   else if ('node' in command) {
     const { at: _at, node: name, ...change } = command

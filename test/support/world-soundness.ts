@@ -48,10 +48,10 @@ export async function expectSound(
 }
 
 /** Between two instants, controller and servers agree on every started task. */
-function expectAgreement({ controller, servers }: World): void {
+function expectAgreement({ controller, fleet }: World): void {
   for (const { spec, placement } of controller.views.openTasks()) {
     if (placement === null || placement.startedAt === null) continue
-    const attempt = servers.get(placement.node.id)?.attempts.get(spec.id)
+    const attempt = fleet.servers.get(placement.node.id)?.attempts.get(spec.id)
     const theirs =
       attempt === undefined
         ? null

@@ -15,7 +15,7 @@ import {
   type ServedMetrics,
 } from '../../services/controller/served-metrics.ts'
 import { createSeededRandom } from '../../simulator/kernel/seeded-random.ts'
-import { SimBus } from '../../simulator/network/sim-bus.ts'
+import { plainBus } from '../support/plain-bus.ts'
 import { VirtualClock } from '../../simulator/kernel/virtual-clock.ts'
 import { apiClient } from '../support/api-client.ts'
 import { FakeController, NODE_ID } from '../support/api-world.ts'
@@ -33,7 +33,7 @@ afterEach(() => {
 async function exposition(world = new FakeController(), fleet: 'live' | 'simulated' = 'live') {
   served = createServedMetrics()
   const clock = new VirtualClock(0)
-  const bus = new SimBus({ clock, mode: 'reference', delayMs: 0 })
+  const bus = plainBus(clock)
   const controller = createController({
     clock,
     bus,

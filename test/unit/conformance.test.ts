@@ -10,7 +10,7 @@ import { Examiner } from '../../simulator/experiment/conformance/examiner.ts'
 import { CommandWorkload } from '../../simulator/fleet/command-work.ts'
 import { SimulatedDevice } from '../../simulator/fleet/simulated-device.ts'
 import { createSeededRandom } from '../../simulator/kernel/seeded-random.ts'
-import { SimBus } from '../../simulator/network/sim-bus.ts'
+import { plainBus } from '../support/plain-bus.ts'
 import { VirtualClock } from '../../simulator/kernel/virtual-clock.ts'
 import { HOUR, idleFor, node } from '../support/world-builder.ts'
 
@@ -57,7 +57,7 @@ async function examined(
 ): Promise<readonly RuleReport[]> {
   const clock = new VirtualClock(1_000_000)
   const random = createSeededRandom('conformance')
-  const bus = new SimBus({ clock, mode: 'wire', delayMs: 5 })
+  const bus = plainBus(clock, 'wire', 5)
   const server = new ServerCore({
     nodeId: NODE_ID,
     name: 'examined',

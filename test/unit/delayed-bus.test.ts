@@ -6,7 +6,7 @@ import { FaultTally } from '../../simulator/results/fault-tally.ts'
 import { LinkFaults, type LinkFault } from '../../simulator/network/link-faults.ts'
 import { DelayedBus } from '../../simulator/network/delayed-bus.ts'
 import { seededStream } from '../../simulator/kernel/seeded-random.ts'
-import { SimBus } from '../../simulator/network/sim-bus.ts'
+import { plainBus } from '../support/plain-bus.ts'
 import { VirtualClock } from '../../simulator/kernel/virtual-clock.ts'
 
 const TIMEOUT_MS = 2_000
@@ -18,10 +18,10 @@ const link = (node: string, direction: 'both' | 'to_controller' | 'from_controll
 /** Creates a controller that echoes every message, and asks n1 on command. */
 function world() {
   const clock = new VirtualClock(0)
-  const bus = new SimBus({ clock, mode: 'reference', delayMs: 0 })
+  const bus = plainBus(clock)
   const tally = new FaultTally()
-  const weather = new LinkFaults(seededStream(1, 'weather'), tally)
-  const weathered = new DelayedBus({ clock, busFor: () => bus, weather })
+  const links = new LinkFaults(seededStream(1, 'weather'), tally)
+  const weathered = new DelayedBus({ clock, busFor: () => bus, links })
   const heard: string[] = []
   bus.subscribe('word.*', (message, subject, reply) => {
     heard.push(`${clock.now()} ${subject} ${message.id}`)
@@ -40,7 +40,7 @@ function world() {
     clock.run(until, () => false)
     clock.advanceTo(until)
   }
-  return { clock, bus, tally, weather, weathered, heard, say, ask, run }
+  return { clock, bus, tally, links, weathered, heard, say, ask, run }
 }
 
 const fault = <K extends LinkFault['kind']>(kind: K, more: object): LinkFault =>
@@ -60,8 +60,8 @@ describe('a delayed bus', () => {
       ['to_controller', false],
       ['from_controller', true],
     ] as const) {
-      const { weather, weathered, heard, ask, run, tally } = world()
-      weather.begin(fault('partition', { link: link('n1', direction) }))
+      const { links, weathered, heard, ask, run, tally } = world()
+      links.begin(fault('partition', { link: link('n1', direction) }))
       const [cutOff, other] = [ask(weathered.endpoint('n1'), 'a'), ask(weathered.endpoint('n2'), 'b')]
       run(TIMEOUT_MS)
       expect(cutOff).toEqual([`${TIMEOUT_MS} timeout`])
@@ -72,38 +72,38 @@ describe('a delayed bus', () => {
   })
 
   it('keeps the messages of a hold and delivers them in their order', () => {
-    const { weather, weathered, heard, say, run } = world()
+    const { links, weathered, heard, say, run } = world()
     const hold = fault('hold', {})
-    weather.begin(hold)
+    links.begin(hold)
     const endpoint = weathered.endpoint('n1')
     for (const id of ['a', 'b']) endpoint.publish('word.n1', say(id))
     run(500)
     expect(heard).toEqual([])
-    weathered.deliverHeld(weather.end(hold))
+    weathered.deliverHeld(links.end(hold))
     run(1)
     expect(heard).toEqual(['500 word.n1 a', '500 word.n1 b'])
   })
 
   it('delays and duplicates messages; the first of two answers counts', () => {
-    const { weather, weathered, heard, ask, say, run } = world()
+    const { links, weathered, heard, ask, say, run } = world()
     const [late, double] = [
       fault('delay', { ms: 300, permille: 1000 }),
       fault('duplicate', { permille: 1000 }),
     ]
-    weather.begin(late)
-    weather.begin(double)
+    links.begin(late)
+    links.begin(double)
     const endpoint = weathered.endpoint('n1')
     const answers = ask(endpoint, 'a')
     run(1_000)
     expect([heard, answers]).toEqual([['300 word.n1 a', '300 word.n1 a'], ['600 a']])
     endpoint.publish('word.n1', say('b'))
-    weather.begin(fault('partition', {}))
+    links.begin(fault('partition', {}))
     run(1_000)
     expect(heard).toHaveLength(2)
   })
 
   it('delivers nothing to a dead process and nothing from it', () => {
-    const { weather, weathered, bus, heard, ask, say, run } = world()
+    const { links, weathered, bus, heard, ask, say, run } = world()
     const endpoint = weathered.endpoint('n1')
     const commands: string[] = []
     endpoint.subscribe('node.n1', (message, _subject, reply) => {
@@ -117,14 +117,14 @@ describe('a delayed bus', () => {
       )
     command('first')
     run(1)
-    weather.begin(fault('delay', { ms: 100, permille: 1000 }))
+    links.begin(fault('delay', { ms: 100, permille: 1000 }))
     const answers = ask(endpoint, 'a')
     command('second')
     endpoint.kill()
     endpoint.publish('word.n1', say('never'))
     command('third')
     run(5_000)
-    expect([commands, outcomes, answers]).toEqual([['first'], ['first', 'no_responder'], []])
+    expect([commands, outcomes, answers]).toEqual([['first'], ['first', 'no_responder', 'timeout'], []])
     expect(heard).toEqual(['101 word.n1 a'])
   })
 })

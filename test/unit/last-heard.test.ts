@@ -5,7 +5,7 @@ import { createController } from '../../controller/controller.ts'
 import { nodeSubject } from '../../protocol/subjects.ts'
 import { PROTOCOL_VERSION } from '../../protocol/limits.ts'
 import { createSeededRandom } from '../../simulator/kernel/seeded-random.ts'
-import { SimBus } from '../../simulator/network/sim-bus.ts'
+import { plainBus } from '../support/plain-bus.ts'
 import { VirtualClock } from '../../simulator/kernel/virtual-clock.ts'
 import { apiClient } from '../support/api-client.ts'
 import type { ApiWorld } from '../support/api-world.ts'
@@ -19,7 +19,7 @@ it.each([
   ['is the time of its last message if heartbeats are sent', false, 0],
 ])('The last contact of a node that is up %s', async (_, areHeartbeatsElided, afterMs) => {
   const clock = new VirtualClock(1_000_000)
-  const bus = new SimBus({ clock, mode: 'reference', delayMs: 0 })
+  const bus = plainBus(clock)
   const controller = createController(
     { clock, random: createSeededRandom(1), bus, store: createMemoryStore() },
     { areHeartbeatsElided },

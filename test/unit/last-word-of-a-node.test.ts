@@ -2,6 +2,7 @@
  * What a node reports about attempts that have ended (R6, R7), and how commands to it queue up (R11). The
  * node sends exactly the messages that a test gives it.
  */
+import type { Bus } from '../../controller/ports/bus.ts'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
 import type { Controller } from '../../controller/controller.ts'
@@ -15,7 +16,7 @@ import { nodeIdFromName } from '../../protocol/node-id.ts'
 import { nodeSubject } from '../../protocol/subjects.ts'
 import { PROTOCOL_VERSION } from '../../protocol/limits.ts'
 import { createSeededRandom } from '../../simulator/kernel/seeded-random.ts'
-import { SimBus } from '../../simulator/network/sim-bus.ts'
+import { plainBus } from '../support/plain-bus.ts'
 import { VirtualClock } from '../../simulator/kernel/virtual-clock.ts'
 
 const GPUS = [{ index: 0, model: 'm', physical_mib: 4000, foreign_mib: 0 }]
@@ -34,11 +35,11 @@ class ToldNode {
   readonly id = nodeIdFromName('told')
   readonly heard: string[] = []
   answers: Partial<Record<Command['op'], CommandResult['outcome']>> = {}
-  readonly #bus: SimBus
+  readonly #bus: Bus
   readonly #open: (() => void)[] = []
   #seq = 0
 
-  constructor(bus: SimBus) {
+  constructor(bus: Bus) {
     this.#bus = bus
     bus.subscribe(nodeSubject(this.id, 'command'), ({ body }, _subject, reply) => {
       if (!('valid_until_mono' in body)) return
@@ -120,7 +121,7 @@ let advance: (ms: number) => void
 
 beforeEach(async () => {
   const clock = new VirtualClock(1_000_000)
-  const bus = new SimBus({ clock, mode: 'reference', delayMs: 0 })
+  const bus = plainBus(clock)
   const edges = { clock, random: createSeededRandom(1), bus, store: createMemoryStore() }
   controller = createController(edges, {
     initialConfig: { safety_reserve_mib: 0 },

@@ -9,7 +9,7 @@ import type { Batch, Store, StoredState } from '../../controller/ports/store.ts'
 import { nodeIdFromName } from '../../protocol/node-id.ts'
 import type { Answer } from '../../controller/model/command.ts'
 import { createSeededRandom } from '../../simulator/kernel/seeded-random.ts'
-import { SimBus } from '../../simulator/network/sim-bus.ts'
+import { plainBus } from '../support/plain-bus.ts'
 import { VirtualClock } from '../../simulator/kernel/virtual-clock.ts'
 import { EMPTY_STATE, restored, SetBackWorld } from '../support/set-back-world.ts'
 
@@ -213,7 +213,7 @@ it('A start that fails right after it took its epoch leaves no gap in the event 
   const batches: Batch[] = []
   const store: Store = { ...inner, commit: (batch) => (batches.push(batch), inner.commit(batch)) }
   const clock = new VirtualClock(1_000_000)
-  const bus = new SimBus({ clock, mode: 'wire', delayMs: 0 })
+  const bus = plainBus(clock, 'wire')
   await createController({ clock, random: createSeededRandom('start'), bus, store }).start()
   const [first] = batches
   expect([first?.events.length, first?.marks.nextEventSeq]).toEqual([0, 8])

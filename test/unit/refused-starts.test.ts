@@ -2,6 +2,7 @@
  * R3: after a refusal, a node is no candidate for the task before its next snapshot, even if another node
  * refuses it meanwhile.
  */
+import type { Bus } from '../../controller/ports/bus.ts'
 import { expect, it } from 'vitest'
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
 import { createController } from '../../controller/controller.ts'
@@ -11,7 +12,7 @@ import { nodeIdFromName } from '../../protocol/node-id.ts'
 import { nodeSubject } from '../../protocol/subjects.ts'
 import { PROTOCOL_VERSION } from '../../protocol/limits.ts'
 import { createSeededRandom } from '../../simulator/kernel/seeded-random.ts'
-import { SimBus } from '../../simulator/network/sim-bus.ts'
+import { plainBus } from '../support/plain-bus.ts'
 import { VirtualClock } from '../../simulator/kernel/virtual-clock.ts'
 
 const REQUEST = {
@@ -30,10 +31,10 @@ const REQUEST = {
 class Refuser {
   readonly id: string
   starts = 0
-  readonly #bus: SimBus
+  readonly #bus: Bus
   #seq = 0
 
-  constructor(bus: SimBus, name: string) {
+  constructor(bus: Bus, name: string) {
     this.id = nodeIdFromName(name)
     this.#bus = bus
     bus.subscribe(nodeSubject(this.id, 'command'), ({ body }, _subject, reply) => {
@@ -76,7 +77,7 @@ class Refuser {
 
 it('A task that every node refuses is tried once on each, and again after their next snapshots', async () => {
   const clock = new VirtualClock(1_000_000)
-  const bus = new SimBus({ clock, mode: 'reference', delayMs: 0 })
+  const bus = plainBus(clock)
   const store = createMemoryStore()
   const controller = createController(
     { clock, random: createSeededRandom(1), bus, store },

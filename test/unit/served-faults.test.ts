@@ -15,7 +15,7 @@ import { FAULT_KINDS, type Fault } from '../../simulator/scenario/fault.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
 import { createSeededRandom } from '../../simulator/kernel/seeded-random.ts'
 import { createServedFleet } from '../../simulator/world/served-fleet.ts'
-import { SimBus } from '../../simulator/network/sim-bus.ts'
+import { plainBus } from '../support/plain-bus.ts'
 import { manualTime } from '../support/manual-time.ts'
 import { RecordingInMemory } from '../support/recording-in-memory.ts'
 
@@ -122,7 +122,7 @@ describe('a real-time fleet of a separate controller', () => {
     const real = manualTime(1_000_000)
     const events: Event[] = []
     const clock = new PacedClock(real.now(), real)
-    const bus = new SimBus({ clock, mode: 'wire', delayMs: 0 })
+    const bus = plainBus(clock, 'wire')
     const controller = createController(
       {
         clock,

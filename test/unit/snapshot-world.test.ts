@@ -100,7 +100,7 @@ function isQuiet(world: World): boolean {
 function isGrowing(world: World, placement: Placement | null): boolean {
   if (placement === null) return false
   const { demandMib, node, task } = placement
-  const attempt = world.servers.get(node.id)?.attempts.get(task.spec.id)
+  const attempt = world.fleet.servers.get(node.id)?.attempts.get(task.spec.id)
   return attempt?.heldMib !== null || attempt.vramMib !== demandMib
 }
 

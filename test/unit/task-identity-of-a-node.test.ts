@@ -8,7 +8,7 @@ import type { Hello } from '../../protocol/messages.ts'
 import { nodeSubject } from '../../protocol/subjects.ts'
 import { PROTOCOL_VERSION } from '../../protocol/limits.ts'
 import { createSeededRandom } from '../../simulator/kernel/seeded-random.ts'
-import { SimBus } from '../../simulator/network/sim-bus.ts'
+import { plainBus } from '../support/plain-bus.ts'
 import { VirtualClock } from '../../simulator/kernel/virtual-clock.ts'
 import { HELLO } from '../support/hello.ts'
 
@@ -17,7 +17,7 @@ const ID = HELLO.node_id
 it('A server may begin to report its task identity, and stop again', async () => {
   const store = createMemoryStore()
   const clock = new VirtualClock(1_000_000)
-  const bus = new SimBus({ clock, mode: 'reference', delayMs: 0 })
+  const bus = plainBus(clock)
   let seq = 0
   const start = async (): Promise<Controller> => {
     const controller = createController(

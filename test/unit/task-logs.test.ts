@@ -5,7 +5,7 @@ import { nodeSubject } from '../../protocol/subjects.ts'
 import { PROTOCOL_VERSION } from '../../protocol/limits.ts'
 import { createTaskLogs } from '../../controller/wire/task-logs.ts'
 import type { TaskLogs } from '../../controller/ports/task-logs.ts'
-import { SimBus } from '../../simulator/network/sim-bus.ts'
+import { plainBus } from '../support/plain-bus.ts'
 import { VirtualClock } from '../../simulator/kernel/virtual-clock.ts'
 
 const NODE = '6b1f4a0e-0b5c-4e53-a7a7-8c6f7d1a2b3c'
@@ -48,7 +48,7 @@ function serverThatSays(
   mayAsk = true,
 ): Asked {
   const clock = new VirtualClock(0)
-  const bus = new SimBus({ clock, mode: 'wire', delayMs: 1 })
+  const bus = plainBus(clock, 'wire', 1)
   const requests: Envelope[] = []
   bus.subscribe(nodeSubject(NODE, 'command'), (message, _subject, reply) => {
     requests.push(message)

@@ -49,8 +49,7 @@ export async function openSessionWorld(plan: RunPlan): Promise<SessionWorld> {
   const charts = sampleEveryController(world)
   await world.start()
   charts.of(world.controller)
-  const pump = (isAnswered: () => boolean): Promise<void> =>
-    world.runUntil(world.faults === null ? world.nowMs : null, isAnswered)
+  const pump = (isAnswered: () => boolean): Promise<void> => world.runUntil(null, isAnswered)
   const operatorClient = new RestOperatorClient(world, pump, (controller) => ({
     series: charts.of(controller),
     events: controller.events,
@@ -145,7 +144,7 @@ function sampleEveryController(world: World): { of(controller: Controller): Seri
     series.start(world.clock, null)
     known = { controller, series }
   }
-  world.faults?.onControllerBegun(begin)
+  world.controllers.onBegun(begin)
   return {
     of(controller) {
       if (known?.controller !== controller) begin()

@@ -48,12 +48,13 @@ export async function judge(
     const soundness = new Soundness(world, bounds, isCalm)
     const coverage = new Coverage(world)
     seen = { world, checker, soundness, coverage }
-    world.faults?.bus.watch({
-      answered: (asked, answer) => {
-        soundness.answered(asked, answer)
-        coverage.answered(asked, answer)
-      },
-    })
+    if (world.faults !== null)
+      world.bus.watch({
+        answered: (asked, answer) => {
+          soundness.answered(asked, answer)
+          coverage.answered(asked, answer)
+        },
+      })
     return {
       afterStep: () => {
         checker.afterStep()

@@ -90,7 +90,7 @@ function hostMib(node: LiveNode): Mib {
 export function checkAgreement(world: World, report: Report): void {
   for (const { spec, placement } of world.controller.views.openTasks()) {
     if (placement === null || placement.startedAt === null) continue
-    const attempt = world.servers.get(placement.node.id)?.attempts.get(spec.id)
+    const attempt = world.fleet.servers.get(placement.node.id)?.attempts.get(spec.id)
     const theirs =
       attempt === undefined
         ? 'nothing'
@@ -111,7 +111,7 @@ export function checkAgreement(world: World, report: Report): void {
  */
 export function checkLeftovers(world: World, report: Report): void {
   const { nodes, tasks } = world.controller.engine.cluster
-  for (const [nodeId, server] of world.servers) {
+  for (const [nodeId, server] of world.fleet.servers) {
     if (world.faults?.isDisturbed(nodes.get(nodeId)?.name ?? '') === true) continue
     for (const { taskId, attempt } of server.attempts.values()) {
       if (nodes.get(nodeId)?.quarantine.some((one) => isAttempt(one, taskId, attempt)) === true) continue

@@ -80,7 +80,7 @@ export class StopRules {
 
   #watchDevices(): void {
     for (const node of this.#world.plan.nodes) {
-      const device = this.#world.deviceOf(idOfNode(node))
+      const device = this.#world.fleet.deviceOf(idOfNode(node))
       if (device !== undefined) device.onOwnEnd = (taskId) => this.#ownEnds.add(taskId)
     }
   }

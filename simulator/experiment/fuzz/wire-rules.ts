@@ -78,11 +78,12 @@ export class WireRules {
     this.#report = report
     const faults = world.plan.faults ?? []
     this.#mayForget = faults.some(({ kind }) => kind === 'node_disk_lost' || kind === 'swarm')
-    world.faults?.onControllerBegun(() => this.#begun())
+    if (world.faults !== null) world.controllers.onBegun(() => this.#begun())
     world.faults?.onSetBack(() => this.#setBack())
-    world.faults?.bus.endpoint(null).onConnection?.((isConnected) => {
-      this.#broker = { isAway: !isConnected, since: world.clock.now() }
-    })
+    if (world.faults !== null)
+      world.bus.endpoint(null).onConnection?.((isConnected) => {
+        this.#broker = { isAway: !isConnected, since: world.clock.now() }
+      })
     world.listen((events) => events.forEach((event) => this.#heard(event)))
   }
 
@@ -141,7 +142,7 @@ export class WireRules {
       (outcome === 'refused' && reason !== 'disk_failed')
     if (isSettled) this.#attempts.set(key, Math.max(before, command.attempt))
     if (outcome !== 'gone') return
-    const living = [...this.#world.servers.values()].some(
+    const living = [...this.#world.fleet.servers.values()].some(
       ({ attempts }) => attempts.get(command.task_id)?.attempt === command.attempt,
     )
     if (living) tell('gone, and it lives (R7)')
@@ -157,7 +158,7 @@ export class WireRules {
     this.#obeyed.add(key)
     if (command.generation !== result.generation)
       tell(`of generation ${command.generation}, the server is at ${result.generation} (R12)`)
-    const attempt = [...this.#world.servers.values()]
+    const attempt = [...this.#world.fleet.servers.values()]
       .map(({ attempts }) => attempts.get(command.task_id))
       .find((each) => each?.attempt === command.attempt)
     if (command.op !== 'swap_out' || attempt === undefined) return
@@ -218,7 +219,7 @@ export class WireRules {
    */
   #begun(): void {
     this.#begunAt = this.#world.clock.now()
-    const startedAt = this.#world.faults?.controllerStartedAt ?? 0
+    const startedAt = this.#world.controllers.startedAt
     const configuredMs = this.#world.controller.views.config().fields.run_lease_seconds * 1000
     for (const view of this.#nodes.values()) {
       view.answeredAt = Math.max(view.answeredAt, startedAt)

@@ -1,4 +1,4 @@
-/** The machines of a fleet, each of which may break, and the ways between them and the controller. */
+/** The machines of a fleet, and the links between them and the controller. All of them may break. */
 import type { Random } from '../../controller/ports/random.ts'
 import type { ServerCore } from '../../gpu-server/core/server-core.ts'
 import type { DurationMs } from '../../protocol/units.ts'
@@ -9,40 +9,43 @@ import type { ScenarioNode } from '../scenario/scenario.ts'
 import type { InitialNodeState } from '../world/start-world.ts'
 import type { SimClock } from '../kernel/virtual-clock.ts'
 import type { FaultTally } from '../results/fault-tally.ts'
-import type { Endpoint } from '../network/faulty-bus.ts'
+import type { Endpoint } from '../network/sim-bus.ts'
 import type { FleetFault } from './fleet-faults.ts'
 import type { LinkFaults } from '../network/link-faults.ts'
 import type { MachineFault } from './node-host.ts'
 import { NodeHost } from './node-host.ts'
 import { RunTracker } from './run-tracker.ts'
 
-/** Where servers speak, under the weather of `LinkFaults`. */
+/** The bus of the servers. */
 export interface FleetBus {
-  /** Of the node of that name. */
   endpoint(node: string): Endpoint
-  /** What a fault has kept until now. */
+  /** Delivers messages that a fault has held until now. */
   deliverHeld(held: readonly (() => void)[]): void
 }
 
-export interface FaultyFleetOptions {
+export interface FleetOptions {
   readonly nodes: readonly ScenarioNode[]
   readonly clock: SimClock
-  /** Of the devices; left out: the same. */
+  /** Of the devices; left out: `clock`. */
   readonly deviceClock?: SimClock
   readonly bus: FleetBus
   readonly links: LinkFaults
   readonly random: Random
   readonly workload: Workload
   readonly tally: FaultTally
-  /** What earlier servers have left there; null: nothing. */
+  /** No machine ever breaks. */
+  readonly isReliable: boolean
+  /** Heartbeats that change nothing are not sent. */
+  readonly areHeartbeatsElided: boolean
+  /** What earlier servers left on a node; null: nothing. */
   readonly nodeStateOf: (nodeId: string) => InitialNodeState | null
   /** The controller refuses a server's hello, for a reason that is a code. */
   readonly onRefused?: (node: string, reason: string) => void
 }
 
-export class FaultyFleet {
+export class Fleet {
   readonly runs = new RunTracker()
-  /** By node id; of those whose server process runs. */
+  /** The running servers, by node id. */
   readonly servers = new Map<string, ServerCore>()
   readonly #bus: FleetBus
   readonly #links: LinkFaults
@@ -50,7 +53,7 @@ export class FaultyFleet {
   readonly #nodes = new Map<string, NodeHost>()
   readonly #byId = new Map<string, NodeHost>()
 
-  constructor({ nodes, nodeStateOf, links, ...options }: FaultyFleetOptions) {
+  constructor({ nodes, nodeStateOf, links, ...options }: FleetOptions) {
     this.#bus = options.bus
     this.#links = links
     const onServer = (id: string, server: ServerCore | null): void => {
@@ -58,7 +61,7 @@ export class FaultyFleet {
       else this.servers.set(id, server)
     }
     for (const node of nodes) {
-      const runs = this.runs.watcherOf(node.name)
+      const runs = options.isReliable ? null : this.runs.watcherOf(node.name)
       const host = new NodeHost({ ...options, node, runs, onServer, home: nodeStateOf(idOfNode(node)) })
       this.#nodes.set(node.name, host)
       this.#byId.set(host.id, host)
@@ -89,12 +92,11 @@ export class FaultyFleet {
     for (const host of this.#nodes.values()) host.reconnected()
   }
 
-  /** What devices have counted goes into the tally. */
+  /** Adds what the devices have counted to the tally. */
   settleTally(): void {
     for (const host of this.#nodes.values()) host.settleTally()
   }
 
-  /** Every server falls silent. */
   stop(): void {
     for (const server of this.servers.values()) server.stop()
   }

@@ -1,28 +1,28 @@
 /**
- * The controller's store on a disk that may be full, slow or broken, and a controller that may die at any
- * point of a commit.
+ * The store as one controller process uses it: on a disk that may be full, slow or broken. The controller may
+ * die at any point of a commit.
  */
 import type { Clock } from '../../controller/ports/clock.ts'
 import { RANK_DEVICE } from '../../controller/ports/clock.ts'
 import type { Event } from '../../controller/model/event.ts'
-import type { RandomStream } from '../../controller/ports/random.ts'
+import type { Random } from '../../controller/ports/random.ts'
 import type { Batch, Store } from '../../controller/ports/store.ts'
 import { StoreFault } from '../../controller/ports/store.ts'
 import type { DurationMs } from '../../protocol/units.ts'
 import type { PersistPoint } from '../scenario/fault.ts'
 import type { FaultTally } from '../results/fault-tally.ts'
 
-/** The disk on which the controllers of a world have their store, one after the other or two at once. */
+/** The disk with the store of a world's controllers. */
 export interface StoreDisk {
-  /** So many faults fill it. */
+  /** Number of faults that fill it. */
   fullCount: number
-  /** A commit is durable after a random time up to this, and known to be after as much again; 0: at once. */
+  /** Longest time until a commit is durable, and again until the controller knows; 0: at once. */
   slowMs: DurationMs
-  /** So many of the next commits fail without anybody knowing whether they are durable. */
+  /** Number of the next commits that fail, durable or not. */
   failingFsyncs: number
-  /** Where the controller dies next: one at a time, in this order. */
+  /** Where the controller dies, one after the other. */
   readonly crashPoints: CrashPoint[]
-  /** Whoever opened it last: from then on nobody else writes (a real store is locked when it is opened). */
+  /** The process that opened it last, the only one that may write (opening locks a real store). */
   owner: Committer | null
 }
 
@@ -39,28 +39,28 @@ export function healthyDisk(): StoreDisk {
 export interface Committer {
   readonly isOver: boolean
   die(): void
-  /**
-   * It dies with the next command that it sends: `after_answers` before it leaves, `after_effects` when it
-   * has left.
-   */
+  /** The process dies with its next command: `after_answers` before, `after_effects` after it is sent. */
   dieAtNextCommand(death: CrashPoint): void
 }
 
 export interface StoreOptions {
+  /** The store of the world, which survives every process. */
   readonly inner: Store
+  /** The disk never fails, and no process dies. */
+  readonly isReliable: boolean
   readonly disk: StoreDisk
   readonly clock: Clock
-  readonly random: RandomStream
+  readonly random: Random
   readonly tally: FaultTally
-  /** Every event, in order, as soon as it is durable: whoever had it committed may die before he can tell. */
+  /** Every event, in order, as soon as it is durable. The committing process may be dead by then. */
   readonly onDurable: (events: readonly Event[]) => void
-  /** A promise was made or kept: what follows from it runs before the next step of the clock. */
+  /** A promise was created or kept. */
   readonly onPromise: () => void
 }
 
-/** The store as one controller process has it: what it has committed outlives it. */
 export function storeOf(process: Committer, o: StoreOptions): Store {
   const { inner, disk, tally } = o
+  const draw = (): number => o.random.stream('faults/store')()
   const refuse = (why: string): Promise<void> => {
     o.onPromise()
     return Promise.reject(new StoreFault(why))
@@ -74,7 +74,7 @@ export function storeOf(process: Committer, o: StoreOptions): Store {
     return kept
   }
   const later = (then: () => void): void => {
-    const at = o.clock.now() + Math.floor(o.random() * (disk.slowMs + 1))
+    const at = o.clock.now() + Math.floor(draw() * (disk.slowMs + 1))
     o.clock.at(at, () => process.isOver || then(), RANK_DEVICE)
   }
   const keepSlowly = (batch: Batch): Promise<void> =>
@@ -104,7 +104,7 @@ export function storeOf(process: Committer, o: StoreOptions): Store {
     if (disk.failingFsyncs > 0) {
       disk.failingFsyncs -= 1
       tally.fires('fsync_error')
-      const isDurable = o.random() < 0.5
+      const isDurable = draw() < 0.5
       if (isDurable) keep(batch)?.catch(() => {})
       return refuse('fsync failed')
     }
@@ -118,7 +118,7 @@ export function storeOf(process: Committer, o: StoreOptions): Store {
     disk.owner = process
     return inner.load()
   }
-  return { ...inner, load, commit }
+  return o.isReliable ? { ...inner, load } : { ...inner, load, commit }
 }
 
 function never(): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * A client of a world whose controller may be away: it asks again until it is answered, with the key of its
- * first try.
+ * The client of a world. Where the controller may be down, it repeats a request until it is answered, with
+ * the idempotency key of the first try.
  */
 import type { Controller } from '../../controller/controller.ts'
 import type { TaskRequest } from '../../protocol/task.ts'
@@ -11,32 +11,40 @@ import { SubmissionRefused } from './submission-refused.ts'
 
 type Commands = Controller['commands']
 
-/** Without an answer, or without a controller, it asks again after this. */
+/** Time until an unanswered request is repeated. */
 const ASK_AGAIN_MS: DurationMs = 1000
 
-export interface RetryingClientOptions {
+export interface ClientOptions {
   readonly clock: Clock
-  /** Of the controller that is reached now; null: of none. */
+  /** A controller always answers, so that no request needs a key. */
+  readonly isReliable: boolean
+  /** Of the controller that runs now; null: none runs. */
   readonly commands: () => Commands | null
-  /** The controller has said that it has the task. */
+  /** The controller has acknowledged the task. */
   readonly onAcknowledged: (taskId: string) => void
 }
 
-export class RetryingClient {
-  readonly #o: RetryingClientOptions
-  /** Requests that are not answered yet. */
+export class Client {
+  readonly #o: ClientOptions
+  /** Number of unanswered requests. */
   #waiting = 0
 
-  constructor(options: RetryingClientOptions) {
+  constructor(options: ClientOptions) {
     this.#o = options
   }
 
-  /** Everything that was asked is answered. */
+  /** All requests are answered. */
   get isSatisfied(): boolean {
     return this.#waiting === 0
   }
 
   submit(request: TaskRequest & { readonly id: string }): void {
+    if (this.#o.isReliable) {
+      this.#o.commands()?.submitTask(request, (answer) => {
+        if (!answer.ok) throw new SubmissionRefused(request.id, answer.refusal)
+      })
+      return
+    }
     const key = { key: request.id, body: '' }
     this.#ask((commands, done) =>
       commands.submitOnce(request, key, (answer) => {
@@ -48,7 +56,7 @@ export class RetryingClient {
     )
   }
 
-  /** A task that is over by now is left alone. */
+  /** A task that has ended stays as it is. */
   cancel(taskId: string): void {
     this.#ask((commands, done) =>
       commands.cancelTask(taskId, 'its owner', (answer) => {
@@ -57,7 +65,7 @@ export class RetryingClient {
     )
   }
 
-  /** @param ask says by `done` that it needs not be asked again; that is true the first time */
+  /** @param ask calls `done` once answered, which returns true the first time */
   #ask(ask: (commands: Commands, done: () => boolean) => void): void {
     const { clock } = this.#o
     let isDone = false
@@ -71,7 +79,7 @@ export class RetryingClient {
       if (isDone) return
       const commands = this.#o.commands()
       if (commands !== null) ask(commands, done)
-      clock.at(clock.now() + ASK_AGAIN_MS, attempt, RANK_ARRIVAL)
+      if (!isDone) clock.at(clock.now() + ASK_AGAIN_MS, attempt, RANK_ARRIVAL)
     }
     this.#waiting += 1
     attempt()
