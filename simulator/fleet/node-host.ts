@@ -6,6 +6,8 @@ import type { Random } from '../../controller/ports/random.ts'
 import { RANK_ARRIVAL } from '../../controller/ports/clock.ts'
 import type { Clock } from '../../controller/ports/clock.ts'
 import type { ServerCore } from '../../gpu-server/core/server-core.ts'
+import type { NodeStorage } from '../../gpu-server/core/storage.ts'
+import { createMemoryStorage, EMPTY_NODE_STATE } from '../../gpu-server/core/storage.ts'
 import type { DurationMs, Mib } from '../../protocol/units.ts'
 import type { RunWatcher } from './device-troubles.ts'
 import { SimulatedDevice } from './simulated-device.ts'
@@ -49,7 +51,8 @@ export interface NodeHostOptions {
 interface ServerProcess {
   readonly core: ServerCore
   readonly endpoint: Endpoint
-  readonly clock: ProcessClock
+  /** Null: it stops, and is never killed. */
+  readonly clock: ProcessClock | null
 }
 
 /** Faults that last on a machine. */
@@ -71,6 +74,7 @@ export class NodeHost {
   readonly #drifting: DriftingClock | null
   readonly #clock: Clock
   readonly #storage: FaultyStorage
+  readonly #disk: NodeStorage
   readonly #active = new Set<MachineFault>()
   #device: SimulatedDevice
   #process: ServerProcess | null = null
@@ -82,7 +86,9 @@ export class NodeHost {
     this.id = idOfNode(options.node)
     this.#drifting = options.isReliable ? null : new DriftingClock(options.clock)
     this.#clock = this.#drifting ?? options.clock
-    this.#storage = new FaultyStorage(() => this.#diskFailed(), options.home?.state)
+    const state = options.home?.state ?? EMPTY_NODE_STATE
+    this.#storage = new FaultyStorage(() => this.#diskFailed(), state)
+    this.#disk = options.isReliable ? createMemoryStorage(state.bootCounter, state) : this.#storage
     this.#device = this.#newDevice()
     // What lives here gets its lease with the first answer to the server, before anything breaks.
     for (const initialProcess of options.home?.initialProcesses ?? [])
@@ -128,15 +134,15 @@ export class NodeHost {
     if (this.#process !== null || this.#isOff()) return
     this.#starts += 1
     const { node, bus, random } = this.#o
-    const clock = new ProcessClock(this.#clock)
+    const clock = this.#o.isReliable ? null : new ProcessClock(this.#clock)
     const endpoint = bus.endpoint(node.name)
     try {
       const onRefused = (reason: string): void => this.#o.onRefused?.(node.name, reason)
       const ground = {
-        clock,
+        clock: clock ?? this.#clock,
         bus: endpoint,
         device: this.#device,
-        storage: this.#storage,
+        storage: this.#disk,
         areHeartbeatsElided: this.#o.areHeartbeatsElided,
         onRefused,
       }
@@ -149,7 +155,7 @@ export class NodeHost {
       core.start()
     } catch (error) {
       endpoint.kill()
-      clock.isDead = true
+      if (clock !== null) clock.isDead = true
       if (!this.#storage.isFull) throw error
       this.#startLater()
     }
@@ -271,7 +277,7 @@ export class NodeHost {
     if (process === null) return
     this.#process = null
     this.#o.onServer(this.id, null)
-    process.clock.isDead = true
+    if (process.clock !== null) process.clock.isDead = true
     process.endpoint.kill()
     process.core.stop()
   }

@@ -22,7 +22,7 @@ export interface Endpoint extends Bus {
 export interface SimBusOptions {
   readonly clock: Clock
   readonly mode: BusMode
-  /** Left out: messages arrive at once. */
+  /** Left out: messages arrive at once, every process lives, and every request is answered in the end. */
   readonly links?: LinkConditions
 }
 
@@ -52,12 +52,11 @@ interface Subscription {
 /** Messages that answer messages nest at most this deep. Deeper ones wait for their turn in the clock. */
 const MAX_DEPTH = 8
 
-const RELIABLE: LinkConditions = { passage: () => UNHINDERED, isCut: () => false }
-
 export class SimBus {
   readonly #clock: Clock
   readonly #mode: BusMode
-  readonly #links: LinkConditions
+  /** Null: nothing is lost or late. */
+  readonly #links: LinkConditions | null
   #subscriptions: readonly Subscription[] = []
   /** The subscriptions of each subject that was used so far. */
   readonly #bySubject = new Map<string, readonly Subscription[]>()
@@ -69,10 +68,10 @@ export class SimBus {
   readonly #onConnection = new Set<(isConnected: boolean) => void>()
   readonly #watchers: BusWatcher[] = []
 
-  constructor({ clock, mode, links = RELIABLE }: SimBusOptions) {
+  constructor({ clock, mode, links }: SimBusOptions) {
     this.#clock = clock
     this.#mode = mode
-    this.#links = links
+    this.#links = links ?? null
   }
 
   watch(watcher: BusWatcher): void {
@@ -150,6 +149,12 @@ export class SimBus {
     done: (outcome: RequestOutcome) => void,
   ): void {
     const clock = this.#clock
+    if (this.#links === null) {
+      const reply = (answer: Envelope): void => done({ answered: true, answer: this.#carried(answer) })
+      const failure = process.isDrained ? 'disconnected' : this.#send(process, subject, message, reply)
+      if (failure !== null) clock.soon(() => done({ answered: false, why: failure }), RANK_MESSAGE)
+      return
+    }
     let isOver = false
     let cancel: (() => void) | null = null
     const end = (outcome: RequestOutcome): void => {
@@ -178,7 +183,8 @@ export class SimBus {
     const subscriptions = this.#subscriptionsFor(subject)
     const carried = this.#carried(message)
     // The broker reports a subject without subscriptions, if the sender reaches it.
-    if (subscriptions.length === 0) return this.#links.isCut(from, { node: null }) ? null : 'no_responder'
+    if (subscriptions.length === 0)
+      return this.#links?.isCut(from, { node: null }) === true ? null : 'no_responder'
     for (const subscription of subscriptions) {
       this.#leg(from, subscription.process, () => {
         if (!subscription.isOpen) return
@@ -195,12 +201,13 @@ export class SimBus {
 
   /** Takes one message one way: lost, once or several times, now, late, or when the fault that holds it ends. */
   #leg(from: Process, to: Process, arrive: () => void): void {
-    const passage = this.#links.passage(from, to)
+    const links = this.#links
+    const passage = links?.passage(from, to) ?? UNHINDERED
     if (passage.isLost || this.#brokerAbsences > 0) return
-    if (passage === UNHINDERED) return this.#arriveNow(arrive)
+    if (passage === UNHINDERED || links === null) return this.#arriveNow(arrive)
     const brokerStart = this.#brokerStart
     const arriveLate = (): void => {
-      if (brokerStart === this.#brokerStart && !this.#links.isCut(from, to)) arrive()
+      if (brokerStart === this.#brokerStart && !links.isCut(from, to)) arrive()
     }
     deliverCopies(this.#clock, passage, () => this.#arriveNow(arrive), arriveLate)
   }

@@ -45,7 +45,8 @@ export class ControllerProcess implements Committer {
   readonly controller: Controller
   readonly #o: ControllerProcessOptions
   readonly #endpoint: Endpoint
-  readonly #clock: ProcessClock
+  /** Null: the process cannot die. */
+  readonly #clock: ProcessClock | null
   /** The next command ends the process. */
   #trap: CrashPoint | null = null
   /** When it reads the store. */
@@ -55,12 +56,12 @@ export class ControllerProcess implements Committer {
 
   constructor(options: ControllerProcessOptions) {
     this.#o = options
-    this.#clock = new ProcessClock(options.clock)
+    this.#clock = options.store.isReliable ? null : new ProcessClock(options.clock)
     this.#endpoint = options.bus.endpoint(null, (_subject, message) =>
       this.#mayLeave('valid_until_mono' in message.body),
     )
     const { random, watch, store, initialConfig, ownerLimits, victimOverride, areHeartbeatsElided } = options
-    const clock = this.#clock
+    const clock = this.#clock ?? options.clock
     const bus = options.controllerBus?.(this.#endpoint) ?? this.#endpoint
     this.controller = createController(
       // A recording takes inputs one at a time.
@@ -97,7 +98,7 @@ export class ControllerProcess implements Committer {
     this.isOver = true
     this.#o.onOver(this)
     this.#endpoint.kill()
-    this.#clock.isDead = true
+    if (this.#clock !== null) this.#clock.isDead = true
   }
 
   /** Ends the process as SIGTERM does. */

@@ -64,7 +64,7 @@ export function createLiveFleet(o: LiveFleetOptions): LiveFleet {
   const isReliable = faults.length === 0
   const tally = new FaultTally()
   const links = new LinkFaults(random.stream('faults/links'), tally)
-  const bus = new SimBus({ clock, mode: 'reference', links })
+  const bus = new SimBus({ clock, mode: 'reference', ...(isReliable ? {} : { links }) })
   const fleet = new Fleet({
     ...{ nodes, clock, bus, links, random, workload, tally, isReliable, areHeartbeatsElided: isReliable },
     // Each start of this process is a later boot of its servers.

@@ -120,7 +120,10 @@ export class World {
     const areHeartbeatsElided = this.#areHeartbeatsElided
     const tally = new FaultTally()
     const links = new LinkFaults(random.stream('faults/links'), tally)
-    const bus = new SimBus({ clock, mode: options.busMode ?? 'reference', links })
+    const bus = new SimBus({
+      ...{ clock, mode: options.busMode ?? 'reference' },
+      ...(isReliable ? {} : { links }),
+    })
     this.bus = bus
     const disk = healthyDisk()
     const onPromise = this.#microtasks.expect
@@ -221,10 +224,12 @@ export class World {
         if (this.#arrivals.needsFill) await this.#arrivals.fill()
         this.#arrivals.pull()
       }
-      const isInterrupted = (): boolean => isDone() || this.#arrivals.needsFill
-      await this.#microtasks.settle()
-      while (!isInterrupted() && this.clock.step(until))
-        if (this.#microtasks.isPending) await this.#microtasks.settle()
+      let isInterrupted = false
+      const checkInterruption = (): boolean => (isInterrupted = isDone() || this.#arrivals.needsFill)
+      do {
+        await this.#microtasks.settle()
+        this.clock.run(until, () => this.#microtasks.isPending || checkInterruption())
+      } while (!isInterrupted && this.#microtasks.isPending)
       if (isDone() || !this.#arrivals.needsFill) break
     }
     if (untilMs !== null && !isDone()) this.clock.advanceTo(until)
@@ -278,7 +283,10 @@ export class World {
   #unsignalledWaitMs(): DurationMs | null {
     const unaware = this.plan.nodes.filter(({ signalsWanted }) => signalsWanted === false)
     if (unaware.length === 0) return null
-    return unaware.reduce((sum, node) => sum + (this.fleet.deviceOf(idOfNode(node))?.unsignalledWaitMs ?? 0), 0)
+    return unaware.reduce(
+      (sum, node) => sum + (this.fleet.deviceOf(idOfNode(node))?.unsignalledWaitMs ?? 0),
+      0,
+    )
   }
 
   /** Hands one task in, as a client would. */
