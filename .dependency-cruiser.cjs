@@ -55,6 +55,24 @@ const BELOW_STATE = [PROTOCOL, MODEL, PORTS, POLICY, METRICS]
  * and the core of the GPU server.
  */
 const COMPOSITION = '^simulator/(world|fleet)/'
+/** Types of the controller's state, to read. */
+const READING = '^controller/query/cluster-reading\\.ts$'
+/** The folders of the simulator, in layers: each may import those before it. */
+const SIMULATOR_LAYERS = [
+  ['kernel'],
+  ['document'],
+  ['trace'],
+  ['scenario'],
+  ['results'],
+  ['network'],
+  ['fleet'],
+  ['world'],
+  ['snapshot', 'run'],
+  ['check'],
+  ['experiment'],
+  ['twin', 'session', 'exercise'],
+  ['report'],
+]
 /** Re-decides recordings; composes a simulated cluster too. */
 const REDECISION = '^simulator/experiment/recording/'
 const COMPOSED = [
@@ -73,6 +91,15 @@ const mayImport = (name, from, allowed, except) => ({
   severity: 'error',
   from: except === undefined ? { path: from } : { path: from, pathNot: except },
   to: { path: `^(${FOLDERS.join('|')})/`, pathNot: [from, ...allowed] },
+})
+
+/** Forbids imports of later layers, and of other folders of the same layer. */
+const simulatorLayer = (folder, above) => ({
+  name: `simulator-${folder}`,
+  comment: `simulator/${folder} may not import ${above.join(', ')}`,
+  severity: 'error',
+  from: { path: `^simulator/${folder}/` },
+  to: { path: `^simulator/(${above.join('|')})/` },
 })
 
 const mayUsePackages = (name, from, packages) => ({
@@ -121,7 +148,7 @@ module.exports = {
     mayImport(
       'simulator',
       '^simulator/',
-      [PROTOCOL, MODEL, OPEN_PORTS, METRICS, DEVICE],
+      [PROTOCOL, MODEL, OPEN_PORTS, METRICS, DEVICE, READING],
       `${COMPOSITION}|${REDECISION}`,
     ),
     mayImport('simulator-composition', COMPOSITION, [
@@ -140,6 +167,14 @@ module.exports = {
       RECORDING,
       ...COMPOSED,
     ]),
+    ...SIMULATOR_LAYERS.flatMap((layer, index) =>
+      layer.flatMap((folder) => {
+        const above = SIMULATOR_LAYERS.slice(index)
+          .flat()
+          .filter((each) => each !== folder)
+        return above.length === 0 ? [] : [simulatorLayer(folder, above)]
+      }),
+    ),
     mayImport('ui', '^ui/', [SCHEMAS]),
     mayImport('clients', '^clients/', [PROTOCOL, MODEL, SCHEMAS]),
     mayImport('services', '^services/', [

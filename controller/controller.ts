@@ -16,6 +16,8 @@ import { aheadOf } from './engine/inputs/nodes/contacts.ts'
 import { mayBeSent } from './engine/may-be-sent.ts'
 import { isStillWanted } from './engine/apply/node-commands.ts'
 import type { Views } from './query/views.ts'
+import type { ClusterReading } from './query/cluster-reading.ts'
+import type { AccessRegistry } from './engine/inputs/commands/access-registry.ts'
 import type { VictimOverride } from './policy/swap/victim-override.ts'
 import { overridden } from './policy/swap/victim-override.ts'
 import type { Bus } from './ports/bus.ts'
@@ -89,8 +91,13 @@ export interface ControllerCheckpoint {
   readonly livenessTimer: LivenessTimerCheckpoint | null
 }
 
+/** Called when the controller begins and ends to decide and commit. */
+export type Stopwatch = NonNullable<Engine['stopwatch']>
+
 export interface Controller {
-  readonly engine: Engine
+  readonly status: Pick<Engine, 'epoch' | 'process' | 'isCommitting' | 'isFaulty'>
+  readonly cluster: ClusterReading
+  readonly access: AccessRegistry
   readonly commands: Commands
   readonly views: Views
   readonly series: Series
@@ -100,6 +107,8 @@ export interface Controller {
   readonly messages: MessageCounts
   /** Commands to nodes that are not answered yet. */
   outboundDepth(): OutboundDepth
+  /** Null: decisions are no longer measured. */
+  timeDecisions(stopwatch: Stopwatch | null): void
   /** Loads the durable state and starts listening. Rejects with StoreFault. */
   start(): Promise<void>
   /** Captures the state between two inputs, after the start, without changing it. */
@@ -182,10 +191,11 @@ export function createController(given: ControllerPorts, options: ControllerOpti
     ]
   }
   return {
-    engine,
+    ...{ status: engine, cluster: engine.cluster, access: engine.access },
     ...{ commands, views, series, events, messages },
     logs: createTaskLogs(given.bus, envelope, (nodeId) => aheadOf(engine.cluster, nodeId) === null),
     outboundDepth: () => outbound.depth(),
+    timeDecisions: (stopwatch) => (engine.stopwatch = stopwatch),
     start: () =>
       engine.start(() => {
         listen()

@@ -43,12 +43,12 @@ export function httpAccess(
   settings: Settings,
   token: AdminToken | null,
   signIn: SignIn | null,
-  { engine }: Controller,
+  { access }: Controller,
 ): Access {
   const { httpHost, oidc, allowedHosts, requestsPerSecond, anonymousRequestsPerSecond } = settings
   const own = isLoopback(httpHost) ? [] : [hostname(), ...(isIP(httpHost) === 0 ? [httpHost] : [])]
   return createAccess({
-    book: engine.access,
+    book: access,
     now: Date.now,
     adminTokenHash: token?.hash ?? null,
     signIn,

@@ -8,14 +8,14 @@ import type { Controller } from '../../controller/controller.ts'
 const MAX_LOOP_DELAY_S = 5
 
 export function ownChecks(
-  { engine }: Controller,
+  { status }: Controller,
   process: Pick<ProcessMetrics, 'eventLoopDelayMaxSeconds'>,
 ): readonly ReadinessCheck[] {
-  const isRecovered = engine.epoch > 0
+  const isRecovered = status.epoch > 0
   const delayS = process.eventLoopDelayMaxSeconds()
   const isLate = delayS > MAX_LOOP_DELAY_S
   return [
-    { name: 'store', ok: !engine.isFaulty, detail: engine.isFaulty ? 'the store has failed' : 'ok' },
+    { name: 'store', ok: !status.isFaulty, detail: status.isFaulty ? 'the store has failed' : 'ok' },
     { name: 'recovery', ok: isRecovered, detail: isRecovered ? 'ok' : 'reading the store' },
     { name: 'event_loop', ok: !isLate, detail: isLate ? `it was ${delayS.toFixed(1)} s late` : 'ok' },
   ]

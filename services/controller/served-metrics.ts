@@ -70,14 +70,14 @@ export function createServedMetrics(): ServedMetrics {
   }
 }
 
-function timeDecisions({ engine }: Controller, decisions: Histogram): void {
+function timeDecisions(controller: Controller, decisions: Histogram): void {
   let startedAt = 0
-  engine.stopwatch = {
+  controller.timeDecisions({
     start: () => {
       startedAt = performance.now()
     },
     stop: () => decisions.observe((performance.now() - startedAt) / 1000),
-  }
+  })
 }
 
 function addQueues(

@@ -5,7 +5,7 @@
  */
 import type { Event } from '../../controller/model/event.ts'
 import type { LostHistory } from '../world/store-history.ts'
-import type { Metrics } from '../results/result.ts'
+import type { Metrics } from '../scenario/metrics.ts'
 import type { AlwaysName, Assertions } from '../scenario/assertions.ts'
 import type { World } from '../world/world.ts'
 import { admissionRules } from './admission-rules.ts'

@@ -1,6 +1,6 @@
 /** `final`: bounds on the numbers of the result. */
-import { METRIC_PATHS } from '../scenario/metric-paths.ts'
-import type { Metrics } from '../results/result.ts'
+import { METRIC_PATHS } from '../scenario/metrics.ts'
+import type { Metrics } from '../scenario/metrics.ts'
 import type { FinalAssertion } from '../scenario/assertions.ts'
 import { nearestName } from '../document/nearest-name.ts'
 import type { Report } from './violation.ts'

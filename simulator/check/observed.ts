@@ -152,8 +152,8 @@ function observeFaults(world: World, faults: FaultInjector): ObservedFaults {
     onControllerBegun: (listener) => world.controllers.onBegun(listener),
     isControllerUp: () => world.isControllerUp,
     controller: () => ({
-      epoch: world.controller.engine.epoch,
-      process: world.controller.engine.process,
+      epoch: world.controller.status.epoch,
+      process: world.controller.status.process,
       startedAt: world.controllers.startedAt,
     }),
     mayForget: world.plan.faults?.some(({ kind }) => kind === 'node_disk_lost' || kind === 'swarm') === true,

@@ -1,5 +1,5 @@
 /** The whole of an exercise file as one table. */
-import { METRIC_PATHS } from '../scenario/metric-paths.ts'
+import { METRIC_PATHS } from '../scenario/metrics.ts'
 import {
   boolean,
   byKey,

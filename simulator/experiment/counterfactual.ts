@@ -4,7 +4,7 @@
  */
 import type { TaskRecord } from '../../controller/ports/store.ts'
 import type { DurationMs } from '../../protocol/units.ts'
-import type { Metrics } from '../results/result.ts'
+import type { Metrics } from '../scenario/metrics.ts'
 import { runScenario } from '../run/run.ts'
 import type { Run, RunIdentity, RunOptions, RunPlan } from '../run/run.ts'
 import type { World } from '../world/world.ts'

@@ -6,17 +6,17 @@ import type { Random } from '../../controller/ports/random.ts'
 import { RANK_ARRIVAL } from '../../controller/ports/clock.ts'
 import type { Clock } from '../../controller/ports/clock.ts'
 import type { ServerCore } from '../../gpu-server/core/server-core.ts'
-import type { NodeStorage } from '../../gpu-server/core/storage.ts'
+import type { NodeState, NodeStorage } from '../../gpu-server/core/storage.ts'
 import { createMemoryStorage, EMPTY_NODE_STATE } from '../../gpu-server/core/storage.ts'
 import type { DurationMs, Mib } from '../../protocol/units.ts'
 import type { RunWatcher } from './device-troubles.ts'
 import { SimulatedDevice } from './simulated-device.ts'
+import type { InitialProcess } from './simulated-process.ts'
 import type { Workload } from './workload.ts'
 import type { Fault } from '../scenario/fault.ts'
 import { idOfNode } from '../scenario/node-id.ts'
 import type { ScenarioNode } from '../scenario/scenario.ts'
 import { serverStream, simulatedServer } from './simulated-server.ts'
-import type { InitialNodeState } from '../world/start-world.ts'
 import type { SimClock } from '../kernel/virtual-clock.ts'
 import { DriftingClock } from '../kernel/drifting-clock.ts'
 import type { FaultTally } from '../results/fault-tally.ts'
@@ -26,6 +26,14 @@ import { ProcessClock } from '../kernel/process-clock.ts'
 
 /** A process that ended is started again after this (RestartSec in deploy/systemd). */
 export const RESTART_AFTER_MS: DurationMs = 1000
+
+/** What an earlier server has left on a node. */
+export interface InitialNodeState {
+  /** On its disk. */
+  readonly state: NodeState
+  /** On its GPUs. */
+  readonly initialProcesses: readonly InitialProcess[]
+}
 
 export interface NodeHostOptions {
   readonly node: ScenarioNode

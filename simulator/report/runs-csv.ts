@@ -3,7 +3,7 @@
  * recommendation (docs/planning.md).
  */
 import type { SweepRun } from '../experiment/sweep/sweep.ts'
-import { csvOf, writtenText } from './csv.ts'
+import { csvOf, writtenText } from '../results/csv.ts'
 
 type Cell = string | number
 

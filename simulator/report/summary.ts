@@ -1,7 +1,7 @@
 /** A result for a terminal, one fact a line. */
 import { factsOf, shownNumber, shownPercent, shownSeconds } from './plain-text.ts'
 import type { RunResult } from '../results/result.ts'
-import type { Distribution } from '../results/samples.ts'
+import type { Distribution } from '../scenario/metrics.ts'
 
 /** @param title what was run, in a few words. */
 export function formatResult(title: string, { metrics, seed, virtual_s, digest }: RunResult): string {

@@ -4,7 +4,7 @@
  * and for people not where it is 0 throughout.
  */
 import type { Band, SweepSummary } from '../experiment/sweep/sweep.ts'
-import { csvOf, writtenText } from './csv.ts'
+import { csvOf, writtenText } from '../results/csv.ts'
 import { shownNumber, shownPercent, shownSeconds, tableOf } from './plain-text.ts'
 
 interface Column {

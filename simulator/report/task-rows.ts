@@ -4,7 +4,7 @@
  */
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { OpenOutcome, TaskOutcome } from '../results/collector.ts'
-import { csvLine, seconds } from './csv.ts'
+import { csvLine, seconds } from '../results/csv.ts'
 
 export const TASK_COLUMNS = [
   'id',

@@ -4,49 +4,7 @@ import { starvationPercent, utilizationPercent } from '../../controller/metrics/
 import type { Counters } from '../../controller/metrics/counters.ts'
 import type { FaultCounts } from './fault-tally.ts'
 import type { Collector } from './collector.ts'
-import type { Distribution } from './samples.ts'
-
-export interface Metrics {
-  /** Submission to completion, of completed tasks. */
-  readonly jct_s: Distribution | null
-  /** Submission to first start, of tasks that started. */
-  readonly queue_wait_s: Distribution | null
-  /** jct ÷ the time alone on an idle GPU. */
-  readonly slowdown: Distribution | null
-  /** First submission to last end. */
-  readonly makespan_s: number | null
-  readonly utilization_percent: number | null
-  readonly starvation_percent: {
-    readonly total: number
-    readonly queue: number
-    readonly swap: number
-    readonly compute: number
-  }
-  /**
-   * Only where servers cannot signal that a task wants the GPU: what swapped-out tasks waited with work that
-   * nothing told of, beside demand.
-   */
-  readonly unsignalled_wait_percent?: number
-  /** Former name of `unsignalled_wait_percent`; removed in 0.2. */
-  readonly unheard_percent?: number
-  /** Swap-outs completed. */
-  readonly swaps_per_hour: number
-  /** Bytes moved, out and in. */
-  readonly swapped_gib_per_hour: number
-  /** Null when nothing was ever swapped out by decision. */
-  readonly swap_jain: number | null
-  readonly tasks: {
-    readonly submitted: number
-    readonly completed: number
-    readonly failed: number
-    readonly unfinished: number
-    /**
-     * Of the unfinished, only where there are some: they wait, and no node takes them even when it is empty.
-     * No other figure counts them.
-     */
-    readonly fit_nowhere?: number
-  }
-}
+import type { Metrics } from '../scenario/metrics.ts'
 
 export interface RunResult {
   readonly digest: string | null

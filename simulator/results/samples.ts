@@ -1,12 +1,6 @@
-/** A growing list of numbers with exact quantiles: 8 bytes a sample. */
+import type { Distribution } from '../scenario/metrics.ts'
 
-export interface Distribution {
-  readonly mean: number
-  readonly p50: number
-  readonly p95: number
-  readonly p99: number
-}
-
+/** A growing list of numbers with exact quantiles; 8 bytes per sample. */
 export class Samples {
   #values = new Float64Array(1024)
   #count = 0

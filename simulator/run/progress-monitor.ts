@@ -63,9 +63,9 @@ export class ProgressMonitor {
   canNothingStart(world: World): boolean {
     return (
       this.#placedTasks === 0 &&
-      world.controller.engine.cluster.waiting.gpus === 0 &&
+      world.controller.cluster.waiting.gpus === 0 &&
       world.clock.nextAt() !== world.clock.now() &&
-      !(this.#wasSetBack && world.controller.engine.cluster.nodes.size < world.fleet.servers.size)
+      !(this.#wasSetBack && world.controller.cluster.nodes.size < world.fleet.servers.size)
     )
   }
 

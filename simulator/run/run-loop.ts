@@ -6,7 +6,7 @@ import type { DurationMs } from '../../protocol/units.ts'
 import type { BoundedArrivals } from './arrivals-until.ts'
 import type { OperatorAgenda } from './operator-agenda.ts'
 import type { ProgressMonitor } from './progress-monitor.ts'
-import type { SeriesSampler } from '../report/series.ts'
+import type { SeriesSampler } from './series-sampler.ts'
 import type { ScenarioClock } from '../scenario/scenario.ts'
 import type { World } from '../world/world.ts'
 

@@ -4,7 +4,7 @@
  * cannot pass by doing nothing. `final`: on the result.
  */
 import type { DurationMs } from '../../protocol/units.ts'
-import { METRIC_PATHS } from './metric-paths.ts'
+import { METRIC_PATHS } from './metrics.ts'
 import {
   choice,
   choiceOf,

@@ -4,7 +4,7 @@
  */
 import type { Counters } from '../../controller/metrics/counters.ts'
 import { sumOf, ZERO_COUNTERS } from '../../controller/metrics/counters.ts'
-import type { Controller } from '../../controller/controller.ts'
+import type { Controller, Stopwatch } from '../../controller/controller.ts'
 import { RANK_ARRIVAL } from '../../controller/ports/clock.ts'
 import type { Random } from '../../controller/ports/random.ts'
 import type { Instant, Mib } from '../../protocol/units.ts'
@@ -26,9 +26,6 @@ export interface SwapTotals {
   readonly swappedInMib: Mib
 }
 
-/** Called when a controller begins and ends to decide. */
-export type DecisionWatch = Controller['engine']['stopwatch']
-
 /** A controller with its supervisor. */
 interface Place {
   process: ControllerProcess
@@ -49,7 +46,7 @@ export class ControllerHost {
   #latest: ControllerProcess
   #countersBefore: Counters = ZERO_COUNTERS
   #swapsBefore: SwapTotals = { swapOuts: 0, swappedOutMib: 0, swappedInMib: 0 }
-  #stopwatch: DecisionWatch = null
+  #stopwatch: Stopwatch | null = null
 
   constructor(options: ControllerHostOptions) {
     this.#o = options
@@ -68,9 +65,9 @@ export class ControllerHost {
   }
 
   /** Measures the decisions of all controllers, including later ones. */
-  timeDecisions(stopwatch: DecisionWatch): void {
+  timeDecisions(stopwatch: Stopwatch | null): void {
     this.#stopwatch = stopwatch
-    for (const { process } of this.#places()) process.controller.engine.stopwatch = stopwatch
+    for (const { process } of this.#places()) process.controller.timeDecisions(stopwatch)
   }
 
   /** When the controller that began last read the store. */
@@ -181,7 +178,7 @@ export class ControllerHost {
         if (place !== undefined) this.#reviveLater(place)
       },
     })
-    process.controller.engine.stopwatch = this.#stopwatch
+    process.controller.timeDecisions(this.#stopwatch)
     return process
   }
 

@@ -56,7 +56,7 @@ export function createLiveFleet(o: LiveFleetOptions): LiveFleet {
   const clock: PacedClock = new PacedClock(
     o.startAt,
     o.real,
-    (behindMs) => behindMs < HOLD_WHEN_BEHIND_MS || !controller.engine.isCommitting,
+    (behindMs) => behindMs < HOLD_WHEN_BEHIND_MS || !controller.status.isCommitting,
   )
   const workload = new OpenWorkload()
   const bootCounter = Math.floor(o.startAt / 1000)

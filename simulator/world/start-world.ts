@@ -12,6 +12,7 @@ import type { AttemptStart } from '../../gpu-server/core/attempt-start.ts'
 import { EMPTY_NODE_STATE } from '../../gpu-server/core/storage.ts'
 import type { KeptAttempt, NodeState } from '../../gpu-server/core/storage.ts'
 import type { Instant, Mib } from '../../protocol/units.ts'
+import type { InitialNodeState } from '../fleet/node-host.ts'
 import type { InitialProcess } from '../fleet/simulated-process.ts'
 import { idOfNode } from '../scenario/node-id.ts'
 import type { StartTask } from '../scenario/generate.ts'
@@ -21,14 +22,6 @@ import { specOfRequest } from '../../protocol/task.ts'
 export interface WorldStart {
   readonly stored: StoredState
   nodeStateOf(nodeId: string): InitialNodeState
-}
-
-/** What an earlier server has left on a node. */
-export interface InitialNodeState {
-  /** On its disk. */
-  readonly state: NodeState
-  /** On its GPUs. */
-  readonly initialProcesses: readonly InitialProcess[]
 }
 
 /** Residency changes so far, as both ends count them: an adopting server adds one. */

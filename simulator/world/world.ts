@@ -27,7 +27,7 @@ import { FaultTally } from '../results/fault-tally.ts'
 import { Journal } from '../results/journal.ts'
 import type { JournalSink } from '../results/journal.ts'
 import { metricsOf } from '../results/result.ts'
-import type { Metrics } from '../results/result.ts'
+import type { Metrics } from '../scenario/metrics.ts'
 import type { ArrivalSource } from '../scenario/arrivals.ts'
 import type { StartTask } from '../scenario/generate.ts'
 import { idOfNode } from '../scenario/node-id.ts'
@@ -271,7 +271,7 @@ export class World {
 
   /** Of those that wait, and are not held back. */
   #fitNowhere(): number {
-    const { pendingCount, waiting, tasks } = this.controller.engine.cluster
+    const { pendingCount, waiting, tasks } = this.controller.cluster
     if (pendingCount === waiting.tasks) return 0
     let count = 0
     for (const { placement, isHeld, isFeasible } of tasks.values())

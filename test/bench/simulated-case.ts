@@ -82,7 +82,7 @@ async function run(
   const { submitted, completed, unfinished } = metrics.tasks
   if (unfinished > 0 || completed !== submitted)
     throw new Error(`${submitted - completed} of ${submitted} tasks did not complete`)
-  const { swapOuts, swapIns } = world.controller.engine.cluster.swapTotals
+  const { swapOuts, swapIns } = world.controller.cluster.swapTotals
   const starts = world.collector.queueWaitMs.count
   return {
     events: submitted + starts + completed + changes + swapOuts + swapIns,

@@ -78,7 +78,7 @@ it.each([
     const state = await act(older)
     expect(state.openTasks.map(({ id }) => id)).toEqual(['kept'])
     await world.setBack(state)
-    expect(world.controller.engine.cluster.recovery).toMatchObject({ reason })
+    expect(world.controller.cluster.recovery).toMatchObject({ reason })
     await world.pass(13_000)
     expect(world.eventsOf('store_behind')).toEqual([])
     expect(world.eventsOf('recovery').map(({ data }) => data['alarm'])).toEqual(['RECOVERY', null])

@@ -218,7 +218,7 @@ describe.skipIf(whyNoNatsServer() !== null)('the included broker configuration',
     expect(await ask(a, nodeSubject(A, 'hello'), aHello(B))).toMatchObject(refused)
     expect(await ask(a, nodeSubject(A, 'heartbeat'), aHeartbeat(B))).toMatchObject(refused)
     expect(audit).toEqual([`${A} wrong_sender`, `${A} wrong_sender`])
-    expect(controller.engine.cluster.nodes.size).toBe(0)
+    expect(controller.cluster.nodes.size).toBe(0)
     expect(await ask(a, nodeSubject(A, 'hello'), aHello(A))).toMatchObject({
       answered: true,
       answer: { body: { op: 'welcome' } },

@@ -102,7 +102,7 @@ describe('the recovery commands after a restore', { timeout: 60_000 }, () => {
     await served.loseLatestEvents()
     const { placements_paused, store, nodes_ahead } = await get<RecoveryBody>('/recovery')
     expect([placements_paused, nodes_ahead.length > 0]).toEqual(['STORE_BEHIND', true])
-    const { epoch, process: controller } = world.controller.engine
+    const { epoch, process: controller } = world.controller.status
     expect(store).toMatchObject({ epoch, controller })
     expect(store.event_seq).toBe((await get<EventPage>('/events?limit=1')).last_seq)
     const { stdout } = await run('recovery', 'status')

@@ -232,7 +232,7 @@ describe('the queue of a node', () => {
     const collectors = new Set<string>()
     const { world, events } = await play(
       { nodes: [node({ name: 'n', gpus: 2 })], config: OVERCOMMITTED, tasks },
-      { onStep: ({ controller }) => collectorsOf(controller.engine.cluster.nodes.values(), collectors) },
+      { onStep: ({ controller }) => collectorsOf(controller.cluster.nodes.values(), collectors) },
     )
     expect(world.collector.unfinished).toBe(0)
     expect(collectors).toContain('wide-a')

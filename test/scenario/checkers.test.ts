@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { FairnessTracker } from '../../simulator/check/fairness-tracker.ts'
 import type { FairnessStep } from '../../simulator/check/fairness-tracker.ts'
-import { METRIC_PATHS } from '../../simulator/scenario/metric-paths.ts'
+import { METRIC_PATHS } from '../../simulator/scenario/metrics.ts'
 import { describeViolation } from '../../simulator/check/violation.ts'
 import { forged, ForgedRun } from '../support/forged-run.ts'
 

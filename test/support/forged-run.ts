@@ -5,7 +5,7 @@ import type { Event, EventData, EventKind } from '../../controller/model/event.t
 import { AssertionChecker } from '../../simulator/check/checker.ts'
 import type { Observed, ObservedAttempt, ObservedRequest } from '../../simulator/check/observed.ts'
 import type { Violation } from '../../simulator/check/violation.ts'
-import type { Metrics } from '../../simulator/results/result.ts'
+import type { Metrics } from '../../simulator/scenario/metrics.ts'
 import type { AlwaysName, Assertions } from '../../simulator/scenario/assertions.ts'
 
 export const NO_METRICS: Metrics = {

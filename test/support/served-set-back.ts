@@ -95,7 +95,7 @@ export class ServedSetBack {
       expiresAt: null,
       lastUsedAt: null,
     }
-    return new Promise((resolve) => this.world.controller.engine.access.create(record, () => resolve(secret)))
+    return new Promise((resolve) => this.world.controller.access.create(record, () => resolve(secret)))
   }
 
   async end(): Promise<void> {
@@ -104,8 +104,8 @@ export class ServedSetBack {
   }
 
   async #serve(): Promise<void> {
-    const { commands, views, logs, events, engine } = this.world.controller
-    const access = createAccess({ book: engine.access, now: Date.now, allowedHosts: [MAPPED_HOST] })
+    const { commands, views, logs, events, access: book } = this.world.controller
+    const access = createAccess({ book, now: Date.now, allowedHosts: [MAPPED_HOST] })
     const uiDir = this.#uiDir === undefined ? {} : { uiDir: this.#uiDir }
     this.#app = createApi({
       commands,

@@ -7,7 +7,9 @@ import type { Controller } from '../../controller/controller.ts'
 import { createController } from '../../controller/controller.ts'
 import type { Event, EventKind } from '../../controller/model/event.ts'
 import type { Task } from '../../controller/model/placement.ts'
-import type { LiveNode } from '../../controller/state/facts.ts'
+import type { NodeReading } from '../../controller/query/cluster-reading.ts'
+import type { Cluster } from '../../controller/state/cluster.ts'
+import { noteAhead } from '../../controller/engine/inputs/nodes/contacts.ts'
 import type { Store, StoredState } from '../../controller/ports/store.ts'
 import type { ServerCore } from '../../gpu-server/core/server-core.ts'
 import { createMemoryStorage } from '../../gpu-server/core/storage.ts'
@@ -28,6 +30,8 @@ const MICROTASKS = 30
 export interface SubmittedTask extends TaskFields {
   readonly owner?: string | null
 }
+
+type ContactAhead = Parameters<typeof noteAhead>
 
 export class SetBackWorld {
   readonly clock = new VirtualClock(START)
@@ -134,8 +138,13 @@ export class SetBackWorld {
     return this.controller.views.openTask(id)
   }
 
-  node(name: string): LiveNode | undefined {
-    return this.controller.engine.cluster.nodes.get(nodeIdFromName(name))
+  /** As if a node reported that it has heard of more than the store has. */
+  heardAhead(contact: ContactAhead[1], reason: ContactAhead[2], mark: ContactAhead[3]): void {
+    noteAhead(this.controller.cluster as Cluster, contact, reason, mark, this.clock.now())
+  }
+
+  node(name: string): NodeReading | undefined {
+    return this.controller.cluster.nodes.get(nodeIdFromName(name))
   }
 
   /** The node where it runs, according to the devices. */

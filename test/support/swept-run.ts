@@ -1,5 +1,5 @@
 /** Runs of a sweep with the figures that a test needs. */
-import type { Metrics } from '../../simulator/results/result.ts'
+import type { Metrics } from '../../simulator/scenario/metrics.ts'
 import type { Settings, SweepRun } from '../../simulator/experiment/sweep/sweep.ts'
 
 export interface SweptRunFigures {

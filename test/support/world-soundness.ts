@@ -4,8 +4,7 @@
  */
 import { expect } from 'vitest'
 import type { Event } from '../../controller/model/event.ts'
-import type { Cluster } from '../../controller/state/cluster.ts'
-import type { LiveTask } from '../../controller/state/facts.ts'
+import type { ClusterReading, TaskReading } from '../../controller/query/cluster-reading.ts'
 import { poolKeyOf } from '../../controller/policy/placement/shape.ts'
 import { eligibleFrom } from '../../controller/policy/swap/eligible.ts'
 import type { Instant } from '../../protocol/units.ts'
@@ -39,11 +38,11 @@ export async function expectSound(
       if ((one.clock.nextAt() ?? Infinity) <= one.clock.now()) return
       expectAgreement(one)
       expectCounts(one)
-      expectOrder(one.controller.engine.cluster, one.clock.now())
+      expectOrder(one.controller.cluster, one.clock.now())
     },
   })
   expect((checker as Checker | null)?.violations.map(describeViolation)).toEqual([])
-  expectNothingLeft(world.controller.engine.cluster)
+  expectNothingLeft(world.controller.cluster)
   return world
 }
 
@@ -81,7 +80,7 @@ function expectCounts({ controller: { views } }: World): void {
 }
 
 /** Every waiting task is in its index, and every eligible task is in the index of victims. */
-function expectOrder(cluster: Cluster, now: Instant): void {
+function expectOrder(cluster: ClusterReading, now: Instant): void {
   const isAnybodyWaiting = cluster.pendingCount > 0 || cluster.queuedEntries > 0
   for (const { spec, queue, placementEntry, placement, isHeld } of cluster.tasks.values()) {
     if (placement === null && isHeld) {
@@ -118,8 +117,7 @@ function expectOrder(cluster: Cluster, now: Instant): void {
 /**
  * On a node that accepts tasks; under `fifo` not before an earlier task of the same pool that still waits.
  */
-function expectFitPlacement({ taskId, nodeId }: Event, { controller: { engine } }: World): void {
-  const { cluster } = engine
+function expectFitPlacement({ taskId, nodeId }: Event, { controller: { cluster } }: World): void {
   expect(cluster.nodes.get(nodeId ?? '')?.isCordoned, `${taskId} is placed on a cordoned node`).toBe(false)
   const placed = cluster.tasks.get(taskId ?? '')
   if (cluster.policy.strategy !== 'fifo' || cluster.policy.queueAgingMs !== null || placed === undefined)
@@ -131,12 +129,12 @@ function expectFitPlacement({ taskId, nodeId }: Event, { controller: { engine } 
   }
 }
 
-function isAhead({ spec }: LiveTask, { spec: other }: LiveTask): boolean {
+function isAhead({ spec }: TaskReading, { spec: other }: TaskReading): boolean {
   if (poolKeyOf(spec.groups) !== poolKeyOf(other.groups)) return false
   return spec.priority === other.priority ? spec.seq < other.seq : spec.priority < other.priority
 }
 
-function expectNothingLeft(cluster: Cluster): void {
+function expectNothingLeft(cluster: ClusterReading): void {
   // The remaining tasks cannot run on this fleet in its current state.
   for (const left of cluster.tasks.values()) {
     expect(left.state, left.spec.id).toBe('pending')

@@ -217,7 +217,7 @@ describe('limits of commands and tasks', () => {
   })
 
   it('The number of pending tasks is limited', () => {
-    const { cluster } = controller.engine
+    const { cluster } = controller
     const answers: unknown[] = []
     const ask = (id: string): void => {
       const shape = {
@@ -233,7 +233,7 @@ describe('limits of commands and tasks', () => {
       controller.commands.submitTask({ ...TASK_DEFAULTS, ...shape }, (answer) => answers.push(answer))
       settle()
     }
-    cluster.pendingCount += MAX_PENDING_TASKS - 1
+    Object.assign(cluster, { pendingCount: cluster.pendingCount + MAX_PENDING_TASKS - 1 })
     ask('last')
     ask('too-many')
     expect(answers).toMatchObject([

@@ -137,10 +137,10 @@ describe('a restarted controller', () => {
     const world = await worldWith({ nodes: 1 })
     const first = world.controller
     await world.startController()
-    expect(world.controller.engine.epoch).toBe(first.engine.epoch + 1)
+    expect(world.controller.status.epoch).toBe(first.status.epoch + 1)
     await world.run(5_000)
     expect(world.faults.map(String)).toEqual([expect.stringContaining('has taken over')])
-    expect([first.engine.isFaulty, world.controller.engine.isFaulty]).toEqual([true, false])
+    expect([first.status.isFaulty, world.controller.status.isFaulty]).toEqual([true, false])
   })
 })
 

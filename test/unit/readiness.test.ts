@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { monitorDisk, ownChecks } from '../../services/controller/readiness.ts'
 import type { Controller } from '../../controller/controller.ts'
 
-function failing(engine: { isFaulty: boolean; epoch: number }, delayS = 0) {
-  return ownChecks({ engine } as Controller, { eventLoopDelayMaxSeconds: () => delayS }).filter(
+function failing(status: { isFaulty: boolean; epoch: number }, delayS = 0) {
+  return ownChecks({ status } as Controller, { eventLoopDelayMaxSeconds: () => delayS }).filter(
     ({ ok }) => !ok,
   )
 }

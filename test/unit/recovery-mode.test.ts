@@ -42,7 +42,7 @@ async function afterRestore(
 }
 
 function recoveryOf(world: SetBackWorld) {
-  return world.controller.engine.cluster.recovery
+  return world.controller.cluster.recovery
 }
 
 it('An attempt of a task that is pending in the store is adopted, others are quarantined', async () => {

@@ -32,9 +32,9 @@ beforeAll(async () => {
   await world.run(12_000)
   world.restartController()
   await world.run(3_000)
-  const { commands, engine } = world.controller
+  const { commands, access } = world.controller
   const nothing = (): void => {}
-  engine.access.create(
+  access.create(
     {
       id: 't',
       name: 't',

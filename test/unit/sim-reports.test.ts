@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { compareRuns, formatComparison } from '../../simulator/report/compare-runs.ts'
 import { differencesOf } from '../../simulator/report/compare.ts'
-import { csvOf, seconds } from '../../simulator/report/csv.ts'
+import { csvOf, seconds } from '../../simulator/results/csv.ts'
 import {
   factsOf,
   shownNumber,
@@ -9,7 +9,8 @@ import {
   shownSeconds,
   tableOf,
 } from '../../simulator/report/plain-text.ts'
-import type { Metrics, RunResult } from '../../simulator/results/result.ts'
+import type { RunResult } from '../../simulator/results/result.ts'
+import type { Metrics } from '../../simulator/scenario/metrics.ts'
 import { formatResult } from '../../simulator/report/summary.ts'
 import { formatSweep, sweepCsv } from '../../simulator/report/sweep-table.ts'
 import { finishedTaskLine, openTaskLine } from '../../simulator/report/task-rows.ts'

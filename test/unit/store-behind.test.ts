@@ -26,7 +26,7 @@ it('A data folder set back within one epoch raises STORE_BEHIND, and no process 
   expect(world.eventsOf('store_behind').map(({ data }) => [data['alarm'], data['reason']])).toEqual(
     NAMES.map(() => ['STORE_BEHIND', 'missing_events']),
   )
-  expect(world.controller.engine.cluster.isStoreBehind).toBe(true)
+  expect(world.controller.cluster.isStoreBehind).toBe(true)
   world.submit({ id: 'g', vramMib: 100 })
   await world.pass(400_000)
   expect(['a', 'b', 'c', 'd', 'e', 'f'].map((id) => world.runsOn(id).length)).toEqual([1, 1, 1, 1, 1, 1])
@@ -42,7 +42,7 @@ it('An empty store in place of the old one is also behind: unknown nodes get no 
   await world.pass(10_000)
   await world.setBack(EMPTY_STATE)
   await world.pass(30_000)
-  expect(world.controller.engine.cluster.isStoreBehind).toBe(true)
+  expect(world.controller.cluster.isStoreBehind).toBe(true)
   expect(world.runsOn('a')).toHaveLength(1)
 })
 
@@ -53,9 +53,9 @@ it('A copy of the store with the same epoch is refused by the nodes and reported
   const copy = await world.stored()
   await world.setBack(copy)
   await world.pass(30_000)
-  expect(world.controller.engine.epoch).toBe(2)
+  expect(world.controller.status.epoch).toBe(2)
   await world.setBack(copy)
-  expect(world.controller.engine.epoch).toBe(2)
+  expect(world.controller.status.epoch).toBe(2)
   await world.pass(30_000)
   expect(world.eventsOf('store_behind').map(({ data }) => data['reason'])).toEqual(
     NAMES.map(() => 'other_controller'),
@@ -79,13 +79,12 @@ it('A controller that continues with its complete store is not behind', async ()
 it('One false report from a node does not stop the cluster', async () => {
   const world = await SetBackWorld.of(['n1', 'n2'])
   const other = await SetBackWorld.of(['n3'])
-  const { engine } = world.controller
-  engine.heardAhead({ nodeId: 'liar', name: 'liar', tasks: [] }, 'higher_epoch', { epoch: 9_999 })
+  world.heardAhead({ nodeId: 'liar', name: 'liar', tasks: [] }, 'higher_epoch', { epoch: 9_999 })
   world.submit({ id: 'a' })
   await world.pass(1_000)
   expect(world.task('a')?.state).toBe('running')
-  expect(engine.cluster.isStoreBehind).toBe(false)
-  expect(other.controller.engine.cluster.aheadCount).toBe(0)
+  expect(world.controller.cluster.isStoreBehind).toBe(false)
+  expect(other.controller.cluster.aheadCount).toBe(0)
 })
 
 it('A task that runs on a node ahead of the store is not placed elsewhere', async () => {
@@ -100,9 +99,7 @@ it('A task that runs on a node ahead of the store is not placed elsewhere', asyn
     wants_gpu: true,
     idle_ms: 0,
   } as const
-  world.controller.engine.heardAhead({ nodeId: 'x', name: 'x', tasks: [report] }, 'missing_events', {
-    epoch: 1,
-  })
+  world.heardAhead({ nodeId: 'x', name: 'x', tasks: [report] }, 'missing_events', { epoch: 1 })
   world.submit({ id: 'a' })
   world.submit({ id: 'b' })
   await world.pass(1_000)

@@ -7,7 +7,8 @@ import { node, play, task } from '../support/world-builder.ts'
 
 describe('a task of a scenario that the controller refuses', () => {
   test('ends the run with a message of one line and exit code 1', async () => {
-    const isFull = (world: World) => (world.controller.engine.cluster.pendingCount = MAX_PENDING_TASKS)
+    const isFull = (world: World) =>
+      Object.assign(world.controller.cluster, { pendingCount: MAX_PENDING_TASKS })
     const run = play({ nodes: [node({ name: 'a' })], tasks: [task({ id: 't1' })] }, { onWorld: isFull })
     await expect(run).rejects.toThrow(
       /^the controller refused task t1: 1000000 tasks are pending, and it takes no more/,

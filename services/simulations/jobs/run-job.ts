@@ -2,7 +2,7 @@
 import type { RunChoices, RunResidency, SimulationSeries } from '../../../controller/ports/simulation.ts'
 import type { RunResult } from '../../../simulator/results/result.ts'
 import { ResidencyRecorder } from '../../../simulator/report/residency.ts'
-import { SeriesSampler } from '../../../simulator/report/series.ts'
+import { SeriesSampler } from '../../../simulator/run/series-sampler.ts'
 import type { Idleness } from '../../../simulator/experiment/advisor/idleness.ts'
 import { planOf, runScenario } from '../../../simulator/run/run.ts'
 import type { ScenarioSource } from '../../../simulator/scenario/load.ts'

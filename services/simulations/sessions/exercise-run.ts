@@ -6,7 +6,7 @@ import type { Debrief, ExerciseAction, RunReplay } from '../../../controller/por
 import type { AnswerValue, Exercise } from '../../../simulator/exercise/exercise.ts'
 import { scoreOf, type Evidence, type Score } from '../../../simulator/exercise/score.ts'
 import { ResidencyRecorder } from '../../../simulator/report/residency.ts'
-import { SeriesSampler } from '../../../simulator/report/series.ts'
+import { SeriesSampler } from '../../../simulator/run/series-sampler.ts'
 import { nodeIdIn, type RunPlan } from '../../../simulator/run/run.ts'
 import type { OperatorAction } from '../../../simulator/scenario/scenario.ts'
 import { withIds } from '../../../simulator/scenario/placeholders.ts'

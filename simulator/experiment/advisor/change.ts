@@ -3,7 +3,7 @@
  * know first.
  */
 import type { Percent } from '../../../protocol/units.ts'
-import type { Metrics } from '../../results/result.ts'
+import type { Metrics } from '../../scenario/metrics.ts'
 import type { SweepRun } from '../sweep/sweep.ts'
 import { pairedDifference, type PairedDifference } from './paired-difference.ts'
 

@@ -2,7 +2,7 @@
  * What an operator asks of a cluster: a figure of a run and the most it may be, as `starvation.total<=20` or
  * `queue_wait.p95<=10m`.
  */
-import type { Metrics } from '../../results/result.ts'
+import type { Metrics } from '../../scenario/metrics.ts'
 import { formatDuration, parseDuration } from '../../document/quantity.ts'
 
 export interface Objective {

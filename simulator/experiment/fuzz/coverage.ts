@@ -38,7 +38,7 @@ export class Coverage {
   }
 
   afterStep(): void {
-    const { cluster } = this.#world.controller.engine
+    const { cluster } = this.#world.controller
     if (this.#batches < this.#lookedAt + CHECK_EVERY_STEPS || cluster.hasWork()) return
     this.#lookedAt = this.#batches
     for (const node of cluster.nodes.values())
@@ -65,7 +65,7 @@ export class Coverage {
       if (explanation === null) continue
       const { reason, nodeIds } = explanation.primary
       this.#count(`waits ${reason}`)
-      const node = this.#world.controller.engine.cluster.nodes.get(nodeIds[0] ?? '')
+      const node = this.#world.controller.cluster.nodes.get(nodeIds[0] ?? '')
       const isAtZero = node?.gpus[0]?.overcommitPercent === 0
       if (isAtZero && task.placement === null && reason === 'WAITING_PHYSICAL_VRAM')
         this.#count('noswap waits at 0%')
@@ -75,7 +75,7 @@ export class Coverage {
   /** What the controller did for a noswap task; the figures are those after the batch of the event. */
   #noswapPaths({ kind, taskId, data }: Event): string[] {
     if (kind !== 'task_placed' && kind !== 'swap_decided') return []
-    const task = this.#world.controller.engine.cluster.tasks.get(taskId ?? '')
+    const task = this.#world.controller.cluster.tasks.get(taskId ?? '')
     if (task === undefined || task.spec.noswap === 0 || task.spec.gpuMode === 'exclusive') return []
     if (kind === 'swap_decided') return data['for'] === 'placement' ? ['swap for noswap placement'] : []
     const gpus = task.placement?.gpus ?? []

@@ -5,14 +5,10 @@
  * without faults.
  */
 import type { Event } from '../../../controller/model/event.ts'
+import type { GpuReading, PlacementReading } from '../../../controller/query/cluster-reading.ts'
 import type { Instant } from '../../../protocol/units.ts'
 import type { Report } from '../../check/violation.ts'
 import type { World } from '../../world/world.ts'
-
-type Cluster = World['controller']['engine']['cluster']
-type LiveTask = Cluster['tasks'] extends ReadonlyMap<string, infer T> ? T : never
-type LivePlacement = NonNullable<LiveTask['placement']>
-type LiveGpu = LivePlacement['gpus'][number]
 
 /** By a rule of its own: so much stays free, or a tenth. */
 const LEAST_LEFT_MIB = 1024
@@ -42,7 +38,7 @@ export class EagerWatch {
 
   /** Every decision of an instant is over. */
   afterInstant(): void {
-    const { cluster } = this.#world.controller.engine
+    const { cluster } = this.#world.controller
     const eagerMs = cluster.policy.eagerSwapInMs
     if (eagerMs === null || cluster.pendingCount > 0) return
     const now = this.#world.clock.now()
@@ -56,7 +52,7 @@ export class EagerWatch {
   }
 
   /** Nothing asks for it, nothing keeps it away, and no other task is resident where it belongs. */
-  #isLeftAlone(placement: LivePlacement): boolean {
+  #isLeftAlone(placement: PlacementReading): boolean {
     const { entry, stopping, isOver, gpus, demandMib, task } = placement
     if (
       entry !== null ||
@@ -71,13 +67,13 @@ export class EagerWatch {
   }
 
   #judge(taskId: string): void {
-    const placement = this.#world.controller.engine.cluster.tasks.get(taskId)?.placement ?? null
+    const placement = this.#world.controller.cluster.tasks.get(taskId)?.placement ?? null
     if (placement === null) return
     const tell = (what: string): void =>
       this.#report(`it returns eagerly ${what}`, { taskId, nodeId: placement.node.id })
     const [waiting] = waitsThere(placement)
     if (waiting !== undefined) tell(`while ${waiting} waits for VRAM there`)
-    const { eagerSwapInMs } = this.#world.controller.engine.cluster.policy
+    const { eagerSwapInMs } = this.#world.controller.cluster.policy
     const outMs = this.#world.clock.now() - (placement.swappedOutSince ?? 0)
     if (eagerSwapInMs === null || outMs < eagerSwapInMs) tell(`after ${outMs} ms`)
     if (this.#sentAway.has(taskId)) tell('although an operator swapped it out')
@@ -94,19 +90,19 @@ export class EagerWatch {
   }
 }
 
-function isClosed({ node }: LivePlacement): boolean {
+function isClosed({ node }: PlacementReading): boolean {
   return node.status !== 'up' || node.isCordoned || node.autoCordon !== null || node.drain !== null
 }
 
 /** Ids of tasks that wait in the queue of the node on one of its GPUs. */
-function waitsThere({ node, gpus }: LivePlacement): readonly string[] {
+function waitsThere({ node, gpus }: PlacementReading): readonly string[] {
   return node.queue
     .filter((entry) => entry.gpus.some((gpu) => gpus.includes(gpu)))
     .map(({ task }) => task.spec.id)
 }
 
 /** Its own bytes are counted as resident by now. */
-function leavesEnough(placement: LivePlacement): boolean {
+function leavesEnough(placement: PlacementReading): boolean {
   const isRoomy = placement.gpus.every(
     (gpu) => freeMib(gpu) >= Math.max(LEAST_LEFT_MIB, Math.floor(gpu.physicalMib / 10)),
   )
@@ -116,17 +112,17 @@ function leavesEnough(placement: LivePlacement): boolean {
   return isRoomy || (isAlone && placement.gpus.every((gpu) => freeMib(gpu) >= 0))
 }
 
-function freeMib({ capacityMib, noswapResidentMib, swappableResidentMib }: LiveGpu): number {
+function freeMib({ capacityMib, noswapResidentMib, swappableResidentMib }: GpuReading): number {
   return capacityMib - noswapResidentMib - swappableResidentMib
 }
 
-function isDeserted({ placements, pendingClaimants }: LiveGpu): boolean {
+function isDeserted({ placements, pendingClaimants }: GpuReading): boolean {
   return pendingClaimants.length === 0 && placements.every(({ residency }) => residency === 'swapped_out')
 }
 
 /** A task on the same GPUs that needs no more, has been out for longer, and that nothing else keeps away. */
 function absentLonger(
-  { node, gpus, demandMib, swappedOutSince }: LivePlacement,
+  { node, gpus, demandMib, swappedOutSince }: PlacementReading,
   sentAway: ReadonlySet<string>,
   now: Instant,
 ): string | null {

@@ -3,18 +3,15 @@
  * what events told, and what servers hold. A figure that is kept as things change must be what a count finds.
  */
 import { isAttempt } from '../../../controller/model/quarantine.ts'
+import type { GpuReading, NodeReading } from '../../../controller/query/cluster-reading.ts'
 import type { Mib } from '../../../protocol/units.ts'
 import type { Report } from '../../check/violation.ts'
 import type { World } from '../../world/world.ts'
 
-type Cluster = World['controller']['engine']['cluster']
-type LiveNode = Cluster['nodes'] extends ReadonlyMap<string, infer N> ? N : never
-type LiveGpu = LiveNode['gpus'][number]
-
 /** Compares the books of these nodes with a count of what stands in them. */
 export function checkLedgers(world: World, nodeIds: Iterable<string>, report: Report): void {
   for (const nodeId of nodeIds) {
-    const node = world.controller.engine.cluster.nodes.get(nodeId)
+    const node = world.controller.cluster.nodes.get(nodeId)
     if (node === undefined) continue
     for (const gpu of node.gpus) checkGpu(gpu, report)
     const collecting = node.queue.filter(({ isCollector }) => isCollector).length
@@ -31,7 +28,7 @@ export function checkLedgers(world: World, nodeIds: Iterable<string>, report: Re
   }
 }
 
-function checkGpu(gpu: LiveGpu, report: Report): void {
+function checkGpu(gpu: GpuReading, report: Report): void {
   const counted = countOf(gpu)
   for (const [name, mib] of Object.entries(counted)) {
     const booked = gpu[name as keyof typeof counted]
@@ -42,7 +39,7 @@ function checkGpu(gpu: LiveGpu, report: Report): void {
   }
 }
 
-function countOf(gpu: LiveGpu) {
+function countOf(gpu: GpuReading) {
   const counted = {
     noswapMib: 0,
     swappableMib: 0,
@@ -70,11 +67,11 @@ function countOf(gpu: LiveGpu) {
   return counted
 }
 
-function promisedMib(gpu: LiveGpu): Mib {
+function promisedMib(gpu: GpuReading): Mib {
   return gpu.noswapMib + gpu.swappableMib > gpu.capacityMib ? gpu.swappableMib : 0
 }
 
-function hostMib(node: LiveNode): Mib {
+function hostMib(node: NodeReading): Mib {
   let mib = 0
   for (const placement of new Set(node.gpus.flatMap((gpu) => [...gpu.placements]))) {
     const isInHost = placement.residency !== 'none' && placement.residency !== 'resident'
@@ -110,7 +107,7 @@ export function checkAgreement(world: World, report: Report): void {
  * reach until then has not been told yet what it must end.
  */
 export function checkLeftovers(world: World, report: Report): void {
-  const { nodes, tasks } = world.controller.engine.cluster
+  const { nodes, tasks } = world.controller.cluster
   for (const [nodeId, server] of world.fleet.servers) {
     if (world.faults?.isDisturbed(nodes.get(nodeId)?.name ?? '') === true) continue
     for (const { taskId, attempt } of server.attempts.values()) {

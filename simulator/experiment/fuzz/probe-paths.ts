@@ -23,14 +23,14 @@ export class ProbePaths {
   }
 
   #ask(taskId: string): void {
-    const placement = this.#world.controller.engine.cluster.tasks.get(taskId)?.placement ?? null
+    const placement = this.#world.controller.cluster.tasks.get(taskId)?.placement ?? null
     if (placement !== null && placement.isProbed && !placement.wantsGpu && !placement.isSwapInRequested)
       this.#probed.add(taskId)
   }
 
   /** It has not wanted the GPU once since it came back. */
   #leave(taskId: string): string[] {
-    const placement = this.#world.controller.engine.cluster.tasks.get(taskId)?.placement ?? null
+    const placement = this.#world.controller.cluster.tasks.get(taskId)?.placement ?? null
     if (placement === null) return []
     const hasFoundWork = placement.wantsGpu || placement.wantsSince >= placement.residentSince
     return [hasFoundWork ? 'probed task found work' : 'probed task found no work and left again']

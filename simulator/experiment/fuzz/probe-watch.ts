@@ -31,7 +31,7 @@ export class ProbeWatch {
 
   afterInstant(): void {
     if (!this.#isNeeded) return
-    const { cluster } = this.#world.controller.engine
+    const { cluster } = this.#world.controller
     if (cluster !== this.#cluster || !this.#world.isControllerUp) this.#dueAt.clear()
     this.#cluster = cluster
     if (!this.#world.isControllerUp) return

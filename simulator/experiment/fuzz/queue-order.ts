@@ -5,12 +5,10 @@
  * whatever is ahead of it from then on.
  */
 import type { Event } from '../../../controller/model/event.ts'
+import type { TaskReading } from '../../../controller/query/cluster-reading.ts'
 import type { Report } from '../../check/violation.ts'
 import type { World } from '../../world/world.ts'
 import type { OwnersNow } from './owners.ts'
-
-type Cluster = World['controller']['engine']['cluster']
-type LiveTask = Cluster['tasks'] extends ReadonlyMap<string, infer T> ? T : never
 
 export class QueueOrder {
   readonly #world: World
@@ -23,7 +21,7 @@ export class QueueOrder {
 
   /** A turn is over. */
   heard(events: readonly Event[], { before, begun }: OwnersNow): void {
-    const { cluster } = this.#world.controller.engine
+    const { cluster } = this.#world.controller
     if (cluster.policy.queueAgingMs !== null) return
     for (const { task, kind } of begun) if (kind === 'placement') this.#judge(task, false)
     for (const { kind, taskId, data } of events) {
@@ -33,8 +31,8 @@ export class QueueOrder {
     }
   }
 
-  #judge(task: LiveTask, isNow: boolean): void {
-    const { cluster } = this.#world.controller.engine
+  #judge(task: TaskReading, isNow: boolean): void {
+    const { cluster } = this.#world.controller
     for (const waiting of cluster.tasks.values()) {
       if (
         waiting.queue === null ||
@@ -55,13 +53,13 @@ export class QueueOrder {
   }
 }
 
-function isAhead({ spec }: LiveTask, { spec: other }: LiveTask): boolean {
+function isAhead({ spec }: TaskReading, { spec: other }: TaskReading): boolean {
   if (poolOf(spec.groups) !== poolOf(other.groups)) return false
   return spec.priority === other.priority ? spec.seq < other.seq : spec.priority < other.priority
 }
 
 /** Alike but for the demand, which is no larger. */
-function fitsWherever({ spec }: LiveTask, { spec: other }: LiveTask): boolean {
+function fitsWherever({ spec }: TaskReading, { spec: other }: TaskReading): boolean {
   const isAlike =
     spec.gpuCount === other.gpuCount && spec.gpuMode === other.gpuMode && spec.noswap === other.noswap
   return isAlike && spec.vramMib <= other.vramMib && (spec.command === null) === (other.command === null)

@@ -5,22 +5,23 @@
  * starts without having owned any before: what asks later waits for it.
  */
 import type { Event } from '../../../controller/model/event.ts'
+import type {
+  ClusterReading,
+  EntryReading,
+  GpuReading,
+  NodeReading,
+  TaskReading,
+} from '../../../controller/query/cluster-reading.ts'
 import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { Report } from '../../check/violation.ts'
 import type { World } from '../../world/world.ts'
 import type { OwnersNow } from './owners.ts'
 
-type Cluster = World['controller']['engine']['cluster']
-type LiveTask = Cluster['tasks'] extends ReadonlyMap<string, infer T> ? T : never
-type LiveNode = Cluster['nodes'] extends ReadonlyMap<string, infer N> ? N : never
-type LiveEntry = LiveNode['queue'][number]
-type LiveGpu = LiveEntry['gpus'][number]
-
 /** What gets its bytes in this turn. */
 interface Served {
-  readonly task: LiveTask
-  readonly node: LiveNode
-  readonly gpus: readonly LiveGpu[]
+  readonly task: TaskReading
+  readonly node: NodeReading
+  readonly gpus: readonly GpuReading[]
   readonly mib: Mib
   readonly askedAt: Instant
   readonly isPlacement: boolean
@@ -39,7 +40,7 @@ export class ReturnOrder {
   heard(events: readonly Event[], { before, begun }: OwnersNow): void {
     for (const entry of begun) this.#judge(servedBy(entry), before)
     if (events.length === 0) return
-    const { cluster } = this.#world.controller.engine
+    const { cluster } = this.#world.controller
     for (const event of events) {
       const served = servedIn(event, cluster)
       if (served !== null && !before.has(served.task.spec.id)) this.#judge(served, before)
@@ -47,7 +48,7 @@ export class ReturnOrder {
   }
 
   #judge(served: Served, ownersBefore: ReadonlySet<string>): void {
-    const { cluster } = this.#world.controller.engine
+    const { cluster } = this.#world.controller
     const now = this.#world.clock.now()
     for (const entry of served.node.queue) {
       // A growth has conditions of its own. A collector that has let go for a P0 entry is behind that one.
@@ -63,7 +64,7 @@ export class ReturnOrder {
       this.#tell(served, pending)
   }
 
-  #tell({ task, isPlacement }: Served, waiting: LiveTask): void {
+  #tell({ task, isPlacement }: Served, waiting: TaskReading): void {
     const gets = isPlacement ? 'it is placed' : 'it returns'
     this.#report(`${gets} while ${waiting.spec.id}, which is ahead of it in the queue of the node, waits`, {
       taskId: task.spec.id,
@@ -71,14 +72,14 @@ export class ReturnOrder {
   }
 }
 
-function servedBy({ kind, task, node, gpus, needMib, askedAt }: LiveEntry): Served {
+function servedBy({ kind, task, node, gpus, needMib, askedAt }: EntryReading): Served {
   return { task, node, gpus, mib: needMib, askedAt, isPlacement: kind === 'placement' }
 }
 
 /** Null: nothing gets its bytes by this event, or a rule of its own says when. */
-function servedIn({ kind, taskId, at, data }: Event, { tasks }: Pick<Cluster, 'tasks'>): Served | null {
+function servedIn({ kind, taskId, at, data }: Event, cluster: ClusterReading): Served | null {
   const isReturn = kind === 'swap_in_decided' && data['eager'] !== true
-  const task = tasks.get(taskId ?? '')
+  const task = cluster.tasks.get(taskId ?? '')
   const placement = task?.placement ?? null
   if ((!isReturn && kind !== 'task_placed') || task === undefined || placement === null) return null
   const askedAt = isReturn ? at - (data['waited_ms'] as number) : task.spec.submittedAt
@@ -96,7 +97,7 @@ function servedIn({ kind, taskId, at, data }: Event, { tasks }: Pick<Cluster, 't
  * It asks for no more on the same GPUs, and what let the one be served lets the other: P0 victims leave for
  * P0 alone.
  */
-function isServable({ task, gpus, needMib }: LiveEntry, served: Served, now: Instant): boolean {
+function isServable({ task, gpus, needMib }: EntryReading, served: Served, now: Instant): boolean {
   if ((task.placement?.backOffUntil ?? 0) > now || task === served.task || served.task.spec.noswap === 1)
     return false
   if (served.task.spec.priority === 0 && task.spec.priority !== 0) return false
@@ -108,9 +109,9 @@ function isServable({ task, gpus, needMib }: LiveEntry, served: Served, now: Ins
 }
 
 function isAhead(
-  waiting: { readonly task: LiveTask; readonly askedAt: Instant },
+  waiting: { readonly task: TaskReading; readonly askedAt: Instant },
   served: Served,
-  { policy }: Pick<Cluster, 'policy'>,
+  { policy }: ClusterReading,
   now: Instant,
 ): boolean {
   const rank = ({ task, askedAt }: typeof waiting) =>
@@ -123,10 +124,7 @@ function isAhead(
  * The first pending task that wants one GPU like this, if what was served could have been its place: only
  * where the node has one GPU, so that there is no other choice, and nothing is reserved there.
  */
-function firstThere(
-  { task, node, gpus, mib }: Served,
-  cluster: Pick<Cluster, 'policy' | 'tasks'>,
-): LiveTask | null {
+function firstThere({ task, node, gpus, mib }: Served, cluster: ClusterReading): TaskReading | null {
   const [gpu] = gpus
   if (gpu === undefined || node.gpus.length > 1 || gpu.reservations.length > 0 || gpu.exclusiveTask !== null)
     return null
@@ -140,7 +138,7 @@ function firstThere(
     hostRoomMib(gpu),
   )
   if (seats <= 0 || roomMib <= 0) return null
-  let first: LiveTask | null = null
+  let first: TaskReading | null = null
   for (const pending of cluster.tasks.values()) {
     const { spec, queue, refusedBy, trouble } = pending
     if (
@@ -163,9 +161,9 @@ function firstThere(
  * queue (second exception).
  */
 function isKeptOut(
-  { spec }: LiveTask,
+  { spec }: TaskReading,
   { task, askedAt }: Served,
-  { policy }: Pick<Cluster, 'policy'>,
+  { policy }: ClusterReading,
   now: Instant,
 ): boolean {
   const isLater =
@@ -173,13 +171,13 @@ function isKeptOut(
   return isLater && now - askedAt >= policy.reservationAfterMs
 }
 
-function takesTasks(node: LiveNode): boolean {
+function takesTasks(node: NodeReading): boolean {
   const { status, isCordoned, autoCordon, drain, attemptCount, maxAttempts } = node
   return status === 'up' && !isCordoned && autoCordon === null && drain === null && attemptCount < maxAttempts
 }
 
 /** Above C all swappable tasks of the GPU must find room in the host's memory at once. */
-function hostRoomMib({ node, capacityMib, noswapMib, swappableMib }: LiveGpu): Mib {
+function hostRoomMib({ node, capacityMib, noswapMib, swappableMib }: GpuReading): Mib {
   return Math.max(capacityMib - noswapMib - swappableMib, node.hostSwapMib - swappableMib)
 }
 
@@ -188,7 +186,7 @@ function hostRoomMib({ node, capacityMib, noswapMib, swappableMib }: LiveGpu): M
  * placed there, has a collector.
  */
 export function checkCollector(world: World, nodeIds: Iterable<string>, report: Report): void {
-  const { cluster } = world.controller.engine
+  const { cluster } = world.controller
   const now = world.clock.now()
   for (const nodeId of nodeIds) {
     const node = cluster.nodes.get(nodeId)
@@ -202,7 +200,7 @@ export function checkCollector(world: World, nodeIds: Iterable<string>, report: 
   }
 }
 
-function shouldCollect(entry: LiveEntry, cluster: Pick<Cluster, 'policy'>, now: Instant): boolean {
+function shouldCollect(entry: EntryReading, cluster: ClusterReading, now: Instant): boolean {
   if (entry.kind !== 'swap_in' || entry.hasReserved || now - entry.askedAt < cluster.policy.swapInAgingMs)
     return false
   if ((entry.task.placement?.backOffUntil ?? 0) > now) return false
@@ -212,14 +210,14 @@ function shouldCollect(entry: LiveEntry, cluster: Pick<Cluster, 'policy'>, now: 
   )
 }
 
-function missingMib(gpu: LiveGpu, { needMib }: LiveEntry): Mib {
+function missingMib(gpu: GpuReading, { needMib }: EntryReading): Mib {
   const owned = gpu.claimants.reduce((mib, owner) => mib + owner.needMib, 0)
   return (
     needMib - (gpu.capacityMib - gpu.noswapResidentMib - gpu.swappableResidentMib + gpu.movingOutMib - owned)
   )
 }
 
-function couldLeaveMib(gpu: LiveGpu, { task }: LiveEntry): Mib {
+function couldLeaveMib(gpu: GpuReading, { task }: EntryReading): Mib {
   let mib = 0
   for (const { task: other, noswap, residency, demandMib, startedAt } of gpu.placements) {
     const isFree = noswap === 0 && residency === 'resident' && other !== task && startedAt !== null

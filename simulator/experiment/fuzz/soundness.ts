@@ -96,7 +96,7 @@ export class Soundness {
 
   finish(): void {
     this.#probes.afterInstant()
-    checkLedgers(this.#world, this.#world.controller.engine.cluster.nodes.keys(), this.#reportAs('books'))
+    checkLedgers(this.#world, this.#world.controller.cluster.nodes.keys(), this.#reportAs('books'))
     checkLeftovers(this.#world, this.#reportAs('leftovers'))
     checkAgreement(this.#world, this.#reportAs('agreement'))
   }

@@ -69,7 +69,7 @@ export class StopRules {
   }
 
   #ordered(taskId: string, at: Instant): void {
-    const placement = this.#world.controller.engine.cluster.tasks.get(taskId)?.placement ?? null
+    const placement = this.#world.controller.cluster.tasks.get(taskId)?.placement ?? null
     // One that has not started yet has no process that could handle anything.
     if (placement === null || placement.stopping === null || placement.startedAt === null) return
     const graceUntil = at + (placement.stopping.graceMs ?? 0)

@@ -5,7 +5,8 @@
  */
 import type { Percent } from '../../../protocol/units.ts'
 import { nearestRank } from '../../kernel/quantile.ts'
-import { underBothNames, type Metrics, type RunResult } from '../../results/result.ts'
+import { underBothNames, type RunResult } from '../../results/result.ts'
+import type { Metrics } from '../../scenario/metrics.ts'
 import type { Override, OverrideValue } from '../../document/override.ts'
 
 /** A field other than the percentage, and the values tried. */

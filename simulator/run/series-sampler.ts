@@ -7,7 +7,7 @@ import { differenceOf, ZERO_COUNTERS } from '../../controller/metrics/counters.t
 import type { Counters } from '../../controller/metrics/counters.ts'
 import { starvationPercent, utilizationPercent } from '../../controller/metrics/starvation.ts'
 import type { World } from '../world/world.ts'
-import { csvOf, seconds } from './csv.ts'
+import { csvOf, seconds } from '../results/csv.ts'
 
 /** What is known at the end of an interval; counters and swaps are totals since the start. */
 interface Reading {
