@@ -3,7 +3,7 @@
  * simulated bus and modelled devices. Only physics is modelled.
  */
 import type { Controller } from '../../controller/controller.ts'
-import { createMemoryStore, EMPTY_STATE } from '../../controller/adapters/memory-store.ts'
+import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
 import type { Event } from '../../controller/model/event.ts'
 import { NO_OWNER_LIMITS } from '../../controller/model/owner-limits.ts'
 import type { Bus } from '../../controller/ports/bus.ts'
