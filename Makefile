@@ -7,7 +7,7 @@
 .PHONY: build guard fmt clean accept screenshots mutants fidelity structure
 .PHONY: bench bench-live bench-rest bench-memory bench-sweep bench-ui
 .PHONY: test-ui test-gpu test-kills test-faults test-storms test-durability test-loss test-set-back test-hostile
-.PHONY: test-contracts test-containers
+.PHONY: test-contracts test-containers python
 
 # Debian installs nats-server in /usr/sbin, which is not on a user's PATH.
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH):/usr/sbin
@@ -141,6 +141,10 @@ test-hostile: install ## send hostile requests, generated from the OpenAPI docum
 # CONTRACTS_EXAMPLES=10 sets the number of examples per operation, CONTRACTS_SEED=1 the seed.
 test-contracts: install ## run promtool, Redocly, Spectral and schemathesis against a controller
 	@exec test/contracts/run.sh
+
+# PYTHONS="python3.9 python3.13" names the interpreters; without it, all that are installed.
+python: install broker ## build the Python package into dist/python, and test it against a real cluster
+	@exec clients/python/check.sh $(DIST)/python
 
 # The first run takes an hour. Later runs try first what caught each mutant before
 # (test/mutants/{caught,vain}.json): a few seconds each.

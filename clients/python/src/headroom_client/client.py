@@ -1,0 +1,224 @@
+"""The client of a controller."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import uuid
+from types import TracebackType
+from typing import Any, Dict, Iterator, List, Literal, Mapping, Optional, Sequence, Type, Union, cast
+
+from . import models
+from .environment import filled_in
+from .lease import Lease
+from .settings import resolve
+from .task import Task
+from .transport import Transport, segment
+
+PAGE = 200
+
+
+class Client:
+    """Talks to one controller; may be used by several threads at once.
+
+    Without arguments it uses HEADROOM_URL and HEADROOM_TOKEN, or the context that `headroom login` stored, or
+    the controller on this host. `timeout` is in seconds, for one answer; `attempts` is the maximum per
+    request, where a retry cannot act twice.
+    """
+
+    def __init__(
+        self,
+        url: Optional[str] = None,
+        token: Optional[str] = None,
+        *,
+        timeout: float = 30.0,
+        attempts: int = 4,
+        environment: Optional[Mapping[str, str]] = None,
+    ) -> None:
+        self._environment = os.environ if environment is None else environment
+        self._transport = Transport(
+            resolve(url, token, self._environment), timeout=timeout, attempts=max(1, attempts)
+        )
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Client {self.url}>"
+
+    @property
+    def url(self) -> str:
+        """Address of the controller."""
+        return self._transport.url
+
+    def close(self) -> None:
+        """Closes idle connections; the client remains usable."""
+        self._transport.close()
+
+    def submit(
+        self,
+        command: Union[str, Sequence[str]],
+        *,
+        name: Optional[str] = None,
+        vram_mib: Optional[int] = None,
+        gpu_count: Optional[int] = None,
+        gpu_mode: Optional[Literal["shared", "exclusive"]] = None,
+        noswap: Optional[Literal[0, 1]] = None,
+        priority: Optional[Literal[0, 1, 2, 3, 4]] = None,
+        groups: Optional[Sequence[str]] = None,
+        labels: Optional[Mapping[str, str]] = None,
+        max_runtime_seconds: Optional[int] = None,
+        stop_grace_seconds: Optional[int] = None,
+        on_node_loss: Optional[Literal["wait", "fail", "requeue"]] = None,
+        max_requeues: Optional[int] = None,
+        idempotency_key: Optional[str] = None,
+    ) -> Task:
+        """Submits a task, and returns it once it is durable.
+
+        `command` is a list of words; a single text is split into words as a shell does it, without variables
+        or wildcards. `vram_mib` is the demand on each GPU. `models.TaskRequest` describes the other fields;
+        fields without a value come from the environment (docs/client.md) or the controller's defaults.
+
+        Every call has its own key, so that a retry after a lost answer creates no second task;
+        `idempotency_key` extends this to several calls.
+        """
+        request = _given(
+            command=shlex.split(command) if isinstance(command, str) else list(command),
+            name=name,
+            vram_mib=vram_mib,
+            gpu_count=gpu_count,
+            gpu_mode=gpu_mode,
+            noswap=noswap,
+            priority=priority,
+            groups=None if groups is None else list(groups),
+            labels=None if labels is None else dict(labels),
+            max_runtime_seconds=max_runtime_seconds,
+            stop_grace_seconds=stop_grace_seconds,
+            on_node_loss=on_node_loss,
+            max_requeues=max_requeues,
+        )
+        return self._submit(request, idempotency_key)
+
+    def lease(
+        self,
+        *,
+        name: Optional[str] = None,
+        vram_mib: Optional[int] = None,
+        gpu_count: Optional[int] = None,
+        gpu_mode: Optional[Literal["shared", "exclusive"]] = None,
+        noswap: Optional[Literal[0, 1]] = None,
+        priority: Optional[Literal[0, 1, 2, 3, 4]] = None,
+        groups: Optional[Sequence[str]] = None,
+        labels: Optional[Mapping[str, str]] = None,
+        timeout: Optional[float] = None,
+    ) -> Lease:
+        """Returns a context manager that reserves a place on a GPU for a program that runs here.
+
+        It waits for the place, at most `timeout` seconds, and then raises TimeoutError.
+        """
+        request = _given(
+            name=name,
+            vram_mib=vram_mib,
+            gpu_count=gpu_count,
+            gpu_mode=gpu_mode,
+            noswap=noswap,
+            priority=priority,
+            groups=None if groups is None else list(groups),
+            labels=None if labels is None else dict(labels),
+        )
+        return Lease(self, request, timeout)
+
+    def task(self, task_id: str) -> Task:
+        """Returns the task with this id."""
+        return Task(self, self._transport.json("GET", f"/tasks/{segment(task_id)}"))
+
+    def tasks(
+        self,
+        state: str = "all",
+        *,
+        sort: Literal["newest", "oldest", "priority", "name", "starved_seconds"] = "newest",
+        priority: Optional[int] = None,
+        node: Optional[str] = None,
+        group: Optional[str] = None,
+        owner: Optional[str] = None,
+        label: Optional[str] = None,
+        q: Optional[str] = None,
+        reason: Optional[str] = None,
+    ) -> Iterator[Task]:
+        """Yields all tasks that match, page by page. `state` is a list (`all`, `pending`, `running`,
+        `completed`) or an exact state; `q` is a part of the name, or an id; `reason` a reason for waiting."""
+        query = _given(
+            state=state,
+            sort=sort,
+            priority=priority,
+            node=node,
+            group=group,
+            owner=owner,
+            label=label,
+            q=q,
+            reason=reason,
+            limit=PAGE,
+        )
+        cursor: Optional[str] = None
+        while True:
+            page: models.TaskPage = self._transport.json("GET", "/tasks", query={**query, "cursor": cursor})
+            yield from (Task(self, data) for data in page["items"])
+            cursor = page["next_cursor"]
+            if cursor is None:
+                return
+
+    def try_out(self, **request: Any) -> models.PlacementPreview:
+        """Returns where a task would be placed now and which tasks would be swapped out; submits nothing.
+
+        The fields are those of `models.TaskRequest`.
+        """
+        body = filled_in(request, self._environment)
+        return cast(
+            models.PlacementPreview,
+            self._transport.json("POST", "/tasks", query={"dry_run": True}, body=body, is_repeatable=True),
+        )
+
+    def nodes(self) -> List[models.Node]:
+        """Returns all nodes with their GPUs."""
+        nodes: List[models.Node] = []
+        cursor: Optional[str] = None
+        while True:
+            page: models.NodePage = self._transport.json(
+                "GET", "/nodes", query={"limit": PAGE, "cursor": cursor}
+            )
+            nodes += page["items"]
+            cursor = page["next_cursor"]
+            if cursor is None:
+                return nodes
+
+    def summary(self) -> models.Summary:
+        """Returns the counts and sums of the cluster."""
+        return cast(models.Summary, self._transport.json("GET", "/summary"))
+
+    def version(self) -> models.Version:
+        """Returns the controller's version and the kind of its fleet."""
+        return cast(models.Version, self._transport.json("GET", "/version"))
+
+    def _submit(self, request: Mapping[str, Any], key: Optional[str] = None) -> Task:
+        return Task(
+            self,
+            self._transport.json(
+                "POST",
+                "/tasks",
+                body=filled_in(request, self._environment),
+                headers={"Idempotency-Key": key or str(uuid.uuid4())},
+                is_repeatable=True,
+            ),
+        )
+
+
+def _given(**fields: Any) -> Dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}

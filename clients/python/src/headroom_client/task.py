@@ -1,0 +1,160 @@
+"""A task of the controller."""
+
+from __future__ import annotations
+
+import base64
+import codecs
+import time
+from typing import TYPE_CHECKING, Any, Iterator, Literal, Optional, cast
+
+from . import models
+from .errors import ApiError, ConnectionFailed, TaskFailed
+from .transport import backoff_seconds, segment
+
+if TYPE_CHECKING:
+    from .client import Client
+
+Stream = Literal["stdout", "stderr"]
+POLL_SECONDS = 0.25
+MAX_POLL_SECONDS = 2.0
+MAX_LOG_BYTES = 131_072
+
+
+class Task(models.TaskFields):
+    """A task. Its fields are those of the REST interface, as the controller last returned them."""
+
+    def __init__(self, client: Client, data: models.Task) -> None:
+        self._client = client
+        self.data = data
+
+    def __repr__(self) -> str:
+        return f"<Task {self.id} {self.name!r}: {self.state}>"
+
+    @property
+    def is_final(self) -> bool:
+        """It is completed, failed, cancelled or lost."""
+        return self.finished_at is not None
+
+    def refresh(self) -> Task:
+        """Reads its fields again, and returns it."""
+        self.data = self._client._transport.json("GET", self._path())
+        return self
+
+    def wait(self, timeout: Optional[float] = None, *, check: bool = False) -> Task:
+        """Waits until it has ended, and returns it; survives restarts of the controller.
+
+        Raises TimeoutError after `timeout` seconds; with `check`, TaskFailed unless it completed.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        pause = POLL_SECONDS
+        while not self._refreshed_is_final(deadline):
+            if deadline is not None and time.monotonic() >= deadline:
+                why = "" if self.wait_reason is None else f" {self.wait_reason}"
+                raise TimeoutError(f"Task {self.id} is still {self.state} after {timeout:g} s.{why}")
+            left = pause if deadline is None else max(0.0, deadline - time.monotonic())
+            time.sleep(min(pause, left))
+            pause = min(MAX_POLL_SECONDS, pause * 1.25)
+        if check and self.state != "completed":
+            reason = self.end_reason or self.end_code or "unknown reason"
+            raise TaskFailed(f"Task {self.id} is {self.state}: {reason}", self.exit_code)
+        return self
+
+    @property
+    def wait_reason(self) -> Optional[str]:
+        """Why it waits, as a sentence with numbers; None while it does not wait."""
+        wait = self.data["wait"]
+        return None if wait is None else wait["sentence"]
+
+    def logs(self, *, follow: bool = False, stream: Stream = "stdout") -> Iterator[str]:
+        """Yields the output of its latest attempt as text, in pieces that need not be whole lines.
+
+        With `follow` it waits for more until the attempt has ended, and continues with the output of an
+        attempt that replaces it. Bytes that are not UTF-8 are replaced.
+        """
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        for piece in self.log_bytes(follow=follow, stream=stream):
+            text = decoder.decode(piece)
+            if text:
+                yield text
+        rest = decoder.decode(b"", True)
+        if rest:
+            yield rest
+
+    def log_bytes(self, *, follow: bool = False, stream: Stream = "stdout") -> Iterator[bytes]:
+        """Yields the output of its latest attempt as bytes; see `logs`."""
+        if follow:
+            yield from self._followed(stream)
+            return
+        offset = 0
+        while True:
+            log = self._read_log(stream, offset)
+            if log is None or log["data"] == "":
+                return
+            offset = log["next_offset"]
+            yield base64.b64decode(log["data"])
+
+    def _read_log(self, stream: Stream, offset: int) -> Optional[models.Log]:
+        """Returns a part of the output; None while no attempt has started."""
+        query = {"stream": stream, "offset": offset, "max_bytes": MAX_LOG_BYTES}
+        try:
+            return cast(models.Log, self._client._transport.json("GET", f"{self._path()}/logs", query=query))
+        except ApiError as error:
+            if error.status in (404, 409) and not self.refresh().is_final:
+                return None
+            raise
+
+    def _followed(self, stream: Stream) -> Iterator[bytes]:
+        """Yields the output until the last attempt ends; reopens a broken connection where it stopped."""
+        offset, failures = 0, 0
+        while True:
+            query = {"stream": stream, "offset": offset, "follow": True}
+            try:
+                for name, data in self._client._transport.events(f"{self._path()}/logs", query):
+                    failures = 0
+                    if name == "end" and data["why"] != "superseded":
+                        return
+                    if name == "end":
+                        offset = 0
+                    if name == "output":
+                        offset = data["next_offset"]
+                        yield base64.b64decode(data["data"])
+            except (ApiError, ConnectionFailed) as error:
+                if not _is_temporary(error):
+                    raise
+            failures += 1
+            time.sleep(backoff_seconds(failures, MAX_POLL_SECONDS))
+
+    def cancel(self, *, now: bool = False) -> Task:
+        """Cancels it, and returns it: a waiting task at once.
+
+        A running task gets SIGTERM, and SIGKILL after its grace period, or at once with `now`.
+        """
+        query = {"now": True} if now else None
+        self.data = self._client._transport.json("DELETE", self._path(), query=query)
+        return self
+
+    def update(self, **fields: Any) -> Task:
+        """Changes fields of it (those of `models.TaskPatch`), and returns it."""
+        self.data = self._client._transport.json("PATCH", self._path(), body=fields)
+        return self
+
+    def explain(self) -> models.Explanation:
+        """Returns why it waits or where it is placed, and what would let it start."""
+        return cast(models.Explanation, self._client._transport.json("GET", f"{self._path()}/explain"))
+
+    def _refreshed_is_final(self, deadline: Optional[float]) -> bool:
+        if self.is_final:
+            return True
+        try:
+            return self.refresh().is_final
+        except (ApiError, ConnectionFailed) as error:
+            if not _is_temporary(error) or (deadline is not None and time.monotonic() >= deadline):
+                raise
+            return False
+
+    def _path(self) -> str:
+        return f"/tasks/{segment(self.id)}"
+
+
+def _is_temporary(error: Exception) -> bool:
+    return isinstance(error, ConnectionFailed) or (isinstance(error, ApiError) and error.status in (429, 503))

@@ -1,0 +1,160 @@
+"""Faults between client and controller, through a server that answers as each test says."""
+
+from __future__ import annotations
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Callable, Dict, Iterator, List, Tuple
+
+import pytest
+from conftest import until
+
+from headroom_client import ApiError, Client, ConnectionFailed, UnexpectedAnswer
+from headroom_client.transport import _is_closed
+
+Answer = Callable[[BaseHTTPRequestHandler], None]
+
+
+class Server(ThreadingHTTPServer):
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.requests: List[Tuple[str, str, Dict[str, str]]] = []
+        self.answers: List[Answer] = []
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def handle_any(self) -> None:
+        server: Any = self.server
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        server.requests.append((self.command, self.path, dict(self.headers)))
+        answer = server.answers.pop(0) if len(server.answers) > 1 else server.answers[0]
+        answer(self)
+
+    do_GET = do_POST = do_DELETE = handle_any
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+def reply(
+    status: int, body: Any, kind: str = "application/json", headers: Dict[str, str] | None = None
+) -> Answer:
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+        handler.send_response(status)
+        handler.send_header("Content-Type", kind)
+        handler.send_header("Content-Length", str(len(raw)))
+        for name, value in (headers or {}).items():
+            handler.send_header(name, value)
+        handler.end_headers()
+        handler.wfile.write(raw)
+
+    return answer
+
+
+def problem(status: int, code: str, **headers: str) -> Answer:
+    return reply(status, {"code": code, "detail": f"{code}."}, "application/problem+json", headers)
+
+
+def hang_up(handler: BaseHTTPRequestHandler) -> None:
+    handler.close_connection = True
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    running = Server()
+    thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    yield running
+    running.shutdown()
+    thread.join()
+    running.server_close()
+
+
+TASK = {"id": "t", "name": "t", "state": "pending", "finished_at": None}
+
+
+def test_a_submission_whose_answer_is_lost_is_repeated_with_the_same_key(server: Server) -> None:
+    server.answers = [hang_up, reply(201, TASK)]
+    assert Client(server.url, environment={}).submit(["true"]).id == "t"
+    keys = [headers["Idempotency-Key"] for _, _, headers in server.requests]
+    assert len(keys) == 2 and keys[0] == keys[1]
+
+
+def test_two_submissions_have_two_keys(server: Server) -> None:
+    server.answers = [reply(201, TASK)]
+    client = Client(server.url, environment={})
+    client.submit(["true"])
+    client.submit(["true"])
+    assert len({headers["Idempotency-Key"] for _, _, headers in server.requests}) == 2
+
+
+def test_a_request_that_could_act_twice_is_not_repeated(server: Server) -> None:
+    server.answers = [reply(200, TASK), hang_up]
+    task = Client(server.url, environment={}).task("t")
+    with pytest.raises(ConnectionFailed) as failure:
+        task.cancel()
+    assert not failure.value.is_unsent
+    assert [method for method, _, _ in server.requests] == ["GET", "DELETE"]
+
+
+def test_a_busy_controller_is_asked_again_after_the_requested_time(server: Server) -> None:
+    server.answers = [problem(429, "rate_limited", **{"Retry-After": "0"}), reply(200, {"version": "1"})]
+    assert Client(server.url, environment={}).version() == {"version": "1"}
+    server.answers = [problem(503, "store_full", **{"Retry-After": "0"})]
+    with pytest.raises(ApiError) as refusal:
+        Client(server.url, attempts=2, environment={}).version()
+    assert (refusal.value.code, refusal.value.status, refusal.value.retry_after_seconds) == (
+        "store_full",
+        503,
+        0,
+    )
+    assert len(server.requests) == 4
+
+
+@pytest.mark.parametrize(
+    "answer", [reply(200, b"<html>", "text/html"), reply(404, b"<html>", "text/html"), reply(302, b"", "")]
+)
+def test_another_server_is_recognised(server: Server, answer: Answer) -> None:
+    server.answers = [answer]
+    with pytest.raises(UnexpectedAnswer, match="Is this the address of a controller"):
+        Client(server.url, environment={}).version()
+
+
+def test_no_answer_in_time_is_an_error(server: Server) -> None:
+    gate = threading.Event()
+    server.answers = [lambda handler: (gate.wait(20), hang_up(handler))[1]]
+    with pytest.raises(ConnectionFailed, match="no answer within 0.2 s"):
+        Client(server.url, timeout=0.2, attempts=1, environment={}).version()
+    gate.set()
+
+
+def test_requests_share_a_connection_and_send_the_token(server: Server) -> None:
+    ports = set()
+
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        ports.add(handler.client_address[1])
+        reply(200, {"version": "1"})(handler)
+
+    server.answers = [answer]
+    client = Client(server.url, "secret", environment={})
+    for _ in range(5):
+        client.version()
+    assert len(ports) == 1
+    assert {headers["Authorization"] for _, _, headers in server.requests} == {"Bearer secret"}
+
+
+def test_an_idle_connection_that_the_controller_closed_is_replaced(server: Server) -> None:
+    def answer_and_close(handler: BaseHTTPRequestHandler) -> None:
+        reply(201, TASK)(handler)
+        handler.close_connection = True
+
+    server.answers = [answer_and_close]
+    client = Client(server.url, attempts=1, environment={})
+    for _ in range(3):
+        client.submit(["true"])
+        until("the connection is closed", lambda: all(map(_is_closed, client._transport._idle)))
