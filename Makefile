@@ -56,7 +56,7 @@ ifdef ARGS
 	vitest run $(ARGS)
 else
 	rm -rf coverage
-	c8 vitest run --project pure --project processes
+	c8 vitest run --project "!kills"
 	node tools/coverage/check-coverage.ts
 endif
 
