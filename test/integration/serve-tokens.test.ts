@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { headroom, temporaryFolder } from '../support/headroom-command.ts'
 import { OidcProvider } from '../support/oidc-provider.ts'
-import { serve, type Served } from '../support/served.ts'
+import { serve, WITHOUT_HISTORY, type Served } from '../support/served.ts'
 
 const folder = temporaryFolder()
 const place = (name: string): string => join(folder, name)
@@ -41,7 +41,12 @@ describe('a controller that is reachable from other hosts', () => {
     const file = place('admin.token')
     writeFileSync(file, `${SECRET}\n`, { mode: 0o644 })
     chmodSync(file, 0o644)
-    const env = { CONTROLLER_HTTP_HOST: '0.0.0.0', CONTROLLER_ADMIN_TOKEN_FILE: file, LOG_LEVEL: 'warn' }
+    const env = {
+      CONTROLLER_HTTP_HOST: '0.0.0.0',
+      CONTROLLER_ADMIN_TOKEN_FILE: file,
+      LOG_LEVEL: 'warn',
+      ...WITHOUT_HISTORY,
+    }
     const served = await serve(place('closed'), env)
     const local = { ...served, url: served.url.replace('0.0.0.0', '127.0.0.1') }
     expect(served.output()).toContain('every user of this host may read')
@@ -81,6 +86,7 @@ describe('a controller with an identity provider', () => {
     const provider = await OidcProvider.start()
     writeFileSync(secretFile, `${provider.clientSecret}\n`, { mode: 0o600 })
     const served = await serve(place('provided'), {
+      ...WITHOUT_HISTORY,
       CONTROLLER_HTTP_HOST: '0.0.0.0',
       CONTROLLER_OIDC_ISSUER: provider.issuer,
       CONTROLLER_OIDC_CLIENT_ID: provider.clientId,
@@ -144,7 +150,7 @@ describe('the token commands', () => {
     const root = await secretOf('root', 'admin')
     const file = place('root.token')
     writeFileSync(file, root, { mode: 0o600 })
-    let served = await serve(data)
+    let served = await serve(data, WITHOUT_HISTORY)
     expect([await statusOf(served, '/config'), await statusOf(served, '/config', root)]).toEqual([401, 200])
 
     const online = [...['--server', served.url], ...['--token-file', file]]
@@ -170,7 +176,7 @@ describe('the token commands', () => {
     served.process.kill('SIGKILL')
     await served.ended
 
-    served = await serve(data)
+    served = await serve(data, WITHOUT_HISTORY)
     expect([
       await statusOf(served, '/config', alice.secret),
       await statusOf(served, '/config', root),
@@ -190,7 +196,7 @@ describe('the token commands', () => {
   })
 
   test('exit with 7 without a token, and say where a token comes from', async () => {
-    const served = await serve(data)
+    const served = await serve(data, WITHOUT_HISTORY)
     const { code, stderr } = await headroom(['status', '--server', served.url])
     expect([code, stderr]).toEqual([7, expect.stringContaining('HEADROOM_TOKEN')])
     const missing = await headroom(['status', '--server', served.url, '--token-file', place('none')])

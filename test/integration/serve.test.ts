@@ -1,7 +1,7 @@
 import { get } from 'node:http'
 import { describe, expect, it } from 'vitest'
 import { headroom, temporaryFolder } from '../support/headroom-command.ts'
-import { getJson, putJson, serve } from '../support/served.ts'
+import { getJson, putJson, serve, WITHOUT_HISTORY } from '../support/served.ts'
 
 interface ConfigAnswer {
   readonly default_vram_overcommit_percent: number
@@ -43,13 +43,13 @@ describe('headroom serve', { timeout: 90_000 }, () => {
         replayed: answer.headers.get('idempotency-replayed'),
       }
     }
-    const first = await serve(data)
+    const first = await serve(data, WITHOUT_HISTORY)
     const made = await submit(first.url)
     first.process.kill('SIGKILL')
     expect(made.replayed).toBeNull()
     expect(await first.ended).toBe('SIGKILL')
 
-    const second = await serve(data)
+    const second = await serve(data, WITHOUT_HISTORY)
     expect(await submit(second.url)).toEqual({ id: made.id, replayed: 'true' })
     second.process.kill('SIGTERM')
     expect(await second.ended).toBe(0)
@@ -81,7 +81,7 @@ describe('headroom serve', { timeout: 90_000 }, () => {
 
   it('refuses a second controller on the same data, in one line', async () => {
     const data = `${folder}/two`
-    const first = await serve(data)
+    const first = await serve(data, WITHOUT_HISTORY)
     const second = await headroom(['serve'], {
       env: { CONTROLLER_DATA_DIR: data, CONTROLLER_HTTP_PORT: '0' },
     })
@@ -107,7 +107,7 @@ describe('headroom serve', { timeout: 90_000 }, () => {
   })
 
   it('reports a port in use in one line', async () => {
-    const first = await serve(`${folder}/port`)
+    const first = await serve(`${folder}/port`, WITHOUT_HISTORY)
     const port = new URL(first.url).port
     const second = await headroom(['serve'], {
       env: { CONTROLLER_HTTP_PORT: port, CONTROLLER_DATA_DIR: `${folder}/port2`, LOG_LEVEL: 'error' },

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { openSimulations } from '../../services/simulations/simulations.ts'
 import { headroom, temporaryFolder } from '../support/headroom-command.ts'
-import { getJson, serve } from '../support/served.ts'
+import { getJson, serve, WITHOUT_HISTORY } from '../support/served.ts'
 
 const folder = temporaryFolder()
 
@@ -15,7 +15,7 @@ it(
     const data = join(folder, 'data')
     mkdirSync(data)
     writeFileSync(join(data, 'simulations'), '')
-    const served = await serve(data)
+    const served = await serve(data, WITHOUT_HISTORY)
     expect(await getJson(`${served.url}/readyz`)).toMatchObject({ status: 'ready' })
     expect(await getJson(`${served.url}/api/v1/simulations`)).toMatchObject({ items: [] })
     for (const path of ['scenarios', 'traces']) {

@@ -16,7 +16,7 @@ import { createSqliteStore, STORE_FILE } from '../../controller/adapters/sqlite/
 import { restoreStore } from '../../controller/adapters/sqlite/restore.ts'
 import { verifyStore } from '../../controller/adapters/sqlite/verify.ts'
 import { headroom, temporaryFolder } from '../support/headroom-command.ts'
-import { getJson, putJson, serve } from '../support/served.ts'
+import { getJson, putJson, serve, WITHOUT_HISTORY } from '../support/served.ts'
 import {
   aBatch,
   aConfig,
@@ -136,7 +136,7 @@ describe('headroom verify', { timeout: 60_000 }, () => {
 describe('headroom backup', { timeout: 60_000 }, () => {
   it('copies a store while its controller writes; the copy is intact and private', async () => {
     const data = join(folder, 'running')
-    const served = await serve(data)
+    const served = await serve(data, WITHOUT_HISTORY)
     await putJson(`${served.url}/api/v1/config`, { default_vram_overcommit_percent: 41 })
     let written = 0
     let isWriting = true
@@ -229,7 +229,7 @@ describe('headroom restore', { timeout: 90_000 }, () => {
     await headroom(['backup', copy, '--data-dir', dataDir])
     rmSync(dataDir, { recursive: true })
     expect((await headroom(['restore', copy, '--data-dir', dataDir])).code).toBe(0)
-    const served = await serve(dataDir, { CONTROLLER_EXPECT_STORE: 'true' })
+    const served = await serve(dataDir, { CONTROLLER_EXPECT_STORE: 'true', ...WITHOUT_HISTORY })
     expect(await getJson(`${served.url}/api/v1/tasks/task-3`)).toMatchObject({ id: 'task-3' })
     served.process.kill('SIGKILL')
   })

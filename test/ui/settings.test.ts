@@ -8,7 +8,7 @@ import type { ChangeForecastBody } from '../../controller/api/twin/schema.ts'
 import { accessibilityFaults, CHROMIUM, MAPPED_HOST, TestBrowser } from '../support/browser.ts'
 import { headroom, temporaryFolder } from '../support/headroom-command.ts'
 import { servedPage } from '../support/served-page.ts'
-import { getJson, putJson, serve } from '../support/served.ts'
+import { getJson, putJson, serve, WITHOUT_HISTORY } from '../support/served.ts'
 
 const OVERCOMMIT = 'default_vram_overcommit_percent'
 const ui = servedPage(`${temporaryFolder()}/data`)
@@ -174,7 +174,7 @@ describe.skipIf(CHROMIUM === null)('the settings page of a controller with token
     const admin = await made('root', 'admin')
     const viewer = await made('vera', 'viewer')
     expect([admin, viewer]).not.toContain('')
-    const closed = await serve(data, { CONTROLLER_HTTP_ALLOWED_HOSTS: MAPPED_HOST })
+    const closed = await serve(data, { CONTROLLER_HTTP_ALLOWED_HOSTS: MAPPED_HOST, ...WITHOUT_HISTORY })
     const own = await TestBrowser.start()
     try {
       const { page } = await own.page()

@@ -14,7 +14,7 @@ import {
 } from '../support/browser.ts'
 import { keepKind } from '../../controller/adapters/sqlite/store-kind.ts'
 import { temporaryFolder } from '../support/headroom-command.ts'
-import { serve, type Served } from '../support/served.ts'
+import { serve, WITHOUT_HISTORY, type Served } from '../support/served.ts'
 
 const folder = temporaryFolder()
 const SUSPECT_WITHIN = { timeout: 40_000 }
@@ -32,7 +32,8 @@ async function nobody(): Promise<string> {
 }
 
 async function served(data: string, env: Readonly<Record<string, string>> = {}): Promise<Served> {
-  return serve(`${folder}/${data}`, { CONTROLLER_HTTP_ALLOWED_HOSTS: MAPPED_HOST, ...env })
+  const fleet = 'CONTROLLER_NATS_URL' in env ? {} : WITHOUT_HISTORY
+  return serve(`${folder}/${data}`, { CONTROLLER_HTTP_ALLOWED_HOSTS: MAPPED_HOST, ...fleet, ...env })
 }
 
 /** A simulated cluster is not served to GPU servers; a trial is. */

@@ -13,7 +13,7 @@ import {
   type PageOptions,
 } from '../support/browser.ts'
 import { headroom, temporaryFolder } from '../support/headroom-command.ts'
-import { serve, type Served } from '../support/served.ts'
+import { serve, WITHOUT_HISTORY, type Served } from '../support/served.ts'
 
 const folder = temporaryFolder()
 const tokens: Record<string, string> = {}
@@ -110,7 +110,10 @@ describe.skipIf(CHROMIUM === null)('the simulator page', () => {
       tokens[name] = /headroom_[a-z2-7]{12}_[\w-]{43}/.exec(stdout)?.[0] ?? ''
       expect(tokens[name]).not.toBe('')
     }
-    served = await serve(`${folder}/data`, { CONTROLLER_HTTP_ALLOWED_HOSTS: MAPPED_HOST })
+    served = await serve(`${folder}/data`, {
+      CONTROLLER_HTTP_ALLOWED_HOSTS: MAPPED_HOST,
+      ...WITHOUT_HISTORY,
+    })
     url = served.url.replace('127.0.0.1', MAPPED_HOST)
     browser = await TestBrowser.start()
   }, 60_000)

@@ -8,7 +8,7 @@ import type { NodePage } from '../../controller/api/nodes/schema.ts'
 import type { TaskBody } from '../../controller/api/tasks/schema.ts'
 import { accessibilityFaults, CHROMIUM, confirmByKey, MAPPED_HOST, TestBrowser } from '../support/browser.ts'
 import { headroom, temporaryFolder } from '../support/headroom-command.ts'
-import { serve, type Served } from '../support/served.ts'
+import { serve, WITHOUT_HISTORY, type Served } from '../support/served.ts'
 
 const TOKEN = /headroom_[a-z2-7]{12}_[\w-]{43}/
 const data = `${temporaryFolder()}/closed`
@@ -60,7 +60,7 @@ describe.skipIf(CHROMIUM === null)('the page of a controller with tokens', { tim
       ])
       tokens.set(role, TOKEN.exec(stdout)?.[0] ?? '')
     }
-    served = await serve(data, { CONTROLLER_HTTP_ALLOWED_HOSTS: MAPPED_HOST })
+    served = await serve(data, { CONTROLLER_HTTP_ALLOWED_HOSTS: MAPPED_HOST, ...WITHOUT_HISTORY })
     browser = await TestBrowser.start()
   }, 120_000)
   afterAll(async () => {
