@@ -10,9 +10,14 @@ import type { Shape } from './placement/shape.ts'
 import type { SwapGpu } from './swap/eligible.ts'
 import { coversPlacement } from './swap/swap.ts'
 
+/** A node with the state of its rounds. */
+export interface SwapNode extends Node {
+  readonly gpus: readonly SwapGpu[]
+}
+
 /** Returns when it would be placed; null if it would not. */
 export function whenPlacedOn(
-  node: Node & { readonly gpus: readonly SwapGpu[] },
+  node: SwapNode,
   queued: Queued,
   shape: Shape,
   policy: Policy,

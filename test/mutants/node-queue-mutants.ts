@@ -26,7 +26,7 @@ const QUEUE: readonly Mutant[] = [
     says: 'every pending task that fits on a node goes before its returns',
     edits: [
       edit(
-        `${ENGINE}/apply/vram/queued-placements.ts`,
+        'controller/policy/node-queue.ts',
         'comesBefore',
         '  return byReturnOrder(returnOrderKeyOf(task), entry, policy, now) < 0\n',
         '  return byReturnOrder(returnOrderKeyOf(task), entry, policy, now) < Infinity\n',

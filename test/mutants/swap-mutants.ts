@@ -452,7 +452,7 @@ const RETURN: readonly Mutant[] = [
       edit(
         `${ENGINE}/apply/vram/reservations.ts`,
         'updateEntryReservations',
-        "    if (entry.hasReserved || entry.kind === 'placement' || now - entry.askedAt < c.policy.reservationAfterMs) continue\n",
+        '    if (whyNotReserving(entry, c.policy, now) !== null) continue\n',
         '    if (entry.askedAt <= now) continue\n',
       ),
     ],

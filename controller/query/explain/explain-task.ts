@@ -8,7 +8,7 @@ import { mayQueue } from '../../model/placement.ts'
 import type { PendingFacts, WaitExplanation } from './explain.ts'
 import { explainAssigned, explainPending, explainReturn } from './explain.ts'
 import type { Request } from './explain-survey.ts'
-import { hasHostRoomToGrow } from '../../policy/placement/feasible.ts'
+import { obstacleTo } from '../../policy/node-queue.ts'
 import type { Queued } from '../../policy/placement/queue.ts'
 import { placeFor } from '../../policy/placement/schedule.ts'
 import type { Shape } from '../../policy/placement/shape.ts'
@@ -152,7 +152,7 @@ function explainEntry(c: WaitState, entry: LiveEntry, now: Instant): WaitExplana
     decision.kind === 'impossible' ? attainableMib(gpu, entry) : reachOn(gpu)
   const gpu = entry.gpus.reduce((worst, each) => (distance(each) < distance(worst) ? each : worst))
   const heldMib = entry.kind === 'growth' ? (entry.task.placement?.demandMib ?? 0) : 0
-  const backOffUntil = entry.task.placement?.backOffUntil ?? 0
+  const obstacle = obstacleTo(entry, true, now)
   const before = gpu.claimants.slice(
     0,
     entry.hasReserved ? gpu.claimants.indexOf(entry) : gpu.claimants.length,
@@ -161,10 +161,8 @@ function explainEntry(c: WaitState, entry: LiveEntry, now: Instant): WaitExplana
     entry,
     now,
     verdict: decision.kind === 'impossible' ? 'impossible' : isShort ? 'not_covered' : 'covered',
-    lacksHostMemory:
-      entry.kind === 'growth' &&
-      !hasHostRoomToGrow(entry.gpus, entry.needMib, entry.task.placement?.noswap === 1),
-    backsOffUntil: entry.kind === 'swap_in' && backOffUntil > now ? backOffUntil : null,
+    lacksHostMemory: obstacle === 'SWAP_SPACE_EXHAUSTED',
+    backsOffUntil: obstacle === 'BACKING_OFF' ? (entry.task.placement?.backOffUntil ?? null) : null,
     gpu,
     needMib: heldMib + entry.needMib,
     attainableMib: attainableMib(gpu, entry),

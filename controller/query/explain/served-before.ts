@@ -7,7 +7,8 @@ import type { ReturnOrderKey } from '../../policy/swap/resume.ts'
 import { byReturnOrder } from '../../policy/swap/resume.ts'
 import type { Cluster } from '../../state/cluster.ts'
 import type { LiveEntry, LiveNode, LiveTask } from '../../state/facts.ts'
-import { placementsWaitingOn, returnOrderKeyOf } from '../../engine/apply/vram/queued-placements.ts'
+import { returnOrderKeyOf } from '../../policy/node-queue.ts'
+import { placementsWaitingOn } from '../../engine/apply/vram/queued-placements.ts'
 
 type WaitingState = Pick<Cluster, 'pendingCount' | 'policy' | 'queues'>
 

@@ -4,14 +4,13 @@
  */
 import type { Instant } from '../../../../protocol/units.ts'
 import { byNodeId } from '../../../policy/placement/score.ts'
-import { nextCollector } from '../../../policy/swap/resume.ts'
+import { chooseCollector, yieldsToP0 } from '../../../policy/node-queue.ts'
 import { decideEntry } from '../../../policy/swap/swap.ts'
 import type { Cluster } from '../../../state/cluster.ts'
 import { addPendingClaimant, rederive, removePendingClaimant } from '../../../state/gpu-ledger.ts'
 import type { LiveEntry, LiveNode } from '../../../state/facts.ts'
 import { cancelReservation } from './enact-entry.ts'
 import { reserveVram } from '../lifecycle/entries.ts'
-import { isBlockedByVramOnly } from './entry-obstacles.ts'
 import { firstP0On, fitsSomewhere, placeQueued } from './queued-placements.ts'
 
 /**
@@ -20,7 +19,7 @@ import { firstP0On, fitsSomewhere, placeQueued } from './queued-placements.ts'
  */
 export function appointCollector(c: Cluster, node: LiveNode, now: Instant): boolean {
   if (node.collector !== null) return false
-  const entry = nextCollector(node.queue, (one) => isBlockedByVramOnly(c, one, now), c.policy, now)
+  const entry = chooseCollector(node.queue, c.policy, now)
   if (entry === null) return false
   entry.isCollector = true
   node.collector = entry
@@ -35,13 +34,7 @@ export function appointCollector(c: Cluster, node: LiveNode, now: Instant): bool
  */
 export function preemptCollector(c: Cluster, entry: LiveEntry, now: Instant): boolean {
   const collector = entry.node.collector
-  if (
-    collector === null ||
-    collector === entry ||
-    entry.task.spec.priority !== 0 ||
-    collector.task.spec.priority === 0
-  )
-    return false
+  if (collector === null || entry.task.spec.priority !== 0 || !yieldsToP0(collector)) return false
   const isCovered = withoutReservationOf(collector, () => isCoveredNow(entry, now))
   return isCovered && cancelReservation(c, collector, now)
 }
@@ -52,7 +45,7 @@ export function preemptCollector(c: Cluster, entry: LiveEntry, now: Instant): bo
  */
 export function preemptCollectorForPending(c: Cluster, node: LiveNode, now: Instant): void {
   const { collector } = node
-  if (collector === null || collector.task.spec.priority === 0 || c.pendingCount === 0) return
+  if (collector === null || !yieldsToP0(collector) || c.pendingCount === 0) return
   const needing = withoutReservationOf(collector, () => firstP0On(c, node, now))
   if (needing === null || fitsSomewhere(c, needing, now) || !cancelReservation(c, collector, now)) return
   placeQueued(c, needing, now)

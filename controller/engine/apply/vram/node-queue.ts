@@ -1,6 +1,8 @@
 /** Serves the entries of a node's queue that wait for VRAM. */
 import type { Instant } from '../../../../protocol/units.ts'
 import { decideOldGrowth } from '../../../policy/growth.ts'
+import { obstacleTo } from '../../../policy/node-queue.ts'
+import { shapeOf } from '../../../policy/placement/shape.ts'
 import { inReturnOrder } from '../../../policy/swap/resume.ts'
 import { decideEntry } from '../../../policy/swap/swap.ts'
 import type { Cluster } from '../../../state/cluster.ts'
@@ -8,7 +10,6 @@ import { noteGrowthRefused, noteLoneSwapOut } from '../decision-log.ts'
 import { appointCollector, preemptCollectorForPending, preemptCollector } from './collector.ts'
 import { addressOf, enactReady, enactSwapOut, cancelReservation, orderSwapOut } from './enact-entry.ts'
 import { dropEntry, reserveVram } from '../lifecycle/entries.ts'
-import { isBackingOff, hasHostMemory, isNodeStillUsable } from './entry-obstacles.ts'
 import type { LiveEntry, LiveGpu, LiveNode, LivePlacement, FailedAttemptKey } from '../../../state/facts.ts'
 import { placeAhead } from './queued-placements.ts'
 
@@ -42,9 +43,8 @@ function serve(c: Cluster, entry: LiveEntry, now: Instant): boolean {
   // A placement without reserved VRAM takes its turn as a pending task; here it only waits to become the
   // collector.
   if (entry.kind === 'placement' && !entry.hasReserved) return false
-  if (isBackingOff(entry, now)) return entry.hasReserved ? cancelReservation(c, entry, now) : false
-  if (entry.kind === 'placement' && !isNodeStillUsable(c, entry)) return cancelReservation(c, entry, now)
-  if (entry.kind === 'growth' && !hasHostMemory(entry))
+  const isInPool = entry.kind !== 'placement' || isInPoolOf(c, entry)
+  if (obstacleTo(entry, isInPool, now) !== null)
     return entry.hasReserved ? cancelReservation(c, entry, now) : false
   if (isUnchangedSinceFailure(entry)) return false
   const decision = decideEntry(entry, entry.gpus, now, entry.isCollector)
@@ -73,6 +73,10 @@ function serve(c: Cluster, entry: LiveEntry, now: Instant): boolean {
     case 'impossible':
       return entry.hasReserved ? cancelReservation(c, entry, now) : false
   }
+}
+
+function isInPoolOf(c: Cluster, { node, task }: LiveEntry): boolean {
+  return c.poolFor(shapeOf(task.spec).poolKey).nodes.has(node)
 }
 
 /** Returns true if nothing the last failed attempt depended on has changed. */

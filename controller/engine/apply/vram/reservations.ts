@@ -1,26 +1,26 @@
 /**
- * Reservations keep small tasks from starving a large one. The head of a pool that has waited
- * `reservation_after_seconds` reserves the GPUs with its least shortfall (semantics 4); an aged entry of a
- * node's queue reserves its own (semantics 5).
+ * Keeps the reservations of GPUs current, so that small tasks do not starve a large one (`policy/reservation.ts`
+ * decides them).
  */
-import type { Instant, Mib } from '../../../../protocol/units.ts'
+import type { Instant } from '../../../../protocol/units.ts'
 import type { Reservation } from '../../../model/placement.ts'
-import {
-  isClosedTo,
-  isPlaceable,
-  largestEverMib,
-  reservationRoomMib,
-} from '../../../policy/placement/feasible.ts'
+import { isPlaceable } from '../../../policy/placement/feasible.ts'
 import type { Queued } from '../../../policy/placement/queue.ts'
 import { byQueueOrder } from '../../../policy/placement/queue.ts'
-import { byGpuId } from '../../../policy/placement/score.ts'
 import { lacksOnlyVram } from '../../../policy/placement/schedule.ts'
-import { kindOf, searchDemandMib } from '../../../policy/placement/shape.ts'
+import {
+  isSameReservation,
+  leastShortfall,
+  reservationOfEntry,
+  reservationOfHead,
+  reservesAsMuch,
+  shortfallOn,
+  whyNotReserving,
+} from '../../../policy/reservation.ts'
 import type { Cluster } from '../../../state/cluster.ts'
 import type { EntryReservation, LiveEntry, LiveGpu, LiveNode, LiveTask } from '../../../state/facts.ts'
-import { askForPlacement, dropEntry } from '../lifecycle/entries.ts'
-import { isBehindP0Only } from './entry-obstacles.ts'
 import type { Pool } from '../../../state/index/pool.ts'
+import { askForPlacement, dropEntry } from '../lifecycle/entries.ts'
 
 /**
  * Updates the reservations of all pools. Returns the next instant at which time alone creates one. Skipped
@@ -82,9 +82,7 @@ function releaseAllBut(c: Cluster, holders: ReadonlyMap<Pool, Queued> | null): v
 export function updateEntryReservations(c: Cluster, node: LiveNode, now: Instant): void {
   let reserving = NO_ENTRIES
   for (const entry of node.queue) {
-    if (entry.hasReserved || entry.kind === 'placement' || now - entry.askedAt < c.policy.reservationAfterMs)
-      continue
-    if (isBehindP0Only(entry)) continue
+    if (whyNotReserving(entry, c.policy, now) !== null) continue
     if (reserving === NO_ENTRIES) reserving = [entry]
     else reserving.push(entry)
   }
@@ -140,10 +138,6 @@ function isReservedBy(gpu: LiveGpu, reserving: readonly LiveEntry[]): boolean {
   return true
 }
 
-function reservationOfEntry({ task, needMib }: LiveEntry): Reservation {
-  return { by: 'entry', task, queueClass: task.spec.priority, mib: needMib, isExclusive: false }
-}
-
 function renew(c: Cluster, pool: Pool, holder: Queued): void {
   const task = holder.task as LiveTask
   const reservation = reservationOfHead(holder)
@@ -155,7 +149,7 @@ function renew(c: Cluster, pool: Pool, holder: Queued): void {
     shortfallOn(present.gpus, task) === present.missingMib
   )
     return
-  const best = leastShortfall(pool, task)
+  const best = leastShortfall(pool.nodesByShortfall(task.spec), task)
   if (isSame && present.gpus.every((gpu) => pool.nodes.has(gpu.node) && isPlaceable(gpu.node))) {
     const missingMib = shortfallOn(present.gpus, task)
     if (best === null || missingMib <= best.missingMib) {
@@ -169,21 +163,6 @@ function renew(c: Cluster, pool: Pool, holder: Queued): void {
   for (const gpu of best.gpus) setReservations(c, gpu, [...gpu.reservations, reservation])
   joinNodeQueue(c, task, best.gpus)
   c.poolReservations.set(pool, { task, reservation, ...best, shortfallVersion: pool.shortfallVersion })
-}
-
-function reservationOfHead({ task, queueClass }: Queued): Reservation {
-  return {
-    by: 'head',
-    task,
-    queueClass,
-    mib: searchDemandMib(task.spec),
-    isExclusive: task.spec.gpuMode === 'exclusive',
-  }
-}
-
-/** Its class may rise with its wait, and both may be changed while it waits. */
-function isSameReservation(a: Reservation | undefined, b: Reservation): boolean {
-  return a?.task === b.task && a.queueClass === b.queueClass && a.mib === b.mib
 }
 
 /**
@@ -220,46 +199,4 @@ export function setReservations(c: Cluster, gpu: LiveGpu, reservations: Reservat
   gpu.reservations = reservations
   if (isLess) for (const pool of gpu.node.pools) pool.version += 1
   c.touchGpu(gpu)
-}
-
-/** Returns true if `other` keeps at least as much from the same tasks as `hold`. */
-function reservesAsMuch(other: Reservation, reservation: Reservation): boolean {
-  return (
-    other === reservation ||
-    (other.task === reservation.task &&
-      other.queueClass === reservation.queueClass &&
-      other.mib >= reservation.mib &&
-      other.isExclusive === reservation.isExclusive)
-  )
-}
-
-/** Returns the node, and its GPUs, with the least shortfall: the pool yields nodes in that order. */
-function leastShortfall(pool: Pool, task: LiveTask): { gpus: readonly LiveGpu[]; missingMib: Mib } | null {
-  for (const node of pool.nodesByShortfall(task.spec)) {
-    const gpus = gpusWithLeastShortfall(node, task)
-    if (gpus !== null) return { gpus, missingMib: shortfallOn(gpus, task) }
-  }
-  return null
-}
-
-function gpusWithLeastShortfall(node: LiveNode, task: LiveTask): readonly LiveGpu[] | null {
-  if (!isPlaceable(node) || isClosedTo(task, node)) return null
-  const demand = searchDemandMib(task.spec)
-  const gpus = node.gpus
-    .filter((gpu) => largestEverMib(gpu) >= demand)
-    .sort((a, b) => shortfallMib(a, task) - shortfallMib(b, task) || b.freeMib - a.freeMib || byGpuId(a, b))
-    .slice(0, task.spec.gpuCount)
-  return gpus.length === task.spec.gpuCount ? gpus : null
-}
-
-/** The largest shortfall among the GPUs: the task starts on all or none. */
-function shortfallOn(gpus: readonly LiveGpu[], task: LiveTask): Mib {
-  return gpus.reduce((most, gpu) => Math.max(most, shortfallMib(gpu, task)), 0)
-}
-
-/** For an exclusive task everything that is placed counts, whatever its demand (semantics 4). */
-function shortfallMib(gpu: LiveGpu, task: LiveTask): Mib {
-  const kind = kindOf(task.spec)
-  const demandMib = kind === 'exclusive' ? 0 : searchDemandMib(task.spec)
-  return Math.max(0, demandMib - reservationRoomMib(gpu, kind))
 }
