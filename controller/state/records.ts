@@ -10,6 +10,7 @@ import type { LiveGpu, LiveNode, LivePlacement, LiveTask } from './facts.ts'
 import { countQuarantined } from './gpu-ledger.ts'
 import { newNodeContact } from './node-contact.ts'
 import { newLiveGpu, newLivePlacement, newLiveTask, newSwapTotals } from './facts.ts'
+import { pick, STORED_PLACEMENT, STORED_TASK } from './fields.ts'
 import { specOfRecord } from '../../protocol/task.ts'
 
 export function recordOfTask(task: LiveTask): TaskRecord {
@@ -18,22 +19,12 @@ export function recordOfTask(task: LiveTask): TaskRecord {
   const compute = task.computeUs + (placement?.computeUs ?? 0)
   return {
     ...spec,
-    state: task.state,
-    isHeld: task.isHeld,
-    attempt: task.attempt,
-    pendingSince: task.pendingSince,
-    firstStartedAt: task.firstStartedAt,
-    finishedAt: task.finishedAt,
-    exitCode: task.exitCode,
+    ...pick(task, STORED_TASK),
     ...(task.endCode === null ? {} : { endCode: task.endCode }),
-    endReason: task.endReason,
-    swapOuts: task.swapOuts,
     lastNodeId: task.lastNodeId,
     ...(task.givenUp.length === 0 ? {} : { givenUp: task.givenUp }),
     counters: [served + compute + task.queueUs + task.swapUs, served, task.queueUs, task.swapUs, compute],
-    clientWants: task.clientWants,
     ...(task.trouble === NO_TROUBLE ? {} : { trouble: task.trouble }),
-    lastEventSeq: task.lastEventSeq,
     placement: placement === null ? null : recordOfPlacement(placement),
   }
 }
@@ -42,20 +33,7 @@ function recordOfPlacement(p: LivePlacement): PlacementRecord {
   return {
     nodeId: p.node.id,
     gpus: p.gpus.map((gpu) => gpu.index),
-    demandMib: p.demandMib,
-    noswap: p.noswap,
-    residency: p.residency,
-    generation: p.generation,
-    assignedAt: p.assignedAt,
-    startedAt: p.startedAt,
-    wantsGpu: p.wantsGpu,
-    wantsSince: p.wantsSince,
-    idleSince: p.idleSince,
-    residentSince: p.residentSince,
-    heldGrowth: p.heldGrowth,
-    stopping: p.stopping,
-    confirmed: p.confirmed,
-    isInDoubt: p.isInDoubt,
+    ...pick(p, STORED_PLACEMENT),
     isNoswapUntold: p.isNoswapUnacknowledged,
     isCalledBack: p.isSwapInRequested,
     isProbed: p.isProbed,
@@ -173,18 +151,9 @@ export function nodeOf(record: NodeRecord, now: Instant): LiveNode {
 /** Returns the task without its placement; `placementOf` adds it once its node is known. */
 export function taskOf(record: TaskRecord): LiveTask {
   const task = newLiveTask(specOfRecord(record), record.pendingSince)
-  task.state = record.state
-  task.isHeld = record.isHeld
-  task.attempt = record.attempt
-  task.firstStartedAt = record.firstStartedAt
-  task.finishedAt = record.finishedAt
-  task.exitCode = record.exitCode
+  Object.assign(task, pick(record, STORED_TASK) satisfies Partial<LiveTask>)
   task.endCode = endCodeOf(record)
-  task.endReason = record.endReason
-  task.swapOuts = record.swapOuts
-  task.clientWants = record.clientWants
   task.trouble = record.trouble ?? NO_TROUBLE
-  task.lastEventSeq = record.lastEventSeq
   task.lastNodeId = record.lastNodeId ?? record.placement?.nodeId ?? null
   task.givenUp = record.givenUp ?? task.givenUp
   const [, served, queue, swap, compute] = record.counters
@@ -201,18 +170,7 @@ export function placementOf(
   gpus: readonly LiveGpu[],
 ): LivePlacement {
   const placement = newLivePlacement(task, gpus, record.demandMib, record.assignedAt)
-  placement.noswap = record.noswap
-  placement.residency = record.residency
-  placement.generation = record.generation
-  placement.startedAt = record.startedAt
-  placement.wantsGpu = record.wantsGpu
-  placement.wantsSince = record.wantsSince
-  placement.idleSince = record.idleSince
-  placement.residentSince = record.residentSince
-  placement.heldGrowth = record.heldGrowth
-  placement.stopping = record.stopping
-  placement.confirmed = record.confirmed
-  placement.isInDoubt = record.isInDoubt
+  Object.assign(placement, pick(record, STORED_PLACEMENT) satisfies Partial<LivePlacement>)
   placement.isNoswapUnacknowledged = record.isNoswapUntold
   placement.isSwapInRequested = record.isCalledBack
   placement.isProbed = record.isProbed ?? false

@@ -15,7 +15,7 @@ const EXPLAINING = /^controller\/(?:query\/(?:explain|preview)|engine\/apply\/de
 const DECIDING = /^controller\/policy\//
 /** Writes cluster state down, or takes it up again. */
 const CAPTURING =
-  /^controller\/(?:state\/(?:snapshot|records)|engine\/recovery\.ts|query\/preview\/(?:pool-copy|impact-cycle)\.ts|query\/cluster-snapshot)/
+  /^controller\/(?:state\/(?:snapshot|records|fields)|engine\/recovery\.ts|query\/cluster-snapshot)/
 /** A task field that the controller only passes on: every file that names it. */
 const PASS_THROUGH_FIELD = /\b(?:max_runtime_seconds|maxRuntimeMs|maxRuntimeSeconds)\b/
 

@@ -81,18 +81,7 @@ export const PARTS: Readonly<Record<string, Part<unknown>>> = {
       for (const captured of pools) restorePool(c, captured, refs)
     },
   ),
-  probes: part(
-    (c, refs) => timersOf(c.probes, ({ task }) => refs.tasks.of(task), refs),
-    (c, probes, { refs, timers }) => {
-      for (const [number, id] of probes) {
-        const placement = refs.task(number).placement as LivePlacement
-        c.probes.set(
-          placement,
-          timers.wake(id, (now) => timers.probe(c, placement, now)),
-        )
-      }
-    },
-  ),
+  probes: placementTimers('probes', 'probe'),
   startTimers: part(
     (c, refs) => timersOf(c.startTimers, (task) => refs.tasks.of(task), refs),
     (c, starts, { refs, timers }) => {
@@ -105,18 +94,7 @@ export const PARTS: Readonly<Record<string, Part<unknown>>> = {
       }
     },
   ),
-  runtimeLimits: part(
-    (c, refs) => timersOf(c.runtimeLimits, ({ task }) => refs.tasks.of(task), refs),
-    (c, limits, { refs, timers }) => {
-      for (const [number, id] of limits) {
-        const placement = refs.task(number).placement as LivePlacement
-        c.runtimeLimits.set(
-          placement,
-          timers.wake(id, (now) => timers.runtime(c, placement, now)),
-        )
-      }
-    },
-  ),
+  runtimeLimits: placementTimers('runtimeLimits', 'runtime'),
   markedTasks: part(
     ({ avoiders, refusedTasks }, refs) => ({
       avoiders: Array.from(avoiders, (task) => refs.tasks.of(task)),
@@ -237,6 +215,21 @@ export const PARTS: Readonly<Record<string, Part<unknown>>> = {
       })
     },
   ),
+}
+
+function placementTimers(name: 'probes' | 'runtimeLimits', due: 'probe' | 'runtime'): Part<unknown> {
+  return part(
+    (c, refs) => timersOf(c[name], ({ task }) => refs.tasks.of(task), refs),
+    (c, captured, { refs, timers }) => {
+      for (const [number, id] of captured) {
+        const placement = refs.task(number).placement as LivePlacement
+        c[name].set(
+          placement,
+          timers.wake(id, (now) => timers[due](c, placement, now)),
+        )
+      }
+    },
+  )
 }
 
 function timersOf<K>(
