@@ -1,5 +1,4 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { attemptFolder, guardWorld, isGone, membersOf, pidOf, until } from '../support/guard-world.ts'
 
@@ -8,6 +7,7 @@ const output = (folder: string, name: string): string => `${attemptFolder(folder
 /** The child is ready once it is a separate program: a forked shell ignores signals for a moment. */
 const HANDLES = 'trap "echo handled; exit 5" TERM; sh -c "echo ready; exec sleep 300" & wait'
 const IGNORES = 'trap "" TERM; echo ready; sleep 300'
+const REPORTS = 'trap "echo received" TERM; echo ready; while :; do sleep 300 & wait; done'
 
 /** Each test runs with namespaces and cgroups, if the host has them, and without. */
 describe.each([
@@ -87,16 +87,18 @@ describe.each([
   })
 
   it('keeps its deadline in its guard without a server, and the next server knows of the stop', async () => {
-    const world = await started('kept', IGNORES)
+    const world = await started('kept', REPORTS)
     const before = performance.now()
-    world.guards.stop('kept', 1, 1_500)
-    await delay(50)
+    world.guards.stop('kept', 1, 4_000)
+    await until('the command has received SIGTERM', () =>
+      readFileSync(output(world.folder, 'kept'), 'utf8').includes('received'),
+    )
     world.guards.close()
     const next = await guardWorld({ isIsolated, folder: world.folder })
     expect(await next.guards.adopt()).toMatchObject([{ taskId: 'kept', state: 'running', isStopping: true }])
     next.guards.stop('kept', 1, LONG_MS)
     expect(await next.exitOf('kept')).toMatchObject({ exit: { signal: 'SIGKILL' }, wasOrdered: true })
-    expect(performance.now() - before).toBeGreaterThan(1_400)
+    expect(performance.now() - before).toBeGreaterThan(3_900)
   })
 
   it('that had already ended by itself is not reported as ordered', async () => {
