@@ -8,7 +8,7 @@ import type { Event } from '../../controller/model/event.ts'
 import type { DriftEntry, DriftReport, NoForecast, TwinMetric } from '../../controller/ports/twin.ts'
 import type { Views } from '../../controller/query/views.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
-import { compare, driftReport, withEntry, type Foretold } from '../../simulator/twin/drift.ts'
+import { compare, driftReport, withEntry, type IntervalPrediction } from '../../simulator/twin/drift.ts'
 import type { TwinAnswer } from './twin-job.ts'
 
 /** A measurement this late is discarded: the process was suspended, or its clock jumped. */
@@ -26,7 +26,7 @@ export class DriftMonitor {
   #unavailableBecause: NoForecast | null = null
   #meter: IntervalMeter
   /** Forecast of the current interval; null: none. */
-  #predicted: Foretold | null = null
+  #predicted: IntervalPrediction | null = null
   #isAsking = false
 
   constructor(options: DriftMonitorOptions) {

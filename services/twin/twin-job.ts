@@ -11,8 +11,8 @@ import type {
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Budget } from '../../simulator/twin/budget.ts'
 import { forecastChange } from '../../simulator/twin/change-forecast.ts'
-import { foretell } from '../../simulator/twin/drift.ts'
-import type { Foretold } from '../../simulator/twin/drift.ts'
+import { predictInterval } from '../../simulator/twin/drift.ts'
+import type { IntervalPrediction } from '../../simulator/twin/drift.ts'
 import { forecastStarts } from '../../simulator/twin/start-forecast.ts'
 
 interface ForecastInput {
@@ -28,7 +28,7 @@ export type TwinJob =
   | (ForecastInput & { readonly kind: 'change'; readonly change: SettingsChange })
   | (ForecastInput & { readonly kind: 'forecast' })
 
-export type TwinAnswer = StartForecast | ChangeForecast | Foretold | NoForecast
+export type TwinAnswer = StartForecast | ChangeForecast | IntervalPrediction | NoForecast
 
 export function twinJob(job: TwinJob): Promise<TwinAnswer> {
   const budget = budgetOf(job)
@@ -38,7 +38,7 @@ export function twinJob(job: TwinJob): Promise<TwinAnswer> {
     case 'change':
       return forecastChange(job.image, job.past, job.change, budget)
     case 'forecast':
-      return foretell(job.image, job.past, budget)
+      return predictInterval(job.image, job.past, budget)
   }
 }
 

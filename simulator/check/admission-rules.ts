@@ -1,8 +1,8 @@
 /**
- * `admission_rules`: what semantics section 1 asks of a placement beside bytes and the commit limit: all its
- * GPUs, an open node, a seat, an exclusive GPU for itself, nobody stranded, nothing swapped out for a noswap
- * task at 0%, and host memory for all who may have to change places. A task that starts after a swap was
- * admitted when it began to own its bytes: what an operator has changed since is granted.
+ * `admission_rules`: what semantics section 1 requires of a placement besides bytes and the commit limit: all
+ * GPUs of the request, an open node, a free task slot, exclusive GPUs if requested, no stranded task, no
+ * swap-out for a noswap task at 0%, and host memory for all tasks that may be swapped. A task that starts
+ * after a swap was admitted when its VRAM was reserved: later changes by an operator do not count.
  */
 import type { Event } from '../../controller/model/event.ts'
 import type { Mib } from '../../protocol/units.ts'

@@ -6,19 +6,19 @@ import type { NodeMessages } from './node-messages.ts'
 import type { Report } from './violation.ts'
 
 /**
- * Something that holds all the time. Calls come in the order of the methods, `afterStep` once for all batches
- * of a step of the clock.
+ * A rule that holds all the time. Calls come in the order of the methods, `afterStep` once for all batches of
+ * a step of the clock.
  */
 export interface AlwaysRule {
-  /** An event that the books have not taken in yet. */
+  /** Called before the shadow state includes the event. */
   before?(event: Event): void
-  /** The same, when they have. */
+  /** Called when the shadow state includes the event. */
   after?(event: Event): void
-  /** Everybody has done what he had to do in this step; nodes and tasks that the events of the step named. */
+  /** Called when every action of the step is complete, with the nodes and tasks that its events named. */
   afterStep?(nodeIds: ReadonlySet<string>, taskIds: ReadonlySet<string>): void
-  /** After every step, whether or not it had events. */
+  /** Called after every step, with or without events. */
   afterEveryStep?(): void
-  /** The store has lost a part of its history; the books hold what is left. */
+  /** The store has lost a part of its history; the shadow state holds the rest. */
   setBack?(lost: LostHistory): void
   /** The run is over. */
   finish?(): void
@@ -27,7 +27,7 @@ export interface AlwaysRule {
 export interface RuleContext {
   readonly shadow: Shadow
   readonly observed: Observed
-  /** Null where nothing breaks. */
+  /** Null in a world without faults. */
   readonly witnesses: NodeMessages | null
   readonly report: Report
 }

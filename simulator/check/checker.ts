@@ -1,7 +1,6 @@
 /**
- * Holds a run against its scenario's assertions. Everything is found out from the events, from what clients
- * asked for and from what the servers hold; the controller's own books are not looked at, so that a mistake
- * there cannot hide itself.
+ * Checks a run against its scenario's assertions, using only the events, the clients' requests and the
+ * servers' state. The controller's own state is not read, so that an error there cannot hide itself.
  */
 import type { Event } from '../../controller/model/event.ts'
 import type { LostHistory } from '../world/store-history.ts'
@@ -31,19 +30,20 @@ import { NodeMessages } from './node-messages.ts'
 import { commitLimit, reserveKept, residentWithinCapacity } from './vram-rules.ts'
 
 export interface Checker {
-  /** What was found so far. */
+  /** Violations so far. */
   readonly violations: readonly Violation[]
   /** A batch of events, in order, as soon as it is durable. */
   afterEvents(events: readonly Event[]): void
-  /** After every step of the clock, at least after those that produced events. */
+  /** Called after every step of the clock, at least after those that produced events. */
   afterStep(): void
-  /**
-   * The run is over: what should have happened by now, and the numbers. Answers everything that was found.
-   */
+  /** The run is over: checks what should have happened by now, and the metrics. Returns all violations. */
   finish(metrics: Metrics): readonly Violation[]
 }
 
-/** Told of one assertion; the rest are counted, so that one that breaks often does not hide another. */
+/**
+ * Maximum number of listed violations per assertion; the rest are counted, so that one assertion does not
+ * hide another.
+ */
 const MAX_VIOLATIONS_EACH = 20
 
 const ALWAYS_RULES: Readonly<Record<AlwaysName, (context: RuleContext) => AlwaysRule>> = {
@@ -69,8 +69,8 @@ const ALWAYS_RULES: Readonly<Record<AlwaysName, (context: RuleContext) => Always
 }
 
 /**
- * Watches a world that has not been started yet; it hears of events by itself, and has to be told of steps.
- * Throws RangeError for a metric that no result has.
+ * Checks a world that has not started yet. It listens to events itself; the caller reports steps. Throws
+ * RangeError for a metric that no result has.
  */
 export function createChecker(world: World, assertions: Assertions): Checker {
   const observed = observe(world)
@@ -92,7 +92,7 @@ export class AssertionChecker implements Checker {
   readonly #liveness: readonly Liveness[]
   readonly #nodeIds = new Set<string>()
   readonly #taskIds = new Set<string>()
-  /** How often each assertion did not hold. */
+  /** Number of violations by assertion. */
   readonly #found = new Map<string, number>()
 
   constructor(observed: Observed, assertions: Assertions) {

@@ -1,6 +1,6 @@
 /**
- * What was acknowledged, and what was configured, is there again after any death of the controller. Where
- * nothing breaks there is nothing to see.
+ * Acknowledged tasks and the configuration survive every death of the controller. In a world without faults
+ * there is nothing to check.
  */
 import { CONFIG_RULES } from '../../controller/model/config.ts'
 import type { ConfigFields } from '../../controller/model/config.ts'

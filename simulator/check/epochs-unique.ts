@@ -1,6 +1,6 @@
 /**
  * `epochs_unique` (safety section 2, R9): each controller takes an epoch above those in its store; after a
- * restore, or an accepted loss, one that no controller ever had; and no server obeys two processes of one
+ * restore or an accepted loss, one that no controller ever had; and no server obeys two processes of one
  * epoch.
  */
 import type { AlwaysRule, RuleContext } from './always-rule.ts'
@@ -13,10 +13,10 @@ interface Mark {
 export function epochsUnique({ witnesses, observed, report }: RuleContext): AlwaysRule {
   const { faults } = observed
   if (faults === null || witnesses === null) return {}
-  /** Highest epoch of any controller, and highest that the store holds. */
+  /** Highest epoch of any controller, and highest in the store. */
   let [highest, stored] = [0, 0]
   let isAfterLoss = false
-  /** By node: what it has said of each epoch. */
+  /** By node: the processes that it named for each epoch. */
   const heard = new Map<string, Map<number, string>>()
   faults.onControllerBegun(() => {
     const { epoch } = faults.controller()

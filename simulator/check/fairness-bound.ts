@@ -1,6 +1,5 @@
 /**
- * `fairness_bound`: every decision is entered in the books of its GPUs, and the rounds it closes are those
- * that the books close.
+ * `fairness_bound`: enters every decision in the tracker of its GPUs, and compares the rounds that it closes.
  */
 import type { StoredState } from '../../controller/ports/store.ts'
 import type { AlwaysRule, RuleContext } from './always-rule.ts'

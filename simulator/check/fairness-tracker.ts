@@ -1,22 +1,21 @@
 /**
- * The fairness bound (semantics 5) on one GPU and class, decision by decision. Swap-outs of two tasks that
- * were eligible, and not yet chosen for an earlier GPU of the decision, at every round closing of a window
- * differ by at most 2 in it, and by at most 1 from the start of a round. A round starts with the
- * already-swapped victims of the decision that closes the one before.
- *
- * For each pair it keeps the range of the difference of their counts over the present run of decisions, a run
- * ending at a closing at which not both were available: every window of the run is the difference of two
- * points of it. So it sees what trying all windows would see.
+ * The fairness bound (semantics 5) on one GPU and class, decision by decision. The swap-out counts of two
+ * tasks differ by at most 2 over any window, and by at most 1 from the start of a round, if both were
+ * eligible at every round closing of the window and not yet chosen for an earlier GPU of the decision. A
+ * round starts with the already-swapped victims of the decision that closes the round before. For each pair,
+ * the tracker keeps the range of the difference of their counts over the current run of decisions; a run ends
+ * at a closing at which not both were available. Every window of the run is the difference of two of its
+ * points, so the result equals that of trying all windows.
  */
 
 export const BOUND_IN_ANY_WINDOW = 2
 export const BOUND_FROM_ROUND_START = 1
 
-/** What one decision did here. */
+/** One decision on this GPU and class. */
 export interface FairnessStep {
-  /** Victims, by whom they were chosen for this GPU's shortage. */
+  /** Victims chosen for the shortfall of this GPU. */
   readonly victims: readonly string[]
-  /** Eligible for this decision, and not chosen for an earlier GPU of it. */
+  /** Tasks eligible for this decision and not chosen for an earlier GPU of it. */
   readonly available: ReadonlySet<string>
 }
 
@@ -30,12 +29,12 @@ interface Member {
   readonly id: string
   /** Swap-outs since it joined. */
   count: number
-  /** The same when the round began, and right after the decision that began it. */
+  /** The same count at the start of the round, and right after the decision that started it. */
   atRoundStart: number
   atLastClosing: number
-  /** It has been swapped out in the present round. */
+  /** It was swapped out in the current round. */
   isSwapped: boolean
-  /** Pairs with those that joined before it. */
+  /** Pairs with the members that joined earlier. */
   readonly pairs: Map<Member, PairRun>
 }
 
@@ -50,14 +49,14 @@ interface PairRun {
 export class FairnessTracker {
   readonly #members = new Map<string, Member>()
 
-  /** Whether the victim closes the round: it was swapped out in it before. */
+  /** Returns whether the victim closes the round: it was already swapped out in it. */
   isSwappedThisRound(id: string): boolean {
     return this.#members.get(id)?.isSwapped ?? false
   }
 
   /**
-   * The task holds bytes here from now on: a newcomer, or one that was swapped out in this round before
-   * anybody looked.
+   * The task has bytes here from now on: it is new, or was swapped out in this round before the tracker knew
+   * it.
    */
   join(id: string, isSwapped = false): void {
     if (this.#members.has(id)) return
@@ -82,7 +81,7 @@ export class FairnessTracker {
     for (const other of this.#members.values()) other.pairs.delete(member)
   }
 
-  /** Enters a decision; answers the first pair that it takes beyond the bound. */
+  /** Enters a decision; returns the first pair that it takes beyond the bound. */
   decide({ victims, available }: FairnessStep): FairnessBreach | null {
     for (const id of [...victims, ...available]) this.join(id)
     const members = victims.map((id) => this.#members.get(id) as Member)
@@ -109,7 +108,9 @@ export class FairnessTracker {
     }
   }
 
-  /** @param atClosing who was available at the closing that this decision is; null when it is none. */
+  /**
+   * @param atClosing the tasks available at the closing that this decision is; null if it is not a closing
+   */
   #look(atClosing: ReadonlySet<string> | null): FairnessBreach | null {
     let breach: FairnessBreach | null = null
     for (const member of this.#members.values()) {

@@ -1,14 +1,11 @@
-/** `final`: bounds on the numbers of the result. */
+/** `final`: bounds on the metrics of the result. */
 import { METRIC_PATHS } from '../scenario/metrics.ts'
 import type { Metrics } from '../scenario/metrics.ts'
 import type { FinalAssertion } from '../scenario/assertions.ts'
 import { nearestName } from '../document/nearest-name.ts'
 import type { Report } from './violation.ts'
 
-/**
- * Of all bounds at once. Throws for a path that no result has: a scenario from a file has been checked
- * before.
- */
+/** Checks all bounds. Throws for a path that no result has; scenarios from files were checked when loaded. */
 export function requireMetricPaths(assertions: readonly FinalAssertion[]): void {
   for (const { metric } of assertions) {
     if (METRIC_PATHS.includes(metric)) continue

@@ -1,6 +1,6 @@
 /**
- * `group_isolation`: a new placement only on nodes of a group that the task targets; a task that targets
- * none, only on nodes of none.
+ * `group_isolation`: a task with target groups is placed only on nodes of these groups; a task without, only
+ * on nodes without groups.
  */
 import type { AlwaysRule, RuleContext } from './always-rule.ts'
 

@@ -1,7 +1,7 @@
 /**
- * `eventually`: what has to become true of every task, each in its own time: `within` counts from when it was
- * submitted, or began to wait again, and from the instant at which nothing was broken any more if that came
- * later; without `within`, by the end of the run.
+ * `eventually`: a condition that every task must reach in time. `within` counts from the latest of: its
+ * submission, the start of its wait, and the end of the last fault. Without `within`, the limit is the end of
+ * the run.
  */
 import type { Event } from '../../controller/model/event.ts'
 import type { Instant } from '../../protocol/units.ts'
@@ -20,7 +20,7 @@ export class Liveness {
     this.#context = context
   }
 
-  /** The books have not taken the event in yet. */
+  /** The shadow state does not include the event yet. */
   before({ kind, taskId, at }: Event): void {
     const task = this.#context.shadow.tasks.get(taskId ?? '')
     if (task === undefined) return
@@ -30,7 +30,7 @@ export class Liveness {
         : kind === 'task_started' && isAwaited(task)
     )
       this.#reached(task, at)
-    // A task that is cancelled while it waits is waited for no longer, but it may have waited too long
+    // A task that is cancelled while it waits is removed, but it may have waited too long
     // already.
     if (this.#that === 'every_feasible_task_runs' && kind === 'task_finished' && isAwaited(task))
       this.#reached(task, at)

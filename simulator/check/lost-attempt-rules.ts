@@ -1,4 +1,4 @@
-/** What becomes of attempts that run and that the store has lost (safety section 2; docs/decisions/0083). */
+/** Rules for attempts that run although the store has lost them (safety section 2; docs/decisions/0083). */
 import type { Event } from '../../controller/model/event.ts'
 import { nodeIdOf } from '../../protocol/subjects.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
@@ -7,12 +7,12 @@ import type { LostAttempt } from './lost-attempts.ts'
 import type { NodeMessage } from './node-messages.ts'
 
 /**
- * `lost_attempts_kept`: no controller that began since orders the end of a lost attempt. An operator may
- * (`attempts stop`), and a task that went on with a later attempt, or ended, has no use for it.
+ * `lost_attempts_kept`: no later controller orders the end of a lost attempt, except when an operator asks
+ * for it (`attempts stop`), or when its task has ended or continued with a later attempt.
  */
 export function lostAttemptsKept({ shadow, witnesses, observed, report }: RuleContext): AlwaysRule {
   if (observed.faults === null || witnesses === null) return {}
-  /** Of tasks that the store knew, or that were placed since. */
+  /** Tasks that the store knew, or that were placed since. */
   const latest = new Map<string, number>()
   const ended = new Set<string>()
   const hasGoneOn = ({ taskId, attempt }: LostAttempt): boolean =>

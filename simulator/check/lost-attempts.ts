@@ -1,6 +1,6 @@
 /**
- * What the store has lost and what runs on: attempts that it no longer knows, and those of them that are in
- * quarantine. Kept from events alone.
+ * Attempts that run although the store no longer knows them, and those of them in quarantine. Derived from
+ * events alone.
  */
 import type { Event } from '../../controller/model/event.ts'
 import type { StoredState } from '../../controller/ports/store.ts'
@@ -13,14 +13,14 @@ export interface LostAttempt {
   readonly nodeId: string
 }
 
-/** What an attempt in quarantine takes on each of its GPUs. */
+/** VRAM that a quarantined attempt takes on each of its GPUs. */
 interface QuarantinedBytes {
   readonly nodeId: string
   readonly gpus: readonly number[]
   readonly vramMib: Mib
 }
 
-/** Of one node. */
+/** On one node. */
 interface Room {
   readonly nodeId: string
   readonly gpuCount: number
@@ -29,11 +29,11 @@ interface Room {
 }
 
 export class LostAttempts {
-  /** Attempts that the store has lost and that nothing has settled since. */
+  /** Attempts that the store has lost and that are not settled. */
   readonly #lost = new Map<string, LostAttempt>()
   readonly #quarantined = new Map<string, QuarantinedBytes>()
 
-  /** @param placed attempts that had a place before the store went back */
+  /** @param placed attempts that were placed before the store went back */
   setBack(placed: readonly LostAttempt[], stored: StoredState): void {
     for (const one of placed) this.#lost.set(keyOf(one), one)
     for (const { id, attempt, placement } of stored.openTasks)
@@ -43,7 +43,7 @@ export class LostAttempts {
       for (const one of quarantine) this.#quarantined.set(keyOf({ nodeId, ...one }), { nodeId, ...one })
   }
 
-  /** Returns true for events of attempts that are no task's. */
+  /** Returns true for events of attempts that belong to no task. */
   apply({ kind, nodeId, taskId, data }: Event): boolean {
     if (nodeId === null) return false
     const ref = { nodeId, taskId: (taskId ?? data['task']) as string, attempt: data['attempt'] as number }
@@ -75,7 +75,10 @@ export class LostAttempts {
     return nodes
   }
 
-  /** GPUs on which attempts in quarantine leave less than so much; of an exclusive task all that have one. */
+  /**
+   * GPUs on which quarantined attempts leave less than this VRAM; for an exclusive task, all with such an
+   * attempt.
+   */
   takenGpus({ nodeId, gpuCount, capacityMib }: Room, needMib: Mib): number {
     if (this.#quarantined.size === 0) return 0
     let taken = 0

@@ -1,6 +1,7 @@
 /**
- * What the nodes have told the present controller, and whether its store has what they have heard of. Told
- * from messages and from which process wrote what; the controller's own verdicts are not looked at.
+ * What the nodes have reported to the current controller, and whether its store has what they have heard of.
+ * Derived from messages and from the process that wrote each part of the history, not from the controller's
+ * own verdicts.
  */
 import type { Event } from '../../controller/model/event.ts'
 import type { Envelope } from '../../protocol/envelope.ts'
@@ -8,14 +9,14 @@ import type { Instant } from '../../protocol/units.ts'
 import type { LostHistory } from '../world/store-history.ts'
 import type { ObservedFaults } from './observed.ts'
 
-/** A stretch of history that one controller process wrote. */
+/** A part of the history, written by one controller process. */
 interface Part {
   readonly process: string
   readonly epoch: number
   readonly fromSeq: number
 }
 
-/** Parts of the store from an instant on, in their order. */
+/** Parts of the store since an instant, in order. */
 interface Lineage {
   readonly since: Instant
   readonly parts: readonly Part[]
@@ -24,7 +25,7 @@ interface Lineage {
 export interface NodeMessage {
   readonly nodeId: string
   readonly message: Envelope
-  /** It has heard of more than the store has, and no operator has accepted that. */
+  /** The node has heard of more than the store has, and no operator has accepted the loss. */
   readonly isAhead: boolean
 }
 
@@ -32,17 +33,17 @@ export class NodeMessages {
   readonly #faults: ObservedFaults
   readonly #now: () => Instant
   readonly #lineages: Lineage[] = [{ since: -Infinity, parts: [] }]
-  /** Every process that has begun, by its number. */
+  /** All processes so far, by number. */
   readonly #processes = new Map<string, number>()
   /** What processes below this number wrote is in the store, or an operator has accepted its loss. */
   #settledBelow = 0
   #lastSeq = 0
   readonly #heard = new Set<string>()
   readonly #ahead = new Set<string>()
-  /** Nodes that have said to the present controller what runs there. */
+  /** Nodes that have reported their tasks to the current controller. */
   readonly #spoken = new Set<string>()
   readonly #listeners: ((word: NodeMessage) => void)[] = []
-  /** Since when most nodes that the present controller has heard are ahead; null: they are not. */
+  /** Since when most nodes in contact with the current controller are ahead of it; null: they are not. */
   mostAreAheadSince: Instant | null = null
 
   constructor(faults: ObservedFaults, now: () => Instant) {
@@ -56,7 +57,7 @@ export class NodeMessages {
     })
   }
 
-  /** Calls with each message of a node, before the controller handles it. */
+  /** Called with each message of a node before the controller handles it. */
   listen(listener: (word: NodeMessage) => void): void {
     this.#listeners.push(listener)
   }
@@ -65,7 +66,7 @@ export class NodeMessages {
     return this.#spoken.has(nodeId)
   }
 
-  /** It has begun since the store went back last. */
+  /** The controller started after the store last went back. */
   isPresent(process: string | undefined): boolean {
     return process !== undefined && this.#parts().at(-1)?.process === process
   }

@@ -1,6 +1,6 @@
 /**
- * What checkers see of a run beside its events: what clients asked for, what the fleet is made of, and what
- * the GPU servers hold. Nothing of the controller's own books.
+ * What checkers see of a run besides its events: requests of clients, the fleet, and the state of the GPU
+ * servers. Nothing of the controller's state.
  */
 import type { ConfigFields } from '../../controller/model/config.ts'
 import { DEFAULT_CONFIG } from '../../controller/model/config.ts'
@@ -14,7 +14,7 @@ import type { LostHistory } from '../world/store-history.ts'
 import type { DoubleRun } from '../fleet/run-tracker.ts'
 import type { World } from '../world/world.ts'
 
-/** A node as its maker describes it; its overrides arrive as events. */
+/** A node as the scenario describes it; overrides arrive as events. */
 export interface ObservedNode {
   readonly id: string
   readonly name: string
@@ -23,7 +23,7 @@ export interface ObservedNode {
   readonly hostSwapMib: Mib
 }
 
-/** What a client asked for, as it stands now. */
+/** The current request of a client. */
 export interface ObservedRequest {
   readonly vramMib: Mib
   readonly gpuCount: number
@@ -33,11 +33,11 @@ export interface ObservedRequest {
   readonly groups: readonly string[]
 }
 
-/** One attempt that lives on a server, in the server's own words. */
+/** An attempt that lives on a server, as the server reports it. */
 export interface ObservedAttempt {
   readonly attempt: number
   readonly gpus: readonly number[]
-  /** What it holds in VRAM on each of them. */
+  /** VRAM per GPU. */
   readonly residentMib: Mib
   readonly noswap: NoSwap
   readonly residency: 'none' | 'resident' | 'swapping_out' | 'swapped_out' | 'swapping_in'
@@ -46,46 +46,46 @@ export interface ObservedAttempt {
 }
 
 export interface Observed {
-  /** What holds at the start. */
+  /** Configuration at the start. */
   readonly config: ConfigFields
   readonly nodes: readonly ObservedNode[]
-  /** What is there when the run begins, as its scenario says; left out: nothing. */
+  /** State at the start, as the scenario defines it; absent: an empty cluster. */
   readonly start?: StoredState
   now(): Instant
-  /** By task id; of a server that is down, what lives on under its guards. */
+  /** By task id; for a server that is down, the attempts that live on under their guards. */
   attemptsOn(nodeId: string): ReadonlyMap<string, ObservedAttempt>
-  /** VRAM of that GPU that others hold, as the device knows it. Left out: none anywhere. */
+  /** VRAM of the GPU used by other processes, as the device knows it. Absent: none. */
   foreignMib?(nodeId: string, gpu: number): Mib
-  /** Where things break; null where nothing does. */
+  /** Null in a world without faults. */
   readonly faults: ObservedFaults | null
-  /** Null for a task that is over. */
+  /** Null for a task that has ended. */
   requestOf(taskId: string): ObservedRequest | null
   /** Calls with every batch of events, in order. */
   listen(listener: (events: readonly Event[]) => void): void
 }
 
-/** What checkers see of a run in which things break. */
+/** What checkers see of a run with faults. */
 export interface ObservedFaults {
-  /** Names of the nodes on which it runs, by the devices' own account: one that is frozen does not. */
+  /** Names of the nodes on which the task runs, according to the devices; a frozen process does not run. */
   runsOn(taskId: string): readonly string[]
-  /** Tasks that ran on two nodes at once, since this was asked last. */
+  /** Tasks that ran on two nodes at once since the last call. */
   takeDoubles(): readonly DoubleRun[]
-  /** What the controller knows of the node may be older than what its server knows. */
+  /** The controller may know less of the node than its server. */
   isDisturbed(nodeId: string): boolean
-  /** Since when nothing is broken any more; null while something is, or will be. */
+  /** Since when no fault is active or planned; null while one is. */
   healedAt(): Instant | null
   /** GPUs of the node that work, or will again. */
   usableGpus(nodeId: string): number
   /** Tasks whose submission was acknowledged and whose end is not durable. */
   readonly acknowledged: ReadonlySet<string>
-  /** What the present controller has. */
+  /** The current controller has the task. */
   hasOpenTask(taskId: string): boolean
   config(): ConfigFields
   controllersBegun(): number
   /** Calls with every controller that has read what is durable. */
   onControllerBegun(listener: () => void): void
   isControllerUp(): boolean
-  /** The controller that began last. */
+  /** The controller that started last. */
   controller(): ObservedController
   /** A node may lose its disk, and with it what it had heard of. */
   readonly mayForget: boolean
@@ -103,7 +103,7 @@ export interface ObservedController {
   readonly startedAt: Instant
 }
 
-const NOBODY: ReadonlyMap<string, ObservedAttempt> = new Map()
+const NO_ATTEMPTS: ReadonlyMap<string, ObservedAttempt> = new Map()
 
 export function observe(world: World): Observed {
   const { nodes, config } = world.plan
@@ -126,10 +126,10 @@ export function observe(world: World): Observed {
   }
 }
 
-/** In true time: a server's own clock may be ahead or behind. */
+/** In true time: the clock of a server may be ahead or behind. */
 function attemptsOn({ fleet }: World, nodeId: string): ReadonlyMap<string, ObservedAttempt> {
   const server = fleet.servers.get(nodeId)
-  if (server === undefined) return NOBODY
+  if (server === undefined) return NO_ATTEMPTS
   const aheadMs = fleet.aheadMs(nodeId)
   if (aheadMs === 0) return server.attempts
   return new Map(

@@ -1,4 +1,4 @@
-/** `sometimes`: what happens at least once, so that no scenario passes by doing nothing. */
+/** `sometimes`: an event that happens at least once, so that no scenario passes by doing nothing. */
 import type { Event } from '../../controller/model/event.ts'
 import type { Instant } from '../../protocol/units.ts'
 import type { SometimesName } from '../scenario/assertions.ts'
@@ -16,7 +16,7 @@ export class Occurrence {
     this.#context = context
   }
 
-  /** The books have not taken the event in yet. */
+  /** The shadow state does not include the event yet. */
   before(event: Event): void {
     if (!this.#hasHappened) this.#hasHappened = happensIn(this.#name, event, this.#context.shadow)
   }
@@ -102,10 +102,7 @@ function happensIn(name: SometimesName, event: Event, shadow: Shadow): boolean {
   }
 }
 
-/**
- * A feasible task waits; long enough to hold GPUs for itself (semantics 4; strict `fifo` needs no
- * reservation).
- */
+/** A feasible task waits long enough to reserve GPUs (semantics 4; strict `fifo` needs no reservation). */
 function isWaiting(name: SometimesName, task: ShadowTask, shadow: Shadow, now: Instant): boolean {
   if (task.placement !== null || !shadow.isFeasible(task)) return false
   const waitedMs = now - task.pendingSince

@@ -1,9 +1,7 @@
-/** What is told, and never taken back: the chain of events, and how tasks have ended. */
+/** Rules for what is final: the chain of events, and how tasks end. */
 import type { AlwaysRule, RuleContext } from './always-rule.ts'
 
-/**
- * `event_chain`: numbers 1, 2, 3, … without a gap, time never falls, and a cause comes before what it caused.
- */
+/** `event_chain`: event numbers have no gaps, times never decrease, and a cause comes before its effects. */
 export function eventChain({ report }: RuleContext): AlwaysRule {
   let seq = 0
   let at = -Infinity

@@ -1,7 +1,6 @@
 /**
- * A second set of books, kept from the events alone and by other means than the engine's: who is placed
- * where, what is in VRAM, which settings hold. Figures are summed up when they are asked for. MiB are per
- * GPU.
+ * The state of the cluster, derived from events alone and by other means than the engine's: placements,
+ * residency and settings. Figures are summed on demand. MiB are per GPU.
  */
 import type { ConfigFields } from '../../controller/model/config.ts'
 import type { Event, EventData } from '../../controller/model/event.ts'
@@ -20,11 +19,11 @@ export interface ShadowPlacement {
   residency: ShadowResidency
   /** Since its start or its last swap-in. */
   residentSince: Instant | null
-  /** Its server was told to end it. */
+  /** Its server was ordered to stop it. */
   isStopping: boolean
-  /** It counts as idle from then on at the earliest: an eager return does not count. */
+  /** The earliest instant from which it counts as idle; an eager return does not count. */
   idleFrom: Instant | null
-  /** Nothing had asked for its last return. */
+  /** Its last return was eager: nothing had requested it. */
   isEager: boolean
 }
 
@@ -33,12 +32,12 @@ export interface ShadowTask {
   readonly submittedAt: Instant
   request: ObservedRequest
   /**
-   * It waits for a place from then on. In the future while it is paused after refused or short attempts
+   * Start of its wait for a placement; in the future while it is paused after refused or short attempts
    * (safety 3).
    */
   pendingSince: Instant
   placement: ShadowPlacement | null
-  /** After a failed swap it is no victim before this instant. */
+  /** After a failed swap it cannot be a victim before this instant. */
   backOffUntil: Instant
 }
 
@@ -50,8 +49,8 @@ export interface ShadowNode extends ObservedNode {
 }
 
 /**
- * Semantics section 5 names a back-off after a failed swap; the controller's is this long
- * (engine/node/node-events.ts).
+ * Semantics section 5 requires a back-off after a failed swap; this is the controller's
+ * (engine/inputs/nodes/node-events.ts).
  */
 const SWAP_BACK_OFF_MS = 30_000
 
@@ -61,7 +60,7 @@ export class Shadow {
   readonly nodes: ReadonlyMap<string, ShadowNode>
   /** Node ids by group. */
   readonly groups = new Map<string, ReadonlySet<string>>()
-  /** Nodes that were told to be silent, by the last word on each. */
+  /** Nodes whose latest event says that they are silent. */
   readonly silentNodes = new Set<string>()
   readonly history = new LostAttempts()
   config: ConfigFields
@@ -85,7 +84,7 @@ export class Shadow {
     if (observed.start !== undefined) this.#begin(observed.start)
   }
 
-  /** What the scenario says is there. */
+  /** State at the start of the scenario. */
   #begin({ nodes, groups, openTasks }: StoredState): void {
     for (const { id, overcommitOverride, reserveOverrideMib } of nodes) {
       const node = this.nodes.get(id)
@@ -122,7 +121,7 @@ export class Shadow {
     }
   }
 
-  /** The store went back to this. */
+  /** The store went back to this state. */
   setBack(stored: StoredState): void {
     const placed = [...this.tasks.values()].flatMap(({ id: taskId, placement }) =>
       placement === null ? [] : [{ taskId, ...placement }],
@@ -164,14 +163,14 @@ export class Shadow {
     return percent === 0 ? Math.min(effectiveMib, this.capacityMib(node)) : effectiveMib
   }
 
-  /** Σ d of all that are placed. */
+  /** Σ d of all placed tasks. */
   placedMib(node: ShadowNode, gpu: number): Mib {
     let mib = 0
     for (const task of node.tasks[gpu] ?? []) mib += task.placement?.demandMib ?? 0
     return mib
   }
 
-  /** Σ d of those that are in VRAM or on their way, just placed ones included. */
+  /** Σ d of tasks in VRAM or in a swap, new placements included. */
   residentMib(node: ShadowNode, gpu: number): Mib {
     let mib = 0
     for (const { placement } of node.tasks[gpu] ?? [])
@@ -179,7 +178,7 @@ export class Shadow {
     return mib
   }
 
-  /** Host memory that no swapped-out bytes, nor bytes on their way, take. */
+  /** Host memory that is free of swapped-out bytes and of bytes in a swap. */
   hostFreeMib(node: ShadowNode): Mib {
     let mib = node.hostSwapMib
     for (const task of new Set(node.tasks.flatMap((tasks) => [...tasks]))) {
@@ -190,7 +189,7 @@ export class Shadow {
     return mib
   }
 
-  /** A node of no group is for tasks that target none; others take those that target one of their groups. */
+  /** Tasks without target groups use nodes without groups; others use nodes of their target groups. */
   isOpenTo(node: ShadowNode, request: ObservedRequest): boolean {
     const groups = [...this.groups].filter(([, members]) => members.has(node.id)).map(([group]) => group)
     return groups.length === 0
@@ -198,7 +197,7 @@ export class Shadow {
       : groups.some((group) => request.groups.includes(group))
   }
 
-  /** Some node that it may use, empty, would take it. */
+  /** Some node that the task may use would take it if it were empty. */
   isFeasible({ request }: ShadowTask): boolean {
     for (const node of this.nodes.values()) {
       const isLargeEnough = Math.max(1, request.vramMib) <= node.physicalMib - this.reserveMib(node)
@@ -210,7 +209,7 @@ export class Shadow {
     return false
   }
 
-  /** Those that are lost for good take nobody. */
+  /** GPUs that are lost for good take no task. */
   #usableGpus({ id, gpuCount }: ShadowNode): number {
     return this.#observed.faults?.usableGpus(id) ?? gpuCount
   }
@@ -351,7 +350,7 @@ export class Shadow {
   }
 }
 
-/** A swap-out that was called off has not interrupted anything. */
+/** A cancelled swap-out has interrupted nothing. */
 function changeResidency({ placement }: ShadowTask, to: ShadowResidency, at: Instant): void {
   if (placement === null) return
   const from = placement.residency
@@ -362,7 +361,7 @@ function changeResidency({ placement }: ShadowTask, to: ShadowResidency, at: Ins
 }
 
 /**
- * A task that was submitted and over within one instant; its groups are not in the event, and no longer
+ * A task that was submitted and ended within one instant; its groups are not in the event, and no longer
  * matter.
  */
 function requestFrom(data: EventData): ObservedRequest {

@@ -1,9 +1,9 @@
 /**
- * `single_run`: no two attempts of one task alive at once, on whatever server. Where things break one that is
- * frozen may still be there; it does not run, and never will again before the controller has answered its
- * server. An attempt whose node an operator has declared fenced counts as ended: whether it is, the operator
- * answers for. An attempt that the store has lost counts from the moment in which its node has spoken to the
- * present controller: before that no controller can know of it.
+ * `single_run`: at most one attempt of a task is alive at any time, on any server. With faults, a frozen
+ * attempt may still exist: it does not run, and never will before the controller has answered its server. An
+ * attempt on a node that an operator declared fenced counts as ended; the operator is responsible for that.
+ * An attempt that the store has lost counts once its node has contacted the current controller: before that,
+ * no controller can know of it.
  */
 import type { AlwaysRule, RuleContext } from './always-rule.ts'
 

@@ -1,15 +1,15 @@
 /**
  * `store_behind_noticed` (safety section 2). A controller raises STORE_BEHIND for a node that has heard of
- * more than the store has, and it places nothing: while most nodes say so; in recovery, until each known node
- * has spoken or an operator ends it; and after a start until the nodes that were up have spoken, 15 s at
- * most.
+ * more than the store has. It places nothing while most nodes are ahead; in recovery, until each known node
+ * was in contact or an operator ends it; and after a start, until the nodes that were up were in contact, for
+ * at most 15 s.
  */
 import type { Event } from '../../controller/model/event.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { AlwaysRule, RuleContext } from './always-rule.ts'
 
 const START_WAIT_MS: DurationMs = 15_000
-/** By then a commit is durable, or its controller has ended. */
+/** After this, a commit is durable or its controller has ended. */
 const DURABLE_WITHIN_MS: DurationMs = 90_000
 const HEARTBEATS = 2
 
@@ -17,7 +17,7 @@ export function storeBehindNoticed({ witnesses, shadow, observed, report }: Rule
   const { faults } = observed
   if (faults === null || witnesses === null) return {}
   const known = new Set(observed.start?.nodes.map(({ id }) => id))
-  /** Nodes that were up in the store that went back; of the first controller that reads it. */
+  /** Nodes that were up in the earlier state of the store, as its first controller reads it. */
   let awaited: readonly string[] = []
   let isFirst = false
   let isRecovering = false

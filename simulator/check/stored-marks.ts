@@ -1,4 +1,4 @@
-/** Swap marks as a store holds them: by task and GPU, with the round of its class there (semantics 5). */
+/** Swap marks in a store: by task and GPU, with the round of the class there (semantics 5). */
 import type { StoredState } from '../../controller/ports/store.ts'
 import type { VictimClass } from './swap-decision.ts'
 
@@ -7,9 +7,9 @@ export interface StoredMark {
   readonly nodeId: string
   readonly gpu: number
   readonly victimClass: VictimClass
-  /** It has been swapped out in the present round. */
+  /** It was swapped out in the current round. */
   readonly isSwapped: boolean
-  /** Decision by which it was swapped out last; null: never. */
+  /** Decision of its last swap-out; null: never. */
   readonly lastSwapOut: number | null
 }
 

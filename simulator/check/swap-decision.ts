@@ -1,6 +1,6 @@
 /**
- * A `swap_decided` event, read; and who was eligible at that decision, found out again (semantics 5,
- * "Eligible").
+ * A parsed `swap_decided` event, with the tasks that were eligible at that decision, derived again (semantics
+ * 5, "Eligible").
  */
 import type { Event } from '../../controller/model/event.ts'
 import type { Instant, Mib } from '../../protocol/units.ts'
@@ -16,11 +16,11 @@ export interface SwapDecision {
   readonly kind: 'swap_in' | 'growth' | 'placement'
   readonly victims: readonly { readonly id: string; readonly gpu: number; readonly class: VictimClass }[]
   readonly closedRounds: readonly { readonly gpu: number; readonly class: VictimClass }[]
-  /** GPUs that were short, by rising index. */
+  /** GPUs with a shortfall, by index. */
   readonly missing: readonly { readonly gpu: number; readonly mib: Mib }[]
 }
 
-/** Null for any other event, and for one of somebody the books do not know. */
+/** Null for any other event, and for events of unknown tasks. */
 export function swapDecisionOf(
   { kind, at, taskId, nodeId, data }: Event,
   shadow: Shadow,
@@ -46,8 +46,8 @@ export function classOf({ request }: ShadowTask): VictimClass {
 }
 
 /**
- * Why the task may not be swapped out at this decision, class rules left aside; null when it may. Idleness is
- * the server's own count: since the later of the last GPU use and the last start or swap-in.
+ * Returns why the task may not be swapped out at this decision, apart from class rules; null if it may.
+ * Idleness is the server's own count: since the later of the last GPU use and the last start or swap-in.
  */
 export function ineligibility(
   task: ShadowTask,

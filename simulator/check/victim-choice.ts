@@ -1,7 +1,7 @@
 /**
- * `victim_choice`: who leaves at a decision is whom semantics section 5, "Choice", names; found out again
- * from own marks and by trying every subset. Only where one GPU is short: with several, a victim counts for
- * all of them.
+ * `victim_choice`: the victims of a decision are those that semantics section 5, "Choice", names, derived
+ * again from separate marks and by trying every subset. Checked only if one GPU has a shortfall: with
+ * several, a victim counts for all of them.
  */
 import type { Event } from '../../controller/model/event.ts'
 import type { Mib } from '../../protocol/units.ts'
@@ -11,7 +11,7 @@ import { storedMarks } from './stored-marks.ts'
 import { classOf, eligibleOn, swapDecisionOf, type SwapDecision, type VictimClass } from './swap-decision.ts'
 
 interface Mark {
-  /** It has been swapped out in the present round of its class. */
+  /** It was swapped out in the current round of its class. */
   isSwapped: boolean
   lastDecision: number
 }
@@ -19,7 +19,7 @@ interface Mark {
 /** Marks of one GPU and class. */
 type Marks = Map<string, Mark>
 
-/** More than this are not tried one by one. */
+/** Above this number of tasks, subsets are not tried one by one. */
 const MOST_TRIED = 12
 const NEVER = -1
 

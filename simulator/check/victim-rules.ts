@@ -1,15 +1,15 @@
-/** Who may be swapped out (specification 8, rules 2 and 4; semantics 5). */
+/** Which tasks may be swapped out (specification 8, rules 2 and 4; semantics 5). */
 import type { AlwaysRule, RuleContext } from './always-rule.ts'
 import { eligibleOn, ineligibility, swapDecisionOf } from './swap-decision.ts'
 
-/** `noswap_never_swapped`: neither by decision nor by any order, nor on the servers. */
+/** `noswap_never_swapped`: neither by a decision nor by an order, nor on the servers. */
 export function noswapNeverSwapped({ shadow, observed, report }: RuleContext): AlwaysRule {
-  /** Tasks whose attempt was reported, and may have been out of VRAM then: it returns once. */
+  /** Tasks whose attempt was reported and may have been swapped out then: it returns once. */
   const returning = new Set<string>()
   return {
     before({ kind, taskId, nodeId, data }) {
       const residency = data['residency']
-      // Its server had swapped it out before the store lost that it may be.
+      // Its server swapped it out before the store lost that this was allowed.
       if (kind === 'task_placed' && data['when'] === 'reported') returning.add(taskId ?? '')
       if (residency === 'resident') returning.delete(taskId ?? '')
       if (returning.has(taskId ?? '')) return

@@ -6,9 +6,9 @@ import type { Observed } from './observed.ts'
 import type { ShadowNode, ShadowPlacement } from './shadow.ts'
 
 /**
- * `resident_within_capacity`: by the controller's word, Σ resident ≤ P − R − F whenever something comes into
- * VRAM: a placement, a swap-in, a growth. A reserve that was raised over what is there already is no
- * violation; adding to it is.
+ * `resident_within_capacity`: by the controller's account, Σ resident ≤ P − R − F whenever bytes are added to
+ * VRAM by a placement, swap-in or growth. Raising the reserve above what is resident is no violation; adding
+ * bytes then is.
  */
 export function residentWithinCapacity({ shadow, report }: RuleContext): AlwaysRule {
   return {

@@ -1,5 +1,6 @@
 /**
- * Of an exercise what who learns from it may know: no answers, no faults, nothing of what the reference does.
+ * The part of an exercise that the learner may see: no answers, no faults, no actions of the reference
+ * solution.
  */
 import type { Exercise } from './exercise.ts'
 

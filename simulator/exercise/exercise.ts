@@ -1,6 +1,6 @@
 /**
- * An exercise: a cluster with something to find out or to put right, and what counts as having done so.
- * Whoever learns from it sees `brief` and no more.
+ * An exercise: a cluster with a question to answer or a fault to fix, and the conditions for success.
+ * Learners see `brief` only.
  */
 import type { DurationMs } from '../../protocol/units.ts'
 import type { OperatorAction, Scenario } from '../scenario/scenario.ts'
@@ -8,18 +8,20 @@ import type { OperatorAction, Scenario } from '../scenario/scenario.ts'
 export interface Exercise {
   readonly name: string
   readonly title: string
-  /** What is to be done, for who does it. */
+  /** Task description for the learner. */
   readonly task: string
-  /** What was wrong, and what the reference does; told when it is over. */
+  /** Explanation of the fault and of the reference solution; shown at the end. */
   readonly explanation: string
-  /** Since the start of the scenario: it begins there, standing still, and is over there. */
+  /**
+   * Virtual time since the start of the scenario. The exercise starts there, paused, and ends at `endsAtMs`.
+   */
   readonly beginsAtMs: DurationMs
   readonly endsAtMs: DurationMs
-  /** With the hidden faults, and nobody who acts. */
+  /** With the hidden faults, and without an operator. */
   readonly scenario: Scenario
   readonly questions: readonly Question[]
   readonly objectives: readonly Objective[]
-  /** What somebody does who knows. */
+  /** Actions of the reference solution. */
   readonly reference: readonly OperatorAction[]
 }
 
@@ -32,7 +34,7 @@ export interface Question {
   /** Null: any text or number. */
   readonly choices: readonly string[] | null
   readonly answer: AnswerValue
-  /** Of a number: so far it may be off. */
+  /** Tolerance of a number. */
   readonly tolerance: number
 }
 
@@ -42,7 +44,7 @@ interface Worth {
   readonly points: number
 }
 
-/** What holds when it is over. Bounds include themselves; null: none. */
+/** Conditions at the end. Bounds are inclusive; null: no bound. */
 export type Objective = Worth &
   (
     | {
@@ -51,7 +53,7 @@ export type Objective = Worth &
         readonly min: number | null
         readonly max: number | null
       }
-    /** What the REST interface answers, at a JSON Pointer (RFC 6901). */
+    /** The answer of the REST interface at a JSON Pointer (RFC 6901). */
     | {
         readonly kind: 'state'
         readonly path: string

@@ -1,4 +1,4 @@
-/** An exercise as text to an Exercise, or a ScenarioError that names every problem. */
+/** Converts the text of an exercise to an Exercise, or throws a ScenarioError with all problems. */
 import { buildScenario } from '../scenario/build.ts'
 import { check } from '../document/check.ts'
 import { parseDocument } from '../document/document.ts'
@@ -6,7 +6,7 @@ import { refuseIn, type Refuse } from '../document/refusal.ts'
 import type { Exercise, Objective, Question } from './exercise.ts'
 import { exerciseRule, type ExerciseDocument } from './schema-exercise.ts'
 
-/** @param baseDir the folder that traces are named from; `file` is its name in messages */
+/** @param baseDir base folder of relative trace files; `file` is the name used in messages */
 export function loadExercise(text: string, baseDir: string, file: string): Exercise {
   const { root, problems } = parseDocument(text)
   if (root === null) throw problems.toError(file)
@@ -14,9 +14,9 @@ export function loadExercise(text: string, baseDir: string, file: string): Exerc
   problems.throwIfAny(file)
   const refuse = refuseIn(root, problems)
   if (document.scenario.operator.length > 0)
-    refuse(['scenario', 'operator'], 'must be empty: whoever learns is the operator')
+    refuse(['scenario', 'operator'], 'must be empty: the learner is the operator')
   if (document.scenario.faults.length > 0)
-    refuse(['scenario', 'faults'], 'must be empty: what breaks stands in hidden_faults')
+    refuse(['scenario', 'faults'], 'must be empty: faults belong in hidden_faults')
   if (document.ends_at <= document.begins_at) refuse(['ends_at'], 'must be after begins_at')
   const whole = { ...document.scenario, faults: document.hidden_faults, operator: document.reference }
   const scenario = buildScenario(whole, baseDir, (keys, detail) => refuse(inExercise(keys), detail))
@@ -24,7 +24,7 @@ export function loadExercise(text: string, baseDir: string, file: string): Exerc
   const objectives = document.objectives.map((entry, index) => objectiveOf(entry, index, refuse))
   refuseSameIds([...questions.map(({ id }) => id), ...objectives.map(({ id }) => id)], refuse)
   if (questions.length + objectives.length === 0)
-    refuse(['objectives'], 'are none, and there are no questions: nothing could be scored')
+    refuse(['objectives'], 'must not be empty if there are no questions')
   problems.throwIfAny(file)
   return {
     name: document.exercise,
@@ -40,7 +40,7 @@ export function loadExercise(text: string, baseDir: string, file: string): Exerc
   }
 }
 
-/** Where a part of the scenario stands in the file. */
+/** Converts a position in the scenario to one in the file. */
 function inExercise([first = '', ...rest]: readonly (string | number)[]): readonly (string | number)[] {
   if (first === 'faults') return ['hidden_faults', ...rest]
   return first === 'operator' ? ['reference', ...rest] : ['scenario', first, ...rest]
@@ -50,7 +50,7 @@ function questionOf(entry: ExerciseDocument['questions'][number], index: number,
   const { id, ask, points, choices, tolerance, answer, number } = entry
   const place = (field: string) => ['questions', index, field]
   if ((answer === undefined) === (number === undefined))
-    refuse(place('answer'), 'is needed, or number, and not both')
+    refuse(place('answer'), 'give exactly one of answer and number')
   if (choices !== null && !choices.includes(answer ?? ''))
     refuse(place('answer'), `must be one of the choices: ${choices.join(', ')}`)
   return { id, ask, points, choices, tolerance, answer: answer ?? number ?? '' }
@@ -64,7 +64,7 @@ function objectiveOf(
   const { id, text, points, min, max } = entry
   const place = (field: string) => ['objectives', index, field]
   if ('metric' in entry) {
-    if (min === null && max === null) refuse(place('min'), 'is needed, or max')
+    if (min === null && max === null) refuse(place('min'), 'give min or max')
     return { id, text, points, kind: 'metric', metric: entry.metric, min, max }
   }
   const { get: path, pointer, is, is_true: isTrue } = entry
@@ -76,7 +76,8 @@ function objectiveOf(
         : Array.isArray(is)
           ? (is as readonly string[])
           : [is as string | null]
-  if (oneOf === null && min === null && max === null) refuse(place('is'), 'is needed, or is_true, min or max')
+  if (oneOf === null && min === null && max === null)
+    refuse(place('is'), 'give one of is, is_true, min and max')
   return { id, text, points, kind: 'state', path, pointer, oneOf, min, max }
 }
 

@@ -1,4 +1,4 @@
-/** The whole of an exercise file as one table. */
+/** Table of an exercise file. */
 import { METRIC_PATHS } from '../scenario/metrics.ts'
 import {
   boolean,
@@ -29,38 +29,30 @@ const MAX_POINTS = 100
 const LARGE = 1e15
 
 const name = textLike(/^[a-z0-9][a-z0-9-]*$/, 'a name of small letters, digits and -', 64)
-const points = required(integer(1, MAX_POINTS), 'What it is worth.')
-const bound = optional(
-  nullable(numberFrom(-LARGE, LARGE)),
-  null,
-  'A bound, which is allowed itself; null: none.',
-)
+const points = required(integer(1, MAX_POINTS), 'Points.')
+const bound = optional(nullable(numberFrom(-LARGE, LARGE)), null, 'An inclusive bound; null: none.')
 const answerValue = textLike(/^[^\n]+$/, 'a text on one line', 200)
 
 const questionRule = record({
   id: required(name, 'Its name.'),
-  ask: required(text(1024), 'What is asked.'),
+  ask: required(text(1024), 'The question.'),
   points,
-  choices: optional(
-    nullable(list(answerValue, 2, 20)),
-    null,
-    'What may be answered; null: any text or number.',
-  ),
-  answer: optionalAbsent(answerValue, 'What is right, of a text.'),
-  number: optionalAbsent(numberFrom(-LARGE, LARGE), 'What is right, of a number.'),
-  tolerance: optional(numberFrom(0, LARGE), 0, 'So far a number may be off.'),
+  choices: optional(nullable(list(answerValue, 2, 20)), null, 'Possible answers; null: any text or number.'),
+  answer: optionalAbsent(answerValue, 'The correct text.'),
+  number: optionalAbsent(numberFrom(-LARGE, LARGE), 'The correct number.'),
+  tolerance: optional(numberFrom(0, LARGE), 0, 'Tolerance of the number.'),
 })
 
 const worth = {
   id: required(name, 'Its name.'),
-  text: required(text(1024), 'What is to be reached, for people.'),
+  text: required(text(1024), 'The goal, as shown to the learner.'),
   points,
 }
 
 const objectiveRule = byKey({
   metric: record({
     ...worth,
-    metric: required(choice(...METRIC_PATHS), 'Which number of the result.'),
+    metric: required(choice(...METRIC_PATHS), 'Metric of the result.'),
     min: bound,
     max: bound,
   }),
@@ -68,14 +60,14 @@ const objectiveRule = byKey({
     ...worth,
     get: required(
       textLike(/^\/api\/v1\/[^\s]+$/, 'a path that begins with /api/v1/', 1024),
-      'What is read when it is over.',
+      'Path to read at the end.',
     ),
-    pointer: required(textLike(/^(\/[^\s]*)?$/, 'a JSON Pointer', 256), 'Where in the answer.'),
+    pointer: required(textLike(/^(\/[^\s]*)?$/, 'a JSON Pointer', 256), 'Position in the answer.'),
     is: optionalAbsent(
       scalarOr(nullable(answerValue), list(answerValue, 1, 20)),
-      'What stands there: a text, null, or a list of which one does.',
+      'Expected value: a text, null, or a list of accepted values.',
     ),
-    is_true: optionalAbsent(boolean, 'Or true or false.'),
+    is_true: optionalAbsent(boolean, 'Expected value true or false.'),
     min: bound,
     max: bound,
   }),
@@ -83,24 +75,20 @@ const objectiveRule = byKey({
 
 export const exerciseRule = record({
   exercise: required(name, 'Its name.'),
-  version: required(choice(1), 'Of the format.'),
-  title: required(text(200), 'In a few words.'),
-  task: required(text(MAX_TEXT), 'What is to be done, for who does it.'),
-  explanation: required(text(MAX_TEXT), 'What was wrong and what helps; shown when it is over.'),
-  begins_at: optional(
-    duration(0, MAX_TIME_MS),
-    0,
-    'Virtual time at which it begins, since the start of the scenario.',
-  ),
-  ends_at: required(duration(1, MAX_TIME_MS), 'Virtual time at which it is over.'),
-  scenario: required(scenarioRule, 'The cluster; without an operator and without faults of its own.'),
-  hidden_faults: optional(faultsRule, [], 'What breaks, which nobody is told.'),
-  questions: optional(list(questionRule, 0, MAX_ENTRIES), [], 'What is asked.'),
-  objectives: optional(list(objectiveRule, 0, MAX_ENTRIES), [], 'What is to hold when it is over.'),
+  version: required(choice(1), 'Version of the format.'),
+  title: required(text(200), 'Title.'),
+  task: required(text(MAX_TEXT), 'Task description for the learner.'),
+  explanation: required(text(MAX_TEXT), 'The fault and its solution; shown at the end.'),
+  begins_at: optional(duration(0, MAX_TIME_MS), 0, 'Start of the exercise, since the start of the scenario.'),
+  ends_at: required(duration(1, MAX_TIME_MS), 'End of the exercise.'),
+  scenario: required(scenarioRule, 'The cluster, without operator and faults.'),
+  hidden_faults: optional(faultsRule, [], 'Faults that the learner is not told about.'),
+  questions: optional(list(questionRule, 0, MAX_ENTRIES), [], 'The question.'),
+  objectives: optional(list(objectiveRule, 0, MAX_ENTRIES), [], 'Conditions at the end.'),
   reference: optional(
     operatorRule,
     [],
-    'What somebody does who knows; with the right answers it scores everything.',
+    'Actions of the reference solution; with the correct answers they score all points.',
   ),
 })
 

@@ -1,12 +1,12 @@
-/** What was reached in an exercise, with a reason for every point that was given or not. Pure. */
+/** Scores an exercise, with a reason for every point. Pure. */
 import type { AnswerValue, Exercise, Objective, Question } from './exercise.ts'
 
-/** What is known when it is over. */
+/** Known facts at the end. */
 export interface Evidence {
   readonly answers: Readonly<Record<string, AnswerValue>>
-  /** The figures of the result, over the whole run. */
+  /** Metrics of the result, over the whole run. */
   readonly metrics: object
-  /** What the REST interface answered, by path as it stands in the exercise; null: no JSON. */
+  /** Answers of the REST interface by path, as written in the exercise; null: not JSON. */
   readonly reads: ReadonlyMap<string, { readonly status: number; readonly body: unknown }>
 }
 
@@ -15,7 +15,7 @@ export interface Mark {
   readonly text: string
   readonly points: number
   readonly of: number
-  /** Why, for people. */
+  /** Reason, for people. */
   readonly reason: string
 }
 
@@ -35,7 +35,7 @@ export function scoreOf({ questions, objectives }: Exercise, evidence: Evidence)
 
 function markAnswer(question: Question, answers: Evidence['answers']): Mark {
   const { id, ask: text, points: of } = question
-  if (!Object.hasOwn(answers, id)) return { id, text, points: 0, of, reason: 'It was not answered.' }
+  if (!Object.hasOwn(answers, id)) return { id, text, points: 0, of, reason: 'Not answered.' }
   const given = answers[id] as AnswerValue
   const isRight = isRightAnswer(question, given)
   return {
@@ -43,7 +43,7 @@ function markAnswer(question: Question, answers: Evidence['answers']): Mark {
     text,
     points: isRight ? of : 0,
     of,
-    reason: isRight ? `${given} is right.` : `${given} is not right.`,
+    reason: isRight ? `${given} is correct.` : `${given} is not correct.`,
   }
 }
 
@@ -84,16 +84,16 @@ function stateMet(objective: Extract<Objective, { readonly kind: 'state' }>, { r
   const isMet = oneOf.some((allowed) => allowed === value)
   return {
     isMet,
-    reason: `${path} ${pointer} is ${shown(value)}${isMet ? '' : `, wanted is ${oneOf.map(shown).join(' or ')}`}.`,
+    reason: `${path} ${pointer} is ${shown(value)}${isMet ? '' : `, expected ${oneOf.map(shown).join(' or ')}`}.`,
   }
 }
 
 function within(what: string, value: unknown, min: number | null, max: number | null): Verdict {
-  if (typeof value !== 'number') return { isMet: false, reason: `${what} is no number: ${shown(value)}.` }
+  if (typeof value !== 'number') return { isMet: false, reason: `${what} is not a number: ${shown(value)}.` }
   if (min !== null && value < min)
-    return { isMet: false, reason: `${what} is ${rounded(value)}, at least ${min} is wanted.` }
+    return { isMet: false, reason: `${what} is ${rounded(value)}, expected at least ${min}.` }
   if (max !== null && value > max)
-    return { isMet: false, reason: `${what} is ${rounded(value)}, at most ${max} is wanted.` }
+    return { isMet: false, reason: `${what} is ${rounded(value)}, expected at most ${max}.` }
   return { isMet: true, reason: `${what} is ${rounded(value)}.` }
 }
 

@@ -1,7 +1,4 @@
-/**
- * What else a swap decision could have come to: the same run, on which one decision takes another victim,
- * against the run as it was.
- */
+/** Replays a run in which one swap decision takes another victim, and compares it with the original run. */
 import type { TaskRecord } from '../../controller/ports/store.ts'
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Metrics } from '../scenario/metrics.ts'
@@ -27,12 +24,12 @@ export interface SwapChoice {
 
 export interface Counterfactual {
   readonly decision: SwapChoice
-  /** Who leaves instead. */
+  /** The victim instead. */
   readonly otherVictimIds: readonly string[]
   readonly cluster: { readonly before: ClusterFigures; readonly after: ClusterFigures }
-  /** Who needed the bytes, who left for them, and who leaves instead. */
+  /** The requester, its victims, and the victim instead. */
   readonly tasks: readonly InvolvedTask[]
-  /** Tasks whose end is another. */
+  /** Tasks with a different end. */
   readonly tasksChanged: number
 }
 
@@ -60,14 +57,14 @@ export interface TaskFigures {
   readonly ended_s: number | null
 }
 
-/** It cannot be: no such decision, or the task could not leave then. */
+/** Not possible: no such decision, or the task could not be a victim. */
 export class CounterfactualFault extends Error {
   override readonly name = 'CounterfactualFault'
 }
 
 const MAX_LISTED = 20
 
-/** Every swap decision of the run, in order. */
+/** Returns every swap decision of the run, in order. */
 export async function swapChoices(
   plan: RunPlan,
   identity: RunIdentity,
@@ -76,7 +73,7 @@ export async function swapChoices(
   return (await observedRun(plan, identity, options, null)).choices
 }
 
-/** Throws CounterfactualFault, and what a run throws. */
+/** Throws CounterfactualFault, and the errors of a run. */
 export async function counterfactual(
   plan: RunPlan,
   identity: RunIdentity,

@@ -23,12 +23,12 @@ export interface ReplayRequest {
   readonly untilMs: DurationMs | null
 }
 
-/** Nodes that are all alike. */
+/** Identical nodes. */
 export function uniformFleet(count: number, gpus: number, vramMib: Mib): FleetEntry[] {
   return [{ count, name: 'node-{i}', gpus, gpu: { model: 'generic', vram_mib: vramMib } }]
 }
 
-/** Time begins at 0: a replay's clock is its trace's. */
+/** Time begins at 0: the clock of a replay is that of its trace. */
 export function replayPlan(request: ReplayRequest): RunPlan {
   const { overcommitPercent, strategy, reserveMib, idleSwapOutSeconds } = request
   return {

@@ -1,6 +1,7 @@
 /**
- * A task's work in its own command: `headroom work busy=10s idle=20s busy=5s`. A simulated server reads it
- * there, a real one runs it and gets the same phases (cli/gpu-server/work.ts); so one task can be tried on both.
+ * Work in a task's own command: `headroom work busy=10s idle=20s busy=5s`. A simulated server reads it from
+ * the command, a real one runs the command with the same phases (cli/gpu-server/work.ts), so one task can run
+ * on both.
  */
 import type { DurationMs } from '../../protocol/units.ts'
 import { parseDuration } from '../document/quantity.ts'
@@ -8,7 +9,7 @@ import type { Work } from '../trace/trace-format.ts'
 import { planOf, type WorkPlan } from './work-plan.ts'
 import type { Workload } from './workload.ts'
 
-/** Phases in one command. */
+/** Maximum number of phases in one command. */
 const MAX_PHASES = 200
 const VERB = 'work'
 
@@ -24,7 +25,8 @@ export function parseWork(steps: readonly string[]): readonly WorkPhase[] | stri
   for (const step of steps) {
     const match = /^(busy|idle)=(.*)$/.exec(step)
     const ms = parseDuration(match?.[2] ?? '')
-    if (match === null || ms === null) return `'${step.slice(0, 80)}' is no phase; it must be ${WORK_FORMAT}`
+    if (match === null || ms === null)
+      return `'${step.slice(0, 80)}' is not a phase; it must be ${WORK_FORMAT}`
     phases.push({ kind: match[1] as WorkPhase['kind'], ms })
   }
   return phases

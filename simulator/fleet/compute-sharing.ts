@@ -1,36 +1,35 @@
 /**
- * How tasks share a GPU's compute: k tasks with work get done at η(k)/k each what one alone would, in time
- * slices; a task on several GPUs goes at its slowest (design "The simulator", Model of a GPU).
- *
- * All single-GPU tasks of a GPU advance alike, so the GPU keeps one sum of work done per task and each task
- * the sum at which it is done: a change costs one timer, however many share.
+ * Shares a GPU's compute in time slices: k working tasks each progress at η(k)/k of the speed of one alone; a
+ * task on several GPUs progresses at its slowest (design "The simulator", Model of a GPU). All single-GPU
+ * tasks of a GPU progress alike, so the GPU keeps one sum of work per task, and each task the sum at which it
+ * is done: a change costs one timer, however many tasks share.
  */
 import type { Instant, Microseconds } from '../../protocol/units.ts'
 import { insertAt, removeAt } from '../../controller/structures/list-edit.ts'
 import { RANK_DEVICE } from '../../controller/ports/clock.ts'
 import type { SimClock, SimTimer } from '../kernel/virtual-clock.ts'
 
-/** Something that has GPU work to do. Work is in microseconds on an idle GPU. */
+/** A runner with GPU work. Work is in microseconds on an idle GPU. */
 export interface Runner {
   readonly gpus: readonly number[]
   leftUs: Microseconds
   /**
-   * Kept by ComputeSharing: single-GPU, the GPU's sum at which it is done; several GPUs, when it was last
-   * settled.
+   * Kept by ComputeSharing: for a single GPU, the GPU's sum at which it is done; for several, when it was
+   * last settled.
    */
   mark: number
-  /** Kept by ComputeSharing: its GPU, for one on a single one that has run. */
+  /** Kept by ComputeSharing: its GPU, if it has one GPU and has run. */
   home: object | null
-  /** Its own, for one on several GPUs; null until it has needed it. */
+  /** Its own timer, if it has several GPUs; null until it is needed. */
   timer: SimTimer | null
 }
 
 class SharedGpu<T extends Runner> {
   count = 0
-  /** Work done for each single-GPU task since the beginning. */
+  /** Work done for each single-GPU task so far. */
   doneUs: Microseconds = 0
   settledAt: Instant
-  /** Single-GPU runners, next to be done first. */
+  /** Single-GPU runners, the next to be done first. */
   readonly single: T[] = []
   readonly spanning: T[] = []
   readonly timer: SimTimer
@@ -49,8 +48,8 @@ export class ComputeSharing<T extends Runner> {
   readonly #onSpanningDue = (runner: T): void => this.#spanningDue(runner)
 
   /**
-   * @param efficiencyPermille η(k) in thousandths: [k - 1], the last for all above
-   * @param onDone its work is done, and it shares no more
+   * @param efficiencyPermille η(k) in thousandths: [k - 1]; the last applies to all larger k
+   * @param onDone called when its work is done; it no longer shares
    */
   constructor(
     clock: SimClock,
@@ -65,7 +64,7 @@ export class ComputeSharing<T extends Runner> {
     this.#gpus = Array.from({ length: gpuCount }, () => new SharedGpu(clock, due))
   }
 
-  /** It begins to work on `leftUs`. */
+  /** Starts to work on `leftUs`. */
   add(runner: T): void {
     const home = this.#homeOf(runner)
     if (home === null) return this.#addSpanning(runner)
@@ -76,7 +75,7 @@ export class ComputeSharing<T extends Runner> {
     this.#pace(home)
   }
 
-  /** It stops before it is done; `leftUs` says what is left. */
+  /** Stops before it is done; `leftUs` is the remaining work. */
   remove(runner: T): void {
     const home = this.#homeOf(runner)
     if (home === null) {
@@ -89,7 +88,7 @@ export class ComputeSharing<T extends Runner> {
     this.#pace(home)
   }
 
-  /** What is left of its step now, sharing or not. */
+  /** Remaining work of its current step, whether or not it shares. */
   leftUs(runner: T): number {
     const gpu = this.#homeOf(runner)
     if (gpu === null) {
@@ -107,7 +106,7 @@ export class ComputeSharing<T extends Runner> {
     return Math.max(0, runner.mark - gpu.doneUs - sinceUs)
   }
 
-  /** Its only GPU; null for one on several. */
+  /** Its only GPU; null if it has several. */
   #homeOf(runner: T): SharedGpu<T> | null {
     if (runner.home !== null) return runner.home as SharedGpu<T>
     const [only] = runner.gpus
@@ -216,7 +215,7 @@ export class ComputeSharing<T extends Runner> {
     this.#onDone(runner)
   }
 
-  /** How many share the GPU on which it is slowest. */
+  /** Number of tasks that share the GPU on which it is slowest. */
   #slowestCount(runner: T): number {
     let slowest = 0
     for (const index of runner.gpus) {
@@ -227,21 +226,21 @@ export class ComputeSharing<T extends Runner> {
     return slowest
   }
 
-  /** η in thousandths: microseconds of work a millisecond, before it is divided among those that share. */
+  /** η in thousandths: microseconds of work per millisecond, before division among the sharers. */
   #efficiency(count: number): number {
     const table = this.#efficiencyPermille
     return table[Math.min(count, table.length) - 1] ?? 1000
   }
 }
 
-/** One whose only GPU this is. */
+/** A runner with this GPU only. */
 function takeOut<T extends Runner>(gpu: SharedGpu<T>, runner: T): void {
   gpu.count -= 1
   removeAt(gpu.single, gpu.single.indexOf(runner))
   runner.leftUs = Math.max(0, runner.mark - gpu.doneUs)
 }
 
-/** Equal marks stay in the order in which they came. */
+/** Equal marks keep their order of arrival. */
 function insertByMark(runners: Runner[], runner: Runner): void {
   let at = runners.length
   while (at > 0 && (runners[at - 1] as Runner).mark > runner.mark) at -= 1

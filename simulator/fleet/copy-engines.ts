@@ -1,19 +1,19 @@
-/** The copies of one host: one transfer at a time on a GPU, and the host's shared link where there is one. */
+/** The copies of one host: one transfer at a time per GPU, and the host's shared link if it is limited. */
 import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
 import { HostLink } from './host-link.ts'
 
 export class CopyEngines {
-  /** Until when each GPU's is taken. */
+  /** End of the current transfer of each GPU. */
   readonly #until: Instant[]
   readonly #hostLink: HostLink
 
-  /** @param hostLinkMibPerS 1 or more; null: nothing is shared. */
+  /** @param hostLinkMibPerS 1 or more; null: no shared limit */
   constructor(gpuCount: number, hostLinkMibPerS: number | null) {
     this.#until = Array.from({ length: gpuCount }, () => 0)
     this.#hostLink = new HostLink(hostLinkMibPerS)
   }
 
-  /** When a copy from or to all these GPUs could begin. */
+  /** Returns when a copy from or to all these GPUs can begin. */
   freeAt(gpus: readonly number[], now: Instant): Instant {
     let at = now
     for (const gpu of gpus) at = Math.max(at, this.#until[gpu] as Instant)
@@ -21,9 +21,10 @@ export class CopyEngines {
   }
 
   /**
-   * A task's bytes on all its GPUs move at once, each GPU's over its own link; the links are taken until
-   * then.
-   * @param mib on each GPU @param copyMs how long they take over one GPU's own link, beside `fixedMs`
+   * Copies a task's bytes on all its GPUs at once, each over its GPU's own link; the links are busy until the
+   * end.
+   * @param mib on each GPU
+   * @param copyMs duration over one GPU's own link, without `fixedMs`
    * @returns when the last byte has moved
    */
   take(gpus: readonly number[], now: Instant, mib: Mib, fixedMs: DurationMs, copyMs: DurationMs): Instant {

@@ -1,9 +1,9 @@
-/** What is wrong with a simulated host's devices at present. */
+/** Current faults of a simulated host's devices. */
 import type { DurationMs, Mib } from '../../protocol/units.ts'
 import type { GpuReport } from '../../protocol/messages.ts'
 import type { SimulatedProcess } from './simulated-process.ts'
 
-/** Hears which tasks run on a host: a process that is not frozen runs, whether or not it works. */
+/** Observes which tasks run on a host: a process that is not frozen runs, whether or not it works. */
 export interface RunWatcher {
   runs(taskId: string): void
   rests(taskId: string): void
@@ -12,11 +12,11 @@ export interface RunWatcher {
 type HostedProcess = Pick<SimulatedProcess, 'vramMib' | 'gpus' | 'isResident'>
 
 export class DeviceTroubles {
-  /** 1000: swaps take what the profile says. */
+  /** 1000: swaps take the time of the profile. */
   swapFactorPermille = 1000
-  /** Host memory that others take. */
+  /** Host memory used by others. */
   hostShortMib: Mib = 0
-  /** Swaps that took longer, and swap-outs that found no host memory. */
+  /** Swaps that took longer, and swap-outs without host memory. */
   slowedSwaps = 0
   refusedSwaps = 0
   readonly #lost = new Set<number>()
@@ -39,7 +39,7 @@ export class DeviceTroubles {
     return Math.ceil((ms * this.swapFactorPermille) / 1000)
   }
 
-  /** Whether it may be swapped out, with what is in host memory beside it. */
+  /** Returns whether the task may be swapped out, given the host memory in use. */
   hasHostRoom(
     { vramMib, gpus }: HostedProcess,
     beside: Iterable<HostedProcess>,
@@ -53,7 +53,7 @@ export class DeviceTroubles {
     return false
   }
 
-  /** Of a GPU that has fallen off the bus nothing is free: a reader of its memory finds all of it taken. */
+  /** A GPU that has fallen off the bus has no free memory: readers find all of it in use. */
   seen(gpus: readonly GpuReport[]): readonly GpuReport[] {
     return gpus.map((gpu) => (this.#lost.has(gpu.index) ? { ...gpu, foreign_mib: gpu.physical_mib } : gpu))
   }

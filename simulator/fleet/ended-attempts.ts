@@ -8,8 +8,8 @@ interface EndedAttempt {
 }
 
 /**
- * How attempts ended on a device, until its server says that it knows; the last one of each task. There is
- * hardly ever more than one.
+ * How attempts ended on a device, until the server acknowledges; the last one of each task. There is rarely
+ * more than one.
  */
 export class EndedAttempts {
   readonly #ended: EndedAttempt[] = []

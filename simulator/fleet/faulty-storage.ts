@@ -1,6 +1,6 @@
 /**
- * A GPU server's storage on a disk that may be full, or lost. It holds what was saved and nothing else: what
- * a server that dies had not saved is gone.
+ * A GPU server's storage on a disk that may be full or lost. It holds what was saved: a server that dies
+ * loses the rest.
  */
 import { ReplayedState } from '../../gpu-server/core/replayed-state.ts'
 import type { NodeChange, NodeState, NodeStorage } from '../../gpu-server/core/storage.ts'
@@ -8,12 +8,12 @@ import type { NodeChange, NodeState, NodeStorage } from '../../gpu-server/core/s
 export class FaultyStorage implements NodeStorage {
   isFull = false
   #saved: ReplayedState
-  /** Saves that failed. */
+  /** Failed saves. */
   failedSaves = 0
-  /** A save has failed: the server's process ends (R10). */
+  /** Called when a save fails: the server's process ends (R10). */
   readonly #onFailure: () => void
 
-  /** @param initial what an earlier server has left there */
+  /** @param initial state of an earlier server */
   constructor(onFailure: () => void, initial?: NodeState) {
     this.#saved = new ReplayedState(initial)
     this.#onFailure = onFailure
@@ -32,7 +32,7 @@ export class FaultyStorage implements NodeStorage {
     for (const change of changes) this.#saved.apply(change)
   }
 
-  /** A new disk. */
+  /** Replaces the disk with an empty one. */
   replace(): void {
     this.#saved = new ReplayedState()
   }

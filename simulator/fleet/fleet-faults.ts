@@ -1,13 +1,13 @@
-/** Which faults a fleet can have by itself, in the service of a controller that the scenario does not run. */
+/** The faults that a fleet can have by itself if the scenario does not run the controller. */
 import type { Fault, FaultItem, FaultKind } from '../scenario/fault.ts'
 import type { Refuse } from '../document/refusal.ts'
 import type { LinkFault } from '../network/link-faults.ts'
 import type { MachineFault } from './node-host.ts'
 
-/** Of machines, and of what lies between them and the controller. */
+/** Faults of machines, and of the links between them and the controller. */
 export type FleetFault = LinkFault | MachineFault | Extract<Fault, { readonly kind: 'bounce' }>
 
-/** What each kind breaks; of `disk_full` there is one for the controller, too. */
+/** What each kind affects; `disk_full` also exists for the controller. */
 const BREAKS: Readonly<Record<FaultKind, 'fleet' | 'broker' | 'controller'>> = {
   crash: 'fleet',
   bounce: 'fleet',
@@ -32,19 +32,19 @@ const BREAKS: Readonly<Record<FaultKind, 'fleet' | 'broker' | 'controller'>> = {
   clock_drift: 'fleet',
 }
 
-const WHY = 'where a controller serves others only the fleet may break (headroom sim run breaks the rest)'
+const WHY = 'a served fleet has no faults of the controller (headroom sim run has)'
 
 export function isFleetFault(fault: Fault): fault is FleetFault {
   return BREAKS[fault.kind] === 'fleet' && !isOfController(fault)
 }
 
-/** @param hasBroker the broker is the fleet's own, and may be restarted */
+/** @param hasBroker the broker belongs to the fleet and may be restarted */
 export function refuseBeyondFleet(faults: readonly FaultItem[], refuse: Refuse, hasBroker = false): void {
   const isBeyond = (kind: FaultKind): boolean =>
     BREAKS[kind] === 'controller' || (BREAKS[kind] === 'broker' && !hasBroker)
   for (const [index, fault] of faults.entries()) {
     if (fault.kind === 'swarm') {
-      // The full disk that it draws may be the controller's.
+      // A drawn full disk may be the controller's.
       const beyond = fault.kinds.filter((kind) => isBeyond(kind) || kind === 'disk_full')
       if (beyond.length > 0)
         refuse(['faults', index, 'swarm', 'kinds'], `must leave out ${beyond.join(', ')}: ${WHY}`)

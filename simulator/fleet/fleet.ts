@@ -1,4 +1,4 @@
-/** The machines of a fleet, and the links between them and the controller. All of them may break. */
+/** The machines of a fleet, and the links between them and the controller. All of them may fail. */
 import type { Random } from '../../controller/ports/random.ts'
 import type { ServerCore } from '../../gpu-server/core/server-core.ts'
 import type { DurationMs } from '../../protocol/units.ts'
@@ -25,20 +25,20 @@ export interface FleetBus {
 export interface FleetOptions {
   readonly nodes: readonly ScenarioNode[]
   readonly clock: SimClock
-  /** Of the devices; left out: `clock`. */
+  /** Clock of the devices; absent: `clock`. */
   readonly deviceClock?: SimClock
   readonly bus: FleetBus
   readonly links: LinkFaults
   readonly random: Random
   readonly workload: Workload
   readonly tally: FaultTally
-  /** No machine ever breaks. */
+  /** No machine ever fails. */
   readonly isReliable: boolean
   /** Heartbeats that change nothing are not sent. */
   readonly areHeartbeatsElided: boolean
-  /** What earlier servers left on a node; null: nothing. */
+  /** State that earlier servers left on a node; null: none. */
   readonly nodeStateOf: (nodeId: string) => InitialNodeState | null
-  /** The controller refuses a server's hello, for a reason that is a code. */
+  /** The controller refused a server's hello; the reason is a code. */
   readonly onRefused?: (node: string, reason: string) => void
 }
 

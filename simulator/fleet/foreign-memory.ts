@@ -1,7 +1,8 @@
 /**
- * VRAM that others take on a node's GPUs as time goes by: processes that no GPU server started. They get what
- * is free in that instant, at most what the scenario says, and ask no more. The server tells the controller
- * at once; while less than the reserve is left it measures that every second, and lets tasks leave (R12).
+ * VRAM that other processes use on a node's GPUs over time: processes that no GPU server started. They get
+ * what is free at that instant, at most the amount in the scenario, and do not ask for more. The server
+ * reports it to the controller at once; while less than the reserve is free it measures every second, and
+ * swaps tasks out (R12).
  */
 import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
 import type { Clock } from '../../controller/ports/clock.ts'
@@ -11,21 +12,21 @@ import type { ForeignStep, ScenarioNode } from '../scenario/scenario.ts'
 
 const MEASURED_EVERY_MS: DurationMs = 1000
 
-/** What of a node this needs. */
+/** The required part of a node. */
 export interface ForeignHost {
   readonly gpuCount: number
   readonly physicalMib: Mib
-  /** What tasks hold on that GPU, by the server's count. */
+  /** VRAM used by tasks on the GPU, by the server's account. */
   residentMib(gpu: number): Mib
-  /** What must stay free. */
+  /** VRAM that must stay free. */
   reserveMib(): Mib
   setForeign(gpu: number, mib: Mib): void
   measure(gpu: number, freeMib: Mib): void
-  /** The server says what it has now. */
+  /** The server reports its current VRAM. */
   report(): void
 }
 
-/** Who knows the nodes of a world at present; one whose server or machine is away is undefined. */
+/** Current access to the nodes of a world; undefined while the server or machine is down. */
 export interface ForeignTargets {
   serverOf(nodeId: string): ForeignServer | undefined
   deviceOf(nodeId: string): Pick<ForeignHost, 'setForeign' | 'measure'> | undefined
@@ -37,7 +38,7 @@ export interface ForeignServer {
   heartbeatNow(): void
 }
 
-/** Plans what the scenario says of all its nodes. The clock stands at the start. */
+/** Plans the foreign memory of all nodes. The clock is at the start. */
 export function planForeignMemory(nodes: readonly ScenarioNode[], clock: Clock, cast: ForeignTargets): void {
   for (const node of nodes) {
     if (node.foreign !== undefined)
@@ -71,7 +72,7 @@ export class ForeignMemory {
   readonly #clock: Clock
   readonly #host: ForeignHost
   readonly #heldMib: Mib[]
-  /** GPUs that are measured again and again. */
+  /** GPUs that are measured repeatedly. */
   readonly #measured = new Set<number>()
 
   constructor(clock: Clock, startedAt: Instant, steps: readonly ForeignStep[], host: ForeignHost) {
@@ -91,7 +92,7 @@ export class ForeignMemory {
     for (const gpu of gpus ?? this.#heldMib.keys()) if (!this.#measured.has(gpu)) this.#measure(gpu)
   }
 
-  /** Once a second until the reserve is free again. */
+  /** Measures once a second until the reserve is free again. */
   #measure(gpu: number): void {
     this.#measured.delete(gpu)
     const freeMib = this.#host.physicalMib - this.#host.residentMib(gpu) - (this.#heldMib[gpu] ?? 0)

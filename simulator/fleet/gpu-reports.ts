@@ -3,8 +3,8 @@ import type { GpuReport } from '../../protocol/messages.ts'
 import type { ScenarioNode } from '../scenario/scenario.ts'
 
 /**
- * The GPUs of a node as a driver describes them. @param foreignMib what others hold, by GPU; none where it
- * says nothing.
+ * The GPUs of a node as a driver describes them.
+ * @param foreignMib VRAM used by others, by GPU; absent: none
  */
 export function gpuReports(
   { gpuCount, gpu }: ScenarioNode,

@@ -1,7 +1,6 @@
 /**
- * What all copies of a node together may move through its host memory. Their bytes pass in the order in which
- * the copies begin, so that together they are never quicker than this; each is never quicker than its own
- * GPU's link either.
+ * Limit of all copies of a node through its host memory. Bytes pass in the order in which the copies begin,
+ * so together they never exceed the limit; a single copy never exceeds its GPU's own link either.
  */
 import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
 
@@ -9,14 +8,14 @@ export class HostLink {
   readonly #mibPerS: number | null
   #busyUntil: Instant = 0
 
-  /** @param mibPerS 1 or more; null: nothing is shared. */
+  /** @param mibPerS 1 or more; null: no limit */
   constructor(mibPerS: number | null) {
     this.#mibPerS = mibPerS
   }
 
   /**
-   * A copy of `mib` in all, whose bytes begin to move at `from`.
-   * @param aloneMs how long its bytes take over the GPU's own link
+   * Adds a copy of `mib` in total, whose bytes begin to move at `from`.
+   * @param aloneMs duration of its bytes over the GPU's own link
    * @returns when its last byte has passed
    */
   pass(from: Instant, mib: Mib, aloneMs: DurationMs): Instant {

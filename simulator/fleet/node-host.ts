@@ -1,6 +1,6 @@
 /**
- * One machine of the fleet that may break: its GPUs, its disk, its clock, and the server process on it, which
- * its supervisor keeps running.
+ * One machine of the fleet, which may fail: its GPUs, its disk, its clock, and the server process, which its
+ * supervisor restarts.
  */
 import type { Random } from '../../controller/ports/random.ts'
 import { RANK_ARRIVAL } from '../../controller/ports/clock.ts'
@@ -24,10 +24,10 @@ import { FaultyStorage } from './faulty-storage.ts'
 import type { Endpoint, SimBus } from '../network/sim-bus.ts'
 import { ProcessClock } from '../kernel/process-clock.ts'
 
-/** A process that ended is started again after this (RestartSec in deploy/systemd). */
+/** Time until a supervisor restarts a process that ended (RestartSec in deploy/systemd). */
 export const RESTART_AFTER_MS: DurationMs = 1000
 
-/** What an earlier server has left on a node. */
+/** State that an earlier server has left on a node. */
 export interface InitialNodeState {
   /** On its disk. */
   readonly state: NodeState
@@ -38,21 +38,21 @@ export interface InitialNodeState {
 export interface NodeHostOptions {
   readonly node: ScenarioNode
   readonly clock: SimClock
-  /** Of its devices; left out: `clock`. */
+  /** Clock of its devices; absent: `clock`. */
   readonly deviceClock?: SimClock
   readonly bus: Pick<SimBus, 'endpoint'>
   readonly random: Random
   readonly workload: Workload
   readonly runs: RunWatcher | null
-  /** Its server process runs, or (null) does not any more. */
+  /** Its server process runs, or (null) no longer runs. */
   readonly onServer: (nodeId: string, server: ServerCore | null) => void
   readonly tally: FaultTally
-  /** The machine never breaks. */
+  /** The machine never fails. */
   readonly isReliable: boolean
   readonly areHeartbeatsElided: boolean
-  /** What an earlier server has left here; null: nothing. */
+  /** State of an earlier server; null: none. */
   readonly home: InitialNodeState | null
-  /** The controller refuses a server's hello, for a reason that is a code. */
+  /** The controller refused a server's hello; the reason is a code. */
   readonly onRefused?: (node: string, reason: string) => void
 }
 
@@ -98,7 +98,7 @@ export class NodeHost {
     this.#storage = new FaultyStorage(() => this.#diskFailed(), state)
     this.#disk = options.isReliable ? createMemoryStorage(state.bootCounter, state) : this.#storage
     this.#device = this.#newDevice()
-    // What lives here gets its lease with the first answer to the server, before anything breaks.
+    // Tasks present at the start get their lease with the first answer to the server, before any fault.
     for (const initialProcess of options.home?.initialProcesses ?? [])
       this.#device.addInitialProcess(initialProcess)
   }
@@ -108,17 +108,17 @@ export class NodeHost {
     return this.#process?.core ?? null
   }
 
-  /** Of the machine as it runs now. */
+  /** The current device of the machine. */
   get device(): SimulatedDevice {
     return this.#device
   }
 
-  /** By how much its clock is ahead of true time. */
+  /** How far its clock is ahead of true time. */
   get aheadMs(): DurationMs {
     return this.#drifting?.aheadMs ?? 0
   }
 
-  /** Something is wrong with it at present. */
+  /** Returns whether a fault is active. */
   get isTroubled(): boolean {
     return this.#process === null || this.#active.size > 0
   }
@@ -135,7 +135,7 @@ export class NodeHost {
   }
 
   /**
-   * Starts the server process, unless it runs or the machine is off; a disk that is full lets it try again
+   * Starts the server process, unless it runs or the machine is off. If the disk is full, it tries again
    * later.
    */
   start(): void {
@@ -169,7 +169,7 @@ export class NodeHost {
     }
   }
 
-  /** The server process, if there is one, dies and is back at once. */
+  /** The server process, if it runs, dies and is restarted at once. */
   bounce(): void {
     if (this.#process === null) return
     this.#o.tally.fires('bounce')
@@ -226,12 +226,12 @@ export class NodeHost {
     this.#process?.core.reconnected()
   }
 
-  /** What its devices have counted goes into the tally. */
+  /** Moves the counts of its devices to the tally. */
   settleTally(): void {
     this.#countDevice()
   }
 
-  /** What several faults do to one thing adds up; of slow swaps the slowest counts. */
+  /** The effects of several faults add up; of slow swaps, the slowest applies. */
   #refresh(): void {
     let factorPermille = 1000
     let hostShortMib: Mib = 0
@@ -279,7 +279,7 @@ export class NodeHost {
     if (this.#process !== null) this.#o.tally.fires(kind)
   }
 
-  /** As with kill -9: nothing of what is under way is finished. Tasks live on under their guards. */
+  /** As with kill -9: nothing in progress is completed. Tasks live on under their guards. */
   #kill(): void {
     const process = this.#process
     if (process === null) return
@@ -290,7 +290,7 @@ export class NodeHost {
     process.core.stop()
   }
 
-  /** Whatever was refused for it is said first. */
+  /** The refused request is answered first. */
   #diskFailed(): void {
     this.#o.tally.fires('disk_full')
     if (this.#process === null) return

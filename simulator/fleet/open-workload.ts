@@ -1,4 +1,4 @@
-/** The workload of a run: what each task was described to do. */
+/** The workload of a run: the work of each task. */
 import type { AllocSteps } from '../scenario/scenario.ts'
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Work } from '../trace/trace-format.ts'
@@ -21,7 +21,7 @@ export class OpenWorkload implements Workload {
     if (steps.length > 0) this.#steps.set(taskId, steps)
   }
 
-  /** The task is over. */
+  /** The task has ended. */
   forget(taskId: string): void {
     this.#plans.delete(taskId)
     if (this.#steps.size > 0) this.#steps.delete(taskId)

@@ -1,5 +1,5 @@
 /**
- * Which tasks run where, by the devices' own account: no task may run on two of them at any time (single
+ * Tracks which tasks run where, according to the devices: no task may run on two of them at any time (single
  * run).
  */
 import type { RunWatcher } from './device-troubles.ts'
@@ -25,7 +25,7 @@ export class RunTracker {
     return [...(this.#nodesOf.get(taskId) ?? [])]
   }
 
-  /** What was found since this was asked last. */
+  /** Double runs since the last call. */
   takeDoubles(): readonly DoubleRun[] {
     const doubles = this.#doubles
     if (doubles.length > 0) this.#doubles = []

@@ -1,7 +1,7 @@
 /**
  * A model of one host's GPUs behind the `Device` port: compute shared in time slices, whole-task swaps at the
  * profile's speed, one transfer at a time per GPU. The work of each task comes from the scenario; nothing
- * else is made up (docs/simulation-model.md).
+ * else is invented (docs/simulation-model.md).
  */
 import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
 import type { GpuReport } from '../../protocol/messages.ts'
@@ -30,17 +30,17 @@ import { swapDurationMs } from '../scenario/swap-profiles.ts'
 import type { WorkPlan } from './work-plan.ts'
 import type { Workload } from './workload.ts'
 
-/** As a real device says it. */
+/** As reported by a real device. */
 const NEVER_RAN = 'it could not run within the stop grace, and ended without handling SIGTERM'
 
 export class SimulatedDevice implements Device {
   readonly troubles = new DeviceTroubles()
   /**
-   * How long tasks stood still with work that nothing told of, until they were back: GPU time, each of a
-   * task's GPUs counts.
+   * GPU time for which swapped-out tasks had work without a signal, until their return; each of a task's GPUs
+   * counts.
    */
   unsignalledWaitMs: DurationMs = 0
-  /** Called when a process ends with an exit code of its own. */
+  /** Called when a process ends with its own exit code. */
   onOwnEnd: ((taskId: string) => void) | null = null
   readonly #clock: SimClock
   readonly #node: ScenarioNode
@@ -52,7 +52,7 @@ export class SimulatedDevice implements Device {
   readonly #sharing: ComputeSharing<Process>
   readonly #copies: CopyEngines
   readonly #ended = new EndedAttempts()
-  /** The servers' own: a lease is kept in their time, however fast the device goes. */
+  /** The servers' clock: a lease ends in their time, however fast the device runs. */
   readonly #leaseClock: Clock
   #cancelLease: () => void = () => {}
   #listener: DeviceListener | null = null
@@ -88,13 +88,16 @@ export class SimulatedDevice implements Device {
     return this.#gpus
   }
 
-  /** Others hold so much of that GPU from here on. Its server does not hear of it by itself (`measure`). */
+  /**
+   * Other processes use this amount of the GPU from now on. The server does not notice it by itself
+   * (`measure`).
+   */
   setForeign(gpu: number, mib: Mib): void {
     this.#foreignMib.set(gpu, mib)
     this.#look()
   }
 
-  /** Tells the server what is free on that GPU, as a driver's measurement would. */
+  /** Reports the free VRAM of the GPU to the server, as a driver's measurement would. */
   measure(gpu: number, freeMib: Mib): void {
     this.#listener?.freeMeasured(gpu, freeMib)
   }
@@ -103,7 +106,7 @@ export class SimulatedDevice implements Device {
     this.#listener = listener
   }
 
-  /** It falls off the bus: whoever has memory on it, or comes back to it, is ended by the driver. */
+  /** The GPU falls off the bus: the driver ends every task that has memory on it or returns to it. */
   loseGpu(gpu: number): void {
     this.troubles.lose(gpu)
     this.#look()

@@ -14,26 +14,26 @@ export interface SimulatedProcess extends Runner {
   readonly attempt: number
   readonly cursor: WorkCursor
   readonly startedAt: Instant
-  /** Of a step without work. */
+  /** End of a step without work. */
   stepEndsAt: Instant
-  /** Whoever launched it hears of its use; null: the device's listener does. */
+  /** Receives its use reports; null: the device's listener does. */
   onUse: UseReport | null
-  /** Ends its steps without work; null before the first. */
+  /** Timer for the end of its steps without work; null before the first. */
   idleTimer: SimTimer | null
   vramMib: Mib
   isBusy: boolean
-  /** It may run: it is in VRAM, and not on its way out. */
+  /** It may run: it is in VRAM, and no swap-out is in progress. */
   isResident: boolean
-  /** Where its bytes are; while they move, where they move from. */
+  /** Where its bytes are; during a swap, where they come from. */
   isInVram: boolean
   /**
-   * It is out, or its copy to there has begun, and no step of its work begins before it is back; where tasks
-   * can say that they want the GPU: never.
+   * It is swapped out, or its swap-out copy has begun, and no step of its work begins before its return;
+   * never if tasks can signal that they want the GPU.
    */
   isStill: boolean
-  /** A step without work that was over while it stood still. */
+  /** A step without work ended while it was paused. */
   isStepOver: boolean
-  /** Grows with every swap, and when a new server takes it over: a swap of before is of no account then. */
+  /** Grows with every swap, and when a new server adopts it: earlier swaps are ignored then. */
   moves: number
   /** The end of the run lease ends it. */
   isLeased: boolean
@@ -44,44 +44,46 @@ export interface SimulatedProcess extends Runner {
   isFrozen: boolean
   /** By its guard, at the end of the run lease. */
   isSuspended: boolean
-  /** It is being ended: it never runs again. */
+  /** It is being ended and never runs again. */
   isStopping: boolean
-  /** It was told to stop, with a grace; */
+  /** It was ordered to stop, with a grace period; */
   hasGrace: boolean
   /** and has begun to handle SIGTERM. */
   isHandling: boolean
-  /** Nothing of it is left. */
+  /** It has ended completely. */
   isGone: boolean
-  /** It is among those that share its GPUs. */
+  /** It is among the tasks that share its GPUs. */
   isRunning: boolean
   growthTimer: SimTimer | null
   nextGrowth: number
-  /** A step of growth that came due while it was not resident: it allocates once it is back. */
+  /** A growth step was due while it was not resident: it allocates after its return. */
   isGrowthDue: boolean
 }
 
-/** An attempt that is there when the world begins. */
+/** An attempt that is present at the start of the world. */
 export interface InitialProcess {
   readonly start: AttemptStart
   readonly startedAt: Instant
   readonly isInVram: boolean
-  /** Its server knows that it wants the GPU, though it stands still. */
+  /** Its server knows that it wants the GPU, although it is paused. */
   readonly isKnownToWant: boolean
   readonly lastUseAt: Instant
   /** An allocation that waits for its answer. */
   readonly heldMib: Mib | null
-  /** Of the first step of its work, below 1000. */
+  /** Completed part of the first step of its work, below 1000. */
   readonly doneUs: number
 }
 
-/** What is left of a process's work. */
+/** Remaining work of a process. */
 export interface WorkLeft {
   readonly work: Work
-  /** Of its first step, done already; below 1000. */
+  /** Completed part of its first step; below 1000. */
   readonly doneUs: number
 }
 
-/** Resident, and about to begin. What every step of its work looks at comes first: it lies together. */
+/**
+ * Resident and about to begin. The fields that every step reads come first, so that they share cache lines.
+ */
 export function newSimulatedProcess(
   start: AttemptStart,
   plan: WorkPlan,
@@ -124,7 +126,10 @@ export function newSimulatedProcess(
   }
 }
 
-/** What it has left to do. @param leftUs of GPU work of its present step, when it is busy */
+/**
+ * Its remaining work.
+ * @param leftUs GPU work of its current step, if it is busy
+ */
 export function workLeftOf(
   { isBusy, cursor, stepEndsAt }: SimulatedProcess,
   now: Instant,

@@ -1,12 +1,10 @@
-/**
- * A production server core as every simulated node has one: what it says of itself is what the scenario says.
- */
+/** A production server core for a simulated node, with the properties of the scenario. */
 import type { ServerCoreOptions } from '../../gpu-server/core/server-core.ts'
 import { ServerCore } from '../../gpu-server/core/server-core.ts'
 import { idOfNode } from '../scenario/node-id.ts'
 import type { ScenarioNode } from '../scenario/scenario.ts'
 
-/** What it stands on, and `random` of its own for each start. */
+/** Its ports, with a separate `random` for each start. */
 export type ServerGround = Pick<
   ServerCoreOptions,
   'clock' | 'random' | 'bus' | 'device' | 'storage' | 'areHeartbeatsElided' | 'onRefused'

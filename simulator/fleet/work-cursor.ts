@@ -1,4 +1,4 @@
-/** What a task's process does next, and when it is done. */
+/** The next step of a task's process, and when it is done. */
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { Work } from '../trace/trace-format.ts'
 import { phasesFrom, workOf, type WorkPlan } from './work-plan.ts'
@@ -7,15 +7,15 @@ type Bursts = Extract<WorkPlan, { kind: 'bursts' }>
 type Phases = Extract<Work, { kind: 'phases' }>['phases']
 
 export class WorkCursor {
-  /** The present step is GPU work of `stepMs`; else there is none for so long. */
+  /** The current step is GPU work of `stepMs`, or an idle time of that length. */
   isBusy = false
   stepMs: DurationMs = 0
-  /** The next of the steps, or of the bursts. */
+  /** Next step, or next burst. */
   #next = 0
-  /** Null for work that has none. */
+  /** Null for work without bursts. */
   readonly #steps: readonly DurationMs[] | null
   readonly #plan: WorkPlan
-  /** First of all; times of arrival count from then. */
+  /** Start of the first attempt; times of arrival count from it. */
   readonly #startedAt: Instant
   #hasBegun = false
 
@@ -25,7 +25,7 @@ export class WorkCursor {
     this.#steps = plan.kind === 'steps' ? plan.steps : null
   }
 
-  /** Goes on to the next step, when the one before is over; false when there is none. */
+  /** Moves to the next step when the current one is over; returns false if there is none. */
   advance(now: Instant): boolean {
     this.#hasBegun = true
     if (this.#steps !== null) return this.#step(this.#steps)
@@ -35,9 +35,8 @@ export class WorkCursor {
   }
 
   /**
-   * What is left to do, as work that begins with the present step: GPU work of `busyMs`, or none for
-   * `idleMs`. Of bursts the times of arrival stay those since the first start. All of it, while its process
-   * starts.
+   * The remaining work, beginning with the current step: GPU work of `busyMs`, or an idle time of `idleMs`.
+   * Times of arrival of bursts still count from the first start. All of it while its process starts.
    */
   workLeft(busyMs: DurationMs, idleMs: DurationMs, now: Instant): Work {
     const plan = this.#plan
@@ -59,7 +58,7 @@ export class WorkCursor {
     }
   }
 
-  /** While it works the pause of its phase is still to come; while it pauses the phase is past. */
+  /** While it works, the pause of its phase is still to come; while it pauses, the phase is over. */
   #phasesLeft(steps: readonly DurationMs[], busyMs: DurationMs, idleMs: DurationMs): Phases {
     if (!this.isBusy) return [[0, Math.max(1, idleMs)], ...phasesFrom(steps, this.#next)]
     return [[Math.max(1, busyMs), steps[this.#next] as DurationMs], ...phasesFrom(steps, this.#next + 1)]

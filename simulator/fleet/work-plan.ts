@@ -1,12 +1,12 @@
-/** A task's work as a device walks through it. */
+/** A task's work in the form that a device executes. */
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Work } from '../trace/trace-format.ts'
 
 type Phased = Extract<Work, { kind: 'phases' }>
 
 /**
- * As `Work`; phases are one list, GPU work and none in turn, which is kept as long as the task and so takes
- * little room.
+ * As `Work`; phases are one list of alternating GPU work and idle times, which exists as long as the task and
+ * is therefore compact.
  */
 export type WorkPlan =
   Exclude<Work, Phased> | { readonly kind: 'steps'; readonly steps: readonly DurationMs[] }
@@ -27,7 +27,7 @@ export function workOf(plan: WorkPlan): Work {
   return plan.kind === 'steps' ? { kind: 'phases', phases: phasesFrom(plan.steps, 0) } : plan
 }
 
-/** The phases from that step on, one of GPU work. */
+/** The phases from that step on, which is GPU work. */
 export function phasesFrom(steps: readonly DurationMs[], from: number): [DurationMs, DurationMs][] {
   const phases: [DurationMs, DurationMs][] = []
   for (let at = from; at < steps.length; at += 2)

@@ -1,18 +1,15 @@
-/**
- * What the tasks of a run do once they run: looked up by the simulated devices, because the wire carries no
- * such thing.
- */
+/** The work of a run's tasks, looked up by the simulated devices, because the wire does not carry it. */
 import type { AllocSteps } from '../scenario/scenario.ts'
 import type { DurationMs } from '../../protocol/units.ts'
 import type { WorkPlan } from './work-plan.ts'
 
 export interface Workload {
   /**
-   * A task nobody described (submitted by hand, over REST) does what its command says (`headroom work
-   * busy=10m`), else it stays busy until it is cancelled.
+   * A task without a description (submitted by an operator over REST) does the work of its command (`headroom
+   * work busy=10m`), or stays busy until it is cancelled.
    */
   planOf(taskId: string, command: readonly string[] | null): WorkPlan
   allocStepsOf(taskId: string): AllocSteps
-  /** How long the task takes to end after SIGTERM, 0 unless it was described otherwise. */
+  /** Time from SIGTERM to the end of the task; 0 by default. */
   stopTakesMs?(taskId: string): DurationMs
 }

@@ -1,6 +1,6 @@
 /**
  * Probability distributions over a random stream, with the same bits on every machine (log and exp from
- * exact-math.ts). Values carry whatever unit the parameters have.
+ * exact-math.ts). Values have the unit of the parameters.
  */
 import type { RandomStream } from '../../controller/ports/random.ts'
 import { exp, log } from './exact-math.ts'
@@ -11,9 +11,8 @@ export interface Distribution {
 }
 
 /**
- * A distribution of run lengths that can also be met in the middle of a run: what is left of the run that
- * covers a random instant. Its density at x is P(run > x) / mean (renewal theory: Ross, Introduction to
- * Probability Models, chapter 7).
+ * A distribution of run lengths that also yields the rest of a run at a random instant. The density of the
+ * rest at x is P(run > x) / mean (renewal theory: Ross, Introduction to Probability Models, chapter 7).
  */
 export interface RunLengthDistribution extends Distribution {
   sampleRemainder(random: RandomStream): number

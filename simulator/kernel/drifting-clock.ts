@@ -1,4 +1,7 @@
-/** A machine's own clock: it may run fast or slow against true time. What it has gained or lost it keeps. */
+/**
+ * A machine's own clock, which may run fast or slow compared with true time. An offset that it has gained or
+ * lost remains.
+ */
 import type { CancelTimer, Clock, TimerRank } from '../../controller/ports/clock.ts'
 import { RANK_DECISION } from '../../controller/ports/clock.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
@@ -14,7 +17,7 @@ interface Planned {
 
 export class DriftingClock implements Clock {
   readonly #true: Clock
-  /** Where true time and this clock were when the rate last changed. */
+  /** True time and the time of this clock at the last change of the rate. */
   #trueBase: Instant
   #localBase: Instant
   #ppm = 0
@@ -30,7 +33,7 @@ export class DriftingClock implements Clock {
     return this.#localAt(this.#true.now())
   }
 
-  /** By how much it is ahead of true time. */
+  /** How far it is ahead of true time. */
   get aheadMs(): DurationMs {
     return this.now() - this.#true.now()
   }
@@ -49,7 +52,7 @@ export class DriftingClock implements Clock {
     this.#true.soon(fn, rank)
   }
 
-  /** From now on it gains so many millionths; what is planned keeps its place on this clock. */
+  /** Changes the rate, in parts per million; planned timers keep their time on this clock. */
   setDrift(ppm: number): void {
     const now = this.#true.now()
     this.#localBase = this.#localAt(now)
@@ -74,7 +77,7 @@ export class DriftingClock implements Clock {
     return this.#localBase + passed + Math.floor((passed * this.#ppm) / MILLION)
   }
 
-  /** The first true instant at which this clock shows that one or a later one. */
+  /** The first true instant at which this clock shows at least that time. */
   #trueAt(local: Instant): Instant {
     const passed = local - this.#localBase
     let at = this.#trueBase + Math.floor((passed * MILLION) / (MILLION + this.#ppm))

@@ -1,24 +1,24 @@
 /**
- * A virtual clock that keeps step with real time: the same fleet, live. What is due is run as soon as real
- * time has come to it; after a pause, or when started in the past, it catches up as fast as it can.
+ * A virtual clock in step with real time: the same fleet, live. Timers run when real time reaches them; after
+ * a pause, or when started in the past, the clock catches up as fast as it can.
  */
 import type { CancelTimer, TimerRank } from '../../controller/ports/clock.ts'
 import type { Instant } from '../../protocol/units.ts'
 import type { SimClock, SimTimer } from './virtual-clock.ts'
 import { VirtualClock } from './virtual-clock.ts'
 
-/** The ambient world, handed in so that tests can be without it. */
+/** Real time, passed in so that tests can replace it. */
 export interface RealTime {
   now(): Instant
-  /** Runs `fn` after so many real milliseconds; answers how to take it back. */
+  /** Runs `fn` after this number of real milliseconds; returns a function that cancels it. */
   after(ms: number, fn: () => void): () => void
-  /** Runs `fn` as soon as the event loop has done its other work. */
+  /** Runs `fn` after the pending work of the event loop. */
   soon(fn: () => void): void
 }
 
-/** Other work (requests, commits) gets its turn after so many steps. */
+/** Steps after which other work (requests, commits) gets its turn. */
 const STEPS_PER_TURN = 256
-/** Timers of the platform take no longer waits than this. */
+/** Longest delay of a timer of the platform. */
 const LONGEST_WAIT_MS = 60_000
 
 export class PacedClock implements SimClock {
@@ -32,9 +32,8 @@ export class PacedClock implements SimClock {
   #cancelWait: () => void = () => {}
 
   /**
-   * @param start may lie in the past: the clock then catches up
-   * @param mayStep false holds time back, for example while a commit is under way and there is time to catch
-   *   up
+   * @param start may be in the past: the clock then catches up
+   * @param mayStep returns false to hold time back, for example during a commit while the clock catches up
    */
   constructor(start: Instant, real: RealTime, mayStep: (behindMs: number) => boolean = () => true) {
     this.#inner = new VirtualClock(start)
@@ -42,7 +41,7 @@ export class PacedClock implements SimClock {
     this.#mayStep = () => mayStep(real.now() - this.#inner.now())
   }
 
-  /** Time stands still at the start until everything that begins there is set up. */
+  /** Time does not advance until everything at the start is set up. */
   begin(): void {
     this.#isRunning = true
     this.#plan()

@@ -1,7 +1,7 @@
 import type { CancelTimer, Clock, TimerRank } from '../../controller/ports/clock.ts'
 import type { Instant } from '../../protocol/units.ts'
 
-/** The clock of a process that may die: from then on none of its timers runs. */
+/** The clock of a process that may die: none of its timers runs after its death. */
 export class ProcessClock implements Clock {
   isDead = false
   readonly #inner: Clock

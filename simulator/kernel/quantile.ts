@@ -1,5 +1,5 @@
 /**
- * Nearest-rank quantiles of a few values: the smallest that at least p percent of all do not exceed
+ * Nearest-rank quantiles of a few values: the smallest value that at least p percent of all do not exceed
  * (docs/simulation-model.md).
  */
 

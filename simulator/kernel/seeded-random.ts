@@ -4,9 +4,9 @@ import type { Random, RandomStream } from '../../controller/ports/random.ts'
 export type Seed = number | string
 
 /**
- * The simulator's randomness: one Alea generator for each name, seeded by `${seed}/${name}`. Asking for a
- * name again continues its stream. Streams live as long as this object, so names must be few (one for each
- * purpose); where each task has a stream of its own, use `seededStream`, which keeps nothing.
+ * The simulator's random numbers: one Alea generator for each name, seeded by `${seed}/${name}`. The same
+ * name continues its stream. Streams exist as long as this object, so names must be few (one for each
+ * purpose); for a stream per task use `seededStream`, which stores nothing.
  */
 export function createSeededRandom(seed: Seed): Random {
   const streams = new Map<string, RandomStream>()
@@ -23,8 +23,8 @@ export function createSeededRandom(seed: Seed): Random {
 }
 
 /**
- * A fresh stream from its first number: the same numbers as `createSeededRandom(seed).stream(name)` gives
- * first. 32 random bits a call.
+ * Returns a new stream: the same numbers as the first of `createSeededRandom(seed).stream(name)`. 32 random
+ * bits per call.
  */
 export function seededStream(seed: Seed, name: string): RandomStream {
   return seedrandom.alea(`${seed}/${name}`)

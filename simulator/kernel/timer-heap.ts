@@ -1,20 +1,20 @@
 /**
- * What is planned in virtual time, as columns of numbers: four children to a node, an instant and a rank with
- * the order of asking in one number each. A timer that was set anew or cleared stays where it is; its number
- * no longer matches, and it is dropped when its turn comes.
+ * Timers in virtual time, as columns of numbers: a heap with four children per node; an instant, and one
+ * number for rank and ticket. A timer that was set again or cleared stays in place; its ticket no longer
+ * matches, and it is dropped when its turn comes.
  */
 import type { TimerRank } from '../../controller/ports/clock.ts'
 import type { Instant } from '../../protocol/units.ts'
 
-/** A function's place in time: which of those it has had holds. */
+/** A timer; its ticket says which of its entries is valid. */
 export interface Ticketed {
   readonly rank: TimerRank
-  /** Grows with every timer that is set; 0 while it is not. */
+  /** Grows with every timer that is set; 0 while it is not set. */
   readonly ticket: number
 }
 
 const FIRST_ROOM = 1024
-/** So many orders there may be, for rank and ticket to fit one exact number. */
+/** Maximum number of tickets, so that rank and ticket fit in one exact number. */
 const TICKETS = 2_251_799_813_685_248
 
 export class TimerHeap<T extends Ticketed> {
@@ -24,7 +24,7 @@ export class TimerHeap<T extends Ticketed> {
   readonly #timers: T[] = []
   #size = 0
 
-  /** The earliest instant that is still planned; Infinity when there is none. */
+  /** The earliest planned instant; Infinity without one. */
   nextAt(): Instant {
     while (this.#size > 0) {
       const first = this.#timers[0] as T
@@ -55,7 +55,7 @@ export class TimerHeap<T extends Ticketed> {
     timers[place] = timer
   }
 
-  /** Takes out the first, planned or not, and answers it; there must be one. */
+  /** Removes and returns the first entry, valid or not; there must be one. */
   pop(): T {
     const ats = this.#ats
     const orders = this.#orders

@@ -1,25 +1,24 @@
 /**
  * Virtual time: a heap of timers, and one first-in-first-out list per rank for what is due in the current
- * instant. Nothing sleeps; `step` runs the next thing and moves time to it.
+ * instant. Nothing sleeps; `step` runs the next timer and advances time to it.
  */
 import type { Instant } from '../../protocol/units.ts'
 import type { CancelTimer, Clock, TimerRank } from '../../controller/ports/clock.ts'
 import { RANK_DECISION } from '../../controller/ports/clock.ts'
 import { TimerHeap, type Ticketed } from './timer-heap.ts'
 
-/** What the simulated bus and devices need of time; the paced clock of a live fleet has it too. */
+/** The clock of the simulated bus and devices; the paced clock of a live fleet implements it too. */
 export interface SimClock extends Clock {
   /**
-   * A timer that calls `fn` with `of`, and can be set again and again: no new object each time, and no
-   * function for each thing.
+   * Returns a timer that calls `fn` with `of`. It can be set repeatedly, without new objects or functions.
    */
   timer<T>(fn: (of: T) => void, of: T, rank: TimerRank): SimTimer
 }
 
 export interface SimTimer {
-  /** Runs the function at that instant, and not at the one it was set to before. */
+  /** Runs the function at that instant instead of the one set before. */
   set(instant: Instant): void
-  /** It does not run, unless it is set again. */
+  /** Cancels it, unless it is set again. */
   clear(): void
 }
 
@@ -29,9 +28,9 @@ export class VirtualClock implements SimClock {
   #now: Instant
   #tickets = 0
   readonly #heap = new TimerHeap<VirtualTimer>()
-  /** What is due in this instant, by rank. */
+  /** Due in this instant, by rank. */
   readonly #due: readonly DueList[] = Array.from({ length: RANKS }, () => new DueList())
-  /** How many wait in these lists. */
+  /** Number of entries in these lists. */
   #dueCount = 0
   /** Timers run so far. */
   steps = 0
@@ -66,7 +65,7 @@ export class VirtualClock implements SimClock {
     else this.#join(timer)
   }
 
-  /** Runs the next timer, unless it lies after `until`; false when there is none. */
+  /** Runs the next timer, unless it is after `until`; returns false if there is none. */
   step(until: Instant): boolean {
     const due = (this.#dueCount > 0 ? this.#nextDue() : null) ?? this.#nextPlanned(until)
     if (due === null) return false
@@ -77,8 +76,8 @@ export class VirtualClock implements SimClock {
   }
 
   /**
-   * Runs everything up to and including `until`, or until `isDone` says so; time is then `until` unless it
-   * stopped before.
+   * Runs everything up to and including `until`, or until `isDone` returns true; time is then `until` unless
+   * it stopped before.
    */
   run(until: Instant, isDone: () => boolean): void {
     while (!isDone() && this.step(until)) {
@@ -91,7 +90,7 @@ export class VirtualClock implements SimClock {
     if (instant > this.#now) this.#now = instant
   }
 
-  /** The next instant at which something is due; null when nothing is. */
+  /** The next instant at which a timer is due; null without one. */
   nextAt(): Instant | null {
     if (this.#dueCount > 0) return this.#now
     const at = this.#heap.nextAt()
@@ -125,8 +124,8 @@ export class VirtualClock implements SimClock {
     const first = this.#heap.pop()
     if (at > this.#now) {
       this.#now = at
-      // Everything else of this instant joins the lists, so that ranks hold across what is due and what
-      // becomes due.
+      // All other timers of this instant join the lists, so that ranks apply to all of them, including those
+      // that become due.
       while (this.#heap.nextAt() === at) this.#join(this.#heap.pop())
     }
     first.ticket = 0
@@ -165,13 +164,10 @@ class VirtualTimer implements SimTimer, Ticketed {
 /** A function for this instant, or a timer. */
 type Due = (() => void) | VirtualTimer
 
-/**
- * First in, first out. Its room stays when it runs empty, which it does in every instant: a list that is cut
- * to nothing would begin anew each time.
- */
+/** First in, first out. It keeps its memory when it is empty, which happens in every instant. */
 class DueList {
   readonly #items: (Due | null)[] = []
-  /** As the timer beside it was set; 0 beside a function. */
+  /** Tickets of the timers when they were set; 0 for functions. */
   readonly #tickets: number[] = []
   #head = 0
   #tail = 0
@@ -190,7 +186,7 @@ class DueList {
     this.#tail += 1
   }
 
-  /** The first; there must be one. */
+  /** Removes the first entry; there must be one. */
   take(): Due {
     const due = this.#items[this.#head] as Due
     this.#items[this.#head++] = null

@@ -1,6 +1,6 @@
 /**
- * A bus on which what is said is heard after the call, within the same instant: nobody is answered while he
- * still speaks.
+ * A bus that delivers messages after the call, within the same instant: no sender is answered during its
+ * call.
  */
 import type { Bus } from '../../controller/ports/bus.ts'
 import type { Clock } from '../../controller/ports/clock.ts'

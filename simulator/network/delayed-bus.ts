@@ -1,7 +1,7 @@
 /**
- * The servers' ends of a bus whose other end is a controller that is not ours, under the links of a
- * scenario: what goes out and what comes in is lost, held, late or doubled before it reaches the bus, or
- * after.
+ * The servers' ends of a bus to a controller outside of the simulation, with the link conditions of a
+ * scenario: outgoing and incoming messages are lost, held, delayed or duplicated before they reach the bus,
+ * or after.
  */
 import type { Bus, RequestOutcome } from '../../controller/ports/bus.ts'
 import { RANK_MESSAGE } from '../../controller/ports/clock.ts'
@@ -13,7 +13,7 @@ import type { Endpoint } from './sim-bus.ts'
 
 export interface DelayedBusOptions {
   readonly clock: Clock
-  /** The bus that the server of this node speaks over. */
+  /** The bus of the server of this node. */
   readonly busFor: (node: string) => Bus
   readonly links: LinkConditions
 }
@@ -32,7 +32,7 @@ export class DelayedBus {
     const server: Party = { node }
     let isAlive = true
     const ends = new Set<() => void>()
-    /** What arrives at a process that is dead finds nobody. */
+    /** A dead process receives nothing. */
     const toServer = (arrive: () => void): void => this.#leg(CONTROLLER, server, () => isAlive && arrive())
     const toController = (arrive: () => void): void => this.#leg(server, CONTROLLER, arrive)
     return {
@@ -74,7 +74,7 @@ export class DelayedBus {
     for (const deliver of held) this.#o.clock.soon(deliver, RANK_MESSAGE)
   }
 
-  /** The first answer counts, or none in time: on the way out nobody else watches the time. */
+  /** The first answer counts, or a timeout: nothing else limits the time of an outgoing request. */
   #once(timeoutMs: DurationMs, done: (outcome: RequestOutcome) => void): (outcome: RequestOutcome) => void {
     const { clock } = this.#o
     let isOver = false

@@ -1,7 +1,4 @@
-/**
- * What networks do to messages: which of the faults in force a message meets on its way, and what becomes of
- * it.
- */
+/** Faults of the network: which active faults apply to a message, and what happens to it. */
 import type { DurationMs } from '../../protocol/units.ts'
 import type { RandomStream } from '../../controller/ports/random.ts'
 import type { Fault, Link } from '../scenario/fault.ts'
@@ -27,7 +24,7 @@ export class LinkFaults implements LinkConditions {
     if (fault.kind === 'hold') this.#held.set(fault, [])
   }
 
-  /** Answers what was kept, in the order in which it was sent. */
+  /** Returns the held messages, in the order in which they were sent. */
   end(fault: LinkFault): readonly (() => void)[] {
     this.#active.delete(fault)
     const held = this.#held.get(fault) ?? []
@@ -59,7 +56,7 @@ export class LinkFaults implements LinkConditions {
     return { isLost: false, copies, delaysMs, hold }
   }
 
-  /** A message that was under way when the way was cut does not arrive. */
+  /** A message in flight on a link that is cut does not arrive. */
   isCut(from: Party, to: Party): boolean {
     for (const fault of this.#active) {
       if (fault.kind !== 'partition' || !isOn(fault.link, from, to)) continue
@@ -80,7 +77,7 @@ export class LinkFaults implements LinkConditions {
     return LOST
   }
 
-  /** The first hold keeps it; whatever holds then gets it next. */
+  /** The first hold keeps the message; the next hold gets it afterwards. */
   #keeper(fault: LinkFault, before: Passage['hold']): Passage['hold'] {
     if (before !== null) return before
     this.#tally.fires('hold')

@@ -1,6 +1,5 @@
 /**
- * An advice in words: one sentence for the recommendation, one for each thing to know beside it, and a table
- * of what was judged.
+ * An advice as text: one sentence for the recommendation, one for each caveat, and a table of the verdicts.
  */
 import type { Advice, Candidate, Caveat, Tie } from '../experiment/advisor/advisor.ts'
 import type { Change } from '../experiment/advisor/change.ts'
@@ -21,7 +20,7 @@ function recommendation(advice: Advice): string {
     return `No recommendation: ${unplaceable.tasks} of ${unplaceable.submitted} tasks fit on no node that is up, even when it is empty. Add nodes or GPUs that are large enough, or leave these tasks out.`
   const chosen = candidates.find(({ overcommit_percent }) => overcommit_percent === percent)
   if (chosen === undefined || utilization === null)
-    return `No overcommit percentage that was tried keeps ${wished(advice.objectives)}.`
+    return `None of the overcommit percentages tried meets ${wished(advice.objectives)}.`
   const band = `${points(utilization.mean)} % utilization (p10–p90 over ${seeds(chosen.seeds)}: ${points(utilization.p10)}–${points(utilization.p90)} %)`
   const choice = `the highest utilization that keeps ${wished(advice.objectives)}: ${band}, with ${measured(chosen)}`
   if (advice.gain === null || advice.changes.length === 0) return `Overcommit ${percent} %: ${choice}.`

@@ -1,6 +1,6 @@
 /**
- * Two sets of runs, seed by seed: in which figures they differ, by how much, and whether that is more than
- * chance. Only differences are told.
+ * Compares two sets of runs, seed by seed: which metrics differ, by how much, and whether that is more than
+ * chance. Only differences are listed.
  */
 import type { Percent } from '../../protocol/units.ts'
 import { pairedDifference, type PairedDifference } from '../experiment/advisor/paired-difference.ts'
@@ -17,7 +17,7 @@ export type ComparableRun = RunResult & {
 
 export interface Comparison {
   readonly pairs: number
-  /** Pairs with the same digest and figures. */
+  /** Pairs with the same digest and metrics. */
   readonly same: number
   /** Runs without a partner, as `80 %, seed 3`. */
   readonly only_in_a: readonly string[]
@@ -30,22 +30,22 @@ export interface ComparedGroup {
   /** `80 %`; empty for two single runs. */
   readonly title: string
   readonly pairs: number
-  /** Pairs whose journals differ. */
+  /** Pairs with different journals. */
   readonly digests: number
   readonly figures: readonly ComparedFigure[]
 }
 
 export interface ComparedFigure {
   readonly figure: string
-  /** Mean over the pairs that have the figure in both; null: in none of them. */
+  /** Mean over the pairs in which both have the metric; null: in no pair. */
   readonly a: number | null
   readonly b: number | null
   /** B minus A. */
   readonly difference: PairedDifference
-  /** Pairs in which B has more, less. */
+  /** Number of pairs in which B is higher, lower. */
   readonly higher: number
   readonly lower: number
-  /** Pairs in which only one of the two has the figure at all. */
+  /** Pairs in which only one has the metric. */
   readonly one_sided: number
 }
 
@@ -55,8 +55,8 @@ interface Pair {
 }
 
 /**
- * Pairs are of the same percentage, setting and seed. Two single runs are a pair whatever they are; where
- * each side has one setting only, the settings are what is compared, and do not have to be the same.
+ * Pairs have the same percentage, setting and seed. Two single runs are always a pair; if each side has one
+ * setting only, the settings are compared, and need not be equal.
  */
 export function compareRuns(a: readonly ComparableRun[], b: readonly ComparableRun[]): Comparison {
   const nameOf = namer(a, b)
@@ -86,7 +86,7 @@ export function hasDifferences({ groups, only_in_a, only_in_b }: Comparison): bo
   return groups.length + only_in_a.length + only_in_b.length > 0
 }
 
-/** Digest and figures; the rest of a result says where it comes from. */
+/** Digest and metrics; the rest of a result describes its origin. */
 function isSame({ a, b }: Pair): boolean {
   return (
     a.digest === b.digest &&

@@ -1,11 +1,11 @@
-/** What is different between two results, figure by figure. */
+/** The differences between two results, metric by metric. */
 import type { RunResult } from '../results/result.ts'
 
 type Compared = Partial<Pick<RunResult, 'virtual_s' | 'metrics'>>
 
 /**
- * One line a figure that differs: `starvation_percent.swap: 1.2 → 1.3`. A figure that only one of them has is
- * `–` in the other.
+ * One line per metric that differs: `starvation_percent.swap: 1.2 → 1.3`. A metric that only one of them has
+ * is `–` in the other.
  */
 export function differencesOf(before: Compared | null, after: Compared | null): string[] {
   const old = figuresOf({ virtual_s: before?.virtual_s, ...before?.metrics })

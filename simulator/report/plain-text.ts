@@ -1,4 +1,4 @@
-/** Numbers as the summaries show them: no locale, no rounding that differs between machines. */
+/** Numbers as in the summaries: no locale, and no rounding that differs between machines. */
 
 /** 75 → `75.0 s`, 5400 → `90.0 min`, 86400 → `24.0 h`. */
 export function shownSeconds(seconds: number): string {

@@ -1,21 +1,21 @@
 /**
- * Who was on which GPU when, and where his bytes were: bars for a Gantt chart. Reading changes nothing that
- * decides, so that a run that is looked at has the digest of one that is not.
+ * Which task was on which GPU when, and where its bytes were: bars for a Gantt chart. Reading does not
+ * influence decisions, so the digest stays the same.
  */
 import type { DurationMs, Residency } from '../../protocol/units.ts'
 import type { Event } from '../../controller/model/event.ts'
 import { idOfNode } from '../scenario/node-id.ts'
 import type { World } from '../world/world.ts'
 
-/** GPUs of the first nodes of the scenario: more rows would not be read. */
+/** GPUs of the first nodes of the scenario: more rows are not readable. */
 const MAX_GPUS = 32
-/** When so many bars are there, the rest of the run is left out, and that is said. */
+/** At this number of bars the rest of the run is omitted, and marked so. */
 const MAX_BARS = 4_000
 
 /** `moving`: it starts, or is swapped in or out. */
 type BarKind = 'resident' | 'moving' | 'out'
 
-/** Columns, one entry for each bar; times since the start of the run. */
+/** Columns, one entry per bar; times since the start of the run. */
 interface Bars {
   /** Index in `gpus`. */
   readonly gpu: number[]
@@ -30,10 +30,10 @@ interface Bars {
 export interface RecordedResidency {
   /** `node / index`, in the order of the scenario. */
   readonly gpus: readonly string[]
-  /** How many there are in all. */
+  /** Number of all GPUs. */
   readonly gpuCount: number
   readonly endMs: DurationMs
-  /** From then on bars are left out; null: they are all there. */
+  /** Bars after this time are omitted; null: none are. */
   readonly cutAtMs: DurationMs | null
   /** Names. */
   readonly tasks: readonly string[]
@@ -50,7 +50,7 @@ interface Stay {
 
 export class ResidencyRecorder {
   readonly #world: World
-  /** By node id: the row of its GPU 0, and how many rows it has. */
+  /** By node id: the row of its GPU 0, and its number of rows. */
   readonly #rows = new Map<string, { readonly first: number; readonly count: number }>()
   readonly #gpus: string[] = []
   readonly #stays = new Map<string, Stay>()
@@ -58,7 +58,7 @@ export class ResidencyRecorder {
   readonly #bars: Bars = { gpu: [], task: [], kind: [], fromMs: [], toMs: [] }
   #cutAtMs: DurationMs | null = null
 
-  /** Of a world that has just started: those who are placed already are there from now on. */
+  /** Adds the tasks that are placed at the start of a world. */
   constructor(world: World) {
     this.#world = world
     for (const { id, name, gpus } of nodesOf(world)) {

@@ -1,6 +1,6 @@
 /**
- * Every run of a sweep as one row, with all digits, so that whoever reads the table can recompute a
- * recommendation (docs/planning.md).
+ * Every run of a sweep as one row, with all digits, so that a recommendation can be recomputed from the table
+ * (docs/planning.md).
  */
 import type { SweepRun } from '../experiment/sweep/sweep.ts'
 import { csvOf, writtenText } from '../results/csv.ts'
@@ -32,7 +32,7 @@ const COLUMNS: readonly Column[] = [
   ['virtual_s', (run) => run.virtual_s],
   ['digest', (run) => run.digest],
 ]
-/** Each where a run has it; the last columns, so that no other moves. */
+/** Present if a run has them; the last columns, so that no other column moves. */
 const OPTIONAL: readonly Column[] = [
   ['unsignalled_wait_percent', unsignalledWaitOf],
   ['unheard_percent', unsignalledWaitOf],
@@ -40,8 +40,8 @@ const OPTIONAL: readonly Column[] = [
 ]
 
 /**
- * A figure that a run does not have is an empty cell. One column for each field that is swept beside the
- * percentage, named by its path.
+ * A metric that a run does not have is an empty cell. One column for each other varied field, named by its
+ * path.
  */
 export function runsCsv(runs: readonly SweepRun[]): string {
   const fields = Object.keys(runs[0]?.settings ?? {})
@@ -59,7 +59,7 @@ export function runsCsv(runs: readonly SweepRun[]): string {
   )
 }
 
-/** A run that was recorded earlier has the figure under its former name only. */
+/** A run that was recorded earlier has the metric under its former name only. */
 function unsignalledWaitOf({ metrics }: SweepRun): number | undefined {
   return metrics.unsignalled_wait_percent ?? metrics.unheard_percent
 }

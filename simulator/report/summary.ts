@@ -1,9 +1,9 @@
-/** A result for a terminal, one fact a line. */
+/** A result for a terminal, one fact per line. */
 import { factsOf, shownNumber, shownPercent, shownSeconds } from './plain-text.ts'
 import type { RunResult } from '../results/result.ts'
 import type { Distribution } from '../scenario/metrics.ts'
 
-/** @param title what was run, in a few words. */
+/** @param title what was run, in a few words */
 export function formatResult(title: string, { metrics, seed, virtual_s, digest }: RunResult): string {
   const { tasks, starvation_percent: starvation } = metrics
   const makespan = metrics.makespan_s === null ? '–' : shownSeconds(metrics.makespan_s)

@@ -1,7 +1,7 @@
 /**
- * A sweep for a terminal: one line a percentage, means over the seeds. And the same as CSV, with the bands. A
- * figure that only some fleets have is a column where a run has it: in CSV the last, so that no other moves,
- * and for people not where it is 0 throughout.
+ * A sweep for a terminal: one line per percentage, means over the seeds. Also as CSV, with the bands. A
+ * metric that only some fleets have is a column if a run has it: in CSV the last, so that no other column
+ * moves; on a terminal only if it is not always 0.
  */
 import type { Band, SweepSummary } from '../experiment/sweep/sweep.ts'
 import { csvOf, writtenText } from '../results/csv.ts'

@@ -1,6 +1,6 @@
 /**
- * tasks.csv: one row a task, those that ended in the order of their end, then the others in the order of
- * submission.
+ * tasks.csv: one row per task, first the ended tasks in the order of their end, then the others in the order
+ * of submission.
  */
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { OpenOutcome, TaskOutcome } from '../results/collector.ts'
@@ -17,7 +17,7 @@ export const TASK_COLUMNS = [
   'slowdown',
 ]
 
-/** @param startedAt when the run began: times are seconds since. */
+/** @param startedAt start of the run: times are seconds since then */
 export function finishedTaskLine(task: TaskOutcome, startedAt: Instant): string {
   const jctMs = task.finishedAt - task.submittedAt
   const slowdown =

@@ -1,7 +1,7 @@
 /**
- * JSON of plain values, written byte by byte into a buffer, exactly as JSON.stringify would: the fast way for
- * the usual line of a journal. What is not plain (text beyond ASCII or with something to escape, numbers that
- * are not whole, more than there is room for) it leaves to others.
+ * Writes plain values as JSON into a buffer, byte by byte, exactly as JSON.stringify would: the fast path for
+ * usual lines of a journal. It gives up on anything else: text beyond ASCII or with escapes, numbers that are
+ * not whole, more than fits.
  */
 import type { EventData, EventValue } from '../../controller/model/event.ts'
 
@@ -22,24 +22,24 @@ const MILLION = 1_000_000
 
 export class AsciiJson {
   readonly #bytes: Uint8Array
-  /** Where the next byte goes. */
+  /** Position of the next byte. */
   at = 0
   #end = 0
-  /** Everything since `begin` was plain and had room. */
+  /** Everything since `begin` was plain and fitted. */
   isPlain = true
 
   constructor(bytes: Uint8Array) {
     this.#bytes = bytes
   }
 
-  /** From here, and not up to `end`. */
+  /** From `start` to before `end`. */
   begin(at: number, end: number): void {
     this.at = at
     this.#end = end
     this.isPlain = true
   }
 
-  /** As it is: nothing in it is looked at. */
+  /** Writes the text unchanged, without checking it. */
   raw(text: string): void {
     if (!this.#hasRoom(text.length)) return
     const bytes = this.#bytes
@@ -77,7 +77,7 @@ export class AsciiJson {
     this.#digits(Math.abs(number))
   }
 
-  /** Six by six, so that the single digits are arithmetic of small integers. */
+  /** Six digits at a time, so that the digits are computed with small integers. */
   #digits(size: number): void {
     if (size >= MILLION) {
       const millions = Math.floor(size / MILLION)
@@ -90,7 +90,7 @@ export class AsciiJson {
     this.#lastDigits(size, count)
   }
 
-  /** So many, with leading zeros, of a number below a million. */
+  /** Writes this number of digits, with leading zeros, of a number below a million. */
   #lastDigits(size: number, count: number): void {
     let rest = size | 0
     for (let place = this.at + count - 1; place >= this.at; place--) {

@@ -1,7 +1,4 @@
-/**
- * Follows a run's tasks from their events and keeps what the result says of them. Memory follows the tasks
- * that are open.
- */
+/** Collects the figures of the result from the events of a run. Memory grows with the open tasks only. */
 import type { Event } from '../../controller/model/event.ts'
 import type { TaskRecord } from '../../controller/ports/store.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
@@ -22,7 +19,7 @@ export type OpenOutcome = Omit<TaskOutcome, 'finishedAt' | 'state'>
 interface OpenTask {
   readonly submittedAt: Instant
   startedAt: Instant | null
-  /** How long it takes alone on an idle GPU; null when nobody said. */
+  /** Its duration alone on an idle GPU; null: unknown. */
   readonly aloneMs: DurationMs | null
 }
 
@@ -35,7 +32,7 @@ export class Collector {
   readonly ended: Record<string, number> = { completed: 0, failed: 0, cancelled: 0, lost: 0 }
   firstSubmittedAt: Instant | null = null
   lastFinishedAt: Instant | null = null
-  /** What happened how often, for `sometimes` assertions and reports. */
+  /** Number of events by kind, for `sometimes` assertions and reports. */
   readonly counts = new Map<string, number>()
   readonly #open = new Map<string, OpenTask>()
   /** Open tasks that the store has lost. */
@@ -67,8 +64,8 @@ export class Collector {
   }
 
   /**
-   * The store went back in time: tasks that it no longer has never end, and one that it has again counts as
-   * submitted once more.
+   * The store went back in time: tasks that it lost never end, and tasks that it has again count as submitted
+   * again.
    */
   setBack(openTasks: readonly Pick<TaskRecord, 'id' | 'submittedAt' | 'firstStartedAt'>[]): void {
     this.#lost.clear()
@@ -81,12 +78,12 @@ export class Collector {
     }
   }
 
-  /** Whether it is open. */
+  /** Returns whether it is open. */
   knows(id: string): boolean {
     return this.#open.has(id)
   }
 
-  /** It has been running since before this run: that is no wait of this run. */
+  /** It was running before this run, so it has no wait in this run. */
   startedBefore(id: string, at: Instant): void {
     const task = this.#open.get(id)
     if (task !== undefined) task.startedAt = at

@@ -1,4 +1,4 @@
-/** CSV as the reports write it: one header, one row a line, `\n`, nothing that depends on the machine. */
+/** CSV of the reports: one header, one line per row, `\n`, independent of the machine. */
 import type { DurationMs } from '../../protocol/units.ts'
 
 export function csvOf(columns: readonly string[], rows: Iterable<readonly (string | number)[]>): string {

@@ -1,6 +1,5 @@
 /**
- * How often each kind of fault began, and how often it did something: a partition through which nobody spoke
- * has not.
+ * How often each kind of fault began, and how often it had an effect: a partition without messages has none.
  */
 import { FAULT_KINDS } from '../scenario/fault.ts'
 import type { FaultKind } from '../scenario/fault.ts'
@@ -9,8 +8,8 @@ export interface FaultCount {
   /** Faults of this kind that began. */
   readonly begun: number
   /**
-   * What they did: messages lost, held, late, doubled or overtaken; processes ended; commits refused or late;
-   * swaps slowed or refused.
+   * Their effects: messages lost, held, delayed, duplicated or reordered; processes ended; commits refused or
+   * delayed; swaps slowed or refused.
    */
   readonly fired: number
 }

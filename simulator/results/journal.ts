@@ -1,7 +1,7 @@
 /**
  * The journal: one line of JSON for every event, in order. Its digest is the SHA-256 of the text, so that
- * `sha256sum journal.jsonl` gives the same; every CHAIN_EVERY lines a line with the digest of all before it
- * stands in between, so that a difference is found quickly.
+ * `sha256sum journal.jsonl` gives the same; after every CHAIN_EVERY lines, a line contains the digest of all
+ * before it, so that a difference is found quickly.
  */
 import { createHash } from 'node:crypto'
 import type { Event } from '../../controller/model/event.ts'
@@ -10,7 +10,7 @@ import { AsciiJson } from './ascii-json.ts'
 
 export const CHAIN_EVERY = 4096
 const BLOCK_BYTES = 65_536
-/** An event's line is shorter than this, or it is hashed on its own. */
+/** A longer line is hashed separately. */
 const LINE_ROOM = 8_192
 
 export interface JournalSink {
@@ -25,7 +25,7 @@ export class Journal {
   #used = 0
   #lines = 0
 
-  /** @param sink gets the text as well; null when only the digest is wanted. */
+  /** @param sink also receives the text; null: only the digest is needed */
   constructor(sink: JournalSink | null) {
     this.#sink = sink
   }
@@ -37,7 +37,7 @@ export class Journal {
     }
   }
 
-  /** Something that is no event, on a line of its own: a fault that begins or ends. */
+  /** Writes a line that is not an event: the start or end of a fault. */
   note(value: { readonly at: Instant }): void {
     this.#write(`${JSON.stringify(value)}\n`)
     this.#countLine()

@@ -1,4 +1,4 @@
-/** The figures of a run, as `result.json` and `--json` have them (docs/simulation-model.md defines each). */
+/** The metrics of a run, as in `result.json` and `--json` (docs/simulation-model.md defines each). */
 import type { DurationMs } from '../../protocol/units.ts'
 import { starvationPercent, utilizationPercent } from '../../controller/metrics/starvation.ts'
 import type { Counters } from '../../controller/metrics/counters.ts'
@@ -14,7 +14,7 @@ export interface RunResult {
   readonly version: string
   readonly virtual_s: number
   readonly metrics: Metrics
-  /** Of a scenario with faults: how often each kind that came up began, and how often it did something. */
+  /** For a scenario with faults: how often each kind began, and how often it had an effect. */
   readonly faults?: Partial<FaultCounts>
 }
 
@@ -25,7 +25,7 @@ export interface MetricsInput {
   readonly gpus: number
   readonly swaps: { readonly swapOuts: number; readonly swappedOutMib: number; readonly swappedInMib: number }
   readonly jain: number | null
-  /** GPU time; null where every server signals wants. */
+  /** GPU time; null if every server signals wants. */
   readonly unsignalledWaitMs: DurationMs | null
   readonly fitNowhere: number
 }
@@ -69,12 +69,12 @@ export function metricsOf({
   }
 }
 
-/** The figure under its present and its former name. */
+/** The metric under its current and its former name. */
 export function underBothNames<Figure>(figure: Figure) {
   return { unsignalled_wait_percent: figure, unheard_percent: figure }
 }
 
-/** Of what tasks wanted altogether, heard of or not. */
+/** Percent of everything that tasks wanted, signalled or not. */
 function unsignalledWaitPercent(unsignalledWaitMs: DurationMs, { demand }: Counters): number {
   const unsignalledWaitUs = 1000 * unsignalledWaitMs
   return unsignalledWaitUs === 0 ? 0 : (100 * unsignalledWaitUs) / (demand + unsignalledWaitUs)

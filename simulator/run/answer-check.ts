@@ -1,8 +1,8 @@
-/** Whether an answer contains what a scenario expects of it. */
+/** Checks whether an answer contains what a scenario expects. */
 
 /**
- * Where `answer` does not contain `expected`, in words; null: it does. Of maps the keys of `expected` count,
- * lists agree item by item, all else is the same.
+ * Describes where `answer` does not contain `expected`; null: it does. Maps must have the keys of `expected`,
+ * lists match item by item, other values are equal.
  */
 export function missingIn(answer: unknown, expected: unknown, path = ''): string | null {
   const place = path === '' ? 'the answer' : path

@@ -1,20 +1,20 @@
-/** The arrivals of one run: a source that ends in time and never brings an id twice at once. */
+/** The arrivals of one run: a source that ends in time and never yields an id that is in use. */
 import type { DurationMs } from '../../protocol/units.ts'
 import type { ArrivalSource } from '../scenario/arrivals.ts'
 import type { SimTask } from '../scenario/scenario.ts'
 import { TraceError } from '../trace/trace-error.ts'
 
 export interface BoundedArrivals extends ArrivalSource {
-  /** Its last task has been taken. */
+  /** Its last task was taken. */
   readonly isOver: boolean
-  /** An unfinished task of it will be cancelled by its owner after that time. */
+  /** The owner of an unfinished task of it will cancel after that time. */
   hasCancelAfter(atMs: DurationMs): boolean
 }
 
 /**
- * The tasks of `source` that arrive at `untilMs` or before; null takes all. What lies behind is never read.
- * @param isOpen whether the run has an unfinished task of that id. Such an id would be refused by the
- *   controller: `next` throws TraceError.
+ * The tasks of `source` that arrive at `untilMs` or before; null takes all. Later ones are never read.
+ * @param isOpen returns whether the run has an unfinished task of that id. The controller would refuse such
+ *   an id: `next` throws TraceError
  */
 export function arrivalsUntil(
   source: ArrivalSource,

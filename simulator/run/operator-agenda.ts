@@ -1,7 +1,7 @@
 /**
- * What a scenario's operator does, each in its instant: after the completions of that instant, before its
- * arrivals, ahead of the decisions. Requests go through the real REST routes; who brings them there is an
- * argument, because the simulator does not know the HTTP server.
+ * Performs the actions of a scenario's operator at their instants: after the completions of that instant,
+ * before its arrivals and the decisions. Requests use the real REST routes; the client is an argument,
+ * because the simulator does not know the HTTP server.
  */
 import { RANK_ARRIVAL } from '../../controller/ports/clock.ts'
 import type { Clock } from '../../controller/ports/clock.ts'
@@ -13,9 +13,9 @@ import type { Placeholder } from '../scenario/placeholders.ts'
 import type { OperatorAction, OperatorMethod } from '../scenario/scenario.ts'
 import { formatDuration } from '../document/quantity.ts'
 
-/** Asks the controller over REST in virtual time. Time stands still until the answer is there. */
+/** Sends a request to the controller over REST in virtual time. Time stops until the answer arrives. */
 export interface OperatorClient {
-  /** @returns the status and the text of the answer. */
+  /** @returns the status and the text of the answer */
   ask(
     method: OperatorMethod,
     path: string,
@@ -37,14 +37,14 @@ const LEAST_REFUSED = 400
 export class OperatorAgenda {
   readonly #desk: OperatorClient | null
   readonly #due: OperatorAction[] = []
-  /** Of tasks that actions have named. */
+  /** Ids of tasks that actions have named. */
   readonly #taskIds = new Map<string, string>()
   readonly #nodeIdOf: (name: string) => string
   #left: number
-  /** Answers that were not what the scenario expects, and what was never asked, in words. */
+  /** Descriptions of unexpected answers, and of requests that were not sent. */
   readonly faults: string[] = []
 
-  /** @param desk may be null when there is nothing to do. */
+  /** @param desk may be null without actions */
   constructor(
     actions: readonly OperatorAction[],
     desk: OperatorClient | null,
@@ -53,7 +53,7 @@ export class OperatorAgenda {
     nodeIdOf = nodeIdFromName,
   ) {
     if (actions.length > 0 && desk === null)
-      throw new Error('a scenario with operator actions needs somebody who asks the REST interface')
+      throw new Error('a scenario with operator actions needs a client of the REST interface')
     this.#desk = desk
     this.#nodeIdOf = nodeIdOf
     this.#left = actions.length
@@ -61,7 +61,7 @@ export class OperatorAgenda {
       clock.at(startedAt + action.atMs, () => this.#due.push(action), RANK_ARRIVAL)
   }
 
-  /** An action's instant has come: `serve` before anything else happens. */
+  /** The instant of an action has come: call `serve` before anything else. */
   get isDue(): boolean {
     return this.#due.length > 0
   }

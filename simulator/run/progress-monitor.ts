@@ -1,25 +1,25 @@
-/** What a run knows about its own liveliness: how far it is, and whether anything can still happen. */
+/** Monitors the progress of a run, and whether anything can still happen. */
 import type { Event } from '../../controller/model/event.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { ScenarioClock } from '../scenario/scenario.ts'
 import type { World } from '../world/world.ts'
 
 /**
- * Longer than any waiting time of the configuration (7 days): after so long without an event, time alone
+ * Longer than any waiting time of the configuration (7 days): without an event for this long, time alone
  * changes nothing.
  */
 const QUIET_MS: DurationMs = 8 * 86_400_000
-/** Steps between two looks. */
+/** Steps between two checks. */
 const CHECK_EVERY_STEPS = 1024
 
 export interface ProgressOptions {
-  /** How far the run is, 0 to 1; called often. */
+  /** Called often with the progress, 0 to 1. */
   readonly onProgress?: (fraction: number) => void
-  /** How many tasks will come, about; without it and without an end in time there is no progress to tell. */
+  /** Expected number of tasks; without it and without an end time, there is no progress to report. */
   readonly expectedTasks?: number
 }
 
-/** Tells how far the run is, and finds out when the tasks that are left can never end. */
+/** Reports the progress, and detects when the remaining tasks can never end. */
 export class ProgressMonitor {
   readonly #untilMs: DurationMs | null
   readonly #expectedTasks: number | null
@@ -29,7 +29,7 @@ export class ProgressMonitor {
   #placedTasks = 0
   /** The store may have lost nodes that have not registered again. */
   #wasSetBack = false
-  /** Whoever is left waits for ever, though he may be swapped out of a GPU or counted as waiting. */
+  /** The remaining tasks wait forever, possibly swapped out. */
   isStuck = false
 
   constructor(clock: ScenarioClock, options: ProgressOptions) {
@@ -39,12 +39,12 @@ export class ProgressMonitor {
     this.#lastEventAt = clock.startMs
   }
 
-  /** A task has its place when the run begins. */
+  /** A task is placed when the run begins. */
   placedBefore(): void {
     this.#placedTasks += 1
   }
 
-  /** The store went back to a state in which this number of tasks have a place. */
+  /** The store went back to a state with this number of placed tasks. */
   setBack(placedTasks: number): void {
     this.#wasSetBack = true
     this.#placedTasks = placedTasks
@@ -59,7 +59,7 @@ export class ProgressMonitor {
     }
   }
 
-  /** No task has a place, none that waits for one could ever get it, and this instant is over. */
+  /** No task is placed, no waiting task can ever be placed, and this instant is over. */
   canNothingStart(world: World): boolean {
     return (
       this.#placedTasks === 0 &&
@@ -86,8 +86,8 @@ export class ProgressMonitor {
 }
 
 /**
- * Nobody has a GPU or will ask for one by himself: all wait for a place, to return to one, or for a node that
- * does not come back.
+ * No task has a GPU or will request one by itself: all wait for a placement, a return, or a node that does
+ * not come back.
  */
 function isAllWaitingForever(world: World): boolean {
   for (const { placement, state } of world.controller.views.openTasks()) {

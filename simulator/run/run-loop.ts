@@ -1,6 +1,6 @@
 /**
- * How virtual time goes by in a run: stretch by stretch, to whatever comes first of its end, the next sample
- * and the next action of the operator.
+ * Advances virtual time in a run: from one stop to the next, which is the end, the next sample, or the next
+ * action of the operator.
  */
 import type { DurationMs } from '../../protocol/units.ts'
 import type { BoundedArrivals } from './arrivals-until.ts'
@@ -10,7 +10,7 @@ import type { SeriesSampler } from './series-sampler.ts'
 import type { ScenarioClock } from '../scenario/scenario.ts'
 import type { World } from '../world/world.ts'
 
-/** Looks on, for assertions. */
+/** Observes a run, for assertions. */
 export interface StepObserver {
   /** After every step of the clock. */
   afterStep(): void
@@ -28,7 +28,7 @@ export interface RunParts {
 export class RunLoop {
   readonly #world: World
   readonly #crew: RunParts
-  /** Past the end in time: the last task's end is the end. */
+  /** Past the end time: the run ends with its last task. */
   #isDraining = false
 
   constructor(world: World, crew: RunParts) {
@@ -44,25 +44,23 @@ export class RunLoop {
     this.#crew.sampler?.finish(this.#world)
   }
 
-  /**
-   * Ends when nothing is left to do, nothing is scheduled, or nothing that is scheduled can change anything.
-   */
+  /** Ends when no task is left, nothing is scheduled, or nothing scheduled can change anything. */
   async #drain(): Promise<void> {
     this.#isDraining = true
-    // What arrives now is scheduled by this.
+    // This schedules the arrivals of the current instant.
     await this.#stretch(this.#world.nowMs)
     while (!this.#isOver() && (this.#crew.agenda.isDue || this.#world.clock.nextAt() !== null))
       await this.#stretch(null)
   }
 
-  /** Runs to that instant, to the next sample, to an action of the operator, or to the end. */
+  /** Runs to that instant, the next sample, an action of the operator, or the end. */
   async #stretch(toMs: DurationMs | null): Promise<void> {
     const { agenda, sampler } = this.#crew
     if (agenda.isDue) await agenda.serve()
     const sampleMs = sampler?.nextAtMs ?? null
     const isToSample = sampleMs !== null && (toMs === null || sampleMs <= toMs)
     await this.#world.runUntil(isToSample ? sampleMs : toMs, this.#isInterrupted)
-    // An answer to the operator may have taken time.
+    // The answer to the operator may have taken time.
     if (isToSample && !agenda.isDue && !this.#isOver() && this.#world.nowMs >= sampleMs)
       sampler?.take(this.#world)
   }

@@ -1,5 +1,5 @@
 /**
- * One run of a scenario: from its start to the end of everything that can end (docs/simulation-model.md,
+ * One run of a scenario: from its start until every task that can end has ended (docs/simulation-model.md,
  * "When a run ends").
  */
 import type { DurationMs, Percent } from '../../protocol/units.ts'
@@ -25,14 +25,14 @@ import { createSeededRandom } from '../kernel/seeded-random.ts'
 import type { BusMode } from '../network/sim-bus.ts'
 import { World } from '../world/world.ts'
 
-/** What a run takes of a scenario. */
+/** The part of a scenario that a run needs. */
 export type RunPlan = Pick<
   Scenario,
   'seed' | 'clock' | 'nodes' | 'config' | 'ownerLimits' | 'workload' | 'operator'
 > &
   Partial<Pick<Scenario, 'faults'>>
 
-/** What the result says about where it came from. */
+/** Origin of the result. */
 export interface RunIdentity {
   readonly scenarioSha256: string | null
   readonly traceSha256: string | null
@@ -46,8 +46,8 @@ export interface Stopwatch {
 }
 
 /**
- * @param pump runs everything that is due in the present instant, or until the answer is there. Where things
- *   break an answer may take its time: then time goes on until it is there, or the controller is gone.
+ * @param pump runs everything that is due in the current instant, or until the answer arrives. With faults,
+ *   an answer may take time: time then advances until it arrives or the controller is gone
  */
 export type OpenOperatorClient = (
   world: World,
@@ -55,7 +55,7 @@ export type OpenOperatorClient = (
 ) => Promise<OperatorClient>
 
 export interface RunOptions extends ProgressOptions {
-  /** In place of the scenario's own. */
+  /** Replaces the scenario's own. */
   readonly seed?: number
   readonly untilMs?: DurationMs
   readonly overcommitPercent?: Percent
@@ -65,16 +65,16 @@ export interface RunOptions extends ProgressOptions {
   readonly onOutcome?: (outcome: TaskOutcome) => void
   readonly sampler?: SeriesSampler
   readonly stopwatch?: Stopwatch
-  /** Needed when the scenario has operator actions. */
+  /** Required if the scenario has operator actions. */
   readonly openOperatorClient?: OpenOperatorClient
   /** Observes swap-out decisions, and may replace a victim. */
   readonly victimOverride?: VictimOverride
-  /** What there was of every task can be read from the world's store afterwards. */
+  /** The world's store keeps every task, to be read afterwards. */
   readonly keepsTasks?: boolean
   readonly watch?: (world: World) => StepObserver
-  /** Sees everything that enters a controller; asked for at each start. */
+  /** Sees all inputs of a controller; called at each start. */
   readonly record?: () => ControllerWatch
-  /** Once it has started, and nothing of the workload has come. */
+  /** Called after the start, before the workload. */
   readonly onStarted?: (world: World) => void
 }
 
@@ -82,12 +82,12 @@ export interface Run {
   readonly result: RunResult
   /** Tasks that have not ended, in the order of submission. */
   readonly open: readonly OpenOutcome[]
-  /** What the operator was answered and did not expect. Not empty: the run has failed. */
+  /** Unexpected answers to the operator. Not empty: the run has failed. */
   readonly operatorFaults: readonly string[]
   readonly world: World
 }
 
-/** Throws TraceError for a trace that cannot be used, and what a broken invariant throws. */
+/** Throws TraceError for an unusable trace, and errors of broken invariants. */
 export async function runScenario(
   scenario: RunPlan,
   identity: RunIdentity,
@@ -151,7 +151,7 @@ export async function runScenario(
   }
 }
 
-/** Whoever generates up to the old end goes on, or stops, with the new one. */
+/** Generators that end with the old end time end with the new one. */
 export function planOf(
   scenario: RunPlan,
   { seed, untilMs, overcommitPercent }: Pick<RunOptions, 'seed' | 'untilMs' | 'overcommitPercent'>,

@@ -1,6 +1,6 @@
 /**
- * How a run went over time: the cluster's growing counters and its state, read between two instants. Reading
- * changes nothing that decides, so that a run with a series has the digest of one without.
+ * The course of a run: the cluster's counters and state, sampled at intervals. Reading does not influence
+ * decisions, so the digest stays the same.
  */
 import type { DurationMs } from '../../protocol/units.ts'
 import { differenceOf, ZERO_COUNTERS } from '../../controller/metrics/counters.ts'
@@ -9,7 +9,7 @@ import { starvationPercent, utilizationPercent } from '../../controller/metrics/
 import type { World } from '../world/world.ts'
 import { csvOf, seconds } from '../results/csv.ts'
 
-/** What is known at the end of an interval; counters and swaps are totals since the start. */
+/** State at the end of an interval; counters and swaps are totals since the start. */
 interface Reading {
   readonly atMs: DurationMs
   readonly counters: Counters
@@ -25,8 +25,7 @@ interface Reading {
 
 const FIRST_INTERVAL_MS: DurationMs = 10_000
 /**
- * Rows of a series, unless it is asked for fewer. When it is full, every other reading is dropped and
- * intervals are twice as long from then on.
+ * Default maximum number of rows. When it is reached, every other sample is dropped and the interval doubles.
  */
 const MAX_ROWS = 2048
 
@@ -35,12 +34,12 @@ export class SeriesSampler {
   #readings: Reading[] = []
   #intervalMs = FIRST_INTERVAL_MS
 
-  /** @param maxRows even: half of them stay when there are so many */
+  /** @param maxRows even: half of them remain when the maximum is reached */
   constructor(maxRows = MAX_ROWS) {
     this.#maxRows = maxRows
   }
 
-  /** When the next reading is due, since the start of the run. */
+  /** Time of the next sample, since the start of the run. */
   get nextAtMs(): DurationMs {
     return (this.#readings.length + 1) * this.#intervalMs
   }
@@ -57,7 +56,7 @@ export class SeriesSampler {
     if (world.nowMs > (this.#readings.at(-1)?.atMs ?? 0)) this.#readings.push(readingOf(world))
   }
 
-  /** One row an interval, `t_s` its end. */
+  /** One row per interval; `t_s` is its end. */
   csv(): string {
     const rows = this.#readings.map((reading, index) => rowOf(reading, this.#readings[index - 1] ?? START))
     return csvOf(COLUMNS, rows)

@@ -24,8 +24,8 @@ export interface Metrics {
     readonly compute: number
   }
   /**
-   * Only where servers cannot signal that a task wants the GPU: what swapped-out tasks waited with work that
-   * nothing told of, beside demand.
+   * Present only if servers cannot signal that a task wants the GPU: time for which swapped-out tasks waited
+   * with work without a signal. It is not part of the demand.
    */
   readonly unsignalled_wait_percent?: number
   /** Former name of `unsignalled_wait_percent`; removed in 0.2. */
@@ -42,8 +42,8 @@ export interface Metrics {
     readonly failed: number
     readonly unfinished: number
     /**
-     * Of the unfinished, only where there are some: they wait, and no node takes them even when it is empty.
-     * No other figure counts them.
+     * Unfinished tasks that fit on no node, even when it is empty; absent if there are none. No other metric
+     * counts them.
      */
     readonly fit_nowhere?: number
   }
@@ -53,7 +53,7 @@ type Shape<T> = T extends number | null ? true : { readonly [K in keyof T]-?: Sh
 
 const DISTRIBUTION: Shape<Distribution> = { mean: true, p50: true, p95: true, p99: true }
 
-/** Every number that a result has. The compiler holds it against `Metrics`. */
+/** Every number of a result. The compiler compares it with `Metrics`. */
 const METRICS: Shape<Metrics> = {
   jct_s: DISTRIBUTION,
   queue_wait_s: DISTRIBUTION,

@@ -1,4 +1,4 @@
-/** Faults as the scenario language has them, from a text of their own: for a fleet that is there already. */
+/** Faults of the scenario language from a separate text, for an existing fleet. */
 import { faultsOf } from '../scenario/build-faults.ts'
 import { check } from '../document/check.ts'
 import { parseDocument } from '../document/document.ts'
@@ -7,13 +7,13 @@ import { refuseIn } from '../document/refusal.ts'
 import type { ScenarioNode } from '../scenario/scenario.ts'
 import { faultsRule } from '../scenario/schema-faults.ts'
 
-/** @param text a list, as under `faults:`. Throws ScenarioError; `file` is its name in messages. */
+/** @param text a list, as under `faults:`. Throws ScenarioError; `file` is its name in messages */
 export function readFaults(text: string, nodes: readonly ScenarioNode[], file: string): readonly FaultItem[] {
   const { root, problems } = parseDocument(text)
   if (root === null) throw problems.toError(file)
   const entries = check(root, faultsRule, problems)
   problems.throwIfAny(file)
-  // Places are told from the root, which is the list itself here.
+  // Positions are relative to the root, which is the list itself here.
   const refuse = refuseIn(root, problems)
   const faults = faultsOf(entries, nodes, (keys, detail) => refuse(keys.slice(1), detail))
   problems.throwIfAny(file)

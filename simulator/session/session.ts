@@ -1,28 +1,28 @@
 /**
- * A simulated world that somebody drives: by single events, by time, back and forth. Going back is replaying
- * from the start with the same inputs, so that whoever comes to an instant again finds the same state. Who
- * keeps pace with real time, and who asks the REST interface, are arguments.
+ * An interactive simulated world: it advances by single events or by time, and goes back. Going back replays
+ * the run from the start with the same inputs, so the same instant always has the same state. Pacing and the
+ * client of the REST interface are arguments.
  */
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Position, SessionInput, SteppableWorld } from './steppable-world.ts'
 
 export interface SessionOptions<I extends SessionInput> {
-  /** A world at its start, every time the same. */
+  /** Returns a world at its start, always the same. */
   readonly open: () => Promise<SteppableWorld<I>>
-  /** What was done to it before, by position: of a session that goes on from another. */
+  /** Earlier inputs, by position: for a session that continues another one. */
   readonly inputs?: readonly I[]
 }
 
-/** Calls come one after the other: the next when the last has resolved. */
+/** Calls must not overlap: the next comes when the last has resolved. */
 type WithoutPosition<I> = I extends unknown ? Omit<I, 'position'> : never
 
 export class Session<I extends SessionInput> {
   readonly #open: () => Promise<SteppableWorld<I>>
   #stage: SteppableWorld<I>
-  /** By position; those from `#applied` on lie ahead. */
+  /** By position; those from `#applied` on are in the future. */
   #inputs: I[]
   #applied = 0
-  /** How often the scenario's operator has acted. */
+  /** Number of actions of the scenario's operator so far. */
   #served = 0
 
   static async open<I extends SessionInput>({ open, inputs = [] }: SessionOptions<I>): Promise<Session<I>> {
@@ -48,25 +48,25 @@ export class Session<I extends SessionInput> {
     return { events: clock.steps, served: this.#served, atMs: nowMs }
   }
 
-  /** What was done so far, in order. */
+  /** Inputs so far, in order. */
   get inputs(): readonly I[] {
     return this.#inputs.slice(0, this.#applied)
   }
 
-  /** How many inputs lie ahead, to be done again when time comes to them. */
+  /** Number of future inputs, which are applied when their time comes. */
   get inputsAhead(): number {
     return this.#inputs.length - this.#applied
   }
 
-  /** Equal for two sessions that have come to the same point in the same way. */
+  /** Equal for two sessions that reached the same position in the same way. */
   stateHash(): string {
     return this.#stage.stateHash(this.position)
   }
 
   /**
-   * One entry of the event queue: a message, a timer, an arrival, a cycle of decisions. What is done from
-   * outside, with its answer, counts as one.
-   * @returns false when nothing is left that could happen
+   * Runs one entry of the event queue: a message, a timer, an arrival, a decision cycle. An input with its
+   * answer counts as one.
+   * @returns false if nothing is left that could happen
    */
   async step(): Promise<boolean> {
     const { world } = this.#stage
@@ -77,10 +77,9 @@ export class Session<I extends SessionInput> {
   }
 
   /**
-   * Everything up to and including that time since the start; inputs that lie ahead are done when it comes to
-   * them.
-   * @param mayGoOn asked after every event; false stops on the way, and the rest is for the next call
-   * @returns whether it got there
+   * Runs everything up to and including that time since the start, with the future inputs on the way.
+   * @param mayGoOn called after every event; false stops, and the next call continues
+   * @returns whether the time was reached
    */
   async advanceTo(atMs: DurationMs, mayGoOn: () => boolean = () => true): Promise<boolean> {
     const { world, agenda } = this.#stage
@@ -99,7 +98,7 @@ export class Session<I extends SessionInput> {
     return false
   }
 
-  /** Does it now, and forgets what lay ahead: from here on things go another way. */
+  /** Applies an input now, and discards the future inputs. */
   async put(input: WithoutPosition<I>): Promise<unknown> {
     const placed = { ...input, position: this.position } as unknown as I
     this.#inputs = [...this.#inputs.slice(0, this.#applied), placed]
@@ -107,21 +106,24 @@ export class Session<I extends SessionInput> {
     return this.#stage.apply(placed)
   }
 
-  /** Takes back the record of the last input, which was refused and has changed nothing. */
+  /** Removes the last input, which was refused and has changed nothing. */
   forgetLast(): void {
     this.#applied -= 1
     this.#inputs.splice(this.#applied, 1)
   }
 
-  /** Back to that time, or forth. @returns as `advanceTo` */
+  /**
+   * Moves back or forward to that time.
+   * @returns as `advanceTo`
+   */
   async seek(atMs: DurationMs, mayGoOn?: () => boolean): Promise<boolean> {
     if (atMs < this.#stage.world.nowMs) await this.#restart()
     return this.advanceTo(atMs, mayGoOn)
   }
 
   /**
-   * To a position that this session, or the one it goes on from, has been at, with the inputs that there were
-   * then.
+   * Moves to an earlier position of this session, or of the one that it continues, with the inputs of that
+   * time.
    */
   async restore({ events, served, atMs }: Position, inputs: readonly I[]): Promise<void> {
     this.#inputs = [...inputs]
@@ -154,7 +156,7 @@ export class Session<I extends SessionInput> {
     return this.#inputs[this.#applied]
   }
 
-  /** What is to be done from outside before the next event, unless it lies after that time. */
+  /** The next input that is due before the next event, unless it is after that time. */
   async #doOutside(untilMs: DurationMs | null): Promise<boolean> {
     const { agenda } = this.#stage
     const input = this.#ahead

@@ -1,19 +1,21 @@
-/** What a session drives: a world from its start, and who does to it what comes from outside. */
+/** The world of a session: from its start, with the inputs from outside. */
 import type { DurationMs } from '../../protocol/units.ts'
 import type { OperatorAgenda } from '../run/operator-agenda.ts'
 import type { World } from '../world/world.ts'
 
-/** Where a session is. Several events may lie in one instant, and time may have passed since the last. */
+/**
+ * Position in a session. Several events may have one instant, and time may have passed since the last event.
+ */
 export interface Position {
-  /** Entries of the event queue that were taken since the start. */
+  /** Entries of the event queue that were run since the start. */
   readonly events: number
-  /** How often the scenario's own operator has acted. */
+  /** Number of actions of the scenario's own operator so far. */
   readonly served: number
   /** Virtual time since the start. */
   readonly atMs: DurationMs
 }
 
-/** Something done from outside, and where. */
+/** An input from outside, and its position. */
 export interface SessionInput {
   readonly position: Position
 }
@@ -23,7 +25,7 @@ export type Agenda = Pick<OperatorAgenda, 'isDue' | 'serve'>
 export interface SteppableWorld<I extends SessionInput> {
   readonly world: World
   readonly agenda: Agenda
-  /** Time stands still until it is done. The same input at the same position does the same. */
+  /** Time stops until the input is applied. The same input at the same position has the same effect. */
   apply(input: I): Promise<unknown>
   stateHash(position: Position): string
   close(): Promise<void>

@@ -1,9 +1,9 @@
-/** Names of nodes in a scenario: live ones may be no names there, or several nodes may have the same. */
+/** Names of nodes in a scenario: live names may be invalid there, or not unique. */
 import type { SnapshotNode } from '../../controller/ports/twin.ts'
 
 const MAX_LENGTH = 63
 
-/** Each node's own name as far as it can be one, by id; no two are the same. */
+/** The unique names of the nodes, by id: their own names as far as these are valid. */
 export function nodeNames(nodes: readonly Pick<SnapshotNode, 'id' | 'name'>[]): ReadonlyMap<string, string> {
   const taken = new Set<string>()
   return new Map(

@@ -1,6 +1,6 @@
 /**
- * A snapshot as a scenario file: JSON, which is YAML, too. It comes in parts, so that a large one is never
- * one text on its way. What has its default is left out; loading gives the same scenario back.
+ * Writes a snapshot as a scenario file: JSON, which is also YAML. It is yielded in parts, so that a large
+ * snapshot is never one text in memory. Defaults are omitted; loading yields the same scenario.
  */
 import type { DurationMs } from '../../protocol/units.ts'
 import { formatDuration } from '../document/quantity.ts'
@@ -23,16 +23,19 @@ export interface SnapshotTextOptions {
   readonly seed?: number
   /** Since the start; null: it runs until its workload is done. */
   readonly untilMs?: DurationMs | null
-  /** Then it ends, whatever is under way; else it goes on until all that can end has ended. */
+  /**
+   * The run ends then, whatever is in progress; otherwise it continues until every task that can end has
+   * ended.
+   */
   readonly isCutOff?: boolean
-  /** What is submitted later, by time since the start. */
+  /** Later submissions, by time since the start. */
   readonly later?: readonly SimTask[]
-  /** Entries of these lists as a scenario writes them. */
+  /** Entries of these lists in the notation of a scenario. */
   readonly operator?: readonly object[]
   readonly faults?: readonly object[]
 }
 
-/** A line for each node and task. Ends with a line break. */
+/** One line for each node and task. Ends with a line break. */
 export function* snapshotText(
   snapshot: Snapshot<Iterable<TaskItem>>,
   options: SnapshotTextOptions,

@@ -1,7 +1,7 @@
 /**
- * The live cluster as a scenario that begins where it stands (docs/twin.md). What a scenario has no words for
- * is left out or settled, and counted: nodes that are not up go with their tasks, a swap under way counts as
- * done, a start under way too.
+ * Converts the live cluster to a scenario that starts in its state (docs/twin.md). What a scenario cannot
+ * express is omitted or settled, and counted: nodes that are not up are omitted with their tasks; swaps and
+ * starts in progress count as complete.
  */
 import type { ClusterSnapshot, SnapshotNode } from '../../controller/ports/twin.ts'
 import type { PlacementRecord, TaskRecord } from '../../controller/ports/store.ts'
@@ -20,16 +20,14 @@ import type {
 import { nodeNames } from './node-names.ts'
 import { requestOfSpec } from '../../protocol/task.ts'
 
-/** What an image does not say. */
+/** Facts that the cluster snapshot does not contain. */
 export interface SnapshotModel {
-  /** What the task has left to do. */
+  /** The remaining work of the task. */
   workLeftOf(task: TaskRecord): WorkLeft
   allocStepsOf?(task: TaskRecord): AllocSteps
-  /** Since the start of the snapshot; null: nobody will cancel it. */
+  /** Since the start of the snapshot; null: never cancelled. */
   cancelAtOf?(task: TaskRecord): DurationMs | null
-  /**
-   * How fast its GPUs swap and share, and processes start; left out: the stock driver, time slices, at once.
-   */
+  /** How its GPUs swap and share, and how processes start; absent: stock driver, time slices, at once. */
   gpuModelOf?(node: SnapshotNode): Pick<GpuModel, 'swap' | 'efficiencyPermille' | 'startMs'>
 }
 
@@ -37,7 +35,7 @@ export interface Snapshot<Tasks extends Iterable<TaskItem> = readonly TaskItem[]
   readonly startMs: Instant
   readonly config: ConfigFields
   readonly nodes: readonly ScenarioNode[]
-  /** All have a `state`: placed ones by submission, then pending ones in the order of the queue. */
+  /** All have a `state`: placed tasks by submission, then pending tasks in queue order. */
   readonly tasks: Tasks
   readonly leftOut: LeftOut
 }
@@ -46,7 +44,7 @@ export interface LeftOut {
   /** Nodes that are not up or have no VRAM, and the tasks on them. */
   readonly nodes: number
   readonly tasks: number
-  /** Swaps that were under way and count as done. */
+  /** Swaps in progress that count as complete. */
   readonly swapsSettled: number
 }
 
@@ -55,9 +53,7 @@ export function snapshotOf(image: ClusterSnapshot, model: SnapshotModel): Snapsh
   return { ...snapshot, tasks: [...snapshot.tasks] }
 }
 
-/**
- * The same; each task is made when somebody takes it, so that a large snapshot need not be made in one go.
- */
+/** The same, with tasks created on demand, so that a large snapshot can be written in parts. */
 export function lazySnapshotOf(image: ClusterSnapshot, model: SnapshotModel): Snapshot<Iterable<TaskItem>> {
   const up = image.nodes.filter((node) => node.status === 'up' && largestMib(node) > 0)
   const names = nodeNames(up)
@@ -97,8 +93,8 @@ interface Place {
 // ── nodes ────────────────────────────────────────────────────────────────────
 
 /**
- * GPUs of one node are alike in a scenario: where they are not, all count as the largest, and what the others
- * lack as VRAM that others take.
+ * All GPUs of a node are alike in a scenario: if they differ, all count as the largest, and the difference as
+ * VRAM used by others.
  */
 function nodeOf(
   node: SnapshotNode,
@@ -118,7 +114,7 @@ function nodeOf(
     id: node.id,
     gpuCount: node.gpus.length,
     gpu: {
-      // A server may leave it empty, which a scenario does not.
+      // A server may leave it empty, a scenario may not.
       model: node.gpus[0]?.model === '' ? 'generic' : (node.gpus[0]?.model ?? 'generic'),
       vramMib,
       swap,
@@ -142,7 +138,7 @@ const STOCK: Pick<GpuModel, 'swap' | 'efficiencyPermille' | 'startMs'> = {
   efficiencyPermille: [1000],
 }
 
-/** 0: it has no GPU that a scenario could have. */
+/** 0: it has no GPU that a scenario could express. */
 function largestMib({ gpus }: SnapshotNode): Mib {
   return gpus.reduce((most, gpu) => Math.max(most, gpu.physicalMib), 0)
 }
@@ -154,7 +150,7 @@ function itemOf(task: TaskRecord, model: SnapshotModel, place: Place): TaskItem 
   return {
     kind: 'task',
     atMs: 0,
-    // Labels play no part in decisions, and may say more than a file should.
+    // Labels do not influence decisions, and may contain more than a file should.
     request: requestOfSpec(task),
     work,
     allocSteps: model.allocStepsOf?.(task) ?? [],

@@ -1,4 +1,4 @@
-/** A simulated world as a snapshot: with full knowledge of what each task has left to do. */
+/** A snapshot of a simulated world, with the exact remaining work of each task. */
 import { workOf } from '../fleet/work-plan.ts'
 import type { GpuModel } from '../scenario/scenario.ts'
 import { idOfNode } from '../scenario/node-id.ts'
@@ -6,7 +6,7 @@ import { snapshotOf } from './snapshot.ts'
 import type { Snapshot } from './snapshot.ts'
 import type { World } from '../world/world.ts'
 
-/** Between two steps of the clock, when the present instant is over. */
+/** To be called between two steps of the clock, when the current instant is over. */
 export function snapshotOfWorld(world: World): Snapshot {
   const models = new Map(world.plan.nodes.map((node) => [idOfNode(node), node.gpu]))
   const { workload } = world

@@ -1,6 +1,6 @@
 /**
- * Activity models: batch traces know when a task was there, not when it used its GPU. A model makes
- * alternating busy and idle phases out of that; whoever uses one labels the result synthetic.
+ * Activity models: batch traces say when a task was present, not when it used its GPU. A model generates
+ * alternating busy and idle phases; the result must be labelled synthetic.
  */
 import type { RandomStream } from '../../controller/ports/random.ts'
 import type { DurationMs } from '../../protocol/units.ts'
@@ -14,12 +14,12 @@ import {
 import type { Work } from './trace-format.ts'
 
 /**
- * Splits a residence (wall time from start to end when the task runs alone, 1 ms or more) into phases that
- * add up to exactly that. Same stream, same phases.
+ * Splits a residence (wall time from start to end of a task that runs alone, 1 ms or more) into phases of
+ * exactly that total. The same stream yields the same phases.
  */
 export type ActivityModel = (residenceMs: DurationMs, random: RandomStream) => Work
 
-/** Each with what it is, in a sentence. */
+/** Models with their descriptions. */
 export const ACTIVITY_MODELS = {
   'always-busy': 'The GPU works from start to end.',
   serving: 'An inference server as in Alibaba GenTD26: no GPU work in 66.8 % of the time.',
@@ -28,7 +28,7 @@ export const ACTIVITY_MODELS = {
 export type ActivityModelName = keyof typeof ACTIVITY_MODELS
 export const ACTIVITY_MODEL_NAMES = Object.keys(ACTIVITY_MODELS) as readonly ActivityModelName[]
 
-/** The model of that name. Throws RangeError naming the ones there are. */
+/** Returns the model of that name. Throws RangeError with the list of models. */
 export function activityModel(name: string): ActivityModel {
   switch (name as ActivityModelName) {
     case 'always-busy':

@@ -7,24 +7,24 @@ import { TraceError } from './trace-error.ts'
 const READ_BYTES = 1_048_576
 const GZIP_MAGIC = Buffer.from([0x1f, 0x8b])
 
-/** The content of a file, uncompressed when it begins with the gzip magic, and hashed as it goes by. */
+/** The content of a file, uncompressed if it begins with the gzip magic, and hashed while it is read. */
 export interface FileBytes {
   /** The path as given, for messages. */
   readonly file: string
   /**
-   * In order, once. Throws TraceError when the file cannot be read or is broken gzip. Leaving the loop early
-   * closes the file.
+   * Chunks in order; may be read once. Throws TraceError if the file cannot be read or its gzip is broken.
+   * Leaving the loop early closes the file.
    */
   readonly chunks: AsyncIterable<Buffer>
-  /** SHA-256 of the uncompressed content, in hex. Throws before all of it was read. */
+  /** SHA-256 of the uncompressed content, in hex. Throws before everything was read. */
   sha256(): string
-  /** How much of the stored file was read, 0 to 1. */
+  /** Share of the stored file that was read, 0 to 1. */
   readFraction(): number
-  /** Lets go of the file; harmless when it was read to its end. */
+  /** Closes the file; does nothing at the end of the file. */
   close(): void
 }
 
-/** Throws TraceError when the file cannot be opened. */
+/** Throws TraceError if the file cannot be opened. */
 export async function openBytes(file: string): Promise<FileBytes> {
   const { stream, readFraction } = await openStream(file)
   const hash = createHash('sha256')

@@ -3,13 +3,13 @@ import { openBytes } from './file-bytes.ts'
 export interface TraceFingerprint {
   /** Of the uncompressed content, in hex. */
   readonly sha256: string
-  /** Tasks in it: its lines without the header. */
+  /** Number of tasks: the lines without the header. */
   readonly tasks: number
 }
 
 const NEWLINE = 0x0a
 
-/** Reads a trace without understanding it. Throws TraceError when it cannot be read. */
+/** Reads a trace without parsing it. Throws TraceError if it cannot be read. */
 export async function fingerprintTrace(file: string): Promise<TraceFingerprint> {
   const source = await openBytes(file)
   let lines = 0

@@ -1,4 +1,4 @@
-/** The header line of a trace: text to header and back. */
+/** The header line of a trace: from text to header and back. */
 import {
   integer,
   LineProblem,
@@ -29,7 +29,7 @@ const IMPORTER_KEYS: ReadonlySet<string> = new Set<keyof TraceImporter>([
   'adjusted',
 ])
 
-/** Throws LineProblem. Only `trace`, `version` and `t_unit` must be there. */
+/** Throws LineProblem. Only `trace`, `version` and `t_unit` are required. */
 export function parseHeader(text: string): TraceHeader {
   const line = parseObject(text)
   if (line['trace'] === undefined)

@@ -2,20 +2,17 @@ import type { TraceTask } from './trace-format.ts'
 import type { TraceFile } from './trace-file-reader.ts'
 import { aloneMsOf, busyMsOf } from './work.ts'
 
-/**
- * What a person asks of a trace before replaying it. Percentiles by nearest rank; null when there is nothing
- * to take them of.
- */
+/** Summary of a trace, to read before a replay. Percentiles by nearest rank; null without values. */
 export interface TraceSummary {
   readonly trace: string
   readonly sha256: string
   readonly tasks: number
   readonly rows: number
   readonly dropped: Readonly<Record<string, number>>
-  /** Kept rows with a constraint that plays no part, and with a corrected value. */
+  /** Kept rows with an ignored constraint, and with a corrected value. */
   readonly ignored: Readonly<Record<string, number>>
   readonly adjusted: Readonly<Record<string, number>>
-  /** What it was imported from, by whom it may be used; null where the header does not say. */
+  /** Origin and licence; null if the header does not contain them. */
   readonly format: string | null
   readonly source: string | null
   readonly licence: string | null
@@ -28,9 +25,9 @@ export interface TraceSummary {
   readonly exclusive: number
   readonly noswap: number
   readonly cancelled: number
-  /** Of tasks that state their VRAM. */
+  /** Of tasks with a known VRAM. */
   readonly vram_mib: { readonly p50: number | null; readonly p95: number | null; readonly max: number | null }
-  /** Wall time when run alone. */
+  /** Wall time of a task that runs alone. */
   readonly duration_s: {
     readonly p50: number | null
     readonly p95: number | null
@@ -38,15 +35,15 @@ export interface TraceSummary {
   }
   /** GPU work, counted on every GPU of a task. */
   readonly busy_gpu_hours: number
-  /** Part of the GPU time of tasks run alone in which they do no GPU work. */
+  /** Share of the GPU time without GPU work, for tasks that run alone. */
   readonly idle_share: number | null
-  /** Fields that were made up, or null when no importer says. */
+  /** Fields that were made up, or null without an importer. */
   readonly synthetic: readonly string[] | null
 }
 
 /**
- * Reads the whole trace; memory is 16 bytes a task. Throws TraceError. @param onTasks hears how many there
- * were so far
+ * Reads the whole trace; memory is 16 bytes per task. Throws TraceError.
+ * @param onTasks called with the number of tasks so far
  */
 export async function inspectTrace(
   trace: TraceFile,

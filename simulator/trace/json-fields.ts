@@ -1,9 +1,9 @@
 /**
- * Fields of parsed JSON, checked by hand: a schema library costs more than the parsing itself. Every function
+ * Checks fields of parsed JSON by hand: a schema library takes longer than the parsing itself. Every function
  * throws LineProblem.
  */
 
-/** What is wrong with a line. The reader, which knows file and line, turns it into a TraceError. */
+/** A problem of a line. The reader, which knows file and line, converts it to a TraceError. */
 export class LineProblem extends Error {
   readonly field: string | undefined
 

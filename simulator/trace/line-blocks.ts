@@ -2,8 +2,8 @@ import type { FileBytes } from './file-bytes.ts'
 import { TraceError } from './trace-error.ts'
 
 /**
- * Lines of a UTF-8 file without their line feeds (a \r before one stays), block by block; never an empty
- * block. Throws TraceError.
+ * Lines of a UTF-8 file without their line feeds (a \r before one remains), in blocks that are never empty.
+ * Throws TraceError.
  */
 export async function* lineBlocks(source: FileBytes): AsyncGenerator<readonly string[]> {
   const { file } = source

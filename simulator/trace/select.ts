@@ -3,34 +3,33 @@ import { type Seed, seededStream } from '../kernel/seeded-random.ts'
 import { TraceError } from './trace-error.ts'
 
 /**
- * Which tasks of a trace are taken, and when they arrive. Used by importers and by scenarios that load a
- * trace: importing with a selection gives the same tasks as importing without and loading with it.
+ * Selects tasks of a trace and their arrivals. Used by importers and by scenarios that load a trace:
+ * importing with a selection yields the same tasks as importing without and loading with it.
  */
 export interface TraceSelection {
   /** Tasks with fromMs <= at < toMs, in the trace's own time. */
   readonly fromMs?: DurationMs
   readonly toMs?: DurationMs
   /**
-   * Takes each task with this probability, 0 < sample <= 1. Whether a task is taken depends on seed and id
-   * alone, so that a smaller sample is a part of a larger one.
+   * Probability of including each task, 0 < sample <= 1. It depends on seed and id alone, so a smaller sample
+   * is a subset of a larger one.
    */
   readonly sample?: number
   /** Default 0. */
   readonly seed?: Seed
-  /** Leaves out tasks of more GPUs. */
+  /** Excludes tasks with more GPUs. */
   readonly maxGpus?: number
   /**
-   * Arrivals lie this many times as far apart (0.01: a hundred times as dense). How long tasks run and what
-   * they do stays as it is.
+   * Factor of the time between arrivals (0.01: a hundred times as dense). Durations and work do not change.
    */
   readonly timeScale?: number
-  /** Arrivals keep their distance from the trace's own zero; otherwise fromMs becomes 0. */
+  /** Arrivals keep their time in the trace; otherwise fromMs becomes 0. */
   readonly keepOffset?: boolean
 }
 
 export const DEFAULT_SELECTION_SEED: Seed = 0
 
-/** Why a task was not taken; the first that holds. */
+/** Why a task was not selected; the first reason that applies. */
 export type UnselectedReason = 'outside_window' | 'too_many_gpus' | 'not_sampled'
 
 interface Selectable {
@@ -41,9 +40,9 @@ interface Selectable {
 }
 
 /**
- * The selection as a function: the task with its new times (the same object where nothing changes), or why it
- * is not taken. `at` becomes round((at - fromMs) * timeScale); `cancel_at` keeps its distance from it. Throws
- * TraceError when an option is out of range.
+ * Returns the selection as a function: the task with its new times (the same object if nothing changes), or
+ * the reason for its exclusion. `at` becomes round((at - fromMs) * timeScale); the distance of `cancel_at`
+ * from it does not change. Throws TraceError if an option is out of range.
  */
 export function createSelection(
   options: TraceSelection,

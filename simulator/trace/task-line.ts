@@ -1,4 +1,4 @@
-/** The line of a task: text to task and back. */
+/** The line of a task: from text to task and back. */
 import type { GpuMode, Mib, NoSwap, Priority } from '../../protocol/units.ts'
 import {
   integer,
@@ -63,7 +63,7 @@ export function parseTask(text: string): TraceTask {
   }
 }
 
-/** The line for a task, without the fields that have their default. */
+/** The line of a task, without the fields that have their default. */
 export function formatTask(task: TraceTask): string {
   const { id, at, gpus, vram_mib, gpu_mode, priority, noswap, groups, owner, work, alloc, cancel_at } = task
   const line: Json = { id, at, gpus, vram_mib, gpu_mode, priority, noswap }
@@ -76,8 +76,7 @@ export function formatTask(task: TraceTask): string {
 }
 
 /**
- * Checks what a task does; also for work that a scenario states directly. Throws LineProblem whose field
- * begins with `field`.
+ * Checks the work of a task, also for work in a scenario. Throws LineProblem whose field begins with `field`.
  */
 export function parseWork(value: unknown, field: string): Work {
   const work = object(value, field)

@@ -1,7 +1,6 @@
 /**
- * Input that cannot be used: a line of a trace, a row of a source, an option. The message names file, line
- * and field, and what is wrong, in one line fit for a terminal. A person has to change the input, so the
- * command line answers it with exit code 2.
+ * Unusable input: a line of a trace, a row of a source, an option. The message is one line with file, line,
+ * field and problem. The user must change the input, so the command line exits with code 2.
  */
 export class TraceError extends Error {
   readonly file: string | null

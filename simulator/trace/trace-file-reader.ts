@@ -6,37 +6,37 @@ import { parseTask } from './task-line.ts'
 import { TraceError } from './trace-error.ts'
 import type { TraceHeader, TraceTask } from './trace-format.ts'
 
-/** A trace whose header has been read. Its tasks stream by once, in bounded memory. */
+/** A trace whose header has been read. Its tasks are streamed once, in bounded memory. */
 export interface TraceFile {
   readonly header: TraceHeader
   /**
-   * Batches as they come off the disk: the quick way. Use this or `tasks`, once. Throws TraceError at the
-   * first line that is not valid.
+   * Batches as they are read from disk: the fast way. Use this or `tasks`, once. Throws TraceError at the
+   * first invalid line.
    */
   batches(): AsyncIterable<readonly TraceTask[]>
   tasks(): AsyncIterable<TraceTask>
   /**
-   * SHA-256 of the uncompressed content, so that the same trace has one identity with gzip and without.
-   * Throws before the last task was read.
+   * SHA-256 of the uncompressed content, so that a trace has the same identity with and without gzip. Throws
+   * before the last task was read.
    */
   sha256(): string
   /** How much of the file was read, 0 to 1. */
   readFraction(): number
-  /** Lets go of the file when the tasks are not wanted. */
+  /** Closes the file if the tasks are not needed. */
   close(): void
 }
 
 export interface TraceReadOptions {
   /**
-   * `by-arrival` (default) refuses a line whose `at` is below that of the line before; `any` takes lines as
-   * they stand.
+   * `by-arrival` (default) refuses a line whose `at` is below that of the line before; `any` accepts any
+   * order.
    */
   readonly order?: 'by-arrival' | 'any'
 }
 
 /**
- * Opens a trace (gzip when the file begins with the gzip magic) and reads its header. Memory is bounded, so
- * that ids are not checked for being unique here. Throws TraceError naming file, line and field.
+ * Opens a trace (gzip if the file begins with the gzip magic) and reads its header. Memory is bounded, so ids
+ * are not checked for uniqueness here. Throws TraceError with file, line and field.
  */
 export async function openTrace(file: string, options: TraceReadOptions = {}): Promise<TraceFile> {
   const source = await openBytes(file)
@@ -89,7 +89,7 @@ async function* taskBatches(
         if (task.at < latestAt && order === 'by-arrival') {
           throw new TraceError(
             { file, line, field: 'at' },
-            `falls from ${latestAt} to ${task.at}: tasks stand in the order of arrival`,
+            `falls from ${latestAt} to ${task.at}: tasks must be in the order of arrival`,
           )
         }
         latestAt = task.at

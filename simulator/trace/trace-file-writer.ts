@@ -10,14 +10,15 @@ import type { TraceHeader, TraceTask } from './trace-format.ts'
 
 export interface WrittenTrace {
   readonly tasks: number
-  /** Of the uncompressed content, as the reader gives it. */
+  /** Of the uncompressed content, as from the reader. */
   readonly sha256: string
 }
 
 /**
- * Writes a trace, gzip when the name ends in `.gz`, streamed. The file appears whole or not at all: it is
- * written beside its place, flushed to disk, and renamed; what is no regular file (/dev/null, a pipe) is
- * written into. Throws RangeError when `at` falls from one task to the next, and what the file system throws.
+ * Writes a trace, with gzip if the name ends in `.gz`, streamed. The file appears completely or not at all:
+ * it is written to a temporary name, flushed to disk, and renamed; special files (/dev/null, a pipe) are
+ * written directly. Throws RangeError if `at` decreases from one task to the next, and errors of the file
+ * system.
  */
 export async function writeTrace(
   file: string,
@@ -71,7 +72,7 @@ async function* textBlocks(
   for await (const task of tasks) {
     if (task.at < latestAt)
       throw new RangeError(
-        `task ${task.id} arrives at ${task.at}, before ${latestAt}: tasks are written in the order of arrival`,
+        `task ${task.id} arrives at ${task.at}, before ${latestAt}: tasks must be in the order of arrival`,
       )
     latestAt = task.at
     block += `${formatTask(task)}\n`

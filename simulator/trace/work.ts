@@ -19,7 +19,7 @@ export function busyMsOf(work: Work): DurationMs {
   }
 }
 
-/** Wall time from start to end when the task runs alone on idle GPUs: the divisor of its slowdown. */
+/** Wall time from start to end of a task that runs alone on idle GPUs: the divisor of its slowdown. */
 export function aloneMsOf(work: Work): DurationMs {
   switch (work.kind) {
     case 'duration':

@@ -1,6 +1,6 @@
 /**
- * How far and how often the live state may be run on in the time that somebody waits. Time is told by the
- * caller; here nothing measures it.
+ * How far and how often a forecast may run the live state within its time limit. The caller measures time;
+ * nothing here does.
  */
 import type { ClusterSnapshot } from '../../controller/ports/twin.ts'
 import type { DurationMs } from '../../protocol/units.ts'
@@ -8,19 +8,19 @@ import { drawFuture, runFork } from './fork.ts'
 import type { WorkloadModel } from './workload-model.ts'
 
 export interface Budget {
-  /** The share of the time that is used up, rising from 0. */
+  /** Share of the time that is used up, increasing from 0. */
   spent(): number
   readonly maxRuns: number
   readonly horizonMs: DurationMs
 }
 
-/** A trial run may take so much of the time. */
+/** Share of the time for a trial run. */
 const TRIAL_SHARE = 1 / 12
-/** Less far says too little. */
+/** A shorter forecast is not useful. */
 export const LEAST_HORIZON_MS = 600_000
 const ROUND_MS = 60_000
 
-/** How far a run comes in its share of the time, in whole minutes; null: not far enough to be of use. */
+/** How far a run gets in its share of the time, in whole minutes; null: not far enough to be useful. */
 export async function affordableHorizon(
   image: ClusterSnapshot,
   model: WorkloadModel,

@@ -1,6 +1,6 @@
 /**
- * What a change of the settings would do: the live state is run on with and without it, in pairs that share
- * every draw (common random numbers), so that the difference of a pair is the change's and not the draw's.
+ * Forecasts a change of the settings: runs the live state with and without it, in pairs with the same draws
+ * (common random numbers), so that the difference of a pair is caused by the change.
  */
 import type {
   ChangeForecast,
@@ -22,14 +22,14 @@ import { TOO_LARGE } from './start-forecast.ts'
 import { isModel, workloadModelOf } from './workload-model.ts'
 
 const LEAST_PAIRS = 3
-/** With fewer pairs no sign is spoken of. */
+/** With fewer pairs no direction is reported. */
 const LEAST_PAIRS_FOR_A_SIGN = 5
-/** A course has so many points at most, and none of less than this. */
+/** Maximum number of points of a course, and their minimum interval. */
 const MAX_INTERVALS = 24
 const LEAST_INTERVAL_MS = 60_000
-/** So many of them have to agree. */
+/** Number of pairs that must agree. */
 
-/** By figure: how it is called outside. */
+/** External names of the metrics. */
 const FIGURE_OF: Readonly<Record<TwinMetric, keyof ForkFigures>> = {
   queue_wait_s: 'queueWaitS',
   starvation_percent: 'starvationPercent',
@@ -85,7 +85,7 @@ export async function forecastChange(
   }
 }
 
-/** Interval by interval, over the runs in which there was something to measure. */
+/** Interval by interval, over the runs with a value. */
 function bandOver(
   courses: readonly (readonly ForkFigures[])[],
   metric: TwinMetric,
@@ -117,7 +117,7 @@ export function mapMetrics<T>(of: (metric: TwinMetric) => T): Readonly<Record<Tw
   }
 }
 
-/** Of pairs in which both were measured; null: there is none. */
+/** Number of pairs with both values; null: no pair. */
 export function changeOf(
   pairs: readonly (readonly [before: number | null, after: number | null])[],
 ): MetricChange | null {
@@ -147,7 +147,7 @@ export function changeOf(
   }
 }
 
-/** A direction is claimed only where the band of the differences leaves zero out. */
+/** A direction is reported only if the band of the differences excludes zero. */
 function verdictOf(
   differences: readonly number[],
   { p10, p90 }: MetricChange['difference'],

@@ -1,7 +1,4 @@
-/**
- * What will come, drawn from a workload model: tasks like those of the recent past, one after the other
- * without memory.
- */
+/** Draws future arrivals from a workload model: independent tasks like those of the recent past. */
 import type { RandomStream } from '../../controller/ports/random.ts'
 import type { TaskRecord } from '../../controller/ports/store.ts'
 import type { DurationMs } from '../../protocol/units.ts'
@@ -17,8 +14,8 @@ import { DEFAULT_RUN_POLICY, requestOfSpec } from '../../protocol/task.ts'
 const HOUR_MS = 3_600_000
 
 /**
- * Arrivals of the next `untilMs`, by time since the start; always the same of one stream. Ids are `twin-0`,
- * `twin-1`, …
+ * Arrivals of the next `untilMs`, by time since the start; the same stream yields the same arrivals. Ids are
+ * `twin-0`, `twin-1`, …
  */
 export function drawArrivals(model: WorkloadModel, untilMs: DurationMs, random: RandomStream): SimTask[] {
   const { seen, perHour } = model

@@ -1,5 +1,5 @@
 /**
- * What a task has left to do, drawn from a workload model: when it ends, and how it wants the GPU until then.
+ * Draws the remaining work of a task from a workload model: its end, and its demand for the GPU until then.
  */
 import type { TaskRecord } from '../../controller/ports/store.ts'
 import type { RandomStream } from '../../controller/ports/random.ts'
@@ -8,9 +8,9 @@ import type { Work } from '../trace/trace-format.ts'
 import { aloneMsSoFar, residenceOf, wantsShareOf } from './workload-model.ts'
 import type { Stretches, WorkloadModel } from './workload-model.ts'
 
-/** Stretches of one task; what comes after is one pair more, of the same shares. */
+/** Maximum number of stretches of a task; the rest is one more pair with the same shares. */
 const MAX_STRETCHES = 1_000
-/** At and above it a task wants the GPU all the time; at and below the other, never. */
+/** At and above the first share a task always wants the GPU; at and below the other, never. */
 const ALWAYS = 0.97
 const NEVER = 0.01
 
@@ -30,7 +30,7 @@ export function drawWorkLeft(
   )
 }
 
-/** One guess for all: it stays as long as half of those stay that have been there so long. */
+/** A single estimate: the median remaining residence of tasks that have been present as long. */
 export function guessWorkLeft(
   model: WorkloadModel,
   record: TaskRecord,
@@ -54,18 +54,18 @@ function doingOf({ placement }: TaskRecord, at: Instant): Doing | null {
   return { wantsGpu: placement.wantsGpu, forMs: Math.max(0, at - placement.wantsSince) }
 }
 
-/** The share of some task that came lately; 1 when none has been there for long. */
+/** The share of a random recent task; 1 if no task has been present for long. */
 export function drawShare({ wantsShares }: WorkloadModel, random: RandomStream): number {
   return wantsShares[Math.floor(random() * wantsShares.length)] ?? 1
 }
 
-/** What it does now, and since when. */
+/** Its current activity, and since when. */
 interface Doing {
   readonly wantsGpu: boolean
   readonly forMs: DurationMs
 }
 
-/** Phases that add up to `leftMs`, 1 ms or more, and go on with what it does now. */
+/** Phases of `leftMs` in total, 1 ms or more, that continue its current activity. */
 export function drawActivity(
   model: WorkloadModel,
   leftMs: DurationMs,
@@ -94,7 +94,7 @@ function alternate(
   maxStretches: number,
 ): Work {
   const { wanting, idle } = model
-  // Stretches without work are as long, against those with it, as the task's own share says.
+  // The ratio of idle to busy stretches follows the task's own share.
   const clipped = Math.min(ALWAYS, Math.max(NEVER, share))
   const scale = (wanting.meanMs * (1 - clipped)) / clipped / idle.meanMs
   const drawIdle = (): number => drawFrom(idle, 0, random) * scale
@@ -114,8 +114,8 @@ function alternate(
 }
 
 /**
- * What is left of a stretch that has lasted `ageMs`; one that is longer than all that were seen goes on for
- * as long as they last on average.
+ * The rest of a stretch that has lasted `ageMs`; one that is longer than all observed ones lasts for their
+ * mean.
  */
 function drawFrom({ ms: rising, meanMs }: Stretches, ageMs: number, random: RandomStream): number {
   let low = 0

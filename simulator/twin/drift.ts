@@ -1,6 +1,6 @@
 /**
- * How well the twin foretells: what it said of an interval, before it began, against what came (docs/twin.md,
- * "Drift"). Pure; somebody else runs and measures.
+ * The accuracy of the twin: its prediction for an interval, made before the interval, compared with the
+ * actual values (docs/twin.md, "Drift"). Pure; the caller runs and measures.
  */
 import { TWIN_METRICS } from '../../controller/ports/twin.ts'
 import type {
@@ -21,20 +21,23 @@ import { quantileOf, risingOf } from './quantile.ts'
 import { TOO_LARGE } from './start-forecast.ts'
 import { isModel, workloadModelOf } from './workload-model.ts'
 
-/** An hour of intervals, and a day of history. */
+/** Intervals of an hour, and a day of history. */
 export const DRIFT_INTERVAL_MS: DurationMs = 600_000
 export const MAX_DRIFT_HISTORY = 144
-/** The score is a mean over so many of the latest intervals. */
+/** The score is a mean over this number of latest intervals. */
 export const DRIFT_WINDOW = 6
-/** With fewer nothing is said. */
+/** With fewer intervals there is no score. */
 export const LEAST_COMPARED = 3
-/** On average as far from the median as the band is wide: what is foretold is of no use. */
+/**
+ * Limit of the score: on average, actual values are as far from the median as the band is wide, so
+ * predictions are useless.
+ */
 export const DRIFT_THRESHOLD = 1
 const RUNS = 9
 
 /**
- * A band is at least so wide: what nobody would act upon is no drift. Of queue wait and swaps also a fifth of
- * what came.
+ * Minimum width of a band: a smaller difference is no drift. For queue wait and swaps also a fifth of the
+ * actual value.
  */
 const LEAST_WIDTH: Readonly<Record<TwinMetric, number>> = {
   queue_wait_s: 30,
@@ -49,19 +52,19 @@ const LEAST_RELATIVE_WIDTH: Readonly<Record<TwinMetric, number>> = {
   swap_outs_per_hour: 0.2,
 }
 
-/** Of the interval that begins with the image. */
-export interface Foretold {
+/** Predictions for the interval that begins with the snapshot. */
+export interface IntervalPrediction {
   readonly from: Instant
   readonly to: Instant
   readonly metrics: Readonly<Record<TwinMetric, readonly number[]>>
 }
 
-/** The runs of one interval; refuses what takes longer than its time. */
-export async function foretell(
+/** Runs one interval with several draws; refuses what takes longer than its time limit. */
+export async function predictInterval(
   image: ClusterSnapshot,
   past: RecentPast,
   budget: Budget,
-): Promise<Foretold | NoForecast> {
+): Promise<IntervalPrediction | NoForecast> {
   const model = workloadModelOf(image, past)
   if (!isModel(model)) return model
   const runs: ForkFigures[] = []
@@ -81,17 +84,20 @@ export async function foretell(
   }
 }
 
-/** What came, of the same interval. */
-export function compare(foretold: Foretold, actual: Readonly<Record<TwinMetric, number | null>>): DriftEntry {
+/** Actual values of the same interval. */
+export function compare(
+  predicted: IntervalPrediction,
+  actual: Readonly<Record<TwinMetric, number | null>>,
+): DriftEntry {
   return {
-    from: foretold.from,
-    to: foretold.to,
-    metrics: mapMetrics((metric) => pointOf(metric, foretold.metrics[metric], actual[metric])),
+    from: predicted.from,
+    to: predicted.to,
+    metrics: mapMetrics((metric) => pointOf(metric, predicted.metrics[metric], actual[metric])),
   }
 }
 
-function pointOf(metric: TwinMetric, foretold: readonly number[], actual: number | null): DriftPoint | null {
-  const rising = risingOf(foretold)
+function pointOf(metric: TwinMetric, predicted: readonly number[], actual: number | null): DriftPoint | null {
+  const rising = risingOf(predicted)
   const [p10, p50, p90] = [quantileOf(rising, 10), quantileOf(rising, 50), quantileOf(rising, 90)]
   if (p10 === null || p50 === null || p90 === null || actual === null) return null
   const width = Math.max(p90 - p10, LEAST_WIDTH[metric], LEAST_RELATIVE_WIDTH[metric] * actual)
@@ -114,11 +120,11 @@ export function driftReport(history: readonly DriftEntry[], because: NoForecast 
   return { state, scores, threshold: DRIFT_THRESHOLD, because, history }
 }
 
-/** Why advice is withheld, in words; null: it is not. */
+/** Reason for withholding advice, as text; null: none. */
 export function withheldBecause({ state, scores, threshold }: DriftReport): NoForecast | null {
   if (state !== 'drifting') return null
   const far = TWIN_METRICS.filter((metric) => (scores[metric] ?? 0) > threshold)
   const words = far.map((metric) => `${metric} ${(scores[metric] ?? 0).toFixed(1)}`).join(', ')
-  const detail = `the twin drifts: what it foretold of the last intervals was further from what came than its band is wide (${words}; ${threshold} is the limit)`
+  const detail = `the twin drifts: actual values of the last intervals were further from its predictions than its band is wide (${words}; ${threshold} is the limit)`
   return { reason: 'DRIFT', detail }
 }

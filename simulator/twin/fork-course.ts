@@ -1,15 +1,12 @@
-/**
- * How a run on went over its time: the figures of a fork, by equal intervals. Reading changes nothing that
- * decides.
- */
+/** The course of a fork: its metrics, by equal intervals. Reading does not influence decisions. */
 import { differenceOf, type Counters } from '../../controller/metrics/counters.ts'
 import { starvationPercent, utilizationPercent } from '../../controller/metrics/starvation.ts'
 import type { DurationMs } from '../../protocol/units.ts'
 import type { World } from '../world/world.ts'
 
-/** Over the time that was run, or an interval of it. Null: nothing to measure. */
+/** Over the whole time, or an interval. Null: no value. */
 export interface ForkFigures {
-  /** Mean over tasks that waited for their first start at some time of it: until then, or so far. */
+  /** Mean over tasks that waited for their first start during the time: until the start, or so far. */
   readonly queueWaitS: number | null
   readonly starvationPercent: number
   readonly utilizationPercent: number
@@ -34,12 +31,12 @@ export class ForkCourse {
     this.#before = totalsOf(world)
   }
 
-  /** In order; the first begins where this was made. */
+  /** In order; the first begins at creation. */
   get intervals(): readonly ForkFigures[] {
     return this.#intervals
   }
 
-  /** An interval ends now, and the next begins. */
+  /** Ends an interval and begins the next. */
   cut(): void {
     const now = totalsOf(this.#world)
     const before = this.#before
@@ -56,7 +53,7 @@ export class ForkCourse {
   }
 }
 
-/** Of those that have started in the time that is asked about, and of those that have not yet. */
+/** Tasks that have started in the examined time, and tasks that have not started yet. */
 export function meanWaitS(world: World, started: number, waitedMs: DurationMs): number | null {
   let [count, sumMs] = [started, waitedMs]
   for (const { submittedAt, startedAt } of world.collector.open()) {

@@ -1,4 +1,4 @@
-/** The live state, run on: one draw of what is not known, then the production controller in virtual time. */
+/** Runs the live state: one draw of the unknown facts, then the production controller in virtual time. */
 import type { ConfigFields } from '../../controller/model/config.ts'
 import type { ClusterSnapshot } from '../../controller/ports/twin.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
@@ -13,7 +13,7 @@ import { drawWorkLeft } from './draw-work.ts'
 import { ForkCourse, meanWaitS, type ForkFigures } from './fork-course.ts'
 import type { WorkloadModel } from './workload-model.ts'
 
-/** What one seed made of the unknown: the same for every arm that is compared. */
+/** One draw of the unknown facts: the same for every compared arm. */
 export interface Draw {
   readonly seed: number
   readonly startMs: Instant
@@ -23,7 +23,7 @@ export interface Draw {
   readonly arrivals: readonly SimTask[]
 }
 
-/** What an arm does otherwise. */
+/** Changes of an arm. */
 export interface Change {
   readonly config?: Partial<ConfigFields>
   /** By node id. */
@@ -35,12 +35,12 @@ export interface Change {
 }
 
 export interface ForkResult {
-  /** Since the start; of tasks that waited for their first start when it began, and had it. */
+  /** Since the start; for tasks that waited for their first start at the beginning and have started. */
   readonly startedAfterMs: ReadonlyMap<string, DurationMs>
   readonly figures: ForkFigures
-  /** The same by equal intervals, as many as were asked for and reached. */
+  /** The same by equal intervals, as many as requested and reached. */
   readonly course: readonly ForkFigures[]
-  /** How far it came; less than asked when it was given up. */
+  /** How far it ran; less than requested if it was aborted. */
   readonly reachedMs: DurationMs
 }
 

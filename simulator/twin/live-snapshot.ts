@@ -1,6 +1,6 @@
 /**
- * The live cluster as a scenario for people: one guess at what nobody knows, and a description that says what
- * it rests on.
+ * The live cluster as a scenario for people: one estimate of the unknown facts, and a description of its
+ * assumptions.
  */
 import type { ClusterSnapshot, RecentPast } from '../../controller/ports/twin.ts'
 import type { TaskRecord } from '../../controller/ports/store.ts'
@@ -12,12 +12,12 @@ import type { Work } from '../trace/trace-format.ts'
 import { guessWorkLeft } from './draw-work.ts'
 import { aloneMsSoFar, isModel, workloadModelOf } from './workload-model.ts'
 
-/** Stretches of one task in a file. */
+/** Maximum number of stretches of one task in a file. */
 const MAX_STRETCHES = 12
 const HOUR_MS = 3_600_000
 
 export interface LiveSnapshot {
-  /** Its tasks can be gone through once. */
+  /** Its tasks can be read once. */
   readonly snapshot: Snapshot<Iterable<TaskItem>>
   readonly description: string
 }

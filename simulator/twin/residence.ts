@@ -1,24 +1,24 @@
 /**
- * How long tasks stay, from those that have ended and those that have not: the product-limit estimate
- * (Kaplan, Meier, Nonparametric estimation from incomplete observations, JASA 53, 1958), so that long tasks
- * that still run are not left out. Beyond the longest that was seen to end the tail is exponential, with the
- * mean of what was seen: an assumption of our own.
+ * How long tasks are present, from ended and running tasks: the product-limit estimate (Kaplan, Meier,
+ * Nonparametric estimation from incomplete observations, JASA 53, 1958), so that long running tasks are
+ * included. Beyond the longest observed end the tail is exponential, with the mean of all observations: an
+ * assumption of Headroom.
  */
 import type { RandomStream } from '../../controller/ports/random.ts'
 import type { DurationMs } from '../../protocol/units.ts'
 import { log } from '../kernel/exact-math.ts'
 
-/** A task was seen for so long, to its end or not. */
+/** A task was observed for this time, to its end or not. */
 export interface Seen {
   readonly ms: DurationMs
   readonly hasEnded: boolean
 }
 
 export class Residence {
-  /** Where it falls: rising times, and the share that stays longer. */
+  /** Steps of the estimate: increasing times, and the share that is present for longer. */
   readonly #atMs: readonly number[]
   readonly #stays: readonly number[]
-  /** Of all that was seen, ended or not, over the ends: an exponential estimate. */
+  /** Total observed time, divided by the number of ends: an exponential estimate. */
   readonly meanMs: number
   readonly ends: number
 
@@ -43,17 +43,17 @@ export class Residence {
     this.ends = ends
   }
 
-  /** What is left of one that has stayed for `ageMs`: 1 ms or more. */
+  /** Remaining time of a task that has been present for `ageMs`: 1 ms or more. */
   drawLeft(ageMs: DurationMs, random: RandomStream): DurationMs {
     return this.#leftAt(random(), ageMs, random)
   }
 
-  /** Half of those that have stayed so long stay so much longer. */
+  /** Median remaining time. */
   medianLeft(ageMs: DurationMs): DurationMs {
     return this.#leftAt(0.5, ageMs, () => 0.5)
   }
 
-  /** @param u of those that have stayed for `ageMs`, the share that stays longer than the answer */
+  /** @param u share of the tasks present for `ageMs` that are present for longer than the result */
   #leftAt(u: number, ageMs: DurationMs, random: RandomStream): DurationMs {
     const first = firstAbove(this.#atMs, ageMs)
     const stillThere = first === 0 ? 1 : (this.#stays[first - 1] as number)

@@ -1,6 +1,6 @@
 /**
- * When each waiting task would start: the live state is run on several times, each time with another draw of
- * what is not known.
+ * Forecasts when each waiting task starts: runs the live state several times, each with another draw of the
+ * unknown facts.
  */
 import type {
   ClusterSnapshot,
@@ -16,7 +16,7 @@ import { drawFuture, runFork } from './fork.ts'
 import { quantileOf, risingOf } from './quantile.ts'
 import { isModel, workloadModelOf } from './workload-model.ts'
 
-/** At least so many runs, or nothing is said. */
+/** With fewer runs there is no forecast. */
 const LEAST_RUNS = 4
 
 export async function forecastStarts(
@@ -52,7 +52,7 @@ export const TOO_LARGE: NoForecast = {
   detail: 'the cluster is too large to be run on far enough in the time that a forecast may take',
 }
 
-/** A run in which it did not start counts as later than all that are known. */
+/** A run in which it did not start counts as later than all known ones. */
 function forecastOf(instants: readonly Instant[], runs: number): TaskStartForecast {
   const rising = [...risingOf(instants), ...Array.from({ length: runs - instants.length }, () => Infinity)]
   const at = (percent: number): Instant | null => {

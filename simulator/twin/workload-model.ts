@@ -1,6 +1,6 @@
 /**
- * What the recent past says of tasks: how long they stay, how much of that they want the GPU, what comes and
- * how often. Pure; docs/twin.md.
+ * A model of the recent workload: how long tasks are present, their share of demand for the GPU, and the
+ * arrivals. Pure; docs/twin.md.
  */
 import type { ClusterSnapshot, RecentPast } from '../../controller/ports/twin.ts'
 import type { TaskRecord } from '../../controller/ports/store.ts'
@@ -8,19 +8,19 @@ import type { DurationMs, Instant } from '../../protocol/units.ts'
 import { Residence } from './residence.ts'
 import type { Seen } from './residence.ts'
 
-/** Fewer ends say too little of how long tasks stay. */
+/** With fewer ends, residences are unknown. */
 export const LEAST_ENDS = 10
 /** A class of tasks with fewer ends is drawn like all others. */
 const LEAST_ENDS_OF_CLASS = 20
-/** Younger tasks are expected to want the GPU as much as others did. */
+/** Younger tasks are expected to have the same demand as others. */
 const LEAST_AGE_FOR_OWN_SHARE_MS = 600_000
 
-/** A task that came lately, as others like it may come. */
+/** A recent task, as a pattern for future ones. */
 export interface SeenTask {
   readonly record: TaskRecord
   /**
-   * Of the time since its first start, waits left out, the share in which it wanted the GPU; null: it has not
-   * been there for long.
+   * Share of the time since its first start, without waits, in which it wanted the GPU; null: it has not been
+   * present for long.
    */
   readonly wantsShare: number | null
 }
@@ -28,25 +28,25 @@ export interface SeenTask {
 export interface WorkloadModel {
   readonly at: Instant
   readonly pastMs: DurationMs
-  /** By number of GPUs where enough have ended; the others by 0. */
+  /** By number of GPUs if enough have ended; the others under 0. */
   readonly residence: ReadonlyMap<number, Residence>
   /** Submitted in that time, ended or not. */
   readonly seen: readonly SeenTask[]
   readonly perHour: number
-  /** Shares in which tasks wanted the GPU, of those that have been there for long enough. */
+  /** Shares of demand of tasks that have been present for long enough. */
   readonly wantsShares: readonly number[]
   readonly wanting: Stretches
   readonly idle: Stretches
   readonly assumes: readonly string[]
 }
 
-/** Stretches of one kind, rising. */
+/** Stretches of one kind, increasing. */
 export interface Stretches {
   readonly ms: readonly DurationMs[]
   readonly meanMs: number
 }
 
-/** Why there is none. */
+/** Reason for having no model. */
 export interface NoModel {
   readonly reason: 'NO_HISTORY'
   readonly detail: string
@@ -70,12 +70,12 @@ export function workloadModelOf(image: ClusterSnapshot, past: RecentPast): Workl
   )
   const [wanting, idle] = [stretchesOf(past.runs.wantingMs), stretchesOf(past.runs.idleMs)]
   const assumes = [
-    `tasks stay as the ${started.length} did that ended in the last ${hours(pastMs)}, given how long each has been there`,
-    `tasks like the ${submitted.length} of that time come at random, ${perHour.toFixed(1)} an hour`,
+    `residences follow the ${started.length} tasks that ended in the last ${hours(pastMs)}, given how long each has been there`,
+    `tasks like the ${submitted.length} of that time arrive at random, ${perHour.toFixed(1)} an hour`,
     wanting.ms.length === 0 || idle.ms.length === 0
       ? 'a task wants the GPU all the time or as it does now: no change has been seen yet'
       : `tasks alternate as in the last ${wanting.ms.length} stretches of wanting the GPU and ${idle.ms.length} without`,
-    'swaps take what the stock driver takes, tasks share a GPU in time slices, nobody grows, nothing breaks',
+    'swaps have the speed of the stock driver, tasks share a GPU in time slices, no task grows, nothing fails',
   ]
   const wantsShares = seen.flatMap(({ wantsShare }) => (wantsShare === null ? [] : [wantsShare]))
   return { at: image.at, pastMs, residence, seen, perHour, wantsShares, wanting, idle, assumes }

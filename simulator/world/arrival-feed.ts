@@ -1,4 +1,4 @@
-/** A workload as time comes to its tasks: each is submitted at its instant, and the next one is asked for. */
+/** Submits a workload over time: each task at its instant. */
 import { RANK_ARRIVAL } from '../../controller/ports/clock.ts'
 import type { Instant } from '../../protocol/units.ts'
 import type { ArrivalSource } from '../scenario/arrivals.ts'
@@ -21,22 +21,22 @@ export class ArrivalFeed {
     this.#timer = clock.timer(this.#arrive, undefined, RANK_ARRIVAL)
   }
 
-  /** From here on; `pull` asks for the first. */
+  /** Starts the feed; `pull` reads the first task. */
   begin(source: ArrivalSource): void {
     this.#source = source
   }
 
-  /** All have arrived. */
+  /** All tasks have arrived. */
   get isOver(): boolean {
     return this.#source === null && this.#next === null
   }
 
-  /** Nobody knows who comes next. */
+  /** The next arrival has not been read yet. */
   get lacksNext(): boolean {
     return this.#source !== null && this.#next === null
   }
 
-  /** Nor will, before more has been read. */
+  /** The source must be filled before the next task can be read. */
   get needsFill(): boolean {
     return this.#source !== null && this.#next === null && this.#source.needsFill
   }
@@ -45,12 +45,12 @@ export class ArrivalFeed {
     await this.#source?.fill()
   }
 
-  /** Asks who comes next, where that is not known and nothing has to be read for it. */
+  /** Reads the next arrival, if it is unknown and the source need not be filled. */
   pull(): void {
     if (this.#takeNext() !== null) this.#plan()
   }
 
-  /** Everything that arrives in this instant, then the timer for the next. */
+  /** Submits everything that arrives in this instant, then sets the timer for the next. */
   readonly #arrive = (): void => {
     const now = this.#clock.now() - this.#startedAt
     while (this.#next !== null && this.#next.at <= now) {

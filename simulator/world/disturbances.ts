@@ -1,7 +1,6 @@
 /**
- * Which nodes the controller cannot be expected to know well: something is broken between the two, or was
- * until a moment ago. Rules that hold the controller's decisions against what servers know are not applied to
- * these.
+ * The nodes of which the controller's knowledge may be outdated: a fault affects the connection, or did until
+ * recently. Rules that compare the controller's decisions with the servers' state do not apply to them.
  */
 import type { Clock } from '../../controller/ports/clock.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
@@ -18,9 +17,9 @@ interface Disturbance {
 
 export class Disturbances {
   readonly #clock: Clock
-  /** After a fault everybody has spoken to everybody again within this. */
+  /** Time after a fault until every node has been in contact again. */
   readonly #settleMs: DurationMs
-  /** What ran on a machine that has lost its disk is in doubt for so long (R6). */
+  /** Time for which attempts on a machine with a lost disk are in doubt (R6). */
   readonly #doubtMs: DurationMs
   readonly #lasting = new Map<Fault, Disturbance>()
   #ebbing: Disturbance[] = []
@@ -42,7 +41,7 @@ export class Disturbances {
     this.#ebb(lasting.nodes, this.#afterMs(fault))
   }
 
-  /** A controller has begun, and has heard nobody. */
+  /** A controller has started, without contact to any node. */
   begins(): void {
     this.#ebb(ALL, 0)
   }
@@ -55,7 +54,7 @@ export class Disturbances {
     return this.#ebbing.some((disturbance) => concerns(disturbance, node))
   }
 
-  /** What it leaves behind: messages that are under way, attempts in doubt. */
+  /** Time of the after-effects: messages in flight, attempts in doubt. */
   #afterMs(fault: Fault): DurationMs {
     if (fault.kind === 'delay' || fault.kind === 'reorder') return fault.ms
     return fault.kind === 'node_disk_lost' ? this.#doubtMs : 0

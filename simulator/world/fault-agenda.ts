@@ -1,15 +1,13 @@
-/**
- * What breaks when: each fault begins before anything else of its instant, and ends when its time is over.
- */
+/** Schedules faults: each begins before anything else of its instant, and ends after its duration. */
 import { RANK_DEVICE } from '../../controller/ports/clock.ts'
 import type { Clock } from '../../controller/ports/clock.ts'
 import type { Instant } from '../../protocol/units.ts'
 import type { Fault } from '../scenario/fault.ts'
 import type { FaultTally } from '../results/fault-tally.ts'
 
-/** Enacts faults. */
+/** Applies faults. */
 export interface FaultTarget {
-  /** @param onFired for a fault that lies in wait: its moment has come, and its time begins */
+  /** @param onFired for a fault that waits for an event: called at the event, when its duration begins */
   begin(fault: Fault, onFired: () => void): void
   end(fault: Fault): void
 }
@@ -28,7 +26,7 @@ export interface FaultAgendaOptions {
 
 export class FaultAgenda {
   readonly #o: FaultAgendaOptions
-  /** Not begun, or not ended. One that is never healed is over once it has begun. */
+  /** Not begun, or not ended. A fault that never heals is over once it has begun. */
   #left: number
   #lastHealedAt: Instant
 
@@ -38,7 +36,7 @@ export class FaultAgenda {
     this.#lastHealedAt = options.startedAt
   }
 
-  /** The instant at which the last fault was over; null while there are any. */
+  /** The instant at which the last fault ended; null while any remain. */
   get healedAt(): Instant | null {
     return this.#left === 0 ? this.#lastHealedAt : null
   }
@@ -48,13 +46,13 @@ export class FaultAgenda {
     for (const fault of faults) clock.at(startedAt + fault.atMs, () => this.#begin(fault), RANK_DEVICE)
   }
 
-  /** One more, now. */
+  /** Adds a fault that begins now. */
   add(fault: Fault): void {
     this.#left += 1
     this.#o.clock.soon(() => this.#begin(fault), RANK_DEVICE)
   }
 
-  /** Something that a fault has ended is there again. */
+  /** A process or machine that a fault has ended is back. */
   recovered(): void {
     this.#lastHealedAt = this.#o.clock.now()
   }
@@ -68,7 +66,7 @@ export class FaultAgenda {
       this.recovered()
       this.#endLater(fault, () => this.recovered())
     })
-    // Nobody waits for one that waits itself, nor for one that is never healed.
+    // Faults that wait for an event, or never heal, are not waited for.
     if (waitsForItsMoment(fault) || fault.forMs === null) this.#over()
     else this.#endLater(fault, () => this.#over())
   }
@@ -92,7 +90,7 @@ export class FaultAgenda {
   }
 }
 
-/** It begins by lying in wait, and may never find its moment: nobody waits for it. */
+/** It waits for an event that may never come, so it is not waited for. */
 function waitsForItsMoment(fault: Fault): boolean {
   return fault.kind === 'fsync_error' || (fault.kind === 'crash_controller' && fault.atPoint !== null)
 }

@@ -1,6 +1,6 @@
 /**
- * What breaks in a fleet whose controller is not the scenario's: each fault at its time since the fleet was
- * started.
+ * Schedules the faults of a fleet with a controller outside of the scenario: each at its time since the start
+ * of the fleet.
  */
 import type { Clock } from '../../controller/ports/clock.ts'
 import type { Fault } from '../scenario/fault.ts'
@@ -19,11 +19,11 @@ export interface FleetFaultsOptions {
   readonly fleet: Fleet
   readonly tally: FaultTally
   readonly note: FaultNote
-  /** That of the fleet; left out: the broker is a real one. */
+  /** The fleet's broker; absent: the broker is a real one. */
   readonly broker?: Pick<SimBus, 'stopBroker' | 'startBroker'>
 }
 
-/** Faults beyond the fleet are refused by whoever loads the scenario (`refuseBeyondFleet`). */
+/** Other faults are refused when the scenario is loaded (`refuseBeyondFleet`). */
 export function planFleetFaults({ plan, clock, fleet, tally, note, broker }: FleetFaultsOptions): void {
   const begin = (fault: Fault): void => {
     if (isFleetFault(fault)) return fleet.begin(fault)

@@ -30,12 +30,12 @@ export interface LiveFleetOptions {
   readonly scenario: Scenario
   readonly store: Store
   readonly real: RealTime
-  /** Where time begins: real time, or before it to have something to look at at once. */
+  /** Start of the clock: real time, or earlier to have a history at once. */
   readonly startAt: Instant
   /** Differs at every start, so that ids never repeat. */
   readonly seed: string
   readonly controller: ControllerOptions
-  /** Hears of every fault that begins and ends. */
+  /** Called when a fault begins or ends. */
   readonly onFault?: FaultNote
 }
 
@@ -90,7 +90,7 @@ export function createLiveFleet(o: LiveFleetOptions): LiveFleet {
     controller,
     async start() {
       await controller.start()
-      // What passes before the first reading would be missing.
+      // Otherwise samples before the first reading would be missing.
       await controller.series.ready
       fleet.start()
       planFleetFaults({
@@ -117,7 +117,7 @@ export function createLiveFleet(o: LiveFleetOptions): LiveFleet {
   }
 }
 
-/** Submits a generated workload as time comes to each task. */
+/** Submits a generated workload over time. */
 function feed(
   clock: PacedClock,
   startAt: Instant,

@@ -1,6 +1,6 @@
 /**
- * A scenario's servers over any bus, in real time: what `headroom sim serve` connects to a controller that
- * runs elsewhere. The protocol runs on the real clock; what the devices do may run faster.
+ * A scenario's servers over any bus, in real time: `headroom sim serve` connects them to a controller that
+ * runs elsewhere. The protocol runs on the real clock; devices may run faster.
  */
 import type { Bus } from '../../controller/ports/bus.ts'
 import type { ServerCore } from '../../gpu-server/core/server-core.ts'
@@ -18,31 +18,30 @@ import { createSeededRandom } from '../kernel/seeded-random.ts'
 
 export interface ServedFleetOptions {
   /**
-   * Its servers, and what breaks of them, at its time since the start of the fleet: real time, as leases have
-   * it.
+   * Its servers, and their faults, at their times since the start of the fleet: in real time, like leases.
    */
   readonly plan: FaultPlan
-  /** The bus that a server speaks over, by the node's name. */
+  /** The bus of a server, by the node's name. */
   readonly busFor: (node: string) => Bus
   readonly real: RealTime
-  /** Device milliseconds per real millisecond: 10 makes tasks and copies ten times as quick. */
+  /** Device milliseconds per real millisecond: 10 makes tasks and copies ten times as fast. */
   readonly speed: number
   /** Differs at every start, so that boots never repeat. */
   readonly seed: string
   readonly workload: Workload
-  /** Hears of every fault that begins and ends. */
+  /** Called when a fault begins or ends. */
   readonly onFault: FaultNote
-  /** The controller refuses a server's hello, for a reason that is a code. */
+  /** The controller refused a server's hello; the reason is a code. */
   readonly onRefused?: (node: string, reason: string) => void
 }
 
 export interface ServedFleet {
-  /** By node id; of those whose process runs. */
+  /** By node id; running servers only. */
   readonly servers: ReadonlyMap<string, ServerCore>
   start(): void
-  /** The bus has found its way again. */
+  /** The bus is connected again. */
   reconnected(): void
-  /** The servers fall silent; their tasks are gone with them. */
+  /** The servers stop, with their tasks. */
   stop(): void
 }
 

@@ -1,7 +1,7 @@
 /**
- * A world that begins with tasks in it: what the controller finds in its store, and each server on its disk
- * and its GPUs, as if all of them had just been restarted with nothing under way. Production code does the
- * rest: recovery, hello, adoption (R4, R6).
+ * A world that begins with tasks: the content of the controller's store, and of each server's disk and GPUs,
+ * as if all of them had just been restarted with nothing in progress. Production code does the rest:
+ * recovery, hello, adoption (R4, R6).
  */
 import type { StoredState, TaskRecord, PlacementRecord, NodeRecord } from '../../controller/ports/store.ts'
 import { EMPTY_STATE } from '../../controller/adapters/memory-store.ts'
@@ -24,7 +24,7 @@ export interface WorldStart {
   nodeStateOf(nodeId: string): InitialNodeState
 }
 
-/** Residency changes so far, as both ends count them: an adopting server adds one. */
+/** Number of residency changes so far on both sides: an adopting server adds one. */
 const GENERATION = 2
 
 export function worldStart(
@@ -70,7 +70,9 @@ export function groupsOf(nodes: readonly ScenarioNode[]): StoredState['groups'] 
   return [...members].map(([id, nodeIds]) => ({ id, description: '', nodeIds: nodeIds.sort(byCodeUnits) }))
 }
 
-/** In the order of submission: by number; one without a number comes after the task before it in the file. */
+/**
+ * In the order of submission: by number; a task without a number comes after the task before it in the file.
+ */
 function numbered(tasks: readonly StartTask[]): { readonly task: StartTask; readonly seq: number }[] {
   let last = 0
   const placed = tasks.map((task, index) => {
@@ -92,7 +94,7 @@ function lastDecision(tasks: readonly StartTask[]): number {
   return last
 }
 
-/** What an exclusive task takes that named no demand. */
+/** VRAM of an exclusive task without a demand. */
 function wholeGpuMib(node: ScenarioNode, { gpus }: PlacedStart, defaultReserveMib: Mib): Mib {
   const reserveMib = node.safetyReserveMib ?? defaultReserveMib
   return Math.min(
@@ -165,19 +167,19 @@ function placementOf(placed: PlacedStart, nodeId: string, demandMib: Mib, at: In
     isProbed: isAskedByProbe(placed),
     ...(placed.askedAgoMs === null ? {} : { askedAt: at - placed.askedAgoMs }),
     backOffUntil: placed.backOffMs === 0 ? 0 : at + placed.backOffMs,
-    // Rounds are compared for equality alone: the present one is 1, all before it are 0.
+    // Rounds are only compared for equality: the current one is 1, all before it are 0.
     marks: placed.marks.map((mark) =>
       mark === null ? null : { round: mark.isThisRound ? 1 : 0, lastSwapOut: mark.decision },
     ),
   }
 }
 
-/** It has been idle for longer than it has been there: its idle clock went on. */
+/** It has been idle for longer than it was resident: its idle clock continued. */
 function hasReturnedEagerly({ residency, idleForMs, residentForMs }: PlacedStart): boolean {
   return residency === 'resident' && idleForMs !== null && idleForMs > residentForMs
 }
 
-/** It asks to return, and neither itself nor an operator nor an allocation is why. */
+/** It requests its return, but not because of its work, an operator or an allocation. */
 function isAskedByProbe({ askedAgoMs, idleForMs, isCalledBack, growth }: PlacedStart): boolean {
   return askedAgoMs !== null && idleForMs !== null && !isCalledBack && growth === null
 }

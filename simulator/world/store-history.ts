@@ -1,6 +1,6 @@
 /**
- * The store of a world, with the earlier states that faults of the plan set it back to. Every controller of
- * the world reads and writes this one store.
+ * The store of a world, with the earlier states for faults of the plan. Every controller of the world uses
+ * this one store.
  */
 import { EMPTY_STATE } from '../../controller/adapters/memory-store.ts'
 import { epochAfterLoss } from '../../controller/model/epoch-after-loss.ts'
@@ -13,19 +13,19 @@ import type { Fault } from '../scenario/fault.ts'
 
 export type SetBack = Extract<Fault, { readonly kind: 'store_set_back' }>
 
-/** The store lost a part of its history: what it holds from now on. */
+/** The store lost a part of its history; its content from now on. */
 export interface LostHistory extends Kept {
   readonly fault: SetBack
-  /** Earlier silent losses that this one settles: an operator restored, or accepted the loss. */
+  /** Earlier silent losses that this one settles: an operator restored a backup, or accepted the loss. */
   readonly settled: readonly SetBack[]
 }
 
-/** It holds until an operator settles it. */
+/** It remains until an operator settles it. */
 export function isSilentLoss(fault: Fault): fault is SetBack {
   return fault.kind === 'store_set_back' && fault.loss === 'silent'
 }
 
-/** What the store held at an instant. */
+/** The content of the store at an instant. */
 interface Kept {
   readonly stored: StoredState
   /** Its final tasks, as far as the store keeps them. */
@@ -37,9 +37,9 @@ export interface StoreHistoryOptions {
   readonly clock: Clock
   readonly random: Random
   readonly newStore: (initial: StoredState, finished: readonly TaskRecord[]) => Store
-  /** What the first controller finds. */
+  /** The content for the first controller. */
   readonly initial: StoredState | null
-  /** A promise was made: what follows from it runs before the next step of the clock. */
+  /** A promise was created: its consequences run before the next step of the clock. */
   readonly onPromise: () => void
 }
 
@@ -54,7 +54,7 @@ export class StoreHistory {
   readonly #o: StoreHistoryOptions
   readonly #start: Kept
   #inner: Store
-  /** As the present controller read it. */
+  /** As the current controller read it. */
   #atLoad: Promise<Kept>
   readonly #kept = new Map<SetBack, Promise<Kept>>()
   readonly #listeners: ((lost: LostHistory) => void)[] = []
@@ -68,7 +68,7 @@ export class StoreHistory {
     this.#inner = options.newStore(this.#start.stored, [])
   }
 
-  /** Goes on to be the world's store when that is set back. */
+  /** Becomes the world's store when that is set back. */
   get store(): Store {
     const inner = (): Store => this.#inner
     return {
@@ -90,7 +90,7 @@ export class StoreHistory {
   }
 
   /**
-   * Keeps the states that these faults go back to, each at its instant. Without it a fault can go back to a
+   * Keeps the states that these faults go back to, each at its instant. Otherwise a fault can go back to a
    * named state only.
    */
   plan(faults: readonly Fault[], startedAt: Instant): void {
@@ -100,12 +100,12 @@ export class StoreHistory {
     }
   }
 
-  /** Calls when a part of the history is lost, before a controller reads what is left. */
+  /** Calls when a part of the history is lost, before a controller reads the rest. */
   listen(listener: (lost: LostHistory) => void): void {
     this.#listeners.push(listener)
   }
 
-  /** No controller runs. The store holds the earlier state before the next step of the clock. */
+  /** No controller runs. The store has the earlier state before the next step of the clock. */
   setBack(fault: SetBack): void {
     this.#o.onPromise()
     void Promise.all([this.#inner.load(), this.#stateFor(fault)]).then(([before, kept]) => {

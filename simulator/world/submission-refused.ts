@@ -1,9 +1,9 @@
 /**
- * A controller in a simulation took a task of the workload for wrong, or had no room for it: the run cannot
- * go on as its scenario says.
+ * The controller of a simulation refused a task of the workload, or had no room for it: the run cannot
+ * continue.
  */
 
-/** What the controller answered. */
+/** The controller's answer. */
 export interface Refused {
   readonly code: string
   readonly detail?: string
@@ -21,6 +21,6 @@ export class SubmissionRefused extends Error {
 
 function inWords({ code, detail, limit, problems }: Refused): string {
   if (code === 'too_many_pending')
-    return `${limit} tasks are pending, and it takes no more: fewer tasks, later ones, or a larger fleet`
+    return `${limit} tasks are pending, the maximum. Use fewer or later tasks, or a larger fleet`
   return detail ?? problems?.map((problem) => problem.detail).join('; ') ?? code
 }

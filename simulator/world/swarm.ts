@@ -1,6 +1,4 @@
-/**
- * Random faults out of a seed: how many, which, where and for how long. Everything is healed by `healAtMs`.
- */
+/** Draws random faults from a seed: number, kind, place and duration. All are healed by `healAtMs`. */
 import { DEFAULT_CONFIG } from '../../controller/model/config.ts'
 import type { RandomStream } from '../../controller/ports/random.ts'
 import type { DurationMs } from '../../protocol/units.ts'
@@ -12,7 +10,7 @@ import { seededStream } from '../kernel/seeded-random.ts'
 
 export interface SwarmPlace {
   readonly nodes: readonly ScenarioNode[]
-  /** The run lease of the configuration: half of the faults, and of the delays, outlast it. */
+  /** The run lease of the configuration: half of the faults, and of the delays, last longer. */
   readonly runLeaseMs: DurationMs
 }
 
@@ -21,10 +19,10 @@ const SHORTEST_MS: DurationMs = 100
 const MAX_FAULTS = 100_000
 const MAX_BACK_MS: DurationMs = 120_000
 
-/** What a scenario says breaks, and for how long a server's word holds. */
+/** The faults of a scenario, and the lease times they depend on. */
 export type FaultPlan = Pick<Scenario, 'faults' | 'nodes' | 'config' | 'seed'>
 
-/** Those of the file and those of its swarms. */
+/** Faults of the file and of its swarms. */
 export function faultsDrawn({ faults, nodes, config, seed }: FaultPlan): readonly Fault[] {
   const runLeaseMs = runLeaseMsOf(config)
   return faults.flatMap((item, index) =>

@@ -12,7 +12,7 @@ const READ =
   /\.(?:ts|tsx|mjs|js|md|sh|service|example)$|\.(?:scenario|exercise)\.yaml$|^(?:Makefile|Dockerfile)$/
 const LEFT_OUT = /^test\/tidy\/|^LICENSE|^test\/fixtures\//
 /** Rooms whose texts still wait for their revision. It shrinks to nothing; add no room. */
-const NOT_REVISED_YET = /^(?:controller\/api|docs|simulator)\//
+const NOT_REVISED_YET = /^(?:controller\/api|docs)\//
 
 function offences(path: string): readonly string[] {
   const source = readFileSync(path, 'utf8')

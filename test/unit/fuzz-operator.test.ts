@@ -68,9 +68,9 @@ describe('an answer to an operator', () => {
 
   it('The expected answer is known if it does not depend on the run', () => {
     const actions = SEEDS.flatMap((seed) => drawDocument(seed).operator)
-    const foretold = actions.filter((action) => 'expect' in action)
-    expect(foretold.length).toBeGreaterThan(actions.length / 4)
-    expect(foretold.some((action) => 'answer' in action)).toBe(true)
+    const checked = actions.filter((action) => 'expect' in action)
+    expect(checked.length).toBeGreaterThan(actions.length / 4)
+    expect(checked.some((action) => 'answer' in action)).toBe(true)
   })
 
   it(

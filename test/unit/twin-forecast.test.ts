@@ -18,7 +18,7 @@ import {
   compare,
   driftReport,
   DRIFT_INTERVAL_MS,
-  foretell,
+  predictInterval,
   MAX_DRIFT_HISTORY,
   withEntry,
   withheldBecause,
@@ -151,7 +151,7 @@ describe('a forecast of a change', () => {
 describe('the drift of a forecast', () => {
   it('is steady while the world continues as before, and drifting when it changes', async () => {
     const { world, past } = await worldAt(IDLERS, 6 * HOUR_MS)
-    const watch = new DriftMonitor({ views: world.controller.views, forecast: () => foretellIn(world, past) })
+    const watch = new DriftMonitor({ views: world.controller.views, forecast: () => predictIn(world, past) })
     world.listen((events) => watch.record(events))
     await watch.tick()
     for (let i = 0; i < 4; i++) await passInterval(world, watch)
@@ -171,21 +171,21 @@ describe('the drift of a forecast', () => {
   it('is unknown before three intervals, and ignores old intervals and late measurements', async () => {
     const { world, past } = await worldAt(IDLERS, 6 * HOUR_MS)
     const { image } = { image: world.controller.views.snapshot() }
-    const foretold = await foretell(image, past, PLENTY)
-    if ('reason' in foretold) throw new Error(foretold.detail)
+    const predicted = await predictInterval(image, past, PLENTY)
+    if ('reason' in predicted) throw new Error(predicted.detail)
     const actual = {
       queue_wait_s: null,
       starvation_percent: 0,
       utilization_percent: 0,
       swap_outs_per_hour: 0,
     }
-    const entry: DriftEntry = compare(foretold, actual)
+    const entry: DriftEntry = compare(predicted, actual)
     expect(entry.metrics.queue_wait_s).toBeNull()
     expect(driftReport([entry, entry], null).state).toBe('unknown')
     let history: readonly DriftEntry[] = []
     for (let i = 0; i < MAX_DRIFT_HISTORY + 5; i++) history = withEntry(history, { ...entry, from: i })
     expect([history.length, history[0]?.from]).toEqual([MAX_DRIFT_HISTORY, 5])
-    const watch = new DriftMonitor({ views: world.controller.views, forecast: () => foretellIn(world, past) })
+    const watch = new DriftMonitor({ views: world.controller.views, forecast: () => predictIn(world, past) })
     await watch.tick()
     await world.runUntil(world.nowMs + 3 * DRIFT_INTERVAL_MS)
     await watch.tick()
@@ -236,7 +236,7 @@ async function worldAt(
   }
 }
 
-async function foretellIn(world: World, past: RecentPast): Promise<TwinAnswer> {
+async function predictIn(world: World, past: RecentPast): Promise<TwinAnswer> {
   const runs = world.controller.views.activityRuns()
   const image = world.controller.views.snapshot()
   return twinJob({

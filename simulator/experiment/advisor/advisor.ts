@@ -1,6 +1,6 @@
 /**
- * Which overcommit percentage a sweep speaks for: the one with the highest mean utilization among those whose
- * objectives hold in 95 of 100 seeds. Everything in an Advice can be recomputed from runs.csv;
+ * Recommends an overcommit percentage from a sweep: the one with the highest mean utilization among those
+ * whose objectives hold in 95 of 100 seeds. Everything in an Advice can be recomputed from runs.csv;
  * docs/planning.md says how.
  */
 import type { Percent } from '../../../protocol/units.ts'
@@ -11,21 +11,22 @@ import { kneeOf } from './knee.ts'
 import { type Objective, objectiveText, valueOfObjective } from './objective.ts'
 import type { PairedDifference } from './paired-difference.ts'
 
-/** One percentage, judged. */
+/** The verdict on one percentage. */
 export interface Candidate {
   readonly overcommit_percent: Percent
   readonly seeds: number
   readonly utilization_percent: Band | null
-  /** One for each objective, in their order. */
+  /** One for each objective, in order. */
   readonly objectives: readonly JudgedObjective[]
-  /** Every objective is kept. */
+  /** Every objective holds. */
   readonly keeps: boolean
 }
 
 export interface JudgedObjective {
   readonly objective: string
   /**
-   * Nearest-rank 95th percentile over the seeds; null when a run has no such figure, and then it is not kept.
+   * Nearest-rank 95th percentile over the seeds; null if a run has no such figure, in which case the
+   * objective does not hold.
    */
   readonly p95: number | null
   readonly max: number
@@ -33,77 +34,78 @@ export interface JudgedObjective {
 }
 
 /**
- * Another percentage that keeps the objectives and whose utilization the seeds do not tell from the
+ * Another percentage that meets the objectives, and whose utilization the seeds cannot distinguish from the
  * recommended one's.
  */
 export interface Tie {
   readonly overcommit_percent: Percent
-  /** Recommended minus this one, in percentage points, over the seeds that both ran. */
+  /** Recommended minus this one, in percentage points, over the seeds of both. */
   readonly difference: PairedDifference
 }
 
-/** What the reader of a recommendation has to know beside it. */
+/** A caveat that the reader of a recommendation must know. */
 export type Caveat =
-  /** More than half of the GPU-hours are tasks that take whole GPUs, which overcommit does not change. */
+  /**
+   * More than half of the GPU-hours belong to tasks that use whole GPUs, which overcommit does not change.
+   */
   | { readonly kind: 'mostly_exclusive'; readonly exclusive_percent: number }
-  /** No percentage keeps the objectives; the one that comes nearest, and its worst objective. */
+  /** No percentage meets the objectives; the nearest one, and its worst objective. */
   | {
       readonly kind: 'none_keeps'
       readonly nearest_percent: Percent
       readonly objective: string
       readonly p95: number | null
     }
-  /** Fewer than two seeds, or percentages that the seeds do not tell apart. */
+  /** Fewer than two seeds, or percentages that the seeds cannot distinguish. */
   | { readonly kind: 'too_few_seeds'; readonly seeds: number; readonly ties: readonly Tie[] }
   /** No task is ever idle for the idle period. */
   | { readonly kind: 'no_idleness'; readonly idle_period_s: number; readonly idle_percent: number }
   /** Nothing was swapped out at any percentage. */
   | { readonly kind: 'never_swapped' }
-  /**
-   * Every run of a percentage came to the same figures, whatever its seed: nothing in the scenario is drawn.
-   */
+  /** All runs of a percentage have the same figures, whatever their seed: the scenario draws nothing. */
   | { readonly kind: 'seeds_alike'; readonly seeds: number }
-  /** Every run of a seed came to the same figures. */
+  /** All runs of a seed have the same figures. */
   | { readonly kind: 'no_effect' }
-  /** The percentage recommended is the highest that was tried. */
+  /** The recommended percentage is the highest one tried. */
   | { readonly kind: 'highest_tried'; readonly overcommit_percent: Percent }
   /**
-   * The most tasks that fit on no node in any run. No objective counts their wait, so nothing is recommended.
+   * The largest number of tasks that fit on no node in any run. No objective counts their wait, so nothing is
+   * recommended.
    */
   | { readonly kind: 'fit_nowhere'; readonly tasks: number; readonly submitted: number }
-  /** Some percentages were run with other seeds than others. */
+  /** Some percentages ran with other seeds than the rest. */
   | { readonly kind: 'uneven_seeds' }
 
 export interface Advice {
-  /** As they are written: `starvation.total<=20`. */
+  /** As written: `starvation.total<=20`. */
   readonly objectives: readonly string[]
-  /** Null when no percentage keeps the objectives. */
+  /** Null if no percentage meets the objectives. */
   readonly recommended_percent: Percent | null
-  /** Of the recommended percentage. */
+  /** Verdict on the recommended percentage. */
   readonly utilization_percent: Band | null
-  /** The second opinion: where utilization stops growing by much (Kneedle); null: the curve has no knee. */
+  /** A second opinion: where utilization stops growing by much (Kneedle); null: the curve has no knee. */
   readonly knee_percent: Percent | null
   /**
-   * Recommended minus the lowest percentage tried, in points of utilization, seed by seed; null without a
+   * Recommended minus the lowest percentage tried, in points of utilization, paired by seed; null without a
    * recommendation.
    */
   readonly gain: { readonly over_percent: Percent; readonly difference: PairedDifference } | null
   /**
-   * From the lowest percentage tried to the recommended one, the largest gain first; empty without a
-   * recommendation, and where they are one.
+   * Changes from the lowest percentage tried to the recommended one, the largest gain first; empty without a
+   * recommendation, or if both are the same.
    */
   readonly changes: readonly Change[]
   readonly caveats: readonly Caveat[]
-  /** By rising percentage. */
+  /** By increasing percentage. */
   readonly candidates: readonly Candidate[]
 }
 
 export interface AdvisorInput {
-  /** Of one setting of all other fields; at least one run. */
+  /** Runs of one combination of all other fields; at least one. */
   readonly runs: readonly SweepRun[]
   /** At least one. */
   readonly objectives: readonly Objective[]
-  /** What is known of the workload by itself; null: nothing. */
+  /** Idleness of the workload; null: unknown. */
   readonly idleness: Idleness | null
 }
 
@@ -160,7 +162,7 @@ function candidateOf(
 }
 
 /**
- * 1. Keeps every objective.
+ * 1. Meets every objective.
  * 2. Higher mean utilization.
  * 3. Lower percentage.
  */
@@ -176,12 +178,12 @@ function meanUtilization({ utilization_percent }: Candidate): number {
   return utilization_percent?.mean ?? -1
 }
 
-/** A curve that rises by less is flat to its reader, whatever its shape. */
+/** A curve that rises by less counts as flat, whatever its shape. */
 const LEAST_KNEE_RISE_POINTS = 1
 
 /**
- * The knee of mean utilization, if the curve rises by more than the seeds differ among themselves (p10 to
- * p90); else null.
+ * Returns the knee of mean utilization if the curve rises by more than the spread of the seeds (p10 to p90),
+ * else null.
  */
 function kneeBeyondSpread(candidates: readonly Candidate[]): Percent | null {
   const bands = candidates.flatMap(({ overcommit_percent: x, utilization_percent: y }) =>
@@ -216,7 +218,7 @@ interface Judged {
   readonly unplaceable: Caveat | null
 }
 
-/** More than this share of the GPU-hours is "mostly". */
+/** A larger share of the GPU-hours is "mostly". */
 const MOSTLY_PERCENT = 50
 
 function caveatsOf(judged: Judged): Caveat[] {
@@ -244,7 +246,7 @@ function caveatsOf(judged: Judged): Caveat[] {
 }
 
 /**
- * The percentage that comes nearest to keeping everything.
+ * The percentage that is nearest to meeting every objective.
  * 1. Its worst objective exceeds its maximum by the smaller factor.
  * 2. Lower percentage.
  */
@@ -270,8 +272,8 @@ function worstOf(objectives: readonly JudgedObjective[]): JudgedObjective {
 }
 
 /**
- * How many times the maximum it is; a figure that is not there exceeds any. Finite, so that two of them
- * compare.
+ * Returns the factor by which the figure exceeds the maximum; a missing figure exceeds any. Finite, so that
+ * factors compare.
  */
 function excessOf({ p95, max }: JudgedObjective): number {
   if (p95 === null) return Number.MAX_VALUE
@@ -287,7 +289,7 @@ function mostThatFitNowhere(runs: readonly SweepRun[]): Caveat | null {
   return most
 }
 
-/** A claim about all tasks needs tasks, all of them, and no run that contradicts it. */
+/** A claim about all tasks requires at least one task, all tasks examined, and no run that contradicts it. */
 function whyNothingIsSwapped({ runs, idleness }: Judged): Caveat | null {
   const isNothingSwapped = runs.every(({ metrics }) => metrics.swaps_per_hour === 0)
   if (
@@ -317,7 +319,7 @@ function areSeedsAlike(runs: readonly SweepRun[]): boolean {
   return areAlikeBy(runs, ({ overcommit_percent }) => overcommit_percent)
 }
 
-/** All runs with the same key have the same figures. */
+/** Returns true if all runs with the same key have the same figures. */
 function areAlikeBy(runs: readonly SweepRun[], keyOf: (run: SweepRun) => number): boolean {
   const known = new Map<number, string>()
   return runs.every((run) => {

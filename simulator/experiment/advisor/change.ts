@@ -1,7 +1,4 @@
-/**
- * What a percentage changes against another one, figure by figure: what a reader of a recommendation wants to
- * know first.
- */
+/** What a percentage changes compared with another one, metric by metric. */
 import type { Percent } from '../../../protocol/units.ts'
 import type { Metrics } from '../../scenario/metrics.ts'
 import type { SweepRun } from '../sweep/sweep.ts'
@@ -14,9 +11,9 @@ export interface Change {
   /** Means over the seeds that ran at both percentages; seconds or percent. */
   readonly before: number
   readonly after: number
-  /** After minus before, seed by seed. */
+  /** After minus before, paired by seed. */
   readonly difference: PairedDifference
-  /** `same`: smaller than what matters, or not told apart by the seeds. */
+  /** `same`: too small to matter, or not distinguishable by the seeds. */
   readonly verdict: 'better' | 'worse' | 'same'
 }
 
@@ -50,10 +47,10 @@ const FIGURES: Readonly<Record<ChangedFigure, Figure>> = {
 
 /**
  * The changes from one percentage to another, in this order:
- * 1. Gains, then losses, then what stays the same.
+ * 1. Gains, then losses, then unchanged metrics.
  * 2. The larger factor between before and after.
  * 3. Queue wait, starvation, utilization.
- * A figure that no seed has at both percentages is left out.
+ * A metric that no seed has at both percentages is omitted.
  */
 export function changesBetween(runs: readonly SweepRun[], from: Percent, to: Percent): Change[] {
   const names = Object.keys(FIGURES) as ChangedFigure[]
@@ -67,7 +64,7 @@ export function changesBetween(runs: readonly SweepRun[], from: Percent, to: Per
     )
 }
 
-/** In points of utilization, `to` minus `from`, one pair for each seed that both ran. */
+/** In points of utilization, `to` minus `from`, one pair for each seed of both. */
 export function utilizationDifference(
   runs: readonly SweepRun[],
   from: Percent,
@@ -112,7 +109,7 @@ function pairsOf(
   })
 }
 
-/** A single pair is taken as it is: the advice says beside it that one seed says nothing about chance. */
+/** A single pair is used as it is: a caveat of the advice says that one seed proves nothing. */
 function verdictOf({ isHigherBetter, least }: Figure, difference: PairedDifference): Change['verdict'] {
   const { mean: by, pairs, told_apart } = difference
   if (Math.abs(by) < least || (pairs > 1 && !told_apart)) return 'same'
@@ -123,13 +120,13 @@ function rankOf({ verdict }: Change): number {
   return { better: 0, worse: 1, same: 2 }[verdict]
 }
 
-/** 1 or more; infinite where one of them is 0. */
+/** 1 or more; infinite if one of them is 0. */
 function factorOf({ before, after }: Change): number {
   const [low, high] = [Math.min(before, after), Math.max(before, after)]
   return high === low ? 1 : low <= 0 ? Infinity : high / low
 }
 
-/** Also for two infinities. */
+/** Handles two infinities. */
 function descending(a: number, b: number): number {
   return a === b ? 0 : a > b ? -1 : 1
 }

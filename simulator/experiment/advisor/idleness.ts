@@ -1,7 +1,6 @@
 /**
- * How idle the tasks of a workload are by themselves, before any controller has placed them: only a task that
- * is idle for the idle period, and may be swapped, ever gives its VRAM to another. Without such tasks
- * overcommit cannot help.
+ * How idle the tasks of a workload are without a scheduler. Only a task that is idle for the idle period, and
+ * may be swapped, ever gives its VRAM to another; without such tasks overcommit cannot help.
  */
 import type { DurationMs } from '../../../protocol/units.ts'
 import type { ArrivalSource } from '../../scenario/arrivals.ts'
@@ -11,25 +10,25 @@ import type { Work } from '../../trace/trace-format.ts'
 import { aloneMsOf, busyMsOf } from '../../trace/work.ts'
 
 export interface Idleness {
-  /** Tasks looked at: those that are there at the start, and at most MAX_TASKS that arrive. */
+  /** Number of examined tasks: those present at the start, and at most MAX_TASKS arrivals. */
   readonly tasks: number
-  /** No task was left out, so that a claim about all of them may be made. */
+  /** No task was left out, so a claim about all tasks is valid. */
   readonly isComplete: boolean
-  /** Those that are idle once for at least the idle period, and may be swapped. */
+  /** Tasks that are idle at least once for the idle period, and may be swapped. */
   readonly swappable: number
-  /** GPU time without work, of all GPU time, when every task runs alone. 0 without any. */
+  /** Share of GPU time without work if every task runs alone. 0 without tasks. */
   readonly idlePercent: number
-  /** GPU time of tasks that take whole GPUs, of all GPU time, when every task runs alone. 0 without any. */
+  /** Share of GPU time of tasks that use whole GPUs if every task runs alone. 0 without tasks. */
   readonly exclusivePercent: number
   readonly idlePeriodMs: DurationMs
 }
 
-/** The first of a workload say enough about it. */
+/** This number of arrivals represents a workload well enough. */
 export const MAX_TASKS = 100_000
 
 /**
- * Takes the tasks out of the source and closes it. Throws what reading throws (TraceError).
- * @param present the tasks that are there at the start: a snapshot of a cluster has all of its tasks there
+ * Reads the tasks from the source and closes it. Throws TraceError if reading fails.
+ * @param present the tasks present at the start
  */
 export async function idlenessOf(
   source: ArrivalSource,
@@ -68,12 +67,12 @@ export async function idlenessOf(
   }
 }
 
-/** Infinite for a task that is swapped out: it has been idle for long enough already. */
+/** Infinite for a swapped-out task: it has been idle for long enough already. */
 function idleSoFarMs({ state: { placed } }: StartTask): DurationMs {
   return placed?.residency === 'swapped_out' ? Infinity : (placed?.idleForMs ?? 0)
 }
 
-/** The longest time without work of a task that runs alone; 0 when it always has some. */
+/** Longest time without work of a task that runs alone; 0 if it always has work. */
 export function longestIdleMs(work: Work): DurationMs {
   switch (work.kind) {
     case 'duration':

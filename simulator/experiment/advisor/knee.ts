@@ -1,7 +1,7 @@
 /**
- * Where a curve that rises ever less bends most: the Kneedle algorithm, offline, for concave rising curves.
- * V. Satopää, J. Albrecht, D. Irwin, B. Raghavan, "Finding a 'Kneedle' in a Haystack: Detecting Knee Points
- * in System Behavior", ICDCSW 2011. Without its smoothing: the points here are means over seeds already.
+ * Finds where a concave rising curve bends most: the Kneedle algorithm, offline. V. Satopää, J. Albrecht, D.
+ * Irwin, B. Raghavan, "Finding a 'Kneedle' in a Haystack: Detecting Knee Points in System Behavior", ICDCSW
+ * 2011. Without its smoothing: the points are means over seeds already.
  */
 
 export interface CurvePoint {
@@ -10,16 +10,15 @@ export interface CurvePoint {
 }
 
 /**
- * S of the paper: how many flat steps the curve has to stay below its bend. 1 is the authors' choice for
- * curves that are known whole.
+ * S of the paper: the number of flat steps for which the curve must stay below its bend. 1 is the authors'
+ * choice for curves that are known completely.
  */
 const SENSITIVITY = 1
 const LEAST_POINTS = 3
 
 /**
- * The x of the first knee; null when there is none: fewer than three points, a straight line, a curve that
- * rises ever more, or none at all. Only the part up to its highest point is looked at, because the method is
- * for rising curves.
+ * Returns the x of the first knee; null if there is no knee: fewer than three points, a straight line, a
+ * convex curve. Only the part up to the highest point is examined, because the method is for rising curves.
  * @param points x strictly rising
  */
 export function kneeOf(points: readonly CurvePoint[]): number | null {
@@ -34,8 +33,8 @@ export function kneeOf(points: readonly CurvePoint[]): number | null {
 }
 
 /**
- * The index of the first local maximum of the differences below whose threshold they fall before the next
- * one; -1: none.
+ * Index of the first local maximum of the differences after which they fall below its threshold before the
+ * next one; -1: no such maximum.
  */
 function firstKnee(differences: readonly number[]): number {
   const drop = SENSITIVITY / (differences.length - 1)
@@ -52,7 +51,7 @@ function firstKnee(differences: readonly number[]): number {
   return -1
 }
 
-/** The first of those that are highest. */
+/** The first of the highest points. */
 function indexOfHighest(points: readonly CurvePoint[]): number {
   let highest = 0
   for (const [i, { y }] of points.entries()) if (y > (points[highest] as CurvePoint).y) highest = i

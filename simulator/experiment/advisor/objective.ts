@@ -1,5 +1,5 @@
 /**
- * What an operator asks of a cluster: a figure of a run and the most it may be, as `starvation.total<=20` or
+ * An operator's objective: a metric of a run and its maximum, as `starvation.total<=20` or
  * `queue_wait.p95<=10m`.
  */
 import type { Metrics } from '../../scenario/metrics.ts'
@@ -7,7 +7,7 @@ import { formatDuration, parseDuration } from '../../document/quantity.ts'
 
 export interface Objective {
   readonly figure: ObjectiveFigure
-  /** Percent, seconds, or a plain number, as the figure is. */
+  /** Percent, seconds, or a plain number, depending on the metric. */
   readonly max: number
 }
 
@@ -15,9 +15,9 @@ type Unit = 'percent' | 'seconds' | 'number'
 
 interface Figure {
   readonly unit: Unit
-  /** Null: the run has no such figure (nobody ever started, say). */
+  /** Null: the run has no such metric (no task started, for example). */
   readonly valueOf: (metrics: Metrics) => number | null
-  /** For people. */
+  /** Label. */
   readonly title: string
 }
 

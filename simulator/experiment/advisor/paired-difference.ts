@@ -1,18 +1,19 @@
 /**
- * By how much two settings differ, seed by seed. Runs of one seed have the same tasks, so what differs within
- * a pair is the setting's doing; the spread between seeds, which is far larger, cancels out. The interval is
- * Student's t for the mean of n pairs, two-sided 95 %.
+ * The difference of two settings, paired by seed. Runs of one seed have the same tasks, so a difference
+ * within a pair is caused by the setting, and the much larger spread between seeds cancels out. The interval
+ * is Student's t for the mean of n pairs, two-sided 95%.
  */
 
 export interface PairedDifference {
   readonly pairs: number
   readonly mean: number
-  /** Half the width of the 95 % interval; null with fewer than two pairs, from which nothing can be said. */
+  /** Half the width of the 95% interval; null with fewer than two pairs. */
   readonly half_width: number | null
-  /** The interval leaves out 0. */
+  /** The interval excludes 0. */
   readonly told_apart: boolean
   /**
-   * About how many pairs would tell a difference of this size; null when it is told, or when the mean is 0.
+   * Approximate number of pairs that would make a difference of this size significant; null if it is, or if
+   * the mean is 0.
    */
   readonly pairs_needed: number | null
 }

@@ -1,7 +1,7 @@
 /**
- * Is this a GPU server of protocol version 1? Each rule that can be seen from outside is tried and reported
- * as kept or broken. The server needs one GPU with a little memory free and nobody else's tasks; it is given
- * leases only, so it need not run commands.
+ * Checks whether a GPU server conforms to protocol version 1. Each rule that is observable from outside is
+ * tried and reported as kept or broken. The server needs one GPU with a little free memory and without other
+ * tasks; it receives leases only, so it need not run commands.
  */
 import type { DurationMs } from '../../../protocol/units.ts'
 import type { Examiner } from './examiner.ts'
@@ -28,10 +28,10 @@ export const RULES: readonly Rule[] = [
   ...FAULT_RULES,
 ]
 
-/** How long a server that runs may take to be heard. */
+/** Time within which a running server must be heard. */
 const HEARD_WITHIN_MS: DurationMs = 90_000
 
-/** @param onReport one line at a time, as they come */
+/** @param onReport called with one line at a time */
 export async function examineServer(
   e: Examiner,
   onReport: (report: RuleReport) => void,

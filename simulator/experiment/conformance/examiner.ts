@@ -1,6 +1,6 @@
 /**
- * A controller that examines one GPU server: it answers, or does not, as a test of a rule needs it, and takes
- * down what the server says. What must hold all the time is held against every message.
+ * A controller that examines one GPU server: it answers or stays silent as the test of a rule requires, and
+ * records what the server reports. Rules that must always hold are checked on every message.
  */
 import type { ControllerBody, Envelope } from '../../../protocol/envelope.ts'
 import type { Boot } from '../../../protocol/message-fields.ts'
@@ -29,7 +29,7 @@ export interface ExaminerOptions {
   readonly epoch: number
 }
 
-/** What the server said of itself last. */
+/** The server's last report about itself. */
 export interface Snapshot {
   readonly boot: Boot
   readonly seq: number
@@ -38,7 +38,7 @@ export interface Snapshot {
   readonly body: Extract<Envelope['body'], { op: 'hello' | 'heartbeat' }>
 }
 
-/** What the network does to messages, each way; shares of one. */
+/** Link conditions in each direction; shares of one. */
 export interface Faults {
   readonly drop: number
   readonly duplicate: number
@@ -64,19 +64,19 @@ export class Examiner {
   readonly #boot: Boot
   readonly #ends: (() => void)[] = []
   #seq = 0
-  /** Which kinds of message it answers now. */
+  /** Kinds of messages that it answers at present. */
   answers = { hello: true, heartbeat: true, events: true }
   faults: Faults = NO_FAULTS
-  /** Said to the next hello or heartbeat in place of the usual. */
+  /** Answer to the next hello or heartbeat, in place of the usual one. */
   nextAnswer: ControllerBody | null = null
   stop: readonly AttemptRef[] = []
   snapshot: Snapshot | null = null
   taskCount = 0
   hellos = 0
   heartbeats = 0
-  /** Everything the server reported, resent entries as often as they came. */
+  /** Everything the server reported; resent entries are repeated. */
   readonly heard: NodeEvent[] = []
-  /** What must never happen and did. */
+  /** Violations of rules that must always hold. */
   readonly violations: string[] = []
   #lastEvents: readonly NodeEvent[] = []
 
@@ -121,7 +121,7 @@ export class Examiner {
     })
   }
 
-  /** Waits until the claim holds; false when it does not within that time. */
+  /** Waits until the claim holds; returns false if it does not within the time. */
   until(claim: () => boolean, withinMs: DurationMs): Promise<boolean> {
     const { clock, settings } = this.#o
     const untilAt = clock.now() + withinMs
@@ -140,7 +140,7 @@ export class Examiner {
     return new Promise((resolve) => this.#after(ms, () => resolve()))
   }
 
-  /** Events of one attempt, each once. */
+  /** Events of one attempt, without repeats. */
   eventsOf(taskId: string, attempt: number): NodeEvent[] {
     const seen = new Set<string>()
     return this.heard.filter((event) => {
@@ -197,7 +197,7 @@ export class Examiner {
     if (isNewer) this.snapshot = { boot, seq, sentMono: sent_mono, receivedAt: this.#o.clock.now(), body }
   }
 
-  /** R6. A network that delays reorders too; without faults nothing may arrive out of order. */
+  /** R6. A network with delays also reorders; without faults, nothing may arrive out of order. */
   #compareBoots(before: Snapshot, boot: Boot, seq: number): void {
     if (boot.counter === before.boot.counter && boot.random !== before.boot.random)
       this.violations.push('R6: two boots with the same counter')

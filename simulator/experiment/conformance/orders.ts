@@ -1,10 +1,10 @@
-/** What the examiner orders: leases, small and without a command, so that any server can hold them. */
+/** Orders of the examiner: small leases without a command, so that any server can run them. */
 import type { CommandResult, StartCommand } from '../../../protocol/messages.ts'
 import type { DurationMs } from '../../../protocol/units.ts'
 import type { Examiner, Forged, Order } from './examiner.ts'
 
 const LEASE_MIB = 16
-/** A server answers its device's word within this. */
+/** A server reports a change of its device within this time. */
 export const SOON_MS: DurationMs = 20_000
 
 /** A task id that no server has seen. */

@@ -1,11 +1,11 @@
-/** A rule of docs/protocol.md that can be examined from outside. */
+/** A rule of docs/protocol.md that is observable from outside. */
 import type { Examiner } from './examiner.ts'
 
-/** Null: kept. Otherwise what was seen instead. `not_tested`: this server gives no occasion. */
+/** Null: kept. Otherwise the observation. `not_tested`: the rule does not apply to this server. */
 export type Finding = null | string | { readonly notTested: string }
 
 export interface Rule {
-  /** Of docs/protocol.md. */
+  /** Rule numbers of docs/protocol.md. */
   readonly rule: string
   readonly claim: string
   readonly examine: (e: Examiner) => Promise<Finding>

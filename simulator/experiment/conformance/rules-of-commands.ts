@@ -1,11 +1,11 @@
-/** Which commands are obeyed, and what the others are answered (R3, R7). */
+/** Which commands are obeyed, and the answers to the others (R3, R7). */
 import type { CommandResult } from '../../../protocol/messages.ts'
 import type { Rule } from './rule.ts'
 import type { Examiner, Forged } from './examiner.ts'
 import { ended, newTask, running, said, start, stop } from './orders.ts'
 
 /**
- * A start that must not be obeyed, and whose attempt is then burned: the same start, all right now, is
+ * A start that must not be obeyed, and whose attempt is then burned: the same start, now correct, is answered
  * `never_seen`.
  */
 function refused(claim: string, reason: CommandResult['reason'], forged: (e: Examiner) => Forged): Rule {

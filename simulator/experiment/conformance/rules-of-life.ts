@@ -1,9 +1,9 @@
-/** What becomes of a task: its reports, its swaps, the end of the lease (R1, R4, R8, R12). */
+/** The life of a task: its reports, its swaps, the end of the lease (R1, R4, R8, R12). */
 import type { Rule } from './rule.ts'
 import type { Examiner } from './examiner.ts'
 import { ended, hasFinished, running, said, SOON_MS, start, newTask, stop, swap } from './orders.ts'
 
-/** Beyond the end of a lease, for the server to act and to be heard again. */
+/** Time after the end of a lease for the server to act and to be heard again. */
 const GRACE_MS = 5_000
 
 export const LIFE_RULES: readonly Rule[] = [

@@ -1,4 +1,4 @@
-/** Who a server is, and how it says so (R6, R11). */
+/** How a server identifies itself (R6, R11). */
 import type { Rule } from './rule.ts'
 import { SOON_MS } from './orders.ts'
 
@@ -29,7 +29,7 @@ export const PRESENCE_RULES: readonly Rule[] = [
   },
   {
     rule: 'R6',
-    claim: 'a state_reset makes it start anew above that counter',
+    claim: 'a state_reset makes it restart above that counter',
     async examine(e) {
       const counter = (e.snapshot?.boot.counter ?? 0) + 10
       e.nextAnswer = { op: 'state_reset', counter_above: counter }

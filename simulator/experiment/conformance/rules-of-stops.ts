@@ -1,6 +1,4 @@
-/**
- * Stops with a grace (docs/protocol.md, "A stop"): they end, not later than they must, and as what they are.
- */
+/** Stops with a grace period (docs/protocol.md, "A stop"): they end in time, and are reported as stops. */
 import type { DurationMs } from '../../../protocol/units.ts'
 import type { Finding, Rule } from './rule.ts'
 import type { Examiner } from './examiner.ts'

@@ -1,6 +1,6 @@
 /**
- * The same life over a bad network: messages lost, doubled, late and overtaking each other (protocol
- * principles 1 and 2).
+ * The same life over a bad network: messages are lost, duplicated, delayed and reordered (protocol principles
+ * 1 and 2).
  */
 import type { Rule } from './rule.ts'
 import type { Examiner, Faults } from './examiner.ts'

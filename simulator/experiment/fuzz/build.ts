@@ -1,4 +1,4 @@
-/** A drawn document becomes a scenario by the same table and the same builder as a file. */
+/** Converts a drawn document to a scenario with the same table and builder as a file. */
 import { buildScenario } from '../../scenario/build.ts'
 import { check } from '../../document/check.ts'
 import type { DocNode } from '../../document/doc-node.ts'
@@ -8,7 +8,7 @@ import type { Scenario } from '../../scenario/scenario.ts'
 import { scenarioRule } from '../../scenario/schema.ts'
 import type { FuzzDocument, Value } from './document.ts'
 
-/** Throws ScenarioError for a document that no file could hold. */
+/** Throws ScenarioError for a document that no file could contain. */
 export function scenarioOf(document: FuzzDocument): Scenario {
   const problems = new ProblemList(() => ({ line: 1, column: 1 }))
   const root = nodeOf(document as unknown as Value)
@@ -19,7 +19,7 @@ export function scenarioOf(document: FuzzDocument): Scenario {
   return scenario
 }
 
-/** It has no text, so that nothing in it has a place. */
+/** It has no text, so its values have no position. */
 function nodeOf(value: Value): DocNode {
   if (value === null || typeof value !== 'object')
     return { kind: 'scalar', value, offset: 0, size: 1, height: 0 }

@@ -1,11 +1,11 @@
-/** The paths that seeds must take, and how many seeds that needs. */
+/** The paths that seeds must take, and the number of seeds required. */
 import { FAULT_KINDS, type FaultKind } from '../../scenario/fault.ts'
 
-/** So many seeds take every usual path; the rare ones need ten thousand. */
+/** This number of seeds takes every usual path; rare paths need ten thousand. */
 export const SEEDS_FOR_USUAL = 1_000
 export const SEEDS_FOR_RARE = 10_000
 
-/** They do something only where tasks are swapped out just then. */
+/** These need a swap-out at the right moment. */
 const RARE_FAULTS: readonly FaultKind[] = ['host_memory_short', 'slow_swap']
 
 const USUAL: readonly string[] = [

@@ -1,6 +1,6 @@
 /**
- * Which paths of the rules a run has taken, told from its events, from what controller and servers say to
- * each other, and from why tasks wait. Nothing in the controller counts for this.
+ * The paths of the rules that a run has taken, derived from its events, from the messages between controller
+ * and servers, and from wait reasons. The controller itself counts nothing for this.
  */
 import type { Event } from '../../../controller/model/event.ts'
 import type { Envelope } from '../../../protocol/envelope.ts'
@@ -8,10 +8,10 @@ import { FAULT_KINDS } from '../../scenario/fault.ts'
 import type { World } from '../../world/world.ts'
 import { ProbePaths } from './probe-paths.ts'
 
-/** How often each path was taken; paths that were not taken are left out. */
+/** Number of times each path was taken; paths that were not taken are absent. */
 export type Counts = Readonly<Record<string, number>>
 
-/** Between two looks at why tasks wait, which cost as much as the decisions themselves. */
+/** Batches between two inspections of wait reasons, which cost as much as the decisions themselves. */
 const CHECK_EVERY_STEPS = 12
 
 export class Coverage {
@@ -32,7 +32,7 @@ export class Coverage {
     })
   }
 
-  /** An answer that was given. */
+  /** Called with a request and its answer. */
   answered(asked: Envelope, answer: Envelope): void {
     for (const path of answerPaths(asked, answer)) this.#count(path)
   }

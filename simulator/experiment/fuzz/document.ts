@@ -1,6 +1,6 @@
 /**
- * A scenario as its file has it, in values: what the generator makes, the shrinker cuts and a file is written
- * from.
+ * A scenario as values, in the form of its file: drawn by the generator, cut by the shrinker, written to a
+ * file.
  */
 
 export type Value = string | number | boolean | null | readonly Value[] | { readonly [key: string]: Value }
@@ -8,7 +8,7 @@ export type Value = string | number | boolean | null | readonly Value[] | { read
 /** One entry of a list of the document. */
 export type Entry = Readonly<Record<string, Value>>
 
-/** The parts of a scenario file that a drawn one has. Durations are written with their unit, sizes in MiB. */
+/** The parts of a drawn scenario. Durations have a unit, sizes are in MiB. */
 export interface FuzzDocument {
   readonly scenario: string
   readonly description: string
@@ -23,6 +23,6 @@ export interface FuzzDocument {
   readonly assert: Entry
 }
 
-/** The lists that a shrinker may cut, in the order in which it should try. */
+/** The lists that a shrinker may cut, in the order to try. */
 export const LISTS = ['faults', 'operator', 'workload', 'fleet'] as const
 export type ListName = (typeof LISTS)[number]

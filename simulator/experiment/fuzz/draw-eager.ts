@@ -1,6 +1,6 @@
 /**
- * When tasks return eagerly, and now and then GPUs that leave room for it beside others. From a random stream
- * of its own: the other draws of a seed are the same without.
+ * Draws when tasks return eagerly, and sometimes GPUs with room for it. From a separate random stream: the
+ * other draws of a seed do not depend on it.
  */
 import type { FuzzRandom } from './fuzz-random.ts'
 import type { Entry, FuzzDocument } from './document.ts'
@@ -8,7 +8,7 @@ import type { Entry, FuzzDocument } from './document.ts'
 type Drawn = Pick<FuzzDocument, 'fleet' | 'config' | 'workload'>
 
 const LARGER_PERCENT = 20
-/** Twice what stays free on a GPU after an eager return. */
+/** Twice the VRAM that must stay free on a GPU after an eager return. */
 const MORE_MIB = 2048
 
 export function drawEager(dice: FuzzRandom, drawn: Drawn): Drawn {

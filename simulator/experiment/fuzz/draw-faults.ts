@@ -1,7 +1,4 @@
-/**
- * Faults one by one, so that a shrinker can leave each out. Every one of them is over by `overMs`, so that
- * the world is whole then.
- */
+/** Draws faults one by one, so that a shrinker can remove each. Every fault ends by `overMs`. */
 import type { DurationMs } from '../../../protocol/units.ts'
 import { PERSIST_POINTS, type FaultKind } from '../../scenario/fault.ts'
 import type { FuzzRandom } from './fuzz-random.ts'
@@ -11,13 +8,13 @@ import type { DrawnNode } from './draw-fleet.ts'
 export interface FaultShape {
   readonly kinds: readonly FaultKind[]
   readonly fromMs: DurationMs
-  /** No fault begins then or later. */
+  /** No fault begins at or after this time. */
   readonly untilMs: DurationMs
   readonly overMs: DurationMs
 }
 
 const MOST_FAULTS = 14
-/** Longer than leases, timeouts and windows together. */
+/** Longer than all leases, timeouts and windows. */
 const SLOWEST_MS = 90_000
 
 export function drawFaults(dice: FuzzRandom, nodes: readonly DrawnNode[], shape: FaultShape): Entry[] {

@@ -1,10 +1,10 @@
-/** A small fleet: few GPUs, so that tasks meet on them. */
+/** Draws a small fleet: few GPUs, so that tasks compete for them. */
 import type { Mib } from '../../../protocol/units.ts'
 import type { FuzzRandom } from './fuzz-random.ts'
 import type { Entry, Value } from './document.ts'
 import type { Features } from './features.ts'
 
-/** What the other draws must know of a node. */
+/** Properties of a node that the other draws need. */
 export interface DrawnNode {
   readonly name: string
   readonly gpus: number
@@ -16,11 +16,11 @@ export interface DrawnNode {
 export const GROUPS: readonly string[] = ['g1', 'g2']
 
 const QUICK = { out_mib_per_s: 1024, in_mib_per_s: 1024, out_fixed_ms: 100, in_fixed_ms: 100 }
-/** 30 s and more for half a GiB: tasks wake while they are on their way. */
+/** 30 s and more for half a GiB: tasks wake during their swap. */
 const SLOW = { out_mib_per_s: 20, in_mib_per_s: 20, out_fixed_ms: 5000, in_fixed_ms: 5000 }
 
 export function drawFleet(dice: FuzzRandom, { on, faults }: Features): DrawnNode[] {
-  // The brake on mass silence counts from four nodes on.
+  // The mass-silence brake applies from four nodes on.
   const most = faults.length > 0 && dice.chance(30) ? 6 : 3
   const count = on.has('several_nodes') ? dice.between(2, most) : 1
   return Array.from({ length: count }, (_, index) => drawNode(dice, `n${index}`, on))

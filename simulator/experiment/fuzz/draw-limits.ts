@@ -1,6 +1,6 @@
 /**
- * Servers that hold few attempts at once. From a random stream of its own: the other draws of a seed are the
- * same without.
+ * Draws servers that hold few attempts at once. From a separate random stream: the other draws of a seed do
+ * not depend on it.
  */
 import type { FuzzRandom } from './fuzz-random.ts'
 import type { Entry } from './document.ts'

@@ -1,7 +1,7 @@
 /**
- * What an operator does, through the REST routes, and what he must be answered where that depends on nothing
- * that happens. In the end settings are no stricter than in the beginning, every node takes tasks, every task
- * is released: whatever could start before still can.
+ * Draws actions of an operator through the REST routes, and the expected answers that depend on nothing else.
+ * At the end, settings are no stricter than at the start, every node takes tasks, and no task is on hold:
+ * every task that could start before still can.
  */
 import { nodeIdFromName } from '../../../protocol/node-id.ts'
 import type { DurationMs } from '../../../protocol/units.ts'
@@ -11,7 +11,7 @@ import { GROUPS, type DrawnNode } from './draw-fleet.ts'
 import type { Features } from './features.ts'
 
 export interface OperatorShape {
-  /** The first half of an action comes before this, the one that takes it back before `overMs`. */
+  /** The first half of an action comes before this time, the half that reverts it before `overMs`. */
   readonly untilMs: DurationMs
   readonly overMs: DurationMs
   readonly taskIds: readonly string[]
@@ -43,7 +43,7 @@ export function drawOperator(
   return entries.toSorted((a, b) => msOf(a) - msOf(b))
 }
 
-/** What becomes of it depends on where the task is by then. */
+/** The outcome depends on the state of the task at that time. */
 const MAY_BE_REFUSED = { expect: null }
 
 function msOf({ at }: Entry): number {
@@ -94,7 +94,7 @@ function drain({ dice, nodes, shape }: Ask): Entry[] {
   ]
 }
 
-/** Also back to what the fleet says, at the end. */
+/** Also reverts to the value of the fleet, at the end. */
 function regroup({ dice, nodes, shape }: Ask): Entry[] {
   const group = dice.oneOf(GROUPS)
   const put = `/api/v1/groups/${group}`

@@ -1,7 +1,7 @@
 /**
- * The controller's store goes back in time, from a random stream of its own. A silent loss is settled by an
- * operator before `overMs`. No state from before `untilMs` comes back after it: what an operator has put
- * right by then stays so.
+ * Draws a set-back of the controller's store, from a separate random stream. An operator settles a silent
+ * loss before `overMs`. No state from before `untilMs` returns after it: what an operator has corrected by
+ * then stays so.
  */
 import type { DurationMs } from '../../../protocol/units.ts'
 import { LOSSES, STORE_POINTS } from '../../scenario/fault.ts'
@@ -18,9 +18,11 @@ export interface SetBackShape {
 const NAMED_PERCENT = 25
 const SECOND_PERCENT = 30
 const LONG_AWAY_PERCENT = 40
-/** Between the loss and the operator who settles it. */
+/** Between the loss and the operator's action that settles it. */
 const NOTICED_AFTER_MS: DurationMs = 3_000
-/** Between the last fault and the operator who settles what is in quarantine, and between the two steps. */
+/**
+ * Between the last fault and the operator's action that settles the quarantine, and between the two steps.
+ */
 const SETTLED_AFTER_MS: DurationMs = 10_000
 const MAX_ATTEMPT = 4
 

@@ -1,7 +1,7 @@
 /**
- * Nodes that cannot tell that a swapped-out task wants the GPU, probes that come often, and a few tasks that
- * sleep for long, so that they are away when something happens to their servers. All from random streams of
- * their own: the other draws of a seed are the same without.
+ * Draws nodes on which swapped-out tasks cannot signal that they want the GPU, frequent probes, and a few
+ * tasks with long idle times, so that they are swapped out when their servers fail. All from separate random
+ * streams: the other draws of a seed do not depend on them.
  */
 import type { DurationMs } from '../../../protocol/units.ts'
 import type { FuzzRandom } from './fuzz-random.ts'
@@ -10,7 +10,7 @@ import type { Features } from './features.ts'
 
 type Drawn = Pick<FuzzDocument, 'fleet' | 'config' | 'workload'>
 
-/** @param arrivalsMs the last task arrives by then */
+/** @param arrivalsMs latest arrival of a task */
 export function drawSignals(
   dice: FuzzRandom,
   drawn: Drawn,

@@ -1,6 +1,6 @@
 /**
- * Tasks that take their time to end after SIGTERM, with graces above and below that, and cancels that meet
- * them. All from a random stream of its own: the other draws of a seed are the same without.
+ * Draws tasks that take time to end after SIGTERM, with shorter and longer grace periods, and cancels that
+ * meet them. All from a separate random stream: the other draws of a seed do not depend on it.
  */
 import type { DurationMs } from '../../../protocol/units.ts'
 import type { FuzzRandom } from './fuzz-random.ts'
@@ -9,7 +9,7 @@ import type { Features } from './features.ts'
 
 type Drawn = Pick<FuzzDocument, 'config' | 'workload'>
 
-/** What a world with faults has no time for is left to the calm ones. */
+/** Longer than a world with faults can wait for; only for worlds without. */
 interface Spans {
   readonly graces: readonly number[]
   readonly takesMs: readonly number[]
@@ -17,7 +17,7 @@ interface Spans {
 const CALM: Spans = { graces: [0, 1, 5, 15, 40], takesMs: [1, 700, 3_000, 12_000, 60_000] }
 const FAULTY: Spans = { graces: [0, 1, 3], takesMs: [1, 700, 2_000, 5_000] }
 
-/** @param arrivalsMs the last task arrives by then */
+/** @param arrivalsMs latest arrival of a task */
 export function drawStops(
   dice: FuzzRandom,
   { config, workload }: Drawn,

@@ -1,6 +1,5 @@
 /**
- * Tasks that do not all fit at once, with idle spells around the idle period, and all that may be said of a
- * task.
+ * Draws tasks that do not all fit at once, with idle times around the idle period, and all fields of a task.
  */
 import type { DurationMs, Mib } from '../../../protocol/units.ts'
 import type { FuzzRandom } from './fuzz-random.ts'
@@ -11,7 +10,7 @@ import type { Features } from './features.ts'
 const CROWD = 44
 
 export interface WorkloadShape {
-  /** The last task arrives by then. */
+  /** Latest arrival of a task. */
   readonly arrivalsMs: DurationMs
   readonly idlePeriodMs: DurationMs
 }

@@ -1,7 +1,4 @@
-/**
- * A seed becomes a scenario: fleet, configuration, workload, what the operator does and what breaks, all
- * drawn from it.
- */
+/** Draws a scenario from a seed: fleet, configuration, workload, operator and faults. */
 import { ALWAYS_NAMES } from '../../scenario/assertions.ts'
 import { seededStream } from '../../kernel/seeded-random.ts'
 import { FuzzRandom } from './fuzz-random.ts'
@@ -18,11 +15,11 @@ import { drawSetBacks, drawSettling } from './draw-set-back.ts'
 import { drawFeatures, SET_BACK_FEATURE, type Features } from './features.ts'
 
 const MINUTE = 60_000
-/** There is something to lose by then. */
+/** A store has something to lose by then. */
 const SET_BACK_FROM_MS = 10_000
 
 /**
- * When things happen: a world with faults is short and crowded, one without has time for every waiting
+ * Times of a scenario: a world with faults is short and crowded, one without has time for every waiting
  * period.
  */
 interface Times {
@@ -35,12 +32,12 @@ const CALM: Times = { arrivalsMs: 40 * MINUTE, untilMs: 60 * MINUTE, overMs: 100
 const FAULTY: Times = { arrivalsMs: 2.5 * MINUTE, untilMs: 3 * MINUTE, overMs: 4 * MINUTE }
 
 /**
- * They compare a decision with what servers know at that instant: that is the same only where no message is
- * under way.
+ * These rules compare a decision with the state of the servers at that instant, which is the same only if no
+ * message is in flight.
  */
 const TO_THE_LETTER: readonly string[] = ['idle_rule', 'p0_rule', 'fairness_bound', 'victim_choice']
 
-/** What this seed draws, before anything is drawn. */
+/** The features of the seed, drawn before everything else. */
 export function featuresOf(seed: number): Features {
   const dice = (part: string): FuzzRandom => new FuzzRandom(seededStream(seed, `fuzz/${part}`))
   const own = {

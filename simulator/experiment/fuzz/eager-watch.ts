@@ -1,8 +1,8 @@
 /**
- * Eager returns (semantics 5): none while an entry waits on the GPUs of the task or too little would stay
- * free there, none of a task that an operator swapped out or on a closed node, and the longest absent first.
- * And no task that nothing keeps away stays out on GPUs where no other task is resident. Looked at in a world
- * without faults.
+ * Checks eager returns (semantics 5): they do not happen while an entry waits on the GPUs of the task or too
+ * little VRAM would stay free there, nor for a task that an operator swapped out, nor on a closed node; and
+ * the task that was out for longest returns first. A task that nothing keeps away must not stay out on GPUs
+ * without another resident task. Only in a world without faults.
  */
 import type { Event } from '../../../controller/model/event.ts'
 import type { GpuReading, PlacementReading } from '../../../controller/query/cluster-reading.ts'
@@ -10,13 +10,13 @@ import type { Instant } from '../../../protocol/units.ts'
 import type { Report } from '../../check/violation.ts'
 import type { World } from '../../world/world.ts'
 
-/** By a rule of its own: so much stays free, or a tenth. */
+/** VRAM that must stay free, or a tenth. */
 const LEAST_LEFT_MIB = 1024
 
 export class EagerWatch {
   readonly #world: World
   readonly #report: Report
-  /** Tasks that were swapped out by hand, until they are resident again. */
+  /** Tasks that an operator swapped out, until they are resident again. */
   readonly #sentAway = new Set<string>()
 
   constructor(world: World, report: Report) {
@@ -24,7 +24,7 @@ export class EagerWatch {
     this.#report = report
   }
 
-  /** A turn is over. */
+  /** Called after a transaction. */
   heard(events: readonly Event[]): void {
     for (const event of events) {
       const { kind, taskId, data } = event
@@ -36,7 +36,7 @@ export class EagerWatch {
     }
   }
 
-  /** Every decision of an instant is over. */
+  /** Called when every decision of an instant is complete. */
   afterInstant(): void {
     const { cluster } = this.#world.controller
     const eagerMs = cluster.policy.eagerSwapInMs

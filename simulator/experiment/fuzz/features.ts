@@ -1,6 +1,6 @@
 /**
- * Swarm testing: each seed leaves out a random part of everything that can happen, so that what is left
- * happens often and together (Groce, Zhang, Eide, Chen, Regehr: Swarm Testing, ISSTA 2012).
+ * Swarm testing: each seed omits a random part of the features, so that the remaining ones occur often and
+ * together (Groce, Zhang, Eide, Chen, Regehr: Swarm Testing, ISSTA 2012).
  */
 import { SWARM_KINDS, type FaultKind } from '../../scenario/fault.ts'
 import type { FuzzRandom } from './fuzz-random.ts'
@@ -44,19 +44,19 @@ export const OPERATOR_FEATURES = [
   'cancelling',
 ] as const
 
-/** From a random stream of its own: the other draws of a seed are the same with it and without. */
+/** From a separate random stream: the other draws of a seed do not depend on it. */
 export const SIGNAL_FEATURE = 'no_signals'
 const NO_SIGNALS_PERCENT = 33
 
-/** From a random stream of its own as well. */
+/** From a separate random stream too. */
 export const STOP_FEATURE = 'stop_graces'
 const STOP_GRACES_PERCENT = 40
 
-/** From a random stream of its own as well. */
+/** From a separate random stream too. */
 export const LIMIT_FEATURE = 'few_attempts'
 const FEW_ATTEMPTS_PERCENT = 25
 
-/** From a random stream of its own as well; a fault, so that it comes only where others do. */
+/** From a separate random stream too; it is a fault, so it occurs only with others. */
 export const SET_BACK_FEATURE = 'store_set_back'
 const SET_BACK_PERCENT = 4
 
@@ -76,7 +76,7 @@ export interface Features {
 }
 
 const ALL: readonly Feature[] = [...FLEET_FEATURES, ...CONFIG_FEATURES, ...WORKLOAD_FEATURES]
-/** All that a seed may draw beside kinds of faults. */
+/** All features besides the kinds of faults. */
 export const FEATURES: readonly Feature[] = [
   ...ALL,
   ...OPERATOR_FEATURES,
@@ -85,11 +85,11 @@ export const FEATURES: readonly Feature[] = [
   LIMIT_FEATURE,
   SET_BACK_FEATURE,
 ]
-/** Of a hundred seeds so many have no faults: there every rule is checked to the letter. */
+/** Percentage of seeds without faults, in which every rule is checked exactly. */
 const CALM_PERCENT = 40
 const OPERATED_PERCENT = 40
 
-/** Of each of these features alone, so that the other draws of a seed are the same with it and without. */
+/** Each of these features has its own stream: the other draws of a seed do not depend on it. */
 export interface FeatureRandom {
   readonly signals: FuzzRandom
   readonly stops: FuzzRandom
@@ -112,7 +112,7 @@ export function drawFeatures(dice: FuzzRandom, own: FeatureRandom): Features {
   return { on, faults: isCalm ? [] : drawKinds(dice) }
 }
 
-/** Few kinds at a time, so that each is there often; now and then all of them. */
+/** Few kinds at a time, so that each occurs often; sometimes all of them. */
 function drawKinds(dice: FuzzRandom): readonly FaultKind[] {
   const kinds = dice.some(SWARM_KINDS, dice.oneOf([10, 25, 60]))
   return kinds.length > 0 ? kinds : [dice.oneOf(SWARM_KINDS)]

@@ -1,4 +1,4 @@
-/** Small draws from a random stream: whole numbers and choices, the way a generator of cases needs them. */
+/** Random whole numbers and choices from a random stream. */
 import type { RandomStream } from '../../../controller/ports/random.ts'
 
 export class FuzzRandom {

@@ -1,4 +1,4 @@
-/** One scenario, run and judged: what did not hold, what happened, and the digest of all of it. */
+/** Runs one scenario and returns its violations, coverage and digest. */
 import { createChecker, type Checker } from '../../check/checker.ts'
 import { describeViolation, type Violation } from '../../check/violation.ts'
 import { runScenario, type OpenOperatorClient } from '../../run/run.ts'
@@ -8,22 +8,22 @@ import { Coverage, type Counts } from './coverage.ts'
 import { Overrun, Soundness, type Bounds } from './soundness.ts'
 
 export interface Verdict {
-  /** Of the journal; null when the run broke off. */
+  /** Of the journal; null if the run was aborted. */
   readonly digest: string | null
-  /** The first of each kind, in the order in which they were found. */
+  /** The first violation of each kind, in order. */
   readonly violations: readonly Finding[]
   readonly counts: Counts
   readonly steps: number
 }
 
-/** What does not hold: the rule, and a sentence with the figures. */
+/** A violation: the rule, and a sentence with the figures. */
 export interface Finding {
   readonly rule: string
   readonly sentence: string
 }
 
 const HOUR = 3_600_000
-/** Without faults hardly anything happens between two events; with them every heartbeat is sent. */
+/** Without faults there are few steps between two events; with faults, every heartbeat is sent. */
 const CALM_BOUNDS: Bounds = { steps: 150_000, virtualMs: 72 * HOUR }
 const FAULTY_BOUNDS: Bounds = { steps: 150_000, virtualMs: 4 * HOUR }
 const IDENTITY = { scenarioSha256: null, traceSha256: null, version: 'fuzz' }
@@ -35,7 +35,7 @@ interface Seen {
   readonly coverage: Coverage
 }
 
-/** @param bounds in place of the usual ones */
+/** @param bounds replaces the default bounds */
 export async function judge(
   scenario: Scenario,
   openOperatorClient: OpenOperatorClient,

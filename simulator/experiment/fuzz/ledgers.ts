@@ -1,6 +1,6 @@
 /**
- * The controller's books against what they are books of: the figures of each GPU, its node's host memory,
- * what events told, and what servers hold. A figure that is kept as things change must be what a count finds.
+ * Compares the controller's sums with a recount: the figures of each GPU, host memory, events, and the state
+ * of the servers. An incrementally updated figure must equal the recount.
  */
 import { isAttempt } from '../../../controller/model/quarantine.ts'
 import type { GpuReading, NodeReading } from '../../../controller/query/cluster-reading.ts'
@@ -8,7 +8,7 @@ import type { Mib } from '../../../protocol/units.ts'
 import type { Report } from '../../check/violation.ts'
 import type { World } from '../../world/world.ts'
 
-/** Compares the books of these nodes with a count of what stands in them. */
+/** Compares the sums of these nodes with a recount. */
 export function checkLedgers(world: World, nodeIds: Iterable<string>, report: Report): void {
   for (const nodeId of nodeIds) {
     const node = world.controller.cluster.nodes.get(nodeId)
@@ -16,13 +16,13 @@ export function checkLedgers(world: World, nodeIds: Iterable<string>, report: Re
     for (const gpu of node.gpus) checkGpu(gpu, report)
     const collecting = node.queue.filter(({ isCollector }) => isCollector).length
     if (collecting !== (node.collector === null ? 0 : 1))
-      report(`${collecting} collect there, one at most may`, { nodeId })
+      report(`${collecting} entries are collectors; at most one may be`, { nodeId })
     const inHost = hostMib(node)
     if (node.hostUsedMib !== inHost)
-      report(`its books have ${node.hostUsedMib} MiB in host memory, a count finds ${inHost}`, { nodeId })
+      report(`the ledger has ${node.hostUsedMib} MiB in host memory; the recount is ${inHost}`, { nodeId })
     const promised = node.gpus.reduce((sum, gpu) => sum + promisedMib(gpu), 0)
     if (node.hostPromisedMib !== promised)
-      report(`its books promise ${node.hostPromisedMib} MiB of host memory, a count finds ${promised}`, {
+      report(`the ledger promises ${node.hostPromisedMib} MiB of host memory; the recount is ${promised}`, {
         nodeId,
       })
   }
@@ -33,7 +33,7 @@ function checkGpu(gpu: GpuReading, report: Report): void {
   for (const [name, mib] of Object.entries(counted)) {
     const booked = gpu[name as keyof typeof counted]
     if (booked !== mib)
-      report(`GPU ${gpu.index}: ${name} is ${booked} in the books, a count finds ${mib}`, {
+      report(`GPU ${gpu.index}: ${name} is ${booked} in the ledger; the recount is ${mib}`, {
         nodeId: gpu.node.id,
       })
   }
@@ -127,8 +127,11 @@ export function checkLeftovers(world: World, report: Report): void {
       owners: node.gpus.reduce((sum, gpu) => sum + gpu.claimants.length, 0),
     }
     if (isEmpty && (left.queue > 0 || left.owners > 0))
-      report(`nobody is placed there, and ${left.queue} wait in its queue, ${left.owners} own bytes`, {
-        nodeId: node.id,
-      })
+      report(
+        `no task is placed there, but ${left.queue} entries wait in its queue and ${left.owners} have VRAM reserved`,
+        {
+          nodeId: node.id,
+        },
+      )
   }
 }

@@ -1,15 +1,15 @@
 /**
- * The entries of nodes' queues that have VRAM reserved. A reservation may begin without an event, as that of
- * a collector does: it is looked for after every step of the clock, and not only when events are heard.
+ * The entries of node queues that have VRAM reserved. A reservation may begin without an event, as for a
+ * collector, so it is checked after every step of the clock, not only after events.
  */
 import type { EntryReading } from '../../../controller/query/cluster-reading.ts'
 import type { World } from '../../world/world.ts'
 
-/** How the reservations differ from those at the look before. */
+/** The difference between the current and the last reservations. */
 export interface OwnersNow {
   /** Ids of tasks that had VRAM reserved. */
   readonly before: ReadonlySet<string>
-  /** Entries that have begun to, collectors left out: they have an order of their own. */
+  /** Entries with a new reservation, except collectors, which follow their own order. */
   readonly begun: readonly EntryReading[]
 }
 

@@ -1,10 +1,10 @@
-/** What becomes of those that a probe asks back, told from events and from who asked. */
+/** The outcome of tasks that a probe swaps in, derived from events and from the requester. */
 import type { Event } from '../../../controller/model/event.ts'
 import type { World } from '../../world/world.ts'
 
 export class ProbePaths {
   readonly #world: World
-  /** Tasks that the probe alone has asked back, until they leave again. */
+  /** Tasks that only the probe has requested back, until they are swapped out again. */
   readonly #probed = new Set<string>()
 
   constructor(world: World) {
@@ -28,7 +28,7 @@ export class ProbePaths {
       this.#probed.add(taskId)
   }
 
-  /** It has not wanted the GPU once since it came back. */
+  /** It has not wanted the GPU since its return. */
   #leave(taskId: string): string[] {
     const placement = this.#world.controller.cluster.tasks.get(taskId)?.placement ?? null
     if (placement === null) return []

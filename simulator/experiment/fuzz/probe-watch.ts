@@ -1,8 +1,8 @@
 /**
- * Where servers do not signal that a task wants the GPU, whoever is away is asked back: after a probe period
- * (`swap_in_probe_seconds`) at the latest it stands in its node's queue, whatever has happened meanwhile
- * (semantics 5, "Return"). When it returns from there is a matter of bytes; until it has returned it is asked
- * for. Looked at when an instant is over; with a controller that begins the period is counted anew here.
+ * Checks probes on servers that do not signal that a task wants the GPU: a swapped-out task enters its node's
+ * queue after a probe period (`swap_in_probe_seconds`) at the latest (semantics 5, "Return"), and stays there
+ * until it returns; when it returns depends on VRAM. Checked at the end of an instant; a new controller
+ * restarts the period.
  */
 import type { Event } from '../../../controller/model/event.ts'
 import type { Instant } from '../../../protocol/units.ts'
@@ -13,7 +13,7 @@ export class ProbeWatch {
   readonly #world: World
   readonly #report: Report
   readonly #isNeeded: boolean
-  /** By task id: when at the latest it asks to return, of those that are away and do not. */
+  /** By task id: the latest time of its probe, for swapped-out tasks without a request. */
   readonly #dueAt = new Map<string, Instant>()
   #cluster: unknown = null
 
@@ -23,7 +23,10 @@ export class ProbeWatch {
     this.#isNeeded = world.plan.nodes.some(({ signalsWanted }) => signalsWanted === false)
   }
 
-  /** One that moved, or was told to, may be away again in the same instant: that is another absence. */
+  /**
+   * A task that moved, or was ordered to, may be swapped out again in the same instant: that is another
+   * absence.
+   */
   heard(events: readonly Event[]): void {
     for (const { kind, taskId } of events)
       if (kind === 'task_residency' && taskId !== null) this.#dueAt.delete(taskId)

@@ -1,8 +1,8 @@
 /**
- * Which task is placed while one ahead of it waits that fits wherever it does (semantics 4). Under `fifo`:
- * before none ahead of it in its pool that could run at all. Looked at when a turn is over, in a world where
- * a turn is decided in one cycle. A task that owned its bytes is judged when it began to: it keeps them,
- * whatever is ahead of it from then on.
+ * Checks the queue order: no task is placed while a task ahead of it waits that fits wherever it does
+ * (semantics 4); under `fifo`, while a task ahead of it in its pool could run at all. Checked after a
+ * transaction, in a world where a transaction is decided in one cycle. A task with reserved VRAM is checked
+ * when the reservation begins: it keeps the reservation.
  */
 import type { Event } from '../../../controller/model/event.ts'
 import type { TaskReading } from '../../../controller/query/cluster-reading.ts'
@@ -19,7 +19,7 @@ export class QueueOrder {
     this.#report = report
   }
 
-  /** A turn is over. */
+  /** Called after a transaction. */
   heard(events: readonly Event[], { before, begun }: OwnersNow): void {
     const { cluster } = this.#world.controller
     if (cluster.policy.queueAgingMs !== null) return

@@ -1,8 +1,8 @@
 /**
- * Which entry of a node's queue gets bytes while one ahead of it waits that the same bytes would have served,
- * and which should collect and does not (semantics 5, "Return"). Looked at when a turn is over, in a world
- * where a turn is decided in one cycle. An entry is judged when it begins to own its bytes, or returns or
- * starts without having owned any before: what asks later waits for it.
+ * Checks the order of a node's queue: no entry gets VRAM while an entry ahead of it waits that the same VRAM
+ * would serve, and the entry that should be the collector is (semantics 5, "Return"). Checked after a
+ * transaction, in a world where a transaction is decided in one cycle. An entry is checked when its
+ * reservation begins, or when it returns or starts without one: later requests wait for it.
  */
 import type { Event } from '../../../controller/model/event.ts'
 import type {
@@ -17,7 +17,7 @@ import type { Report } from '../../check/violation.ts'
 import type { World } from '../../world/world.ts'
 import type { OwnersNow } from './owners.ts'
 
-/** What gets its bytes in this turn. */
+/** A task that gets its VRAM in this transaction. */
 interface Served {
   readonly task: TaskReading
   readonly node: NodeReading
@@ -36,7 +36,7 @@ export class ReturnOrder {
     this.#report = report
   }
 
-  /** A turn is over. */
+  /** Called after a transaction. */
   heard(events: readonly Event[], { before, begun }: OwnersNow): void {
     for (const entry of begun) this.#judge(servedBy(entry), before)
     if (events.length === 0) return
@@ -51,7 +51,8 @@ export class ReturnOrder {
     const { cluster } = this.#world.controller
     const now = this.#world.clock.now()
     for (const entry of served.node.queue) {
-      // A growth has conditions of its own. A collector that has let go for a P0 entry is behind that one.
+      // Growths have their own conditions. A collector that has released its reservation for a P0 entry is behind
+      // that entry.
       const isWaiting =
         entry.kind === 'swap_in' && !entry.hasReserved && !ownersBefore.has(entry.task.spec.id)
       if (isWaiting && isServable(entry, served, now) && isAhead(entry, served, cluster, now))
@@ -193,7 +194,7 @@ export function checkCollector(world: World, nodeIds: Iterable<string>, report: 
     if (node === undefined || node.collector !== null) continue
     const entry = node.queue.find((one) => shouldCollect(one, cluster, now))
     if (entry !== undefined)
-      report('it has waited long, could be covered, and nobody collects', {
+      report('it has waited long and could be covered, but the node has no collector', {
         nodeId,
         taskId: entry.task.spec.id,
       })

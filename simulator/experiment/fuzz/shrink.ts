@@ -1,8 +1,8 @@
 /**
- * Makes a failing document smaller while it fails in the same way: entries of its lists are left out by delta
- * debugging (Zeller, Hildebrandt: Simplifying and Isolating Failure-Inducing Input, IEEE TSE 28(2), 2002),
- * then settings and fields, then times and sizes are halved. The same document and the same answers give the
- * same result; the number of tries is bounded.
+ * Reduces a failing document while it fails in the same way: removes entries of its lists by delta debugging
+ * (Zeller, Hildebrandt: Simplifying and Isolating Failure-Inducing Input, IEEE TSE 28(2), 2002), then
+ * settings and fields, then halves times and sizes. The same document and results give the same reduction;
+ * the number of tries is bounded.
  */
 import type { Entry, FuzzDocument, ListName, Value } from './document.ts'
 import { LISTS } from './document.ts'
@@ -12,10 +12,7 @@ export interface Shrunk {
   readonly tries: number
 }
 
-/**
- * @param fails whether this document still fails in the way that matters; of one that no file could hold:
- *   false.
- */
+/** @param fails returns whether the document still fails in the same way; false for an invalid document */
 export async function shrink(
   document: FuzzDocument,
   fails: (one: FuzzDocument) => Promise<boolean>,
@@ -52,7 +49,7 @@ class Search {
     return this.tries >= this.#maxTries
   }
 
-  /** Chunk by chunk, from halves down to single entries. */
+  /** Removes chunks, from halves down to single entries. */
   async dropEntries(list: ListName): Promise<void> {
     for (
       let chunk = Math.ceil(this.best[list].length / 2);
@@ -106,7 +103,7 @@ class Search {
   }
 }
 
-/** What names a node that is no longer there goes with it. */
+/** References to a removed node are removed too. */
 function withoutStrays(document: FuzzDocument): FuzzDocument {
   const names = new Set(document.fleet.map(({ name }) => name))
   const isStray = (entry: Entry): boolean =>
@@ -118,7 +115,7 @@ function withoutStrays(document: FuzzDocument): FuzzDocument {
   }
 }
 
-/** Drawn nodes are called n0, n1, …; nothing else in an action or a fault is. */
+/** Drawn nodes are named n0, n1, …; no other text in an action or a fault has this form. */
 function nodesNamedIn(text: string): string[] {
   return [...text.matchAll(/(?<=["{:])n\d+(?=["}])/g)].map(([name]) => name)
 }
@@ -126,9 +123,8 @@ function nodesNamedIn(text: string): string[] {
 type FieldPath = readonly [key: string] | readonly [key: string, inner: string]
 
 /**
- * Fields of an entry and of the map inside it; the checker says which of them must stay. Of an action whose
- * answer is judged all but the instant stays: asked for something else, or judged by something else, it would
- * fail for another reason.
+ * Fields of an entry and of the map inside it; the checker says which are required. Of an action with an
+ * expected answer, only the instant may change: another request or expectation would fail for another reason.
  */
 function fieldPaths(entry: Entry): FieldPath[] {
   const isJudged = (entry['expect'] ?? null) !== null || 'answer' in entry

@@ -1,7 +1,7 @@
 /**
- * What is asked of a run beside its assertions: books that agree, an order of the queue that is kept, an end
- * within bounds, and nothing left over. A world without faults is held to the letter; where something breaks,
- * what depends on messages that are under way is looked at in the end.
+ * Checks of a run besides its assertions: consistent sums, queue order, an end within bounds, and nothing
+ * left over. Checked exactly in a world without faults; with faults, rules that depend on messages in flight
+ * are checked at the end.
  */
 import type { Event } from '../../../controller/model/event.ts'
 import type { DurationMs } from '../../../protocol/units.ts'
@@ -17,13 +17,13 @@ import { WireRules } from './wire-rules.ts'
 import { checkCollector, ReturnOrder } from './return-order.ts'
 import { StopRules } from './stop-rules.ts'
 
-/** A run that is not over by then never is. */
+/** A run that exceeds these bounds never ends. */
 export interface Bounds {
   readonly steps: number
   readonly virtualMs: DurationMs
 }
 
-/** A run that does not end: it is given up. */
+/** The run exceeded its bounds and was aborted. */
 export class Overrun extends Error {
   override readonly name = 'Overrun'
 }
@@ -61,7 +61,7 @@ export class Soundness {
     world.listen((events) => this.#heard(events))
   }
 
-  /** An answer that was given. */
+  /** Called with a request and its answer. */
   answered(asked: Envelope, answer: Envelope): void {
     this.#wire.answered(asked, answer)
     this.#stops.answered(asked)

@@ -1,8 +1,8 @@
 /**
- * The rules of a stop (docs/protocol.md, "A stop"): SIGTERM first, so that a task ends no earlier than it
- * takes to handle it, or than its grace is over, unless it reaches its end by itself meanwhile; and a stop
- * always ends. Where nothing breaks both are checked exactly, from events and from what the devices know of
- * their processes; elsewhere from what servers report.
+ * Checks stops (docs/protocol.md, "A stop"): SIGTERM comes first, so a task does not end before it has
+ * handled it or its grace period is over, unless it completes by itself; and a stop always ends. Without
+ * faults, both are checked exactly, from events and from the processes on the devices; with faults, from the
+ * servers' reports.
  */
 import type { Event } from '../../../controller/model/event.ts'
 import type { Envelope } from '../../../protocol/envelope.ts'
@@ -15,15 +15,15 @@ import type { World } from '../../world/world.ts'
 interface Stop {
   readonly attempt: number
   readonly orderedAt: Instant
-  /** When the grace is over: the earliest of all orders counts. */
+  /** End of the grace period: the earliest of all orders applies. */
   graceUntil: Instant
 }
 
-/** What a server says of a process that ended because of the stop; other ends have other causes. */
+/** What a server reports about a process that ended because of the stop; other ends have other causes. */
 const ENDED_BY_STOP = /^(?:stopped$|it could not run within the stop grace)/
-/** A server's clock may go 5% fast, and whole milliseconds are counted. */
+/** A server's clock may run 5% fast, and times are whole milliseconds. */
 const CLOCK_SHARE = 0.94
-/** From the end of the grace to the controller's event, where no message is lost or late. */
+/** From the end of the grace period to the controller's event, without lost or late messages. */
 const SOON_MS = 1_000
 
 export class StopRules {
@@ -31,7 +31,7 @@ export class StopRules {
   readonly #report: Report
   readonly #isCalm: boolean
   readonly #stops = new Map<string, Stop>()
-  /** Where nothing breaks: tasks whose process has ended by itself, until the controller's event. */
+  /** Without faults: tasks whose process has ended by itself, until the controller's event. */
   readonly #ownEnds = new Set<string>()
 
   constructor(world: World, report: Report, isCalm: boolean) {
@@ -51,13 +51,13 @@ export class StopRules {
     }
   }
 
-  /** A message that was answered: the ends that it reports came before. */
+  /** Called with an answered message: the ends that it reports came before. */
   answered({ body }: Envelope): void {
     if (body.op !== 'events') return
     for (const entry of body.entries) if (entry.kind === 'finished') this.#ended(entry)
   }
 
-  /** Looked at when an instant is over. */
+  /** Called at the end of an instant. */
   afterInstant(): void {
     if (!this.#isCalm) return
     const now = this.#world.clock.now()

@@ -1,7 +1,7 @@
 /**
- * The rules of the wire, held against every answer that is given (docs/protocol.md, R3 to R7, R9, R12): what
- * a server obeys, what a controller answers, and how long it waits before it counts on the end of a lease.
- * Told from messages and events alone.
+ * Checks the rules of the protocol on every answer (docs/protocol.md, R3 to R7, R9, R12): which commands a
+ * server obeys, how a controller answers, and how long it waits before it relies on the end of a lease.
+ * Derived from messages and events alone.
  */
 import type { Event } from '../../../controller/model/event.ts'
 import type { Envelope } from '../../../protocol/envelope.ts'
@@ -12,41 +12,42 @@ import type { Report } from '../../check/violation.ts'
 import type { World } from '../../world/world.ts'
 
 interface NodeView {
-  /** The latest lease by the server's own clock: of the boot that asked, from when it asked. */
+  /**
+   * The latest lease by the server's own clock: of the boot that requested it, from the time of the request.
+   */
   leaseBoot: string
   leaseSentMono: number
   leaseUntilMono: number
   /** By the controllers' clock: when a lease was last answered. */
   answeredAt: Instant
   /**
-   * From then on no lease that was answered holds, and another one after it has passed too, on a server whose
-   * clock goes 5 % slow.
+   * After this time no answered lease is valid, and another lease has passed too, on a server whose clock
+   * runs 5% slow.
    */
   overAt: Instant
   endedAt: Instant
-  /** The longest that may hold, and until when. */
+  /** The longest lease that may be valid, and its end. */
   longestMs: DurationMs
   longestOverAt: Instant
   /**
-   * It was told to begin anew: whatever starts before it has is in doubt, and the leases of a later boot are
-   * not its own (R6).
+   * It was ordered to restart: attempts that start before the restart are in doubt, and leases of a later
+   * boot are not its own (R6).
    */
   isReset: boolean
-  /** When a boot after that was welcome, and by when what began before it is over for sure. */
+  /** When a later boot was welcome, and by when everything before it is certainly over. */
   anewAt: Instant
   doubtEndedAt: Instant
-  /** The highest boot that was welcome, and its latest snapshot that was answered. */
+  /** The highest boot that was welcome, and its latest answered snapshot. */
   boot: Boot | null
   snapshotSeq: number
-  /** Of the controller that answered it: each knows only of its own. */
+  /** Epoch of the controller that answered it: each knows only its own snapshots. */
   snapshotEpoch: number
 }
 
-/** Two leases that overlap in one instant; clocks go by whole milliseconds. */
+/** Two leases may overlap in one instant; clocks count whole milliseconds. */
 const ROUNDING_MS = 2
 /**
- * A controller that was replaced finds out within this: its timer, a commit on a slow disk, and its next
- * answer.
+ * A replaced controller notices it within this time: its timer, a commit on a slow disk, and its next answer.
  */
 const REPLACED_WITHIN_MS = 30_000
 
@@ -60,14 +61,9 @@ export class WireRules {
   readonly #placedAt = new Map<string, Instant>()
   /** Swap orders that were obeyed: a repeat is accepted again. */
   readonly #obeyed = new Set<string>()
-  /**
-   * Some node may lose its disk: it forgets what it has answered, and what it ran is in doubt from then on.
-   */
+  /** Some node may lose its disk: it forgets its answers, and its tasks are in doubt from then on. */
   readonly #mayForget: boolean
-  /**
-   * The controller's connection to the broker: since when it is away or back, whichever is later; null: it
-   * never was away.
-   */
+  /** The controller's connection to the broker: when it last changed; null: it was never away. */
   #broker: { readonly isAway: boolean; readonly since: Instant } | null = null
   #begunAt: Instant = 0
   #epoch = 0
@@ -87,7 +83,7 @@ export class WireRules {
     world.listen((events) => events.forEach((event) => this.#heard(event)))
   }
 
-  /** @param answer as given; whether it arrives is another matter */
+  /** @param answer as given, whether or not it arrives */
   answered(asked: Envelope, answer: Envelope): void {
     const { body } = answer
     if (body.op === 'result' && 'valid_until_mono' in asked.body) this.#obeys(asked, asked.body, answer, body)

@@ -1,6 +1,6 @@
 /**
- * Silence of nodes, and what it was: a machine that began anew with nothing, a server that came back with its
- * tasks, or words that did not arrive.
+ * Causes of silent nodes: a machine restarted without its state, a server restarted with its tasks, or
+ * messages were lost.
  */
 import type { Envelope } from '../../../protocol/envelope.ts'
 import type { DurationMs, Instant } from '../../../protocol/units.ts'
@@ -14,7 +14,7 @@ interface Silence {
 export class ObservedFaults {
   readonly #from: Instant
   readonly #silences = new Map<string, Silence>()
-  /** By node: the boot that spoke last. */
+  /** By node: the boot of its latest message. */
   readonly #boots = new Map<string, number>()
   readonly #entries: { readonly at: Instant; readonly node: string | null; readonly fault: object }[] = []
 
@@ -22,16 +22,16 @@ export class ObservedFaults {
     this.#from = from
   }
 
-  /** The node is believed silent since then. */
+  /** Since when the node is considered silent. */
   silent(nodeId: string, since: Instant): void {
     if (!this.#silences.has(nodeId))
       this.#silences.set(nodeId, { from: since, bootCounter: this.#boots.get(nodeId) ?? 0 })
   }
 
-  /** A word of the node, before it is taken. */
+  /** A message of the node, before it is handled. */
   heard(nodeId: string, { boot, body }: Envelope, at: Instant): void {
     const before = this.#boots.get(nodeId)
-    // Of an earlier boot, or of somebody else in its name.
+    // The message is of an earlier boot, or of another server with the same name.
     if (before !== undefined && boot.counter < before) return
     this.#boots.set(nodeId, boot.counter)
     const isNewBoot = before !== undefined && boot.counter > before
@@ -45,7 +45,7 @@ export class ObservedFaults {
     else this.#add(from, nodeId, 'crash', Math.max(1, at - from))
   }
 
-  /** A controller began; the one before was heard of last at `before`. */
+  /** A controller started; the latest message to the one before was at `before`. */
   restarted(before: Instant, at: Instant): void {
     this.#entries.push({
       at: before,
@@ -55,8 +55,8 @@ export class ObservedFaults {
   }
 
   /**
-   * In the scenario's words, by time; of nodes that it has. Who is silent at the end is for the rest of the
-   * range.
+   * As faults of the scenario, by time, of nodes in the fleet. Nodes that are silent at the end are silent
+   * for the rest of the range.
    */
   entries(names: ReadonlyMap<string, string>, to: Instant): readonly object[] {
     for (const [nodeId, { from }] of this.#silences)

@@ -1,4 +1,4 @@
-/** How fast GPUs copied: bytes and time of the swaps that were seen from their order to their end. */
+/** Copy speed of GPUs: bytes and time of the swaps from their order to their end. */
 import type { Event } from '../../../controller/model/event.ts'
 import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { SwapProfile } from '../../scenario/swap-profiles.ts'
@@ -9,7 +9,7 @@ export class ObservedSwaps {
   readonly #underWay = new Map<string, { readonly way: Way; readonly at: Instant }>()
   readonly #sums = { out: { mib: 0, ms: 0 }, in: { mib: 0, ms: 0 } }
 
-  /** @param mib on each of the task's GPUs. */
+  /** @param mib on each of the task's GPUs */
   see({ kind, taskId, at, data }: Event, mib: Mib): void {
     if (kind !== 'task_residency' || taskId === null) return
     const residency = data['residency']
@@ -25,7 +25,7 @@ export class ObservedSwaps {
     this.#sums[began.way].ms += at - began.at
   }
 
-  /** Null: none was seen both ways. */
+  /** Null: no swaps in both directions were observed. */
   profile(): SwapProfile | null {
     const { out, in: back } = this.#sums
     if (out.ms === 0 || back.ms === 0) return null

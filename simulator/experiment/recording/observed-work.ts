@@ -1,17 +1,17 @@
 /**
- * What a task did on its GPUs, as the controller saw it: GPU work in between idle times, from how its wish
- * for the GPU and its share of it went.
+ * The work of a task as the controller observed it: GPU work between idle times, from its demand for the GPU
+ * and its share.
  */
 import type { DurationMs, Instant, Microseconds } from '../../../protocol/units.ts'
 import type { Work } from '../../trace/trace-format.ts'
 
-/** A task that is not over goes on as it was, for longer than any range. */
+/** A task that has not ended continues as it was, for longer than any range. */
 const ON_AND_ON_MS: DurationMs = 31_536_000_000
 
 export interface Seen {
   readonly attempt: number
   readonly wantsGpu: boolean
-  /** GPU time it was given since its submission, on one of its GPUs. */
+  /** GPU time since its submission, on one of its GPUs. */
   readonly servedUs: Microseconds
 }
 
@@ -19,11 +19,11 @@ export class ObservedWork {
   #phases: { busyUs: Microseconds; idleMs: DurationMs }[] = []
   #last: (Seen & { readonly at: Instant }) | null = null
 
-  /** It has a place and has started. */
+  /** It is placed and has started. */
   see(seen: Seen, at: Instant): void {
     const last = this.#last
     this.#last = { ...seen, at }
-    // A new attempt begins its work anew.
+    // A new attempt starts its work from the beginning.
     if (last === null || last.attempt !== seen.attempt) {
       this.#phases = []
       return
@@ -35,7 +35,7 @@ export class ObservedWork {
     else phase.idleMs += at - last.at
   }
 
-  /** @param isOver it has ended of itself; else it goes on with what it did last. */
+  /** @param isOver it completed by itself; otherwise it continues with its last activity */
   work(isOver: boolean): Work {
     const phases = this.#phases.map(
       ({ busyUs, idleMs }) => [Math.round(busyUs / 1000), idleMs] as [DurationMs, DurationMs],

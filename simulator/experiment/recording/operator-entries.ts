@@ -1,10 +1,10 @@
-/** A recorded command as an operator's request of a scenario. */
+/** Converts a recorded command to an operator request of a scenario. */
 import type { ConfigFields } from '../../../controller/model/config.ts'
 import type { Group } from '../../../controller/model/group.ts'
 
 /**
- * Method and path with body, as a scenario writes them; null: a scenario has no word for it. @param nodeName
- * null: it is not in the fleet.
+ * Returns method, path and body as written in a scenario; null: a scenario cannot express it.
+ * @param nodeName null: it is not in the fleet
  */
 export function operatorEntry(
   name: string,

@@ -1,7 +1,7 @@
 /**
- * A time range of a recording as a scenario: the recorded inputs go through the controller until the range
- * begins, the cluster as it is then is the fleet, and what is seen up to its end is the workload, the
- * operator and the faults.
+ * Converts a time range of a recording to a scenario. The recorded inputs pass through the controller until
+ * the range begins; the cluster at that time is the fleet, and the observations up to its end are the
+ * workload, the operator and the faults.
  */
 import type { Event } from '../../../controller/model/event.ts'
 import type { Task } from '../../../controller/model/placement.ts'
@@ -29,7 +29,7 @@ export interface RecordOptions {
   /** Null: to the end of the recording. */
   readonly to: Instant | null
   readonly name: string
-  /** How fast GPUs copy when no copy was seen. */
+  /** Copy speed of GPUs if no copy was observed. */
   readonly swap?: SwapProfile
 }
 
@@ -55,7 +55,7 @@ export async function recordScenario(
 }
 
 interface SeenTask {
-  /** Null: it was there when the range began. */
+  /** Null: it was present when the range began. */
   readonly submittedAt: Instant | null
   readonly request: SimTask['request']
   readonly work: ObservedWork
@@ -66,9 +66,9 @@ interface SeenTask {
 class RangeTaker {
   readonly #o: RecordOptions
   readonly #run = new ReplayedRun()
-  /** The cluster as the range began; null before. */
+  /** The cluster at the start of the range; null before. */
   #image: ClusterSnapshot | null = null
-  /** Nodes that came up later, each as it was then. */
+  /** Nodes that came up later, with their state at that time. */
   readonly #later = new Map<string, SnapshotNode>()
   readonly #tasks = new Map<string, SeenTask>()
   readonly #operator: { readonly at: Instant; readonly name: string; readonly args: readonly unknown[] }[] =
@@ -90,7 +90,7 @@ class RangeTaker {
     return true
   }
 
-  /** Nodes that are up there have been so before. */
+  /** Nodes that are up at that time were up before. */
   async #recall(checkpoint: Checkpoint): Promise<void> {
     await this.#run.recall(checkpoint)
     this.#lastAt = checkpoint.at
@@ -120,7 +120,7 @@ class RangeTaker {
     if (this.#image !== null) this.#look(entry.at, events)
   }
 
-  /** The state at `from` is the one before the first input that comes after it. */
+  /** The state at `from` is the one before the first later input. */
   #beginRange(at: Instant): void {
     if (this.#o.from !== null && at >= this.#o.from) this.#takeImage(this.#o.from)
   }
@@ -214,7 +214,7 @@ class RangeTaker {
     )
     const operator = this.#operator.flatMap(({ at, name, args }) => {
       const entry = operatorEntry(name, args, (id) => names.get(id))
-      // The recording does not say how it was answered, and a refused request is a part of what happened.
+      // The recording does not contain the answer, and a refused request is part of the run.
       return entry === null ? [] : [{ at: `${since(at)}ms`, ...entry, expect: null }]
     })
     const faults = this.#faults?.entries(names, this.#lastAt) ?? []

@@ -1,6 +1,6 @@
 /**
- * Decides a recording again: the recorded inputs go through the production controller, and what it commits is
- * held against what was recorded. Ends at the first difference.
+ * Re-decides a recording: the recorded inputs pass through the production controller, and its commits are
+ * compared with the recorded ones. Ends at the first difference.
  */
 import type { Decision } from '../../../controller/model/decision.ts'
 import type { Event } from '../../../controller/model/event.ts'
@@ -8,22 +8,22 @@ import type { Checkpoint, CommitEntry, RecordedEntry } from '../../../controller
 import type { Instant } from '../../../protocol/units.ts'
 import { ReplayedRun, type TakenInput } from './replayed-run.ts'
 
-/** A checkpoint stands before all else. */
+/** A checkpoint comes before everything else. */
 export type Recorded = RecordedEntry | Checkpoint
 
-/** `recorded` and `redecided` are never equal; null: nothing there, while the other side has something. */
+/** `recorded` and `redecided` are never equal; null: nothing, while the other side has something. */
 export type Difference = { readonly at: Instant; readonly input: number } & (
   | { readonly what: 'decision'; readonly recorded: Decision | null; readonly redecided: Decision | null }
   | { readonly what: 'event'; readonly recorded: Event | null; readonly redecided: Event | null }
-  /** The controller asks for something else than then: what, in words. */
+  /** The controller makes another request than the recorded one: a description. */
   | { readonly what: 'course'; readonly detail: string }
 )
 
 export interface Redecided {
-  /** Controllers that began within the recording. */
+  /** Controllers that started within the recording. */
   readonly starts: number
   readonly inputs: number
-  /** As many as were held against recorded ones and are equal. */
+  /** Number of compared transactions that are equal. */
   readonly decisions: number
   readonly events: number
   readonly firstAt: Instant | null
@@ -40,7 +40,7 @@ export async function redecide(entries: AsyncIterable<Recorded> | Iterable<Recor
   return run.result()
 }
 
-/** May be asked for a checkpoint between two entries. */
+/** A checkpoint may be taken between two entries. */
 export class Redecision {
   difference: Difference | null = null
   readonly #counts = { starts: 0, inputs: 0, decisions: 0, events: 0 }
@@ -67,7 +67,7 @@ export class Redecision {
     return this.#run.checkpoint()
   }
 
-  /** Decisions first: they say more than the events that tell of them. */
+  /** Decisions first: they say more than their events. */
   #compare({ input, recorded: then, committed, course }: TakenInput): void {
     const sides = [then, committed] as const
     const where = { at: input.at, input: this.#counts.inputs }

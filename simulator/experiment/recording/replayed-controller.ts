@@ -1,7 +1,4 @@
-/**
- * The production controller over a recording: it takes the recorded inputs one by one, as they were taken
- * then.
- */
+/** The production controller over a recording: it takes the recorded inputs one by one. */
 import {
   createController,
   type Controller,
@@ -22,7 +19,7 @@ import {
 type OnCommit = (batch: Batch, n: number) => { readonly isDurable: boolean }
 type AccessTurn = Parameters<InputTap['access']>[0]
 
-/** What a store's answer leads to is there after so many turns of the microtask queue at most. */
+/** The consequences of a store's answer are complete after this number of microtask turns. */
 const SETTLED_AFTER_TURNS = 100
 
 export class ReplayedController {
@@ -32,7 +29,7 @@ export class ReplayedController {
   readonly #bus = new ReplayedBus()
   readonly #store: ReplayedStore
   #access: AccessTurn | null = null
-  /** What is to be done once the store's answer is recorded. */
+  /** What to do once the store's answer is recorded. */
   #waiting: (() => void)[] = []
   #fault: unknown = null
 
@@ -59,16 +56,16 @@ export class ReplayedController {
     )
   }
 
-  /** One that begins, with what the store said. */
+  /** A controller that starts, with the recorded content of the store. */
   static started(start: StartEntry, state: StoredState, onCommit: OnCommit): ReplayedController {
-    // Recordings of earlier versions say nothing of the history.
+    // Recordings of earlier versions contain no history.
     const replayed = new ReplayedController(start, { ...NO_HISTORY, ...state }, onCommit)
-    // A start that is refused by the store is recorded as such; nothing follows.
+    // A start that the store refuses is recorded as such; nothing follows.
     replayed.controller.start().catch((fault: unknown) => (replayed.#fault = fault))
     return replayed
   }
 
-  /** One that goes on from a checkpoint with a memory. */
+  /** A controller that continues from a checkpoint. */
   static recalled(
     { start, at, requests }: Checkpoint,
     state: ControllerCheckpoint,
@@ -87,7 +84,7 @@ export class ReplayedController {
     return replayed
   }
 
-  /** What it remembers between two inputs, and how many requests it has sent. */
+  /** Its state between two inputs, and the number of requests sent. */
   note(): Pick<Checkpoint, 'requests'> & { readonly state: ControllerCheckpoint } {
     const [clock, bus] = [this.#clock, this.#bus]
     const state = this.controller.capture({
@@ -98,9 +95,7 @@ export class ReplayedController {
     return { state, requests: bus.requested }
   }
 
-  /**
-   * @throws ReplayDivergence when the controller does not take it any more, or what the controller itself throws.
-   */
+  /** @throws ReplayDivergence if the controller does not accept the input, or an error of the controller */
   async take(entry: InputEntry): Promise<void> {
     this.#clock.setNow(entry.at)
     this.#random.give(entry.draws ?? [])
@@ -153,7 +148,7 @@ export class ReplayedController {
 
   #touchAccess(what: 'touch' | 'answer' | 'write'): void {
     const access = this.#access
-    if (access === null) throw new Error('broken invariant: an engine without a book of tokens')
+    if (access === null) throw new Error('broken invariant: an engine without an access registry')
     if (what === 'touch') access.transaction().access ??= { tokens: [], revokedTokenIds: [], audits: [] }
     else if (what === 'write') access.write()
     else

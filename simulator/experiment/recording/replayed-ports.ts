@@ -1,6 +1,6 @@
 /**
- * The ports of a controller whose inputs come from a recording: nothing happens but what is recorded, at the
- * instants recorded.
+ * The ports of a controller whose inputs come from a recording: only recorded inputs arrive, at the recorded
+ * instants.
  */
 import type { Bus, Handler, RequestOutcome } from '../../../controller/ports/bus.ts'
 import type { CancelTimer, Clock, TimerId, TimerRank } from '../../../controller/ports/clock.ts'
@@ -11,7 +11,7 @@ import type { Batch, Store, StoredState, StoreReads } from '../../../controller/
 import { StoreFault } from '../../../controller/ports/store.ts'
 import type { Instant } from '../../../protocol/units.ts'
 
-/** The controller asks for something else than the recorded one did: what it is, in words. */
+/** The controller makes another request than the recorded one: a description. */
 export class ReplayDivergence extends Error {
   override readonly name = 'ReplayDivergence'
 }
@@ -23,9 +23,9 @@ interface Timer extends TimerId {
 /** Timers run when the recording says so. */
 export class ReplayedClock implements Clock {
   #now: Instant
-  /** By instant and rank; of those that are alike the first that was asked for is the first. */
+  /** By instant and rank; of equal ones, the first requested is the first. */
   readonly #timers = new Map<string, Timer[]>()
-  /** By what takes it back, and by what it runs. */
+  /** By cancel function, and by the function that they run. */
   readonly #known = new WeakMap<() => void, Timer>()
   #count = 0
 
@@ -45,7 +45,7 @@ export class ReplayedClock implements Clock {
     return this.#wait({ due: Math.max(instant, this.#now), rank, number: (this.#count += 1), fn })
   }
 
-  /** One that waits still, by what takes it back or by what it runs. */
+  /** A waiting timer, by its cancel function or the function that it runs. */
   mark(known: () => void): TimerId {
     const timer = this.#known.get(known)
     if (timer === undefined || timer.fn === null)
@@ -53,7 +53,7 @@ export class ReplayedClock implements Clock {
     return { due: timer.due, rank: timer.rank, number: timer.number }
   }
 
-  /** A timer of a controller before this one, in the place that it had. */
+  /** A timer of the checkpoint, in its place. */
   again(mark: TimerId, fn: () => void): CancelTimer {
     this.#count = Math.max(this.#count, mark.number)
     return this.#wait({ ...mark, fn })

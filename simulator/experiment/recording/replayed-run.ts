@@ -1,6 +1,6 @@
 /**
- * One controller after the other as a recording tells of them, and what each commits. Where it stands may be
- * written down as a checkpoint, and it may begin with one.
+ * The controllers of a recording, one after the other, and their commits. The position may be saved as a
+ * checkpoint, and a run may start from one.
  */
 import type { ControllerCheckpoint } from '../../../controller/controller.ts'
 import {
@@ -15,24 +15,24 @@ import type { Batch } from '../../../controller/ports/store.ts'
 import { ReplayedController } from './replayed-controller.ts'
 import { ReplayDivergence } from './replayed-ports.ts'
 
-/** One input, what it was recorded to lead to, and what it leads to here. */
+/** One input, its recorded consequences, and its consequences here. */
 export interface TakenInput {
   readonly input: InputEntry
   readonly recorded: readonly CommitEntry[]
   readonly committed: readonly Batch[]
-  /** The controller asks for something else than then: what, in words. */
+  /** The controller makes another request than the recorded one: a description. */
   readonly course: string | null
 }
 
 export class ReplayedRun {
-  /** Null: none has been told what its store holds. */
+  /** Null: no controller has loaded its store yet. */
   controller: ReplayedController | null = null
   #start: StartEntry | null = null
   /** Since its start, until it has begun. */
   #sinceStart: InputEntry[] = []
   #hasBegun = false
   #at = 0
-  /** Recorded of the input that comes next, and what has come of it here. */
+  /** Recorded commits of the next input, and the commits made here. */
   #recorded: CommitEntry[] = []
   #committed: Batch[] = []
 
@@ -44,7 +44,7 @@ export class ReplayedRun {
     return null
   }
 
-  /** Goes on from there. */
+  /** Continues from the checkpoint. */
   async recall(checkpoint: Checkpoint): Promise<void> {
     const { format, start, state, sinceStart, at } = checkpoint
     if (format !== CHECKPOINT_FORMAT) {

@@ -1,17 +1,14 @@
-/**
- * Which runs a sweep is made of: from what is asked for, and from what the scenario itself wants to be swept.
- * Pure.
- */
+/** The runs of a sweep: from the request, and from the sweep section of the scenario. Pure. */
 import { DEFAULT_CONFIG } from '../../../controller/model/config.ts'
 import type { Percent } from '../../../protocol/units.ts'
 import type { Scenario } from '../../scenario/scenario.ts'
 import { sweepSize, type SweepAxis } from './sweep.ts'
 
-/** What is left out is the scenario's own. */
+/** Omitted fields are those of the scenario. */
 export interface SweepRequest {
   readonly overcommit?: readonly Percent[] | undefined
   readonly seeds?: readonly number[] | undefined
-  /** Fields beside the percentage; they take the place of the same fields in the scenario's sweep. */
+  /** Fields other than the percentage; they replace the same fields in the scenario's sweep. */
   readonly set?: readonly SweepAxis[] | undefined
 }
 
@@ -28,7 +25,7 @@ export type GridRefusal =
   | { readonly kind: 'no_percentages' }
   | { readonly kind: 'too_many_runs'; readonly runs: number; readonly max: number }
 
-/** The field of the configuration that every sweep is about. */
+/** The field of the configuration that every sweep varies. */
 export const PERCENTAGE = 'default_vram_overcommit_percent'
 
 export function sweepGrid(

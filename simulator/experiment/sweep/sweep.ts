@@ -1,7 +1,7 @@
 /**
- * A sweep: the same scenario at several overcommit percentages, and at several values of any other field,
- * each with the same seeds, so that runs of one seed differ in nothing else (common random numbers). Pure:
- * who runs them is elsewhere.
+ * A sweep: the same scenario at several overcommit percentages, and at several values of other fields, each
+ * with the same seeds, so that runs of one seed differ in nothing else (common random numbers). Pure: running
+ * them is the caller's task.
  */
 import type { Percent } from '../../../protocol/units.ts'
 import { nearestRank } from '../../kernel/quantile.ts'
@@ -9,16 +9,14 @@ import { underBothNames, type RunResult } from '../../results/result.ts'
 import type { Metrics } from '../../scenario/metrics.ts'
 import type { Override, OverrideValue } from '../../document/override.ts'
 
-/** A field other than the percentage, and the values tried. */
+/** A field other than the percentage, and the values to try. */
 export interface SweepAxis {
   /** Dotted: `config.idle_swap_out_seconds`, `fleet.0.count`. */
   readonly field: string
   readonly values: readonly OverrideValue[]
 }
 
-/**
- * The value of every field that is swept beside the percentage, by its dotted path; empty when there is none.
- */
+/** The value of every other varied field, by its dotted path; empty without one. */
 export type Settings = Readonly<Record<string, OverrideValue>>
 
 export interface SweepJob {
@@ -29,7 +27,7 @@ export interface SweepJob {
 
 export type SweepRun = RunResult & { readonly overcommit_percent: Percent; readonly settings: Settings }
 
-/** Over the seeds of one percentage; quantiles are nearest rank. Null when no run has the figure. */
+/** Over the seeds of one percentage; quantiles are nearest rank. Null if no run has the metric. */
 export interface Band {
   readonly mean: number
   readonly p10: number
@@ -43,7 +41,7 @@ export interface SweepSummary {
   readonly seeds: number
   readonly utilization_percent: Band | null
   readonly starvation_percent: { readonly [Part in keyof Metrics['starvation_percent']]: Band | null }
-  /** Only where a run has it: where servers cannot signal that a task wants the GPU. */
+  /** Present only if a run has it: if servers cannot signal that a task wants the GPU. */
   readonly unsignalled_wait_percent?: Band
   /** Former name of `unsignalled_wait_percent`; removed in 0.2. */
   readonly unheard_percent?: Band
@@ -64,7 +62,7 @@ export function sweepJobs(
   )
 }
 
-/** How many runs that makes, without making them. */
+/** Number of runs, without creating them. */
 export function sweepSize(
   percentages: readonly Percent[],
   seeds: readonly number[],
@@ -85,7 +83,7 @@ export function overridesOf(settings: Settings): Override[] {
   return Object.entries(settings).map(([field, value]) => ({ field, value }))
 }
 
-/** `config.idle_swap_out_seconds=60, fleet.0.count=2`; empty for none. */
+/** `config.idle_swap_out_seconds=60, fleet.0.count=2`; empty without other fields. */
 export function settingsText(settings: Settings): string {
   return Object.entries(settings)
     .map(([field, value]) => `${field}=${value}`)

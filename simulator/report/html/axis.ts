@@ -5,14 +5,14 @@ export interface Axis {
   readonly to: number
   /** Rising, from `from` to `to`. */
   readonly ticks: readonly number[]
-  /** Digits behind the point that tell two ticks apart. */
+  /** Decimal places that distinguish two ticks. */
   readonly digits: number
 }
 
 const WANTED_TICKS = 6
 const STEPS = [1, 2, 5, 10]
 
-/** From 0, or below it, to the largest value; values that are all the same get a scale all the same. */
+/** From 0, or below, to the largest value; equal values get a scale too. */
 export function axisOf(values: readonly number[]): Axis {
   const low = Math.min(0, ...values)
   const high = Math.max(...values, low + Number.MIN_VALUE)
@@ -24,7 +24,7 @@ export function axisOf(values: readonly number[]): Axis {
   return { from: first * step, to: last * step, ticks, digits }
 }
 
-/** The smallest of 1, 2, 5, 10 times a power of ten that is not below. */
+/** The smallest of 1, 2, 5, 10 times a power of ten that is not below the value. */
 function roundStep(least: number): { readonly step: number; readonly digits: number } {
   let [unit, digits] = [1, 0]
   while (unit * 10 <= least) unit *= 10

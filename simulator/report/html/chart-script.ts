@@ -1,8 +1,7 @@
 /**
- * What a page does where scripts run: each chart is drawn again with uPlot in the place of its SVG, so that a
- * cursor tells values and a part can be zoomed into. Its values are those of the table under it; one that is
- * not shown yet is drawn when it is. The text of a script, because it is hashed and put into the page as it
- * stands.
+ * The script of a page: redraws each chart with uPlot in place of its SVG, so that a cursor shows values and
+ * a part can be zoomed. Values come from the table below the chart; a chart is drawn when it becomes visible.
+ * The text of a script, because it is hashed and embedded in the page.
  */
 export const CHART_SCRIPT = `'use strict'
 {

@@ -1,17 +1,14 @@
-/**
- * A sweep by the combinations of the fields that it varies beside the percentage, and which of them is to be
- * taken.
- */
+/** A sweep by combinations of the other varied fields, and the best of them. */
 import type { Advice, Candidate } from '../../experiment/advisor/advisor.ts'
 import { type Settings, settingsText, type SweepSummary } from '../../experiment/sweep/sweep.ts'
 
 export interface Combination {
-  /** `fleet.0.count=2, config.idle_swap_out_seconds=60`; empty where no other field is varied. */
+  /** `fleet.0.count=2, config.idle_swap_out_seconds=60`; empty without other fields. */
   readonly title: string
-  /** In the page. */
+  /** Anchor in the page. */
   readonly place: string
   readonly advice: Advice
-  /** By rising percentage. */
+  /** By increasing percentage. */
   readonly summary: readonly SweepSummary[]
 }
 

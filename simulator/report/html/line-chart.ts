@@ -1,7 +1,6 @@
 /**
- * A chart of lines over the overcommit percentage, as SVG in the page, so that it shows where scripts are not
- * allowed; where they are, chart-script.ts reads the table under it and draws it again. Lines differ in
- * colour and in dash.
+ * A line chart over the overcommit percentage, as SVG, so that it shows where scripts are not allowed;
+ * otherwise chart-script.ts reads the table below it and redraws it. Lines differ in colour and dash.
  */
 import { type Axis, axisOf } from './axis.ts'
 import { dataBlock, markup, type Markup } from './markup.ts'
@@ -10,14 +9,14 @@ import type { SharedMarks } from './shared-marks.ts'
 export interface ChartPoint {
   readonly x: number
   readonly y: number
-  /** Of the band around it. */
+  /** Band around the line. */
   readonly low?: number
   readonly high?: number
 }
 
 export interface ChartLine {
   readonly name: string
-  /** By rising x. */
+  /** By increasing x. */
   readonly points: readonly ChartPoint[]
 }
 
@@ -27,13 +26,13 @@ export interface LineChart {
   readonly xTitle: string
   /** At most LINES. */
   readonly lines: readonly ChartLine[]
-  /** Levels to stay below. */
+  /** Upper limits. */
   readonly limits: ReadonlyArray<{ readonly y: number; readonly label: string }>
-  /** Places on the x axis. */
+  /** Marks on the x axis. */
   readonly marks: ReadonlyArray<{ readonly x: number; readonly label: string }>
 }
 
-/** There are so many colours. */
+/** Number of colours. */
 export const LINES = 4
 const [WIDTH, HEIGHT] = [720, 300]
 const PLOT = { left: 64, right: 16, top: 20, bottom: 44 }
@@ -43,11 +42,11 @@ interface Frame {
   readonly y: Axis
   readonly atX: (value: number) => string
   readonly atY: (value: number) => string
-  /** A line through places of the plot, as the `d` of a path. */
+  /** A line through points of the plot, as the `d` of a path. */
   readonly through: (places: ReadonlyArray<readonly [x: number, y: number]>) => string
 }
 
-/** What the ends and corners of lines have, once for all charts of a page. */
+/** Markers of the lines, once for all charts of a page. */
 export const DOTS = markup`${Array.from(
   { length: LINES },
   (_, i) =>
@@ -107,8 +106,8 @@ function tenths(value: number): string {
 }
 
 /**
- * In steps from one place to the next, which are shorter to write. @param places in tenths, so that the steps
- * add up
+ * Relative steps, which are shorter to write.
+ * @param places in tenths, so that the steps add up
  */
 function pathThrough(places: ReadonlyArray<readonly [number, number]>): string {
   const steps = places.map(([x, y], i) => {
@@ -139,7 +138,7 @@ function limitOf({ atY }: Frame, { y, label }: LineChart['limits'][number]): Mar
   return markup`<line class="limit" x1="${PLOT.left}" x2="${WIDTH - PLOT.right}" y1="${atY(y)}" y2="${atY(y)}" /><text class="note" x="${PLOT.left + 6}" y="${atY(y)}" dy="-4">${label}</text>`
 }
 
-/** Two marks at one place stand one under the other. */
+/** Two marks at one x are written one below the other. */
 function markOf({ atX }: Frame, { x, label }: LineChart['marks'][number], row: number): Markup {
   return markup`<line class="mark m${row}" x1="${atX(x)}" x2="${atX(x)}" y1="${PLOT.top}" y2="${HEIGHT - PLOT.bottom}" /><text class="note middle" x="${atX(x)}" y="${PLOT.top + 10 + row * 14}">${label}</text>`
 }

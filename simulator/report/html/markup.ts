@@ -1,6 +1,6 @@
-/** HTML and SVG from values: everything that comes from outside is escaped here, and nowhere else. */
+/** HTML and SVG from values: everything from outside is escaped here, and nowhere else. */
 
-/** Markup that is safe as it stands. */
+/** Markup that needs no escaping. */
 export class Markup {
   readonly text: string
   constructor(text: string) {
@@ -11,8 +11,8 @@ export class Markup {
 export type Content = Markup | string | number | null | readonly Content[]
 
 /**
- * A template: what is put into it is escaped unless it is Markup; lists stand one behind the other, null is
- * nothing. Where its lines are broken beside a tag nothing stands in the page, and elsewhere a space.
+ * A template: values are escaped unless they are Markup; lists are concatenated, null is empty. Line breaks
+ * next to a tag are removed, others become a space.
  */
 export function markup(parts: TemplateStringsArray, ...values: readonly Content[]): Markup {
   const tight = tightOf(parts)
@@ -21,7 +21,7 @@ export function markup(parts: TemplateStringsArray, ...values: readonly Content[
   return new Markup(text)
 }
 
-/** As it stands in the page. */
+/** As in the page. */
 export function textOf(content: Content): string {
   if (content === null) return ''
   if (content instanceof Markup) return content.text
@@ -31,7 +31,7 @@ export function textOf(content: Content): string {
 
 const TIGHT = new WeakMap<TemplateStringsArray, readonly string[]>()
 
-/** A template is there once, and filled thousands of times. */
+/** A template exists once and is filled thousands of times. */
 function tightOf(parts: TemplateStringsArray): readonly string[] {
   const known = TIGHT.get(parts)
   if (known !== undefined) return known
@@ -54,7 +54,7 @@ function escaped(text: string): string {
   return text.replace(/[&<>"']/g, (character) => ENTITIES[character] as string)
 }
 
-/** Values for a script of the page, where nothing in them can end the block. */
+/** Values for a script of the page; nothing in them can end the block. */
 export function dataBlock(value: unknown): Markup {
   return new Markup(
     `<script type="application/json">${JSON.stringify(value).replaceAll('<', '\\u003c')}</script>`,

@@ -1,6 +1,6 @@
 /**
- * A page that is complete in one file: style and scripts are inside, it fetches nothing, and its own policy
- * admits these alone, by their hashes. Light or dark as the reader's system is.
+ * A page in one file, with style and scripts: it fetches nothing, and its own policy allows only these, by
+ * their hashes. Light or dark as the reader's system.
  */
 import { createHash } from 'node:crypto'
 import { markup, type Content, Markup, textOf } from './markup.ts'
@@ -23,7 +23,7 @@ table { border-collapse: collapse; margin: .5rem 0 1rem; font-size: .85rem; font
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; font-size: .85rem } dt { color: var(--soft) } dd { margin: 0; overflow-wrap: anywhere }
 `
 
-/** What draws charts where scripts run. */
+/** Draws charts if scripts are allowed. */
 export interface ChartLibrary {
   readonly script: string
   readonly style: string

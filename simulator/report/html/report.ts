@@ -1,7 +1,4 @@
-/**
- * The report of a sweep for whoever decides: the recommendation, what speaks for it, charts, and under each
- * chart its numbers.
- */
+/** The HTML report of a sweep: the recommendation, its reasons, charts, and the figures of each chart. */
 import type { Advice, JudgedObjective } from '../../experiment/advisor/advisor.ts'
 import type { Band, Settings, SweepRun, SweepSummary } from '../../experiment/sweep/sweep.ts'
 import { adviceNotes, adviceSentence, figureOf, noneSentence, shownFigure } from '../advice-text.ts'
@@ -20,16 +17,16 @@ export interface HtmlReportInput {
   /** At least one. */
   readonly runs: readonly SweepRun[]
   readonly summary: readonly SweepSummary[]
-  /** One for each setting of the other fields. */
+  /** One for each combination of the other fields. */
   readonly advice: ReadonlyArray<Advice & { readonly settings: Settings }>
-  /** uPlot, as its package has it; null: the charts stay as they are in the page. */
+  /** uPlot, from its package; null: the charts remain SVG. */
   readonly library: ChartLibrary | null
 }
 
-/** So many combinations are shown at once; of more, only the best one is opened. */
+/** Number of combinations that are shown open; of more, only the best. */
 const MOST_OPEN = 4
 
-/** The same input makes the same bytes: there is no date in it. */
+/** The same input yields the same bytes: the page contains no date. */
 export function htmlReport({ name, runs, summary, advice, library }: HtmlReportInput): string {
   const shared = new SharedMarks(DOTS)
   const combinations = combinationsOf(summary, advice)
@@ -38,7 +35,7 @@ export function htmlReport({ name, runs, summary, advice, library }: HtmlReportI
     const section = sectionOf(each, shared)
     if (combinations.length === 1) return section
     const isOpen = combinations.length <= MOST_OPEN || each === best
-    // The place is inside, so that a link to it opens what is around it.
+    // The anchor is inside, so that a link to it opens the section around it.
     return markup`<details${isOpen ? new Markup(' open') : null}><summary>${each.title}</summary><div id="${each.place}">${section}</div></details>`
   })
   return page(
@@ -70,7 +67,7 @@ function sectionOf({ advice, summary }: Combination, shared: SharedMarks): Marku
 const shownObjective = ({ objective, p95, keeps }: JudgedObjective): Markup =>
   markup`<span class="${keeps ? 'good' : 'bad'}">${shownFigure(figureOf(objective), p95)} ${keeps ? 'kept' : 'broken'}</span>`
 
-/** What each combination comes to, with the way to all of it. */
+/** The result of each combination, with a link to its section. */
 function overviewOf(combinations: readonly Combination[], best: Combination | null): Markup {
   const objectives = combinations[0]?.advice.objectives ?? []
   const said =
@@ -93,7 +90,7 @@ function overviewOf(combinations: readonly Combination[], best: Combination | nu
   )}`
 }
 
-/** The objectives, percentage by percentage: what the recommendation was made from. */
+/** The objectives at each percentage: the basis of the recommendation. */
 function judgementOf({ candidates, objectives, recommended_percent, knee_percent }: Advice): Markup {
   return table(
     'Mean utilization over the seeds, and the 95th percentile of each objective (nearest rank)',
@@ -218,7 +215,7 @@ function digitsOf(value: number): number {
 function sourceOf(runs: readonly SweepRun[]): Markup {
   const [first] = runs as readonly [SweepRun]
   const seeds = [...new Set(runs.map(({ seed }) => seed))].sort((a, b) => a - b)
-  return markup`<h2>Where this comes from</h2>
+  return markup`<h2>Source</h2>
     ${facts([
       ['runs', runs.length],
       ['seeds', seeds.join(', ')],

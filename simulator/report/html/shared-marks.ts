@@ -1,6 +1,6 @@
 /**
- * What many charts of a page have alike (grids, scales, marks, keys) stands there once, and each chart refers
- * to it.
+ * Parts that many charts of a page share (grids, scales, marks, keys) exist once, and each chart refers to
+ * them.
  */
 import { markup, type Markup } from './markup.ts'
 
@@ -9,12 +9,12 @@ export class SharedMarks {
   readonly #ids = new Map<string, string>()
   readonly #all: Markup[]
 
-  /** @param always what else stands with them */
+  /** @param always parts that are always included */
   constructor(always: Markup | null = null) {
     this.#all = always === null ? [] : [always]
   }
 
-  /** What stands in the SVG of a chart in the place of `marks`. */
+  /** Returns a reference that replaces `marks` in the SVG of a chart. */
   use(marks: Markup): Markup {
     const known = this.#ids.get(marks.text)
     const id = known ?? `m${this.#ids.size}`
@@ -25,7 +25,7 @@ export class SharedMarks {
     return markup`<use href="#${id}" />`
   }
 
-  /** To be put into the page, outside of what a script replaces. */
+  /** Belongs into the page, outside of the parts that a script replaces. */
   all(): Markup {
     return markup`<svg class="shared" aria-hidden="true">${this.#all}</svg>`
   }

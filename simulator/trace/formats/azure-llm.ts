@@ -14,7 +14,7 @@ import { dealRequests, type Request } from '../import/server-requests.ts'
 import { openSpillFile } from '../import/spill-file.ts'
 
 const COLUMNS = { required: ['arrival_s', 'context_tokens', 'generated_tokens'] } as const
-/** The published files, and copies of them that count seconds. */
+/** The columns of the published files, and of copies with times in seconds. */
 const NAMES: Readonly<Record<string, string>> = {
   timestamp: 'arrival_s',
   contexttokens: 'context_tokens',
@@ -23,8 +23,8 @@ const NAMES: Readonly<Record<string, string>> = {
 const MAX_TOKENS = 100_000_000
 
 /**
- * Assumptions of our own: what one GPU that serves a model of some ten billion parameters gets through, many
- * requests at a time.
+ * Assumptions of Headroom: the throughput of one GPU with a model of about ten billion parameters and many
+ * concurrent requests.
  */
 const DEFAULT_PREFILL_TOKENS_PER_S = 10_000
 const DEFAULT_DECODE_TOKENS_PER_S = 1_000
@@ -33,15 +33,14 @@ const DEFAULT_SERVERS = 8
 const DEFAULT_LIFE_MS = 86_400_000
 
 /**
- * Requests to language models (Azure LLM inference traces of 2023 and 2024): what servers had to do, as
- * bursts.
+ * Requests to language models (Azure LLM inference traces of 2023 and 2024): the work of servers, as bursts.
  */
 export const azureLlm: Importer = {
   format: 'azure-llm',
   licence: 'CC-BY-4.0',
   origin: 'Azure LLM inference trace',
   options: ['servers', 'serverSkew', 'serverLifeMs', 'prefillTokensPerS', 'decodeTokensPerS'],
-  about: `Requests to language models: CSV, one request a row. They are dealt out to \`--servers\` (${DEFAULT_SERVERS}), each a task on one GPU whose work are its requests; \`--server-skew s\` gives the k-th server k^−s as many (0: in turn). A server lives for \`--server-life\` (24h) and is followed by the next. Work of a request: context ÷ \`--prefill-tokens-per-s\` (10000) + generated ÷ \`--decode-tokens-per-s\` (1000), our own assumption. The VRAM of a server is unknown: \`--vram-mib\` lets servers share GPUs.`,
+  about: `Requests to language models: CSV, one request a row. They are distributed over \`--servers\` (${DEFAULT_SERVERS}), each a task on one GPU whose work are its requests; \`--server-skew s\` gives the k-th server a share of k^−s (0: round robin). A server lives for \`--server-life\` (24h) and is followed by the next. Work of a request: context ÷ \`--prefill-tokens-per-s\` (10000) + generated ÷ \`--decode-tokens-per-s\` (1000), an assumption of Headroom. The VRAM of a server is unknown: \`--vram-mib\` lets servers share GPUs.`,
   columns: [
     { name: 'TIMESTAMP', isRequired: true, becomes: 'when the work arrives. Also `arrival_s`, in seconds' },
     { name: 'arrival_s', isRequired: false, becomes: 'another name of TIMESTAMP' },
@@ -50,10 +49,11 @@ export const azureLlm: Importer = {
     { name: 'GeneratedTokens', isRequired: true, becomes: 'work. Also `generated_tokens`' },
     { name: 'generated_tokens', isRequired: false, becomes: 'another name of GeneratedTokens' },
   ],
-  dropped: { no_tokens: 'it has neither context nor output' },
+  dropped: { no_tokens: 'has neither context nor output tokens' },
   ignored: {},
   adjusted: {
-    requests_joined: 'it came while its server was busy and belongs to the burst before it; no work is lost',
+    requests_joined:
+      'arrived while its server was busy and was added to the burst before it; no work is lost',
   },
   publicData: [
     {

@@ -33,8 +33,8 @@ const YES: ReadonlySet<string> = new Set(['1', 'true', 'yes', 'y'])
 const NO: ReadonlySet<string> = new Set(['0', 'false', 'no', 'n', ''])
 
 /**
- * Any CSV file with a header: `columns` says which column holds which field; one that bears the name of a
- * field needs no word.
+ * Any CSV file with a header: `columns` maps fields to columns; a column with the name of a field needs no
+ * mapping.
  */
 export const csv: Importer = {
   format: 'csv',
@@ -42,12 +42,12 @@ export const csv: Importer = {
   origin: null,
   options: ['columns', 'delimiter', 'timeUnit'],
   about:
-    'Any CSV file with a header. `--columns id=JobID,at=Submit,duration=Runtime` says which column holds which field of a task; a column that has the name of a field is taken without a word. `--delimiter` (a comma, or `tab`), `--time-unit` (s, ms, us, ns) of bare numbers. Times may also be dates (`2026-01-31T08:00:00Z`, `2026-01-31 08:00:00`).',
+    'Any CSV file with a header. `--columns id=JobID,at=Submit,duration=Runtime` maps fields of a task to columns; a column with the name of a field needs no mapping. `--delimiter` (a comma, or `tab`), `--time-unit` (s, ms, us, ns) of bare numbers. Times may also be dates (`2026-01-31T08:00:00Z`, `2026-01-31 08:00:00`).',
   columns: [
     { name: 'id', isRequired: false, becomes: '`id`; else `row-N`' },
     { name: 'at', isRequired: true, becomes: '`at`' },
     { name: 'duration', isRequired: true, becomes: 'the residence; else end − start, else end − at' },
-    { name: 'start, end', isRequired: false, becomes: 'the residence, where there is no duration' },
+    { name: 'start, end', isRequired: false, becomes: 'the residence, without a duration' },
     { name: 'gpus', isRequired: false, becomes: '`gpus`; else 1' },
     {
       name: 'vram_mib',
@@ -57,7 +57,7 @@ export const csv: Importer = {
     {
       name: 'priority',
       isRequired: false,
-      becomes: '`priority`: P0 to P4, 0 to 4, or a word of `--priority-map`; empty: P2',
+      becomes: '`priority`: P0 to P4, 0 to 4, or a value of `--priority-map`; empty: P2',
     },
     {
       name: 'noswap, exclusive',
@@ -72,7 +72,7 @@ export const csv: Importer = {
   dropped: {
     ...RESIDENCE_REASONS,
     no_gpu: 'gpus is 0',
-    cancelled_before_submitted: 'cancel_at stands before at',
+    cancelled_before_submitted: 'cancel_at is before at',
   },
   ignored: {},
   adjusted: {},
@@ -117,8 +117,8 @@ async function* readRows(
 }
 
 /**
- * Of a name in the header, the field that it holds; a column that is not asked for must not be taken for a
- * field that stands elsewhere.
+ * The field of a column in the header; a column that is mapped elsewhere is not taken for the field of its
+ * name.
  */
 function fieldNames(columns: ReadonlyMap<string, string>): (header: string) => string {
   const known: ReadonlySet<string> = new Set(CSV_FIELDS)
@@ -132,7 +132,7 @@ function fieldNames(columns: ReadonlyMap<string, string>): (header: string) => s
     if (fields.has(column))
       throw new TraceError(
         { field: 'columns' },
-        `column ${column} stands for ${fields.get(column)!} and for ${field}`,
+        `column ${column} is mapped to ${fields.get(column)!} and to ${field}`,
       )
     fields.set(column, field)
   }

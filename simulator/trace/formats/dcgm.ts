@@ -5,7 +5,7 @@ import { textLines } from '../line-blocks.ts'
 import { isNothing, numberOf } from '../import/source-values.ts'
 import { TraceError } from '../trace-error.ts'
 
-/** Short names in the header: how much the GPU was used, best first, and what makes percent of it. */
+/** Short names in the header: GPU utilization, best first, with the factor to percent. */
 const BUSY_COLUMNS: ReadonlyArray<readonly [name: string, toPercent: number]> = [
   ['GRACT', 100],
   ['GPUTL', 1],
@@ -15,8 +15,8 @@ const USED_COLUMN = 'FBUSD'
 const DEFAULT_INTERVAL_MS = 1000
 
 /**
- * What `dcgmi dmon` writes. Its lines carry no time: the n-th of a GPU is n intervals old. Source: DCGM user
- * guide, dcgmi dmon.
+ * The output of `dcgmi dmon`. Its lines contain no time: sample n of a GPU is n intervals after its first.
+ * Source: DCGM user guide, dcgmi dmon.
  */
 export const dcgm: Importer = {
   format: 'dcgm',
@@ -24,28 +24,28 @@ export const dcgm: Importer = {
   origin: null,
   options: ['busyAbovePercent', 'vramAboveMib', 'gapMs', 'intervalMs'],
   about:
-    'Samples of GPUs: `dcgmi dmon -e 203,252 -d 1000` (GPUTL and FBUSD; or 1001 GRACT, 1002 SMACT), a sample of a GPU a line, columns between blanks. The lines carry no time: `--interval` (1s) is what -d said. A task is what holds VRAM on one GPU.',
+    'Samples of GPUs: `dcgmi dmon -e 203,252 -d 1000` (GPUTL and FBUSD; or 1001 GRACT, 1002 SMACT), one line per sample and GPU, columns separated by blanks. The lines contain no time: `--interval` (1s) is the value of -d. A task is whatever uses VRAM on one GPU.',
   columns: [
     { name: 'Entity', isRequired: true, becomes: 'the GPU (`GPU 0`); `id` is this and a number' },
     {
       name: 'GRACT',
       isRequired: true,
       becomes:
-        'a share of 1; above `--busy-above` (0 %) GPU work until the next sample, else idle. Else GPUTL (%), else SMACT (share)',
+        'share of 1; above `--busy-above` (0 %): GPU work until the next sample, otherwise idle. Without it GPUTL (%), then SMACT (share)',
     },
-    { name: 'GPUTL, SMACT', isRequired: false, becomes: 'the same, where there is no GRACT' },
+    { name: 'GPUTL, SMACT', isRequired: false, becomes: 'the same, without GRACT' },
     {
       name: 'FBUSD',
       isRequired: false,
-      becomes: 'MiB; above `--vram-above-mib` (1024) a task is there; `vram_mib` is the most of it',
+      becomes: 'MiB; above `--vram-above-mib` (1024): a task is present; `vram_mib` is its maximum',
     },
   ],
   dropped: {
     ...SAMPLE_REASONS,
-    no_busy_value: 'N/A for how much the GPU was used; its time goes on',
-    no_FBUSD: 'N/A; its time goes on',
+    no_busy_value: 'N/A for the utilization; its time counts',
+    no_FBUSD: 'N/A; its time counts',
     no_gpu_line: 'neither a header nor a GPU: totals, messages',
-    wrong_number_of_columns: 'more or fewer values than the header has names',
+    wrong_number_of_columns: 'more or fewer values than names in the header',
   },
   ignored: {},
   adjusted: SAMPLE_ADJUSTMENTS,
@@ -84,7 +84,7 @@ async function* readSamples(
       continue
     }
     if (header === null)
-      throw new TraceError({ file: source.file, line }, 'stands before a header (#Entity GPUTL FBUSD)')
+      throw new TraceError({ file: source.file, line }, 'comes before a header (#Entity GPUTL FBUSD)')
     const gpu = match[1]!.replace(/\s+/, '-')
     const sample = samplesOf.get(gpu) ?? 0
     samplesOf.set(gpu, sample + 1)
@@ -97,7 +97,7 @@ async function* readSamples(
   yield* gpus.end()
 }
 
-/** Names behind the entity, which itself takes two places in a line. */
+/** Names after the entity, which itself takes two columns of a line. */
 function readHeader(text: string, file: string, line: number): Header {
   const names = text.replace(/^#?\s*Entity\s*/i, '').split(/\s+/)
   const busy = BUSY_COLUMNS.find(([name]) => names.includes(name))

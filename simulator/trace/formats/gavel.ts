@@ -20,7 +20,7 @@ const COLUMNS = {
 
 /**
  * Gavel's traces (stanford-futuredata/gavel, scheduler/traces) joined with its throughputs: its own files
- * give steps, not times, so that duration = total_steps / throughput on a V100 is a column.
+ * contain steps, not times; duration = total_steps / throughput on a V100 is a column.
  */
 export const gavel: Importer = {
   format: 'gavel',
@@ -28,7 +28,7 @@ export const gavel: Importer = {
   origin: 'Gavel, scheduler/traces; arrivals derive from Philly (CC-BY-4.0)',
   options: [],
   about:
-    "Traces of the Gavel scheduler, joined with its measured throughputs: CSV, one job a row, times in seconds. Gavel's own .trace files give steps instead of times and have to be joined first.",
+    "Traces of the Gavel scheduler, joined with its measured throughputs: CSV, one job per row, times in seconds. Gavel's own .trace files contain steps instead of times and must be joined first.",
   columns: [
     { name: 'job_id', isRequired: true, becomes: '`id`' },
     { name: 'gpus', isRequired: true, becomes: '`gpus`' },
@@ -38,13 +38,13 @@ export const gavel: Importer = {
     {
       name: 'duration_extrapolated',
       isRequired: false,
-      becomes: '1 is counted: the duration was never measured at that number of GPUs',
+      becomes: '1 counts as extrapolated: the duration was never measured at that number of GPUs',
     },
     { name: 'model, total_steps', isRequired: false, becomes: 'nothing' },
   ],
   dropped: { ...RESIDENCE_REASONS, no_gpu: 'gpus is 0' },
   ignored: {},
-  adjusted: { duration_extrapolated: 'its duration is extrapolated, says the source' },
+  adjusted: { duration_extrapolated: 'its duration is extrapolated, according to the source' },
   publicData: [
     {
       name: 'Gavel, msr traces',

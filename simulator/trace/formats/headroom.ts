@@ -13,8 +13,8 @@ import { ObservedTask } from '../import/observed-task.ts'
 import { dateTimeOf } from '../import/source-values.ts'
 
 /**
- * The workload of a Headroom cluster, out of its events (docs/events.md). One event a row; memory is for the
- * tasks that are open.
+ * The workload of a Headroom cluster, from its events (docs/events.md). One event per row; memory grows with
+ * the open tasks.
  */
 export const headroom: Importer = {
   format: 'headroom',
@@ -22,7 +22,7 @@ export const headroom: Importer = {
   origin: 'events of a Headroom cluster',
   options: [],
   about:
-    "The workload of your own cluster, out of its events: `headroom events` with `--after 0 --last 1000000 -o jsonl`, pages of `GET /events` (one a line), a saved `GET /events/stream?after=0`, or a run's `journal.jsonl`. A row is an event. The log does not say when a task used its GPU, but it says when it did not: from a swap-out until the task asked to return. With `--activity-model` the model decides instead.",
+    "The workload of your own cluster, from its events: `headroom events` with `--after 0 --last 1000000 -o jsonl`, pages of `GET /events` (one per line), a saved `GET /events/stream?after=0`, or a run's `journal.jsonl`. A row is an event. The log does not say when a task used its GPU, only when it did not: from a swap-out until the task requested its return. With `--activity-model` the model decides instead.",
   columns: [
     {
       name: 'task_submitted',
@@ -34,20 +34,20 @@ export const headroom: Importer = {
       name: 'task_residency, swap_in_decided',
       isRequired: false,
       becomes:
-        'idle from swapping_out until it asked to return; what it waited after that is no work and no idleness',
+        'idle from swapping_out until it requested its return; the wait after that counts as neither work nor idle time',
     },
-    { name: 'task_returned', isRequired: false, becomes: 'the attempt came to nothing: work begins anew' },
+    { name: 'task_returned', isRequired: false, becomes: 'the attempt was lost: work restarts' },
     { name: 'task_finished', isRequired: true, becomes: 'the end of its work, whatever the state' },
   ],
   dropped: {
     of_no_task: 'an event of a node, a group or the configuration, or a line that is no event',
-    bad_at: 'its time cannot be understood',
+    bad_at: 'its time cannot be parsed',
     began_before_the_log: 'an event of a task whose submission is not in the log: retention removed it',
-    bad_submission: 'a submission that does not say what was asked for',
+    bad_submission: 'a submission without the request',
     duplicate_event: 'not newer than the event before it (a page read twice)',
   },
   ignored: {
-    groups: 'not in the log: every task goes to the common pool (counted once for each task)',
+    groups: 'not in the log: every task uses the common pool (counted once per task)',
   },
   adjusted: {
     never_started_left_out: 'tasks that were cancelled before they ran',
@@ -88,7 +88,7 @@ async function* readEvents(
   for (let i = 0; i < open.size; i++) log.adjust('still_open_left_out')
 }
 
-/** The task that is over with this event. */
+/** The task that ends with this event. */
 function take(
   open: Map<string, ObservedTask>,
   id: string,

@@ -23,8 +23,8 @@ const COLUMNS = {
 type Row = CsvRow<(typeof COLUMNS)['required'][number] | (typeof COLUMNS)['optional'][number]>
 
 /**
- * SenseTime's Helios clusters of 2020 (S-Lab-System-Group/HeliosData, cluster_log.csv): one job a row, local
- * times of one zone without summer time.
+ * SenseTime's Helios clusters of 2020 (S-Lab-System-Group/HeliosData, cluster_log.csv): one job per row,
+ * local times of one zone without daylight saving time.
  */
 export const helios: Importer = {
   format: 'helios',
@@ -32,13 +32,13 @@ export const helios: Importer = {
   origin: 'SenseTime Helios (HeliosData)',
   options: [],
   about:
-    'Job logs of the four Helios clusters of 2020: CSV, one job a row, local times (UTC+8, no summer time).',
+    'Job logs of the four Helios clusters of 2020: CSV, one job per row, local times (UTC+8, no daylight saving time).',
   columns: [
     { name: 'job_id', isRequired: true, becomes: '`id`' },
     { name: 'gpu_num', isRequired: true, becomes: '`gpus`' },
     { name: 'submit_time', isRequired: true, becomes: '`at`' },
     { name: 'duration', isRequired: true, becomes: 'the residence, in seconds; else end_time − start_time' },
-    { name: 'start_time, end_time', isRequired: false, becomes: 'the residence, where there is no duration' },
+    { name: 'start_time, end_time', isRequired: false, becomes: 'the residence, without a duration' },
     { name: 'user', isRequired: false, becomes: '`owner`' },
     { name: 'vc', isRequired: false, becomes: '`priority` by `--priority-map`; else P2' },
     { name: 'state', isRequired: false, becomes: 'why a job without a start never started' },

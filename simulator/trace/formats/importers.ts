@@ -31,7 +31,7 @@ const BY_FORMAT: Readonly<Record<TraceFormat, Importer>> = {
 
 export const IMPORTERS: readonly Importer[] = TRACE_FORMATS.map((format) => BY_FORMAT[format])
 
-/** Throws TraceError naming the formats there are, the nearest first. */
+/** Throws TraceError with the list of formats, the nearest first. */
 export function importerOf(format: string): Importer {
   const importer = IMPORTERS.find((candidate) => candidate.format === format)
   if (importer !== undefined) return importer
@@ -39,6 +39,6 @@ export function importerOf(format: string): Importer {
   const meant = nearest === null ? '.' : `: did you mean ${nearest}?`
   throw new TraceError(
     { field: 'format' },
-    `${JSON.stringify(format)} is no format that can be imported${meant} There are ${TRACE_FORMATS.join(', ')}`,
+    `${JSON.stringify(format)} is not a known format${meant} Known formats: ${TRACE_FORMATS.join(', ')}`,
   )
 }

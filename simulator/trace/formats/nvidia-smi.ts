@@ -11,17 +11,17 @@ const COLUMNS = {
   anyOf: [['index', 'uuid', 'pci.bus_id']],
 } as const
 
-/** Both spellings that nvidia-smi takes. */
+/** Both spellings that nvidia-smi accepts. */
 const NAMES: Readonly<Record<string, string>> = { gpu_uuid: 'uuid', gpu_bus_id: 'pci.bus_id' }
 
-/** What `nvidia-smi --query-gpu` writes with `-l`. Source: man nvidia-smi. */
+/** The output of `nvidia-smi --query-gpu` with `-l`. Source: man nvidia-smi. */
 export const nvidiaSmi: Importer = {
   format: 'nvidia-smi',
   licence: null,
   origin: null,
   options: ['busyAbovePercent', 'vramAboveMib', 'gapMs'],
   about:
-    'Samples of GPUs: `nvidia-smi --query-gpu=timestamp,index,utilization.gpu,memory.used --format=csv -l 1`, a sample of a GPU a row, with units or without. A task is what holds VRAM on one GPU: a job on several GPUs is as many tasks.',
+    'Samples of GPUs: `nvidia-smi --query-gpu=timestamp,index,utilization.gpu,memory.used --format=csv -l 1`, one row per sample and GPU, with or without units. A task is whatever uses VRAM on one GPU: a job on several GPUs is several tasks.',
   columns: [
     { name: 'timestamp', isRequired: true, becomes: 'time; local' },
     {
@@ -29,19 +29,19 @@ export const nvidiaSmi: Importer = {
       isRequired: true,
       becomes: 'the GPU; `id` is this and a number. Also uuid or pci.bus_id',
     },
-    { name: 'uuid, pci.bus_id', isRequired: false, becomes: 'the GPU, where there is no index' },
+    { name: 'uuid, pci.bus_id', isRequired: false, becomes: 'the GPU, without an index' },
     {
       name: 'utilization.gpu',
       isRequired: true,
-      becomes: 'above `--busy-above` (0 %) GPU work from this sample to the next, else idle',
+      becomes: 'above `--busy-above` (0 %): GPU work from this sample to the next, otherwise idle',
     },
     {
       name: 'memory.used',
       isRequired: false,
-      becomes: 'above `--vram-above-mib` (1024) a task is there; `vram_mib` is the most of it',
+      becomes: 'above `--vram-above-mib` (1024): a task is present; `vram_mib` is its maximum',
     },
   ],
-  dropped: { ...SAMPLE_REASONS, no_gpu_name: 'it does not say of which GPU' },
+  dropped: { ...SAMPLE_REASONS, no_gpu_name: 'it names no GPU' },
   ignored: {},
   adjusted: SAMPLE_ADJUSTMENTS,
   publicData: [],

@@ -33,9 +33,7 @@ type Column = (typeof REQUIRED)[number] | (typeof OPTIONAL)[number]
 const WHOLE_GPU_MILLI = 1000
 const SHORTEST_MS = 1000
 
-/**
- * Pods that serve users, and pods that were promised what they ask for, are never swapped out for the others.
- */
+/** Pods that serve users, and pods with guaranteed resources, are never swapped out for others. */
 const PRIORITY_OF_QOS: ReadonlyMap<string, Priority> = new Map([
   ['LS', 0],
   ['Guaranteed', 0],
@@ -56,7 +54,7 @@ export const openb: Importer = {
   origin: 'Alibaba cluster-trace-gpu-v2023',
   options: ['nodesFile'],
   about:
-    "Pods of Alibaba's GPU cluster of 2023 (openb): CSV, one pod a row, times in seconds. `--nodes` reads the list of nodes that goes with it.",
+    "Pods of Alibaba's GPU cluster of 2023 (openb): CSV, one pod per row, times in seconds. `--nodes` reads the node list of the trace.",
   columns: [
     { name: 'name', isRequired: true, becomes: '`id`' },
     { name: 'num_gpu', isRequired: true, becomes: '`gpus`' },
@@ -75,7 +73,7 @@ export const openb: Importer = {
     {
       name: 'qos',
       isRequired: true,
-      becomes: '`priority`: LS and Guaranteed P0, others P2; `--priority-map` goes by this word',
+      becomes: '`priority`: LS and Guaranteed P0, others P2; `--priority-map` maps these values',
     },
     { name: 'creation_time', isRequired: true, becomes: '`at`' },
     {
@@ -87,13 +85,13 @@ export const openb: Importer = {
   ],
   dropped: { no_gpu: 'num_gpu is 0' },
   ignored: {
-    gpu_spec: 'the pod wanted certain models',
-    cpu: 'it wanted CPU',
-    host_memory: 'it wanted host memory',
+    gpu_spec: 'the pod required certain models',
+    cpu: 'it requested CPUs',
+    host_memory: 'it requested host memory',
   },
   adjusted: {
-    shorter_than_1s_to_1s: 'it was there for less than 1 s',
-    deletion_before_creation_to_1s: 'its end stands before its beginning',
+    shorter_than_1s_to_1s: 'it was present for less than 1 s',
+    deletion_before_creation_to_1s: 'its end is before its start',
   },
   publicData: [
     {
@@ -134,7 +132,7 @@ async function* readPods(
 
 type Pod = Pick<ImportedTask, 'id' | 'at' | 'gpus' | 'work'> & { readonly gpuMilli: number }
 
-/** Null when the row was dropped. */
+/** Null if the row was dropped. */
 function readPod(row: CsvRow<Column>, log: ImportLog): Pod | null {
   const gpus = wholeCell(row, 'num_gpu', 0, MAX_TASK_GPUS, log)
   if (gpus === null) return null
@@ -169,7 +167,7 @@ function noteConstraints(row: CsvRow<Column>, log: ImportLog): void {
   if (Number(row.cells.memory_mib) > 0) log.ignore('host_memory')
 }
 
-/** VRAM that a whole GPU offers to a pod with that gpu_spec: V - reserve. */
+/** VRAM that a whole GPU offers a pod with that gpu_spec: V - reserve. */
 async function podVram(
   file: string,
   options: ImportOptions,

@@ -15,9 +15,9 @@ import { RESIDENCE_REASONS, residenceOf } from '../import/residence.ts'
 import { dateTimeOf, isNothing } from '../import/source-values.ts'
 
 /**
- * Microsoft's Philly cluster of 2017 (msr-fiddle/philly-traces, cluster_job_log): one JSON array of jobs,
- * each with its attempts. Local times of the US Pacific zone; an attempt over the end of summer time (5
- * November 2017) counts an hour too little.
+ * Microsoft's Philly cluster of 2017 (msr-fiddle/philly-traces, cluster_job_log): one JSON array of jobs with
+ * their attempts. Local times of the US Pacific zone; an attempt over the end of daylight saving time (5
+ * November 2017) is an hour too short.
  */
 export const philly: Importer = {
   format: 'philly',
@@ -25,7 +25,7 @@ export const philly: Importer = {
   origin: 'Microsoft Philly (philly-traces)',
   options: [],
   about:
-    'The job log of the Philly cluster of 2017: one JSON array, a job an element, local times. It is streamed: an element at a time is in memory.',
+    'The job log of the Philly cluster of 2017: one JSON array with one element per job, local times. It is streamed: one element at a time is in memory.',
   columns: [
     { name: 'jobid', isRequired: true, becomes: '`id`' },
     { name: 'submitted_time', isRequired: true, becomes: '`at`' },
@@ -33,22 +33,22 @@ export const philly: Importer = {
       name: 'attempts',
       isRequired: true,
       becomes:
-        'the residence: the sum over attempts with a start and an end after it. `gpus`: the most that one of these had, over all its machines (detail[].gpus)',
+        'the residence: the sum over attempts with a start and a later end. `gpus`: the maximum of these attempts, over all machines (detail[].gpus)',
     },
     { name: 'user', isRequired: false, becomes: '`owner`' },
     { name: 'vc', isRequired: false, becomes: '`priority` by `--priority-map`; else P2' },
     {
       name: 'status',
       isRequired: false,
-      becomes: 'nothing: what failed or was killed held its GPUs as well',
+      becomes: 'not used: failed and killed jobs used their GPUs too',
     },
   ],
   dropped: {
     ...RESIDENCE_REASONS,
-    not_json: 'the element is not JSON (NaN is none)',
-    not_an_object: 'the element is no object',
-    no_attempts: 'it has none: it never ran',
-    no_attempt_with_times: 'none of its attempts has a start and an end after it',
+    not_json: 'the element is not JSON (NaN is not)',
+    not_an_object: 'the element is not an object',
+    no_attempts: 'it has no attempts: it never ran',
+    no_attempt_with_times: 'none of its attempts has a start and a later end',
     no_gpu: 'its attempts list no GPU',
     bad_gpus: 'it has more than 1024 GPUs',
   },
@@ -105,7 +105,7 @@ interface Job {
 
 type Json = Readonly<Record<string, unknown>>
 
-/** The job, or why there is none. */
+/** The job, or the reason for dropping it. */
 function readJob(text: string): Job | string {
   const job = parsed(text)
   if (job === undefined) return 'not_json'
@@ -163,7 +163,7 @@ function isObject(value: unknown): value is Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Empty for everything that is no text, and for the words for nothing. */
+/** Empty for everything that is not text, and for words that mean "no value". */
 function textOf(value: unknown): string {
   return typeof value === 'string' && !isNothing(value) ? value : ''
 }

@@ -32,9 +32,9 @@ type Column = (typeof COLUMNS)['required'][number] | (typeof COLUMNS)['optional'
 type Row = CsvRow<Column>
 
 /**
- * What Slurm's accounting says: `sacct --parsable2 --allusers --duplicates
+ * Slurm's accounting: `sacct --parsable2 --allusers --duplicates
  * --format=JobIDRaw,User,Account,Partition,QOS,Submit,Eligible,Start,End,ElapsedRaw,AllocTRES,State`. Cells
- * stand between bars, with a header and without quotes. Source: man sacct.
+ * are separated by bars, with a header and without quotes. Source: man sacct.
  */
 export const slurm: Importer = {
   format: 'slurm',
@@ -42,27 +42,27 @@ export const slurm: Importer = {
   origin: null,
   options: [],
   about:
-    'Accounting of a Slurm cluster: `sacct -P --allusers --format=JobIDRaw,User,Account,Partition,QOS,Submit,Eligible,Start,End,ElapsedRaw,AllocTRES,State`, one job a row. Times are local, or seconds where SLURM_TIME_FORMAT=%s.',
+    'Accounting of a Slurm cluster: `sacct -P --allusers --format=JobIDRaw,User,Account,Partition,QOS,Submit,Eligible,Start,End,ElapsedRaw,AllocTRES,State`, one job per row. Times are local, or seconds with SLURM_TIME_FORMAT=%s.',
   columns: [
     {
       name: 'JobIDRaw',
       isRequired: true,
-      becomes: '`id`; else JobID. Tasks of an array have one each (`123_4`)',
+      becomes: '`id`; else JobID. Each task of an array has its own (`123_4`)',
     },
-    { name: 'JobID', isRequired: false, becomes: '`id`, where there is no JobIDRaw' },
+    { name: 'JobID', isRequired: false, becomes: '`id`, without JobIDRaw' },
     { name: 'Submit', isRequired: true, becomes: '`at`' },
     {
       name: 'Eligible',
       isRequired: false,
-      becomes: '`at`, when it is later: the job had to wait for another one or for its time',
+      becomes: '`at`, if later: the job had to wait for another job or for its start time',
     },
     {
       name: 'AllocTRES',
       isRequired: true,
       becomes:
-        '`gpus`: gres/gpu=N, else the sum of gres/gpu:TYPE=N; empty: ReqTRES. `vram_mib`: all that a GPU of TYPE offers beside the reserve where `--vram-map` knows it (Slurm gave it away whole), else `--vram-mib`',
+        '`gpus`: gres/gpu=N, else the sum of gres/gpu:TYPE=N; empty: ReqTRES. `vram_mib`: a whole GPU of TYPE minus the reserve if `--vram-map` has the type (Slurm allocates whole GPUs), else `--vram-mib`',
     },
-    { name: 'ReqTRES', isRequired: false, becomes: 'the same, where there is no AllocTRES' },
+    { name: 'ReqTRES', isRequired: false, becomes: 'the same, without AllocTRES' },
     {
       name: 'ElapsedRaw',
       isRequired: true,
@@ -71,27 +71,27 @@ export const slurm: Importer = {
     {
       name: 'Elapsed, Start, End',
       isRequired: false,
-      becomes: 'the residence, where there is no ElapsedRaw',
+      becomes: 'the residence, without ElapsedRaw',
     },
     { name: 'State', isRequired: false, becomes: 'whether it ran, and whether it has ended' },
     { name: 'User', isRequired: false, becomes: '`owner`' },
     {
       name: 'QOS, Partition, Account',
       isRequired: false,
-      becomes: '`priority` by `--priority-map`, the first of them that it knows; else P2',
+      becomes: '`priority` by `--priority-map`, the first value in the map; else P2',
     },
   ],
   dropped: {
     ...RESIDENCE_REASONS,
     step: 'a step of a job (.batch, .extern, .0), which the job already counts',
     no_gpu: 'it had no GPU',
-    never_started: 'it was cancelled, or waits still',
+    never_started: 'it was cancelled, or still waits',
     still_running: 'it has no end yet',
   },
   ignored: {
     cpu: 'it had CPUs',
     host_memory: 'it had host memory',
-    several_nodes: 'it was spread over nodes; a task of Headroom has all its GPUs on one',
+    several_nodes: 'it used several nodes; a task of Headroom has all its GPUs on one',
     partition: 'it was bound to a partition',
   },
   adjusted: { submitted_when_eligible: 'its arrival is when it became eligible' },

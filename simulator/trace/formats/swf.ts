@@ -13,16 +13,16 @@ import { textLines } from '../line-blocks.ts'
 import { RESIDENCE_REASONS, residenceOf } from '../import/residence.ts'
 import { numberOf, unitsToMs } from '../import/source-values.ts'
 
-/** The places of the standard, 18 in all. */
+/** The columns of the standard, 18 in all. */
 const FIELD = { job: 0, submit: 1, run: 3, allocated: 4, memory: 6, requested: 7, memoryRequested: 9, status: 10, user: 11, queue: 14, partition: 15, preceding: 16 } // prettier-ignore
 const FIELD_COUNT = 18
-/** Lines that tell a part of a job again: completed, to be continued; last part; and the like. */
+/** Lines that repeat parts of a job: completed, to be continued; last part; and so on. */
 const PARTIAL_STATUS: ReadonlySet<string> = new Set(['2', '3', '4'])
 const MAX_PROCESSORS = 10_000_000
 
 /**
- * The Standard Workload Format, version 2.2: a job a line, 18 numbers, -1 for what is not known, comments
- * behind `;`. Times in seconds. Source: Feitelson, https://www.cs.huji.ac.il/labs/parallel/workload/swf.html
+ * The Standard Workload Format, version 2.2: one job per line, 18 numbers, -1 for unknown values, comments
+ * after `;`. Times in seconds. Source: Feitelson, https://www.cs.huji.ac.il/labs/parallel/workload/swf.html
  */
 export const swf: Importer = {
   format: 'swf',
@@ -30,7 +30,7 @@ export const swf: Importer = {
   origin: null,
   options: ['processorsPerGpu'],
   about:
-    'The Standard Workload Format 2.2 of the Parallel Workloads Archive: a job a line, 18 numbers, times in seconds, −1 for unknown. It knows processors, not GPUs: `--procs-per-gpu` of them are taken as one GPU (1).',
+    'The Standard Workload Format 2.2 of the Parallel Workloads Archive: one job per line, 18 numbers, times in seconds, −1 for unknown values. It contains processors, not GPUs: `--procs-per-gpu` processors count as one GPU (1).',
   columns: [
     { name: 'job (1)', isRequired: true, becomes: '`id`' },
     { name: 'submit (2)', isRequired: true, becomes: '`at`' },
@@ -38,12 +38,12 @@ export const swf: Importer = {
     {
       name: 'allocated (5)',
       isRequired: true,
-      becomes: '`gpus` = processors ÷ `--procs-per-gpu`, rounded up; requested (8) where it is −1',
+      becomes: '`gpus` = processors ÷ `--procs-per-gpu`, rounded up; requested (8) if it is −1',
     },
     {
       name: 'status (11)',
       isRequired: true,
-      becomes: '2 to 4 are parts of a job that has a line of its own',
+      becomes: '2 to 4 are parts of a job that has its own line',
     },
     { name: 'user (12)', isRequired: true, becomes: '`owner` `user-N`' },
     {
@@ -57,17 +57,17 @@ export const swf: Importer = {
     ...RESIDENCE_REASONS,
     wrong_number_of_fields: 'it does not have 18 fields',
     no_job: 'its number is −1',
-    bad_job: 'its number is none',
+    bad_job: 'its number is not a number',
     no_submit: 'its submission is −1',
-    bad_submit: 'its submission is no number',
-    no_run: 'how long it ran is −1',
-    bad_run: 'how long it ran is no number',
-    no_processors: 'it has none, or they are −1',
-    bad_processors: 'they are no number, or more than 1024 GPUs',
+    bad_submit: 'its submission is not a number',
+    no_run: 'its run time is −1',
+    bad_run: 'its run time is not a number',
+    no_processors: 'it has no processors, or they are −1',
+    bad_processors: 'its processors are not a number, or more than 1024 GPUs',
     part_of_a_job: 'its status is 2, 3 or 4',
   },
   ignored: {
-    host_memory: 'it asked for memory or used some',
+    host_memory: 'it requested or used memory',
     preceding_job: 'it was submitted after another job had ended',
   },
   adjusted: {},
@@ -110,7 +110,7 @@ interface Job {
   readonly hasPreceding: boolean
 }
 
-/** The job, or why there is none. */
+/** The job, or the reason for dropping it. */
 function readJob(fields: readonly string[], processorsPerGpu: number, options: ImportOptions): Job | string {
   if (fields.length !== FIELD_COUNT) return 'wrong_number_of_fields'
   const field = (name: keyof typeof FIELD): string => fields[FIELD[name]]!

@@ -13,9 +13,9 @@ import {
 const REQUIRED = ['job_id', 'num_gpu', 'submit_time', 'duration'] as const
 
 /**
- * The job files of the Tiresias simulator (SymbioticLab/Tiresias, simulator/60_job.csv), one job a row, times
- * in seconds. They know no VRAM: it is `vramMib` for every job, or whole GPUs with `exclusive`. Iterations,
- * model name and interval play no part.
+ * The job files of the Tiresias simulator (SymbioticLab/Tiresias, simulator/60_job.csv), one job per row,
+ * times in seconds. They contain no VRAM: it is `vramMib` for every job, or whole GPUs with `exclusive`.
+ * Iterations, model name and interval are ignored.
  */
 export const tiresias: Importer = {
   format: 'tiresias',
@@ -23,7 +23,7 @@ export const tiresias: Importer = {
   origin: null,
   options: [],
   about:
-    'Job files of the Tiresias simulator: CSV, one job a row, times in seconds. Other simulators of GPU clusters read the same columns.',
+    'Job files of the Tiresias simulator: CSV, one job per row, times in seconds. Other simulators of GPU clusters use the same columns.',
   columns: [
     { name: 'job_id', isRequired: true, becomes: '`id`' },
     { name: 'num_gpu', isRequired: true, becomes: '`gpus`' },
@@ -34,7 +34,7 @@ export const tiresias: Importer = {
   dropped: {
     no_gpu: 'num_gpu is 0',
     zero_duration: 'duration is 0',
-    bad_duration: 'duration is negative, or no number',
+    bad_duration: 'duration is negative, or not a number',
   },
   ignored: {},
   adjusted: {},

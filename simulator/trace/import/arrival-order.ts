@@ -1,6 +1,6 @@
 /**
- * Tasks of a source in the order of arrival, each id once, in bounded memory: sources are neither sorted nor
- * free of repetitions.
+ * Puts the tasks of a source in the order of arrival, each id once, in bounded memory: sources are neither
+ * sorted nor free of repetitions.
  */
 import { NumberedBits } from './numbered-bits.ts'
 import type { ImportedTask } from './importer.ts'
@@ -9,14 +9,14 @@ import type { SpillFile } from './spill-file.ts'
 
 export interface ArrivalOrder {
   readonly duplicates: number
-  /** 1. Arrival. 2. Order in the source. May be gone through again. */
+  /** 1. Arrival. 2. Order in the source. May be read repeatedly. */
   tasks(): AsyncGenerator<ImportedTask>
   close(): Promise<void>
 }
 
 /**
- * Of tasks with the same id the first in the source counts. @param runCharacters what is held in memory, for
- * tests
+ * Of tasks with the same id, the first in the source counts.
+ * @param runCharacters size of a sorted run in memory, for tests
  */
 export async function inArrivalOrder(
   tasks: AsyncIterable<ImportedTask>,
@@ -51,8 +51,7 @@ async function* tasksIn(sorter: RecordSorter, left: NumberedBits): AsyncGenerato
 }
 
 /**
- * Numbers of the tasks whose id was there before. Ids with the same hash stand together, in the order of the
- * source.
+ * Positions of the tasks with a repeated id. Ids with the same hash are adjacent, in the order of the source.
  */
 async function repetitions(byId: RecordSorter): Promise<NumberedBits> {
   const repeated = new NumberedBits()
@@ -122,7 +121,7 @@ function taskOf(at: number, text: string): ImportedTask {
   return { id, at, gpus, vram_mib, gpu_mode, priority, noswap, groups, owner, work, alloc, cancel_at }
 }
 
-/** 52 bits, so that different ids rarely meet: FNV-1a (Fowler, Noll, Vo) twice, with different beginnings. */
+/** 52 bits, so that different ids rarely collide: FNV-1a (Fowler, Noll, Vo) twice, with different offsets. */
 function hashOf(id: string): number {
   let [low, high] = [0x811c9dc5, 0x050c5d1f]
   for (let i = 0; i < id.length; i++) {

@@ -1,6 +1,6 @@
 /**
- * Cells of a row as values. Where a cell has none, the row is dropped: `no_COLUMN` when it is empty or a word
- * for nothing, otherwise `bad_COLUMN`.
+ * Cells of a row as values. A cell without a value drops the row: `no_COLUMN` if it is empty or means "no
+ * value", otherwise `bad_COLUMN`.
  */
 import type { CsvRow } from './csv-rows.ts'
 import type { ImportLog } from './importer.ts'
@@ -8,7 +8,7 @@ import { dateTimeOf, isNothing, numberOf, unitsToMs } from './source-values.ts'
 
 type DropLog = Pick<ImportLog, 'drop'>
 
-/** Null and the row dropped when the cell holds nothing. */
+/** Null, and the row dropped, if the cell has no value. */
 export function textCell<Column extends string>(
   row: CsvRow<Column>,
   column: Column,

@@ -6,7 +6,7 @@ import { TraceError } from '../trace-error.ts'
 
 export interface CsvRow<Column extends string> {
   readonly line: number
-  /** Trimmed. An optional column that the file does not have is empty. */
+  /** Trimmed. An optional column that the file lacks is empty. */
   readonly cells: Readonly<Record<Column, string>>
 }
 
@@ -15,26 +15,26 @@ const MAX_ROW_BYTES = 1_048_576
 export interface CsvColumns<Required extends string, Optional extends string> {
   readonly required: readonly Required[]
   readonly optional?: readonly Optional[]
-  /** Of each of these groups at least one column is there. All of them stand in `optional` as well. */
+  /** At least one column of each of these groups is present. All of them are in `optional` as well. */
   readonly anyOf?: ReadonlyArray<readonly Optional[]>
 }
 
 export interface CsvDialect {
-  /** One character. Default a comma. */
+  /** One character. Default: a comma. */
   readonly delimiter?: string
-  /** False where a quote is a character like any other. Default true. */
+  /** False: a quote is an ordinary character. Default: true. */
   readonly hasQuotes?: boolean
-  /** Of a name in the header: what it is looked for as. */
+  /** Normalizes a name in the header for the lookup. */
   readonly nameOf?: (header: string) => string
-  /** Of a column that is missing: what people call it. */
+  /** Display name of a missing column. */
   readonly labelOf?: (column: string) => string
 }
 
 /**
- * The rows of a CSV file with a header, streamed: quotes, CRLF and a byte order mark are understood, blank
+ * The rows of a CSV file with a header, streamed: quotes, CRLF and a byte order mark are supported, blank
  * lines skipped. Every row is counted in `log`; one with more or fewer cells than the header is dropped
- * there. Throws TraceError when required columns are missing (naming them all) or quotes are broken (naming
- * the line).
+ * there. Throws TraceError if required columns are missing (with all names) or quotes are broken (with the
+ * line).
  */
 export async function* readCsv<Required extends string, Optional extends string = never>(
   source: FileBytes,

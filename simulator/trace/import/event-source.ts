@@ -1,10 +1,10 @@
-/** Events of a Headroom cluster out of whatever they were kept in. */
+/** Reads events of a Headroom cluster in any of their stored forms. */
 import type { FileBytes } from '../file-bytes.ts'
 import { jsonElements } from './json-elements.ts'
 import { textLines } from '../line-blocks.ts'
 import { TraceError } from '../trace-error.ts'
 
-/** What events have in all of their forms. */
+/** The common fields of all forms. */
 export interface SourceEvent {
   readonly seq: number
   /** ms since 1970, or RFC 3339. */
@@ -41,13 +41,13 @@ export async function* sourceEvents(source: FileBytes): AsyncGenerator<SourceEve
   }
 }
 
-/** The JSON of a line; null for a line of a stream that holds none. */
+/** The JSON of a line; null for a line of a stream without any. */
 function jsonIn(text: string): string | null {
   if (text.startsWith('data:')) return text.slice('data:'.length)
   return /^(:|id:|event:|retry:)/.test(text) ? null : text
 }
 
-/** Looks at the first chunk, and gives it back. */
+/** Reads the first chunk without consuming it. */
 async function beginsWithBracket(source: FileBytes): Promise<readonly [boolean, FileBytes]> {
   const chunks = source.chunks[Symbol.asyncIterator]()
   const first = await chunks.next()

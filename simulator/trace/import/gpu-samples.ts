@@ -1,4 +1,6 @@
-/** Samples of GPUs as tasks: a task is there while VRAM is in use, and busy while samples say so. */
+/**
+ * Converts samples of GPUs to tasks: a task is present while VRAM is in use, and busy while samples say so.
+ */
 import type { DurationMs, Instant, Mib } from '../../../protocol/units.ts'
 import { type ImportedTask, type ImportLog, type ImportOptions, plainTask } from './importer.ts'
 
@@ -8,33 +10,33 @@ export interface GpuSample {
   readonly at: Instant
   /** 0 to 100. */
   readonly busyPercent: number
-  /** In use on the whole GPU. Null: not sampled, and taken as in use. */
+  /** In use on the whole GPU. Null: not sampled, and assumed to be in use. */
   readonly usedMib: Mib | null
 }
 
-/** Driver and monitoring alone hold some hundred MiB. An assumption of our own. */
+/** Driver and monitoring alone use some hundred MiB. An assumption of Headroom. */
 export const DEFAULT_VRAM_ABOVE_MIB: Mib = 1024
 export const DEFAULT_GAP_MS: DurationMs = 300_000
-/** Of one task; a longer one goes on as another. */
+/** Maximum number of phases of one task; a longer one continues as another. */
 export const MAX_SAMPLED_PHASES = 100_000
 const MAX_GPUS = 65_536
 
 export const SAMPLE_REASONS = {
-  no_task: 'not more VRAM in use than `--vram-above-mib`: nobody is there',
-  out_of_order: 'older than the one before it on its GPU',
-  duplicate_sample: 'as old as the one before it on its GPU',
-  too_many_gpus_in_file: 'of more than 65,536 different GPUs',
+  no_task: 'not more VRAM in use than `--vram-above-mib`: no task is present',
+  out_of_order: 'older than the previous one of its GPU',
+  duplicate_sample: 'as old as the previous one of its GPU',
+  too_many_gpus_in_file: 'of more than 65,536 GPUs',
 } as const
 
 export const SAMPLE_ADJUSTMENTS = {
-  cut_after_100000_phases: 'a task with more phases goes on as another one',
+  cut_after_100000_phases: 'a task with more phases continues as another one',
 } as const
 
 /**
- * 1. A sample holds until the next one of its GPU; the last as long as the one before it.
- * 2. A task ends when VRAM is not in use any more, or when there is no sample for longer than the gap.
+ * 1. A sample applies until the next one of its GPU; the last for as long as the one before it.
+ * 2. A task ends when VRAM is no longer in use, or when there is no sample for longer than the gap.
  * 3. Samples with more than `busyAbovePercent` are GPU work from end to end, others are idle.
- * 4. Its VRAM is the most that was in use.
+ * 4. Its VRAM is the maximum that was in use.
  */
 export class SampledGpus {
   readonly #options: ImportOptions
@@ -52,7 +54,7 @@ export class SampledGpus {
     this.#gapMs = options.gapMs ?? DEFAULT_GAP_MS
   }
 
-  /** Tasks that are over with this sample. */
+  /** Tasks that end with this sample. */
   *take({ gpu: name, at, busyPercent, usedMib }: GpuSample): Generator<ImportedTask> {
     const gpu = this.#gpuNamed(name)
     if (gpu === null) return this.#log.drop('too_many_gpus_in_file')
@@ -72,12 +74,12 @@ export class SampledGpus {
     gpu.begin(at, busyPercent > this.#busyAbove, usedMib ?? 0)
   }
 
-  /** Tasks that were still there at the end of the file. */
+  /** Tasks that were still present at the end of the file. */
   *end(): Generator<ImportedTask> {
     for (const gpu of this.#gpus.values()) yield* this.#finish(gpu, false)
   }
 
-  /** @param isHeld its last sample was held until now; else it holds as long as the one before */
+  /** @param isHeld its last sample applies until now; otherwise for as long as the one before */
   *#finish(gpu: SampledGpu, isHeld: boolean): Generator<ImportedTask> {
     if (!isHeld) gpu.hold((gpu.lastAt ?? 0) + gpu.stepMs)
     const task = gpu.over()
@@ -118,7 +120,7 @@ class SampledGpu {
     this.#name = name
   }
 
-  /** What the last sample said was so until now. */
+  /** The last sample applies until now. */
   hold(until: Instant): void {
     if (this.lastAt === null) return
     this.stepMs = until - this.lastAt
@@ -127,7 +129,7 @@ class SampledGpu {
     else this.#idleMs += this.stepMs
   }
 
-  /** From now on this is so. */
+  /** This sample applies from now on. */
   begin(at: Instant, isBusy: boolean, usedMib: Mib): void {
     this.#startAt ??= at
     if (isBusy && this.#idleMs > 0) this.#closePhase()
@@ -135,7 +137,7 @@ class SampledGpu {
     this.#mostMib = Math.max(this.#mostMib, usedMib)
   }
 
-  /** The task that was there, and is no more. */
+  /** The task that was present and no longer is. */
   over(): {
     readonly id: string
     readonly at: Instant

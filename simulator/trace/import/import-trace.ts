@@ -18,13 +18,13 @@ import { TRACE_VERSION, type TraceHeader, type TraceTask } from '../trace-format
 export interface ImportedTrace {
   readonly header: TraceHeader
   readonly taskCount: number
-  /** In the order of arrival. May be gone through again; phases are made on the way, one task at a time. */
+  /** In the order of arrival. May be read repeatedly; phases are generated on the way, one task at a time. */
   readonly tasks: AsyncIterable<TraceTask>
-  /** Lets go of what was put aside to be sorted. */
+  /** Releases the storage of the sort. */
   close(): Promise<void>
 }
 
-/** Texts of a trace are at most so long. */
+/** Maximum length of texts in a trace. */
 const MAX_ID_LENGTH = 256
 
 /**
@@ -137,14 +137,11 @@ interface KeptTasks {
   readonly tasks: number
   readonly hasResidence: boolean
   readonly hasVram: boolean
-  /** Some task takes whole GPUs and its VRAM is unknown. */
+  /** Some task uses whole GPUs and its VRAM is unknown. */
   readonly hasUnknownVram: boolean
 }
 
-/**
- * The header stands before the tasks and has to know what became of all of them: the order is gone through
- * once for it.
- */
+/** The header comes before the tasks and contains their counts, so the tasks are read once for it. */
 async function countSelected(
   selected: AsyncIterable<ImportedTask | UnselectedReason>,
   log: ImportLog,
@@ -185,10 +182,7 @@ function finished(task: ImportedTask, options: ImportOptions, model: ActivityMod
   }
 }
 
-/**
- * A source that knows no VRAM has either the VRAM of its tasks made up, or that they take whole GPUs, or both
- * by turns.
- */
+/** If a source contains no VRAM, the VRAM of its tasks is made up, or they use whole GPUs, or both occur. */
 function syntheticFields(kept: KeptTasks, options: ImportOptions, log: CountingLog): string[] {
   const { exclusive = false, shared = false } = options
   const isVramMadeUp = log.synthetic.includes('vram_mib')
@@ -201,7 +195,7 @@ function syntheticFields(kept: KeptTasks, options: ImportOptions, log: CountingL
   ]
 }
 
-/** The options as the header keeps them: no paths, only what was given. */
+/** The options as stored in the header: no paths, only those that were given. */
 function recordedOptions(options: ImportOptions, isActivityMadeUp: boolean): Record<string, unknown> {
   const given: Record<string, unknown> = {
     activity_model: options.activityModel ?? (isActivityMadeUp ? 'always-busy' : undefined),

@@ -6,44 +6,38 @@ import type { TraceTask, Work } from '../trace-format.ts'
 import type { VramMap } from './vram-map.ts'
 
 /**
- * Reads one foreign format. One file each; import-trace.ts does what all have in common (order, selection,
- * activity, header).
+ * Reads one foreign format. One file per format; import-trace.ts does what all have in common (order,
+ * selection, activity, header).
  */
 export interface Importer extends ImporterWords {
-  /** The word on the command line. */
+  /** Name on the command line. */
   readonly format: TraceFormat
-  /** Of the format's well-known data; null when the format says nothing about it. */
+  /** License of the format's well-known data; null if the format does not determine it. */
   readonly licence: string | null
   readonly origin: string | null
-  /** Options that only some formats take. */
+  /** Options that only some formats support. */
   readonly options: readonly FormatOption[]
   /**
-   * The tasks of a source, streamed, in any order of arrival; of tasks that arrive together the first is
-   * submitted first. Counts every row in `log`, and why it was dropped where it was. Throws TraceError for a
-   * source that cannot be used at all (columns missing, a GPU model without VRAM).
+   * The tasks of a source, streamed, in any order of arrival; of tasks that arrive together, the first is
+   * submitted first. Counts every row in `log`, with the reason if it is dropped. Throws TraceError for an
+   * unusable source (columns missing, a GPU model without VRAM).
    */
   read(source: FileBytes, options: ImportOptions, log: ImportLog): AsyncIterable<ImportedTask>
 }
 
-/**
- * What people are told of a format; docs/trace-format.md is made of it. Reasons are counted under these
- * names.
- */
+/** Description of a format, the source of docs/trace-format.md. Reasons are counted under these names. */
 export interface ImporterWords {
-  /** What kind of file it is, and where it comes from. */
+  /** Kind and origin of the file. */
   readonly about: string
-  /** Columns or fields of the source, and what becomes of them. */
+  /** Columns or fields of the source, and their use. */
   readonly columns: readonly SourceColumn[]
-  /**
-   * Reasons for dropping a row, beside `no_COLUMN` (nothing in it) and `bad_COLUMN` (not what it should be)
-   * of a column, and COMMON_REASONS.
-   */
+  /** Reasons for dropping a row, besides `no_COLUMN` (empty), `bad_COLUMN` (invalid) and COMMON_REASONS. */
   readonly dropped: Readonly<Record<string, string>>
-  /** Constraints of kept rows that Headroom has no word for. */
+  /** Constraints of kept rows that Headroom does not support. */
   readonly ignored: Readonly<Record<string, string>>
   /** Corrections of kept rows. */
   readonly adjusted: Readonly<Record<string, string>>
-  /** Public data in this format: name, licence, where it is. */
+  /** Public data in this format: name, licence, location. */
   readonly publicData: readonly PublicData[]
 }
 
@@ -59,42 +53,42 @@ export interface PublicData {
   readonly where: string
 }
 
-/** Why a row of any format may be dropped. */
+/** Reasons for dropping a row of any format. */
 export const COMMON_REASONS: Readonly<Record<string, string>> = {
-  wrong_number_of_columns: 'more or fewer cells than the header has',
+  wrong_number_of_columns: 'more or fewer cells than the header',
   long_id: 'its id has more than 256 characters',
-  duplicate_id: 'a task with this id stands earlier in the source',
+  duplicate_id: 'a task with this id comes earlier in the source',
   outside_window: 'arrives before `--from`, or at or after `--to`',
-  too_many_gpus: 'asks for more than `--max-gpus`',
+  too_many_gpus: 'requests more than `--max-gpus`',
   not_sampled: '`--sample` left it out',
 }
 
-/** What a row says, on the source's own time axis (whole ms from any zero). */
+/** The data of a row, on the source's own time axis (whole ms from any zero). */
 export interface ImportedTask extends Omit<TraceTask, 'work'> {
   /**
-   * `residence`: only how long the task was there is known (1 ms or more); the activity model makes work out
-   * of it.
+   * `residence`: only the duration of the task's presence is known (1 ms or more); the activity model
+   * generates its work.
    */
   readonly work: Work | { readonly kind: 'residence'; readonly ms: DurationMs }
 }
 
 export interface ImportLog {
   row(): void
-  /** Once for each row that is not kept. */
+  /** Called once for each dropped row. */
   drop(reason: string): void
-  /** A kept row carried a constraint that Headroom has no word for. */
+  /** A kept row has a constraint that Headroom does not support. */
   ignore(constraint: string): void
   /** A kept row's value was corrected. */
   adjust(correction: string): void
   /** A field of the tasks was made up. */
   synthesise(field: string): void
-  /** Something that whoever repeats the import wants to know. */
+  /** A note for a person who repeats the import. */
   note(key: string, value: string | number): void
 }
 
 /**
- * All formats take the same options; the selection works on time since the first usable row (or the source's
- * own zero with keepOffset).
+ * All formats accept the same options; the selection uses the time since the first usable row (or the
+ * source's own zero with keepOffset).
  */
 export interface ImportOptions extends TraceSelection, FormatOptions {
   /** Name of the trace. Default: the source's file name. */
@@ -103,53 +97,53 @@ export interface ImportOptions extends TraceSelection, FormatOptions {
   readonly licence?: string
   /** Default `always-busy`, unless the source itself says when GPUs worked. */
   readonly activityModel?: ActivityModelName
-  /** Every task takes whole GPUs for itself, with whatever VRAM they have. */
+  /** Every task uses whole GPUs exclusively, with whatever VRAM they have. */
   readonly exclusive?: boolean
   /** Every task shares its GPUs, whatever the source says. Not together with `exclusive`. */
   readonly shared?: boolean
-  /** VRAM for each GPU of a task where the source gives no clue. Default DEFAULT_TASK_VRAM_MIB. */
+  /** VRAM on each GPU of a task if the source contains none. Default DEFAULT_TASK_VRAM_MIB. */
   readonly vramMib?: Mib
-  /** VRAM of GPU models, over DEFAULT_VRAM_MAP. */
+  /** VRAM of GPU models, in addition to DEFAULT_VRAM_MAP. */
   readonly vramMap?: VramMap
-  /** Priority by the source's word for it (QoS class, partition, …), over the format's own. */
+  /** Priority by a value of the source (QoS class, partition, …), in addition to the format's own. */
   readonly priorityMap?: ReadonlyMap<string, Priority>
-  /** What stays free on each GPU. Default DEFAULT_RESERVE_MIB. */
+  /** VRAM that stays free on each GPU. Default DEFAULT_RESERVE_MIB. */
   readonly reserveMib?: Mib
   /**
-   * Where records are sorted that do not fit into memory. Default: the system's folder for temporary files.
+   * Folder for sorting records that do not fit in memory. Default: the system's folder for temporary files.
    */
   readonly spillFolder?: string
-  /** Hears now and then how much of the file has been read (0 to 1), and how many rows. */
+  /** Called at intervals with the share of the file that was read (0 to 1), and the number of rows. */
   readonly onProgress?: (fraction: number, rows: number) => void
 }
 
-/** Each is taken by some formats only (`Importer.options`). */
+/** Each is supported by some formats only (`Importer.options`). */
 export interface FormatOptions {
-  /** The list of the cluster's nodes. */
+  /** The node list of the cluster. */
   readonly nodesFile?: string
-  /** Which column of the source holds which field of a task. */
+  /** Columns of the fields of a task. */
   readonly columns?: ReadonlyMap<string, string>
-  /** Between cells, one character. */
+  /** Separator of cells, one character. */
   readonly delimiter?: string
-  /** What bare numbers count. Default seconds. */
+  /** Unit of bare numbers. Default: seconds. */
   readonly timeUnit?: TimeUnit
-  /** How many processors of the source are one GPU. Default 1. */
+  /** Processors of the source per GPU. Default 1. */
   readonly processorsPerGpu?: number
-  /** How many servers share the requests. */
+  /** Number of servers that share the requests. */
   readonly servers?: number
-  /** 0: all servers get as many requests; s: the k-th most asked gets them in proportion to k^-s. */
+  /** 0: all servers get the same number of requests; s: server k gets a share in proportion to k^-s. */
   readonly serverSkew?: number
-  /** A server is replaced by another task after this. */
+  /** A server is replaced by another task after this time. */
   readonly serverLifeMs?: DurationMs
   readonly prefillTokensPerS?: number
   readonly decodeTokensPerS?: number
-  /** A sample with a utilization above this is GPU work. In percent. */
+  /** A sample with a higher utilization is GPU work. In percent. */
   readonly busyAbovePercent?: number
-  /** A sample with more VRAM in use than this has a task in it. */
+  /** A sample with more VRAM in use belongs to a task. */
   readonly vramAboveMib?: Mib
-  /** A task has ended when there is no sample for so long. */
+  /** A task has ended after this time without a sample. */
   readonly gapMs?: DurationMs
-  /** Between two samples of a GPU, where they carry no time. */
+  /** Time between two samples of a GPU, if they contain no time. */
   readonly intervalMs?: DurationMs
 }
 
@@ -175,21 +169,21 @@ export type TraceFormat = (typeof TRACE_FORMATS)[number]
 export const TIME_UNITS = ['s', 'ms', 'us', 'ns'] as const
 export type TimeUnit = (typeof TIME_UNITS)[number]
 
-/** An assumption of our own. */
+/** An assumption of Headroom. */
 export const DEFAULT_TASK_VRAM_MIB: Mib = 8192
 
 /** Specification 8. */
 export const DEFAULT_RESERVE_MIB: Mib = 2048
 
-/** All that a task may have on one node. */
+/** Maximum GPUs of a task on one node. */
 export const MAX_TASK_GPUS = 1024
 
 type Given = Pick<ImportedTask, 'id' | 'at' | 'gpus' | 'work'> & Partial<ImportedTask>
 
 /**
- * Completes a task with what most sources leave out: P2, no groups, and the GPU mode. A task whose VRAM is
- * unknown takes whole GPUs, as it did in its source; with a VRAM size from the source or the options it
- * shares them (decision 0094).
+ * Completes a task with defaults for what most sources lack: P2, no groups, and the GPU mode. A task with
+ * unknown VRAM uses whole GPUs, as in its source; with a VRAM size from the source or the options it shares
+ * them (decision 0094).
  */
 export function plainTask(given: Given, options: ImportOptions): ImportedTask {
   const isShared = options.shared === true || options.vramMib !== undefined || given.vram_mib !== undefined
@@ -206,7 +200,7 @@ export function plainTask(given: Given, options: ImportOptions): ImportedTask {
   }
 }
 
-/** The priority of the first of these words that the map knows, or that one. */
+/** The priority of the first of these values in the map, or the default. */
 export function priorityOf(
   words: readonly string[],
   { priorityMap }: ImportOptions,
@@ -222,7 +216,7 @@ export function priorityOf(
 
 const MAX_TEXT = 256
 
-/** Names that a trace can hold; a longer one keeps its beginning. */
+/** A name that fits in a trace; a longer one is cut off. */
 export function ownerOf(text: string): string | null {
   return text === '' ? null : text.slice(0, MAX_TEXT)
 }

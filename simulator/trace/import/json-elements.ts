@@ -1,14 +1,11 @@
-/**
- * The elements of a file that is one big JSON array, one at a time: only the one that is being read is held
- * in memory.
- */
+/** Yields the elements of a large JSON array one at a time: only the current one is in memory. */
 import type { FileBytes } from '../file-bytes.ts'
 import { TraceError } from '../trace-error.ts'
 
 export interface JsonElement {
-  /** Where it begins. */
+  /** Position of its start. */
   readonly line: number
-  /** Not checked to be JSON. */
+  /** Not validated as JSON. */
   readonly text: string
 }
 
@@ -28,8 +25,8 @@ const BYTE = {
 } as const
 
 /**
- * Throws TraceError when it is no array, ends before its closing bracket, goes on behind it, or has an
- * element of more than 16 MiB.
+ * Throws TraceError if the file is not an array, ends before its closing bracket, continues after it, or has
+ * an element of more than 16 MiB.
  */
 export async function* jsonElements(source: FileBytes): AsyncGenerator<JsonElement> {
   const { file } = source
@@ -40,21 +37,18 @@ export async function* jsonElements(source: FileBytes): AsyncGenerator<JsonEleme
   splitter.end()
 }
 
-/**
- * Follows brackets and strings, nothing else: what stands between two commas of the outermost array is an
- * element.
- */
+/** Tracks only brackets and strings: the text between two commas of the outermost array is an element. */
 class ArraySplitter {
   readonly #file: string
   #line = 1
   #elementLine = 1
-  /** 0 before the array and behind it, 1 in it, more in its elements. */
+  /** 0 outside of the array, 1 in it, more inside its elements. */
   #depth = 0
   #isInString = false
   #isEscaped = false
   #hasEnded = false
   #hasBegun = false
-  /** Of the element that is being read; empty while only blanks have been seen. */
+  /** Parts of the current element; empty while only blanks were read. */
   #parts: Buffer[] = []
   #bytes = 0
   #hasContent = false
@@ -74,7 +68,7 @@ class ArraySplitter {
         else if (byte === BYTE.quote) this.#isInString = false
         continue
       }
-      // Blanks, and a byte order mark, mean nothing between tokens.
+      // Blanks and a byte order mark between tokens are ignored.
       if (byte <= BYTE.space) continue
       if (this.#depth === 0) {
         if (!this.#hasBegun && byte >= 0x80) continue
@@ -117,14 +111,14 @@ class ArraySplitter {
 
   #open(byte: number): void {
     if (this.#hasEnded)
-      throw new TraceError({ file: this.#file, line: this.#line }, 'goes on behind its array')
+      throw new TraceError({ file: this.#file, line: this.#line }, 'continues after its array')
     if (byte !== BYTE.openBracket)
       throw new TraceError({ file: this.#file, line: this.#line }, 'is not a JSON array')
     this.#hasBegun = true
     this.#depth = 1
   }
 
-  /** A copy: the chunk may be used again. */
+  /** A copy: the chunk may be reused. */
   #keep(part: Buffer): void {
     if (part.length === 0) return
     this.#parts.push(Buffer.from(part))

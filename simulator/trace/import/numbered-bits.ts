@@ -1,6 +1,6 @@
 const FIRST_BYTES = 1024
 
-/** A set of whole numbers from 0 on, a bit for each up to the largest. */
+/** A set of whole numbers from 0 on, with one bit for each up to the largest. */
 export class NumberedBits {
   count = 0
   #bytes = new Uint8Array(FIRST_BYTES)

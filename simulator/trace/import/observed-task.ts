@@ -1,17 +1,17 @@
-/** One task as the events of a cluster show it, from its submission to its end. */
+/** A task from its submission to its end, as the events of a cluster show it. */
 import type { DurationMs, GpuMode, Instant, Mib, NoSwap, Priority } from '../../../protocol/units.ts'
 import type { SourceEvent } from './event-source.ts'
 
-/** What it did, without what others made it wait for. */
+/** Its activity, without the waits caused by other tasks. */
 export interface ObservedWork {
   readonly phases: ReadonlyArray<readonly [busyMs: DurationMs, idleMs: DurationMs]>
   readonly ms: DurationMs
 }
 
 /**
- * The log does not say when a task used its GPU, but it says when it did not: from the moment it was swapped
- * out for being idle until it asked to return. All else counts as work. What passed between its asking and
- * its return was waiting, and counts for nothing.
+ * The log does not say when a task used its GPU, only when it did not: from its swap-out for being idle until
+ * it requested its return. All other time counts as work. The time between its request and its return is a
+ * wait and does not count.
  */
 export class ObservedTask {
   readonly submittedAt: Instant
@@ -21,11 +21,11 @@ export class ObservedTask {
   readonly noswap: NoSwap
   readonly priority: Priority
   readonly owner: string | null
-  /** Attempts that came to nothing. */
+  /** Number of lost attempts. */
   failedAttempts = 0
   #startedAt: Instant | null = null
   #phases: Array<readonly [DurationMs, DurationMs]> = []
-  /** Since when it works; null while it is out of VRAM. */
+  /** Start of its current work; null while it is out of VRAM. */
   #busySince: Instant | null = null
   /** Since when it is known to be idle. */
   #idleSince: Instant | null = null
@@ -41,7 +41,7 @@ export class ObservedTask {
     this.owner = by === null || by === 'api' ? null : by
   }
 
-  /** Of its `task_submitted`; null when that does not say what it asked for. */
+  /** From its `task_submitted`; null if that does not contain the request. */
   static submitted(at: Instant, event: SourceEvent): ObservedTask | null {
     const { gpus, vram_mib: vramMib, mode } = event.data
     if (!isWhole(gpus, 1) || !isWhole(vramMib, mode === 'exclusive' ? 0 : 1)) return null
@@ -59,7 +59,7 @@ export class ObservedTask {
     else if (kind === 'swap_in_decided') this.#ask(at, data['waited_ms'])
   }
 
-  /** Null when it never ran. */
+  /** Null if it never ran. */
   end(at: Instant): ObservedWork | null {
     if (this.#startedAt === null) return null
     if (this.#busySince !== null) this.#busyMs += at - this.#busySince
@@ -74,7 +74,7 @@ export class ObservedTask {
     this.#busySince = at
   }
 
-  /** What an attempt did is lost with it; the next one does it again. */
+  /** The work of an attempt is lost with it; the next attempt repeats it. */
   #startOver(): void {
     if (this.#startedAt !== null) this.failedAttempts += 1
     this.#startedAt = this.#busySince = this.#idleSince = null
@@ -88,7 +88,7 @@ export class ObservedTask {
       this.#busySince = null
       this.#idleSince = at
     } else if (residency === 'resident' && this.#busySince === null && this.#startedAt !== null) {
-      // Nobody asked for it: the swap-out was called off, or an operator took it back.
+      // It returns without a request: the swap-out was cancelled, or an operator requested it.
       if (this.#idleSince !== null) this.#close(at - this.#idleSince)
       this.#idleSince = null
       this.#busySince = at

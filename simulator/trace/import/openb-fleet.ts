@@ -5,7 +5,7 @@ import { openBytes } from '../file-bytes.ts'
 import { TraceError } from '../trace-error.ts'
 import { smallestVramMib, type VramMap, withDefaultVram } from './vram-map.ts'
 
-/** Nodes that are alike, in the shape of a scenario's `fleet`. */
+/** Identical nodes, in the form of a scenario's `fleet`. */
 export interface FleetEntry {
   readonly count: number
   /** With `{i}` for the number of the node. */
@@ -32,9 +32,9 @@ export interface OpenbNodes {
 const MAX_GPUS_PER_NODE = 1024
 
 /**
- * Reads an openb node list (columns sn, gpu, model) as groups of like nodes. Nodes without a GPU are left
- * out; CPU and host memory play no part. Throws TraceError: a fleet with a broken row in it would be another
- * fleet.
+ * Reads an openb node list (columns sn, gpu, model) as groups of identical nodes. Nodes without a GPU are
+ * omitted; CPU and host memory are ignored. Throws TraceError for any broken row, because a partial list
+ * would be another fleet.
  */
 export async function readOpenbNodes(nodesFile: string): Promise<OpenbNodes> {
   const source = await openBytes(nodesFile)

@@ -1,23 +1,23 @@
-/** Sorts more records than memory holds: sorted runs go to a spill file and are merged on the way back. */
+/** Sorts more records than fit in memory: sorted runs are written to a spill file and merged when read. */
 import type { SpillFile } from './spill-file.ts'
 
 export interface SortRecord {
-  /** Sorted by this, */
+  /** First sort key, */
   readonly key: number
-  /** then by this, unique among records with the same key. */
+  /** second sort key, unique among records with the same first key. */
   readonly tie: number
-  /** Goes along. No line feed in it. */
+  /** Payload, without line feeds. */
   readonly text: string
 }
 
-/** Text of one run: what is held in memory while records come in. */
+/** Characters of one run: the records in memory during input. */
 export const RUN_CHARACTERS = 16_777_216
 /**
- * Read of all runs together while they are merged: memory does not grow with what is sorted as long as each
- * gets more than the least.
+ * Bytes read from all runs together during the merge, so that memory is bounded as long as each run gets more
+ * than the minimum.
  */
 export const MERGE_BYTES = 16_777_216
-/** Read of one run at a time. */
+/** Bytes read from one run at a time. */
 const MAX_CHUNK_BYTES = 65_536
 const MIN_CHUNK_BYTES = 4_096
 const BLOCK_CHARACTERS = 1_048_576
@@ -37,13 +37,13 @@ export class RecordSorter {
   #characters = 0
   #isSorted = true
 
-  /** @param openSpill is called when the records do not fit into memory, once */
+  /** @param openSpill called once, when the records do not fit in memory */
   constructor(openSpill: () => Promise<SpillFile>, runCharacters = RUN_CHARACTERS) {
     this.#openSpill = openSpill
     this.#runCharacters = runCharacters
   }
 
-  /** Undefined, or what has to be waited for before the next one is added. */
+  /** Returns undefined, or a promise to wait for before the next record. */
   add(record: SortRecord): Promise<void> | undefined {
     this.#records.push(record)
     this.#isSorted = false
@@ -51,7 +51,7 @@ export class RecordSorter {
     return this.#characters < this.#runCharacters ? undefined : this.#writeRun()
   }
 
-  /** All records in order, in batches. May be gone through again; nothing is added after the first time. */
+  /** All records in order, in batches. May be read repeatedly; no records are added after the first time. */
   async *sorted(): AsyncGenerator<readonly SortRecord[]> {
     if (this.#runs.length > 0 && this.#records.length > 0) await this.#writeRun()
     if (this.#spill !== null) {

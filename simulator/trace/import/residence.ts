@@ -1,18 +1,18 @@
-/** How long a job was there, out of the times that its source gives. */
+/** The duration of a job, from the times in its source. */
 import type { DurationMs, Instant } from '../../../protocol/units.ts'
 import type { ImportLog } from './importer.ts'
 
-/** 300 years; what lasts longer is an error of the source. */
+/** 300 years; a longer duration is an error of the source. */
 const LONGEST_MS = 9_467_280_000_000
 
-/** What dropped says of the reasons below. */
+/** Descriptions of the reasons below. */
 export const RESIDENCE_REASONS = {
-  zero_duration: 'it was there for less than 1 ms',
-  end_before_start: 'its end stands before its start',
-  too_long: 'it was there for more than 300 years',
+  zero_duration: 'it was present for less than 1 ms',
+  end_before_start: 'its end is before its start',
+  too_long: 'it was present for more than 300 years',
 } as const
 
-/** Null and the row dropped when it is no time that a job can take. */
+/** Null, and the row dropped, if the duration is invalid. */
 export function residenceBetween(
   startMs: Instant,
   endMs: Instant,

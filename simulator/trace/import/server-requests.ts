@@ -1,4 +1,4 @@
-/** Requests dealt out to servers: each server is a task after another, whose work are its requests. */
+/** Distributes requests over servers: each server is a sequence of tasks, whose work is its requests. */
 import type { DurationMs, Instant } from '../../../protocol/units.ts'
 import { weightedChoice } from '../../kernel/distributions.ts'
 import { exp, log as naturalLog } from '../../kernel/exact-math.ts'
@@ -13,11 +13,11 @@ export interface Request {
 
 export interface Dealing {
   readonly servers: number
-  /** 0: in turn. */
+  /** 0: round robin. */
   readonly skew: number
   readonly lifeMs: DurationMs
   readonly seed: Seed
-  /** Called for each request that became part of the burst before it. */
+  /** Called for each request that is added to the burst before it. */
   readonly onJoined?: () => void
 }
 
@@ -27,15 +27,15 @@ export interface ServerTask {
   readonly work: Work
 }
 
-/** Of one task; a server with more goes on as another task. */
+/** Maximum number of requests of one task; a server with more continues as another task. */
 export const MAX_BURSTS = 100_000
-/** In all: a request that seems to come thousands of years later makes no end of servers that wait for it. */
+/** In total: limits the tasks of servers that wait for a request in the far future. */
 const MAX_LIVES = 1_000_000
 
 /**
- * The tasks of all servers, whether or not there was a request for them, in no order. Requests come in the
- * order of their arrival. Those that arrive while the server still works on earlier ones join them in one
- * burst: alone on its GPU it works at the same times.
+ * The tasks of all servers, with or without requests, in no order. Requests come in the order of arrival. A
+ * request that arrives while its server still works joins the burst before it: alone on its GPU, the server
+ * works at the same times.
  */
 export async function* dealRequests(
   requests: AsyncIterable<Request>,
@@ -46,7 +46,7 @@ export async function* dealRequests(
   let endsAt = 0
   for await (const { at, busyMs } of requests) {
     servers ??= Array.from({ length: dealing.servers }, (_, i) => new Server(nameOf(i, dealing.servers), at))
-    // All are replaced together.
+    // All servers are replaced together.
     if (((at - servers[0]!.bornAt) / dealing.lifeMs) * servers.length > MAX_LIVES) {
       throw new TraceError(
         { field: 'server_life' },

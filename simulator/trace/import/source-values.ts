@@ -1,10 +1,10 @@
 /**
- * Values as foreign files write them: numbers, times, and the many words for "nothing". Every function is
- * pure; null means that it is none of these.
+ * Parses values of foreign files: numbers, times, and the many words for "no value". Every function is pure;
+ * null means invalid.
  */
 import type { DurationMs, Instant } from '../../../protocol/units.ts'
 
-/** What pandas, SQL, Slurm, nvidia-smi and Java put where there is no value, in small letters. */
+/** Words for "no value" of pandas, SQL, Slurm, nvidia-smi and Java, in lower case. */
 const NOTHING: ReadonlySet<string> = new Set([
   '',
   '-',
@@ -34,10 +34,10 @@ export function numberOf(text: string): number | null {
   return number > -Infinity && number < Infinity ? number : null
 }
 
-/** 3,000 years: seconds up to here are exact in ms. */
+/** 3,000 years: seconds up to this are exact in ms. */
 const MAX_SECONDS = 100_000_000_000
 
-/** @param perSecond how many of the unit are a second */
+/** @param perSecond units per second */
 export function unitsToMs(value: number, perSecond: number): DurationMs | null {
   const seconds = value / perSecond
   return seconds >= -MAX_SECONDS && seconds <= MAX_SECONDS ? Math.round(seconds * 1000) : null
@@ -47,8 +47,8 @@ const DATE_TIME =
   /^(\d{4})[-/](\d{1,2})[-/](\d{1,2})[T ](\d{1,2}):(\d{2}):(\d{2})(?:[.,](\d{1,9}))?\s*(Z|UTC|[+-]\d{2}:?\d{2})?$/i
 
 /**
- * A date and time, with a zone or without. Without one it is taken as if it were UTC: within one file times
- * keep their distance, except over a change of summer time.
+ * A date and time, with or without a zone. Without one it is read as UTC: differences within one file are
+ * right, except over a change of daylight saving time.
  */
 export function dateTimeOf(text: string): Instant | null {
   const match = DATE_TIME.exec(text)
@@ -63,7 +63,7 @@ export function dateTimeOf(text: string): Instant | null {
   ]
   if (month < 1 || month > 12 || day < 1 || hour > 23 || minute > 59 || second > 60 || year < 1) return null
   const midnight = Date.UTC(year, month - 1, day)
-  // The 31st of April is the 1st of May to Date.UTC.
+  // Date.UTC converts 31 April to 1 May.
   if (Number(new Date(midnight).toISOString().slice(8, 10)) !== day) return null
   const ms = Math.trunc(Number(`0.${match[7] ?? '0'}`) * 1000)
   return midnight + ((hour * 60 + minute) * 60 + second) * 1000 + ms - zoneMs(match[8])

@@ -1,6 +1,6 @@
 /**
- * Where sorting puts what does not fit into memory: one file that has no name any more, so that nothing is
- * left behind however the process ends.
+ * Stores what does not fit in memory during sorting, in one unlinked file, so that nothing is left behind
+ * however the process ends.
  */
 import { type FileHandle, mkdtemp, open, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -8,16 +8,16 @@ import { join } from 'node:path'
 import { TraceError } from '../trace-error.ts'
 
 export interface SpillFile {
-  /** @returns where the block begins */
+  /** @returns position of the block */
   append(block: string): Promise<{ readonly offset: number; readonly bytes: number }>
-  /** As many bytes as there are, at most `bytes`. */
+  /** Returns the available bytes, at most `bytes`. */
   read(offset: number, bytes: number): Promise<Buffer>
   close(): Promise<void>
 }
 
 /**
- * @param folder has room for about what is sorted; default: the system's folder for temporary files. Throws
- *   TraceError when it may not be written.
+ * @param folder has room for about the size of the sorted data; default: the system's folder for temporary
+ *   files. Throws TraceError if it is not writable
  */
 export async function openSpillFile(folder: string = tmpdir()): Promise<SpillFile> {
   const handle = await openUnnamed(folder)
@@ -52,7 +52,7 @@ async function openUnnamed(folder: string): Promise<FileHandle> {
   }
 }
 
-/** Out of room, or not allowed: somebody has to name another folder. */
+/** The disk is full or not writable: the user must name another folder. */
 function unwritable(folder: string): (error: unknown) => never {
   return (error) => {
     throw new TraceError({ file: folder }, `cannot hold what is sorted there: ${(error as Error).message}`, {

@@ -20,7 +20,7 @@ export function withDefaultVram(vramMap: VramMap | undefined): VramMap {
   return vramMap === undefined ? DEFAULT_VRAM_MAP : new Map([...DEFAULT_VRAM_MAP, ...vramMap])
 }
 
-/** The smallest VRAM among models. Throws TraceError naming every model whose VRAM is not known. */
+/** The smallest VRAM of the models. Throws TraceError with every model whose VRAM is unknown. */
 export function smallestVramMib(
   models: readonly string[],
   vramMap: VramMap,
