@@ -71,12 +71,12 @@ function isForNoswapAtZero({ kind, requester, node }: SwapDecision, shadow: Shad
   return kind === 'placement' && requester.request.noswap === 1 && shadow.percentOn(node) === 0
 }
 
-/** Not of an attempt that is there already and that its node reports. */
+/** Not checked for an attempt that already runs and that its node reports. */
 function isPlacement({ kind, data }: Event): boolean {
   return kind === 'task_placed' && data['when'] !== 'reported'
 }
 
-/** What an operator may change under the feet of somebody who waits for victims. */
+/** What an operator may change while a task waits for victims. */
 function isChange({ kind }: Event): boolean {
   return (
     kind === 'config_changed' ||
@@ -122,13 +122,11 @@ function problemsOn(gpu: number, { task, placement, node }: Placed, shadow: Shad
     ({ request, placement: other }) => request.noswap === 0 && (other?.demandMib ?? 0) > besideMib,
   )
   if (stranded.length > 0)
-    problems.push(
-      `it strands ${stranded.map(({ id }) => id).join(', ')}: ${besideMib} MiB are left beside it`,
-    )
+    problems.push(`it strands ${stranded.map(({ id }) => id).join(', ')}: ${besideMib} MiB are left`)
   return problems
 }
 
-/** Of host memory: a GPU with more committed than fits promises room for all its swappable tasks at once. */
+/** Host memory: a GPU with more committed than fits promises room for all its swappable tasks at once. */
 function promisedMib(shadow: Shadow, node: ShadowNode): Mib {
   let mib = 0
   for (const [gpu, tasks] of node.tasks.entries()) {

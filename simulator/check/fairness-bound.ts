@@ -50,7 +50,7 @@ export function fairnessBound(context: RuleContext): AlwaysRule {
       const placement = task?.placement ?? null
       if (task === undefined || placement === null || (kind !== 'task_placed' && kind !== 'task_updated'))
         return
-      // A newcomer, or one that has changed its class: a newcomer there.
+      // A new task, or one that has changed its class: new there.
       for (const gpu of placement.gpus) bookOf(placement.nodeId, gpu, classOf(task)).join(task.id)
     },
     setBack({ stored }) {
@@ -72,7 +72,7 @@ function enter(
   )
   const isEligible = (task: ShadowTask): boolean =>
     classOf(task) === victimClass && !chosenBefore.has(task.id)
-  // Who was eligible by what the controller knew nobody can tell then; whom it chose was.
+  // With faults, the tasks that the controller considered eligible are unknown; its victims are known.
   const isDisturbed = observed.faults?.isDisturbed(decision.node.id) === true
   const available = isDisturbed
     ? []

@@ -53,7 +53,7 @@ export class Liveness {
     this.#report(task, `it has ${this.#what()} ${at - this.#deadline(task)} ms too late`)
   }
 
-  /** Never, as long as something is broken or will be. */
+  /** Never while a fault is active or planned. */
   #deadline({ submittedAt, pendingSince }: ShadowTask): Instant {
     const { faults } = this.#context.observed
     const healedAt = faults === null ? 0 : (faults.healedAt() ?? Infinity)
@@ -73,7 +73,7 @@ export class Liveness {
   }
 }
 
-/** It waits for a place, or for its start there. */
+/** It waits for a placement, or for its start there. */
 function isAwaited({ placement }: ShadowTask): boolean {
   return placement === null || placement.residency === 'none'
 }

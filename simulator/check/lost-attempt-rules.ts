@@ -54,19 +54,19 @@ export function lostAttemptsKept({ shadow, witnesses, observed, report }: RuleCo
 }
 
 /**
- * Between the word of a node and the event that says what became of it: a commit on a slow disk, and its
+ * Time between the message of a node and the event with the outcome: a commit on a slow disk, and its
  * retries.
  */
 const SETTLED_WITHIN_MS: DurationMs = 90_000
 
 /**
  * `lost_attempts_settled`: once an operator has accepted the loss, an attempt that its node reports is
- * quarantined, or becomes the attempt of its task when that is pending.
+ * quarantined, or becomes the attempt of its task if that is pending.
  */
 export function lostAttemptsSettled({ shadow, witnesses, observed, report }: RuleContext): AlwaysRule {
   const { faults } = observed
   if (faults === null || witnesses === null) return {}
-  /** Reported, and neither in quarantine nor a task's. */
+  /** Reported, and neither in quarantine nor the attempt of a task. */
   const open = new Map<string, { readonly one: LostAttempt; readonly since: Instant }>()
   const isOpen = (one: LostAttempt): boolean =>
     shadow.history.isLost(one) && !shadow.history.isQuarantined(one)

@@ -24,9 +24,7 @@ export function eventChain({ report }: RuleContext): AlwaysRule {
   }
 }
 
-/**
- * `finals_never_change`: of a task that has ended nothing more is told; and an attempt's number only grows.
- */
+/** `finals_never_change`: a task that has ended has no more events, and attempt numbers only increase. */
 export function finalsNeverChange({ report }: RuleContext): AlwaysRule {
   const ended = new Map<string, { readonly state: string; readonly seq: number }>()
   const attempts = new Map<string, number>()
@@ -42,7 +40,7 @@ export function finalsNeverChange({ report }: RuleContext): AlwaysRule {
       if (attempt <= before) report(`attempt ${attempt} follows attempt ${before}`, { taskId })
       attempts.set(taskId, attempt)
     },
-    // Ends and attempts that are lost are as if they had not been.
+    // Lost ends and attempts no longer count.
     setBack({ stored }) {
       const known = new Map(stored.openTasks.map(({ id, attempt }) => [id, attempt]))
       for (const [taskId, { seq }] of ended)

@@ -35,7 +35,7 @@ export function singleRun({ shadow, witnesses, observed, report }: RuleContext):
           taskId,
           nodeId: placement.nodeId,
         })
-      // One that is reported runs there already.
+      // A reported attempt already runs there.
       const isReported = data['when'] === 'reported'
       const unknown = lostOn(taskId, (id) => isReported || witnesses?.hasSpoken(id) === false)
       const alive = aliveOn(taskId).filter((node) => !unknown.has(node))

@@ -95,7 +95,7 @@ function activity(
   return idleMs >= periodMs ? null : `it is idle for ${idleMs} ms, the idle period is ${periodMs} ms`
 }
 
-/** The eligible tasks on one of the node's GPUs. A P0 task is one only for a P0 requester. */
+/** The eligible tasks on one of the node's GPUs. A P0 task is eligible only for a P0 requester. */
 export function eligibleOn(
   gpu: number,
   decision: SwapDecision,

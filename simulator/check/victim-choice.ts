@@ -46,7 +46,7 @@ export function victimChoice({ shadow, observed, report }: RuleContext): AlwaysR
           isSwapped: false,
           lastDecision: NEVER,
         }
-      // Who was eligible by what the controller knew nobody can tell while something is broken there.
+      // With faults, the tasks that the controller considered eligible are unknown.
       const isDisturbed = observed.faults?.isDisturbed(decision.node.id) === true
       if (only !== undefined && decision.missing.length === 1 && !isDisturbed) {
         const problem = problemOf(decision, only, eligibleOn(only.gpu, decision, shadow, observed), marks)
@@ -70,7 +70,7 @@ function problemOf(
 ): string | null {
   const chosen = new Set(decision.victims.map(({ id }) => id))
   const taken = eligible.filter(({ id }) => chosen.has(id))
-  // Who is not eligible at all is another rule's business; a collector takes what there is.
+  // Another rule checks eligibility; a collector takes whatever is available.
   if (taken.length < chosen.size || total(eligible) < missingMib) return null
   if (total(taken) < missingMib) return `${total(taken)} MiB leave GPU ${gpu}, ${missingMib} are missing`
   const levels = [0, 1, 2, 3].map((level) => eligible.filter((task) => levelOf(task, markOf(task)) === level))
@@ -97,8 +97,8 @@ function problemOf(
 }
 
 /**
- * The fewest bytes that cover, among as few whole blocks of the oldest swap-outs as cover; null when there
- * are too many to try.
+ * The fewest bytes that cover the shortfall, with as few whole blocks of the oldest swap-outs as possible;
+ * null if there are too many tasks to try.
  */
 function leastOf(
   level: readonly ShadowTask[],
@@ -124,7 +124,7 @@ function levelOf(task: ShadowTask, { isSwapped }: Mark): number {
   return (classOf(task) === 'p0' ? 2 : 0) + (isSwapped ? 1 : 0)
 }
 
-/** Victims are marked; where one was marked before, its class begins a new round in which it alone is. */
+/** Marks the victims; if one was marked already, its class begins a new round with this victim only. */
 function enter(
   event: Event,
   { node, victims }: SwapDecision,

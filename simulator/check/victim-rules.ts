@@ -37,7 +37,7 @@ export function noswapNeverSwapped({ shadow, observed, report }: RuleContext): A
 
 /**
  * `idle_rule`: every victim was idle for the idle period (inclusive), or resident for
- * `max_residency_seconds`; and was swapped out by decision.
+ * `max_residency_seconds`, and was swapped out by a decision.
  */
 export function idleRule({ shadow, observed, report }: RuleContext): AlwaysRule {
   let announced = new Set<string>()
@@ -73,7 +73,7 @@ export function idleRule({ shadow, observed, report }: RuleContext): AlwaysRule 
   }
 }
 
-/** `p0_rule`: a P0 victim only for a P0 task, and only where no eligible task of another class was left. */
+/** `p0_rule`: a P0 victim only for a P0 task, and only if no eligible task of another class was left. */
 export function p0Rule({ shadow, observed, report }: RuleContext): AlwaysRule {
   return {
     before(event) {

@@ -30,7 +30,7 @@ export function residentWithinCapacity({ shadow, report }: RuleContext): AlwaysR
 
 function comesIn({ kind, data }: Event, residency: string): boolean {
   if (kind === 'growth_granted') return residency !== 'swapped_out'
-  // An attempt that is reported is there already.
+  // A reported attempt is already there.
   return (
     (kind === 'task_placed' && data['when'] !== 'reported') ||
     (kind === 'task_residency' && data['residency'] === 'swapping_in')
@@ -38,8 +38,8 @@ function comesIn({ kind, data }: Event, residency: string): boolean {
 }
 
 /**
- * `reserve_kept`: on the servers, tasks never grow into the reserve. What was there before the reserve was
- * raised, or before others came, may stay.
+ * `reserve_kept`: on the servers, tasks never grow into the reserve. What was resident before the reserve was
+ * raised, or before other processes took VRAM, may stay.
  */
 export function reserveKept({ shadow, observed, report }: RuleContext): AlwaysRule {
   const lastMib = new Map<string, readonly Mib[]>()
@@ -82,9 +82,9 @@ interface Step {
 
 /**
  * `commit_limit`: no new swappable or exclusive task beyond L; it does not apply to noswap tasks
- * (specification 2.3). A task that starts after a swap was admitted when it began to own its bytes; what has
- * happened since (a lower limit, a growth or a noswap placement, which may exceed L) does not take that back.
- * Its admission is no event, so that its whole wait is granted.
+ * (specification 2.3). A task that starts after a swap was admitted when its VRAM was reserved; later changes
+ * (a lower limit, a growth or a noswap placement, which may exceed L) do not revoke that. Its admission is
+ * not an event, so its whole wait is tolerated.
  */
 export function commitLimit({ shadow, observed, report }: RuleContext): AlwaysRule {
   const limits = new Map<ShadowNode, Step[]>()
@@ -142,7 +142,7 @@ export function commitLimit({ shadow, observed, report }: RuleContext): AlwaysRu
   }
 }
 
-/** The highest of the values that held then or later; of two in that instant both. */
+/** The highest of the values at that instant or later. */
 function highestSince(steps: readonly Step[], since: Instant): Mib {
   const before = steps.findLastIndex((step) => step.at < since)
   return steps.slice(Math.max(0, before)).reduce((most, { mib }) => Math.max(most, mib), 0)

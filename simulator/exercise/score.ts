@@ -47,7 +47,7 @@ function markAnswer(question: Question, answers: Evidence['answers']): Mark {
   }
 }
 
-/** Texts are compared without regard to case and blanks around them, numbers within the tolerance. */
+/** Texts are compared without regard to case and surrounding blanks, numbers within the tolerance. */
 function isRightAnswer({ answer, tolerance }: Question, given: AnswerValue): boolean {
   if (typeof answer === 'string') return String(given).trim().toLowerCase() === answer.toLowerCase()
   const number = typeof given === 'number' ? given : Number(given.trim() || NaN)
@@ -97,7 +97,7 @@ function within(what: string, value: unknown, min: number | null, max: number | 
   return { isMet: true, reason: `${what} is ${rounded(value)}.` }
 }
 
-/** Undefined: there is nothing. */
+/** Undefined: there is no value. */
 function valueAt(value: unknown, keys: readonly string[]): unknown {
   let at: unknown = value
   for (const key of keys) {

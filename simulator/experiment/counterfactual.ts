@@ -187,7 +187,7 @@ async function figuresOf(world: World, id: string): Promise<TaskFigures | null> 
   }
 }
 
-/** Of a task that is open, as of the end of the run. */
+/** For an open task, as of the end of the run. */
 function countersOf(world: World, record: TaskRecord): readonly [demand: number, served: number] {
   const open = world.controller.views.openTask(record.id)
   if (open === undefined) return [record.counters[0], record.counters[1]]

@@ -17,7 +17,7 @@ export type WorkPhase = { readonly kind: 'busy' | 'idle'; readonly ms: DurationM
 
 export const WORK_FORMAT = `busy=TIME and idle=TIME in any order, ${MAX_PHASES} at most (busy=10s idle=2m busy=10s)`
 
-/** The phases in order; a string says what is wrong. */
+/** The phases in order; a string describes an error. */
 export function parseWork(steps: readonly string[]): readonly WorkPhase[] | string {
   if (steps.length === 0 || steps.length > MAX_PHASES)
     return `${steps.length} phases; it must be ${WORK_FORMAT}`
@@ -32,7 +32,7 @@ export function parseWork(steps: readonly string[]): readonly WorkPhase[] | stri
   return phases
 }
 
-/** The work of `… work busy=… idle=…`, whatever stands before `work`; null for a command of another kind. */
+/** The work of `… work busy=… idle=…`, with any prefix before `work`; null for another command. */
 export function workOfCommand(command: readonly string[] | null): Work | null {
   const at = command?.indexOf(VERB) ?? -1
   if (command === null || at < 0) return null
@@ -42,11 +42,11 @@ export function workOfCommand(command: readonly string[] | null): Work | null {
     : { kind: 'phases', phases: phases.map(({ kind, ms }) => (kind === 'busy' ? [ms, 0] : [0, ms])) }
 }
 
-/** Holds its bytes and asks for nothing, for longer than any run. */
+/** Uses its VRAM without GPU work, for longer than any run. */
 const LEASE: WorkPlan = { kind: 'bursts', at: [], stayMs: 315_360_000_000 }
 
 /**
- * What tasks of any origin do: what their command says; a lease only holds its bytes; any other command does
+ * The work of tasks of any origin: that of their command; a lease only uses its VRAM; any other command does
  * `otherwise`.
  */
 export class CommandWorkload implements Workload {

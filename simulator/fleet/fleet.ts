@@ -77,7 +77,7 @@ export class Fleet {
     return this.#byId.get(nodeId)?.device
   }
 
-  /** By how much the clock of the node with that id is ahead of true time. */
+  /** How far the clock of the node with that id is ahead of true time. */
   aheadMs(nodeId: string): DurationMs {
     return this.#byId.get(nodeId)?.aheadMs ?? 0
   }

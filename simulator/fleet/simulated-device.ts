@@ -114,13 +114,13 @@ export class SimulatedDevice implements Device {
     for (const process of there) this.#exit(process, 1, `GPU ${gpu} has fallen off the bus`)
   }
 
-  /** It is back, empty. */
+  /** The GPU is back, empty. */
   findGpu(gpu: number): void {
     this.troubles.find(gpu)
     this.#look()
   }
 
-  /** The host loses power: nothing of what ran is left, and nobody is told. */
+  /** The host loses power: nothing is left, and nothing is reported. */
   powerOff(): void {
     this.#listener = null
     this.#cancelLease()
@@ -128,7 +128,7 @@ export class SimulatedDevice implements Device {
     this.#ended.clear()
   }
 
-  /** A swap that was under way is taken back: its bytes are where they were. */
+  /** A swap in progress is reverted: its bytes are where they were. */
   survivors(): readonly Survivor[] {
     const living = [...this.#processes.values()].map((process): Survivor => {
       const { start, isInVram, vramMib, heldMib } = process
@@ -147,7 +147,7 @@ export class SimulatedDevice implements Device {
     return [...this.#ended.all(), ...living]
   }
 
-  /** The world begins with it. Before a server asks for survivors. */
+  /** Adds a process that is present at the start of the world, before a server adopts it. */
   addInitialProcess({ start, startedAt, isInVram, lastUseAt, heldMib, doneUs }: InitialProcess): void {
     const process = this.#newProcess(start, this.#workload.planOf(start.taskId, null), startedAt)
     process.isInVram = process.isResident = isInVram
@@ -158,7 +158,7 @@ export class SimulatedDevice implements Device {
     else if (heldMib === null) this.#planGrowth(process)
   }
 
-  /** What the task has left to do, and from when on; null: it is not here. */
+  /** The remaining work of the task, and since when; null: it is not here. */
   workLeftOf(taskId: string): WorkLeft | null {
     const process = this.#processes.get(taskId)
     return process === undefined
@@ -173,7 +173,7 @@ export class SimulatedDevice implements Device {
     starting.whenOver(() => {
       if (process.isGone) return
       const isOver = !this.#begin(process)
-      // Taken over by another server between its launch and its first step: whoever launched it is gone.
+      // Another server adopted it between its launch and its first step: the launcher is gone.
       if (process.moves === 0) done({ error: null, wantsGpu: process.isBusy })
       else if (process.isBusy) this.#listener?.gpuWanted(process.taskId, process.attempt)
       if (isOver) this.#exit(process, 0, null)
@@ -186,7 +186,7 @@ export class SimulatedDevice implements Device {
     if (process === null) return this.#soon(() => done('copy_failed'))
     if (!this.troubles.hasHostRoom(process, this.#processes.values(), this.#node))
       return this.#soon(() => done('no_host_memory'))
-    // Locked: it does not run from here on. The copy begins when the copy engine is free.
+    // Locked: it does not run from now on. The copy begins when the copy engine is free.
     const beginsAt = this.#copies.freeAt(process.gpus, this.#clock.now())
     const wasBusy = process.isBusy
     const move = ++process.moves
@@ -237,8 +237,8 @@ export class SimulatedDevice implements Device {
   }
 
   /**
-   * Its guards keep it. Those that stopped their tasks at the end of the one before let them go on, unless
-   * the server wants otherwise.
+   * Its guards keep it. Guards that paused their tasks at the end of the previous lease resume them, unless
+   * the server orders otherwise.
    */
   lease(until: Instant, lengthMs: DurationMs): void {
     this.#cancelLease()
@@ -260,7 +260,7 @@ export class SimulatedDevice implements Device {
     if (process !== null) process.isLeased = isLeased
   }
 
-  /** Its guard keeps the deadline. A task that runs handles SIGTERM at once, or within its modelled time. */
+  /** Its guard keeps the deadline. A running task handles SIGTERM at once, or within its modelled time. */
   stop(taskId: string, attempt: number, graceMs: DurationMs): void {
     const process = this.#find(taskId, attempt)
     if (process === null) return
@@ -320,7 +320,7 @@ export class SimulatedDevice implements Device {
 
   // ── phases ──────────────────────────────────────────────────────────────────
 
-  /** Takes the next step of its work, of which `doneUs` is done; false when there is none left. */
+  /** Takes the next step of its work, of which `doneUs` is done; returns false after the last. */
   #begin(process: Process, doneUs = 0): boolean {
     const now = this.#clock.now()
     const { cursor } = process
@@ -343,7 +343,7 @@ export class SimulatedDevice implements Device {
     this.#advance(process)
   }
 
-  /** A step is over: the next one, and what there is to tell about it. */
+  /** A step is over: starts the next one and reports the change. */
   #advance(process: Process): void {
     const wasBusy = process.isBusy
     if (!this.#begin(process)) {
@@ -355,7 +355,7 @@ export class SimulatedDevice implements Device {
     this.#tellUse(process, 0)
   }
 
-  /** It is back, and stands still no longer: whether it has work is seen now. */
+  /** It is back and continues: only now is it known whether it has work. */
   #wake(process: Process): void {
     const { isStepOver, stepEndsAt, gpus } = process
     const now = this.#clock.now()
@@ -365,7 +365,7 @@ export class SimulatedDevice implements Device {
     if (process.isBusy) this.unsignalledWaitMs += gpus.length * (now - stepEndsAt)
   }
 
-  /** @param idleMs since its last use, when it has no work */
+  /** @param idleMs since its last use, if it has no work */
   #tellUse(process: Process, idleMs: DurationMs): void {
     if (process.onUse !== null) process.onUse(process.isBusy, process.isBusy ? 0 : idleMs)
     else if (process.isBusy) this.#listener?.gpuWanted(process.taskId, process.attempt)
@@ -388,7 +388,7 @@ export class SimulatedDevice implements Device {
 
   // ── sharing ─────────────────────────────────────────────────────────────────
 
-  /** Whether it runs may have changed. */
+  /** It may have started or stopped running. */
   #share(process: Process): void {
     const isRunning = process.isBusy && process.isResident && !process.isFrozen && !process.isSuspended
     if (isRunning === process.isRunning) return
@@ -399,7 +399,7 @@ export class SimulatedDevice implements Device {
 
   // ── transfers ───────────────────────────────────────────────────────────────
 
-  /** `then` when its bytes have moved, if nothing else came of it meanwhile. */
+  /** Calls `then` when its bytes have moved, unless another change came first. */
   #afterTransfer(process: Process, direction: 'out' | 'in', then: () => void): void {
     const { swap } = this.#node.gpu
     const fixedMs = direction === 'out' ? swap.outFixedMs : swap.inFixedMs
@@ -426,7 +426,7 @@ export class SimulatedDevice implements Device {
     process.growthTimer.set(at)
   }
 
-  /** Only a process that is in VRAM allocates. */
+  /** Only a process in VRAM allocates. */
   #growIfDue(process: Process): void {
     if (!process.isGrowthDue || !process.isResident) return
     process.isGrowthDue = false

@@ -25,7 +25,7 @@ export function simulatedServer(node: ScenarioNode, ground: ServerGround): Serve
   })
 }
 
-/** The name of its stream of random numbers: each start of its process has one. */
+/** The name of its random stream: each start of its process has its own. */
 export function serverStream({ name }: ScenarioNode, start: number): string {
   return start === 1 ? `server/${name}` : `server/${name}/start ${start}`
 }

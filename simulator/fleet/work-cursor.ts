@@ -25,7 +25,7 @@ export class WorkCursor {
     this.#steps = plan.kind === 'steps' ? plan.steps : null
   }
 
-  /** Moves to the next step when the current one is over; returns false if there is none. */
+  /** Moves to the next step when the current one is over; returns false after the last. */
   advance(now: Instant): boolean {
     this.#hasBegun = true
     if (this.#steps !== null) return this.#step(this.#steps)

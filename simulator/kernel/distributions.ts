@@ -51,14 +51,14 @@ export function lognormal(median: number, sigma: number): Distribution {
   }
 }
 
-/** Always the same value. Takes nothing from the stream. */
+/** Always the same value. Draws nothing from the stream. */
 export function constant(value: number): Distribution {
   return { mean: value, sample: () => value }
 }
 
 /**
- * Picks a value in proportion to its weight (0 allowed, all finite, at least one above 0). Order of the list
- * matters to what a seed gives.
+ * Picks a value in proportion to its weight (0 allowed, all finite, at least one above 0). The order of the
+ * list influences the result of a seed.
  */
 export function weightedChoice<T>(
   choices: ReadonlyArray<readonly [value: T, weight: number]>,

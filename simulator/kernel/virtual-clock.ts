@@ -65,7 +65,7 @@ export class VirtualClock implements SimClock {
     else this.#join(timer)
   }
 
-  /** Runs the next timer, unless it is after `until`; returns false if there is none. */
+  /** Runs the next timer, unless it is after `until`; returns false without one. */
   step(until: Instant): boolean {
     const due = (this.#dueCount > 0 ? this.#nextDue() : null) ?? this.#nextPlanned(until)
     if (due === null) return false

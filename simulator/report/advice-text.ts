@@ -8,7 +8,7 @@ import type { ObjectiveFigure } from '../experiment/advisor/objective.ts'
 import type { PairedDifference } from '../experiment/advisor/paired-difference.ts'
 import { shownSeconds, tableOf } from './plain-text.ts'
 
-/** The recommendation, or that there is none, in one sentence. */
+/** The recommendation, or the reason for having none, in one sentence. */
 export function adviceSentence(advice: Advice): string {
   return `${exclusiveSentence(advice)}${recommendation(advice)}`
 }
@@ -27,13 +27,13 @@ function recommendation(advice: Advice): string {
   return `Overcommit ${percent} % instead of ${advice.gain.over_percent} %: ${advice.changes.map(changeText).join(', ')}. It has ${choice}.`
 }
 
-/** The second opinion and the caveats, a sentence each. */
+/** The second opinion and the caveats, one sentence each. */
 export function adviceNotes(advice: Advice): string[] {
   const caveats = advice.caveats.filter(({ kind }) => kind !== 'mostly_exclusive')
   return [kneeSentence(advice), ...caveats.map((caveat) => caveatSentence(caveat, advice))]
 }
 
-/** One line a percentage: is each objective kept, and how much utilization there is. */
+/** One line per percentage: the verdict on each objective, and the utilization. */
 export function adviceTable({ candidates, objectives, recommended_percent, knee_percent }: Advice): string {
   const head = ['overcommit', 'utilization', 'p10', 'p90', ...objectives.map((each) => `p95 of ${each}`), '']
   const rows = candidates.map((candidate) => [
@@ -54,7 +54,7 @@ export function adviceTable({ candidates, objectives, recommended_percent, knee_
   return tableOf([head, ...rows])
 }
 
-/** A figure of an objective with its unit: `12.3 %`, `10.0 min`. */
+/** A metric of an objective with its unit: `12.3 %`, `10.0 min`. */
 export function shownFigure(figure: ObjectiveFigure, value: number | null): string {
   if (value === null) return '–'
   switch (unitOf(figure)) {
@@ -67,7 +67,7 @@ export function shownFigure(figure: ObjectiveFigure, value: number | null): stri
   }
 }
 
-/** Over the advice on several combinations, of which none has a percentage to recommend. */
+/** The advice on several combinations, none of which has a recommended percentage. */
 export function noneSentence(combinations: readonly Pick<Advice, 'caveats' | 'objectives'>[]): string {
   const blocked = combinations.filter(({ caveats }) =>
     caveats.some(({ kind }) => kind === 'fit_nowhere'),
@@ -112,7 +112,7 @@ function changeText({ figure, before, after, difference, verdict }: Change): str
   return `${title} ${after < before ? 'falls' : 'rises'} from ${show(before)} to ${show(after)}`
 }
 
-/** Stands first, because it changes what all the rest means. */
+/** Comes first, because it changes the meaning of the rest. */
 function exclusiveSentence(advice: Advice): string {
   const caveat = advice.caveats.find(({ kind }) => kind === 'mostly_exclusive')
   return caveat === undefined ? '' : `${caveatSentence(caveat, advice)} `
@@ -136,11 +136,11 @@ function caveatSentence(caveat: Caveat, advice: Advice): string {
     case 'no_idleness':
       return `No task that may be swapped is ever idle for ${shownSeconds(caveat.idle_period_s)} (GPUs are without work ${points(caveat.idle_percent)} % of the time): nothing can be swapped out, so overcommit cannot help.`
     case 'never_swapped':
-      return 'Nothing was swapped out at any percentage: either no task is idle for long, or nobody ever waited for the VRAM of one that is.'
+      return 'Nothing was swapped out at any percentage: either no task is idle for long, or no task waited for the VRAM of an idle one.'
     case 'seeds_alike':
       return `All ${caveat.seeds} seeds came to the same figures, so p95 says nothing: nothing in this scenario is drawn. A trace item with \`activity\` or \`sample\` is.`
     case 'no_effect':
-      return 'All percentages came to the same figures: nobody waits for VRAM, or every node has an overcommit percentage of its own.'
+      return 'All percentages have the same figures: no task waits for VRAM, or every node has its own overcommit percentage.'
     case 'highest_tried':
       return `${caveat.overcommit_percent} % is the highest percentage that was tried: a higher one may be better.`
     case 'fit_nowhere':

@@ -16,7 +16,7 @@ export function differencesOf(before: Compared | null, after: Compared | null): 
     .map((name) => `${name}: ${shown(old.get(name))} → ${shown(now.get(name))}`)
 }
 
-/** Every number in it, by its dotted path. Null is left out. */
+/** Every number, by its dotted path, without nulls. */
 export function figuresOf(
   value: object,
   prefix = '',

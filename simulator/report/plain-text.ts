@@ -18,7 +18,7 @@ function shownHours(seconds: number): string {
   return seconds < 172_800 ? `${(seconds / 3600).toFixed(1)} h` : `${(seconds / 86_400).toFixed(1)} d`
 }
 
-/** Columns side by side: the first to the left, the others to the right. */
+/** Columns side by side: the first left-aligned, the others right-aligned. */
 export function tableOf(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_, column) =>
     Math.max(...rows.map((row) => (row[column] ?? '').length)),
@@ -32,7 +32,7 @@ export function tableOf(rows: readonly (readonly string[])[]): string {
   return rows.map((row) => `${line(row).trimEnd()}\n`).join('')
 }
 
-/** Facts one a line, their names in a column. */
+/** One fact per line, with names in a column. */
 export function factsOf(facts: readonly (readonly [name: string, value: string])[]): string {
   const width = Math.max(...facts.map(([name]) => name.length))
   return facts.map(([name, value]) => `${name.padEnd(width)}  ${value}\n`).join('')

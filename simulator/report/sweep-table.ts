@@ -113,15 +113,12 @@ export function sweepCsv(summaries: readonly SweepSummary[]): string {
   )
 }
 
-/**
- * Some task waited with work that nothing told of: in a table for people this figure has a place beside
- * starvation.
- */
+/** Some task waited with work without a signal: tables for people show this metric next to starvation. */
 export function hasUnsignalledWait({ unsignalled_wait_percent }: SweepSummary): boolean {
   return unsignalled_wait_percent !== undefined && unsignalled_wait_percent.mean > 0
 }
 
-/** What is swept beside the percentage: alike in all of them. */
+/** Other varied fields that are equal in all lines. */
 function fieldsOf(summaries: readonly SweepSummary[]): string[] {
   return Object.keys(summaries[0]?.settings ?? {})
 }

@@ -11,7 +11,7 @@ export function csvLine(cells: readonly (string | number)[]): string {
   return `${cells.map(cellOf).join(',')}\n`
 }
 
-/** Text that somebody wrote. What a spreadsheet would take for a formula is told to be text. */
+/** Text of a user. Prevents spreadsheets from reading it as a formula. */
 export function writtenText(text: string): string {
   return /^[=+@\t\r]|^-(?!\d)/.test(text) ? `'${text}` : text
 }
@@ -22,7 +22,7 @@ export function seconds(ms: DurationMs): string {
   return `${whole}.${String(ms - whole * 1000).padStart(3, '0')}`
 }
 
-/** RFC 4180: quoted where it has to be. */
+/** RFC 4180: quoted if necessary. */
 function cellOf(value: string | number): string {
   const text = String(value)
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text

@@ -59,7 +59,7 @@ export class Journal {
   }
 
   /**
-   * The same line as `lineOf` makes, without a string in between; false when it is none of the usual ones.
+   * Writes the same line as `lineOf` without an intermediate string; returns false if the event is not plain.
    */
   #writePlain(event: Event): boolean {
     if (this.#used + LINE_ROOM > BLOCK_BYTES) this.#flush()

@@ -105,7 +105,7 @@ export class OperatorAgenda {
     )
   }
 
-  /** A task that was not made has no id; whoever asks for it is answered 404. */
+  /** A task that was not created has no id; a request for it is answered with 404. */
   #name(name: string, { text }: OperatorAnswer): void {
     const id = (jsonOf(text) as { readonly id?: unknown } | null)?.id
     if (typeof id === 'string') this.#taskIds.set(name, id)
@@ -115,7 +115,7 @@ export class OperatorAgenda {
     kind === 'node' ? this.#nodeIdOf(name) : (this.#taskIds.get(name) ?? `no-task-${name}`)
 }
 
-/** What is not as expected, after the status; null: all is. */
+/** Describes an unexpected part after the status; null: none. */
 function problemOf({ expect, answer }: OperatorAction, answered: OperatorAnswer): string | null {
   if (expect === 'accepted' && answered.status >= LEAST_REFUSED)
     return 'which is a refusal (`expect` allows one)'

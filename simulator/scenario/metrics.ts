@@ -42,8 +42,7 @@ export interface Metrics {
     readonly failed: number
     readonly unfinished: number
     /**
-     * Unfinished tasks that fit on no node, even when it is empty; absent if there are none. No other metric
-     * counts them.
+     * Unfinished tasks that fit on no node, even when it is empty; absent if 0. No other metric counts them.
      */
     readonly fit_nowhere?: number
   }

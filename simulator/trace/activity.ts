@@ -47,15 +47,15 @@ export function activityModel(name: string): ActivityModel {
 export const alwaysBusy: ActivityModel = (residenceMs) => ({ kind: 'duration', ms: wholeMs(residenceMs) })
 
 /**
- * What was measured on 144 pods that serve image generation (Alibaba GenTD26; design "The simulator", Model
- * of a GPU): the time share without GPU work, and how long runs without it last.
+ * Measured on 144 pods that serve image generation (Alibaba GenTD26; design "The simulator", Model of a GPU):
+ * the share of time without GPU work, and the lengths of the idle runs.
  */
 export const GENTD26 = {
   idleShare: 0.668,
   idleRunP50S: 171,
   idleRunP90S: 1026,
   idleRunP99S: 5014,
-  /** Of all idle runs, how many last at least 300 s, and which part of the idle time they make up. */
+  /** Share of the idle runs that last at least 300 s, and their share of the idle time. */
   longRunS: 300,
   longRunShare: 0.293,
   longRunTimeShare: 0.825,
@@ -63,8 +63,8 @@ export const GENTD26 = {
 
 /**
  * Idle runs of `serving`, in ms: the four published quantiles, and two ends that are not published. The
- * shortest is 57 s, because 171 and 1026 are multiples of 57: runs shorter than one sample were not seen. The
- * longest is then what makes runs of at least 300 s last 82.5 % of the idle time.
+ * shortest is 57 s, because 171 and 1026 are multiples of 57: runs shorter than one sample were not observed.
+ * The longest is chosen so that runs of at least 300 s are 82.5 % of the idle time.
  */
 export const SERVING_IDLE_RUNS: RunLengthDistribution = quantileTable([
   [0, 57_000],
@@ -76,17 +76,17 @@ export const SERVING_IDLE_RUNS: RunLengthDistribution = quantileTable([
 ])
 
 /**
- * Busy runs of `serving`, in ms. Only their share of time is published; that they have no memory is our own
- * assumption.
+ * Busy runs of `serving`, in ms. Only their share of time is published; that they are memoryless is an
+ * assumption of Headroom.
  */
 export const SERVING_BUSY_RUNS: RunLengthDistribution = exponential(
   (SERVING_IDLE_RUNS.mean * (1 - GENTD26.idleShare)) / GENTD26.idleShare,
 )
 
 /**
- * Inference servers as in GENTD26. The residence is a window cut out of an endless alternation (it begins in
- * the middle of a run), so that the idle share is 66.8 % in expectation whatever the residence, and a short
- * one is often all idle or all busy.
+ * Inference servers as in GENTD26. The residence is a window of an endless alternation (it begins in the
+ * middle of a run), so the expected idle share is 66.8 % for any residence, and a short one is often all idle
+ * or all busy.
  */
 export const serving: ActivityModel = (residenceMs, random) => {
   const startsIdle = random() < GENTD26.idleShare
@@ -95,14 +95,15 @@ export const serving: ActivityModel = (residenceMs, random) => {
 }
 
 /**
- * Training jobs: long work with short gaps (data loading, evaluation, checkpoints). An assumption of our own,
- * from no published measurement: busy runs of 30 minutes at the median, gaps of 20 s at the median.
+ * Training jobs: long work with short gaps (data loading, evaluation, checkpoints). An assumption of
+ * Headroom, without a published measurement: busy runs of 30 minutes at the median, gaps of 20 s at the
+ * median.
  */
 export const training: ActivityModel = onOff(lognormal(1_800_000, 0.6), lognormal(20_000, 0.8))
 
 /**
- * Busy and idle runs in turn, in ms from the given distributions, busy first unless `startsIdle`, until the
- * residence is over.
+ * Alternating busy and idle runs, in ms from the given distributions, busy first unless `startsIdle`, until
+ * the residence is over.
  */
 export function onOff(busyRuns: Distribution, idleRuns: Distribution, startsIdle = false): ActivityModel {
   const first = startsIdle ? idleRuns : busyRuns

@@ -78,7 +78,7 @@ async function openStream(file: string): Promise<OpenStream> {
   }
 }
 
-/** Fewer only at the end. Read where the file stands, because a pipe has no other place. */
+/** Fewer only at the end. Reads at the current position, because a pipe has no other. */
 async function firstBytes(handle: FileHandle, count: number): Promise<Buffer> {
   const bytes = Buffer.alloc(count)
   let filled = 0
@@ -90,7 +90,7 @@ async function firstBytes(handle: FileHandle, count: number): Promise<Buffer> {
   return bytes.subarray(0, filled)
 }
 
-/** What was read of a pipe already, and what comes. */
+/** The data already read from a pipe, and the rest. */
 async function* chunksOf(first: Buffer, rest: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   if (first.length > 0) yield first
   yield* rest

@@ -80,7 +80,7 @@ export async function inspectTrace(
   }
 }
 
-/** The summary for a terminal, one fact a line. */
+/** The summary for a terminal, one fact per line. */
 export function formatSummary(summary: TraceSummary): string {
   const facts: Array<readonly [string, string]> = [
     ['trace', summary.trace],

@@ -54,7 +54,7 @@ export function pairs(
     const pair: unknown = value[i]
     if (!Array.isArray(pair) || pair.length !== 2)
       throw new LineProblem(`${field}[${i}]`, `must be a pair of numbers, is ${shown(pair)}`)
-    // The field's name is only made for an error: a trace has millions of pairs.
+    // The name of the field is only built for an error: a trace has millions of pairs.
     if (!isInteger(pair[0], 0)) integer(pair[0], `${field}[${i}][0]`, 0)
     if (!isInteger(pair[1], leastSecond)) integer(pair[1], `${field}[${i}][1]`, leastSecond)
   }

@@ -56,7 +56,7 @@ export interface NumberedLine {
   readonly text: string
 }
 
-/** One line at a time, trimmed; blank ones are left out. */
+/** One line at a time, trimmed; blank ones are skipped. */
 export async function* textLines(source: FileBytes): AsyncGenerator<NumberedLine> {
   let line = 0
   for await (const block of lineBlocks(source)) {

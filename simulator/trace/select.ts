@@ -75,7 +75,8 @@ export function createSelection(
 }
 
 /**
- * The selected tasks of a stream, one by one. `onUnselected` hears of each of the others. Throws TraceError.
+ * The selected tasks of a stream, one by one. `onUnselected` is called with each of the others. Throws
+ * TraceError.
  */
 export async function* selectTasks<T extends Selectable>(
   tasks: AsyncIterable<T> | Iterable<T>,

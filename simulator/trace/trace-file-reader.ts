@@ -105,7 +105,7 @@ async function* taskBatches(
   }
 }
 
-/** Also the \r of a line that ended in \r\n; inside a line JSON takes it for blank. */
+/** Also the \r of a line that ended in \r\n; JSON treats it as a blank. */
 function isBlank(text: string): boolean {
   return text.length === 0 || text.trim().length === 0
 }

@@ -97,8 +97,8 @@ export interface TraceHeader {
   readonly source: TraceSource | null
   readonly importer: TraceImporter | null
   /**
-   * Data rows read from the source; 0 when there is none. Where a row is a task: the tasks kept plus
-   * everything dropped.
+   * Data rows read from the source; 0 without a source. If a row is a task: the kept tasks plus all dropped
+   * rows.
    */
   readonly rows: number
   /** Rows not kept, by reason. */

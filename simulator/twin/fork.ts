@@ -69,11 +69,11 @@ export function drawFuture(
 export interface ForkOptions {
   readonly change?: Change
   readonly untilMs: DurationMs
-  /** Into so many equal parts the time is cut for the course; 1 when left out. */
+  /** Number of equal parts of the time for the course; absent: 1. */
   readonly intervals?: number
-  /** Asked after every step: give up now. */
+  /** Called after every step; true aborts. */
   readonly isGivenUp?: () => boolean
-  /** Ends when all that waited have started. */
+  /** Ends when all waiting tasks have started. */
   readonly endsWhenStarted?: boolean
 }
 

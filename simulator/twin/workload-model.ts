@@ -85,12 +85,12 @@ export function isModel(model: WorkloadModel | NoModel): model is WorkloadModel 
   return 'residence' in model
 }
 
-/** Of a task on so many GPUs. */
+/** For tasks with this number of GPUs. */
 export function residenceOf({ residence }: WorkloadModel, gpuCount: number): Residence {
   return residence.get(gpuCount) ?? (residence.get(0) as Residence)
 }
 
-/** Its time since its first start without the waits: what it would have been there alone. */
+/** Its time since its first start without waits: its residence if it had run alone. */
 export function aloneMsSoFar(record: TaskRecord, at: Instant): DurationMs {
   const { firstStartedAt, finishedAt, counters, gpuCount } = record
   if (firstStartedAt === null) return 0
@@ -101,7 +101,7 @@ export function aloneMsSoFar(record: TaskRecord, at: Instant): DurationMs {
   )
 }
 
-/** What it was served is what it wanted, but for what it waited. */
+/** What it was served, plus its waits, is what it wanted. */
 export function wantsShareOf(record: TaskRecord, at: Instant): number | null {
   const { firstStartedAt, finishedAt, counters, gpuCount } = record
   if (firstStartedAt === null) return null

@@ -38,7 +38,7 @@ export function runLeaseMsOf({
   return seconds * 1000
 }
 
-/** In the order of their instants. */
+/** By instant. */
 export function drawSwarm(swarm: Swarm, place: SwarmPlace, random: RandomStream): Fault[] {
   const faults: Fault[] = []
   const meanMs = 3_600_000 / swarm.ratePerHour
@@ -94,7 +94,7 @@ class Draw {
         return { kind, ...timed, forMs: this.#below(2) === 0 ? null : timed.forMs, atPoint }
       }
       case 'store_set_back':
-        // Silent losses need an operator who settles them: a swarm has none.
+        // Silent losses require an operator to settle them, which a swarm does not have.
         return {
           kind,
           ...timed,
@@ -121,13 +121,13 @@ class Draw {
     }
   }
 
-  /** Short ones and ones that outlast a lease alike; never past the healing. */
+  /** Short ones as well as ones that last longer than a lease; never beyond the healing. */
   #length(): DurationMs {
     const longestMs = this.#below(2) === 0 ? 5_000 : 3 * this.#place.runLeaseMs
     return Math.max(1, Math.min(SHORTEST_MS + this.#below(longestMs), this.#leftMs))
   }
 
-  /** Within what the protocol allows for. */
+  /** Within the tolerance of the protocol. */
   #ppm(): number {
     const ppm = 1_000 + this.#below(44_000)
     return this.#below(2) === 0 ? ppm : -ppm

@@ -203,20 +203,17 @@ export class World {
     this.faults?.plan()
   }
 
-  /** Also calls this with every batch of events, after those that asked before. */
+  /** Calls this with every batch of events too, after earlier listeners. */
   listen(listener: (events: readonly Event[]) => void): void {
     this.#listeners.push(listener)
   }
 
-  /** Submits this workload as time goes by. */
+  /** Submits this workload over time. */
   feed(arrivals: ArrivalSource): void {
     this.#arrivals.begin(arrivals)
   }
 
-  /**
-   * Runs until the instant, or until workload and tasks are done. Reading from disk is the only thing that
-   * waits.
-   */
+  /** Runs until the instant, or until `isDone`. Waits only for reading from disk. */
   async runUntil(untilMs: DurationMs | null, isDone: () => boolean = () => false): Promise<void> {
     const until = untilMs === null ? Infinity : this.#startedAt + untilMs
     for (;;) {
@@ -235,10 +232,7 @@ export class World {
     if (untilMs !== null && !isDone()) this.clock.advanceTo(until)
   }
 
-  /**
-   * No more arrivals, no task is open but those that an operator left to run for ever, and nothing is broken
-   * or will be.
-   */
+  /** No more arrivals, only tasks without an end are open, and no fault is active or planned. */
   isIdle(): boolean {
     return this.#arrivals.isOver && this.collector.awaited <= this.#endless.size && this.areFaultsOver
   }
@@ -247,7 +241,7 @@ export class World {
     return this.faults?.isOver ?? true
   }
 
-  /** VRAM of that GPU that others hold. */
+  /** VRAM of the GPU used by other processes. */
   foreignMib(nodeId: string, gpu: number): Mib {
     return this.fleet.deviceOf(nodeId)?.gpus()[gpu]?.foreign_mib ?? 0
   }
@@ -269,7 +263,7 @@ export class World {
     })
   }
 
-  /** Of those that wait, and are not held back. */
+  /** Pending tasks that are not on hold and fit on no node. */
   #fitNowhere(): number {
     const { pendingCount, waiting, tasks } = this.controller.cluster
     if (pendingCount === waiting.tasks) return 0
@@ -279,7 +273,7 @@ export class World {
     return count
   }
 
-  /** Null where every server signals that a task wants the GPU. */
+  /** Null if every server signals that a task wants the GPU. */
   #unsignalledWaitMs(): DurationMs | null {
     const unaware = this.plan.nodes.filter(({ signalsWanted }) => signalsWanted === false)
     if (unaware.length === 0) return null
@@ -289,7 +283,7 @@ export class World {
     )
   }
 
-  /** Hands one task in, as a client would. */
+  /** Submits one task, as a client would. */
   submit(task: SimTask): void {
     const { id } = task.request
     this.workload.add(id, task.work, task.allocSteps, task.stopTakesMs)
@@ -300,7 +294,7 @@ export class World {
     if (task.cancelAt !== null) this.#planCancel(id, task.cancelAt)
   }
 
-  /** A task that is there at the start: its work is known, its outcome is awaited. */
+  /** A task that is present at the start: its work is known, its outcome is awaited. */
   #expect({ request, work, allocSteps, cancelAt, state, stopTakesMs }: StartTask): void {
     const { startMs } = this.plan.clock
     const isNew = state.firstStartedAgoMs === null
@@ -311,7 +305,7 @@ export class World {
     if (cancelAt !== null) this.#planCancel(request.id, cancelAt)
   }
 
-  /** A store that faults may set back needs the ended tasks: an attempt that it has lost may be of one. */
+  /** A store that faults may set back needs the ended tasks: a lost attempt may belong to one. */
   #storesOf({ store, keepsTasks = false }: WorldOptions, isReliable: boolean): StoreMaker {
     const kinds =
       this.plan.faults?.flatMap((item) => (item.kind === 'swarm' ? item.kinds : [item.kind])) ?? []
@@ -348,7 +342,7 @@ export class World {
     for (const group of groupsOf(this.plan.nodes)) commands.putGroup(group, false, null, () => {})
   }
 
-  /** A task that an operator has submitted: it counts as any other. */
+  /** A task that an operator has submitted counts like any other. */
   #submittedByHand(id: string, at: Instant): void {
     if (this.collector.knows(id)) return
     const work = workOfCommand(this.controller.views.openTask(id)?.spec.command ?? null)

@@ -39,7 +39,10 @@ it('A missing broker is reported, the rules are listed, and phases are explained
     code: 2,
     stderr: /--only R99: there are R6, R3/,
   })
-  expect(await headroom(['work', 'busy=soon'])).toMatchObject({ code: 2, stderr: /'busy=soon' is no phase/ })
+  expect(await headroom(['work', 'busy=soon'])).toMatchObject({
+    code: 2,
+    stderr: /'busy=soon' is not a phase/,
+  })
   expect(await headroom(['work', 'busy=1ms', 'idle=1ms'], { env: { HEADROOM_SOCKET: '' } })).toMatchObject({
     code: 0,
     stdout: 'busy 1ms\nidle 1ms\n',

@@ -146,7 +146,7 @@ describe('an exercise over REST', () => {
       marks: [
         { id: 'node', points: 0, reason: 'node-2 is not right.' },
         { id: 'runs', points: 50 },
-        { id: 'forgotten', points: 0, reason: expect.stringContaining('at most 2 is wanted') as string },
+        { id: 'forgotten', points: 0, reason: expect.stringContaining('expected at most 2') as string },
       ],
       actions: [{ path: '/api/v1/tasks/important/requeue' }],
       reference: { score: { points: 100, of: 100 }, answers: { node: 'node-0' }, actions: { length: 2 } },

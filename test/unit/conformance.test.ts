@@ -203,7 +203,7 @@ describe('The kit detects a server that', () => {
             ? change(a, { op: 'lease', settings: SETTINGS, stop: [] } as Partial<Body>)
             : a,
       },
-      /start anew above/,
+      /restart above/,
     ],
   }
   let latestBoot = { counter: 0, random: '' }

@@ -74,12 +74,12 @@ describe('an exercise file', () => {
     [
       'a question without an answer',
       TEXT.replace(', number: 10', ''),
-      /questions\[1\]\.answer: is needed, or number/,
+      /questions\[1\]\.answer: give exactly one of answer and number/,
     ],
     [
       'an objective without a bound',
       TEXT.replace(', min: 20, max: 80', ''),
-      /objectives\[0\]\.min: is needed, or max/,
+      /objectives\[0\]\.min: give min or max/,
     ],
     [
       'an unknown metric',
@@ -109,9 +109,9 @@ describe('an exercise file', () => {
 describe('a score', () => {
   it('is zero without evidence, with a reason for each item', () => {
     expect(reasonsOf({ metrics: { utilization_percent: null } })).toEqual({
-      node: '0: It was not answered.',
-      much: '0: It was not answered.',
-      busy: '0: utilization_percent is no number: null.',
+      node: '0: Not answered.',
+      much: '0: Not answered.',
+      busy: '0: utilization_percent is not a number: null.',
       state: '0: /api/v1/tasks/t has status none.',
       unset: '0: /api/v1/nodes/n has status none.',
       cordoned: '0: /api/v1/nodes/n has status none.',
@@ -138,16 +138,16 @@ describe('a score', () => {
     expect(
       reasonsOf({ answers: { node: 'm', much: 11.5 }, metrics: { utilization_percent: 80.004 }, reads }),
     ).toEqual({
-      node: '0: m is not right.',
-      much: '0: 11.5 is not right.',
-      busy: '0: utilization_percent is 80, at most 80 is wanted.',
+      node: '0: m is not correct.',
+      much: '0: 11.5 is not correct.',
+      busy: '0: utilization_percent is 80, expected at most 80.',
       state: '0: /api/v1/tasks/t has status 404.',
-      unset: '0: /api/v1/nodes/n /override is not there, wanted is null.',
-      cordoned: '0: /api/v1/nodes/n /cordoned is false, wanted is true.',
+      unset: '0: /api/v1/nodes/n /override is not there, expected null.',
+      cordoned: '0: /api/v1/nodes/n /cordoned is false, expected true.',
     })
     expect(reasonsOf({ metrics: { utilization_percent: 3 } })['busy']).toBe(
-      '0: utilization_percent is 3, at least 20 is wanted.',
+      '0: utilization_percent is 3, expected at least 20.',
     )
-    expect(reasonsOf({ answers: { much: 'many' } })['much']).toBe('0: many is not right.')
+    expect(reasonsOf({ answers: { much: 'many' } })['much']).toBe('0: many is not correct.')
   })
 })

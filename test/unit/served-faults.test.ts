@@ -162,7 +162,7 @@ describe('a fault outside the fleet', () => {
       faults: true,
     })
     await expect(served).rejects.toThrow(
-      /crash-controller\.scenario\.yaml:\d+:\d+: faults\[0\]: crash_controller: .*only the fleet may break/,
+      /crash-controller\.scenario\.yaml:\d+:\d+: faults\[0\]: crash_controller: .*a served fleet has no faults of the controller/,
     )
     const swarm = simServe('scenarios/faults/swarm.scenario.yaml', { speed: 1, faults: true })
     await expect(swarm).rejects.toThrow(

@@ -120,7 +120,7 @@ describe('the advisor', () => {
       { kind: 'none_keeps', nearest_percent: 0, objective: 'starvation.total<=3', p95: 8 },
     ])
     expect(adviceSentence(advice)).toBe(
-      'No overcommit percentage that was tried keeps starvation.total<=3 in 95 % of the seeds.',
+      'None of the overcommit percentages tried meets starvation.total<=3 in 95 % of the seeds.',
     )
     expect(adviceNotes(advice).at(-1)).toContain('Nearest comes 0 %: starvation.total<=3 is 8.0 % there')
   })
@@ -205,7 +205,7 @@ describe('the advisor', () => {
     const advice = adviceOn(same)
     expect(advice.caveats).toEqual([{ kind: 'no_effect' }])
     expect(advice.recommended_percent).toBe(0)
-    expect(adviceNotes(advice).at(-1)).toContain('All percentages came to the same figures')
+    expect(adviceNotes(advice).at(-1)).toContain('All percentages have the same figures')
   })
 
   it('says nothing about idleness without tasks, from a part of them, or against the runs', () => {

@@ -266,7 +266,7 @@ describe('the philly format', () => {
     ['', 'is empty: needs a JSON array'],
     ['{"jobid": 1}', 'is not a JSON array'],
     ['[{"jobid": "a"}', 'ends in the middle of its array'],
-    ['[{"jobid": "a"}] x', 'goes on behind its array'],
+    ['[{"jobid": "a"}] x', 'continues after its array'],
     ['[\n\n{"jobid": "a"},,{}]', 'philly.txt:3: is not JSON: a comma without a value before it'],
   ])('refuses %j', async (text, message) => {
     await expect(run('philly', text)).rejects.toThrow(message)
@@ -424,7 +424,7 @@ describe('the csv format', () => {
     )
     await expect(map('when=Submit')).rejects.toThrow('columns: there is no field when: there are id, at')
     await expect(map('id=Job,owner=Job,at=Submit')).rejects.toThrow(
-      'columns: column Job stands for id and for owner',
+      'columns: column Job is mapped to id and to owner',
     )
     await expect(run('csv', ['a,b', '1,2'])).rejects.toThrow('has no column at, duration or end')
     expect(() => parseColumns('id=')).toThrow('columns: id= must be FIELD=COLUMN')
@@ -437,8 +437,8 @@ describe('the trace formats', () => {
       'headroom', 'csv', 'slurm', 'openb', 'philly', 'helios', 'swf', 'tiresias', 'gavel', 'azure-llm', 'nvidia-smi', 'dcgm',
     ]) // prettier-ignore
     expect(() => importerOf('slrum')).toThrow(
-      'format: "slrum" is no format that can be imported: did you mean slurm? There are headroom, csv,',
+      'format: "slrum" is not a known format: did you mean slurm? Known formats: headroom, csv,',
     )
-    expect(() => importerOf('quattro')).toThrow('"quattro" is no format that can be imported. There are')
+    expect(() => importerOf('quattro')).toThrow('"quattro" is not a known format. Known formats:')
   })
 })

@@ -145,7 +145,7 @@ describe('the dcgm format', () => {
     expect(imported.header.importer?.synthetic).toEqual(['gpu_mode'])
   })
   it.each([
-    [['GPU 0  1'], 'dcgm.txt:1: stands before a header'],
+    [['GPU 0  1'], 'dcgm.txt:1: comes before a header'],
     [['#Entity  TEMP', 'GPU 0  60'], 'dcgm.txt:1: has no column GRACT, GPUTL or SMACT (its columns: TEMP)'],
     [[''], 'dcgm.txt: has no header'],
   ])('refuses %j', async (lines, message) => {

@@ -61,7 +61,7 @@ describe('a workload model', () => {
     const model = modelOf()
     expect(model.perHour).toBe(11)
     expect(model.assumes[0]).toBe(
-      'tasks stay as the 20 did that ended in the last 2 hours, given how long each has been there',
+      'residences follow the 20 tasks that ended in the last 2 hours, given how long each has been there',
     )
     const [first] = endedTasks(1)
     // 30 minutes of residence: 10 of them swapped out while it wanted the GPU, 5 served.
@@ -147,7 +147,7 @@ describe('a workload model', () => {
     expect(description).toContain('it stays as long again as it has been there, an hour at least')
     expect([...snapshot.tasks][0]?.work).toEqual({ kind: 'duration', ms: HOUR_MS })
     expect(snapshotOfLive(imageOf([waits]), pastOf(endedTasks(20))).description).toContain(
-      'tasks stay as the 20 did',
+      'residences follow the 20 tasks',
     )
   })
 })

@@ -57,10 +57,10 @@ export const OBJECTIVE_FIGURES = Object.keys(FIGURES) as readonly ObjectiveFigur
 
 export const OBJECTIVE_FORMAT = `FIGURE<=MAX, the figure one of ${OBJECTIVE_FIGURES.join(', ')}; percent, seconds or a time (starvation.total<=20, queue_wait.p95<=10m)`
 
-/** What is asked when nothing else is said. */
+/** The default objectives. */
 export const DEFAULT_OBJECTIVES: readonly Objective[] = [{ figure: 'starvation.total', max: 20 }]
 
-/** Null: not one. */
+/** Null: not an objective. */
 export function parseObjective(text: string): Objective | null {
   const match = /^([a-z0-9_.]{1,40})\s*<=\s*([0-9.]{1,20}|[0-9]{1,15}[a-z]{1,2})$/.exec(text.trim())
   const figure = OBJECTIVE_FIGURES.find(
@@ -73,7 +73,7 @@ export function parseObjective(text: string): Objective | null {
   return ms === null ? null : { figure, max: ms / 1000 }
 }
 
-/** As it is read again: `starvation.total<=20`. */
+/** In the notation that can be parsed again: `starvation.total<=20`. */
 export function objectiveText({ figure, max }: Objective): string {
   return `${figure}<=${unitOf(figure) === 'seconds' && Number.isSafeInteger(max * 1000) ? formatDuration(max * 1000) : max}`
 }
@@ -86,7 +86,7 @@ export function unitOf(figure: ObjectiveFigure): Unit {
   return FIGURES[figure].unit
 }
 
-/** For people: `queue wait p95`. */
+/** Label: `queue wait p95`. */
 export function titleOf(figure: ObjectiveFigure): string {
   return FIGURES[figure].title
 }

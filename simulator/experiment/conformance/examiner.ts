@@ -208,7 +208,7 @@ export class Examiner {
       this.violations.push(`R6: snapshot number ${seq} after ${before.seq}`)
   }
 
-  /** R1, R8: oldest first, numbers that grow, and nothing dropped before it was acknowledged. */
+  /** R1, R8: oldest first, increasing numbers, and nothing dropped before it was acknowledged. */
   #takeEvents({ boot }: Envelope, entries: readonly NodeEvent[]): void {
     for (const [i, entry] of entries.entries()) {
       const before = entries[i - 1]
@@ -252,7 +252,7 @@ export class Examiner {
   }
 }
 
-/** Starts and ends are never made obsolete by what comes later. */
+/** Later reports never replace starts and ends. */
 function isKept(entry: NodeEvent): boolean {
   return entry.kind === 'started' || entry.kind === 'finished'
 }

@@ -45,7 +45,7 @@ export function stop(
   return e.order({ op: 'stop', task_id: taskId, attempt, reason: 'conformance' }, forged)
 }
 
-/** With a grace between SIGTERM and SIGKILL. */
+/** With a grace period between SIGTERM and SIGKILL. */
 export function stopWithin(e: Examiner, taskId: string, graceMs: DurationMs): Promise<CommandResult | null> {
   return e.order({ op: 'stop', task_id: taskId, attempt: 1, reason: 'conformance', grace_ms: graceMs })
 }
@@ -60,7 +60,7 @@ export function swap(
   return e.order({ op, task_id: taskId, attempt, generation, force_active: false })
 }
 
-/** Started, and the start reported. A string says what came instead. */
+/** Starts a task and waits for the report. A string describes another outcome. */
 export async function running(
   e: Examiner,
   fields: Parameters<typeof start>[3] = {},
@@ -77,7 +77,7 @@ export async function running(
     : `a task that was accepted was not reported as started within ${SOON_MS / 1000} s`
 }
 
-/** Stopped, and its end reported. */
+/** Stops a task and waits for the report of its end. */
 export async function ended(e: Examiner, taskId: string, attempt = 1): Promise<string | null> {
   const result = await stop(e, taskId, attempt)
   if (result?.outcome !== 'accepted' && result?.outcome !== 'finished' && result?.outcome !== 'gone')

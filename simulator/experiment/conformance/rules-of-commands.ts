@@ -70,7 +70,7 @@ export const COMMAND_RULES: readonly Rule[] = [
       if (typeof task === 'string') return task
       const next = await start(e, task.taskId, 3)
       if (next?.outcome !== 'refused' || next.reason !== 'old_attempt')
-        return `attempt 3 beside attempt 1 was answered ${said(next)}`
+        return `attempt 3 while attempt 1 runs was answered ${said(next)}`
       const failure = await ended(e, task.taskId)
       if (failure !== null) return failure
       const older = await start(e, task.taskId, 2)

@@ -24,8 +24,8 @@ export const LIFE_RULES: readonly Rule[] = [
       )
       e.answers.events = true
       if (!isResent)
-        return `an end that nobody acknowledged came ${count()} times in ${(2 * SOON_MS) / 1000} s`
-      if (!isListed) return 'an end that nobody acknowledged is missing from its snapshots'
+        return `an end that was not acknowledged came ${count()} times in ${(2 * SOON_MS) / 1000} s`
+      if (!isListed) return 'an end that was not acknowledged is missing from its snapshots'
       return null
     },
   },
@@ -102,7 +102,7 @@ export const LIFE_RULES: readonly Rule[] = [
       ]
       if (typeof ending === 'string') return ending
       if (typeof waiting === 'string') return waiting
-      // Acknowledged: only then does the policy count.
+      // Acknowledged: the policy applies only then.
       await e.pass(2 * e.settings.heartbeat_ms)
       e.answers = { hello: false, heartbeat: false, events: false }
       await e.pass(2 * e.settings.run_lease_ms + GRACE_MS)
@@ -151,7 +151,7 @@ async function outAndIn(e: Examiner): ReturnType<Rule['examine']> {
   const failure = await ended(e, task.taskId)
   if (failure !== null) return failure
   if (!isOut) return `a swap-out that was accepted was not reported within ${SOON_MS / 1000} s`
-  // The same order once more is a duplicate, or stale by then; it must not move anything.
+  // The repeated order is a duplicate, or stale by then; it must not move anything.
   if (back?.outcome !== 'accepted')
     return `the swap-in was answered ${said(back)}, after a duplicate swap-out was answered ${said(again)}`
   const reported = residencies().join(', ')

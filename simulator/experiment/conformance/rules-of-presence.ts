@@ -22,7 +22,7 @@ export const PRESENCE_RULES: readonly Rule[] = [
       const before = e.heartbeats
       await e.pass(10 * everyMs)
       const count = e.heartbeats - before
-      // Above: ± 20 % each, and one at either end. Below: a busy host sends late; a server that ignores the
+      // Upper bound: ± 20 % each, and one at either end. Lower bound: a busy host sends late; a server that ignores
       // settings sends none or one.
       return count >= 3 && count <= 15 ? null : `${count} heartbeats in ten times ${everyMs} ms`
     },

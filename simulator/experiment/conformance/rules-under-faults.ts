@@ -25,7 +25,7 @@ export const FAULT_RULES: readonly Rule[] = [
   },
 ]
 
-/** Started, swapped out and in perhaps, and stopped, each repeated until it is answered. */
+/** Starts a task, may swap it out and in, and stops it; each command is repeated until it is answered. */
 async function liveThrough(e: Examiner): Promise<string> {
   const taskId = newTask(e)
   const first = await repeated(() => start(e, taskId, 1))

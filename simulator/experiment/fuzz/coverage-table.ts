@@ -135,13 +135,13 @@ const RARE: readonly string[] = [
   ...RARE_FAULTS.map((kind) => `fault ${kind}`),
 ]
 
-/** Paths that so many seeds should have taken and did not. */
+/** Paths that this number of seeds should have taken and did not. */
 export function missingPaths(counts: ReadonlyMap<string, number>, seeds: number): string[] {
   const wanted = [...(seeds >= SEEDS_FOR_USUAL ? USUAL : []), ...(seeds >= SEEDS_FOR_RARE ? RARE : [])]
   return wanted.filter((path) => (counts.get(path) ?? 0) === 0)
 }
 
-/** Every path that was taken or should be, by name, with how often. */
+/** Every path that was taken or should be, by name, with its count. */
 export function coverageRows(counts: ReadonlyMap<string, number>): string[] {
   const names = new Set([...counts.keys(), ...USUAL, ...RARE])
   return [...names]

@@ -72,7 +72,10 @@ export class Coverage {
     }
   }
 
-  /** What the controller did for a noswap task; the figures are those after the batch of the event. */
+  /**
+   * Paths of the controller's decisions for a noswap task; the figures are those after the batch of the
+   * event.
+   */
   #noswapPaths({ kind, taskId, data }: Event): string[] {
     if (kind !== 'task_placed' && kind !== 'swap_decided') return []
     const task = this.#world.controller.cluster.tasks.get(taskId ?? '')
@@ -88,9 +91,7 @@ export class Coverage {
   }
 }
 
-/**
- * What a command was answered, why a message was refused, and what a node was told to end or to begin anew.
- */
+/** The results of commands, the reasons of refused messages, and the orders to end tasks or to restart. */
 function answerPaths({ body: asked }: Envelope, { body: answer }: Envelope): string[] {
   if (answer.op === 'result')
     return [`${asked.op} ${answer.outcome}${answer.reason === null ? '' : ` ${answer.reason}`}`]
@@ -99,7 +100,7 @@ function answerPaths({ body: asked }: Envelope, { body: answer }: Envelope): str
   return (answer.op === 'lease' || answer.op === 'welcome') && answer.stop.length > 0 ? ['told to stop'] : []
 }
 
-/** Of several runs together. */
+/** Adds the counts of several runs. */
 export function addCounts(all: Map<string, number>, counts: Counts): void {
   for (const [path, count] of Object.entries(counts)) all.set(path, (all.get(path) ?? 0) + count)
 }
@@ -200,7 +201,7 @@ function swapPaths(data: Event['data']): string[] {
   ]
 }
 
-/** Names of people and tasks are no paths. */
+/** Names of people and tasks are removed. */
 function wordOf(value: unknown): string {
   return String(value)
     .replace(/^for .*/, 'for another')

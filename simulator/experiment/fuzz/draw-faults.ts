@@ -45,7 +45,7 @@ class Draw {
     return this.node().name
   }
 
-  /** A moment, about a lease, or longer than everything. */
+  /** A moment, about a lease, or longer than everything else. */
   lasting(): string {
     const ms = this.dice.oneOf([
       1 + this.dice.below(2_000),
@@ -124,7 +124,7 @@ function drawFault(draw: Draw, kind: FaultKind): Entry {
     case 'host_memory_short':
       return { host_memory_short: draw.name(), mib: dice.oneOf([200, 1000, 5000]), for: draw.lasting() }
     case 'clock_drift':
-      // The protocol allows for 5 %.
+      // The protocol tolerates 5%.
       return {
         clock_drift: draw.name(),
         ppm: dice.oneOf([-45_000, -5_000, 5_000, 45_000]),

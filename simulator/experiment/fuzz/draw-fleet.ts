@@ -46,7 +46,7 @@ function drawNode(dice: FuzzRandom, name: string, on: Features['on']): DrawnNode
   return { name, gpus, vramMib, groups, entry }
 }
 
-/** Leases and heartbeats are short where something breaks, so that a run of minutes holds many of them. */
+/** Leases and heartbeats are short in a world with faults, so that a run of minutes contains many of them. */
 export function drawConfig(dice: FuzzRandom, { on, faults }: Features): Entry {
   const isCalm = faults.length === 0
   const config: Record<string, Value> = {

@@ -62,7 +62,7 @@ function absence(dice: FuzzRandom, mostMs: DurationMs): Entry {
 }
 
 /**
- * In the end an operator settles every attempt in quarantine: those of half of the tasks become tasks, the
+ * At the end an operator settles every quarantined attempt: half of them become the attempts of tasks, the
  * others are ended.
  */
 export function drawSettling(dice: FuzzRandom, { overMs, taskIds }: SetBackShape): Entry[] {

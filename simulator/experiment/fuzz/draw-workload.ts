@@ -56,7 +56,7 @@ function drawTask(
   if (isExclusive) task['gpu_mode'] = 'exclusive'
   if (on.has('noswap') && dice.chance(30)) task['noswap'] = 1
   if (on.has('priorities')) task['priority'] = dice.oneOf([0, 0, 1, 2, 4])
-  // Now and then a group that nobody is in.
+  // Sometimes a group without nodes.
   const there = dice.chance(8)
     ? GROUPS
     : GROUPS.filter((group) => nodes.some(({ groups: names }) => names.includes(group)))
@@ -76,7 +76,7 @@ function drawMib(dice: FuzzRandom): Mib {
   return dice.chance(15) ? 500 : dice.chance(50) ? dice.between(50, 300) : dice.between(300, 800)
 }
 
-/** Idle a little shorter or longer than the idle period, or busy throughout. */
+/** Idle for slightly less or more than the idle period, or busy throughout. */
 function drawWork(dice: FuzzRandom, on: Features['on'], isShort: boolean, idlePeriodMs: DurationMs): Entry {
   const longest = isShort ? 30_000 : 300_000
   if (dice.chance(20)) return { kind: 'duration', ms: 1 + dice.below(longest) }

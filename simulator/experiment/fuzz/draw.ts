@@ -119,7 +119,7 @@ export function drawDocument(seed: number): FuzzDocument {
   }
 }
 
-/** What it is answered depends on what the store has lost. */
+/** The answer depends on what the store has lost. */
 function withoutExpectation({ answer: _answer, ...entry }: Entry): Entry {
   return { ...entry, expect: null }
 }

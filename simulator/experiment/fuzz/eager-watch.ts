@@ -51,7 +51,7 @@ export class EagerWatch {
     }
   }
 
-  /** Nothing asks for it, nothing keeps it away, and no other task is resident where it belongs. */
+  /** No request, no obstacle, and no other resident task on its GPUs. */
   #isLeftAlone(placement: PlacementReading): boolean {
     const { entry, stopping, isOver, gpus, demandMib, task } = placement
     if (
@@ -101,7 +101,7 @@ function waitsThere({ node, gpus }: PlacementReading): readonly string[] {
     .map(({ task }) => task.spec.id)
 }
 
-/** Its own bytes are counted as resident by now. */
+/** Its own bytes already count as resident. */
 function leavesEnough(placement: PlacementReading): boolean {
   const isRoomy = placement.gpus.every(
     (gpu) => freeMib(gpu) >= Math.max(LEAST_LEFT_MIB, Math.floor(gpu.physicalMib / 10)),
@@ -120,7 +120,7 @@ function isDeserted({ placements, pendingClaimants }: GpuReading): boolean {
   return pendingClaimants.length === 0 && placements.every(({ residency }) => residency === 'swapped_out')
 }
 
-/** A task on the same GPUs that needs no more, has been out for longer, and that nothing else keeps away. */
+/** A task on the same GPUs that needs no more VRAM, has been out for longer, and could return. */
 function absentLonger(
   { node, gpus, demandMib, swappedOutSince }: PlacementReading,
   sentAway: ReadonlySet<string>,

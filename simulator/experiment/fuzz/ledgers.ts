@@ -81,8 +81,8 @@ function hostMib(node: NodeReading): Mib {
 }
 
 /**
- * Between two instants of a world without faults controller and servers believe the same of every task that
- * has started.
+ * In a world without faults, controller and servers agree between two instants on every task that has
+ * started.
  */
 export function checkAgreement(world: World, report: Report): void {
   for (const { spec, placement } of world.controller.views.openTasks()) {
@@ -102,9 +102,9 @@ export function checkAgreement(world: World, report: Report): void {
 }
 
 /**
- * Nobody is left over: what lives on the servers is what the controller has placed there, and without tasks
- * its books are empty. A run may end in the instant in which its last fault does: a server that nobody could
- * reach until then has not been told yet what it must end.
+ * Nothing is left over: the attempts on the servers are those that the controller has placed there, and
+ * without tasks its sums are zero. A run may end in the instant in which its last fault does: a server
+ * without contact until then has not received its orders yet.
  */
 export function checkLeftovers(world: World, report: Report): void {
   const { nodes, tasks } = world.controller.cluster

@@ -58,7 +58,7 @@ function isAhead({ spec }: TaskReading, { spec: other }: TaskReading): boolean {
   return spec.priority === other.priority ? spec.seq < other.seq : spec.priority < other.priority
 }
 
-/** Alike but for the demand, which is no larger. */
+/** Equal except for the demand, which is not larger. */
 function fitsWherever({ spec }: TaskReading, { spec: other }: TaskReading): boolean {
   const isAlike =
     spec.gpuCount === other.gpuCount && spec.gpuMode === other.gpuMode && spec.noswap === other.noswap

@@ -77,7 +77,7 @@ function servedBy({ kind, task, node, gpus, needMib, askedAt }: EntryReading): S
   return { task, node, gpus, mib: needMib, askedAt, isPlacement: kind === 'placement' }
 }
 
-/** Null: nothing gets its bytes by this event, or a rule of its own says when. */
+/** Null: the event gives VRAM to no task, or another rule applies. */
 function servedIn({ kind, taskId, at, data }: Event, cluster: ClusterReading): Served | null {
   const isReturn = kind === 'swap_in_decided' && data['eager'] !== true
   const task = cluster.tasks.get(taskId ?? '')
@@ -94,10 +94,7 @@ function servedIn({ kind, taskId, at, data }: Event, cluster: ClusterReading): S
   }
 }
 
-/**
- * It asks for no more on the same GPUs, and what let the one be served lets the other: P0 victims leave for
- * P0 alone.
- */
+/** It requests no more on the same GPUs, and the victims would serve it too: P0 victims only for P0. */
 function isServable({ task, gpus, needMib }: EntryReading, served: Served, now: Instant): boolean {
   if ((task.placement?.backOffUntil ?? 0) > now || task === served.task || served.task.spec.noswap === 1)
     return false
@@ -122,8 +119,8 @@ function isAhead(
 }
 
 /**
- * The first pending task that wants one GPU like this, if what was served could have been its place: only
- * where the node has one GPU, so that there is no other choice, and nothing is reserved there.
+ * The first pending task for one GPU like this, if the VRAM could have served it: checked only if the node
+ * has one GPU, so that there is no other choice, without reservations.
  */
 function firstThere({ task, node, gpus, mib }: Served, cluster: ClusterReading): TaskReading | null {
   const [gpu] = gpus
@@ -158,8 +155,8 @@ function firstThere({ task, node, gpus, mib }: Served, cluster: ClusterReading):
 }
 
 /**
- * An entry that has waited long reserves its GPUs against tasks that come later in the order of the pending
- * queue (second exception).
+ * An entry that has waited long reserves its GPUs against later tasks of the pending queue (second
+ * exception).
  */
 function isKeptOut(
   { spec }: TaskReading,
@@ -177,14 +174,14 @@ function takesTasks(node: NodeReading): boolean {
   return status === 'up' && !isCordoned && autoCordon === null && drain === null && attemptCount < maxAttempts
 }
 
-/** Above C all swappable tasks of the GPU must find room in the host's memory at once. */
+/** Above C, all swappable tasks of the GPU must fit in host memory at once. */
 function hostRoomMib({ node, capacityMib, noswapMib, swappableMib }: GpuReading): Mib {
   return Math.max(capacityMib - noswapMib - swappableMib, node.hostSwapMib - swappableMib)
 }
 
 /**
- * Every decision is over: a node whose oldest return has waited long, and could be covered by whoever is
- * placed there, has a collector.
+ * Checked when every decision is complete: a node has a collector if its oldest return has waited long and
+ * the tasks there could cover it.
  */
 export function checkCollector(world: World, nodeIds: Iterable<string>, report: Report): void {
   const { cluster } = world.controller

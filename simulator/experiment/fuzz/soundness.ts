@@ -86,7 +86,7 @@ export class Soundness {
     if (this.#isCalm) checkAgreement(this.#world, this.#reportAs('agreement'))
   }
 
-  /** At most so many commands are under way to all nodes together (R11). */
+  /** Limits the commands in flight to all nodes together (R11). */
   #checkInFlight(): void {
     const { inFlight } = this.#world.controller.outboundDepth()
     const most = MOST_IN_FLIGHT_PER_NODE * this.#world.plan.nodes.length

@@ -70,7 +70,7 @@ export class StopRules {
 
   #ordered(taskId: string, at: Instant): void {
     const placement = this.#world.controller.cluster.tasks.get(taskId)?.placement ?? null
-    // One that has not started yet has no process that could handle anything.
+    // A task that has not started has no process to handle a signal.
     if (placement === null || placement.stopping === null || placement.startedAt === null) return
     const graceUntil = at + (placement.stopping.graceMs ?? 0)
     const known = this.#stops.get(taskId)
@@ -98,7 +98,7 @@ export class StopRules {
     this.#notBefore(taskId, stop, this.#world.clock.now(), CLOCK_SHARE)
   }
 
-  /** @param share of the time that has to have passed */
+  /** @param share of the time that must have passed */
   #notBefore(taskId: string, { orderedAt, graceUntil }: Stop, at: Instant, share: number): void {
     const takesMs = this.#world.workload.stopTakesMs(taskId)
     const leastMs = Math.min(takesMs, graceUntil - orderedAt)

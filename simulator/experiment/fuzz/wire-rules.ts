@@ -162,7 +162,7 @@ export class WireRules {
     if (attempt.wantsGpu && !command.force_active) tell('it wants the GPU (R12)')
   }
 
-  /** Of the server that runs under this boot. */
+  /** Of the server with this boot. */
   #nodeOfBoot(boot: Boot): string | null {
     for (const [nodeId, view] of this.#nodes)
       if (view.boot !== null && keyOf(view.boot) === keyOf(boot)) return nodeId
@@ -196,7 +196,7 @@ export class WireRules {
       view.leaseSentMono = sentMono
       view.leaseUntilMono = sentMono + leaseMs
     }
-    // Who was replaced may answer until he finds out; whoever has heard of his successor does not listen.
+    // A replaced controller may answer until it notices; servers that have heard of its successor ignore it.
     if (epoch < this.#epoch) return
     const now = this.#world.clock.now()
     if (view.isReset && isLater) [view.isReset, view.anewAt, view.doubtEndedAt] = [false, now, view.endedAt]
@@ -209,9 +209,9 @@ export class WireRules {
   }
 
   /**
-   * Every node has a new window (R5), from when the controller read the store: until it begins it writes its
-   * epoch, on a slow disk for a while. Who was replaced may have answered meanwhile. Which snapshots were
-   * answered before, the new one does not know.
+   * Every node has a new window (R5) from the time when the controller read the store: it writes its epoch
+   * first, possibly on a slow disk. The replaced controller may have answered meanwhile. The new one does not
+   * know which snapshots were answered before.
    */
   #begun(): void {
     this.#begunAt = this.#world.clock.now()
@@ -225,8 +225,8 @@ export class WireRules {
   }
 
   /**
-   * The store has lost which boots and snapshots were answered, and what was given up or told to begin anew;
-   * servers have not.
+   * The store has lost which boots and snapshots were answered, and which attempts were given up or
+   * restarted; servers have not.
    */
   #setBack(): void {
     this.#epoch = 0
@@ -246,7 +246,7 @@ export class WireRules {
     if (kind === 'task_placed' && taskId !== null) this.#placedAt.set(taskId, at)
     if (kind === 'node_status' && data['status'] === 'unreachable') this.#notDeaf(nodeId ?? '', at)
     const view = this.#nodes.get(nodeId ?? '')
-    // What was answered after the decision, while it became durable, does not speak against it.
+    // Answers between the decision and its durability do not contradict it.
     if (view === undefined || this.#mayForget || view.answeredAt > at) return
     const isLost = kind === 'node_status' && data['status'] === 'unreachable'
     const isUnconfirmed = kind === 'task_returned' && data['reason'] === 'start_unconfirmed'
@@ -259,12 +259,12 @@ export class WireRules {
   }
 
   /**
-   * Who has no connection to the broker cannot say that a node is gone, nor for one lease after it is back
-   * (safety 3).
+   * A controller without a connection to the broker cannot declare a node unreachable, nor for one lease
+   * after the connection is back (safety 3).
    */
   #notDeaf(nodeId: string, at: Instant): void {
     const broker = this.#broker
-    // A controller that began since has never been without it.
+    // A controller that started since then has always been connected.
     if (broker === null || at < broker.since || (!broker.isAway && this.#begunAt > broker.since)) return
     const leaseMs = this.#world.controller.views.config().fields.run_lease_seconds * 1000
     const longestMs = this.#nodes.get(nodeId)?.longestMs ?? leaseMs
@@ -310,13 +310,13 @@ export class WireRules {
   }
 }
 
-/** One more lease of that length may hold, from then on. */
+/** Another lease of that length may be valid from then on. */
 function extend(view: NodeView, from: Instant, leaseMs: DurationMs): void {
   view.overAt = Math.max(view.overAt, overAfter(from, leaseMs, 1))
   view.endedAt = Math.max(view.endedAt, overAfter(from, leaseMs, 2))
 }
 
-/** When so many leases, one after the other, are over for sure; a server's clock may go 5 % slow. */
+/** When this number of consecutive leases is certainly over; a server's clock may run 5% slow. */
 function overAfter(from: Instant, leaseMs: DurationMs, leases: number): Instant {
   return from + (leases * leaseMs * 105) / 100
 }

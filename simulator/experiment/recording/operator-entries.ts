@@ -82,7 +82,9 @@ const PATCH_FIELDS: Readonly<Record<string, string>> = {
   stopGraceSeconds: 'stop_grace_seconds',
 }
 
-/** Labels play no part in decisions, and may say more than a file should; null: nothing else was changed. */
+/**
+ * Labels do not influence decisions, and may contain more than a file should; null: nothing else was changed.
+ */
 function taskPatch(
   id: string,
   { labels: _left, ...change }: Readonly<Record<string, unknown>>,

@@ -237,7 +237,7 @@ class RangeTaker {
 const NO_WORK = { kind: 'phases', phases: [[1, 0]] } as const
 
 function seenTask({ spec }: Task, submittedAt: Instant | null): SeenTask {
-  // As in a snapshot, without labels: they play no part in decisions.
+  // As in a snapshot, without labels: they do not influence decisions.
   const request = requestOfSpec(spec)
   return { submittedAt, request, work: new ObservedWork(), cancelledAt: null, isOver: false }
 }

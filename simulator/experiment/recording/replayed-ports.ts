@@ -98,11 +98,11 @@ export class ReplayedClock implements Clock {
   }
 }
 
-/** Hands out the numbers that the recorded controller drew. */
+/** Returns the numbers that the recorded controller drew. */
 export class ReplayedRandom implements Random {
   readonly #drawn = new Map<string, number[]>()
 
-  /** Those of the next input. */
+  /** Numbers for the next input. */
   give(draws: readonly Draw[]): void {
     for (const [stream, value] of draws) {
       const values = this.#drawn.get(stream)
@@ -120,7 +120,7 @@ export class ReplayedRandom implements Random {
     }
   }
 
-  /** Throws when some of those that were given were not drawn. */
+  /** Throws if some of the given numbers were not drawn. */
   settle(): void {
     for (const [stream, values] of this.#drawn) {
       if (values.length === 0) continue
@@ -132,30 +132,30 @@ export class ReplayedRandom implements Random {
   }
 }
 
-/** What is said goes nowhere; what is heard is recorded. */
+/** Outgoing messages are dropped; incoming ones are recorded. */
 export class ReplayedBus implements Bus {
   readonly #handlers = new Map<string, Handler>()
   readonly #requests = new Map<number, (outcome: RequestOutcome) => void>()
   #requested = 0
   #onConnection: ((isConnected: boolean) => void) | null = null
 
-  /** How many requests there were. */
+  /** Number of requests. */
   get requested(): number {
     return this.#requested
   }
 
-  /** @param requested how many there had been before. */
+  /** @param requested number of requests before */
   recall(requested: number): void {
     this.#requested = requested
   }
 
-  /** Of one that waits for its answer. */
+  /** The callback of a request that waits for its answer. */
   numberOf(done: (outcome: RequestOutcome) => void): number {
     for (const [number, waiting] of this.#requests) if (waiting === done) return number
     throw new Error('broken invariant: a request that waits for no answer')
   }
 
-  /** One of a controller before this one. */
+  /** A request of the checkpoint. */
   again(number: number, done: (outcome: RequestOutcome) => void): void {
     this.#requests.set(number, done)
   }
@@ -208,8 +208,8 @@ export class ReplayedBus implements Bus {
 }
 
 /**
- * Starts from the recorded state, and takes what is committed for comparison; it is durable when the
- * recording says so.
+ * Starts from the recorded state, and collects commits for comparison; a commit is durable when the recording
+ * says so.
  */
 export class ReplayedStore implements Store {
   readonly keepsDecisions = true
@@ -219,7 +219,7 @@ export class ReplayedStore implements Store {
   readonly #underWay = new Map<number, PromiseWithResolvers<void>>()
   #commits = 0
 
-  /** @param onCommit answers how it went when it was recorded. */
+  /** @param onCommit returns the recorded outcome */
   constructor(state: StoredState, onCommit: (batch: Batch, n: number) => { readonly isDurable: boolean }) {
     this.#state = state
     this.#onCommit = onCommit
@@ -235,12 +235,12 @@ export class ReplayedStore implements Store {
     return this.again(n)
   }
 
-  /** @param commits how many there had been before. */
+  /** @param commits number of commits before */
   recall(commits: number): void {
     this.#commits = commits
   }
 
-  /** Commit `n` is under way. */
+  /** Commit `n` is in progress. */
   again(n: number): Promise<void> {
     const committed = Promise.withResolvers<void>()
     this.#underWay.set(n, committed)

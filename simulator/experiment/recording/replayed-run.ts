@@ -62,7 +62,7 @@ export class ReplayedRun {
     this.#recorded = [...checkpoint.pending]
   }
 
-  /** Where it stands, between two entries; null before a start. Shares values with what goes on. */
+  /** Position between two entries; null before a start. Shares values with the running state. */
   checkpoint(): Checkpoint | null {
     const start = this.#start
     if (start === null) return null
@@ -79,7 +79,7 @@ export class ReplayedRun {
   }
 
   #begin(start: StartEntry): void {
-    // What was committed last is part of an input that was never written down to its end.
+    // The last commits belong to an input that was not recorded completely.
     this.#recorded = []
     this.#start = start
     this.#at = start.at
@@ -107,7 +107,7 @@ export class ReplayedRun {
     return taken
   }
 
-  /** A controller has begun once its first commit is durable. */
+  /** A controller has started once its first commit is durable. */
   #noteStart(input: InputEntry): void {
     this.#hasBegun =
       input.k === 'durable' ? input.n === 1 : input.k === 'loaded' && this.#recorded[0]?.isDurable === true
@@ -117,7 +117,7 @@ export class ReplayedRun {
 
   readonly #onCommit = (batch: Batch): { readonly isDurable: boolean } => {
     const recorded = this.#recorded[this.#committed.length]
-    // Lists of a turn that was durable at once are emptied afterwards.
+    // The lists of a transaction that was durable at once are emptied afterwards.
     this.#committed.push({ ...batch, events: [...batch.events], decisions: [...batch.decisions] })
     return { isDurable: recorded?.isDurable ?? false }
   }

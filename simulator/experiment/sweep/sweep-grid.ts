@@ -54,13 +54,13 @@ function refusedField(set: readonly SweepAxis[]): GridRefusal | null {
   return null
 }
 
-/** What is asked for comes last, so that it changes first. */
+/** Requested fields come last, so that they change first. */
 function axesOf({ sweep }: Scenario, set: readonly SweepAxis[]): SweepAxis[] {
   const named = new Set(set.map(({ field }) => field))
   return [...ownAxes(sweep).filter(({ field }) => !named.has(field)), ...set]
 }
 
-/** The fields beside the percentage that the scenario itself wants to be swept. */
+/** Other fields that the scenario's own sweep varies. */
 export function ownAxes(sweep: Scenario['sweep']): SweepAxis[] {
   return (sweep?.fields ?? [])
     .filter(({ field }) => field !== PERCENTAGE)
@@ -68,8 +68,8 @@ export function ownAxes(sweep: Scenario['sweep']): SweepAxis[] {
 }
 
 /**
- * Those that are asked for, or the scenario's sweep, or, when something else is swept, the percentage that
- * the scenario has.
+ * The requested percentages, or those of the scenario's sweep, or, if another field is varied, the percentage
+ * of the scenario.
  */
 function percentagesOf(
   { sweep, config }: Scenario,

@@ -152,7 +152,7 @@ function summaryOf(percent: Percent, settings: Settings, runs: readonly SweepRun
   }
 }
 
-/** Null when none of the values is known. */
+/** Null if no value is known. */
 export function bandOf(values: readonly (number | null | undefined)[]): Band | null {
   const known = values.filter((value) => value !== null && value !== undefined).sort((a, b) => a - b)
   if (known.length === 0) return null

@@ -26,8 +26,8 @@ export function combinationsOf(
 }
 
 /**
- * The combination to take; null: none keeps the objectives at any percentage.
- * 1. Some percentage keeps the objectives.
+ * The best combination; null: none meets the objectives at any percentage.
+ * 1. Some percentage meets the objectives.
  * 2. Higher mean utilization there.
  * 3. Tried first.
  */
@@ -44,7 +44,7 @@ function utilizationOf({ advice }: Combination): number {
   return advice.utilization_percent?.mean ?? -1
 }
 
-/** The percentage to take, or, where none keeps the objectives, the one that comes nearest. */
+/** The recommended percentage or, if none meets the objectives, the nearest one. */
 export function takenOf({ recommended_percent, caveats, candidates }: Advice): {
   readonly percent: number | null
   readonly isTaken: boolean

@@ -54,18 +54,18 @@ export function page(
 `.text
 }
 
-/** As a policy names an inline style or script. */
+/** The hash with which a policy names an inline style or script. */
 function hashOf(text: string): string {
   return `'sha256-${createHash('sha256').update(text).digest('base64')}'`
 }
 
-/** Beyond so many a table may be wider than the page, and is scrolled by keys, too. */
+/** A table with more columns may be wider than the page, and can be scrolled by keys too. */
 const MOST_COLUMNS = 9
 const SCROLLS = new Markup(' tabindex="0" role="group" aria-label="Figures"')
 
 /**
- * The first column is a heading of its row. Most of a large page are cells: their end tags, which HTML does
- * without, are left out.
+ * The first column is the heading of its row. Most of a large page are cells: their end tags, which are
+ * optional in HTML, are omitted.
  */
 export function table(
   caption: string | null,

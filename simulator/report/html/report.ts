@@ -119,7 +119,7 @@ interface Section {
 
 const X_TITLE = 'overcommit, %'
 
-/** A figure of the summary as a line with its band. */
+/** A metric of the summary as a line with its band. */
 interface Figure {
   readonly name: string
   readonly valueOf: (summary: SweepSummary) => Band | null
@@ -182,7 +182,7 @@ function chartLineOf({ name, valueOf }: Figure, summary: readonly SweepSummary[]
   return { name, points }
 }
 
-/** @param figure that objectives may name; empty: none can */
+/** @param figure metric that objectives may name; empty: none */
 function limitsOf({ candidates }: Advice, figure: string): LineChart['limits'] {
   const objectives = candidates[0]?.objectives ?? []
   return objectives
@@ -190,7 +190,7 @@ function limitsOf({ candidates }: Advice, figure: string): LineChart['limits'] {
     .map(({ objective, max }) => ({ y: max, label: objective }))
 }
 
-/** The data of the chart, too: chart-script.ts reads it from here. */
+/** Also the data of the chart: chart-script.ts reads it from here. */
 function valuesOf(figures: readonly Figure[], summary: readonly SweepSummary[]): Markup {
   const head = [X_TITLE, ...figures.flatMap(({ name }) => [name, 'p10', 'p90', 'p95'])]
   const rows = summary.map((each) => [
@@ -205,13 +205,13 @@ function valuesOf(figures: readonly Figure[], summary: readonly SweepSummary[]):
   return table(null, head, rows)
 }
 
-/** More say nothing of a mean over seeds; runs.csv has all. */
+/** More digits of a mean over seeds are meaningless; runs.csv has all. */
 function digitsOf(value: number): number {
   if (value >= 1000) return 0
   return value >= 100 ? 1 : 2
 }
 
-/** What a reader needs to run it again. */
+/** What a reader needs to repeat the sweep. */
 function sourceOf(runs: readonly SweepRun[]): Markup {
   const [first] = runs as readonly [SweepRun]
   const seeds = [...new Set(runs.map(({ seed }) => seed))].sort((a, b) => a - b)

@@ -141,7 +141,7 @@ function fieldNames(columns: ReadonlyMap<string, string>): (header: string) => s
 
 type TimeReader = (text: string) => number | null
 
-/** Bare numbers are in the unit, anything else is a date. */
+/** Bare numbers are in the unit, other values are dates. */
 function timeReader(perSecond: number): TimeReader {
   return (text) => {
     const number = numberOf(text)
@@ -188,7 +188,7 @@ function readRow(row: Row, time: TimeReader, options: ImportOptions, log: Import
   )
 }
 
-/** A cell that says yes or no decides; an empty one leaves it to what is known of the VRAM. */
+/** A cell with yes or no decides; for an empty one the VRAM decides. */
 function modeSaid(
   { cells }: Row,
   isExclusive: boolean,
@@ -212,7 +212,7 @@ function residence(row: Row, at: Instant, time: TimeReader, log: ImportLog): Dur
   return startMs === null || endMs === null ? null : residenceBetween(startMs, endMs, log)
 }
 
-/** A date is no duration. */
+/** A date is not a duration. */
 function durationOf(text: string, time: TimeReader): DurationMs | null {
   return numberOf(text) === null ? null : time(text)
 }
@@ -224,7 +224,7 @@ function timeCell(row: Row, field: CsvField, time: TimeReader, log: ImportLog): 
   return value
 }
 
-/** Undefined: it does not say; null: it cannot be understood. */
+/** Undefined: empty; null: invalid. */
 function vramOf(text: string): number | null | undefined {
   if (isNothing(text)) return undefined
   return parseSizeMib(text) ?? wholeOf(text, 1, MAX_VRAM_MIB)

@@ -115,7 +115,7 @@ function readHeader(text: string, file: string, line: number): Header {
   }
 }
 
-/** What was measured, or why nothing was. */
+/** The measured value, or the reason for having none. */
 function measuredIn(
   values: readonly string[],
   { columns, busyAt, toPercent, usedAt }: Header,

@@ -146,7 +146,7 @@ interface Gpus {
   readonly types: readonly string[]
 }
 
-/** Null when it speaks of GPUs and cannot be understood. */
+/** Null if it names GPUs in an unknown form. */
 function gpusOf(tres: string): Gpus | null {
   let total: number | null = null
   let typed = 0
@@ -154,7 +154,7 @@ function gpusOf(tres: string): Gpus | null {
   for (const part of tres.split(',')) {
     if (!part.startsWith('gres/gpu')) continue
     const match = /^gres\/gpu(?::([^=]+))?=(\d{1,9})$/.exec(part)
-    // Memory and utilization of GPUs are resources of their own: gres/gpumem, gres/gpuutil.
+    // Memory and utilization of GPUs are separate resources: gres/gpumem, gres/gpuutil.
     if (match === null && /^gres\/gpu[a-z]/.test(part)) continue
     if (match === null) return null
     const count = Number(match[2])
@@ -178,7 +178,7 @@ function arrivalOf(row: Row, log: ImportLog): { readonly ms: Instant; readonly i
 
 const SILENT = { drop: (): void => {} }
 
-/** ElapsedRaw first: it is right over a change of summer time, too. */
+/** ElapsedRaw first: it is also right over a change of daylight saving time. */
 function timeOf(row: Row, log: ImportLog): DurationMs | null {
   const { Start, End, State, ElapsedRaw, Elapsed } = row.cells
   const isRunning = /^(RUNNING|SUSPENDED|COMPLETING|REQUEUED|RESIZING)/i.test(State)

@@ -82,13 +82,13 @@ async function* records(
     skip_empty_lines: true,
     relax_column_count: true,
     max_record_size: MAX_ROW_BYTES,
-    // Its type says string[] for what may be anything.
+    // The library's type is string[], although cells may be anything.
     on_record: ((record: string[], { lines }: InfoRecord): NumberedRecord => ({
       line: lines,
       record,
     })) as never,
   })
-  // Its errors arrive at the reader of the parser.
+  // Errors arrive at the reader of the parser.
   pipeline(Readable.from(source.chunks, { objectMode: true }), parser, () => {})
   try {
     for await (const record of parser as AsyncIterable<NumberedRecord>) yield record

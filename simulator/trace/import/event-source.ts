@@ -18,12 +18,13 @@ export interface SourceEvent {
 type Json = Readonly<Record<string, unknown>>
 
 /**
- * The events of a file, or null for what is none of them but has a place there (chain lines of a journal,
+ * The events of a file, or null for lines that are not events but belong there (chain lines of a journal,
  * comments and ids of a stream, summaries):
- * - `headroom events -o jsonl`, a run's journal.jsonl: an event a line;
+ * - `headroom events -o jsonl`, a run's journal.jsonl: one event per line;
  * - `headroom events -o json`: an array;
- * - `GET /events`: pages, one a line;
- * - `GET /events/stream`: server-sent events. Throws TraceError at a line that is not JSON.
+ * - `GET /events`: pages, one per line;
+ * - `GET /events/stream`: server-sent events.
+ * Throws TraceError at a line that is not JSON.
  */
 export async function* sourceEvents(source: FileBytes): AsyncGenerator<SourceEvent | null> {
   const [isArray, bytes] = await beginsWithBracket(source)
@@ -70,7 +71,7 @@ function parsed(text: string, file: string, line: number): unknown {
   }
 }
 
-/** The API and a journal name the same things differently. */
+/** The API and a journal use different names for the same things. */
 function eventOf(value: unknown): SourceEvent | null {
   if (!isObject(value)) return null
   const { seq, at, kind, by, data } = value

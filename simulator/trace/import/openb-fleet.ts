@@ -63,8 +63,8 @@ export async function readOpenbNodes(nodesFile: string): Promise<OpenbNodes> {
 }
 
 /**
- * An openb node list as fleet of a scenario. Throws TraceError naming every model whose VRAM neither the map
- * nor DEFAULT_VRAM_MAP has.
+ * An openb node list as the fleet of a scenario. Throws TraceError with every model whose VRAM neither the
+ * map nor DEFAULT_VRAM_MAP has.
  */
 export async function openbFleet(nodesFile: string, vramMap?: VramMap): Promise<FleetEntry[]> {
   const { groups } = await readOpenbNodes(nodesFile)

@@ -143,7 +143,7 @@ function siftDown(heap: RunCursor[], from: number): void {
 
 const NEWLINE = 0x0a
 
-/** Reads one run from its beginning to its end. */
+/** Reads one run from its start to its end. */
 class RunCursor {
   /** Undefined at the end of the run. */
   head: SortRecord | undefined
@@ -161,7 +161,7 @@ class RunCursor {
     this.#end = offset + bytes
   }
 
-  /** On to the next record; false when `load` has to bring it. */
+  /** Moves to the next record; returns false if `load` must be called first. */
   step(): boolean {
     const line = this.#lines[this.#next++]
     if (line === undefined) return false

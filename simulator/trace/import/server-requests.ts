@@ -83,10 +83,10 @@ class Server {
   readonly #name: string
   #tasks = 0
   #bursts: Array<readonly [DurationMs, DurationMs]> = []
-  /** When the present task began; later than `bornAt` when one was full. */
+  /** Start of the current task; later than `bornAt` if an earlier one was full. */
   startAt: Instant
   bornAt: Instant
-  /** When it has worked off all that came. */
+  /** When it has completed all requests so far. */
   freeAt: Instant
 
   constructor(name: string, at: Instant) {
@@ -109,7 +109,7 @@ class Server {
     return joins ? 'joined' : 'own_burst'
   }
 
-  /** Its life is over; the next begins. */
+  /** Its life is over; the next task begins. */
   end(at: Instant): ServerTask {
     const task = this.cut(at)
     this.bornAt = at
