@@ -17,13 +17,13 @@ export interface AccessOptions {
   readonly now: () => Instant
   /** Hash of the admin token that the environment names. */
   readonly adminTokenHash?: string | null
-  /** How people sign in with a browser; null: not at all. */
+  /** Sign-in with a browser; null: disabled. */
   readonly signIn?: SignIn | null
-  /** Names under which it may be asked, beside loopback names and addresses. */
+  /** Host names that requests may use, in addition to loopback names and addresses. */
   readonly allowedHosts?: readonly string[]
-  /** Of one token; 0: no limit. */
+  /** Per token; 0: no limit. */
   readonly requestsPerSecond?: number
-  /** Of one address, without a token that is known; 0: no limit. */
+  /** Per address, for requests without a valid token; 0: no limit. */
   readonly anonymousRequestsPerSecond?: number
 }
 

@@ -5,10 +5,10 @@
 import type { DurationMs, Instant } from '../../../protocol/units.ts'
 import type { AccessRegistry, AuditEntry } from '../../engine/inputs/commands/access-registry.ts'
 
-/** What of a path is kept. */
+/** Maximum characters of a path in an entry. */
 const MAX_TARGET = 300
 
-/** Refused because of who asks, how, or how often: not part of anybody's work. */
+/** Refusals because of identity, origin or rate: they concern no resource. */
 const ACCESS_CODES: ReadonlySet<string> = new Set([
   'unauthorized',
   'forbidden',

@@ -17,7 +17,8 @@ export function openApiOptions(version: string): FastifyDynamicSwaggerOptions {
         title: 'Headroom',
         version,
         description:
-          'GPU task controller with VRAM overcommit. JSON, snake_case, RFC 3339 times in UTC, whole MiB. Errors are RFC 9457.',
+          'GPU task controller with VRAM overcommit. JSON, snake_case, RFC 3339 times in UTC, whole MiB. ' +
+          'Errors are RFC 9457.',
         license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
         contact: { name: 'Headroom' },
       },
@@ -42,7 +43,8 @@ export function openApiOptions(version: string): FastifyDynamicSwaggerOptions {
         {
           name: 'simulations',
           description:
-            'Runs of scenarios beside the live cluster. A session has this whole interface for its own controller below /api/v1/simulations/{simulation_id}: the same routes, roles and answers.',
+            'Runs of scenarios, separate from the live cluster. A session has this whole interface for its ' +
+            'own controller below /api/v1/simulations/{simulation_id}: the same routes, roles and answers.',
         },
         { name: 'access', description: 'Tokens, and who asked for what' },
         { name: 'service', description: 'Health, version, this document' },

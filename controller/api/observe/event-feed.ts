@@ -251,7 +251,7 @@ function tooMany(isClosed: boolean): ApiProblem {
 }
 
 /**
- * So many are kept, so that a reader who has just caught up with the store finds those that came meanwhile.
+ * Recent events in memory. A reader that has just caught up with the store finds later events here.
  */
 const MAX_RECENT_EVENTS = 2_048
 
