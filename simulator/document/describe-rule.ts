@@ -50,5 +50,8 @@ export function describeRule(rule: Rule): string {
 
 function describeDuration({ min, max, bareMs }: Extract<RuleData, { kind: 'duration' }>): string {
   const written = bareMs ? `whole ms, or ${DURATION_FORMAT}` : DURATION_FORMAT
-  return `${written}${min === 0 ? ', or 0' : ''}, ${min === 0 ? '' : `at least ${formatDuration(min)}, `}at most ${formatDuration(max)}`
+  return (
+    `${written}${min === 0 ? ', or 0' : ''}, ` +
+    `${min === 0 ? '' : `at least ${formatDuration(min)}, `}at most ${formatDuration(max)}`
+  )
 }

@@ -103,7 +103,8 @@ function putIntoList(
     problems.add(
       list.offset,
       parent,
-      `has ${list.items.length} ${list.items.length === 1 ? 'entry' : 'entries'}, numbered from 0; there is no ${key}`,
+      `has ${list.items.length} ${list.items.length === 1 ? 'entry' : 'entries'}, numbered from ` +
+        `0; there is no ${key}`,
     )
     return list
   }

@@ -82,7 +82,10 @@ function createExcessTest(): (lexeme: string) => string | null {
     if (lexeme.length > MAX_LEXEME_LENGTH) return `a value may have at most ${MAX_LEXEME_LENGTH} characters`
     if (escapes > MAX_ESCAPES) return `quoted text may have at most ${MAX_ESCAPES} backslashes in all`
     if (++lexemes > MAX_LEXEMES)
-      return `a scenario may have at most ${MAX_LEXEMES} words and signs; tasks by the thousand belong into a trace`
+      return (
+        `a scenario may have at most ${MAX_LEXEMES} words and signs; ` +
+        'tasks by the thousand belong into a trace'
+      )
     return null
   }
 }

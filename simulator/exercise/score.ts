@@ -84,7 +84,9 @@ function stateMet(objective: Extract<Objective, { readonly kind: 'state' }>, { r
   const isMet = oneOf.some((allowed) => allowed === value)
   return {
     isMet,
-    reason: `${path} ${pointer} is ${shown(value)}${isMet ? '' : `, expected ${oneOf.map(shown).join(' or ')}`}.`,
+    reason:
+      `${path} ${pointer} is ` +
+      `${shown(value)}${isMet ? '' : `, expected ${oneOf.map(shown).join(' or ')}`}.`,
   }
 }
 

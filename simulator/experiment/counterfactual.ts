@@ -141,7 +141,10 @@ async function observedRun(
 function noDecision(decision: number, choices: readonly SwapChoice[]): string {
   const [first, last] = [choices[0], choices.at(-1)]
   if (first === undefined || last === undefined) return 'the run has no swap decision'
-  return `the run has no swap decision ${decision}; it has ${choices.length}, from ${first.decision} to ${last.decision}`
+  return (
+    `the run has no swap decision ${decision}; it has ${choices.length}, from ` +
+    `${first.decision} to ${last.decision}`
+  )
 }
 
 function clusterFigures({ result: { metrics }, world }: Run): ClusterFigures {

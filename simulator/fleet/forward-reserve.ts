@@ -1,6 +1,6 @@
 /**
- * Servers learn the reserve with their next heartbeat. Without heartbeats they get it as soon as the change is
- * durable.
+ * Servers learn the reserve with their next heartbeat. Without heartbeats they get it as soon as the change
+ * is durable.
  */
 import type { Event } from '../../controller/model/event.ts'
 import type { Node } from '../../controller/model/placement.ts'

@@ -199,7 +199,7 @@ export class SimBus {
     return null
   }
 
-  /** Takes one message one way: lost, once or several times, now, late, or when the fault that holds it ends. */
+  /** Delivers one message one way: never, once or repeatedly, now, late, or when the hold ends. */
   #leg(from: Process, to: Process, arrive: () => void): void {
     const links = this.#links
     const passage = links?.passage(from, to) ?? UNHINDERED

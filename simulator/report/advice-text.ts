@@ -17,14 +17,24 @@ function recommendation(advice: Advice): string {
   const { recommended_percent: percent, utilization_percent: utilization, candidates, caveats } = advice
   const unplaceable = caveats.find((caveat) => caveat.kind === 'fit_nowhere')
   if (unplaceable !== undefined)
-    return `No recommendation: ${unplaceable.tasks} of ${unplaceable.submitted} tasks fit on no node that is up, even when it is empty. Add nodes or GPUs that are large enough, or leave these tasks out.`
+    return (
+      `No recommendation: ${unplaceable.tasks} of ${unplaceable.submitted} tasks fit on no ` +
+      'node that is up, even when it is empty. Add nodes or GPUs that are large enough, or ' +
+      'leave these tasks out.'
+    )
   const chosen = candidates.find(({ overcommit_percent }) => overcommit_percent === percent)
   if (chosen === undefined || utilization === null)
     return `None of the overcommit percentages tried meets ${wished(advice.objectives)}.`
-  const band = `${points(utilization.mean)} % utilization (p10–p90 over ${seeds(chosen.seeds)}: ${points(utilization.p10)}–${points(utilization.p90)} %)`
-  const choice = `the highest utilization that keeps ${wished(advice.objectives)}: ${band}, with ${measured(chosen)}`
+  const band =
+    `${points(utilization.mean)} % utilization (p10–p90 over ${seeds(chosen.seeds)}: ` +
+    `${points(utilization.p10)}–${points(utilization.p90)} %)`
+  const choice =
+    `the highest utilization that keeps ${wished(advice.objectives)}: ` + `${band}, with ${measured(chosen)}`
   if (advice.gain === null || advice.changes.length === 0) return `Overcommit ${percent} %: ${choice}.`
-  return `Overcommit ${percent} % instead of ${advice.gain.over_percent} %: ${advice.changes.map(changeText).join(', ')}. It has ${choice}.`
+  return (
+    `Overcommit ${percent} % instead of ${advice.gain.over_percent} %: ` +
+    `${advice.changes.map(changeText).join(', ')}. It has ${choice}.`
+  )
 }
 
 /** The second opinion and the caveats, one sentence each. */
@@ -75,7 +85,10 @@ export function noneSentence(combinations: readonly Pick<Advice, 'caveats' | 'ob
   if (blocked > 0)
     return `No recommendation: in ${blocked} of the ${combinations.length} combinations tasks fit on no node.`
   const objectives = combinations[0]?.objectives ?? []
-  return `None of the ${combinations.length} combinations keeps ${objectives.join(' and ')} at any percentage.`
+  return (
+    `None of the ${combinations.length} combinations keeps ${objectives.join(' and ')} at ` +
+    'any percentage.'
+  )
 }
 
 export function figureOf(objective: string): ObjectiveFigure {
@@ -128,25 +141,54 @@ function kneeSentence({ knee_percent, recommended_percent }: Advice): string {
 function caveatSentence(caveat: Caveat, advice: Advice): string {
   switch (caveat.kind) {
     case 'mostly_exclusive':
-      return `${points(caveat.exclusive_percent)} % of the GPU-hours belong to tasks that take whole GPUs, and overcommit changes nothing for them.`
+      return (
+        `${points(caveat.exclusive_percent)} % of the GPU-hours belong to tasks that take whole ` +
+        'GPUs, and overcommit changes nothing for them.'
+      )
     case 'none_keeps':
-      return `Nearest comes ${caveat.nearest_percent} %: ${caveat.objective} is ${shownFigure(figureOf(caveat.objective), caveat.p95)} there at the 95th percentile; add GPUs, take less work, or allow more.`
+      return (
+        `Nearest comes ${caveat.nearest_percent} %: ${caveat.objective} is ` +
+        `${shownFigure(figureOf(caveat.objective), caveat.p95)} there at the 95th percentile; ` +
+        'add GPUs, take less work, or allow more.'
+      )
     case 'too_few_seeds':
       return fewSeedsSentence(caveat.seeds, caveat.ties, advice)
     case 'no_idleness':
-      return `No task that may be swapped is ever idle for ${shownSeconds(caveat.idle_period_s)} (GPUs are without work ${points(caveat.idle_percent)} % of the time): nothing can be swapped out, so overcommit cannot help.`
+      return (
+        `No task that may be swapped is ever idle for ${shownSeconds(caveat.idle_period_s)} ` +
+        `(GPUs are without work ${points(caveat.idle_percent)} % of the time): nothing can be ` +
+        'swapped out, so overcommit cannot help.'
+      )
     case 'never_swapped':
-      return 'Nothing was swapped out at any percentage: either no task is idle for long, or no task waited for the VRAM of an idle one.'
+      return (
+        'Nothing was swapped out at any percentage: either no task is idle for long, or no task ' +
+        'waited for the VRAM of an idle one.'
+      )
     case 'seeds_alike':
-      return `All ${caveat.seeds} seeds came to the same figures, so p95 says nothing: nothing in this scenario is drawn. A trace item with \`activity\` or \`sample\` is.`
+      return (
+        `All ${caveat.seeds} seeds came to the same figures, so p95 says nothing: nothing in ` +
+        `this scenario is drawn. A trace item with \`activity\` or \`sample\` is.`
+      )
     case 'no_effect':
-      return 'All percentages have the same figures: no task waits for VRAM, or every node has its own overcommit percentage.'
+      return (
+        'All percentages have the same figures: no task waits for VRAM, or every node has its ' +
+        'own overcommit percentage.'
+      )
     case 'highest_tried':
-      return `${caveat.overcommit_percent} % is the highest percentage that was tried: a higher one may be better.`
+      return (
+        `${caveat.overcommit_percent} % is the highest percentage that was tried: a higher one ` +
+        'may be better.'
+      )
     case 'fit_nowhere':
-      return `No starvation and no wait counts the ${caveat.tasks} tasks that fit nowhere, so the figures of a cluster that is too small look good.`
+      return (
+        `No starvation and no wait counts the ${caveat.tasks} tasks that fit nowhere, so the ` +
+        'figures of a cluster that is too small look good.'
+      )
     case 'uneven_seeds':
-      return 'Some percentages were run with other seeds than others, so their means do not compare seed by seed.'
+      return (
+        'Some percentages were run with other seeds than others, so their means do not compare ' +
+        'seed by seed.'
+      )
   }
 }
 
@@ -156,7 +198,10 @@ function fewSeedsSentence(seedCount: number, ties: readonly Tie[], { recommended
     ({ overcommit_percent, difference }) =>
       `${overcommit_percent} % (${signed(difference)}${needed(difference)})`,
   )
-  return `${seeds(seedCount)} are too few to tell the utilization of ${recommended_percent} % from that of ${each.join(', ')}.`
+  return (
+    `${seeds(seedCount)} are too few to tell the utilization of ${recommended_percent} % ` +
+    `from that of ${each.join(', ')}.`
+  )
 }
 
 function needed({ pairs_needed }: PairedDifference): string {

@@ -11,12 +11,14 @@ export function formatResult(title: string, { metrics, seed, virtual_s, digest }
     [title, `seed ${seed}, ${shownSeconds(virtual_s)} of virtual time`],
     [
       'tasks',
-      `${tasks.submitted} submitted, ${tasks.completed} completed, ${tasks.failed} failed, ${tasks.unfinished} unfinished${tasks.fit_nowhere === undefined ? '' : `, ${tasks.fit_nowhere} of them fit on no node that is up and are in no figure below`}`,
+      `${tasks.submitted} submitted, ${tasks.completed} completed, ` +
+        `${tasks.failed} failed, ${tasks.unfinished} unfinished${fitNowhereText(tasks.fit_nowhere)}`,
     ],
     ['utilization', shownPercent(metrics.utilization_percent)],
     [
       'starvation',
-      `${shownPercent(starvation.total)} = queue ${shownPercent(starvation.queue)} + swap ${shownPercent(starvation.swap)} + compute ${shownPercent(starvation.compute)}`,
+      `${shownPercent(starvation.total)} = queue ${shownPercent(starvation.queue)} + swap ` +
+        `${shownPercent(starvation.swap)} + compute ${shownPercent(starvation.compute)}`,
     ],
     ...(metrics.unsignalled_wait_percent === undefined
       ? []
@@ -27,7 +29,8 @@ export function formatResult(title: string, { metrics, seed, virtual_s, digest }
     ['makespan', makespan],
     [
       'swaps',
-      `${metrics.swaps_per_hour.toFixed(1)} an hour, ${metrics.swapped_gib_per_hour.toFixed(1)} GiB an hour, Jain's index ${shownNumber(metrics.swap_jain, 3)}`,
+      `${metrics.swaps_per_hour.toFixed(1)} an hour, ${metrics.swapped_gib_per_hour.toFixed(1)} ` +
+        `GiB an hour, Jain's index ${shownNumber(metrics.swap_jain, 3)}`,
     ],
     ['digest', digest ?? '–'],
   ])
@@ -37,4 +40,9 @@ function spread(values: Distribution | null, show: (value: number) => string): s
   if (values === null) return '–'
   const { mean, p50, p95, p99 } = values
   return `mean ${show(mean)}, p50 ${show(p50)}, p95 ${show(p95)}, p99 ${show(p99)}`
+}
+
+function fitNowhereText(count: number | undefined): string {
+  if (count === undefined) return ''
+  return `, ${count} of them fit on no node that is up and are in no figure below`
 }

@@ -107,7 +107,9 @@ export class Journal {
 
 /** Keys in a fixed order, no spaces. */
 function lineOf(event: Event): string {
-  return `{"seq":${event.seq},"at":${event.at},"kind":"${event.kind}","task":${quoted(event.taskId)},"node":${quoted(event.nodeId)},"cause":${String(event.causedBy)},"data":${JSON.stringify(event.data)}}\n`
+  const { seq, at, kind, taskId, nodeId, causedBy, data } = event
+  const head = `{"seq":${seq},"at":${at},"kind":"${kind}","task":${quoted(taskId)},"node":${quoted(nodeId)}`
+  return `${head},"cause":${String(causedBy)},"data":${JSON.stringify(data)}}\n`
 }
 
 const PLAIN = /^[\w.:/-]*$/

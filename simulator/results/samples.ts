@@ -30,7 +30,7 @@ export class Samples {
    */
   distribution(divisor: number): Distribution | null {
     if (this.#count === 0) return null
-    // eslint-disable-next-line no-restricted-syntax -- numbers of a typed array have one order, and it needs no function for each comparison
+    // eslint-disable-next-line no-restricted-syntax -- numbers have one order
     const sorted = this.#values.slice(0, this.#count).sort()
     const at = (permille: number) =>
       (sorted[Math.max(0, Math.ceil((permille * this.#count) / 1000) - 1)] as number) / divisor

@@ -101,7 +101,8 @@ export class OperatorAgenda {
     const { text } = answered
     const answer = text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}…` : text
     this.faults.push(
-      `operator at ${formatDuration(atMs)}: ${method.toUpperCase()} ${path} was answered ${answered.status}, ${problem}: ${answer}`,
+      `operator at ${formatDuration(atMs)}: ${method.toUpperCase()} ${path} was answered ` +
+        `${answered.status}, ${problem}: ${answer}`,
     )
   }
 

@@ -26,31 +26,40 @@ const ALWAYS = {
     'Resident and swapping tasks fit in the physical VRAM of each GPU; swapped-out tasks fit in host memory.',
   noswap_never_swapped: 'No task with noswap 1 is ever swapped out.',
   fairness_bound:
-    'Swap-outs of comparable tasks differ by at most 2 over any window, and by at most 1 from the start of a round.',
+    'Swap-outs of comparable tasks differ by at most 2 over any window, and by at most 1 from ' +
+    'the start of a round.',
   victim_choice:
-    'Victims follow the swap-out order: whole levels first, then the tasks not swapped for longest that move the fewest bytes.',
+    'Victims follow the swap-out order: whole levels first, then the tasks not swapped for ' +
+    'longest that move the fewest bytes.',
   commit_limit: 'No placement takes a GPU beyond its commit limit, except that of a noswap task.',
   idle_rule:
     'A swapped-out task was idle for the idle period or resident for longer than max_residency_seconds.',
   p0_rule: 'A P0 task is swapped out only for a P0 task.',
   group_isolation:
-    'A task is placed only on nodes of its target groups; a task without target groups only on nodes without groups.',
+    'A task is placed only on nodes of its target groups; a task without target groups only on ' +
+    'nodes without groups.',
   reserve_kept: 'No placement uses the safety reserve of a GPU.',
   admission_rules:
-    'A placement has the requested number of GPUs, an open node, a free task slot and exclusive GPUs if requested, and starves no other task.',
+    'A placement has the requested number of GPUs, an open node, a free task slot and exclusive ' +
+    'GPUs if requested, and starves no other task.',
   event_chain: 'Event numbers have no gaps, times never decrease, and a cause precedes its effects.',
   finals_never_change: 'A final task has no further events, and attempt numbers only increase.',
   acknowledged_never_lost:
     'A task whose submission was acknowledged is known to every later controller until it has ended.',
   configuration_kept: 'A controller starts with the configuration that was last made durable.',
   store_behind_noticed:
-    'A controller whose store lacks what a node has heard of raises STORE_BEHIND within two heartbeats, and places nothing while most nodes say so, in recovery, or while nodes that were up have not spoken since its start.',
+    'A controller whose store lacks what a node has heard of raises STORE_BEHIND within two ' +
+    'heartbeats, and places nothing while most nodes say so, in recovery, or while nodes that ' +
+    'were up have not spoken since its start.',
   epochs_unique:
-    'An epoch has one history: a restore raises it above every earlier one, and no server obeys two controllers of one epoch.',
+    'An epoch has one history: a restore raises it above every earlier one, and no server obeys ' +
+    'two controllers of one epoch.',
   lost_attempts_kept:
-    'An attempt that the store has lost is not stopped, unless an operator settles it or its task has gone on.',
+    'An attempt that the store has lost is not stopped, unless an operator settles it or its ' +
+    'task has gone on.',
   lost_attempts_settled:
-    'After a restore or an accepted loss, a lost attempt that its node reports becomes the attempt of its pending task, or is quarantined.',
+    'After a restore or an accepted loss, a lost attempt that its node reports becomes the ' +
+    'attempt of its pending task, or is quarantined.',
 } as const satisfies Readonly<Record<string, string>>
 
 const EVENTUALLY = {

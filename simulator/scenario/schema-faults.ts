@@ -135,12 +135,16 @@ const storeSetBack = record(
     to: optional(
       nullable(choice(...STORE_POINTS)),
       null,
-      'A named earlier state. start: at the start of the run. epoch_start: as the current controller read it at its start.',
+      'A named earlier state. start: at the start of the run. epoch_start: as the current ' +
+        'controller read it at its start.',
     ),
     loss: optional(
       choice(...LOSSES),
       'silent',
-      'silent: the data folder was set back with its mark file, so only the GPU servers can detect it. accepted: the operator accepted the loss at the start (--accept-loss). restored: the operator restored a backup. After the last two the epoch increases and the controller starts in recovery.',
+      'silent: the data folder was set back with its mark file, so only the GPU servers can ' +
+        'detect it. accepted: the operator accepted the loss at the start (--accept-loss). ' +
+        'restored: the operator restored a backup. After the last two the epoch increases and the ' +
+        'controller starts in recovery.',
     ),
     for: optional(
       nullable(duration(1, MAX_TIME_MS)),

@@ -81,7 +81,8 @@ const gpuRule = record({
   efficiency: optional(
     list(integer(1, 10_000), 1, MAX_SHARING),
     [1000],
-    'Combined throughput of k working tasks, in permille of one task alone; the first value is for k = 1, the last applies to all larger k.',
+    'Combined throughput of k working tasks, in permille of one task alone; the first value is ' +
+      'for k = 1, the last applies to all larger k.',
   ),
 })
 
@@ -137,7 +138,8 @@ export const nodesRule = record(
     signals_wanted: optional(
       boolean,
       true,
-      'Whether a swapped-out task can signal that it has work; false: it is paused until a probe swaps it in (swap_in_probe_seconds).',
+      'Whether a swapped-out task can signal that it has work; false: it is paused until a ' +
+        'probe swaps it in (swap_in_probe_seconds).',
     ),
     max_attempts: optional(
       integer(1, MAX_ATTEMPTS_PER_NODE),

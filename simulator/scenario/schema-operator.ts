@@ -27,7 +27,8 @@ const asked = {
   ),
   answer: optionalAbsent(
     json,
-    'Expected part of the answer: maps must contain these keys, lists match item by item, other values are equal. Default: any answer.',
+    'Expected part of the answer: maps must contain these keys, lists match item by item, other ' +
+      'values are equal. Default: any answer.',
   ),
 }
 const ifMatch = optional(

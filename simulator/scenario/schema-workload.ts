@@ -145,7 +145,8 @@ export const traceItemRule = record(
     activity: optional(
       nullable(activity),
       null,
-      'Generates, for each seed, new activity within the time that each task is present; null: as in the trace.',
+      'Generates, for each seed, new activity within the time that each task is present; null: ' +
+        'as in the trace.',
     ),
   },
   {
@@ -168,7 +169,8 @@ const lognormalVram = record(
     max: optional(
       nullable(vram),
       null,
-      'Maximum; larger values are lowered to it. null: the most that fits any GPU of the fleet besides its reserve.',
+      'Maximum; larger values are lowered to it. null: the most that fits any GPU of the fleet ' +
+        'besides its reserve.',
     ),
   },
   { check: refuseFallingBounds },
@@ -246,7 +248,8 @@ export const generateItemRule = record(
     on_node_loss: optional(onNodeLoss, TASK_DEFAULTS.onNodeLoss, 'Policy when the node becomes unreachable.'),
     max_requeues: optionalAbsent(
       maxRequeues,
-      'Maximum number of requeues after attempts that ended within 10 minutes; null: no limit. Default: the configuration at submission.',
+      'Maximum number of requeues after attempts that ended within 10 minutes; null: no limit. ' +
+        'Default: the configuration at submission.',
     ),
     cancel_after: optional(
       nullable(durationRule),
@@ -353,7 +356,8 @@ export const taskRule = record(
     on_node_loss: optional(onNodeLoss, TASK_DEFAULTS.onNodeLoss, 'Policy when the node becomes unreachable.'),
     max_requeues: optionalAbsent(
       maxRequeues,
-      'Maximum number of requeues after attempts that ended within 10 minutes; null: no limit. Default: the configuration at submission.',
+      'Maximum number of requeues after attempts that ended within 10 minutes; null: no limit. ' +
+        'Default: the configuration at submission.',
     ),
     run: optional(nullable(workTime), null, 'Run time of the task alone. Without run and work: 1h.'),
     activity: optional(activity, 'always-busy', 'GPU activity during run.'),

@@ -82,7 +82,8 @@ const limitsRule = record(
     placed_gpus_per_owner: optional(
       nullable(integer(1, MAX_LIMIT)),
       null,
-      'Maximum number of GPUs of the placed tasks of one owner, counted once per task; other tasks wait. null: no limit.',
+      'Maximum number of GPUs of the placed tasks of one owner, counted once per task; other ' +
+        'tasks wait. null: no limit.',
     ),
   },
   { otherNames: { max_placed_gpus: 'placed_gpus_per_owner', placed_gpus: 'placed_gpus_per_owner' } },
@@ -172,7 +173,9 @@ export const scenarioRule = record(
     operator: optional(
       operatorRule,
       [],
-      'Requests of an operator to the REST routes, in virtual time. In paths and in texts of a body or an expected answer, {node:NAME} is replaced by the id of that node and {task:NAME} by the id of a task that an earlier action named with `as`.',
+      'Requests of an operator to the REST routes, in virtual time. In paths and in texts of a ' +
+        'body or an expected answer, {node:NAME} is replaced by the id of that node and ' +
+        '{task:NAME} by the id of a task that an earlier action named with `as`.',
     ),
     limits: optional(
       limitsRule,

@@ -40,7 +40,8 @@ export const workRule = byValue('kind', {
     kind: required(choice('phases'), 'Alternating work and idle times. The task ends after the last.'),
     phases: required(
       list(pair(ms(0), ms(0)), 0, MAX_ITEMS),
-      'Pairs [busy, idle]: GPU work in ms, then idle wall time in ms, which passes whether or not the task is in VRAM. Together 1 or more.',
+      'Pairs [busy, idle]: GPU work in ms, then idle wall time in ms, which passes whether or ' +
+        'not the task is in VRAM. Together 1 or more.',
     ),
   }),
   bursts: record({
@@ -50,7 +51,8 @@ export const workRule = byValue('kind', {
     ),
     at: required(
       list(pair(ms(0), ms(1)), 0, MAX_ITEMS),
-      'Pairs [offset, busy]: wall time in ms since the first start, never decreasing, and GPU work in ms. First in, first out.',
+      'Pairs [offset, busy]: wall time in ms since the first start, never decreasing, and GPU ' +
+        'work in ms. First in, first out.',
     ),
     stayMs: required(ms(0), 'Minimum wall time since the first start. 1 or more without bursts.'),
   }),
@@ -78,7 +80,8 @@ export const traceTaskRule = record({
   alloc: optional(
     list(pair(ms(0), integer(1, MAX_VRAM_MIB)), 0, MAX_ITEMS),
     [],
-    'Growth: pairs of wall time in ms since the first start and MiB per GPU from then on, both increasing. Empty: vram_mib from the start.',
+    'Growth: pairs of wall time in ms since the first start and MiB per GPU from then on, both ' +
+      'increasing. Empty: vram_mib from the start.',
   ),
   cancel_at: optional(nullable(ms(0)), null, 'Time at which the owner cancels it, `at` or later.'),
 })
@@ -116,7 +119,8 @@ export const traceHeaderRule = record({
         ignored: optional(
           counts,
           {},
-          'Rows that became tasks with a constraint that Headroom does not support, by constraint, before the selection by --from, --to, --sample and --max-gpus.',
+          'Rows that became tasks with a constraint that Headroom does not support, by ' +
+            'constraint, before the selection by --from, --to, --sample and --max-gpus.',
         ),
         adjusted: optional(
           counts,

@@ -125,6 +125,8 @@ export function withheldBecause({ state, scores, threshold }: DriftReport): NoFo
   if (state !== 'drifting') return null
   const far = TWIN_METRICS.filter((metric) => (scores[metric] ?? 0) > threshold)
   const words = far.map((metric) => `${metric} ${(scores[metric] ?? 0).toFixed(1)}`).join(', ')
-  const detail = `the twin drifts: actual values of the last intervals were further from its predictions than its band is wide (${words}; ${threshold} is the limit)`
+  const detail =
+    'the twin drifts: actual values of the last intervals were further from its predictions ' +
+    `than its band is wide (${words}; ${threshold} is the limit)`
   return { reason: 'DRIFT', detail }
 }

@@ -34,7 +34,8 @@ export function snapshotOfLive(image: ClusterSnapshot, past: RecentPast): LiveSn
     `The live cluster as of ${new Date(image.at).toISOString()}. What each task has left to do is a guess: `,
     isModel(model)
       ? `${model.assumes[0]}; ${model.assumes[2]}.`
-      : `it stays as long again as it has been there, an hour at least, and goes on as it does now (${model.detail}).`,
+      : 'it stays as long again as it has been there, an hour at least, and goes on as it does ' +
+        `now (${model.detail}).`,
     ' Swaps take what the stock driver takes; nothing arrives later.',
     leftOut.nodes + leftOut.tasks > 0
       ? ` Left out: ${leftOut.nodes} nodes that are not up, ${leftOut.tasks} tasks on them or being stopped.`

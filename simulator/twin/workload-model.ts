@@ -56,7 +56,9 @@ export function workloadModelOf(image: ClusterSnapshot, past: RecentPast): Workl
   const started = past.ended.filter(({ firstStartedAt }) => firstStartedAt !== null)
   const pastMs = Math.max(1, past.to - past.from)
   if (started.length < LEAST_ENDS) {
-    const detail = `only ${started.length} tasks have run and ended in the last ${hours(pastMs)}; the twin needs ${LEAST_ENDS} to know how long tasks stay`
+    const detail =
+      `only ${started.length} tasks have run and ended in the last ${hours(pastMs)}; the twin ` +
+      `needs ${LEAST_ENDS} to know how long tasks stay`
     return { reason: 'NO_HISTORY', detail }
   }
   const submitted = [...past.ended, ...image.tasks].filter(({ submittedAt }) => submittedAt >= past.from)
@@ -70,12 +72,15 @@ export function workloadModelOf(image: ClusterSnapshot, past: RecentPast): Workl
   )
   const [wanting, idle] = [stretchesOf(past.runs.wantingMs), stretchesOf(past.runs.idleMs)]
   const assumes = [
-    `residences follow the ${started.length} tasks that ended in the last ${hours(pastMs)}, given how long each has been there`,
+    `residences follow the ${started.length} tasks that ended in the last ${hours(pastMs)}, ` +
+      'given how long each has been there',
     `tasks like the ${submitted.length} of that time arrive at random, ${perHour.toFixed(1)} an hour`,
     wanting.ms.length === 0 || idle.ms.length === 0
       ? 'a task wants the GPU all the time or as it does now: no change has been seen yet'
-      : `tasks alternate as in the last ${wanting.ms.length} stretches of wanting the GPU and ${idle.ms.length} without`,
-    'swaps have the speed of the stock driver, tasks share a GPU in time slices, no task grows, nothing fails',
+      : `tasks alternate as in the last ${wanting.ms.length} stretches of wanting the GPU and ` +
+        `${idle.ms.length} without`,
+    'swaps have the speed of the stock driver, tasks share a GPU in time slices, no task grows, ' +
+      'nothing fails',
   ]
   const wantsShares = seen.flatMap(({ wantsShare }) => (wantsShare === null ? [] : [wantsShare]))
   return { at: image.at, pastMs, residence, seen, perHour, wantsShares, wanting, idle, assumes }

@@ -55,7 +55,9 @@ export type ObjectiveFigure = keyof typeof FIGURES
 
 export const OBJECTIVE_FIGURES = Object.keys(FIGURES) as readonly ObjectiveFigure[]
 
-export const OBJECTIVE_FORMAT = `FIGURE<=MAX, the figure one of ${OBJECTIVE_FIGURES.join(', ')}; percent, seconds or a time (starvation.total<=20, queue_wait.p95<=10m)`
+export const OBJECTIVE_FORMAT =
+  `FIGURE<=MAX, the figure one of ${OBJECTIVE_FIGURES.join(', ')}; percent, seconds or a ` +
+  'time (starvation.total<=20, queue_wait.p95<=10m)'
 
 /** The default objectives. */
 export const DEFAULT_OBJECTIVES: readonly Objective[] = [{ figure: 'starvation.total', max: 20 }]
@@ -75,7 +77,8 @@ export function parseObjective(text: string): Objective | null {
 
 /** In the notation that can be parsed again: `starvation.total<=20`. */
 export function objectiveText({ figure, max }: Objective): string {
-  return `${figure}<=${unitOf(figure) === 'seconds' && Number.isSafeInteger(max * 1000) ? formatDuration(max * 1000) : max}`
+  const isDuration = unitOf(figure) === 'seconds' && Number.isSafeInteger(max * 1000)
+  return `${figure}<=${isDuration ? formatDuration(max * 1000) : max}`
 }
 
 export function valueOfObjective({ figure }: Objective, metrics: Metrics): number | null {

@@ -94,7 +94,8 @@ export const LIFE_RULES: readonly Rule[] = [
   {
     rule: 'R4',
     claim:
-      'when two leases have passed without a word, tasks that may be requeued have ended, and those that wait have not',
+      'when two leases have passed without a word, tasks that may be requeued have ended, and ' +
+      'those that wait have not',
     async examine(e) {
       const [ending, waiting] = [
         await running(e, { on_node_loss: 'requeue' }),

@@ -22,8 +22,8 @@ export const PRESENCE_RULES: readonly Rule[] = [
       const before = e.heartbeats
       await e.pass(10 * everyMs)
       const count = e.heartbeats - before
-      // Upper bound: ± 20 % each, and one at either end. Lower bound: a busy host sends late; a server that ignores
-      // settings sends none or one.
+      // Upper bound: ± 20% each, and one at either end. Lower bound: a busy host sends late; a server that
+      // ignores settings sends none or one.
       return count >= 3 && count <= 15 ? null : `${count} heartbeats in ten times ${everyMs} ms`
     },
   },

@@ -11,7 +11,8 @@ export const STOP_RULES: readonly Rule[] = [
   {
     rule: 'Stop',
     claim:
-      'a stop ends with its grace, a longer grace afterwards does not prolong it, and the end is reported as stopped',
+      'a stop ends with its grace, a longer grace afterwards does not prolong it, and the end ' +
+      'is reported as stopped',
     async examine(e) {
       const task = await running(e)
       if (typeof task === 'string') return task

@@ -14,7 +14,9 @@ const TRIES = 20
 export const FAULT_RULES: readonly Rule[] = [
   {
     rule: 'R1–R8',
-    claim: `with messages lost, doubled and delayed, each of ${ROUNDS} attempts starts at most once, ends exactly once, and is reported`,
+    claim:
+      `with messages lost, doubled and delayed, each of ${ROUNDS} attempts starts at most ` +
+      'once, ends exactly once, and is reported',
     async examine(e) {
       e.faults = FAULTS
       const tasks: string[] = []
@@ -52,7 +54,10 @@ async function settle(e: Examiner, tasks: readonly string[]): Promise<string | n
   }, 4 * SOON_MS)
   if (!isEmpty) {
     const left = e.snapshot?.body.tasks.map((task) => task.task_id).join(', ')
-    return `after the network was well again for ${(4 * SOON_MS) / 1000} s there is still: ${left || 'an end that is not acknowledged'}`
+    return (
+      `after the network was well again for ${(4 * SOON_MS) / 1000} s there is still: ` +
+      `${left || 'an end that is not acknowledged'}`
+    )
   }
   for (const taskId of tasks) {
     const events = e.eventsOf(taskId, 1)

@@ -128,7 +128,8 @@ export function checkLeftovers(world: World, report: Report): void {
     }
     if (isEmpty && (left.queue > 0 || left.owners > 0))
       report(
-        `no task is placed there, but ${left.queue} entries wait in its queue and ${left.owners} have VRAM reserved`,
+        `no task is placed there, but ${left.queue} entries wait in its queue and ` +
+          `${left.owners} have VRAM reserved`,
         {
           nodeId: node.id,
         },

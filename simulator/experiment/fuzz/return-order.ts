@@ -51,8 +51,8 @@ export class ReturnOrder {
     const { cluster } = this.#world.controller
     const now = this.#world.clock.now()
     for (const entry of served.node.queue) {
-      // Growths have their own conditions. A collector that has released its reservation for a P0 entry is behind
-      // that entry.
+      // Growths have their own conditions. A collector that released its reservation for a P0 entry is
+      // behind that entry.
       const isWaiting =
         entry.kind === 'swap_in' && !entry.hasReserved && !ownersBefore.has(entry.task.spec.id)
       if (isWaiting && isServable(entry, served, now) && isAhead(entry, served, cluster, now))

@@ -105,7 +105,8 @@ export class StopRules {
     if (at - orderedAt >= leastMs * share) return
     const graceMs = graceUntil - orderedAt
     this.#report(
-      `killed ${at - orderedAt} ms after its stop was ordered; its grace is ${graceMs} ms and it takes ${takesMs} ms`,
+      `killed ${at - orderedAt} ms after its stop was ordered; its grace is ${graceMs} ms and ` +
+        `it takes ${takesMs} ms`,
       {
         taskId,
       },

@@ -281,7 +281,8 @@ export class WireRules {
     if (epoch > this.#epoch) [this.#epoch, this.#epochSince] = [epoch, now]
     else if (epoch < this.#epoch && now > this.#epochSince + REPLACED_WITHIN_MS)
       this.#report(
-        `a controller of epoch ${epoch} answers, ${now - this.#epochSince} ms after one of epoch ${this.#epoch} (R9)`,
+        `a controller of epoch ${epoch} answers, ${now - this.#epochSince} ms after one of ` +
+          `epoch ${this.#epoch} (R9)`,
       )
   }
 

@@ -55,7 +55,8 @@ export function operatorEntry(
     }
     case 'deleteGroup':
       return {
-        delete: `/api/v1/groups/${encodeURIComponent(String(args[0]))}${args[1] === true ? '?force=true' : ''}`,
+        delete:
+          `/api/v1/groups/${encodeURIComponent(String(args[0]))}` + (args[1] === true ? '?force=true' : ''),
       }
     case 'updateTask':
       return taskPatch(String(args[0]), args[1] as Readonly<Record<string, unknown>>)

@@ -219,7 +219,9 @@ class RangeTaker {
     })
     const faults = this.#faults?.entries(names, this.#lastAt) ?? []
     const { name } = this.#o
-    const description = `Recorded from ${new Date(image.at).toISOString()} to ${new Date(this.#lastAt).toISOString()}; work as it was observed.`
+    const description =
+      `Recorded from ${new Date(image.at).toISOString()} to ` +
+      `${new Date(this.#lastAt).toISOString()}; work as it was observed.`
     const untilMs = Math.max(1, since(this.#lastAt))
     const text = [
       ...snapshotText(snapshot, { name, description, untilMs, isCutOff: true, later, operator, faults }),

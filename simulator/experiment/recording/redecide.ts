@@ -85,7 +85,9 @@ export class Redecision {
       this.difference = { ...where, what: 'event', recorded, redecided }
     } else if (course !== null) this.difference = { ...where, what: 'course', detail: course }
     else if (then.length !== committed.length) {
-      const detail = `it writes to the store ${committed.length} times at an input at which it did ${then.length} times`
+      const detail =
+        `it writes to the store ${committed.length} times at an input at which it did ` +
+        `${then.length} times`
       this.difference = { ...where, what: 'course', detail }
     }
   }

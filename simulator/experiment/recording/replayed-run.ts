@@ -49,7 +49,8 @@ export class ReplayedRun {
     const { format, start, state, sinceStart, at } = checkpoint
     if (format !== CHECKPOINT_FORMAT) {
       throw new ReplayDivergence(
-        `the checkpoint has format ${format}; this version reads ${CHECKPOINT_FORMAT}: the one that wrote it decides it again`,
+        `the checkpoint has format ${format}; this version reads ${CHECKPOINT_FORMAT}: the one ` +
+          'that wrote it decides it again',
       )
     }
     this.#begin(start)

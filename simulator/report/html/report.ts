@@ -162,7 +162,8 @@ function chartsOf(advice: Advice, summary: readonly SweepSummary[]): Section[] {
     ...(summary.some(hasUnsignalledWait)
       ? [
           section(
-            'Unsignalled wait: time that swapped-out tasks had work without signalling it, mean over the seeds, band p10–p90',
+            'Unsignalled wait: time that swapped-out tasks had work without signalling it, mean ' +
+              'over the seeds, band p10–p90',
             '%',
             UNSIGNALLED_WAIT,
             '',

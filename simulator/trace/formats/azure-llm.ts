@@ -40,7 +40,14 @@ export const azureLlm: Importer = {
   licence: 'CC-BY-4.0',
   origin: 'Azure LLM inference trace',
   options: ['servers', 'serverSkew', 'serverLifeMs', 'prefillTokensPerS', 'decodeTokensPerS'],
-  about: `Requests to language models: CSV, one request a row. They are distributed over \`--servers\` (${DEFAULT_SERVERS}), each a task on one GPU whose work are its requests; \`--server-skew s\` gives the k-th server a share of k^−s (0: round robin). A server lives for \`--server-life\` (24h) and is followed by the next. Work of a request: context ÷ \`--prefill-tokens-per-s\` (10000) + generated ÷ \`--decode-tokens-per-s\` (1000), an assumption of Headroom. The VRAM of a server is unknown: \`--vram-mib\` lets servers share GPUs.`,
+  about:
+    'Requests to language models: CSV, one request a row. They are distributed over ' +
+    `\`--servers\` (${DEFAULT_SERVERS}), each a task on one GPU whose work are its ` +
+    `requests; \`--server-skew s\` gives the k-th server a share of k^−s (0: round robin). ` +
+    `A server lives for \`--server-life\` (24h) and is followed by the next. Work of a ` +
+    `request: context ÷ \`--prefill-tokens-per-s\` (10000) + generated ÷ ` +
+    `\`--decode-tokens-per-s\` (1000), an assumption of Headroom. The VRAM of a server is ` +
+    `unknown: \`--vram-mib\` lets servers share GPUs.`,
   columns: [
     { name: 'TIMESTAMP', isRequired: true, becomes: 'when the work arrives. Also `arrival_s`, in seconds' },
     { name: 'arrival_s', isRequired: false, becomes: 'another name of TIMESTAMP' },

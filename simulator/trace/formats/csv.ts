@@ -21,7 +21,8 @@ import { TraceError } from '../trace-error.ts'
 import { MAX_VRAM_MIB } from '../../../protocol/limits.ts'
 
 export const CSV_FIELDS = [
-  'id', 'at', 'duration', 'start', 'end', 'gpus', 'vram_mib', 'priority', 'noswap', 'exclusive', 'groups', 'owner', 'cancel_at',
+  'id', 'at', 'duration', 'start', 'end', 'gpus', 'vram_mib', 'priority', 'noswap', 'exclusive',
+  'groups', 'owner', 'cancel_at',
 ] as const // prettier-ignore
 export type CsvField = (typeof CSV_FIELDS)[number]
 type Row = CsvRow<CsvField>
@@ -42,7 +43,10 @@ export const csv: Importer = {
   origin: null,
   options: ['columns', 'delimiter', 'timeUnit'],
   about:
-    'Any CSV file with a header. `--columns id=JobID,at=Submit,duration=Runtime` maps fields of a task to columns; a column with the name of a field needs no mapping. `--delimiter` (a comma, or `tab`), `--time-unit` (s, ms, us, ns) of bare numbers. Times may also be dates (`2026-01-31T08:00:00Z`, `2026-01-31 08:00:00`).',
+    'Any CSV file with a header. `--columns id=JobID,at=Submit,duration=Runtime` maps fields of a task to ' +
+    'columns; a column with the name of a field needs no mapping. `--delimiter` (a comma, or `tab`), ' +
+    '`--time-unit` (s, ms, us, ns) of bare numbers. Times may also be dates (`2026-01-31T08:00:00Z`, ' +
+    '`2026-01-31 08:00:00`).',
   columns: [
     { name: 'id', isRequired: false, becomes: '`id`; else `row-N`' },
     { name: 'at', isRequired: true, becomes: '`at`' },

@@ -24,14 +24,17 @@ export const dcgm: Importer = {
   origin: null,
   options: ['busyAbovePercent', 'vramAboveMib', 'gapMs', 'intervalMs'],
   about:
-    'Samples of GPUs: `dcgmi dmon -e 203,252 -d 1000` (GPUTL and FBUSD; or 1001 GRACT, 1002 SMACT), one line per sample and GPU, columns separated by blanks. The lines contain no time: `--interval` (1s) is the value of -d. A task is whatever uses VRAM on one GPU.',
+    'Samples of GPUs: `dcgmi dmon -e 203,252 -d 1000` (GPUTL and FBUSD; or 1001 GRACT, 1002 ' +
+    'SMACT), one line per sample and GPU, columns separated by blanks. The lines contain no ' +
+    'time: `--interval` (1s) is the value of -d. A task is whatever uses VRAM on one GPU.',
   columns: [
     { name: 'Entity', isRequired: true, becomes: 'the GPU (`GPU 0`); `id` is this and a number' },
     {
       name: 'GRACT',
       isRequired: true,
       becomes:
-        'share of 1; above `--busy-above` (0 %): GPU work until the next sample, otherwise idle. Without it GPUTL (%), then SMACT (share)',
+        'share of 1; above `--busy-above` (0 %): GPU work until the next sample, otherwise ' +
+        'idle. Without it GPUTL (%), then SMACT (share)',
     },
     { name: 'GPUTL, SMACT', isRequired: false, becomes: 'the same, without GRACT' },
     {

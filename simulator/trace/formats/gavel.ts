@@ -28,7 +28,9 @@ export const gavel: Importer = {
   origin: 'Gavel, scheduler/traces; arrivals derive from Philly (CC-BY-4.0)',
   options: [],
   about:
-    "Traces of the Gavel scheduler, joined with its measured throughputs: CSV, one job per row, times in seconds. Gavel's own .trace files contain steps instead of times and must be joined first.",
+    'Traces of the Gavel scheduler, joined with its measured throughputs: CSV, one job per row, ' +
+    "times in seconds. Gavel's own .trace files contain steps instead of times and must be " +
+    'joined first.',
   columns: [
     { name: 'job_id', isRequired: true, becomes: '`id`' },
     { name: 'gpus', isRequired: true, becomes: '`gpus`' },

@@ -22,7 +22,11 @@ export const headroom: Importer = {
   origin: 'events of a Headroom cluster',
   options: [],
   about:
-    "The workload of your own cluster, from its events: `headroom events` with `--after 0 --last 1000000 -o jsonl`, pages of `GET /events` (one per line), a saved `GET /events/stream?after=0`, or a run's `journal.jsonl`. A row is an event. The log does not say when a task used its GPU, only when it did not: from a swap-out until the task requested its return. With `--activity-model` the model decides instead.",
+    'The workload of your own cluster, from its events: `headroom events` with `--after 0 ' +
+    '--last 1000000 -o jsonl`, pages of `GET /events` (one per line), a saved `GET ' +
+    "/events/stream?after=0`, or a run's `journal.jsonl`. A row is an event. The log does not " +
+    'say when a task used its GPU, only when it did not: from a swap-out until the task ' +
+    'requested its return. With `--activity-model` the model decides instead.',
   columns: [
     {
       name: 'task_submitted',
@@ -34,7 +38,8 @@ export const headroom: Importer = {
       name: 'task_residency, swap_in_decided',
       isRequired: false,
       becomes:
-        'idle from swapping_out until it requested its return; the wait after that counts as neither work nor idle time',
+        'idle from swapping_out until it requested its return; the wait after that counts as ' +
+        'neither work nor idle time',
     },
     { name: 'task_returned', isRequired: false, becomes: 'the attempt was lost: work restarts' },
     { name: 'task_finished', isRequired: true, becomes: 'the end of its work, whatever the state' },

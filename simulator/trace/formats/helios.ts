@@ -32,7 +32,8 @@ export const helios: Importer = {
   origin: 'SenseTime Helios (HeliosData)',
   options: [],
   about:
-    'Job logs of the four Helios clusters of 2020: CSV, one job per row, local times (UTC+8, no daylight saving time).',
+    'Job logs of the four Helios clusters of 2020: CSV, one job per row, local times (UTC+8, no ' +
+    'daylight saving time).',
   columns: [
     { name: 'job_id', isRequired: true, becomes: '`id`' },
     { name: 'gpu_num', isRequired: true, becomes: '`gpus`' },

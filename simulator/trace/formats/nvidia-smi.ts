@@ -21,7 +21,9 @@ export const nvidiaSmi: Importer = {
   origin: null,
   options: ['busyAbovePercent', 'vramAboveMib', 'gapMs'],
   about:
-    'Samples of GPUs: `nvidia-smi --query-gpu=timestamp,index,utilization.gpu,memory.used --format=csv -l 1`, one row per sample and GPU, with or without units. A task is whatever uses VRAM on one GPU: a job on several GPUs is several tasks.',
+    'Samples of GPUs: `nvidia-smi --query-gpu=timestamp,index,utilization.gpu,memory.used ' +
+    '--format=csv -l 1`, one row per sample and GPU, with or without units. A task is whatever ' +
+    'uses VRAM on one GPU: a job on several GPUs is several tasks.',
   columns: [
     { name: 'timestamp', isRequired: true, becomes: 'time; local' },
     {

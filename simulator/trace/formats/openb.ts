@@ -40,12 +40,12 @@ const PRIORITY_OF_QOS: ReadonlyMap<string, Priority> = new Map([
 ])
 
 /**
- * Alibaba's GPU cluster of 2023 ("openb"), one pod a row, times in seconds.
- * - A pod was there from creation_time to deletion_time, and at least 1 s.
- * - gpu_milli is a share of the GPU's time; that it asks for the same share of its VRAM is the trace's own sharing model. VRAM =
- *   floor(gpu_milli * (V - reserve) / 1000), V the smallest VRAM among the models of gpu_spec, else of the fleet (`nodesFile`), else `vramMib`,
- *   else of DEFAULT_VRAM_MAP.
- * - gpu_milli 1000 takes its GPU exclusively.
+ * Alibaba's GPU cluster of 2023 ("openb"), one pod per row, times in seconds.
+ * - A pod was present from creation_time to deletion_time, and for at least 1 s.
+ * - gpu_milli is a share of the GPU's time; the trace's own sharing model assumes the same share of its VRAM.
+ *   VRAM = floor(gpu_milli * (V - reserve) / 1000), where V is the smallest VRAM among the models of
+ *   gpu_spec, else of the fleet (`nodesFile`), else `vramMib`, else of DEFAULT_VRAM_MAP.
+ * - gpu_milli 1000 uses its GPU exclusively.
  * - gpu_spec as a constraint, CPU and host memory are counted as ignored.
  */
 export const openb: Importer = {
@@ -54,7 +54,8 @@ export const openb: Importer = {
   origin: 'Alibaba cluster-trace-gpu-v2023',
   options: ['nodesFile'],
   about:
-    "Pods of Alibaba's GPU cluster of 2023 (openb): CSV, one pod per row, times in seconds. `--nodes` reads the node list of the trace.",
+    "Pods of Alibaba's GPU cluster of 2023 (openb): CSV, one pod per row, times in seconds. " +
+    '`--nodes` reads the node list of the trace.',
   columns: [
     { name: 'name', isRequired: true, becomes: '`id`' },
     { name: 'num_gpu', isRequired: true, becomes: '`gpus`' },
@@ -62,13 +63,15 @@ export const openb: Importer = {
       name: 'gpu_milli',
       isRequired: true,
       becomes:
-        '`vram_mib` = floor(gpu_milli × (V − reserve) ÷ 1000); 1000 also makes `gpu_mode` exclusive. The reserve is `--reserve-mib`',
+        '`vram_mib` = floor(gpu_milli × (V − reserve) ÷ 1000); 1000 also makes `gpu_mode` ' +
+        'exclusive. The reserve is `--reserve-mib`',
     },
     {
       name: 'gpu_spec',
       isRequired: true,
       becomes:
-        'V: the smallest VRAM among its models (`--vram-map`), else of the fleet (`--nodes`), else `--vram-mib`, else 16384',
+        'V: the smallest VRAM among its models (`--vram-map`), else of the fleet (`--nodes`), ' +
+        'else `--vram-mib`, else 16384',
     },
     {
       name: 'qos',

@@ -25,7 +25,8 @@ export const philly: Importer = {
   origin: 'Microsoft Philly (philly-traces)',
   options: [],
   about:
-    'The job log of the Philly cluster of 2017: one JSON array with one element per job, local times. It is streamed: one element at a time is in memory.',
+    'The job log of the Philly cluster of 2017: one JSON array with one element per job, local ' +
+    'times. It is streamed: one element at a time is in memory.',
   columns: [
     { name: 'jobid', isRequired: true, becomes: '`id`' },
     { name: 'submitted_time', isRequired: true, becomes: '`at`' },
@@ -33,7 +34,8 @@ export const philly: Importer = {
       name: 'attempts',
       isRequired: true,
       becomes:
-        'the residence: the sum over attempts with a start and a later end. `gpus`: the maximum of these attempts, over all machines (detail[].gpus)',
+        'the residence: the sum over attempts with a start and a later end. `gpus`: the maximum ' +
+        'of these attempts, over all machines (detail[].gpus)',
     },
     { name: 'user', isRequired: false, becomes: '`owner`' },
     { name: 'vc', isRequired: false, becomes: '`priority` by `--priority-map`; else P2' },

@@ -20,7 +20,8 @@ import { withDefaultVram } from '../import/vram-map.ts'
 const COLUMNS = {
   required: ['Submit'],
   optional: [
-    'JobIDRaw', 'JobID', 'AllocTRES', 'ReqTRES', 'ElapsedRaw', 'Elapsed', 'End', 'Start', 'Eligible', 'State', 'User', 'Account', 'Partition', 'QOS',
+    'JobIDRaw', 'JobID', 'AllocTRES', 'ReqTRES', 'ElapsedRaw', 'Elapsed', 'End', 'Start', 'Eligible',
+    'State', 'User', 'Account', 'Partition', 'QOS',
   ],
   anyOf: [
     ['JobIDRaw', 'JobID'],
@@ -42,7 +43,9 @@ export const slurm: Importer = {
   origin: null,
   options: [],
   about:
-    'Accounting of a Slurm cluster: `sacct -P --allusers --format=JobIDRaw,User,Account,Partition,QOS,Submit,Eligible,Start,End,ElapsedRaw,AllocTRES,State`, one job per row. Times are local, or seconds with SLURM_TIME_FORMAT=%s.',
+    'Accounting of a Slurm cluster: `sacct -P --allusers ' +
+    '--format=JobIDRaw,User,Account,Partition,QOS,Submit,Eligible,Start,End,ElapsedRaw,AllocTRES,State`, ' +
+    'one job per row. Times are local, or seconds with SLURM_TIME_FORMAT=%s.',
   columns: [
     {
       name: 'JobIDRaw',
@@ -60,7 +63,9 @@ export const slurm: Importer = {
       name: 'AllocTRES',
       isRequired: true,
       becomes:
-        '`gpus`: gres/gpu=N, else the sum of gres/gpu:TYPE=N; empty: ReqTRES. `vram_mib`: a whole GPU of TYPE minus the reserve if `--vram-map` has the type (Slurm allocates whole GPUs), else `--vram-mib`',
+        '`gpus`: gres/gpu=N, else the sum of gres/gpu:TYPE=N; empty: ReqTRES. `vram_mib`: a ' +
+        'whole GPU of TYPE minus the reserve if `--vram-map` has the type (Slurm allocates ' +
+        'whole GPUs), else `--vram-mib`',
     },
     { name: 'ReqTRES', isRequired: false, becomes: 'the same, without AllocTRES' },
     {

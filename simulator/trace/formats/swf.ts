@@ -14,7 +14,11 @@ import { RESIDENCE_REASONS, residenceOf } from '../import/residence.ts'
 import { numberOf, unitsToMs } from '../import/source-values.ts'
 
 /** The columns of the standard, 18 in all. */
-const FIELD = { job: 0, submit: 1, run: 3, allocated: 4, memory: 6, requested: 7, memoryRequested: 9, status: 10, user: 11, queue: 14, partition: 15, preceding: 16 } // prettier-ignore
+// prettier-ignore
+const FIELD = {
+  job: 0, submit: 1, run: 3, allocated: 4, memory: 6, requested: 7, memoryRequested: 9, status: 10, user: 11,
+  queue: 14, partition: 15, preceding: 16,
+}
 const FIELD_COUNT = 18
 /** Lines that repeat parts of a job: completed, to be continued; last part; and so on. */
 const PARTIAL_STATUS: ReadonlySet<string> = new Set(['2', '3', '4'])
@@ -30,7 +34,9 @@ export const swf: Importer = {
   origin: null,
   options: ['processorsPerGpu'],
   about:
-    'The Standard Workload Format 2.2 of the Parallel Workloads Archive: one job per line, 18 numbers, times in seconds, −1 for unknown values. It contains processors, not GPUs: `--procs-per-gpu` processors count as one GPU (1).',
+    'The Standard Workload Format 2.2 of the Parallel Workloads Archive: one job per line, 18 ' +
+    'numbers, times in seconds, −1 for unknown values. It contains processors, not GPUs: ' +
+    '`--procs-per-gpu` processors count as one GPU (1).',
   columns: [
     { name: 'job (1)', isRequired: true, becomes: '`id`' },
     { name: 'submit (2)', isRequired: true, becomes: '`at`' },

@@ -23,7 +23,8 @@ export const tiresias: Importer = {
   origin: null,
   options: [],
   about:
-    'Job files of the Tiresias simulator: CSV, one job per row, times in seconds. Other simulators of GPU clusters use the same columns.',
+    'Job files of the Tiresias simulator: CSV, one job per row, times in seconds. Other ' +
+    'simulators of GPU clusters use the same columns.',
   columns: [
     { name: 'job_id', isRequired: true, becomes: '`id`' },
     { name: 'num_gpu', isRequired: true, becomes: '`gpus`' },
