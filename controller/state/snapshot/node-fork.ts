@@ -1,36 +1,25 @@
 /**
  * A copy of one node for the ledger to try a change on. Its queue, tasks and entries are the live ones and must
- * not be changed.
+ * not be changed; so are its placements, until a change copies those that it concerns.
  */
 import type { Instant } from '../../../protocol/units.ts'
 import type { Policy } from '../../model/config.ts'
 import type { NodeSettings } from '../../model/vram.ts'
+import { eligibleFrom } from '../../policy/swap/eligible.ts'
 import type { LiveGpu, LiveNode, LivePlacement, LiveTask } from '../facts.ts'
 import { countHostMemory, removePlacement, setCapacity } from '../gpu-ledger.ts'
-import { EligibilityTimers, setEligible } from '../index/eligibility-timers.ts'
+import { setEligible } from '../index/eligibility-timers.ts'
 import { placementsOn } from '../placements-on.ts'
 
 /** Returns the node as it is, without the reservations of pending heads. It is in no pool. */
 export function forkNode(node: LiveNode): LiveNode {
   const fork: LiveNode = { ...node, pools: [] }
-  const gpus = node.gpus.map((gpu): LiveGpu => ({
+  fork.gpus = node.gpus.map((gpu) => ({
     ...gpu,
     node: fork,
-    claimants: [...gpu.claimants],
-    pendingClaimants: [...gpu.pendingClaimants],
     reservations: gpu.reservations.filter(({ by }) => by === 'entry'),
-    figures: { ...gpu.figures },
     indexes: [],
   }))
-  fork.gpus = gpus
-  const copies = new Map<LivePlacement, LivePlacement>()
-  for (const placement of placementsOn(node))
-    copies.set(placement, {
-      ...placement,
-      node: fork,
-      gpus: placement.gpus.map(({ index }) => gpus[index] as LiveGpu),
-    })
-  for (const gpu of gpus) gpu.placements = gpu.placements.map((each) => copies.get(each) as LivePlacement)
   return fork
 }
 
@@ -40,8 +29,12 @@ export function applySettings({ gpus }: LiveNode, { overcommitPercent, reserveMi
 
 /** Decides eligibility by this policy at this instant, assuming that no task uses a GPU until then. */
 export function applyEligibility(fork: LiveNode, policy: Policy, at: Instant): void {
-  const timers = new EligibilityTimers()
-  for (const placement of placementsOn(fork)) timers.update({ ...UNHEARD, policy }, placement, at)
+  for (const placement of placementsOn(fork)) {
+    const eligibleAt = eligibleFrom(placement, policy)
+    const isEligible = eligibleAt !== null && eligibleAt <= at
+    if (isEligible !== placement.isEligible)
+      setEligible({ ...UNHEARD, policy }, ownPlacement(fork, placement), isEligible)
+  }
 }
 
 /** Removes a placed task, what it reserves, and what it waits for. */
@@ -50,12 +43,19 @@ export function endTaskOn(fork: LiveNode, task: LiveTask, policy: Policy): void 
     gpu.claimants = gpu.claimants.filter((claimant) => claimant.task !== task)
     gpu.reservations = gpu.reservations.filter((reservation) => reservation.task !== task)
   }
-  for (const placement of placementsOn(fork)) {
-    if (placement.task !== task) continue
-    if (placement.isEligible) setEligible({ ...UNHEARD, policy }, placement, false)
-    countHostMemory(placement, placement.residency, 'none')
-    for (const gpu of placement.gpus) removePlacement(gpu, placement)
-  }
+  if (task.placement === null) return
+  const placement = ownPlacement(fork, task.placement)
+  if (placement.isEligible) setEligible({ ...UNHEARD, policy }, placement, false)
+  countHostMemory(placement, placement.residency, 'none')
+  for (const gpu of placement.gpus) removePlacement(gpu, placement)
 }
 
 const UNHEARD = { eligibleBytesChanged: (): void => {} }
+
+/** Replaces a live placement of the node by a copy. */
+function ownPlacement(fork: LiveNode, placement: LivePlacement): LivePlacement {
+  const gpus = placement.gpus.map(({ index }) => fork.gpus[index] as LiveGpu)
+  const copy: LivePlacement = { ...placement, node: fork, gpus }
+  for (const gpu of gpus) gpu.placements = gpu.placements.map((each) => (each === placement ? copy : each))
+  return copy
+}
