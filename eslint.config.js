@@ -178,13 +178,6 @@ export default tseslint.config(
     },
   },
   {
-    // The other folders have longer lines until they are revised.
-    name: 'lines of at most 110 characters',
-    files: ['{cli,clients,gpu-server,protocol,services,tools,ui}/**/*.{ts,tsx}'],
-    // A space at the end of a line of JSX stands where the formatter puts it.
-    rules: { 'max-len': ['error', { code: 110, ignoreUrls: true, ignorePattern: String.raw`\{' '\}$` }] },
-  },
-  {
     name: 'with types',
     files: ['**/*.ts'],
     ignores: ['ui/**'],

@@ -17,11 +17,16 @@ export interface StartRefusal extends StartRefused {
   readonly times: number
 }
 
+/** `RESULT_AWAITED`: a node has announced the result of an earlier attempt, which may make a start needless. */
+export const PAUSE_REASONS = ['START_REFUSED', 'REQUEUE_DELAY', 'RESULT_AWAITED'] as const
+
 /** The task is in no queue until then: it is no head, reserves nothing, and its wait is no demand. */
 export interface StartPause {
-  readonly reason: 'START_REFUSED' | 'REQUEUE_DELAY'
+  readonly reason: (typeof PAUSE_REASONS)[number]
   readonly since: Instant
   readonly until: Instant
+  /** RESULT_AWAITED: the pause that it prolongs, which remains when the result is of no use. */
+  readonly prolonged?: StartPause | null
 }
 
 /** Failed starts of a task so far. */

@@ -21,7 +21,7 @@ import {
 import { scenarioRule } from '../scenario/schema.ts'
 import { faultsRule } from '../scenario/schema-faults.ts'
 import { operatorRule } from '../scenario/schema-operator.ts'
-import { MAX_TIME_MS } from '../scenario/schema-durations.ts'
+import { MAX_TIME_MS } from '../scenario/schema-workload.ts'
 
 const MAX_TEXT = 8192
 const MAX_ENTRIES = 50

@@ -65,7 +65,8 @@ export class ProgressMonitor {
       this.#placedTasks === 0 &&
       world.controller.cluster.waiting.gpus === 0 &&
       world.clock.nextAt() !== world.clock.now() &&
-      !(this.#wasSetBack && world.controller.cluster.nodes.size < world.fleet.servers.size)
+      !(this.#wasSetBack && world.controller.cluster.nodes.size < world.fleet.servers.size) &&
+      !isResultAwaited(world)
     )
   }
 
@@ -95,4 +96,11 @@ function isAllWaitingForever(world: World): boolean {
     if (placement !== null && !(placement.residency === 'swapped_out' && placement.wantsGpu)) return false
   }
   return true
+}
+
+/** A node has announced the result of an earlier attempt: its task ends, or waits again. */
+function isResultAwaited(world: World): boolean {
+  for (const { trouble } of world.controller.views.openTasks())
+    if (trouble.pause?.reason === 'RESULT_AWAITED') return true
+  return false
 }

@@ -11,7 +11,7 @@ import {
 } from '../kernel/distributions.ts'
 import { type ActivityModel, activityModel, onOff } from '../trace/activity.ts'
 import type { ActivitySpec, DurationSpec } from './scenario.ts'
-import { MAX_WORK_MS } from './schema-durations.ts'
+import { MAX_WORK_MS } from './schema-workload.ts'
 
 /** Draws whole ms, at least 1. */
 export function durationDraw(spec: DurationSpec, random: RandomStream): () => DurationMs {

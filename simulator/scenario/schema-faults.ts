@@ -21,8 +21,7 @@ import {
 } from '../document/rule.ts'
 import { MAX_GPUS_PER_NODE, MAX_NODES } from './schema-fleet.ts'
 import { MAX_HOST_MIB } from '../../protocol/limits.ts'
-import { MAX_TIME_MS } from './schema-durations.ts'
-import { permilleOf } from './schema-workload.ts'
+import { MAX_TIME_MS, permilleOf } from './schema-workload.ts'
 
 export const MAX_FAULTS = 10_000
 /** A day. */

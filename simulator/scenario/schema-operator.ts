@@ -12,7 +12,7 @@ import {
   required,
   textLike,
 } from '../document/rule.ts'
-import { MAX_TIME_MS } from './schema-durations.ts'
+import { MAX_TIME_MS } from './schema-workload.ts'
 
 const MAX_ACTIONS = 10_000
 

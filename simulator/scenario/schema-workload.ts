@@ -1,4 +1,5 @@
 /** Table of `workload`: tasks from a trace, from a random process, or single tasks. */
+import { ACTIVITY_MODELS } from '../trace/activity.ts'
 import { TASK_DEFAULTS } from '../../protocol/limits.ts'
 import {
   byKey,
@@ -24,17 +25,6 @@ import {
   textLike,
 } from '../document/rule.ts'
 import type { GenerateItem } from './scenario.ts'
-import {
-  activity,
-  durationRule,
-  MAX_SIGMA,
-  MAX_TIME_MS,
-  MAX_WEIGHT,
-  MAX_WORK_MS,
-  refuseFallingBounds,
-  weight,
-  workTime,
-} from './schema-durations.ts'
 import { groupName } from './schema-fleet.ts'
 import {
   MAX_ARGUMENT_LENGTH,
@@ -47,12 +37,18 @@ import {
 import { GPU_MODES, type GpuMode, NOSWAP, ON_NODE_LOSS, PRIORITIES } from '../../protocol/units.ts'
 import { startRule } from './schema-start.ts'
 
+/** 100 years. */
+export const MAX_TIME_MS = 3_153_600_000_000
+/** 10 years of one task. */
+export const MAX_WORK_MS = 315_360_000_000
 export const MAX_GENERATED_TASKS = 10_000_000
 export const DEFAULT_RUN_MS = 3_600_000
 const MAX_GROUPS = 64
 const MAX_PHASES = 100_000
 /** A snapshot of a large cluster has one item per task. */
 const MAX_ITEMS = 120_000
+const MAX_WEIGHT = 1_000_000_000
+const MAX_SIGMA = 5
 const MAX_FACTOR = 1000
 const MAX_BATCH = 10_000
 const HOURS = 24
@@ -63,9 +59,11 @@ const ARRIVALS = {
 } as const satisfies Readonly<Record<GenerateItem['arrivals'], string>>
 
 const time = duration(0, MAX_TIME_MS)
+const workTime = duration(1, MAX_WORK_MS)
 const groups = list(groupName, 0, MAX_GROUPS)
 const gpuMode = choice(...GPU_MODES)
 const vram = size(1, MAX_VRAM_MIB)
+const weight = numberAbove(0, MAX_WEIGHT)
 const owner = nullable(text(256))
 const labels = dictionary(/^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$/, 'a label', text(256), 0, 64)
 const maxRuntime = nullable(integer(1, 315_360_000))
@@ -80,6 +78,50 @@ const itemName = textLike(
 )
 const itemNameDoc =
   'Name of its random streams and prefix of its task ids. null: g or t and the position in the list.'
+
+// ── times, activity ──────────────────────────────────────────────────────────
+
+const uniformTime = record(
+  { min: required(workTime, 'Minimum.'), max: required(workTime, 'Maximum.') },
+  { check: refuseFallingBounds },
+)
+const lognormalTime = record({
+  median: required(workTime, 'Median.'),
+  sigma: required(numberFrom(0, MAX_SIGMA), 'Standard deviation of the logarithm.'),
+})
+const timeWeights = dictionary(
+  /^[1-9]\d{0,11}(ms|s|m|h|d)$/,
+  'a time from 1ms on, with its unit',
+  weight,
+  1,
+  1000,
+)
+const durationRule = scalarOr(
+  workTime,
+  byKey({
+    uniform: record({ uniform: required(uniformTime, 'Uniform between the two.') }),
+    exponential: record({
+      exponential: required(record({ mean: required(workTime, 'Mean.') }), 'Exponential.'),
+    }),
+    lognormal: record({ lognormal: required(lognormalTime, 'Log-normal.') }),
+    choice: record({
+      choice: required(timeWeights, 'Each value with a probability in proportion to its weight.'),
+    }),
+  }),
+)
+
+const activity = scalarOr(
+  choiceOf(ACTIVITY_MODELS),
+  record({
+    busy: required(durationRule, 'Duration of a busy run.'),
+    idle: required(durationRule, 'Duration of an idle run.'),
+    first: optional(
+      choice('busy', 'idle'),
+      'busy',
+      'Initial state; a task that begins idle uses its GPU for 1 ms first.',
+    ),
+  }),
+)
 
 // ── a trace ──────────────────────────────────────────────────────────────────
 
@@ -374,4 +416,11 @@ function checkTask(task: TaskFields, refuse: Refuse): void {
     if (mib <= mostMib) return refuse('alloc', `step ${i}: ${mib} MiB is not more than ${mostMib} MiB`)
     ;[latestMs, mostMib] = [atMs, mib]
   }
+}
+
+function refuseFallingBounds(
+  { min, max }: { readonly min: number; readonly max: number | null },
+  refuse: Refuse,
+): void {
+  if (max !== null && max < min) refuse('max', 'must not be below min')
 }

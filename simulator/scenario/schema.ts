@@ -34,8 +34,7 @@ import {
 import { faultsRule } from './schema-faults.ts'
 import { fleetRule } from './schema-fleet.ts'
 import { operatorRule } from './schema-operator.ts'
-import { MAX_TIME_MS } from './schema-durations.ts'
-import { workloadRule } from './schema-workload.ts'
+import { MAX_TIME_MS, workloadRule } from './schema-workload.ts'
 
 export const SCENARIO_VERSION = 1
 /** 2026-01-01T00:00:00Z. */

@@ -17,7 +17,7 @@ import {
 import { join } from 'node:path'
 import { STORE_FILE } from '../../controller/adapters/sqlite/store.ts'
 import { createSeededRandom } from '../../simulator/kernel/seeded-random.ts'
-import { twiceIn } from '../storms/storm.ts'
+import { runsAgainIn } from '../storms/storm.ts'
 import { headroom } from '../support/headroom-command.ts'
 import { LiveCluster, until } from '../support/live-cluster.ts'
 
@@ -171,7 +171,7 @@ class SetBackCase {
       reasons: behind.nodes_ahead.map(({ reason }) => reason),
       silentWhileBehind,
       silentAfter,
-      twice: twiceIn(this.#ticks),
+      twice: runsAgainIn(this.#ticks, []).twice,
       epochs: this.#epochs,
       wasObeyed:
         behind.nodes_ahead.length < SERVERS ||

@@ -3,7 +3,18 @@
  * tasks run that record their run times. Violations are detected from those files and from the controller's
  * acknowledgements, not from its reports.
  */
-import { appendFileSync, chmodSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { LiveCluster, until, type Member } from '../support/live-cluster.ts'
 import { createSeededRandom } from '../../simulator/kernel/seeded-random.ts'
 
@@ -12,6 +23,8 @@ export interface StormPlan {
   readonly seconds: number
   readonly kills: number
   readonly tasks: number
+  /** Keeps what is needed to find the cause of a violation. */
+  readonly evidence: string
 }
 
 export interface StormVerdict {
@@ -23,8 +36,10 @@ export interface StormVerdict {
   readonly attempts: number
   /** Acknowledged tasks that the controller does not know, or that never ended. */
   readonly lost: readonly string[]
-  /** Tasks with two concurrent attempts, or with an attempt after completion. */
+  /** Tasks with two concurrent attempts, or with an attempt after a completion that could be reported. */
   readonly twice: readonly string[]
+  /** Tasks with `on_node_loss: requeue` that completed while their server was stopped, and ran again. */
+  readonly repeated: readonly string[]
   readonly withoutReason: readonly string[]
   /** From the broker's first accepted connection until the last server contact, for each kill. */
   readonly reconnectMs: readonly number[]
@@ -54,9 +69,16 @@ const CONFIG = {
   safety_reserve_mib: 0,
   max_requeues: null,
 }
-/** Ticks of 100 ms, each with the time in nanoseconds, then a mark; one file per attempt. */
+/**
+ * Ticks of 100 ms, each with the time in nanoseconds, then a mark; one file per attempt, TASK.SERVER.RANDOM.
+ * The working directory is below the server's state folder, which has its name.
+ */
 const TICKS =
-  'f="$0.$$.$(cat /proc/sys/kernel/random/uuid)"; i=0; while [ $i -lt $1 ]; do date +%s%N >> "$f"; sleep 0.1; i=$((i+1)); done; echo done >> "$f"'
+  's="${PWD%/work/*}"; f="$0.${s##*/}.$(cat /proc/sys/kernel/random/uuid)"; i=0; while [ $i -lt $1 ]; ' +
+  'do date +%s%N >> "$f"; sleep 0.1; i=$((i+1)); done; echo done >> "$f"'
+/** A result of the last moment before a stop may not have left the server. */
+const REPORT_MS = 1_000
+const POLICIES = ['requeue', 'wait', 'fail'] as const
 const SETTLE_MS = 420_000
 const FINAL = new Set(['completed', 'failed', 'cancelled', 'lost'])
 
@@ -79,6 +101,7 @@ class Storm {
   readonly #acknowledged: string[] = []
   readonly #kills: Record<Blow, number> = { controller: 0, broker: 0, server: 0, stop: 0 }
   readonly #reconnectMs: number[] = []
+  readonly #pauses: Pause[] = []
   /** Faults that last: a stopped server resumes later. */
   readonly #healing = new Set<Promise<void>>()
   #isOver = false
@@ -112,14 +135,13 @@ class Storm {
    * clients do.
    */
   async #load(): Promise<void> {
-    const policies = ['requeue', 'wait', 'fail'] as const
     for (let n = 0; !this.#isOver || n < this.#plan.tasks; n++) {
       const name = `t${n}`
       const ticks = String(5 + Math.floor(this.#random() * 40))
       const task = {
         name,
         vram_mib: 256,
-        on_node_loss: policies[n % policies.length],
+        on_node_loss: policyOf(n),
         command: ['sh', '-c', TICKS, `${this.#ticks}/${name}`, ticks],
       }
       const id = await this.#submit(name, task)
@@ -192,9 +214,12 @@ class Storm {
   async #stop(server: Member | null): Promise<void> {
     if (server === null) return
     this.#stopped.add(server)
+    const pause = { server: server.name, from: Date.now(), to: Infinity }
+    this.#pauses.push(pause)
     server.signal('SIGSTOP')
     const healing = sleep(STOPPED_MS).then(() => {
       server.signal('SIGCONT')
+      pause.to = Date.now()
       this.#stopped.delete(server)
       this.#healing.delete(healing)
     })
@@ -231,19 +256,37 @@ class Storm {
       const end = `${state}: ${reason ?? 'null'}`
       ends[end] = (ends[end] ?? 0) + 1
     }
-    return {
+    const verdict = {
       servers,
       kills: this.#kills,
       acknowledged: this.#acknowledged.length,
       ends,
       attempts: readdirSync(this.#ticks).length,
       lost: this.#acknowledged.filter((id) => !FINAL.has(tasks.get(id)?.state ?? 'unknown')),
-      twice: twiceIn(this.#ticks),
+      ...runsAgainIn(this.#ticks, this.#pauses),
       withoutReason: [...tasks.values()]
         .filter(({ end_reason: reason }) => reason === null)
         .map(({ id }) => id),
       reconnectMs: this.#reconnectMs,
     }
+    if (verdict.lost.length + verdict.twice.length + verdict.withoutReason.length > 0)
+      await this.#keepEvidence()
+    return verdict
+  }
+
+  /** Copies all files of the cluster and the logs of its processes, and what the API says about its nodes. */
+  async #keepEvidence(): Promise<void> {
+    const { evidence } = this.#plan
+    rmSync(evidence, { recursive: true, force: true })
+    cpSync(this.#cluster.folder, evidence, { recursive: true, filter: (path) => !statSync(path).isSocket() })
+    for (const member of [this.#cluster.broker, this.#cluster.controller, ...this.#servers])
+      writeFileSync(`${evidence}/${member.name}.log`, member.output)
+    writeFileSync(`${evidence}/pauses.json`, JSON.stringify(this.#pauses))
+    for (const path of ['nodes', 'attempts', 'tasks?state=assigned'])
+      writeFileSync(
+        `${evidence}/${path.split('?', 1)[0]}.json`,
+        JSON.stringify(await this.#cluster.get(`/${path}`)),
+      )
   }
 
   /** Returns all acknowledged tasks with their end, or their state when the time is up. */
@@ -265,28 +308,67 @@ class Storm {
   }
 }
 
-/** Names of tasks with two overlapping attempts, or with an attempt after a completed one. */
-export function twiceIn(folder: string): readonly string[] {
+/** A time, in ms, during which a server could report nothing. */
+export interface Pause {
+  readonly server: string
+  readonly from: number
+  to: number
+}
+
+interface Run {
+  readonly server: string
+  /** In ms. */
+  readonly first: number
+  readonly last: number
+  readonly isDone: boolean
+}
+
+/**
+ * Returns the tasks that ran more than once without reason, and those that had to: with `requeue` a task
+ * starts again when its server is silent for longer than the lease, and its completion cannot be known then.
+ */
+export function runsAgainIn(
+  folder: string,
+  pauses: readonly Pause[],
+): Pick<StormVerdict, 'twice' | 'repeated'> {
   const byTask = Map.groupBy(existsSync(folder) ? readdirSync(folder) : [], (file) =>
     file.slice(0, file.indexOf('.')),
   )
   const twice: string[] = []
+  const repeated: string[] = []
   for (const [task, files] of byTask) {
     const runs = files
-      .map((file) => readFileSync(`${folder}/${file}`, 'utf8').trim().split('\n'))
-      .map((lines) => ({
-        ticks: lines.filter((line) => line !== 'done').map(BigInt),
-        isDone: lines.at(-1) === 'done',
-      }))
-      .filter(({ ticks }) => ticks.length > 0)
-      .sort((a, b) => ((a.ticks[0] as bigint) < (b.ticks[0] as bigint) ? -1 : 1))
-    const overlaps = runs.some(
-      (run, i) => i > 0 && (run.ticks[0] as bigint) <= (runs[i - 1]?.ticks.at(-1) as bigint),
-    )
-    const wentOn = runs.some((run, i) => run.isDone && i < runs.length - 1)
-    if (overlaps || wentOn) twice.push(`${task}${overlaps ? ' at once' : ' again after it was done'}`)
+      .map((file) => runOf(file, readFileSync(`${folder}/${file}`, 'utf8')))
+      .filter((run) => run !== null)
+      .sort((a, b) => a.first - b.first)
+    const pairs = runs.slice(1).map((next, i) => ({ run: runs[i] as Run, next }))
+    const again = pairs.filter(({ run }) => run.isDone)
+    const isRequeued = policyOf(Number(task.slice(1))) === 'requeue'
+    if (pairs.some(({ run, next }) => next.first <= run.last)) twice.push(`${task} at once`)
+    else if (again.some(({ run, next }) => !isRequeued || !wasSilent(run, next, pauses)))
+      twice.push(`${task} again after it was done`)
+    else if (again.length > 0) repeated.push(task)
   }
-  return twice
+  return { twice, repeated }
+}
+
+function runOf(file: string, text: string): Run | null {
+  const lines = text.trim().split('\n')
+  const ticks = lines.filter((line) => /^\d+$/.test(line)).map((line) => Number(line) / 1e6)
+  const [first, last] = [ticks[0], ticks.at(-1)]
+  if (first === undefined || last === undefined) return null
+  return { server: file.split('.')[1] ?? '', first, last, isDone: lines.at(-1) === 'done' }
+}
+
+/** From its completion until the next attempt started, its server was stopped. */
+function wasSilent(run: Run, next: Run, pauses: readonly Pause[]): boolean {
+  return pauses.some(
+    ({ server, from, to }) => server === run.server && from <= run.last + REPORT_MS && to >= next.first,
+  )
+}
+
+function policyOf(n: number): (typeof POLICIES)[number] {
+  return POLICIES[n % POLICIES.length] as (typeof POLICIES)[number]
 }
 
 export function keep(file: string, line: object): void {

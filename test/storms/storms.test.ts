@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { whyNoNatsServer } from '../support/nats-server.ts'
 import { count, quantile } from '../faults/fault-cluster.ts'
-import { keep, runStorm, twiceIn } from './storm.ts'
+import { keep, runStorm, runsAgainIn } from './storm.ts'
 
 const STORMS = count('STORMS_COUNT', 1)
 /** An interrupted series continues with this storm. */
@@ -35,6 +35,7 @@ describe.skipIf(whyNoNatsServer() !== null)('storms of kills', () => {
         seconds: SECONDS,
         kills: KILLS,
         tasks: TASKS,
+        evidence: `${LOG}.${number}`,
       })
       keep(LOG, { number, seed: SEED, ...verdict })
       reconnects.push(...verdict.reconnectMs)
@@ -70,17 +71,29 @@ describe('the judge of a storm', () => {
   const write = (name: string, ...lines: readonly (number | 'done')[]): void =>
     writeFileSync(join(folder, name), `${lines.join('\n')}\n`)
 
-  it('detects two overlapping attempts, and an attempt after completion', () => {
-    write('once.1', 10, 20, 'done')
-    write('requeued.1', 10, 20)
-    write('requeued.2', 30, 40, 'done')
-    write('overlaps.1', 10, 30)
-    write('overlaps.2', 20, 40)
-    write('again.1', 10, 20, 'done')
-    write('again.2', 30)
-    expect([...twiceIn(folder)].sort((a, b) => (a < b ? -1 : 1))).toEqual([
-      'again again after it was done',
-      'overlaps at once',
+  it('detects two overlapping attempts, and an attempt after a completion that could be reported', () => {
+    write('t1.a.x', 10e6, 20e6, 'done')
+    write('t3.a.x', 10e6, 20e6)
+    write('t3.b.x', 30e6, 40e6, 'done')
+    write('t6.a.x', 10e6, 30e6)
+    write('t6.b.x', 20e6, 40e6)
+    write('t9.b.x', 10e6, 20e6, 'done')
+    write('t9.a.x', 9_000e6)
+    // Completed while their server a was stopped: t12 is requeued, t13 waits for its server.
+    for (const task of ['t12', 't13']) {
+      write(`${task}.a.x`, 10e6, 20e6, 'done')
+      write(`${task}.b.x`, 9_000e6)
+    }
+    // The server was awake again before the second attempt.
+    write('t15.a.x', 10e6, 20e6, 'done')
+    write('t15.b.x', 11_000e6)
+    const { twice, repeated } = runsAgainIn(folder, [{ server: 'a', from: 15, to: 10_000 }])
+    expect(twice.toSorted((a, b) => (a < b ? -1 : 1))).toEqual([
+      't13 again after it was done',
+      't15 again after it was done',
+      't6 at once',
+      't9 again after it was done',
     ])
+    expect(repeated).toEqual(['t12'])
   })
 })

@@ -71,6 +71,44 @@ describe('the result of an attempt that was given up', () => {
     expect(world.violations).toEqual([])
   })
 
+  it('is awaited once its node has announced it: no other node starts the task', async () => {
+    const { world, first } = await givenUp(2)
+    await world.until(() => world.eventsOf('task_paused', 't').length > 0, GIVEN_UP_AFTER_MS)
+    await world.run(REQUEUE_DELAY_MS - 1_000)
+    // One snapshot of the node arrives, and not yet the result.
+    world.network.onDelivery = (_subject, message, from) => {
+      if (from === first && ['heartbeat', 'hello'].includes(message.body.op)) world.network.cutOff.add(first)
+    }
+    world.network.cutOff.delete(first)
+    expect(await world.until(() => world.network.cutOff.has(first), 2_500)).toBe(true)
+    world.network.onDelivery = null
+    await world.run(1_800)
+    expect(world.stateOf('t')).toBe('pending')
+    const { views } = world.controller
+    const task = views.openTask('t')
+    expect(task?.trouble.pause?.reason).toBe('RESULT_AWAITED')
+    expect(task && views.explain(task)?.sentence).toContain(
+      'A node has announced the result of an earlier attempt. It is tried again in',
+    )
+    world.network.cutOff.clear()
+    expect(await world.until(() => world.isFinal('t'), 10_000)).toBe(true)
+    expect(world.eventsOf('task_placed', 't')).toHaveLength(1)
+    expect(world.eventsOf('task_finished', 't')[0]?.data).toMatchObject({ state: 'completed', attempt: 1 })
+    expect(world.violations).toEqual([])
+  })
+
+  it('is awaited for a few heartbeats only: then another node starts the task', async () => {
+    const { world, first } = await givenUp(2)
+    await world.until(() => world.eventsOf('task_paused', 't').length > 0, GIVEN_UP_AFTER_MS)
+    await world.run(REQUEUE_DELAY_MS - 3_000)
+    world.network.onDelivery = (_subject, message, from) => {
+      if (from === first && ['heartbeat', 'hello'].includes(message.body.op)) world.network.cutOff.add(first)
+    }
+    world.network.cutOff.delete(first)
+    expect(await world.until(() => world.network.cutOff.has(first), 2_500)).toBe(true)
+    expect(await world.until(() => world.eventsOf('task_placed', 't').length === 2, 12_000)).toBe(true)
+  })
+
   it('ends a later attempt that was ordered and has not started', async () => {
     const { world, first } = await givenUp(2)
     const second = first === 'n1' ? 'n2' : 'n1'

@@ -1,6 +1,6 @@
 /**
- * The tables of docs/cli.md, made from the commands themselves. `node tools/reference/cli-reference.ts`
- * writes them into the file; a test holds that they are there.
+ * The tables of docs/cli.md, made from the commands themselves. `node tools/reference/cli-reference.ts` writes
+ * them into the file; a test holds that they are there.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -71,8 +71,7 @@ function describeOption(option: Option): string {
   const byDefault = isShown
     ? ` (default: ${option.defaultValueDescription ?? String(option.defaultValue)})`
     : ''
-  const required = option.mandatory ? ' (required)' : ''
-  return `${option.description}${choicesOf(option.argChoices)}${required}${byDefault}`
+  return `${option.description}${choicesOf(option.argChoices)}${option.mandatory ? ' (required)' : ''}${byDefault}`
 }
 
 function choicesOf(choices: readonly string[] | undefined): string {

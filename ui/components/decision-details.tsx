@@ -53,9 +53,7 @@ function Candidates(props: { readonly decision: DecisionBody }): JSX.Element {
     <Show when={props.decision.candidates.length > 0}>
       <Table
         name="Swap-out candidates"
-        caption={
-          'Swap-out candidates, victims first' + (omitted() > 0 ? `; ${omitted()} more are omitted` : '')
-        }
+        caption={`Swap-out candidates, victims first${omitted() > 0 ? `; ${omitted()} more are omitted` : ''}`}
         columns={CANDIDATES}
         rows={props.decision.candidates}
       />

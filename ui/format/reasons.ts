@@ -20,6 +20,7 @@ const WORDS: Readonly<Record<WaitBody['reason'], string>> = {
   RESIDENCY_IMPOSSIBLE: 'would be admitted, but could never be resident',
   START_REFUSED: 'no suitable node could start it',
   REQUEUE_DELAY: 'ended soon after its start, waits for the next attempt',
+  RESULT_AWAITED: 'waits for the announced result of an earlier attempt',
   NODE_TASK_LIMIT: 'GPU servers have the maximum number of tasks',
   WAITING_VRAM: 'all schedulable VRAM is allocated',
   WAITING_PHYSICAL_VRAM: 'not enough free physical VRAM',

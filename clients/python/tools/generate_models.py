@@ -44,6 +44,7 @@ from typing import Any, Dict, List, Literal, Optional, TypedDict, Union
 
 SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 WIDTH = 106
+LONG_ENUM = 8
 
 
 class Models:
@@ -58,13 +59,15 @@ class Models:
         }
         self._classes: dict[str, str] = {}
         self._schemas: dict[str, Any] = {}
+        self._lists: dict[str, str] = {}
 
     def text(self) -> str:
         for operation, names in OPERATIONS.items():
             for part, name in names.items():
                 self._add(name, self._schema_of(self._operations[operation], part))
         fields = self._task_fields()
-        return HEADER + "\n\n" + "\n\n\n".join([*self._classes.values(), fields]) + "\n"
+        lists = [f"{name} = Literal[{values}]" for values, name in self._lists.items()]
+        return "\n\n\n".join([f"{HEADER}\n" + "\n".join(lists), *self._classes.values(), fields]) + "\n"
 
     def _schema_of(self, operation: dict[str, Any], part: str) -> Any:
         if part == "query":
@@ -131,7 +134,9 @@ class Models:
         if "const" in schema:
             return f"Literal[{schema['const']!r}]"
         if "enum" in schema:
-            return f"Literal[{', '.join(json.dumps(v) if v is not None else 'None' for v in schema['enum'])}]"
+            values = ", ".join(json.dumps(value) for value in schema["enum"] if value is not None)
+            listed = self._listed(values, name) if len(schema["enum"]) > LONG_ENUM else f"Literal[{values}]"
+            return f"Optional[{listed}]" if None in schema["enum"] else listed
         kinds = schema.get("type")
         if isinstance(kinds, list):
             return _union([self._type({**schema, "type": kind}, name) for kind in kinds])
@@ -143,6 +148,10 @@ class Models:
             values = schema.get("additionalProperties")
             return f"Dict[str, {self._type(values, name + 'Value') if isinstance(values, dict) else 'Any'}]"
         return SCALARS.get(kinds or "", "Any")
+
+    def _listed(self, values: str, name: str) -> str:
+        """Returns the name of a long list of values: the same list has one name."""
+        return self._lists.setdefault(values, name)
 
     def _task_fields(self) -> str:
         """The fields of a task as read-only properties, for the class Task of the package."""

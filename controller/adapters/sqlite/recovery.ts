@@ -25,8 +25,7 @@ export function enterRecovery(
        on conflict (id) do update set epoch = excluded.epoch`,
     ).run(epoch)
     db.prepare(
-      'update history set commits = commits + 1, is_marked = 0, supersedes = ?, recovery_reason = ?, ' +
-        'recovery_since = ?',
+      `update history set commits = commits + 1, is_marked = 0, supersedes = ?, recovery_reason = ?, recovery_since = ?`,
     ).run(supersedes, reason, sinceWallMs)
   })()
 }

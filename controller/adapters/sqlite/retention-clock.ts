@@ -163,8 +163,7 @@ function prepareTables(db: Database.Database) {
     readClock: db.prepare<[], ClockRow>(`select controller_ms as controllerMs, wall_ms as wallMs,
       event_credit as eventCredit, decision_credit as decisionCredit from retention_clock`),
     putClock: db.prepare<unknown[]>(
-      'update retention_clock set controller_ms = ?, wall_ms = ?, event_credit = ?, decision_credit = ? ' +
-        'where id = 1',
+      'update retention_clock set controller_ms = ?, wall_ms = ?, event_credit = ?, decision_credit = ? where id = 1',
     ),
     lastMark: db.prepare<[], number | null>('select max(controller_ms) from retention_marks').pluck(),
     markBefore: db.prepare<[number], Mark>(`select controller_ms as controllerMs, event_seq as eventSeq,

@@ -1,6 +1,7 @@
 import { Type, type Static, type TUnsafe } from 'typebox'
 import { TASK_DEFAULTS } from '../../../protocol/limits.ts'
 import { END_CODES } from '../../model/end-reason.ts'
+import { PAUSE_REASONS } from '../../model/start-refusal.ts'
 import { WAIT_REASONS } from '../../query/explain/explain.ts'
 import {
   closed,
@@ -276,11 +277,11 @@ export const TaskSchema = Type.Object(
     ),
     start_pause: objectOrNull(
       Type.Object({
-        reason: oneOf(['START_REFUSED', 'REQUEUE_DELAY']),
+        reason: oneOf(PAUSE_REASONS),
         since: instant('Start of the pause'),
         until: instant('When the task may be placed again'),
       }),
-      'Set while the task waits after refused or short attempts; a release ends it',
+      'Set while the task waits after refused or short attempts, or for an announced result; a release ends it',
     ),
     wait: objectOrNull(WaitSchema, 'Why the task waits; null: it does not wait'),
     starvation_percent: StarvationSchema,

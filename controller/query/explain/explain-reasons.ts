@@ -20,6 +20,7 @@ export const WAIT_REASONS = [
   'RESIDENCY_IMPOSSIBLE',
   'START_REFUSED',
   'REQUEUE_DELAY',
+  'RESULT_AWAITED',
   'NODE_TASK_LIMIT',
   'WAITING_VRAM',
   'WAITING_PHYSICAL_VRAM',
@@ -52,7 +53,8 @@ export interface WaitExplanation {
   readonly sentence: string
   /**
    * NO_ELIGIBLE_VICTIM: the earliest instant at which a victim becomes eligible; null if none will.
-   * START_REFUSED, REQUEUE_DELAY: when it is tried again, null if not by time alone. Null for other reasons.
+   * START_REFUSED, REQUEUE_DELAY, RESULT_AWAITED: when it is tried again, null if not by time alone. Null for
+   * other reasons.
    */
   readonly retryAt: Instant | null
   /** Position in the pending queue, from 1; null for a placed task. */

@@ -111,6 +111,8 @@ export function sentenceOfPending(
       return `${refusalsInWords(facts)} ${triedAgainInWords(facts)}`
     case 'REQUEUE_DELAY':
       return requeueDelayInWords(facts)
+    case 'RESULT_AWAITED':
+      return `A node has announced the result of an earlier attempt. ${triedAgainInWords(facts)}`
     case 'RESIDENCY_IMPOSSIBLE':
     case 'SWAPPING_OUT_FOR_YOU':
       throw new Error(`broken invariant: ${reason} is no reason of a pending task without reserved VRAM`)

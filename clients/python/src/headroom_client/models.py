@@ -7,6 +7,13 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Literal, Optional, TypedDict, Union
 
+TaskEndCode = Literal["completed", "exit_code", "signal", "start_failed", "cancelled", "lease_expired", "requeue_limit", "max_runtime", "stopped_by_node", "run_lease_ended", "process_lost", "result_unknown", "node_unreachable", "node_state_lost", "gpu_replaced", "unknown_before_upgrade"]
+TaskWaitReason = Literal["HELD", "STORE_BEHIND", "RECOVERY", "AWAITING_NODES", "GROUP_NOT_FOUND", "GROUP_EMPTY", "NEVER_FITS", "EXCEEDS_NODE_GPU_COUNT", "NO_NODES", "NODES_OFFLINE", "NODES_CORDONED", "EXEC_NOT_ALLOWED", "MAX_TASKS_PER_GPU", "OWNER_LIMIT", "SWAP_SPACE_EXHAUSTED", "RESIDENCY_IMPOSSIBLE", "START_REFUSED", "REQUEUE_DELAY", "RESULT_AWAITED", "NODE_TASK_LIMIT", "WAITING_VRAM", "WAITING_PHYSICAL_VRAM", "NEVER_RESIDENT", "WOULD_STRAND", "FRAGMENTED", "WAITING_EXCLUSIVE_GPU", "NO_ELIGIBLE_VICTIM", "SWAPPING_OUT_FOR_YOU", "AWAITING_NODE_ACK", "RESERVED_FOR_ANOTHER", "QUEUED_BEHIND"]
+TaskQueryState = Literal["all", "pending", "running", "completed", "assigned", "unreachable", "failed", "cancelled", "lost"]
+ExplanationVictimStanding = Literal["ELIGIBLE", "ELIGIBLE_FOR_P0_ONLY", "NOT_STARTED", "NOSWAP", "NOT_RESIDENT", "OVER", "STOPPING", "SWAP_FAILED_LATELY", "WANTS_GPU", "NOT_IDLE_LONG_ENOUGH", "NO_HOST_MEMORY"]
+ExplanationPlacedByRule = Literal["fits_now", "victims_left", "victims_cover", "collector", "operator", "return_grown", "bytes_free", "eager_return", "waited_too_long", "larger_than_gpu"]
+SummaryAlarmsItemCode = Literal["STORE_BEHIND", "RECOVERY", "BROKER_AWAY", "MASS_SILENCE", "QUARANTINE", "AUTO_CORDONED", "AUTO_CORDON_LIMIT", "START_REFUSED", "STOP_OVERDUE"]
+
 
 class TaskRequest(TypedDict, total=False):
     name: str
@@ -66,7 +73,7 @@ class TaskStartRefusalsItem(TypedDict):
 
 
 class TaskStartPause(TypedDict):
-    reason: Literal["START_REFUSED", "REQUEUE_DELAY"]
+    reason: Literal["START_REFUSED", "REQUEUE_DELAY", "RESULT_AWAITED"]
     since: str
     """Start of the pause."""
     until: str
@@ -74,7 +81,7 @@ class TaskStartPause(TypedDict):
 
 
 class TaskWaitSecondaryItem(TypedDict):
-    reason: Literal["HELD", "STORE_BEHIND", "RECOVERY", "AWAITING_NODES", "GROUP_NOT_FOUND", "GROUP_EMPTY", "NEVER_FITS", "EXCEEDS_NODE_GPU_COUNT", "NO_NODES", "NODES_OFFLINE", "NODES_CORDONED", "EXEC_NOT_ALLOWED", "MAX_TASKS_PER_GPU", "OWNER_LIMIT", "SWAP_SPACE_EXHAUSTED", "RESIDENCY_IMPOSSIBLE", "START_REFUSED", "REQUEUE_DELAY", "NODE_TASK_LIMIT", "WAITING_VRAM", "WAITING_PHYSICAL_VRAM", "NEVER_RESIDENT", "WOULD_STRAND", "FRAGMENTED", "WAITING_EXCLUSIVE_GPU", "NO_ELIGIBLE_VICTIM", "SWAPPING_OUT_FOR_YOU", "AWAITING_NODE_ACK", "RESERVED_FOR_ANOTHER", "QUEUED_BEHIND"]
+    reason: TaskWaitReason
     node_ids: List[str]
     """Affected nodes; at most 20."""
     node_count: int
@@ -86,7 +93,7 @@ class TaskWaitSecondaryItem(TypedDict):
 
 
 class TaskWait(TypedDict):
-    reason: Literal["HELD", "STORE_BEHIND", "RECOVERY", "AWAITING_NODES", "GROUP_NOT_FOUND", "GROUP_EMPTY", "NEVER_FITS", "EXCEEDS_NODE_GPU_COUNT", "NO_NODES", "NODES_OFFLINE", "NODES_CORDONED", "EXEC_NOT_ALLOWED", "MAX_TASKS_PER_GPU", "OWNER_LIMIT", "SWAP_SPACE_EXHAUSTED", "RESIDENCY_IMPOSSIBLE", "START_REFUSED", "REQUEUE_DELAY", "NODE_TASK_LIMIT", "WAITING_VRAM", "WAITING_PHYSICAL_VRAM", "NEVER_RESIDENT", "WOULD_STRAND", "FRAGMENTED", "WAITING_EXCLUSIVE_GPU", "NO_ELIGIBLE_VICTIM", "SWAPPING_OUT_FOR_YOU", "AWAITING_NODE_ACK", "RESERVED_FOR_ANOTHER", "QUEUED_BEHIND"]
+    reason: TaskWaitReason
     node_ids: List[str]
     """Affected nodes; at most 20."""
     node_count: int
@@ -165,7 +172,7 @@ class Task(TypedDict):
     """End."""
     exit_code: Optional[int]
     """Exit code of the command."""
-    end_code: Literal["completed", "exit_code", "signal", "start_failed", "cancelled", "lease_expired", "requeue_limit", "max_runtime", "stopped_by_node", "run_lease_ended", "process_lost", "result_unknown", "node_unreachable", "node_state_lost", "gpu_replaced", "unknown_before_upgrade", None]
+    end_code: Optional[TaskEndCode]
     """End code, see docs/events.md; null until the task ends."""
     end_reason: Optional[str]
     """End reason in words; null until the task ends."""
@@ -178,7 +185,10 @@ class Task(TypedDict):
     start_refusals: List[TaskStartRefusalsItem]
     """Nodes that could not start the task and are excluded for now."""
     start_pause: Optional[TaskStartPause]
-    """Set while the task waits after refused or short attempts; a release ends it."""
+    """
+    Set while the task waits after refused or short attempts, or for an announced result; a release ends
+    it.
+    """
     wait: Optional[TaskWait]
     """Why the task waits; null: it does not wait."""
     starvation_percent: TaskStarvationPercent
@@ -206,7 +216,7 @@ class PlacementPreviewVictimsItem(TypedDict):
 
 
 class PlacementPreviewWaitSecondaryItem(TypedDict):
-    reason: Literal["HELD", "STORE_BEHIND", "RECOVERY", "AWAITING_NODES", "GROUP_NOT_FOUND", "GROUP_EMPTY", "NEVER_FITS", "EXCEEDS_NODE_GPU_COUNT", "NO_NODES", "NODES_OFFLINE", "NODES_CORDONED", "EXEC_NOT_ALLOWED", "MAX_TASKS_PER_GPU", "OWNER_LIMIT", "SWAP_SPACE_EXHAUSTED", "RESIDENCY_IMPOSSIBLE", "START_REFUSED", "REQUEUE_DELAY", "NODE_TASK_LIMIT", "WAITING_VRAM", "WAITING_PHYSICAL_VRAM", "NEVER_RESIDENT", "WOULD_STRAND", "FRAGMENTED", "WAITING_EXCLUSIVE_GPU", "NO_ELIGIBLE_VICTIM", "SWAPPING_OUT_FOR_YOU", "AWAITING_NODE_ACK", "RESERVED_FOR_ANOTHER", "QUEUED_BEHIND"]
+    reason: TaskWaitReason
     node_ids: List[str]
     """Affected nodes; at most 20."""
     node_count: int
@@ -218,7 +228,7 @@ class PlacementPreviewWaitSecondaryItem(TypedDict):
 
 
 class PlacementPreviewWait(TypedDict):
-    reason: Literal["HELD", "STORE_BEHIND", "RECOVERY", "AWAITING_NODES", "GROUP_NOT_FOUND", "GROUP_EMPTY", "NEVER_FITS", "EXCEEDS_NODE_GPU_COUNT", "NO_NODES", "NODES_OFFLINE", "NODES_CORDONED", "EXEC_NOT_ALLOWED", "MAX_TASKS_PER_GPU", "OWNER_LIMIT", "SWAP_SPACE_EXHAUSTED", "RESIDENCY_IMPOSSIBLE", "START_REFUSED", "REQUEUE_DELAY", "NODE_TASK_LIMIT", "WAITING_VRAM", "WAITING_PHYSICAL_VRAM", "NEVER_RESIDENT", "WOULD_STRAND", "FRAGMENTED", "WAITING_EXCLUSIVE_GPU", "NO_ELIGIBLE_VICTIM", "SWAPPING_OUT_FOR_YOU", "AWAITING_NODE_ACK", "RESERVED_FOR_ANOTHER", "QUEUED_BEHIND"]
+    reason: TaskWaitReason
     node_ids: List[str]
     """Affected nodes; at most 20."""
     node_count: int
@@ -254,7 +264,7 @@ class PlacementPreview(TypedDict):
 
 
 class TaskQuery(TypedDict, total=False):
-    state: Literal["all", "pending", "running", "completed", "assigned", "unreachable", "failed", "cancelled", "lost"]
+    state: TaskQueryState
     """A list (running, pending, completed, all) or an exact state."""
     priority: Literal[0, 1, 2, 3, 4]
     """0 is highest (P0)."""
@@ -268,7 +278,7 @@ class TaskQuery(TypedDict, total=False):
     """A label, by its name (team) or with its value (team=vision)."""
     q: str
     """Part of the name, or the whole id."""
-    reason: Literal["HELD", "STORE_BEHIND", "RECOVERY", "AWAITING_NODES", "GROUP_NOT_FOUND", "GROUP_EMPTY", "NEVER_FITS", "EXCEEDS_NODE_GPU_COUNT", "NO_NODES", "NODES_OFFLINE", "NODES_CORDONED", "EXEC_NOT_ALLOWED", "MAX_TASKS_PER_GPU", "OWNER_LIMIT", "SWAP_SPACE_EXHAUSTED", "RESIDENCY_IMPOSSIBLE", "START_REFUSED", "REQUEUE_DELAY", "NODE_TASK_LIMIT", "WAITING_VRAM", "WAITING_PHYSICAL_VRAM", "NEVER_RESIDENT", "WOULD_STRAND", "FRAGMENTED", "WAITING_EXCLUSIVE_GPU", "NO_ELIGIBLE_VICTIM", "SWAPPING_OUT_FOR_YOU", "AWAITING_NODE_ACK", "RESERVED_FOR_ANOTHER", "QUEUED_BEHIND"]
+    reason: TaskWaitReason
     """
     Only tasks with this wait.reason. A page explains up to 1000 tasks in 250 ms, so it may be empty and
     still have a next_cursor.
@@ -308,7 +318,7 @@ class TaskPatch(TypedDict, total=False):
 
 
 class ExplanationWaitSecondaryItem(TypedDict):
-    reason: Literal["HELD", "STORE_BEHIND", "RECOVERY", "AWAITING_NODES", "GROUP_NOT_FOUND", "GROUP_EMPTY", "NEVER_FITS", "EXCEEDS_NODE_GPU_COUNT", "NO_NODES", "NODES_OFFLINE", "NODES_CORDONED", "EXEC_NOT_ALLOWED", "MAX_TASKS_PER_GPU", "OWNER_LIMIT", "SWAP_SPACE_EXHAUSTED", "RESIDENCY_IMPOSSIBLE", "START_REFUSED", "REQUEUE_DELAY", "NODE_TASK_LIMIT", "WAITING_VRAM", "WAITING_PHYSICAL_VRAM", "NEVER_RESIDENT", "WOULD_STRAND", "FRAGMENTED", "WAITING_EXCLUSIVE_GPU", "NO_ELIGIBLE_VICTIM", "SWAPPING_OUT_FOR_YOU", "AWAITING_NODE_ACK", "RESERVED_FOR_ANOTHER", "QUEUED_BEHIND"]
+    reason: TaskWaitReason
     node_ids: List[str]
     """Affected nodes; at most 20."""
     node_count: int
@@ -320,7 +330,7 @@ class ExplanationWaitSecondaryItem(TypedDict):
 
 
 class ExplanationWait(TypedDict):
-    reason: Literal["HELD", "STORE_BEHIND", "RECOVERY", "AWAITING_NODES", "GROUP_NOT_FOUND", "GROUP_EMPTY", "NEVER_FITS", "EXCEEDS_NODE_GPU_COUNT", "NO_NODES", "NODES_OFFLINE", "NODES_CORDONED", "EXEC_NOT_ALLOWED", "MAX_TASKS_PER_GPU", "OWNER_LIMIT", "SWAP_SPACE_EXHAUSTED", "RESIDENCY_IMPOSSIBLE", "START_REFUSED", "REQUEUE_DELAY", "NODE_TASK_LIMIT", "WAITING_VRAM", "WAITING_PHYSICAL_VRAM", "NEVER_RESIDENT", "WOULD_STRAND", "FRAGMENTED", "WAITING_EXCLUSIVE_GPU", "NO_ELIGIBLE_VICTIM", "SWAPPING_OUT_FOR_YOU", "AWAITING_NODE_ACK", "RESERVED_FOR_ANOTHER", "QUEUED_BEHIND"]
+    reason: TaskWaitReason
     node_ids: List[str]
     """Affected nodes; at most 20."""
     node_count: int
@@ -382,7 +392,7 @@ class ExplanationVerdictsNodesItem(TypedDict):
     name: str
     fits: bool
     """The task would be placed there if no other task were waiting."""
-    reason: Literal["HELD", "STORE_BEHIND", "RECOVERY", "AWAITING_NODES", "GROUP_NOT_FOUND", "GROUP_EMPTY", "NEVER_FITS", "EXCEEDS_NODE_GPU_COUNT", "NO_NODES", "NODES_OFFLINE", "NODES_CORDONED", "EXEC_NOT_ALLOWED", "MAX_TASKS_PER_GPU", "OWNER_LIMIT", "SWAP_SPACE_EXHAUSTED", "RESIDENCY_IMPOSSIBLE", "START_REFUSED", "REQUEUE_DELAY", "NODE_TASK_LIMIT", "WAITING_VRAM", "WAITING_PHYSICAL_VRAM", "NEVER_RESIDENT", "WOULD_STRAND", "FRAGMENTED", "WAITING_EXCLUSIVE_GPU", "NO_ELIGIBLE_VICTIM", "SWAPPING_OUT_FOR_YOU", "AWAITING_NODE_ACK", "RESERVED_FOR_ANOTHER", "QUEUED_BEHIND", None]
+    reason: Optional[TaskWaitReason]
     """First reason that excludes the node; null: the task fits."""
     have_mib: Optional[int]
     """VRAM available to the task there."""
@@ -393,7 +403,7 @@ class ExplanationVerdictsNodesItem(TypedDict):
 
 
 class ExplanationVerdictsOthersItem(TypedDict):
-    reason: Literal["HELD", "STORE_BEHIND", "RECOVERY", "AWAITING_NODES", "GROUP_NOT_FOUND", "GROUP_EMPTY", "NEVER_FITS", "EXCEEDS_NODE_GPU_COUNT", "NO_NODES", "NODES_OFFLINE", "NODES_CORDONED", "EXEC_NOT_ALLOWED", "MAX_TASKS_PER_GPU", "OWNER_LIMIT", "SWAP_SPACE_EXHAUSTED", "RESIDENCY_IMPOSSIBLE", "START_REFUSED", "REQUEUE_DELAY", "NODE_TASK_LIMIT", "WAITING_VRAM", "WAITING_PHYSICAL_VRAM", "NEVER_RESIDENT", "WOULD_STRAND", "FRAGMENTED", "WAITING_EXCLUSIVE_GPU", "NO_ELIGIBLE_VICTIM", "SWAPPING_OUT_FOR_YOU", "AWAITING_NODE_ACK", "RESERVED_FOR_ANOTHER", "QUEUED_BEHIND", None]
+    reason: Optional[TaskWaitReason]
     """First reason that excludes the node; null: the task fits."""
     nodes: int
 
@@ -411,7 +421,7 @@ ExplanationWouldFitIfChangesItem = TypedDict(
     "ExplanationWouldFitIfChangesItem",
     {
         'change': 'Literal["overcommit", "reserve", "vram", "noswap", "uncordon", "groups", "task_ends", "victims_idle"]',
-        'scope': 'Literal["cluster", "node", None]',
+        'scope': 'Optional[Literal["cluster", "node"]]',
         'from': 'Optional[int]',
         'to': 'Optional[int]',
         'group': 'Optional[str]',
@@ -437,7 +447,7 @@ class ExplanationWouldFitIf(TypedDict):
 
 
 class ExplanationVictim(TypedDict):
-    standing: Literal["ELIGIBLE", "ELIGIBLE_FOR_P0_ONLY", "NOT_STARTED", "NOSWAP", "NOT_RESIDENT", "OVER", "STOPPING", "SWAP_FAILED_LATELY", "WANTS_GPU", "NOT_IDLE_LONG_ENOUGH", "NO_HOST_MEMORY"]
+    standing: ExplanationVictimStanding
     eligible_at: Optional[str]
     """
     When the task becomes eligible if nothing changes; null: it is eligible, or time alone is not enough.
@@ -450,7 +460,7 @@ class ExplanationPlacedBy(TypedDict):
     """For GET /decisions/{number}."""
     at: str
     """When it was decided."""
-    rule: Literal["fits_now", "victims_left", "victims_cover", "collector", "operator", "return_grown", "bytes_free", "eager_return", "waited_too_long", "larger_than_gpu"]
+    rule: ExplanationPlacedByRule
     sentence: str
 
 
@@ -459,7 +469,7 @@ class ExplanationSwappedOutBy(TypedDict):
     """For GET /decisions/{number}."""
     at: str
     """When it was decided."""
-    rule: Literal["fits_now", "victims_left", "victims_cover", "collector", "operator", "return_grown", "bytes_free", "eager_return", "waited_too_long", "larger_than_gpu"]
+    rule: ExplanationPlacedByRule
     sentence: str
 
 
@@ -680,7 +690,7 @@ class Node(TypedDict):
     """Set while the node is being drained; uncordon ends it."""
     groups: List[str]
     """Empty: the node belongs to the common pool."""
-    task_identity: Literal["uid_per_attempt", "task_user", "root", "server_user", None]
+    task_identity: Optional[Literal["uid_per_attempt", "task_user", "root", "server_user"]]
     """
     User that tasks run as: one per attempt, one for all tasks, root, or the user of the server; null: not
     reported.
@@ -719,7 +729,7 @@ class NodePage(TypedDict):
 
 
 class SummaryAlarmsItem(TypedDict):
-    code: Literal["STORE_BEHIND", "RECOVERY", "BROKER_AWAY", "MASS_SILENCE", "QUARANTINE", "AUTO_CORDONED", "AUTO_CORDON_LIMIT", "START_REFUSED", "STOP_OVERDUE"]
+    code: SummaryAlarmsItemCode
     since: Optional[str]
     """Start of the condition; null: unknown."""
     nodes: List[str]
@@ -767,7 +777,7 @@ class SummaryTasks(TypedDict):
 
 
 class SummaryPendingByReasonReasonsItem(TypedDict):
-    reason: Literal["HELD", "STORE_BEHIND", "RECOVERY", "AWAITING_NODES", "GROUP_NOT_FOUND", "GROUP_EMPTY", "NEVER_FITS", "EXCEEDS_NODE_GPU_COUNT", "NO_NODES", "NODES_OFFLINE", "NODES_CORDONED", "EXEC_NOT_ALLOWED", "MAX_TASKS_PER_GPU", "OWNER_LIMIT", "SWAP_SPACE_EXHAUSTED", "RESIDENCY_IMPOSSIBLE", "START_REFUSED", "REQUEUE_DELAY", "NODE_TASK_LIMIT", "WAITING_VRAM", "WAITING_PHYSICAL_VRAM", "NEVER_RESIDENT", "WOULD_STRAND", "FRAGMENTED", "WAITING_EXCLUSIVE_GPU", "NO_ELIGIBLE_VICTIM", "SWAPPING_OUT_FOR_YOU", "AWAITING_NODE_ACK", "RESERVED_FOR_ANOTHER", "QUEUED_BEHIND"]
+    reason: TaskWaitReason
     tasks: int
 
 
@@ -932,7 +942,7 @@ class Version(TypedDict):
     """Commit of the sources, if known."""
     schema: Optional[int]
     """Schema version of the store."""
-    store_kind: Literal["live", "trial", "simulated", None]
+    store_kind: Optional[Literal["live", "trial", "simulated"]]
     """
     live: GPU servers; trial: simulated servers over the broker; simulated: a fleet inside the controller;
     null: unknown.
@@ -1074,7 +1084,7 @@ class TaskFields:
         return self.data["exit_code"]
 
     @property
-    def end_code(self) -> Literal["completed", "exit_code", "signal", "start_failed", "cancelled", "lease_expired", "requeue_limit", "max_runtime", "stopped_by_node", "run_lease_ended", "process_lost", "result_unknown", "node_unreachable", "node_state_lost", "gpu_replaced", "unknown_before_upgrade", None]:
+    def end_code(self) -> Optional[TaskEndCode]:
         """End code, see docs/events.md; null until the task ends."""
         return self.data["end_code"]
 
@@ -1105,7 +1115,10 @@ class TaskFields:
 
     @property
     def start_pause(self) -> Optional[TaskStartPause]:
-        """Set while the task waits after refused or short attempts; a release ends it."""
+        """
+        Set while the task waits after refused or short attempts, or for an announced result; a release
+        ends it.
+        """
         return self.data["start_pause"]
 
     @property

@@ -1,11 +1,16 @@
 /**
- * Pending tasks that wait for another start after refused or short attempts, and what triggers it: time, or a
- * change (safety 3).
+ * Pending tasks that wait for another start after refused or short attempts, or for the result of an earlier
+ * attempt, and what triggers it: time, or a change (safety 3).
  */
 import type { Instant } from '../../../../protocol/units.ts'
+import { mayQueue } from '../../../model/placement.ts'
 import { NO_TROUBLE } from '../../../model/start-refusal.ts'
+import type { StartPause } from '../../../model/start-refusal.ts'
 import type { Cluster } from '../../../state/cluster.ts'
 import type { LiveTask } from '../../../state/facts.ts'
+import { dropEntry } from './entries.ts'
+
+const RESULT_AWAITED = 'RESULT_AWAITED' satisfies StartPause['reason']
 
 /** Emits the pause, once the task is pending again. */
 export function emitPause(c: Cluster, task: LiveTask, now: Instant): void {
@@ -17,6 +22,38 @@ export function emitPause(c: Cluster, task: LiveTask, now: Instant): void {
     until: pause.until,
     ...(pause.reason === 'START_REFUSED' ? { refusals: said } : {}),
   })
+}
+
+/** Keeps the task out of its queue until then; a longer pause stays. */
+export function awaitResult(c: Cluster, task: LiveTask, until: Instant, now: Instant): void {
+  const { pause } = task.trouble
+  if (pause !== null && pause.until >= until) return
+  if (mayQueue(task)) {
+    if (task.placementEntry !== null) dropEntry(c, task.placementEntry)
+    c.dequeue(task)
+    c.waiting.end(task, now)
+    task.isFeasible = false
+  }
+  const isAwaited = pause?.reason === RESULT_AWAITED
+  const next: StartPause = isAwaited
+    ? { ...pause, until }
+    : { reason: RESULT_AWAITED, since: now, until, prolonged: pause }
+  task.trouble = { ...task.trouble, pause: next }
+  if (isAwaited) c.eventLog.dirtyTask(task)
+  else emitPause(c, task, now)
+  planNextTry(c, task)
+}
+
+/** The result has arrived and does not end the task. */
+export function endWaitForResult(c: Cluster, task: LiveTask, now: Instant): void {
+  const { pause } = task.trouble
+  if (pause?.reason !== RESULT_AWAITED) return
+  const { prolonged = null } = pause
+  const left = prolonged !== null && prolonged.until > now ? prolonged : null
+  task.trouble = { ...task.trouble, pause: left }
+  planNextTry(c, task)
+  if (left === null) resume(c, task, 'result', now)
+  else c.eventLog.dirtyTask(task)
 }
 
 /**
@@ -72,7 +109,8 @@ export function nextTry(c: Cluster, task: LiveTask, now: Instant): void {
   const { trouble } = task
   if (task.state !== 'pending') return
   if (trouble.pause !== null && trouble.pause.until <= now) {
-    const isRefused = trouble.pause.reason === 'START_REFUSED'
+    const { reason, prolonged } = trouble.pause
+    const isRefused = (prolonged?.reason ?? reason) === 'START_REFUSED'
     task.trouble = { ...trouble, pause: null, ...(isRefused ? { refusals: [], refusedCount: 0 } : {}) }
     resume(c, task, 'time', now)
   } else {

@@ -10,6 +10,7 @@ import type { Cluster } from '../../../state/cluster.ts'
 import { orderStop } from '../../apply/lifecycle/stops.ts'
 import type { LiveNode, LiveTask } from '../../../state/facts.ts'
 import { finish } from '../../apply/lifecycle/transitions.ts'
+import { awaitResult, endWaitForResult } from '../../apply/lifecycle/start-tries.ts'
 import { liftRefusal, noteRefusal } from '../../apply/lifecycle/refusals.ts'
 
 /** Results that are not awaited, such as duplicates, change nothing. */
@@ -22,7 +23,7 @@ export function applyLateResult(c: Cluster, nodeId: string, event: FinishedEvent
   // The node owes no result anymore: it may get another attempt.
   liftRefusal(c, task, nodeId)
   const { outcome, exit_code: exitCode, detail, attempt } = event
-  if (outcome !== 'completed' && outcome !== 'failed') return
+  if (outcome !== 'completed' && outcome !== 'failed') return endWaitForResult(c, task, now)
   const isUsed = !awaited.isOvertaken && isOpenToIt(task)
   c.eventLog.taskEvent(now, 'task_late_result', task, nodeId, {
     attempt,
@@ -34,16 +35,25 @@ export function applyLateResult(c: Cluster, nodeId: string, event: FinishedEvent
   if (isUsed) endWith(c, task, { ...ownEnd(outcome, exitCode, detail), attempt }, now)
 }
 
+/** The node repeats its result with every heartbeat. */
+const AWAITED_HEARTBEATS = 3
+
 /**
  * The node reports that the attempt has ended and that its result will follow. Until its next snapshot it
- * would refuse another attempt of the task.
+ * would refuse another attempt of the task; on another node the task could run although it is completed.
  */
-export function noteAnnounced(c: Cluster, node: LiveNode, { task_id, attempt }: AttemptRef): void {
+export function noteAnnounced(
+  c: Cluster,
+  node: LiveNode,
+  { task_id, attempt }: AttemptRef,
+  now: Instant,
+): void {
   const task = c.tasks.get(task_id)
   if (task === undefined || task.placement !== null) return
   if (!task.givenUp.some((one) => one.attempt === attempt && one.nodeId === node.id && !one.isOvertaken))
     return
   noteRefusal(c, task, node.id, node.snapshotSeq)
+  awaitResult(c, task, now + AWAITED_HEARTBEATS * c.policy.heartbeatMs, now)
 }
 
 /**

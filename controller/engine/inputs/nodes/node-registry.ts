@@ -98,7 +98,7 @@ export function applySnapshot(
   for (const ref of unacked) {
     present.add(attemptKey(ref.task_id, ref.attempt))
     noteOver(c, node, ref, now)
-    noteAnnounced(c, node, ref)
+    noteAnnounced(c, node, ref, now)
   }
   setOtherAttempts(
     c,
