@@ -25,54 +25,62 @@ export function serveNode(c: Cluster, node: LiveNode, now: Instant): void {
     const inOrder = inReturnOrder(node.queue, c.policy, now)
     let isChanged = false
     for (const entry of inOrder)
-      if (entry.hasReserved && isQueued(entry)) isChanged = serve(c, entry, now) || isChanged
-    const owners = inOrder.filter((entry) => entry.hasReserved)
+      if (entry.hasReserved && isQueued(entry)) isChanged = serve(c, entry, now) !== 'unchanged' || isChanged
     for (const entry of inOrder) {
       if (entry.hasReserved || !isQueued(entry)) continue
-      isChanged = serve(c, entry, now) || isChanged
-      // Reserved VRAM was released for this entry: that of the collector, or of a victim that waited to
-      // grow. Entries checked before may now use the rest: begin again.
-      if (owners.some((owner) => !owner.hasReserved)) break
+      const served = serve(c, entry, now)
+      isChanged ||= served !== 'unchanged'
+      // The entry may leave a part of what was freed for it to entries checked before: begin again.
+      if (served === 'freed') break
     }
     if (!isChanged && !appointCollector(c, node, now)) break
   }
   planNextVisit(c, node, now)
 }
 
-function serve(c: Cluster, entry: LiveEntry, now: Instant): boolean {
+/** `freed`: VRAM was freed for the entry, by victims or by a released reservation, maybe more than it needs. */
+type Served = 'unchanged' | 'changed' | 'freed'
+
+function serve(c: Cluster, entry: LiveEntry, now: Instant): Served {
   // A placement without reserved VRAM takes its turn as a pending task; here it only waits to become the
   // collector.
-  if (entry.kind === 'placement' && !entry.hasReserved) return false
+  if (entry.kind === 'placement' && !entry.hasReserved) return 'unchanged'
   const isInPool = entry.kind !== 'placement' || isInPoolOf(c, entry)
-  if (obstacleTo(entry, isInPool, now) !== null)
-    return entry.hasReserved ? cancelReservation(c, entry, now) : false
-  if (isUnchangedSinceFailure(entry)) return false
+  if (obstacleTo(entry, isInPool, now) !== null) return release(c, entry, now)
+  if (isUnchangedSinceFailure(entry)) return 'unchanged'
   const decision = decideEntry(entry, entry.gpus, now, entry.isCollector)
   entry.failedAttempt =
     decision.kind === 'ready' || decision.kind === 'swap_out' ? null : failedAttemptKeyOf(entry)
   const isCovered = decision.kind !== 'not_covered' && decision.kind !== 'impossible'
   if (isCovered && !entry.hasReserved && placeAhead(c, entry, now)) {
     if (isQueued(entry)) serve(c, entry, now)
-    return true
+    return 'freed'
   }
   switch (decision.kind) {
     case 'ready':
-      return enactReady(c, entry, now)
+      return changedIf(enactReady(c, entry, now))
     case 'wait':
-      return reserveVram(c, entry)
+      return changedIf(reserveVram(c, entry))
     case 'swap_out':
       reserveVram(c, entry)
       enactSwapOut(c, entry, decision, null, now)
-      return true
+      return 'freed'
     case 'not_covered':
-      if (!preemptCollector(c, entry, now))
-        return entry.hasReserved ? cancelReservation(c, entry, now) : false
+      if (!preemptCollector(c, entry, now)) return release(c, entry, now)
       // At once: in the next round another entry could reserve the VRAM first.
       serve(c, entry, now)
-      return true
+      return 'freed'
     case 'impossible':
-      return entry.hasReserved ? cancelReservation(c, entry, now) : false
+      return release(c, entry, now)
   }
+}
+
+function release(c: Cluster, entry: LiveEntry, now: Instant): Served {
+  return changedIf(entry.hasReserved && cancelReservation(c, entry, now))
+}
+
+function changedIf(isChanged: boolean): Served {
+  return isChanged ? 'changed' : 'unchanged'
 }
 
 function isInPoolOf(c: Cluster, { node, task }: LiveEntry): boolean {
