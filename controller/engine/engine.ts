@@ -25,7 +25,7 @@ import type { BehindReason } from '../model/controller-status.ts'
 import { processIdFrom } from './process-id.ts'
 import { messageOf } from './message-of.ts'
 import { settlePause } from './inputs/nodes/after-pause.ts'
-import type { NodeReport } from './inputs/nodes/contacts.ts'
+import type { NodeReport, StampedMark } from './inputs/nodes/contacts.ts'
 import { noteAhead, noteContact, noteLossHeard } from './inputs/nodes/contacts.ts'
 import { beginStartWait, pauseOf } from '../state/placement-pause.ts'
 import { beginRecovery, endRecoveryWhenAllHaveSpoken } from './inputs/nodes/recovery-mode.ts'
@@ -275,7 +275,7 @@ export class Engine {
   }
 
   /** A node has heard of more than the store has: it gets neither an answer nor commands. */
-  heardAhead(contact: NodeReport, reason: BehindReason, id: NodeMark): void {
+  heardAhead(contact: NodeReport, reason: BehindReason, id: StampedMark): void {
     noteAhead(this.cluster, contact, reason, id, this.#now())
     this.#planCycle()
   }

@@ -16,6 +16,9 @@ export interface AheadNode {
   readonly epoch: number
   readonly controller: string | null
   readonly eventSeq: number
+  /** Boot counter and number of its last message that showed this. */
+  readonly bootCounter: number
+  readonly seq: number
   readonly since: Instant
   /**
    * Tasks with an attempt on the node, as of its last hello or heartbeat: none of them is placed elsewhere.

@@ -5,7 +5,7 @@ import { DEFAULT_PREFIX, everyNode, nodeIdOf } from '../../protocol/subjects.ts'
 import { refusedDevice, type StoreKind } from '../model/store-kind.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { LiveNode } from '../state/facts.ts'
-import type { NodeReport } from '../engine/inputs/nodes/contacts.ts'
+import { isFromBeforeAhead, type NodeReport } from '../engine/inputs/nodes/contacts.ts'
 import type { SnapshotAnswer } from '../engine/inputs/nodes/node-registry.ts'
 import { bootOrder } from '../engine/inputs/nodes/node-registry.ts'
 import type { Bus, Reply } from '../ports/bus.ts'
@@ -60,6 +60,7 @@ function receive(
   // Not even a refusal: the node would take its epoch for the newest and forget what it has heard of.
   if (verdict !== 'known' && verdict !== 'accepted_loss')
     return o.engine.heardAhead(contactOf(body), verdict, message)
+  if (isFromBeforeAhead(o.engine.cluster, nodeId, message)) return o.onLate()
   if (verdict === 'accepted_loss') o.engine.heardOfLoss(nodeId)
   const node = o.engine.cluster.nodes.get(nodeId)
   if (body.op === 'hello') return receiveHello(o, node, message as Envelope<Hello>, reply)

@@ -4,6 +4,7 @@
  * nothing.
  */
 import type { AheadNode } from '../../../model/controller-status.ts'
+import type { Envelope } from '../../../../protocol/envelope.ts'
 import type { TaskReport } from '../../../../protocol/messages.ts'
 import type { Instant } from '../../../../protocol/units.ts'
 import type { Cluster } from '../../../state/cluster.ts'
@@ -20,6 +21,9 @@ export interface NodeReport {
   readonly name: string | null
   readonly tasks: readonly TaskReport[] | null
 }
+
+/** What a node has heard of, and the message that says so. */
+export type StampedMark = NodeMark & Pick<Envelope, 'boot' | 'seq'>
 
 /** Bounds the memory that senders with invented names can use. */
 export const MAX_CONTACTS = 20_000
@@ -43,7 +47,7 @@ export function noteAhead(
   c: Cluster,
   { nodeId, name, tasks }: NodeReport,
   reason: BehindReason,
-  mark: NodeMark,
+  { epoch, controller, event_seq: eventSeq = 0, boot, seq }: StampedMark,
   now: Instant,
 ): void {
   const before = c.contacts.get(nodeId)
@@ -52,9 +56,11 @@ export function noteAhead(
   const ahead: AheadNode = {
     name: name ?? node?.name ?? before?.name ?? null,
     reason,
-    epoch: mark.epoch,
-    controller: mark.controller ?? null,
-    eventSeq: mark.event_seq ?? 0,
+    epoch,
+    controller: controller ?? null,
+    eventSeq,
+    bootCounter: boot.counter,
+    seq,
     since: before?.since ?? now,
     taskIds: tasks?.map(({ task_id }) => task_id) ?? before?.taskIds ?? [],
   }
@@ -86,6 +92,21 @@ export function forgetContact(c: Cluster, nodeId: string, now: Instant): void {
     blockTasks(c, now)
   }
   weigh(c, now)
+}
+
+/**
+ * Returns true for a message of a node that is ahead, sent before it was: its mark says nothing about the
+ * present, and an answer would replace the mark that the node has now. Only a later hello or heartbeat shows
+ * that the node is no longer ahead.
+ */
+export function isFromBeforeAhead(
+  c: Cluster,
+  nodeId: string,
+  { boot, seq, body }: Pick<Envelope, 'boot' | 'seq' | 'body'>,
+): boolean {
+  const ahead = aheadOf(c, nodeId)
+  if (ahead === null || boot.counter > ahead.bootCounter) return false
+  return body.op === 'events' || boot.counter < ahead.bootCounter || seq < ahead.seq
 }
 
 export function aheadOf(c: Cluster, nodeId: string): AheadNode | null {
