@@ -20,6 +20,11 @@ interface Part {
 interface Lineage {
   readonly since: Instant
   readonly parts: readonly Part[]
+  /**
+   * What processes below this number wrote is in the store, or an operator has accepted its loss. A store
+   * that goes back to before the acceptance has lost that too.
+   */
+  readonly settledBelow: number
 }
 
 export interface NodeMessage {
@@ -32,11 +37,9 @@ export interface NodeMessage {
 export class NodeMessages {
   readonly #faults: ObservedFaults
   readonly #now: () => Instant
-  readonly #lineages: Lineage[] = [{ since: -Infinity, parts: [] }]
+  readonly #lineages: Lineage[] = [{ since: -Infinity, parts: [], settledBelow: 0 }]
   /** All processes so far, by number. */
   readonly #processes = new Map<string, number>()
-  /** What processes below this number wrote is in the store, or an operator has accepted its loss. */
-  #settledBelow = 0
   #lastSeq = 0
   readonly #heard = new Set<string>()
   readonly #ahead = new Set<string>()
@@ -68,7 +71,7 @@ export class NodeMessages {
 
   /** The controller started after the store last went back. */
   isPresent(process: string | undefined): boolean {
-    return process !== undefined && this.#parts().at(-1)?.process === process
+    return process !== undefined && this.#lineage().parts.at(-1)?.process === process
   }
 
   saw({ seq, kind, nodeId }: Event): void {
@@ -80,11 +83,13 @@ export class NodeMessages {
   }
 
   setBack({ fault, stored, asOf }: LostHistory): void {
-    const then = this.#lineages.findLast(({ since }) => since <= asOf)?.parts ?? []
-    const parts = then.filter(({ epoch }) => stored.epochs.some((record) => record.epoch === epoch))
-    this.#lineages.push({ since: this.#now(), parts })
+    const then = this.#lineages.findLast(({ since }) => since <= asOf)
+    const parts = (then?.parts ?? []).filter(({ epoch }) =>
+      stored.epochs.some((record) => record.epoch === epoch),
+    )
+    const settledBelow = fault.loss === 'silent' ? (then?.settledBelow ?? 0) : this.#processes.size
+    this.#lineages.push({ since: this.#now(), parts, settledBelow })
     this.#lastSeq = stored.marks.nextEventSeq - 1
-    if (fault.loss !== 'silent') this.#settledBelow = this.#processes.size
   }
 
   #begun(): void {
@@ -92,7 +97,8 @@ export class NodeMessages {
     this.#processes.set(process, this.#processes.size)
     this.#lineages.push({
       since: this.#now(),
-      parts: [...this.#parts(), { process, epoch, fromSeq: this.#lastSeq + 1 }],
+      parts: [...this.#lineage().parts, { process, epoch, fromSeq: this.#lastSeq + 1 }],
+      settledBelow: this.#lineage().settledBelow,
     })
     this.#heard.clear()
     this.#ahead.clear()
@@ -124,15 +130,17 @@ export class NodeMessages {
 
   #isAhead({ controller, event_seq: eventSeq = 0 }: Envelope): boolean {
     const number = controller === undefined ? undefined : this.#processes.get(controller)
-    if (number === undefined || number < this.#settledBelow) return false
-    const parts = this.#parts()
+    const { parts, settledBelow } = this.#lineage()
+    if (number === undefined || number < settledBelow) return false
     const place = parts.findIndex(({ process }) => process === controller)
     if (place < 0) return true
     const next = parts[place + 1]
     return eventSeq > (next === undefined ? this.#lastSeq : next.fromSeq - 1)
   }
 
-  #parts(): readonly Part[] {
-    return this.#lineages.at(-1)?.parts ?? []
+  #lineage(): Lineage {
+    const last = this.#lineages.at(-1)
+    if (last === undefined) throw new Error('broken invariant: the store has no history')
+    return last
   }
 }
