@@ -47,7 +47,7 @@ export default defineConfig({
     // A fact that is waited for may come late on a loaded machine.
     expect: { poll: { timeout: 90_000 } },
     hookTimeout: 120_000,
-    reporters: ['default', './tools/tests/slowest-tests.ts'],
+    reporters: ['default', './tools/tests/test-summary.ts'],
     projects: [
       project('unit', { include: UNIT, ...SHARED }),
       project('adapters', { include: ADAPTERS }),
