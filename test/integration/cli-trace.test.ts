@@ -39,7 +39,7 @@ describe('headroom trace', () => {
       `${out}: 2 tasks kept of 5 rows, 3 dropped`,
       '  dropped  1 no_gpu: num_gpu is 0',
       '  dropped  1 zero_duration: duration is 0',
-      '  dropped  1 too_many_gpus: asks for more than `--max-gpus`',
+      '  dropped  1 too_many_gpus: requests more than `--max-gpus`',
       '  generated  gpu_mode, activity',
       '  Tasks of unknown VRAM take whole GPUs. Use --vram-mib, --vram-map or --shared to let them share.',
       '',

@@ -144,7 +144,7 @@ describe('an exercise over REST', () => {
     expect(finished.body).toMatchObject({
       score: { points: 50, of: 100 },
       marks: [
-        { id: 'node', points: 0, reason: 'node-2 is not right.' },
+        { id: 'node', points: 0, reason: 'node-2 is not correct.' },
         { id: 'runs', points: 50 },
         { id: 'forgotten', points: 0, reason: expect.stringContaining('expected at most 2') as string },
       ],
