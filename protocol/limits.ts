@@ -32,6 +32,8 @@ export const MAX_COUNT = 2_251_799_813_685_248
 export const MAX_ATTEMPT = 2_147_483_647
 
 export const MAX_ID_LENGTH = 200
+/** Minimum characters at the beginning of a task's id that stand for the id. */
+export const MIN_TASK_ID_PREFIX = 4
 /** Length of the name of a task, and of its owner, in messages to a node. */
 export const MAX_RECORDED_NAME_LENGTH = 1000
 /**

@@ -18,7 +18,7 @@ export function addEvents(program: Command, setExit: SetExit): void {
       .option('-f, --follow', 'keep printing new events until Ctrl-C')
       .option('--last <n>', 'maximum number of rows', whole(1, MAX_ROWS), DEFAULT_EVENT_ROWS)
       .option('--after <seq>', 'start after this event', whole(0, 999_999_999_999))
-      .option('--task <task>', 'only of this task')
+      .option('--task <task>', 'only of this task (id or name)')
       .option('--node <node>', 'only of this node, by name or id')
       .option('--kind <kind>', 'only this kind, or several kinds separated by commas'),
     'headroom events --follow',
@@ -55,13 +55,13 @@ export function addDecisions(program: Command, setExit: SetExit): void {
         )
         .argument('[number]', 'number of the decision'),
     )
-      .option('--task <task>', 'about this task, or with it as victim')
+      .option('--task <task>', 'about this task (id or name), or with it as victim')
       .option('--node <node>', 'only on this node, by name or id')
       .addOption(new Option('--kind <kind>', 'only of this kind').choices(DECISION_KINDS))
       .option('--last <n>', 'maximum number of rows', whole(1, MAX_ROWS), DEFAULT_EVENT_ROWS)
       .option('--after <number>', 'start after this decision', whole(0, 999_999_999_999)),
     'headroom decisions --kind swap_out --node a100-1',
-    'headroom decisions --task 0b6f4c1e-… --last 5',
+    'headroom decisions --task 0b6f4c1e --last 5',
     'headroom decisions 4711',
   ).action(calls(setExit, () => import('./decisions.ts'), 'decisions'))
 }

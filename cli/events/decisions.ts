@@ -3,6 +3,7 @@ import type { Decision, DecisionQuery } from '../../clients/typescript/client.ts
 import { EXIT_OK, UsageError } from '../../services/exit-codes.ts'
 import { printList, printOne, type Column, type Field } from '../output/table.ts'
 import { nodeNamed, openClient, type CommandOptions } from '../command/session.ts'
+import { taskNamed } from '../command/task-named.ts'
 
 export interface DecisionsOptions extends CommandOptions {
   readonly task?: string
@@ -20,7 +21,7 @@ export async function decisions(number: string | undefined, options: DecisionsOp
   const { output, task, node, kind, last, after, ...server } = options
   const client = openClient(server)
   const filter = {
-    ...(task === undefined ? {} : { task }),
+    ...(task === undefined ? {} : { task: await taskNamed(client, task) }),
     ...(kind === undefined ? {} : { kind }),
     ...(node === undefined ? {} : { node: (await nodeNamed(client, node)).node_id }),
   }

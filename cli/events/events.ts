@@ -5,6 +5,7 @@ import { EXIT_OK } from '../../services/exit-codes.ts'
 import { visible, visibleJson } from '../output/terminal-text.ts'
 import { printList, type Column } from '../output/table.ts'
 import { nodeNamed, openClient, type CommandOptions } from '../command/session.ts'
+import { taskNamed } from '../command/task-named.ts'
 import { untilInterrupted } from '../command/interrupts.ts'
 
 export interface EventsOptions extends CommandOptions {
@@ -31,7 +32,7 @@ export async function events({
 }: EventsOptions): Promise<number> {
   const client = openClient(server)
   const filter = {
-    ...(task === undefined ? {} : { task }),
+    ...(task === undefined ? {} : { task: await taskNamed(client, task) }),
     ...(kind === undefined ? {} : { kind }),
     ...(node === undefined ? {} : { node: (await nodeNamed(client, node)).node_id }),
   }

@@ -11,6 +11,7 @@ import {
   type SetExit,
 } from '../command/command-shape.ts'
 import { priority, whole } from '../command/option-values.ts'
+import { TASK_ARGUMENT } from '../command/task-named.ts'
 import type { CommandOptions } from '../command/session.ts'
 
 export function addTask(program: Command, setExit: SetExit): void {
@@ -19,27 +20,29 @@ export function addTask(program: Command, setExit: SetExit): void {
   addTaskLogs(task, setExit)
   addTaskActions(task, setExit)
   withExamples(
-    remote(task.command('show').description('show one task, open or ended').argument('<task>', 'id')),
-    'headroom task show 0b6f4c1e-…',
+    remote(
+      task.command('show').description('show one task, open or ended').argument('<task>', TASK_ARGUMENT),
+    ),
+    'headroom task show 0b6f4c1e',
   ).action(calls(setExit, () => import('./tasks.ts'), 'taskShow'))
   withExamples(
     remote(
       task
         .command('explain')
         .description('explain why a task waits, or where it is placed')
-        .argument('<task>', 'id'),
+        .argument('<task>', TASK_ARGUMENT),
     ),
-    'headroom task explain 0b6f4c1e-…',
+    'headroom task explain 0b6f4c1e',
   ).action(calls(setExit, () => import('./explain.ts'), 'taskExplain'))
   withExamples(
     remote(task.command('set').description('change a task; VRAM and groups only while it is pending'))
-      .argument('<task>', 'id')
+      .argument('<task>', TASK_ARGUMENT)
       .argument(
         '<field=value...>',
         'noswap=1, priority=P0, vram_mib=8Gi, groups=a,b, labels.team=x (an empty value removes a label)',
       ),
-    'headroom task set 0b6f4c1e-… noswap=1 priority=P0',
-    'headroom task set 0b6f4c1e-… labels.team=vision',
+    'headroom task set 0b6f4c1e noswap=1 priority=P0',
+    'headroom task set 0b6f4c1e labels.team=vision',
   ).action(calls(setExit, () => import('./tasks.ts'), 'taskSet'))
   withExamples(
     remote(
@@ -48,10 +51,10 @@ export function addTask(program: Command, setExit: SetExit): void {
         .description(
           'cancel tasks; the GPU server of a placed task sends SIGTERM, and SIGKILL after its stop grace',
         )
-        .argument('<task...>', 'ids')
+        .argument('<task...>', TASK_ARGUMENT)
         .option('--now', 'send SIGKILL at once, also to a task that is stopping'),
     ),
-    'headroom task cancel 0b6f4c1e-…',
+    'headroom task cancel train',
     'headroom task list --state pending --name sweep -o jsonl | jq -r .id | xargs headroom task cancel',
   ).action(calls(setExit, () => import('./tasks.ts'), 'taskCancel'))
 }
@@ -64,8 +67,8 @@ function addTaskActions(task: Command, setExit: SetExit): void {
     ['swap-in', 'swap tasks back into VRAM'],
   ] as const) {
     withExamples(
-      remote(task.command(action).description(what).argument('<task...>', 'ids')),
-      `headroom task ${action} 0b6f4c1e-…`,
+      remote(task.command(action).description(what).argument('<task...>', TASK_ARGUMENT)),
+      `headroom task ${action} 0b6f4c1e`,
     ).action(async (ids: string[], options: CommandOptions) => {
       const { taskAction: taskByHand } = await import('./tasks.ts')
       setExit(await taskByHand(action, ids, options))
@@ -76,12 +79,12 @@ function addTaskActions(task: Command, setExit: SetExit): void {
 function addTaskLogs(task: Command, setExit: SetExit): void {
   withExamples(
     withServer(task.command('logs').description('print the output of a task, from its latest attempt'))
-      .argument('<task>', 'id')
+      .argument('<task>', TASK_ARGUMENT)
       .addOption(new Option('--stream <stream>', 'only this stream, on stdout').choices(['stdout', 'stderr']))
       .option('-f, --follow', 'keep printing new output until the task ends, or Ctrl-C')
       .option('--offset <bytes>', 'start at this byte of that stream', whole(0, 999_999_999_999)),
-    'headroom task logs 0b6f4c1e-… --follow',
-    'headroom task logs 0b6f4c1e-… --stream stderr > errors.txt',
+    'headroom task logs train --follow',
+    'headroom task logs 0b6f4c1e --stream stderr > errors.txt',
   ).action(calls(setExit, () => import('./logs.ts'), 'taskLogs'))
 }
 
@@ -110,9 +113,9 @@ export function addWhyPending(program: Command, setExit: SetExit): void {
       program
         .command('why-pending')
         .description('explain why tasks wait: all of them, or one in detail')
-        .argument('[task]', 'id'),
+        .argument('[task]', TASK_ARGUMENT),
     ).option('--limit <n>', 'maximum number of rows', whole(1, MAX_ROWS), DEFAULT_TASK_ROWS),
     'headroom why-pending',
-    'headroom why-pending 0b6f4c1e-…',
+    'headroom why-pending 0b6f4c1e',
   ).action(calls(setExit, () => import('./explain.ts'), 'whyPending'))
 }

@@ -5,6 +5,7 @@
 import type { Explanation, Task } from '../../clients/typescript/client.ts'
 import { EXIT_OK } from '../../services/exit-codes.ts'
 import { openClient, type CommandOptions } from '../command/session.ts'
+import { taskNamed } from '../command/task-named.ts'
 import { age, size } from '../output/figures.ts'
 import { printList, printOne, type Column, type Field } from '../output/table.ts'
 
@@ -12,8 +13,9 @@ import { printList, printOne, type Column, type Field } from '../output/table.ts
 const MAX_NODES = 5
 const WIDE_MAX_NODES = 20
 
-export async function taskExplain(id: string, { output, ...server }: CommandOptions): Promise<number> {
-  const explanation = await openClient(server).tasks.explain(id, { forecast: 'wait' })
+export async function taskExplain(text: string, { output, ...server }: CommandOptions): Promise<number> {
+  const client = openClient(server)
+  const explanation = await client.tasks.explain(await taskNamed(client, text), { forecast: 'wait' })
   await printOne(explanation, fieldsOf(explanation, output === 'wide' ? WIDE_MAX_NODES : MAX_NODES), output)
   return EXIT_OK
 }
@@ -93,8 +95,8 @@ export interface WhyPendingOptions extends CommandOptions {
 const PAGE = 200
 
 /** For one task all details; otherwise every pending task with its reason, in queue order. */
-export async function whyPending(id: string | undefined, options: WhyPendingOptions): Promise<number> {
-  if (id !== undefined) return taskExplain(id, options)
+export async function whyPending(text: string | undefined, options: WhyPendingOptions): Promise<number> {
+  if (text !== undefined) return taskExplain(text, options)
   const { output, limit, ...server } = options
   const waiting: Task[] = []
   for await (const task of openClient(server).tasks.each({ state: 'pending', limit: PAGE }))

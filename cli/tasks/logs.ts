@@ -8,6 +8,7 @@ import { EXIT_OK, UsageError } from '../../services/exit-codes.ts'
 import { visible, visibleLines } from '../output/terminal-text.ts'
 import { untilInterrupted } from '../command/interrupts.ts'
 import { openClient, type ServerOption } from '../command/session.ts'
+import { taskNamed } from '../command/task-named.ts'
 
 export interface LogsOptions extends ServerOption {
   /** Absent: both. */
@@ -23,12 +24,13 @@ type Stream = 'stdout' | 'stderr'
 const PIECE_BYTES = 131_072
 
 export async function taskLogs(
-  id: string,
+  text: string,
   { stream, follow, offset, ...server }: LogsOptions,
 ): Promise<number> {
   if (offset !== undefined && stream === undefined)
     throw new UsageError('--offset counts the bytes of one stream: add --stream stdout or --stream stderr')
   const client = openClient(server)
+  const id = await taskNamed(client, text)
   const copies = copiesOf(stream, offset ?? 0)
   if (follow === true) {
     await untilInterrupted(async (signal) => {

@@ -1,10 +1,11 @@
 /** `headroom task …`. */
-import type { Task, TaskPatch, TaskQuery } from '../../clients/typescript/client.ts'
+import type { HeadroomClient, Task, TaskPatch, TaskQuery } from '../../clients/typescript/client.ts'
 import { EXIT_OK, UsageError } from '../../services/exit-codes.ts'
 import { age, percent, size } from '../output/figures.ts'
 import { printDone, printList, printOne, type Column, type Field } from '../output/table.ts'
 import { nodeNamed, openClient, pairsOf, type CommandOptions } from '../command/session.ts'
 import { settingValue } from '../command/setting-values.ts'
+import { taskNamed } from '../command/task-named.ts'
 import { visible, type Palette } from '../output/terminal-text.ts'
 
 export interface TaskListOptions extends CommandOptions {
@@ -49,8 +50,9 @@ export async function taskList({
   return EXIT_OK
 }
 
-export async function taskShow(id: string, { output, ...server }: CommandOptions): Promise<number> {
-  const task = await openClient(server).tasks.get(id)
+export async function taskShow(text: string, { output, ...server }: CommandOptions): Promise<number> {
+  const client = openClient(server)
+  const task = await client.tasks.get(await taskNamed(client, text))
   await printOne(task, fieldsOf(task, Date.now()), output)
   return EXIT_OK
 }
@@ -61,26 +63,33 @@ export interface CancelOptions extends CommandOptions {
 
 /** Tries all of them; the first failure determines the exit code. */
 export async function taskCancel(
-  ids: readonly string[],
+  texts: readonly string[],
   { output, now, ...server }: CancelOptions,
 ): Promise<number> {
   const client = openClient(server)
-  await forEach(ids, async (id) => {
+  await forEach(client, texts, async (id) => {
     const task = await client.tasks.cancel(id, { now: now === true })
     await printDone(task, `${task.id}: ${task.state === 'cancelled' ? 'cancelled' : 'stopping'}`, output)
   })
   return EXIT_OK
 }
 
+/** Errors after which the other tasks are still tried. */
+const OF_ONE_TASK: ReadonlySet<string> = new Set(['ApiError', 'CommandFailure', 'UsageError'])
+
 /** @throws the first failure, after all were tried */
-async function forEach(ids: readonly string[], act: (id: string) => Promise<void>): Promise<void> {
+async function forEach(
+  client: HeadroomClient,
+  texts: readonly string[],
+  act: (id: string) => Promise<void>,
+): Promise<void> {
   let failure: Error | null = null
-  for (const id of ids) {
+  for (const text of texts) {
     try {
-      await act(id)
+      await act(await taskNamed(client, text))
     } catch (error) {
-      if (ids.length === 1 || !(error instanceof Error) || error.name !== 'ApiError') throw error
-      process.stderr.write(`error: ${visible(id)}: ${visible(error.message)}\n`)
+      if (texts.length === 1 || !(error instanceof Error) || !OF_ONE_TASK.has(error.name)) throw error
+      process.stderr.write(`error: ${visible(text)}: ${visible(error.message)}\n`)
       failure ??= error
     }
   }
@@ -99,17 +108,18 @@ const DONE: Readonly<Record<TaskAction, string>> = {
 /** Tries all of them; the first failure determines the exit code. */
 export async function taskAction(
   action: TaskAction,
-  ids: readonly string[],
+  texts: readonly string[],
   { output, ...server }: CommandOptions,
 ): Promise<number> {
-  const { tasks } = openClient(server)
+  const client = openClient(server)
+  const { tasks } = client
   const verbs = {
     hold: tasks.hold,
     release: tasks.release,
     'swap-out': tasks.swapOut,
     'swap-in': tasks.swapIn,
   }
-  await forEach(ids, async (id) => {
+  await forEach(client, texts, async (id) => {
     const task = await verbs[action](id)
     await printDone(task, `${task.id}: ${DONE[action]}`, output)
   })
@@ -118,11 +128,13 @@ export async function taskAction(
 
 /** Parses `noswap=1 priority=0 vram_mib=8Gi groups=a,b labels.team=x`; an empty value removes a label. */
 export async function taskSet(
-  id: string,
-  texts: readonly string[],
+  text: string,
+  changes: readonly string[],
   { output, ...server }: CommandOptions,
 ): Promise<number> {
-  const task = await openClient(server).tasks.update(id, patchOf(pairsOf(texts)))
+  const patch = patchOf(pairsOf(changes))
+  const client = openClient(server)
+  const task = await client.tasks.update(await taskNamed(client, text), patch)
   await printDone(task, `${task.id}: changed`, output)
   return EXIT_OK
 }

@@ -25,6 +25,7 @@ import type {
   NodePage,
 } from '../../controller/api/nodes/schema.ts'
 import type { PlacementPreviewBody } from '../../controller/api/tasks/preview-schema.ts'
+import type { SessionBody } from '../../controller/api/auth/sign-in-schema.ts'
 import type { ReadyzBody, VersionBody } from '../../controller/api/http/service-schema.ts'
 import type {
   NewSimulationBody,
@@ -99,6 +100,7 @@ export type {
   RecoveryBody as Recovery,
   NewSimulationBody as SimulationRequest,
   NewSweepBody as SweepRequest,
+  SessionBody as Session,
   SimulationBody as Simulation,
   SummaryBody as Summary,
   SweepReportBody as SweepReport,
@@ -224,6 +226,9 @@ export function createClient(options: ClientOptions = {}) {
     /** The accuracy of the twin's forecasts. */
     twin: ({ signal }: CallOptions = {}) =>
       transport.json<TwinBody>({ method: 'GET', path: '/twin', signal }),
+    /** Who the caller is. */
+    session: ({ signal }: CallOptions = {}) =>
+      transport.json<SessionBody>({ method: 'GET', path: '/auth/session', signal }),
     version: ({ signal }: CallOptions = {}) =>
       transport.json<VersionBody>({ method: 'GET', path: '/version', signal }),
     /** Readiness: the controller's own checks. */

@@ -7,7 +7,7 @@ import { byCodeUnits, firstDifference } from '../structures/order.ts'
 import { isEventWanted, type Event } from '../model/event.ts'
 import type { Decision } from '../model/decision.ts'
 import type { Group } from '../model/group.ts'
-import { isFinal, type FinalState } from '../model/task.ts'
+import { isFinal, isFoundBy, type FinalState } from '../model/task.ts'
 import {
   EMPTY_CHAIN,
   MAX_CONFIG_REVISIONS,
@@ -299,9 +299,7 @@ function finishedTasks(held: Held, query: FinishedQuery): TaskRecord[] {
     isFinal(task.state) &&
     query.states.includes(task.state) &&
     (query.owner === null || task.owner === query.owner) &&
-    (query.nameContains === null ||
-      task.name.includes(query.nameContains) ||
-      task.id === query.nameContains) &&
+    (query.nameContains === null || isFoundBy(query.nameContains, task)) &&
     (query.nodeId === null || task.lastNodeId === query.nodeId) &&
     (query.beforeSeq === null || task.seq < query.beforeSeq) &&
     (query.afterSeq === null || task.seq > query.afterSeq)

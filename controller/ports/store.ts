@@ -357,7 +357,7 @@ export const NO_HISTORY: Pick<StoredState, 'mark' | 'recovery' | 'epochs'> = {
 export interface FinishedQuery {
   readonly states: readonly TaskState[]
   readonly owner: string | null
-  /** Part of the name, or the whole id. */
+  /** As `isFoundBy` in model/task.ts. */
   readonly nameContains: string | null
   /** The node of its last attempt. */
   readonly nodeId: string | null

@@ -139,7 +139,7 @@ describe('operator commands with a simulated fleet', { timeout: 120_000 }, () =>
     expect(again.stderr).toMatch(/^headroom: .*cancelled.*\n$/)
     const two = await headroom('task', 'cancel', task.id, 'nope')
     expect(two.code).toBe(5)
-    expect(two.stderr).toContain('nope: There is no task "nope".')
+    expect(two.stderr).toContain('nope: Task "nope" not found.')
   })
 
   it('filter and limit lists', async () => {
@@ -401,8 +401,8 @@ describe('a failed command exits with a code for its reason, and one line', { ti
       says: /use overcommit or reserve/,
     },
     { why: 'an unknown node', args: ['node', 'show', 'x'], code: 4, says: /Node "x" not found/ },
-    { why: 'an unknown task', args: ['task', 'show', 'x'], code: 4, says: /There is no task "x"/ },
-    { why: 'an unknown task to explain', args: ['why-pending', 'x'], code: 4, says: /There is no task "x"/ },
+    { why: 'an unknown task', args: ['task', 'show', 'x'], code: 4, says: /Task "x" not found\./ },
+    { why: 'an unknown task to explain', args: ['why-pending', 'x'], code: 4, says: /Task "x" not found\./ },
     { why: 'an unknown group', args: ['group', 'delete', 'x'], code: 4, says: /There is no group "x"/ },
     {
       why: 'a bad address',

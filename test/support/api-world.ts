@@ -14,7 +14,7 @@ import {
   residentCapacityMib,
   resolveOvercommit,
 } from '../../controller/model/vram.ts'
-import { isFinal } from '../../controller/model/task.ts'
+import { isFinal, isFoundBy } from '../../controller/model/task.ts'
 import { type TaskSpec } from '../../protocol/task.ts'
 import type { Placement, Task, Gpu, Node } from '../../controller/model/placement.ts'
 import type { Answer, AnswerTo, Commands, Refusal } from '../../controller/model/command.ts'
@@ -304,7 +304,7 @@ export class FakeController implements ApiWorld {
             (record) =>
               states.includes(record.state) &&
               (owner === null || record.owner === owner) &&
-              (nameContains === null || record.name.includes(nameContains) || record.id === nameContains) &&
+              (nameContains === null || isFoundBy(nameContains, record)) &&
               (nodeId === null || record.lastNodeId === nodeId) &&
               (afterSeq === null || record.seq > afterSeq) &&
               (beforeSeq === null || record.seq < beforeSeq),

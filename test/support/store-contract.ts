@@ -324,11 +324,13 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
         expect(await page({ limit: 5, beforeSeq: 1 })).toEqual([])
       })
 
-      it('can be of one owner, and of names that contain a literal text', async () => {
+      it('can be of one owner, and of names that contain a text or ids that begin with it', async () => {
         expect(await page({ owner: 'bob', states: ['completed'] })).toEqual([10, 7])
         expect(await page({ nameContains: 'Fit%_' })).toEqual([11, 9, 7, 5, 3, 1])
         expect(await page({ nameContains: 'fit' })).toEqual([])
         expect(await page({ nameContains: aTask({ seq: 5 }).id })).toEqual([5])
+        expect(await page({ nameContains: 'task-1' })).toEqual([12, 11, 10, 1])
+        expect(await page({ nameContains: 'tas' })).toEqual([])
         expect(await page({ nameContains: 'eval', owner: 'alice', beforeSeq: 6, limit: 1 })).toEqual([4])
         expect(await page({ owner: 'absent' })).toEqual([])
       })

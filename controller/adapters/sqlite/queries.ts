@@ -1,6 +1,7 @@
 /** The queries, each with an index (test/integration/sqlite-queries.test.ts checks SQLite's plans). */
 import { type Kysely, sql } from 'kysely'
 import { isFinal } from '../../model/task.ts'
+import { MIN_TASK_ID_PREFIX } from '../../../protocol/limits.ts'
 import { type TaskState } from '../../../protocol/units.ts'
 import type { AuditQuery, FinishedQuery, RevisionQuery } from '../../ports/store.ts'
 import { readHistory } from './history.ts'
@@ -103,8 +104,14 @@ export function finishedTasksQuery(db: Kysely<Schema>, state: TaskState, wanted:
   if (beforeSeq !== null) query = query.where('seq', '<', beforeSeq)
   if (afterSeq !== null) query = query.where('seq', '>', afterSeq)
   if (nameContains !== null) {
+    // As `isFoundBy`; instr compares characters, where `like` has wildcards.
     query = query.where(({ eb, fn, val }) =>
-      eb.or([eb(fn<number>('instr', ['name', val(nameContains)]), '>', 0), eb('id', '=', nameContains)]),
+      eb.or([
+        eb(fn<number>('instr', ['name', val(nameContains)]), '>', 0),
+        nameContains.length < MIN_TASK_ID_PREFIX
+          ? eb('id', '=', nameContains)
+          : eb(fn<number>('instr', ['id', val(nameContains)]), '=', 1),
+      ]),
     )
   }
   return query.orderBy('seq', isOldestFirst ? 'asc' : 'desc').limit(limit)

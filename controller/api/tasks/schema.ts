@@ -1,5 +1,5 @@
 import { Type, type Static, type TUnsafe } from 'typebox'
-import { TASK_DEFAULTS } from '../../../protocol/limits.ts'
+import { MIN_TASK_ID_PREFIX, TASK_DEFAULTS } from '../../../protocol/limits.ts'
 import { END_CODES } from '../../model/end-reason.ts'
 import { PAUSE_REASONS } from '../../model/start-refusal.ts'
 import { WAIT_REASONS } from '../../query/explain/explain.ts'
@@ -340,7 +340,11 @@ export const TaskQuerySchema = closed({
     }),
   ),
   q: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 200, description: 'Part of the name, or the whole id' }),
+    Type.String({
+      minLength: 1,
+      maxLength: 200,
+      description: `Part of the name, the id, or its first ${MIN_TASK_ID_PREFIX} or more characters`,
+    }),
   ),
   reason: Type.Optional(
     oneOf(WAIT_REASONS, {

@@ -2,7 +2,7 @@
  * Tasks from two sources that are one list to the reader: open ones in memory, final ones in the store. A
  * page begins after a position in its order, so tasks that arrive or end meanwhile shift nothing.
  */
-import { isFinal, listOf } from '../../model/task.ts'
+import { isFinal, isFoundBy, listOf } from '../../model/task.ts'
 import { TASK_STATES, type TaskState } from '../../../protocol/units.ts'
 import type { Task } from '../../model/placement.ts'
 import type { Views } from '../../query/views.ts'
@@ -284,7 +284,7 @@ function matches(
     (node === undefined || placement?.node.id === node) &&
     (group === undefined || spec.groups.includes(group)) &&
     (owner === undefined || spec.owner === owner) &&
-    (q === undefined || spec.name.includes(q) || spec.id === q) &&
+    (q === undefined || isFoundBy(q, spec)) &&
     (label === undefined || hasLabel(spec.labels, label))
   )
 }

@@ -277,7 +277,7 @@ class TaskQuery(TypedDict, total=False):
     label: str
     """A label, by its name (team) or with its value (team=vision)."""
     q: str
-    """Part of the name, or the whole id."""
+    """Part of the name, the id, or its first 4 or more characters."""
     reason: TaskWaitReason
     """
     Only tasks with this wait.reason. A page explains up to 1000 tasks in 250 ms, so it may be empty and
