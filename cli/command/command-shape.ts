@@ -51,7 +51,7 @@ export function remote(command: Command): Command {
 
 export function withServer(command: Command): Command {
   return command
-    .option('--server <url>', 'URL of the controller (VENDOR_CONTROLLER_URL, else http://127.0.0.1:30080)')
+    .option('--server <url>', 'URL of the controller (HEADROOM_URL, else http://127.0.0.1:30080)')
     .option('--token-file <file>', 'file with the token to send (else HEADROOM_TOKEN)')
 }
 

@@ -77,11 +77,7 @@ export async function controllerChecks(server: ServerOption): Promise<readonly C
       ]
     }
     return [
-      fail(
-        'controller',
-        reasonOf(error),
-        'start one with `headroom serve`, or set VENDOR_CONTROLLER_URL or --server',
-      ),
+      fail('controller', reasonOf(error), 'start one with `headroom serve`, or set HEADROOM_URL or --server'),
     ]
   }
 }

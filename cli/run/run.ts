@@ -89,12 +89,12 @@ function demanding(command: Command): Command {
       vram,
     )
     .option('--gpus <n>', 'GPUs of one node, all or nothing; 1 by default (GPU_COUNT)', whole(1, MAX_GPUS))
-    .option('--noswap', 'keep in VRAM: never swapped out, no overcommit (VENDOR_SWAP_FROM_VRAM=0)')
-    .option('--swap', 'allow swap-out while idle (the default, VENDOR_SWAP_FROM_VRAM=1)')
+    .option('--noswap', 'keep in VRAM: never swapped out, no overcommit (HEADROOM_SWAP_FROM_VRAM=0)')
+    .option('--swap', 'allow swap-out while idle (the default, HEADROOM_SWAP_FROM_VRAM=1)')
     .option('--priority <p>', 'P0 (highest) to P4; P2 by default (PRIO)', priority)
     .option(
       '--group <group>',
-      'a group in which it may run; may be repeated (CONTROLLER_NODE_GROUP_IDS)',
+      'a group in which it may run; may be repeated (HEADROOM_GROUPS)',
       repeatable,
       [],
     )

@@ -62,7 +62,7 @@ import type {
   TaskRequestBody,
 } from '../../controller/api/tasks/schema.ts'
 import type { TwinBody } from '../../controller/api/twin/schema.ts'
-import { withClientVariables } from './client-variables.ts'
+import { firstSet, URL_VARIABLES, withClientVariables } from './client-variables.ts'
 import { followEvents, type EventsQuery, type FollowEventsOptions } from './events.ts'
 import { followLog, type FollowLogOptions } from './logs.ts'
 import { simulationsOf, type CallOptions } from './simulations.ts'
@@ -115,7 +115,7 @@ export type {
 }
 
 export interface ClientOptions {
-  /** Base address; VENDOR_CONTROLLER_URL, or else http://127.0.0.1:30080. */
+  /** Base address; HEADROOM_URL, else VENDOR_CONTROLLER_URL, else http://127.0.0.1:30080. */
   readonly url?: string
   /** HEADROOM_TOKEN, when it is set; null sends none. */
   readonly token?: string | null
@@ -124,8 +124,8 @@ export interface ClientOptions {
   /** Aborts all requests in progress. */
   readonly signal?: AbortSignal
   /**
-   * Source of VENDOR_SWAP_FROM_VRAM, CONTROLLER_NODE_GROUP_IDS, REQUIRED_VRAM, PRIO, GPU_COUNT and GPU_MODE
-   * (process.env).
+   * Source of the variables that fill in missing fields of a submission (docs/client.md); process.env by
+   * default.
    */
   readonly environment?: Readonly<Record<string, string | undefined>>
 }
@@ -153,7 +153,7 @@ interface GroupRequest {
 /** @throws TypeError when the address is not an http(s) URL */
 export function createClient(options: ClientOptions = {}) {
   const transport = new Transport({
-    url: baseUrl(options.url ?? (process.env['VENDOR_CONTROLLER_URL'] || DEFAULT_URL)),
+    url: baseUrl(options.url ?? firstSet(URL_VARIABLES, process.env)?.text ?? DEFAULT_URL),
     token: options.token === undefined ? process.env['HEADROOM_TOKEN'] || null : options.token,
     attempts: options.attempts ?? 3,
     signal: options.signal ?? null,

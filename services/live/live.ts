@@ -171,7 +171,7 @@ function welcomeText(url: string, { servers, gpus, vram, idle, overcommit }: Liv
 ${servers} servers with ${gpus} declared GPU(s) of ${vram} MiB each, ${overcommit} % overcommit.
 Idle tasks may be swapped out after ${idle} s. Controller: ${url}
 In another terminal:
-  export VENDOR_CONTROLLER_URL=${url}
+  export HEADROOM_URL=${url}
   headroom status
   headroom run --vram ${half}Mi -- headroom work busy=5s idle=10m
 (Start more of them than fit, then: headroom task list)

@@ -15,7 +15,7 @@ it.skipIf(whyNoNatsServer() !== null)(
       CONTROLLER_HTTP_PORT: String(await freePort()),
     }
     const live = startHeadroom(['live', '--servers', '1'], env)
-    const [, url = ''] = await live.says(/export VENDOR_CONTROLLER_URL=(\S+)/)
+    const [, url = ''] = await live.says(/export HEADROOM_URL=(\S+)/)
     const run = await headroom(['run', '--vram', '1Gi', '--', 'headroom', 'work', 'busy=1s'], {
       env: { VENDOR_CONTROLLER_URL: url },
     })

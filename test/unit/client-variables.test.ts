@@ -1,4 +1,5 @@
-import { describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { openClient } from '../../cli/command/session.ts'
 import { createClient } from '../../clients/typescript/client.ts'
 import { VariableError, withClientVariables } from '../../clients/typescript/client-variables.ts'
 import { NODE_ID } from '../support/api-world.ts'
@@ -14,6 +15,8 @@ const ALL = {
 }
 
 describe('the environment variables of a client', () => {
+  afterEach(() => vi.unstubAllEnvs())
+
   it('provide values that a submission omits', () => {
     expect(withClientVariables({}, ALL)).toEqual({
       request: {
@@ -58,6 +61,32 @@ describe('the environment variables of a client', () => {
   ])('%s=%s causes an error that names the variable', (name, value) => {
     expect(() => withClientVariables({}, { [name]: value })).toThrow(VariableError)
     expect(() => withClientVariables({}, { [name]: value })).toThrow(`${name} is "${value}"; it must be `)
+  })
+
+  it('of Headroom replace those of the specification, and alone are used', () => {
+    const both = { ...ALL, HEADROOM_SWAP_FROM_VRAM: '1', HEADROOM_GROUPS: 'g3' }
+    expect(withClientVariables({}, both).request).toMatchObject({ noswap: 0, groups: ['g3'] })
+    expect(withClientVariables({}, { ...ALL, HEADROOM_SWAP_FROM_VRAM: ' ' }).request).toMatchObject({
+      noswap: 1,
+    })
+    expect(() => withClientVariables({}, { ...ALL, HEADROOM_GROUPS: 'a,' })).toThrow(
+      'HEADROOM_GROUPS is "a,"',
+    )
+    expect(withClientVariables({}, { HEADROOM_SWAP_FROM_VRAM: '0' })).toEqual({
+      request: { noswap: 1 },
+      taken: [],
+    })
+  })
+
+  it('contain the address of the controller, where HEADROOM_URL is before VENDOR_CONTROLLER_URL', () => {
+    vi.stubEnv('VENDOR_CONTROLLER_URL', 'http://vendor.example')
+    expect(createClient().url).toBe('http://vendor.example')
+    vi.stubEnv('HEADROOM_URL', 'http://own.example')
+    expect(createClient().url).toBe('http://own.example')
+    expect(createClient({ url: 'http://given.example' }).url).toBe('http://given.example')
+    expect(() => openClient({})).not.toThrow()
+    vi.stubEnv('HEADROOM_URL', 'own.example')
+    expect(() => openClient({})).toThrow(/^HEADROOM_URL: "own\.example" is not the address of a controller/)
   })
 
   it('apply to the client module', async () => {

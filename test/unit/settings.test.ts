@@ -233,7 +233,7 @@ describe('.env.example', () => {
         byDefault,
       }),
     )
-    expect(documented).toHaveLength(9)
+    expect(documented).toHaveLength(12)
     const byName = (a: { readonly name?: string | undefined }, b: { readonly name?: string | undefined }) =>
       String(a.name) < String(b.name) ? -1 : 1
     expect(
@@ -241,7 +241,7 @@ describe('.env.example', () => {
         .map(({ name, byDefault }) => ({ name, byDefault }))
         .sort(byName),
     ).toEqual(documented.sort(byName))
-    expect([...ofClients.matchAll(/[A-Z0-9_]{4,}=/g)]).toHaveLength(9)
+    expect([...ofClients.matchAll(/[A-Z0-9_]{4,}=/g)]).toHaveLength(12)
   })
 
   test('lists every variable of the servers with meaning, range and default, and no others', () => {
