@@ -4,7 +4,7 @@ import { calls, type SetExit } from './command/command-shape.ts'
 import type { GpuServerCommandOptions } from '../services/gpu-server/gpu-server.ts'
 import { addStatus, addTop } from './status/commands.ts'
 import { addNode } from './nodes/commands.ts'
-import { addTask, addWhyPending } from './tasks/commands.ts'
+import { addTask, addTaskShortcuts, addWhyPending } from './tasks/commands.ts'
 import { addRecoveryCommands } from './tasks/recovery-commands.ts'
 import { addGroup } from './groups/commands.ts'
 import { addConfig } from './config/commands.ts'
@@ -14,7 +14,7 @@ import { idRange, mib, nodeUuid, time, whole } from './command/option-values.ts'
 import { packageVersion } from '../services/package-info.ts'
 import { addNatsCommands } from './nats/nats.ts'
 import { addProtocolCommands } from './gpu-server/protocol.ts'
-import { addLease, addRun } from './run/run.ts'
+import { addLease, addRun, addSubmit } from './run/run.ts'
 import { addServiceCommands } from './doctor/service-commands.ts'
 import { addStoreCommands } from './store/store-commands.ts'
 import { addSimCommands } from './sim/sim.ts'
@@ -41,12 +41,14 @@ export function programOf(setExit: SetExit): Command {
     })
   addGpuServer(program)
   addRun(program, setExit)
+  addSubmit(program, setExit)
   addLease(program, setExit)
   addLive(program, setExit)
   addStatus(program, setExit)
   addTop(program, setExit)
   addNode(program, setExit)
   addTask(program, setExit)
+  addTaskShortcuts(program, setExit)
   addGroup(program, setExit)
   addConfig(program, setExit)
   addRecoveryCommands(program, setExit)

@@ -21,6 +21,9 @@ export const EXIT_DIGEST_MISMATCH = 6
 /** Authentication required or permission denied; nothing was done. */
 export const EXIT_DENIED = 7
 
+/** The time of --timeout is over; as timeout(1). */
+export const EXIT_TIMEOUT = 124
+
 /** The command line is invalid; the message, one line, says what to change. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'

@@ -42,6 +42,23 @@ export function examplesOf(command: Command): readonly string[] {
   return EXAMPLES.get(command) ?? []
 }
 
+const SHORTCUTS = new WeakMap<Command, string>()
+
+/** Marks a command as a shorter name of another, for docs/cli.md. */
+export function asShortcut(command: Command, of: string): void {
+  SHORTCUTS.set(command, of)
+}
+
+/** The command line that it stands for; undefined: it is no shortcut. */
+export function shortcutOf(command: Command): string | undefined {
+  return SHORTCUTS.get(command)
+}
+
+/** Example: `headroom task list`. */
+export function pathOf(command: Command): string {
+  return command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`
+}
+
 /** A command that calls the controller and prints its answer. */
 export function remote(command: Command): Command {
   return withServer(command).addOption(

@@ -1,5 +1,6 @@
 /** The task that an argument or option of a command names. */
 import type { HeadroomClient, Task } from '../../clients/typescript/client.ts'
+import { isFinal } from '../../controller/model/task.ts'
 import { MIN_TASK_ID_PREFIX } from '../../protocol/limits.ts'
 import { CommandFailure, EXIT_NOT_FOUND, UsageError } from '../../services/exit-codes.ts'
 
@@ -11,7 +12,6 @@ const PAGE = 200
 const MAX_READ = 2_000
 const MAX_CANDIDATES = 5
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
-const OPEN: ReadonlySet<Task['state']> = new Set(['pending', 'assigned', 'running', 'unreachable'])
 
 /**
  * Returns the id of the task that the text names.
@@ -51,7 +51,7 @@ async function foundBy(client: HeadroomClient, text: string): Promise<readonly T
 
 /** Without authentication every task is the caller's. */
 async function openOfCaller(client: HeadroomClient, named: readonly Task[]): Promise<readonly Task[]> {
-  const open = named.filter(({ state }) => OPEN.has(state))
+  const open = named.filter(({ state }) => !isFinal(state))
   if (open.length === 0) return []
   const caller = (await client.session()).caller?.name ?? null
   return caller === null ? open : open.filter(({ owner }) => owner === caller)

@@ -7,6 +7,7 @@ import {
   type Task,
   type TaskRequest,
 } from '../../clients/typescript/client.ts'
+import { isFinal } from '../../controller/model/task.ts'
 import type { WaitReason } from '../../controller/query/explain/explain.ts'
 import { EXIT_OK } from '../../services/exit-codes.ts'
 import type { OnNodeLoss } from '../../protocol/units.ts'
@@ -67,6 +68,11 @@ export async function runTask(command: readonly string[], options: RunOptions): 
   }
   const run = new Run(client)
   return run.toItsEnd(() => client.tasks.submit(request))
+}
+
+/** `headroom submit`. */
+export function submitTask(command: readonly string[], options: RunOptions): Promise<number> {
+  return runTask(command, { ...options, detach: true })
 }
 
 class Run {
@@ -143,9 +149,9 @@ class Run {
         const watch = this.#watchStart(task)
         await this.#output(task.id).finally(watch.end)
       }
-      if (isEnded(task)) return task
+      if (isFinal(task.state)) return task
       task = await this.#poll(task.id)
-      if (!isEnded(task) && task.attempt === followed) await sleep(POLL_INTERVAL_MS)
+      if (!isFinal(task.state) && task.attempt === followed) await sleep(POLL_INTERVAL_MS)
     }
   }
 
@@ -182,7 +188,7 @@ class Run {
       while (!isOver) {
         const now = await this.#poll(placed.id)
         if (now.state === 'pending') this.#printLongWait(now)
-        if (now.first_started_at !== null || isEnded(now)) return
+        if (now.first_started_at !== null || isFinal(now.state)) return
         await sleep(POLL_INTERVAL_MS, undefined, { ref: false })
       }
     }
@@ -266,12 +272,6 @@ class Run {
         this.#line.print(error instanceof Error ? error.message : String(error))
     }
   }
-}
-
-const FINAL: ReadonlySet<Task['state']> = new Set(['completed', 'failed', 'cancelled', 'lost'])
-
-function isEnded({ state }: Task): boolean {
-  return FINAL.has(state)
 }
 
 export async function printDryRun(client: HeadroomClient, request: TaskRequest): Promise<number> {

@@ -1,6 +1,13 @@
 /** `headroom run` and `headroom lease`: their options. Their actions are loaded when called. */
 import { Option, type Command } from 'commander'
-import { calls, withServer, repeatable, withExamples, type SetExit } from '../command/command-shape.ts'
+import {
+  asShortcut,
+  calls,
+  withServer,
+  repeatable,
+  withExamples,
+  type SetExit,
+} from '../command/command-shape.ts'
 import { priority, timeWithin, vram, whole } from '../command/option-values.ts'
 
 /** Equals the limit in controller/api/tasks/schema.ts. */
@@ -22,45 +29,61 @@ function stopGraceSeconds(text: string): number {
 
 export function addRun(program: Command, setExit: SetExit): void {
   withExamples(
-    demanding(
+    running(
       program
         .command('run')
         .description('run a command on a GPU server with its output and exit code here; Ctrl-C cancels it'),
-    )
-      .option('--env <name=value>', 'an environment variable of the task; may be repeated', repeatable, [])
-      .option(
-        '--max-runtime <seconds>',
-        'maximum runtime; the task is then stopped',
-        whole(1, MAX_RUNTIME_SECONDS),
-      )
-      .option(
-        '--stop-grace <duration>',
-        'time between SIGTERM and SIGKILL when the task is stopped (default: the cluster setting)',
-        stopGraceSeconds,
-      )
-      .addOption(
-        new Option('--on-node-loss <what>', 'action when its server is lost').choices([
-          'wait',
-          'fail',
-          'requeue',
-        ]),
-      )
-      .option(
-        '--max-requeues <n>',
-        'maximum requeues after attempts that ended within 10 minutes; none: no limit',
-        requeues,
-      )
-      .option('-d, --detach', 'print the task id and return; the task keeps running')
-      .option(
-        '--dry-run',
-        'show where the task would be placed now and which tasks would be swapped out; runs nothing',
-      )
-      .argument('<command...>', 'the command, after --; not interpreted by a shell'),
+    ).option('-d, --detach', 'print the task id and return; the task keeps running'),
     'headroom run --vram 16Gi -- python train.py --epochs 3',
     'headroom run --vram 24Gi --gpus 2 --priority P0 --noswap --group training -- torchrun train.py',
     "headroom run --vram 8Gi --env HF_HOME=/data/hf -- sh -c 'python eval.py | tee out.txt'",
     'headroom run --vram 8Gi --detach --label team=vision -- python train.py',
   ).action(calls(setExit, () => import('./run-task.ts'), 'runTask'))
+}
+
+export function addSubmit(program: Command, setExit: SetExit): void {
+  const submit = withExamples(
+    running(
+      program
+        .command('submit')
+        .description('submit a command to run on a GPU server, print the task id and return'),
+    ),
+    'headroom submit --vram 16Gi --name train -- python train.py',
+  ).action(calls(setExit, () => import('./run-task.ts'), 'submitTask'))
+  asShortcut(submit, 'headroom run --detach')
+}
+
+/** Adds what a command on a GPU server can be given. */
+function running(command: Command): Command {
+  return demanding(command)
+    .option('--env <name=value>', 'an environment variable of the task; may be repeated', repeatable, [])
+    .option(
+      '--max-runtime <seconds>',
+      'maximum runtime; the task is then stopped',
+      whole(1, MAX_RUNTIME_SECONDS),
+    )
+    .option(
+      '--stop-grace <duration>',
+      'time between SIGTERM and SIGKILL when the task is stopped (default: the cluster setting)',
+      stopGraceSeconds,
+    )
+    .addOption(
+      new Option('--on-node-loss <what>', 'action when its server is lost').choices([
+        'wait',
+        'fail',
+        'requeue',
+      ]),
+    )
+    .option(
+      '--max-requeues <n>',
+      'maximum requeues after attempts that ended within 10 minutes; none: no limit',
+      requeues,
+    )
+    .option(
+      '--dry-run',
+      'show where the task would be placed now and which tasks would be swapped out; runs nothing',
+    )
+    .argument('<command...>', 'the command, after --; not interpreted by a shell')
 }
 
 export function addLease(program: Command, setExit: SetExit): void {

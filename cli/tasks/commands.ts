@@ -2,22 +2,28 @@
 import { Option, type Command } from 'commander'
 import { TASK_STATE_FILTERS } from '../../protocol/units.ts'
 import {
+  asShortcut,
   calls,
   MAX_ROWS,
   DEFAULT_TASK_ROWS,
+  pathOf,
   remote,
   withServer,
   withExamples,
   type SetExit,
 } from '../command/command-shape.ts'
-import { priority, whole } from '../command/option-values.ts'
+import { priority, timeWithin, whole } from '../command/option-values.ts'
 import { TASK_ARGUMENT } from '../command/task-named.ts'
 import type { CommandOptions } from '../command/session.ts'
 
+/** A year. */
+const MAX_WAIT_MS = 31_536_000_000
+
 export function addTask(program: Command, setExit: SetExit): void {
   const task = program.command('task').description('GPU tasks')
-  addTaskList(task, setExit)
-  addTaskLogs(task, setExit)
+  addTaskList(task, 'list', setExit)
+  addTaskLogs(task, 'logs', setExit)
+  addTaskWait(task, 'wait', setExit)
   addTaskActions(task, setExit)
   withExamples(
     remote(
@@ -44,19 +50,55 @@ export function addTask(program: Command, setExit: SetExit): void {
     'headroom task set 0b6f4c1e noswap=1 priority=P0',
     'headroom task set 0b6f4c1e labels.team=vision',
   ).action(calls(setExit, () => import('./tasks.ts'), 'taskSet'))
-  withExamples(
+  addTaskCancel(task, 'cancel', setExit)
+}
+
+/** Short names of the task commands that are used most. */
+export function addTaskShortcuts(program: Command, setExit: SetExit): void {
+  for (const [name, add, of] of [
+    ['ps', addTaskList, 'list'],
+    ['logs', addTaskLogs, 'logs'],
+    ['wait', addTaskWait, 'wait'],
+    ['cancel', addTaskCancel, 'cancel'],
+    ['stop', addTaskCancel, 'cancel'],
+  ] as const)
+    asShortcut(add(program, name, setExit), `headroom task ${of}`)
+}
+
+function addTaskCancel(parent: Command, name: string, setExit: SetExit): Command {
+  const path = `${pathOf(parent)} ${name}`
+  return withExamples(
     remote(
-      task
-        .command('cancel')
+      parent
+        .command(name)
         .description(
           'cancel tasks; the GPU server of a placed task sends SIGTERM, and SIGKILL after its stop grace',
         )
         .argument('<task...>', TASK_ARGUMENT)
         .option('--now', 'send SIGKILL at once, also to a task that is stopping'),
     ),
-    'headroom task cancel train',
-    'headroom task list --state pending --name sweep -o jsonl | jq -r .id | xargs headroom task cancel',
+    `${path} train`,
+    `headroom task list --state pending --name sweep -o jsonl | jq -r .id | xargs ${path}`,
   ).action(calls(setExit, () => import('./tasks.ts'), 'taskCancel'))
+}
+
+function addTaskWait(parent: Command, name: string, setExit: SetExit): Command {
+  const path = `${pathOf(parent)} ${name}`
+  return withExamples(
+    remote(
+      parent
+        .command(name)
+        .description('wait until tasks have ended; exits with the first exit code of a task that is not 0')
+        .argument('<task...>', TASK_ARGUMENT)
+        .option(
+          '--timeout <time>',
+          'stop waiting after this time, with exit code 124',
+          timeWithin(1, MAX_WAIT_MS),
+        ),
+    ),
+    `${path} train`,
+    `${path} train --timeout 30m && echo done`,
+  ).action(calls(setExit, () => import('./wait.ts'), 'taskWait'))
 }
 
 function addTaskActions(task: Command, setExit: SetExit): void {
@@ -76,21 +118,23 @@ function addTaskActions(task: Command, setExit: SetExit): void {
   }
 }
 
-function addTaskLogs(task: Command, setExit: SetExit): void {
-  withExamples(
-    withServer(task.command('logs').description('print the output of a task, from its latest attempt'))
+function addTaskLogs(parent: Command, name: string, setExit: SetExit): Command {
+  const path = `${pathOf(parent)} ${name}`
+  return withExamples(
+    withServer(parent.command(name).description('print the output of a task, from its latest attempt'))
       .argument('<task>', TASK_ARGUMENT)
       .addOption(new Option('--stream <stream>', 'only this stream, on stdout').choices(['stdout', 'stderr']))
       .option('-f, --follow', 'keep printing new output until the task ends, or Ctrl-C')
       .option('--offset <bytes>', 'start at this byte of that stream', whole(0, 999_999_999_999)),
-    'headroom task logs train --follow',
-    'headroom task logs 0b6f4c1e --stream stderr > errors.txt',
+    `${path} train --follow`,
+    `${path} 0b6f4c1e --stream stderr > errors.txt`,
   ).action(calls(setExit, () => import('./logs.ts'), 'taskLogs'))
 }
 
-function addTaskList(task: Command, setExit: SetExit): void {
-  withExamples(
-    remote(task.command('list').description('list tasks, newest submission first'))
+function addTaskList(parent: Command, name: string, setExit: SetExit): Command {
+  const path = `${pathOf(parent)} ${name}`
+  return withExamples(
+    remote(parent.command(name).description('list tasks, newest submission first'))
       .addOption(
         new Option('--state <state>', 'a list (running, pending, completed, all) or an exact state').choices(
           TASK_STATE_FILTERS,
@@ -102,8 +146,8 @@ function addTaskList(task: Command, setExit: SetExit): void {
       .option('--owner <owner>', 'owner of the task')
       .option('--name <text>', 'part of the name')
       .option('--limit <n>', 'maximum number of rows', whole(1, MAX_ROWS), DEFAULT_TASK_ROWS),
-    'headroom task list --state pending -o wide',
-    'headroom task list --node a100-1 --limit 1000 -o jsonl',
+    `${path} --state pending -o wide`,
+    `${path} --node a100-1 --limit 1000 -o jsonl`,
   ).action(calls(setExit, () => import('./tasks.ts'), 'taskList'))
 }
 

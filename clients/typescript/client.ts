@@ -60,6 +60,7 @@ import type {
   TaskPatchBody,
   TaskQuery,
   TaskRequestBody,
+  WaitingQuery,
 } from '../../controller/api/tasks/schema.ts'
 import type { TwinBody } from '../../controller/api/twin/schema.ts'
 import { firstSet, URL_VARIABLES, withClientVariables } from './client-variables.ts'
@@ -268,8 +269,9 @@ function tasksOf(transport: Transport, environment: NonNullable<ClientOptions['e
         isRepeatable: true,
         signal,
       }),
-    get: (id: string, { signal }: CallOptions = {}) =>
-      transport.json<TaskBody>({ method: 'GET', path: at(id), signal }),
+    /** With `wait` (at most 60s) it resolves when the task has ended, or `until: 'started'`, or after that time. */
+    get: (id: string, { signal, ...query }: WaitingQuery & CallOptions = {}) =>
+      transport.json<TaskBody>({ method: 'GET', path: at(id), query, signal }),
     /** One page, newest first. */
     list,
     /** All pages, one task at a time. */

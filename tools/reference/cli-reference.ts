@@ -5,7 +5,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Argument, Command, Option } from 'commander'
-import { examplesOf } from '../../cli/command/command-shape.ts'
+import { examplesOf, shortcutOf } from '../../cli/command/command-shape.ts'
 import { programOf } from '../../cli/program.ts'
 
 export const CLI_DOCS = join(import.meta.dirname, '../../docs/cli.md')
@@ -37,6 +37,8 @@ function leavesOf(command: Command, path = command.name()): readonly Leaf[] {
 
 function sectionOf({ path, command }: Leaf): string {
   const usage = command.registeredArguments.map((argument) => ` ${termOf(argument)}`).join('')
+  const longForm = shortcutOf(command)
+  if (longForm !== undefined) return `### \`${path}${usage}\`\n\nThe same as \`${longForm}\`.\n`
   const rows = [
     ...command.registeredArguments.map((argument) =>
       row(`\`${termOf(argument)}\``, describeArgument(argument)),

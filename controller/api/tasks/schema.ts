@@ -318,6 +318,8 @@ export const WaitingQuerySchema = closed({
   ),
 })
 
+export type WaitingQuery = Static<typeof WaitingQuerySchema>
+
 /**
  * GET /tasks. `running` and `completed` are the lists of the specification, which contain several states.
  */
