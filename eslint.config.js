@@ -75,7 +75,8 @@ const ambientSyntax = [
     selector: [
       'Identifier[name="Date"]',
       ':not(MemberExpression[property.name="UTC"] > Identifier.object)',
-      ':not(MemberExpression[property.name="toISOString"] > NewExpression.object[arguments.length=1] > Identifier.callee)',
+      ':not(MemberExpression[property.name="toISOString"] > ' +
+        'NewExpression.object[arguments.length=1] > Identifier.callee)',
       ':not(TSTypeReference > Identifier)',
       ':not(MemberExpression[computed=false] > Identifier.property)',
       ':not(Property[computed=false] > Identifier.key)',
@@ -99,7 +100,8 @@ const ambientImports = {
   patterns: [
     {
       regex:
-        '^(node:)?(fs|child_process|worker_threads|cluster|os|process|perf_hooks|timers|net|tls|dgram|dns|https?|http2|readline|repl|v8|vm|inspector|async_hooks|module)(/.*)?$',
+        '^(node:)?(fs|child_process|worker_threads|cluster|os|process|perf_hooks|timers|net|tls|dgram|dns' +
+        '|https?|http2|readline|repl|v8|vm|inspector|async_hooks|module)(/.*)?$',
       message: AMBIENT.world,
     },
     {
@@ -113,12 +115,13 @@ const ambientImports = {
 // ---- arithmetic that differs between machines or versions of V8 (docs/decisions/0008) ----
 
 const INEXACT =
-  'Its last bits differ between machines or versions of V8. Use + − × ÷, sqrt, or simulator/kernel/exact-math.ts.'
+  'Its last bits differ between machines or versions of V8. Use + − × ÷, sqrt, or ' +
+  'simulator/kernel/exact-math.ts.'
 
-const INEXACT_MATH =
-  'pow exp expm1 log log2 log10 log1p sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh cbrt hypot'.split(
-    ' ',
-  )
+const INEXACT_MATH = (
+  'pow exp expm1 log log2 log10 log1p sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh ' +
+  'atanh cbrt hypot'
+).split(' ')
 
 const inexactProperties = INEXACT_MATH.map((property) => ({ object: 'Math', property, message: INEXACT }))
 
@@ -127,7 +130,8 @@ const inexactSyntax = [
   { selector: 'AssignmentExpression[operator="**="]', message: `${INEXACT} A square is x * x.` },
   {
     selector:
-      'Identifier[name="Math"]:not(MemberExpression > Identifier.object):not(VariableDeclarator[id.type="ObjectPattern"] > Identifier.init)',
+      'Identifier[name="Math"]:not(MemberExpression > Identifier.object)' +
+      ':not(VariableDeclarator[id.type="ObjectPattern"] > Identifier.init)',
     message: 'Do not alias Math: this rule finds its inexact functions by name.',
   },
   {
@@ -173,6 +177,7 @@ export default tseslint.config(
         'error',
         { argsIgnorePattern: '^_', varsIgnorePattern: '^_', ignoreRestSiblings: true },
       ],
+      'max-len': ['error', { code: 110, ignoreUrls: true }],
       'max-lines': ['error', { max: 440, skipBlankLines: true, skipComments: true }],
       'max-lines-per-function': ['error', { max: 92, skipBlankLines: true, skipComments: true }],
     },
@@ -256,7 +261,9 @@ function names(list, message) {
   return list.map((name) => ({ name, message }))
 }
 
-/** Returns the patterns of .gitignore in ESLint's syntax, so that files written by commands are not linted. */
+/**
+ * Returns the patterns of .gitignore in ESLint's syntax, so that files written by commands are not linted.
+ */
 function ignoredByGit() {
   const lines = readFileSync(new URL('.gitignore', import.meta.url), 'utf8').split('\n')
   return lines

@@ -82,7 +82,10 @@ export function asyncApiDocument(): AsyncApiDocument {
 
 const LICENSE = { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' }
 
-/** What the codec refuses and JSON Schema cannot express; otherwise the two agree (test/unit/asyncapi.test.ts). */
+/**
+ * What the codec refuses and JSON Schema cannot express; otherwise the two agree
+ * (test/unit/asyncapi.test.ts).
+ */
 const CANNOT_SAY: readonly string[] = [
   `A message has at most ${MAX_MESSAGE_BYTES} bytes, and is JSON in UTF-8 without a byte order mark.`,
   'Lengths of texts count UTF-16 code units, while JSON Schema counts characters: a character outside ' +
@@ -199,7 +202,8 @@ function messageOf(op: Operation): Message {
 }
 
 /**
- * Returns the schema as plain JSON. Unknown fields are ignored, except names that reach an object's prototype.
+ * Returns the schema as plain JSON. Unknown fields are ignored, except names that reach an object's
+ * prototype.
  */
 function jsonSchemaOf(schema: TSchema): JsonSchema {
   return JSON.parse(JSON.stringify(schema), (_name, value: unknown) =>

@@ -104,7 +104,8 @@ const TaskAnswer = record({
   ),
   expires_in_ms: orNull(
     count(),
-    'In the answer to a keepalive: time until the lease ends without another keepalive. Null: the lease does ' +
+    'In the answer to a keepalive: time until the lease ends without another keepalive. Null: the ' +
+      'lease does ' +
       'not expire, or the request was not a keepalive',
   ),
 })

@@ -71,7 +71,8 @@ const head = {
     text(
       1,
       64,
-      'Id of the controller process of this epoch; it changes at each start. Absent: not known, or the sender ' +
+      'Id of the controller process of this epoch; it changes at each start. Absent: not known, or ' +
+        'the sender ' +
         'predates the field',
     ),
   ),

@@ -1,4 +1,6 @@
-/** Version, ranges, maximum lengths and defaults of the contract. Lengths of texts are in UTF-16 code units. */
+/**
+ * Version, ranges, maximum lengths and defaults of the contract. Lengths of texts are in UTF-16 code units.
+ */
 
 export const PROTOCOL_VERSION = 1
 

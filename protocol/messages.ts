@@ -117,7 +117,8 @@ export const Hello = record({
   task_identity: optional(
     oneOf(
       TASK_IDENTITIES,
-      'The users that its tasks run as: one per attempt; one for all tasks, different from the server’s; root; ' +
+      'The users that its tasks run as: one per attempt; one for all tasks, different from the ' +
+        'server’s; root; ' +
         'the server’s, which is not root. Absent from servers of earlier versions and from simulated ones',
     ),
   ),
@@ -159,7 +160,8 @@ const ResidencyEvent = record({
   generation,
   because: orNull(
     text(0, 200),
-    'Null: the residency is as ordered. Otherwise why the node ended up in it (woke_while_locked, copy_failed, …)',
+    'Null: the residency is as ordered. Otherwise why the node ended up in it (woke_while_locked, ' +
+      'copy_failed, …)',
   ),
 })
 export type ResidencyEvent = Value<typeof ResidencyEvent>
@@ -278,7 +280,8 @@ const lease = {
   stop: attemptRefs('Attempts that the controller has given up and the node must end'),
   unknown: optional(
     attemptRefs(
-      'Attempts without a task: the node must end them when its next snapshot names them as well. Absent: none',
+      'Attempts without a task: the node must end them when its next snapshot names them as well. ' +
+        'Absent: none',
     ),
   ),
 }
@@ -310,7 +313,8 @@ const order = {
   node_boot: record(boot, 'The command is void when the node has another boot (R3)'),
   safety_reserve_mib: optional(
     reserveMib(
-      'The reserve on which the decision was based, which the node applies from then on, like the reserve of ' +
+      'The reserve on which the decision was based, which the node applies from then on, ' +
+        'like the reserve of ' +
         'a lease. Absent from older controllers',
     ),
   ),
@@ -337,7 +341,8 @@ export const StopCommand = record({
   reason: text(0, 1000),
   grace_ms: optional(
     stopGraceMs(
-      'Time between SIGTERM and SIGKILL. Absent, or not known to the server: SIGKILL at once. A later stop can ' +
+      'Time between SIGTERM and SIGKILL. Absent, or not known to the server: SIGKILL at once. ' +
+        'A later stop can ' +
         'only shorten the time',
     ),
   ),
@@ -349,7 +354,8 @@ export const SwapCommand = record({
   ...order,
   generation: count('The residency generation that the decision was based on'),
   force_active: flag(
-    'swap_out only: true when the cause is max_residency, so that a task that wants the GPU is swapped out too',
+    'swap_out only: true when the cause is max_residency, so that a task that wants the GPU is ' +
+      'swapped out too',
   ),
 })
 export type SwapCommand = Value<typeof SwapCommand>

@@ -64,7 +64,9 @@ export interface RunPolicy {
   /** Grace period between SIGTERM and SIGKILL; null or omitted: the default of the cluster. */
   readonly stopGraceMs?: DurationMs | null
   readonly onNodeLoss: OnNodeLoss
-  /** Maximum number of requeues after attempts that ended soon after their start; null or omitted: no limit. */
+  /**
+   * Maximum number of requeues after attempts that ended soon after their start; null or omitted: no limit.
+   */
   readonly maxRequeues?: number | null
 }
 

@@ -1,6 +1,6 @@
 /**
- * The units and closed sets of values of all parts of Headroom. Quantities are integers, so that arithmetic on
- * them is exact. Source: design rule "no floating point decides anything" (docs/architecture.md).
+ * The units and closed sets of values of all parts of Headroom. Quantities are integers, so that arithmetic
+ * on them is exact. Source: design rule "no floating point decides anything" (docs/architecture.md).
  */
 
 /** VRAM or host memory in mebibytes. Whole numbers only. */

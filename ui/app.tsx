@@ -1,4 +1,7 @@
-/** The routes. The controller serves the same file for each of these paths (controller/api/http/page-paths.ts). */
+/**
+ * The routes. The controller serves the same file for each of these paths
+ * (controller/api/http/page-paths.ts).
+ */
 import { Route, Router } from '@solidjs/router'
 import { onCleanup, type JSX } from 'solid-js'
 import { lazyPage } from './components/lazy-page.tsx'

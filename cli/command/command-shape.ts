@@ -7,8 +7,8 @@ export type SetExit = (code: number) => void
 type Action = (...args: never[]) => number | Promise<number>
 
 /**
- * The action of a command: loads a module when the command is called, and ends with the exit code of one of its
- * functions. The function gets the arguments of the command, then its options.
+ * The action of a command: loads a module when the command is called, and ends with the exit code of one of
+ * its functions. The function gets the arguments of the command, then its options.
  */
 export function calls<Name extends string>(
   setExit: SetExit,

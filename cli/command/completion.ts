@@ -100,7 +100,8 @@ function bashScript(places: readonly Place[]): string {
   const values = valueCases(places, (choices) => `words=${quoted(choices.join(' '))}; isValue=1`)
   return `# bash completion of headroom: source <(headroom completion bash)
 _headroom() {
-  local current="\${COMP_WORDS[COMP_CWORD]}" before="\${COMP_WORDS[COMP_CWORD-1]}" at=headroom words='' isValue='' i
+  local current="\${COMP_WORDS[COMP_CWORD]}" before="\${COMP_WORDS[COMP_CWORD-1]}"
+  local at=headroom words='' isValue='' i
   COMPREPLY=()
   for ((i = 1; i < COMP_CWORD; i++)); do
     # What follows -- is the command line of another program.

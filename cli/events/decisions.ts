@@ -77,7 +77,8 @@ function fieldsOf(decision: Decision): readonly Field[] {
     fields.push(['missing', decision.missing.map(({ gpu, mib }) => `GPU ${gpu}: ${mib} MiB`)])
   const candidates = decision.candidates.map(
     (one) =>
-      `${one.chosen_by === null ? '  ' : '* '}${one.task_name === null ? '' : `${one.task_name} `}${one.task_id} ` +
+      `${one.chosen_by === null ? '  ' : '* '}${one.task_name === null ? '' : `${one.task_name} `}` +
+      `${one.task_id} ` +
       `on GPU ${one.gpu}: ${one.level}, last swap-out ${one.last_swap_out ?? 'never'}, ${one.mib} MiB, ` +
       `idle ${Math.floor(one.idle_seconds)} s${one.chosen_by === null ? '' : ` (${one.chosen_by})`}`,
   )

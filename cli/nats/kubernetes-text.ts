@@ -74,13 +74,14 @@ spec:
 }
 
 function containerText(name: string, nodeId: string | null): string {
+  const id = nodeId === null ? '' : `            - { name: NODE_ID, value: ${nodeId} }\n`
   return `      containers:
         - name: gpu-server
           image: headroom-gpu-server:0.1.0
           args: [gpu-server, --device, nvidia, --allow-exec, --stop-tasks]
           env:
             - { name: NODE_NAME, value: '${name}' }
-${nodeId === null ? '' : `            - { name: NODE_ID, value: ${nodeId} }\n`}            - name: NODE_ADDRESS
+${id}            - name: NODE_ADDRESS
               valueFrom: { fieldRef: { fieldPath: status.hostIP } }
             - { name: NODE_STATE_DIR, value: /var/lib/headroom }
             - { name: CONTROLLER_NATS_URL, value: 'nats://headroom-broker.headroom.svc:4222' }

@@ -74,9 +74,9 @@ async function fuzzSeeds(options: SimFuzzOptions): Promise<number> {
   const digest = digestOf(answers)
   const took = ((performance.now() - startedAt) / 1000).toFixed(1)
   if (options.json === true) {
-    process.stdout.write(
-      `${JSON.stringify({ seeds: options.seeds, from: options.from, digest, failures, counts: Object.fromEntries(counts), missing }, null, 2)}\n`,
-    )
+    const { seeds, from } = options
+    const said = { seeds, from, digest, failures, counts: Object.fromEntries(counts), missing }
+    process.stdout.write(`${JSON.stringify(said, null, 2)}\n`)
   } else {
     if (options.coverage === true) for (const row of coverageRows(counts)) process.stdout.write(`${row}\n`)
     for (const failure of failures.slice(0, SHOWN_FAILURES)) process.stdout.write(textOf(failure))

@@ -1,8 +1,8 @@
 /**
  * Environment variables of the command line and the client module: the address of the controller, and fields
- * missing from a submission. HEADROOM_… are Headroom's own; each replaces a variable of the specification that
- * means the same. REQUIRED_VRAM, PRIO, GPU_COUNT and GPU_MODE are those of the original client. An explicit
- * value takes precedence over all of them.
+ * missing from a submission. HEADROOM_… are Headroom's own; each replaces a variable of the specification
+ * that means the same. REQUIRED_VRAM, PRIO, GPU_COUNT and GPU_MODE are those of the original client. An
+ * explicit value takes precedence over all of them.
  */
 import type { Mib } from '../../protocol/units.ts'
 import { parseVram, VRAM_FORMAT } from './vram-size.ts'

@@ -269,7 +269,10 @@ function tasksOf(transport: Transport, environment: NonNullable<ClientOptions['e
         isRepeatable: true,
         signal,
       }),
-    /** With `wait` (at most 60s) it resolves when the task has ended, or `until: 'started'`, or after that time. */
+    /**
+     * With `wait` (at most 60s) it resolves when the task has ended, or `until: 'started'`, or after that
+     * time.
+     */
     get: (id: string, { signal, ...query }: WaitingQuery & CallOptions = {}) =>
       transport.json<TaskBody>({ method: 'GET', path: at(id), query, signal }),
     /** One page, newest first. */

@@ -17,7 +17,9 @@ export interface StartRefusal extends StartRefused {
   readonly times: number
 }
 
-/** `RESULT_AWAITED`: a node has announced the result of an earlier attempt, which may make a start needless. */
+/**
+ * `RESULT_AWAITED`: a node has announced the result of an earlier attempt, which may make a start needless.
+ */
 export const PAUSE_REASONS = ['START_REFUSED', 'REQUEUE_DELAY', 'RESULT_AWAITED'] as const
 
 /** The task is in no queue until then: it is no head, reserves nothing, and its wait is no demand. */

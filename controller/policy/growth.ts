@@ -16,8 +16,8 @@ export type GrowthDecision =
 /**
  * 1. A noswap task is refused: nothing could leave but the task itself.
  * 2. A growth that can never be resident, or that host memory could not hold, is refused.
- * 3. A task without reserved VRAM leaves, to return grown, if it is resident, no swap of it failed lately, and
- *    host memory takes it.
+ * 3. A task without reserved VRAM leaves, to return grown, if it is resident, no swap of it failed lately,
+ *    and host memory takes it.
  */
 export function decideOldGrowth(entry: QueueEntry, placement: Placement, now: Instant): GrowthDecision {
   const { node, demandMib, gpus, residency, backOffUntil, noswap } = placement

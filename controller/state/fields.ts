@@ -1,6 +1,6 @@
 /**
- * How the fields of the live objects are captured: by a snapshot, and as records of the store. In a snapshot a
- * field that is not listed is a value; one whose type is no JSON value must be listed, or this does not
+ * How the fields of the live objects are captured: by a snapshot, and as records of the store. In a snapshot
+ * a field that is not listed is a value; one whose type is no JSON value must be listed, or this does not
  * compile.
  */
 import type { PlacementRecord, TaskRecord } from '../ports/store.ts'
@@ -58,7 +58,9 @@ export const NODE: Fields<LiveNode> = {
   cancelEager: 'timer',
 }
 
-/** Fields that records of the store have under the same name. The others are renamed, derived or not stored. */
+/**
+ * Fields that records of the store have under the same name. The others are renamed, derived or not stored.
+ */
 export const STORED_TASK = [
   'state',
   'isHeld',

@@ -1,6 +1,6 @@
 /**
- * Returns the URL of a worker's module by its path below `services/`: `.ts` in a checkout, `.js` in a build (tsc
- * does not rewrite URLs).
+ * Returns the URL of a worker's module by its path below `services/`: `.ts` in a checkout, `.js` in a build
+ * (tsc does not rewrite URLs).
  */
 export function workerUrl(name: string): URL {
   const extension = import.meta.url.slice(import.meta.url.lastIndexOf('.'))

@@ -40,7 +40,9 @@ export async function measureScaling(): Promise<readonly Reading[]> {
     ratios.push((rates.at(-1) as number) / ((before + rateOf(small)) / 2))
   }
   const rate = median(rates)
-  const note = `submit, place, start, finish: ${inShort(rate)}/s at 10,000 GPUs, ${inShort(rate / median(ratios))}/s at 1,000; ${ROUNDS} rounds`
+  const note =
+    `submit, place, start, finish: ${inShort(rate)}/s at 10,000 GPUs, ` +
+    `${inShort(rate / median(ratios))}/s at 1,000; ${ROUNDS} rounds`
   return [{ name: 'decisions_scaling', value: median(ratios), note }]
 }
 
@@ -55,7 +57,9 @@ export async function measureDecisions(): Promise<readonly Reading[]> {
     load.start()
     load.finishOldest(BATCH)
   }
-  const note = `submit → placed → durable event, one by one; Slurm 22.05 reaches 292 (issue 2); ${ROUNDS} rounds of ${BATCH}`
+  const note =
+    `submit → placed → durable event, one by one; Slurm 22.05 reaches 292 (issue 2); ${ROUNDS} rounds ` +
+    `of ${BATCH}`
   return [{ name: 'decisions_per_cpu_s', value: median(rates), note }]
 }
 

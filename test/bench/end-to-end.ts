@@ -23,7 +23,8 @@ const FLEET = `scenario: end-to-end
 version: 1
 seed: 1
 fleet:
-  - { count: ${NODES}, name: "sim-{i}", gpus: 8, gpu: { model: A100-40, vram_mib: 40960, swap: stock-driver } }
+  - { count: ${NODES}, name: "sim-{i}", gpus: 8,
+      gpu: { model: A100-40, vram_mib: 40960, swap: stock-driver } }
 `
 
 const BODY = JSON.stringify({ vram_mib: 4_000, command: ['true'] })
@@ -60,19 +61,23 @@ try {
   const perS = (1000 * tasks) / tookMs
   const get = quantiles(gets)
   console.log(
-    `end to end    ${perS.toFixed(0)} tasks/s from submit to completion (floor ${FLOOR_PER_S}); ${tasks} tasks, ${connections} connections, ${NODES} × 8 GPUs`,
+    `end to end    ${perS.toFixed(0)} tasks/s from submit to completion (floor ${FLOOR_PER_S}); ` +
+      `${tasks} tasks, ${connections} connections, ${NODES} × 8 GPUs`,
   )
   console.log(`submit        ${((1000 * tasks) / submittedMs).toFixed(0)} durable answers/s`)
   console.log(`GET           p50 ${get.p50} ms, p99 ${get.p99} ms under that load; ${gets.length} requests`)
   console.log(
-    `fsync         p50 ${fsyncMs.p50} ms, p99 ${fsyncMs.p99} ms (${BLOCK_BYTES} bytes, same disk, before the load)`,
+    `fsync         p50 ${fsyncMs.p50} ms, p99 ${fsyncMs.p99} ms (${BLOCK_BYTES} bytes, same disk, ` +
+      'before the load)',
   )
   const [bare, marked] = [quantiles([...mark.without]), quantiles([...mark.with])]
   console.log(
-    `mark          commit of 10 tasks p50 ${bare.p50} ms without it, ${marked.p50} ms with it; p99 ${bare.p99} and ${marked.p99} ms (in turn, before the load)`,
+    `mark          commit of 10 tasks p50 ${bare.p50} ms without it, ${marked.p50} ms with it; p99 ` +
+      `${bare.p99} and ${marked.p99} ms (in turn, before the load)`,
   )
   console.log(
-    `broker        p50 ${roundTripMs.p50} ms, p99 ${roundTripMs.p99} ms a round trip (one at a time, before the load)`,
+    `broker        p50 ${roundTripMs.p50} ms, p99 ${roundTripMs.p99} ms a round trip (one at a time, ` +
+      'before the load)',
   )
   process.exitCode = perS >= FLOOR_PER_S ? 0 : 1
 } finally {

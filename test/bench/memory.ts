@@ -110,7 +110,8 @@ while (marks.length * markEvery < total) {
 const [first, ...later] = marks.map(({ rssMib }) => rssMib)
 const spread = Math.max(...later.map((rssMib) => Math.abs(rssMib - (first ?? NaN)) / (first ?? NaN)))
 console.log(
-  `memory        ${(100 * spread).toFixed(1)} % off the first mark at most (${100 * FLAT_WITHIN} % allowed); ${((total / (performance.now() - from)) * 1000) | 0} tasks/s`,
+  `memory        ${(100 * spread).toFixed(1)} % off the first mark at most (${100 * FLAT_WITHIN} % ` +
+    `allowed); ${((total / (performance.now() - from)) * 1000) | 0} tasks/s`,
 )
 server.stop()
 clock.stop()
@@ -136,7 +137,8 @@ async function mark(tasks: number): Promise<void> {
   }
   marks.push({ tasks, rssMib, heapMib })
   console.log(
-    `${String(tasks).padStart(9)} tasks   ${rssMib.toFixed(1)} MiB resident, ${heapMib.toFixed(1)} MiB of the main heap`,
+    `${String(tasks).padStart(9)} tasks   ${rssMib.toFixed(1)} MiB resident, ${heapMib.toFixed(1)} ` +
+      'MiB of the main heap',
   )
 }
 

@@ -40,7 +40,9 @@ export async function measureReplay(
     factors.push(run.cpuS / (run.events / bare))
     const cut = run.tasks < taskCount ? `stopped at ${run.tasks} tasks: ` : ''
     notes.push(
-      `${cut}${inShort(run.events)} events in ${run.cpuS.toFixed(1)} s, ${inShort(run.events / run.cpuS)}/s, bare ${inShort(bare)}/s, ${run.swaps} swaps, waits ${run.waitedS.toFixed(1)} s`,
+      `${cut}${inShort(run.events)} events in ${run.cpuS.toFixed(1)} s, ` +
+        `${inShort(run.events / run.cpuS)}/s, bare ${inShort(bare)}/s, ${run.swaps} swaps, waits ` +
+        `${run.waitedS.toFixed(1)} s`,
     )
   }
   const ofIt = `drawing work, GPUs, messages and journal alone ${around.toFixed(1)} ×`
@@ -70,7 +72,8 @@ scenario: bench-replay
 version: 1
 seed: 11
 fleet:
-  - { count: ${gpus / GPUS_PER_NODE}, name: "n-{i}", gpus: ${GPUS_PER_NODE}, gpu: { model: A100-40, vram_mib: ${VRAM_MIB}, swap: stock-driver } }
+  - { count: ${gpus / GPUS_PER_NODE}, name: "n-{i}", gpus: ${GPUS_PER_NODE},
+      gpu: { model: A100-40, vram_mib: ${VRAM_MIB}, swap: stock-driver } }
 config: { default_vram_overcommit_percent: 50 }
 `
   return {

@@ -56,13 +56,17 @@ export async function measureSimEvents(): Promise<readonly Reading[]> {
     digestRatios.push(off.cpuS / on.cpuS)
   }
   const perTask = first.events / first.tasks
-  const shape = `${inShort(first.events)} events, ${perTask.toFixed(1)} a task, ${(first.swaps / first.tasks).toFixed(1)} of them swaps, waits ${first.waitedS.toFixed(0)} s`
+  const shape =
+    `${inShort(first.events)} events, ${perTask.toFixed(1)} a task, ` +
+    `${(first.swaps / first.tasks).toFixed(1)} of them swaps, waits ${first.waitedS.toFixed(0)} s`
   const bareRate = median(bareRates)
   return [
     {
       name: 'sim_events_ratio',
       value: median(ratios),
-      note: `${inShort(median(ratios) * bareRate)}/s, bare ${inShort(bareRate)}/s; ${shape}; ${ratios.length} rounds`,
+      note:
+        `${inShort(median(ratios) * bareRate)}/s, bare ${inShort(bareRate)}/s; ${shape}; ` +
+        `${ratios.length} rounds`,
     },
     { name: 'digest_ratio', value: median(digestRatios), note: `the same runs` },
   ]

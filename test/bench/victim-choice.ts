@@ -56,7 +56,9 @@ export function measureVictimChoice(): Promise<readonly Reading[]> {
     chosen.push(choice.cpuS / CHOICES_A_ROUND)
   }
   const perChoice = victims / (SCANS_A_ROUND * (ROUNDS + 1))
-  const note = `${inShort(GPUS * TASKS_PER_GPU)} tasks: ${(1e6 * median(chosen)).toFixed(1)} µs against ${(1e3 * median(scanned)).toFixed(1)} ms, ${perChoice.toFixed(1)} victims each`
+  const note =
+    `${inShort(GPUS * TASKS_PER_GPU)} tasks: ${(1e6 * median(chosen)).toFixed(1)} µs against ` +
+    `${(1e3 * median(scanned)).toFixed(1)} ms, ${perChoice.toFixed(1)} victims each`
   return Promise.resolve([{ name: 'victim_choice_ratio', value: median(scanned) / median(chosen), note }])
 }
 

@@ -165,7 +165,8 @@ it(
     await controller.member.end('SIGTERM')
     const verdict = await verifyStore(join(data, STORE_FILE))
     console.log(
-      `${KILLS} kills: ${acknowledged.count} writes acknowledged, ${acknowledged.tasks.size} of them tasks, none lost; ${verdict.events} events`,
+      `${KILLS} kills: ${acknowledged.count} writes acknowledged, ${acknowledged.tasks.size} of them ` +
+        `tasks, none lost; ${verdict.events} events`,
     )
     expect(verdict.problems).toEqual([])
   },

@@ -97,7 +97,8 @@ describe('a full disk', () => {
         await controller.member.end('SIGTERM')
         expect((await verifyStore(join(disk, 'data', STORE_FILE))).problems).toEqual([])
         console.log(
-          `full disk: ${acknowledged.length} tasks acknowledged, all there; refused: ${JSON.stringify([...refused])}`,
+          `full disk: ${acknowledged.length} tasks acknowledged, all there; refused: ` +
+            `${JSON.stringify([...refused])}`,
         )
       } finally {
         spawnSync('umount', ['-l', disk])
@@ -127,7 +128,8 @@ describe('a failing disk (a write past a limit is an I/O error)', () => {
       await controller.member.end('SIGTERM')
       expect((await verifyStore(join(data, STORE_FILE))).problems).toEqual([])
       console.log(
-        `failing disk: ${acknowledged.length} tasks acknowledged, all there; refused: ${JSON.stringify([...refused])}`,
+        `failing disk: ${acknowledged.length} tasks acknowledged, all there; refused: ` +
+          `${JSON.stringify([...refused])}`,
       )
     },
     TIMEOUT_MS,

@@ -162,7 +162,8 @@ describe('a data folder of acknowledged tasks', () => {
       for (let number = FROM; number < count; number++)
         await damageAndStart(kind, number, damage(), tally, folder)
       console.log(
-        `${kind}: ${tally.refused} starts refused, ${tally.served} served with everything acknowledged (seed ${SEED})`,
+        `${kind}: ${tally.refused} starts refused, ${tally.served} served with everything ` +
+          `acknowledged (seed ${SEED})`,
       )
       for (const [line, times] of tally.lines) console.log(`  ${times} × ${line}`)
       expect(tally.failures).toEqual([])

@@ -36,7 +36,8 @@ it.skipIf(whyNoNatsServer() !== null)(
     }
     await broker.kill()
     console.log(
-      `ready after ${tookMs.map((ms) => (ms / 1000).toFixed(2)).join(', ')} s from the start of the process (CPU: ${cpuS.join(', ')} s); ${FINISHED} finished tasks besides`,
+      `ready after ${tookMs.map((ms) => (ms / 1000).toFixed(2)).join(', ')} s from the start of the ` +
+        `process (CPU: ${cpuS.join(', ')} s); ${FINISHED} finished tasks besides`,
     )
     expect(Math.max(...tookMs)).toBeLessThanOrEqual(READY_WITHIN_MS)
   },

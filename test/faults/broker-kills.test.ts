@@ -58,7 +58,8 @@ it.skipIf(whyNoNatsServer() !== null)(
     const after = await Promise.all(lasting.map(({ id }) => task(cluster, id)))
     expect(after.map(({ state, attempt }) => `${state} ${attempt}`)).toEqual(after.map(() => 'running 1'))
     console.log(
-      `${KILLS} broker kills, ${short.length} short tasks: servers heard again after p50 ${quantile(resyncedMs, 0.5).toFixed(0)} ms, p95 ${quantile(resyncedMs, 0.95).toFixed(0)} ms`,
+      `${KILLS} broker kills, ${short.length} short tasks: servers heard again after p50 ` +
+        `${quantile(resyncedMs, 0.5).toFixed(0)} ms, p95 ${quantile(resyncedMs, 0.95).toFixed(0)} ms`,
     )
     expect(resyncedMs.length).toBe(KILLS * SERVERS)
   },

@@ -54,7 +54,8 @@ it.skipIf(whyNoNatsServer() !== null)(
     const lost = [...acknowledged.values()].filter((name) => !runs.has(name))
     const twice = [...runs].filter(([, times]) => times > 1)
     console.log(
-      `${KILLS} controller kills: ${acknowledged.size} tasks acknowledged, ${lost.length} lost, ${twice.length} run twice`,
+      `${KILLS} controller kills: ${acknowledged.size} tasks acknowledged, ${lost.length} lost, ` +
+        `${twice.length} run twice`,
     )
     expect({ lost, twice }).toEqual({ lost: [], twice: [] })
   },

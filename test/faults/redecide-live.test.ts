@@ -66,7 +66,8 @@ it.skipIf(whyNoNatsServer() !== null)(
       readonly difference: unknown
     }
     console.log(
-      `${SECONDS} s, ${load.submitted} tasks, faults: ${JSON.stringify(faults)}; ${stdout.replaceAll(/\s+/g, ' ')} ${stderr}`,
+      `${SECONDS} s, ${load.submitted} tasks, faults: ${JSON.stringify(faults)}; ` +
+        `${stdout.replaceAll(/\s+/g, ' ')} ${stderr}`,
     )
     expect(live.controller.output).not.toContain('broken invariant')
     expect(again.difference).toBeNull()

@@ -40,7 +40,8 @@ for (const signal of ['SIGSTOP', 'SIGKILL'] as const) {
         const [first, second] = trails(cluster.folder, trail)
         if (first === undefined || second === undefined) throw new Error('no trails')
         console.log(
-          `${signal}: the first attempt was last seen ${Number((second.from - first.to) / 1_000_000n)} ms before the second began`,
+          `${signal}: the first attempt was last seen ` +
+            `${Number((second.from - first.to) / 1_000_000n)} ms before the second began`,
         )
         expect(first.to < second.from).toBe(true)
         if (signal === 'SIGSTOP') server.signal('SIGCONT')

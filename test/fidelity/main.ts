@@ -30,7 +30,8 @@ for (const file of all) {
   const one = compare(scenario.name, virtual, real)
   compared.push(one)
   console.log(lineOf(one, start))
-  console.log(`  load of the machine: ${loadavg().map((load) => load.toFixed(1)).join(' ')}`) // prettier-ignore
+  // prettier-ignore
+  console.log(`  load of the machine: ${loadavg().map((load) => load.toFixed(1)).join(' ')}`)
 }
 rmSync(folder, { recursive: true })
 process.exitCode = compared.every(holds) ? 0 : 1
@@ -47,7 +48,10 @@ function lineOf(one: Compared, { ms, medianMs }: StartTimes): string {
     one.difference === null ? `all ${one.decisions} decisions equal` : `DIFFERENT ${one.difference}`
   const figures = one.figures.map(({ name, virtual, real, differencePercent }) => {
     const sign = differencePercent > 0 ? '+' : ''
-    return `  ${name.padEnd(20)} virtual ${virtual.toFixed(3).padStart(8)}  real ${real.toFixed(3).padStart(8)}  ${sign}${differencePercent.toFixed(2)} %`
+    return (
+      `  ${name.padEnd(20)} virtual ${virtual.toFixed(3).padStart(8)}  real ` +
+      `${real.toFixed(3).padStart(8)}  ${sign}${differencePercent.toFixed(2)} %`
+    )
   })
   const starts = `  a start takes ${medianMs} ms here: the median of ${ms.join(' ')}`
   return [`${one.scenario}: ${decisions}, at least ${one.closestMs} ms apart`, starts, ...figures].join('\n')

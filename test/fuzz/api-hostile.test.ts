@@ -46,7 +46,8 @@ it(
     const { maxMs, p99Ms, count } = await probe.end()
     const listed = [...statuses].sort(([a], [b]) => a - b).map(([status, times]) => `${status}: ${times}`)
     console.log(
-      `${REQUESTS} hostile requests, ${listed.join(', ')}; /livez p99 ${p99Ms.toFixed(0)} ms, longest ${maxMs.toFixed(0)} ms of ${count}`,
+      `${REQUESTS} hostile requests, ${listed.join(', ')}; /livez p99 ${p99Ms.toFixed(0)} ms, ` +
+        `longest ${maxMs.toFixed(0)} ms of ${count}`,
     )
     expect(faults).toEqual([])
     // The test would prove little if most requests were valid or all failed the first check.

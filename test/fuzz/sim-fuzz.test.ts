@@ -26,7 +26,9 @@ describe('headroom sim fuzz', () => {
     'finds no seed that breaks a rule, and takes every usual path',
     { timeout: 60_000 + 200 * SEEDS },
     async () => {
-      const repeat = `HEADROOM_FUZZ_SEEDS=${SEEDS} HEADROOM_FUZZ_FROM=${FROM} make test ARGS=test/fuzz/sim-fuzz.test.ts`
+      const repeat =
+        `HEADROOM_FUZZ_SEEDS=${SEEDS} HEADROOM_FUZZ_FROM=${FROM} make test ` +
+        'ARGS=test/fuzz/sim-fuzz.test.ts'
       console.log(`${SEEDS} fuzz seeds from ${FROM}; repeat: ${repeat}`)
       const args = [
         'sim',

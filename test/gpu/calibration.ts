@@ -37,7 +37,8 @@ export async function calibrate(host: GpuHost, program: string, room: Mib): Prom
   if (profile === null) say('no profile: the larger program took no longer')
   else {
     say(
-      `out: ${profile.outMibPerS} MiB/s + ${profile.outFixedMs} ms; in: ${profile.inMibPerS} MiB/s + ${profile.inFixedMs} ms`,
+      `out: ${profile.outMibPerS} MiB/s + ${profile.outFixedMs} ms; in: ${profile.inMibPerS} MiB/s + ` +
+        `${profile.inFixedMs} ms`,
     )
     say(`for simulator/scenario/swap-profiles.ts: ${JSON.stringify(profile)}`)
   }

@@ -55,7 +55,8 @@ export async function compareWithSimulation(gpu: Gpu, profile: SwapProfile): Pro
     )
     for (const { name, virtual: ours, real: theirs, differencePercent } of figures)
       say(
-        `${name.padEnd(20)} virtual ${ours.toFixed(3)}  on the GPU ${theirs.toFixed(3)}  ${differencePercent.toFixed(2)} %`,
+        `${name.padEnd(20)} virtual ${ours.toFixed(3)}  on the GPU ${theirs.toFixed(3)}  ` +
+          `${differencePercent.toFixed(2)} %`,
       )
   } finally {
     rmSync(folder, { recursive: true })
@@ -248,7 +249,8 @@ export async function serveUnawarePrograms({ physicalMib }: Gpu): Promise<void> 
     )
     expect(
       moved.length > 0,
-      `${PROGRAMS} × ${PROGRAM_MIB} MiB in ${USABLE_MIB} MiB: ${moved.length} swap-outs, all ended after ${seconds.toFixed(0)} s`,
+      `${PROGRAMS} × ${PROGRAM_MIB} MiB in ${USABLE_MIB} MiB: ${moved.length} swap-outs, all ended ` +
+        `after ${seconds.toFixed(0)} s`,
     )
   } finally {
     await cluster.end()

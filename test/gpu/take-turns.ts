@@ -23,7 +23,8 @@ export async function takeTurns(host: GpuHost, program: string): Promise<Mib> {
   const inMemory = hostMemoryLeft({ proc: '/proc', cgroup: '/sys/fs/cgroup' }, process.pid) ?? 0
   const room = Math.min(freeAtFirst, percent(inMemory, HOST_PERCENT))
   say(
-    `${gpu?.model}, driver ${accelerator.driver}: ${gpu?.physical_mib} MiB, ${freeAtFirst} MiB free, ${room} MiB used for swaps`,
+    `${gpu?.model}, driver ${accelerator.driver}: ${gpu?.physical_mib} MiB, ${freeAtFirst} MiB free, ` +
+      `${room} MiB used for swaps`,
   )
   const ballast = room < freeAtFirst ? await host.start(program, 'ballast', freeAtFirst - room) : null
 

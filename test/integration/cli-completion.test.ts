@@ -25,14 +25,16 @@ const ASK: Record<Shell, (words: readonly string[]) => readonly string[]> = {
   zsh: (words) => [
     '-f',
     '-c',
-    'compdef() {}; compadd() { shift; print -l -- ${(M)@:#${words[CURRENT]}*} }; _files() {}; source "$0"; words=(headroom "$@"); CURRENT=$#words; _headroom',
+    'compdef() {}; compadd() { shift; print -l -- ${(M)@:#${words[CURRENT]}*} }; _files() {}; source ' +
+      '"$0"; words=(headroom "$@"); CURRENT=$#words; _headroom',
     scripts.zsh,
     ...words,
   ],
   fish: (words) => [
     '--no-config',
     '-c',
-    `source ${scripts.fish}; complete -C ${JSON.stringify(`headroom ${words.join(' ')}`)} | string replace -r '\\t.*' ''; true`,
+    `source ${scripts.fish}; complete -C ${JSON.stringify(`headroom ${words.join(' ')}`)} | string ` +
+      `replace -r '\\t.*' ''; true`,
   ],
 }
 

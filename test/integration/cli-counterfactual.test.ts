@@ -11,7 +11,8 @@ version: 1
 fleet: [{ name: one, gpu: { vram_mib: 36000 } }]
 config: { default_vram_overcommit_percent: 200, idle_swap_out_seconds: 60 }
 workload:
-  - { task: { id: a, vram_mib: 16000, work: { kind: phases, phases: [[10s, 5m], [10s, 5m], [10s, 20m], [10s, 0s]] } } }
+  - { task: { id: a, vram_mib: 16000, work: { kind: phases,
+      phases: [[10s, 5m], [10s, 5m], [10s, 20m], [10s, 0s]] } } }
   - { task: { id: b, at: 1s, vram_mib: 16000, work: { kind: phases, phases: [[10s, 40m], [10s, 0s]] } } }
   - { task: { id: c, at: 2m, vram_mib: 16000, work: { kind: phases, phases: [[3m, 10m], [10s, 0s]] } } }
 `,

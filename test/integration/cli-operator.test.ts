@@ -424,7 +424,9 @@ describe('a failed command exits with a code for its reason, and one line', { ti
     expect(down).toEqual({
       code: 3,
       stdout: '',
-      stderr: `headroom: cannot reach the controller at ${nobody}: connection refused. Is the controller running?\n`,
+      stderr:
+        `headroom: cannot reach the controller at ${nobody}: connection refused. Is the controller ` +
+        'running?\n',
     })
     const strange = await headroom('status', '--server', other)
     expect(strange).toMatchObject({ code: 3, stdout: '' })

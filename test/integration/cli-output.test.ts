@@ -15,7 +15,8 @@ const csv = write(folder, 'jobs.csv', 'job_id,num_gpu,submit_time,duration\na,1,
 const trace = write(
   folder,
   'a.trace.jsonl',
-  '{"trace":"x","version":1,"t_unit":"ms"}\n{"id":"a","at":0,"gpus":1,"vram_mib":100,"work":{"kind":"duration","ms":10000}}\n',
+  '{"trace":"x","version":1,"t_unit":"ms"}\n' +
+    '{"id":"a","at":0,"gpus":1,"vram_mib":100,"work":{"kind":"duration","ms":10000}}\n',
 )
 
 const FOLDERS: Readonly<Record<string, readonly string[]>> = {

@@ -130,7 +130,10 @@ describe('headroom run', { timeout: 60_000 }, () => {
     { startedAt: null, says: 'headroom: the task is failed: command x: No such file or directory\n' },
     {
       startedAt: 1,
-      says: /^(headroom: cannot read the rest of std(out|err): its GPU server no longer has it\n){2}headroom: the task is failed/,
+      says: new RegExp(
+        /^(headroom: cannot read the rest of std(out|err): its GPU server no longer has it\n){2}headroom: /
+          .source + /the task is failed/.source,
+      ),
     },
   ])(
     'says that unavailable output is lost, if the task ran at all: $startedAt',
@@ -183,7 +186,8 @@ describe('headroom run', { timeout: 60_000 }, () => {
     const { code, stderr } = await run.ended
     expect(code).toBe(0)
     expect(stderr).toBe(
-      `headroom: task ${id}: It needs 1024 MiB. This wait does not end until the task or the cluster is changed; Ctrl-C cancels the task.\n`,
+      `headroom: task ${id}: It needs 1024 MiB. This wait does not end until the task or the cluster ` +
+        'is changed; Ctrl-C cancels the task.\n',
     )
   })
 

@@ -69,7 +69,9 @@ describe('with a controller', { timeout: 120_000 }, () => {
     }
     expect(await waiting).toEqual({
       code: 5,
-      stdout: `${ids[0]}: completed, exit code 0\n${ids[1]}: failed, exit code 5\n${ids[2]}: failed, exit code 6\n`,
+      stdout:
+        `${ids[0]}: completed, exit code 0\n${ids[1]}: failed, exit code 5\n` +
+        `${ids[2]}: failed, exit code 6\n`,
       stderr: '',
     })
   })

@@ -5,7 +5,8 @@ import { busyScenario, headroom, headroomJson, temporaryFolder, write } from '..
 
 const folder = temporaryFolder()
 const ASSERTS =
-  'assert: { always: [single_run], sometimes: [swap_out, swap_in], final: [{ metric: tasks.unfinished, equals: 0 }] }\n'
+  'assert: { always: [single_run], sometimes: [swap_out, swap_in], final: [{ metric: ' +
+  'tasks.unfinished, equals: 0 }] }\n'
 
 function scenario(name: string, extra: string): string {
   return write(

@@ -155,7 +155,8 @@ workload:
   - { task: { id: a, vram_mib: 7000, work: { kind: phases, phases: [[1m, 1h], [1m, 0]] } } }
   - { task: { id: b, at: 10m, vram_mib: 5000, run: 10m } }
 operator:
-  - { at: 15m, put: "/api/v1/nodes/{node:n}/config", body: { safety_reserve_mib: 4000, overcommit_vram_percent: 100 }, expect: 200 }
+  - { at: 15m, put: "/api/v1/nodes/{node:n}/config",
+      body: { safety_reserve_mib: 4000, overcommit_vram_percent: 100 }, expect: 200 }
 `,
     )
     const out = join(folder, 'out-locked-out')
@@ -179,14 +180,17 @@ operator:
   it('waits for the cancellation of a task that cannot start', async () => {
     const file = small(
       'cancelled',
-      `workload:\n${task('id: a, vram_mib: 5000, run: 30m')}${task('id: never, vram_mib: 9000, cancel_at: 2h')}`,
+      `workload:\n${task('id: a, vram_mib: 5000, run: 30m')}` +
+        `${task('id: never, vram_mib: 9000, cancel_at: 2h')}`,
     )
     const { virtual_s, metrics } = await headroomJson<Printed>(['sim', 'run', file])
     expect({ virtual_s, unfinished: metrics.tasks.unfinished }).toEqual({ virtual_s: 7200, unfinished: 0 })
   })
 
   it('is not before until, and exactly until without drain; later arrivals are not submitted', async () => {
-    const workload = `workload:\n${task('id: a, vram_mib: 5000, run: 30m')}${task('id: b, at: 50m, vram_mib: 5000, run: 30m')}${task('id: c, at: 61m, vram_mib: 5000')}`
+    const workload =
+      `workload:\n${task('id: a, vram_mib: 5000, run: 30m')}` +
+      `${task('id: b, at: 50m, vram_mib: 5000, run: 30m')}${task('id: c, at: 61m, vram_mib: 5000')}`
     const [idle, drained, cut] = await Promise.all([
       headroomJson<Printed>([
         'sim',
@@ -217,7 +221,8 @@ operator:
 
 describe('the operator of a scenario', () => {
   const operator = (...actions: string[]): string =>
-    `${SMALL}workload: [{ task: { id: a, vram_mib: 5000, run: 2h } }]\noperator:\n${actions.map((each) => `  - { ${each} }\n`).join('')}`
+    `${SMALL}workload: [{ task: { id: a, vram_mib: 5000, run: 2h } }]\noperator:\n` +
+    `${actions.map((each) => `  - { ${each} }\n`).join('')}`
 
   it('uses the real routes in virtual time, and the changes take effect', async () => {
     const file = write(

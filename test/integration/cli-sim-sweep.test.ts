@@ -88,7 +88,10 @@ describe('headroom sim sweep', () => {
     expect(code).toBe(0)
     expect(stdout.split('\n')).toEqual([
       expect.stringMatching(
-        /^overcommit +utilization +starvation +queue +swap +compute +wait p50 +wait p95 +swaps\/h +GiB\/h +Jain$/,
+        new RegExp(
+          /^overcommit +utilization +starvation +queue +swap +compute +wait p50 +wait /.source +
+            /p95 +swaps\/h +GiB\/h +Jain$/.source,
+        ),
       ),
       expect.stringMatching(/^0 % +\d+\.\d % .* –$/),
       expect.stringMatching(/^50 % +\d+\.\d % .* \d\.\d{3}$/),

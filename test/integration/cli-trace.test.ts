@@ -207,7 +207,8 @@ fleet:
   - { count: 1, name: "n-{i}", gpus: 1, gpu: { model: A100-40, vram_mib: 40960, swap: stock-driver } }
 config: { default_vram_overcommit_percent: 100, idle_swap_out_seconds: 60 }
 workload:
-  - { task: { id: first, at: 0s, vram_mib: 30000, work: { kind: phases, phases: [[60000, 900000], [60000, 0]] } } }
+  - { task: { id: first, at: 0s, vram_mib: 30000,
+      work: { kind: phases, phases: [[60000, 900000], [60000, 0]] } } }
   - { task: { id: second, at: 2m, vram_mib: 30000, priority: 1, run: 20m } }
 `,
     )

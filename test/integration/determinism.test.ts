@@ -19,7 +19,8 @@ const EXTRA = `  - { trace: letters.trace.jsonl, time_scale: 0.5 }
   - { task: { id: gone, at: 2h, vram_mib: 4000, run: 5h, cancel_at: 3h } }
   - { task: { id: never, at: 2h, vram_mib: 90000 } }
 operator:
-  - { at: 4h, put: /api/v1/config, body: { default_vram_overcommit_percent: 90, idle_swap_out_seconds: 120 }, expect: 200 }
+  - { at: 4h, put: /api/v1/config, body: { default_vram_overcommit_percent: 90, idle_swap_out_seconds: 120 },
+      expect: 200 }
 `
 const LETTERS = ['ı', 'I', 'ä', 'Z', 'Ö', 'ß']
 write(
@@ -29,7 +30,8 @@ write(
     '{"trace":"letters","version":1,"t_unit":"ms"}',
     ...LETTERS.map(
       (id, i) =>
-        `{"id":"${id}","at":${i * 1000},"gpus":1,"vram_mib":6000,"work":{"kind":"phases","phases":[[60000,900000],[60000,0]]}}`,
+        `{"id":"${id}","at":${i * 1000},"gpus":1,"vram_mib":6000,"work":{"kind":"phases",` +
+        '"phases":[[60000,900000],[60000,0]]}}',
     ),
     '',
   ].join('\n'),

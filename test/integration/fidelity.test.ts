@@ -15,7 +15,8 @@ import { whyNoNatsServer } from '../support/nats-server.ts'
 const SCENARIO = `scenario: fidelity-short
 version: 1
 fleet:
-  - { count: 2, name: "server-{i}", gpu: { model: declared, vram_mib: 8192, swap: { out_mib_per_s: 8000, in_mib_per_s: 8000 } } }
+  - { count: 2, name: "server-{i}", gpu: { model: declared, vram_mib: 8192,
+      swap: { out_mib_per_s: 8000, in_mib_per_s: 8000 } } }
 config: { default_vram_overcommit_percent: 100, safety_reserve_mib: 0, idle_swap_out_seconds: 1 }
 workload:
   - { task: { id: stays, at: 0s, vram_mib: 7000, noswap: 1, work: { kind: phases, phases: [[7s, 0s]] } } }

@@ -41,7 +41,8 @@ describe.each(traceData())('the fifo oracles of $source traces', ({ source, fold
       RunResult & { readonly timing: { readonly cpu_s: number } }
     >(['sim', 'replay', importOf(trace), ...fleet, '--overcommit', '0', '--strategy', 'fifo'])
     console.log(
-      `${trace} on ${gpus} GPUs: ${timing.cpu_s} s of CPU, ${Math.round(jobs / timing.cpu_s)} tasks a CPU-second (aim: w1 within ${W1_CPU_S_AIM} s)`,
+      `${trace} on ${gpus} GPUs: ${timing.cpu_s} s of CPU, ${Math.round(jobs / timing.cpu_s)} tasks ` +
+        `a CPU-second (aim: w1 within ${W1_CPU_S_AIM} s)`,
     )
     expect(metrics.tasks).toEqual({ submitted: jobs, completed: jobs, failed: 0, unfinished: 0 })
     expect(metrics.jct_s?.mean).toBeCloseTo(mean_jct, 3)

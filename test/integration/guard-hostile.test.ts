@@ -163,8 +163,10 @@ describe('two hundred guards', () => {
     const used = ticks()
     await Promise.all(names.map((name) => world.guards.suspend(name, 1)))
     process.stdout.write(
-      `200 guards: RSS ${Math.max(...guards)} KiB a guard and ${Math.max(...keepers)} KiB a keeper at most, together ${Math.round(pss / 1024)} MiB (PSS); ` +
-        `launch ${medianMs.toFixed(1)} ms (median of one at a time), ${eachMs.toFixed(1)} ms each, 8 at a time; suspending took ${ticks() - used} ticks of CPU\n`,
+      `200 guards: RSS ${Math.max(...guards)} KiB a guard and ${Math.max(...keepers)} KiB a keeper ` +
+        `at most, together ${Math.round(pss / 1024)} MiB (PSS); ` +
+        `launch ${medianMs.toFixed(1)} ms (median of one at a time), ${eachMs.toFixed(1)} ms each, 8 ` +
+        `at a time; suspending took ${ticks() - used} ticks of CPU\n`,
     )
     expect(Math.max(...guards)).toBeLessThan(4096)
     expect(Math.max(...keepers)).toBeLessThan(4096)

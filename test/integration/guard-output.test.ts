@@ -60,7 +60,9 @@ it('A disk that hangs costs output, marked in the stream, and does not block the
   const program = hangingProgram(await guardProgram())
   const world = await guardWorld({ program })
   const gate = newGuardFolder()
-  const script = `head -c 4000000 /dev/zero; : > ${gate}/written; while [ ! -e ${gate}/on ]; do sleep 0.05; done; echo end`
+  const script =
+    `head -c 4000000 /dev/zero; : > ${gate}/written; while [ ! -e ${gate}/on ]; do sleep 0.05; done; ` +
+    'echo end'
   await world.sh('hung', script, { maxOutputBytes: 16 * MIB })
   await until('the task has written all of it', () => existsSync(`${gate}/written`))
   const disk = openSync(

@@ -51,7 +51,8 @@ describe.each([
     const workingDirectory = newGuardFolder()
     const env = { PATH: '/usr/bin:/bin', GREETING: 'a b c', EMPTY: '' }
     const script =
-      'tr "\\0" "\\n" < /proc/self/environ; readlink /proc/self/cwd; ls /proc/self/fd | wc -l; grep -E "Sig(Ign|Blk)" /proc/self/status'
+      'tr "\\0" "\\n" < /proc/self/environ; readlink /proc/self/cwd; ls /proc/self/fd | wc -l; grep ' +
+      '-E "Sig(Ign|Blk)" /proc/self/status'
     await world.sh('world', script, { env, workingDirectory })
     await world.exitOf('world')
     const { mark } = JSON.parse(
@@ -128,7 +129,10 @@ describe.each([
     await world.exitOf('recorded')
     const started = await world.output('recorded')
     expect(started).toMatch(
-      /^task recorded\nattempt 1\nguard \d+ \d+\nkeeper \d+ \d+\ncommand \d+ \d+\ncgroup .*\nisolated [01]\nboot [-0-9a-f]+\n$/,
+      new RegExp(
+        /^task recorded\nattempt 1\nguard \d+ \d+\nkeeper \d+ \d+\ncommand \d+ \d+\ncgroup /.source +
+          /.*\nisolated [01]\nboot [-0-9a-f]+\n$/.source,
+      ),
     )
     expect(started).toContain(`command ${pidOf(attempt, 'command')} `)
   })

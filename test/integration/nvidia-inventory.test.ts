@@ -119,7 +119,8 @@ test('A GPU that cannot be opened keeps its index', async () => {
     [1, 2000],
   ])
   expect(driver.notes).toContain(
-    'GPU 0: nvmlDeviceGetHandleByIndex_v2: the operating system or a cgroup blocks the GPU (NVML_ERROR_OPERATING_SYSTEM)',
+    'GPU 0: nvmlDeviceGetHandleByIndex_v2: the operating system or a cgroup blocks the GPU ' +
+      '(NVML_ERROR_OPERATING_SYSTEM)',
   )
 })
 
@@ -139,7 +140,8 @@ test('A driver that is not loaded is reported in words', async () => {
   const failure: unknown = await opened().catch((error: unknown) => error)
   expect(failure).toBeInstanceOf(AcceleratorFault)
   expect(String(failure)).toBe(
-    'AcceleratorFault: no NVIDIA GPU can be read: nvmlInit_v2: the NVIDIA driver is not loaded (NVML_ERROR_DRIVER_NOT_LOADED)',
+    'AcceleratorFault: no NVIDIA GPU can be read: nvmlInit_v2: the NVIDIA driver is not loaded ' +
+      '(NVML_ERROR_DRIVER_NOT_LOADED)',
   )
 })
 
@@ -192,7 +194,10 @@ test('A missing koffi and a missing nvidia-smi are reported in one line', async 
     smiProgram: '/nowhere/nvidia-smi',
   }).catch(String)
   expect(failure).toMatch(
-    /^AcceleratorFault: no NVIDIA GPU can be read: koffi does not load: .*koffi-that-is-not-installed.*; and \/nowhere\/nvidia-smi not found$/,
+    new RegExp(
+      /^AcceleratorFault: no NVIDIA GPU can be read: koffi does not load: /.source +
+        /.*koffi-that-is-not-installed.*; and \/nowhere\/nvidia-smi not found$/.source,
+    ),
   )
 })
 

@@ -355,7 +355,8 @@ test('A task that cannot be swapped is refused with the reason, without being to
     [stubTask([14]), 'process 14 has 128 MiB of managed memory (UVM), which the driver cannot checkpoint'],
     [
       stubTask([15]),
-      'process 15: cuCheckpointProcessGetRestoreThreadId: a call of the operating system failed (CUDA_ERROR_OPERATING_SYSTEM)',
+      'process 15: cuCheckpointProcessGetRestoreThreadId: a call of the operating system failed ' +
+        '(CUDA_ERROR_OPERATING_SYSTEM)',
     ],
   ] as const
   const open = common

@@ -108,5 +108,8 @@ function lineOf(
   { utilization_percent, starvation_percent: { queue, swap, compute }, swaps_per_hour }: RunResult['metrics'],
 ): string {
   const [q, s, c] = [queue, swap, compute].map((part) => part.toFixed(1))
-  return `${percent} %: utilization ${utilization_percent?.toFixed(2)} %, starvation ${q} queue + ${s} swap + ${c} compute, ${swaps_per_hour.toFixed(2)} swaps/h`
+  return (
+    `${percent} %: utilization ${utilization_percent?.toFixed(2)} %, starvation ${q} queue + ${s} swap ` +
+    `+ ${c} compute, ${swaps_per_hour.toFixed(2)} swaps/h`
+  )
 }

@@ -43,7 +43,9 @@ const eventsOf = (events: readonly Event[], taskId: string): string[] =>
     .map(({ kind, data }) => (kind === 'task_residency' ? String(data['residency']) : kind))
 
 describe('foreign VRAM in a scenario', () => {
-  const FLEET = `fleet: [{ name: a, gpu: { vram_mib: 40960 }, foreign: [{ at: 1h, mib: 20Gi }, { at: 3h, mib: 0 }] }]\n`
+  const FLEET =
+    'fleet: [{ name: a, gpu: { vram_mib: 40960 }, foreign: [{ at: 1h, mib: 20Gi }, { at: 3h, mib: 0 }] ' +
+    '}]\n'
 
   it('excludes new tasks and causes a swap-out of an idle task, as long as it exists', async () => {
     const { events, result } = await runOf(`${FLEET}config: { default_vram_overcommit_percent: 100 }
@@ -59,7 +61,9 @@ workload:
   })
 
   it('leads to equal decisions with every heartbeat enacted', async () => {
-    const text = `${FLEET}workload:\n  - { generate: poisson, rate_per_hour: 10, until: 5h, vram_mib: 12Gi, duration: 20m, activity: serving }\n`
+    const text =
+      `${FLEET}workload:\n  - { generate: poisson, rate_per_hour: 10, until: 5h, vram_mib: 12Gi, ` +
+      'duration: 20m, activity: serving }\n'
     const [elided, enacted] = [await runOf(text), await runOf(text, { areHeartbeatsEnacted: true })]
     expect(enacted.result.digest).toBe(elided.result.digest)
   })
@@ -71,7 +75,8 @@ describe('a shared host link', () => {
   ): string => `fleet: [{ name: a, gpus: 4, gpu: { vram_mib: 40960, swap: pinned-gen4 }${link} }]
 config: { default_vram_overcommit_percent: 100, idle_swap_out_seconds: 60 }
 workload:
-  - { generate: regular, name: first, rate_per_hour: 60, batch: 4, count: 4, vram_mib: 30Gi, duration: 1h, activity: { busy: 1m, idle: 50m } }
+  - { generate: regular, name: first, rate_per_hour: 60, batch: 4, count: 4, vram_mib: 30Gi, duration: 1h,
+      activity: { busy: 1m, idle: 50m } }
   - { generate: regular, name: second, rate_per_hour: 6, batch: 4, count: 4, vram_mib: 30Gi, duration: 10m }
 `
   const lastStart = ({ events }: { readonly events: readonly Event[] }): number =>
@@ -90,8 +95,10 @@ describe('a limit of GPUs per owner', () => {
     const { result } = await runOf(`fleet: [{ name: a, gpus: 4, gpu: { vram_mib: 40960 } }]
 limits: { placed_gpus_per_owner: 2 }
 workload:
-  - { generate: regular, name: greedy, rate_per_hour: 60, batch: 4, count: 4, vram_mib: 30Gi, duration: 1h, owner: greedy }
-  - { generate: regular, name: modest, rate_per_hour: 60, batch: 1, count: 1, vram_mib: 30Gi, duration: 1h, owner: modest }
+  - { generate: regular, name: greedy, rate_per_hour: 60, batch: 4, count: 4, vram_mib: 30Gi, duration: 1h,
+      owner: greedy }
+  - { generate: regular, name: modest, rate_per_hour: 60, batch: 1, count: 1, vram_mib: 30Gi, duration: 1h,
+      owner: modest }
 `)
     expect(result.metrics.makespan_s).toBe(7200)
   })
@@ -102,8 +109,11 @@ describe('tasks submitted by an operator', () => {
 
   it('run as their command says, and count in the result', async () => {
     const { result, operatorFaults } = await runOf(`${FLEET}operator:
-  - { at: 10m, post: /api/v1/tasks, body: { name: mine, vram_mib: 8192, command: [headroom, work, busy=10m, idle=5m, busy=5m] }, as: mine, expect: 201, answer: { name: mine, state: running } }
-  - { at: 15m, get: "/api/v1/tasks/{task:mine}", expect: 200, answer: { state: running, residency: resident } }
+  - { at: 10m, post: /api/v1/tasks, body: { name: mine, vram_mib: 8192,
+      command: [headroom, work, busy=10m, idle=5m, busy=5m] }, as: mine, expect: 201,
+      answer: { name: mine, state: running } }
+  - { at: 15m, get: "/api/v1/tasks/{task:mine}", expect: 200,
+      answer: { state: running, residency: resident } }
   - { at: 16m, get: /api/v1/nodes, answer: { items: [{ node_id: "{node:a}" }] } }
   - { at: 40m, get: "/api/v1/tasks/{task:mine}", expect: 404 }
 `)
@@ -118,8 +128,10 @@ describe('tasks submitted by an operator', () => {
       await runOf(`${FLEET}workload: [{ task: { id: t, vram_mib: 1, run: 1h } }]
 operator:
   - { at: 10m, post: /api/v1/tasks, body: { vram_mib: 8192, command: [serve] }, expect: 201 }
-  - { at: 20m, post: /api/v1/tasks, body: { vram_mib: 8192, command: [serve] }, as: second, expect: 201, idempotency_key: k }
-  - { at: 21m, post: /api/v1/tasks, body: { vram_mib: 8192, command: [serve] }, expect: 201, idempotency_key: k }
+  - { at: 20m, post: /api/v1/tasks, body: { vram_mib: 8192, command: [serve] }, as: second, expect: 201,
+      idempotency_key: k }
+  - { at: 21m, post: /api/v1/tasks, body: { vram_mib: 8192, command: [serve] }, expect: 201,
+      idempotency_key: k }
   - { at: 30m, delete: "/api/v1/tasks/{task:second}", expect: 202 }
   - { at: 31m, put: /api/v1/config, body: { safety_reserve_mib: 0 }, if_match: '"nothing"', expect: 412 }
 `)
@@ -140,7 +152,10 @@ operator:
 `)
     expect(operatorFaults).toEqual([
       expect.stringMatching(
-        /^operator at 1h: PUT \/api\/v1\/config was answered 400, which is a refusal \(`expect` allows one\): \{.*default_vram_overcommit/,
+        new RegExp(
+          /^operator at 1h: PUT \/api\/v1\/config was answered 400, which is a refusal /.source +
+            /\(`expect` allows one\): \{.*default_vram_overcommit/.source,
+        ),
       ) as string,
     ])
   })

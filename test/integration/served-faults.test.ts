@@ -87,7 +87,8 @@ describe('headroom serve with a scenario as its fleet', { timeout: 120_000 }, ()
       file,
       fleet('faults:\n  - { at: 2s, restart: broker }\n  - { at: 2s, crash: controller, for: 5s }'),
     )
-    const line = 1 + readFileSync(file, 'utf8').split('\n').findIndex((each) => each.includes('crash: controller')) // prettier-ignore
+    const lines = readFileSync(file, 'utf8').split('\n')
+    const line = 1 + lines.findIndex((each) => each.includes('crash: controller'))
     const refused = serve(join(folder, 'other'), { CONTROLLER_SIMULATED_FLEET: file })
     await expect(refused).rejects.toThrow(
       `CONTROLLER_SIMULATED_FLEET: ${folder}/beyond.scenario.yaml:${line}:5: faults[1]: crash_controller: `,

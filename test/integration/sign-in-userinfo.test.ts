@@ -113,7 +113,9 @@ describe('a provider whose ID tokens contain only the subject', () => {
     expect(await begun.finish(id, back.searchParams)).toMatchObject({
       ok: false,
       failure: 'no_role',
-      why: 'the claim groups is missing, and no rule gives all users a role (looked for in the ID token and UserInfo; does CONTROLLER_OIDC_SCOPE ask for it?)',
+      why:
+        'the claim groups is missing, and no rule gives all users a role (looked for in the ID token ' +
+        'and UserInfo; does CONTROLLER_OIDC_SCOPE ask for it?)',
     })
   })
 })
@@ -160,7 +162,9 @@ describe('the UserInfo response', () => {
   test('that does not exist is named as the cause', async () => {
     expect(await outcome({ sub: 'u1', groups: ['people'] }, null)).toMatchObject({
       ok: false,
-      why: 'the claim email is missing (looked for in the ID token: the provider has no UserInfo; does CONTROLLER_OIDC_SCOPE ask for it?)',
+      why:
+        'the claim email is missing (looked for in the ID token: the provider has no UserInfo; does ' +
+        'CONTROLLER_OIDC_SCOPE ask for it?)',
     })
   })
 })

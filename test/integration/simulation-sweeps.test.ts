@@ -33,7 +33,8 @@ const bytesOf = async (id: string, accept: string, query = ''): Promise<string> 
 
 describe('a sweep of a scenario that contains a sweep', () => {
   const text = `${scenario.replace('until: 90m', 'until: 10m')}
-sweep: { config.default_vram_overcommit_percent: 0..100:20, config.idle_swap_out_seconds: [60, 300], config.max_tasks_per_gpu: [2, 4, 8], seeds: 1..9 }
+sweep: { config.default_vram_overcommit_percent: 0..100:20, config.idle_swap_out_seconds: [60, 300],
+  config.max_tasks_per_gpu: [2, 4, 8], seeds: 1..9 }
 `
 
   it('has the announced number of runs, whether the request names one of its fields or none', async () => {
@@ -139,7 +140,9 @@ describe('a sweep of other fields over REST', () => {
   })
 
   it('uses the sweep and the percentage of the scenario by default', async () => {
-    const own = `${scenario}sweep: { config.default_vram_overcommit_percent: [10, 20], config.idle_swap_out_seconds: [60], seeds: 3..4 }\n`
+    const own =
+      `${scenario}sweep: { config.default_vram_overcommit_percent: [10, 20], ` +
+      'config.idle_swap_out_seconds: [60], seeds: 3..4 }\n'
     const ofScenario = (
       await world.api.send('GET', `/simulations/${await swept({ scenario_text: own })}/report`)
     ).body
@@ -208,7 +211,9 @@ describe('a sweep of other fields over REST', () => {
 })
 
 const FLEET = 'fleet: [{ name: "n-{i}", count: 5000, gpus: 2, gpu: { model: A100-40, vram_mib: 40960 } }]'
-const LARGE = `scenario: t\nversion: 1\n${FLEET}\nworkload: [{ task: { id: a, at: 0s, gpus: 1, vram_mib: 1000 } }]\n${'# x\n'.repeat(200_000)}`
+const LARGE =
+  `scenario: t\nversion: 1\n${FLEET}\nworkload: [{ task: { id: a, at: 0s, gpus: 1, vram_mib: 1000 } ` +
+  `}]\n${'# x\n'.repeat(200_000)}`
 const numbers = (count: number): readonly number[] => Array.from({ length: count }, (_, index) => index + 1)
 const PERCENTS = { overcommit_percents: [0] }
 

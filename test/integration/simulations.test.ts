@@ -232,14 +232,17 @@ describe('a trace over REST', () => {
       180,
     ])
     const jobs =
-      'job_id,num_gpu,submit_time,iterations,model_name,duration,interval\n1,1,0,10,a,600,1\n2,2,5,10,a,0,1\n3,1,9,10,a,60,1\n'
+      'job_id,num_gpu,submit_time,iterations,model_name,duration,interval\n1,1,0,10,a,600,1\n' +
+      '2,2,5,10,a,0,1\n3,1,9,10,a,60,1\n'
     const imported = await send('name=jobs&format=tiresias&activity_model=serving', jobs)
     expect([imported.status, imported.body.rows], JSON.stringify(imported.body)).toEqual([201, 3])
     expect(Object.values(imported.body.dropped as Record<string, number>)).toEqual([1])
     expect(
       (await world.api.send('GET', '/traces')).body.items.map(({ name }: { name: string }) => name),
     ).toEqual(['jobs', 'mine'])
-    const text = `scenario: traced\nversion: 1\nfleet: [{ name: n, gpus: 8, gpu: { model: A100-40, vram_mib: 40960 } }]\nworkload: [{ trace: traces/jobs.trace.jsonl }]`
+    const text =
+      'scenario: traced\nversion: 1\nfleet: [{ name: n, gpus: 8, gpu: { model: A100-40, vram_mib: ' +
+      '40960 } }]\nworkload: [{ trace: traces/jobs.trace.jsonl }]'
     const id = await start(world, { scenario_text: text })
     expect(await world.ended(id)).toMatchObject({ state: 'done' })
     expect((await world.api.send('GET', `/simulations/${id}/report`)).body.metrics.tasks.submitted).toBe(2)
@@ -263,21 +266,33 @@ describe('a trace over REST', () => {
   })
 })
 
+const NINE_ALIASES = [...'abcdefghi'].map((name) => Array(9).fill(`*${name}`).join(','))
 const BOMB = `a: &a [x,x,x,x,x,x,x,x,x]
-${[...'bcdefghij'].map((name, index) => `${name}: &${name} [${Array(9).fill(`*${'abcdefghi'[index]}`).join(',')}]`).join('\n')}
+${[...'bcdefghij'].map((name, index) => `${name}: &${name} [${NINE_ALIASES[index]}]`).join('\n')}
 `
 const FLEET = 'fleet: [{ name: n, gpus: 1, gpu: { model: A100-40, vram_mib: 40960 } }]'
 const HOSTILE: Readonly<Record<string, string>> = {
   'an alias bomb': BOMB,
   '20,000 levels': `scenario: ${'['.repeat(20_000)}${']'.repeat(20_000)}`,
   '20,000 levels of maps': '{a: '.repeat(20_000),
-  'prototype keys': `scenario: p\nversion: 1\n${FLEET}\n__proto__: { polluted: 1 }\nconstructor: { prototype: { polluted: 1 } }`,
-  '10⁹ tasks': `scenario: t\nversion: 1\n${FLEET}\nworkload: [{ generate: poisson, rate_per_hour: 1, count: 1000000000, vram_mib: 10 }]`,
-  'tasks for ever': `scenario: t\nversion: 1\nclock: { until: 3650d }\n${FLEET}\nworkload: [{ generate: poisson, rate_per_hour: 10000, vram_mib: 10 }]`,
-  '10⁹ nodes': `scenario: t\nversion: 1\nfleet: [{ name: "n-{i}", count: 1000000000, gpus: 8, gpu: { model: A100-40, vram_mib: 40960 } }]`,
-  'more GPUs than are run here': `scenario: t\nversion: 1\nfleet: [{ name: "n-{i}", count: 9000, gpus: 8, gpu: { model: A100-40, vram_mib: 40960 } }]`,
+  'prototype keys':
+    `scenario: p\nversion: 1\n${FLEET}\n__proto__: { polluted: 1 }\n` +
+    'constructor: { prototype: { polluted: 1 } }',
+  '10⁹ tasks':
+    `scenario: t\nversion: 1\n${FLEET}\n` +
+    'workload: [{ generate: poisson, rate_per_hour: 1, count: 1000000000, vram_mib: 10 }]',
+  'tasks for ever':
+    `scenario: t\nversion: 1\nclock: { until: 3650d }\n${FLEET}\n` +
+    'workload: [{ generate: poisson, rate_per_hour: 10000, vram_mib: 10 }]',
+  '10⁹ nodes':
+    'scenario: t\nversion: 1\nfleet: [{ name: "n-{i}", count: 1000000000, gpus: 8, gpu: { model: ' +
+    'A100-40, vram_mib: 40960 } }]',
+  'more GPUs than are run here':
+    'scenario: t\nversion: 1\nfleet: [{ name: "n-{i}", count: 9000, gpus: 8, gpu: { model: A100-40, ' +
+    'vram_mib: 40960 } }]',
   'a million problems': `scenario: t\n${'x: 1\n'.repeat(150_000)}`,
-  'a file of this host as a trace': `scenario: t\nversion: 1\n${FLEET}\nworkload: [{ trace: /etc/passwd }, { trace: ../package.json }]`,
+  'a file of this host as a trace':
+    `scenario: t\nversion: 1\n${FLEET}\n` + 'workload: [{ trace: /etc/passwd }, { trace: ../package.json }]',
   nothing: ' ',
 }
 
@@ -369,7 +384,10 @@ describe('the library of scenarios', () => {
       until_seconds: 600,
     })
     expect(await world.ended(sweep.id)).toMatchObject({ state: 'done' })
-    const flood = `scenario: t\nversion: 1\n${FLEET}\nworkload: [{ generate: poisson, rate_per_hour: 1000000000, vram_mib: 10 }]\nclock: { until: 3650d }`
+    const flood =
+      `scenario: t\nversion: 1\n${FLEET}\n` +
+      'workload: [{ generate: poisson, rate_per_hour: 1000000000, vram_mib: 10 }]\n' +
+      'clock: { until: 3650d }'
     const refused = await world.api.send('POST', '/simulations', { scenario_text: flood, mode: 'session' })
     expect([refused.status, refused.body.code]).toEqual([400, 'invalid_request'])
   })

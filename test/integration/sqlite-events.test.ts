@@ -123,17 +123,20 @@ describe('the chain of events', () => {
     ['the last rows missing', 'delete from events where seq > 37', 38],
     [
       'the last rows missing, with a matching end of the chain',
-      'delete from events where seq > 37; update event_chain set head_seq = 37, head_hash = (select hash from events where seq = 37)',
+      'delete from events where seq > 37; update event_chain set head_seq = 37, head_hash = (select ' +
+        'hash from events where seq = 37)',
       38,
     ],
     [
       'a row that was never written',
-      `insert into events select 41, at, kind, task_id, node_id, caused_by, data, author, hash from events where seq = 40`,
+      'insert into events select 41, at, kind, task_id, node_id, caused_by, data, author, hash from ' +
+        'events where seq = 40',
       41,
     ],
     [
       'two swapped rows',
-      'update events set seq = -1 where seq = 9; update events set seq = 9 where seq = 10; update events set seq = 10 where seq = -1',
+      'update events set seq = -1 where seq = 9; update events set seq = 9 where seq = 10; update ' +
+        'events set seq = 10 where seq = -1',
       9,
     ],
     ['the last hash of the chain', 'update event_chain set head_hash = zeroblob(32)', 40],

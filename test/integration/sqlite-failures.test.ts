@@ -40,7 +40,9 @@ describe('a batch that fails half-way', () => {
   /** The event with number 666 cannot be stored; by then the tasks of its batch are written. */
   async function makeStoreWithTrap(): Promise<Store> {
     await createSqliteStore({ path }).close()
-    const trap = `create trigger trap before insert on events when new.seq = 666 begin select raise(abort, 'injected'); end`
+    const trap =
+      'create trigger trap before insert on events when new.seq = 666 begin select raise(abort, ' +
+      `'injected'); end`
     const opened = createSqliteStore({ path })
     await opened.load()
     await opened.close()
@@ -125,7 +127,10 @@ describe('a full or failing disk', () => {
     }
     expect(fault).toBeInstanceOf(StoreFault)
     expect(String(fault)).toMatch(
-      /the disk is full: .*headroom\.db could not be written \(SQLITE_FULL.*free some space, then start again/,
+      new RegExp(
+        /the disk is full: .*headroom\.db could not be written \(SQLITE_FULL.*free some /.source +
+          /space, then start again/.source,
+      ),
     )
     await expect(store.commit(aBatch())).rejects.toBe(fault)
     expect((await store.load()).openTasks.map((task) => task.seq)).toEqual(acknowledged)

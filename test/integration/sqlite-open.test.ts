@@ -125,7 +125,8 @@ describe('an unusable store is refused in one line that names it', () => {
     linkSync(path, other)
     for (const each of [path, other])
       expect(await refusal({ path: each })).toBe(
-        `${each} has 2 hard links, so that another controller could open the same file: copy it, and remove the links`,
+        `${each} has 2 hard links, so that another controller could open the same file: copy it, and ` +
+          'remove the links',
       )
     rmSync(other)
     await makeStore(0)
@@ -158,7 +159,10 @@ describe('an unusable store is refused in one line that names it', () => {
     chmodSync(directory, 0o555)
     const child = spawnSync(process.execPath, [CHILD, 'hold', path], { ...NOBODY, encoding: 'utf8' })
     expect(child.stdout).toMatch(
-      /^fault StoreFault: .*headroom\.db cannot be written \(EACCES.*give user id \d+ the right to write there/,
+      new RegExp(
+        /^fault StoreFault: .*headroom\.db cannot be written \(EACCES.*give user id \d+ the /.source +
+          /right to write there/.source,
+      ),
     )
     expect(child.status).toBe(3)
   })

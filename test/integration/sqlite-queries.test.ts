@@ -91,7 +91,10 @@ describe('the plan of', () => {
     [
       "a task's decisions",
       { taskId: 't', nodeId: 'n', kind: 'swap_out', afterNumber: 9 },
-      /^SEARCH t USING PRIMARY KEY \(task_id=\? AND number>\?\); SEARCH d USING INTEGER PRIMARY KEY \(rowid=\?\)$/,
+      new RegExp(
+        /^SEARCH t USING PRIMARY KEY \(task_id=\? AND number>\?\); SEARCH d USING INTEGER /.source +
+          /PRIMARY KEY \(rowid=\?\)$/.source,
+      ),
     ],
     [
       "a node's decisions",

@@ -27,7 +27,9 @@ const INVENTORY = 'gpus: [{ vram_mib: 8Gi, swap: pinned-gen4 }]\n'
 const WITHIN_MS = 60_000
 const isRoot = process.getuid?.() === 0
 /** Exits with 0 if the process may connect to the Unix socket in its argument. */
-const CONNECT = `require('net').connect(process.argv[1]).on('connect',()=>process.exit(0)).on('error',(e)=>{console.log(e.code);process.exit(1)})`
+const CONNECT =
+  `require('net').connect(process.argv[1]).on('connect',()=>process.exit(0)).on('error',` +
+  '(e)=>{console.log(e.code);process.exit(1)})'
 
 describe.skipIf(whyNoNatsServer() !== null || !isRoot)('the users of tasks', { timeout: WITHIN_MS }, () => {
   let broker: NatsServer

@@ -10,7 +10,8 @@ const MIB = 1_048_576
 const GIB = 1024 * MIB
 const OWN = readFileSync(new URL('../../scenarios/traces/openb-sample.trace.jsonl', import.meta.url))
 const scenario = (name: string, text = ''): string =>
-  `scenario: ${name}\nversion: 1\nfleet: [{ name: n, gpus: 1, gpu: { model: A100-40, vram_mib: 40960 } }]\nworkload: [{ task: { id: t, at: 0s, vram_mib: 8000 } }]\n${text}`
+  `scenario: ${name}\nversion: 1\nfleet: [{ name: n, gpus: 1, gpu: { model: A100-40, vram_mib: 40960 ` +
+  `} }]\nworkload: [{ task: { id: t, at: 0s, vram_mib: 8000 } }]\n${text}`
 
 let world: SimulationsWorld
 const limits = { maxBytes: 10 * MIB, maxBytesPerOwner: 2 * MIB, minFreeBytes: 0, minFreePercent: 0 }

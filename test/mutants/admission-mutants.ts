@@ -41,7 +41,8 @@ const ADMISSION: readonly Mutant[] = [
       edit(
         'controller/model/vram.ts',
         'resolveOvercommit',
-        "  return override === null ? { percent: globalPercent, source: 'global' } : { percent: override, source: 'node' }\n",
+        "  return override === null ? { percent: globalPercent, source: 'global' } : { percent: " +
+          "override, source: 'node' }\n",
         "  return { percent: globalPercent, source: override === null ? 'global' : 'node' }\n",
       ),
     ],
@@ -160,7 +161,8 @@ const ADMISSION: readonly Mutant[] = [
       edit(
         `${SCHEDULER}/feasible.ts`,
         'afterMovesMib',
-        '  return gpu.capacityMib - gpu.noswapResidentMib - gpu.swappableResidentMib + gpu.movingOutMib - reservedMib\n',
+        '  return gpu.capacityMib - gpu.noswapResidentMib - gpu.swappableResidentMib + ' +
+          'gpu.movingOutMib - reservedMib\n',
         '  return gpu.capacityMib - gpu.swappableResidentMib + gpu.movingOutMib - reservedMib\n',
       ),
     ],
@@ -295,13 +297,15 @@ const ADMISSION: readonly Mutant[] = [
       edit(
         'controller/state/gpu-ledger.ts',
         'addPendingClaimant',
-        '  gpu.pendingClaimants.splice(place, 0, entry)\n  commit(gpu, entry.needMib, entry.task.spec.noswap === 1)\n',
+        '  gpu.pendingClaimants.splice(place, 0, entry)\n' +
+          '  commit(gpu, entry.needMib, entry.task.spec.noswap === 1)\n',
         '  gpu.pendingClaimants.splice(place, 0, entry)\n',
       ),
       edit(
         'controller/state/gpu-ledger.ts',
         'removePendingClaimant',
-        '  gpu.pendingClaimants.splice(at, 1)\n  uncommit(gpu, entry.needMib, entry.task.spec.noswap === 1)\n',
+        '  gpu.pendingClaimants.splice(at, 1)\n' +
+          '  uncommit(gpu, entry.needMib, entry.task.spec.noswap === 1)\n',
         '  gpu.pendingClaimants.splice(at, 1)\n',
       ),
     ],
@@ -355,8 +359,10 @@ const ADMISSION: readonly Mutant[] = [
       edit(
         `${SWAP}/resume.ts`,
         'couldEverBeResident',
-        '  for (const gpu of entry.gpus) if (held + entry.needMib > attainableMib(gpu, entry)) return false\n',
-        '  for (const gpu of entry.gpus) if (held + entry.needMib > gpu.physicalMib + 0 * attainableMib(gpu, entry)) return false\n',
+        '  for (const gpu of entry.gpus) if (held + entry.needMib > attainableMib(gpu, entry)) ' +
+          'return false\n',
+        '  for (const gpu of entry.gpus) if (held + entry.needMib > gpu.physicalMib + 0 * ' +
+          'attainableMib(gpu, entry)) return false\n',
       ),
     ],
     likes: ['growth'],
@@ -505,7 +511,8 @@ const QUEUE: readonly Mutant[] = [
       edit(
         `${SCHEDULER}/queue.ts`,
         'queueClass',
-        '  return Math.max(0, task.spec.priority - Math.floor((now - task.pendingSince) / policy.queueAgingMs))\n',
+        '  return Math.max(0, task.spec.priority - Math.floor((now - task.pendingSince) / ' +
+          'policy.queueAgingMs))\n',
         '  return task.spec.priority + 0 * now\n',
       ),
     ],

@@ -16,7 +16,8 @@ export const COMMAND_MUTANTS: readonly Mutant[] = [
       edit(
         `${ENGINE}/inputs/nodes/node-events.ts`,
         'currentPlacement',
-        'placement !== null && placement.attempt === attempt && placement.node.id === nodeId ? placement : null',
+        'placement !== null && placement.attempt === attempt && placement.node.id === nodeId ? ' +
+          'placement : null',
         'placement !== null && placement.attempt >= attempt && nodeId !== null ? placement : null',
       ),
     ],
@@ -84,7 +85,8 @@ export const COMMAND_MUTANTS: readonly Mutant[] = [
       edit(
         `${ENGINE}/engine.ts`,
         'Engine.#await',
-        "(fault: unknown) => this.#inputTap.storeAnswered({ k: 'failed', n, message: messageOf(fault) }, () => this.#fail(transaction, fault))",
+        "(fault: unknown) => this.#inputTap.storeAnswered({ k: 'failed', n, message: " +
+          'messageOf(fault) }, () => this.#fail(transaction, fault))',
         '() => this.#committed(transaction)',
       ),
     ],

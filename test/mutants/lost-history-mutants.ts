@@ -32,7 +32,8 @@ export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
       edit(
         'controller/wire/inbound.ts',
         'receive',
-        `if (verdict !== 'known' && verdict !== 'accepted_loss') return o.engine.heardAhead(contactOf(body), verdict, message)`,
+        `if (verdict !== 'known' && verdict !== 'accepted_loss') return ` +
+          'o.engine.heardAhead(contactOf(body), verdict, message)',
         '',
       ),
     ],
@@ -88,7 +89,14 @@ export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
     name: 'r9-later-restore-below-an-earlier',
     rule: 'R9',
     says: 'a restore ignores the epochs of an earlier restore of the same backup',
-    edits: [edit('controller/model/epoch-after-loss.ts', 'epochAfterLoss', 'Math.max(highest + MIN_EPOCHS_AHEAD, wallMs * EPOCHS_PER_MS)', '(highest + Math.min(MIN_EPOCHS_AHEAD, wallMs))')], // prettier-ignore
+    edits: [
+      edit(
+        'controller/model/epoch-after-loss.ts',
+        'epochAfterLoss',
+        'Math.max(highest + MIN_EPOCHS_AHEAD, wallMs * EPOCHS_PER_MS)',
+        '(highest + Math.min(MIN_EPOCHS_AHEAD, wallMs))',
+      ),
+    ],
     likes,
     directed: { test: 'test/unit/epoch-history.test.ts' },
   },
@@ -96,7 +104,14 @@ export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
     name: 'r5-recovery-without-hello',
     rule: 'R5',
     says: 'a recovery ends although known nodes have not reported',
-    edits: [edit(`${ENGINE}/inputs/nodes/recovery-mode.ts`, 'beginRecovery', 'awaited: new Set(nodes.map(({ id }) => id))', 'awaited: new Set(nodes.slice(0, 0).map(({ id }) => id))')], // prettier-ignore
+    edits: [
+      edit(
+        `${ENGINE}/inputs/nodes/recovery-mode.ts`,
+        'beginRecovery',
+        'awaited: new Set(nodes.map(({ id }) => id))',
+        'awaited: new Set(nodes.slice(0, 0).map(({ id }) => id))',
+      ),
+    ],
     likes,
     directed: { scenario: 'faults/store-restored' },
   },
@@ -134,7 +149,14 @@ export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
     name: 'r5-same-epoch-taken-for-the-same',
     rule: 'R5',
     says: 'an epoch of another process is taken for the stored one',
-    edits: [edit('controller/state/epoch-history.ts', 'isOfOther', 'controller !== undefined && written.controller !== undefined && controller !== written.controller', 'controller === written.controller && (false as boolean)')], // prettier-ignore
+    edits: [
+      edit(
+        'controller/state/epoch-history.ts',
+        'isOfOther',
+        'controller !== undefined && written.controller !== undefined && controller !== written.controller',
+        'controller === written.controller && (false as boolean)',
+      ),
+    ],
     likes,
     directed: { test: 'test/unit/epoch-history.test.ts' },
   },
@@ -162,7 +184,8 @@ export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
         `${ENGINE}/engine.ts`,
         'Engine.#take',
         'const committed = this.#store(transaction)',
-        'if (state.recovery !== null) this.cluster.eventLog.nextEventSeq += 1\n    const committed = this.#store(transaction)',
+        'if (state.recovery !== null) this.cluster.eventLog.nextEventSeq += 1\n' +
+          '    const committed = this.#store(transaction)',
       ),
     ],
     likes,

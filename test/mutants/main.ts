@@ -1,8 +1,8 @@
 /**
  * `make mutants`: breaks each rule in turn; a seed of `sim fuzz` must catch it, or else the scenario or test
- * written for it. Catching seeds are kept in caught.json, so that the next run tries them first; vain.json has,
- * for mutants that only a directed scenario or test catches, the number of seeds that missed them: seeds are
- * searched again only with `--again` (the former spelling also works until the next release).
+ * written for it. Catching seeds are kept in caught.json, so that the next run tries them first; vain.json
+ * has, for mutants that only a directed scenario or test catches, the number of seeds that missed them: seeds
+ * are searched again only with `--again` (the former spelling also works until the next release).
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -97,7 +97,8 @@ function report(): void {
   const bySeed = all.filter(({ by }) => by !== null && 'seed' in by).length
   const directed = all.filter(({ by }) => by !== null && !('seed' in by)).length
   process.stdout.write(
-    `${all.length} mutants: ${bySeed} caught by a seed, ${directed} by a directed scenario or test, ${all.length - bySeed - directed} NOT caught\n`,
+    `${all.length} mutants: ${bySeed} caught by a seed, ${directed} by a directed scenario or test, ` +
+      `${all.length - bySeed - directed} NOT caught\n`,
   )
 }
 

@@ -94,7 +94,8 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
       edit(
         `${SERVER}/commands.ts`,
         'Commands.#refusalOf',
-        "    if (command.node_boot.counter !== boot.counter || command.node_boot.random !== boot.random) return 'other_boot'\n",
+        '    if (command.node_boot.counter !== boot.counter || command.node_boot.random !== ' +
+          "boot.random) return 'other_boot'\n",
         '',
       ),
     ],
@@ -139,7 +140,9 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
       edit(
         `${SERVER}/commands.ts`,
         'Commands.#start',
-        '    const { clock, durable } = this.#parts\n    if (command.attempt <= durable.seen.highest(command.task_id)) return this.#whatIsKnown(command)\n',
+        '    const { clock, durable } = this.#parts\n' +
+          '    if (command.attempt <= durable.seen.highest(command.task_id)) return ' +
+          'this.#whatIsKnown(command)\n',
         '    const { clock, durable } = this.#parts\n',
       ),
     ],
@@ -169,7 +172,8 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
       edit(
         `${SERVER}/commands.ts`,
         'Commands.#burn',
-        '    const isDurable = this.#parts.durable.burn(command.task_id, command.attempt)\n    return isDurable ?',
+        '    const isDurable = this.#parts.durable.burn(command.task_id, command.attempt)\n' +
+          '    return isDurable ?',
         '    const isDurable = true\n    return isDurable ?',
       ),
     ],
@@ -365,7 +369,8 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
       edit(
         `${ENGINE}/inputs/commands/task-commands.ts`,
         'requeueTask',
-        '  if (!confirmFenced) orderStop(c, placement, { ...pendingAgain, graceMs: stopGraceOf(task, c.policy) }, now)\n',
+        '  if (!confirmFenced) orderStop(c, placement, { ...pendingAgain, graceMs: stopGraceOf(task, ' +
+          'c.policy) }, now)\n',
         '  if (!confirmFenced) returnToPending(c, placement, `requeued by ${by}`, now)\n',
       ),
     ],
@@ -409,9 +414,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
       edit(
         `${WIRE}/inbound.ts`,
         'receiveHello',
-        "    if (node !== undefined && standing === 'known' && seq <= node.snapshotSeq) return o.onLate()\n".slice(
-          2,
-        ),
+        "  if (node !== undefined && standing === 'known' && seq <= node.snapshotSeq) return o.onLate()\n",
         '',
       ),
     ],
@@ -471,7 +474,8 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
       edit(
         `${ENGINE}/inputs/nodes/node-registry.ts`,
         'bootOrder',
-        "  return boot.counter === node.boot.counter && boot.random === node.boot.random ? 'known' : 'contradictory'\n",
+        "  return boot.counter === node.boot.counter && boot.random === node.boot.random ? 'known' : " +
+          "'contradictory'\n",
         "  return 'known'\n",
       ),
     ],
@@ -511,7 +515,8 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
       edit(
         `${SERVER}/commands.ts`,
         'Commands.#whatIsKnown',
-        "    if (durable.outbox.hasFinished(task_id, attempt)) return this.#result(command, 'finished', null)\n",
+        '    if (durable.outbox.hasFinished(task_id, attempt)) return this.#result(command, ' +
+          "'finished', null)\n",
         '',
       ),
     ],

@@ -192,8 +192,10 @@ const VICTIMS: readonly Mutant[] = [
       edit(
         `${SWAP}/order.ts`,
         'levelOf',
-        '  if (candidate.isP0) return candidate.isSwappedThisRound ? 3 : 2\n  return candidate.isSwappedThisRound ? 1 : 0\n',
-        '  if (candidate.isP0) return candidate.isSwappedThisRound ? 1 : 0\n  return candidate.isSwappedThisRound ? 3 : 2\n',
+        '  if (candidate.isP0) return candidate.isSwappedThisRound ? 3 : 2\n' +
+          '  return candidate.isSwappedThisRound ? 1 : 0\n',
+        '  if (candidate.isP0) return candidate.isSwappedThisRound ? 1 : 0\n' +
+          '  return candidate.isSwappedThisRound ? 3 : 2\n',
       ),
     ],
     likes: ['priorities'],
@@ -384,7 +386,8 @@ const RETURN: readonly Mutant[] = [
       edit(
         `${ENGINE}/apply/vram/node-queue.ts`,
         'serve',
-        'if (!preemptCollector(c, entry, now)) return entry.hasReserved ? cancelReservation(c, entry, now) : false\n',
+        'if (!preemptCollector(c, entry, now)) return entry.hasReserved ? cancelReservation(c, ' +
+          'entry, now) : false\n',
         'if (!preemptCollector(c, entry, now)) return false\n',
       ),
     ],

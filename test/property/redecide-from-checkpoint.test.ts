@@ -28,7 +28,9 @@ describe('any schedule of faults', () => {
       const first = new Redecision()
       for (const [i, entry] of entries.entries()) {
         if (cuts.has(i)) {
-          const where = `HEADROOM_REDECIDE_SEED=${seed} vitest run test/property/redecide-from-checkpoint.test.ts; cut at ${i}`
+          const where =
+            `HEADROOM_REDECIDE_SEED=${seed} vitest run test/property/redecide-from-checkpoint.test.ts; ` +
+            `cut at ${i}`
           const checkpoint = JSON.parse(JSON.stringify(first.checkpoint())) as Checkpoint
           const rest = await redecide([checkpoint, ...entries.slice(i)])
           expect(rest.difference, where).toBeNull()

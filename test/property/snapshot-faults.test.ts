@@ -41,7 +41,8 @@ describe('a world that starts with tasks', () => {
       total.swappedOut += swappedOut
     }
     console.log(
-      `${total.worlds} worlds began with ${total.placed} tasks in place, ${total.swappedOut} of them swapped out`,
+      `${total.worlds} worlds began with ${total.placed} tasks in place, ${total.swappedOut} of them ` +
+        'swapped out',
     )
     if (ONE === undefined) expect([total.placed > SEEDS, total.swappedOut > 0]).toEqual([true, true])
   })

@@ -157,10 +157,15 @@ function crowdedScenario(seed: number): string {
 version: 1
 seed: ${seed}
 fleet:
-  - { name: "one-{i}", count: 2, gpu: { vram_mib: 24000, efficiency: [1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000] }, overcommit_vram_percent: 120 }
-  - { name: two, gpus: 2, gpu: { vram_mib: 30000, swap: pinned-gen4, efficiency: [1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000] }, safety_reserve_mib: 1000, host_link_mib_per_s: 3000 }
-  - { name: red, gpu: { vram_mib: 24000, efficiency: [1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000] }, groups: [red] }
-config: { default_vram_overcommit_percent: 150, idle_swap_out_seconds: 60, swap_in_aging_seconds: 300, reservation_after_seconds: 200 }
+  - { name: "one-{i}", count: 2, gpu: { vram_mib: 24000,
+      efficiency: [1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000] }, overcommit_vram_percent: 120 }
+  - { name: two, gpus: 2, gpu: { vram_mib: 30000, swap: pinned-gen4,
+      efficiency: [1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000] }, safety_reserve_mib: 1000,
+      host_link_mib_per_s: 3000 }
+  - { name: red, gpu: { vram_mib: 24000, efficiency: [1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000] },
+      groups: [red] }
+config: { default_vram_overcommit_percent: 150, idle_swap_out_seconds: 60, swap_in_aging_seconds: 300,
+  reservation_after_seconds: 200 }
 workload:
 ${tasks.join('\n')}
 `

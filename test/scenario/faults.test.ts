@@ -32,7 +32,8 @@ scenario: timed
 version: 1
 clock: { until: 10m, drain: false }
 fleet: [{ name: n, gpu: { vram_mib: 40960 } }]
-workload: [{ task: { id: a, at: 1m, vram_mib: 1Gi, run: 9m } }, { task: { id: b, at: 5m, vram_mib: 1Gi, run: 5m } }]
+workload: [{ task: { id: a, at: 1m, vram_mib: 1Gi, run: 9m } },
+  { task: { id: b, at: 5m, vram_mib: 1Gi, run: 5m } }]
 faults: [{ at: 2m, crash: controller, for: 20s }]
 `
   const { scenario } = loadScenario({ text, baseDir: '/nowhere' })

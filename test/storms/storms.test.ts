@@ -40,7 +40,8 @@ describe.skipIf(whyNoNatsServer() !== null)('storms of kills', () => {
       keep(LOG, { number, seed: SEED, ...verdict })
       reconnects.push(...verdict.reconnectMs)
       console.log(
-        `storm ${number}: ${JSON.stringify({ ...verdict, reconnectMs: verdict.reconnectMs.map(Math.round) })}`,
+        `storm ${number}: ` +
+          `${JSON.stringify({ ...verdict, reconnectMs: verdict.reconnectMs.map(Math.round) })}`,
       )
       const { lost, twice, withoutReason } = verdict
       expect(verdict.attempts, 'attempts that ran').toBeGreaterThanOrEqual(verdict.acknowledged / 2)
@@ -59,7 +60,8 @@ describe.skipIf(whyNoNatsServer() !== null)('storms of kills', () => {
   it('every server reconnects within 2 s of the return of the broker, at p95', () => {
     const [p50, p95] = [quantile(reconnects, 0.5), quantile(reconnects, 0.95)]
     console.log(
-      `${reconnects.length} broker kills: last server heard after p50 ${p50.toFixed(0)} ms, p95 ${p95.toFixed(0)} ms`,
+      `${reconnects.length} broker kills: last server heard after p50 ${p50.toFixed(0)} ms, p95 ` +
+        `${p95.toFixed(0)} ms`,
     )
     if (reconnects.length >= MIN_SAMPLES) expect(p95).toBeLessThanOrEqual(RECONNECT_P95_MS)
     expect(reconnects.length).toBeGreaterThan(0)

@@ -82,7 +82,8 @@ export async function watched(page: Page): Promise<WatchedPage> {
   })
   page.on('pageerror', (error) => faults.push(`exception: ${error.message}`))
   await page.addInitScript(
-    `addEventListener('securitypolicyviolation', (event) => console.error('policy: ' + event.violatedDirective + ' ' + event.blockedURI))`,
+    `addEventListener('securitypolicyviolation', (event) => console.error('policy: ' + ` +
+      `event.violatedDirective + ' ' + event.blockedURI))`,
   )
   return { page, faults }
 }

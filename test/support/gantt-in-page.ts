@@ -28,7 +28,8 @@ export function ganttScript(body: string): string {
     const ctx = canvas.getContext('2d')
     const drawAll = () => {
       const layout = layoutGantt(bars, { from: 0, to: 1000, width: 1200, rowCount: 8 })
-      drawGantt(ctx, bars, layout, { colourOf: () => '#2f7fd0', selected: null, width: 1200, height: layout.height })
+      const { height } = layout
+      drawGantt(ctx, bars, layout, { colourOf: () => '#2f7fd0', selected: null, width: 1200, height })
     }
     ${body}
   })()`

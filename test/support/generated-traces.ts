@@ -116,7 +116,8 @@ function requests(): readonly string[] {
     ...Array.from(
       { length: JOBS },
       (_, i) =>
-        `${((i * 3600) / JOBS).toFixed(6)},${1 + Math.floor(random() * 4000)},${1 + Math.floor(random() * 400)}`,
+        `${((i * 3600) / JOBS).toFixed(6)},${1 + Math.floor(random() * 4000)},` +
+        `${1 + Math.floor(random() * 400)}`,
     ),
   ]
 }
@@ -126,6 +127,9 @@ function swfJobs(jobs: readonly Job[]): readonly string[] {
   return jobs.map(({ gpus, submitS, durationS }, i) => {
     const processors = 4 * gpus
     const unknown = '-1 -1'
-    return `${i + 1} ${submitS} 0 ${durationS} ${processors} ${unknown} ${processors} ${unknown} 1 7 1 ${unknown} 1 ${unknown}`
+    return (
+      `${i + 1} ${submitS} 0 ${durationS} ${processors} ${unknown} ${processors} ${unknown} 1 7 1 ` +
+      `${unknown} 1 ${unknown}`
+    )
   })
 }

@@ -81,7 +81,10 @@ fleet:
   - { count: 2, name: "a100-{i}", gpus: 4, gpu: { model: A100-40, vram_mib: 40960, swap: stock-driver } }
 config: { default_vram_overcommit_percent: 60 }
 workload:
-  - { generate: poisson, name: serving, rate_per_hour: 20, gpus: { 1: 0.9, 2: 0.1 }, vram_mib: { lognormal: { median: 16000, sigma: 0.4 } }, duration: { exponential: { mean: 1h } }, priority: { 0: 0.1, 2: 0.9 }, noswap: 0.05, activity: serving }
-  - { generate: poisson, name: training, rate_per_hour: 2, vram_mib: { uniform: { min: 8000, max: 30000 } }, duration: { lognormal: { median: 40m, sigma: 0.5 } }, activity: training }
+  - { generate: poisson, name: serving, rate_per_hour: 20, gpus: { 1: 0.9, 2: 0.1 },
+      vram_mib: { lognormal: { median: 16000, sigma: 0.4 } }, duration: { exponential: { mean: 1h } },
+      priority: { 0: 0.1, 2: 0.9 }, noswap: 0.05, activity: serving }
+  - { generate: poisson, name: training, rate_per_hour: 2, vram_mib: { uniform: { min: 8000, max: 30000 } },
+      duration: { lognormal: { median: 40m, sigma: 0.5 } }, activity: training }
 ${extra}`
 }

@@ -49,7 +49,10 @@ function faultOf(
   const code = /"code":"(\w+)"/.exec(text)?.[1] ?? ''
   if (code !== '' && (status < 500 || isAllowed(status, code))) return null
   const body = sent.body === null ? '' : ` ${sent.body.toString().slice(0, 300)}`
-  return `${status} to ${sent.method} ${sent.path.slice(0, 300)} (${sent.spoilt.join(', ')})${body}: ${text.slice(0, 300)}`
+  return (
+    `${status} to ${sent.method} ${sent.path.slice(0, 300)} (${sent.spoilt.join(', ')})${body}: ` +
+    `${text.slice(0, 300)}`
+  )
 }
 
 function answerTo(

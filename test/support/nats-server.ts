@@ -35,7 +35,8 @@ export function whyNoNatsServer(): string | null {
     return null
   } catch {
     const why =
-      'nats-server is not installed: `apt-get install nats-server`, or see https://github.com/nats-io/nats-server/releases'
+      'nats-server is not installed: `apt-get install nats-server`, or see ' +
+      'https://github.com/nats-io/nats-server/releases'
     if (process.env['CI']) throw new Error(why)
     process.stderr.write(`skipped: ${why}\n`)
     return why

@@ -52,7 +52,8 @@ export function parseExposition(text: string): ReadonlyMap<string, ParsedFamily>
       const suffixes = current.type === 'histogram' ? ['_bucket', '_sum', '_count'] : ['']
       if (!suffixes.some((suffix) => sample.name === `${current?.name}${suffix}`))
         fail('a sample of another family')
-      const series = `${sample.name} ${JSON.stringify([...sample.labels].toSorted(([a], [b]) => (a < b ? -1 : 1)))}`
+      const labels = [...sample.labels].toSorted(([a], [b]) => (a < b ? -1 : 1))
+      const series = `${sample.name} ${JSON.stringify(labels)}`
       if (seen.has(series)) fail('a series that comes twice')
       seen.add(series)
       current.samples.push(sample)

@@ -63,5 +63,6 @@ fleet:
   - { count: 40, name: "n-{i}", gpus: 8, gpu: { model: A100-40, vram_mib: 40960 } }
 config: { default_vram_overcommit_percent: 60 }
 workload:
-  - { generate: poisson, rate_per_hour: 1200, vram_mib: 16000, duration: { exponential: { mean: 30m } }, activity: serving }
+  - { generate: poisson, rate_per_hour: 1200, vram_mib: 16000, duration: { exponential: { mean: 30m } },
+      activity: serving }
 `

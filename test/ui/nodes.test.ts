@@ -158,7 +158,8 @@ describe.skipIf(CHROMIUM === null)('the node pages', { timeout: 90_000 }, () => 
         const before = document.getElementsByTagName('*').length
         drawAll()
         const { data } = ctx.getImageData(600, 8, 1, 1)
-        return { rectangles, colours, added: document.getElementsByTagName('*').length - before, isDrawn: data[3] === 255 }
+        const added = document.getElementsByTagName('*').length - before
+        return { rectangles, colours, added, isDrawn: data[3] === 255 }
       `),
     )
     // Patterns need one more each, for bars wide enough to show a pattern; these bars are narrower.

@@ -29,8 +29,10 @@ let page: Page
 const writes: string[] = []
 
 /** Paths that the planner may write to: simulations, traces, and the validation of a text. */
-const ALLOWED =
-  /^(POST \/api\/v1\/(simulations(\/sweep)?|scenarios\/validate|traces)|(PUT|PATCH|DELETE) \/api\/v1\/(simulations|traces)\/[^/]+)$/
+const ALLOWED = new RegExp(
+  /^POST \/api\/v1\/(simulations(\/sweep)?|scenarios\/validate|traces)$/.source +
+    /|^(PUT|PATCH|DELETE) \/api\/v1\/(simulations|traces)\/[^/]+$/.source,
+)
 
 async function writeText(text: string): Promise<void> {
   await page.goto(
@@ -132,7 +134,8 @@ async function expectBeforeAndAfter(recommended: number): Promise<void> {
   })
   const at = (seed: number, percent: number): Promise<SeriesAnswer> =>
     getJson(
-      `${ui.served.url}/api/v1/simulations/${new URL(page.url()).pathname.split('/').at(-1)}/series?overcommit_percent=${percent}&seed=${seed}`,
+      `${ui.served.url}/api/v1/simulations/${new URL(page.url()).pathname.split('/').at(-1)}/` +
+        `series?overcommit_percent=${percent}&seed=${seed}`,
     )
   // The first interval is a sixtieth of the longest run; values of each series are weighted by their
   // duration.
@@ -193,7 +196,8 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
     await problem.press('Enter')
     expect(
       await page.evaluate(
-        'document.activeElement.value.slice(document.activeElement.selectionStart, document.activeElement.selectionEnd)',
+        'document.activeElement.value.slice(document.activeElement.selectionStart, ' +
+          'document.activeElement.selectionEnd)',
       ),
     ).toContain('-1')
     // In the form the value is corrected, and the rest of the text is unchanged.
@@ -333,7 +337,8 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
   )
 
   test('counts the runs of a scenario with its own sweep', { timeout: 60_000 }, async () => {
-    const text = `${scenario}sweep: { config.idle_swap_out_seconds: [60, 300], config.max_tasks_per_gpu: 2..300 }\n`
+    const text =
+      `${scenario}sweep: { config.idle_swap_out_seconds: [60, 300], config.max_tasks_per_gpu: 2..300 ` + '}\n'
     const counted = (words: string): Promise<void> => page.getByRole('status').getByText(words).waitFor()
     await writeText(text)
     const own = '3 percentages × 3 seeds × 2 values of config.idle_swap_out_seconds'
@@ -353,7 +358,8 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
     expect(stored.status).toBe(201)
     await page.goto(`${ui.url}/planner?source=scenario&scenario=swept&percents=0&seeds=1`)
     await counted(
-      '1 percentage × 1 seed × 2 values of config.idle_swap_out_seconds × 2 values of config.max_tasks_per_gpu = 4 runs.',
+      '1 percentage × 1 seed × 2 values of config.idle_swap_out_seconds × 2 values of ' +
+        'config.max_tasks_per_gpu = 4 runs.',
     )
   })
 

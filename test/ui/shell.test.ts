@@ -100,7 +100,8 @@ describe.skipIf(CHROMIUM === null)('the frame around every page', { timeout: 90_
       await page.getByRole('button', { name: 'Copy command' }).press('Enter')
       await page.getByText('Copied.').waitFor()
       expect(await page.evaluate<string>('getSelection().toString().trim()')).toBe(
-        `CONTROLLER_NATS_URL=nats://${MAPPED_HOST}:${new URL(broker).port} NODE_NAME=gpu-1 headroom gpu-server --allow-exec`,
+        `CONTROLLER_NATS_URL=nats://${MAPPED_HOST}:${new URL(broker).port} NODE_NAME=gpu-1 headroom ` +
+          'gpu-server --allow-exec',
       )
     }
     expect(await faultsInEveryLook(page)).toEqual([])

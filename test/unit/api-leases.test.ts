@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { FakeController } from '../support/api-world.ts'
 import { apiClient } from '../support/api-client.ts'
 
-test('POST /tasks/{id}/keepalive extends a lease, returns its new end, and refuses a task without a lease', async () => {
+test('POST /tasks/{id}/keepalive extends a lease, returns its end, and refuses other tasks', async () => {
   const world = new FakeController()
   const api = await apiClient(world)
   const { id } = (await api.send('POST', '/tasks', { vram_mib: 100 })).body as { readonly id: string }

@@ -53,7 +53,9 @@ describe('GET /series', () => {
     pass(60, { busy: 800, served: 800, demand: 1_000, queue: 200 })
     const { status, body } = await api.send(
       'GET',
-      `/series?names=utilization_percent,starvation_percent,starvation_queue_percent,vram_physical_mib&scope=cluster,group:research,node:${NODE_ID},gpu:${NODE_ID}/*&from=-1m&max_points=3`,
+      '/series?names=utilization_percent,starvation_percent,starvation_queue_percent,' +
+        `vram_physical_mib&scope=cluster,group:research,node:${NODE_ID},gpu:${NODE_ID}/*&from=-1m&` +
+        'max_points=3',
     )
     expect(status).toBe(200)
     expect(body).toMatchObject({
@@ -125,7 +127,8 @@ describe('GET /series', () => {
     const api = await apiClient(world, { series })
     const { body } = await api.send(
       'GET',
-      '/series?names=utilization_percent,starvation_percent,vram_used_mib,tasks_pending&from=-15s&max_points=1',
+      '/series?names=utilization_percent,starvation_percent,vram_used_mib,tasks_pending&from=-15s&' +
+        'max_points=1',
     )
     expect(body.series.map(({ values }: { values: unknown[] }) => values[0])).toEqual([null, null, null, 0])
     await api.app.close()

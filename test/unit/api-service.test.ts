@@ -51,7 +51,8 @@ describe('the page', () => {
     expect(page.status).toBe(200)
     expect(page.headers['content-type']).toMatch(/^text\/html/)
     expect(page.headers['content-security-policy']).toBe(
-      "default-src 'none';script-src 'self';style-src 'self';img-src 'self';font-src 'self';connect-src 'self';worker-src 'self';" +
+      "default-src 'none';script-src 'self';style-src 'self';img-src 'self';font-src " +
+        "'self';connect-src 'self';worker-src 'self';" +
         "base-uri 'none';form-action 'self';frame-ancestors 'none'",
     )
     for (const header of ['strict-transport-security', 'cross-origin-opener-policy', 'origin-agent-cluster'])

@@ -162,7 +162,8 @@ describe('the forecast of a dry run', () => {
           },
         },
         sentence:
-          'Over the next 2.0 hours, in 10 pairs of runs: queue wait falls from 100 to 60.0 s; starvation may go either way (2.0 → 2.5 %); utilization stays at 50.0 %.',
+          'Over the next 2.0 hours, in 10 pairs of runs: queue wait falls from 100 to 60.0 s; ' +
+          'starvation may go either way (2.0 → 2.5 %); utilization stays at 50.0 %.',
       },
       forecast_unavailable_because: null,
     })

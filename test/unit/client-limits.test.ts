@@ -80,7 +80,8 @@ test('A migration renames the owners of tasks submitted over the bus, and no oth
   const db = new Database(':memory:')
   await migrate(kyselyOf(db), ':memory:', 0, MIGRATIONS.slice(0, before))
   const add = db.prepare(
-    "insert into tasks (seq, id, state, owner, name, is_final, record) values (?, ?, 'pending', ?, 't', 0, ?)",
+    "insert into tasks (seq, id, state, owner, name, is_final, record) values (?, ?, 'pending', ?, " +
+      "'t', 0, ?)",
   )
   const rows = [
     ['5f0c9a52-1d3e-5b7a-9c11-000000000001', 'lab', 'nats:lab'],

@@ -46,7 +46,8 @@ describe('the record of a placement', () => {
       hasMoreGpus: false,
     })
     expect(placed?.sentence).toBe(
-      'train starts on GPU 1 of n1: its 50 MiB fit there now, and of the GPUs where it does, least is left free there.',
+      'train starts on GPU 1 of n1: its 50 MiB fit there now, and of the GPUs where it does, least ' +
+        'is left free there.',
     )
     expect(b.events.find(({ seq }) => seq === placed?.number)).toMatchObject({
       kind: 'task_placed',

@@ -93,9 +93,11 @@ describe('docs/decisions', () => {
     expect(pages.length).toBeGreaterThan(70)
     for (const name of pages) {
       const [, title, status, date] =
-        /^# \d{4}: (.*)\n\nStatus: (accepted|superseded by \[\d{4}\]\(.*\))\. Date: (\d{4}-\d\d-\d\d)\.$/m.exec(
-          readFileSync(join(folder, name), 'utf8'),
-        ) ?? []
+        new RegExp(
+          /^# \d{4}: (.*)\n\nStatus: (accepted|superseded by \[\d{4}\]\(.*\))\. Date: /.source +
+            /(\d{4}-\d\d-\d\d)\.$/.source,
+          'm',
+        ).exec(readFileSync(join(folder, name), 'utf8')) ?? []
       const rows = index.filter((line) => line.startsWith(`| [${name.slice(0, 4)}](${name}) ${title} |`))
       expect(rows, name).toHaveLength(1)
       const row = rows[0] as string

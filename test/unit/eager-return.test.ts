@@ -252,7 +252,8 @@ describe('an eager return', () => {
       kind: 'swap_in',
       rule: 'eager_return',
       sentence:
-        't1 returns to GPU 0 of n after 10 s out of VRAM although nothing asked for it: no task waits for VRAM there, and 19000 MiB stay free.',
+        't1 returns to GPU 0 of n after 10 s out of VRAM although nothing asked for it: no task ' +
+        'waits for VRAM there, and 19000 MiB stay free.',
     })
   })
 })

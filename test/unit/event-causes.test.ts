@@ -38,7 +38,9 @@ function wrongCauses(events: readonly Event[]): string[] {
     const before = event.taskId === null ? undefined : latest.get(event.taskId)
     if (event.taskId !== null) latest.set(event.taskId, event)
     const cause = event.causedBy === null ? null : (bySeq.get(event.causedBy) ?? null)
-    const says = `${event.seq} ${event.kind} ${JSON.stringify(event.data)} because of ${event.causedBy} ${cause?.kind}`
+    const says =
+      `${event.seq} ${event.kind} ${JSON.stringify(event.data)} because of ${event.causedBy} ` +
+      `${cause?.kind}`
     if (FROM_OUTSIDE.has(event.kind)) return event.causedBy === null ? [] : [says]
     if (cause === null || cause.seq >= event.seq) return [says]
     const forTask = /^for (.*)$/.exec(String(event.data['because']))?.[1]

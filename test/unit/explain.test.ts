@@ -66,7 +66,8 @@ describe('a pending task that can never be placed', () => {
     const { primary, sentence, queuePosition } = waitOf(b, { vramMib: 111 })
     expect(brief(primary)).toBe('NEVER_FITS 110/111 on n2,n1')
     expect(sentence).toBe(
-      'Can never fit: needs 111 MiB on one GPU; the best of 2 nodes, n2, offers 110 MiB (physical VRAM minus the reserve).',
+      'Can never fit: needs 111 MiB on one GPU; the best of 2 nodes, n2, offers 110 MiB (physical ' +
+        'VRAM minus the reserve).',
     )
     expect(queuePosition).toBe(1)
   })
@@ -111,7 +112,8 @@ describe('a pending task without a node', () => {
     expect(lease.state).toBe('assigned')
     expect(primary.reason).toBe('EXEC_NOT_ALLOWED')
     expect(sentence).toBe(
-      'Waits for a node that runs commands: n1 could take it and takes leases only (headroom gpu-server --allow-exec).',
+      'Waits for a node that runs commands: n1 could take it and takes leases only (headroom ' +
+        'gpu-server --allow-exec).',
     )
     const two = b.submit({ vramMib: 10, gpuCount: 1, command: ['true'], noswap: 1 })
     b.cycle()
@@ -199,7 +201,8 @@ describe('a pending task without enough capacity', () => {
     ])
     expect(retryAt).toBe(b.now + IDLE_MS)
     expect(sentence).toBe(
-      'Waits for physical VRAM: needs 20 MiB on one GPU, never swapped out; n1 has 10 MiB free. The next one may leave in 300 s.',
+      'Waits for physical VRAM: needs 20 MiB on one GPU, never swapped out; n1 has 10 MiB free. The ' +
+        'next one may leave in 300 s.',
     )
   })
 
@@ -209,7 +212,8 @@ describe('a pending task without enough capacity', () => {
     const { primary, secondary, sentence } = waitOf(b, { vramMib: 30 })
     expect([primary, ...secondary].map(brief)).toEqual(['NEVER_RESIDENT 20/30 on n1'])
     expect(sentence).toBe(
-      'Waits for noswap tasks or foreign memory to leave: needs 30 MiB on one GPU; n1 has 20 MiB next to them.',
+      'Waits for noswap tasks or foreign memory to leave: needs 30 MiB on one GPU; n1 has 20 MiB ' +
+        'next to them.',
     )
   })
 
@@ -219,7 +223,8 @@ describe('a pending task without enough capacity', () => {
     const { primary, sentence } = waitOf(b, { vramMib: 31, noswap: 1 })
     expect(brief(primary)).toBe('WOULD_STRAND 30/31 on n1')
     expect(sentence).toBe(
-      'Waits so that a placed task can return: needs 31 MiB on one GPU, never swapped out; n1 can spare 30 MiB.',
+      'Waits so that a placed task can return: needs 31 MiB on one GPU, never swapped out; n1 can ' +
+        'spare 30 MiB.',
     )
   })
 
@@ -230,7 +235,8 @@ describe('a pending task without enough capacity', () => {
     const { primary, sentence } = waitOf(b, { vramMib: 50 })
     expect(brief(primary)).toBe('FRAGMENTED 40/50 on n1')
     expect(sentence).toBe(
-      'Waits for VRAM in one piece: needs 50 MiB on one GPU; n1 has enough in total, but no more than 40 MiB on one GPU.',
+      'Waits for VRAM in one piece: needs 50 MiB on one GPU; n1 has enough in total, but no more ' +
+        'than 40 MiB on one GPU.',
     )
   })
 
@@ -297,7 +303,8 @@ describe('a pending task and its victims', () => {
     expect(brief(waiting.primary)).toBe('NO_ELIGIBLE_VICTIM 10/40 on n1')
     expect(waiting.retryAt).toBe(b.now + IDLE_MS)
     expect(waiting.sentence).toBe(
-      'Waits for a victim: needs 40 MiB on one GPU; n1 has 10 MiB free or held by tasks that may leave. The next one may leave in 300 s.',
+      'Waits for a victim: needs 40 MiB on one GPU; n1 has 10 MiB free or held by tasks that may ' +
+        'leave. The next one may leave in 300 s.',
     )
     b.advance(IDLE_MS)
     b.cycle()
@@ -376,7 +383,8 @@ describe('a task that fits', () => {
     expect(explained(b, head).primary.reason).toBe('WAITING_VRAM')
     expect(brief(primary)).toBe('RESERVED_FOR_ANOTHER 0/30 on n1')
     expect(sentence).toBe(
-      'Waits behind a task that waits longer: needs 30 MiB on one GPU; next to the reservation of large, n1 has 0 MiB.',
+      'Waits behind a task that waits longer: needs 30 MiB on one GPU; next to the reservation of ' +
+        'large, n1 has 0 MiB.',
     )
     expect(queuePosition).toBe(2)
   })
@@ -443,7 +451,8 @@ describe('a swapped-out task that wants the GPU', () => {
     const { primary, secondary, sentence, retryAt, queuePosition } = explained(b, away)
     expect([primary, ...secondary].map(brief)).toEqual(['NO_ELIGIBLE_VICTIM 10/40 on n1'])
     expect(sentence).toBe(
-      'Waits to return to GPU 0 of n1: needs 40 MiB; has 10 MiB, including tasks that may leave. The next one may leave in 300 s.',
+      'Waits to return to GPU 0 of n1: needs 40 MiB; has 10 MiB, including tasks that may leave. The ' +
+        'next one may leave in 300 s.',
     )
     expect(retryAt).toBe(b.now + IDLE_MS)
     expect(queuePosition).toBeNull()
@@ -487,7 +496,8 @@ describe('a swapped-out task that wants the GPU', () => {
     const { primary, sentence } = explained(b, away)
     expect(brief(primary)).toBe('RESIDENCY_IMPOSSIBLE 30/40 on n1')
     expect(sentence).toBe(
-      'Waits to return to GPU 0 of n1: needs 40 MiB; while noswap tasks and foreign memory stay it can have no more than 30 MiB.',
+      'Waits to return to GPU 0 of n1: needs 40 MiB; while noswap tasks and foreign memory stay it ' +
+        'can have no more than 30 MiB.',
     )
   })
 

@@ -17,7 +17,8 @@ clock: { until: 30m }
 fleet: [{ name: "n{i}", count: 2, gpus: 2, gpu: { vram_mib: 40960 } }]
 config: { default_vram_overcommit_percent: 100, idle_swap_out_seconds: 20, run_lease_seconds: 30 }
 workload:
-  - { generate: poisson, name: g, rate_per_hour: 120, until: 20m, vram_mib: 14Gi, duration: 6m, activity: serving }
+  - { generate: poisson, name: g, rate_per_hour: 120, until: 20m, vram_mib: 14Gi, duration: 6m,
+      activity: serving }
 ${faults}`
 }
 

@@ -28,7 +28,8 @@ describe('A growth beyond the capacity of a GPU less its reserve', () => {
     expect(placementOf(task)).toMatchObject({ demandMib: 40, heldGrowth: null, entry: null })
     expect(b.decisions.at(-1)).toMatchObject({ kind: 'growth_refused', rule: 'larger_than_gpu' })
     expect(b.decisions.at(-1)?.sentence).toBe(
-      'grower does not get 101 MiB on GPU 0 of n1: at most 100 MiB fit there next to the reserve (NEVER_FITS).',
+      'grower does not get 101 MiB on GPU 0 of n1: at most 100 MiB fit there next to the reserve ' +
+        '(NEVER_FITS).',
     )
   })
 

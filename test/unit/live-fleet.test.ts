@@ -9,7 +9,8 @@ import { manualTime } from '../support/manual-time.ts'
 const SCENARIO = `
 scenario: live
 version: 1
-fleet: [{ name: a, gpu: { vram_mib: 40960 } }, { name: b, gpu: { vram_mib: 1024 }, host_link_mib_per_s: 12288 }]
+fleet: [{ name: a, gpu: { vram_mib: 40960 } },
+  { name: b, gpu: { vram_mib: 1024 }, host_link_mib_per_s: 12288 }]
 `
 
 const WHOLE = {

@@ -107,7 +107,8 @@ describe('a noswap task', () => {
     expect(b.explain(task)).toMatchObject({
       retryAt: null,
       sentence:
-        'Waits for physical VRAM: needs 40 MiB on one GPU, never swapped out; n1 has 10 MiB free. Overcommit is off there: no task is swapped out for it.',
+        'Waits for physical VRAM: needs 40 MiB on one GPU, never swapped out; n1 has 10 MiB free. ' +
+        'Overcommit is off there: no task is swapped out for it.',
     })
     const changes = wouldFitIf(b.cluster, task, b.now).changes
     expect(changes.filter(({ change }) => change === 'overcommit')).toMatchObject([

@@ -75,7 +75,7 @@ it('A waiting task does not count on VRAM reserved for another, so its victim le
   expect([owner, second].map((task) => placementOf(task).residency)).toEqual(['resident', 'resident'])
 })
 
-it('A return that has waited long keeps later tasks from its GPU also while another task is about to be resident', () => {
+it('A return that has waited long keeps later tasks from its GPU while another task becomes resident', () => {
   for (const isFree of [true, false]) {
     const b = clusterOf(1000, { reservation_after_seconds: 30, swap_in_aging_seconds: 86_400 })
     const [large, next] = [b.submitSwappedOut({ vramMib: 698 }), b.submitSwappedOut({ vramMib: 400 })]

@@ -85,15 +85,18 @@ describe('a wrong value', () => {
     ['clock: { drain: »yes }', 'clock.drain: must be true or false; is "yes"'],
     [
       'clock: { until: »10 }',
-      'clock.until: must be a whole number with a unit: ms, s, m, h or d (90s, 10m), at least 1ms, at most 36500d, or null; is 10, without a unit',
+      'clock.until: must be a whole number with a unit: ms, s, m, h or d (90s, 10m), at least 1ms, ' +
+        'at most 36500d, or null; is 10, without a unit',
     ],
     [
       'clock: { until: »1.5h }',
-      'clock.until: must be a whole number with a unit: ms, s, m, h or d (90s, 10m), at least 1ms, at most 36500d, or null; is "1.5h"',
+      'clock.until: must be a whole number with a unit: ms, s, m, h or d (90s, 10m), at least 1ms, ' +
+        'at most 36500d, or null; is "1.5h"',
     ],
     [
       'clock: { start: »2026-02-30T00:00:00Z }',
-      'clock.start: must be an instant from 1970 on in RFC 3339 (2026-01-01T00:00:00Z); is "2026-02-30T00:00:00Z"',
+      'clock.start: must be an instant from 1970 on in RFC 3339 (2026-01-01T00:00:00Z); is ' +
+        '"2026-02-30T00:00:00Z"',
     ],
     ['clock: { drain: »false }', 'clock.drain: may be false only when until is set'],
     [
@@ -114,7 +117,8 @@ describe('a wrong value', () => {
     ],
     [
       'config: { placement_strategy: »bestfit }',
-      'config.placement_strategy: must be one of best_fit, spread, fifo; is "bestfit"; did you mean best_fit?',
+      'config.placement_strategy: must be one of best_fit, spread, fifo; is "bestfit"; did you mean ' +
+        'best_fit?',
     ],
     [
       'operator: [{ at: 0, put: »/config, body: {} }]',
@@ -141,7 +145,8 @@ describe('a wrong value', () => {
     ['assert: { final: [{ metric: »X.y, min: 2 }] }', 'assert.final[0].metric: must be one of jct_s.mean, '],
     [
       'sweep: { seeds: »5..1 }',
-      'sweep.seeds: is "5..1"; must be whole numbers from 0 to 4294967295: a list or a range A..B or A..B:STEP',
+      'sweep.seeds: is "5..1"; must be whole numbers from 0 to 4294967295: a list or a range A..B or ' +
+        'A..B:STEP',
     ],
     ['sweep: { seeds: »1..20000 }', 'sweep.seeds: has 20000 values; allowed are at most 10000'],
     ['sweep: { seeds: »[1, 2, 1] }', 'sweep.seeds: has a value twice'],
@@ -152,7 +157,8 @@ describe('a wrong value', () => {
     ['sweep: { seeds: »[] }', 'sweep.seeds: has 0 items; allowed are 1 to 10000'],
     [
       'sweep: { »default_vram_overcommit_percent: [1] }',
-      'sweep.default_vram_overcommit_percent: is not a known key; did you mean config.default_vram_overcommit_percent?',
+      'sweep.default_vram_overcommit_percent: is not a known key; did you mean ' +
+        'config.default_vram_overcommit_percent?',
     ],
     [
       'sweep: { config.default_vram_overcommit_percent: [0, »1001] }',
@@ -197,7 +203,8 @@ describe('a fleet with an error', () => {
     ],
     [
       '  - { name: a, gpu: { vram_mib: 3, swap: »stok-driver } }',
-      'fleet[0].gpu.swap: must be one of stock-driver, pinned-gen3, pinned-gen4, pinned-gen5, h100-driver-580, cli-exec; is "stok-driver"; did you mean stock-driver?',
+      'fleet[0].gpu.swap: must be one of stock-driver, pinned-gen3, pinned-gen4, pinned-gen5, ' +
+        'h100-driver-580, cli-exec; is "stok-driver"; did you mean stock-driver?',
     ],
     [
       '  - { name: a, gpu: { vram_mib: 3, swap: { out_mib_per_s: »0, in_mib_per_s: 1 } } }',
@@ -294,7 +301,8 @@ describe('a workload with an error', () => {
     ],
     [
       task('vram_mib: 5, activity: »busy'),
-      'workload[0].task.activity: must be one of always-busy, serving, training; is "busy"; did you mean always-busy?',
+      'workload[0].task.activity: must be one of always-busy, serving, training; is "busy"; did you ' +
+        'mean always-busy?',
     ],
     [
       'workload: [{ generate: »uniform, rate_per_hour: 1, vram_mib: 1 }]',
@@ -323,7 +331,8 @@ describe('a workload with an error', () => {
     ],
     [
       generate('rate_per_hour: 1, until: 1h, vram_mib: »{ lognorm: { median: 3 } }'),
-      'workload[0].vram_mib: needs one of the keys uniform, lognormal, choice; did you mean lognormal instead of lognorm?',
+      'workload[0].vram_mib: needs one of the keys uniform, lognormal, choice; did you mean ' +
+        'lognormal instead of lognorm?',
     ],
     [
       generate('rate_per_hour: 1, until: 1h, vram_mib: { choice: { »24Gi: 1 } }'),
@@ -369,7 +378,8 @@ describe('the list of problems', () => {
     expect(error.message.split('\n')).toEqual([
       'x.yaml:1:11: scenario: must be a name of small letters, digits, dot, - and _; is "X Y"',
       'x.yaml:2:10: version: must be 1; is 2',
-      'x.yaml:3:37: fleet[0].gpu.vram_mib: must be whole MiB from 1 to 16777216, or text with Mi or Gi (24Gi); is 0',
+      'x.yaml:3:37: fleet[0].gpu.vram_mib: must be whole MiB from 1 to 16777216, or text with Mi or ' +
+        'Gi (24Gi); is 0',
       expect.stringMatching(/^x\.yaml:4:1: sed: is not a known key; did you mean seed\?/),
     ])
   })

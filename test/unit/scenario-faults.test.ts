@@ -266,7 +266,8 @@ describe('an invalid fault', () => {
 
   it('is any fault in a fleet with a reserved node name', () => {
     const text =
-      'scenario: x\nversion: 1\nfleet: [{ name: all, gpu: { vram_mib: 40960 } }]\nfaults: [{ at: 0, bounce: all }]\n'
+      'scenario: x\nversion: 1\nfleet: [{ name: all, gpu: { vram_mib: 40960 } }]\n' +
+      'faults: [{ at: 0, bounce: all }]\n'
     expect(() => loadScenario({ text, baseDir: '/nowhere' })).toThrow(
       'a fleet with a node called all can have no faults',
     )

@@ -73,7 +73,9 @@ describe('A hostile file is refused at once:', () => {
 
 describe('YAML aliases', () => {
   it('represent values', () => {
-    const text = `scenario: x\nversion: 1\nfleet:\n  - &node { name: a, gpu: &gpu { vram_mib: 8Gi } }\n  - { name: b, gpu: *gpu }\n`
+    const text =
+      'scenario: x\nversion: 1\nfleet:\n  - &node { name: a, gpu: &gpu { vram_mib: 8Gi } }\n' +
+      '  - { name: b, gpu: *gpu }\n'
     expect(
       loadScenario({ text, baseDir: '/' }).scenario.nodes.map((node) => [node.name, node.gpu.vramMib]),
     ).toEqual([
@@ -134,7 +136,10 @@ describe('Broken YAML is refused:', () => {
 })
 
 describe('Any text', () => {
-  const good = `${HEAD}clock: { until: 6h }\nworkload:\n  - { generate: poisson, rate_per_hour: 1, vram_mib: &v { uniform: { min: 1, max: 2 } } }\n  - { task: { id: a, vram_mib: 1, work: { kind: phases, phases: [[1, 2]] } } }\n`
+  const good =
+    `${HEAD}clock: { until: 6h }\nworkload:\n` +
+    '  - { generate: poisson, rate_per_hour: 1, vram_mib: &v { uniform: { min: 1, max: 2 } } }\n' +
+    '  - { task: { id: a, vram_mib: 1, work: { kind: phases, phases: [[1, 2]] } } }\n'
   const pieces = [
     '&v',
     '*v',

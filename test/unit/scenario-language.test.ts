@@ -58,7 +58,8 @@ describe('generated tasks', () => {
 
   it("follow the hour of the day of the scenario's clock", async () => {
     const factors = Array.from({ length: 24 }, (_, hour) => (hour === 9 ? 3 : hour === 10 ? 1 : 0))
-    const item = `generate: regular, rate_per_hour: 2, until: 24h, vram_mib: 1, hourly: [${factors.join(', ')}]`
+    const hourly = factors.join(', ')
+    const item = `generate: regular, rate_per_hour: 2, until: 24h, vram_mib: 1, hourly: [${hourly}]`
     const fromMidnight = await tasksOf(item)
     expect(fromMidnight.map(({ at }) => Math.round(at / 60_000))).toEqual([
       550, 560, 570, 580, 590, 600, 630, 660,
@@ -76,7 +77,8 @@ describe('generated tasks', () => {
 
   it('have the properties that their item states for all of them', async () => {
     const [task] = await tasksOf(
-      'generate: regular, rate_per_hour: 1, count: 1, vram_mib: 1, labels: { team: a }, max_runtime_seconds: 60, on_node_loss: requeue, cancel_after: 10m',
+      'generate: regular, rate_per_hour: 1, count: 1, vram_mib: 1, labels: { team: a }, ' +
+        'max_runtime_seconds: 60, on_node_loss: requeue, cancel_after: 10m',
     )
     expect(task).toMatchObject({
       request: { labels: { team: 'a' }, maxRuntimeSeconds: 60, onNodeLoss: 'requeue' },
@@ -86,7 +88,8 @@ describe('generated tasks', () => {
 
   it('have one of the given durations, in proportion to their weights', async () => {
     const tasks = await tasksOf(
-      'generate: regular, rate_per_hour: 100, until: 10h, vram_mib: 1, duration: { choice: { 1m: 1, 60m: 3 } }',
+      'generate: regular, rate_per_hour: 100, until: 10h, vram_mib: 1, duration: { choice: { 1m: 1, ' +
+        '60m: 3 } }',
     )
     const long = tasks.filter(({ work }) => work.kind === 'duration' && work.ms === HOUR_MS)
     expect(tasks.every(({ work }) => work.kind === 'duration' && [60_000, HOUR_MS].includes(work.ms))).toBe(
@@ -97,14 +100,16 @@ describe('generated tasks', () => {
 
   it('alternate between busy and idle according to their own distributions', async () => {
     const [busyFirst] = await tasksOf(
-      'generate: regular, rate_per_hour: 1, count: 1, vram_mib: 1, duration: 1h, activity: { busy: 10m, idle: 5m }',
+      'generate: regular, rate_per_hour: 1, count: 1, vram_mib: 1, duration: 1h, activity: { busy: ' +
+        '10m, idle: 5m }',
     )
     expect(busyFirst?.work).toEqual({
       kind: 'phases',
       phases: Array.from({ length: 4 }, () => [600_000, 300_000]),
     })
     const [idleFirst] = await tasksOf(
-      'task: { id: a, vram_mib: 1, run: 20m, activity: { busy: 10m, idle: { choice: { 5m: 1 } }, first: idle } }',
+      'task: { id: a, vram_mib: 1, run: 20m, activity: { busy: 10m, idle: { choice: { 5m: 1 } }, ' +
+        'first: idle } }',
     )
     expect(idleFirst?.work).toEqual({
       kind: 'phases',
@@ -121,7 +126,8 @@ describe('generated tasks', () => {
       '4:83: workload[0].hourly: has 2 items; allowed are 24 to 24',
     ],
     [
-      `workload: [{ generate: poisson, rate_per_hour: 1, until: 1h, vram_mib: 1, hourly: [${'0, '.repeat(24)}] }]`,
+      'workload: [{ generate: poisson, rate_per_hour: 1, until: 1h, vram_mib: 1, hourly: ' +
+        `[${'0, '.repeat(24)}] }]`,
       'workload[0].hourly: must be above 0 in one hour at least',
     ],
     [

@@ -62,7 +62,8 @@ describe('the fleet', () => {
     const { nodes } = scenarioOf(`scenario: x
 version: 1
 fleet:
-  - { name: "rack-{i}-node-{i}", count: 2, gpus: 8, gpu: { model: H100, vram_mib: 80Gi, swap: pinned-gen5, efficiency: [1000, 900] }, groups: [b, a] }
+  - { name: "rack-{i}-node-{i}", count: 2, gpus: 8,
+      gpu: { model: H100, vram_mib: 80Gi, swap: pinned-gen5, efficiency: [1000, 900] }, groups: [b, a] }
   - name: lone
     gpu: { vram_mib: 8192, swap: { out_mib_per_s: 100, in_mib_per_s: 200, out_fixed_ms: 3 } }
     safety_reserve_mib: 1Gi
@@ -257,15 +258,19 @@ describe('a generate item', () => {
       { duration: { kind: 'exponential', meanMs: 3_600_000 }, untilMs: 21_600_000, name: 'g1' },
     ],
   ])('accepts { %s }', (fields, item) => {
-    const text = `${HEAD}clock: { until: 6h }\nworkload: [{ task: { id: a, vram_mib: 1 } }, { generate: poisson, rate_per_hour: 1, ${fields} }]`
+    const text =
+      `${HEAD}clock: { until: 6h }\nworkload: [{ task: { id: a, vram_mib: 1 } }, { generate: poisson, ` +
+      `rate_per_hour: 1, ${fields} }]`
     expect(scenarioOf(text).workload[1]).toMatchObject(item)
   })
 
   it('draws no more VRAM than fits on any GPU, unless the scenario allows more', () => {
     const lognormal =
-      'workload: [{ generate: poisson, rate_per_hour: 1, count: 1, vram_mib: { lognormal: { median: 5, sigma: 1 } } }]'
+      'workload: [{ generate: poisson, rate_per_hour: 1, count: 1, vram_mib: { lognormal: { median: ' +
+      '5, sigma: 1 } } }]'
     const fleet = (reserve: string): string =>
-      `scenario: x\nversion: 1\nfleet: [{ name: a, gpu: { vram_mib: 10000 }, safety_reserve_mib: ${reserve} }]\n`
+      'scenario: x\nversion: 1\nfleet: [{ name: a, gpu: { vram_mib: 10000 }, safety_reserve_mib: ' +
+      `${reserve} }]\n`
     const maxOf = (text: string): unknown =>
       (scenarioOf(text).workload[0] as { vram: { maxMib: number } }).vram.maxMib
     expect(maxOf(`${fleet('null')}${lognormal}`)).toBe(10_000 - 2048)
@@ -277,7 +282,8 @@ describe('a generate item', () => {
 describe('a trace item', () => {
   it('is found in the folder of the scenario, and prefixes ids only next to another trace', () => {
     const item =
-      '{ trace: traces/openb-sample.trace.jsonl, time_scale: 0.01, sample: 0.2, from: 1h, to: 2h, max_gpus: 4 }'
+      '{ trace: traces/openb-sample.trace.jsonl, time_scale: 0.01, sample: 0.2, from: 1h, to: 2h, ' +
+      'max_gpus: 4 }'
     const file = join(folder, 'traces', 'openb-sample.trace.jsonl')
     const trace = {
       kind: 'trace',

@@ -55,7 +55,10 @@ function traceTask(id: string, at: number, fields: object = {}): object {
 }
 
 describe('generated tasks', () => {
-  const RICH = `${POISSON}, gpus: { 1: 0.8, 2: 0.2 }, vram_mib: { lognormal: { median: 23000, sigma: 0.3 } }, duration: { lognormal: { median: 30m, sigma: 1 } }, activity: serving, priority: { 0: 1, 2: 3 }, noswap: 0.25`
+  const RICH =
+    `${POISSON}, gpus: { 1: 0.8, 2: 0.2 }, vram_mib: { lognormal: { median: 23000, sigma: 0.3 } }, ` +
+    'duration: { lognormal: { median: 30m, sigma: 1 } }, activity: serving, priority: { 0: 1, 2: 3 }, ' +
+    'noswap: 0.25'
 
   it('are equal for equal seeds, and different for different seeds', async () => {
     const tasks = await tasksOf([RICH])
@@ -150,7 +153,9 @@ describe('generated tasks', () => {
 })
 
 describe('random streams', () => {
-  const A = `${POISSON}, name: a, vram_mib: { uniform: { min: 1, max: 1000 } }, duration: { exponential: { mean: 1h } }, priority: { 0: 1, 2: 1 }`
+  const A =
+    `${POISSON}, name: a, vram_mib: { uniform: { min: 1, max: 1000 } }, duration: { exponential: { ` +
+    'mean: 1h } }, priority: { 0: 1, 2: 1 }'
   const B = `${POISSON}, name: b, vram_mib: { uniform: { min: 1, max: 1000 } }`
 
   it('of one item do not depend on other items', async () => {

@@ -96,7 +96,8 @@ describe('distributions', () => {
   })
   it('a weighted choice picks by weight and never picks weight zero', () => {
     const random = seededStream('distributions', 'choice')
-    const choose = weightedChoice([['never', 0], ['often', 8], ['seldom', 2], ['never', 0]]) // prettier-ignore
+    // prettier-ignore
+    const choose = weightedChoice([['never', 0], ['often', 8], ['seldom', 2], ['never', 0]])
     const picks = Array.from({ length: N }, () => choose(random))
     expect(picks).not.toContain('never')
     expect(picks.filter((pick) => pick === 'often').length / N).toBeCloseTo(0.8, 2)

@@ -162,11 +162,17 @@ describe('a fault outside the fleet', () => {
       faults: true,
     })
     await expect(served).rejects.toThrow(
-      /crash-controller\.scenario\.yaml:\d+:\d+: faults\[0\]: crash_controller: .*a served fleet has no faults of the controller/,
+      new RegExp(
+        /crash-controller\.scenario\.yaml:\d+:\d+: faults\[0\]: crash_controller: .*a served /.source +
+          /fleet has no faults of the controller/.source,
+      ),
     )
     const swarm = simServe('scenarios/faults/swarm.scenario.yaml', { speed: 1, faults: true })
     await expect(swarm).rejects.toThrow(
-      /:\d+:\d+: faults\[0\]\.swarm\.kinds: must leave out restart_broker, restart_controller, crash_controller, /,
+      new RegExp(
+        /:\d+:\d+: faults\[0\]\.swarm\.kinds: must leave out restart_broker, /.source +
+          /restart_controller, crash_controller, /.source,
+      ),
     )
   })
 
@@ -191,7 +197,11 @@ describe('a fault outside the fleet', () => {
       { at: '1s', fsync_error: 'controller' },
       { at: '1s', store_set_back: 'controller', to: 'start' },
     ]
-    const own = [{ at: '1s', disk_full: 'n0', for: '1s' }, { at: '1s', crash: 'n0', for: '1s' }, { at: '1s', drop: 'all', probability: 0.5, for: '1s' }] // prettier-ignore
+    const own = [
+      { at: '1s', disk_full: 'n0', for: '1s' },
+      { at: '1s', crash: 'n0', for: '1s' },
+      { at: '1s', drop: 'all', probability: 0.5, for: '1s' },
+    ]
     const broker = { at: '1s', restart: 'broker' }
     const names = [
       'restart_controller',

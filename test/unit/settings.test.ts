@@ -49,7 +49,8 @@ describe('the settings of a server', () => {
     expect(readSettings(fleet).simulatedFleet).toBe('fleet.scenario.yaml')
     const both = errorOf(() => readSettings({ ...fleet, CONTROLLER_NATS_URL: 'nats://a:4222' }))
     expect(both.message).toBe(
-      'CONTROLLER_SIMULATED_FLEET is "fleet.scenario.yaml"; it must be a readable scenario file, without CONTROLLER_NATS_URL',
+      'CONTROLLER_SIMULATED_FLEET is "fleet.scenario.yaml"; it must be a readable scenario file, ' +
+        'without CONTROLLER_NATS_URL',
     )
   })
 

@@ -217,14 +217,17 @@ describe('an impossible initial state', () => {
       /placed\.marks: must have one entry for each of its 1 GPUs/,
     ],
   ])('is refused by name: %s', (state, problem) => {
-    const text = `{ scenario: x, version: 1, fleet: [{ name: one, gpu: { vram_mib: 8000 } }], workload: [{ task: { id: a, vram_mib: 10, state: { ${state} } } }] }`
+    const text =
+      '{ scenario: x, version: 1, fleet: [{ name: one, gpu: { vram_mib: 8000 } }], workload: [{ task: ' +
+      `{ id: a, vram_mib: 10, state: { ${state} } } }] }`
     expect(() => loadScenario({ text, baseDir: '.' })).toThrow(problem)
   })
 
   it('is refused for a duplicate number or a submission time', () => {
     const task = (id: string, more: string) => `{ task: { id: ${id}, vram_mib: 10, ${more} } }`
     const of = (...tasks: string[]) =>
-      `{ scenario: x, version: 1, fleet: [{ name: one, gpu: { vram_mib: 8000 } }], workload: [${tasks.join(', ')}] }`
+      '{ scenario: x, version: 1, fleet: [{ name: one, gpu: { vram_mib: 8000 } }], workload: ' +
+      `[${tasks.join(', ')}] }`
     const twice = of(task('a', 'state: { number: 4 }'), task('b', 'state: { number: 4 }'))
     expect(() => loadScenario({ text: twice, baseDir: '.' })).toThrow(
       /workload\[1\]\.task\.state\.number: 4 is the number of workload\[0\]/,

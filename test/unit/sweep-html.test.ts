@@ -80,7 +80,8 @@ describe('the page of a sweep', () => {
     const styles = [...page.matchAll(/<style>([^]*?)<\/style>/g)].map(([, text]) => text)
     expect([scripts.length, styles.length]).toEqual([2, 2])
     expect(page).toContain(
-      `style-src ${styles.map(hashOf).join(' ')}; script-src ${scripts.map(hashOf).join(' ')}; base-uri 'none'`,
+      `style-src ${styles.map(hashOf).join(' ')}; script-src ${scripts.map(hashOf).join(' ')}; ` +
+        `base-uri 'none'`,
     )
     expect(scripts[0]).toContain('Permission is hereby granted')
     expect(page).not.toMatch(/<script [^t]|<link|<img|<iframe|\ssrc=|@import/)

@@ -54,7 +54,7 @@ describe('the task that a command names', () => {
 
   const named = (text: string, token = ann): Promise<string> => taskNamed(createClient({ url, token }), text)
 
-  it('is found by its id, by four characters of it, and by the name of one open task of the caller', async () => {
+  it('is found by its id, four characters of it, or the name of one open task of its owner', async () => {
     expect(await named(AT_HOME.toUpperCase())).toBe(AT_HOME)
     expect(await named('cccc')).toBe(ENDED)
     expect(await named('abcd0002')).toBe(ALIKE)
@@ -76,7 +76,10 @@ describe('the task that a command names', () => {
 
   it('of another owner, or ended, is a candidate only', async () => {
     await expect(named('serve')).rejects.toThrow(
-      /^Task "serve" not found: no open task of yours .* Candidates: bbbb1003-\S+ \(serve, pending, owner bob\)\.$/,
+      new RegExp(
+        /^Task "serve" not found: no open task of yours .* Candidates: bbbb1003-\S+ \(serve, /.source +
+          /pending, owner bob\)\.$/.source,
+      ),
     )
     await expect(named('done')).rejects.toThrow(`Candidates: ${ENDED} (done, cancelled, owner ann).`)
   })

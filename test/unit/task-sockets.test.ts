@@ -27,7 +27,8 @@ it('A waiting larger allocation is requested again when a later smaller one is g
   sockets.answer('a', 1, 9_000, false)
   await until('all are answered', () => said.split('\n').length === 4)
   expect(said).toBe(
-    '{"allocate_mib":300,"granted":true}\n{"allocate_mib":6000,"granted":true}\n{"allocate_mib":9000,"granted":false}\n',
+    '{"allocate_mib":300,"granted":true}\n{"allocate_mib":6000,"granted":true}\n' +
+      '{"allocate_mib":9000,"granted":false}\n',
   )
   expect(asked.length).toBe(5)
   socket.destroy()

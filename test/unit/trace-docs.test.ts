@@ -52,7 +52,10 @@ describe('the schema and the reader of traces', () => {
       ['owner', [null, 'ada', '', 7]],
       ['alloc', [[], [[0, 5]], [[0]], [[0, 0]], [[1, 2, 3]], 5]],
       ['cancel_at', [null, 0, -1]],
-      ['work', [{ kind: 'duration', ms: 0 }, { kind: 'duration', ms: 5, more: 1 }, { kind: 'phases', phases: [[0, 5]] }, { kind: 'phases', phases: [[-1, 5]] }, { kind: 'bursts', at: [[0, 1]], stayMs: 0 }, { kind: 'bursts', at: [[0, 0]], stayMs: 5 }, { kind: 'bursts', at: [[0, 1]] }, { kind: 'naps' }, {}]],
+      ['work', [{ kind: 'duration', ms: 0 }, { kind: 'duration', ms: 5, more: 1 },
+        { kind: 'phases', phases: [[0, 5]] }, { kind: 'phases', phases: [[-1, 5]] },
+        { kind: 'bursts', at: [[0, 1]], stayMs: 0 }, { kind: 'bursts', at: [[0, 0]], stayMs: 5 },
+        { kind: 'bursts', at: [[0, 1]] }, { kind: 'naps' }, {}]],
       ['colour', ['red']],
     ] // prettier-ignore
     for (const [field, some] of values) {

@@ -282,7 +282,9 @@ describe('reading a trace refuses, naming file, line and field:', () => {
       task({ work: { kind: 'phases', phases: [[1, 2, 3]] } }),
       'work.phases[0]: must be a pair of numbers, is [1,2,3]',
     ],
-    ['a negative phase', task({ work: { kind: 'phases', phases: [[1, 2], [1, -2]] } }), 'work.phases[1][1]: must be a whole number of 0'], // prettier-ignore
+    // prettier-ignore
+    ['a negative phase', task({ work: { kind: 'phases', phases: [[1, 2], [1, -2]] } }),
+      'work.phases[1][1]: must be a whole number of 0'],
     [
       'a null in a phase',
       task({ work: { kind: 'phases', phases: [[null, 2]] } }),
@@ -304,9 +306,14 @@ describe('reading a trace refuses, naming file, line and field:', () => {
       task({ work: { kind: 'bursts', at: [[5, 0]], stayMs: 0 } }),
       'work.at[0][1]: must be a whole number of 1',
     ],
-    ['bursts that go back', task({ work: { kind: 'bursts', at: [[5, 1], [4, 1]], stayMs: 0 } }), 'work.at[1][0]: falls from 5 to 4'], // prettier-ignore
-    ['growth that goes back in time', task({ alloc: [[5, 1], [5, 2]] }), 'alloc[1][0]: must be above 5, is 5'], // prettier-ignore
-    ['growth that shrinks', task({ alloc: [[5, 9], [6, 8]] }), 'alloc[1][1]: must be above 9, is 8'], // prettier-ignore
+    // prettier-ignore
+    ['bursts that go back', task({ work: { kind: 'bursts', at: [[5, 1], [4, 1]], stayMs: 0 } }),
+      'work.at[1][0]: falls from 5 to 4'],
+    // prettier-ignore
+    ['growth that goes back in time', task({ alloc: [[5, 1], [5, 2]] }),
+      'alloc[1][0]: must be above 5, is 5'],
+    // prettier-ignore
+    ['growth that shrinks', task({ alloc: [[5, 9], [6, 8]] }), 'alloc[1][1]: must be above 9, is 8'],
     ['growth beyond any GPU', task({ alloc: [[5, 99_999_999]] }), 'alloc: must stay at or below'],
     ['growth as an object', task({ alloc: {} }), 'alloc: must be a list of pairs, is {}'],
     [

@@ -53,7 +53,8 @@ describe('the slurm format', () => {
     const { tasks, header } = await jobs([row('100')])
     expect(tasks).toEqual([
       {
-        id: '100', at: 0, gpus: 2, vram_mib: 0, gpu_mode: 'exclusive', priority: 2, noswap: 0, groups: [], owner: 'ada',
+        id: '100', at: 0, gpus: 2, vram_mib: 0, gpu_mode: 'exclusive', priority: 2, noswap: 0, groups: [],
+        owner: 'ada',
         work: { kind: 'duration', ms: 3_600_000 }, alloc: [], cancel_at: null,
       },
     ]) // prettier-ignore
@@ -129,7 +130,9 @@ describe('the slurm format', () => {
   })
   it('falls back to End − Start or Elapsed, and accepts epoch seconds and CRLF', async () => {
     const times = (start: string, end: string): string => `${start}|${end}`
-    const lines = ['JobIDRaw|Submit|AllocTRES|Start|End', ...['1709287200|1709287260', times('None', 'Unknown'), times('1709287200', 'Unknown'), times('9', '5'), times('9', '9')].map((t, i) => `${i}|1709287100|gres/gpu=1|${t}`)] // prettier-ignore
+    const runs = ['1709287200|1709287260', times('None', 'Unknown'), times('1709287200', 'Unknown')]
+    const rows = [...runs, times('9', '5'), times('9', '9')].map((t, i) => `${i}|1709287100|gres/gpu=1|${t}`)
+    const lines = ['JobIDRaw|Submit|AllocTRES|Start|End', ...rows]
     const imported = await run('slurm', lines.join('\r\n'))
     expect(shape(imported)).toEqual([['0', 0, 1, 60_000]])
     expect(imported.header.dropped).toEqual({
@@ -152,12 +155,15 @@ describe('the slurm format', () => {
       row('3', { Eligible: 'Unknown', Partition: 'debug' }),
     ]
     const { tasks, header } = await jobs(rows, { priorityMap: parsePriorityMap('high=0,phys=3,debug=1') })
-    expect(tasks.map(({ id, at, priority }) => [id, at, priority])).toEqual([['1', 0, 3], ['3', 0, 1], ['2', 1_800_000, 0]]) // prettier-ignore
+    // prettier-ignore
+    expect(tasks.map(({ id, at, priority }) => [id, at, priority]))
+      .toEqual([['1', 0, 3], ['3', 0, 1], ['2', 1_800_000, 0]])
     expect(header.importer?.adjusted).toEqual({ submitted_when_eligible: 1 })
   })
   it('names the required columns', async () => {
     await expect(run('slurm', ['User|State', 'ada|COMPLETED'])).rejects.toThrow(
-      'slurm.txt:1: has no column Submit, JobIDRaw or JobID, AllocTRES or ReqTRES, ElapsedRaw or Elapsed or End (its columns: User, State)',
+      'slurm.txt:1: has no column Submit, JobIDRaw or JobID, AllocTRES or ReqTRES, ElapsedRaw or ' +
+        'Elapsed or End (its columns: User, State)',
     )
   })
 })
@@ -191,7 +197,8 @@ describe('the helios format', () => {
     ])
     expect(tasks.map(({ id }) => id)).toEqual(['g'])
     expect(header.dropped).toEqual({
-      no_gpu: 1, never_started: 1, end_before_start: 2, no_end_time: 1, no_submit_time: 1, no_gpu_num: 1, zero_duration: 1,
+      no_gpu: 1, never_started: 1, end_before_start: 2, no_end_time: 1, no_submit_time: 1, no_gpu_num: 1,
+      zero_duration: 1,
     }) // prettier-ignore
   })
 })
@@ -206,7 +213,8 @@ describe('the philly format', () => {
     })),
   })
   const job = (jobid: unknown, attempts: unknown, more: object = {}): object => ({
-    status: 'Pass', vc: 'ee9e8c', jobid, attempts, submitted_time: '2017-10-07 01:19:19', user: 'ce2a6b', ...more,
+    status: 'Pass', vc: 'ee9e8c', jobid, attempts, submitted_time: '2017-10-07 01:19:19', user: 'ce2a6b',
+    ...more,
   }) // prettier-ignore
   const one = attempt('2017-10-07 01:20:00', '2017-10-07 02:20:00', 2)
 
@@ -218,7 +226,9 @@ describe('the philly format', () => {
       }),
     ]
     const imported = await run('philly', JSON.stringify(jobs, null, 1))
-    expect(shape(imported)).toEqual([['application_1', 0, 2, 3_600_000], ['application_2', 1000, 16, 3_630_000]]) // prettier-ignore
+    // prettier-ignore
+    expect(shape(imported))
+      .toEqual([['application_1', 0, 2, 3_600_000], ['application_2', 1000, 16, 3_630_000]])
     expect(imported.tasks[0]).toMatchObject({ owner: 'ce2a6b' })
     expect(imported.header.importer).toMatchObject({
       adjusted: { attempts_joined: 1 },
@@ -309,7 +319,8 @@ describe('the swf format', () => {
     ])
     expect(tasks).toMatchObject([{ id: '11', owner: null }])
     expect(header.dropped).toEqual({
-      no_run: 1, zero_duration: 1, no_processors: 2, bad_processors: 1, part_of_a_job: 1, no_submit: 1, bad_run: 2, no_job: 1, bad_job: 1,
+      no_run: 1, zero_duration: 1, no_processors: 2, bad_processors: 1, part_of_a_job: 1, no_submit: 1,
+      bad_run: 2, no_job: 1, bad_job: 1,
       wrong_number_of_fields: 1, duplicate_id: 1,
     }) // prettier-ignore
     expect(header.importer?.ignored).toEqual({ host_memory: 1, preceding_job: 1 })
@@ -334,7 +345,8 @@ describe('the gavel format', () => {
       'e,v,m,1,1,,60,0',
       'f,v,m,1,1,30,nan,0',
     ])
-    expect(shape(imported)).toEqual([['0e4a51-0', 0, 1, 17_465_900], ['b', 30_500, 4, 60_000]]) // prettier-ignore
+    // prettier-ignore
+    expect(shape(imported)).toEqual([['0e4a51-0', 0, 1, 17_465_900], ['b', 30_500, 4, 60_000]])
     expect(imported.tasks[0]!.owner).toBe('0e4a51')
     expect(imported.header.dropped).toEqual({
       no_gpu: 1,
@@ -355,11 +367,13 @@ describe('the csv format', () => {
     ])
     expect(tasks).toEqual([
       {
-        id: 'a', at: 0, gpus: 2, vram_mib: 24_576, gpu_mode: 'shared', priority: 0, noswap: 1, groups: ['red', 'blue'], owner: 'ada',
+        id: 'a', at: 0, gpus: 2, vram_mib: 24_576, gpu_mode: 'shared', priority: 0, noswap: 1, groups: ['red',
+        'blue'], owner: 'ada',
         work: { kind: 'duration', ms: 60_000 }, alloc: [], cancel_at: 60_000,
       },
       {
-        id: 'b', at: 2500, gpus: 1, vram_mib: 0, gpu_mode: 'exclusive', priority: 2, noswap: 0, groups: [], owner: null,
+        id: 'b', at: 2500, gpus: 1, vram_mib: 0, gpu_mode: 'exclusive', priority: 2, noswap: 0, groups: [],
+        owner: null,
         work: { kind: 'duration', ms: 30_000 }, alloc: [], cancel_at: null,
       },
     ]) // prettier-ignore
@@ -376,7 +390,9 @@ describe('the csv format', () => {
         priorityMap: parsePriorityMap('gold=P1,lead=P4'),
       },
     )
-    expect(tasks.map(({ id, at, priority, work }) => [id, at, priority, aloneMsOf(work)])).toEqual([['y', 0, 4, 1], ['x;1', 500, 1, 2000]]) // prettier-ignore
+    // prettier-ignore
+    expect(tasks.map(({ id, at, priority, work }) => [id, at, priority, aloneMsOf(work)]))
+      .toEqual([['y', 0, 4, 1], ['x;1', 500, 1, 2000]])
     expect(header.importer).toMatchObject({
       synthetic: ['gpu_mode', 'activity'],
       options: { columns: { id: 'Job' }, time_unit: 'ms' },
@@ -390,7 +406,8 @@ describe('the csv format', () => {
       '2026-01-31 08:01:00,None,2026-01-31 08:00:40',
       '2026-13-31 08:01:00,,2026-01-31 08:00:40',
     ])
-    expect(shape(imported)).toEqual([['row-2', 0, 1, 60_250], ['row-3', 30_000, 1, 10_000]]) // prettier-ignore
+    // prettier-ignore
+    expect(shape(imported)).toEqual([['row-2', 0, 1, 60_250], ['row-3', 30_000, 1, 10_000]])
     expect(imported.header.dropped).toEqual({ no_start: 1, bad_at: 1 })
   })
   it('counts rows by their error', async () => {
@@ -412,7 +429,8 @@ describe('the csv format', () => {
     ])
     expect(tasks.map(({ id }) => id)).toEqual(['m'])
     expect(header.dropped).toEqual({
-      no_gpu: 1, bad_gpus: 1, bad_vram_mib: 1, bad_priority: 1, bad_noswap: 1, bad_exclusive: 1, cancelled_before_submitted: 1, bad_cancel_at: 1,
+      no_gpu: 1, bad_gpus: 1, bad_vram_mib: 1, bad_priority: 1, bad_noswap: 1, bad_exclusive: 1,
+      cancelled_before_submitted: 1, bad_cancel_at: 1,
       no_at: 1, bad_duration: 1, bad_at: 1, long_id: 1,
     }) // prettier-ignore
   })
@@ -434,7 +452,8 @@ describe('the csv format', () => {
 describe('the trace formats', () => {
   it('are selected by name, and an unknown name gets a suggestion', () => {
     expect(IMPORTERS.map(({ format }) => importerOf(format).format)).toEqual([
-      'headroom', 'csv', 'slurm', 'openb', 'philly', 'helios', 'swf', 'tiresias', 'gavel', 'azure-llm', 'nvidia-smi', 'dcgm',
+      'headroom', 'csv', 'slurm', 'openb', 'philly', 'helios', 'swf', 'tiresias', 'gavel', 'azure-llm',
+      'nvidia-smi', 'dcgm',
     ]) // prettier-ignore
     expect(() => importerOf('slrum')).toThrow(
       'format: "slrum" is not a known format: did you mean slurm? Known formats: headroom, csv,',

@@ -20,7 +20,8 @@ const SOURCES: Readonly<Record<string, string>> = {
       jobid: 'a',
       submitted_time: '2017-10-01 00:00:00',
       attempts: [
-        { start_time: '2017-10-01 00:00:00', end_time: '2017-10-01 00:01:00', detail: [{ ip: 'm1', gpus: ['gpu0', 'gpu1'] }] },
+        { start_time: '2017-10-01 00:00:00', end_time: '2017-10-01 00:01:00',
+          detail: [{ ip: 'm1', gpus: ['gpu0', 'gpu1'] }] },
       ],
     },
   ]),

@@ -21,7 +21,8 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 const PODS =
-  'name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time'
+  'name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,' +
+  'scheduled_time'
 const JOBS = 'job_id,num_gpu,submit_time,iterations,model_name,duration,interval'
 const NODES = 'sn,cpu_milli,memory_mib,gpu,model'
 
@@ -64,7 +65,9 @@ describe('the openb format', () => {
   })
   it('makes a pod with whole GPUs exclusive', async () => {
     const { tasks } = await pods(['p,0,0,8,1000,,BE,Running,0,9,0', 'q,0,0,1,999,,BE,Running,0,9,0'])
-    expect(tasks.map((task) => [task.gpus, task.gpu_mode, task.vram_mib])).toEqual([[8, 'exclusive', 14_336], [1, 'shared', 14_321]]) // prettier-ignore
+    // prettier-ignore
+    expect(tasks.map((task) => [task.gpus, task.gpu_mode, task.vram_mib]))
+      .toEqual([[8, 'exclusive', 14_336], [1, 'shared', 14_321]])
   })
   it('uses the smallest VRAM of the models in gpu_spec, and counts ignored columns', async () => {
     const { tasks, header } = await pods([
@@ -154,12 +157,15 @@ describe('the openb format', () => {
       'backwards,0,0,1,500,,LS,,9,5,',
       'half,0,0,1,500,,LS,,1,1.5,5',
     ])
-    expect(tasks.map((task) => [task.id, aloneMsOf(task.work)])).toEqual([['half', 1000], ['zero', 1000], ['backwards', 1000]]) // prettier-ignore
+    // prettier-ignore
+    expect(tasks.map((task) => [task.id, aloneMsOf(task.work)]))
+      .toEqual([['half', 1000], ['zero', 1000], ['backwards', 1000]])
     expect(header.importer?.adjusted).toEqual({ shorter_than_1s_to_1s: 2, deletion_before_creation_to_1s: 1 })
   })
   it('names all missing columns', async () => {
     await expect(run('openb', ['name,num_gpu,qos', 'a,1,LS'])).rejects.toThrow(
-      'openb.csv:1: has no column gpu_milli, gpu_spec, creation_time, deletion_time (its columns: name, num_gpu, qos)',
+      'openb.csv:1: has no column gpu_milli, gpu_spec, creation_time, deletion_time (its columns: ' +
+        'name, num_gpu, qos)',
     )
   })
 })
@@ -224,7 +230,9 @@ describe('the tiresias format', () => {
   })
   it('submits jobs of one instant in file order', async () => {
     const { tasks } = await jobs(['10,1,5,1,x,5,0', '9,1,5,1,x,5,0', '2,1,0,1,x,5,0', '1,1,5,1,x,5,0'])
-    expect(tasks.map((task) => [task.id, task.at])).toEqual([['2', 0], ['10', 5000], ['9', 5000], ['1', 5000]]) // prettier-ignore
+    // prettier-ignore
+    expect(tasks.map((task) => [task.id, task.at]))
+      .toEqual([['2', 0], ['10', 5000], ['9', 5000], ['1', 5000]])
   })
 })
 
@@ -299,7 +307,8 @@ describe('any import', () => {
 
 describe('a map on the command line', () => {
   it('is parsed', () => {
-    expect([...parseVramMap('G2=24576, G3=81920')]).toEqual([['G2', 24_576], ['G3', 81_920]]) // prettier-ignore
+    // prettier-ignore
+    expect([...parseVramMap('G2=24576, G3=81920')]).toEqual([['G2', 24_576], ['G3', 81_920]])
     expect([...parsePriorityMap('LS=0,BE=P4')]).toEqual([['LS', 0], ['BE', 4]]) // prettier-ignore
   })
   it.each(['G2', 'G2=', 'G2=0', 'G2=1.5', 'G2=24GiB', '=5', '', 'G2=1,G2=2'])(

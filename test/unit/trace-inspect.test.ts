@@ -49,7 +49,8 @@ describe('the busy and the total time of work', () => {
   const cases: ReadonlyArray<readonly [what: string, work: Work, busyMs: number, aloneMs: number]> = [
     ['a duration', { kind: 'duration', ms: 7 }, 7, 7],
     ['phases', { kind: 'phases', phases: [[1, 2], [3, 0]] }, 4, 6], // prettier-ignore
-    ['bursts that queue up', { kind: 'bursts', at: [[0, 10], [5, 10], [100, 1]], stayMs: 50 }, 21, 101], // prettier-ignore
+    // prettier-ignore
+    ['bursts that queue up', { kind: 'bursts', at: [[0, 10], [5, 10], [100, 1]], stayMs: 50 }, 21, 101],
     ['bursts before the end of the stay', { kind: 'bursts', at: [[0, 10]], stayMs: 50 }, 10, 50],
     ['a stay without any burst', { kind: 'bursts', at: [], stayMs: 50 }, 0, 50],
   ]

@@ -14,20 +14,55 @@ const run = (lines: readonly string[] | string, options?: ImportOptions): Promis
  * for another, which ends; a third never fits.
  */
 const REAL = [
-  '{"seq":1,"at":"2026-11-22T04:16:42.497Z","kind":"config_changed","task_id":null,"node_id":null,"caused_by":null,"decision":null,"by":null,"data":{"revision":1,"idle_swap_out_seconds":3,"default_vram_overcommit_percent":100}}',
-  '{"seq":2,"at":"2026-11-22T04:16:42.533Z","kind":"task_submitted","task_id":"449df497-7328-4e7c-9c2e-911663d31926","node_id":null,"caused_by":null,"decision":null,"by":null,"data":{"seq":1,"gpus":1,"vram_mib":16384,"mode":"shared","noswap":0,"priority":2}}',
-  '{"seq":3,"at":"2026-11-22T04:16:44.966Z","kind":"node_registered","task_id":null,"node_id":"2eb908c4-d9e7-5125-a7d8-4e434025689c","caused_by":null,"decision":null,"by":null,"data":{"name":"local-1","gpus":1}}',
-  '{"seq":4,"at":"2026-11-22T04:16:44.966Z","kind":"node_status","task_id":null,"node_id":"2eb908c4-d9e7-5125-a7d8-4e434025689c","caused_by":null,"decision":null,"by":null,"data":{"status":"up"}}',
-  '{"seq":5,"at":"2026-11-22T04:16:44.968Z","kind":"task_placed","task_id":"449df497-7328-4e7c-9c2e-911663d31926","node_id":"2eb908c4-d9e7-5125-a7d8-4e434025689c","caused_by":2,"decision":5,"by":null,"data":{"attempt":1,"gpus":[0],"demand_mib":16384,"when":"now"}}',
-  '{"seq":6,"at":"2026-11-22T04:16:45.039Z","kind":"task_started","task_id":"449df497-7328-4e7c-9c2e-911663d31926","node_id":"2eb908c4-d9e7-5125-a7d8-4e434025689c","caused_by":5,"decision":null,"by":null,"data":{"attempt":1}}',
-  '{"seq":7,"at":"2026-11-22T04:16:48.942Z","kind":"task_submitted","task_id":"f4eaf2d5-da38-4881-8d87-3e6e97e20964","node_id":null,"caused_by":null,"decision":null,"by":null,"data":{"seq":2,"gpus":1,"vram_mib":16384,"mode":"shared","noswap":0,"priority":2}}',
-  '{"seq":8,"at":"2026-11-22T04:16:49.334Z","kind":"task_submitted","task_id":"06019cea-5250-4474-9315-217f249df74c","node_id":null,"caused_by":null,"decision":null,"by":null,"data":{"seq":3,"gpus":1,"vram_mib":40960,"mode":"shared","noswap":0,"priority":2}}',
-  '{"seq":9,"at":"2026-11-22T04:16:50.329Z","kind":"swap_decided","task_id":"f4eaf2d5-da38-4881-8d87-3e6e97e20964","node_id":"2eb908c4-d9e7-5125-a7d8-4e434025689c","caused_by":7,"decision":9,"by":null,"data":{"decision":1,"for":"placement","victims":[{"id":"449df497-7328-4e7c-9c2e-911663d31926","gpu":0,"class":"non_p0"}],"closed_rounds":[],"missing":[{"gpu":0,"mib":10240,"candidates":1}]}}',
-  '{"seq":10,"at":"2026-11-22T04:16:50.329Z","kind":"task_residency","task_id":"449df497-7328-4e7c-9c2e-911663d31926","node_id":"2eb908c4-d9e7-5125-a7d8-4e434025689c","caused_by":9,"decision":null,"by":null,"data":{"residency":"swapping_out","generation":1,"because":"for f4eaf2d5-da38-4881-8d87-3e6e97e20964"}}',
-  '{"seq":11,"at":"2026-11-22T04:16:51.112Z","kind":"task_residency","task_id":"449df497-7328-4e7c-9c2e-911663d31926","node_id":"2eb908c4-d9e7-5125-a7d8-4e434025689c","caused_by":10,"decision":null,"by":null,"data":{"residency":"swapped_out","generation":2,"because":null}}',
-  '{"seq":12,"at":"2026-11-22T04:16:51.113Z","kind":"task_placed","task_id":"f4eaf2d5-da38-4881-8d87-3e6e97e20964","node_id":"2eb908c4-d9e7-5125-a7d8-4e434025689c","caused_by":9,"decision":12,"by":null,"data":{"attempt":1,"gpus":[0],"demand_mib":16384,"when":"after_swap"}}',
-  '{"seq":13,"at":"2026-11-22T04:16:51.147Z","kind":"task_started","task_id":"f4eaf2d5-da38-4881-8d87-3e6e97e20964","node_id":"2eb908c4-d9e7-5125-a7d8-4e434025689c","caused_by":12,"decision":null,"by":null,"data":{"attempt":1}}',
-  '{"seq":14,"at":"2026-11-22T04:16:56.434Z","kind":"task_finished","task_id":"f4eaf2d5-da38-4881-8d87-3e6e97e20964","node_id":"2eb908c4-d9e7-5125-a7d8-4e434025689c","caused_by":13,"decision":null,"by":null,"data":{"state":"completed","attempt":1,"exit_code":0,"reason":null}}',
+  '{"seq":1,"at":"2026-11-22T04:16:42.497Z","kind":"config_changed","task_id":null,"node_id":null,' +
+    '"caused_by":null,"decision":null,"by":null,"data":{"revision":1,"idle_swap_out_seconds":3,' +
+    '"default_vram_overcommit_percent":100}}',
+  '{"seq":2,"at":"2026-11-22T04:16:42.533Z","kind":"task_submitted",' +
+    '"task_id":"449df497-7328-4e7c-9c2e-911663d31926","node_id":null,"caused_by":null,"decision":null,' +
+    '"by":null,"data":{"seq":1,"gpus":1,"vram_mib":16384,"mode":"shared","noswap":0,"priority":2}}',
+  '{"seq":3,"at":"2026-11-22T04:16:44.966Z","kind":"node_registered","task_id":null,' +
+    '"node_id":"2eb908c4-d9e7-5125-a7d8-4e434025689c","caused_by":null,"decision":null,"by":null,' +
+    '"data":{"name":"local-1","gpus":1}}',
+  '{"seq":4,"at":"2026-11-22T04:16:44.966Z","kind":"node_status","task_id":null,' +
+    '"node_id":"2eb908c4-d9e7-5125-a7d8-4e434025689c","caused_by":null,"decision":null,"by":null,' +
+    '"data":{"status":"up"}}',
+  '{"seq":5,"at":"2026-11-22T04:16:44.968Z","kind":"task_placed",' +
+    '"task_id":"449df497-7328-4e7c-9c2e-911663d31926","node_id":"2eb908c4-d9e7-5125-a7d8-4e434025689c",' +
+    '"caused_by":2,"decision":5,"by":null,"data":{"attempt":1,"gpus":[0],"demand_mib":16384,' +
+    '"when":"now"}}',
+  '{"seq":6,"at":"2026-11-22T04:16:45.039Z","kind":"task_started",' +
+    '"task_id":"449df497-7328-4e7c-9c2e-911663d31926","node_id":"2eb908c4-d9e7-5125-a7d8-4e434025689c",' +
+    '"caused_by":5,"decision":null,"by":null,"data":{"attempt":1}}',
+  '{"seq":7,"at":"2026-11-22T04:16:48.942Z","kind":"task_submitted",' +
+    '"task_id":"f4eaf2d5-da38-4881-8d87-3e6e97e20964","node_id":null,"caused_by":null,"decision":null,' +
+    '"by":null,"data":{"seq":2,"gpus":1,"vram_mib":16384,"mode":"shared","noswap":0,"priority":2}}',
+  '{"seq":8,"at":"2026-11-22T04:16:49.334Z","kind":"task_submitted",' +
+    '"task_id":"06019cea-5250-4474-9315-217f249df74c","node_id":null,"caused_by":null,"decision":null,' +
+    '"by":null,"data":{"seq":3,"gpus":1,"vram_mib":40960,"mode":"shared","noswap":0,"priority":2}}',
+  '{"seq":9,"at":"2026-11-22T04:16:50.329Z","kind":"swap_decided",' +
+    '"task_id":"f4eaf2d5-da38-4881-8d87-3e6e97e20964","node_id":"2eb908c4-d9e7-5125-a7d8-4e434025689c",' +
+    '"caused_by":7,"decision":9,"by":null,"data":{"decision":1,"for":"placement",' +
+    '"victims":[{"id":"449df497-7328-4e7c-9c2e-911663d31926","gpu":0,"class":"non_p0"}],' +
+    '"closed_rounds":[],"missing":[{"gpu":0,"mib":10240,"candidates":1}]}}',
+  '{"seq":10,"at":"2026-11-22T04:16:50.329Z","kind":"task_residency",' +
+    '"task_id":"449df497-7328-4e7c-9c2e-911663d31926","node_id":"2eb908c4-d9e7-5125-a7d8-4e434025689c",' +
+    '"caused_by":9,"decision":null,"by":null,"data":{"residency":"swapping_out","generation":1,' +
+    '"because":"for f4eaf2d5-da38-4881-8d87-3e6e97e20964"}}',
+  '{"seq":11,"at":"2026-11-22T04:16:51.112Z","kind":"task_residency",' +
+    '"task_id":"449df497-7328-4e7c-9c2e-911663d31926","node_id":"2eb908c4-d9e7-5125-a7d8-4e434025689c",' +
+    '"caused_by":10,"decision":null,"by":null,"data":{"residency":"swapped_out","generation":2,' +
+    '"because":null}}',
+  '{"seq":12,"at":"2026-11-22T04:16:51.113Z","kind":"task_placed",' +
+    '"task_id":"f4eaf2d5-da38-4881-8d87-3e6e97e20964","node_id":"2eb908c4-d9e7-5125-a7d8-4e434025689c",' +
+    '"caused_by":9,"decision":12,"by":null,"data":{"attempt":1,"gpus":[0],"demand_mib":16384,' +
+    '"when":"after_swap"}}',
+  '{"seq":13,"at":"2026-11-22T04:16:51.147Z","kind":"task_started",' +
+    '"task_id":"f4eaf2d5-da38-4881-8d87-3e6e97e20964","node_id":"2eb908c4-d9e7-5125-a7d8-4e434025689c",' +
+    '"caused_by":12,"decision":null,"by":null,"data":{"attempt":1}}',
+  '{"seq":14,"at":"2026-11-22T04:16:56.434Z","kind":"task_finished",' +
+    '"task_id":"f4eaf2d5-da38-4881-8d87-3e6e97e20964","node_id":"2eb908c4-d9e7-5125-a7d8-4e434025689c",' +
+    '"caused_by":13,"decision":null,"by":null,"data":{"state":"completed","attempt":1,"exit_code":0,' +
+    '"reason":null}}',
 ]
 const A = '449df497-7328-4e7c-9c2e-911663d31926'
 const B = 'f4eaf2d5-da38-4881-8d87-3e6e97e20964'
@@ -52,7 +87,8 @@ describe('events of a real cluster', () => {
     const { tasks, header } = await run(REAL)
     expect(tasks).toEqual([
       {
-        id: B, at: 0, gpus: 1, vram_mib: 16_384, gpu_mode: 'shared', priority: 2, noswap: 0, groups: [], owner: null,
+        id: B, at: 0, gpus: 1, vram_mib: 16_384, gpu_mode: 'shared', priority: 2, noswap: 0, groups: [],
+        owner: null,
         work: { kind: 'phases', phases: [[5287, 0]] }, alloc: [], cancel_at: null,
       },
     ]) // prettier-ignore

@@ -46,9 +46,13 @@ describe('the nvidia-smi format', () => {
     expect(imported.header).toMatchObject({ rows: 9, dropped: { no_task: 2 }, importer: { synthetic: [] } })
   })
   it('separates GPUs by index or uuid, whatever the units and names in the header', async () => {
+    const samples = ['GPU-a', 'GPU-b'].flatMap((gpu) => [
+      `${at(0)},${gpu},0,2000`,
+      `${at(10)},${gpu},90,2000`,
+    ])
     const imported = await run(
       'nvidia-smi',
-      ['timestamp,gpu_uuid,utilization.gpu,memory.used', ...['GPU-a', 'GPU-b'].flatMap((gpu) => [`${at(0)},${gpu},0,2000`, `${at(10)},${gpu},90,2000`])].join('\r\n'), // prettier-ignore
+      ['timestamp,gpu_uuid,utilization.gpu,memory.used', ...samples].join('\r\n'),
       { busyAbovePercent: 89 },
     )
     expect(works(imported)).toEqual(
@@ -56,7 +60,8 @@ describe('the nvidia-smi format', () => {
     )
   })
   it('ends a task when samples stop, and has unknown VRAM without samples of it', async () => {
-    const lines = [[0, 1], [1, 1], [40, 1], [41, 0]].map(([second, busy]) => `${at(second!)}, 0, ${busy}`) // prettier-ignore
+    // prettier-ignore
+    const lines = [[0, 1], [1, 1], [40, 1], [41, 0]].map(([second, busy]) => `${at(second!)}, 0, ${busy}`)
     const imported = await run('nvidia-smi', ['timestamp, index, utilization.gpu', ...lines], {
       gapMs: 30_000,
       vramMib: 5000,
@@ -82,7 +87,8 @@ describe('the nvidia-smi format', () => {
       sample(11, '1', '2000'),
     ])
     expect(header.dropped).toEqual({
-      out_of_order: 1, duplicate_sample: 1, 'no_utilization.gpu': 1, 'no_memory.used': 1, 'bad_memory.used': 1, no_gpu_name: 1,
+      out_of_order: 1, duplicate_sample: 1, 'no_utilization.gpu': 1, 'no_memory.used': 1,
+      'bad_memory.used': 1, no_gpu_name: 1,
       wrong_number_of_columns: 1, bad_timestamp: 1,
     }) // prettier-ignore
     expect(tasks.map(({ work }) => aloneMsOf(work))).toEqual([12_000])
@@ -91,13 +97,15 @@ describe('the nvidia-smi format', () => {
     const count = 2 * MAX_SAMPLED_PHASES + 10
     const lines = Array.from({ length: count }, (_, i) => `${i * 2},0,${i % 2}`)
     const { tasks, header } = await run('nvidia-smi', ['timestamp,index,utilization.gpu', ...lines])
-    expect(tasks.map(({ id, at }) => [id, at])).toEqual([['0.1', 0], ['0.2', 2 * MAX_SAMPLED_PHASES * 2000]]) // prettier-ignore
+    // prettier-ignore
+    expect(tasks.map(({ id, at }) => [id, at])).toEqual([['0.1', 0], ['0.2', 2 * MAX_SAMPLED_PHASES * 2000]])
     expect(tasks.reduce((sum, { work }) => sum + aloneMsOf(work), 0)).toBe(count * 2000)
     expect(header.importer?.adjusted).toEqual({ cut_after_100000_phases: 1 })
   })
   it('names missing columns', async () => {
     await expect(run('nvidia-smi', ['timestamp, memory.used [MiB]', '1, 2'])).rejects.toThrow(
-      'has no column utilization.gpu, index or uuid or pci.bus_id (its columns: timestamp, memory.used [MiB])',
+      'has no column utilization.gpu, index or uuid or pci.bus_id (its columns: timestamp, ' +
+        'memory.used [MiB])',
     )
   })
 })
@@ -129,7 +137,8 @@ describe('the dcgm format', () => {
       ['GPU-1.1', 3000, 2000, phases([2000, 0])],
     ])
     expect(imported.header.dropped).toEqual({
-      no_task: 2, no_busy_value: 1, no_FBUSD: 1, wrong_number_of_columns: 1, no_gpu_line: 1, bad_GRACT: 1, bad_FBUSD: 1,
+      no_task: 2, no_busy_value: 1, no_FBUSD: 1, wrong_number_of_columns: 1, no_gpu_line: 1, bad_GRACT: 1,
+      bad_FBUSD: 1,
     }) // prettier-ignore
   })
   it('accepts shares, another interval, and missing memory', async () => {

@@ -35,7 +35,8 @@ describe('a selection of a trace', () => {
   })
   it('keeps the window from (inclusive) to (exclusive), and shifts time to its beginning', async () => {
     const { kept, dropped } = await select(arrivals(10), { fromMs: 3000, toMs: 6000 })
-    expect(kept.map((task) => [task.id, task.at])).toEqual([['t3', 0], ['t4', 1000], ['t5', 2000]]) // prettier-ignore
+    // prettier-ignore
+    expect(kept.map((task) => [task.id, task.at])).toEqual([['t3', 0], ['t4', 1000], ['t5', 2000]])
     expect(dropped).toEqual({ outside_window: 7 })
   })
   it('keeps the offset on request', async () => {
@@ -79,7 +80,8 @@ describe('a selection of a trace', () => {
   it('samples the given share, by seed and id alone', async () => {
     const { kept } = await select(arrivals(20_000), { sample: 0.2, seed: 7 })
     expect(kept.length / 20_000).toBeCloseTo(0.2, 2)
-    const evens = await select(arrivals(20_000).filter((_, i) => i % 2 === 0), { sample: 0.2, seed: 7 }) // prettier-ignore
+    // prettier-ignore
+    const evens = await select(arrivals(20_000).filter((_, i) => i % 2 === 0), { sample: 0.2, seed: 7 })
     expect(evens.kept).toEqual(kept.filter((task) => Number(task.id.slice(1)) % 2 === 0))
     expect((await select(arrivals(20_000), { sample: 0.2, seed: 8 })).kept).not.toEqual(kept)
   })

@@ -36,7 +36,10 @@ scenario: queue
 version: 1
 fleet: [{ name: one, gpu: { vram_mib: 24000 } }]
 workload:
-${Array.from({ length: 40 }, (_, i) => `  - { task: { id: t${i}, at: ${i * 18}m, vram_mib: 16000, run: 20m } }`).join('\n')}
+${Array.from(
+  { length: 40 },
+  (_, i) => `  - { task: { id: t${i}, at: ${i * 18}m, vram_mib: 16000, run: 20m } }`,
+).join('\n')}
 `
 /** Tasks that idle most of the time on two GPUs, more than fit at once. */
 const IDLERS = `
@@ -45,7 +48,8 @@ version: 1
 fleet: [{ name: one, gpus: 2, gpu: { vram_mib: 40000 } }]
 config: { default_vram_overcommit_percent: 0, idle_swap_out_seconds: 120 }
 workload:
-  - { generate: poisson, rate_per_hour: 24, until: 14h, vram_mib: 15000, duration: { exponential: { mean: 30m } }, activity: serving }
+  - { generate: poisson, rate_per_hour: 24, until: 14h, vram_mib: 15000,
+      duration: { exponential: { mean: 30m } }, activity: serving }
 `
 
 describe('a forecast of starts', () => {

@@ -50,10 +50,13 @@ test('The state of the recovery is one sentence that names the next step', () =>
     'No recovery is in progress, and tasks are placed.',
     'No recovery is in progress, and tasks are placed. 1 quarantined attempt waits for a decision.',
     'No recovery is in progress, and tasks are placed. 2 quarantined attempts wait for a decision.',
-    '1 of 3 nodes knows events that the store lacks: it gets no commands, and tasks are placed on the other nodes.',
+    '1 of 3 nodes knows events that the store lacks: it gets no commands, and tasks are placed on ' +
+      'the other nodes.',
     'The controller has just started: nothing is placed until 2 nodes have reported, for at most 15 s.',
-    'The controller is in recovery because the store was restored: nothing is placed, requeued or given up until 1 more node has reported.',
-    'The controller is in recovery because a loss was accepted: nothing is placed, requeued or given up until 2 more nodes have reported.',
+    'The controller is in recovery because the store was restored: nothing is placed, requeued or ' +
+      'given up until 1 more node has reported.',
+    'The controller is in recovery because a loss was accepted: nothing is placed, requeued or given ' +
+      'up until 2 more nodes have reported.',
     'The store is behind: 2 of 3 nodes know events that it lacks. Nothing is placed, requeued or given up.',
   ])
 })

@@ -42,7 +42,8 @@ fleet:
     gpu:
       vram_mib: 24000
 workload:
-  - { generate: poisson, rate_per_hour: 12, count: 9, vram_mib: 18Gi, duration: { lognormal: { median: 20m, sigma: 1 } } }
+  - { generate: poisson, rate_per_hour: 12, count: 9, vram_mib: 18Gi,
+      duration: { lognormal: { median: 20m, sigma: 1 } } }
 assert: { always: [single_run] }
 `
 
@@ -84,9 +85,7 @@ describe('a value in the scenario form', () => {
     [
       ['workload', 0, 'duration', 'lognormal', 'median'],
       '30m',
-      [
-        '  - { generate: poisson, rate_per_hour: 12, count: 9, vram_mib: 18Gi, duration: { lognormal: { median: 30m, sigma: 1 } } }',
-      ],
+      ['      duration: { lognormal: { median: 30m, sigma: 1 } } }'],
     ],
   ] as const)('at %j becomes %s, and nothing else changes', (path, value, lines) => {
     const text = changed(path, value)
@@ -143,7 +142,8 @@ describe('a value in the scenario form', () => {
 
   test('can only be edited in the text if it is a collection or an alias', () => {
     const text =
-      'scenario: x\nversion: 1\nfleet: [{ name: a, gpu: &g { vram_mib: 1 } }, { name: b, gpu: *g }]\nclock: none\n'
+      'scenario: x\nversion: 1\nfleet: [{ name: a, gpu: &g { vram_mib: 1 } }, { name: b, gpu: *g }]\n' +
+      'clock: none\n'
     const scenario = read(text)
     expect(valueAt(scenario, ['fleet'])).toBeNull()
     expect(withValue(scenario, ['fleet'], 'x')).toBeNull()

@@ -1,6 +1,6 @@
 /**
- * Implements `make check-imports`. If dependency-cruiser cannot read TypeScript, it finds no module and reports
- * success. So this also checks that it read every source file and found imports.
+ * Implements `make check-imports`. If dependency-cruiser cannot read TypeScript, it finds no module and
+ * reports success. So this also checks that it read every source file and found imports.
  */
 import { cruiseImports } from './cruise-imports.ts'
 
@@ -16,5 +16,6 @@ for (const circle of circles.folders) console.error(`circle of folders: ${circle
 const errors = violations.length + unseen.length + circles.files.length + circles.folders.length
 if (errors > 0 || importCount === 0) process.exit(1)
 console.log(
-  `${moduleCount} modules and ${importCount} imports keep the import rules, without a circle of files or folders`,
+  `${moduleCount} modules and ${importCount} imports keep the import rules, without a circle of ` +
+    'files or folders',
 )

@@ -1,6 +1,6 @@
 /**
- * The tables of docs/cli.md, made from the commands themselves. `node tools/reference/cli-reference.ts` writes
- * them into the file; a test holds that they are there.
+ * The tables of docs/cli.md, made from the commands themselves. `node tools/reference/cli-reference.ts`
+ * writes them into the file; a test holds that they are there.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -73,7 +73,10 @@ function describeOption(option: Option): string {
   const byDefault = isShown
     ? ` (default: ${option.defaultValueDescription ?? String(option.defaultValue)})`
     : ''
-  return `${option.description}${choicesOf(option.argChoices)}${option.mandatory ? ' (required)' : ''}${byDefault}`
+  return (
+    `${option.description}${choicesOf(option.argChoices)}${option.mandatory ? ' (required)' : ''}` +
+    `${byDefault}`
+  )
 }
 
 function choicesOf(choices: readonly string[] | undefined): string {

@@ -1,7 +1,7 @@
 /**
  * The tables of docs/scenario-format.md and the published JSON Schema, made from the rules themselves, and
- * the index of scenarios, made from these. `node tools/reference/scenario-reference.ts` writes all three; a test
- * holds that they are as things are now.
+ * the index of scenarios, made from these. `node tools/reference/scenario-reference.ts` writes all three; a
+ * test holds that they are as things are now.
  */
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -109,7 +109,10 @@ function sectionOf({ fields }: RecordData, title: string): string {
     row(`\`${key}\``, shapeOf(field.rule), defaultOf(field), field.doc),
   )
   const names = Object.values(fields).flatMap(({ rule }) => meaningsOf(rule))
-  return `### ${title}\n\n${row('field', 'value', 'left out', 'meaning')}|---|---|---|---|\n${rows.join('')}${names.length === 0 ? '' : `\n${names.join('')}`}`
+  return (
+    `### ${title}\n\n${row('field', 'value', 'left out', 'meaning')}|---|---|---|---|\n` +
+    `${rows.join('')}${names.length === 0 ? '' : `\n${names.join('')}`}`
+  )
 }
 
 function defaultOf(field: Field): string {
@@ -128,7 +131,10 @@ function shapeOf(rule: Rule): string {
   if (rule.kind === 'choice' && rule.meanings !== undefined) return 'a name (below)'
   if (rule.kind === 'size') return `a size, ${rule.min} to ${rule.max} MiB`
   if (rule.kind !== 'duration') return describeRule(rule)
-  return `a time${rule.bareMs ? ' (also whole ms)' : ''}, ${formatDuration(rule.min)} to ${formatDuration(rule.max)}`
+  return (
+    `a time${rule.bareMs ? ' (also whole ms)' : ''}, ${formatDuration(rule.min)} to ` +
+    `${formatDuration(rule.max)}`
+  )
 }
 
 /** Of names that say too little by themselves. */

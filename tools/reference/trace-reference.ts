@@ -1,7 +1,7 @@
 /**
  * The tables of docs/trace-format.md and the JSON Schema of a line, made from the rules and the importers
- * themselves. `node tools/reference/trace-reference.ts` writes both; a test holds that they are as the code is
- * now.
+ * themselves. `node tools/reference/trace-reference.ts` writes both; a test holds that they are as the code
+ * is now.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -54,7 +54,8 @@ function sectionOf({ format, about, columns, dropped, ignored, adjusted, publicD
     ...(publicData.length === 0
       ? []
       : [
-          `Public data:\n\n${publicData.map(({ name, licence, where }) => `- ${name}: ${licence}; ${where}\n`).join('')}`,
+          'Public data:\n\n' +
+            `${publicData.map(({ name, licence, where }) => `- ${name}: ${licence}; ${where}\n`).join('')}`,
         ]),
   ].join('\n')
 }

@@ -1,6 +1,6 @@
 /**
- * `node tools/structure/figures.ts`: how the product's sources hang together, in numbers that a redesign should
- * lower. The rules among them are kept by `make check-imports`; this prints the rest.
+ * `node tools/structure/figures.ts`: how the product's sources hang together, in numbers that a redesign
+ * should lower. The rules among them are kept by `make check-imports`; this prints the rest.
  */
 import { readFileSync, globSync } from 'node:fs'
 import { cruiseImports } from '../imports/cruise-imports.ts'

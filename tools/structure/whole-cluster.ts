@@ -12,8 +12,8 @@ const MAY = /^controller\/(?:state|engine)\//
 const COLLECTIONS = { tasks: 'LiveTask', nodes: 'LiveNode' }
 
 /**
- * Returns the functions outside `controller/state` and `controller/engine` with a parameter that leads to every
- * live task and node, and so to every GPU: an object with both collections.
+ * Returns the functions outside `controller/state` and `controller/engine` with a parameter that leads to
+ * every live task and node, and so to every GPU: an object with both collections.
  */
 export function wholeClusterFunctions(files: readonly string[]): readonly FunctionName[] {
   const { config } = ts.readConfigFile('tsconfig.json', ts.sys.readFile) as { config: unknown }

@@ -239,8 +239,8 @@ function Legend(props: { readonly kinds: readonly BarWords[] }): JSX.Element {
       <For each={props.kinds}>
         {(look) => (
           <span>
-            <canvas width="22" height="13" aria-hidden="true" ref={(canvas) => swatch(canvas, look.kind)} />{' '}
-            {look.words}
+            <canvas width="22" height="13" aria-hidden="true" ref={(canvas) => swatch(canvas, look.kind)} />
+            {` ${look.words}`}
           </span>
         )}
       </For>

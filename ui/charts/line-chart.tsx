@@ -1,6 +1,7 @@
 /**
- * The one line chart of the page: uPlot in a component. It has a name and a legend, is a group that arrow keys
- * move through, and has a readout line and a table of the same data. Its data stays outside of reactive proxies.
+ * The one line chart of the page: uPlot in a component. It has a name and a legend, is a group that arrow
+ * keys move through, and has a readout line and a table of the same data. Its data stays outside of reactive
+ * proxies.
  */
 import uPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
@@ -31,8 +32,8 @@ export interface LineChartProps extends Omit<ChartExportProps, 'onPicture'> {
   /** Text for an index; null: none is chosen. */
   readonly readout: (index: number | null) => string
   /**
-   * New data is drawn at most every REDRAW_EVERY_MS and never resets a zoom, and keys start at the last point.
-   * Omitted: new data makes a new plot.
+   * New data is drawn at most every REDRAW_EVERY_MS and never resets a zoom, and keys start at the last
+   * point. Omitted: new data makes a new plot.
    */
   readonly isLive?: boolean
   readonly onZoom?: ((range: { readonly from: number; readonly to: number } | null) => void) | undefined

@@ -48,12 +48,13 @@ const CANDIDATES: readonly Column<DecisionBody['candidates'][number]>[] = [
 ]
 
 function Candidates(props: { readonly decision: DecisionBody }): JSX.Element {
-  const omitted = (): number => props.decision.candidates_left_out
+  const omitted = (): string =>
+    props.decision.candidates_left_out > 0 ? `; ${props.decision.candidates_left_out} more are omitted` : ''
   return (
     <Show when={props.decision.candidates.length > 0}>
       <Table
         name="Swap-out candidates"
-        caption={`Swap-out candidates, victims first${omitted() > 0 ? `; ${omitted()} more are omitted` : ''}`}
+        caption={`Swap-out candidates, victims first${omitted()}`}
         columns={CANDIDATES}
         rows={props.decision.candidates}
       />

@@ -45,8 +45,8 @@ export function Impact(props: { readonly impact: ImpactBody }): JSX.Element {
           {(cycle) => (
             <li>
               Immediately {whole(cycle().starts)} pending tasks would start, and{' '}
-              {whole(cycle().starts_after_swaps)} more after swap-outs; {whole(cycle().swap_outs)} tasks with{' '}
-              {mib(cycle().swap_out_mib)} would begin to swap out.
+              {whole(cycle().starts_after_swaps)} more after swap-outs; {whole(cycle().swap_outs)} tasks
+              {` with ${mib(cycle().swap_out_mib)}`} would begin to swap out.
             </li>
           )}
         </Show>

@@ -1,6 +1,6 @@
 /**
- * A table of rows that the server sorted, filtered and paged. While the pointer or the focus is in the table no
- * row moves, and a button shows the number of pending updates.
+ * A table of rows that the server sorted, filtered and paged. While the pointer or the focus is in the table
+ * no row moves, and a button shows the number of pending updates.
  */
 import { createEffect, createMemo, createSignal, on, Show, type JSX } from 'solid-js'
 import styles from './data-table.module.css'

@@ -1,4 +1,6 @@
-/** The one table of the page: columns as data, rows kept by id so that focus stays when their values change. */
+/**
+ * The one table of the page: columns as data, rows kept by id so that focus stays when their values change.
+ */
 import { createMemo, For, Match, Show, Switch, type Accessor, type JSX } from 'solid-js'
 
 export interface Column<R> {

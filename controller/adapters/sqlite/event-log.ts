@@ -56,10 +56,12 @@ export function readChainEnds(db: Database.Database): ChainEnds {
 
 export function createEventLog(db: Database.Database, retention: EventRetention): EventLog {
   const add = db.prepare<unknown[]>(
-    'insert into events (seq, at, kind, task_id, node_id, caused_by, author, data, hash) values (?, ?, ?, ?, ?, ?, ?, ?, ?)',
+    'insert into events (seq, at, kind, task_id, node_id, caused_by, author, data, hash) ' +
+      'values (?, ?, ?, ?, ?, ?, ?, ?, ?)',
   )
   const putEnds = db.prepare<unknown[]>(
-    'update event_chain set head_seq = ?, head_hash = ?, pruned_seq = ?, pruned_hash = ?, kept_bytes = ? where id = 1',
+    'update event_chain set head_seq = ?, head_hash = ?, pruned_seq = ?, pruned_hash = ?, ' +
+      'kept_bytes = ? where id = 1',
   )
   const prune = createPruning(db, retention)
 
@@ -92,7 +94,8 @@ type Prune = (ends: ChainEnds, added: number, byAge: AgeAllowance) => WrittenEve
 function createPruning(db: Database.Database, { maxEvents, maxBytes }: EventRetention): Prune {
   const oldest = db
     .prepare<[number, number], [...EventRow, string]>(
-      `select seq, at, kind, task_id, node_id, caused_by, author, data, lower(hex(hash)) from events where seq > ? order by seq limit ?`,
+      'select seq, at, kind, task_id, node_id, caused_by, author, data, lower(hex(hash)) ' +
+        'from events where seq > ? order by seq limit ?',
     )
     .raw()
   const remove = db.prepare<unknown[]>('delete from events where seq <= ?')

@@ -7,7 +7,6 @@ import { sql, type Kysely } from 'kysely'
 
 export async function renameBusOwners(db: Kysely<never>): Promise<void> {
   await sql`update tasks set owner = 'nats:' || owner, record = json_set(record, '$.owner', 'nats:' || owner)
-    where owner is not null and owner not like 'nats:%' and length(id) = 36 and substr(id, 15, 1) = '5'`.execute(
-    db,
-  )
+    where owner is not null and owner not like 'nats:%' and length(id) = 36
+      and substr(id, 15, 1) = '5'`.execute(db)
 }

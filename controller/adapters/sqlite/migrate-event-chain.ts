@@ -29,9 +29,8 @@ export async function chainEvents(db: Kysely<never>): Promise<void> {
   ) strict`.execute(db)
   const prunedSeq = await lastPrunedSeq(db)
   const { seq, hash, bytes } = await chainRows(db, prunedSeq)
-  await sql`insert into event_chain values (1, ${seq}, unhex(${hash}), ${prunedSeq}, unhex(${GENESIS_HASH}), ${bytes})`.execute(
-    db,
-  )
+  await sql`insert into event_chain
+    values (1, ${seq}, unhex(${hash}), ${prunedSeq}, unhex(${GENESIS_HASH}), ${bytes})`.execute(db)
 }
 
 /** Events removed before there was a chain are unknown: the first kept event begins it. */
@@ -67,7 +66,7 @@ async function chainRows(
       seq = row.seq
       links.push([seq, hash])
     }
-    await sql`update events set hash = unhex(link.value ->> 1) from json_each(${JSON.stringify(links)}) as link
-      where events.seq = link.value ->> 0`.execute(db)
+    await sql`update events set hash = unhex(link.value ->> 1)
+      from json_each(${JSON.stringify(links)}) as link where events.seq = link.value ->> 0`.execute(db)
   }
 }

@@ -42,8 +42,8 @@ async function markHours(db: Kysely<never>, nowMs: number): Promise<void> {
       select min(at, ${now}) / ${hour}, max(seq), 0 from events group by 1
       union all select min(at, ${now}) / ${hour}, 0, max(number) from decisions group by 1
     )
-    select min((hour + 1) * ${hour}, ${now}), max(max(event_seq)) over before, max(max(decision_number)) over before
-    from hours group by hour window before as (order by hour rows unbounded preceding) order by hour`.execute(
-    db,
-  )
+    select min((hour + 1) * ${hour}, ${now}), max(max(event_seq)) over before,
+      max(max(decision_number)) over before
+    from hours group by hour window before as (order by hour rows unbounded preceding)
+    order by hour`.execute(db)
 }

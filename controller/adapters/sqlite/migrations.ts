@@ -108,12 +108,12 @@ function notOurs(path: string): string {
  * attempts.
  */
 async function recordsOfLiveness(db: Kysely<never>): Promise<void> {
-  await sql`update tasks set record = json_insert(record, '$.clientWants', json('null')) where is_final = 0`.execute(
-    db,
-  )
+  await sql`update tasks set record = json_insert(record, '$.clientWants', json('null'))
+    where is_final = 0`.execute(db)
   await sql`update tasks set record = json_insert(record,
     '$.placement.heldGrowth', json('null'), '$.placement.stopping', json('null'),
-    '$.placement.confirmed', json(iif(json_extract(record, '$.placement.startedAt') is null, 'null', '{"bootCounter":0,"seq":0}')),
+    '$.placement.confirmed',
+    json(iif(json_extract(record, '$.placement.startedAt') is null, 'null', '{"bootCounter":0,"seq":0}')),
     '$.placement.isInDoubt', json('false'), '$.placement.isNoswapUntold', json('false'))
     where is_final = 0 and json_type(record, '$.placement') = 'object'`.execute(db)
   await sql`update nodes set record = json_insert(record,
@@ -176,8 +176,8 @@ async function recordsOfWishes(db: Kysely<never>): Promise<void> {
 }
 
 async function recordsOfCauses(db: Kysely<never>): Promise<void> {
-  await sql`update tasks set record = json_set(record, '$.lastEventSeq', (select max(seq) from events where task_id = tasks.id))
-    where is_final = 0`.execute(db)
+  await sql`update tasks set record = json_set(record, '$.lastEventSeq',
+    (select max(seq) from events where task_id = tasks.id)) where is_final = 0`.execute(db)
   await sql`update nodes set record = json_set(record, '$.drain.event',
     (select coalesce(max(seq), 0) from events where node_id = nodes.id and kind = 'node_drain'))
     where json_type(record, '$.drain') = 'object'`.execute(db)

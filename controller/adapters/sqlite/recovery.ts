@@ -20,12 +20,14 @@ export function enterRecovery(
   db.transaction(() => {
     db.prepare<[number]>(
       `insert into marks (id, epoch, next_task_seq, next_event_seq, next_decision)
-       select 1, ?, coalesce((select max(seq) from tasks), 0) + 1, head_seq + 1, coalesce((select max(number) from decisions), 0) + 1
+       select 1, ?, coalesce((select max(seq) from tasks), 0) + 1, head_seq + 1,
+         coalesce((select max(number) from decisions), 0) + 1
        from event_chain where true
        on conflict (id) do update set epoch = excluded.epoch`,
     ).run(epoch)
     db.prepare(
-      `update history set commits = commits + 1, is_marked = 0, supersedes = ?, recovery_reason = ?, recovery_since = ?`,
+      'update history set commits = commits + 1, is_marked = 0, supersedes = ?, ' +
+        'recovery_reason = ?, recovery_since = ?',
     ).run(supersedes, reason, sinceWallMs)
   })()
 }

@@ -86,7 +86,8 @@ interface Next {
 function nextOf(db: Database.Database): Next {
   const row = db
     .prepare<[], Next>(
-      'select coalesce(max(seq), 0) + 1 as taskSeq, (select coalesce(max(revision), 0) from config_revisions) as revision from tasks',
+      'select coalesce(max(seq), 0) + 1 as taskSeq, ' +
+        '(select coalesce(max(revision), 0) from config_revisions) as revision from tasks',
     )
     .get()
   return row ?? { taskSeq: 1, revision: 0 }

@@ -163,11 +163,13 @@ function prepareTables(db: Database.Database) {
     readClock: db.prepare<[], ClockRow>(`select controller_ms as controllerMs, wall_ms as wallMs,
       event_credit as eventCredit, decision_credit as decisionCredit from retention_clock`),
     putClock: db.prepare<unknown[]>(
-      'update retention_clock set controller_ms = ?, wall_ms = ?, event_credit = ?, decision_credit = ? where id = 1',
+      'update retention_clock set controller_ms = ?, wall_ms = ?, event_credit = ?, ' +
+        'decision_credit = ? where id = 1',
     ),
     lastMark: db.prepare<[], number | null>('select max(controller_ms) from retention_marks').pluck(),
     markBefore: db.prepare<[number], Mark>(`select controller_ms as controllerMs, event_seq as eventSeq,
-      decision_number as decisionNumber from retention_marks where controller_ms <= ? order by controller_ms desc limit 1`),
+      decision_number as decisionNumber from retention_marks where controller_ms <= ?
+      order by controller_ms desc limit 1`),
     putMark: db.prepare<unknown[]>(
       'replace into retention_marks (controller_ms, event_seq, decision_number) values (?, ?, ?)',
     ),

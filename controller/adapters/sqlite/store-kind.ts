@@ -7,7 +7,10 @@ import { STORE_KINDS, type StoreKind } from '../../model/store-kind.ts'
 import { StoreFault } from '../../ports/store.ts'
 
 /** Nodes of the first schema were all simulated: their records name no device. */
-const ALL_SIMULATED = `select count(*) as nodes, coalesce(sum(coalesce(json_extract(record, '$.device'), 'simulated') != 'simulated'), 0) as others from nodes`
+const ALL_SIMULATED =
+  'select count(*) as nodes, ' +
+  "coalesce(sum(coalesce(json_extract(record, '$.device'), 'simulated') != 'simulated'), 0) as others " +
+  'from nodes'
 
 /**
  * Only reads.

@@ -71,7 +71,8 @@ type ChainedRow = [...EventRow, hash: string]
 function rowsOf(db: Database.Database): Iterable<ChainedRow> {
   return db
     .prepare<[], ChainedRow>(
-      'select seq, at, kind, task_id, node_id, caused_by, author, data, lower(hex(hash)) from events order by seq',
+      'select seq, at, kind, task_id, node_id, caused_by, author, data, lower(hex(hash)) ' +
+        'from events order by seq',
     )
     .raw()
     .iterate()

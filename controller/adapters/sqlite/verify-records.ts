@@ -67,12 +67,17 @@ function taskProblems(db: Database.Database): readonly string[] {
   const rows = db.prepare<[], { id: string; what: string }>(`
     select id, case
       when not json_valid(record) then 'its record is no JSON'
-      when json_extract(record, '$.id') is not id or json_extract(record, '$.seq') is not seq then 'its record is of another task'
-      when json_extract(record, '$.state') is not state or state not in (${known.join()}) then 'its state is not that of its record'
-      when (state in (${finals.join()})) is not is_final then 'it counts as final and is not, or the other way round'
+      when json_extract(record, '$.id') is not id or json_extract(record, '$.seq') is not seq
+        then 'its record is of another task'
+      when json_extract(record, '$.state') is not state or state not in (${known.join()})
+        then 'its state is not that of its record'
+      when (state in (${finals.join()})) is not is_final
+        then 'it counts as final and is not, or the other way round'
       when json_extract(record, '$.owner') is not owner then 'its owner is not that of its record'
-      when json_extract(record, iif(is_final, '$.lastNodeId', '$.placement.nodeId')) is not node_id then 'its node is not that of its record'
-      when not is_final and (state = 'pending') is not (node_id is null) then 'a task has a node exactly while it is placed'
+      when json_extract(record, iif(is_final, '$.lastNodeId', '$.placement.nodeId')) is not node_id
+        then 'its node is not that of its record'
+      when not is_final and (state = 'pending') is not (node_id is null)
+        then 'a task has a node exactly while it is placed'
     end as what
     from tasks where what is not null limit ${MAX_TOLD + 1}`)
   return rows.all().map(({ id, what }) => `task ${id}: ${what}`)
@@ -87,7 +92,8 @@ interface Placed {
 
 function placementProblems(db: Database.Database): readonly string[] {
   const rows = db.prepare<[], Placed>(`
-    select tasks.id, tasks.node_id, json_extract(tasks.record, '$.placement.gpus') as gpus, nodes.record as node
+    select tasks.id, tasks.node_id, json_extract(tasks.record, '$.placement.gpus') as gpus,
+      nodes.record as node
     from tasks left join nodes on nodes.id = tasks.node_id
     where is_final = 0 and tasks.node_id is not null and json_valid(tasks.record)`)
   const problems: string[] = []

@@ -71,8 +71,11 @@ export function apiPage(document: OpenApiDocument, styleHref: string, documentHr
 <link rel="stylesheet" href="${escapeHtml(styleHref)}">
 </head>
 <body>
-<header><h1>${escapeHtml(title)}</h1><p>${escapeHtml(info.description ?? '')} The same for programs: <a href="${escapeHtml(documentHref)}">OpenAPI 3.1</a>.</p></header>
-<nav aria-label="Sections"><ul>${sections.map(({ name }) => `<li><a href="#${escapeHtml(name)}">${escapeHtml(name)}</a></li>`).join('')}</ul></nav>
+<header><h1>${escapeHtml(title)}</h1><p>${escapeHtml(info.description ?? '')}
+The same for programs: <a href="${escapeHtml(documentHref)}">OpenAPI 3.1</a>.</p></header>
+<nav aria-label="Sections"><ul>
+${sections.map(({ name }) => `<li><a href="#${escapeHtml(name)}">${escapeHtml(name)}</a></li>`).join('')}
+</ul></nav>
 <main>
 ${sections.map((section) => sectionOf(section, document)).join('\n')}
 </main>
@@ -98,7 +101,8 @@ function routeOf({ method, path, operation }: Route, document: OpenApiDocument):
     operation['x-origin'] === 'project' ? '' : 'specification',
   ].filter((chip) => chip !== '')
   return `<details id="${escapeHtml(operationId)}">
-<summary><b class="${method.toLowerCase()}">${method}</b> <code>${escapeHtml(path)}</code> <span>${escapeHtml(summary)}</span> ${chips.map((chip) => `<i>${escapeHtml(chip)}</i>`).join(' ')}</summary>
+<summary><b class="${method.toLowerCase()}">${method}</b> <code>${escapeHtml(path)}</code>
+<span>${escapeHtml(summary)}</span> ${chips.map((chip) => `<i>${escapeHtml(chip)}</i>`).join(' ')}</summary>
 ${description === '' ? '' : `<p>${escapeHtml(description)}</p>`}
 ${parametersOf(parameters, document)}
 ${bodyOf(method, path, requestBody, document)}
@@ -138,8 +142,12 @@ function bodyOf(
   const curl =
     shown === undefined
       ? ''
-      : `curl -X ${method} -H 'Content-Type: ${type}' -d '${JSON.stringify(shown)}' http://127.0.0.1:30080${path}`
-  return `<h3>Body</h3>${tableOf(schema, document)}${curl === '' ? '' : `<pre><code>${escapeHtml(curl)}</code></pre>`}`
+      : `curl -X ${method} -H 'Content-Type: ${type}' -d '${JSON.stringify(shown)}' ` +
+        `http://127.0.0.1:30080${path}`
+  return (
+    `<h3>Body</h3>${tableOf(schema, document)}` +
+    `${curl === '' ? '' : `<pre><code>${escapeHtml(curl)}</code></pre>`}`
+  )
 }
 
 function answerOf(
@@ -148,7 +156,9 @@ function answerOf(
   document: OpenApiDocument,
 ): string {
   const [type, { schema = {} }] = Object.entries(content)[0] ?? ['', {}]
-  const head = `<b>${escapeHtml(status)}</b> ${escapeHtml(description)}${type === '' ? '' : ` <code>${escapeHtml(type)}</code>`}`
+  const head =
+    `<b>${escapeHtml(status)}</b> ${escapeHtml(description)}` +
+    `${type === '' ? '' : ` <code>${escapeHtml(type)}</code>`}`
   const table = Number(status) < 300 ? tableOf(schema, document) : ''
   return table === '' ? `<p>${head}</p>` : `<details><summary>${head}</summary>${table}</details>`
 }
@@ -158,9 +168,13 @@ function tableOf(schema: SchemaNode, document: OpenApiDocument): string {
   if (rows.length === 0) return ''
   const cells = rows.map(
     ({ name, type, isRequired, about }) =>
-      `<tr><td><code>${escapeHtml(name)}</code>${isRequired ? ' <abbr title="required">*</abbr>' : ''}</td><td>${escapeHtml(type)}</td><td>${escapeHtml(about)}</td></tr>`,
+      `<tr><td><code>${escapeHtml(name)}</code>${isRequired ? ' <abbr title="required">*</abbr>' : ''}</td>` +
+      `<td>${escapeHtml(type)}</td><td>${escapeHtml(about)}</td></tr>`,
   )
-  return `<div class="table"><table><thead><tr><th>name</th><th>type</th><th>meaning</th></tr></thead><tbody>${cells.join('')}</tbody></table></div>`
+  return (
+    '<div class="table"><table><thead><tr><th>name</th><th>type</th><th>meaning</th></tr></thead>' +
+    `<tbody>${cells.join('')}</tbody></table></div>`
+  )
 }
 
 interface SchemaNode {

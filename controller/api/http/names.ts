@@ -135,8 +135,8 @@ function unknown(parameter: string, what: string, text: string, names: readonly 
 }
 
 function ambiguous(parameter: string, what: string, text: string, candidates: readonly string[]): ApiProblem {
-  const detail = `${candidates.length} ${what} are named ${shown(text)}; send the id of one: ${listed(candidates)}`
-  return invalidField(`/${parameter}`, `query parameter ${parameter}: ${detail}`)
+  const detail = `${candidates.length} ${what} are named ${shown(text)}; send the id of one:`
+  return invalidField(`/${parameter}`, `query parameter ${parameter}: ${detail} ${listed(candidates)}`)
 }
 
 function listed(candidates: readonly string[]): string {

@@ -69,14 +69,18 @@ function describe(fault: VerboseError, part: string): ProblemError {
       const allowed = whatIsAllowed(schema.propertyNames ?? {})
       return {
         pointer: at(),
-        detail: `a name in ${nameOf(at(), part)} must be ${allowed}, got ${shown(fault.params['propertyName'])}`,
+        detail:
+          `a name in ${nameOf(at(), part)} must be ${allowed}, got ` +
+          `${shown(fault.params['propertyName'])}`,
       }
     }
     case 'oneOf': {
       const names = (schema.oneOf ?? []).flatMap(({ required }) => required)
       return {
         pointer: at(),
-        detail: `${nameOf(at(), part)} must have exactly one of ${names.join(', ')}, got ${given(names, fault.data)}`,
+        detail:
+          `${nameOf(at(), part)} must have exactly one of ${names.join(', ')}, got ` +
+          `${given(names, fault.data)}`,
       }
     }
     case 'uniqueItems':

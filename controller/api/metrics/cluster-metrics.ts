@@ -260,7 +260,8 @@ export function addTwinMetrics(metrics: Metrics, twin: Twin | null): void {
     ),
     gauge(
       'headroom_twin_drifting',
-      '1 while the twin drifts and gives no forecasts, 0 while it is steady; no sample before enough was compared.',
+      '1 while the twin drifts and gives no forecasts, 0 while it is steady; no sample before enough ' +
+        'was compared.',
       () => {
         const state = twin?.drift().state ?? 'unknown'
         return state === 'unknown' ? null : Number(state === 'drifting')

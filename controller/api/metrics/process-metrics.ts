@@ -37,7 +37,8 @@ export function measureProcess(metrics: Metrics): ProcessMetrics {
   metrics.add(
     gauges(
       'headroom_event_loop_delay_seconds',
-      `How late the event loop was, in the last whole window of ${WINDOW_MS / 1000} s; percentile 100 is the worst.`,
+      `How late the event loop was, in the last whole window of ${WINDOW_MS / 1000} s; percentile ` +
+        '100 is the worst.',
       ['percentile'],
       function* () {
         const values = last ?? read()

@@ -105,7 +105,10 @@ function sentenceFor({ state, residency, wait, placement, end_reason }: TaskBody
   if (placement === null) return 'It is pending and will be looked at in the next cycle.'
   const where = `GPU ${placement.gpus.join(', ')} of ${placement.node_name}`
   if (residency === 'swapped_out') return `It is swapped out on ${where} ${wishOf(placement)}`
-  return `It is ${state} on ${where}, ${residency === 'none' ? 'not started yet' : residency.replace('_', ' ')}.`
+  return (
+    `It is ${state} on ${where}, ` +
+    `${residency === 'none' ? 'not started yet' : residency.replace('_', ' ')}.`
+  )
 }
 
 function wishOf({ can_signal: canSignal }: PlacementBody): string {

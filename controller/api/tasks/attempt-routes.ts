@@ -141,7 +141,8 @@ async function refuseEnded(views: Views, { taskId, attempt }: QuarantinedAttempt
   const name = `${taskId}/${attempt}`
   throw new ApiProblem(
     'conflict',
-    `Task ${taskId} ${isFinal(ended.state) ? `is already ${ended.state}` : 'has just ended'}. Stop its attempt: \`headroom attempts stop ${name}\`.`,
+    `Task ${taskId} ${isFinal(ended.state) ? `is already ${ended.state}` : 'has just ended'}. Stop ` +
+      `its attempt: \`headroom attempts stop ${name}\`.`,
   )
 }
 

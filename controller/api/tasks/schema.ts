@@ -281,7 +281,8 @@ export const TaskSchema = Type.Object(
         since: instant('Start of the pause'),
         until: instant('When the task may be placed again'),
       }),
-      'Set while the task waits after refused or short attempts, or for an announced result; a release ends it',
+      'Set while the task waits after refused or short attempts, or for an announced result; a ' +
+        'release ends it',
     ),
     wait: objectOrNull(WaitSchema, 'Why the task waits; null: it does not wait'),
     starvation_percent: StarvationSchema,

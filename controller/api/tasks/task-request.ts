@@ -13,7 +13,8 @@ export function taskRequest(body: TaskRequestBody, owner: string | null): TaskRe
   if (body.vram_mib === undefined && body.gpu_mode !== 'exclusive') {
     throw invalidField(
       '/vram_mib',
-      'vram_mib is required: an integer from 1 to 16777216; only a task with gpu_mode exclusive may leave it out',
+      'vram_mib is required: an integer from 1 to 16777216; only a task with gpu_mode exclusive may ' +
+        'leave it out',
     )
   }
   if (body.command?.[0] === '')

@@ -8,7 +8,8 @@ const NO_SIMULATOR = 'NO_SIMULATOR: this controller has no simulator to ask.'
 const NOT_ASKED = 'NOT_ASKED: with forecast=true it is simulated.'
 const NOT_YET = 'NOT_YET: it is being worked out; ask again in some seconds, or with forecast=wait.'
 const NOT_NEW =
-  'NOT_YET: the task came after the latest forecast was begun; ask again in some seconds, or with forecast=wait.'
+  'NOT_YET: the task came after the latest forecast was begun; ask again in some seconds, or with ' +
+  'forecast=wait.'
 const NOT_WAITING = 'NOT_ASKED: the task does not wait for its first start.'
 
 export interface StartPart {

@@ -86,7 +86,9 @@ export function largestEverMib(gpu: Gpu): Mib {
   return gpu.physicalMib - gpu.reserveMib
 }
 
-/** Returns the demand that each of the node's best `gpuCount` GPUs could ever take; NOTHING if it has fewer. */
+/**
+ * Returns the demand that each of the node's best `gpuCount` GPUs could ever take; NOTHING if it has fewer.
+ */
 export function largestEverOn(node: Node, gpuCount: number): Mib {
   return kthLargest(node.gpus.map(largestEverMib), gpuCount)
 }

@@ -182,7 +182,10 @@ function firstFitting(queue: ShapeQueue): Queued | null {
   return free
 }
 
-/** Returns the GPUs for one task, without regard to others: where it fits now, otherwise where it fits after a swap. */
+/**
+ * Returns the GPUs for one task, without regard to others: where it fits now, otherwise where it fits after a
+ * swap.
+ */
 export function placeFor(queued: Queued, queue: PlacingQueue, policy: Policy): Plan | null {
   for (const when of ['now', 'after_swap'] as const) {
     const place =

@@ -110,7 +110,9 @@ export function couldLeaveMib(gpu: Gpu, requester: Task): Mib {
   return mib
 }
 
-/** VRAM on a GPU that tasks are about to use, by swap-in or reservation, and could leave for this requester. */
+/**
+ * VRAM on a GPU that tasks are about to use, by swap-in or reservation, and could leave for this requester.
+ */
 export function arrivingMib(gpu: Gpu, requester: Task): Mib {
   let mib = 0
   for (const placement of gpu.placements)

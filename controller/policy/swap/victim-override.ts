@@ -1,6 +1,6 @@
 /**
- * Replaces one victim of a swap-out decision: it shows how the decision could have been different. Simulations
- * use it; the controller never decides so by itself.
+ * Replaces one victim of a swap-out decision: it shows how the decision could have been different.
+ * Simulations use it; the controller never decides so by itself.
  */
 import type { Candidate } from './order.ts'
 import { classOf } from './order.ts'

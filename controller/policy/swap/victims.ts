@@ -22,8 +22,8 @@ export interface Victim {
   readonly gpu: number
   readonly class: VictimClass
   /**
-   * Rule 2: the whole level was needed. Rule 3: of a level with a surplus, the longest not swapped that move the
-   * least VRAM.
+   * Rule 2: the whole level was needed. Rule 3: of a level with a surplus, the longest not swapped that move
+   * the least VRAM.
    */
   readonly rule: ChoiceRule
 }

@@ -1,6 +1,7 @@
 /**
  * Kinds of fields in a snapshot, each in both directions. References are numbers: tasks in the order of the
- * snapshot's tasks, nodes in that of its nodes, GPUs by node and index, entries by node and place in its queue.
+ * snapshot's tasks, nodes in that of its nodes, GPUs by node and index, entries by node and place in its
+ * queue.
  */
 import type { Gpu, Node, Placement, QueueEntry, Reservation, Task } from '../../model/placement.ts'
 import type { CancelTimer, TimerId } from '../../ports/clock.ts'

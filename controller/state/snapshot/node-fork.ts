@@ -1,6 +1,6 @@
 /**
- * A copy of one node for the ledger to try a change on. Its queue, tasks and entries are the live ones and must
- * not be changed; so are its placements, until a change copies those that it concerns.
+ * A copy of one node for the ledger to try a change on. Its queue, tasks and entries are the live ones and
+ * must not be changed; so are its placements, until a change copies those that it concerns.
  */
 import type { Instant } from '../../../protocol/units.ts'
 import type { Policy } from '../../model/config.ts'

@@ -14,20 +14,24 @@ export const CHART_SCRIPT = `'use strict'
     const { unit, limits, marks } = JSON.parse(figure.querySelector('script').textContent)
     const { tHead, tBodies } = figure.querySelector('.wide > table')
     const [xTitle, ...heads] = [...tHead.rows[0].cells].map((cell) => cell.textContent.trim())
-    const rows = [...tBodies[0].rows].map((row) => [...row.cells].map((cell) => (cell.textContent.trim() === '–' ? null : Number(cell.textContent))))
+    const number = (text) => (text.trim() === '–' ? null : Number(text))
+    const rows = [...tBodies[0].rows].map((row) => [...row.cells].map((cell) => number(cell.textContent)))
     const names = heads.filter((_, i) => i % 4 === 0)
     const css = getComputedStyle(document.documentElement)
     const colour = (name) => css.getPropertyValue('--' + name).trim()
-    const axis = { stroke: colour('soft'), grid: { stroke: colour('line'), width: 1 }, ticks: { stroke: colour('line'), width: 1 } }
+    const thin = { stroke: colour('line'), width: 1 }
+    const axis = { stroke: colour('soft'), grid: thin, ticks: thin }
     if (rows.length < 2) return
     const column = (at) => rows.map((row) => row[at])
-    const shown = (plot, value) => (value === null || value === undefined ? '–' : value.toFixed(2) + ' ' + unit)
+    const shown = (plot, value) => (Number.isFinite(value) ? value.toFixed(2) + ' ' + unit : '–')
     const [series, data, bands] = [[{ label: xTitle }], [column(0)], []]
     names.forEach((name, i) => {
       const stroke = colour('c' + i)
       const at = series.length
-      series.push({ label: name, stroke, width: 2, dash: dashes[i], value: shown, points: { show: true, size: 7, fill: stroke } })
-      series.push({ label: name + ' p90', value: shown, points: { show: false } }, { label: name + ' p10', value: shown, points: { show: false } })
+      const points = { show: true, size: 7, fill: stroke }
+      series.push({ label: name, stroke, width: 2, dash: dashes[i], value: shown, points })
+      for (const edge of [' p90', ' p10'])
+        series.push({ label: name + edge, value: shown, points: { show: false } })
       data.push(column(4 * i + 1), column(4 * i + 3), column(4 * i + 2))
       bands.push({ series: [at + 1, at + 2], fill: stroke + '26' })
     })
@@ -56,16 +60,19 @@ export const CHART_SCRIPT = `'use strict'
       marks.forEach(({ x, label }, row) => {
         const at = plot.valToPos(x, 'x', true)
         const stroke = row === 0 ? colour('good') : colour('soft')
-        line(at, bbox.top, at, bbox.top + bbox.height, stroke, row === 0 ? [] : [3, 3], label, at + 5, bbox.top + 16 + row * 18)
+        const dash = row === 0 ? [] : [3, 3]
+        const { top, height } = bbox
+        line(at, top, at, top + height, stroke, dash, label, at + 5, top + 16 + row * 18)
       })
     }
     const highest = Math.max(...limits.map((limit) => limit.y), 0)
+    const range = (plot, low, high) => [Math.min(0, low), Math.max(high, highest, 1e-9) * 1.05]
     plots.get(figure)?.destroy()
     place.replaceChildren()
     const options = {
       width: place.clientWidth,
       height: 320,
-      scales: { x: { time: false }, y: { range: (plot, low, high) => [Math.min(0, low), Math.max(high, highest, 1e-9) * 1.05] } },
+      scales: { x: { time: false }, y: { range } },
       axes: [{ ...axis, label: xTitle, labelSize: 20 }, { ...axis, label: unit, labelSize: 20, size: 70 }],
       series,
       bands,
@@ -76,8 +83,11 @@ export const CHART_SCRIPT = `'use strict'
   }
   const drawAll = () => figures.forEach(draw)
   drawAll()
-  addEventListener('toggle', ({ target }) => target.querySelectorAll('figure.chart:not(.drawn)').forEach(draw), true)
+  const open = ({ target }) => target.querySelectorAll('figure.chart:not(.drawn)').forEach(draw)
+  addEventListener('toggle', open, true)
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', drawAll)
-  addEventListener('resize', () => plots.forEach((plot, figure) => plot.setSize({ width: figure.querySelector('.plot').clientWidth, height: 320 })))
+  const widthOf = (figure) => figure.querySelector('.plot').clientWidth
+  const resize = (plot, figure) => plot.setSize({ width: widthOf(figure), height: 320 })
+  addEventListener('resize', () => plots.forEach(resize))
 }
 `

@@ -50,7 +50,8 @@ interface Frame {
 export const DOTS = markup`${Array.from(
   { length: LINES },
   (_, i) =>
-    markup`<marker id="dot${i}" class="d${i}" viewBox="-4 -4 8 8" markerWidth="8" markerHeight="8" markerUnits="userSpaceOnUse"><circle r="3.5" /></marker>`,
+    markup`<marker id="dot${i}" class="d${i}" viewBox="-4 -4 8 8" markerWidth="8" markerHeight="8"
+      markerUnits="userSpaceOnUse"><circle r="3.5" /></marker>`,
 )}`
 
 /**
@@ -71,13 +72,16 @@ export function lineChart(chart: LineChart, table: Markup, shared: SharedMarks):
     <ul class="legend">
       ${chart.lines.map(
         ({ name }, i) =>
-          markup`<li>
-            <svg viewBox="0 0 24 8" class="key">${shared.use(markup`<line class="line l${i}" x1="0" y1="4" x2="24" y2="4" />`)}</svg>${name}
-          </li>`,
+          markup`<li><svg viewBox="0 0 24 8" class="key">${shared.use(keyOf(i))}</svg>${name}</li>`,
       )}
     </ul>
     ${table}
   </figure>`
+}
+
+/** The line of a legend. */
+function keyOf(index: number): Markup {
+  return markup`<line class="line l${index}" x1="0" y1="4" x2="24" y2="4" />`
 }
 
 function frameOf({ lines, limits }: LineChart): Frame {
@@ -120,7 +124,8 @@ function pathThrough(places: ReadonlyArray<readonly [number, number]>): string {
 
 function xGridOf({ x, atX }: Frame, { xTitle }: LineChart): Markup {
   const [top, bottom] = [PLOT.top, HEIGHT - PLOT.bottom]
-  return markup`<path class="grid" d="${x.ticks.map((tick) => `M${atX(tick)} ${top}V${bottom}`).join('')}" />${x.ticks.map(
+  const grid = x.ticks.map((tick) => `M${atX(tick)} ${top}V${bottom}`).join('')
+  return markup`<path class="grid" d="${grid}" />${x.ticks.map(
     (tick) =>
       markup`<text class="tick middle" x="${atX(tick)}" y="${bottom + 16}">${tick.toFixed(x.digits)}</text>`,
   )}<text class="tick middle" x="${(PLOT.left + WIDTH - PLOT.right) / 2}" y="${HEIGHT - 6}">${xTitle}</text>`
@@ -128,19 +133,24 @@ function xGridOf({ x, atX }: Frame, { xTitle }: LineChart): Markup {
 
 function yGridOf({ y, atY }: Frame, { unit }: LineChart): Markup {
   const [left, right] = [PLOT.left, WIDTH - PLOT.right]
-  return markup`<path class="grid" d="${y.ticks.map((tick) => `M${left} ${atY(tick)}H${right}`).join('')}" />${y.ticks.map(
+  const grid = y.ticks.map((tick) => `M${left} ${atY(tick)}H${right}`).join('')
+  return markup`<path class="grid" d="${grid}" />${y.ticks.map(
     (tick) =>
       markup`<text class="tick end" x="${left - 8}" y="${atY(tick)}" dy="4">${tick.toFixed(y.digits)}</text>`,
   )}<text class="tick" x="4" y="12">${unit}</text>`
 }
 
 function limitOf({ atY }: Frame, { y, label }: LineChart['limits'][number]): Markup {
-  return markup`<line class="limit" x1="${PLOT.left}" x2="${WIDTH - PLOT.right}" y1="${atY(y)}" y2="${atY(y)}" /><text class="note" x="${PLOT.left + 6}" y="${atY(y)}" dy="-4">${label}</text>`
+  const [left, right] = [PLOT.left, WIDTH - PLOT.right]
+  return markup`<line class="limit" x1="${left}" x2="${right}" y1="${atY(y)}" y2="${atY(y)}" />
+    <text class="note" x="${left + 6}" y="${atY(y)}" dy="-4">${label}</text>`
 }
 
 /** Two marks at one x are written one below the other. */
 function markOf({ atX }: Frame, { x, label }: LineChart['marks'][number], row: number): Markup {
-  return markup`<line class="mark m${row}" x1="${atX(x)}" x2="${atX(x)}" y1="${PLOT.top}" y2="${HEIGHT - PLOT.bottom}" /><text class="note middle" x="${atX(x)}" y="${PLOT.top + 10 + row * 14}">${label}</text>`
+  const [top, bottom] = [PLOT.top, HEIGHT - PLOT.bottom]
+  return markup`<line class="mark m${row}" x1="${atX(x)}" x2="${atX(x)}" y1="${top}" y2="${bottom}" />
+    <text class="note middle" x="${atX(x)}" y="${top + 10 + row * 14}">${label}</text>`
 }
 
 function lineOf(frame: Frame, { points }: ChartLine, index: number): Markup {

@@ -36,16 +36,18 @@ export function htmlReport({ name, runs, summary, advice, library }: HtmlReportI
     if (combinations.length === 1) return section
     const isOpen = combinations.length <= MOST_OPEN || each === best
     // The anchor is inside, so that a link to it opens the section around it.
-    return markup`<details${isOpen ? new Markup(' open') : null}><summary>${each.title}</summary><div id="${each.place}">${section}</div></details>`
+    return markup`<details${isOpen ? new Markup(' open') : null}><summary>${each.title}</summary>
+      <div id="${each.place}">${section}</div></details>`
   })
+  const overview = combinations.length > 1 ? overviewOf(combinations, best) : null
   return page(
     `${name}: overcommit sweep`,
     markup`<h1>${name}: which overcommit percentage?</h1>
       <p class="soft">
-        A sweep of the production controller in virtual time. The same seeds were run at every percentage, so that two percentages differ in
-        nothing else.
+        A sweep of the production controller in virtual time. The same seeds were run at every percentage, so
+        that two percentages differ in nothing else.
       </p>
-      ${shared.all()}${combinations.length > 1 ? overviewOf(combinations, best) : null}${sections}${sourceOf(runs)}`,
+      ${shared.all()}${overview}${sections}${sourceOf(runs)}`,
     library === null ? [] : [library.style],
     library === null ? [] : [library.script, CHART_SCRIPT],
   )
@@ -56,16 +58,20 @@ function sectionOf({ advice, summary }: Combination, shared: SharedMarks): Marku
     ...(advice.recommended_percent === null ? [] : [{ x: advice.recommended_percent, label: 'recommended' }]),
     ...(advice.knee_percent === null ? [] : [{ x: advice.knee_percent, label: 'knee' }]),
   ]
-  return markup`<p class="advice${advice.recommended_percent === null ? ' none' : ''}">${adviceSentence(advice)}</p>
+  const advised = advice.recommended_percent === null ? 'advice none' : 'advice'
+  const charts = chartsOf(advice, summary)
+  return markup`<p class="${advised}">${adviceSentence(advice)}</p>
     <ul>
       ${adviceNotes(advice).map((note) => markup`<li>${note}</li>`)}
     </ul>
     ${judgementOf(advice)}
-    ${chartsOf(advice, summary).map(({ chart, values }) => lineChart({ ...chart, xTitle: X_TITLE, marks }, values, shared))}`
+    ${charts.map(({ chart, values }) => lineChart({ ...chart, xTitle: X_TITLE, marks }, values, shared))}`
 }
 
 const shownObjective = ({ objective, p95, keeps }: JudgedObjective): Markup =>
-  markup`<span class="${keeps ? 'good' : 'bad'}">${shownFigure(figureOf(objective), p95)} ${keeps ? 'kept' : 'broken'}</span>`
+  keeps
+    ? markup`<span class="good">${shownFigure(figureOf(objective), p95)} kept</span>`
+    : markup`<span class="bad">${shownFigure(figureOf(objective), p95)} broken</span>`
 
 /** The result of each combination, with a link to its section. */
 function overviewOf(combinations: readonly Combination[], best: Combination | null): Markup {
@@ -225,9 +231,10 @@ function sourceOf(runs: readonly SweepRun[]): Markup {
       ['version', first.version],
     ])}
     <p class="soft">
-      Every run with all its digits is a row of runs.csv. Recommended is the percentage with the highest mean of utilization_percent among
-      those at which the nearest-rank 95th percentile over the seeds of every objective's figure is at most its maximum; of two that are
-      equal, the lower. The knee is found with Kneedle (Satopää, Albrecht, Irwin, Raghavan, ICDCSW 2011) on the means. Differences between
-      percentages are paired by seed, with Student's 95 % interval.
+      Every run with all its digits is a row of runs.csv. Recommended is the percentage with the highest mean
+      of utilization_percent among those at which the nearest-rank 95th percentile over the seeds of every
+      objective's figure is at most its maximum; of two that are equal, the lower. The knee is found with
+      Kneedle (Satopää, Albrecht, Irwin, Raghavan, ICDCSW 2011) on the means. Differences between percentages
+      are paired by seed, with Student's 95 % interval.
     </p>`
 }

@@ -43,8 +43,11 @@ export function unitsToMs(value: number, perSecond: number): DurationMs | null {
   return seconds >= -MAX_SECONDS && seconds <= MAX_SECONDS ? Math.round(seconds * 1000) : null
 }
 
-const DATE_TIME =
-  /^(\d{4})[-/](\d{1,2})[-/](\d{1,2})[T ](\d{1,2}):(\d{2}):(\d{2})(?:[.,](\d{1,9}))?\s*(Z|UTC|[+-]\d{2}:?\d{2})?$/i
+const DATE_TIME = new RegExp(
+  /^(\d{4})[-/](\d{1,2})[-/](\d{1,2})[T ](\d{1,2}):(\d{2}):(\d{2})(?:[.,](\d{1,9}))?/.source +
+    /\s*(Z|UTC|[+-]\d{2}:?\d{2})?$/.source,
+  'i',
+)
 
 /**
  * A date and time, with or without a zone. Without one it is read as UTC: differences within one file are

@@ -36,7 +36,8 @@ const FLEET = `scenario: crowded
 version: 1
 seed: 1
 fleet:
-  - { count: ${NODES}, name: "sim-{i}", gpus: 8, gpu: { model: A100-40, vram_mib: 40960, swap: stock-driver } }
+  - { count: ${NODES}, name: "sim-{i}", gpus: 8,
+      gpu: { model: A100-40, vram_mib: 40960, swap: stock-driver } }
 `
 
 interface Summary {
@@ -61,7 +62,9 @@ export async function measureCrowded(): Promise<readonly Reading<RestMeasure>[]>
     const { answered, refused } = await load.end()
     const sorted = Float64Array.from(took).sort((a, b) => a - b)
     const at = (share: number): number => sorted[Math.floor(share * sorted.length)] ?? NaN
-    const posts = `${inShort(answered / (LOAD_MS / 1000))} POST/s answered${refused > 0 ? `, ${refused} refused` : ''}`
+    const posts =
+      `${inShort(answered / (LOAD_MS / 1000))} POST/s ` +
+      `answered${refused > 0 ? `, ${refused} refused` : ''}`
     const sizes = await Promise.all(
       LISTS.map(
         async (path) => (await (await fetch(`${cluster.url}/api/v1${path}`)).arrayBuffer()).byteLength,
@@ -71,7 +74,9 @@ export async function measureCrowded(): Promise<readonly Reading<RestMeasure>[]>
       {
         name: 'get_tasks_p99_ms',
         value: at(0.99),
-        note: `p50 ${at(0.5).toFixed(1)} ms of ${took.length} pages; ${posts}, ${NODES} heartbeats/s, ${PENDING} pending`,
+        note:
+          `p50 ${at(0.5).toFixed(1)} ms of ${took.length} pages; ${posts}, ${NODES} heartbeats/s, ` +
+          `${PENDING} pending`,
       },
       {
         name: 'list_bytes',

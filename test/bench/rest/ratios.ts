@@ -59,7 +59,9 @@ async function ratioOf(
     rates.push(ourRate)
     ratios.push(ourRate / bareRate)
   }
-  const note = `${inShort(median(rates))}/s, bare ${inShort(median(bareRates))}/s, ${CONNECTIONS} connections, ${ROUNDS} rounds`
+  const note =
+    `${inShort(median(rates))}/s, bare ${inShort(median(bareRates))}/s, ${CONNECTIONS} connections, ` +
+    `${ROUNDS} rounds`
   return { name, value: median(ratios), note }
 }
 

@@ -93,7 +93,9 @@ async function measureSampling(): Promise<Reading<RestMeasure>> {
   }
   series.stop()
   const whole = `a reading takes ${(cpuMs / TICKS).toFixed(1)} ms in ${Math.round(steps / TICKS)} steps`
-  const note = `the longest step of a reading, median of ${TICKS}; ${GPUS} GPUs, ${TASKS} tasks; ${whole}, the longest ever ${Math.max(...longest).toFixed(0)} ms`
+  const note =
+    `the longest step of a reading, median of ${TICKS}; ${GPUS} GPUs, ${TASKS} tasks; ${whole}, the ` +
+    `longest ever ${Math.max(...longest).toFixed(0)} ms`
   return { name: 'series_step_ms', value: median(longest), note }
 }
 
@@ -115,13 +117,17 @@ async function measureKept(): Promise<readonly Reading<RestMeasure>[]> {
       .map((tier) => `${((tier.length * tier.slotMs) / 3_600_000).toFixed(1)} h`)
       .join(', ')
   console.log(
-    `kept of nodes: ${reach('node')}; of GPUs: ${reach('gpu')}; of the cluster: ${reach('cluster')}; accounted ${(series.bytes / MIB).toFixed(0)} MiB; on disk ${(sizeOf(dir) / MIB).toFixed(0)} MiB; read back in ${restoredMs.toFixed(0)} ms of this thread`,
+    `kept of nodes: ${reach('node')}; of GPUs: ${reach('gpu')}; of the cluster: ${reach('cluster')}; ` +
+      `accounted ${(series.bytes / MIB).toFixed(0)} MiB; on disk ${(sizeOf(dir) / MIB).toFixed(0)} ` +
+      `MiB; read back in ${restoredMs.toFixed(0)} ms of this thread`,
   )
   return [
     {
       name: 'series_memory_mib',
       value: bytes / MIB,
-      note: `all tables full, every column different everywhere; read back in ${restoredMs.toFixed(0)} ms of this thread`,
+      note:
+        `all tables full, every column different everywhere; read back in ${restoredMs.toFixed(0)} ms ` +
+        'of this thread',
     },
     ...(await askAll(series)),
   ]
@@ -214,16 +220,20 @@ async function askAll(series: Series): Promise<readonly Reading<RestMeasure>[]> 
     return {
       name,
       value: median(took),
-      note: `median of ${ASKED}, ${points} points, ${(bytes / 1000).toFixed(0)} kB; the longest ${Math.max(...took).toFixed(0)} ms`,
+      note:
+        `median of ${ASKED}, ${points} points, ${(bytes / 1000).toFixed(0)} kB; the longest ` +
+        `${Math.max(...took).toFixed(0)} ms`,
     }
   }
   const parts =
-    'utilization_percent,starvation_percent,starvation_queue_percent,starvation_swap_percent,starvation_compute_percent'
+    'utilization_percent,starvation_percent,starvation_queue_percent,starvation_swap_percent,' +
+    'starvation_compute_percent'
   const answers = [
     await ask('series_week_cluster_ms', `names=${parts}&from=-7d&max_points=1008`),
     await ask(
       'series_week_gpus_ms',
-      `scope=gpu:${node?.id}/*&names=utilization_percent,starvation_percent,vram_used_mib&from=-7d&max_points=500`,
+      `scope=gpu:${node?.id}/*&names=utilization_percent,starvation_percent,vram_used_mib&from=-7d&` +
+        'max_points=500',
     ),
     await ask('series_day_nodes_ms', 'scope=node:*&names=utilization_percent&from=-1d&max_points=144'),
   ]

@@ -19,7 +19,8 @@ fleet:
   - { count: 40, name: "n-{i}", gpus: 8, gpu: { model: A100-40, vram_mib: 40960 } }
 config: { default_vram_overcommit_percent: 60 }
 workload:
-  - { generate: poisson, rate_per_hour: 240, vram_mib: 16000, duration: { exponential: { mean: 30m } }, activity: serving }
+  - { generate: poisson, rate_per_hour: 240, vram_mib: 16000, duration: { exponential: { mean: 30m } },
+      activity: serving }
 `
 
 interface Simulation {
@@ -45,7 +46,9 @@ export async function measureSimulating(): Promise<readonly Reading<RestMeasure>
       [...took].sort((a, b) => a - b)[Math.floor(share * took.length)] ?? NaN
     const shown = (took: readonly number[]): string =>
       `p50 ${at(took, 0.5).toFixed(2)} ms, p99 ${at(took, 0.99).toFixed(2)} ms`
-    const note = `alone ${shown(alone)}; during a run ${shown(beside)}; ${alone.length} and ${beside.length} answers in ${ROUNDS} rounds, in turn`
+    const note =
+      `alone ${shown(alone)}; during a run ${shown(beside)}; ${alone.length} and ${beside.length} ` +
+      `answers in ${ROUNDS} rounds, in turn`
     return [{ name: 'simulating_p99_ratio', value: at(beside, 0.99) / at(alone, 0.99), note }]
   } finally {
     await cluster.end()

@@ -22,7 +22,8 @@ const FLEET = `scenario: streams
 version: 1
 seed: 1
 fleet:
-  - { count: ${NODES}, name: "sim-{i}", gpus: 8, gpu: { model: A100-40, vram_mib: 40960, swap: stock-driver } }
+  - { count: ${NODES}, name: "sim-{i}", gpus: 8,
+      gpu: { model: A100-40, vram_mib: 40960, swap: stock-driver } }
 `
 const TASK = JSON.stringify({ vram_mib: 8_000, command: ['true'] })
 
@@ -55,7 +56,9 @@ export async function measureStreams(): Promise<readonly Reading<RestMeasure>[]>
     const eventsPerS = (1000 * ((await lastSeq(cluster)) - seqBefore)) / (performance.now() - startedAt)
     const [one, many] = [mean(costs[1]), mean(costs[MANY])]
     const each = inShort((1000 * bytes) / (ROUNDS * ROUND_MS * MANY))
-    const note = `${inShort(many)} ms of CPU a second with ${MANY} readers, ${inShort(one)} with 1; ${inShort(eventsPerS)} events/s, ${each} B/s each; ${ROUNDS} rounds`
+    const note =
+      `${inShort(many)} ms of CPU a second with ${MANY} readers, ${inShort(one)} with 1; ` +
+      `${inShort(eventsPerS)} events/s, ${each} B/s each; ${ROUNDS} rounds`
     return [{ name: 'sse_cpu_ratio', value: many / one, note }]
   } finally {
     clearInterval(timer)

@@ -18,7 +18,8 @@ fleet:
   - { count: 8, name: "n-{i}", gpus: 8, gpu: { vram_mib: 40960, swap: stock-driver } }
 config: { default_vram_overcommit_percent: 60 }
 workload:
-  - { generate: poisson, rate_per_hour: 150, vram_mib: { lognormal: { median: 16000, sigma: 0.4 } }, duration: { exponential: { mean: 1h } }, activity: serving }
+  - { generate: poisson, rate_per_hour: 150, vram_mib: { lognormal: { median: 16000, sigma: 0.4 } },
+      duration: { exponential: { mean: 1h } }, activity: serving }
 `
 
 export async function measureDay(): Promise<readonly Reading<SweepMeasure>[]> {
@@ -36,7 +37,11 @@ export async function measureDay(): Promise<readonly Reading<SweepMeasure>[]> {
     if (virtual_s !== DAY_S || metrics.swaps_per_hour < LEAST_SWAPS_PER_HOUR)
       throw new Error(`${virtual_s} s, ${metrics.swaps_per_hour} swaps an hour`)
     ratios.push(DAY_S / Math.max(cpuS, Number.EPSILON))
-    note = `${metrics.tasks.submitted} tasks, ${metrics.swaps_per_hour.toFixed(0)} swaps an hour, utilization ${metrics.utilization_percent?.toFixed(0)} %; the last day took ${cpuS.toFixed(2)} s of CPU, ${wallS.toFixed(2)} s on the wall; the slowest of ${ROUNDS} was ${Math.min(...ratios).toFixed(0)} ×`
+    note =
+      `${metrics.tasks.submitted} tasks, ${metrics.swaps_per_hour.toFixed(0)} swaps an hour, ` +
+      `utilization ${metrics.utilization_percent?.toFixed(0)} %; the last day took ${cpuS.toFixed(2)} ` +
+      `s of CPU, ${wallS.toFixed(2)} s on the wall; the slowest of ${ROUNDS} was ` +
+      `${Math.min(...ratios).toFixed(0)} ×`
   }
   return [{ name: 'day_64_gpus', value: median(ratios), note }]
 }

@@ -24,7 +24,8 @@ clock: { until: 2d, drain: false }
 fleet:
   - { count: 8, name: "n-{i}", gpus: 8, gpu: { vram_mib: 40960, swap: stock-driver } }
 workload:
-  - { generate: poisson, rate_per_hour: 120, vram_mib: { lognormal: { median: 16000, sigma: 0.4 } }, duration: { exponential: { mean: 1h } }, activity: serving }
+  - { generate: poisson, rate_per_hour: 120, vram_mib: { lognormal: { median: 16000, sigma: 0.4 } },
+      duration: { exponential: { mean: 1h } }, activity: serving }
 `
 
 export async function measureSpeedup(): Promise<readonly Reading<SweepMeasure>[]> {
@@ -37,7 +38,8 @@ export async function measureSpeedup(): Promise<readonly Reading<SweepMeasure>[]
     const speedup = median(rounds.map(({ one, two }) => one / two))
     const limit = median(rounds.map(({ alone, together }) => (2 * alone) / together))
     const shown = rounds.map(({ one, two }) => `${one.toFixed(1)} s and ${two.toFixed(1)} s`).join(', ')
-    const ofLimit = `two independent sweeps reach ${limit.toFixed(2)}, this is ${(speedup / limit).toFixed(2)} of that`
+    const ofLimit =
+      `two independent sweeps reach ${limit.toFixed(2)}, this is ${(speedup / limit).toFixed(2)} of ` + 'that'
     return [
       {
         name: 'sweep_speedup',

@@ -34,7 +34,8 @@ const FLEET = `scenario: crowded-page
 version: 1
 seed: 1
 fleet:
-  - { count: ${NODES}, name: "sim-{i}", gpus: 8, gpu: { model: A100-40, vram_mib: 40960, swap: stock-driver } }
+  - { count: ${NODES}, name: "sim-{i}", gpus: 8,
+      gpu: { model: A100-40, vram_mib: 40960, swap: stock-driver } }
 `
 const LIST = { path: '/tasks?tab=pending', selector: '[aria-label=Tasks] tbody tr' }
 const TILE = { path: '/', selector: '[aria-label="GPUs up"] > p' }
@@ -83,8 +84,10 @@ export async function measureCrowdedPage(): Promise<readonly Reading<UiMeasure>[
         name: 'tick_ms',
         value: Math.max(...perSecondMs),
         note:
-          `CPU time of the main thread in the worst of ${perSecondMs.length} seconds of the dashboard, a tick and all else; median ` +
-          `${sorted(perSecondMs)[perSecondMs.length >> 1]?.toFixed(1)} ms, longest task ${longestMs.toFixed(1)} ms`,
+          `CPU time of the main thread in the worst of ${perSecondMs.length} seconds of the ` +
+          'dashboard, a tick and all else; median ' +
+          `${sorted(perSecondMs)[perSecondMs.length >> 1]?.toFixed(1)} ms, longest task ` +
+          `${longestMs.toFixed(1)} ms`,
       },
     ]
   } finally {

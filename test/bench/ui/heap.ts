@@ -22,7 +22,8 @@ const FLEET = `scenario: half-an-hour
 version: 1
 seed: 1
 fleet:
-  - { count: ${NODES}, name: "sim-{i}", gpus: 8, gpu: { model: A100-40, vram_mib: 40960, swap: stock-driver } }
+  - { count: ${NODES}, name: "sim-{i}", gpus: 8,
+      gpu: { model: A100-40, vram_mib: 40960, swap: stock-driver } }
 `
 const MIB = 1024 * 1024
 
@@ -72,8 +73,10 @@ export async function measureHeap(): Promise<readonly Reading<UiMeasure>[]> {
     }
     const after = await heapBytes(cdp)
     const note =
-      `${(before / MIB).toFixed(1)} → ${(after / MIB).toFixed(1)} MiB over ${TICKS} ticks, ${lists - listsBefore} lists and ` +
-      `${charts - chartsBefore} series read, ${TRIPS} times to other pages and back; ${nodesBefore} → ${await elements(page)} elements`
+      `${(before / MIB).toFixed(1)} → ${(after / MIB).toFixed(1)} MiB over ${TICKS} ticks, ` +
+      `${lists - listsBefore} lists and ` +
+      `${charts - chartsBefore} series read, ${TRIPS} times to other pages and back; ${nodesBefore} ` +
+      `→ ${await elements(page)} elements`
     return [{ name: 'heap_growth_mib', value: (after - before) / MIB, note }]
   } finally {
     await browser.end()

@@ -47,7 +47,8 @@ export async function shownWithin(
   >(`globalThis.shownAt.then((ms) => ({
     ms,
     rows: document.querySelectorAll('tbody tr').length,
-    bytes: performance.getEntriesByType('resource').filter(({ name }) => name.endsWith('.js')).reduce((sum, { encodedBodySize }) => sum + encodedBodySize, 0),
+    bytes: performance.getEntriesByType('resource').filter(({ name }) => name.endsWith('.js'))
+      .reduce((sum, { encodedBodySize }) => sum + encodedBodySize, 0),
   }))`)
   await page.context().close()
   return { ms: shown.ms, rows: shown.rows, scriptBytes: shown.bytes + workerBytes() }

@@ -123,7 +123,8 @@ export class StubDriver {
     mkdirSync(folder, { recursive: true })
     writeFileSync(
       join(folder, 'status'),
-      `Name:\tstub\nState:\t${isStopped ? 'T (stopped)' : 'S (sleeping)'}\nNSpid:\t${[pid, ...nested].join('\t')}\n`,
+      `Name:\tstub\nState:\t${isStopped ? 'T (stopped)' : 'S (sleeping)'}\n` +
+        `NSpid:\t${[pid, ...nested].join('\t')}\n`,
     )
     writeFileSync(join(folder, 'maps'), `${maps}\n`)
     writeFileSync(join(folder, 'cgroup'), cgroup)

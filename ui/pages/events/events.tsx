@@ -109,7 +109,7 @@ export default function Events(): JSX.Element {
         isEmpty={(page) => page.items.length === 0}
         whenEmpty={
           <p class="quiet">
-            {text('kind') + text('task') + text('node') === '' ? 'No events yet.' : 'No matching events.'}{' '}
+            {text('kind') + text('task') + text('node') === '' ? 'No events yet. ' : 'No matching events. '}
             <button onClick={() => setSearch({ kind: null, task: null, node: null, before: null })}>
               Show all events
             </button>

@@ -63,8 +63,8 @@ export function NodeActions(props: { readonly node: NodeBody }): JSX.Element {
         run={drain}
       >
         <p>
-          It gets no new tasks until it is uncordoned. Its current tasks run to their end: {whole(tasks())}{' '}
-          now.
+          It gets no new tasks until it is uncordoned. Its current tasks run to their end:
+          {` ${whole(tasks())} now.`}
         </p>
         <p>
           <label>

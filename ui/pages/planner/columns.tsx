@@ -1,4 +1,6 @@
-/** Columns shared by tables of the planner: figures, the varied fields, and the objectives with their results. */
+/**
+ * Columns shared by tables of the planner: figures, the varied fields, and the objectives with their results.
+ */
 import { Show } from 'solid-js'
 import type { CandidateBody, SettingsBody } from '../../../controller/api/simulations/sweep-report-schema.ts'
 import type { Column } from '../../tables/table.tsx'

@@ -38,7 +38,9 @@ export function serveNode(c: Cluster, node: LiveNode, now: Instant): void {
   planNextVisit(c, node, now)
 }
 
-/** `freed`: VRAM was freed for the entry, by victims or by a released reservation, maybe more than it needs. */
+/**
+ * `freed`: VRAM was freed for the entry, by victims or by a released reservation, maybe more than it needs.
+ */
 type Served = 'unchanged' | 'changed' | 'freed'
 
 function serve(c: Cluster, entry: LiveEntry, now: Instant): Served {

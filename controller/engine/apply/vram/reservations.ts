@@ -1,6 +1,6 @@
 /**
- * Keeps the reservations of GPUs current, so that small tasks do not starve a large one (`policy/reservation.ts`
- * decides them).
+ * Keeps the reservations of GPUs current, so that small tasks do not starve a large one
+ * (`policy/reservation.ts` decides them).
  */
 import type { Instant } from '../../../../protocol/units.ts'
 import type { Reservation } from '../../../model/placement.ts'
