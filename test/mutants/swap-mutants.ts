@@ -386,9 +386,8 @@ const RETURN: readonly Mutant[] = [
       edit(
         `${ENGINE}/apply/vram/node-queue.ts`,
         'serve',
-        'if (!preemptCollector(c, entry, now)) return entry.hasReserved ? cancelReservation(c, ' +
-          'entry, now) : false\n',
-        'if (!preemptCollector(c, entry, now)) return false\n',
+        'if (!preemptCollector(c, entry, now)) return release(c, entry, now)\n',
+        "if (!preemptCollector(c, entry, now)) return 'unchanged'\n",
       ),
     ],
     directed: { scenario: 'uncovered-owner-lets-go' },
@@ -427,8 +426,8 @@ const RETURN: readonly Mutant[] = [
       edit(
         `${ENGINE}/apply/vram/node-queue.ts`,
         'serve',
-        'if (!preemptCollector(c, entry, now)) return entry.hasReserved',
-        'if (entry.node !== null) return entry.hasReserved',
+        'if (!preemptCollector(c, entry, now)) return release(c, entry, now)',
+        'if (entry.node !== null) return release(c, entry, now)',
       ),
     ],
     directed: { scenario: 'collector-makes-room-for-p0' },
@@ -438,12 +437,7 @@ const RETURN: readonly Mutant[] = [
     rule: 'return',
     says: 'VRAM that an owner releases for an entry goes only to entries behind that one',
     edits: [
-      edit(
-        `${ENGINE}/apply/vram/node-queue.ts`,
-        'serveNode',
-        '      if (owners.some((owner) => !owner.hasReserved)) break\n',
-        '',
-      ),
+      edit(`${ENGINE}/apply/vram/node-queue.ts`, 'serveNode', "      if (served === 'freed') break\n", ''),
     ],
     directed: { test: 'test/unit/collector.test.ts' },
   },
