@@ -30,6 +30,21 @@ export const NO_NUL: Characters = {
   description: 'without NUL',
 }
 
+/** Labels of a host name, a port; components of a path; a tag; a digest (grammar of the OCI distribution). */
+const HOST = '[A-Za-z0-9]+(-+[A-Za-z0-9]+)*(\\.[A-Za-z0-9]+(-+[A-Za-z0-9]+)*)*(:[0-9]{1,5})?'
+const COMPONENT = '[a-z0-9]+((\\.|_|__|-+)[a-z0-9]+)*'
+const ALGORITHM = '[A-Za-z][A-Za-z0-9]*([-_+.][A-Za-z][A-Za-z0-9]*)*'
+const DIGEST = `${ALGORITHM}:[0-9a-f]{32,128}`
+const TAG = '[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}'
+const IMAGE_PATTERN = `^(${HOST}/)?${COMPONENT}(/${COMPONENT})*(:${TAG})?(@${DIGEST})?$`
+
+/** A reference to a container image: `[registry/]path[:tag][@digest]`. */
+export const IMAGE_REFERENCE: Characters = {
+  refused: new RegExp(`^(?!${IMAGE_PATTERN.slice(1)})`),
+  pattern: IMAGE_PATTERN,
+  description: 'a reference to an image such as registry.example/team/train:v2',
+}
+
 /** A whole number in an inclusive range. */
 export function integer(minimum: number, maximum: number, description?: string) {
   return Type.Integer({ minimum, maximum, ...described(description) })
@@ -94,6 +109,11 @@ export function orNull<T extends TSchema>(of: T, description?: string): TUnsafe<
 
 export function withDefault<T>(of: TUnsafe<T>, value: T): TUnsafe<T> {
   return Type.Unsafe({ ...of, default: value })
+}
+
+/** The same schema; a refusal says in these words what is allowed, where a pattern says it badly. */
+export function inWords<T>(of: TUnsafe<T>, allowed: string): TUnsafe<T> {
+  return Type.Unsafe({ ...of, 'x-allowed': allowed })
 }
 
 export function record<P extends TProperties>(fields: P, description?: string) {

@@ -47,6 +47,11 @@ export const MAX_GROUPS = 32
 export const MAX_LABELS = 64
 export const MAX_ARGUMENTS = 256
 export const MAX_ARGUMENT_LENGTH = 4096
+/** Of a reference to a container image: a name of 255, a tag of 128 and a digest of SHA-256 fit. */
+export const MAX_IMAGE_LENGTH = 512
+/** Features in the hello of a GPU server: the known ones (`units.ts`) and those of later versions. */
+export const MAX_FEATURES = 64
+export const MAX_FEATURE_LENGTH = 40
 export const MAX_RUNTIME_SECONDS = 31_536_000
 export const MAX_STOP_GRACE_SECONDS = 3600
 export const MAX_REQUEUES = 1000

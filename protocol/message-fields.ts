@@ -1,5 +1,16 @@
 /** Fields that several messages between the controller and GPU servers share. */
-import { count, integer, list, NO_NUL, oneOf, orNull, record, text, withoutDuplicates } from './fields.ts'
+import {
+  count,
+  IMAGE_REFERENCE,
+  integer,
+  list,
+  NO_NUL,
+  oneOf,
+  orNull,
+  record,
+  text,
+  withoutDuplicates,
+} from './fields.ts'
 import type { Value } from './fields.ts'
 import {
   MAX_ARGUMENT_LENGTH,
@@ -7,6 +18,7 @@ import {
   MAX_ATTEMPT,
   MAX_GPUS,
   MAX_ID_LENGTH,
+  MAX_IMAGE_LENGTH,
   MAX_RECORDED_NAME_LENGTH,
   MAX_REFUSAL_CODE_LENGTH,
   MAX_RESERVE_MIB,
@@ -44,6 +56,8 @@ export const commandLine = orNull(
   list(text(0, MAX_ARGUMENT_LENGTH, undefined, NO_NUL), 1, MAX_ARGUMENTS),
   'Command line. Null: a lease',
 )
+
+export const image = (description: string) => text(1, MAX_IMAGE_LENGTH, description, IMAGE_REFERENCE)
 
 const START_REFUSAL_CAUSES = ['host', 'task', 'passing'] as const
 

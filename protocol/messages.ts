@@ -23,6 +23,8 @@ import {
   MAX_COUNT,
   MAX_DETAIL_LENGTH,
   MAX_EVENTS,
+  MAX_FEATURE_LENGTH,
+  MAX_FEATURES,
   MAX_GPUS,
   MAX_HEARTBEAT_MS,
   MAX_HOST_LINK_MIB_PER_S,
@@ -39,6 +41,7 @@ import {
   gpuIndex,
   gpuIndexes,
   id,
+  image,
   noswap,
   passedOn,
   recordedName,
@@ -48,7 +51,7 @@ import {
   stopGraceMs,
   vramMib,
 } from './message-fields.ts'
-import { DEVICE_KINDS, TASK_IDENTITIES } from './units.ts'
+import { DEVICE_KINDS, FEATURES, TASK_IDENTITIES } from './units.ts'
 
 /** An attempt of a task. */
 const AttemptRef = record(attempt)
@@ -120,6 +123,16 @@ export const Hello = record({
       'The users that its tasks run as: one per attempt; one for all tasks, different from the ' +
         'server’s; root; ' +
         'the server’s, which is not root. Absent from servers of earlier versions and from simulated ones',
+    ),
+  ),
+  features: optional(
+    list(
+      text(1, MAX_FEATURE_LENGTH),
+      0,
+      MAX_FEATURES,
+      `What it can do for tasks that ask for it: ${FEATURES.join(', ')}; unknown names are kept. No ` +
+        'task is placed on a server without a feature that it requires. Absent from servers of earlier ' +
+        'versions: none',
     ),
   ),
 })
@@ -221,6 +234,7 @@ const REFUSAL_REASONS = [
   'no_host_memory',
   'node_full',
   'exec_not_allowed',
+  'feature_missing',
   'device_failed',
   'disk_failed',
 ] as const
@@ -261,6 +275,7 @@ export const AttemptRecord = record({
   name: orNull(recordedName(), 'Null: the start did not name it'),
   owner: orNull(recordedName(), 'Null: none, or the start did not name it'),
   command: commandLine,
+  image: optional(image('Container image in which the command runs. Absent: on the host')),
   is_lease: flag('The attempt runs no command: its client keeps it alive'),
   ...passedOn,
 })
@@ -327,6 +342,12 @@ export const StartCommand = record({
   vram_mib: integer(1, MAX_VRAM_MIB, 'Demand on each GPU'),
   ...passedOn,
   command: commandLine,
+  image: optional(
+    image(
+      'Container image in which the command runs. Absent: on the host. Sent only to servers with this ' +
+        'feature',
+    ),
+  ),
   name: optional(recordedName("For the server's record only, as owner. Absent from older controllers")),
   owner: optional(orNull(recordedName())),
   stop_grace_ms: optional(

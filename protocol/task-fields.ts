@@ -1,8 +1,15 @@
 /** Fields of a task with their ranges, as in the bodies of REST and of the wire. */
 import { Type } from 'typebox'
-import { integer, oneOf, optional, orNull, record, withDefault } from './fields.ts'
+import { IMAGE_REFERENCE, integer, inWords, oneOf, optional, orNull, record, withDefault } from './fields.ts'
 import type { Value } from './fields.ts'
-import { MAX_REQUEUES, MAX_RUNTIME_SECONDS, MAX_STOP_GRACE_SECONDS, TASK_DEFAULTS } from './limits.ts'
+import {
+  MAX_IMAGE_LENGTH,
+  MAX_REQUEUES,
+  MAX_RUNTIME_SECONDS,
+  MAX_STOP_GRACE_SECONDS,
+  TASK_DEFAULTS,
+} from './limits.ts'
+import { image } from './message-fields.ts'
 import { ON_NODE_LOSS } from './units.ts'
 
 /** Passed on as one object by most parts (`task.ts`). */
@@ -21,10 +28,17 @@ export const RUN_POLICY = record({
       'Limit of requeues after attempts under 10 min; null: none; default: max_requeues of the cluster',
     ),
   ),
+  image: optional(
+    orNull(
+      image('Container image in which the command runs, [registry/]path[:tag][@digest]; null: on the host'),
+    ),
+  ),
 })
 export type RunPolicyBody = Required<Value<typeof RUN_POLICY>>
 
 const { properties } = RUN_POLICY
+
+const IMAGE_IN_WORDS = `${IMAGE_REFERENCE.description}, of at most ${MAX_IMAGE_LENGTH} characters, or null`
 
 /** Of a request to REST. */
 export const RUN_POLICY_REQUEST = {
@@ -32,6 +46,7 @@ export const RUN_POLICY_REQUEST = {
   stop_grace_seconds: optional(withDefault(properties.stop_grace_seconds, null)),
   on_node_loss: optional(withDefault(properties.on_node_loss, TASK_DEFAULTS.onNodeLoss)),
   max_requeues: properties.max_requeues,
+  image: optional(inWords(withDefault(properties.image, null), IMAGE_IN_WORDS)),
 }
 /** Of a task. */
 export const RUN_POLICY_VIEW = Type.Required(RUN_POLICY).properties

@@ -56,6 +56,8 @@ export interface RequestedRunPolicy {
   readonly onNodeLoss: OnNodeLoss
   /** Null: no limit. Omitted: the configured value at the time of submission. */
   readonly maxRequeues?: number | null
+  /** Reference to the container image in which the command runs; null or omitted: on the host. */
+  readonly image?: string | null
 }
 
 /** The same as the controller and its store keep it. */
@@ -68,6 +70,8 @@ export interface RunPolicy {
    * Maximum number of requeues after attempts that ended soon after their start; null or omitted: no limit.
    */
   readonly maxRequeues?: number | null
+  /** Null or omitted: the command runs on the host. */
+  readonly image?: string | null
 }
 
 export const DEFAULT_RUN_POLICY: RequestedRunPolicy = {
@@ -112,12 +116,13 @@ export function requestOfBody<I extends string | null>(
 }
 
 export function runPolicyOfBody(body: RequestedRunPolicyBody): RequestedRunPolicy {
-  const { stop_grace_seconds: stopGraceSeconds = null, max_requeues: maxRequeues } = body
+  const { stop_grace_seconds: stopGraceSeconds = null, max_requeues: maxRequeues, image = null } = body
   return {
     maxRuntimeSeconds: body.max_runtime_seconds ?? null,
     ...(stopGraceSeconds === null ? {} : { stopGraceSeconds }),
     onNodeLoss: body.on_node_loss ?? TASK_DEFAULTS.onNodeLoss,
     ...(maxRequeues === undefined ? {} : { maxRequeues }),
+    ...imageIn(image),
   }
 }
 
@@ -148,6 +153,7 @@ export function specOfRequest(
       : { stopGraceMs: request.stopGraceSeconds * 1000 }),
     onNodeLoss: request.onNodeLoss,
     maxRequeues: request.maxRequeues === undefined ? maxRequeues : request.maxRequeues,
+    ...imageIn(request.image),
     submittedAt: now,
   }
 }
@@ -172,6 +178,7 @@ export function specOfRecord(record: TaskBase & RunPolicy & Omit<TaskSpec, 'maxR
     ...(stopGraceMs === undefined ? {} : { stopGraceMs }),
     onNodeLoss: record.onNodeLoss,
     maxRequeues,
+    ...imageIn(record.image),
     submittedAt: record.submittedAt,
   }
 }
@@ -198,6 +205,7 @@ export function requestOfSpec(
     ...(stopGraceMs === null ? {} : { stopGraceSeconds: stopGraceMs / 1000 }),
     onNodeLoss: spec.onNodeLoss,
     ...(maxRequeues === undefined ? {} : { maxRequeues }),
+    ...imageIn(spec.image),
   }
 }
 
@@ -207,6 +215,7 @@ export function runPolicyBodyOf(spec: RunPolicy): RunPolicyBody {
     stop_grace_seconds: seconds(spec.stopGraceMs ?? null),
     on_node_loss: spec.onNodeLoss,
     max_requeues: spec.maxRequeues ?? null,
+    image: spec.image ?? null,
   }
 }
 
@@ -218,6 +227,7 @@ export function briefRunPolicyBodyOf(policy: RequestedRunPolicy): Partial<RunPol
     ...(stopGraceSeconds === null ? {} : { stop_grace_seconds: stopGraceSeconds }),
     ...(onNodeLoss === TASK_DEFAULTS.onNodeLoss ? {} : { on_node_loss: onNodeLoss }),
     ...(maxRequeues === undefined ? {} : { max_requeues: maxRequeues }),
+    ...imageIn(policy.image),
   }
 }
 
@@ -229,8 +239,14 @@ export function isSameRequest(spec: TaskBase & RunPolicy & { name: string }, req
     spec.gpuMode === request.gpuMode &&
     spec.maxRuntimeMs === milliseconds(request.maxRuntimeSeconds) &&
     spec.onNodeLoss === request.onNodeLoss &&
+    (spec.image ?? null) === (request.image ?? null) &&
     JSON.stringify(spec.command) === JSON.stringify(request.command)
   )
+}
+
+/** A task without an image has no such field, as in records of earlier versions. */
+function imageIn(image: string | null | undefined): { readonly image?: string } {
+  return image === null || image === undefined ? {} : { image }
 }
 
 function milliseconds(inSeconds: number | null): DurationMs | null {

@@ -44,6 +44,13 @@ export type DeviceKind = (typeof DEVICE_KINDS)[number]
 export const TASK_IDENTITIES = ['uid_per_attempt', 'task_user', 'root', 'server_user'] as const
 export type TaskIdentityKind = (typeof TASK_IDENTITIES)[number]
 
+/**
+ * What a GPU server can do for a task that asks for it. A task is placed only on servers that name every
+ * feature it requires; a server ignores fields that it does not know, so it would run such a task otherwise.
+ */
+export const FEATURES = ['image', 'files', 'env', 'secrets', 'mounts', 'limits', 'ports'] as const
+export type Feature = (typeof FEATURES)[number]
+
 /** A swapped-out task is still running. `none`: not started on the node yet. */
 export const RESIDENCIES = ['none', 'resident', 'swapping_out', 'swapped_out', 'swapping_in'] as const
 export type Residency = (typeof RESIDENCIES)[number]

@@ -160,6 +160,7 @@ function fieldsOf(node: Node, now: number): readonly Field[] {
     ['last seen', `${node.last_seen_at} (${age(node.last_seen_at, now)} ago)`],
     ['groups', node.groups],
     ['tasks run as', identityOf(node)],
+    ['features', featuresOf(node)],
     [
       'overcommit',
       `${overcommit.effective_percent} % ` +
@@ -199,6 +200,11 @@ const IDENTITIES: Readonly<Record<NonNullable<Node['task_identity']>, string>> =
 /** Null: the server, or the controller, is of an earlier version. */
 function identityOf({ task_identity: identity }: Partial<Pick<Node, 'task_identity'>>): string | null {
   return identity === null || identity === undefined ? null : IDENTITIES[identity]
+}
+
+/** Null: the controller is of an earlier version. */
+function featuresOf({ features }: Partial<Pick<Node, 'features'>>): string | null {
+  return features?.join(', ') ?? null
 }
 
 function autoCordonLine({ auto_cordon: closed }: Node): string | null {

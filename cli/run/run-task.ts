@@ -26,6 +26,7 @@ export interface RunOptions extends DemandOptions {
   readonly stopGrace?: number
   readonly onNodeLoss?: OnNodeLoss
   readonly maxRequeues?: number | null
+  readonly image?: string
   readonly detach?: boolean
   readonly dryRun?: boolean
 }
@@ -39,6 +40,7 @@ const NO_END_IN_SIGHT: ReadonlySet<string> = new Set([
   'EXCEEDS_NODE_GPU_COUNT',
   'NO_NODES',
   'EXEC_NOT_ALLOWED',
+  'FEATURE_MISSING',
 ] satisfies WaitReason[])
 
 /** Retried in minutes or hours, mostly with the same result: for example a missing program. */
@@ -59,6 +61,7 @@ export async function runTask(command: readonly string[], options: RunOptions): 
     ...(options.stopGrace === undefined ? {} : { stop_grace_seconds: options.stopGrace }),
     ...(options.onNodeLoss === undefined ? {} : { on_node_loss: options.onNodeLoss }),
     ...(options.maxRequeues === undefined ? {} : { max_requeues: options.maxRequeues }),
+    ...(options.image === undefined ? {} : { image: options.image }),
   }
   const client = openClient(options, { attempts: SUBMIT_ATTEMPTS })
   if (options.dryRun === true) return printDryRun(client, request)

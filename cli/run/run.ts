@@ -56,6 +56,10 @@ export function addSubmit(program: Command, setExit: SetExit): void {
 /** Adds what a command on a GPU server can be given. */
 function running(command: Command): Command {
   return demanding(command)
+    .option(
+      '--image <reference>',
+      'container image in which the command runs, on a GPU server that offers container images',
+    )
     .option('--env <name=value>', 'an environment variable of the task; may be repeated', repeatable, [])
     .option(
       '--max-runtime <seconds>',

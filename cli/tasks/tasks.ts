@@ -224,6 +224,7 @@ function fieldsOf(task: Task, now: number): readonly Field[] {
     ['labels', labels],
     ['owner', task.owner],
     ['command', task.command === null ? 'none: a lease' : task.command.join(' ')],
+    ['image', task.image],
     ['on node loss', task.on_node_loss],
     ['stop grace', task.stop_grace_seconds === null ? 'cluster default' : `${task.stop_grace_seconds} s`],
     [

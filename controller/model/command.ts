@@ -85,6 +85,8 @@ export interface Adoption extends AttemptName {
   readonly owner: string | null
   /** Null: a lease. */
   readonly command: readonly string[] | null
+  /** Null: the command runs on the host. */
+  readonly image: string | null
   readonly gpuMode: GpuMode
   readonly noswap: NoSwap
   readonly priority: Priority

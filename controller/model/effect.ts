@@ -21,6 +21,7 @@ export interface StartEffect extends EffectBase {
   readonly priority: Priority
   readonly onNodeLoss: OnNodeLoss
   readonly command: readonly string[] | null
+  readonly image: string | null
   readonly name: string
   readonly owner: string | null
   readonly stopGraceMs: DurationMs

@@ -136,6 +136,8 @@ export interface Node {
   readonly signalsWanted: boolean
   /** It runs commands; otherwise only leases. */
   readonly allowExec: boolean
+  /** What it can do for tasks that ask for it (`FEATURES`), and names of later versions. */
+  readonly features: readonly string[]
   /** Maximum number of attempts that the server holds at once, as declared. */
   readonly maxAttempts: number
   /**

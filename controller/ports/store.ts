@@ -135,6 +135,8 @@ export interface NodeRecord {
   readonly device: DeviceKind
   readonly signalsWanted: boolean
   readonly allowExec: boolean
+  /** Omitted: none. */
+  readonly features?: readonly string[]
   /** Null or omitted: not declared. */
   readonly taskIdentity?: TaskIdentityKind | null
   /** Omitted: not declared. */

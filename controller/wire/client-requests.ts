@@ -197,7 +197,8 @@ function answerOfRecord(record: TaskRecord): TaskAnswer {
 }
 
 /** Checks rules that span the items of a list; the codec has validated the rest. Same rules as in REST. */
-function problemOf({ groups, labels }: SubmitTask): Refusal | null {
+function problemOf({ groups, labels, command, image = null }: SubmitTask): Refusal | null {
+  if (command === null && image !== null) return invalid('image', 'needs a command: a lease runs none')
   if (!groups.every((group) => GROUP_ID.test(group))) return invalid('groups', 'must hold names of groups')
   if (new Set(groups).size < groups.length) return invalid('groups', 'must not hold a group twice')
   if (new Set(labels.map(({ name }) => name)).size < labels.length)

@@ -407,6 +407,7 @@ function startOf(effect: StartEffect, terms: Terms): StartCommand {
     priority: effect.priority,
     on_node_loss: effect.onNodeLoss,
     command: effect.command,
+    ...(effect.image === null ? {} : { image: effect.image }),
     name: effect.name,
     owner: effect.owner,
     ...(effect.stopGraceMs === 0 ? {} : { stop_grace_ms: effect.stopGraceMs }),

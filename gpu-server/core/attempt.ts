@@ -106,15 +106,18 @@ export function descriptionOf({
   name,
   owner = null,
   command,
+  image,
 }: StartCommand): AttemptDescription | null {
-  return name === undefined ? null : { taskId: task_id, attempt, name, owner, command }
+  if (name === undefined) return null
+  return { taskId: task_id, attempt, name, owner, command, ...(image === undefined ? {} : { image }) }
 }
 
 export function recordOf(attempt: Attempt, description: AttemptDescription | null): AttemptRecord {
   const { taskId, attempt: number, isLease, gpuMode, noswap, priority, onNodeLoss } = attempt
-  const { name = null, owner = null, command = null } = description ?? {}
+  const { name = null, owner = null, command = null, image } = description ?? {}
+  const runs = { command, ...(image === undefined ? {} : { image }) }
   const how = { is_lease: isLease, gpu_mode: gpuMode, noswap, priority, on_node_loss: onNodeLoss }
-  return { op: 'attempt', task_id: taskId, attempt: number, name, owner, command, ...how }
+  return { op: 'attempt', task_id: taskId, attempt: number, name, owner, ...runs, ...how }
 }
 
 /** Returns a copy of the current state. */

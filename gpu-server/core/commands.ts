@@ -4,7 +4,7 @@
  */
 import type { Body } from '../../protocol/envelope.ts'
 import type { Command, CommandResult, RefusalReason, StartCommand } from '../../protocol/messages.ts'
-import type { NoSwap } from '../../protocol/units.ts'
+import type { Feature, NoSwap } from '../../protocol/units.ts'
 import type { Attempt } from './attempt.ts'
 import { descriptionOf, newAttempt, startOf } from './attempt.ts'
 import type { ControllerMark } from './durable-state.ts'
@@ -16,6 +16,8 @@ import type { Swaps } from './swaps.ts'
 export interface CommandLimits {
   /** True if commands run here; otherwise only leases do. */
   readonly allowExec: boolean
+  /** What tasks may require, as in the hello. */
+  readonly features: readonly Feature[]
   /** Living attempts plus unacknowledged ends. */
   readonly maxAttempts: number
 }
@@ -75,6 +77,7 @@ export class Commands {
     const { clock, durable } = this.#parts
     if (command.attempt <= durable.seen.highest(command.task_id)) return this.#whatIsKnown(command)
     const refusal = this.#refusalToStart(command)
+    if (refusal === 'feature_missing') return this.#lacksFeature(command)
     if (refusal !== null) return this.#burn(command, refusal)
     const start = startOf(command)
     const attempt = newAttempt(start, clock.now())
@@ -85,10 +88,12 @@ export class Commands {
 
   /**
    * R3, R12: requires a run lease, no older living attempt, GPUs of this server, and VRAM within the reserve.
+   * A command of an image never runs on the host itself.
    */
-  #refusalToStart({ task_id, gpus, vram_mib, command }: StartCommand): RefusalReason | null {
+  #refusalToStart({ task_id, gpus, vram_mib, command, image }: StartCommand): RefusalReason | null {
     const { durable, envelopes, lease, ledger, tasks } = this.#parts
     if (command !== null && !this.#limits.allowExec) return 'exec_not_allowed'
+    if (image !== undefined && !this.#limits.features.includes('image')) return 'feature_missing'
     if (!lease.holds(envelopes.mono())) return 'no_lease'
     // An attempt that ended here by itself ends its task, once the controller has received the end (R8).
     if (tasks.ofTask(task_id) !== null || durable.outbox.hasOwnEnd(task_id)) return 'old_attempt'
@@ -155,6 +160,14 @@ export class Commands {
   #burn(command: StartCommand, reason: RefusalReason): CommandResult {
     const isDurable = this.#parts.durable.burn(command.task_id, command.attempt)
     return isDurable ? this.#result(command, 'refused', reason) : this.#diskFailed(command)
+  }
+
+  /** The controller does not send such a start; the hello names the features. */
+  #lacksFeature(command: StartCommand): CommandResult {
+    const result = this.#burn(command, 'feature_missing')
+    return result.reason === 'feature_missing'
+      ? { ...result, start_refused: { cause: 'host', code: 'no_container_runtime' } }
+      : result
   }
 
   /** No task can start while the server cannot record the start. */

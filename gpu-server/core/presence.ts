@@ -4,7 +4,7 @@
  */
 import type { Envelope } from '../../protocol/envelope.ts'
 import type { AttemptRef, Heartbeat, Lease, Welcome } from '../../protocol/messages.ts'
-import type { DurationMs, DeviceKind, TaskIdentityKind } from '../../protocol/units.ts'
+import type { DurationMs, DeviceKind, Feature, TaskIdentityKind } from '../../protocol/units.ts'
 import type { Bus, NoAnswer } from '../../controller/ports/bus.ts'
 import { RANK_MESSAGE } from '../../controller/ports/clock.ts'
 import type { RandomStream } from '../../controller/ports/random.ts'
@@ -42,6 +42,7 @@ export interface Identity {
   /** Maximum number of attempts at once: living ones and unacknowledged ends. */
   readonly maxAttempts: number
   readonly taskIdentity?: TaskIdentityKind
+  readonly features: readonly Feature[]
 }
 
 export interface PresenceOptions {
@@ -159,6 +160,7 @@ export class Presence {
       allow_exec: identity.allowExec,
       max_attempts: identity.maxAttempts,
       ...(taskIdentity === undefined ? {} : { task_identity: taskIdentity }),
+      features: identity.features,
       ...this.#snapshot(),
     })
     bus.request(subjects.hello, sent, ANSWER_TIMEOUT_MS, (outcome) => {

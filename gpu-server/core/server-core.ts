@@ -7,7 +7,7 @@ import type { Envelope } from '../../protocol/envelope.ts'
 import type { AttemptRef, NodeEvent, ReadAttempt, ReadLog } from '../../protocol/messages.ts'
 import { MAX_ATTEMPTS_PER_NODE, MAX_LOG_BYTES } from '../../protocol/limits.ts'
 import { nodeSubject } from '../../protocol/subjects.ts'
-import type { Mib, DeviceKind, TaskIdentityKind } from '../../protocol/units.ts'
+import type { Mib, DeviceKind, Feature, TaskIdentityKind } from '../../protocol/units.ts'
 import type { Bus, Reply } from '../../controller/ports/bus.ts'
 import type { Clock } from '../../controller/ports/clock.ts'
 import type { RandomStream } from '../../controller/ports/random.ts'
@@ -43,6 +43,8 @@ export interface ServerCoreOptions {
   readonly deviceKind: DeviceKind
   /** True if commands run here; otherwise only leases do. */
   readonly allowExec: boolean
+  /** What it can do for tasks that ask for it; absent: nothing. */
+  readonly features?: readonly Feature[]
   /**
    * Maximum number of attempts at once, as reported to the controller; absent: the capacity of a snapshot.
    */
@@ -94,7 +96,8 @@ export class ServerCore {
     this.#growths = new Growths(this.#parts)
     this.#runs = new Runs(this.#parts, this.#growths, () => this.#events.plan())
     const swaps = new Swaps(this.#parts, this.#growths)
-    const limits = { allowExec: options.allowExec, maxAttempts: maxAttemptsOf(options) }
+    const { allowExec, features = [] } = options
+    const limits = { allowExec, features, maxAttempts: maxAttemptsOf(options) }
     this.#commands = new Commands(this.#parts, this.#runs, swaps, this.#growths, limits)
     this.#relief = new Relief(this.#parts, swaps)
     this.#leaseEnforcer = new LeaseEnforcer(this.#parts, this.#runs)
@@ -214,7 +217,7 @@ export class ServerCore {
   #createPresence(): Presence {
     const { nodeId, bus, random } = this.#options
     return new Presence(this.#parts, {
-      identity: { ...this.#options, maxAttempts: maxAttemptsOf(this.#options) },
+      identity: { features: [], ...this.#options, maxAttempts: maxAttemptsOf(this.#options) },
       subjects: { hello: nodeSubject(nodeId, 'hello'), heartbeat: nodeSubject(nodeId, 'heartbeat') },
       bus,
       random,

@@ -19,6 +19,8 @@ export interface AttemptDescription {
   readonly name: string | null
   readonly owner: string | null
   readonly command: readonly string[] | null
+  /** Absent: the command runs on the host. */
+  readonly image?: string
 }
 
 /**

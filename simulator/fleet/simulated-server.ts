@@ -1,6 +1,7 @@
 /** A production server core for a simulated node, with the properties of the scenario. */
 import type { ServerCoreOptions } from '../../gpu-server/core/server-core.ts'
 import { ServerCore } from '../../gpu-server/core/server-core.ts'
+import { FEATURES } from '../../protocol/units.ts'
 import { idOfNode } from '../scenario/node-id.ts'
 import type { ScenarioNode } from '../scenario/scenario.ts'
 
@@ -20,6 +21,7 @@ export function simulatedServer(node: ScenarioNode, ground: ServerGround): Serve
     signalsWanted: node.signalsWanted ?? true,
     deviceKind: 'simulated',
     allowExec: true,
+    features: FEATURES,
     ...(node.maxAttempts === undefined ? {} : { maxAttempts: node.maxAttempts }),
     ...ground,
   })

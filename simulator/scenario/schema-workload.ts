@@ -1,5 +1,6 @@
 /** Table of `workload`: tasks from a trace, from a random process, or single tasks. */
 import { ACTIVITY_MODELS } from '../trace/activity.ts'
+import { IMAGE_REFERENCE } from '../../protocol/fields.ts'
 import { TASK_DEFAULTS } from '../../protocol/limits.ts'
 import {
   byKey,
@@ -29,6 +30,7 @@ import { groupName } from './schema-fleet.ts'
 import {
   MAX_ARGUMENT_LENGTH,
   MAX_ARGUMENTS,
+  MAX_IMAGE_LENGTH,
   MAX_REQUEUES,
   MAX_STOP_GRACE_SECONDS,
   MAX_TASK_GPUS,
@@ -70,6 +72,7 @@ const maxRuntime = nullable(integer(1, 315_360_000))
 const maxRequeues = nullable(integer(0, MAX_REQUEUES))
 const stopGrace = nullable(integer(0, MAX_STOP_GRACE_SECONDS))
 const stopTakes = duration(0, 3_600_000)
+const image = textLike(new RegExp(IMAGE_REFERENCE.pattern), IMAGE_REFERENCE.description, MAX_IMAGE_LENGTH)
 const onNodeLoss = choice(...ON_NODE_LOSS)
 const itemName = textLike(
   /^[A-Za-z][A-Za-z0-9_-]*$/,
@@ -251,6 +254,11 @@ export const generateItemRule = record(
       'Maximum number of requeues after attempts that ended within 10 minutes; null: no limit. ' +
         'Default: the configuration at submission.',
     ),
+    image: optional(
+      nullable(image),
+      null,
+      'Container image of the command; not used in a simulation, whose servers offer every feature.',
+    ),
     cancel_after: optional(
       nullable(durationRule),
       null,
@@ -358,6 +366,11 @@ export const taskRule = record(
       maxRequeues,
       'Maximum number of requeues after attempts that ended within 10 minutes; null: no limit. ' +
         'Default: the configuration at submission.',
+    ),
+    image: optional(
+      nullable(image),
+      null,
+      'Container image of the command; not used in a simulation, whose servers offer every feature.',
     ),
     run: optional(nullable(workTime), null, 'Run time of the task alone. Without run and work: 1h.'),
     activity: optional(activity, 'always-busy', 'GPU activity during run.'),

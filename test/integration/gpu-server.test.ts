@@ -287,6 +287,22 @@ describe.skipIf(whyNoNatsServer() !== null)(
       expect(await controller.event('b', 'residency')).toMatchObject({ residency: 'swapped_out' })
     })
 
+    it('refuses a command of a container image: it has no runtime, and the host runs nothing', async () => {
+      start('--allow-exec')
+      expect(await controller.hello(1)).toMatchObject({ features: [] })
+      expect(await controller.start('a', waiting('a'), { image: 'docker.io/library/busybox' })).toMatchObject(
+        {
+          outcome: 'refused',
+          reason: 'feature_missing',
+          start_refused: { cause: 'host', code: 'no_container_runtime' },
+        },
+      )
+      // A later task of the same server runs, so the refused one had time to.
+      expect(await controller.start('b', waiting('b'))).toMatchObject({ outcome: 'accepted' })
+      await pidOf('b')
+      expect(existsSync(join(folder, 'a.pid'))).toBe(false)
+    })
+
     it('refuses a state folder in use, and uses it once the other server has ended', async () => {
       const first = start()
       await controller.hello(1)

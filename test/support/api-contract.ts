@@ -166,6 +166,7 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
           labels: {},
           owner: null,
           command: null,
+          image: null,
         }
         expect(answer.body).toMatchObject({
           state: 'pending',
@@ -198,6 +199,15 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
           status: 201,
           body: { vram_mib: null },
         })
+      })
+
+      test('a task of a container image says so, and its image never changes', async () => {
+        const image = 'registry.example:5000/team/train:v2'
+        const { id } = await submit({ command: ['train'], image })
+        expect((await api.send('GET', `/tasks/${id}`)).body).toMatchObject({ command: ['train'], image })
+        const answer = await api.send('PATCH', `/tasks/${id}`, { image: 'busybox' })
+        expectRefusal(answer, '/image')
+        expect((await api.send('GET', `/tasks/${id}`)).body.image).toBe(image)
       })
 
       test('PATCH is a merge patch', async () => {
@@ -409,6 +419,12 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
         ['labels/k', { k: null }],
         ['max_runtime_seconds', 0],
         ['on_node_loss', 'panic'],
+        ['image', ''],
+        ['image', '--privileged'],
+        ['image', 'https://registry.example/a'],
+        ['image', 'a'.repeat(513)],
+        // Without a command it would be a lease, which runs nothing.
+        ['image', 'busybox'],
         ['owner', 'me'],
         ['id', 'mine'],
       ])('with a bad %s of a task is answered with 400', async (pointer, value) => {

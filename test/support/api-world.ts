@@ -547,6 +547,7 @@ function emptyNode(id: string, ordinal: number, now: number): Mutable<Node> {
     signalsWanted: true,
     allowExec: true,
     taskIdentity: null,
+    features: [],
     maxAttempts: 1024,
     attemptCount: 0,
     hostSwapMib: 131_072,

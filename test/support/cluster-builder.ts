@@ -44,6 +44,8 @@ export interface NodeFields {
   readonly hostSwapMib?: Mib
   readonly signalsWanted?: boolean
   readonly allowExec?: boolean
+  /** Null: a server of an earlier version, which names none. */
+  readonly features?: readonly string[] | null
   readonly maxAttempts?: number
 }
 
@@ -96,6 +98,7 @@ export class ClusterBuilder {
     hostSwapMib = 1_000_000,
     signalsWanted = true,
     allowExec = true,
+    features = null,
     maxAttempts,
   }: NodeFields): LiveNode {
     const reports = gpus.map((mib, index) => ({ index, model: 'test', physical_mib: mib, foreign_mib: 0 }))
@@ -112,6 +115,7 @@ export class ClusterBuilder {
       },
       ...{ signals_wanted: signalsWanted, device: 'simulated', allow_exec: allowExec },
       ...(maxAttempts === undefined ? {} : { max_attempts: maxAttempts }),
+      ...(features === null ? {} : { features }),
     }
     this.#lastHello.set(id, hello)
     applyHello(this.cluster, hello, { counter: 1, random: 'r' }, 1, this.now)

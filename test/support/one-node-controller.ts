@@ -84,9 +84,13 @@ export class OneNodeController {
   start(
     taskId: string,
     command: readonly string[] | null,
-    fields: { readonly onNodeLoss?: 'wait' | 'fail'; readonly vramMib?: number } = {},
+    fields: {
+      readonly onNodeLoss?: 'wait' | 'fail'
+      readonly vramMib?: number
+      readonly image?: string
+    } = {},
   ) {
-    const { onNodeLoss = 'wait', vramMib = 1_000 } = fields
+    const { onNodeLoss = 'wait', vramMib = 1_000, image } = fields
     const shape = {
       gpus: [0],
       vram_mib: vramMib,
@@ -94,6 +98,7 @@ export class OneNodeController {
       noswap: 0,
       priority: 2,
       on_node_loss: onNodeLoss,
+      ...(image === undefined ? {} : { image }),
     } as const
     return this.command({ op: 'start', task_id: taskId, attempt: 1, command, ...shape })
   }

@@ -18,7 +18,7 @@ import type {
 } from '../../protocol/messages.ts'
 import { decode, encode } from '../../protocol/codec.ts'
 import { nodeSubject } from '../../protocol/subjects.ts'
-import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
+import type { DurationMs, Feature, Instant, Mib } from '../../protocol/units.ts'
 import { PROTOCOL_VERSION } from '../../protocol/limits.ts'
 import type { Bus, Handler, RequestOutcome } from '../../controller/ports/bus.ts'
 import { RANK_MESSAGE } from '../../controller/ports/clock.ts'
@@ -49,6 +49,7 @@ export interface HarnessOptions {
   readonly hostSwapMib?: Mib
   readonly settings?: Partial<NodeSettings>
   readonly allowExec?: boolean
+  readonly features?: readonly Feature[]
   readonly onRefused?: (reason: string) => void
   /** False: the core is created but not started. */
   readonly isStarted?: boolean
@@ -236,6 +237,7 @@ export class ServerCoreHarness {
       signalsWanted: true,
       deviceKind: 'simulated',
       allowExec: this.#options.allowExec ?? true,
+      features: this.#options.features ?? [],
       clock: this.clock,
       random: seededStream(7, `boot ${this.storage.kept.bootCounter}`),
       bus: this.bus,

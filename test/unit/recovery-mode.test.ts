@@ -144,6 +144,7 @@ it('An adopted attempt becomes a task of the named owner, and its VRAM counts on
     name: 'x',
     owner: 'ada',
     command: ['x'],
+    image: null,
   }
   world.controller.commands.adoptAttempt(
     { ...adoption, gpuMode: 'shared', noswap: 0, priority: 2, onNodeLoss: 'wait' },

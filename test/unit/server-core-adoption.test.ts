@@ -293,6 +293,30 @@ describe('a server that does not run commands', () => {
   })
 })
 
+describe('a server without a container runtime', () => {
+  const image = 'registry.example/train:v2'
+
+  it('names no feature, refuses a command of an image for a reason of the host, and runs nothing', () => {
+    const h = new ServerCoreHarness()
+    expect(h.bus.of('hello').at(-1)?.body).toMatchObject({ features: [] })
+    expect(h.start('a', { image })).toMatchObject({
+      outcome: 'refused',
+      reason: 'feature_missing',
+      start_refused: { cause: 'host', code: 'no_container_runtime' },
+    })
+    expect([...h.device.everLaunched]).toEqual([])
+    // The refusal uses up the attempt, so that no repeat of the message runs it.
+    expect(h.start('a', { image })).toMatchObject({ outcome: 'never_seen' })
+    expect(h.start('b')).toMatchObject({ outcome: 'accepted' })
+  })
+
+  it('is distinguished from one that names the feature', () => {
+    const h = new ServerCoreHarness({ features: ['image'] })
+    expect(h.bus.of('hello').at(-1)?.body).toMatchObject({ features: ['image'] })
+    expect(h.start('a', { image })).toMatchObject({ outcome: 'accepted' })
+  })
+})
+
 describe('the output of a task', () => {
   const ask = (h: ServerCoreHarness, task_id: string) =>
     h.bus.ask(

@@ -14,6 +14,7 @@ const WORDS: Readonly<Record<WaitBody['reason'], string>> = {
   NODES_OFFLINE: 'nodes do not respond',
   NODES_CORDONED: 'nodes are cordoned',
   EXEC_NOT_ALLOWED: 'nodes do not run commands',
+  FEATURE_MISSING: 'nodes lack a feature that the task requires',
   MAX_TASKS_PER_GPU: 'GPUs have the maximum number of tasks',
   OWNER_LIMIT: 'owner limit reached',
   SWAP_SPACE_EXHAUSTED: 'not enough host memory to swap out',

@@ -35,6 +35,7 @@ export function presentNode(
     drain: presentDrain(node),
     groups: node.groups,
     task_identity: node.taskIdentity,
+    features: node.features,
     overcommit_vram_percent: node.overcommitOverride,
     safety_reserve_mib: node.reserveOverrideMib,
     overcommit: {

@@ -114,6 +114,9 @@ export const NodeSchema = Type.Object(
       'User that tasks run as: one per attempt, one for all tasks, root, or the user of the server; ' +
         'null: not reported',
     ),
+    features: list(Type.String(), {
+      description: 'What its server can do for tasks that ask for it (image: container images), as reported',
+    }),
     overcommit_vram_percent: countOrNull('Override of this node; null: the global default applies'),
     safety_reserve_mib: countOrNull('Override of this node, per GPU; null: the global reserve applies'),
     overcommit: Type.Object({

@@ -154,6 +154,7 @@ function detailsOf(record: AttemptRecord | null, taskId: string) {
     return {
       name: taskId,
       command: UNKNOWN_COMMAND,
+      image: null,
       gpuMode: 'shared',
       noswap: 1,
       priority: 2,
@@ -165,6 +166,7 @@ function detailsOf(record: AttemptRecord | null, taskId: string) {
   return {
     name: record.name ?? taskId,
     command,
+    image: record.image ?? null,
     gpuMode: record.gpu_mode,
     noswap: record.noswap,
     priority: record.priority,

@@ -6,8 +6,8 @@ import { invalidField } from '../http/errors.ts'
 import { TASK_LIMITS, type TaskPatchBody, type TaskRequestBody } from './schema.ts'
 
 /**
- * @throws ApiProblem when `vram_mib` is missing and the task would share its GPU, or its command names no
- *   program.
+ * @throws ApiProblem when `vram_mib` is missing and the task would share its GPU, its command names no
+ *   program, or it has an image without a command.
  */
 export function taskRequest(body: TaskRequestBody, owner: string | null): TaskRequest {
   if (body.vram_mib === undefined && body.gpu_mode !== 'exclusive') {
@@ -19,6 +19,8 @@ export function taskRequest(body: TaskRequestBody, owner: string | null): TaskRe
   }
   if (body.command?.[0] === '')
     throw invalidField('/command/0', 'command.0 must be the program that is run, got ""')
+  if (body.command === undefined && typeof body.image === 'string')
+    throw invalidField('/image', 'image needs a command: a lease runs none')
   return requestOfBody(body, null, owner)
 }
 

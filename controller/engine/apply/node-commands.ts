@@ -29,6 +29,7 @@ export function startEffect(placement: LivePlacement, policy: Policy): StartEffe
     priority: spec.priority,
     onNodeLoss: spec.onNodeLoss,
     command: spec.command,
+    image: spec.image ?? null,
     name: spec.name,
     owner: spec.owner,
     stopGraceMs: stopGraceOf(placement.task, policy),

@@ -2,7 +2,8 @@
  * The largest demand that a GPU admits. Every rule of semantics section 1 is monotone in the demand, so that
  * one number per GPU and kind of request suffices; `test/property/feasible.test.ts` compares it with `admit`.
  */
-import type { Mib } from '../../../protocol/units.ts'
+import type { TaskSpec } from '../../../protocol/task.ts'
+import type { Feature, Mib } from '../../../protocol/units.ts'
 import { hasRefusedStart } from '../../model/start-refusal.ts'
 import type { Task, Gpu, Node } from '../../model/placement.ts'
 import { maySwapOutFor } from '../../model/vram.ts'
@@ -178,9 +179,17 @@ export function isEmpty(gpu: Gpu): boolean {
   return gpu.placements.length === 0 && gpu.quarantinedCount === 0 && gpu.pendingClaimants.length === 0
 }
 
-/** A server that runs no commands takes leases only. */
+/** A server that runs no commands takes leases only; one without a feature takes no task that requires it. */
 export function mayRunOn(task: Task, node: Node): boolean {
-  return node.allowExec || task.spec.command === null
+  return (node.allowExec || task.spec.command === null) && missingFeature(task.spec, node) === null
+}
+
+/**
+ * Returns the first feature that the task requires and the server does not name; null: none. A server ignores
+ * fields that it does not know, so it would run a task with an image on the host itself.
+ */
+export function missingFeature({ image }: Pick<TaskSpec, 'image'>, { features }: Node): Feature | null {
+  return image === undefined || image === null || features.includes('image') ? null : 'image'
 }
 
 /**

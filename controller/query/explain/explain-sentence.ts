@@ -3,13 +3,13 @@
  * explanations.
  */
 import { gpusInWords, inMib } from '../../model/words.ts'
-import type { Instant } from '../../../protocol/units.ts'
+import type { Feature, Instant } from '../../../protocol/units.ts'
 import type { Gpu } from '../../model/placement.ts'
 import type { Placement, Task } from '../../model/placement.ts'
 import type { PendingFacts } from './explain-facts.ts'
 import type { WaitReason } from './explain-reasons.ts'
 import type { Tally } from './explain-tally.ts'
-import { mayDisplace } from '../../policy/placement/feasible.ts'
+import { mayDisplace, missingFeature } from '../../policy/placement/feasible.ts'
 
 /** Maximum number of names in a sentence; the others are counted. */
 const MAX_NAMES = 3
@@ -52,15 +52,15 @@ export function sentenceOfPending(
     case 'EXCEEDS_NODE_GPU_COUNT':
       return tooFewGpusInWords(tally, spec.gpuCount, best)
     case 'NO_NODES':
-      return spec.groups.length === 0
-        ? 'Waits for a node: no node outside the groups has registered.'
-        : `Waits for a node: no node of ${groupsInWords(spec.groups)} has registered.`
+      return noNodesInWords(spec.groups)
     case 'NODES_OFFLINE':
       return `Waits for a node: ${nodesInWords(tally)} could take it and ${areOrIs(tally)} offline.`
     case 'NODES_CORDONED':
       return `Waits for a node: ${nodesInWords(tally)} could take it and ${areOrIs(tally)} cordoned.`
     case 'EXEC_NOT_ALLOWED':
       return leasesOnlyInWords(tally)
+    case 'FEATURE_MISSING':
+      return featureInWords(tally, spec)
     case 'MAX_TASKS_PER_GPU':
       return (
         `Waits for a task to end: too few GPUs of ${nodesInWords(tally)} hold fewer than ` +
@@ -141,6 +141,11 @@ function triedAgainInWords({ queued, now }: PendingFacts): string {
   )
 }
 
+function noNodesInWords(groups: readonly string[]): string {
+  const those = groups.length === 0 ? 'outside the groups' : `of ${groupsInWords(groups)}`
+  return `Waits for a node: no node ${those} has registered.`
+}
+
 function tooFewGpusInWords({ nearest }: Tally, gpuCount: number, best: string): string {
   return `Can never fit: needs ${gpuCount} GPUs of one node; ${best} has ${nearest[0]?.margin ?? 0}.`
 }
@@ -151,6 +156,25 @@ function leasesOnlyInWords(tally: Tally): string {
     `Waits for a node that runs commands: ${nodesInWords(tally)} could take it and ${take} leases only ` +
     '(headroom gpu-server --allow-exec).'
   )
+}
+
+/** What each feature gives to a task, in words. */
+const FEATURE_WORDS: Readonly<Record<Feature, string>> = {
+  image: 'container images',
+  files: 'files of the task',
+  env: 'environment variables',
+  secrets: 'secrets',
+  mounts: 'mounted folders',
+  limits: 'limits of memory and processors',
+  ports: 'ports',
+}
+
+function featureInWords(tally: Tally, spec: Task['spec']): string {
+  const node = tally.nearest[0]?.node
+  const missing = node === undefined ? null : missingFeature(spec, node)
+  const offers = missing === null ? 'what it requires' : `${FEATURE_WORDS[missing]} (feature ${missing})`
+  const dont = tally.nodeCount === 1 ? 'does' : 'do'
+  return `Waits for a node that offers ${offers}: ${nodesInWords(tally)} could take it and ${dont} not.`
 }
 
 function requeueDelayInWords(facts: PendingFacts): string {

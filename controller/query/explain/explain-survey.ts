@@ -19,6 +19,7 @@ import {
   kthLargest,
   largestEverMib,
   mayDisplace,
+  missingFeature,
   NOTHING,
   reachMib,
 } from '../../policy/placement/feasible.ts'
@@ -34,6 +35,8 @@ export interface Request {
   readonly maxTasksPerGpu: number
   /** It runs a command, which not every server allows. */
   readonly needsExec: boolean
+  /** Not every server offers container images. */
+  readonly image: string | null
 }
 
 export interface Survey {
@@ -154,6 +157,7 @@ function obstaclesOn(
   if (node.status !== 'up') return [notAboutBytes('NODES_OFFLINE')]
   if (isClosed(node)) return [notAboutBytes('NODES_CORDONED')]
   if (request.needsExec && !node.allowExec) return [notAboutBytes('EXEC_NOT_ALLOWED')]
+  if (missingFeature(request, node) !== null) return [notAboutBytes('FEATURE_MISSING')]
   lookAtGpus(node.gpus, rules, scratch)
   const fallen = fallenRules(node.gpus, request, rules, scratch)
   return fallen.length > 0 ? fallen : occupied(node.gpus, request, scratch)

@@ -81,6 +81,7 @@ export function requestOf(
     demandMib: searchDemandMib(spec),
     maxTasksPerGpu: policy.maxTasksPerGpu,
     needsExec: spec.command !== null,
+    image: spec.image ?? null,
   }
 }
 

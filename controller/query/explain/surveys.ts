@@ -18,14 +18,15 @@ interface CachedSurveys {
 const cacheOf = new WeakMap<object, CachedSurveys>()
 
 export function surveyFor(c: Pick<Cluster, 'changes'>, pool: Pool, request: Request): Survey {
-  const { shape, noswap, demandMib, maxTasksPerGpu, needsExec } = request
+  const { shape, noswap, demandMib, maxTasksPerGpu, needsExec, image } = request
   let kept = cacheOf.get(c)
   if (kept?.changes !== c.changes || kept.surveys.size >= MAX_CACHED) {
     kept = { changes: c.changes, surveys: new Map() }
     cacheOf.set(c, kept)
   }
   // The shape's key names the pool.
-  const key = `${demandMib} ${noswap} ${maxTasksPerGpu} ${needsExec ? 'exec' : '-'} ${shape.key}`
+  const runs = `${needsExec ? 'exec' : '-'}${image === null ? '' : ' image'}`
+  const key = `${demandMib} ${noswap} ${maxTasksPerGpu} ${runs} ${shape.key}`
   const known = kept.surveys.get(key)
   if (known !== undefined) return known
   const survey = surveyPool(pool.nodes.keys(), request)

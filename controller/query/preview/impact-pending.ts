@@ -83,10 +83,10 @@ class Pass {
 
   changeFor(task: LiveTask): Change {
     const { pool, shape } = this.#c.queueFor(task.spec)
-    const { noswap, command } = task.spec
+    const { noswap, command, image = null } = task.spec
     const key =
       `${searchDemandMib(task.spec)} ${noswap} ${task.queueClass} ` +
-      `${command === null ? '-' : 'exec'} ` +
+      `${command === null ? '-' : 'exec'}${image === null ? '' : ' image'} ` +
       `${shape.key}`
     // A refusal excludes a node for one task only, and offers on reserved GPUs depend on the queue order.
     const isLikeOthers =

@@ -62,7 +62,14 @@ function isAhead({ spec }: TaskReading, { spec: other }: TaskReading): boolean {
 function fitsWherever({ spec }: TaskReading, { spec: other }: TaskReading): boolean {
   const isAlike =
     spec.gpuCount === other.gpuCount && spec.gpuMode === other.gpuMode && spec.noswap === other.noswap
-  return isAlike && spec.vramMib <= other.vramMib && (spec.command === null) === (other.command === null)
+  return isAlike && spec.vramMib <= other.vramMib && isRunAlike(spec, other)
+}
+
+/** Both or neither require a server that runs commands, or containers. */
+function isRunAlike(one: TaskReading['spec'], other: TaskReading['spec']): boolean {
+  const { image = null } = one
+  const { image: otherImage = null } = other
+  return (one.command === null) === (other.command === null) && (image === null) === (otherImage === null)
 }
 
 function poolOf(groups: readonly string[]): string {

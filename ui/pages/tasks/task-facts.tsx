@@ -48,6 +48,7 @@ export function TaskFacts(props: { readonly task: TaskBody }): JSX.Element {
       { name: 'Groups', value: task.groups.length === 0 ? 'common pool' : task.groups.join(', ') },
       { name: 'Labels', value: labelWords(task.labels) },
       { name: 'Command', value: task.command === null ? 'none: a lease' : task.command.join(' ') },
+      ...(task.image === null ? [] : [{ name: 'Image', value: task.image }]),
       {
         name: 'Runtime limit',
         value: task.max_runtime_seconds === null ? 'none' : seconds(task.max_runtime_seconds),

@@ -79,6 +79,7 @@ class Client:
         stop_grace_seconds: Optional[int] = None,
         on_node_loss: Optional[Literal["wait", "fail", "requeue"]] = None,
         max_requeues: Optional[int] = None,
+        image: Optional[str] = None,
         idempotency_key: Optional[str] = None,
     ) -> Task:
         """Submits a task, and returns it once it is durable.
@@ -104,6 +105,7 @@ class Client:
             stop_grace_seconds=stop_grace_seconds,
             on_node_loss=on_node_loss,
             max_requeues=max_requeues,
+            image=image,
         )
         return self._submit(request, idempotency_key)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Dict, List, Literal, Optional, TypedDict, Union
 
 TaskEndCode = Literal["completed", "exit_code", "signal", "start_failed", "cancelled", "lease_expired", "requeue_limit", "max_runtime", "stopped_by_node", "run_lease_ended", "process_lost", "result_unknown", "node_unreachable", "node_state_lost", "gpu_replaced", "unknown_before_upgrade"]
-TaskWaitReason = Literal["HELD", "STORE_BEHIND", "RECOVERY", "AWAITING_NODES", "GROUP_NOT_FOUND", "GROUP_EMPTY", "NEVER_FITS", "EXCEEDS_NODE_GPU_COUNT", "NO_NODES", "NODES_OFFLINE", "NODES_CORDONED", "EXEC_NOT_ALLOWED", "MAX_TASKS_PER_GPU", "OWNER_LIMIT", "SWAP_SPACE_EXHAUSTED", "RESIDENCY_IMPOSSIBLE", "START_REFUSED", "REQUEUE_DELAY", "RESULT_AWAITED", "NODE_TASK_LIMIT", "WAITING_VRAM", "WAITING_PHYSICAL_VRAM", "NEVER_RESIDENT", "WOULD_STRAND", "FRAGMENTED", "WAITING_EXCLUSIVE_GPU", "NO_ELIGIBLE_VICTIM", "SWAPPING_OUT_FOR_YOU", "AWAITING_NODE_ACK", "RESERVED_FOR_ANOTHER", "QUEUED_BEHIND"]
+TaskWaitReason = Literal["HELD", "STORE_BEHIND", "RECOVERY", "AWAITING_NODES", "GROUP_NOT_FOUND", "GROUP_EMPTY", "NEVER_FITS", "EXCEEDS_NODE_GPU_COUNT", "NO_NODES", "NODES_OFFLINE", "NODES_CORDONED", "EXEC_NOT_ALLOWED", "FEATURE_MISSING", "MAX_TASKS_PER_GPU", "OWNER_LIMIT", "SWAP_SPACE_EXHAUSTED", "RESIDENCY_IMPOSSIBLE", "START_REFUSED", "REQUEUE_DELAY", "RESULT_AWAITED", "NODE_TASK_LIMIT", "WAITING_VRAM", "WAITING_PHYSICAL_VRAM", "NEVER_RESIDENT", "WOULD_STRAND", "FRAGMENTED", "WAITING_EXCLUSIVE_GPU", "NO_ELIGIBLE_VICTIM", "SWAPPING_OUT_FOR_YOU", "AWAITING_NODE_ACK", "RESERVED_FOR_ANOTHER", "QUEUED_BEHIND"]
 TaskQueryState = Literal["all", "pending", "running", "completed", "assigned", "unreachable", "failed", "cancelled", "lost"]
 ExplanationVictimStanding = Literal["ELIGIBLE", "ELIGIBLE_FOR_P0_ONLY", "NOT_STARTED", "NOSWAP", "NOT_RESIDENT", "OVER", "STOPPING", "SWAP_FAILED_LATELY", "WANTS_GPU", "NOT_IDLE_LONG_ENOUGH", "NO_HOST_MEMORY"]
 ExplanationPlacedByRule = Literal["fits_now", "victims_left", "victims_cover", "collector", "operator", "return_grown", "bytes_free", "eager_return", "waited_too_long", "larger_than_gpu"]
@@ -41,6 +41,8 @@ class TaskRequest(TypedDict, total=False):
     """What happens when its node is silent for longer than its run lease."""
     max_requeues: Optional[int]
     """Limit of requeues after attempts under 10 min; null: none; default: max_requeues of the cluster."""
+    image: Optional[str]
+    """Container image in which the command runs, [registry/]path[:tag][@digest]; null: on the host."""
 
 
 class TaskPlacement(TypedDict):
@@ -157,6 +159,8 @@ class Task(TypedDict):
     """What happens when its node is silent for longer than its run lease."""
     max_requeues: Optional[int]
     """Limit of requeues after attempts under 10 min; null: none; default: max_requeues of the cluster."""
+    image: Optional[str]
+    """Container image in which the command runs, [registry/]path[:tag][@digest]; null: on the host."""
     requeues: int
     """Requeues counted so far."""
     attempt: int
@@ -695,6 +699,8 @@ class Node(TypedDict):
     User that tasks run as: one per attempt, one for all tasks, root, or the user of the server; null: not
     reported.
     """
+    features: List[str]
+    """What its server can do for tasks that ask for it (image: container images), as reported."""
     overcommit_vram_percent: Optional[int]
     """Override of this node; null: the global default applies."""
     safety_reserve_mib: Optional[int]
@@ -1043,6 +1049,13 @@ class TaskFields:
         Limit of requeues after attempts under 10 min; null: none; default: max_requeues of the cluster.
         """
         return self.data["max_requeues"]
+
+    @property
+    def image(self) -> Optional[str]:
+        """
+        Container image in which the command runs, [registry/]path[:tag][@digest]; null: on the host.
+        """
+        return self.data["image"]
 
     @property
     def requeues(self) -> int:

@@ -81,10 +81,10 @@ function requestOf(
   adoption: Adoption,
   { gpus, vramMib }: QuarantinedAttempt,
 ): Parameters<typeof submitTask>[1] {
-  const { taskId, name, owner, command, gpuMode, noswap, priority, onNodeLoss } = adoption
+  const { taskId, name, owner, command, image, gpuMode, noswap, priority, onNodeLoss } = adoption
   return {
     ...{ ...DEFAULT_RUN_POLICY, id: taskId, name, owner, command, gpuMode, noswap, priority, onNodeLoss },
-    ...{ vramMib, gpuCount: gpus.length, groups: [], labels: {} },
+    ...{ image, vramMib, gpuCount: gpus.length, groups: [], labels: {} },
   }
 }
 

@@ -52,8 +52,10 @@ export function applyHello(c: Cluster, hello: Hello, boot: Boot, seq: number, no
   node.hostLinkMibPerS = hello.host_link_mib_per_s ?? null
   node.taskIdentity = hello.task_identity ?? null
   setMaxAttempts(c, node, hello.max_attempts ?? MAX_ATTEMPTS_PER_NODE)
-  if (node.allowExec !== hello.allow_exec) {
+  const { features = [] } = hello
+  if (node.allowExec !== hello.allow_exec || !hasSameItems(node.features, features)) {
     node.allowExec = hello.allow_exec
+    node.features = features
     for (const gpu of node.gpus) c.touchGpu(gpu)
   }
   if (node.hostSwapMib !== hello.host_swap_mib) {
@@ -63,6 +65,10 @@ export function applyHello(c: Cluster, hello: Hello, boot: Boot, seq: number, no
   node.boot = boot
   c.eventLog.dirtyNode(node)
   return applySnapshot(c, node, hello.gpus, hello.tasks, hello.finished_unacked, seq, now)
+}
+
+function hasSameItems(one: readonly string[], other: readonly string[]): boolean {
+  return one.length === other.length && one.every((item, i) => item === other[i])
 }
 
 /** Applies a snapshot of the node's tasks, newer than any before, and settles the differences. */
@@ -228,6 +234,7 @@ function register(c: Cluster, hello: Hello, boot: Boot, now: Instant): LiveNode 
       device: hello.device,
       signalsWanted: hello.signals_wanted,
       allowExec: hello.allow_exec,
+      features: hello.features ?? [],
       hostSwapMib: hello.host_swap_mib,
       registeredAt: now,
       lastSeenAt: now,
