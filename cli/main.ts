@@ -50,14 +50,14 @@ function printError(error: unknown): number {
   const code = error instanceof Error ? exitCodeOf(error) : null
   const text =
     error instanceof Error
-      ? withHint(code === null ? (error.stack ?? error.message) : visible(error.message), code)
+      ? withHint(code === null ? (error.stack ?? error.message) : visible(error.message), error)
       : String(error)
   process.stderr.write(`headroom: ${text}\n`)
   return code ?? EXIT_FAILED
 }
 
-function withHint(text: string, code: number | null): string {
-  return code === EXIT_DENIED
-    ? `${text} The token comes from HEADROOM_TOKEN, or from the file of --token-file.`
+function withHint(text: string, error: Error): string {
+  return error.name === 'ApiError' && exitCodeOf(error) === EXIT_DENIED
+    ? `${text} The token comes from HEADROOM_TOKEN, the file of --token-file, or \`headroom login\`.`
     : text
 }

@@ -6,6 +6,7 @@ import { addStatus, addTop } from './status/commands.ts'
 import { addNode } from './nodes/commands.ts'
 import { addTask, addTaskShortcuts, addWhyPending } from './tasks/commands.ts'
 import { addRecoveryCommands } from './tasks/recovery-commands.ts'
+import { addContextCommands } from './contexts/commands.ts'
 import { addGroup } from './groups/commands.ts'
 import { addConfig } from './config/commands.ts'
 import { addDecisions, addEvents } from './events/commands.ts'
@@ -56,6 +57,7 @@ export function programOf(setExit: SetExit): Command {
   addDecisions(program, setExit)
   addWhyPending(program, setExit)
   addTwinCommands(program, setExit)
+  addContextCommands(program, setExit)
   addTokenCommands(program, setExit)
   addAudit(program, setExit)
   program

@@ -51,6 +51,7 @@ const USAGE_ERRORS: ReadonlySet<string> = new Set([
   'ScenarioError',
   'TraceError',
   'SettingsError',
+  'SettingsFault',
   'RecordingError',
 ])
 

@@ -68,8 +68,14 @@ export function remote(command: Command): Command {
 
 export function withServer(command: Command): Command {
   return command
-    .option('--server <url>', 'URL of the controller (HEADROOM_URL, else http://127.0.0.1:30080)')
-    .option('--token-file <file>', 'file with the token to send (else HEADROOM_TOKEN)')
+    .option(
+      '--server <url>',
+      'URL of the controller (HEADROOM_URL, else the current context, else http://127.0.0.1:30080)',
+    )
+    .option(
+      '--token-file <file>',
+      'file with the token to send (else HEADROOM_TOKEN, or that of the context)',
+    )
 }
 
 /** Collects an option that may be given several times. */

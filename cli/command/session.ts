@@ -1,7 +1,6 @@
 /** The client of an operator's command, and the objects that its arguments name. */
 import { readFileSync } from 'node:fs'
 import { createClient, type HeadroomClient, type Node } from '../../clients/typescript/client.ts'
-import { firstSet, URL_VARIABLES } from '../../clients/typescript/client-variables.ts'
 import { CommandFailure, EXIT_NOT_FOUND, UsageError } from '../../services/exit-codes.ts'
 import type { OutputFormat } from '../output/formats.ts'
 
@@ -32,8 +31,7 @@ export function openClient(
     })
   } catch (error) {
     if (!(error instanceof TypeError)) throw error
-    const source = server === undefined ? firstSet(URL_VARIABLES, process.env)?.name : '--server'
-    throw new UsageError(`${source}: ${error.message}`, { cause: error })
+    throw new UsageError(`${server === undefined ? '' : '--server: '}${error.message}`, { cause: error })
   }
 }
 

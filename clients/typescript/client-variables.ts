@@ -32,7 +32,7 @@ export class VariableError extends Error {
   override readonly name = 'VariableError'
 }
 
-type Environment = Readonly<Record<string, string | undefined>>
+export type Environment = Readonly<Record<string, string | undefined>>
 
 /** As in controller/api/tasks/schema.ts. */
 const MAX_GPUS = 1024

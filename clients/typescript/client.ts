@@ -63,13 +63,14 @@ import type {
   WaitingQuery,
 } from '../../controller/api/tasks/schema.ts'
 import type { TwinBody } from '../../controller/api/twin/schema.ts'
-import { firstSet, URL_VARIABLES, withClientVariables } from './client-variables.ts'
+import { withClientVariables } from './client-variables.ts'
+import { connectionOf } from './connection.ts'
 import { followEvents, type EventsQuery, type FollowEventsOptions } from './events.ts'
 import { followLog, type FollowLogOptions } from './logs.ts'
 import { simulationsOf, type CallOptions } from './simulations.ts'
 import { DEFAULT_URL, pathSegment, Transport } from './transport.ts'
 
-export { ApiError, ConnectionError, UnexpectedAnswer } from './errors.ts'
+export { ApiError, ConnectionError, SettingsFault, UnexpectedAnswer } from './errors.ts'
 export { VariableError } from './client-variables.ts'
 export { DEFAULT_URL } from './transport.ts'
 export type { FollowLogOptions, LogPiece } from './logs.ts'
@@ -116,9 +117,9 @@ export type {
 }
 
 export interface ClientOptions {
-  /** Base address; HEADROOM_URL, else VENDOR_CONTROLLER_URL, else http://127.0.0.1:30080. */
+  /** Base address; else HEADROOM_URL, VENDOR_CONTROLLER_URL, the current context, http://127.0.0.1:30080. */
   readonly url?: string
-  /** HEADROOM_TOKEN, when it is set; null sends none. */
+  /** Else HEADROOM_TOKEN, or the token of the context that gave the address; null sends none. */
   readonly token?: string | null
   /** Maximum attempts per request, where a retry cannot act twice (default 3). */
   readonly attempts?: number
@@ -151,11 +152,12 @@ interface GroupRequest {
   readonly node_ids?: readonly string[]
 }
 
-/** @throws TypeError when the address is not an http(s) URL */
+/** @throws TypeError when the address is not an http(s) URL, SettingsFault for a bad settings file */
 export function createClient(options: ClientOptions = {}) {
+  const { url, token, source } = connectionOf(options, process.env)
   const transport = new Transport({
-    url: baseUrl(options.url ?? firstSet(URL_VARIABLES, process.env)?.text ?? DEFAULT_URL),
-    token: options.token === undefined ? process.env['HEADROOM_TOKEN'] || null : options.token,
+    url: baseUrl(url, source),
+    token,
     attempts: options.attempts ?? 3,
     signal: options.signal ?? null,
   })
@@ -498,7 +500,7 @@ async function* eachOf<T>(
 }
 
 /** Removes a trailing slash; keeps a path in front of /api/v1. */
-function baseUrl(text: string): string {
+function baseUrl(text: string, source: string | null): string {
   const url = URL.parse(text)
   const isUsable =
     url !== null &&
@@ -506,10 +508,9 @@ function baseUrl(text: string): string {
     url.username === '' &&
     url.password === ''
   if (!isUsable || url.search !== '' || url.hash !== '') {
-    throw new TypeError(
-      `${JSON.stringify(text.replace(/\/\/[^@/]*@/, '//…@').slice(0, 200))} is not the address of a ` +
-        `controller (${DEFAULT_URL})`,
-    )
+    const from = source === null ? '' : `${source}: `
+    const shown = JSON.stringify(text.replace(/\/\/[^@/]*@/, '//…@').slice(0, 200))
+    throw new TypeError(`${from}${shown} is not the address of a controller (${DEFAULT_URL})`)
   }
   return `${url.origin}${url.pathname}`.replace(/\/+$/, '')
 }

@@ -53,6 +53,11 @@ export class UnexpectedAnswer extends Error {
   override readonly name = 'UnexpectedAnswer'
 }
 
+/** The settings file of the client cannot be used; the message names it. */
+export class SettingsFault extends Error {
+  override readonly name = 'SettingsFault'
+}
+
 /** True for temporary errors: a broken connection, a restarting or overloaded controller. */
 export function isPassing(error: unknown): error is Error {
   return (

@@ -17,6 +17,7 @@ export interface Ended {
 export interface CommandOptions {
   readonly cwd?: string
   readonly env?: Readonly<Record<string, string>>
+  readonly stdin?: string
 }
 
 /**
@@ -29,11 +30,11 @@ export const UNMEASURED = { NODE_V8_COVERAGE: '' }
 /** Runs the command to its end, whatever its exit code. */
 export function headroom(
   args: readonly string[],
-  { cwd = ROOT, env = {} }: CommandOptions = {},
+  { cwd = ROOT, env = {}, stdin }: CommandOptions = {},
 ): Promise<Ended> {
   const command = ['--import', join(ROOT, 'cli/require-node.mjs'), join(ROOT, 'cli/main.ts'), ...args]
   return new Promise((resolve, reject) => {
-    execFile(
+    const child = execFile(
       process.execPath,
       command,
       { cwd, env: { ...process.env, ...UNMEASURED, ...env }, maxBuffer: MAX_OUTPUT_BYTES },
@@ -43,6 +44,7 @@ export function headroom(
         else resolve({ code: (error?.code as number | undefined) ?? 0, stdout, stderr })
       },
     )
+    if (stdin !== undefined) child.stdin?.end(stdin)
   })
 }
 

@@ -1,0 +1,60 @@
+/** `headroom login URL`: checks a token and stores it with the address as the current context. */
+import {
+  createClient,
+  DEFAULT_URL,
+  type HeadroomClient,
+  type Session,
+} from '../../clients/typescript/client.ts'
+import { firstSet, URL_VARIABLES } from '../../clients/typescript/client-variables.ts'
+import { CommandFailure, EXIT_DENIED, EXIT_OK, UsageError } from '../../services/exit-codes.ts'
+import { visible } from '../output/terminal-text.ts'
+import { storeContext } from './contexts.ts'
+import { readSecret } from './read-secret.ts'
+
+const TOKEN = /^[\x21-\x7e]{1,512}$/
+
+export async function login(
+  url: string = DEFAULT_URL,
+  { name }: { readonly name?: string },
+): Promise<number> {
+  const anonymous = clientOf(url, null)
+  const token = (await anonymous.session()).is_open ? null : await askedToken(anonymous.url)
+  const client = clientOf(url, token)
+  const { caller } = await client.session()
+  if (caller === null) throw new CommandFailure('The controller does not know this token.', EXIT_DENIED)
+  const context = name ?? new URL(client.url).host
+  storeContext(context, { url: client.url, ...(token === null ? {} : { token }) })
+  process.stdout.write(
+    `${visible(doneOf(caller))} ${visible(client.url)} is the current context, ${visible(context)}.\n`,
+  )
+  warnOfVariables()
+  return EXIT_OK
+}
+
+function clientOf(url: string, token: string | null): HeadroomClient {
+  try {
+    return createClient({ url, token, attempts: 1 })
+  } catch (error) {
+    throw error instanceof TypeError ? new UsageError(error.message, { cause: error }) : error
+  }
+}
+
+async function askedToken(url: string): Promise<string> {
+  const token = (await readSecret(`Token for ${visible(url)}: `)).trim()
+  if (TOKEN.test(token)) return token
+  throw new UsageError(
+    token === ''
+      ? 'no token on stdin: pipe it, or run the command on a terminal'
+      : 'the token must be one line of printable ASCII',
+  )
+}
+
+function doneOf({ name, role }: NonNullable<Session['caller']>): string {
+  return name === null ? 'No authentication required.' : `Authenticated as ${name}, role ${role}.`
+}
+
+function warnOfVariables(): void {
+  const variable = firstSet(URL_VARIABLES, process.env)
+  if (variable !== null)
+    process.stderr.write(`headroom: ${variable.name} is set and has precedence over the context\n`)
+}
