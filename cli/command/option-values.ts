@@ -60,6 +60,12 @@ export function time(text: string): DurationMs {
   return ms
 }
 
+/** A timer of Node counts milliseconds in 31 bits; 24 days are within them. */
+const MAX_TIMEOUT_MS = 24 * 86_400_000
+
+/** The value of --timeout. */
+export const timeout = (text: string): DurationMs => timeWithin(1, MAX_TIMEOUT_MS)(text)
+
 /** Parses a time between two bounds, both included. */
 export function timeWithin(minMs: DurationMs, maxMs: DurationMs): (text: string) => DurationMs {
   return (text) => {

@@ -9,8 +9,9 @@ import {
 } from '../../clients/typescript/client.ts'
 import { isFinal } from '../../controller/model/task.ts'
 import type { WaitReason } from '../../controller/query/explain/explain.ts'
-import { EXIT_OK } from '../../services/exit-codes.ts'
-import type { OnNodeLoss } from '../../protocol/units.ts'
+import { EXIT_OK, EXIT_TIMEOUT } from '../../services/exit-codes.ts'
+import { formatDuration } from '../../simulator/document/quantity.ts'
+import type { DurationMs, OnNodeLoss } from '../../protocol/units.ts'
 import { exitCodeOfTask, onInterrupt, type Interrupts } from '../command/interrupts.ts'
 import { openClient } from '../command/session.ts'
 import { drained } from '../output/drained.ts'
@@ -29,6 +30,8 @@ export interface RunOptions extends DemandOptions {
   readonly image?: string
   readonly detach?: boolean
   readonly dryRun?: boolean
+  readonly timeout?: DurationMs
+  readonly failIfNeverFits?: boolean
 }
 
 /** Reasons that only a change of the cluster or the task resolves: such a wait has no end by itself. */
@@ -69,7 +72,7 @@ export async function runTask(command: readonly string[], options: RunOptions): 
     process.stdout.write(`${(await client.tasks.submit(request)).id}\n`)
     return EXIT_OK
   }
-  const run = new Run(client)
+  const run = new Run(client, options)
   return run.toItsEnd(() => client.tasks.submit(request))
 }
 
@@ -89,8 +92,12 @@ class Run {
   /** The last reason of a wait that was printed. */
   #printedReason: string | null = null
 
-  constructor(client: HeadroomClient) {
+  readonly #limits: Pick<RunOptions, 'timeout' | 'failIfNeverFits'>
+  #isTimedOut = false
+
+  constructor(client: HeadroomClient, limits: Pick<RunOptions, 'timeout' | 'failIfNeverFits'>) {
     this.#client = client
+    this.#limits = limits
   }
 
   async toItsEnd(submit: () => Promise<Task>): Promise<number> {
@@ -111,6 +118,14 @@ class Run {
       if (!this.#isCancelled) void this.#cancel()
       this.#isCancelled = true
     }
+    const { timeout } = this.#limits
+    const timer =
+      timeout === undefined
+        ? undefined
+        : setTimeout(() => {
+            this.#isTimedOut = true
+            this.#giveUp(`it has not ended within ${formatDuration(timeout)}`)
+          }, timeout)
     const stdin = noticeStdin(() => this.#line.print('stdin is not passed to the task'))
     process.stdout.on('error', onBrokenPipe)
     process.stderr.on('error', onBrokenPipe)
@@ -120,6 +135,7 @@ class Run {
       return this.#codeOf(await this.#follow(this.#task), interrupts)
     } finally {
       this.#line.clear()
+      clearTimeout(timer)
       stdin.end()
       interrupts.end()
     }
@@ -127,6 +143,7 @@ class Run {
 
   #codeOf(task: Task, interrupts: Interrupts): number {
     if (this.#isPipeBroken) return EXIT_BROKEN_PIPE
+    if (task.state === 'cancelled' && this.#isTimedOut) return EXIT_TIMEOUT
     if (task.state === 'cancelled' && interrupts.exitCode !== null) return interrupts.exitCode
     if (
       task.state === 'cancelled' ||
@@ -179,6 +196,14 @@ class Run {
       this.#line.print(`task ${id}: ${wait?.sentence} ${until}Ctrl-C cancels the task.`)
     }
     this.#printedReason = reason
+    if (isEndless && wait.reason !== 'HELD' && this.#limits.failIfNeverFits === true && !this.#isCancelled)
+      this.#giveUp('it can never start (--fail-if-never-fits)')
+  }
+
+  #giveUp(why: string): void {
+    this.#line.print(`cancelling the task: ${why}`)
+    this.#isCancelled = true
+    void this.#cancel()
   }
 
   /**

@@ -8,7 +8,7 @@ import {
   withExamples,
   type SetExit,
 } from '../command/command-shape.ts'
-import { priority, timeWithin, vram, whole } from '../command/option-values.ts'
+import { priority, timeout, timeWithin, vram, whole } from '../command/option-values.ts'
 
 /** Equals the limit in controller/api/tasks/schema.ts. */
 const MAX_GPUS = 1024
@@ -27,13 +27,34 @@ function stopGraceSeconds(text: string): number {
   return Math.ceil(timeWithin(0, MAX_STOP_GRACE_MS)(text) / 1000)
 }
 
+/** A time, rounded up to whole seconds, or a number of seconds. */
+function runtimeSeconds(text: string): number {
+  if (/^\d+$/.test(text)) return whole(1, MAX_RUNTIME_SECONDS)(text)
+  return Math.ceil(timeWithin(1, MAX_RUNTIME_SECONDS * 1000)(text) / 1000)
+}
+
 export function addRun(program: Command, setExit: SetExit): void {
   withExamples(
     running(
       program
         .command('run')
         .description('run a command on a GPU server with its output and exit code here; Ctrl-C cancels it'),
-    ).option('-d, --detach', 'print the task id and return; the task keeps running'),
+    )
+      .option('-d, --detach', 'print the task id and return; the task keeps running')
+      .addOption(
+        new Option(
+          '--timeout <time>',
+          'cancel the task if it has not ended after this time, waiting included; exit code 124',
+        )
+          .argParser(timeout)
+          .conflicts('detach'),
+      )
+      .addOption(
+        new Option(
+          '--fail-if-never-fits',
+          'cancel the task if its wait cannot end without a change of task or cluster; exit code 1',
+        ).conflicts('detach'),
+      ),
     'headroom run --vram 16Gi -- python train.py --epochs 3',
     'headroom run --vram 24Gi --gpus 2 --priority P0 --noswap --group training -- torchrun train.py',
     "headroom run --vram 8Gi --env HF_HOME=/data/hf -- sh -c 'python eval.py | tee out.txt'",
@@ -62,9 +83,9 @@ function running(command: Command): Command {
     )
     .option('--env <name=value>', 'an environment variable of the task; may be repeated', repeatable, [])
     .option(
-      '--max-runtime <seconds>',
-      'maximum runtime; the task is then stopped',
-      whole(1, MAX_RUNTIME_SECONDS),
+      '--max-runtime <time>',
+      'maximum runtime (2h, 90s; a number alone is seconds); the task is then stopped',
+      runtimeSeconds,
     )
     .option(
       '--stop-grace <duration>',

@@ -12,12 +12,9 @@ import {
   withExamples,
   type SetExit,
 } from '../command/command-shape.ts'
-import { priority, timeWithin, whole } from '../command/option-values.ts'
+import { priority, timeout, whole } from '../command/option-values.ts'
 import { TASK_ARGUMENT } from '../command/task-named.ts'
 import type { CommandOptions } from '../command/session.ts'
-
-/** A year. */
-const MAX_WAIT_MS = 31_536_000_000
 
 export function addTask(program: Command, setExit: SetExit): void {
   const task = program.command('task').description('GPU tasks')
@@ -90,11 +87,7 @@ function addTaskWait(parent: Command, name: string, setExit: SetExit): Command {
         .command(name)
         .description('wait until tasks have ended; exits with the first exit code of a task that is not 0')
         .argument('<task...>', TASK_ARGUMENT)
-        .option(
-          '--timeout <time>',
-          'stop waiting after this time, with exit code 124',
-          timeWithin(1, MAX_WAIT_MS),
-        ),
+        .option('--timeout <time>', 'stop waiting after this time, with exit code 124', timeout),
     ),
     `${path} train`,
     `${path} train --timeout 30m && echo done`,

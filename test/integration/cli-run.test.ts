@@ -191,6 +191,32 @@ describe('headroom run', { timeout: 60_000 }, () => {
     )
   })
 
+  it('cancels a task that can never start if asked to, and one on hold at its timeout only', async () => {
+    api.world.waitReason = 'NEVER_FITS'
+    const never = await start(['--vram', '1Gi', '--fail-if-never-fits', 'x']).ended
+    expect(never).toMatchObject({ code: 1, stdout: Buffer.from('') })
+    expect(never.stderr).toContain(
+      'headroom: cancelling the task: it can never start (--fail-if-never-fits)\n',
+    )
+    expect(api.world.open.size).toBe(0)
+    api.world.waitReason = 'HELD'
+    const held = await start(['--vram', '1Gi', '--fail-if-never-fits', '--timeout', '2s', 'x']).ended
+    expect(held.code).toBe(124)
+    expect(held.stderr).toContain('headroom: cancelling the task: it has not ended within 2s\n')
+    expect(api.world.final.map(({ state }) => state)).toEqual(['cancelled', 'cancelled'])
+  })
+
+  it('has no timeout for a task that ends in time, or that it does not wait for', async () => {
+    const run = start(['--vram', '1Gi', '--timeout', '10m', '--max-runtime', '2h', '--', 'x'])
+    const id = await theTask(api.world)
+    expect(api.world.open.get(id)?.spec.maxRuntimeMs).toBe(7_200_000)
+    place(api.world, id)
+    finish(api.world, id, 0)
+    expect((await run.ended).code).toBe(0)
+    const detached = await start(['--vram', '1Gi', '--timeout', '10m', '--detach', '--', 'x']).ended
+    expect(detached).toMatchObject({ code: 2, stderr: expect.stringContaining('--detach') as string })
+  })
+
   it('reports that stdin is not passed on if it has data, and does not wait for its end', async () => {
     const run = start(['--vram', '1Gi', '--', 'wc', '-c'], {}, 'pipe')
     run.process.stdin?.write('data\n')
