@@ -253,6 +253,12 @@ test.each<Partial<SubmitTask>>([
   { max_runtime_seconds: 31_536_000 },
   { max_runtime_seconds: 31_536_001 },
   { on_node_loss: 'hope' as never },
+  { image: 'busybox' },
+  { image: 'registry.example:5000/team/train:v2', command: ['train'] },
+  { image: '--privileged', command: ['train'] },
+  { image: long(512), command: ['train'] },
+  { image: long(513), command: ['train'] },
+  { image: null },
 ])('%j is accepted over the bus exactly when REST accepts it', async (changes) => {
   const { op: _, labels, name, vram_mib, command, ...rest } = aSubmission(changes)
   const optional = { name, vram_mib, command }
@@ -263,7 +269,9 @@ test.each<Partial<SubmitTask>>([
     labels: Object.fromEntries(labels.map((label) => [label.name, label.value])),
   }
   const isInRest =
-    Compile(TaskRequestSchema).Check(rest_) && (vram_mib !== null || rest.gpu_mode === 'exclusive')
+    Compile(TaskRequestSchema).Check(rest_) &&
+    (vram_mib !== null || rest.gpu_mode === 'exclusive') &&
+    (command !== null || (rest.image ?? null) === null)
   const decoded = decode(encode(envelopeOf(aSubmission(changes))))
   const world = await clientWorld()
   const isOverBus = decoded.ok && (await world.ask(`${LAB}.submit`, aSubmission(changes))).op === 'task'

@@ -144,7 +144,7 @@ it('An adopted attempt becomes a task of the named owner, and its VRAM counts on
     name: 'x',
     owner: 'ada',
     command: ['x'],
-    image: null,
+    image: 'busybox',
   }
   world.controller.commands.adoptAttempt(
     { ...adoption, gpuMode: 'shared', noswap: 0, priority: 2, onNodeLoss: 'wait' },
@@ -153,7 +153,12 @@ it('An adopted attempt becomes a task of the named owner, and its VRAM counts on
   )
   await world.pass(10_000)
   expect(answers.map(({ ok }) => ok)).toEqual([true])
-  expect(world.task('later')).toMatchObject({ state: 'running', attempt: 1, spec: { owner: 'ada' } })
+  expect(world.task('later')).toMatchObject({
+    state: 'running',
+    attempt: 1,
+    // Another attempt runs in the image, too.
+    spec: { owner: 'ada', image: 'busybox' },
+  })
   expect(world.node(on)).toMatchObject({ quarantine: [], gpus: [{ quarantinedMib: 0, quarantinedCount: 0 }] })
   const total = world.node(on)?.gpus[0]
   expect((total?.noswapMib ?? 0) + (total?.swappableMib ?? 0)).toBe(1_000 * (total?.placements.length ?? 0))

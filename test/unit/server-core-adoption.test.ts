@@ -313,7 +313,11 @@ describe('a server without a container runtime', () => {
   it('is distinguished from one that names the feature', () => {
     const h = new ServerCoreHarness({ features: ['image'] })
     expect(h.bus.of('hello').at(-1)?.body).toMatchObject({ features: ['image'] })
-    expect(h.start('a', { image })).toMatchObject({ outcome: 'accepted' })
+    h.run('a', { image, name: 'train' })
+    h.bounce()
+    // An administrator who adopts the attempt gets a task of the same image.
+    const asked = h.bus.envelope({ op: 'read_attempt', task_id: 'a', attempt: 1 })
+    expect(h.bus.ask(asked)).toMatchObject({ op: 'attempt', command: ['train'], image })
   })
 })
 
