@@ -92,6 +92,8 @@ export class FaultWorld {
   refusing:
     | ((node: string, taskId: string) => { readonly detail: string; readonly refused?: StartRefused } | null)
     | null = null
+  /** Nodes on which a launch has not begun when its server is killed. */
+  readonly slowToLaunch = new Set<string>()
   readonly #devices = new Map<
     string,
     { readonly device: SimulatedDevice; readonly listener: DeviceListener }
@@ -293,6 +295,7 @@ export class FaultWorld {
       observe(listener)
     }
     device.launch = (request, done) => {
+      if (this.slowToLaunch.has(name)) return
       const refusal = this.refusing?.(name, request.start.taskId) ?? null
       if (refusal === null) return launch(request, done)
       this.clock.at(

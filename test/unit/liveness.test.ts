@@ -151,6 +151,34 @@ describe('a silent node', () => {
     expect(world.stateOf('t')).toBe('pending')
     expect(world.eventsOf('task_returned', 't')[0]?.data).toMatchObject({ reason: 'start_unconfirmed' })
   })
+
+  it('An accepted start whose server ends before the launch is asked for again after its restart', async () => {
+    const world = await worldWith({ nodes: 1 })
+    world.slowToLaunch.add('n1')
+    world.submit({ id: 't', ms: HOUR, onNodeLoss: 'wait' })
+    await world.run(1_000)
+    expect(world.stateOf('t')).toBe('assigned')
+    world.killServer('n1')
+    world.slowToLaunch.clear()
+    world.startServer('n1')
+    await world.run(3_000)
+    expect(world.eventsOf('task_returned', 't')[0]?.data).toMatchObject({ reason: 'never_seen' })
+    expect([world.stateOf('t'), world.livesOn('t')]).toEqual(['running', ['n1']])
+  })
+
+  it('A stop that a server accepted before the launch is sent again after its restart', async () => {
+    const world = await worldWith({ nodes: 1 })
+    world.slowToLaunch.add('n1')
+    world.submit({ id: 't', ms: HOUR, onNodeLoss: 'wait' })
+    await world.run(1_000)
+    world.controller.commands.cancelTask('t', 'alice', () => {})
+    await world.run(1_000)
+    world.killServer('n1')
+    world.slowToLaunch.clear()
+    world.startServer('n1')
+    await world.run(3_000)
+    expect(world.stateOf('t')).toBe('cancelled')
+  })
 })
 
 describe('the run lease', () => {

@@ -14,6 +14,7 @@ import { noteAnnounced } from './late-result.ts'
 import { grantLease } from '../../../state/node-contact.ts'
 import { tryRefusedAgain } from '../../apply/lifecycle/start-tries.ts'
 import { setMaxAttempts, setOtherAttempts } from '../../../state/attempt-limit.ts'
+import { commandsToResend } from '../../apply/node-commands.ts'
 import { liftRefusalsBefore } from '../../apply/lifecycle/refusals.ts'
 import { planProbe } from '../../apply/lifecycle/probes.ts'
 import { countQuarantined } from '../../../state/gpu-ledger.ts'
@@ -194,6 +195,7 @@ function beginBoot(c: Cluster, node: LiveNode, hello: Hello, now: Instant): void
   contact.heardSeq = 0
   contact.eventSeq = 0
   liftRefusalsBefore(c, node, Infinity)
+  repeatStarts(c, node, hello)
   if (!contact.wasReset) return
   contact.wasReset = false
   if (contact.resetBootAt !== null && now - contact.resetBootAt < DUPLICATE_WITHIN_MS)
@@ -206,6 +208,19 @@ function beginBoot(c: Cluster, node: LiveNode, hello: Hello, now: Instant): void
     if (present.has(`${placement.task.spec.id}/${placement.attempt}`)) continue
     placement.isInDoubt = true
     c.eventLog.dirtyTask(placement.task)
+  }
+}
+
+/**
+ * The earlier boot may have accepted a start, and ended before the launch: then no report of the node names
+ * the attempt. Asked again, the node answers what became of it (R7).
+ */
+function repeatStarts(c: Cluster, node: LiveNode, { tasks }: Hello): void {
+  const present = new Set(tasks.map(({ task_id, attempt }) => attemptKey(task_id, attempt)))
+  for (const placement of placementsOn(node)) {
+    if (placement.startedAt !== null || present.has(attemptKey(placement.task.spec.id, placement.attempt)))
+      continue
+    c.eventLog.transaction.effects.push(...commandsToResend(placement, c.policy))
   }
 }
 
@@ -338,7 +353,10 @@ function noteOver(c: Cluster, node: LiveNode, ref: AttemptRef, now: Instant): vo
   c.eligibilityTimers.update(c, placement, now)
 }
 
-/** Ends attempts that were confirmed before this snapshot and are missing from it (R6). */
+/**
+ * Ends attempts that were confirmed before this snapshot and are missing from it (R6). After a loss, one that
+ * was to be moved may have been moved before: its task may run elsewhere.
+ */
 export function settleAbsent(
   c: Cluster,
   node: LiveNode,
@@ -347,7 +365,8 @@ export function settleAbsent(
   now: Instant,
 ): void {
   for (const placement of absentFrom(node, present)) {
-    if (isAfterLoss && placement.stopping === null) endUnknown(c, placement, now)
+    const mayHaveLaterAttempt = placement.stopping === null || placement.stopping.then === 'pending'
+    if (isAfterLoss && mayHaveLaterAttempt) endUnknown(c, placement, now)
     else endLost(c, placement, 'absent', 'the node no longer has it', now)
   }
 }
