@@ -76,6 +76,8 @@ export class RunLoop {
     const { arrivals, agenda, pulse } = this.#crew
     if (!this.#isDraining || !agenda.isOver) return false
     if (this.#world.isIdle()) return true
+    // A commit on a slow disk may contain the end of a task.
+    if (this.#world.controller.status.isCommitting) return false
     const isHopeless =
       arrivals.isOver && this.#world.areFaultsOver && (pulse.isStuck || pulse.canNothingStart(this.#world))
     return isHopeless && !arrivals.hasCancelAfter(this.#world.nowMs)
