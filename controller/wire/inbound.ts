@@ -61,11 +61,16 @@ function receive(
   if (verdict !== 'known' && verdict !== 'accepted_loss')
     return o.engine.heardAhead(contactOf(body), verdict, message)
   if (isFromBeforeAhead(o.engine.cluster, nodeId, message)) return o.onLate()
-  if (verdict === 'accepted_loss') o.engine.heardOfLoss(nodeId)
+  if (verdict === 'accepted_loss') {
+    o.engine.heardOfLoss(nodeId)
+    // Its hello or heartbeat comes first: only their answer is durable together with what the node runs.
+    if (body.op === 'events' && !o.engine.cluster.contacts.has(nodeId)) return o.onLate()
+  }
+  const refusal = verdict === 'accepted_loss' ? withMarkOf(message, reply) : reply
   const node = o.engine.cluster.nodes.get(nodeId)
-  if (body.op === 'hello') return receiveHello(o, node, message as Envelope<Hello>, reply)
+  if (body.op === 'hello') return receiveHello(o, node, message as Envelope<Hello>, reply, refusal)
   if (node === undefined || bootOrder(node, message.boot) !== 'known')
-    return refuse(o, nodeId, 'unknown_node', reply)
+    return refuse(o, nodeId, 'unknown_node', refusal)
   updateContact(o, node, message)
   if (body.op === 'events') {
     const upTo = body.entries.at(-1)?.n ?? 0
@@ -85,14 +90,17 @@ function receiveHello(
   node: LiveNode | undefined,
   message: Envelope<Hello>,
   reply: Reply,
+  refusal: Reply,
 ): void {
   const { body, boot, seq } = message
   const mismatch = o.storeKind === null ? null : refusedDevice(o.storeKind, body.device)
-  if (mismatch !== null) return refuse(o, body.node_id, mismatch, reply)
+  if (mismatch !== null) return refuse(o, body.node_id, mismatch, refusal)
   const standing = node === undefined ? 'later' : bootOrder(node, boot)
   if (node !== undefined && standing === 'contradictory') {
     o.onRefused(node.id, 'contradictory_boot')
-    o.engine.nodeReset(node, () => reply(o.envelope({ op: 'state_reset', counter_above: node.boot.counter })))
+    o.engine.nodeReset(node, () =>
+      refusal(o.envelope({ op: 'state_reset', counter_above: node.boot.counter })),
+    )
     return
   }
   if (node !== undefined && standing === 'known' && seq <= node.snapshotSeq) return o.onLate()
@@ -144,6 +152,22 @@ function leaseFor(
     safety_reserve_mib: node?.reserveOverrideMib ?? policy.safetyReserveMib,
   }
   return unknown.length === 0 ? { op, settings, stop } : { op, settings, stop, unknown }
+}
+
+/**
+ * Answers with the mark that the node has. A new mark would take from the node that it has heard of a loss,
+ * and this controller may die before what the node runs is recorded.
+ */
+function withMarkOf({ epoch, controller, event_seq }: Envelope, reply: Reply): Reply {
+  return (answer) => {
+    const { controller: _own, event_seq: _ownSeq, ...unmarked } = answer
+    reply({
+      ...unmarked,
+      epoch,
+      ...(controller === undefined ? {} : { controller }),
+      ...(event_seq === undefined ? {} : { event_seq }),
+    })
+  }
 }
 
 function refuse(o: InboundOptions, nodeId: string | null, reason: RefusedReason, reply: Reply): void {
