@@ -17,7 +17,7 @@ import {
 import { isFinal, isFoundBy } from '../../controller/model/task.ts'
 import { type TaskSpec } from '../../protocol/task.ts'
 import type { Placement, Task, Gpu, Node } from '../../controller/model/placement.ts'
-import type { Answer, AnswerTo, Commands, Refusal } from '../../controller/model/command.ts'
+import type { Adoption, Answer, AnswerTo, Commands, Refusal } from '../../controller/model/command.ts'
 import { overridesAfter, plannedConfig } from '../../controller/engine/inputs/commands/cluster-commands.ts'
 import type { Impact } from '../../controller/query/preview/impact.ts'
 import { DurableEvents } from '../../controller/engine/durable-events.ts'
@@ -104,6 +104,7 @@ export class FakeController implements ApiWorld {
   waitReason: WaitExplanation['primary']['reason'] = 'WAITING_VRAM'
   /** The received keepalives, in order. */
   readonly kept: boolean[] = []
+  readonly adoptions: Adoption[] = []
   leaseMs = 60_000
   #seq = 0
 
@@ -219,8 +220,11 @@ export class FakeController implements ApiWorld {
         this.nodes.delete(nodeId) ? null : { code: 'not_found', what: 'node', id: nodeId },
       ),
     finishRecovery: (_by, answer) => this.#carryOut(answer, () => null),
-    adoptAttempt: ({ taskId }, _by, answer) =>
-      this.#carryOut(answer, () => ({ code: 'not_found', what: 'attempt', id: taskId })),
+    adoptAttempt: (adoption, _by, answer) =>
+      this.#carryOut(answer, () => {
+        this.adoptions.push(adoption)
+        return { code: 'not_found', what: 'attempt', id: adoption.taskId }
+      }),
     stopAttempt: ({ taskId }, _by, answer) =>
       this.#carryOut(answer, () => ({ code: 'not_found', what: 'attempt', id: taskId })),
     releaseRequeueFreeze: (_by, answer) => this.#carryOut(answer, () => NOT_FROZEN),

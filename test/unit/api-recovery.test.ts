@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { QuarantinedAttempt } from '../../controller/model/quarantine.ts'
+import type { AttemptRecord } from '../../protocol/messages.ts'
 import { apiClient, type ApiClient } from '../support/api-client.ts'
 import { FakeController, NODE_ID } from '../support/api-world.ts'
 
@@ -92,7 +93,32 @@ describe('an attempt that is not in the store', () => {
       await app.close()
     },
   )
+
+  it.each([
+    ['resident', null, 1],
+    ['resident', 0, 0],
+    ['swapped_out', null, 0],
+    ['swapped_out', 1, 0],
+  ] as const)(
+    'that is %s and was started with noswap %s is adopted with noswap %i',
+    async (residency, started, noswap) => {
+      const lost = new FakeController()
+      await lost.addNode({ id: NODE_ID, gpus: 1, physicalMib: 1000 })
+      Object.assign(lost.nodes.get(NODE_ID) ?? {}, { quarantine: [{ ...QUARANTINED, residency }] })
+      const record = started === null ? null : { ...RECORD, noswap: started }
+      const logs = { read: () => Promise.resolve(null), readRecord: () => Promise.resolve(record) }
+      const { app, send } = await apiClient(lost, { logs })
+      await send('POST', '/attempts/t/1/adopt', { owner: null })
+      expect(lost.adoptions.map((adoption) => adoption.noswap)).toEqual([noswap])
+      await app.close()
+    },
+  )
 })
+
+const RECORD: AttemptRecord = {
+  ...{ op: 'attempt', task_id: 't', attempt: 1, is_lease: false, name: 't', owner: null },
+  ...{ command: ['run'], gpu_mode: 'shared', noswap: 0, priority: 2, on_node_loss: 'wait' },
+}
 
 const QUARANTINED: QuarantinedAttempt = {
   ...{ taskId: 't', attempt: 1, gpus: [0], vramMib: 100, residency: 'resident', generation: 1 },

@@ -111,7 +111,7 @@ export function attemptRoutes(app: ApiApp, { commands, views, logs }: ApiContext
     const record = (await logs?.readRecord?.(node.id, taskId, attempt)) ?? null
     // After the server's answer: the task may have ended meanwhile.
     await refuseEnded(views, quarantined)
-    const adoption = { taskId, attempt, nodeId: node.id, ...detailsOf(record, taskId), owner: body.owner }
+    const adoption = { taskId, attempt, nodeId: node.id, ...detailsOf(record, quarantined), owner: body.owner }
     const given = {
       ...adoption,
       name: body.name ?? adoption.name,
@@ -149,14 +149,17 @@ async function refuseEnded(views: Views, { taskId, attempt }: QuarantinedAttempt
 /** Servers of versions without records report no command; such a task is never started again. */
 const UNKNOWN_COMMAND = ['(unknown: adopted from a server that kept no record)']
 
-function detailsOf(record: AttemptRecord | null, taskId: string) {
+function detailsOf(record: AttemptRecord | null, { taskId, residency }: QuarantinedAttempt) {
+  // What has left VRAM is not noswap, whatever it was started with: as noswap it might never return.
+  const isInVram = residency === 'none' || residency === 'resident'
+  const noswap = isInVram ? (record?.noswap ?? 1) : 0
   if (record === null) {
     return {
       name: taskId,
       command: UNKNOWN_COMMAND,
       image: null,
       gpuMode: 'shared',
-      noswap: 1,
+      noswap,
       priority: 2,
       onNodeLoss: 'wait',
     } as const
@@ -168,7 +171,7 @@ function detailsOf(record: AttemptRecord | null, taskId: string) {
     command,
     image: record.image ?? null,
     gpuMode: record.gpu_mode,
-    noswap: record.noswap,
+    noswap,
     priority: record.priority,
     onNodeLoss,
   }
