@@ -152,7 +152,7 @@ describe('a silent node', () => {
     expect(world.eventsOf('task_returned', 't')[0]?.data).toMatchObject({ reason: 'start_unconfirmed' })
   })
 
-  it('An accepted start whose server ends before the launch is asked for again after its restart', async () => {
+  it('A start that a server accepted before it ended is repeated after its restart', async () => {
     const world = await worldWith({ nodes: 1 })
     world.slowToLaunch.add('n1')
     world.submit({ id: 't', ms: HOUR, onNodeLoss: 'wait' })
@@ -166,7 +166,7 @@ describe('a silent node', () => {
     expect([world.stateOf('t'), world.livesOn('t')]).toEqual(['running', ['n1']])
   })
 
-  it('A stop that a server accepted before the launch is sent again after its restart', async () => {
+  it('A stop that a server accepted before the launch is repeated after its restart', async () => {
     const world = await worldWith({ nodes: 1 })
     world.slowToLaunch.add('n1')
     world.submit({ id: 't', ms: HOUR, onNodeLoss: 'wait' })

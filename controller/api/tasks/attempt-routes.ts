@@ -111,7 +111,13 @@ export function attemptRoutes(app: ApiApp, { commands, views, logs }: ApiContext
     const record = (await logs?.readRecord?.(node.id, taskId, attempt)) ?? null
     // After the server's answer: the task may have ended meanwhile.
     await refuseEnded(views, quarantined)
-    const adoption = { taskId, attempt, nodeId: node.id, ...detailsOf(record, quarantined), owner: body.owner }
+    const adoption = {
+      taskId,
+      attempt,
+      nodeId: node.id,
+      ...detailsOf(record, quarantined),
+      owner: body.owner,
+    }
     const given = {
       ...adoption,
       name: body.name ?? adoption.name,
