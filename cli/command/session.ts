@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { createClient, type HeadroomClient, type Node } from '../../clients/typescript/client.ts'
 import { CommandFailure, EXIT_NOT_FOUND, UsageError } from '../../services/exit-codes.ts'
+import { nearestName } from '../../simulator/document/nearest-name.ts'
 import type { OutputFormat } from '../output/formats.ts'
 
 export interface ServerOption {
@@ -48,12 +49,18 @@ function tokenIn(path: string): string {
 /** Finds a node by id, or by a unique name. */
 export async function nodeNamed(client: HeadroomClient, text: string): Promise<Node> {
   const named: Node[] = []
+  const names = new Set<string>()
   for await (const node of client.nodes.each({ limit: 1000 })) {
+    names.add(node.name)
     if (node.node_id === text.toLowerCase()) return node
     if (node.name === text) named.push(node)
   }
   const [only, second] = named
-  if (only === undefined) throw new CommandFailure(`Node ${JSON.stringify(text)} not found.`, EXIT_NOT_FOUND)
+  if (only === undefined) {
+    const near = nearestName(text, [...names])
+    const hint = near === null ? '' : ` Did you mean ${near}?`
+    throw new CommandFailure(`Node ${JSON.stringify(text)} not found.${hint}`, EXIT_NOT_FOUND)
+  }
   if (second !== undefined) {
     throw new UsageError(
       `${named.length} nodes have the name ${JSON.stringify(text)}: use the id (headroom node list -o wide)`,

@@ -7,6 +7,8 @@ import { paletteOf, visible, visibleJson, type Palette } from './terminal-text.t
 export interface Out {
   write(text: string): unknown
   readonly isTTY?: boolean
+  /** Width of a terminal. */
+  readonly columns?: number
 }
 
 export interface Column<T> {
@@ -16,6 +18,8 @@ export interface Column<T> {
   readonly isNumber?: boolean
   /** null is shown as a dash. */
   of(row: T): string | number | null
+  /** Replaces `of` on a terminal on which the table would be too wide. */
+  brief?(row: T): string | number | null
   readonly colour?: (text: string, row: T, palette: Palette) => string
 }
 
@@ -29,7 +33,7 @@ export async function printList<T>(
   out: Out = process.stdout,
 ): Promise<void> {
   if (format === 'table' || format === 'wide')
-    out.write(tableOf(rows, columns, format === 'wide', paletteOf(out)))
+    out.write(tableOf(rows, columns, format === 'wide', paletteOf(out), widthOf(out)))
   else if (format === 'jsonl') for (const row of rows) out.write(`${visibleJson(JSON.stringify(row))}\n`)
   else out.write(await documentOf(rows, format))
 }
@@ -57,18 +61,34 @@ export async function printDone(
   else await printOne(value, [], format, out)
 }
 
+/** A file or a pipe has no width. */
+function widthOf({ isTTY, columns }: Out): number {
+  return isTTY === true && columns !== undefined && columns > 0 ? columns : Infinity
+}
+
+/** Cuts a longer text, and marks the cut. */
+export function cutTo(length: number, text: string): string {
+  const characters = [...text]
+  return characters.length <= length ? text : `${characters.slice(0, length - 1).join('')}…`
+}
+
 /** Columns are as wide as their content, with two spaces between. */
 export function tableOf<T>(
   rows: readonly T[],
   columns: readonly Column<T>[],
   isWide: boolean,
   palette: Palette,
+  maxWidth = Infinity,
 ): string {
   const shown = columns.filter((column) => isWide || column.isWide !== true)
-  const cells = rows.map((row) => shown.map((column) => textOf(column.of(row))))
-  const widths = shown.map((column, at) =>
-    Math.max(column.title.length, ...cells.map((line) => stringWidth(line[at] ?? ''))),
-  )
+  const widthsOf = (lines: readonly (readonly string[])[]) =>
+    shown.map(({ title }, at) => Math.max(title.length, ...lines.map((line) => stringWidth(line[at] ?? ''))))
+  const whole = rows.map((row) => shown.map((column) => textOf(column.of(row))))
+  const isTooWide = widthsOf(whole).reduce((sum, width) => sum + width + 2, -2) > maxWidth
+  const cells = isTooWide
+    ? rows.map((row) => shown.map((column) => textOf((column.brief ?? column.of)(row))))
+    : whole
+  const widths = widthsOf(cells)
   const lines = [
     palette.bold(
       lineOf(shown.map(({ title, isNumber }, at) => padded(title, widths[at] ?? 0, isNumber === true))),

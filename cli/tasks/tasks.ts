@@ -2,7 +2,7 @@
 import type { HeadroomClient, Task, TaskPatch, TaskQuery } from '../../clients/typescript/client.ts'
 import { EXIT_OK, UsageError } from '../../services/exit-codes.ts'
 import { age, percent, size } from '../output/figures.ts'
-import { printDone, printList, printOne, type Column, type Field } from '../output/table.ts'
+import { cutTo, printDone, printList, printOne, type Column, type Field } from '../output/table.ts'
 import { nodeNamed, openClient, pairsOf, type CommandOptions } from '../command/session.ts'
 import { settingValue } from '../command/setting-values.ts'
 import { taskNamed } from '../command/task-named.ts'
@@ -153,15 +153,28 @@ function patchOf(pairs: ReadonlyMap<string, string>): TaskPatch {
   return patch as TaskPatch
 }
 
+/** Characters on a narrow terminal: a table of running tasks fits 80. */
+const BRIEF_ID = 8
+const BRIEF_NAME = 16
+const BRIEF_NODE = 10
+
 export function taskColumns(now: number): readonly Column<Task>[] {
   return [
-    { title: 'ID', of: (task) => task.id },
-    { title: 'NAME', of: (task) => task.name },
+    { title: 'ID', of: (task) => task.id, brief: ({ id }) => id.slice(0, BRIEF_ID) },
+    {
+      title: 'NAME',
+      of: (task) => task.name,
+      brief: ({ id, name }) => (name === id ? null : cutTo(BRIEF_NAME, name)),
+    },
     { title: 'STATE', of: stateOf, colour: stateColour },
     { title: 'RESIDENCY', of: (task) => (task.residency === 'none' ? null : task.residency) },
     { title: 'PRIO', of: (task) => `P${task.priority}` },
     { title: 'VRAM', isNumber: true, of: vramOf },
-    { title: 'NODE', of: (task) => task.placement?.node_name ?? null },
+    {
+      title: 'NODE',
+      of: (task) => task.placement?.node_name ?? null,
+      brief: ({ placement }) => (placement === null ? null : cutTo(BRIEF_NODE, placement.node_name)),
+    },
     { title: 'AGE', isNumber: true, of: (task) => age(task.submitted_at, now) },
     { title: 'WHY', isWide: true, of: (task) => task.wait?.reason ?? task.end_reason },
     { title: 'NOSWAP', isWide: true, isNumber: true, of: (task) => task.noswap },
