@@ -85,6 +85,8 @@ export interface ObservedFaults {
   /** Calls with every controller that has read what is durable. */
   onControllerBegun(listener: () => void): void
   isControllerUp(): boolean
+  /** Two controllers live: a message may have reached only the one that has lost the store. */
+  isControllerContested(): boolean
   /** The controller that started last. */
   controller(): ObservedController
   /** A node may lose its disk, and with it what it had heard of. */
@@ -151,6 +153,7 @@ function observeFaults(world: World, faults: FaultInjector): ObservedFaults {
     controllersBegun: () => world.controllers.begun,
     onControllerBegun: (listener) => world.controllers.onBegun(listener),
     isControllerUp: () => world.isControllerUp,
+    isControllerContested: () => world.controllers.isContested,
     controller: () => ({
       epoch: world.controller.status.epoch,
       process: world.controller.status.process,

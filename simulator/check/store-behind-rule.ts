@@ -34,6 +34,7 @@ export function storeBehindNoticed({ witnesses, shadow, observed, report }: Rule
   })
   witnesses.listen(({ nodeId, isAhead }) => {
     if (!isAhead) warnings.delete(nodeId)
+    else if (faults.isControllerContested()) return
     else if (!alarmed.has(nodeId) && !warnings.has(nodeId)) warnings.set(nodeId, observed.now())
   })
   const alarm = ({ nodeId, at, data }: Event): void => {

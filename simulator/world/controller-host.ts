@@ -75,6 +75,11 @@ export class ControllerHost {
     return this.#latest.startedAt
   }
 
+  /** Two controllers live: each hears of a node on its own. */
+  get isContested(): boolean {
+    return this.#places().filter(({ process }) => !process.isOver).length > 1
+  }
+
   /** Number of controllers that have begun so far. */
   get begun(): number {
     return this.#begun
