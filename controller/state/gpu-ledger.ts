@@ -51,9 +51,14 @@ export function removePlacement(gpu: LiveGpu, placement: LivePlacement): void {
   if (gpu === placement.gpus[0]) gpu.node.attemptCount -= 1
   if (isInVram(placement)) addResident(gpu, placement, -placement.demandMib)
   if (placement.residency === 'swapping_out') gpu.movingOutMib -= placement.demandMib
-  if (gpu.exclusiveTask === placement.task) gpu.exclusiveTask = null
+  if (gpu.exclusiveTask === placement.task) gpu.exclusiveTask = exclusiveOn(gpu)
   uncommit(gpu, placement.demandMib, placement.noswap === 1)
   rederive(gpu)
+}
+
+/** After a loss two exclusive tasks may be on one GPU: one by the store, one by the report of the node. */
+function exclusiveOn({ placements }: LiveGpu): LiveGpu['exclusiveTask'] {
+  return placements.find(({ task }) => task.spec.gpuMode === 'exclusive')?.task ?? null
 }
 
 /**
