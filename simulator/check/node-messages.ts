@@ -41,6 +41,8 @@ export class NodeMessages {
   /** All processes so far, by number. */
   readonly #processes = new Map<string, number>()
   #lastSeq = 0
+  /** The process that began last, if the store has not gone back since. */
+  #present: string | null = null
   readonly #heard = new Set<string>()
   readonly #ahead = new Set<string>()
   /** Nodes that have reported their tasks to the current controller. */
@@ -71,7 +73,7 @@ export class NodeMessages {
 
   /** The controller started after the store last went back. */
   isPresent(process: string | undefined): boolean {
-    return process !== undefined && this.#lineage().parts.at(-1)?.process === process
+    return process !== undefined && process === this.#present
   }
 
   saw({ seq, kind, nodeId }: Event): void {
@@ -90,11 +92,13 @@ export class NodeMessages {
     const settledBelow = fault.loss === 'silent' ? (then?.settledBelow ?? 0) : this.#processes.size
     this.#lineages.push({ since: this.#now(), parts, settledBelow })
     this.#lastSeq = stored.marks.nextEventSeq - 1
+    this.#present = null
   }
 
   #begun(): void {
     const { epoch, process } = this.#faults.controller()
     this.#processes.set(process, this.#processes.size)
+    this.#present = process
     this.#lineages.push({
       since: this.#now(),
       parts: [...this.#lineage().parts, { process, epoch, fromSeq: this.#lastSeq + 1 }],
