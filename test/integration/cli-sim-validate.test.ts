@@ -34,13 +34,13 @@ describe('headroom sim validate', () => {
       `ok        ${good}`,
       `${bad}:3:7: seed: must be a whole number from 0 to 4294967295; is "x"`,
       expect.stringMatching(
-        /^\S+bad.scenario.yaml:11:1: sweeep: is not a known key; did you mean sweep\?/,
+        /^\S+bad.scenario.yaml:14:1: sweeep: is not a known key; did you mean sweep\?/,
       ) as string,
       expect.stringMatching(
-        /^\S+bad.scenario.yaml:12:23: assert.sometimes\[0\]: .* did you mean swap_out\?/,
+        /^\S+bad.scenario.yaml:15:23: assert.sometimes\[0\]: .* did you mean swap_out\?/,
       ) as string,
       expect.stringMatching(
-        /^\S+untraceable.scenario.yaml:11:14: workload\[2\].trace: .*empty.trace.jsonl:1: is empty/,
+        /^\S+untraceable.scenario.yaml:14:14: workload\[2\].trace: .*empty.trace.jsonl:1: is empty/,
       ) as string,
       `${join(folder, 'none.yaml')}:1:1: no such file`,
     ])

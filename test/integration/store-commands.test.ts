@@ -204,7 +204,7 @@ describe('headroom restore', { timeout: 90_000 }, () => {
     const { dataDir, path } = await aStore()
     const copy = join(folder, 'restore.db')
     expect((await headroom(['backup', copy, '--data-dir', dataDir])).code).toBe(0)
-    change(path, "update nodes set record = json_set(record, '$.name', 'later')")
+    change(path, "update nodes set record = json_set(record, '$.name', 'renamed-node')")
     const refused = await headroom(['restore', copy, '--data-dir', dataDir])
     expect([refused.code, refused.stderr]).toEqual([
       1,
@@ -214,10 +214,10 @@ describe('headroom restore', { timeout: 90_000 }, () => {
     expect(code).toBe(0)
     const aside = /the previous store is now (\S+)/.exec(stdout)?.[1] ?? ''
     const before = new Database(aside, { readonly: true })
-    expect(before.prepare('select record from nodes').pluck().get()).toContain('later')
+    expect(before.prepare('select record from nodes').pluck().get()).toContain('renamed-node')
     before.close()
     const restored = await loaded(path)
-    expect(JSON.stringify(restored)).not.toContain('later')
+    expect(JSON.stringify(restored)).not.toContain('renamed-node')
     expect(restored.marks.epoch).toBeGreaterThanOrEqual(7 + 1_000_000)
     expect(restored.recovery).toMatchObject({ reason: 'restored' })
     expect((await verifyStore(path)).problems).toEqual([])

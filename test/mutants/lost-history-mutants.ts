@@ -199,7 +199,7 @@ export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
       edit(
         `${ENGINE}/inputs/nodes/node-registry.ts`,
         'settleAbsent',
-        'if (isAfterLoss && placement.stopping === null)',
+        'if (isAfterLoss && mayHaveLaterAttempt)',
         'if (isAfterLoss && (false as boolean))',
       ),
     ],

@@ -35,7 +35,8 @@ export function clockContract(name: string, open: () => ClockUnderTest): void {
 
     it('never runs a timer early, and runs timers in the order of their instants', () =>
       using(async ({ clock, until }) => {
-        const start = clock.now()
+        // Later than the registration takes on a busy machine: an instant that has passed means "now".
+        const start = clock.now() + 100
         const ran: number[] = []
         for (const ms of [9, 2, 5, 2, 0]) {
           clock.at(start + ms, () => {

@@ -28,7 +28,11 @@ function answerTo(
   const options = {
     bus,
     storeKind,
-    engine: { cluster: { nodes: new Map() }, judge: () => 'known', hello: () => (joined += 1) },
+    engine: {
+      cluster: { nodes: new Map(), contacts: new Map() },
+      judge: () => 'known',
+      hello: () => (joined += 1),
+    },
     clock: { now: () => 0 },
     freshness: { heard: () => null },
     envelope: (body: unknown) => body,
