@@ -35,14 +35,7 @@ const RFC_3339 =
 export function parseInstant(text: string): Instant | null {
   const match = RFC_3339.exec(text)
   if (match === null) return null
-  const [year, month, day, hour, minute, second] = match.slice(1, 7).map(Number) as [
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-  ]
+  const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = match.slice(1, 7).map(Number)
   const ms = Number((match[7] ?? '').padEnd(3, '0'))
   const local = Date.UTC(year, month - 1, day, hour, minute, second, ms)
   // Date.UTC turns 31 February into March; a date that does not round-trip is invalid.

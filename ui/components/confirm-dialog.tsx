@@ -3,9 +3,10 @@
  * is rejected.
  */
 import { AlertDialog } from '@kobalte/core/alert-dialog'
-import { createSignal, Show, type JSX } from 'solid-js'
+import { createSignal, type JSX } from 'solid-js'
 import { ActionButton } from './action-button.tsx'
 import styles from './confirm-dialog.module.css'
+import { Problem } from './problem.tsx'
 
 export interface ConfirmDialogProps {
   readonly isOpen: boolean
@@ -51,13 +52,7 @@ export function ConfirmDialog(props: ConfirmDialogProps): JSX.Element {
             <AlertDialog.Description as="div" class="text">
               {props.children}
             </AlertDialog.Description>
-            <Show when={problem()}>
-              {(words) => (
-                <p class="bad text" role="alert">
-                  {words()}
-                </p>
-              )}
-            </Show>
+            <Problem text={problem()} />
             <div class={styles['buttons']}>
               <AlertDialog.CloseButton aria-label="Dismiss">Dismiss</AlertDialog.CloseButton>
               <ActionButton

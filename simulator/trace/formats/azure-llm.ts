@@ -1,13 +1,7 @@
 import { instantCell, wholeCell } from '../import/csv-cells.ts'
 import { readCsv } from '../import/csv-rows.ts'
 import type { FileBytes } from '../file-bytes.ts'
-import {
-  type ImportedTask,
-  type Importer,
-  type ImportLog,
-  type ImportOptions,
-  plainTask,
-} from '../import/importer.ts'
+import { type Importer, type ImportLog, type ImportOptions, plainTask } from '../import/importer.ts'
 import { RecordSorter } from '../import/record-sorter.ts'
 import { DEFAULT_SELECTION_SEED } from '../select.ts'
 import { dealRequests, type Request } from '../import/server-requests.ts'
@@ -69,30 +63,24 @@ export const azureLlm: Importer = {
       where: 'github.com/Azure/AzurePublicDataset',
     },
   ],
-  read: readRequests,
-}
-
-async function* readRequests(
-  source: FileBytes,
-  options: ImportOptions,
-  log: ImportLog,
-): AsyncGenerator<ImportedTask> {
-  log.synthesise('vram_mib')
-  log.synthesise('activity')
-  const sorter = new RecordSorter(() => openSpillFile(options.spillFolder))
-  try {
-    await sortRequests(source, options, log, sorter)
-    const servers = dealRequests(inOrder(sorter), {
-      servers: options.servers ?? DEFAULT_SERVERS,
-      skew: options.serverSkew ?? 0,
-      lifeMs: options.serverLifeMs ?? DEFAULT_LIFE_MS,
-      seed: options.seed ?? DEFAULT_SELECTION_SEED,
-      onJoined: () => log.adjust('requests_joined'),
-    })
-    for await (const { id, at, work } of servers) yield plainTask({ id, at, gpus: 1, work }, options)
-  } finally {
-    await sorter.close()
-  }
+  async *read(source, options, log) {
+    log.synthesise('vram_mib')
+    log.synthesise('activity')
+    const sorter = new RecordSorter(() => openSpillFile(options.spillFolder))
+    try {
+      await sortRequests(source, options, log, sorter)
+      const servers = dealRequests(inOrder(sorter), {
+        servers: options.servers ?? DEFAULT_SERVERS,
+        skew: options.serverSkew ?? 0,
+        lifeMs: options.serverLifeMs ?? DEFAULT_LIFE_MS,
+        seed: options.seed ?? DEFAULT_SELECTION_SEED,
+        onJoined: () => log.adjust('requests_joined'),
+      })
+      for await (const { id, at, work } of servers) yield plainTask({ id, at, gpus: 1, work }, options)
+    } finally {
+      await sorter.close()
+    }
+  },
 }
 
 async function sortRequests(

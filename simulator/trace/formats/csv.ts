@@ -2,7 +2,6 @@ import type { DurationMs, Instant, Priority } from '../../../protocol/units.ts'
 import { parseSizeMib } from '../../document/quantity.ts'
 import { wholeCell, wholeOf } from '../import/csv-cells.ts'
 import { type CsvRow, readCsv } from '../import/csv-rows.ts'
-import type { FileBytes } from '../file-bytes.ts'
 import {
   DEFAULT_TASK_VRAM_MIB,
   type ImportedTask,
@@ -81,43 +80,37 @@ export const csv: Importer = {
   ignored: {},
   adjusted: {},
   publicData: [],
-  read: readRows,
-}
-
-async function* readRows(
-  source: FileBytes,
-  options: ImportOptions,
-  log: ImportLog,
-): AsyncGenerator<ImportedTask> {
-  const fieldOf = fieldNames(options.columns ?? new Map())
-  const mapped = CSV_FIELDS.filter((field) => options.columns?.has(field))
-  const columns = {
-    required: ['at', ...mapped.filter((field) => field !== 'at')] as CsvField[],
-    optional: CSV_FIELDS.filter((field) => field !== 'at' && !mapped.includes(field)),
-    anyOf: mapped.some((field) => field === 'duration' || field === 'end')
-      ? []
-      : [['duration', 'end'] as CsvField[]],
-  }
-  const labelOf = (field: string): string => options.columns?.get(field) ?? field
-  const time = timeReader(PER_SECOND[options.timeUnit ?? 's'])
-  let knowsVram = true
-  for await (const row of readCsv(source, columns, log, {
-    delimiter: options.delimiter ?? ',',
-    nameOf: fieldOf,
-    labelOf,
-  })) {
-    const task = readRow(row, time, options, log)
-    if (task === null) continue
-    if (
-      knowsVram &&
-      isNothing(row.cells.vram_mib) &&
-      (task.gpu_mode === 'shared' || row.cells.exclusive === '')
-    ) {
-      knowsVram = false
-      log.synthesise('vram_mib')
+  async *read(source, options, log) {
+    const fieldOf = fieldNames(options.columns ?? new Map())
+    const mapped = CSV_FIELDS.filter((field) => options.columns?.has(field))
+    const columns = {
+      required: ['at', ...mapped.filter((field) => field !== 'at')] as CsvField[],
+      optional: CSV_FIELDS.filter((field) => field !== 'at' && !mapped.includes(field)),
+      anyOf: mapped.some((field) => field === 'duration' || field === 'end')
+        ? []
+        : [['duration', 'end'] as CsvField[]],
     }
-    yield task
-  }
+    const labelOf = (field: string): string => options.columns?.get(field) ?? field
+    const time = timeReader(PER_SECOND[options.timeUnit ?? 's'])
+    let knowsVram = true
+    for await (const row of readCsv(source, columns, log, {
+      delimiter: options.delimiter ?? ',',
+      nameOf: fieldOf,
+      labelOf,
+    })) {
+      const task = readRow(row, time, options, log)
+      if (task === null) continue
+      if (
+        knowsVram &&
+        isNothing(row.cells.vram_mib) &&
+        (task.gpu_mode === 'shared' || row.cells.exclusive === '')
+      ) {
+        knowsVram = false
+        log.synthesise('vram_mib')
+      }
+      yield task
+    }
+  },
 }
 
 /**

@@ -1,6 +1,5 @@
-import type { FileBytes } from '../file-bytes.ts'
 import { SAMPLE_ADJUSTMENTS, SAMPLE_REASONS, SampledGpus } from '../import/gpu-samples.ts'
-import type { ImportedTask, Importer, ImportLog, ImportOptions } from '../import/importer.ts'
+import type { Importer } from '../import/importer.ts'
 import { textLines } from '../line-blocks.ts'
 import { isNothing, numberOf } from '../import/source-values.ts'
 import { TraceError } from '../trace-error.ts'
@@ -53,7 +52,37 @@ export const dcgm: Importer = {
   ignored: {},
   adjusted: SAMPLE_ADJUSTMENTS,
   publicData: [],
-  read: readSamples,
+  async *read(source, options, log) {
+    const gpus = new SampledGpus(options, log)
+    const intervalMs = options.intervalMs ?? DEFAULT_INTERVAL_MS
+    const samplesOf = new Map<string, number>()
+    let header: Header | null = null
+    for await (const { line, text } of textLines(source)) {
+      if (/^#?\s*Entity\b/i.test(text)) {
+        header = readHeader(text, source.file, line)
+        if (header.usedAt === -1 && samplesOf.size === 0) log.synthesise('vram_mib')
+        continue
+      }
+      if (/^(ID|Id)\b/.test(text)) continue
+      log.row()
+      const match = /^(GPU(?:-I)?\s+\S+)\s+(.*)$/.exec(text)
+      if (match === null) {
+        log.drop('no_gpu_line')
+        continue
+      }
+      if (header === null)
+        throw new TraceError({ file: source.file, line }, 'comes before a header (#Entity GPUTL FBUSD)')
+      const gpu = match[1]!.replace(/\s+/, '-')
+      const sample = samplesOf.get(gpu) ?? 0
+      samplesOf.set(gpu, sample + 1)
+      const values = match[2]!.split(/\s+/)
+      const measured = measuredIn(values, header)
+      if (typeof measured === 'string') log.drop(measured)
+      else yield* gpus.take({ gpu, at: sample * intervalMs, ...measured })
+    }
+    if (header === null) throw new TraceError({ file: source.file }, 'has no header (#Entity GPUTL FBUSD)')
+    yield* gpus.end()
+  },
 }
 
 interface Header {
@@ -62,42 +91,6 @@ interface Header {
   readonly toPercent: number
   /** -1: not sampled. */
   readonly usedAt: number
-}
-
-async function* readSamples(
-  source: FileBytes,
-  options: ImportOptions,
-  log: ImportLog,
-): AsyncGenerator<ImportedTask> {
-  const gpus = new SampledGpus(options, log)
-  const intervalMs = options.intervalMs ?? DEFAULT_INTERVAL_MS
-  const samplesOf = new Map<string, number>()
-  let header: Header | null = null
-  for await (const { line, text } of textLines(source)) {
-    if (/^#?\s*Entity\b/i.test(text)) {
-      header = readHeader(text, source.file, line)
-      if (header.usedAt === -1 && samplesOf.size === 0) log.synthesise('vram_mib')
-      continue
-    }
-    if (/^(ID|Id)\b/.test(text)) continue
-    log.row()
-    const match = /^(GPU(?:-I)?\s+\S+)\s+(.*)$/.exec(text)
-    if (match === null) {
-      log.drop('no_gpu_line')
-      continue
-    }
-    if (header === null)
-      throw new TraceError({ file: source.file, line }, 'comes before a header (#Entity GPUTL FBUSD)')
-    const gpu = match[1]!.replace(/\s+/, '-')
-    const sample = samplesOf.get(gpu) ?? 0
-    samplesOf.set(gpu, sample + 1)
-    const values = match[2]!.split(/\s+/)
-    const measured = measuredIn(values, header)
-    if (typeof measured === 'string') log.drop(measured)
-    else yield* gpus.take({ gpu, at: sample * intervalMs, ...measured })
-  }
-  if (header === null) throw new TraceError({ file: source.file }, 'has no header (#Entity GPUTL FBUSD)')
-  yield* gpus.end()
 }
 
 /** Names after the entity, which itself takes two columns of a line. */

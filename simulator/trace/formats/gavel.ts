@@ -1,16 +1,6 @@
 import { secondsCell, textCell, wholeCell } from '../import/csv-cells.ts'
 import { readCsv } from '../import/csv-rows.ts'
-import type { FileBytes } from '../file-bytes.ts'
-import {
-  type ImportedTask,
-  type Importer,
-  type ImportLog,
-  type ImportOptions,
-  MAX_TASK_GPUS,
-  ownerOf,
-  plainTask,
-  priorityOf,
-} from '../import/importer.ts'
+import { type Importer, MAX_TASK_GPUS, ownerOf, plainTask, priorityOf } from '../import/importer.ts'
 import { RESIDENCE_REASONS, residenceOf } from '../import/residence.ts'
 
 const COLUMNS = {
@@ -54,39 +44,33 @@ export const gavel: Importer = {
       where: 'github.com/stanford-futuredata/gavel, scheduler/traces/msr',
     },
   ],
-  read: readJobs,
-}
-
-async function* readJobs(
-  source: FileBytes,
-  options: ImportOptions,
-  log: ImportLog,
-): AsyncGenerator<ImportedTask> {
-  log.synthesise('vram_mib')
-  for await (const row of readCsv(source, COLUMNS, log)) {
-    const gpus = wholeCell(row, 'gpus', 0, MAX_TASK_GPUS, log)
-    if (gpus === null) continue
-    if (gpus === 0) {
-      log.drop('no_gpu')
-      continue
+  async *read(source, options, log) {
+    log.synthesise('vram_mib')
+    for await (const row of readCsv(source, COLUMNS, log)) {
+      const gpus = wholeCell(row, 'gpus', 0, MAX_TASK_GPUS, log)
+      if (gpus === null) continue
+      if (gpus === 0) {
+        log.drop('no_gpu')
+        continue
+      }
+      const id = textCell(row, 'job_id', log)
+      const at = id === null ? null : secondsCell(row, 'arrival_s', log)
+      const lasted = at === null ? null : secondsCell(row, 'duration_s_v100', log)
+      const ms = lasted === null ? null : residenceOf(lasted, log)
+      if (id === null || at === null || ms === null) continue
+      const { vc, duration_extrapolated: isExtrapolated } = row.cells
+      if (Number(isExtrapolated) === 1) log.adjust('duration_extrapolated')
+      yield plainTask(
+        {
+          id,
+          at,
+          gpus,
+          priority: priorityOf([vc], options),
+          owner: ownerOf(vc),
+          work: { kind: 'residence', ms },
+        },
+        options,
+      )
     }
-    const id = textCell(row, 'job_id', log)
-    const at = id === null ? null : secondsCell(row, 'arrival_s', log)
-    const lasted = at === null ? null : secondsCell(row, 'duration_s_v100', log)
-    const ms = lasted === null ? null : residenceOf(lasted, log)
-    if (id === null || at === null || ms === null) continue
-    const { vc, duration_extrapolated: isExtrapolated } = row.cells
-    if (Number(isExtrapolated) === 1) log.adjust('duration_extrapolated')
-    yield plainTask(
-      {
-        id,
-        at,
-        gpus,
-        priority: priorityOf([vc], options),
-        owner: ownerOf(vc),
-        work: { kind: 'residence', ms },
-      },
-      options,
-    )
-  }
+  },
 }

@@ -1,5 +1,4 @@
 import { type SourceEvent, sourceEvents } from '../import/event-source.ts'
-import type { FileBytes } from '../file-bytes.ts'
 import {
   type ImportedTask,
   type Importer,
@@ -61,36 +60,30 @@ export const headroom: Importer = {
     lost_taken_as_ended: 'tasks whose server was lost: they end there',
   },
   publicData: [],
-  read: readEvents,
-}
-
-async function* readEvents(
-  source: FileBytes,
-  options: ImportOptions,
-  log: ImportLog,
-): AsyncGenerator<ImportedTask> {
-  const open = new Map<string, ObservedTask>()
-  let lastSeq = 0
-  for await (const event of sourceEvents(source)) {
-    log.row()
-    if (event === null || event.taskId === null) {
-      log.drop('of_no_task')
-      continue
+  async *read(source, options, log) {
+    const open = new Map<string, ObservedTask>()
+    let lastSeq = 0
+    for await (const event of sourceEvents(source)) {
+      log.row()
+      if (event === null || event.taskId === null) {
+        log.drop('of_no_task')
+        continue
+      }
+      const at = typeof event.at === 'number' ? event.at : dateTimeOf(event.at)
+      if (at === null || !Number.isSafeInteger(at)) {
+        log.drop('bad_at')
+        continue
+      }
+      if (event.seq <= lastSeq) {
+        log.drop('duplicate_event')
+        continue
+      }
+      lastSeq = event.seq
+      const task = take(open, event.taskId, at, event, options, log)
+      if (task !== null) yield task
     }
-    const at = typeof event.at === 'number' ? event.at : dateTimeOf(event.at)
-    if (at === null || !Number.isSafeInteger(at)) {
-      log.drop('bad_at')
-      continue
-    }
-    if (event.seq <= lastSeq) {
-      log.drop('duplicate_event')
-      continue
-    }
-    lastSeq = event.seq
-    const task = take(open, event.taskId, at, event, options, log)
-    if (task !== null) yield task
-  }
-  for (let i = 0; i < open.size; i++) log.adjust('still_open_left_out')
+    for (let i = 0; i < open.size; i++) log.adjust('still_open_left_out')
+  },
 }
 
 /** The task that ends with this event. */

@@ -1,12 +1,9 @@
 import type { DurationMs } from '../../../protocol/units.ts'
 import { instantCell, secondsCell, textCell, wholeCell } from '../import/csv-cells.ts'
 import { type CsvRow, readCsv } from '../import/csv-rows.ts'
-import type { FileBytes } from '../file-bytes.ts'
 import {
-  type ImportedTask,
   type Importer,
   type ImportLog,
-  type ImportOptions,
   MAX_TASK_GPUS,
   ownerOf,
   plainTask,
@@ -59,42 +56,36 @@ export const helios: Importer = {
       where: 'github.com/S-Lab-System-Group/HeliosData',
     },
   ],
-  read: readJobs,
-}
-
-async function* readJobs(
-  source: FileBytes,
-  options: ImportOptions,
-  log: ImportLog,
-): AsyncGenerator<ImportedTask> {
-  log.synthesise('vram_mib')
-  for await (const row of readCsv(source, COLUMNS, log)) {
-    const gpus = wholeCell(row, 'gpu_num', 0, MAX_TASK_GPUS, log)
-    if (gpus === null) continue
-    if (gpus === 0) {
-      log.drop('no_gpu')
-      continue
+  async *read(source, options, log) {
+    log.synthesise('vram_mib')
+    for await (const row of readCsv(source, COLUMNS, log)) {
+      const gpus = wholeCell(row, 'gpu_num', 0, MAX_TASK_GPUS, log)
+      if (gpus === null) continue
+      if (gpus === 0) {
+        log.drop('no_gpu')
+        continue
+      }
+      const id = textCell(row, 'job_id', log)
+      const at = id === null ? null : instantCell(row, 'submit_time', log)
+      const ms = at === null ? null : timeOf(row, log)
+      if (id === null || at === null || ms === null) continue
+      const { user, vc, cpu_num: cpus, node_num: nodes } = row.cells
+      if (Number(cpus) > 0) log.ignore('cpu')
+      if (Number(nodes) > 1) log.ignore('several_nodes')
+      if (!isNothing(vc)) log.ignore('vc')
+      yield plainTask(
+        {
+          id,
+          at,
+          gpus,
+          priority: priorityOf([vc], options),
+          owner: ownerOf(user),
+          work: { kind: 'residence', ms },
+        },
+        options,
+      )
     }
-    const id = textCell(row, 'job_id', log)
-    const at = id === null ? null : instantCell(row, 'submit_time', log)
-    const ms = at === null ? null : timeOf(row, log)
-    if (id === null || at === null || ms === null) continue
-    const { user, vc, cpu_num: cpus, node_num: nodes } = row.cells
-    if (Number(cpus) > 0) log.ignore('cpu')
-    if (Number(nodes) > 1) log.ignore('several_nodes')
-    if (!isNothing(vc)) log.ignore('vc')
-    yield plainTask(
-      {
-        id,
-        at,
-        gpus,
-        priority: priorityOf([vc], options),
-        owner: ownerOf(user),
-        work: { kind: 'residence', ms },
-      },
-      options,
-    )
-  }
+  },
 }
 
 function timeOf(row: Row, log: ImportLog): DurationMs | null {

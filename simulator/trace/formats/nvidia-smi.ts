@@ -1,8 +1,7 @@
 import { instantCell } from '../import/csv-cells.ts'
 import { readCsv } from '../import/csv-rows.ts'
-import type { FileBytes } from '../file-bytes.ts'
 import { SAMPLE_ADJUSTMENTS, SAMPLE_REASONS, SampledGpus } from '../import/gpu-samples.ts'
-import type { ImportedTask, Importer, ImportLog, ImportOptions } from '../import/importer.ts'
+import type { Importer, ImportLog } from '../import/importer.ts'
 import { isNothing, numberOf } from '../import/source-values.ts'
 
 const COLUMNS = {
@@ -47,37 +46,31 @@ export const nvidiaSmi: Importer = {
   ignored: {},
   adjusted: SAMPLE_ADJUSTMENTS,
   publicData: [],
-  read: readSamples,
-}
-
-async function* readSamples(
-  source: FileBytes,
-  options: ImportOptions,
-  log: ImportLog,
-): AsyncGenerator<ImportedTask> {
-  const gpus = new SampledGpus(options, log)
-  let knowsVram = true
-  for await (const row of readCsv(source, COLUMNS, log, { nameOf })) {
-    const { index, uuid, 'pci.bus_id': busId } = row.cells
-    const gpu = [index, uuid, busId].find((name) => !isNothing(name))
-    if (gpu === undefined) {
-      log.drop('no_gpu_name')
-      continue
+  async *read(source, options, log) {
+    const gpus = new SampledGpus(options, log)
+    let knowsVram = true
+    for await (const row of readCsv(source, COLUMNS, log, { nameOf })) {
+      const { index, uuid, 'pci.bus_id': busId } = row.cells
+      const gpu = [index, uuid, busId].find((name) => !isNothing(name))
+      if (gpu === undefined) {
+        log.drop('no_gpu_name')
+        continue
+      }
+      const at = instantCell(row, 'timestamp', log)
+      if (at === null) continue
+      const busyPercent = measured(row.cells['utilization.gpu'], 'utilization.gpu', log)
+      if (busyPercent === null) continue
+      const isSampled = row.cells['memory.used'] !== ''
+      const usedMib = isSampled ? measured(row.cells['memory.used'], 'memory.used', log) : null
+      if (isSampled && usedMib === null) continue
+      if (!isSampled && knowsVram) {
+        knowsVram = false
+        log.synthesise('vram_mib')
+      }
+      yield* gpus.take({ gpu, at, busyPercent, usedMib: usedMib === null ? null : Math.round(usedMib) })
     }
-    const at = instantCell(row, 'timestamp', log)
-    if (at === null) continue
-    const busyPercent = measured(row.cells['utilization.gpu'], 'utilization.gpu', log)
-    if (busyPercent === null) continue
-    const isSampled = row.cells['memory.used'] !== ''
-    const usedMib = isSampled ? measured(row.cells['memory.used'], 'memory.used', log) : null
-    if (isSampled && usedMib === null) continue
-    if (!isSampled && knowsVram) {
-      knowsVram = false
-      log.synthesise('vram_mib')
-    }
-    yield* gpus.take({ gpu, at, busyPercent, usedMib: usedMib === null ? null : Math.round(usedMib) })
-  }
-  yield* gpus.end()
+    yield* gpus.end()
+  },
 }
 
 /** `utilization.gpu [%]` → `utilization.gpu`. */

@@ -2,7 +2,6 @@ import { basename } from 'node:path'
 import type { Mib, Priority } from '../../../protocol/units.ts'
 import { secondsCell, textCell, wholeCell } from '../import/csv-cells.ts'
 import { type CsvRow, readCsv } from '../import/csv-rows.ts'
-import type { FileBytes } from '../file-bytes.ts'
 import {
   DEFAULT_RESERVE_MIB,
   type ImportedTask,
@@ -103,34 +102,28 @@ export const openb: Importer = {
       where: 'github.com/alibaba/clusterdata, cluster-trace-gpu-v2023/csv',
     },
   ],
-  read: readPods,
-}
-
-async function* readPods(
-  source: FileBytes,
-  options: ImportOptions,
-  log: ImportLog,
-): AsyncGenerator<ImportedTask> {
-  const vramOfPod = await podVram(source.file, options, log)
-  log.synthesise('vram_mib')
-  for await (const row of readCsv(source, { required: REQUIRED, optional: OPTIONAL }, log)) {
-    const found = readPod(row, log)
-    if (found === null) continue
-    noteConstraints(row, log)
-    const { gpuMilli, ...pod } = found
-    const { qos, gpu_spec: gpuSpec } = row.cells
-    const vramMib = Math.max(1, Math.floor((gpuMilli * vramOfPod(gpuSpec, row.line)) / WHOLE_GPU_MILLI))
-    const priority = priorityOf([qos], options, PRIORITY_OF_QOS.get(qos))
-    yield plainTask(
-      {
-        ...pod,
-        vram_mib: vramMib,
-        gpu_mode: gpuMilli === WHOLE_GPU_MILLI ? 'exclusive' : 'shared',
-        priority,
-      },
-      options,
-    )
-  }
+  async *read(source, options, log) {
+    const vramOfPod = await podVram(source.file, options, log)
+    log.synthesise('vram_mib')
+    for await (const row of readCsv(source, { required: REQUIRED, optional: OPTIONAL }, log)) {
+      const found = readPod(row, log)
+      if (found === null) continue
+      noteConstraints(row, log)
+      const { gpuMilli, ...pod } = found
+      const { qos, gpu_spec: gpuSpec } = row.cells
+      const vramMib = Math.max(1, Math.floor((gpuMilli * vramOfPod(gpuSpec, row.line)) / WHOLE_GPU_MILLI))
+      const priority = priorityOf([qos], options, PRIORITY_OF_QOS.get(qos))
+      yield plainTask(
+        {
+          ...pod,
+          vram_mib: vramMib,
+          gpu_mode: gpuMilli === WHOLE_GPU_MILLI ? 'exclusive' : 'shared',
+          priority,
+        },
+        options,
+      )
+    }
+  },
 }
 
 type Pod = Pick<ImportedTask, 'id' | 'at' | 'gpus' | 'work'> & { readonly gpuMilli: number }

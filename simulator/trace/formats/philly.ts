@@ -1,15 +1,5 @@
 import type { DurationMs } from '../../../protocol/units.ts'
-import type { FileBytes } from '../file-bytes.ts'
-import {
-  type ImportedTask,
-  type Importer,
-  type ImportLog,
-  type ImportOptions,
-  MAX_TASK_GPUS,
-  ownerOf,
-  plainTask,
-  priorityOf,
-} from '../import/importer.ts'
+import { type Importer, MAX_TASK_GPUS, ownerOf, plainTask, priorityOf } from '../import/importer.ts'
 import { jsonElements } from '../import/json-elements.ts'
 import { RESIDENCE_REASONS, residenceOf } from '../import/residence.ts'
 import { dateTimeOf, isNothing } from '../import/source-values.ts'
@@ -66,35 +56,29 @@ export const philly: Importer = {
       where: 'github.com/msr-fiddle/philly-traces, cluster_job_log',
     },
   ],
-  read: readJobs,
-}
-
-async function* readJobs(
-  source: FileBytes,
-  options: ImportOptions,
-  log: ImportLog,
-): AsyncGenerator<ImportedTask> {
-  log.synthesise('vram_mib')
-  for await (const { text } of jsonElements(source)) {
-    log.row()
-    const job = readJob(text)
-    if (typeof job === 'string') {
-      log.drop(job)
-      continue
+  async *read(source, options, log) {
+    log.synthesise('vram_mib')
+    for await (const { text } of jsonElements(source)) {
+      log.row()
+      const job = readJob(text)
+      if (typeof job === 'string') {
+        log.drop(job)
+        continue
+      }
+      const ms = residenceOf(job.attempts.ms, log)
+      if (ms === null) continue
+      const { id, at, attempts, vc, user } = job
+      if (attempts.areSpread) log.ignore('several_nodes')
+      if (vc !== '') log.ignore('vc')
+      if (attempts.used > 1) log.adjust('attempts_joined')
+      if (attempts.unused > 0) log.adjust('attempts_left_out')
+      const priority = priorityOf([vc], options)
+      yield plainTask(
+        { id, at, gpus: attempts.gpus, priority, owner: ownerOf(user), work: { kind: 'residence', ms } },
+        options,
+      )
     }
-    const ms = residenceOf(job.attempts.ms, log)
-    if (ms === null) continue
-    const { id, at, attempts, vc, user } = job
-    if (attempts.areSpread) log.ignore('several_nodes')
-    if (vc !== '') log.ignore('vc')
-    if (attempts.used > 1) log.adjust('attempts_joined')
-    if (attempts.unused > 0) log.adjust('attempts_left_out')
-    const priority = priorityOf([vc], options)
-    yield plainTask(
-      { id, at, gpus: attempts.gpus, priority, owner: ownerOf(user), work: { kind: 'residence', ms } },
-      options,
-    )
-  }
+  },
 }
 
 interface Job {

@@ -1,7 +1,6 @@
 import type { DurationMs, Instant, Mib } from '../../../protocol/units.ts'
 import { instantCell, secondsCell, textCell } from '../import/csv-cells.ts'
 import { type CsvRow, readCsv } from '../import/csv-rows.ts'
-import type { FileBytes } from '../file-bytes.ts'
 import {
   DEFAULT_RESERVE_MIB,
   type ImportedTask,
@@ -101,19 +100,13 @@ export const slurm: Importer = {
   },
   adjusted: { submitted_when_eligible: 'its arrival is when it became eligible' },
   publicData: [],
-  read: readJobs,
-}
-
-async function* readJobs(
-  source: FileBytes,
-  options: ImportOptions,
-  log: ImportLog,
-): AsyncGenerator<ImportedTask> {
-  log.synthesise('vram_mib')
-  for await (const row of readCsv(source, COLUMNS, log, { delimiter: '|', hasQuotes: false })) {
-    const task = readJob(row, options, log)
-    if (task !== null) yield task
-  }
+  async *read(source, options, log) {
+    log.synthesise('vram_mib')
+    for await (const row of readCsv(source, COLUMNS, log, { delimiter: '|', hasQuotes: false })) {
+      const task = readJob(row, options, log)
+      if (task !== null) yield task
+    }
+  },
 }
 
 function readJob(row: Row, options: ImportOptions, log: ImportLog): ImportedTask | null {

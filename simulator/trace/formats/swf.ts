@@ -1,9 +1,7 @@
 import { wholeOf } from '../import/csv-cells.ts'
-import type { FileBytes } from '../file-bytes.ts'
 import {
   type ImportedTask,
   type Importer,
-  type ImportLog,
   type ImportOptions,
   MAX_TASK_GPUS,
   plainTask,
@@ -84,29 +82,23 @@ export const swf: Importer = {
       where: 'www.cs.huji.ac.il/labs/parallel/workload',
     },
   ],
-  read: readJobs,
-}
-
-async function* readJobs(
-  source: FileBytes,
-  options: ImportOptions,
-  log: ImportLog,
-): AsyncGenerator<ImportedTask> {
-  log.synthesise('vram_mib')
-  for await (const { text } of textLines(source)) {
-    if (text.startsWith(';') || text.startsWith('\u{feff};')) continue
-    log.row()
-    const job = readJob(text.split(/\s+/), options.processorsPerGpu ?? 1, options)
-    if (typeof job === 'string') {
-      log.drop(job)
-      continue
+  async *read(source, options, log) {
+    log.synthesise('vram_mib')
+    for await (const { text } of textLines(source)) {
+      if (text.startsWith(';') || text.startsWith('\u{feff};')) continue
+      log.row()
+      const job = readJob(text.split(/\s+/), options.processorsPerGpu ?? 1, options)
+      if (typeof job === 'string') {
+        log.drop(job)
+        continue
+      }
+      const ms = residenceOf(job.runMs, log)
+      if (ms === null) continue
+      if (job.hasMemory) log.ignore('host_memory')
+      if (job.hasPreceding) log.ignore('preceding_job')
+      yield plainTask({ ...job.task, work: { kind: 'residence', ms } }, options)
     }
-    const ms = residenceOf(job.runMs, log)
-    if (ms === null) continue
-    if (job.hasMemory) log.ignore('host_memory')
-    if (job.hasPreceding) log.ignore('preceding_job')
-    yield plainTask({ ...job.task, work: { kind: 'residence', ms } }, options)
-  }
+  },
 }
 
 interface Job {

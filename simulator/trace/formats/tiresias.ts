@@ -1,14 +1,6 @@
 import { secondsCell, textCell, wholeCell } from '../import/csv-cells.ts'
 import { readCsv } from '../import/csv-rows.ts'
-import type { FileBytes } from '../file-bytes.ts'
-import {
-  type ImportedTask,
-  type Importer,
-  type ImportLog,
-  type ImportOptions,
-  MAX_TASK_GPUS,
-  plainTask,
-} from '../import/importer.ts'
+import { type Importer, MAX_TASK_GPUS, plainTask } from '../import/importer.ts'
 
 const REQUIRED = ['job_id', 'num_gpu', 'submit_time', 'duration'] as const
 
@@ -46,26 +38,20 @@ export const tiresias: Importer = {
       where: 'github.com/SymbioticLab/Tiresias, simulator/60_job.csv',
     },
   ],
-  read: readJobs,
-}
-
-async function* readJobs(
-  source: FileBytes,
-  options: ImportOptions,
-  log: ImportLog,
-): AsyncGenerator<ImportedTask> {
-  log.synthesise('vram_mib')
-  for await (const row of readCsv(source, { required: REQUIRED }, log)) {
-    const gpus = wholeCell(row, 'num_gpu', 0, MAX_TASK_GPUS, log)
-    if (gpus === null) continue
-    const at = secondsCell(row, 'submit_time', log)
-    if (at === null) continue
-    const ms = secondsCell(row, 'duration', log)
-    if (ms === null) continue
-    const id = textCell(row, 'job_id', log)
-    if (id === null) continue
-    const reason = gpus === 0 ? 'no_gpu' : ms === 0 ? 'zero_duration' : ms < 0 ? 'bad_duration' : null
-    if (reason !== null) log.drop(reason)
-    else yield plainTask({ id, at, gpus, work: { kind: 'residence', ms } }, options)
-  }
+  async *read(source, options, log) {
+    log.synthesise('vram_mib')
+    for await (const row of readCsv(source, { required: REQUIRED }, log)) {
+      const gpus = wholeCell(row, 'num_gpu', 0, MAX_TASK_GPUS, log)
+      if (gpus === null) continue
+      const at = secondsCell(row, 'submit_time', log)
+      if (at === null) continue
+      const ms = secondsCell(row, 'duration', log)
+      if (ms === null) continue
+      const id = textCell(row, 'job_id', log)
+      if (id === null) continue
+      const reason = gpus === 0 ? 'no_gpu' : ms === 0 ? 'zero_duration' : ms < 0 ? 'bad_duration' : null
+      if (reason !== null) log.drop(reason)
+      else yield plainTask({ id, at, gpus, work: { kind: 'residence', ms } }, options)
+    }
+  },
 }

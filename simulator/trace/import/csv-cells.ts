@@ -20,15 +20,6 @@ export function textCell<Column extends string>(
   return null
 }
 
-/** A finite number, or null and the row dropped. */
-export function numberCell<Column extends string>(
-  row: CsvRow<Column>,
-  column: Column,
-  log: DropLog,
-): number | null {
-  return cell(row, column, numberOf, log)
-}
-
 /** A whole number of `least` to `most`, or null and the row dropped. */
 export function wholeCell<Column extends string>(
   row: CsvRow<Column>,
@@ -37,37 +28,22 @@ export function wholeCell<Column extends string>(
   most: number,
   log: DropLog,
 ): number | null {
-  return cell(row, column, (text) => wholeOf(text, least, most), log)
+  return cellOf((text) => wholeOf(text, least, most))(row, column, log)
 }
 
 /** Seconds as whole ms, or null and the row dropped. May be negative. */
-export function secondsCell<Column extends string>(
-  row: CsvRow<Column>,
-  column: Column,
-  log: DropLog,
-): number | null {
-  return cell(row, column, secondsOf, log)
-}
+export const secondsCell = cellOf(secondsOf)
 
 /** A date and time, or seconds since any zero, as whole ms; or null and the row dropped. */
-export function instantCell<Column extends string>(
-  row: CsvRow<Column>,
-  column: Column,
-  log: DropLog,
-): number | null {
-  return cell(row, column, (text) => secondsOf(text) ?? dateTimeOf(text), log)
-}
+export const instantCell = cellOf((text) => secondsOf(text) ?? dateTimeOf(text))
 
-function cell<Column extends string, T>(
-  row: CsvRow<Column>,
-  column: Column,
-  read: (text: string) => T | null,
-  log: DropLog,
-): T | null {
-  const text = row.cells[column]
-  const value = read(text)
-  if (value === null) log.drop(isNothing(text) ? `no_${column}` : `bad_${column}`)
-  return value
+function cellOf<T>(read: (text: string) => T | null) {
+  return <Column extends string>(row: CsvRow<Column>, column: Column, log: DropLog): T | null => {
+    const text = row.cells[column]
+    const value = read(text)
+    if (value === null) log.drop(isNothing(text) ? `no_${column}` : `bad_${column}`)
+    return value
+  }
 }
 
 export function wholeOf(text: string, least: number, most: number): number | null {

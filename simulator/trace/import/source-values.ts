@@ -56,14 +56,7 @@ const DATE_TIME = new RegExp(
 export function dateTimeOf(text: string): Instant | null {
   const match = DATE_TIME.exec(text)
   if (match === null) return null
-  const [year, month, day, hour, minute, second] = match.slice(1, 7).map(Number) as [
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-  ]
+  const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = match.slice(1, 7).map(Number)
   if (month < 1 || month > 12 || day < 1 || hour > 23 || minute > 59 || second > 60 || year < 1) return null
   const midnight = Date.UTC(year, month - 1, day)
   // Date.UTC converts 31 April to 1 May.

@@ -3,6 +3,7 @@ import { useQueryClient } from '@tanstack/solid-query'
 import { createSignal, createUniqueId, onMount, Show, type JSX } from 'solid-js'
 import type { GroupBody, GroupDryRunBody, GroupPreviewBody } from '../../../controller/api/groups/schema.ts'
 import { pathSegment, Refused } from '../../api/client.ts'
+import { Problem } from '../../components/problem.tsx'
 import { mib, whole } from '../../format/figures.ts'
 import { GROUP_NAME_RULE } from '../../format/groups.ts'
 import { useCluster } from '../../state/cluster.tsx'
@@ -114,13 +115,7 @@ export function GroupEditor(props: GroupEditorProps): JSX.Element {
         />
       </label>
       <MemberPicker groupId={opened?.id ?? null} members={members()} onChange={choose} />
-      <Show when={problem()}>
-        {(error) => (
-          <p class="bad text" role="alert">
-            {error().message}
-          </p>
-        )}
-      </Show>
+      <Problem text={problem()?.message} />
       <Show
         when={plan()}
         fallback={

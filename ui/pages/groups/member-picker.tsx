@@ -1,6 +1,7 @@
 /** Chooses the members of a group: nodes of the whole cluster, filtered by name. */
 import { useQuery } from '@tanstack/solid-query'
 import { createMemo, createSignal, createUniqueId, For, onCleanup, Show, type JSX } from 'solid-js'
+import { Problem } from '../../components/problem.tsx'
 import type { NodeBody, NodePage } from '../../../controller/api/nodes/schema.ts'
 import { QueryState } from '../../components/query-state.tsx'
 import { mib, whole } from '../../format/figures.ts'
@@ -108,13 +109,7 @@ export function MemberPicker(props: MemberPickerProps): JSX.Element {
                 Clear selection
               </button>
             </p>
-            <Show when={problem()}>
-              {(words) => (
-                <p class="bad text" role="alert">
-                  {words()}
-                </p>
-              )}
-            </Show>
+            <Problem text={problem()} />
           </>
         )}
       </QueryState>

@@ -7,6 +7,7 @@ import type { ChangedNodeBody, NodeBody } from '../../../controller/api/nodes/sc
 import { ActionButton } from '../../components/action-button.tsx'
 import { ConfirmDialog } from '../../components/confirm-dialog.tsx'
 import { Impact } from '../../components/impact.tsx'
+import { Problem } from '../../components/problem.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 import { NodeDifference } from './node-difference.tsx'
 import { settingsWords, type OverrideDraft } from './override-draft.ts'
@@ -61,13 +62,7 @@ export function OverrideEditor(props: { readonly at: TaggedNode }): JSX.Element 
           </p>
         )}
       </Show>
-      <Show when={state.problem()}>
-        {(words) => (
-          <p class="bad text" role="alert">
-            {words()}
-          </p>
-        )}
-      </Show>
+      <Problem text={state.problem()} />
       <p class="good" role="status">
         {state.done()}
       </p>

@@ -1,7 +1,8 @@
 /** The result of a sweep as files: the same bytes that `headroom sim sweep --out` writes. */
-import { createSignal, For, Show, type JSX } from 'solid-js'
+import { createSignal, For, type JSX } from 'solid-js'
 import { pathSegment } from '../../api/client.ts'
 import { save } from '../../charts/save.ts'
+import { Problem } from '../../components/problem.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 
 const FILES = [
@@ -41,11 +42,7 @@ export function Downloads(props: { readonly id: string; readonly name: string })
         )}
       </For>
       <span class="quiet">CSV: one row per run. HTML: a complete report with charts. JSON: all data.</span>
-      <Show when={problem() !== ''}>
-        <p class="bad text" role="alert">
-          {problem()}
-        </p>
-      </Show>
+      <Problem text={problem()} />
     </div>
   )
 }

@@ -6,6 +6,7 @@ import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { ActionButton } from '../../components/action-button.tsx'
 import { ConfirmedAction } from '../../components/confirm-dialog.tsx'
+import { Problem } from '../../components/problem.tsx'
 import { percent, seconds } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { secondsLeft, type Observation } from './time-left.ts'
@@ -88,13 +89,7 @@ export function Progress(props: ProgressProps): JSX.Element {
           Cancel
         </ActionButton>
       </Show>
-      <Show when={problem()}>
-        {(words) => (
-          <p class="bad text" role="alert">
-            {words()}
-          </p>
-        )}
-      </Show>
+      <Problem text={problem()} />
     </section>
   )
 }

@@ -2,10 +2,11 @@
  * Uploads a file, or the recent history of this cluster, as a trace. The controller checks all of it and
  * counts the rows that it drops.
  */
-import { createSignal, For, Show, type JSX } from 'solid-js'
+import { createSignal, For, type JSX } from 'solid-js'
 import type { EventPage } from '../../../controller/api/observe/event-schema.ts'
 import type { TraceBody } from '../../../controller/api/simulations/trace-schema.ts'
 import { ActionButton } from '../../components/action-button.tsx'
+import { Problem } from '../../components/problem.tsx'
 import { whole } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { TextField } from './field.tsx'
@@ -160,13 +161,7 @@ export function SendTrace(props: { readonly onSent: (name: string) => void }): J
           left out.
         </p>
         <p role="status">{state() ?? ''}</p>
-        <Show when={problem()}>
-          {(words) => (
-            <p class="bad text" role="alert">
-              {words()}
-            </p>
-          )}
-        </Show>
+        <Problem text={problem()} />
       </div>
     </details>
   )

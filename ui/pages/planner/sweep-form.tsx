@@ -1,10 +1,11 @@
 /** The form of a sweep: workload, percentages, seeds and objectives. */
 import { useNavigate, useSearchParams } from '@solidjs/router'
-import { createSignal, For, Match, Show, Switch, type JSX } from 'solid-js'
+import { createSignal, For, Match, Switch, type JSX } from 'solid-js'
 import type { SimulationBody } from '../../../controller/api/simulations/schema.ts'
 import { Refused } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { ActionButton } from '../../components/action-button.tsx'
+import { Problem } from '../../components/problem.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 import { notYet, SOURCE_NAMES, SOURCES, type Chosen, type SourceKind } from '../../scenario/choice.ts'
 import { GridFields } from './grid-fields.tsx'
@@ -138,13 +139,7 @@ export function SweepForm(): JSX.Element {
         onField={(chosen) => set({ field: chosen === '' ? null : chosen, values: null })}
         onValues={(text) => set({ values: text })}
       />
-      <Show when={problem()}>
-        {(error) => (
-          <p class="bad text" role="alert">
-            {error().message}
-          </p>
-        )}
-      </Show>
+      <Problem text={problem()?.message} />
       <div class="row">
         <ActionButton class="primary" whyNot={whyNot()} onClick={() => void run()}>
           Run sweep

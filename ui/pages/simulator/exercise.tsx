@@ -5,6 +5,7 @@ import type { Static } from 'typebox'
 import type { ExerciseUnderWaySchema } from '../../../controller/api/simulations/exercise-schema.ts'
 import { ActionButton } from '../../components/action-button.tsx'
 import { ConfirmedAction } from '../../components/confirm-dialog.tsx'
+import { Problem } from '../../components/problem.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 import { Actions } from './actions.tsx'
@@ -146,13 +147,7 @@ function Question(props: QuestionProps): JSX.Element {
           {props.given === null ? 'not answered' : `answered: ${props.given}`}
         </span>
       </div>
-      <Show when={problem()}>
-        {(words) => (
-          <p class="bad text" role="alert">
-            {words()}
-          </p>
-        )}
-      </Show>
+      <Problem text={problem()} />
     </form>
   )
 }

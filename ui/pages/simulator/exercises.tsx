@@ -1,12 +1,13 @@
 /** The exercises with their learning goals. */
 import { useNavigate } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
-import { createSignal, For, Show, type JSX } from 'solid-js'
+import { createSignal, For, type JSX } from 'solid-js'
 import type { Static } from 'typebox'
 import type { ExercisePageSchema } from '../../../controller/api/simulations/exercise-schema.ts'
 import type { SimulationBody } from '../../../controller/api/simulations/schema.ts'
 import { pathSegment } from '../../api/client.ts'
 import { ActionButton } from '../../components/action-button.tsx'
+import { Problem } from '../../components/problem.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { seconds } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
@@ -73,13 +74,7 @@ function Card(props: { readonly exercise: Exercise }): JSX.Element {
       <ActionButton whyNot={isBusy() ? 'Opening.' : session.whyNot('submitter')} onClick={() => void start()}>
         Start
       </ActionButton>
-      <Show when={problem()}>
-        {(words) => (
-          <p class="bad text" role="alert">
-            {words()}
-          </p>
-        )}
-      </Show>
+      <Problem text={problem()} />
     </article>
   )
 }

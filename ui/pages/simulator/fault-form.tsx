@@ -1,9 +1,10 @@
 /** Injects a fault into a session, now. */
 import { useQuery } from '@tanstack/solid-query'
-import { createSignal, createUniqueId, For, Show, type JSX } from 'solid-js'
+import { createSignal, createUniqueId, For, type JSX } from 'solid-js'
 import { firstNodes } from '../../api/first-nodes.ts'
 import { Refused } from '../../api/client.ts'
 import { ActionButton } from '../../components/action-button.tsx'
+import { Problem } from '../../components/problem.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 import { useSessionControl, wordsOf } from './session-control.ts'
 import { FAULT_TEMPLATES } from './fault-templates.ts'
@@ -87,13 +88,7 @@ export function FaultForm(props: { readonly onDone: () => void }): JSX.Element {
           aria-invalid={problem() !== null}
         />
       </div>
-      <Show when={problem()}>
-        {(words) => (
-          <p class="bad text" role="alert">
-            {words()}
-          </p>
-        )}
-      </Show>
+      <Problem text={problem()} />
       <div class="row">
         <ActionButton
           class="danger"

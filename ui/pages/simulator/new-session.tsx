@@ -10,6 +10,7 @@ import type {
 import type { SimulationBody } from '../../../controller/api/simulations/schema.ts'
 import { pathSegment } from '../../api/client.ts'
 import { ActionButton } from '../../components/action-button.tsx'
+import { Problem } from '../../components/problem.tsx'
 import { Prose } from '../../components/prose.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { useCluster } from '../../state/cluster.tsx'
@@ -111,13 +112,7 @@ export function NewSession(): JSX.Element {
       <Show when={text() !== null}>
         <ScenarioEditor text={text() ?? ''} onText={setText} onChosen={setWritten} />
       </Show>
-      <Show when={problem()}>
-        {(words) => (
-          <p class="bad text" role="alert">
-            {words()}
-          </p>
-        )}
-      </Show>
+      <Problem text={problem()} />
       <div class="row">
         <ActionButton class="primary" whyNot={whyNot()} onClick={() => void open()}>
           Open session

@@ -2,6 +2,7 @@
 import { createSignal, Index, Show, type JSX } from 'solid-js'
 import type { SessionBody } from '../../../controller/api/simulations/session-schema.ts'
 import { ActionButton } from '../../components/action-button.tsx'
+import { Problem } from '../../components/problem.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 import { useSessionControl, wordsOf } from './session-control.ts'
 import { clockWords } from '../../format/figures.ts'
@@ -56,13 +57,7 @@ export function Snapshots(props: {
           </Index>
         </ul>
       </Show>
-      <Show when={problem()}>
-        {(words) => (
-          <p class="bad text" role="alert">
-            {words()}
-          </p>
-        )}
-      </Show>
+      <Problem text={problem()} />
     </>
   )
 }

@@ -5,6 +5,7 @@ import type { SessionBody } from '../../../controller/api/simulations/session-sc
 import type { SimulationBody } from '../../../controller/api/simulations/schema.ts'
 import { pathSegment } from '../../api/client.ts'
 import { ActionButton } from '../../components/action-button.tsx'
+import { Problem } from '../../components/problem.tsx'
 import { clockWords, whole } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { useSessionControl, wordsOf } from './session-control.ts'
@@ -54,13 +55,7 @@ export function TimeControls(): JSX.Element {
           </>
         )}
       </Show>
-      <Show when={control.problem()}>
-        {(words) => (
-          <p class="bad text" role="alert">
-            {words()}
-          </p>
-        )}
-      </Show>
+      <Problem text={control.problem()} />
     </section>
   )
 }

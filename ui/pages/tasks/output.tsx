@@ -4,6 +4,7 @@ import type { LogBody } from '../../../controller/api/tasks/log-schema.ts'
 import type { TaskBody } from '../../../controller/api/tasks/schema.ts'
 import { pathSegment } from '../../api/client.ts'
 import { ActionButton } from '../../components/action-button.tsx'
+import { Problem } from '../../components/problem.tsx'
 import { whole } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { whyNotOwn } from './task-rights.ts'
@@ -64,13 +65,7 @@ export function Output(props: { readonly task: TaskBody }): JSX.Element {
           {text() === null ? 'Load output' : 'Load more'}
         </ActionButton>
       </p>
-      <Show when={problem()}>
-        {(words) => (
-          <p class="bad text" role="alert">
-            {words()}
-          </p>
-        )}
-      </Show>
+      <Problem text={problem()} />
       <Show when={text() !== null}>
         <pre tabindex="0" class="text" aria-label={`${stream()} of the task`}>
           {text() === '' ? 'No output yet.' : text()}
