@@ -43,19 +43,17 @@ export function admissionRules({ shadow, observed, report }: RuleContext): Alway
       if (placed === null) return
       const { task, node } = placed
       const tell = (detail: string): void => report(detail, { taskId: task.id, nodeId: node.id })
-      if (held.has(task.id)) tell('it is held, and placed')
+      if (held.has(task.id)) tell('it is placed although it is on hold')
       const [asked, given] = [task.request.gpuCount, new Set(placed.placement.gpus).size]
-      if (given !== asked) tell(`it is placed on ${given} GPUs, and asks for ${asked}`)
+      if (given !== asked) tell(`it is placed on ${given} GPUs, but requests ${asked}`)
       if (closed.has(node.id)) tell('it is placed on a node that takes no new task')
-      if (away.has(node.id)) tell('it is placed on a node that was not heard lately')
+      if (away.has(node.id)) tell('it is placed on a node that is not up')
       if (event.data['when'] === 'after_swap' && task.submittedAt <= changedAt) return
       for (const gpu of placed.placement.gpus)
         for (const problem of problemsOn(gpu, placed, shadow)) tell(`GPU ${gpu}: ${problem}`)
       const promised = promisedMib(shadow, node)
       if (promised > promisedBefore && promised > node.hostSwapMib)
-        tell(
-          `its swappable tasks would need ${promised} MiB of host memory, there are ${node.hostSwapMib} MiB`,
-        )
+        tell(`its swappable tasks would need ${promised} MiB of host memory; it has ${node.hostSwapMib} MiB`)
     },
     setBack({ stored }) {
       for (const set of [closed, away, held]) set.clear()
@@ -110,13 +108,13 @@ function problemsOn(gpu: number, { task, placement, node }: Placed, shadow: Shad
   const tasks = [...(node.tasks[gpu] ?? [])]
   const problems: string[] = []
   const mostTasks = shadow.config.max_tasks_per_gpu
-  if (tasks.length > mostTasks) problems.push(`it has ${tasks.length} tasks, ${mostTasks} are allowed`)
+  if (tasks.length > mostTasks) problems.push(`it has ${tasks.length} tasks, the maximum is ${mostTasks}`)
   const owner = tasks.find(({ request }) => request.gpuMode === 'exclusive')
   if (owner !== undefined && tasks.length > 1)
-    problems.push(`${owner.id} has it for itself, and ${tasks.length} tasks are there`)
+    problems.push(`it is exclusive to ${owner.id}, but ${tasks.length} tasks are placed there`)
   const besideMib = shadow.capacityMib(node) - sum(tasks.filter(({ request }) => request.noswap === 1))
   if (task.request.noswap === 0 && task.request.gpuMode === 'shared' && placement.demandMib > besideMib)
-    problems.push(`it asks for ${placement.demandMib} MiB, and noswap tasks leave ${besideMib} MiB`)
+    problems.push(`it requests ${placement.demandMib} MiB, but noswap tasks leave ${besideMib} MiB`)
   if (task.request.noswap === 0) return problems
   const stranded = tasks.filter(
     ({ request, placement: other }) => request.noswap === 0 && (other?.demandMib ?? 0) > besideMib,

@@ -90,7 +90,8 @@ function enter(
   const nodeId = decision.node.id
   if (closes !== isSaidToClose)
     report(
-      `the round of the ${where} ${closes ? 'closes, but is not said to' : 'is said to close, but does not'}`,
+      `the round of the ${where} is ` +
+        (closes ? 'closed but not reported' : 'reported as closed, but is open'),
       { nodeId },
     )
   const breach = book.decide({ victims, available: new Set(isDisturbed ? victims : available) })

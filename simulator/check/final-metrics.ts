@@ -23,9 +23,9 @@ export function checkFinal(
 ): void {
   const value = numberAt(metrics, metric)
   if (value === null) return report('the result has no such number: nothing happened that it counts')
-  if (min !== null && value < min) report(`it is ${value}, the least allowed is ${min}`)
-  if (max !== null && value > max) report(`it is ${value}, the most allowed is ${max}`)
-  if (equals !== null && value !== equals) report(`it is ${value}, it should be ${equals}`)
+  if (min !== null && value < min) report(`it is ${value}, the minimum is ${min}`)
+  if (max !== null && value > max) report(`it is ${value}, the maximum is ${max}`)
+  if (equals !== null && value !== equals) report(`it is ${value}, expected ${equals}`)
 }
 
 function numberAt(metrics: Metrics, path: string): number | null {

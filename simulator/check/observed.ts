@@ -33,7 +33,7 @@ export interface ObservedRequest {
   readonly groups: readonly string[]
 }
 
-/** An attempt that lives on a server, as the server reports it. */
+/** An attempt on a server, as the server reports it. */
 export interface ObservedAttempt {
   readonly attempt: number
   readonly gpus: readonly number[]
@@ -52,7 +52,7 @@ export interface Observed {
   /** State at the start, as the scenario defines it; absent: an empty cluster. */
   readonly start?: StoredState
   now(): Instant
-  /** By task id; for a server that is down, the attempts that live on under their guards. */
+  /** By task id; for a server that is down, the attempts that continue under their guards. */
   attemptsOn(nodeId: string): ReadonlyMap<string, ObservedAttempt>
   /** VRAM of the GPU used by other processes, as the device knows it. Absent: none. */
   foreignMib?(nodeId: string, gpu: number): Mib

@@ -31,7 +31,7 @@ export function singleRun({ shadow, witnesses, observed, report }: RuleContext):
       if (kind !== 'task_placed' || taskId === null) return
       const placement = shadow.tasks.get(taskId)?.placement ?? null
       if (placement !== null)
-        report(`it is placed again while attempt ${placement.attempt} has its place`, {
+        report(`it is placed again while attempt ${placement.attempt} is still placed`, {
           taskId,
           nodeId: placement.nodeId,
         })
@@ -40,13 +40,13 @@ export function singleRun({ shadow, witnesses, observed, report }: RuleContext):
       const unknown = lostOn(taskId, (id) => isReported || witnesses?.hasSpoken(id) === false)
       const alive = aliveOn(taskId).filter((node) => !unknown.has(node))
       if (alive.length > 0 && nodeId !== null)
-        report(`it is placed while an attempt of it lives on ${alive.join(' and ')}`, { taskId, nodeId })
+        report(`it is placed while an attempt of it runs on ${alive.join(' and ')}`, { taskId, nodeId })
     },
     afterStep(_nodeIds, taskIds) {
       if (faults !== null) return
       for (const taskId of taskIds) {
         const alive = aliveOn(taskId)
-        if (alive.length > 1) report(`attempts of it live on ${alive.join(' and ')} at once`, { taskId })
+        if (alive.length > 1) report(`attempts of it run on ${alive.join(' and ')} at once`, { taskId })
       }
     },
     afterEveryStep() {

@@ -42,7 +42,7 @@ export function storeBehindNoticed({ witnesses, shadow, observed, report }: Rule
     if (data['is_behind'] === false) return void alarmed.delete(nodeId)
     const lateMs = at - (warnings.get(nodeId) ?? at) - lateAfterMs()
     if (lateMs > 0)
-      report(`STORE_BEHIND is raised ${lateMs} ms later than two heartbeats after the node said so`, {
+      report(`STORE_BEHIND is raised ${lateMs} ms later than two heartbeats after the node reported it`, {
         nodeId,
       })
     warnings.delete(nodeId)
@@ -59,13 +59,13 @@ export function storeBehindNoticed({ witnesses, shadow, observed, report }: Rule
     if (isRecovering) tell('in recovery')
     const missing = awaited.filter((id) => known.has(id) && !witnesses.hasSpoken(id))
     if (missing.length > 0 && at < faults.controller().startedAt + START_WAIT_MS)
-      tell(`before ${missing.join(', ')} has spoken since the start`)
+      tell(`before ${missing.join(', ')} was in contact since the start`)
   }
   const recovery = ({ data }: Event): void => {
     isRecovering = data['is_on'] === true
     if (isRecovering || data['by'] !== null) return
     const missing = [...known].filter((id) => !witnesses.hasSpoken(id))
-    if (missing.length > 0) report(`the recovery ends by itself before ${missing.join(', ')} has spoken`)
+    if (missing.length > 0) report(`the recovery ends by itself before ${missing.join(', ')} was in contact`)
   }
   return {
     before(event) {

@@ -56,17 +56,17 @@ export function ineligibility(
   observed: Observed,
 ): string | null {
   const { placement, request } = task
-  if (task === requester) return 'it is the one that asks'
+  if (task === requester) return 'it is the requester'
   if (placement === null || placement.nodeId !== node.id) return 'it is not on that node'
   if (request.noswap === 1) return 'it is noswap'
   if (placement.residency !== 'resident' || placement.residentSince === null)
     return `it is ${placement.residency}, not resident`
   if (placement.isStopping) return 'it is being stopped'
-  if (at < task.backOffUntil) return 'its last swap failed a moment ago'
+  if (at < task.backOffUntil) return 'it is in back-off after a failed swap'
   if (placement.demandMib * placement.gpus.length > shadow.hostFreeMib(node))
-    return 'host memory is not there for it'
+    return 'it does not fit in host memory'
   const attempt = observed.attemptsOn(node.id).get(task.id)
-  if (attempt === undefined) return 'it does not live on that node'
+  if (attempt === undefined) return 'it does not run on that node'
   return activity(
     task,
     attempt,

@@ -22,7 +22,10 @@ export function residentWithinCapacity({ shadow, report }: RuleContext): AlwaysR
         const mib = shadow.residentMib(node, gpu)
         const capacityMib = shadow.capacityMib(node)
         if (mib > capacityMib)
-          report(`GPU ${gpu} has ${mib} MiB resident, ${capacityMib} MiB may be`, { taskId, nodeId: node.id })
+          report(`GPU ${gpu} has ${mib} MiB resident, the maximum is ${capacityMib} MiB`, {
+            taskId,
+            nodeId: node.id,
+          })
       }
     },
   }

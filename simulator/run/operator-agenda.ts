@@ -35,7 +35,7 @@ const SHOWN_CHARACTERS = 300
 const LEAST_REFUSED = 400
 
 export class OperatorAgenda {
-  readonly #desk: OperatorClient | null
+  readonly #client: OperatorClient | null
   readonly #due: OperatorAction[] = []
   /** Ids of tasks that actions have named. */
   readonly #taskIds = new Map<string, string>()
@@ -44,17 +44,17 @@ export class OperatorAgenda {
   /** Descriptions of unexpected answers, and of requests that were not sent. */
   readonly faults: string[] = []
 
-  /** @param desk may be null without actions */
+  /** @param client may be null without actions */
   constructor(
     actions: readonly OperatorAction[],
-    desk: OperatorClient | null,
+    client: OperatorClient | null,
     clock: Clock,
     startedAt: Instant,
     nodeIdOf = nodeIdFromName,
   ) {
-    if (actions.length > 0 && desk === null)
+    if (actions.length > 0 && client === null)
       throw new Error('a scenario with operator actions needs a client of the REST interface')
-    this.#desk = desk
+    this.#client = client
     this.#nodeIdOf = nodeIdOf
     this.#left = actions.length
     for (const action of actions)
@@ -80,13 +80,13 @@ export class OperatorAgenda {
   /** The run is over. */
   async close(): Promise<void> {
     if (this.#left > 0) this.faults.push(`operator: the run ended before ${this.#left} of its actions`)
-    await this.#desk?.close()
+    await this.#client?.close()
   }
 
   async #ask(action: OperatorAction): Promise<void> {
     const { atMs, method, path, body, headers } = action
-    const desk = this.#desk as OperatorClient
-    const answered = await desk.ask(
+    const client = this.#client as OperatorClient
+    const answered = await client.ask(
       method,
       String(withIds(path, this.#idOf)),
       withIds(body, this.#idOf),

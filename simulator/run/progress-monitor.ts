@@ -70,7 +70,7 @@ export class ProgressMonitor {
     )
   }
 
-  beat(world: World): void {
+  afterStep(world: World): void {
     this.#steps += 1
     if (this.#steps % CHECK_EVERY_STEPS !== 0) return
     this.#onProgress?.(this.#fraction(world))

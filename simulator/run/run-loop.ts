@@ -20,28 +20,28 @@ export interface RunParts {
   readonly clock: ScenarioClock
   readonly arrivals: BoundedArrivals
   readonly agenda: OperatorAgenda
-  readonly pulse: ProgressMonitor
+  readonly progress: ProgressMonitor
   readonly watcher: StepObserver | null
   readonly sampler: SeriesSampler | null
 }
 
 export class RunLoop {
   readonly #world: World
-  readonly #crew: RunParts
+  readonly #parts: RunParts
   /** Past the end time: the run ends with its last task. */
   #isDraining = false
 
-  constructor(world: World, crew: RunParts) {
+  constructor(world: World, parts: RunParts) {
     this.#world = world
-    this.#crew = crew
+    this.#parts = parts
   }
 
   async runToEnd(): Promise<void> {
-    const { untilMs, drain } = this.#crew.clock
+    const { untilMs, drain } = this.#parts.clock
     if (untilMs !== null)
-      while (this.#world.nowMs < untilMs || this.#crew.agenda.isDue) await this.#stretch(untilMs)
+      while (this.#world.nowMs < untilMs || this.#parts.agenda.isDue) await this.#stretch(untilMs)
     if (untilMs === null || drain) await this.#drain()
-    this.#crew.sampler?.finish(this.#world)
+    this.#parts.sampler?.finish(this.#world)
   }
 
   /** Ends when no task is left, nothing is scheduled, or nothing scheduled can change anything. */
@@ -49,13 +49,13 @@ export class RunLoop {
     this.#isDraining = true
     // This schedules the arrivals of the current instant.
     await this.#stretch(this.#world.nowMs)
-    while (!this.#isOver() && (this.#crew.agenda.isDue || this.#world.clock.nextAt() !== null))
+    while (!this.#isOver() && (this.#parts.agenda.isDue || this.#world.clock.nextAt() !== null))
       await this.#stretch(null)
   }
 
   /** Runs to that instant, the next sample, an action of the operator, or the end. */
   async #stretch(toMs: DurationMs | null): Promise<void> {
-    const { agenda, sampler } = this.#crew
+    const { agenda, sampler } = this.#parts
     if (agenda.isDue) await agenda.serve()
     const sampleMs = sampler?.nextAtMs ?? null
     const isToSample = sampleMs !== null && (toMs === null || sampleMs <= toMs)
@@ -66,20 +66,22 @@ export class RunLoop {
   }
 
   readonly #isInterrupted = (): boolean => {
-    const { watcher, pulse, agenda } = this.#crew
+    const { watcher, progress, agenda } = this.#parts
     if (watcher !== null) watcher.afterStep()
-    pulse.beat(this.#world)
+    progress.afterStep(this.#world)
     return agenda.isDue || this.#isOver()
   }
 
   #isOver(): boolean {
-    const { arrivals, agenda, pulse } = this.#crew
+    const { arrivals, agenda, progress } = this.#parts
     if (!this.#isDraining || !agenda.isOver) return false
     if (this.#world.isIdle()) return true
     // A commit on a slow disk may contain the end of a task.
     if (this.#world.controller.status.isCommitting) return false
-    const isHopeless =
-      arrivals.isOver && this.#world.areFaultsOver && (pulse.isStuck || pulse.canNothingStart(this.#world))
-    return isHopeless && !arrivals.hasCancelAfter(this.#world.nowMs)
+    const cannotEnd =
+      arrivals.isOver &&
+      this.#world.areFaultsOver &&
+      (progress.isStuck || progress.canNothingStart(this.#world))
+    return cannotEnd && !arrivals.hasCancelAfter(this.#world.nowMs)
   }
 }

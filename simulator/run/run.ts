@@ -95,22 +95,22 @@ export async function runScenario(
 ): Promise<Run> {
   const plan = planOf(scenario, options)
   const start = startTasksOf(plan, createSeededRandom(plan.seed))
-  const pulse = new ProgressMonitor(plan.clock, options)
-  for (const { state } of start) if (state.placed !== null) pulse.placedBefore()
+  const progress = new ProgressMonitor(plan.clock, options)
+  for (const { state } of start) if (state.placed !== null) progress.placedBefore()
   const world = new World(plan, {
     seed: plan.seed,
     busMode: options.busMode ?? 'reference',
     areHeartbeatsEnacted: options.areHeartbeatsEnacted ?? false,
     journalSink: options.journalSink ?? null,
     onOutcome: options.onOutcome ?? null,
-    onEvents: (events) => pulse.saw(events),
+    onEvents: (events) => progress.saw(events),
     start,
     keepsTasks: options.keepsTasks ?? false,
     ...(options.record === undefined ? {} : { watch: options.record }),
     ...(options.victimOverride === undefined ? {} : { victimOverride: options.victimOverride }),
   })
   world.faults?.onSetBack(({ stored }) =>
-    pulse.setBack(stored.openTasks.filter(({ placement }) => placement !== null).length),
+    progress.setBack(stored.openTasks.filter(({ placement }) => placement !== null).length),
   )
   world.controllers.timeDecisions(options.stopwatch ?? null)
   const watcher = options.watch?.(world) ?? null
@@ -121,8 +121,8 @@ export async function runScenario(
       watcher?.afterStep()
       return isAnswered()
     })
-  const desk = plan.operator.length > 0 ? ((await options.openOperatorClient?.(world, pump)) ?? null) : null
-  const agenda = new OperatorAgenda(plan.operator, desk, world.clock, plan.clock.startMs, (name) =>
+  const client = plan.operator.length > 0 ? ((await options.openOperatorClient?.(world, pump)) ?? null) : null
+  const agenda = new OperatorAgenda(plan.operator, client, world.clock, plan.clock.startMs, (name) =>
     nodeIdIn(plan, name),
   )
   const arrivals = arrivalsUntil(
@@ -136,7 +136,7 @@ export async function runScenario(
       clock: plan.clock,
       arrivals,
       agenda,
-      pulse,
+      progress,
       watcher,
       sampler: options.sampler ?? null,
     }).runToEnd()

@@ -83,7 +83,7 @@ describe('headroom sim fuzz', () => {
       ])
       expect([broken.code, broken.stdout]).toEqual([
         1,
-        expect.stringMatching(/^queue_wait_s\.p99 at .*the most allowed is 1\n$/),
+        expect.stringMatching(/^queue_wait_s\.p99 at .*the maximum is 1\n$/),
       ])
       expect(readFileSync(join(import.meta.dirname, '../fixtures/broken.scenario.yaml'), 'utf8')).toContain(
         'max: 1',

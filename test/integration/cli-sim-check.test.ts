@@ -61,7 +61,7 @@ describe('headroom sim check', () => {
     expect(code).toBe(1)
     expect(stdout).toMatch(/^recorded {2}fine: /m)
     expect(stdout).toMatch(/^FAILED {4}failing$/m)
-    expect(stdout).toMatch(/queue_wait_s\.p50 at .*: it is [\d.]+, the most allowed is 0\.001/)
+    expect(stdout).toMatch(/queue_wait_s\.p50 at .*: it is [\d.]+, the maximum is 0\.001/)
     const [first, second] = await headroomJson<
       readonly { verdict: string; violations: readonly string[]; expected_digest: string | null }[]
     >(['sim', 'check', fine, failing], { code: 1 })

@@ -91,7 +91,7 @@ describe('the series of a simulated world', () => {
           task({ id: 'never-fits', at: 1, groups: ['g'], ...fills, vramMib: 5000 }),
           // Something happens every ten seconds, so that readings are taken then.
           ...Array.from({ length: 18 }, (_, i) =>
-            task({ id: `pulse-${i}`, at: (i + 1) * 10_000, vramMib: 5000 }),
+            task({ id: `tick-${i}`, at: (i + 1) * 10_000, vramMib: 5000 }),
           ),
         ],
       },

@@ -11,13 +11,13 @@ const IDLE_MS = 300_000
 describe('The rule single_run', () => {
   it('detects two concurrent attempts of a task', () => {
     const run = forged('single_run').run('x').lives('x', 'b').residency('x', 'resident')
-    expect(run.found).toEqual(['single_run: attempts of it live on a and b at once'])
+    expect(run.found).toEqual(['single_run: attempts of it run on a and b at once'])
   })
 
   it('detects a second placement next to the first, and one during a live attempt', () => {
     expect(forged('single_run').run('x').place('x', { node: 'b' }).found).toEqual([
-      'single_run: it is placed again while attempt 1 has its place',
-      'single_run: it is placed while an attempt of it lives on a',
+      'single_run: it is placed again while attempt 1 is still placed',
+      'single_run: it is placed while an attempt of it runs on a',
     ])
   })
 
@@ -38,7 +38,9 @@ describe('The rule resident_within_capacity', () => {
       .run('x', {}, { mib: 500 })
       .submit('y')
       .place('y', { mib: 401 })
-    expect(placed.found).toEqual(['resident_within_capacity: GPU 0 has 901 MiB resident, 900 MiB may be'])
+    expect(placed.found).toEqual([
+      'resident_within_capacity: GPU 0 has 901 MiB resident, the maximum is 900 MiB',
+    ])
     const returned = forged('resident_within_capacity')
       .run('x', {}, { mib: 500 })
       .residency('x', 'swapped_out')
@@ -58,7 +60,7 @@ describe('The rule resident_within_capacity', () => {
     run.tell('node_config_changed', null, 'a', { safety_reserve_mib: 200 })
     expect(run.found).toEqual([])
     expect(run.submit('z').place('z', { mib: 1 }).found).toEqual([
-      'resident_within_capacity: GPU 0 has 901 MiB resident, 800 MiB may be',
+      'resident_within_capacity: GPU 0 has 901 MiB resident, the maximum is 800 MiB',
     ])
   })
 })
@@ -103,7 +105,7 @@ describe('The rule admission_rules', () => {
     const fewer = forged('admission_rules')
       .submit('x', { gpuCount: 2 })
       .place('x', { gpus: [1] })
-    expect(fewer.found).toEqual(['admission_rules: it is placed on 1 GPUs, and asks for 2'])
+    expect(fewer.found).toEqual(['admission_rules: it is placed on 1 GPUs, but requests 2'])
     expect(
       forged('admission_rules')
         .submit('x', { gpuCount: 2 })
@@ -192,7 +194,7 @@ describe('The rule idle_rule', () => {
       'it is noswap',
       'it is not on that node',
       'it is not on that node',
-      'it is the one that asks',
+      'it is the requester',
       'it is unknown',
     ])
     const failed = watched()
@@ -201,7 +203,7 @@ describe('The rule idle_rule', () => {
       .after(29_999)
       .decide('asks', [{ id: 'x' }])
     expect(failed.found).toEqual([
-      'idle_rule: it is swapped out for asks, but its last swap failed a moment ago',
+      'idle_rule: it is swapped out for asks, but it is in back-off after a failed swap',
     ])
   })
 
@@ -212,7 +214,7 @@ describe('The rule idle_rule', () => {
       .submit('asks')
     run.residency('away', 'swapped_out').after(IDLE_MS)
     expect(run.decide('asks', [{ id: 'big' }]).found).toEqual([
-      'idle_rule: it is swapped out for asks, but host memory is not there for it',
+      'idle_rule: it is swapped out for asks, but it does not fit in host memory',
     ])
   })
 
@@ -264,8 +266,8 @@ describe('The rule fairness_bound', () => {
     const run = forged('fairness_bound').run('x').submit('asks').after(IDLE_MS)
     run.decide('asks', [{ id: 'x' }], { closed: ['non_p0'] }).decide('asks', [{ id: 'x' }])
     expect(run.found).toEqual([
-      'fairness_bound: the round of the non-P0 tasks of GPU 0 is said to close, but does not',
-      'fairness_bound: the round of the non-P0 tasks of GPU 0 closes, but is not said to',
+      'fairness_bound: the round of the non-P0 tasks of GPU 0 is reported as closed, but is open',
+      'fairness_bound: the round of the non-P0 tasks of GPU 0 is closed but not reported',
     ])
   })
 
@@ -436,14 +438,12 @@ describe('The assertion final', () => {
   it('checks a number against its inclusive bounds', () => {
     expect(final('queue_wait_s.p99', { min: 9, max: 9, equals: 9 }).end(waits).found).toEqual([])
     expect(final('queue_wait_s.p99', { max: 8 }).end(waits).found).toEqual([
-      'queue_wait_s.p99: it is 9, the most allowed is 8',
+      'queue_wait_s.p99: it is 9, the maximum is 8',
     ])
     expect(final('queue_wait_s.p99', { min: 10 }).end(waits).found).toEqual([
-      'queue_wait_s.p99: it is 9, the least allowed is 10',
+      'queue_wait_s.p99: it is 9, the minimum is 10',
     ])
-    expect(final('tasks.failed', { equals: 1 }).end().found).toEqual([
-      'tasks.failed: it is 0, it should be 1',
-    ])
+    expect(final('tasks.failed', { equals: 1 }).end().found).toEqual(['tasks.failed: it is 0, expected 1'])
   })
 
   it('fails without a number', () => {
@@ -476,7 +476,7 @@ it('20 violations of one rule are listed and the others counted, separately for 
   const found = run.end({ tasks: { submitted: 150, completed: 0, failed: 0, unfinished: 150 } }).found
   expect(found).toHaveLength(22)
   expect(found.slice(20)).toEqual([
-    'tasks.submitted: it is 150, the most allowed is 3',
+    'tasks.submitted: it is 150, the maximum is 3',
     'group_isolation: and 130 more times',
   ])
 })

@@ -20,8 +20,8 @@ function world() {
   const clock = new VirtualClock(0)
   const bus = plainBus(clock)
   const tally = new FaultTally()
-  const links = new LinkFaults(seededStream(1, 'weather'), tally)
-  const weathered = new DelayedBus({ clock, busFor: () => bus, links })
+  const links = new LinkFaults(seededStream(1, 'links'), tally)
+  const delayed = new DelayedBus({ clock, busFor: () => bus, links })
   const heard: string[] = []
   bus.subscribe('word.*', (message, subject, reply) => {
     heard.push(`${clock.now()} ${subject} ${message.id}`)
@@ -40,7 +40,7 @@ function world() {
     clock.run(until, () => false)
     clock.advanceTo(until)
   }
-  return { clock, bus, tally, links, weathered, heard, say, ask, run }
+  return { clock, bus, tally, links, delayed, heard, say, ask, run }
 }
 
 const fault = <K extends LinkFault['kind']>(kind: K, more: object): LinkFault =>
@@ -48,8 +48,8 @@ const fault = <K extends LinkFault['kind']>(kind: K, more: object): LinkFault =>
 
 describe('a delayed bus', () => {
   it('carries messages and answers while there is no fault', () => {
-    const { weathered, heard, ask, run } = world()
-    const answers = ask(weathered.endpoint('n1'), 'a')
+    const { delayed, heard, ask, run } = world()
+    const answers = ask(delayed.endpoint('n1'), 'a')
     run(1)
     expect([heard, answers]).toEqual([['0 word.n1 a'], ['0 a']])
   })
@@ -60,9 +60,9 @@ describe('a delayed bus', () => {
       ['to_controller', false],
       ['from_controller', true],
     ] as const) {
-      const { links, weathered, heard, ask, run, tally } = world()
+      const { links, delayed, heard, ask, run, tally } = world()
       links.begin(fault('partition', { link: link('n1', direction) }))
-      const [cutOff, other] = [ask(weathered.endpoint('n1'), 'a'), ask(weathered.endpoint('n2'), 'b')]
+      const [cutOff, other] = [ask(delayed.endpoint('n1'), 'a'), ask(delayed.endpoint('n2'), 'b')]
       run(TIMEOUT_MS)
       expect(cutOff).toEqual([`${TIMEOUT_MS} timeout`])
       expect(other).toEqual(['0 b'])
@@ -72,27 +72,27 @@ describe('a delayed bus', () => {
   })
 
   it('keeps the messages of a hold and delivers them in their order', () => {
-    const { links, weathered, heard, say, run } = world()
+    const { links, delayed, heard, say, run } = world()
     const hold = fault('hold', {})
     links.begin(hold)
-    const endpoint = weathered.endpoint('n1')
+    const endpoint = delayed.endpoint('n1')
     for (const id of ['a', 'b']) endpoint.publish('word.n1', say(id))
     run(500)
     expect(heard).toEqual([])
-    weathered.deliverHeld(links.end(hold))
+    delayed.deliverHeld(links.end(hold))
     run(1)
     expect(heard).toEqual(['500 word.n1 a', '500 word.n1 b'])
   })
 
   it('delays and duplicates messages; the first of two answers counts', () => {
-    const { links, weathered, heard, ask, say, run } = world()
+    const { links, delayed, heard, ask, say, run } = world()
     const [late, double] = [
       fault('delay', { ms: 300, permille: 1000 }),
       fault('duplicate', { permille: 1000 }),
     ]
     links.begin(late)
     links.begin(double)
-    const endpoint = weathered.endpoint('n1')
+    const endpoint = delayed.endpoint('n1')
     const answers = ask(endpoint, 'a')
     run(1_000)
     expect([heard, answers]).toEqual([['300 word.n1 a', '300 word.n1 a'], ['600 a']])
@@ -103,8 +103,8 @@ describe('a delayed bus', () => {
   })
 
   it('delivers nothing to a dead process and nothing from it', () => {
-    const { links, weathered, bus, heard, ask, say, run } = world()
-    const endpoint = weathered.endpoint('n1')
+    const { links, delayed, bus, heard, ask, say, run } = world()
+    const endpoint = delayed.endpoint('n1')
     const commands: string[] = []
     endpoint.subscribe('node.n1', (message, _subject, reply) => {
       commands.push(message.id)

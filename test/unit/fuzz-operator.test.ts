@@ -28,13 +28,13 @@ function judged(
 
 /** A controller that refuses to undo a cordon. */
 const lying: OpenOperatorClient = async (world, pump) => {
-  const desk = await operatorClients.openOperatorClient(world, pump)
+  const client = await operatorClients.openOperatorClient(world, pump)
   return {
     ask: (method, path, body, headers) =>
       path.endsWith('/uncordon')
         ? Promise.resolve({ status: 409, text: '{"code":"conflict"}' })
-        : desk.ask(method, path, body, headers),
-    close: () => desk.close(),
+        : client.ask(method, path, body, headers),
+    close: () => client.close(),
   }
 }
 

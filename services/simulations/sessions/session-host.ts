@@ -120,7 +120,7 @@ export class SessionHost {
   }
 
   /** Cheap progress report. */
-  get pulse(): { readonly virtualMs: DurationMs; readonly endMs: DurationMs | null } {
+  get progress(): { readonly virtualMs: DurationMs; readonly endMs: DurationMs | null } {
     return { virtualMs: this.world.world.nowMs, endMs: this.#plan.clock.untilMs }
   }
 

@@ -67,4 +67,4 @@ export type FromSession =
   | { readonly n: number; readonly kind: 'piece'; readonly bytes: Uint8Array }
   | { readonly n: number; readonly kind: 'end' }
   /** Sent while the session advances by itself: its progress. */
-  | { readonly n: 0; readonly kind: 'pulse'; readonly virtualMs: number; readonly endMs: number | null }
+  | { readonly n: 0; readonly kind: 'progress'; readonly virtualMs: number; readonly endMs: number | null }

@@ -28,7 +28,7 @@ export class SessionProcess {
 
   /** @param onOver called when the process has ended, by itself or by `end` */
   constructor(
-    onPulse: (virtualMs: number, endMs: number | null) => void,
+    onProgress: (virtualMs: number, endMs: number | null) => void,
     onOver: (fault: WorkerFault) => void,
   ) {
     this.#onOver = onOver
@@ -36,7 +36,7 @@ export class SessionProcess {
       heapMib: LIMITS.heapMib,
     })
     const heard = (message: FromSession): void => {
-      if (message.kind === 'pulse') onPulse(message.virtualMs, message.endMs)
+      if (message.kind === 'progress') onProgress(message.virtualMs, message.endMs)
       else this.#pending.get(message.n)?.(message)
     }
     this.#worker.listen({

@@ -16,7 +16,7 @@ import type { FromSession, SessionJob, ToSession } from './session-messages.ts'
 import { injected, NO_CONTROLLER, textHeaders, type SessionAnswer } from './session-world.ts'
 
 /** Interval of progress reports to the controller. */
-const PULSE_MS = 250
+const PROGRESS_INTERVAL_MS = 250
 
 const SAFE = new Set(['GET', 'HEAD'])
 
@@ -41,7 +41,7 @@ async function answer(message: ToSession): Promise<void> {
   switch (message.kind) {
     case 'open':
       host = await SessionHost.open({ ...message.job, ...(await readPlan(message.job)) })
-      setInterval(pulse, PULSE_MS)
+      setInterval(sendProgress, PROGRESS_INTERVAL_MS)
       return post({ n, kind: 'view', view: host.view() })
     case 'control':
       return post({ n, kind: 'view', view: await opened().control(message.command) })
@@ -114,11 +114,11 @@ async function readPlan({
   return { plan, exercise: null }
 }
 
-function pulse(): void {
-  const { virtualMs, endMs } = opened().pulse
+function sendProgress(): void {
+  const { virtualMs, endMs } = opened().progress
   if (virtualMs === answered) return
   answered = virtualMs
-  post({ n: 0, kind: 'pulse', virtualMs, endMs })
+  post({ n: 0, kind: 'progress', virtualMs, endMs })
 }
 
 async function write(n: number, { method, path, headers, body, by, role }: ForwardedRequest): Promise<void> {

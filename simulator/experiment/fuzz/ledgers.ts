@@ -94,7 +94,7 @@ export function checkAgreement(world: World, report: Report): void {
         : `${attempt.residency}, ${attempt.vramMib} MiB${attempt.wantsGpu ? ', wants' : ''}`
     const ours = `${placement.residency}, ${placement.demandMib} MiB${placement.wantsGpu ? ', wants' : ''}`
     if (theirs !== ours)
-      report(`the controller has it as ${ours}; its server as ${theirs}`, {
+      report(`the controller records ${ours}; its server reports ${theirs}`, {
         taskId: spec.id,
         nodeId: placement.node.id,
       })
@@ -114,7 +114,7 @@ export function checkLeftovers(world: World, report: Report): void {
       if (nodes.get(nodeId)?.quarantine.some((one) => isAttempt(one, taskId, attempt)) === true) continue
       const placement = tasks.get(taskId)?.placement ?? null
       if (placement === null || placement.node.id !== nodeId || placement.attempt !== attempt)
-        report(`attempt ${attempt} of it still lives there, and the controller knows nothing of it`, {
+        report(`attempt ${attempt} of it still runs there, but is unknown to the controller`, {
           taskId,
           nodeId,
         })

@@ -50,7 +50,7 @@ export class ProbeWatch {
   }
 
   #reportGivenUp(taskId: string, nodeId: string): void {
-    this.#report('its probe has asked for it, it has not been back since, and nothing asks any more', {
+    this.#report('its probe requested a return, but it has not returned and is no longer queued', {
       taskId,
       nodeId,
     })
@@ -60,9 +60,9 @@ export class ProbeWatch {
     const dueAt = this.#dueAt.get(taskId)
     if (dueAt === undefined) this.#dueAt.set(taskId, latest)
     else if (now >= dueAt)
-      this.#report(
-        `it is away, should have asked to return ${now - dueAt} ms ago, and nothing has asked for it`,
-        { taskId, nodeId },
-      )
+      this.#report(`it is swapped out, and the request for its return is ${now - dueAt} ms overdue`, {
+        taskId,
+        nodeId,
+      })
   }
 }

@@ -38,11 +38,11 @@ export class ReturnOrder {
 
   /** Called after a transaction. */
   heard(events: readonly Event[], { before, begun }: OwnersNow): void {
-    for (const entry of begun) this.#judge(servedBy(entry), before)
+    for (const entry of begun) this.#judge(servedEntry(entry), before)
     if (events.length === 0) return
     const { cluster } = this.#world.controller
     for (const event of events) {
-      const served = servedIn(event, cluster)
+      const served = servedByEvent(event, cluster)
       if (served !== null && !before.has(served.task.spec.id)) this.#judge(served, before)
     }
   }
@@ -56,16 +56,16 @@ export class ReturnOrder {
       const isWaiting =
         entry.kind === 'swap_in' && !entry.hasReserved && !ownersBefore.has(entry.task.spec.id)
       if (isWaiting && isServable(entry, served, now) && isAhead(entry, served, cluster, now))
-        this.#tell(served, entry.task)
+        this.#reportWaiting(served, entry.task)
     }
     if (served.isPlacement) return
-    const pending = firstThere(served, cluster)
-    if (pending === null || isKeptOut(pending, served, cluster, now)) return
+    const pending = firstPending(served, cluster)
+    if (pending === null || isExcluded(pending, served, cluster, now)) return
     if (isAhead({ task: pending, askedAt: pending.spec.submittedAt }, served, cluster, now))
-      this.#tell(served, pending)
+      this.#reportWaiting(served, pending)
   }
 
-  #tell({ task, isPlacement }: Served, waiting: TaskReading): void {
+  #reportWaiting({ task, isPlacement }: Served, waiting: TaskReading): void {
     const gets = isPlacement ? 'it is placed' : 'it returns'
     this.#report(`${gets} while ${waiting.spec.id}, which is ahead of it in the queue of the node, waits`, {
       taskId: task.spec.id,
@@ -73,12 +73,12 @@ export class ReturnOrder {
   }
 }
 
-function servedBy({ kind, task, node, gpus, needMib, askedAt }: EntryReading): Served {
+function servedEntry({ kind, task, node, gpus, needMib, askedAt }: EntryReading): Served {
   return { task, node, gpus, mib: needMib, askedAt, isPlacement: kind === 'placement' }
 }
 
-/** Null: the event gives VRAM to no task, or another rule applies. */
-function servedIn({ kind, taskId, at, data }: Event, cluster: ClusterReading): Served | null {
+/** Returns the task that gets VRAM by the event, or null if none does or another rule applies. */
+function servedByEvent({ kind, taskId, at, data }: Event, cluster: ClusterReading): Served | null {
   const isReturn = kind === 'swap_in_decided' && data['eager'] !== true
   const task = cluster.tasks.get(taskId ?? '')
   const placement = task?.placement ?? null
@@ -94,7 +94,10 @@ function servedIn({ kind, taskId, at, data }: Event, cluster: ClusterReading): S
   }
 }
 
-/** It requests no more on the same GPUs, and the victims would serve it too: P0 victims only for P0. */
+/**
+ * Returns true if the same VRAM would serve the entry: it requests no more, on the same GPUs. Victims of a P0
+ * entry serve only P0 entries.
+ */
 function isServable({ task, gpus, needMib }: EntryReading, served: Served, now: Instant): boolean {
   if ((task.placement?.backOffUntil ?? 0) > now || task === served.task || served.task.spec.noswap === 1)
     return false
@@ -119,23 +122,23 @@ function isAhead(
 }
 
 /**
- * The first pending task for one GPU like this, if the VRAM could have served it: checked only if the node
- * has one GPU, so that there is no other choice, without reservations.
+ * Returns the first pending task that the VRAM could have served, or null. Checked only on a node with one
+ * GPU, where no other choice exists, and without reservations.
  */
-function firstThere({ task, node, gpus, mib }: Served, cluster: ClusterReading): TaskReading | null {
+function firstPending({ task, node, gpus, mib }: Served, cluster: ClusterReading): TaskReading | null {
   const [gpu] = gpus
   if (gpu === undefined || node.gpus.length > 1 || gpu.reservations.length > 0 || gpu.exclusiveTask !== null)
     return null
-  if (cluster.policy.strategy === 'fifo' || cluster.policy.queueAgingMs !== null || !takesTasks(node))
+  if (cluster.policy.strategy === 'fifo' || cluster.policy.queueAgingMs !== null || !acceptsTasks(node))
     return null
-  const seats = cluster.policy.maxTasksPerGpu - gpu.placements.length - gpu.pendingClaimants.length
-  const roomMib = Math.min(
+  const freeSlots = cluster.policy.maxTasksPerGpu - gpu.placements.length - gpu.pendingClaimants.length
+  const freeMib = Math.min(
     mib,
     gpu.limitMib - gpu.noswapMib - gpu.swappableMib,
     gpu.capacityMib - gpu.noswapMib,
-    hostRoomMib(gpu),
+    hostFreeMib(gpu),
   )
-  if (seats <= 0 || roomMib <= 0) return null
+  if (freeSlots <= 0 || freeMib <= 0) return null
   let first: TaskReading | null = null
   for (const pending of cluster.tasks.values()) {
     const { spec, queue, refusedBy, trouble } = pending
@@ -144,7 +147,7 @@ function firstThere({ task, node, gpus, mib }: Served, cluster: ClusterReading):
       spec.gpuCount > 1 ||
       spec.noswap === 1 ||
       spec.gpuMode !== 'shared' ||
-      spec.vramMib > roomMib
+      spec.vramMib > freeMib
     )
       continue
     if (!node.pools.some(({ key }) => key === spec.groups.join('\n'))) continue
@@ -155,10 +158,10 @@ function firstThere({ task, node, gpus, mib }: Served, cluster: ClusterReading):
 }
 
 /**
- * An entry that has waited long reserves its GPUs against later tasks of the pending queue (second
- * exception).
+ * Returns true if the pending task may not use the VRAM: an entry that has waited long reserves its GPUs
+ * against later tasks of the pending queue (second exception).
  */
-function isKeptOut(
+function isExcluded(
   { spec }: TaskReading,
   { task, askedAt }: Served,
   { policy }: ClusterReading,
@@ -169,19 +172,19 @@ function isKeptOut(
   return isLater && now - askedAt >= policy.reservationAfterMs
 }
 
-function takesTasks(node: NodeReading): boolean {
+function acceptsTasks(node: NodeReading): boolean {
   const { status, isCordoned, autoCordon, drain, attemptCount, maxAttempts } = node
   return status === 'up' && !isCordoned && autoCordon === null && drain === null && attemptCount < maxAttempts
 }
 
-/** Above C, all swappable tasks of the GPU must fit in host memory at once. */
-function hostRoomMib({ node, capacityMib, noswapMib, swappableMib }: GpuReading): Mib {
+/** Returns the VRAM that host memory can still cover: above C, all swappable tasks must fit in it at once. */
+function hostFreeMib({ node, capacityMib, noswapMib, swappableMib }: GpuReading): Mib {
   return Math.max(capacityMib - noswapMib - swappableMib, node.hostSwapMib - swappableMib)
 }
 
 /**
- * Checked when every decision is complete: a node has a collector if its oldest return has waited long and
- * the tasks there could cover it.
+ * Checks, when every decision is complete, that a node has a collector if its oldest return has waited long
+ * and the tasks there could cover it.
  */
 export function checkCollector(world: World, nodeIds: Iterable<string>, report: Report): void {
   const { cluster } = world.controller
@@ -204,7 +207,8 @@ function shouldCollect(entry: EntryReading, cluster: ClusterReading, now: Instan
   if ((entry.task.placement?.backOffUntil ?? 0) > now) return false
   return entry.gpus.every(
     (gpu) =>
-      entry.needMib <= gpu.capacityMib - gpu.noswapMib && missingMib(gpu, entry) <= couldLeaveMib(gpu, entry),
+      entry.needMib <= gpu.capacityMib - gpu.noswapMib &&
+      missingMib(gpu, entry) <= swappableMibFor(gpu, entry),
   )
 }
 
@@ -215,7 +219,7 @@ function missingMib(gpu: GpuReading, { needMib }: EntryReading): Mib {
   )
 }
 
-function couldLeaveMib(gpu: GpuReading, { task }: EntryReading): Mib {
+function swappableMibFor(gpu: GpuReading, { task }: EntryReading): Mib {
   let mib = 0
   for (const { task: other, noswap, residency, demandMib, startedAt } of gpu.placements) {
     const isFree = noswap === 0 && residency === 'resident' && other !== task && startedAt !== null

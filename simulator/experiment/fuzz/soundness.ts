@@ -71,7 +71,7 @@ export class Soundness {
   afterStep(): void {
     const { clock, nowMs } = this.#world
     if (clock.steps > this.#bounds.steps || nowMs > this.#bounds.virtualMs)
-      throw new Overrun(`after ${clock.steps} steps, at ${nowMs} ms, the run is not over`)
+      throw new Overrun(`the run is not over after ${clock.steps} steps, at ${nowMs} ms`)
     this.#checkInFlight()
     if (this.#isCalm) this.#checkOrder([])
     if ((clock.nextAt() ?? Infinity) <= clock.now()) return
@@ -91,7 +91,7 @@ export class Soundness {
     const { inFlight } = this.#world.controller.outboundDepth()
     const most = MOST_IN_FLIGHT_PER_NODE * this.#world.plan.nodes.length
     if (inFlight > most)
-      this.#reportAs('commands_in_flight')(`${inFlight} commands are under way, ${most} may be`)
+      this.#reportAs('commands_in_flight')(`${inFlight} commands are in flight, the maximum is ${most}`)
   }
 
   finish(): void {
@@ -111,7 +111,7 @@ export class Soundness {
     this.#eager.heard(events)
   }
 
-  /** A turn is over. */
+  /** Called after a transaction. */
   #checkOrder(events: readonly Event[]): void {
     const owners = this.#owners.look()
     this.#queues.heard(events, owners)

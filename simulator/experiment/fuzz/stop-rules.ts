@@ -63,7 +63,7 @@ export class StopRules {
     const now = this.#world.clock.now()
     for (const [taskId, { graceUntil }] of this.#stops) {
       if (now <= graceUntil + SOON_MS) continue
-      this.#report(`it is being stopped, and its grace is over since ${now - graceUntil} ms`, { taskId })
+      this.#report(`it is being stopped, but its grace period ended ${now - graceUntil} ms ago`, { taskId })
       this.#stops.delete(taskId)
     }
   }
@@ -105,7 +105,7 @@ export class StopRules {
     if (at - orderedAt >= leastMs * share) return
     const graceMs = graceUntil - orderedAt
     this.#report(
-      `killed ${at - orderedAt} ms after its stop was ordered; its grace is ${graceMs} ms and ` +
+      `killed ${at - orderedAt} ms after its stop was ordered; its grace period is ${graceMs} ms and ` +
         `it takes ${takesMs} ms`,
       {
         taskId,

@@ -103,7 +103,7 @@ export class WireRules {
     if (result.outcome === 'accepted') {
       if (asked.epoch < answer.epoch)
         tell(`accepted from epoch ${asked.epoch}, the server has heard of ${answer.epoch} (R3)`)
-      if (keyOf(command.node_boot) !== keyOf(answer.boot)) tell('accepted, and it was for another boot (R3)')
+      if (keyOf(command.node_boot) !== keyOf(answer.boot)) tell('accepted, but it was for another boot (R3)')
       if (answer.sent_mono > command.valid_until_mono)
         tell(`accepted ${answer.sent_mono - command.valid_until_mono} ms too late (R3)`)
     }
@@ -141,7 +141,7 @@ export class WireRules {
     const living = [...this.#world.fleet.servers.values()].some(
       ({ attempts }) => attempts.get(command.task_id)?.attempt === command.attempt,
     )
-    if (living) tell('gone, and it lives (R7)')
+    if (living) tell('reported gone, but it runs (R7)')
   }
 
   #swaps(
@@ -178,7 +178,7 @@ export class WireRules {
     epoch: number,
   ): void {
     const view = this.#viewOf(nodeId)
-    const tell = (detail: string): void => this.#report(`a lease is given ${detail}`, { nodeId })
+    const tell = (detail: string): void => this.#report(`a lease is granted ${detail}`, { nodeId })
     if (view.boot !== null && boot.counter < view.boot.counter)
       tell(`to boot ${boot.counter}, after boot ${view.boot.counter} (R6)`)
     if (view.boot !== null && boot.counter === view.boot.counter && boot.random !== view.boot.random)
@@ -255,7 +255,7 @@ export class WireRules {
     const earlyMs = (isLost ? view.overAt : isInDoubt ? view.doubtEndedAt : view.endedAt) - at
     const place = { nodeId: nodeId ?? '', ...(taskId === null ? {} : { taskId }) }
     if (leases > 0 && earlyMs > 0)
-      this.#report(`given up ${earlyMs} ms before ${leases} leases are over for sure (R5)`, place)
+      this.#report(`given up ${earlyMs} ms before ${leases} leases have certainly ended (R5)`, place)
   }
 
   /**
@@ -269,9 +269,9 @@ export class WireRules {
     const leaseMs = this.#world.controller.views.config().fields.run_lease_seconds * 1000
     const longestMs = this.#nodes.get(nodeId)?.longestMs ?? leaseMs
     const earlyMs = overAfter(broker.since, Math.min(leaseMs, longestMs), 1) - at
-    if (broker.isAway) this.#report('given up while the broker is away (R5)', { nodeId })
+    if (broker.isAway) this.#report('given up while the broker connection is down (R5)', { nodeId })
     else if (earlyMs > 0)
-      this.#report(`given up ${earlyMs} ms before one lease has passed since the broker is back (R5)`, {
+      this.#report(`given up ${earlyMs} ms before one lease has passed since the broker was back (R5)`, {
         nodeId,
       })
   }
