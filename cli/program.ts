@@ -122,6 +122,16 @@ function addGpuServer(program: Command): void {
         .default(5_000, '5s'),
     )
     .option('--stop-tasks', 'end the tasks too when a signal stops the server')
+    .addOption(
+      new Option('--container-runtime <name>', 'engine for tasks with an image; auto: the one that answers')
+        .choices(['auto', 'docker', 'podman', 'none'])
+        .default('auto'),
+    )
+    .addOption(
+      new Option('--container-pull <policy>', 'when an image is pulled')
+        .choices(['missing', 'always', 'never'])
+        .default('missing'),
+    )
     .action(async (options: GpuServerCommandOptions) => {
       const { gpuServer } = await import('../services/gpu-server/gpu-server.ts')
       await gpuServer(options, process.env)

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import type { Bus } from '../controller/ports/bus.ts'
 import type { Clock } from '../controller/ports/clock.ts'
 import type { RandomStream } from '../controller/ports/random.ts'
-import type { DurationMs, Mib } from '../protocol/units.ts'
+import type { DurationMs, Feature, Mib } from '../protocol/units.ts'
 import { ServerCore } from './core/server-core.ts'
 import type { Accelerator } from './devices/accelerator.ts'
 import { HostDevice } from './devices/host-device.ts'
@@ -23,6 +23,8 @@ export interface GpuServerOptions {
   /** Total bandwidth of copies through host memory, as measured; null: not configured. */
   readonly hostLinkMibPerS: number | null
   readonly allowExec: boolean
+  /** What tasks may require of this server. */
+  readonly features: readonly Feature[]
   /** Exists, and is locked by `storage`. */
   readonly stateFolder: string
   /** Contains a folder for each attempt, its working directory. */
@@ -90,6 +92,7 @@ export async function startGpuServer(options: GpuServerOptions): Promise<GpuServ
     signalsWanted: options.accelerator.signalsWanted,
     deviceKind: options.accelerator.kind,
     allowExec: options.allowExec,
+    features: options.features,
     taskIdentity: kindOf(options.identity),
     ...(maxAttempts === null ? {} : { maxAttempts }),
     clock: options.clock,

@@ -43,7 +43,7 @@ export class Commands {
     if (refusal !== null) return this.#refuse(command, refusal)
     // The controller decided with this reserve, which the next heartbeat may not have brought yet.
     if (command.safety_reserve_mib !== undefined) this.#parts.ledger.reserveMib = command.safety_reserve_mib
-    if (command.op === 'start') return this.#start(command)
+    if (command.op === 'start') return this.#start(command, message.epoch)
     const attempt = this.#parts.tasks.find(command.task_id, command.attempt)
     return attempt === null ? this.#whatIsKnown(command) : this.#obey(command, attempt)
   }
@@ -73,7 +73,7 @@ export class Commands {
     return this.#burn(command, reason)
   }
 
-  #start(command: StartCommand): CommandResult {
+  #start(command: StartCommand, epoch: number): CommandResult {
     const { clock, durable } = this.#parts
     if (command.attempt <= durable.seen.highest(command.task_id)) return this.#whatIsKnown(command)
     const refusal = this.#refusalToStart(command)
@@ -82,7 +82,9 @@ export class Commands {
     const start = startOf(command)
     const attempt = newAttempt(start, clock.now())
     if (!durable.addStarting(attempt, descriptionOf(command))) return this.#diskFailed(command)
-    this.#runs.launch(attempt, start, command.command)
+    const { image } = command
+    const how = { start, command: command.command, epoch }
+    this.#runs.launch(attempt, image === undefined ? how : { ...how, image })
     return this.#result(command, 'accepted', null, attempt)
   }
 

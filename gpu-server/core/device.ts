@@ -9,6 +9,10 @@ export interface LaunchRequest {
   readonly start: AttemptStart
   /** Null for a lease. */
   readonly command: readonly string[] | null
+  /** The image of the container in which it runs; absent: it runs on the host. */
+  readonly image?: string
+  /** Of the controller that ordered the start. */
+  readonly epoch?: number
   /**
    * Receives reports of its use instead of the listener, until `survivors` is called. This saves a lookup of
    * the attempt.

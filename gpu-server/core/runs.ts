@@ -3,8 +3,7 @@ import type { StartRefused } from '../../protocol/message-fields.ts'
 import type { FinishedEvent } from '../../protocol/messages.ts'
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Attempt } from './attempt.ts'
-import type { AttemptEnd, Launched } from './device.ts'
-import type { AttemptStart } from './attempt-start.ts'
+import type { AttemptEnd, Launched, LaunchRequest } from './device.ts'
 import { detailOf, finishedBy } from './finished.ts'
 import type { Growths } from './growths.ts'
 import type { Parts } from './parts.ts'
@@ -24,12 +23,12 @@ export class Runs {
   }
 
   /** Counts its VRAM from now on. The caller has checked that it fits and is durable. */
-  launch(attempt: Attempt, start: AttemptStart, command: readonly string[] | null): void {
+  launch(attempt: Attempt, request: Omit<LaunchRequest, 'onUse'>): void {
     const { tasks, ledger, device } = this.#parts
     tasks.add(attempt)
     ledger.enterVram(attempt, attempt.vramMib)
     const onUse = (wantsGpu: boolean, idleMs: DurationMs): void => this.#used(attempt, wantsGpu, idleMs)
-    device.launch({ start, command, onUse }, (launched) => this.#launched(attempt, launched))
+    device.launch({ ...request, onUse }, (launched) => this.#launched(attempt, launched))
   }
 
   /**

@@ -47,6 +47,11 @@ export interface Accelerator {
   /** Returns the environment variables of a task on these GPUs. */
   environment(gpus: readonly number[]): Readonly<Record<string, string>>
   /**
+   * Returns the ids by which a container engine passes these GPUs, and no others, to a container; none for
+   * declared GPUs. Throws when one is not known.
+   */
+  containerDevices(gpus: readonly number[]): readonly string[]
+  /**
    * Why this task cannot be swapped (MIG, managed memory, several processes with NCCL, driver too old), or
    * null.
    */

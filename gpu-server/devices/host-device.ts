@@ -20,7 +20,8 @@ import type {
 import type { AttemptStart } from '../core/attempt-start.ts'
 import { NEVER_RAN } from '../core/finished.ts'
 import type { KeptAttempt } from '../core/storage.ts'
-import type { GuardedTask, Guards, LaunchAnswer } from '../guard/guards.ts'
+import { CONTAINER_WORK } from '../guard/containers.ts'
+import type { GuardedTask, Guards, LaunchAnswer, TaskPlace } from '../guard/guards.ts'
 import { refusalOfFault } from '../guard/launch-refusal.ts'
 import type { Accelerator } from './accelerator.ts'
 import { HostTask } from './host-task.ts'
@@ -156,13 +157,14 @@ export class HostDevice implements Device {
     return survivors
   }
 
-  launch({ start, command }: LaunchRequest, done: (launched: Launched) => void): void {
+  launch(request: LaunchRequest, done: (launched: Launched) => void): void {
+    const { start, command } = request
     const task = this.#newTask(start, { isStopped: false, isHeld: false })
     this.#tasks.set(start.taskId, task)
     // The client of a lease tells the controller whether it is in use, not this server.
     task.wantsGpu = command !== null
     const begun: Promise<LaunchAnswer> =
-      command === null ? Promise.resolve({ error: null }) : this.#run(task, command)
+      command === null ? Promise.resolve({ error: null }) : this.#run(task, command, request)
     void begun.then((answer) => {
       if (answer.error !== null) this.#forgetTask(task)
       if (this.#isClosed || (answer.error === null && task.isEnded)) return
@@ -256,15 +258,22 @@ export class HostDevice implements Device {
 
   // ── tasks ───────────────────────────────────────────────────────────────────
 
-  async #run(task: HostTask, command: readonly string[]): Promise<LaunchAnswer> {
-    const { accelerator, environment, guards, maxOutputBytes, places } = this.#options
+  async #run(
+    task: HostTask,
+    command: readonly string[],
+    { image, epoch = 0 }: LaunchRequest,
+  ): Promise<LaunchAnswer> {
+    const { accelerator, guards, maxOutputBytes, places } = this.#options
     const { start, taskId, attempt, gpus } = task
     let code = 'work_folder'
     try {
       const place = await places.open(taskId, attempt)
       code = 'state_folder'
-      const home = places.homeOf(place)
       const socket = await this.#sockets.open(taskId, attempt)
+      const container =
+        image === undefined
+          ? {}
+          : { container: { image, devices: accelerator.containerDevices(gpus), epoch } }
       const launched = await guards.launch({
         taskId,
         attempt,
@@ -272,19 +281,18 @@ export class HostDevice implements Device {
         command,
         env: {
           ...UNBUFFERED,
-          ...environment,
-          ...(home === null ? {} : { HOME: home }),
+          ...(image === undefined ? this.#hostEnvironment(place, socket) : { HOME: CONTAINER_WORK }),
           ...accelerator.environment(gpus),
           HEADROOM_TASK_ID: taskId,
           HEADROOM_GPUS: gpus.join(','),
           HEADROOM_VRAM_MIB: String(start.vramMib),
-          HEADROOM_SOCKET: socket,
         },
         workingDirectory: place.folder,
         user: place.user,
         place,
         isLeased: true,
         maxOutputBytes,
+        ...container,
       })
       if (launched.error !== null) await places.drop(taskId, attempt).catch(() => {})
       return launched
@@ -295,6 +303,13 @@ export class HostDevice implements Device {
         refused: refusalOfFault(error, code),
       }
     }
+  }
+
+  /** An image has its own paths. */
+  #hostEnvironment(place: TaskPlace, socket: string): Readonly<Record<string, string>> {
+    const { environment, places } = this.#options
+    const home = places.homeOf(place)
+    return { ...environment, ...(home === null ? {} : { HOME: home }), HEADROOM_SOCKET: socket }
   }
 
   #adopt(start: AttemptStart, kept: KeptAttempt | null, isOut: boolean, isStopped: boolean): LivingSurvivor {

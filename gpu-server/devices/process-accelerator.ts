@@ -73,6 +73,10 @@ export class ProcessAccelerator implements Accelerator {
     return { HEADROOM_GPUS: gpus.join(','), CUDA_VISIBLE_DEVICES: '' }
   }
 
+  containerDevices(): readonly string[] {
+    return []
+  }
+
   whyNotSwappable(): Promise<null> {
     return Promise.resolve(null)
   }

@@ -42,7 +42,8 @@ void say_status(const char *prefix, int i) {
 
 static void list_processes(int i) {
   struct processes found = {0};
-  processes_find(&found, getpid(), guard.keeper.pid, guard.cgroup);
+  struct scope scope = task_scope();
+  processes_find(&found, &scope);
   size_t room = found.count * 12 + 8, size = 2;
   char *text = malloc(room);
   if (text == NULL) abort();
@@ -73,7 +74,8 @@ static void on_resume(int i) {
   }
   guard.is_suspended = guard.by_lease = false;
   guard.has_run = true;
-  processes_signal(getpid(), guard.keeper.pid, guard.cgroup, SIGCONT);
+  struct scope scope = task_scope();
+  processes_signal(&scope, SIGCONT);
   say(i, "ok\n");
 }
 

@@ -11,9 +11,22 @@
 #define CLOCK_GAP_MS 1000
 #define FAR_AWAY_S INT64_C(8000000000)
 
+/* A keeper in a container is no child of the guard. Its root is the keeper; once that is gone, nothing is left. */
+struct scope task_scope(void) {
+  bool is_contained = guard.keeper.pid_file >= 0;
+  return (struct scope){
+    .root = is_contained ? guard.keeper.pid : getpid(),
+    .spared = guard.keeper.pid,
+    .cgroup = guard.cgroup,
+    .container_cgroup = is_contained ? guard.container_cgroup : "",
+    .pid_namespace = guard.pid_namespace,
+  };
+}
+
 pid_t suspend_task(void) {
   guard.is_suspended = true;
-  return processes_stop(getpid(), guard.keeper.pid, guard.cgroup);
+  struct scope scope = task_scope();
+  return processes_stop(&scope);
 }
 
 static void tell_keeper(char kind) {
@@ -26,7 +39,8 @@ static void tell_keeper(char kind) {
 void kill_task(void) {
   guard.is_killed = true;
   tell_keeper(LINK_KILL);
-  processes_signal(getpid(), guard.keeper.pid, guard.cgroup, SIGKILL);
+  struct scope scope = task_scope();
+  processes_signal(&scope, SIGKILL);
 }
 
 static void arm_timer(int timer, int64_t at) {
@@ -80,7 +94,8 @@ void stop_task(int64_t grace) {
   guard.has_run = !guard.is_suspended;
   arm_timer(ON_STOP, guard.stop_at = at);
   tell_keeper(LINK_STOPPING);
-  processes_signal(getpid(), guard.keeper.pid, guard.cgroup, SIGTERM);
+  struct scope scope = task_scope();
+  processes_signal(&scope, SIGTERM);
 }
 
 /* Called at the deadline, and whenever the deadline starts to count. */

@@ -20,6 +20,8 @@ export interface FolderTask {
   readonly record: unknown
   readonly mark: string
   readonly place?: TaskPlace
+  /** The name of its container; absent: it runs on the host. */
+  readonly container?: string
 }
 
 /** Written by the guard before its command ran. */

@@ -1,10 +1,21 @@
 import { spawn } from 'node:child_process'
+import type { StartRefused } from '../../protocol/message-fields.ts'
 import type { LaunchAnswer, LaunchSpec } from './guards.ts'
 import { textOf } from './guard-fault.ts'
-import { BAD_COMMAND, GUARD_FAILED, LEASE_OVER, refusalAtStep, refusalOfFault } from './launch-refusal.ts'
+import {
+  BAD_COMMAND,
+  GUARD_FAILED,
+  LEASE_OVER,
+  NO_CONTAINER,
+  refusalAtStep,
+  refusalInContainer,
+  refusalOfFault,
+} from './launch-refusal.ts'
 
 const ANSWER_LIMIT_MS = 30_000
 const ANSWER_BYTES = 1024
+/** The guard waits for the init of its container (container.c). */
+const WAITS_FOR_INIT = 'init\n'
 
 /** Where and how a guard starts. */
 export interface GuardStart {
@@ -14,6 +25,14 @@ export interface GuardStart {
   readonly cgroup: string | null
   readonly isIsolated: boolean
   readonly mark: string
+  readonly container: ContainerLaunch | null
+}
+
+export interface ContainerLaunch {
+  /** Of the image. */
+  readonly workingDirectory: string
+  /** Starts the container, whose init connects to the waiting guard. */
+  readonly start: () => Promise<LaunchAnswer>
 }
 
 /** Starts a guard with its command; resolves with an error text when nothing of either is left. */
@@ -26,11 +45,24 @@ export function startGuard(start: GuardStart, spec: LaunchSpec, isLeased: boolea
       stdio: ['pipe', 'pipe', 'ignore'],
     })
     let answer = ''
-    const timer = setTimeout(() => child.kill('SIGKILL'), ANSWER_LIMIT_MS)
+    let failed: LaunchAnswer | null = null
+    let isSettled = false
+    const endLate = (): NodeJS.Timeout => setTimeout(() => child.kill('SIGKILL'), ANSWER_LIMIT_MS)
+    let timer = endLate()
     const settle = (launched: LaunchAnswer) => {
+      isSettled = true
       clearTimeout(timer)
       child.unref()
       resolve(launched)
+    }
+    const startContainer = async (container: ContainerLaunch): Promise<void> => {
+      clearTimeout(timer)
+      const started = await container.start()
+      if (isSettled) return
+      timer = endLate()
+      if (started.error === null) return
+      failed = started
+      child.kill('SIGKILL')
     }
     child.once('error', (error) =>
       settle({ error: `guard ${start.program}: ${textOf(error)}`, refused: refusalOfFault(error) }),
@@ -38,30 +70,45 @@ export function startGuard(start: GuardStart, spec: LaunchSpec, isLeased: boolea
     child.stdin.on('error', () => undefined) // a refusal may come before it has read everything
     child.stdin.end(encodeSpec(start, spec, isLeased))
     child.stdout.setEncoding('utf8')
-    child.stdout.on('data', (text: string) => (answer = (answer + text).slice(0, ANSWER_BYTES)))
-    child.stdout.once('close', () => settle(answerIn(answer)))
+    child.stdout.on('data', (text: string) => {
+      const waitsForInit = start.container !== null && answer + text === WAITS_FOR_INIT
+      answer = waitsForInit ? '' : (answer + text).slice(0, ANSWER_BYTES)
+      if (waitsForInit) void startContainer(start.container)
+    })
+    child.stdout.once('close', () => settle(failed ?? answerIn(answer, start.container !== null)))
   })
 }
 
 /**
- * Parses `ok PID`, `refused STEP ERRNO text`, `task text`, `lease text` or `error text`, as guard.c writes
- * it.
+ * Parses `ok PID`, `refused STEP ERRNO text`, or `KIND text` of task, lease, container and error, as guard.c
+ * writes it.
  */
-function answerIn(answer: string): LaunchAnswer {
+function answerIn(answer: string, isContained: boolean): LaunchAnswer {
   if (/^ok \d+\n$/.test(answer)) return { error: null }
   const [, step, errno, why] = /^refused (\d+) (\d+) (.*)\n$/.exec(answer) ?? []
-  if (why !== undefined) return { error: why, refused: refusalAtStep(Number(step), Number(errno)) }
-  const [, kind, words] = /^(task|lease|error) (.*)\n$/.exec(answer) ?? []
+  if (why !== undefined) {
+    const refused = refusalAtStep(Number(step), Number(errno))
+    return { error: why, refused: isContained ? refusalInContainer(refused) : refused }
+  }
+  const [, kind, words] = /^(task|lease|container|error) (.*)\n$/.exec(answer) ?? []
+  if (words === undefined && isContained) return CONTAINER_SILENT
   if (words === undefined) {
     return {
       error: `guard: it died, or did not start the command within ${ANSWER_LIMIT_MS / 1000} s`,
       refused: GUARD_FAILED,
     }
   }
-  return {
-    error: words,
-    refused: kind === 'task' ? BAD_COMMAND : kind === 'lease' ? LEASE_OVER : GUARD_FAILED,
-  }
+  return { error: words, refused: REFUSALS[kind ?? ''] ?? GUARD_FAILED }
+}
+
+const REFUSALS: Readonly<Record<string, StartRefused>> = {
+  task: BAD_COMMAND,
+  lease: LEASE_OVER,
+  container: NO_CONTAINER,
+}
+const CONTAINER_SILENT: LaunchAnswer = {
+  error: `container: it did not start the command within ${ANSWER_LIMIT_MS / 1000} s`,
+  refused: NO_CONTAINER,
 }
 
 /** Encodes the fields of spec.c, each terminated by NUL. */
@@ -77,9 +124,10 @@ function encodeSpec(start: GuardStart, spec: LaunchSpec, isLeased: boolean): str
     spec.user?.ownGroup ?? -1,
     isLeased ? 1 : 0,
     start.isIsolated ? 1 : 0,
+    start.container === null ? 0 : 1,
     spec.maxOutputBytes,
     start.cgroup ?? '',
-    spec.workingDirectory,
+    start.container?.workingDirectory ?? spec.workingDirectory,
     spec.command.length,
     ...spec.command,
     env.length,

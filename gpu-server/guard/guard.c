@@ -26,24 +26,37 @@
 
 #define BACKLOG 128
 #define DRAIN_MS 5000
+#define CALL_OFF_MS 5000
 #define PROTECTED_OOM_SCORE (-900)
 
 struct guard guard;
 
 /* ---- the end ---- */
 
+static void keeper_ended(void) {
+  while (guard.waits[ON_LINK].fd >= 0) on_link();
+  if (!guard.is_command_over) guard.status = SIGKILL;
+  guard.keeper.pid = 0;
+}
+
+static bool has_ended(int pid_file, int within_ms) {
+  struct pollfd process = {pid_file, POLLIN, 0};
+  return poll(&process, 1, within_ms) > 0;
+}
+
 /* A keeper that died before its command did not report the end of the command: the command is killed, with
- * all processes that the guard inherited. */
+ * all processes that the guard inherited. The kernel ends all processes of a container before its init. */
 static void reap(void) {
   struct signalfd_siginfo info;
   int status;
   pid_t pid;
   while (read(guard.waits[ON_CHILD].fd, &info, sizeof info) > 0) {}
   while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-    if (pid != guard.keeper.pid) continue;
-    while (guard.waits[ON_LINK].fd >= 0) on_link();
-    if (!guard.is_command_over) guard.status = SIGKILL;
-    guard.keeper.pid = 0;
+    if (pid == guard.keeper.pid) keeper_ended();
+  }
+  if (guard.waits[ON_KEEPER].fd >= 0 && guard.keeper.pid != 0) {
+    if (!has_ended(guard.waits[ON_KEEPER].fd, 0)) return;
+    keeper_ended();
   }
   if (pid < 0 && errno == ECHILD && !guard.is_all_gone) {
     guard.is_all_gone = true;
@@ -94,7 +107,7 @@ static _Noreturn void stand_guard(void) {
     if (guard.waits[ON_LINK].fd >= 0 && guard.waits[ON_LINK].revents != 0) on_link();
     if (guard.waits[ON_OUTPUT].revents != 0 && read(guard.waits[ON_OUTPUT].fd, &count, sizeof count) > 0) guard.is_output_done = true;
     if (guard.waits[ON_FOLDER].revents != 0) on_folder();
-    if (guard.waits[ON_CHILD].revents != 0 || guard.keeper.pid == 0) reap();
+    if (guard.waits[ON_CHILD].revents != 0 || guard.waits[ON_KEEPER].revents != 0 || guard.keeper.pid == 0) reap();
   }
 }
 
@@ -141,7 +154,7 @@ static void open_waits(void) {
   guard.waits[ON_OUTPUT].fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   int listen_socket = guard.waits[ON_LISTEN].fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   for (int i = 0; i <= ON_LISTEN; i++)
-    if (i != ON_LINK && guard.waits[i].fd < 0) refuse("guard: %s", strerror(errno));
+    if (i != ON_LINK && i != ON_KEEPER && guard.waits[i].fd < 0) refuse("guard: %s", strerror(errno));
   if (bind(listen_socket, (struct sockaddr *)&address, sizeof address) != 0 || listen(listen_socket, BACKLOG) != 0)
     refuse("guard: its socket: %s", strerror(errno));
   /* Not inotify: a user has 128 instances of that in total. On a kernel without dnotify the guard works
@@ -152,7 +165,11 @@ static void open_waits(void) {
 /* Nothing of the task has run yet: the command waits for a message that is never sent. */
 static void call_off(void) {
   kill(guard.keeper.pid, SIGKILL);
-  processes_signal(getpid(), 0, "", SIGKILL);
+  if (guard.keeper.pid_file >= 0) {
+    has_ended(guard.keeper.pid_file, CALL_OFF_MS);
+    return;
+  }
+  processes_signal(&(struct scope){.root = getpid(), .cgroup = "", .container_cgroup = ""}, SIGKILL);
   while (wait(NULL) > 0 || errno == EINTR) {}
 }
 
@@ -160,10 +177,16 @@ static void start_task(const struct spec *spec, mode_t mask, int oom_score) {
   int out[2], err[2];
   if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0) refuse("guard: %s", strerror(errno));
   const char *error = keeper_start(&guard.keeper, spec, (int[2]){out[1], err[1]}, mask, oom_score);
+  if (error != NULL && spec->is_contained) refuse_as("container", "container: %s", error);
   if (error != NULL) refuse("guard: cannot start a process: %s", error);
   close(out[1]);
   close(err[1]);
   guard.waits[ON_LINK].fd = guard.keeper.link;
+  guard.waits[ON_KEEPER].fd = guard.keeper.pid_file;
+  if (guard.keeper.pid_file >= 0) {
+    find_container_cgroup(guard.keeper.pid, guard.container_cgroup, sizeof guard.container_cgroup);
+    guard.pid_namespace = pid_namespace_of(guard.keeper.pid);
+  }
   char pid[16];
   snprintf(pid, sizeof pid, "%d", (int)guard.keeper.command);
   cgroup_write(guard.cgroup, "cgroup.procs", pid);
@@ -189,6 +212,7 @@ static void start_task(const struct spec *spec, mode_t mask, int oom_score) {
 int main(int argc, char **argv) {
   struct spec spec;
   char answer[32];
+  if (argc == 1 && getpid() == 1) container_init();
   if (argc != 3) refuse("guard: usage: headroom-guard FOLDER LEASE");
   syscall(SYS_close_range, 3, ~0U, 0);
   set_signals();

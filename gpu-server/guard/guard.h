@@ -19,12 +19,13 @@ struct spec {
   long own_group;       /* a supplementary group of this attempt only, or -1 */
   bool is_leased;
   bool is_isolated;     /* in its own PID namespace, where possible */
+  bool is_contained;    /* in a container: its init is the keeper, which connects to the guard */
   uint64_t max_output;  /* bytes, both streams together */
   char *folder_cgroup;  /* a cgroup v2 folder made for this task, or "" */
   char *working_directory;
   char **argv, **env;
   void *memory;
-  size_t memory_size;
+  size_t size, memory_size; /* bytes that were read, and that are mapped */
 };
 
 /* Reads standard input to its end; on an error answers why and exits. */
@@ -32,7 +33,7 @@ void spec_read(struct spec *spec);
 void spec_forget(struct spec *spec);
 /* Answers the launch with `error <text>` and exits; nothing was started yet. */
 _Noreturn void refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* `task`: the command is invalid. `lease`: the run lease is over. `refused STEP ERRNO`: the error before the
+/* `task`: the command is invalid. `container`: its init did not start. `lease`: the run lease is over. `refused STEP ERRNO`: the error before the
  * command was executed. */
 _Noreturn void refuse_as(const char *kind, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -57,32 +58,67 @@ struct process {
 };
 struct processes { struct process *list; size_t count, room; };
 
+/* Where to find the processes of a task: all descendants of `root` and the members of its cgroup, except
+ * `root` and `spared`. */
+struct scope {
+  pid_t root, spared;
+  const char *cgroup; /* of this task only, made by its server, or "" */
+  /* The cgroup in which an engine runs the container, or "". Another process may be in it too: a member counts
+   * if it is in this PID namespace. */
+  const char *container_cgroup;
+  uint64_t pid_namespace;
+};
+
 bool can_list_children(void);
-/* Finds all descendants of `root` and the members of the cgroup ("" for none), except `root` and `spared`. */
-void processes_find(struct processes *found, pid_t root, pid_t spared, const char *cgroup);
+void processes_find(struct processes *found, const struct scope *scope);
 /* Sends SIGSTOP until all of them are stopped. Returns 0, or the pid of a process that did not stop within
  * the limit. */
-pid_t processes_stop(pid_t root, pid_t spared, const char *cgroup);
-void processes_signal(pid_t root, pid_t spared, const char *cgroup, int signal);
+pid_t processes_stop(const struct scope *scope);
+void processes_signal(const struct scope *scope, int signal);
 void cgroup_write(const char *cgroup, const char *file, const char *text);
+/* Returns the number of the PID namespace of a process, or 0. */
+uint64_t pid_namespace_of(pid_t pid);
+/* The folder whose file cgroup.procs lists the process, as its engine made it; "" if it is not found. */
+void find_container_cgroup(pid_t pid, char *path, size_t size);
 uint64_t start_time(pid_t pid);
 /* True if gone, or a zombie. */
 bool is_process_dead(pid_t pid);
 
 /* ---- the process that launches and reaps: keeper.c ---- */
 
-struct keeper { pid_t pid, command; int link; bool is_isolated; int go, failure; };
+/* `pid_file`: a pidfd of a keeper that is no child of its guard, or -1. */
+struct keeper { pid_t pid, command; int link; bool is_isolated; int go, failure, pid_file; };
 
 /* From the keeper: P, N, X. From the guard: a stop has begun (S), kill everything (K). */
 enum { LINK_READY = 'P', LINK_NO_NAMESPACE = 'N', LINK_EXITED = 'X', LINK_STOPPING = 'S', LINK_KILL = 'K' };
 struct link_message { char kind; int status; };
 struct failure { int step, error; };
 
+/* What a keeper gets to launch its command. */
+struct launch {
+  const struct spec *spec;
+  const int *output;
+  int link, go, failure, oom_score;
+  mode_t umask;
+  bool is_isolated, is_init; /* in its own PID namespace; as the init of a container */
+};
+
 /* Its command waits for keeper_go. Returns an error text, or NULL. */
 const char *keeper_start(struct keeper *keeper, const struct spec *spec, const int output[2], mode_t umask, int oom_score);
+_Noreturn void keeper_run(const struct launch *launch);
 /* Lets the command run; returns false and the reason if it could not. */
 bool keeper_go(struct keeper *keeper, struct failure *failure);
 void describe_failure(char *text, size_t size, const struct failure *failure, const struct spec *spec);
+
+bool receive_ready(int link, struct link_message *message, pid_t *from);
+
+/* ---- a keeper that is the init of a container: container.c ---- */
+
+/* Waits for the init of the container, which the server starts now, and passes it what to run. Returns an
+ * error text, or NULL. */
+const char *container_start(struct keeper *keeper, const struct spec *spec, const int output[2]);
+/* Runs as the init of a container: connects to the guard. */
+_Noreturn void container_init(void);
 
 /* ---- its output: output.c ---- */
 

@@ -1,4 +1,5 @@
 import type { StartRefused } from '../../protocol/message-fields.ts'
+import type { ContainerSpec } from './containers.ts'
 
 /** How the command of a task ended; both null: unknown, its guard died without a report. */
 export interface GuardExit {
@@ -59,6 +60,8 @@ export interface LaunchSpec {
   readonly isLeased: boolean
   /** Limit for both streams together; the oldest bytes are dropped first. */
   readonly maxOutputBytes: number
+  /** It runs in a container, in the working directory of the image; absent: on the host. */
+  readonly container?: ContainerSpec
 }
 
 /** `offset`: of the first byte of `data`; larger than requested when older output was dropped. */

@@ -121,7 +121,10 @@ export class HeldGuard {
 
   processIds(): readonly number[] {
     if (this.#guardPid === 0 || this.isEnded) return []
-    return descendantsOf(this.#guardPid).filter((pid) => pid !== this.#started?.keeper.pid && isRunnable(pid))
+    const keeperPid = this.#started?.keeper.pid ?? 0
+    // The init of a container is no child of the guard.
+    const root = this.task.container === undefined ? this.#guardPid : keeperPid
+    return descendantsOf(root).filter((pid) => pid !== keeperPid && isRunnable(pid))
   }
 
   /**

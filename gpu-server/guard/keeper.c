@@ -42,14 +42,6 @@ void describe_failure(char *text, size_t size, const struct failure *failure, co
   }
 }
 
-struct launch {
-  const struct spec *spec;
-  const int *output;
-  int link, go, failure, oom_score;
-  mode_t umask;
-  bool is_isolated;
-};
-
 static _Noreturn void fail(const struct launch *launch, int step) {
   struct failure failure = {step, errno};
   ssize_t n = write(launch->failure, &failure, sizeof failure);
@@ -128,7 +120,7 @@ static void let_go_of_guard(const struct launch *launch) {
 
 static void kill_rest(bool is_isolated) {
   if (is_isolated) kill(-1, SIGKILL);
-  else processes_signal(getpid(), 0, "", SIGKILL);
+  else processes_signal(&(struct scope){.root = getpid(), .cgroup = "", .container_cgroup = ""}, SIGKILL);
 }
 
 /* Reaps ended processes; returns true while anything of the task is left. */
@@ -189,12 +181,12 @@ static void enter_namespace(int link) {
   _exit(0);
 }
 
-static _Noreturn void run_keeper(const struct launch *launch) {
+_Noreturn void keeper_run(const struct launch *launch) {
   sigset_t child;
   prctl(PR_SET_NAME, "headroom-keeper");
   setsid();
   let_go_of_guard(launch);
-  if (launch->is_isolated) enter_namespace(launch->link);
+  if (launch->is_isolated && !launch->is_init) enter_namespace(launch->link);
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   sigemptyset(&child);
   sigaddset(&child, SIGCHLD);
@@ -212,7 +204,7 @@ static _Noreturn void run_keeper(const struct launch *launch) {
 /* ---- the guard's side ---- */
 
 /* The kernel reports the pid of the sender, translated to the guard's namespace. */
-static bool receive_ready(int link, struct link_message *message, pid_t *from) {
+bool receive_ready(int link, struct link_message *message, pid_t *from) {
   union { char bytes[CMSG_SPACE(sizeof(struct ucred))]; struct cmsghdr align; } control;
   struct iovec part = {message, sizeof *message};
   struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
@@ -238,7 +230,7 @@ static const char *start_once(struct keeper *keeper, struct launch launch, bool 
   launch.is_isolated = *has_namespace;
   long flags = SIGCHLD | (launch.is_isolated ? CLONE_NEWPID | CLONE_NEWNS : 0);
   keeper->pid = (pid_t)syscall(SYS_clone, flags, 0, 0, 0, 0);
-  if (keeper->pid == 0) run_keeper(&launch);
+  if (keeper->pid == 0) keeper_run(&launch);
   int error = errno;
   close(link[1]);
   close(go[0]);
@@ -259,8 +251,10 @@ static const char *start_once(struct keeper *keeper, struct launch launch, bool 
 }
 
 const char *keeper_start(struct keeper *keeper, const struct spec *spec, const int output[2], mode_t mask, int oom_score) {
+  if (spec->is_contained) return container_start(keeper, spec, output);
   struct launch launch = {.spec = spec, .output = output, .umask = mask, .oom_score = oom_score};
   bool has_namespace = spec->is_isolated;
+  keeper->pid_file = -1;
   if (has_namespace && start_once(keeper, launch, &has_namespace) == NULL) return NULL;
   return start_once(keeper, launch, &has_namespace);
 }

@@ -38,6 +38,21 @@ export function refusalAtStep(step: number, errno: number): StartRefused {
   return { cause: 'host', code: 'no_process' }
 }
 
+/** The working directory is the image's own. */
+export function refusalInContainer(refused: StartRefused): StartRefused {
+  return refused.code === 'work_folder' ? { cause: 'task', code: 'image_work_folder' } : refused
+}
+
+/**
+ * The engine answered and the container did not start. A reason of the task, because an image may cause it: a
+ * reason of the host would let one image close nodes to all tasks.
+ */
+export const NO_CONTAINER: StartRefused = { cause: 'task', code: 'container_not_started' }
+/** This host starts no containers. */
+export const NO_RUNTIME: StartRefused = { cause: 'host', code: 'no_container_runtime' }
+/** The stop was ordered before there was a process. */
+export const STOPPED_FIRST: StartRefused = { cause: 'passing', code: 'stopped' }
+
 /** The command or its environment cannot be passed to any process. */
 export const BAD_COMMAND: StartRefused = { cause: 'task', code: 'bad_command' }
 /** The run lease ended first: neither the host nor the task is the cause. */

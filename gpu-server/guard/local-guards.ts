@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { mkdir } from 'node:fs/promises'
+import type { Containers, PreparedImage } from './containers.ts'
 import type { GuardedTask, Guards, LaunchAnswer, LaunchSpec, OutputChunk } from './guards.ts'
 import { adoptFolder } from './adopt-folder.ts'
 import { EndedOutputs, isEndedAndForgotten, type OutputLimits } from './ended-outputs.ts'
@@ -14,11 +15,11 @@ import {
   removeFolder,
   type FolderTask,
 } from './guard-folder.ts'
-import { startGuard, whyNotLaunchable } from './guard-launch.ts'
+import { startGuard, whyNotLaunchable, type ContainerLaunch } from './guard-launch.ts'
 import { LeaseFile } from './guard-lease.ts'
 import { readGuardOutput } from './guard-output.ts'
 import { sweep } from './guard-sweep.ts'
-import { BAD_COMMAND, refusalOfFault } from './launch-refusal.ts'
+import { BAD_COMMAND, NO_RUNTIME, refusalOfFault, STOPPED_FIRST } from './launch-refusal.ts'
 import { HeldGuard } from './held-guard.ts'
 
 const SWEEP_LIMIT_MS = 30_000
@@ -33,12 +34,16 @@ export interface GuardsOptions {
   readonly isIsolated: boolean
   /** A disk failure, or a process that cannot be killed, after the server has started: one line (R10). */
   readonly onFault: (fault: Error) => void
+  /** Absent: tasks run on the host only. */
+  readonly containers?: Containers
 }
 
 interface Launching {
   isLeased: boolean
   /** Stop it with this grace once it runs; null: do not stop it. */
   stopGraceMs: number | null
+  /** Aborted when it is to be stopped: an image is not pulled any further. */
+  readonly preparing: AbortController
 }
 
 /**
@@ -66,6 +71,8 @@ class LocalGuards implements Guards {
   readonly #outputs: EndedOutputs
   readonly #held = new Map<string, HeldGuard>()
   readonly #launching = new Map<string, Launching>()
+  /** Containers of attempts that start or live. */
+  readonly #containers = new Set<string>()
   readonly #listeners: ((task: GuardedTask) => void)[] = []
   #isClosed = false
 
@@ -86,7 +93,11 @@ class LocalGuards implements Guards {
       open.map((folder) => adoptFolder(folder, (task) => this.#hold(task, folder))),
     )
     const held = found.filter((one) => one !== null)
-    for (const one of held) this.#held.set(folderNameOf(one.task.taskId, one.task.attempt), one)
+    for (const one of held) {
+      this.#held.set(folderNameOf(one.task.taskId, one.task.attempt), one)
+      if (one.task.container !== undefined && !one.isEnded) this.#containers.add(one.task.container)
+    }
+    this.#options.containers?.removeOthers((name) => this.#containers.has(name))
     return held.map((one) => one.view())
   }
 
@@ -95,10 +106,16 @@ class LocalGuards implements Guards {
     const why = whyNotLaunchable(spec)
     if (why !== null) return { error: why, refused: BAD_COMMAND }
     if (this.#held.has(key) || this.#launching.has(key)) return launchedBefore(key)
-    const launching: Launching = { isLeased: spec.isLeased, stopGraceMs: null }
+    const launching: Launching = {
+      isLeased: spec.isLeased,
+      stopGraceMs: null,
+      preparing: new AbortController(),
+    }
     this.#launching.set(key, launching)
     try {
-      return await this.#launchIn(key, spec, launching)
+      const image = await this.#prepare(spec, launching)
+      if (image !== null && image.error !== null) return image
+      return await this.#launchIn(key, spec, launching, image)
     } catch (error) {
       const words = error instanceof GuardFault ? error.message : `guard folder: ${textOf(error)}`
       return { error: words, refused: refusalOfFault(error) }
@@ -133,7 +150,10 @@ class LocalGuards implements Guards {
   stop(taskId: string, attempt: number, graceMs: number): void {
     const key = folderNameOf(taskId, attempt)
     const launching = this.#launching.get(key)
-    if (launching !== undefined) launching.stopGraceMs = Math.min(graceMs, launching.stopGraceMs ?? graceMs)
+    if (launching !== undefined) {
+      launching.stopGraceMs = Math.min(graceMs, launching.stopGraceMs ?? graceMs)
+      launching.preparing.abort()
+    }
     this.#held.get(key)?.stop(graceMs)
   }
 
@@ -167,21 +187,45 @@ class LocalGuards implements Guards {
     if (this.#isClosed) return
     this.#isClosed = true
     for (const held of this.#held.values()) held.release()
+    this.#options.containers?.close()
     this.#lease.close()
   }
 
-  async #launchIn(key: string, spec: LaunchSpec, launching: Launching): Promise<LaunchAnswer> {
+  /** Null: it runs on the host. */
+  async #prepare({ container }: LaunchSpec, { preparing }: Launching) {
+    const { containers } = this.#options
+    if (container === undefined) return null
+    if (containers === undefined) return { error: 'this server runs no containers', refused: NO_RUNTIME }
+    const image = await containers.prepare(container.image, preparing.signal)
+    return preparing.signal.aborted ? { error: 'it was stopped first', refused: STOPPED_FIRST } : image
+  }
+
+  async #launchIn(
+    key: string,
+    spec: LaunchSpec,
+    launching: Launching,
+    image: PreparedImage | null,
+  ): Promise<LaunchAnswer> {
     const { taskId, attempt, record, place } = spec
-    const mark = `${key}.${randomBytes(6).toString('hex')}`
-    const task: FolderTask = { taskId, attempt, record, mark, ...(place === undefined ? {} : { place }) }
+    const random = randomBytes(6).toString('hex')
+    const mark = `${key}.${random}`
+    const name = image === null ? null : `headroom-${random}`
+    const task: FolderTask = {
+      ...{ taskId, attempt, record, mark },
+      ...(place === undefined ? {} : { place }),
+      ...(name === null ? {} : { container: name }),
+    }
     const folder = await createFolder(this.#parent, task)
-    const cgroup = makeCgroup(this.#cgroupRoot, key)
+    const cgroup = image === null ? makeCgroup(this.#cgroupRoot, key) : null
     const { program, isIsolated } = this.#options
     const wasLeased = launching.isLeased
-    const start = { program, folder, leasePath: this.#lease.path, cgroup, isIsolated, mark }
+    const container = image === null ? null : this.#containerOf(name ?? '', folder, spec, image)
+    const start = { program, folder, leasePath: this.#lease.path, cgroup, isIsolated, mark, container }
+    if (name !== null) this.#containers.add(name)
     const answer = await startGuard(start, spec, wasLeased)
     if (answer.error !== null) {
       await sweep(task, await readStarted(folder), SWEEP_LIMIT_MS)
+      await this.#removeContainer(task)
       removeCgroup(cgroup)
       await removeFolder(folder)
       return answer
@@ -190,6 +234,29 @@ class LocalGuards implements Guards {
     if (launching.isLeased !== wasLeased) this.setLeased(taskId, attempt, launching.isLeased)
     if (launching.stopGraceMs !== null) this.#held.get(key)?.stop(launching.stopGraceMs)
     return answer
+  }
+
+  #containerOf(name: string, folder: string, spec: LaunchSpec, image: PreparedImage): ContainerLaunch {
+    const { taskId, attempt, user, container, workingDirectory: workFolder } = spec
+    const { containers, program } = this.#options
+    const ids = user ?? { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 }
+    const groups = user?.ownGroup === undefined ? [] : [user.ownGroup]
+    const from = { name, taskId, attempt, program, workFolder, groups, user: ids, imageId: image.imageId }
+    const { devices = [], epoch = 0 } = container ?? {}
+    return {
+      workingDirectory: image.workingDirectory,
+      start: async () =>
+        (await containers?.start({ ...from, devices, epoch, socket: `${folder}/init` })) ?? {
+          error: 'this server runs no containers',
+          refused: NO_RUNTIME,
+        },
+    }
+  }
+
+  async #removeContainer({ container }: FolderTask): Promise<void> {
+    if (container === undefined) return
+    this.#containers.delete(container)
+    await this.#options.containers?.remove(container)
   }
 
   /**
@@ -208,6 +275,7 @@ class LocalGuards implements Guards {
   #hold(task: FolderTask, folder: string): HeldGuard {
     return new HeldGuard(task, folder, (held, fault) => {
       if (fault !== null) return this.#fault(fault)
+      void this.#removeContainer(held.task)
       for (const listener of this.#listeners) listener(held.view())
     })
   }

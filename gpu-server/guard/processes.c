@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -107,14 +108,28 @@ static void look_at(struct processes *found, pid_t pid, struct process *about) {
 
 bool can_list_children(void) { return access("/proc/thread-self/children", R_OK) == 0; }
 
-void processes_find(struct processes *found, pid_t root, pid_t spared, const char *cgroup) {
+static void add_members(struct processes *found, const char *cgroup) {
+  char path[PATH_BYTES];
+  if (*cgroup == 0) return;
+  snprintf(path, sizeof path, "%s/cgroup.procs", cgroup);
+  add_listed(found, path);
+}
+
+/* An engine may run a container in a cgroup that it shares with other processes. */
+static void add_contained(struct processes *found, const struct scope *scope) {
+  struct processes members = {0};
+  if (scope->pid_namespace == 0) return;
+  add_members(&members, scope->container_cgroup);
+  for (size_t i = 0; i < members.count; i++)
+    if (pid_namespace_of(members.list[i].pid) == scope->pid_namespace) add(found, members.list[i].pid);
+  free(members.list);
+}
+
+void processes_find(struct processes *found, const struct scope *scope) {
   found->count = 0;
-  look_at(found, root, NULL);
-  if (*cgroup != 0) {
-    char path[PATH_BYTES];
-    snprintf(path, sizeof path, "%s/cgroup.procs", cgroup);
-    add_listed(found, path);
-  }
+  look_at(found, scope->root, NULL);
+  add_members(found, scope->cgroup);
+  add_contained(found, scope);
   for (size_t i = 0; i < found->count; i++) {
     struct process about = found->list[i];
     look_at(found, about.pid, &about);
@@ -122,7 +137,7 @@ void processes_find(struct processes *found, pid_t root, pid_t spared, const cha
   }
   size_t kept = 0;
   for (size_t i = 0; i < found->count; i++)
-    if (found->list[i].pid != spared && found->list[i].pid != root) found->list[kept++] = found->list[i];
+    if (found->list[i].pid != scope->spared && found->list[i].pid != scope->root) found->list[kept++] = found->list[i];
   found->count = kept;
 }
 
@@ -157,9 +172,9 @@ static void let_vfork_pass(const struct processes *found) {
 }
 
 /* One round; returns the pid of a process that still runs after SIGSTOP, or 0. */
-static pid_t stop_once(struct processes *found, pid_t root, pid_t spared, const char *cgroup) {
+static pid_t stop_once(struct processes *found, const struct scope *scope) {
   pid_t runs = 0;
-  processes_find(found, root, spared, cgroup);
+  processes_find(found, scope);
   for (size_t i = 0; i < found->count; i++) {
     if (found->list[i].is_still) continue;
     if (kill(found->list[i].pid, SIGSTOP) == 0 || errno == EPERM) runs = found->list[i].pid;
@@ -167,20 +182,20 @@ static pid_t stop_once(struct processes *found, pid_t root, pid_t spared, const 
   return runs;
 }
 
-pid_t processes_stop(pid_t root, pid_t spared, const char *cgroup) {
+pid_t processes_stop(const struct scope *scope) {
   struct processes seen = {0}, before = {0};
   int64_t limit = now_boot() + STOP_LIMIT_MS;
   pid_t runs = -1;
-  cgroup_write(cgroup, "cgroup.freeze", "1"); /* prevents forks while processes are signalled one by one */
-  stop_once(&seen, root, spared, cgroup);
-  cgroup_write(cgroup, "cgroup.freeze", "0");
+  cgroup_write(scope->cgroup, "cgroup.freeze", "1"); /* prevents forks while processes are signalled one by one */
+  stop_once(&seen, scope);
+  cgroup_write(scope->cgroup, "cgroup.freeze", "0");
   /* Two equal rounds with all processes stopped: no process was left that could have started another. */
   long pause = 100000;
   for (int look = 1; runs != 0 && now_boot() < limit; look++, pause = pause < 5000000 ? pause * 2 : pause) {
     struct processes swap = before;
     before = seen;
     seen = swap;
-    runs = stop_once(&seen, root, spared, cgroup);
+    runs = stop_once(&seen, scope);
     if (runs == 0 && !are_same(&seen, &before)) runs = -1;
     if (runs > 0 && look % KICK_EVERY == 0 && look <= KICK_EVERY * KICKS) let_vfork_pass(&seen);
     if (runs != 0) nanosleep(&(struct timespec){0, pause}, NULL);
@@ -190,15 +205,53 @@ pid_t processes_stop(pid_t root, pid_t spared, const char *cgroup) {
   return runs;
 }
 
-void processes_signal(pid_t root, pid_t spared, const char *cgroup, int signal) {
+void processes_signal(const struct scope *scope, int signal) {
   struct processes found = {0};
+  const char *cgroup = scope->cgroup;
   if (signal == SIGKILL) cgroup_write(cgroup, "cgroup.kill", "1");
   /* Prevents forks while processes are signalled one by one: a process that starts later would miss the
    * signal. */
   if (signal == SIGTERM) cgroup_write(cgroup, "cgroup.freeze", "1");
-  processes_find(&found, root, spared, cgroup);
+  processes_find(&found, scope);
   for (size_t i = 0; i < found.count; i++)
     if (!found.list[i].is_dead) kill(found.list[i].pid, signal);
   if (signal == SIGTERM) cgroup_write(cgroup, "cgroup.freeze", "0");
   free(found.list);
+}
+
+/* ---- of a container ---- */
+
+uint64_t pid_namespace_of(pid_t pid) {
+  char path[64];
+  struct stat about;
+  snprintf(path, sizeof path, "/proc/%d/ns/pid", (int)pid);
+  return stat(path, &about) == 0 ? about.st_ino : 0;
+}
+
+static bool has_members(const char *folder) {
+  char path[PATH_BYTES];
+  snprintf(path, sizeof path, "%s/cgroup.procs", folder);
+  return access(path, R_OK) == 0;
+}
+
+/* `line`: `0::/path` of cgroup v2, or `4:pids:/path` of version 1. */
+static bool try_cgroup(const char *line, char *path, size_t size) {
+  const char *kind = strchr(line, ':'), *at = kind == NULL ? NULL : strchr(kind + 1, ':');
+  if (at == NULL || strstr(at, "/..") != NULL || strcmp(at + 1, "/") == 0) return false;
+  bool is_v2 = strncmp(line, "0::", 3) == 0;
+  if (!is_v2 && strncmp(kind, ":pids:", 6) != 0) return false;
+  const char *const roots[] = {is_v2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/pids", "/sys/fs/cgroup/unified"};
+  for (size_t i = 0; i < (is_v2 ? 2 : 1); i++) {
+    if (snprintf(path, size, "%s%s", roots[i], at + 1) < (int)size && has_members(path)) return true;
+  }
+  return false;
+}
+
+void find_container_cgroup(pid_t pid, char *path, size_t size) {
+  char name[64], text[CHUNK_BYTES], *rest = text;
+  snprintf(name, sizeof name, "/proc/%d/cgroup", (int)pid);
+  if (read_small(name, text, sizeof text) > 0)
+    for (char *line; (line = strsep(&rest, "\n")) != NULL;)
+      if (try_cgroup(line, path, size)) return;
+  *path = 0;
 }

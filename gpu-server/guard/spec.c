@@ -74,6 +74,7 @@ void spec_read(struct spec *spec) {
   }
   struct strings rest = {memory, memory + size};
   spec->memory = memory;
+  spec->size = size;
   spec->memory_size = SPEC_BYTES;
   spec->task = next(&rest);
   spec->attempt = next(&rest);
@@ -82,6 +83,7 @@ void spec_read(struct spec *spec) {
   spec->own_group = (long)number(&rest, -1, UINT32_MAX - 1);
   spec->is_leased = number(&rest, 0, 1) == 1;
   spec->is_isolated = number(&rest, 0, 1) == 1;
+  spec->is_contained = number(&rest, 0, 1) == 1;
   spec->max_output = (uint64_t)number(&rest, 0, INT64_MAX);
   spec->folder_cgroup = strdup(next(&rest));
   spec->working_directory = next(&rest);

@@ -9,12 +9,15 @@
 #define CLIENTS 8
 #define LINE_BYTES 64
 #define REPLY_BYTES 256
+#define CGROUP_BYTES 512
 
-enum { ON_CHILD, ON_LEASE, ON_CLOCK, ON_STOP, ON_LINK, ON_OUTPUT, ON_FOLDER, ON_LISTEN, ON_CLIENT, WAITS = ON_CLIENT + CLIENTS };
+enum { ON_CHILD, ON_KEEPER, ON_LEASE, ON_CLOCK, ON_STOP, ON_LINK, ON_OUTPUT, ON_FOLDER, ON_LISTEN, ON_CLIENT, WAITS = ON_CLIENT + CLIENTS };
 
 struct guard {
   struct keeper keeper;
   char *cgroup;
+  char container_cgroup[CGROUP_BYTES];
+  uint64_t pid_namespace; /* of the container */
   struct pollfd waits[WAITS];
   struct { char line[LINE_BYTES]; size_t size; } clients[CLIENTS];
   int64_t clock_gap, gap_ended; /* ms suspended so far; when the latest suspension was noticed */
@@ -29,6 +32,7 @@ extern struct guard guard;
 
 /* ---- what happens to the task: course.c ---- */
 
+struct scope task_scope(void);
 /* Returns 0, or the pid of a process that does not stop. */
 pid_t suspend_task(void);
 void kill_task(void);

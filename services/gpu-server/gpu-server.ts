@@ -14,6 +14,8 @@ import { ProcessAccelerator } from '../../gpu-server/devices/process-accelerator
 import { openDiskStorage } from '../../gpu-server/disk-storage.ts'
 import { bootTime } from '../../gpu-server/guard/boot-time.ts'
 import { guardProgram } from '../../gpu-server/guard/guard-program.ts'
+import { EngineContainers, type PullPolicy } from '../../gpu-server/container/engine-containers.ts'
+import { findEngine, type ContainerRuntime } from '../../gpu-server/container/find-engine.ts'
 import { openGuards } from '../../gpu-server/guard/local-guards.ts'
 import { startGpuServer } from '../../gpu-server/server.ts'
 import type { GpuServer } from '../../gpu-server/server.ts'
@@ -44,6 +46,8 @@ export interface GpuServerCommandOptions extends TaskIdentityOptions {
   readonly hostLinkMibPerS?: number
   readonly idleAfter: DurationMs
   readonly stopTasks?: boolean
+  readonly containerRuntime?: ContainerRuntime
+  readonly containerPull?: PullPolicy
 }
 
 /** For attempts that have ended and were reported, in total. */
@@ -82,12 +86,14 @@ export async function gpuServer(options: GpuServerCommandOptions, env: Environme
   let server: GpuServer | null = null
   try {
     const storage = openDiskStorage({ folder: stateFolder, onFault: (fault) => die(log, fault) })
+    const containers = await containersOf(options, stateFolder, env, log)
     const guards = await openGuards({
       folder: stateFolder,
       program: await guardProgram(),
       endedOutputs: ENDED_OUTPUTS,
       isIsolated: true,
       onFault: (fault) => die(log, fault),
+      ...(containers === null ? {} : { containers }),
     })
     bus = connectNatsBus({
       ...broker,
@@ -107,6 +113,7 @@ export async function gpuServer(options: GpuServerCommandOptions, env: Environme
       hostSwapMib: options.hostSwapMib ?? hostSwapMib,
       hostLinkMibPerS: options.hostLinkMibPerS ?? null,
       allowExec: options.allowExec === true,
+      features: containers === null ? [] : ['image'],
       stateFolder,
       workFolder,
       storage,
@@ -212,6 +219,31 @@ function acceleratorOf(
       clock.at(clock.now() + ms, done)
     })
   return { accelerator: new ProcessAccelerator({ gpus, now: () => clock.now(), wait }), hostSwapMib }
+}
+
+/** Null: this server runs no containers, and the controller knows. */
+async function containersOf(
+  { allowExec, containerRuntime = 'auto', containerPull = 'missing' }: GpuServerCommandOptions,
+  stateFolder: string,
+  env: Environment,
+  log: Logger,
+): Promise<EngineContainers | null> {
+  if (allowExec !== true || containerRuntime === 'none') return null
+  const found = await findEngine(containerRuntime, env)
+  if (found.engine === null) {
+    const note = { runtime: containerRuntime, why: found.why }
+    if (containerRuntime === 'auto') log.info(note, 'tasks run on the host only: no container engine answers')
+    else log.warn(note, 'tasks run on the host only: the container engine does not answer')
+    return null
+  }
+  const { engine } = found
+  log.info({ engine: engine.kind, version: engine.version, socket: engine.socketPath }, 'container engine')
+  return new EngineContainers({
+    engine,
+    stateFolder,
+    pull: containerPull,
+    onNote: (line) => log.warn(line),
+  })
 }
 
 /** A task gets nothing of the server's own environment except what every program needs. */

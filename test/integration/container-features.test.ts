@@ -23,7 +23,7 @@ describe.skipIf(whyNoNatsServer() !== null)(
 
     it('starts no task of an image: the task waits with the name of the feature, others run', async () => {
       const live = (cluster = await LiveCluster.start())
-      await live.startServer('alpha', INVENTORY)
+      await live.startServer('alpha', INVENTORY, {}, '--container-runtime', 'none')
       const submit = (name: string, more: object): Promise<Task> =>
         live.send<Task>('POST', '/tasks', {
           vram_mib: 1_000,

@@ -135,16 +135,17 @@ export interface GuardServer {
   ask(call: GuardServerCall): Promise<unknown>
 }
 
-/** Guards opened by another process; `uid`: as that user. */
+/** Guards opened by another process; `uid`: as that user; `engineSocket`: it runs containers there. */
 export async function startGuardServer(
   folder: string,
   isIsolated: boolean,
   uid?: number,
+  engineSocket = '',
 ): Promise<GuardServer> {
   const program = await guardProgram()
   const child = fork(
     join(import.meta.dirname, 'guard-server.ts'),
-    [folder, program, isIsolated ? 'isolated' : 'plain'],
+    [folder, program, isIsolated ? 'isolated' : 'plain', engineSocket],
     {
       execArgv: [],
       env: { ...process.env, ...UNMEASURED },

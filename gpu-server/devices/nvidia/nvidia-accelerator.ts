@@ -108,6 +108,14 @@ export class NvidiaAccelerator implements Accelerator {
     }
   }
 
+  containerDevices(gpus: readonly number[]): readonly string[] {
+    return gpus.map((gpu) => {
+      const uuid = this.#uuids[gpu]
+      if (uuid === undefined || uuid === null) throw new Error(`the UUID of GPU ${gpu} is not known`)
+      return uuid
+    })
+  }
+
   whyNotSwappable(task: AcceleratedTask): Promise<string | null> {
     return this.#swaps.whyNot(task)
   }

@@ -1,0 +1,165 @@
+/**
+ * The part of the Docker Engine API that tasks need, as Docker and podman serve it. Podman ignores the device
+ * requests of that API, so containers are made there through its own API.
+ */
+import { askEngine, EngineFault, type EngineRequest } from './engine-socket.ts'
+
+export type EngineKind = 'docker' | 'podman'
+
+export interface EngineVersion {
+  readonly kind: EngineKind
+  readonly version: string
+}
+
+export interface ImageFacts {
+  readonly id: string
+  readonly workingDirectory: string
+}
+
+/** An engine that its socket activates needs a moment. */
+const PROBE_MS = 15_000
+const LOOK_MS = 30_000
+/** Creating and removing a container copies or deletes files. */
+const CHANGE_MS = 120_000
+/** Of a pull without a byte of progress. */
+const PULL_IDLE_MS = 120_000
+/** podman 4 and later serve it. */
+const LIBPOD = '/v4.0.0/libpod'
+const IMAGE_ID = /^(sha256:)?[0-9a-f]{64}$/
+const MAX_PATH_CHARACTERS = 1_024
+
+export class EngineApi {
+  readonly socketPath: string
+
+  constructor(socketPath: string) {
+    this.socketPath = socketPath
+  }
+
+  async version(): Promise<EngineVersion> {
+    const answer = await this.#json({ method: 'GET', path: '/version', idleMs: PROBE_MS })
+    const components = Array.isArray(answer['Components']) ? (answer['Components'] as readonly unknown[]) : []
+    const isPodman = components.some((each) => String(fieldsOf(each)['Name']).startsWith('Podman'))
+    return { kind: isPodman ? 'podman' : 'docker', version: textIn(answer, 'Version').slice(0, 40) }
+  }
+
+  /** True if the engine runs as an ordinary user. */
+  async isRootless(): Promise<boolean> {
+    const answer = await this.#json({ method: 'GET', path: '/info', idleMs: LOOK_MS })
+    const options = Array.isArray(answer['SecurityOptions'])
+      ? (answer['SecurityOptions'] as readonly unknown[])
+      : []
+    return options.some((each) => String(each).includes('name=rootless'))
+  }
+
+  /** Null: the engine does not have it. */
+  async image(reference: string): Promise<ImageFacts | null> {
+    const path = `/images/${reference}/json`
+    const answer = await this.#json({ method: 'GET', path, idleMs: LOOK_MS }).catch(nullIfMissing)
+    if (answer === null) return null
+    const id = textIn(answer, 'Id')
+    if (!IMAGE_ID.test(id)) throw new EngineFault('the engine names no id of the image')
+    const folder = fieldsOf(answer['Config'])['WorkingDir']
+    const isFolder =
+      typeof folder === 'string' && folder.startsWith('/') && folder.length < MAX_PATH_CHARACTERS
+    return { id, workingDirectory: isFolder ? folder : '/' }
+  }
+
+  /** Rejects with EngineFault also when the error is in the stream of an answer that began well. */
+  async pull(
+    reference: string,
+    headers: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { name, tag } = partsOf(reference)
+    const query = new URLSearchParams({ fromImage: name, tag })
+    let problem: string | null = null
+    await askEngine(this.socketPath, {
+      method: 'POST',
+      path: `/images/create?${query}`,
+      headers,
+      idleMs: PULL_IDLE_MS,
+      signal,
+      onLine: (line) => (problem = errorIn(line) ?? problem),
+    })
+    if (problem !== null) throw new EngineFault(problem, 404)
+  }
+
+  async create(name: string, body: unknown, kind: EngineKind): Promise<void> {
+    const path =
+      kind === 'podman'
+        ? `${LIBPOD}/containers/create`
+        : `/containers/create?name=${encodeURIComponent(name)}`
+    await askEngine(this.socketPath, { method: 'POST', path, body, idleMs: CHANGE_MS })
+  }
+
+  async start(name: string): Promise<void> {
+    const path = `/containers/${encodeURIComponent(name)}/start`
+    await askEngine(this.socketPath, { method: 'POST', path, idleMs: CHANGE_MS })
+  }
+
+  /** With its processes and anonymous volumes. Resolves also if it does not exist. */
+  async remove(name: string): Promise<void> {
+    const path = `/containers/${encodeURIComponent(name)}?force=true&v=true`
+    await askEngine(this.socketPath, { method: 'DELETE', path, idleMs: CHANGE_MS }).catch(nullIfMissing)
+  }
+
+  /** Names of all containers with the label, running or not. */
+  async names(label: string): Promise<readonly string[]> {
+    const query = new URLSearchParams({ all: 'true', filters: JSON.stringify({ label: [label] }) })
+    const text = await askEngine(this.socketPath, {
+      method: 'GET',
+      path: `/containers/json?${query}`,
+      idleMs: LOOK_MS,
+    })
+    const found = parsed(text)
+    if (!Array.isArray(found)) throw new EngineFault('the engine lists no containers')
+    return found.flatMap((each) => {
+      const names = fieldsOf(each)['Names']
+      return Array.isArray(names) && typeof names[0] === 'string' ? [names[0].replace(/^\//, '')] : []
+    })
+  }
+
+  async #json(asked: EngineRequest): Promise<Readonly<Record<string, unknown>>> {
+    return fieldsOf(parsed(await askEngine(this.socketPath, asked)))
+  }
+}
+
+/** An engine pulls all tags where none is named. */
+export function partsOf(reference: string): { readonly name: string; readonly tag: string } {
+  const [withTag = '', digest] = reference.split('@')
+  const at = withTag.lastIndexOf(':')
+  const hasTag = at > withTag.lastIndexOf('/')
+  const name = hasTag ? withTag.slice(0, at) : withTag
+  return { name, tag: digest ?? (hasTag ? withTag.slice(at + 1) : 'latest') }
+}
+
+function nullIfMissing(error: unknown): null {
+  if (error instanceof EngineFault && error.status === 404) return null
+  throw error
+}
+
+function errorIn(line: string): string | null {
+  try {
+    const { error } = JSON.parse(line) as { readonly error?: unknown }
+    return typeof error === 'string' ? error.replace(/\s+/g, ' ').slice(0, 300) : null
+  } catch {
+    return null
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new EngineFault('the engine answers something other than JSON')
+  }
+}
+
+function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
+}
+
+function textIn(answer: Readonly<Record<string, unknown>>, field: string): string {
+  const text = answer[field]
+  return typeof text === 'string' ? text : ''
+}

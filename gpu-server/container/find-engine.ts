@@ -1,0 +1,48 @@
+/** Finds the container engine of this host. */
+import { EngineApi, type EngineKind } from './engine-api.ts'
+import type { Engine } from './engine-containers.ts'
+
+export const CONTAINER_RUNTIMES = ['auto', 'docker', 'podman', 'none'] as const
+export type ContainerRuntime = (typeof CONTAINER_RUNTIMES)[number]
+
+interface Place {
+  readonly kind: EngineKind
+  readonly socketPath: string
+}
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** The engine that answers, or why none does. `auto` prefers Docker. */
+export async function findEngine(
+  runtime: Exclude<ContainerRuntime, 'none'>,
+  env: Environment,
+): Promise<{ readonly engine: Engine } | { readonly engine: null; readonly why: string }> {
+  const whys: string[] = []
+  for (const place of placesOf(env).filter(({ kind }) => runtime === 'auto' || kind === runtime)) {
+    try {
+      const api = new EngineApi(place.socketPath)
+      const { kind, version } = await api.version()
+      return { engine: { kind, version, socketPath: place.socketPath, isRootless: await api.isRootless() } }
+    } catch (error) {
+      whys.push(error instanceof Error ? error.message : String(error))
+    }
+  }
+  return { engine: null, why: whys.join('; ') }
+}
+
+/** The variables that the engines' own clients read, else the usual places. */
+function placesOf(env: Environment): readonly Place[] {
+  const own = env['XDG_RUNTIME_DIR']
+  return [
+    { kind: 'docker', socketPath: socketIn(env['DOCKER_HOST']) ?? '/var/run/docker.sock' },
+    { kind: 'podman', socketPath: socketIn(env['CONTAINER_HOST']) ?? '/run/podman/podman.sock' },
+    ...(own === undefined || socketIn(env['CONTAINER_HOST']) !== null
+      ? []
+      : [{ kind: 'podman', socketPath: `${own}/podman/podman.sock` } as const]),
+  ]
+}
+
+/** An engine on another host cannot run tasks of this one. */
+function socketIn(url: string | undefined): string | null {
+  return /^unix:\/\/(\/.+)$/.exec(url ?? '')?.[1] ?? null
+}

@@ -1,0 +1,63 @@
+import type { StartRefused } from '../../protocol/message-fields.ts'
+
+/** The container of a task. */
+export interface ContainerSpec {
+  /** A reference to an image, checked by its grammar (protocol/fields.ts). */
+  readonly image: string
+  /** Ids of the placement's GPUs, and of no others; empty for declared GPUs. */
+  readonly devices: readonly string[]
+  /** Of the controller that ordered the start; a label. */
+  readonly epoch: number
+}
+
+/** What a container is made of. Every path is the server's own. */
+export interface ContainerStart {
+  /** Unique, and stored with the attempt before the container is made. */
+  readonly name: string
+  readonly taskId: string
+  readonly attempt: number
+  readonly epoch: number
+  readonly imageId: string
+  /** The guard program, which is its init. */
+  readonly program: string
+  /** The socket on which the guard waits for the init. */
+  readonly socket: string
+  /** The attempt's private folder, the only one that it may write besides its own file system. */
+  readonly workFolder: string
+  readonly user: { readonly uid: number; readonly gid: number }
+  readonly groups: readonly number[]
+  readonly devices: readonly string[]
+}
+
+export interface Refused {
+  readonly error: string
+  readonly refused: StartRefused
+}
+
+export interface PreparedImage {
+  readonly error: null
+  readonly imageId: string
+  /** The image's own working directory; `/` if it names none. */
+  readonly workingDirectory: string
+}
+
+/** Mount point of the attempt's private folder, and HOME of a task in a container. */
+export const CONTAINER_WORK = '/headroom/work'
+/** Mount points that the guard program expects (container.c). */
+export const CONTAINER_PROGRAM = '/headroom/guard'
+export const CONTAINER_SOCKET = '/headroom/init'
+
+/**
+ * The container engine of this host. It starts and removes containers; the guard of the attempt does the
+ * rest. A server that ends at any point leaves either a task with a guard or a container without a program.
+ */
+export interface Containers {
+  /** Pulls the image if the policy says so. `signal` ends the pull. */
+  prepare(image: string, signal: AbortSignal): Promise<PreparedImage | Refused>
+  start(start: ContainerStart): Promise<{ readonly error: null } | Refused>
+  /** Resolves also if it does not exist. What cannot be removed now is removed later. */
+  remove(name: string): Promise<void>
+  /** Removes all containers of this server that are not needed, in the background. */
+  removeOthers(isNeeded: (name: string) => boolean): void
+  close(): void
+}

@@ -1,0 +1,252 @@
+/** Containers of tasks over the API of an engine that records its requests. */
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { EngineContainers, type PullPolicy } from '../../gpu-server/container/engine-containers.ts'
+import { partsOf } from '../../gpu-server/container/engine-api.ts'
+import { findEngine } from '../../gpu-server/container/find-engine.ts'
+import type { ContainerStart } from '../../gpu-server/guard/containers.ts'
+import { FakeEngine, IMAGE_ID } from '../support/fake-engine.ts'
+
+const START: ContainerStart = {
+  name: 'headroom-0123456789ab',
+  taskId: 'task 1',
+  attempt: 2,
+  epoch: 7,
+  imageId: IMAGE_ID,
+  program: '/usr/lib/headroom/headroom-guard',
+  socket: '/state/guards/task.2/init',
+  workFolder: '/state/work/task.2',
+  user: { uid: 200_003, gid: 200_003 },
+  groups: [200_003],
+  devices: ['GPU-11111111-2222-3333-4444-555555555555', 'GPU-66666666-7777-8888-9999-000000000000'],
+}
+
+let engine: FakeEngine
+const notes: string[] = []
+const opened: EngineContainers[] = []
+beforeEach(async () => {
+  engine = await new FakeEngine().start()
+  notes.length = 0
+})
+afterEach(async () => {
+  for (const each of opened.splice(0)) each.close()
+  await engine.end()
+})
+
+function containers(
+  kind: 'docker' | 'podman' = 'docker',
+  pull: PullPolicy = 'missing',
+  stateFolder = '/state',
+) {
+  const { socketPath } = engine
+  const found = { kind, version: '28', socketPath, isRootless: false }
+  const made = new EngineContainers({ engine: found, stateFolder, pull, onNote: (line) => notes.push(line) })
+  opened.push(made)
+  return made
+}
+
+/** Of both dialects. */
+interface CreateRequest {
+  readonly HostConfig: Readonly<Record<string, unknown>>
+  readonly Env: unknown
+  readonly Labels: unknown
+  readonly devices: unknown
+  readonly env: unknown
+}
+
+/** What the engine was asked to create. */
+async function created(start: Partial<ContainerStart> = {}, kind: 'docker' | 'podman' = 'docker') {
+  expect(await containers(kind).start({ ...START, ...start })).toEqual({ error: null })
+  return engine.callsOf('POST', /\/containers\/create$/)[0]?.body as CreateRequest
+}
+
+describe('a container of a task', () => {
+  it('gets exactly the GPUs of the placement from Docker, whatever the image wants', async () => {
+    const { HostConfig, Env } = await created()
+    expect(HostConfig['DeviceRequests']).toEqual([
+      { DeviceIDs: START.devices, Capabilities: [['gpu', 'compute', 'utility']] },
+    ])
+    expect(Env).toEqual([`NVIDIA_VISIBLE_DEVICES=${START.devices.join(',')}`])
+    expect(JSON.stringify(HostConfig)).not.toMatch(/"Count"|"Devices"|\/dev\//)
+  })
+
+  it('gets exactly the GPUs of the placement from podman, by their CDI names', async () => {
+    const { devices, env } = await created({}, 'podman')
+    expect(devices).toEqual(START.devices.map((id) => ({ path: `nvidia.com/gpu=${id}` })))
+    expect(env).toEqual({ NVIDIA_VISIBLE_DEVICES: START.devices.join(',') })
+  })
+
+  it('on declared GPUs gets no device, and NVIDIA’s runtime is told so', async () => {
+    const docker = await created({ devices: [] })
+    expect(docker.HostConfig['DeviceRequests']).toEqual([])
+    expect(docker.Env).toEqual(['NVIDIA_VISIBLE_DEVICES=void'])
+    engine.calls.length = 0
+    const podman = await created({ devices: [] }, 'podman')
+    expect(podman.devices).toEqual([])
+    expect(podman.env).toEqual({ NVIDIA_VISIBLE_DEVICES: 'void' })
+  })
+
+  it('runs as the user of the attempt without any privilege, in its own network', async () => {
+    const docker = await created()
+    expect(docker).toMatchObject({
+      Image: IMAGE_ID,
+      User: '200003:200003',
+      Entrypoint: ['/headroom/guard'],
+      Healthcheck: { Test: ['NONE'] },
+      HostConfig: {
+        Privileged: false,
+        CapAdd: [],
+        CapDrop: ['ALL'],
+        SecurityOpt: ['no-new-privileges'],
+        NetworkMode: 'bridge',
+        IpcMode: 'private',
+        PidsLimit: 4_096,
+        RestartPolicy: { Name: 'no' },
+      },
+    })
+    engine.calls.length = 0
+    expect(await created({}, 'podman')).toMatchObject({
+      user: '200003:200003',
+      privileged: false,
+      cap_drop: ['ALL'],
+      no_new_privileges: true,
+      netns: { nsmode: 'bridge' },
+      pidns: { nsmode: 'private' },
+      ipcns: { nsmode: 'private' },
+      resource_limits: { pids: { limit: 4_096 } },
+      restart_policy: 'no',
+    })
+  })
+
+  it('sees three paths of the host: its folder, and two that it cannot write', async () => {
+    const { HostConfig } = await created()
+    const mounts = HostConfig['Mounts'] as readonly { Source: string; Target: string; ReadOnly: boolean }[]
+    expect(mounts.map(({ Source, Target, ReadOnly }) => [Source, Target, ReadOnly])).toEqual([
+      [START.program, '/headroom/guard', true],
+      [START.socket, '/headroom/init', true],
+      [START.workFolder, '/headroom/work', false],
+    ])
+    expect(HostConfig).not.toHaveProperty('Binds')
+  })
+
+  it('carries the labels of its server, task, attempt and epoch', async () => {
+    expect((await created()).Labels).toMatchObject({
+      'io.headroom.task': 'task 1',
+      'io.headroom.attempt': '2',
+      'io.headroom.epoch': '7',
+    })
+    expect(engine.callsOf('POST', /start$/).map(({ path }) => path)).toEqual([
+      '/containers/headroom-0123456789ab/start',
+    ])
+  })
+})
+
+describe('an image', () => {
+  const prepared = (pull: PullPolicy, image: string, signal = new AbortController().signal) =>
+    containers('docker', pull).prepare(image, signal)
+  const pulls = () => engine.callsOf('POST', /^\/images\/create$/).map(({ query }) => query.toString())
+
+  it('that the host has is not pulled, and is run by its id in its own folder', async () => {
+    expect(await prepared('missing', 'team/train:1')).toEqual({
+      error: null,
+      imageId: IMAGE_ID,
+      workingDirectory: '/app',
+    })
+    expect(pulls()).toEqual([])
+  })
+
+  it('is pulled as the policy says, with one tag', async () => {
+    await prepared('missing', 'reg.example:5000/a/b')
+    expect(await prepared('always', 'team/train:1')).toMatchObject({ error: null })
+    expect(pulls()).toEqual([
+      'fromImage=reg.example%3A5000%2Fa%2Fb&tag=latest',
+      'fromImage=team%2Ftrain&tag=1',
+    ])
+  })
+
+  it('that is missing under the policy never is a reason of the task', async () => {
+    expect(await prepared('never', 'absent:1')).toEqual({
+      error: 'image absent:1: this host does not have it',
+      refused: { cause: 'task', code: 'image_not_available' },
+    })
+    expect(pulls()).toEqual([])
+  })
+
+  it('that cannot be pulled is a reason of the task, also when the answer began well', async () => {
+    engine.answer = ({ path }) =>
+      path === '/images/create'
+        ? { status: 200, text: '{"status":"Pulling"}\n{"error":"manifest\\nunknown"}\n' }
+        : null
+    expect(await prepared('missing', 'absent:1')).toEqual({
+      error: 'image absent:1: manifest unknown',
+      refused: { cause: 'task', code: 'image_not_available' },
+    })
+  })
+
+  it('on a host whose engine is gone is a reason of the host', async () => {
+    const gone = containers()
+    await engine.end()
+    expect(await gone.prepare('team/train:1', new AbortController().signal)).toMatchObject({
+      refused: { cause: 'host', code: 'no_container_runtime' },
+    })
+  })
+
+  it('is not pulled any further once the attempt is stopped', async () => {
+    engine.answer = ({ path }) => (path === '/images/create' ? 'never' : null)
+    const stop = new AbortController()
+    const pulling = prepared('missing', 'absent:1', stop.signal)
+    await expect.poll(() => pulls().length).toBe(1)
+    stop.abort()
+    expect((await pulling).error).toMatch(/abort/i)
+  })
+
+  it('is named by its parts', () => {
+    expect(partsOf('busybox')).toEqual({ name: 'busybox', tag: 'latest' })
+    expect(partsOf('reg.example:5000/a')).toEqual({ name: 'reg.example:5000/a', tag: 'latest' })
+    expect(partsOf('reg.example:5000/a:v1@sha256:ab')).toEqual({
+      name: 'reg.example:5000/a',
+      tag: 'sha256:ab',
+    })
+  })
+})
+
+describe('an engine', () => {
+  it('that refuses a container is a reason of the task, which its image may cause, in one line', async () => {
+    engine.answer = ({ path }) =>
+      path.endsWith('/start') ? { status: 500, body: { message: 'no device:\n nvidia' } } : null
+    expect(await containers().start(START)).toEqual({
+      error: 'container: no device: nvidia',
+      refused: { cause: 'task', code: 'container_not_started' },
+    })
+  })
+
+  it('is found by its answer: podman says what it is', async () => {
+    const { socketPath } = engine
+    engine.answer = ({ path }) =>
+      path === '/version'
+        ? { status: 200, body: { Version: '5.2', Components: [{ Name: 'Podman Engine' }] } }
+        : null
+    expect(await findEngine('docker', { DOCKER_HOST: `unix://${socketPath}` })).toEqual({
+      engine: { kind: 'podman', version: '5.2', socketPath, isRootless: false },
+    })
+    const none = await findEngine('podman', { CONTAINER_HOST: 'unix:///nowhere.sock' })
+    expect(none).toMatchObject({ engine: null, why: expect.stringContaining('/nowhere.sock') as string })
+  })
+
+  it('keeps containers of other servers and of living attempts; all others are removed', async () => {
+    for (const name of ['headroom-lives', 'headroom-ended']) engine.containers.set(name, {})
+    containers().removeOthers((name) => name === 'headroom-lives')
+    await expect.poll(() => [...engine.containers.keys()]).toEqual(['headroom-lives'])
+    const labels = engine.callsOf('GET', /^\/containers\/json$/).map(({ query }) => query.get('filters'))
+    expect(labels).toEqual([expect.stringMatching(/^\{"label":\["io.headroom.server=[0-9a-f]{16}"\]\}$/)])
+    containers('docker', 'missing', '/other').removeOthers(() => true)
+    await expect.poll(() => engine.callsOf('GET', /^\/containers\/json$/).length).toBe(2)
+    const [, other] = engine.callsOf('GET', /^\/containers\/json$/)
+    expect(other?.query.get('filters')).not.toBe(labels[0])
+  })
+
+  it('that cannot remove a container now is asked again', async () => {
+    engine.answer = ({ method }) => (method === 'DELETE' ? { status: 500, body: { message: 'busy' } } : null)
+    await containers().remove('headroom-x')
+    expect(notes).toEqual(['a container cannot be removed yet: busy'])
+  })
+})
