@@ -42,6 +42,8 @@ export default defineConfig({
     // Of two cores vitest would use one; many tests wait for processes, so three keep two cores busy.
     maxWorkers: 3,
     experimental: { viteModuleRunner: false },
+    globalSetup: './test/support/bundled-kysely.ts',
+    execArgv: ['--import', join(import.meta.dirname, 'test/support/preload.mjs')],
     // A test that waits for processes may take long on a busy machine; one that hangs still ends.
     testTimeout: 120_000,
     // A fact that is waited for may come late on a loaded machine.
