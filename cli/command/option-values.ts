@@ -36,6 +36,12 @@ export function nodeUuid(text: string): string {
   throw new InvalidArgumentError('It must be a UUID in lower case, as the server prints it at its start.')
 }
 
+/** A NODE_NAME that is also part of an identity at the broker. */
+export function nodeName(text: string): string {
+  if (/^[A-Za-z0-9][\w.-]{0,99}$/.test(text)) return text
+  throw new InvalidArgumentError('It must consist of letters, digits, . _ and -.')
+}
+
 /**
  * Parses the name of a folder. An empty name would mean the current folder: `--data-dir "$DATA"` with an
  * empty variable.

@@ -1,14 +1,17 @@
 /** The broker's configuration as text: its users, and their permissions (protocol/broker-rights.ts). */
 import { brokerRights, type BrokerRights, type Identity } from '../../protocol/broker-rights.ts'
+import { enrolmentRights, type EnrolmentIdentity } from './enrolment-token.ts'
 import { sweepRights, type SweepIdentity } from '../../services/sweep/nats/sweep-subjects.ts'
 import { MAX_MESSAGE_BYTES } from '../../protocol/limits.ts'
 
 export interface BrokerUser {
   /** For display, and the name of the file with its seed. */
   readonly name: string
-  readonly identity: Identity | SweepIdentity
+  readonly identity: Identity | SweepIdentity | EnrolmentIdentity
   /** Public key of its nkey (`U…`). */
   readonly publicKey: string
+  /** It made its key itself (`headroom node enroll`). */
+  readonly isEnrolled?: boolean
 }
 
 export interface BrokerConfigOptions {
@@ -25,6 +28,9 @@ export interface BrokerConfigOptions {
 export const CONFIG_HEADER =
   '# Made by `headroom nats config`, which keeps existing keys and rewrites this file.\n'
 
+/** Marks the end of an identity that made its key itself. */
+export const ENROLLED = '# enrolled'
+
 /**
  * Requests are answered within the timeout of their sender; the permission to answer lasts a little longer.
  */
@@ -36,7 +42,12 @@ const ANSWER_WITHIN = '30s'
 const JETSTREAM_FILE_STORE = '16G'
 const JETSTREAM_MEMORY_STORE = '64M'
 
-export function brokerConfigText(users: readonly BrokerUser[], options: BrokerConfigOptions): string {
+/** @param enrolled texts of identities of the earlier configuration, which stay */
+export function brokerConfigText(
+  users: readonly BrokerUser[],
+  options: BrokerConfigOptions,
+  enrolled: readonly string[] = [],
+): string {
   const { listen, monitor, tls, jetStreamDir } = options
   return [
     CONFIG_HEADER,
@@ -49,6 +60,7 @@ export function brokerConfigText(users: readonly BrokerUser[], options: BrokerCo
     jetStreamDir === null ? '' : jetStreamText(jetStreamDir),
     'authorization {\n  users: [\n',
     ...users.map(userText),
+    ...enrolled,
     '  ]\n}\n',
   ].join('')
 }
@@ -63,7 +75,7 @@ function tlsText({ cert, key, ca }: NonNullable<BrokerConfigOptions['tls']>): st
   return `tls {\n  cert_file: ${JSON.stringify(cert)}\n  key_file: ${JSON.stringify(key)}\n${authority}}\n`
 }
 
-function userText({ name, identity, publicKey }: BrokerUser): string {
+export function userText({ name, identity, publicKey, isEnrolled = false }: BrokerUser): string {
   const { publish, subscribe, mayAnswer } = rightsOf(identity, `_INBOX_${publicKey}`)
   const lines = [
     `# ${name}`,
@@ -74,15 +86,25 @@ function userText({ name, identity, publicKey }: BrokerUser): string {
     `    subscribe: { allow: [${quoted(subscribe)}] }`,
     ...(mayAnswer ? [`    allow_responses: { max: 1, expires: "${ANSWER_WITHIN}" }`] : []),
     '  }',
-    '}',
+    isEnrolled ? `} ${ENROLLED}` : '}',
   ]
   return lines.map((line) => `    ${line}\n`).join('')
 }
 
-function rightsOf(identity: Identity | SweepIdentity, inbox: string): BrokerRights {
-  return identity.kind === 'sweep' || identity.kind === 'worker'
-    ? sweepRights(identity, inbox)
-    : brokerRights(identity, inbox)
+function rightsOf(identity: BrokerUser['identity'], inbox: string): BrokerRights {
+  switch (identity.kind) {
+    case 'sweep':
+    case 'worker':
+      return sweepRights(identity, inbox)
+    case 'joining':
+    case 'enrolling':
+      return enrolmentRights(identity, inbox)
+    case 'controller':
+    case 'node':
+    case 'client':
+    case 'fleet':
+      return brokerRights(identity, inbox)
+  }
 }
 
 function quoted(subjects: readonly string[]): string {

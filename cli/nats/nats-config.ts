@@ -11,6 +11,7 @@ import { UsageError } from '../../services/exit-codes.ts'
 import { checkPlace, makeFolder, writeOutput } from '../../services/output-file.ts'
 import { seedOf } from '../../services/settings/nats-settings.ts'
 import { gpuServerManifest, whyNoKubernetesName } from './kubernetes-text.ts'
+import { enrolledIn, readBrokerConfig, usersIn } from './broker-config-file.ts'
 import { CONFIG_HEADER, brokerConfigText, type BrokerUser } from './nats-config-text.ts'
 
 export interface NatsConfigOptions {
@@ -81,7 +82,18 @@ export function natsConfig(requested: NatsConfigOptions, isTrial: boolean): void
       tlsCert === undefined || tlsKey === undefined ? null : { cert: tlsCert, key: tlsKey, ca: tlsCa ?? null }
     const jetStreamDir =
       workers.length === 0 ? null : (jetstreamDir ?? join(resolve(dirname(out)), 'jetstream'))
-    writeOutput(option, out, brokerConfigText(users, { listen, monitor: monitor ?? null, tls, jetStreamDir }))
+    const enrolled = existsSync(out) ? enrolledIn(readFileSync(out, 'utf8')) : []
+    const kept = enrolled.filter(({ name }) => users.every((user) => user.name !== name))
+    const text = { listen, monitor: monitor ?? null, tls, jetStreamDir }
+    writeOutput(
+      option,
+      out,
+      brokerConfigText(
+        users,
+        text,
+        kept.map(({ block }) => block),
+      ),
+    )
     for (const copy of options.keyCopies ?? []) copyKey(copy, keys, users, leftOut)
     const manifests =
       options.kubernetes === true ? writeManifests(option, out, options.nodes ?? [], keys) : null
@@ -188,14 +200,11 @@ export interface NatsRotateOptions {
   readonly out: string
 }
 
-/** Name and public key of each identity, as `headroom nats config` writes them. */
-const USER = /^ {4}# (\S+)\n {4}\{\n {4} {2}nkey: (U[A-Z2-7]{55})$/gm
-
 /** Throws UsageError before anything is written. */
 export function natsRotate(parties: readonly string[], { all = false, out }: NatsRotateOptions): void {
   if (all === parties.length > 0) throw new UsageError('no party is named: name one or more, or use --all')
-  const text = configIn(out)
-  const known = new Map([...text.matchAll(USER)].map(([, name = '', key = '']) => [name, key]))
+  const text = readBrokerConfig(out)
+  const known = new Map(usersIn(text).map(({ name, publicKey }) => [name, publicKey]))
   const missing = parties.find((party) => !known.has(party))
   if (missing !== undefined)
     throw new UsageError(`${out} has no party ${missing}; it has ${[...known.keys()].join(', ')}`)
@@ -217,20 +226,5 @@ export function natsRotate(parties: readonly string[], { all = false, out }: Nat
     `New keys:\n${lines.join('')}1. Replace the old key of each party on its host. 2. nats-server ` +
       '--signal reload: the old keys are ' +
       'refused from now on. 3. Restart each party; tasks keep running.\n',
-  )
-}
-
-function configIn(out: string): string {
-  let text: string
-  try {
-    text = readFileSync(out, 'utf8')
-  } catch (error) {
-    throw new UsageError(`--out ${out}: ${error instanceof Error ? error.message : String(error)}`, {
-      cause: error,
-    })
-  }
-  if (text.startsWith(CONFIG_HEADER)) return text
-  throw new UsageError(
-    `${out} was not made by \`headroom nats config\`: change its keys where it was written`,
   )
 }

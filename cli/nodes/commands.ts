@@ -1,7 +1,7 @@
 /** `headroom node …`: arguments and options. */
-import type { Command } from 'commander'
+import { Option, type Command } from 'commander'
 import { calls, remote, withExamples, type SetExit } from '../command/command-shape.ts'
-import { timeWithin } from '../command/option-values.ts'
+import { folder, nodeName, timeWithin } from '../command/option-values.ts'
 import type { CommandOptions } from '../command/session.ts'
 
 export function addNode(program: Command, setExit: SetExit): void {
@@ -51,4 +51,52 @@ export function addNode(program: Command, setExit: SetExit): void {
     'headroom node drain a100-1',
     'headroom node drain a100-1 --requeue --after 1h',
   ).action(calls(setExit, () => import('./nodes.ts'), 'nodeDrain'))
+  addEnrolment(node, setExit)
+}
+
+const MAX_TOKEN_MS = 86_400_000
+
+/** On the broker's host, next to its configuration, and on the new host. */
+function addEnrolment(node: Command, setExit: SetExit): void {
+  const name = ['<name>', 'NODE_NAME of the host', nodeName] as const
+  withExamples(
+    atBroker(
+      node
+        .command('enroll')
+        .description('print one command that adds a host to the cluster, and wait until the host has run it')
+        .argument(...name),
+    )
+      .option(
+        '--nats <url>',
+        'the broker as the new host reaches it; else this host and the port that it listens on',
+      )
+      .addOption(
+        new Option('--valid-for <time>', 'time after which the token is refused')
+          .argParser(timeWithin(1_000, MAX_TOKEN_MS))
+          .default(3_600_000, '1h'),
+      ),
+    'headroom node enroll gpu-21 -o /etc/headroom/nats.conf --nats nats://ctl:4222',
+  ).action(calls(setExit, () => import('../nats/enroll.ts'), 'nodeEnroll'))
+  withExamples(
+    atBroker(
+      node
+        .command('unenroll')
+        .description('remove the key of a host from the broker, which disconnects the host')
+        .argument(...name),
+    ),
+    'headroom node unenroll gpu-21 -o /etc/headroom/nats.conf',
+  ).action(calls(setExit, () => import('../nats/enroll.ts'), 'nodeUnenroll'))
+  node
+    .command('join')
+    .description('on a new host: make its key, and have the broker accept it with a token of `node enroll`')
+    .argument('<token>', 'of `headroom node enroll`; valid once')
+    .option('--dir <folder>', 'where key and variables of the service are written', folder, '/etc/headroom')
+    .option('--force', 'replace the key that this host has')
+    .action(calls(setExit, () => import('../nats/join.ts'), 'nodeJoin'))
+}
+
+function atBroker(command: Command): Command {
+  return command
+    .requiredOption('-o, --out <file>', "the broker's configuration, which `headroom nats config` made")
+    .option('--reload <command>', 'how the broker is told to reload it', 'nats-server --signal reload')
 }

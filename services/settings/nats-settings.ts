@@ -56,6 +56,11 @@ export function natsSettingsAt(option: string, url: string | undefined): NatsSet
   }
 }
 
+/** Certificates from the environment for a broker that is named otherwise. Throws SettingsError. */
+export function brokerTls(env: Environment, url: string): NatsTls | null {
+  return tlsOf(env, url.split(','))
+}
+
 /** A login to a broker implies a broker: a simulated fleet in its place would look like the real cluster. */
 function withoutBroker(env: Environment): null {
   const { natsUrls, natsUser, natsPassword, natsToken, natsNkeyFile, natsTlsCa, natsTlsCert, natsTlsKey } =

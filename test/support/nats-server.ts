@@ -48,6 +48,8 @@ export interface NatsServer {
   readonly url: string
   /** The folder of its configuration; other files of a test may be there too. */
   readonly folder: string
+  /** Process id, for commands that reload the broker; null: it does not run. */
+  pid(): number | null
   /** Kills the broker without closing its connections. */
   kill(): Promise<void>
   /** Starts it on the same port, with this configuration if one is given. */
@@ -87,6 +89,7 @@ export async function startNatsServer(config = '', port?: number): Promise<NatsS
     port: listenPort,
     url: `nats://127.0.0.1:${listenPort}`,
     folder,
+    pid: () => child?.pid ?? null,
     kill: () => end(child),
     async restart(changed = text) {
       await end(child)
