@@ -14,23 +14,32 @@ WORKDIR /src
 # Packages change less often than sources, so they have a layer of their own. The compiler is an optional
 # package.
 COPY package.json package-lock.json Makefile ./
+COPY ui/package.json ui/
+COPY tools/node/package.json tools/node/
 COPY cli/require-node.mjs cli/
 RUN make install
 COPY . .
 RUN make build && make guard
 
-# ---- packages of the controller, without development and optional packages ----
+# ---- packages of the controller, without optional ones, those of the page and Node ----
 FROM ${NODE_IMAGE} AS controller-packages
 WORKDIR /app
 COPY package.json package-lock.json ./
-RUN npm ci --omit=dev --omit=optional --ignore-scripts --no-fund --no-audit
+COPY ui/package.json ui/
+COPY tools/node/package.json tools/node/
+COPY tools/package/strip-packages.ts tools/package/
+RUN npm ci --omit=dev --omit=optional --workspaces=false --ignore-scripts --no-fund --no-audit && \
+    node tools/package/strip-packages.ts . --prune
 
-# ---- packages of a GPU server: with koffi, which calls the driver, without Node, which is in the image ----
+# ---- packages of a GPU server: with koffi, which calls the driver ----
 FROM ${NODE_IMAGE} AS gpu-server-packages
 WORKDIR /app
 COPY package.json package-lock.json ./
-RUN npm ci --omit=dev --ignore-scripts --no-fund --no-audit && \
-    rm -rf node_modules/node-linux-* node_modules/.bin/node
+COPY ui/package.json ui/
+COPY tools/node/package.json tools/node/
+COPY tools/package/strip-packages.ts tools/package/
+RUN npm ci --omit=dev --workspaces=false --ignore-scripts --no-fund --no-audit && \
+    node tools/package/strip-packages.ts . --prune
 
 FROM ${NODE_IMAGE} AS base
 ENV NODE_ENV=production

@@ -2,18 +2,22 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SHELLFLAGS = -ec
-.PHONY: help up live install ui test check check-types check-lint check-format check-imports
+.PHONY: help up live install install-serving ui test check check-types check-lint check-format check-imports
 .PHONY: broker browser engine
 .PHONY: build guard fmt clean accept screenshots mutants fidelity structure
 .PHONY: bench bench-live bench-rest bench-memory bench-sweep bench-ui
 .PHONY: test-ui test-gpu test-kills test-faults test-storms test-durability test-loss test-set-back test-hostile
-.PHONY: test-contracts test-containers python
+.PHONY: test-contracts test-containers test-package package-contents python
 
 # Debian installs nats-server in /usr/sbin, which is not on a user's PATH.
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH):/usr/sbin
 HEADROOM := node --import ./cli/require-node.mjs cli/main.ts
 CACHE := node_modules/.cache
 DIST ?= dist
+PACKAGES := package.json package-lock.json ui/package.json tools/node/package.json
+# Marks of the two installations: all packages, and without those for development.
+COMPLETE := node_modules/.complete
+SERVING := node_modules/.serving
 LINT_CACHE ?= --cache --cache-strategy content --cache-location $(CACHE)/eslint/
 
 help: ## list the targets
@@ -23,30 +27,44 @@ help: ## list the targets
 DEMO_SCENARIO = $(or $(patsubst %.scenario,%,$(basename $(notdir $(CONTROLLER_SIMULATED_FLEET)))),live-demo)
 up: export CONTROLLER_DATA_DIR ?= $(if $(CONTROLLER_NATS_URL),./data,./data/demo/$(DEMO_SCENARIO))
 # ARGS is passed to `headroom serve`.
-up: install ui ## start the controller with a simulated fleet and the web page; Ctrl-C stops it
+up: $(SERVING) ui ## start the controller with a simulated fleet and the web page; Ctrl-C stops it
 	@exec $(HEADROOM) serve $(ARGS)
 
-live: install ui ## start a broker, a controller and four GPU servers with real processes; Ctrl-C stops them
+live: $(SERVING) ui ## start a broker, a controller and four GPU servers with real processes; Ctrl-C stops them
 	@exec $(HEADROOM) live $(ARGS)
 
 # npm 10 deletes the link to the Node that it has just installed. Without the link an older system Node runs.
-node_modules/.package-lock.json: package.json package-lock.json
-	@echo "installing dependencies (once, about 20 seconds)"
-	@npm ci --ignore-scripts --no-fund --no-audit --loglevel=error
+define npm_ci
+	@npm ci --ignore-scripts --no-fund --no-audit --loglevel=error $(1)
 	@rm -f node_modules/.bin/node; for cpu in x64 arm64; do \
 	  if node_modules/node-linux-$$cpu/bin/node -v >/dev/null 2>&1; then \
 	    ln -s ../node-linux-$$cpu/bin/node node_modules/.bin/node; \
 	  fi; \
 	done
 	@node cli/require-node.mjs
+endef
+
+$(COMPLETE): $(PACKAGES)
+	@echo "installing dependencies (once, about 20 seconds)"
+	$(call npm_ci)
+	@touch $@ $(SERVING)
+
+# An installation with everything stays complete when the list of packages changes.
+$(SERVING): $(PACKAGES)
+	@if [ -e $(COMPLETE) ]; then $(MAKE) --no-print-directory $(COMPLETE); else \
+	  $(MAKE) --no-print-directory install-serving; fi
 	@touch $@
 
-install: node_modules/.package-lock.json
+install-serving:
+	@echo "installing what the controller and its page need (once, about 10 seconds)"
+	$(call npm_ci,--omit=dev)
+
+install: $(COMPLETE)
 
 UI := $(shell find ui -type f -not -name tsconfig.json)
 ui: $(DIST)/ui/index.html ## build the web page into dist/ui if its sources have changed
 
-$(DIST)/ui/index.html: $(UI) node_modules/.package-lock.json
+$(DIST)/ui/index.html: $(UI) $(SERVING)
 	@echo "building the page (about 3 seconds)"
 	@DIST=$(DIST) vite build -c ui/vite.config.ts --logLevel warn
 
@@ -56,7 +74,7 @@ ifdef ARGS
 	vitest run $(ARGS)
 else
 	rm -rf coverage
-	c8 vitest run --project "!kills"
+	c8 vitest run --project "!kills" --project "!package"
 	node tools/coverage/check-coverage.ts
 endif
 
@@ -234,6 +252,15 @@ build: install ## compile into dist/, which packages and images run
 	cp cli/require-node.mjs $(DIST)/cli/
 	@git rev-parse HEAD > $(DIST)/commit 2>/dev/null || rm -f $(DIST)/commit
 	cp $(GUARD)/*.[ch] $(GUARD)/cc-flags $(DIST)/$(GUARD)/
+
+# `npm pack` runs this first. The package carries its dependencies, without files that are never loaded.
+package-contents: build
+	@node tools/package/strip-packages.ts .
+	@find $(addprefix $(DIST)/,cli gpu-server services simulator) -name '*.d.ts' -delete
+
+# Packs, installs into an empty folder without a network, and runs what was installed.
+test-package: install ## test the npm package: contents, size, installation, demo (about a minute)
+	vitest run --project package --disable-console-intercept=true
 
 GUARD := gpu-server/guard
 guard: $(GUARD)/build/headroom-guard ## compile the guard that supervises each task (needs cc)

@@ -22,6 +22,8 @@ const ADAPTERS = [
 const WORLDS = tests('property', 'scenario', 'tidy')
 /** Tests that kill and stop processes and wait for real leases; `make test-kills` and its longer forms. */
 const KILLS = tests('faults', 'durability', 'storms')
+/** Packing and installing takes a minute; `make test-package`. */
+const PACKAGE = tests('package')
 
 /** V8's counters cost 60% more CPU time and exclude the compile cache. */
 const UNMEASURED = {
@@ -56,10 +58,11 @@ export default defineConfig({
       project('worlds', { include: WORLDS, exclude: MEASURED_WORLDS, ...SHARED, env: UNMEASURED }),
       project('processes', {
         include: tests('**'),
-        exclude: [...configDefaults.exclude, ...UNIT, ...ADAPTERS, ...WORLDS, ...KILLS],
+        exclude: [...configDefaults.exclude, ...UNIT, ...ADAPTERS, ...WORLDS, ...KILLS, ...PACKAGE],
         env: UNMEASURED,
       }),
       project('kills', { include: KILLS, env: UNMEASURED }),
+      project('package', { include: PACKAGE, env: UNMEASURED }),
     ],
   },
 })

@@ -106,21 +106,15 @@ function copyProgram(root: string, from: string, to: string): void {
   }
 }
 
-/** The packages except those for development and the packaged Node. */
+/** The packages of the production images: those that the npm package carries, and koffi. */
 function copyPackages(app: string): void {
   const lock = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')) as {
-    readonly packages: Readonly<Record<string, { readonly dev?: boolean; readonly devOptional?: boolean }>>
+    readonly packages: Readonly<Record<string, { readonly inBundle?: boolean }>>
   }
   const there = new Set(readdirSync(join(ROOT, 'node_modules')))
   for (const [path, about] of Object.entries(lock.packages)) {
     const [folder, name = ''] = path.split('/')
-    if (
-      folder !== 'node_modules' ||
-      about.dev === true ||
-      about.devOptional === true ||
-      name.startsWith('node-linux-')
-    )
-      continue
+    if (folder !== 'node_modules' || (about.inBundle !== true && !/^(koffi|@koromix)$/.test(name))) continue
     if (!there.has(name)) continue
     try {
       cpSync(join(ROOT, path), join(app, path), { recursive: true, verbatimSymlinks: true })

@@ -6,7 +6,7 @@ import { whyNotUnderstood } from '../support/command-lines.ts'
 
 const FOLDER = join(import.meta.dirname, '../../deploy/systemd')
 const KNOWN = new Set<string>([...Object.values(ENVIRONMENT).map(({ name }) => name), 'NODE_ENV'])
-const MAIN = '/usr/bin/node /opt/headroom/dist/cli/main.js '
+const MAIN = '/usr/bin/headroom '
 
 const units = globSync('*.service', { cwd: FOLDER }).toSorted((a, b) => (a < b ? -1 : 1))
 
