@@ -7,7 +7,7 @@
 .PHONY: build guard fmt clean accept screenshots mutants fidelity structure
 .PHONY: bench bench-live bench-rest bench-memory bench-sweep bench-ui
 .PHONY: test-ui test-gpu test-kills test-faults test-storms test-durability test-loss test-set-back test-hostile
-.PHONY: test-contracts test-containers test-package package-contents python
+.PHONY: test-contracts test-containers test-container-storm test-package package-contents python
 
 # Debian installs nats-server in /usr/sbin, which is not on a user's PATH.
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH):/usr/sbin
@@ -194,8 +194,16 @@ test-set-back: install broker ## restore an older data folder under a running cl
 
 # Starts its own Docker engine in its own namespaces, without a registry: images are made from the build and
 # this host's programs.
-test-containers: install engine build guard ## run docker-compose.yml on a Docker engine (needs root)
-	@exec node test/containers/main.ts $(DIST)
+test-containers: install engine build guard ## run docker-compose.yml and tasks with an image on real engines (needs root)
+	@node test/containers/main.ts compose $(DIST)
+	@for engine in docker podman; do node test/containers/main.ts tasks $$engine || exit 1; done
+
+# CONTAINER_SEED sets the seed of the storm, CONTAINER_ENGINES="docker" its engines.
+test-container-storm: export CONTAINER_TASKS ?= 100
+test-container-storm: export CONTAINER_KILLS ?= 20
+test-container-storm: CONTAINER_ENGINES ?= docker podman
+test-container-storm: install engine guard ## kill server and broker while 100 tasks run in containers (needs root)
+	@for engine in $(CONTAINER_ENGINES); do node test/containers/main.ts tasks $$engine || exit 1; done
 
 # $(call installed,PROGRAMS,PACKAGES) ends the recipe once all programs exist. As root it installs the packages.
 installed = missing() { for program in $(1); do command -v $$program >/dev/null || echo $$program; done; }; \
@@ -221,10 +229,10 @@ browser:
 	echo "chromium not found. Debian (as root): apt-get install chromium fonts-dejavu-core"; \
 	test -z "$$CI"
 
-ENGINE := dockerd docker docker-compose busybox nats-server
+ENGINE := dockerd docker docker-compose podman busybox nats-server
 # test/containers/main.ts names what is still missing.
 engine:
-	@$(call installed,$(ENGINE),docker.io docker-compose busybox-static nats-server) true
+	@$(call installed,$(ENGINE),docker.io docker-compose podman netavark busybox-static nats-server) true
 
 # ARGS=test/ui/tasks.test.ts runs only these tests.
 test-ui: install ui browser ## test the web page in a browser against a simulated fleet

@@ -9,7 +9,7 @@ import { openClient, type CommandOptions, type ServerOption } from '../command/s
 import { printList, type Column } from '../output/table.ts'
 import { fail, ok, reasonOf, warn, type Check } from './check.ts'
 import { keyChecks, nodeIdentityCheck, taskUserChecks } from './confinement.ts'
-import { compilerCheck, dataDirCheck, nodeVersionCheck, nvidiaCheck } from './host.ts'
+import { compilerCheck, containerCheck, dataDirCheck, nodeVersionCheck, nvidiaCheck } from './host.ts'
 
 export async function doctor({ output, ...server }: CommandOptions): Promise<number> {
   const found = await Promise.all([
@@ -18,6 +18,7 @@ export async function doctor({ output, ...server }: CommandOptions): Promise<num
     brokerChecks(process.env),
     compilerCheck(),
     nvidiaCheck(),
+    containerCheck(process.env),
     dataDirCheck(process.env),
   ])
   const checks = [

@@ -4,6 +4,7 @@ import { access, constants, mkdtemp, readdir, readFile, rm, stat, writeFile } fr
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
+import { findEngine } from '../../gpu-server/container/find-engine.ts'
 import { ENVIRONMENT } from '../../services/settings/env-table.ts'
 import { fail, ok, reasonOf, warn, type Check } from './check.ts'
 
@@ -68,6 +69,15 @@ const KERNEL_FILES: KernelFiles = {
 }
 /** Yama: not even root may trace (kernel documentation, "Yama"). */
 const TRACING_DISABLED = '3'
+
+/** A GPU server offers containers to tasks if an engine answers. */
+export async function containerCheck(env: NodeJS.ProcessEnv): Promise<readonly Check[]> {
+  const found = await findEngine('auto', env)
+  if (found.engine === null)
+    return [warn('containers', found.why, 'only tasks with an image need Docker or podman on the GPU server')]
+  const { kind, version, socketPath } = found.engine
+  return [ok('containers', `${kind} ${version} at ${socketPath}`)]
+}
 
 export async function nvidiaCheck(
   folders: readonly string[] = LIBRARY_FOLDERS,

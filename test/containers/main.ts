@@ -1,7 +1,8 @@
 /**
- * `make test-containers`: the shipped docker-compose.yml, profile gpu, on a real Docker engine, with only the
- * device replaced. The engine and its containers have separate network, mounts and processes: ports are free,
- * and firewall rules, bridges and mounts end with them.
+ * `make test-containers`: `compose DIST` is the shipped docker-compose.yml, profile gpu, on a real Docker
+ * engine, with only the device replaced; `tasks docker` and `tasks podman` are tasks with an image. An engine
+ * and its containers have separate network, mounts and processes: ports are free, and firewall rules, bridges
+ * and mounts end with them.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmdirSync, rmSync } from 'node:fs'
@@ -9,15 +10,24 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 
-const PROGRAMS = ['dockerd', 'docker', 'docker-compose', 'busybox', 'nats-server', 'unshare', 'nsenter']
+const EVERY = ['busybox', 'nats-server', 'unshare']
+const PROOFS: Readonly<Record<string, { readonly file: string; readonly programs: readonly string[] }>> = {
+  compose: { file: 'proof.ts', programs: [...EVERY, 'dockerd', 'docker', 'docker-compose', 'nsenter'] },
+  'tasks docker': { file: 'tasks.ts', programs: [...EVERY, 'dockerd', 'docker'] },
+  'tasks podman': { file: 'tasks.ts', programs: [...EVERY, 'podman', 'runc'] },
+}
 const NAMESPACES = ['--net', '--mount', '--pid', '--ipc', '--uts', '--fork', '--kill-child', '--mount-proc']
 const CGROUPS = '/sys/fs/cgroup'
 const REMOVAL_TRIES = 50
 const REMOVE_EVERY_MS = 200
 
+const [what = '', more = ''] = process.argv.slice(2)
+const proof = PROOFS[what === 'tasks' ? `${what} ${more}` : what]
+if (proof === undefined) throw new Error(`unknown proof ${what} ${more}`)
+const { file, programs } = proof
 const why = whyNot()
 if (why !== null) {
-  process.stdout.write(`skipped: test-containers starts a Docker engine: ${why}\n`)
+  process.stdout.write(`skipped: ${what} ${more} starts a container engine: ${why}\n`)
   process.exit(process.env['CI'] ? 1 : 0)
 }
 const folder = mkdtempSync(join(tmpdir(), 'headroom-containers-'))
@@ -28,7 +38,7 @@ await removeRest()
 
 function whyNot(): string | null {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'run it as root on Linux'
-  const missing = PROGRAMS.filter((name) => spawnSync('sh', ['-c', `command -v ${name}`]).status !== 0)
+  const missing = programs.filter((name) => spawnSync('sh', ['-c', `command -v ${name}`]).status !== 0)
   if (missing.length > 0) return `missing ${missing.join(', ')}`
   const { status, stderr } = spawnSync('unshare', [...NAMESPACES, 'mount', '-t', 'tmpfs', 'tmpfs', '/run'], {
     encoding: 'utf8',
@@ -40,7 +50,7 @@ function whyNot(): string | null {
  * Resolves with the exit code. When this process receives a signal, everything that it started ends at once.
  */
 function inNamespaces(): Promise<number> {
-  const program = [process.execPath, join(import.meta.dirname, 'proof.ts'), folder, ...process.argv.slice(2)]
+  const program = [process.execPath, join(import.meta.dirname, file), folder, more]
   const child = spawn('unshare', [...NAMESPACES, ...program], { stdio: 'inherit' })
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => child.kill('SIGKILL'))
   return new Promise((resolve) => child.once('exit', (code) => resolve(code ?? 1)))

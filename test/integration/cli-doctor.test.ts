@@ -2,7 +2,8 @@ import { createServer } from 'node:net'
 import { mkdirSync } from 'node:fs'
 import { afterAll, describe, expect, it } from 'vitest'
 import { clockCheck } from '../../cli/doctor/doctor.ts'
-import { nodeVersionCheck, nvidiaCheck } from '../../cli/doctor/host.ts'
+import { containerCheck, nodeVersionCheck, nvidiaCheck } from '../../cli/doctor/host.ts'
+import { FakeEngine } from '../support/fake-engine.ts'
 import { askedApi, deadAddress } from '../support/asked.ts'
 import { headroom, temporaryFolder, write } from '../support/headroom-command.ts'
 
@@ -118,6 +119,21 @@ describe('headroom doctor', { timeout: 60_000 }, () => {
     })
     expect(checks.get('broker')).toMatchObject({ verdict: 'fail' })
     expect(JSON.stringify([...checks.values()])).not.toContain('secret')
+  })
+})
+
+it('names the container engine that answers, and what is missing without one', async () => {
+  const engine = await new FakeEngine().start()
+  const none = 'unix:///nonexistent/engine.sock'
+  const check = async (env: NodeJS.ProcessEnv) => (await containerCheck(env))[0]
+  expect(await check({ DOCKER_HOST: `unix://${engine.socketPath}`, CONTAINER_HOST: none })).toMatchObject({
+    verdict: 'ok',
+    detail: `docker 28.0.1 at ${engine.socketPath}`,
+  })
+  await engine.end()
+  expect(await check({ DOCKER_HOST: none, CONTAINER_HOST: none })).toMatchObject({
+    verdict: 'warn',
+    todo: expect.stringContaining('Docker or podman') as string,
   })
 })
 

@@ -128,6 +128,18 @@ describe('an upgrade of the store', () => {
     expect(existsSync(`${path}.before-schema-100`)).toBe(false)
   })
 
+  it('keeps out a controller that knows no images: it would run their tasks on the host', async () => {
+    const path = join(folder, 'images.db')
+    await upgraded(path)
+    const db = new Database(path)
+    const before = MIGRATIONS.findIndex(({ name }) => name === 'tasks know their image')
+    expect(before).toBeGreaterThan(0)
+    await expect(migrate(kyselyOf(db), path, 0, MIGRATIONS.slice(0, before))).rejects.toThrow(
+      /written by a newer Headroom/,
+    )
+    db.close()
+  })
+
   it('makes no copy of a store that is new or up to date', async () => {
     const path = join(folder, 'fresh.db')
     expect(await upgraded(path)).toEqual([`made ${path}`, `${path}: schema 0 → ${SCHEMA_VERSION}`])

@@ -209,7 +209,8 @@ export class LiveCluster {
       NODE_ADDRESS: '127.0.0.1',
       NODE_STATE_DIR: state,
     }
-    const command = headroom('gpu-server', '--allow-exec', ...taskIdentity(), ...options)
+    const own = options.includes('--task-uids') ? [] : taskIdentity()
+    const command = headroom('gpu-server', '--allow-exec', ...own, ...options)
     const server = this.#member(name, command, { ...identity, LOG_LEVEL: 'info', ...env })
     await server.start(async () =>
       (await this.nodes()).some((node) => node.name === name && node.status === 'up'),

@@ -32,6 +32,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 11, name: 'rows have checksums', up: checksumColumns },
   { version: 12, name: 'owners of tasks that came over the bus', up: renameBusOwners },
   { version: 13, name: 'epochs know their controller', up: controllersOfEpochs },
+  { version: 14, name: 'tasks know their image', up: imagesOfTasks },
 ]
 
 /** The schema version that this program writes. */
@@ -101,6 +102,14 @@ function notOurs(path: string): string {
     `${path} is a database of something else (no table schema_version): ` +
     'name another data directory, or move the file away'
   )
+}
+
+/**
+ * Absent in a record: no image. The step keeps out an earlier controller, which would drop the field and then
+ * have the task's command run on the host.
+ */
+function imagesOfTasks(): Promise<void> {
+  return Promise.resolve()
 }
 
 /**

@@ -1,0 +1,50 @@
+/** An engine that runs containers of tasks in a test, Docker or podman. */
+import { execFileSync } from 'node:child_process'
+import { chmodSync, cpSync, mkdirSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { startEngine } from './engine.ts'
+import { startPodman } from './podman.ts'
+
+export interface TaskEngine {
+  readonly kind: 'docker' | 'podman'
+  /** Names it to a GPU server. */
+  readonly env: Readonly<Record<string, string>>
+  readonly socketPath: string
+  importImage(root: string, tag: string): void
+  /** Of the whole engine, running or not. */
+  containers(): readonly string[]
+  stop(): Promise<void>
+}
+
+/** The only programs are those of a static busybox: 2 MB. */
+export const IMAGE = 'headroom-test/busybox:1'
+
+export async function startTaskEngine(kind: TaskEngine['kind'], folder: string): Promise<TaskEngine> {
+  const engine = kind === 'podman' ? await startPodman(folder) : await startDocker(folder)
+  const root = join(folder, 'rootfs')
+  for (const path of ['bin', 'tmp', 'etc', 'proc', 'sys', 'dev'])
+    mkdirSync(join(root, path), { recursive: true })
+  chmodSync(join(root, 'tmp'), 0o1777)
+  const busybox = execFileSync('sh', ['-c', 'command -v busybox'], { encoding: 'utf8' }).trim()
+  cpSync(busybox, join(root, 'bin/busybox'), { dereference: true })
+  symlinkSync('busybox', join(root, 'bin/sh'))
+  engine.importImage(root, IMAGE)
+  return engine
+}
+
+async function startDocker(folder: string): Promise<TaskEngine> {
+  const { docker, env, socket, stop } = await startEngine(folder)
+  return {
+    kind: 'docker',
+    env: { DOCKER_HOST: `unix://${socket}` },
+    socketPath: socket,
+    importImage: (root, tag) => {
+      execFileSync('sh', ['-c', 'tar c -C "$0" . | docker import - "$1"', root, tag], {
+        env,
+        stdio: ['ignore', 'ignore', 'pipe'],
+      })
+    },
+    containers: () => docker('ps', '--all', '--format', '{{.Names}} {{.Status}}').split('\n').filter(Boolean),
+    stop,
+  }
+}
