@@ -11,11 +11,11 @@ import { addGroup } from './groups/commands.ts'
 import { addConfig } from './config/commands.ts'
 import { addDecisions, addEvents } from './events/commands.ts'
 import { addTwinCommands } from './twin/twin-commands.ts'
-import { idRange, mib, nodeUuid, time, whole } from './command/option-values.ts'
+import { idRange, mib, nodeUuid, time, timeIn, whole } from './command/option-values.ts'
 import { packageVersion } from '../services/package-info.ts'
 import { addNatsCommands } from './nats/nats.ts'
 import { addProtocolCommands } from './gpu-server/protocol.ts'
-import { addLease, addRun, addSubmit } from './run/run.ts'
+import { addApply, addLease, addRun, addSubmit } from './run/run.ts'
 import { addServiceCommands } from './doctor/service-commands.ts'
 import { addStoreCommands } from './store/store-commands.ts'
 import { addSimCommands } from './sim/sim.ts'
@@ -43,6 +43,7 @@ export function programOf(setExit: SetExit): Command {
   addGpuServer(program)
   addRun(program, setExit)
   addSubmit(program, setExit)
+  addApply(program, setExit)
   addLease(program, setExit)
   addLive(program, setExit)
   addStatus(program, setExit)
@@ -146,11 +147,13 @@ function addLive(program: Command, setExit: SetExit): void {
     .option('--gpus <n>', 'declared GPUs per server', whole(1, 16), 1)
     .option('--vram <size>', 'declared VRAM of each GPU', mib(1, MAX_VRAM_MIB), 24_576)
     .option('--overcommit <percent>', 'default VRAM overcommit', whole(0, 1_000), 100)
-    .option(
-      '--idle <seconds>',
-      'time without use after which a task may be swapped out',
-      whole(1, 86_400),
-      10,
+    .addOption(
+      new Option(
+        '--idle <time>',
+        'time without use after which a task may be swapped out; seconds without a unit',
+      )
+        .argParser(timeIn('s', 1_000, 86_400_000))
+        .default(10_000, '10s'),
     )
     .action(calls(setExit, () => import('../services/live/live.ts'), 'live'))
 }
@@ -164,8 +167,16 @@ function addConformance(program: Command, setExit: SetExit): void {
     )
     .requiredOption('--node <id>', 'UUID of the server', nodeUuid)
     .option('--nats <url>', 'URL of the broker; else CONTROLLER_NATS_URL')
-    .option('--heartbeat <ms>', 'heartbeat interval of the server', whole(100, 60_000), 500)
-    .option('--lease <ms>', 'run lease of the server', whole(500, 86_400_000), 4_000)
+    .addOption(
+      new Option('--heartbeat <time>', 'heartbeat interval of the server; milliseconds without a unit')
+        .argParser(timeIn('ms', 100, 60_000))
+        .default(500, '500ms'),
+    )
+    .addOption(
+      new Option('--lease <time>', 'run lease of the server; milliseconds without a unit')
+        .argParser(timeIn('ms', 500, 86_400_000))
+        .default(4_000, '4s'),
+    )
     .option('--seed <text>', 'seed of the faults, to repeat a run')
     .option('--only <rule>', 'one rule, for example R3')
     .option('--json', 'print the report as JSON')

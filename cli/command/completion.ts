@@ -7,12 +7,18 @@ import type { Command } from 'commander'
 export const SHELLS = ['bash', 'zsh', 'fish'] as const
 export type Shell = (typeof SHELLS)[number]
 
+/** What `headroom names KIND` lists. */
+export const NAME_KINDS = ['tasks', 'nodes', 'groups'] as const
+export type NameKind = (typeof NAME_KINDS)[number]
+
 /** A position on the command line and its possible next words. */
 interface Place {
   /** Example: `headroom node list`. */
   readonly path: string
   readonly subcommands: readonly Named[]
   readonly options: readonly OptionShape[]
+  /** Its arguments are names of the cluster; null: they are not. */
+  readonly names: NameKind | null
 }
 
 interface Named {
@@ -25,7 +31,18 @@ interface OptionShape {
   readonly flags: readonly string[]
   readonly takesValue: boolean
   readonly choices: readonly string[]
+  /** Its value is a name of the cluster; null: it is not. */
+  readonly names: NameKind | null
   readonly description: string
+}
+
+/** Arguments and options are named after what they take: `<task...>`, `--group <group>`. */
+function kindOf(placeholder: string): NameKind | null {
+  return (
+    NAME_KINDS.find((kind) =>
+      new RegExp(`^[<[]?${kind.slice(0, -1)}(\\.\\.\\.)?[>\\]]?$`).test(placeholder),
+    ) ?? null
+  )
 }
 
 export function completionScript(program: Command, shell: Shell): string {
@@ -51,14 +68,26 @@ function placesOf(command: Command, path = command.name()): readonly Place[] {
       ...argumentChoices,
     ],
     options: [
-      ...command.options.map(({ short, long, required, optional, argChoices, description }): OptionShape => ({
-        flags: [short, long].filter((flag) => flag !== undefined),
-        takesValue: required || optional,
-        choices: argChoices ?? [],
-        description,
-      })),
-      { flags: ['-h', '--help'], takesValue: false, choices: [], description: 'display help for command' },
+      ...command.options.map(
+        ({ flags, short, long, required, optional, argChoices, description }): OptionShape => ({
+          flags: [short, long].filter((flag) => flag !== undefined),
+          takesValue: required || optional,
+          choices: argChoices ?? [],
+          names: kindOf(flags.split(' ').at(-1) ?? ''),
+          description,
+        }),
+      ),
+      {
+        flags: ['-h', '--help'],
+        takesValue: false,
+        choices: [],
+        names: null,
+        description: 'display help for command',
+      },
     ],
+    names:
+      command.registeredArguments.map((argument) => kindOf(argument.name())).find((kind) => kind !== null) ??
+      null,
   }
   return [place, ...command.commands.flatMap((child) => placesOf(child, `${path} ${child.name()}`))]
 }
@@ -80,14 +109,20 @@ function pathPattern(places: readonly Place[]): string {
     .join(' | ')
 }
 
+/** The statement that sets the kind of names, in bash and zsh. */
+function namesSet(names: NameKind | null): string {
+  return names === null ? '' : ` names=${names};`
+}
+
 function valueCases(places: readonly Place[], body: (choices: readonly string[]) => string): string {
   return places
     .flatMap(({ path, options }) =>
       options
         .filter(({ takesValue }) => takesValue)
         .map(
-          ({ flags, choices }) =>
-            `    ${flags.map((flag) => quoted(`${path} ${flag}`)).join(' | ')}) ${body(choices)} ;;\n`,
+          ({ flags, choices, names }) =>
+            `    ${flags.map((flag) => quoted(`${path} ${flag}`)).join(' | ')})${namesSet(names)} ` +
+            `${body(choices)} ;;\n`,
         ),
     )
     .join('')
@@ -95,13 +130,16 @@ function valueCases(places: readonly Place[], body: (choices: readonly string[])
 
 function bashScript(places: readonly Place[]): string {
   const words = places
-    .map((place) => `    ${quoted(place.path)}) words=${quoted(candidatesAt(place))} ;;\n`)
+    .map(
+      (place) =>
+        `    ${quoted(place.path)})${namesSet(place.names)} words=${quoted(candidatesAt(place))} ;;\n`,
+    )
     .join('')
   const values = valueCases(places, (choices) => `words=${quoted(choices.join(' '))}; isValue=1`)
   return `# bash completion of headroom: source <(headroom completion bash)
 _headroom() {
   local current="\${COMP_WORDS[COMP_CWORD]}" before="\${COMP_WORDS[COMP_CWORD-1]}"
-  local at=headroom words='' isValue='' i
+  local at=headroom words='' isValue='' names='' i
   COMPREPLY=()
   for ((i = 1; i < COMP_CWORD; i++)); do
     # What follows -- is the command line of another program.
@@ -116,6 +154,7 @@ ${values}  esac
     case "$at" in
 ${words}    esac
   fi
+  [[ -n "$names" && "$current" != -* ]] && words="$words $(headroom names "$names" 2>/dev/null)"
   COMPREPLY=($(compgen -W "$words" -- "$current"))
 }
 complete -o bashdefault -o default -F _headroom headroom
@@ -126,7 +165,7 @@ function zshScript(places: readonly Place[]): string {
   const words = places
     .map(
       (place) =>
-        `    ${quoted(place.path)}) ` +
+        `    ${quoted(place.path)})${namesSet(place.names)} ` +
         `candidates=(${candidatesAt(place).split(' ').map(quoted).join(' ')}) ;;\n`,
     )
     .join('')
@@ -134,7 +173,7 @@ function zshScript(places: readonly Place[]): string {
   return `#compdef headroom
 # zsh completion of headroom: source <(headroom completion zsh), after compinit
 _headroom() {
-  local at=headroom is_value='' i
+  local at=headroom is_value='' names='' i
   local -a candidates
   for ((i = 2; i < CURRENT; i++)); do
     if [[ "$words[i]" == -- ]]; then
@@ -150,6 +189,9 @@ ${values}  esac
   if [[ -z "$is_value" ]]; then
     case "$at" in
 ${words}    esac
+  fi
+  if [[ -n "$names" && "$words[CURRENT]" != -* ]]; then
+    candidates+=(\${(f)"$(headroom names $names 2>/dev/null)"})
   fi
   if (( \${#candidates} )); then
     compadd -- $candidates
@@ -177,6 +219,7 @@ function fishScript(places: readonly Place[]): string {
       ...place.subcommands.map(
         ({ name, description }) => `${here} -f -a ${fishQuoted(name)} -d ${fishQuoted(description)}`,
       ),
+      ...(place.names === null ? [] : [`${here} -f -a '(headroom names ${place.names} 2>/dev/null)'`]),
       ...place.options.map((option) => `${here}${fishOption(option)} -d ${fishQuoted(option.description)}`),
     ]
   })
@@ -201,10 +244,11 @@ ${lines.join('\n')}
 `
 }
 
-function fishOption({ flags, takesValue, choices }: OptionShape): string {
+function fishOption({ flags, takesValue, choices, names: kind }: OptionShape): string {
   const names = flags
     .map((flag) => (flag.startsWith('--') ? ` -l ${flag.slice(2)}` : ` -s ${flag.slice(1)}`))
     .join('')
+  if (kind !== null) return `${names} -x -a '(headroom names ${kind} 2>/dev/null)'`
   const values = choices.length > 0 ? ` -x -a ${fishQuoted(choices.join(' '))}` : ''
   return `${names}${takesValue && choices.length === 0 ? ' -r' : ''}${values}`
 }

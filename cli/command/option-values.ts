@@ -81,6 +81,12 @@ export function timeWithin(minMs: DurationMs, maxMs: DurationMs): (text: string)
   }
 }
 
+/** Like timeWithin; a number alone is in the given unit, as in earlier versions. */
+export function timeIn(unit: 's' | 'ms', minMs: DurationMs, maxMs: DurationMs): (text: string) => DurationMs {
+  const within = timeWithin(minMs, maxMs)
+  return (text) => within(/^\d{1,15}$/.test(text) ? `${text}${unit}` : text)
+}
+
 /** `P0` (highest) to `P4`; the number alone is accepted too. */
 export function priority(text: string): Priority {
   if (/^P?[0-4]$/.test(text)) return Number(text.replace('P', '')) as Priority

@@ -49,6 +49,15 @@ async function foundBy(client: HeadroomClient, text: string): Promise<readonly T
   return found
 }
 
+/** Open tasks of the caller with exactly this name. */
+export async function openTasksNamed(client: HeadroomClient, name: string): Promise<readonly Task[]> {
+  const found = await foundBy(client, name)
+  return openOfCaller(
+    client,
+    found.filter((task) => task.name === name),
+  )
+}
+
 /** Without authentication every task is the caller's. */
 async function openOfCaller(client: HeadroomClient, named: readonly Task[]): Promise<readonly Task[]> {
   const open = named.filter(({ state }) => !isFinal(state))

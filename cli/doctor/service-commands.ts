@@ -1,7 +1,7 @@
 /** `headroom doctor` and `headroom completion`: their arguments. Their actions are loaded when called. */
 import { Argument, type Command } from 'commander'
-import { SHELLS, type Shell } from '../command/completion.ts'
-import { calls, remote, withExamples, type SetExit } from '../command/command-shape.ts'
+import { NAME_KINDS, SHELLS, type Shell } from '../command/completion.ts'
+import { calls, remote, withExamples, withServer, type SetExit } from '../command/command-shape.ts'
 
 export function addServiceCommands(program: Command, setExit: SetExit): void {
   withExamples(
@@ -24,4 +24,10 @@ export function addServiceCommands(program: Command, setExit: SetExit): void {
     const { completionScript } = await import('../command/completion.ts')
     process.stdout.write(completionScript(program, shell))
   })
+  withServer(
+    program
+      .command('names')
+      .description('print names of open tasks, nodes or groups, one a line, for shell completion')
+      .addArgument(new Argument('<kind>', 'what is named').choices(NAME_KINDS)),
+  ).action(calls(setExit, () => import('../command/names.ts'), 'names'))
 }

@@ -9,7 +9,7 @@ import {
 } from '../../clients/typescript/client.ts'
 import { isFinal } from '../../controller/model/task.ts'
 import type { WaitReason } from '../../controller/query/explain/explain.ts'
-import { EXIT_OK, EXIT_TIMEOUT } from '../../services/exit-codes.ts'
+import { EXIT_OK, EXIT_TIMEOUT, UsageError } from '../../services/exit-codes.ts'
 import { formatDuration } from '../../simulator/document/quantity.ts'
 import type { DurationMs, OnNodeLoss } from '../../protocol/units.ts'
 import { exitCodeOfTask, onInterrupt, type Interrupts } from '../command/interrupts.ts'
@@ -19,6 +19,7 @@ import { size } from '../output/figures.ts'
 import { StatusLine } from '../output/status-line.ts'
 import { visible } from '../output/terminal-text.ts'
 import { retryWhileUnreachable } from './retry.ts'
+import { readTaskFile } from './task-file.ts'
 import { commandWithEnv, demandOf, type DemandOptions } from './task-request.ts'
 
 export interface RunOptions extends DemandOptions {
@@ -28,6 +29,7 @@ export interface RunOptions extends DemandOptions {
   readonly onNodeLoss?: OnNodeLoss
   readonly maxRequeues?: number | null
   readonly image?: string
+  readonly file?: string
   readonly detach?: boolean
   readonly dryRun?: boolean
   readonly timeout?: DurationMs
@@ -57,15 +59,8 @@ const SUBMIT_ATTEMPTS = 3
 const EXIT_BROKEN_PIPE = 141
 
 export async function runTask(command: readonly string[], options: RunOptions): Promise<number> {
-  const request = {
-    ...demandOf(options),
-    command: commandWithEnv(command, options.env),
-    ...(options.maxRuntime === undefined ? {} : { max_runtime_seconds: options.maxRuntime }),
-    ...(options.stopGrace === undefined ? {} : { stop_grace_seconds: options.stopGrace }),
-    ...(options.onNodeLoss === undefined ? {} : { on_node_loss: options.onNodeLoss }),
-    ...(options.maxRequeues === undefined ? {} : { max_requeues: options.maxRequeues }),
-    ...(options.image === undefined ? {} : { image: options.image }),
-  }
+  const request =
+    options.file === undefined ? requestOf(command, options) : requestIn(options.file, command, options)
   const client = openClient(options, { attempts: SUBMIT_ATTEMPTS })
   if (options.dryRun === true) return printDryRun(client, request)
   if (options.detach === true) {
@@ -74,6 +69,27 @@ export async function runTask(command: readonly string[], options: RunOptions): 
   }
   const run = new Run(client, options)
   return run.toItsEnd(() => client.tasks.submit(request))
+}
+
+function requestIn(file: string, command: readonly string[], { env, group, label }: RunOptions): TaskRequest {
+  if (command.length > 0 || [env, group, label].some((given) => given.length > 0))
+    throw new UsageError('--file describes the whole task: leave out the command, --env, --group and --label')
+  const request = readTaskFile(file)
+  if (request.command !== undefined) return request
+  throw new UsageError(`${file}: it has no command; \`headroom run\` runs one`)
+}
+
+function requestOf(command: readonly string[], options: RunOptions): TaskRequest {
+  if (command.length === 0) throw new UsageError('a command is required, after --, or a task file with -f')
+  return {
+    ...demandOf(options),
+    command: commandWithEnv(command, options.env),
+    ...(options.maxRuntime === undefined ? {} : { max_runtime_seconds: options.maxRuntime }),
+    ...(options.stopGrace === undefined ? {} : { stop_grace_seconds: options.stopGrace }),
+    ...(options.onNodeLoss === undefined ? {} : { on_node_loss: options.onNodeLoss }),
+    ...(options.maxRequeues === undefined ? {} : { max_requeues: options.maxRequeues }),
+    ...(options.image === undefined ? {} : { image: options.image }),
+  }
 }
 
 /** `headroom submit`. */

@@ -3,8 +3,10 @@ import { Option, type Command } from 'commander'
 import {
   asShortcut,
   calls,
-  withServer,
+  DRY_RUN,
+  remote,
   repeatable,
+  withServer,
   withExamples,
   type SetExit,
 } from '../command/command-shape.ts'
@@ -40,6 +42,12 @@ export function addRun(program: Command, setExit: SetExit): void {
         .command('run')
         .description('run a command on a GPU server with its output and exit code here; Ctrl-C cancels it'),
     )
+      .addOption(
+        new Option(
+          '-f, --file <file>',
+          'task file that describes the task instead of options (- for stdin)',
+        ).conflicts(DESCRIBING),
+      )
       .option('-d, --detach', 'print the task id and return; the task keeps running')
       .addOption(
         new Option(
@@ -59,7 +67,39 @@ export function addRun(program: Command, setExit: SetExit): void {
     'headroom run --vram 24Gi --gpus 2 --priority P0 --noswap --group training -- torchrun train.py',
     "headroom run --vram 8Gi --env HF_HOME=/data/hf -- sh -c 'python eval.py | tee out.txt'",
     'headroom run --vram 8Gi --detach --label team=vision -- python train.py',
+    'headroom run -f train.task.yaml',
   ).action(calls(setExit, () => import('./run-task.ts'), 'runTask'))
+}
+
+/** Options that a task file replaces. */
+const DESCRIBING = [
+  'vram',
+  'gpus',
+  'noswap',
+  'swap',
+  'priority',
+  'name',
+  'exclusive',
+  'image',
+  'maxRuntime',
+  'stopGrace',
+  'onNodeLoss',
+  'maxRequeues',
+]
+
+export function addApply(program: Command, setExit: SetExit): void {
+  withExamples(
+    remote(
+      program
+        .command('apply')
+        .description(
+          'create the task of a file, or change what the file says in your open task of that name',
+        ),
+    )
+      .requiredOption('-f, --file <file>', 'task file (YAML or JSON, `headroom task schema`); - for stdin')
+      .option('--dry-run', DRY_RUN),
+    'headroom apply -f train.task.yaml --dry-run',
+  ).action(calls(setExit, () => import('./apply.ts'), 'apply'))
 }
 
 export function addSubmit(program: Command, setExit: SetExit): void {
@@ -108,7 +148,7 @@ function running(command: Command): Command {
       '--dry-run',
       'show where the task would be placed now and which tasks would be swapped out; runs nothing',
     )
-    .argument('<command...>', 'the command, after --; not interpreted by a shell')
+    .argument('[command...]', 'the command, after --; not interpreted by a shell')
 }
 
 export function addLease(program: Command, setExit: SetExit): void {

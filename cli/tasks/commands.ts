@@ -48,6 +48,10 @@ export function addTask(program: Command, setExit: SetExit): void {
     'headroom task set 0b6f4c1e labels.team=vision',
   ).action(calls(setExit, () => import('./tasks.ts'), 'taskSet'))
   addTaskCancel(task, 'cancel', setExit)
+  withExamples(
+    task.command('schema').description('print the JSON Schema of the files of `run -f` and `apply -f`'),
+    'headroom task schema > task.schema.json',
+  ).action(calls(setExit, () => import('../run/task-file.ts'), 'taskSchema'))
 }
 
 /** Short names of the task commands that are used most. */

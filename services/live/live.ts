@@ -20,8 +20,8 @@ export interface LiveOptions {
   readonly gpus: number
   readonly vram: Mib
   /**
-   * Seconds without use after which a task may be swapped out; applied to a controller whose configuration
-   * was never changed.
+   * Milliseconds without use after which a task may be swapped out; applied to a controller whose
+   * configuration was never changed.
    */
   readonly idle: number
   readonly overcommit: number
@@ -104,7 +104,10 @@ async function startController(
 async function applySettings(url: string, { idle, overcommit }: LiveOptions): Promise<void> {
   const { source } = (await (await fetch(`${url}/api/v1/config`)).json()) as { readonly source: string }
   if (source === 'persisted') return
-  const body = JSON.stringify({ idle_swap_out_seconds: idle, default_vram_overcommit_percent: overcommit })
+  const body = JSON.stringify({
+    idle_swap_out_seconds: Math.ceil(idle / 1000),
+    default_vram_overcommit_percent: overcommit,
+  })
   const answer = await fetch(`${url}/api/v1/config`, {
     method: 'PUT',
     headers: { 'Content-Type': 'application/json' },
@@ -169,7 +172,7 @@ function welcomeText(url: string, { servers, gpus, vram, idle, overcommit }: Liv
   const half = Math.floor((vram * 3) / 5)
   return `
 ${servers} servers with ${gpus} declared GPU(s) of ${vram} MiB each, ${overcommit} % overcommit.
-Idle tasks may be swapped out after ${idle} s. Controller: ${url}
+Idle tasks may be swapped out after ${Math.ceil(idle / 1000)} s. Controller: ${url}
 In another terminal:
   export HEADROOM_URL=${url}
   headroom status

@@ -1,5 +1,7 @@
 /** Completion, tested in the shells themselves; a shell that is not installed is skipped. */
 import { execFileSync } from 'node:child_process'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Command } from 'commander'
 import { describe, expect, it } from 'vitest'
 import { completionScript, SHELLS, type Shell } from '../../cli/command/completion.ts'
@@ -110,4 +112,25 @@ it.skipIf(!isInstalled('bash'))('is registered for headroom when it is sourced a
     { encoding: 'utf8' },
   )
   expect(out).toContain('-F _headroom headroom')
+})
+
+describe.each(SHELLS)('names of the cluster in %s', (shell) => {
+  const here = it.skipIf(!isInstalled(shell))
+  // A program of this name answers as the controller would.
+  const bin = join(folder, 'bin')
+  mkdirSync(bin, { recursive: true })
+  writeFileSync(join(bin, 'headroom'), '#!/bin/sh\n[ "$1" = names ] && printf "%s-1\\n%s-2\\n" "$2" "$2"\n', {
+    mode: 0o755,
+  })
+  const asked = (...words: readonly string[]): readonly string[] => {
+    const env = { ...process.env, HOME: folder, PATH: `${bin}:${process.env['PATH'] ?? ''}` }
+    return execFileSync(shell, ASK[shell](words), { encoding: 'utf8', env }).split('\n')
+  }
+
+  here('are offered where a task, a node or a group is named, and nowhere else', () => {
+    expect(asked('cancel', 'tasks')).toEqual(expect.arrayContaining(['tasks-1', 'tasks-2']))
+    expect(asked('node', 'drain', 'nodes')).toEqual(expect.arrayContaining(['nodes-1', 'nodes-2']))
+    expect(asked('run', '--group', 'groups')).toEqual(expect.arrayContaining(['groups-1', 'groups-2']))
+    expect(asked('serve', 'tasks')).not.toContain('tasks-1')
+  })
 })
