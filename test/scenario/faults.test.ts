@@ -1,30 +1,14 @@
-/** The library has a scenario for every kind of fault, in which the fault has an effect. */
-import { globSync } from 'node:fs'
+/** Faults of controllers in simulated runs: decisions, refusals and answers of operators. */
 import { expect, it } from 'vitest'
-import { runCheckTask } from '../../services/runs/check-run.ts'
 import { openOperatorClient } from '../../services/runs/operator-client.ts'
 import { createChecker } from '../../simulator/check/checker.ts'
 import type { Checker } from '../../simulator/check/checker.ts'
 import { runScenario } from '../../simulator/run/run.ts'
 import { judge } from '../../simulator/experiment/fuzz/judge.ts'
 import type { Run } from '../../simulator/run/run.ts'
-import { FAULT_KINDS } from '../../simulator/scenario/fault.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
 
 const NO_IDENTITY = { scenarioSha256: null, traceSha256: null, version: 'test' }
-
-it('Every kind of fault fires in its own scenario', { timeout: 120_000 }, async () => {
-  const fired = new Map<string, number>()
-  for (const file of globSync('scenarios/faults/*.scenario.yaml').sort((a, b) => (a < b ? -1 : 1))) {
-    if (file.includes('swarm')) continue
-    const { result } = await runCheckTask({ file }, () => {})
-    for (const [kind, count] of Object.entries(result?.faults ?? {})) {
-      expect(count.fired, `${kind} in ${file}`).toBeGreaterThan(0)
-      fired.set(kind, (fired.get(kind) ?? 0) + count.fired)
-    }
-  }
-  expect(FAULT_KINDS.filter((kind) => !fired.has(kind))).toEqual([])
-})
 
 it('The decisions of every controller are timed, also of controllers that started later', async () => {
   const text = `

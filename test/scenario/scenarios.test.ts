@@ -2,6 +2,7 @@ import { globSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { runCheckTask } from '../../services/runs/check-run.ts'
 import { runScenario } from '../../simulator/run/run.ts'
+import { FAULT_KINDS, type FaultKind } from '../../simulator/scenario/fault.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
 import type { Assertions } from '../../simulator/scenario/assertions.ts'
 
@@ -24,9 +25,16 @@ describe('a scenario of the library', () => {
         result?.digest,
         `to accept the change: make accept SCENARIO=… or headroom sim check --update ${file}`,
       ).toBe(expected?.digest)
+      for (const kind of ownFaults(file))
+        expect(result?.faults?.[kind]?.fired ?? 0, `${kind} has no effect`).toBeGreaterThan(0)
     },
     TIMEOUT_MS,
   )
+
+  it('exists for every kind of fault, in which the fault has an effect', () => {
+    const kinds = new Set(files.flatMap(ownFaults))
+    expect(FAULT_KINDS.filter((kind) => !kinds.has(kind))).toEqual([])
+  })
 
   it('claims all rules, and at least one event and one final condition', () => {
     for (const file of files) {
@@ -61,4 +69,10 @@ it(
 
 function assertsSomething({ always, eventually, sometimes, final }: Assertions): boolean {
   return always.length + eventually.length + sometimes.length + final.length > 0
+}
+
+/** The kinds of faults of a scenario in scenarios/faults; those of a swarm are drawn. */
+function ownFaults(file: string): readonly FaultKind[] {
+  if (!file.startsWith('scenarios/faults/')) return []
+  return loadScenario(file).scenario.faults.flatMap((fault) => (fault.kind === 'swarm' ? [] : [fault.kind]))
 }
