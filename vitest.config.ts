@@ -47,10 +47,10 @@ export default defineConfig({
     globalSetup: './test/support/bundled-kysely.ts',
     execArgv: ['--import', join(import.meta.dirname, 'test/support/preload.mjs')],
     // A test that waits for processes may take long on a busy machine; one that hangs still ends.
-    testTimeout: 120_000,
+    testTimeout: 300_000,
     // A fact that is waited for may come late on a loaded machine.
     expect: { poll: { timeout: 90_000 } },
-    hookTimeout: 120_000,
+    hookTimeout: 300_000,
     reporters: ['default', './tools/tests/test-summary.ts'],
     projects: [
       project('unit', { include: UNIT, ...SHARED }),

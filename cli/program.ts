@@ -1,4 +1,5 @@
 /** All commands of `headroom`: names, arguments, options. Their actions are loaded when called. */
+import type { ServeOptions } from '../services/controller/serve.ts'
 import { Command, Option } from 'commander'
 import { calls, type SetExit } from './command/command-shape.ts'
 import type { GpuServerCommandOptions } from '../services/gpu-server/gpu-server.ts'
@@ -19,6 +20,7 @@ import { addApply, addLease, addRun, addSubmit } from './run/run.ts'
 import { addServiceCommands } from './doctor/service-commands.ts'
 import { addStoreCommands } from './store/store-commands.ts'
 import { addSimCommands } from './sim/sim.ts'
+import { addSecretCommands } from './tokens/secret.ts'
 import { addAudit, addTokenCommands } from './tokens/token.ts'
 import { addTraceCommands } from './trace/trace.ts'
 import { MAX_HOST_LINK_MIB_PER_S, MAX_HOST_MIB, MAX_VRAM_MIB } from '../protocol/limits.ts'
@@ -36,9 +38,13 @@ export function programOf(setExit: SetExit): Command {
         'real time',
     )
     .option('--accept-loss <mark>', 'start once on a store that went back in time: the mark from the refusal')
-    .action(async ({ acceptLoss }: { readonly acceptLoss?: string }) => {
+    .option(
+      '--new-secrets-key',
+      'start once without the key of stored secrets: they are lost, and tasks that need them cannot start',
+    )
+    .action(async (options: ServeOptions) => {
       const { serve } = await import('../services/controller/serve.ts')
-      await serve(process.env, acceptLoss)
+      await serve(process.env, options)
     })
   addGpuServer(program)
   addRun(program, setExit)
@@ -60,6 +66,7 @@ export function programOf(setExit: SetExit): Command {
   addTwinCommands(program, setExit)
   addContextCommands(program, setExit)
   addTokenCommands(program, setExit)
+  addSecretCommands(program, setExit)
   addAudit(program, setExit)
   program
     .command('work')

@@ -23,6 +23,7 @@ import { overridden } from './policy/swap/victim-override.ts'
 import type { Bus } from './ports/bus.ts'
 import type { Clock } from './ports/clock.ts'
 import type { Random } from './ports/random.ts'
+import type { Sealer } from './ports/sealer.ts'
 import type { SeriesArchive } from './ports/series-archive.ts'
 import type { Store } from './ports/store.ts'
 import type { TaskLogs } from './ports/task-logs.ts'
@@ -31,6 +32,7 @@ import { Series } from './series/series.ts'
 import type { ClientAudit } from './wire/client-audit.ts'
 import { listenToClients } from './wire/client-requests.ts'
 import type { StoreKind } from './model/store-kind.ts'
+import { openedEnvironment } from './model/environment-values.ts'
 import { Freshness } from './wire/freshness.ts'
 import { listenToNodes } from './wire/inbound.ts'
 import { MessageTally } from './wire/message-counts.ts'
@@ -68,6 +70,8 @@ export interface ControllerOptions {
   readonly clientAudit?: ClientAudit
   /** Only servers that match the kind of store may join. Default: all servers. */
   readonly storeKind?: StoreKind
+  /** Opens the values of environment variables for the node of a task. Omitted: none are given. */
+  readonly sealer?: Sealer
   /** Sees all inputs: a recording, or a replay. Default: no tap. */
   readonly inputTap?: InputTap
   /** Id of this process: announced on the bus every 2 s, with the epoch. Omitted: not announced. */
@@ -165,6 +169,7 @@ export function createController(given: ControllerPorts, options: ControllerOpti
     reserveMib: (nodeId) => engine.cluster.nodes.get(nodeId)?.gpus[0]?.reserveMib ?? null,
     isWanted: (effect) => isStillWanted(effect, engine.cluster.tasks.get(effect.taskId)?.placement),
     mayLeave: (effect) => mayBeSent(engine.cluster, effect),
+    valuesOf: (environment, owner) => openedEnvironment(options.sealer ?? null, environment, owner),
     onResult: (nodeId, command, result, seq) => engine.commandResult(nodeId, command, result, seq),
   })
   const commands = inputTap?.commands(engine.commands) ?? engine.commands

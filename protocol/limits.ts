@@ -49,6 +49,12 @@ export const MAX_ARGUMENTS = 256
 export const MAX_ARGUMENT_LENGTH = 4096
 /** Of a reference to a container image: a name of 255, a tag of 128 and a digest of SHA-256 fit. */
 export const MAX_IMAGE_LENGTH = 512
+/** Environment variables of a task, secrets included. */
+export const MAX_VARIABLES = 512
+export const MAX_VARIABLE_NAME_LENGTH = 255
+export const VARIABLE_NAME_PATTERN = `^[A-Za-z_][A-Za-z0-9_]{0,${MAX_VARIABLE_NAME_LENGTH - 1}}$`
+/** Names and values of the environment variables of a task together, in bytes of UTF-8. */
+export const MAX_ENVIRONMENT_LENGTH = 65_536
 /** Features in the hello of a GPU server: the known ones (`units.ts`) and those of later versions. */
 export const MAX_FEATURES = 64
 export const MAX_FEATURE_LENGTH = 40

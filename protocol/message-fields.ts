@@ -16,6 +16,7 @@ import {
   MAX_ARGUMENT_LENGTH,
   MAX_ARGUMENTS,
   MAX_ATTEMPT,
+  MAX_ENVIRONMENT_LENGTH,
   MAX_GPUS,
   MAX_ID_LENGTH,
   MAX_IMAGE_LENGTH,
@@ -23,6 +24,8 @@ import {
   MAX_REFUSAL_CODE_LENGTH,
   MAX_RESERVE_MIB,
   MAX_STOP_GRACE_SECONDS,
+  MAX_VARIABLE_NAME_LENGTH,
+  MAX_VARIABLES,
   MAX_VRAM_MIB,
 } from './limits.ts'
 import { GPU_MODES, NOSWAP, ON_NODE_LOSS, PRIORITIES, RESIDENCIES } from './units.ts'
@@ -55,6 +58,15 @@ export const passedOn = {
 export const commandLine = orNull(
   list(text(0, MAX_ARGUMENT_LENGTH, undefined, NO_NUL), 1, MAX_ARGUMENTS),
   'Command line. Null: a lease',
+)
+
+export const environment = list(
+  record({
+    name: text(1, MAX_VARIABLE_NAME_LENGTH),
+    value: text(0, MAX_ENVIRONMENT_LENGTH, undefined, NO_NUL),
+  }),
+  0,
+  MAX_VARIABLES,
 )
 
 export const image = (description: string) => text(1, MAX_IMAGE_LENGTH, description, IMAGE_REFERENCE)

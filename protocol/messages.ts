@@ -41,6 +41,7 @@ import {
   gpuIndex,
   gpuIndexes,
   id,
+  environment,
   image,
   noswap,
   passedOn,
@@ -234,6 +235,7 @@ const REFUSAL_REASONS = [
   'no_host_memory',
   'node_full',
   'exec_not_allowed',
+  'environment_unreadable',
   'feature_missing',
   'device_failed',
   'disk_failed',
@@ -346,6 +348,13 @@ export const StartCommand = record({
     image(
       'Container image in which the command runs. Absent: on the host. Sent only to servers with this ' +
         'feature',
+    ),
+  ),
+  env: optional(
+    orNull(
+      environment,
+      'Environment variables of the task. Absent: none. Null: their values cannot be read any more, and ' +
+        'the start is refused. Sent only to servers with this feature',
     ),
   ),
   name: optional(recordedName("For the server's record only, as owner. Absent from older controllers")),

@@ -58,6 +58,18 @@ export interface RequestedRunPolicy {
   readonly maxRequeues?: number | null
   /** Reference to the container image in which the command runs; null or omitted: on the host. */
   readonly image?: string | null
+  /** Null or omitted: none of its own. */
+  readonly environment?: TaskEnvironment | null
+}
+
+/** Environment variables of a task. Their values play no part in decisions. */
+export interface TaskEnvironment {
+  /** Variables whose values the request gave, in order of name. */
+  readonly names: readonly string[]
+  /** Variables whose values are secrets of the owner: the name of the secret by variable. */
+  readonly secrets: Readonly<Record<string, string>>
+  /** All values, encrypted; null where they are not kept: in recordings, and once the task has ended. */
+  readonly sealed: string | null
 }
 
 /** The same as the controller and its store keep it. */
@@ -72,6 +84,8 @@ export interface RunPolicy {
   readonly maxRequeues?: number | null
   /** Null or omitted: the command runs on the host. */
   readonly image?: string | null
+  /** Null or omitted: none of its own. */
+  readonly environment?: TaskEnvironment | null
 }
 
 export const DEFAULT_RUN_POLICY: RequestedRunPolicy = {
@@ -153,7 +167,7 @@ export function specOfRequest(
       : { stopGraceMs: request.stopGraceSeconds * 1000 }),
     onNodeLoss: request.onNodeLoss,
     maxRequeues: request.maxRequeues === undefined ? maxRequeues : request.maxRequeues,
-    ...imageIn(request.image),
+    ...launchIn(request),
     submittedAt: now,
   }
 }
@@ -178,12 +192,15 @@ export function specOfRecord(record: TaskBase & RunPolicy & Omit<TaskSpec, 'maxR
     ...(stopGraceMs === undefined ? {} : { stopGraceMs }),
     onNodeLoss: record.onNodeLoss,
     maxRequeues,
-    ...imageIn(record.image),
+    ...launchIn(record),
     submittedAt: record.submittedAt,
   }
 }
 
-/** The request that gives this specification, without labels and command, which play no part in decisions. */
+/**
+ * The request that gives this specification, without labels, command and environment, which play no part in
+ * decisions.
+ */
 export function requestOfSpec(
   spec: TaskBase & RunPolicy & Pick<TaskSpec, 'id' | 'name' | 'vramMib'>,
 ): TaskRequest & { readonly id: string } {
@@ -242,6 +259,20 @@ export function isSameRequest(spec: TaskBase & RunPolicy & { name: string }, req
     (spec.image ?? null) === (request.image ?? null) &&
     JSON.stringify(spec.command) === JSON.stringify(request.command)
   )
+}
+
+/** Image and environment, for a task that has them. */
+function launchIn({
+  image,
+  environment = null,
+}: Pick<RunPolicy, 'image' | 'environment'>): Pick<RunPolicy, 'image' | 'environment'> {
+  return { ...imageIn(image), ...(environment === null ? {} : { environment }) }
+}
+
+/** What is kept of a task that has ended, and recorded of any: no values. */
+export function withoutValues<T extends Pick<RunPolicy, 'environment'>>(task: T): T {
+  const { environment = null } = task
+  return environment === null ? task : { ...task, environment: { ...environment, sealed: null } }
 }
 
 /** A task without an image has no such field, as in records of earlier versions. */

@@ -20,10 +20,9 @@ import { StatusLine } from '../output/status-line.ts'
 import { visible } from '../output/terminal-text.ts'
 import { retryWhileUnreachable } from './retry.ts'
 import { readTaskFile } from './task-file.ts'
-import { commandWithEnv, demandOf, type DemandOptions } from './task-request.ts'
+import { demandOf, environmentOf, type DemandOptions, type EnvironmentOptions } from './task-request.ts'
 
-export interface RunOptions extends DemandOptions {
-  readonly env: readonly string[]
+export interface RunOptions extends DemandOptions, EnvironmentOptions {
   readonly maxRuntime?: number
   readonly stopGrace?: number
   readonly onNodeLoss?: OnNodeLoss
@@ -71,9 +70,10 @@ export async function runTask(command: readonly string[], options: RunOptions): 
   return run.toItsEnd(() => client.tasks.submit(request))
 }
 
-function requestIn(file: string, command: readonly string[], { env, group, label }: RunOptions): TaskRequest {
-  if (command.length > 0 || [env, group, label].some((given) => given.length > 0))
-    throw new UsageError('--file describes the whole task: leave out the command, --env, --group and --label')
+function requestIn(file: string, command: readonly string[], options: RunOptions): TaskRequest {
+  const { env, envFile, secret, group, label } = options
+  if (command.length > 0 || [env, envFile, secret, group, label].some((given) => given.length > 0))
+    throw new UsageError('--file describes the whole task: leave out the command and other options')
   const request = readTaskFile(file)
   if (request.command !== undefined) return request
   throw new UsageError(`${file}: it has no command; \`headroom run\` runs one`)
@@ -83,7 +83,8 @@ function requestOf(command: readonly string[], options: RunOptions): TaskRequest
   if (command.length === 0) throw new UsageError('a command is required, after --, or a task file with -f')
   return {
     ...demandOf(options),
-    command: commandWithEnv(command, options.env),
+    command,
+    ...environmentOf(options),
     ...(options.maxRuntime === undefined ? {} : { max_runtime_seconds: options.maxRuntime }),
     ...(options.stopGrace === undefined ? {} : { stop_grace_seconds: options.stopGrace }),
     ...(options.onNodeLoss === undefined ? {} : { on_node_loss: options.onNodeLoss }),

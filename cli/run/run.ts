@@ -121,7 +121,20 @@ function running(command: Command): Command {
       '--image <reference>',
       'container image in which the command runs, on a GPU server that offers container images',
     )
-    .option('--env <name=value>', 'an environment variable of the task; may be repeated', repeatable, [])
+    .option(
+      '--env <name=value>',
+      'an environment variable of the task; NAME alone: its value here; may be repeated',
+      repeatable,
+      [],
+    )
+    .option('--env-file <file>', 'a file of such lines; may be repeated', repeatable, [])
+    .option(
+      '--secret <variable=secret>',
+      'a secret of yours as environment variable (headroom secret set); VARIABLE alone: the secret of this ' +
+        'name; may be repeated',
+      repeatable,
+      [],
+    )
     .option(
       '--max-runtime <time>',
       'maximum runtime (2h, 90s; a number alone is seconds); the task is then stopped',

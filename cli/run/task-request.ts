@@ -1,4 +1,5 @@
 /** Builds a submission from options and environment. An option takes precedence over its variable. */
+import { readFileSync } from 'node:fs'
 import type { TaskRequest } from '../../clients/typescript/client.ts'
 import { VariableError, withClientVariables } from '../../clients/typescript/client-variables.ts'
 import { UsageError } from '../../services/exit-codes.ts'
@@ -64,19 +65,59 @@ function fromEnvironment(
 
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/
 
+export interface EnvironmentOptions {
+  readonly env: readonly string[]
+  readonly envFile: readonly string[]
+  readonly secret: readonly string[]
+}
+
 /**
- * Returns the command with its variables in front: `env` sets them, since a task has a command and no
- * environment.
- * @throws UsageError for an invalid name
+ * Returns the variables of the task: `NAME=VALUE`, or `NAME` alone for the value that it has here. A later
+ * one replaces an earlier one, and options replace files.
+ * @throws UsageError for an invalid name, or one that is not set here
  */
-export function commandWithEnv(command: readonly string[], env: readonly string[]): readonly string[] {
-  const pairs = pairsOf(env)
-  for (const name of pairs.keys()) {
-    if (!VARIABLE.test(name))
-      throw new UsageError(`--env: ${JSON.stringify(name)} is not a valid variable name`)
+export function environmentOf(
+  options: EnvironmentOptions,
+  own: NodeJS.ProcessEnv = process.env,
+): Pick<TaskRequest, 'env' | 'secrets'> {
+  const lines = [
+    ...options.envFile.flatMap((file) => linesOf(file).map((text) => ({ text, from: file }))),
+    ...options.env.map((text) => ({ text, from: '--env' })),
+  ]
+  const env: Record<string, string> = {}
+  for (const { text, from } of lines) {
+    const { name, value } = assignmentIn(text, from)
+    const set = value ?? own[name]
+    if (set === undefined) throw new UsageError(`${from}: ${name} is not set here; write ${name}=VALUE`)
+    env[name] = set
   }
-  if (pairs.size === 0) return command
-  // What follows the assignments is the command, even if it contains an equals sign.
-  const runs = command[0]?.includes('=') === true ? ['sh', '-c', 'exec "$@"', 'sh', ...command] : command
-  return ['env', ...[...pairs].map(([name, value]) => `${name}=${value}`), ...runs]
+  const secrets: Record<string, string> = {}
+  for (const text of options.secret) {
+    const { name, value } = assignmentIn(text, '--secret')
+    secrets[name] = value ?? name
+  }
+  return {
+    ...(lines.length === 0 ? {} : { env }),
+    ...(options.secret.length === 0 ? {} : { secrets }),
+  }
+}
+
+function assignmentIn(text: string, from: string): { readonly name: string; readonly value: string | null } {
+  const at = text.indexOf('=')
+  const name = at < 0 ? text : text.slice(0, at)
+  if (!VARIABLE.test(name))
+    throw new UsageError(`${from}: ${JSON.stringify(name)} is not a valid variable name`)
+  return { name, value: at < 0 ? null : text.slice(at + 1) }
+}
+
+/** Without empty lines and comments. */
+function linesOf(file: string): readonly string[] {
+  let text: string
+  try {
+    text = readFileSync(file, 'utf8')
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? String(error)
+    throw new UsageError(`--env-file ${file}: cannot be read (${code})`, { cause: error })
+  }
+  return text.split(/\r?\n/).filter((line) => line.trim() !== '' && !line.trimStart().startsWith('#'))
 }

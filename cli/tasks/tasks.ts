@@ -238,6 +238,7 @@ function fieldsOf(task: Task, now: number): readonly Field[] {
     ['owner', task.owner],
     ['command', task.command === null ? 'none: a lease' : task.command.join(' ')],
     ['image', task.image],
+    ['variables', [...task.env_names, ...Object.keys(task.secrets).map((name) => `${name} (secret)`)]],
     ['on node loss', task.on_node_loss],
     ['stop grace', task.stop_grace_seconds === null ? 'cluster default' : `${task.stop_grace_seconds} s`],
     [

@@ -42,6 +42,8 @@ import type {
   RecoveryBody,
 } from '../../controller/api/tasks/attempt-schema.ts'
 import type { AuditEntryBody, AuditPage, AuditQueryBody } from '../../controller/api/auth/audit-schema.ts'
+import type { SecretBody } from '../../controller/api/auth/secret-schema.ts'
+import { secretsOf } from './secrets.ts'
 import type {
   MadeTokenBody,
   NewTokenBody,
@@ -94,6 +96,7 @@ export type {
   KeptLeaseBody as KeptLease,
   LogBody as Log,
   MadeTokenBody as MadeToken,
+  SecretBody as Secret,
   NodeBody as Node,
   NodeConfigChangeBody as NodeConfigChange,
   NodePage,
@@ -168,6 +171,7 @@ export function createClient(options: ClientOptions = {}) {
     groups: groupsOf(transport),
     simulations: simulationsOf(transport),
     tokens: tokensOf(transport),
+    secrets: secretsOf(transport),
     audit: auditOf(transport),
     recovery: recoveryOf(transport),
     attempts: attemptsOf(transport),

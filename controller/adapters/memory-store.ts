@@ -13,6 +13,7 @@ import {
   MAX_CONFIG_REVISIONS,
   MAX_EPOCH_RECORDS,
   NO_HISTORY,
+  secretId,
   StoreFault,
   type AccessRecords,
   type AuditQuery,
@@ -33,6 +34,7 @@ import {
   type SubmissionKeyRecords,
   type TaskRecord,
   type TokenRecord,
+  type SecretRecord,
 } from '../ports/store.ts'
 
 export interface MemoryStoreOptions {
@@ -66,6 +68,7 @@ export const EMPTY_STATE: StoredState = {
   groups: [],
   config: null,
   tokens: [],
+  secrets: [],
   submissionKeys: [],
   lastAuditSeq: 0,
   marks: { epoch: 0, nextTaskSeq: 1, nextEventSeq: 1, nextDecision: 1 },
@@ -108,6 +111,7 @@ interface Held {
   readonly floorEventSeq: number
   lastEventSeq: number
   readonly tokens: Map<string, TokenRecord>
+  readonly secrets: Map<string, SecretRecord>
   /** By seq, in that order. */
   readonly audits: Map<number, AuditRecord>
   readonly submissionKeys: Map<number, SubmissionKeyRecord>
@@ -134,6 +138,7 @@ function hold(options: MemoryStoreOptions): Held {
     floorEventSeq: initial.marks.nextEventSeq,
     lastEventSeq: initial.marks.nextEventSeq - 1,
     tokens: new Map(initial.tokens.map((token) => [token.id, token])),
+    secrets: new Map(initial.secrets.map((secret) => [secretId(secret), secret])),
     audits: new Map(),
     submissionKeys: new Map(initial.submissionKeys.map((key) => [key.seq, key])),
     retainFinished: options.retainFinished ?? true,
@@ -199,7 +204,10 @@ function keepTask(held: Held, task: TaskRecord): void {
   held.dropped[task.state]++
 }
 
-function keepAccess(held: Held, { tokens, revokedTokenIds, audits }: AccessRecords): void {
+function keepAccess(held: Held, changes: AccessRecords): void {
+  const { tokens, revokedTokenIds, secrets, deletedSecrets, audits } = changes
+  for (const secret of deletedSecrets) held.secrets.delete(secretId(secret))
+  for (const secret of secrets) held.secrets.set(secretId(secret), secret)
   for (const id of revokedTokenIds) held.tokens.delete(id)
   for (const token of tokens) held.tokens.set(token.id, token)
   for (const audit of audits) held.audits.set(audit.seq, audit)
@@ -260,6 +268,7 @@ function stateOf(held: Held): StoredState {
     groups: [...held.groups.values()].sort((a, b) => byCodeUnits(a.id, b.id)),
     config: revisionsOf(held)[0] ?? null,
     tokens: [...held.tokens.values()].sort(byCreation),
+    secrets: [...held.secrets.values()].sort((a, b) => byCodeUnits(secretId(a), secretId(b))),
     lastAuditSeq: [...held.audits.keys()].at(-1) ?? 0,
     submissionKeys: [...held.submissionKeys.values()].sort(bySeq),
     marks: held.marks,

@@ -24,7 +24,7 @@ export type Refusal =
   | { readonly code: 'invalid'; readonly problems: readonly FieldProblem[] }
   | {
       readonly code: 'not_found'
-      readonly what: 'node' | 'task' | 'group' | 'token' | 'attempt'
+      readonly what: 'node' | 'task' | 'group' | 'token' | 'attempt' | 'secret'
       readonly id: string
     }
   | { readonly code: 'conflict'; readonly detail: string }

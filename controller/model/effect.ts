@@ -2,6 +2,7 @@
  * Actions of the engine on the outside world, performed once the decision is durable. The wire turns effects
  * into commands.
  */
+import type { TaskEnvironment } from '../../protocol/task.ts'
 import type { DurationMs, GpuMode, Mib, NoSwap, OnNodeLoss, Priority } from '../../protocol/units.ts'
 
 export type Effect = StartEffect | StopEffect | SwapEffect | GrowthEffect | NoswapEffect
@@ -22,6 +23,7 @@ export interface StartEffect extends EffectBase {
   readonly onNodeLoss: OnNodeLoss
   readonly command: readonly string[] | null
   readonly image: string | null
+  readonly environment: TaskEnvironment | null
   readonly name: string
   readonly owner: string | null
   readonly stopGraceMs: DurationMs

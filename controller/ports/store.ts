@@ -216,12 +216,37 @@ export interface AuditRecord {
   readonly leftOut: number
 }
 
-/** Access rights and the audit trail. */
+/** A value that tasks of its owner may use as an environment variable. */
+export interface SecretRecord {
+  /** Name of the token that set it; null without tokens. */
+  readonly owner: string | null
+  readonly name: string
+  /** The value, encrypted for this controller (port Sealer). */
+  readonly sealed: string
+  readonly updatedAt: Instant
+}
+
+/** Identifies a secret among those of all owners. */
+export function secretId({ owner, name }: Pick<SecretRecord, 'owner' | 'name'>): string {
+  return JSON.stringify([owner, name])
+}
+
+/** Access rights, secrets and the audit trail. */
 export interface AccessRecords {
   readonly tokens: readonly TokenRecord[]
   readonly revokedTokenIds: readonly string[]
+  /** A secret replaces an earlier one of its owner with the same name. */
+  readonly secrets: readonly SecretRecord[]
+  readonly deletedSecrets: readonly Pick<SecretRecord, 'owner' | 'name'>[]
   /** An entry replaces an earlier one with the same seq. */
   readonly audits: readonly AuditRecord[]
+}
+
+/** The same while a transaction collects them. */
+export type AccessChanges = { -readonly [K in keyof AccessRecords]: AccessRecords[K][number][] }
+
+export function noAccessChanges(): AccessChanges {
+  return { tokens: [], revokedTokenIds: [], secrets: [], deletedSecrets: [], audits: [] }
 }
 
 /** A submission with an idempotency key. Key and body are digests: neither text is kept. */
@@ -330,6 +355,8 @@ export interface StoredState {
   readonly groups: readonly Group[]
   readonly config: ConfigRecord | null
   readonly tokens: readonly TokenRecord[]
+  /** By owner and name. */
+  readonly secrets: readonly SecretRecord[]
   readonly lastAuditSeq: number
   /** By seq. */
   readonly submissionKeys: readonly SubmissionKeyRecord[]

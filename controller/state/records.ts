@@ -1,6 +1,7 @@
 /** Converts between the engine's live objects and the records of the store. */
 import { MAX_ATTEMPTS_PER_NODE } from '../../protocol/limits.ts'
 import type { Instant } from '../../protocol/units.ts'
+import { isFinal } from '../model/task.ts'
 import { endCodeOf } from '../model/end-reason.ts'
 import { NO_TROUBLE } from '../model/start-refusal.ts'
 import type { TaskSpec } from '../../protocol/task.ts'
@@ -11,14 +12,14 @@ import { countQuarantined } from './gpu-ledger.ts'
 import { newNodeContact } from './node-contact.ts'
 import { newLiveGpu, newLivePlacement, newLiveTask, newSwapTotals } from './facts.ts'
 import { pick, STORED_PLACEMENT, STORED_TASK } from './fields.ts'
-import { specOfRecord } from '../../protocol/task.ts'
+import { specOfRecord, withoutValues } from '../../protocol/task.ts'
 
 export function recordOfTask(task: LiveTask): TaskRecord {
   const { spec, placement } = task
   const served = task.servedUs + (placement?.servedUs ?? 0)
   const compute = task.computeUs + (placement?.computeUs ?? 0)
   return {
-    ...spec,
+    ...(isFinal(task.state) ? withoutValues(spec) : spec),
     ...pick(task, STORED_TASK),
     ...(task.endCode === null ? {} : { endCode: task.endCode }),
     lastNodeId: task.lastNodeId,

@@ -7,7 +7,7 @@ import type { Event, EventData, EventKind } from '../model/event.ts'
 import type { Decision } from '../model/decision.ts'
 import type { Effect } from '../model/effect.ts'
 import type { LiveNode, LiveTask } from './facts.ts'
-import type { AuditRecord, ConfigRecord, SubmissionKeyRecord, TokenRecord } from '../ports/store.ts'
+import type { AccessChanges, ConfigRecord, SubmissionKeyRecord } from '../ports/store.ts'
 import type { Group } from '../model/group.ts'
 import { clear } from '../structures/list-edit.ts'
 
@@ -23,12 +23,8 @@ export class Transaction {
   /** Each has an event among `events`. */
   readonly decisions: Decision[] = []
   readonly effects: Effect[] = []
-  /** Changes of tokens and audit; null without any. */
-  access: {
-    readonly tokens: TokenRecord[]
-    readonly revokedTokenIds: string[]
-    readonly audits: AuditRecord[]
-  } | null = null
+  /** Changes of tokens, secrets and audit; null without any. */
+  access: AccessChanges | null = null
   /** This batch ends the store's `recovery`. */
   endsRecovery = false
   /** The epoch is written again although nothing else is (R9). */

@@ -6,6 +6,8 @@ import type { ControllerBody, Envelope } from '../../protocol/envelope.ts'
 import type { Command, CommandResult, RefusalReason, StartCommand } from '../../protocol/messages.ts'
 import { nodeSubject } from '../../protocol/subjects.ts'
 import type { DurationMs, Mib } from '../../protocol/units.ts'
+import type { TaskEnvironment } from '../../protocol/task.ts'
+import type { EnvironmentValues } from '../model/environment-values.ts'
 import type { Effect, StartEffect } from '../model/effect.ts'
 import type { PendingIds, PendingRestorer } from '../ports/pending-ids.ts'
 import type { Bus, RequestOutcome } from '../ports/bus.ts'
@@ -28,6 +30,11 @@ export interface OutboundOptions {
   readonly isWanted: (effect: Effect) => boolean
   /** Returns false if the effect must wait for `resume`, or for the node. */
   readonly mayLeave: (effect: Effect) => boolean
+  /**
+   * Returns the environment variables of a task by name; null if their values cannot be read.
+   * @param owner of the task
+   */
+  readonly valuesOf: (environment: TaskEnvironment, owner: string | null) => EnvironmentValues | null
   /** Called with the answer, and the number of the node's message that carried it. */
   readonly onResult: (nodeId: string, command: string, result: CommandResult, seq: number) => void
 }
@@ -278,7 +285,7 @@ export class Outbound {
       node_boot: limits.boot,
       ...(reserveMib === null ? {} : { safety_reserve_mib: reserveMib }),
     }
-    const fresh = this.#options.envelope(commandOf(effect, terms))
+    const fresh = this.#options.envelope(commandOf(effect, terms, this.#options.valuesOf))
     const message = messageId === null ? fresh : { ...fresh, id: messageId }
     command.messageId = message.id
     command.cancel = null
@@ -372,8 +379,8 @@ function isTransient(kind: Effect['kind'], reason: RefusalReason | null): boolea
 
 type Terms = Pick<Command, 'valid_until_mono' | 'node_boot' | 'safety_reserve_mib'>
 
-function commandOf(effect: Effect, terms: Terms): Command {
-  if (effect.kind === 'start') return startOf(effect, terms)
+function commandOf(effect: Effect, terms: Terms, valuesOf: OutboundOptions['valuesOf']): Command {
+  if (effect.kind === 'start') return startOf(effect, terms, valuesOf)
   const base = { task_id: effect.taskId, attempt: effect.attempt, ...terms }
   switch (effect.kind) {
     case 'stop':
@@ -394,7 +401,8 @@ function commandOf(effect: Effect, terms: Terms): Command {
   }
 }
 
-function startOf(effect: StartEffect, terms: Terms): StartCommand {
+function startOf(effect: StartEffect, terms: Terms, valuesOf: OutboundOptions['valuesOf']): StartCommand {
+  const { environment } = effect
   return {
     op: 'start',
     task_id: effect.taskId,
@@ -408,8 +416,15 @@ function startOf(effect: StartEffect, terms: Terms): StartCommand {
     on_node_loss: effect.onNodeLoss,
     command: effect.command,
     ...(effect.image === null ? {} : { image: effect.image }),
+    ...(environment === null ? {} : { env: envOf(valuesOf(environment, effect.owner)) }),
     name: effect.name,
     owner: effect.owner,
     ...(effect.stopGraceMs === 0 ? {} : { stop_grace_ms: effect.stopGraceMs }),
   }
+}
+
+/** Null: the values cannot be read, and the server refuses the start. */
+function envOf(values: EnvironmentValues | null): NonNullable<StartCommand['env']> | null {
+  if (values === null) return null
+  return Object.entries({ ...values.env, ...values.secrets }).map(([name, value]) => ({ name, value }))
 }

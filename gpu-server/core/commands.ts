@@ -4,6 +4,7 @@
  */
 import type { Body } from '../../protocol/envelope.ts'
 import type { Command, CommandResult, RefusalReason, StartCommand } from '../../protocol/messages.ts'
+import type { StartRefused } from '../../protocol/message-fields.ts'
 import type { Feature, NoSwap } from '../../protocol/units.ts'
 import type { Attempt } from './attempt.ts'
 import { descriptionOf, newAttempt, startOf } from './attempt.ts'
@@ -20,6 +21,13 @@ export interface CommandLimits {
   readonly features: readonly Feature[]
   /** Living attempts plus unacknowledged ends. */
   readonly maxAttempts: number
+}
+
+/** Refusals that another try on this host would meet again. */
+const LASTING_REFUSALS: Partial<Record<RefusalReason, StartRefused>> = {
+  // The controller does not send such a start; the hello names the features.
+  feature_missing: { cause: 'host', code: 'no_container_runtime' },
+  environment_unreadable: { cause: 'task', code: 'environment_unreadable' },
 }
 
 export class Commands {
@@ -77,13 +85,12 @@ export class Commands {
     const { clock, durable } = this.#parts
     if (command.attempt <= durable.seen.highest(command.task_id)) return this.#whatIsKnown(command)
     const refusal = this.#refusalToStart(command)
-    if (refusal === 'feature_missing') return this.#lacksFeature(command)
     if (refusal !== null) return this.#burn(command, refusal)
     const start = startOf(command)
     const attempt = newAttempt(start, clock.now())
     if (!durable.addStarting(attempt, descriptionOf(command))) return this.#diskFailed(command)
-    const { image } = command
-    const how = { start, command: command.command, epoch }
+    const { image, env = null } = command
+    const how = { start, command: command.command, epoch, env: valuesIn(env ?? []) }
     this.#runs.launch(attempt, image === undefined ? how : { ...how, image })
     return this.#result(command, 'accepted', null, attempt)
   }
@@ -92,10 +99,11 @@ export class Commands {
    * R3, R12: requires a run lease, no older living attempt, GPUs of this server, and VRAM within the reserve.
    * A command of an image never runs on the host itself.
    */
-  #refusalToStart({ task_id, gpus, vram_mib, command, image }: StartCommand): RefusalReason | null {
+  #refusalToStart({ task_id, gpus, vram_mib, command, image, env }: StartCommand): RefusalReason | null {
     const { durable, envelopes, lease, ledger, tasks } = this.#parts
     if (command !== null && !this.#limits.allowExec) return 'exec_not_allowed'
     if (image !== undefined && !this.#limits.features.includes('image')) return 'feature_missing'
+    if (env === null) return 'environment_unreadable'
     if (!lease.holds(envelopes.mono())) return 'no_lease'
     // An attempt that ended here by itself ends its task, once the controller has received the end (R8).
     if (tasks.ofTask(task_id) !== null || durable.outbox.hasOwnEnd(task_id)) return 'old_attempt'
@@ -161,15 +169,12 @@ export class Commands {
 
   #burn(command: StartCommand, reason: RefusalReason): CommandResult {
     const isDurable = this.#parts.durable.burn(command.task_id, command.attempt)
-    return isDurable ? this.#result(command, 'refused', reason) : this.#diskFailed(command)
-  }
-
-  /** The controller does not send such a start; the hello names the features. */
-  #lacksFeature(command: StartCommand): CommandResult {
-    const result = this.#burn(command, 'feature_missing')
-    return result.reason === 'feature_missing'
-      ? { ...result, start_refused: { cause: 'host', code: 'no_container_runtime' } }
-      : result
+    if (!isDurable) return this.#diskFailed(command)
+    const cause = LASTING_REFUSALS[reason]
+    return {
+      ...this.#result(command, 'refused', reason),
+      ...(cause === undefined ? {} : { start_refused: cause }),
+    }
   }
 
   /** No task can start while the server cannot record the start. */
@@ -197,6 +202,10 @@ export class Commands {
       generation: living?.generation ?? 0,
     }
   }
+}
+
+function valuesIn(env: NonNullable<StartCommand['env']>): Readonly<Record<string, string>> {
+  return Object.fromEntries(env.map(({ name, value }) => [name, value]))
 }
 
 export function isCommand(body: Body): body is Command {

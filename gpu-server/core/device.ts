@@ -13,6 +13,8 @@ export interface LaunchRequest {
   readonly image?: string
   /** Of the controller that ordered the start. */
   readonly epoch?: number
+  /** Environment variables of the task, in addition to the device's own. */
+  readonly env: Readonly<Record<string, string>>
   /**
    * Receives reports of its use instead of the listener, until `survivors` is called. This saves a lookup of
    * the attempt.

@@ -261,7 +261,7 @@ export class HostDevice implements Device {
   async #run(
     task: HostTask,
     command: readonly string[],
-    { image, epoch = 0 }: LaunchRequest,
+    { image, epoch = 0, env }: LaunchRequest,
   ): Promise<LaunchAnswer> {
     const { accelerator, guards, maxOutputBytes, places } = this.#options
     const { start, taskId, attempt, gpus } = task
@@ -282,6 +282,7 @@ export class HostDevice implements Device {
         env: {
           ...UNBUFFERED,
           ...(image === undefined ? this.#hostEnvironment(place, socket) : { HOME: CONTAINER_WORK }),
+          ...env,
           ...accelerator.environment(gpus),
           HEADROOM_TASK_ID: taskId,
           HEADROOM_GPUS: gpus.join(','),

@@ -11,6 +11,7 @@ import {
   hashOf,
 } from '../../controller/api/auth/token-secrets.ts'
 import type { Controller } from '../../controller/controller.ts'
+import type { Sealer } from '../../controller/ports/sealer.ts'
 import type { Store } from '../../controller/ports/store.ts'
 import { StartFault } from '../exit-codes.ts'
 import { ENVIRONMENT } from '../settings/env-table.ts'
@@ -44,11 +45,13 @@ export function httpAccess(
   token: AdminToken | null,
   signIn: SignIn | null,
   { access }: Controller,
+  sealer: Sealer,
 ): Access {
   const { httpHost, oidc, allowedHosts, requestsPerSecond, anonymousRequestsPerSecond } = settings
   const own = isLoopback(httpHost) ? [] : [hostname(), ...(isIP(httpHost) === 0 ? [httpHost] : [])]
   return createAccess({
     book: access,
+    sealer,
     now: Date.now,
     adminTokenHash: token?.hash ?? null,
     signIn,

@@ -36,6 +36,7 @@ import {
 import { createLog, auditOfClients } from './log.ts'
 import { natsSettings, type NatsSettings } from '../settings/nats-settings.ts'
 import { packageCommit, packageRoot, packageVersion } from '../package-info.ts'
+import { openSecretsKey, requireKeyOf, type SecretsKey } from './secrets-key.ts'
 import { startRecording } from './recording.ts'
 import { createServedMetrics, uploadMetrics } from './served-metrics.ts'
 import { readSettings, unreadVariables, type Settings } from '../settings/settings.ts'
@@ -47,12 +48,19 @@ const MIB_BYTES = 1_048_576
 /** Time for work in progress to end after a signal. */
 const STOP_TIMEOUT_MS = 8_000
 
+/** Options of the command line. */
+export interface ServeOptions {
+  /** The mark that the store need not reach. */
+  readonly acceptLoss?: string
+  /** Values that the key does not open are given up. */
+  readonly newSecretsKey?: boolean
+}
+
 /**
  * Runs until SIGINT or SIGTERM.
- * @param acceptLoss the mark that the store need not reach
  * Throws SettingsError, StoreFault or StartFault when it cannot start; each says why in one line.
  */
-export async function serve(env: NodeJS.ProcessEnv, acceptLoss?: string): Promise<void> {
+export async function serve(env: NodeJS.ProcessEnv, options: ServeOptions = {}): Promise<void> {
   const settings = readSettings(env)
   const nats = natsSettings(env)
   const token = adminToken(env)
@@ -62,7 +70,8 @@ export async function serve(env: NodeJS.ProcessEnv, acceptLoss?: string): Promis
   if (token !== null && token.warning !== null) log.warn(token.warning)
   for (const line of unreadVariables(env)) log.warn(line)
   const measured = createServedMetrics()
-  const store = openStore(settings, acceptLoss, measured.onCommit, log)
+  const key = openSecretsKey(settings)
+  const store = openStore(settings, options, key, measured.onCommit, log)
   await requireToken(settings, token, store).catch(async (fault: unknown) => {
     await store.close()
     throw fault
@@ -71,7 +80,7 @@ export async function serve(env: NodeJS.ProcessEnv, acceptLoss?: string): Promis
   const recording = startRecording(settings, log)
   const logEvents = createEventLog(log, nats === null ? 'simulated' : 'live')
   let isStopping = false
-  const options: ControllerOptions = {
+  const how: ControllerOptions = {
     series: {
       archive: createSeriesFiles({ dir: join(settings.dataDir, 'series'), log: (line) => log.warn(line) }),
     },
@@ -82,17 +91,17 @@ export async function serve(env: NodeJS.ProcessEnv, acceptLoss?: string): Promis
     // Deferred: an audit entry is an input itself and must follow the input that reported it.
     onRefused: (senderId, reason) => queueMicrotask(() => access?.trail?.messageRefused(senderId, reason)),
     ...(recording === null ? {} : { inputTap: recording.tap }),
-    ...{ ownerLimits: settings.ownerLimits, storeKind: settings.storeKind },
+    ...{ ownerLimits: settings.ownerLimits, storeKind: settings.storeKind, sealer: key.sealer },
     clientRequestsPerSecond: settings.clientRequestsPerSecond,
     clientAudit: auditOfClients(() => access?.trail ?? null),
     initialConfig: initialConfig(env, settings, managed),
     // A commit that the closing store no longer takes was never acknowledged.
     onFault: (fault) => (isStopping ? undefined : endWithStore(fault, store, log)),
   }
-  const fleet = await startFleet(managed, store, log, options)
+  const fleet = await startFleet(managed, store, log, how)
   const { controller } = fleet
   const { commands, views, events, logs, series } = controller
-  access = httpAccess(settings, token, signIn, controller)
+  access = httpAccess(settings, token, signIn, controller, key.sealer)
   const disk = monitorDisk(settings.dataDir)
   const depths = { commitQueueDepth: () => store.queueDepth(), diskFreeBytes: () => disk.freeBytes() }
   measured.watch({
@@ -207,12 +216,13 @@ function initialConfig(env: NodeJS.ProcessEnv, settings: Settings, managed: Mana
 
 function openStore(
   settings: Settings,
-  acceptLoss: string | undefined,
+  { acceptLoss, newSecretsKey = false }: ServeOptions,
+  key: SecretsKey,
   onCommit: NonNullable<SqliteStoreOptions['onCommit']>,
   log: Logger,
 ): SqliteStore {
   removeCutOffUploads(settings, log)
-  return createSqliteStore({
+  const store = createSqliteStore({
     dataDir: settings.dataDir,
     retainEvents: settings.eventsMaxCount,
     retainEventsMs: settings.eventsMaxDays * DAY_MS,
@@ -223,6 +233,7 @@ function openStore(
     onCommit,
     log: (line) => log.info(line),
   })
+  return newSecretsKey ? store : requireKeyOf(store, key)
 }
 
 /** @returns the URL on which it listens */

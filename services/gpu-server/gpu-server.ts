@@ -113,7 +113,7 @@ export async function gpuServer(options: GpuServerCommandOptions, env: Environme
       hostSwapMib: options.hostSwapMib ?? hostSwapMib,
       hostLinkMibPerS: options.hostLinkMibPerS ?? null,
       allowExec: options.allowExec === true,
-      features: containers === null ? [] : ['image'],
+      features: containers === null ? ['env'] : ['env', 'image'],
       stateFolder,
       workFolder,
       storage,

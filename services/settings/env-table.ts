@@ -48,6 +48,15 @@ export const ENVIRONMENT = {
       'host until a token has been made',
     read: aPath,
   },
+  secretsKeyFile: {
+    name: 'CONTROLLER_SECRETS_KEY_FILE',
+    range: 'a path',
+    byDefault: null,
+    meaning:
+      'File with the key that encrypts secrets and environment variables of tasks, created when it is ' +
+      'first needed; it is in no backup, so copy it elsewhere. Default: secrets.key in the data folder',
+    read: aPath,
+  },
   ...OIDC_VARIABLES,
   httpAllowedHosts: {
     name: 'CONTROLLER_HTTP_ALLOWED_HOSTS',

@@ -20,6 +20,8 @@ export interface Settings {
   readonly oidc: OidcSettings | null
   readonly ownerLimits: OwnerLimits
   readonly dataDir: string
+  /** Null: in the data folder. */
+  readonly secretsKeyFile: string | null
   /** Limits of stored events by number, age and size. */
   readonly eventsMaxCount: number
   readonly eventsMaxDays: number
@@ -87,6 +89,7 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
       p0: env[ENVIRONMENT.p0Allowed.name] ? valueOf(env, ENVIRONMENT.p0Allowed) : null,
     },
     dataDir: valueOf(env, ENVIRONMENT.dataDir),
+    secretsKeyFile: env[ENVIRONMENT.secretsKeyFile.name] || null,
     uploads: {
       maxBytes: valueOf(env, ENVIRONMENT.uploadsMaxMib) * MIB_BYTES,
       maxBytesPerOwner: valueOf(env, ENVIRONMENT.uploadsMaxMibPerOwner) * MIB_BYTES,

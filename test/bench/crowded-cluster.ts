@@ -58,6 +58,7 @@ export function restoreCrowdedCluster(cluster: Cluster, gpus: number): void {
     groups: [],
     config: null,
     tokens: [],
+    secrets: [],
     lastAuditSeq: 0,
     submissionKeys: [],
     ...NO_HISTORY,

@@ -172,7 +172,7 @@ class Server {
         idle_ms: idleMs,
       })
     }
-    this.#device.launch({ start, command: null, onUse }, () => {
+    this.#device.launch({ start, command: null, env: {}, onUse }, () => {
       this.#tell({ n: 0, kind: 'started', task_id: taskId, attempt, wants_gpu: true })
       this.#stage.log('task_started', taskId, this.id, { attempt })
     })

@@ -297,7 +297,8 @@ describe('headroom run', { timeout: 60_000 }, () => {
         gpuMode: 'exclusive',
         onNodeLoss: 'requeue',
         maxRuntimeMs: 60_000,
-        command: ['env', 'A=b c', 'x', '-y'],
+        command: ['x', '-y'],
+        environment: { names: ['A'] },
       },
     )
   })

@@ -5,6 +5,7 @@ import { createAccessWriter } from '../../controller/adapters/sqlite/access-writ
 import { kyselyOf } from '../../controller/adapters/sqlite/dialect.ts'
 import { migrate } from '../../controller/adapters/sqlite/migrations.ts'
 import { encodeBatch } from '../../controller/adapters/sqlite/rows.ts'
+import { noAccessChanges } from '../../controller/ports/store.ts'
 import type { AuditKind } from '../../controller/ports/store.ts'
 import { aBatch, anAudit } from '../support/store-builders.ts'
 
@@ -15,7 +16,7 @@ test('The audit table keeps the newest entries of each kind', async () => {
   let seq = 0
   const put = (kind: AuditKind, count: number) => {
     const audits = Array.from({ length: count }, () => anAudit({ seq: (seq += 1), kind }))
-    const { access } = encodeBatch(aBatch({ access: { tokens: [], revokedTokenIds: [], audits } }))
+    const { access } = encodeBatch(aBatch({ access: { ...noAccessChanges(), audits } }))
     if (access !== null) write(access)
   }
   const kept = (kind: AuditKind) =>
@@ -39,7 +40,7 @@ test('An amended audit entry is counted once', async () => {
   const write = createAccessWriter(db, { control: 2, work: 2, refusal: 2 }, 1)
   for (const status of [null, 404, 409]) {
     const { access } = encodeBatch(
-      aBatch({ access: { tokens: [], revokedTokenIds: [], audits: [anAudit({ seq: 1, status })] } }),
+      aBatch({ access: { ...noAccessChanges(), audits: [anAudit({ seq: 1, status })] } }),
     )
     if (access !== null) write(access)
   }

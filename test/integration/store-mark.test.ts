@@ -18,7 +18,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { restoreStore } from '../../controller/adapters/sqlite/restore.ts'
 import { createSqliteStore, STORE_FILE } from '../../controller/adapters/sqlite/store.ts'
 import { verifyStore } from '../../controller/adapters/sqlite/verify.ts'
-import { NO_CHANGE, type StoredState } from '../../controller/ports/store.ts'
+import { NO_CHANGE, noAccessChanges, type StoredState } from '../../controller/ports/store.ts'
 import { headroom } from '../support/headroom-command.ts'
 import { aBatch, anAudit, anEvent, aTask } from '../support/store-builders.ts'
 
@@ -119,7 +119,7 @@ describe('a store with a log after a kill', { timeout: 60_000 }, () => {
     const store = createSqliteStore({ path })
     await store.commit({
       ...NO_CHANGE,
-      access: { tokens: [], revokedTokenIds: [], audits: [anAudit()] },
+      access: { ...noAccessChanges(), audits: [anAudit()] },
       marks: marks(5),
     })
     const copy = readFileSync(path)
@@ -192,6 +192,7 @@ describe('a store without its mark', { timeout: 60_000 }, () => {
     await opened()
     const db = new Database(path)
     db.exec(`drop table epochs; drop table history; drop table retention_clock; drop table retention_marks;
+      drop table secrets;
       delete from schema_version where version > 8;
       alter table tasks drop column sum; alter table nodes drop column sum;
       alter table "groups" drop column sum; alter table config_revisions drop column sum;

@@ -27,6 +27,7 @@ export function restarted(
     groups: [],
     config,
     tokens: [],
+    secrets: [],
     lastAuditSeq: 0,
     submissionKeys: [],
     ...NO_HISTORY,

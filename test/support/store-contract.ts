@@ -7,6 +7,7 @@ import {
   NO_HISTORY,
   StoreFault,
   type AuditQuery,
+  noAccessChanges,
   type Batch,
   type DecisionQuery,
   type EventQuery,
@@ -78,6 +79,7 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
         groups: [],
         config: null,
         tokens: [],
+        secrets: [],
         lastAuditSeq: 0,
         submissionKeys: [],
         marks: { epoch: 0, nextTaskSeq: 1, nextEventSeq: 1, nextDecision: 1 },
@@ -107,6 +109,7 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
           groups,
           config: aConfig(1),
           tokens: [],
+          secrets: [],
           lastAuditSeq: 0,
           submissionKeys: [],
           marks,
@@ -362,18 +365,28 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
       })
     })
 
+    it('keeps secrets by owner and name until they are deleted', async () => {
+      const secret = { owner: 'alice', name: 'KEY', sealed: 'x', updatedAt: 1 }
+      const secrets = [secret, { ...secret, owner: null }, { ...secret, name: 'ANOTHER' }]
+      await put({ access: { ...noAccessChanges(), secrets } })
+      const again = { ...secret, sealed: 'y', updatedAt: 2 }
+      const deletedSecrets = [{ owner: null, name: 'KEY' }]
+      await put({ access: { ...noAccessChanges(), secrets: [again], deletedSecrets } })
+      expect((await store.load()).secrets).toEqual([secrets[2], again])
+    })
+
     it('keeps tokens until they are revoked, in order of creation', async () => {
       const [first, second, third] = [
         aToken({ id: 'z', createdAt: 1 }),
         aToken({ id: 'b', createdAt: 2 }),
         aToken({ id: 'a', createdAt: 2 }),
       ]
-      await put({ access: { tokens: [second, third, first], revokedTokenIds: [], audits: [] } })
+      await put({ access: { ...noAccessChanges(), tokens: [second, third, first], revokedTokenIds: [] } })
       await put({})
       await reopen()
       expect((await store.load()).tokens).toEqual([first, third, second])
       const used = { ...second, lastUsedAt: 1_760_000_000_000 }
-      await put({ access: { tokens: [used], revokedTokenIds: ['z', 'never made'], audits: [] } })
+      await put({ access: { ...noAccessChanges(), tokens: [used], revokedTokenIds: ['z', 'never made'] } })
       await reopen()
       expect((await store.load()).tokens).toEqual([third, used])
     })
@@ -388,9 +401,9 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
           target: `PUT /api/v1/tasks/t-${seq}`,
         }),
       )
-      await put({ access: { tokens: [], revokedTokenIds: [], audits } })
+      await put({ access: { ...noAccessChanges(), audits } })
       const amended = anAudit({ ...audits[4], outcome: 'refused', status: 409, code: 'conflict' })
-      await put({ access: { tokens: [], revokedTokenIds: [], audits: [amended] } })
+      await put({ access: { ...noAccessChanges(), audits: [amended] } })
       const found = async (changes: Partial<AuditQuery>) =>
         seqs(await store.reads.audits(auditQuery(changes)))
       expect(await found({})).toEqual([6, 5, 4, 3, 2, 1])

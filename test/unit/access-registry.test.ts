@@ -56,7 +56,7 @@ describe('The access registry', () => {
 
   test('refuses changes once the store has failed', () => {
     const { book, now } = aBook('the disk is full')
-    book.restore({ tokens: [aToken({ id: 'a' })], lastAuditSeq: 0 })
+    book.restore({ tokens: [aToken({ id: 'a' })], secrets: [], lastAuditSeq: 0 })
     const answers: Answer<unknown>[] = []
     book.create(aToken({ id: 'b' }), (answer) => answers.push(answer))
     book.revoke('a', (answer) => answers.push(answer))
@@ -74,7 +74,7 @@ describe('The access registry', () => {
 
   test('records the last use of a token at most once an hour', () => {
     const { book, written } = aBook()
-    book.restore({ tokens: [aToken({ id: 'a', lastUsedAt: null })], lastAuditSeq: 0 })
+    book.restore({ tokens: [aToken({ id: 'a', lastUsedAt: null })], secrets: [], lastAuditSeq: 0 })
     const hour = 3_600_000
     for (const at of [0, 1, hour - 1, hour, hour + 5, 2 * hour]) book.used(book.token('a') ?? aToken(), at)
     expect(written.map((access) => access?.tokens.map(({ lastUsedAt }) => lastUsedAt))).toEqual([
@@ -85,12 +85,46 @@ describe('The access registry', () => {
   })
 })
 
+describe('A transaction that another commit holds back', () => {
+  function aHeldBook() {
+    const turn = new Transaction()
+    const book = new AccessRegistry({
+      transaction: () => turn,
+      whenDurable: () => {},
+      write: () => {},
+      fault: () => null,
+    })
+    return { book, turn }
+  }
+  const ignore = (): void => {}
+  const secret = { owner: 'alice', name: 'KEY', sealed: 'x', updatedAt: 1 }
+
+  test('does not add a token again that was used and then revoked', () => {
+    const { book, turn } = aHeldBook()
+    book.restore({ tokens: [aToken({ id: 'a', lastUsedAt: null })], secrets: [], lastAuditSeq: 0 })
+    book.used(book.token('a') ?? aToken(), 1)
+    book.revoke('a', ignore)
+    expect(turn.access).toMatchObject({ tokens: [], revokedTokenIds: ['a'] })
+  })
+
+  test('holds the last change of a secret only', () => {
+    const { book, turn } = aHeldBook()
+    book.putSecret(secret, ignore)
+    book.putSecret({ ...secret, sealed: 'y' }, ignore)
+    expect(turn.access).toMatchObject({ secrets: [{ sealed: 'y' }], deletedSecrets: [] })
+    book.deleteSecret('alice', 'KEY', ignore)
+    expect(turn.access).toMatchObject({ secrets: [], deletedSecrets: [{ owner: 'alice', name: 'KEY' }] })
+    book.putSecret(secret, ignore)
+    expect(turn.access).toMatchObject({ secrets: [secret], deletedSecrets: [] })
+  })
+})
+
 describe('The audit log', () => {
   const { seq: _seq, ...entry } = anAudit()
 
   test('commits a begun entry with the next change, and an added entry at once', () => {
     const { book, written, now } = aBook()
-    book.restore({ tokens: [], lastAuditSeq: 41 })
+    book.restore({ tokens: [], secrets: [], lastAuditSeq: 41 })
     expect(book.begin(entry)).toBe(42)
     expect([written, now()?.audits.map(({ seq }) => seq)]).toEqual([[], [42]])
     book.amend(42, { ...entry, outcome: 'refused' })

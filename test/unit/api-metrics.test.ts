@@ -293,7 +293,7 @@ describe('wait and swap metrics', () => {
 describe('the reasons of pending tasks', () => {
   function worldWith(tasks: number): FakeController {
     const world = new FakeController()
-    const request = taskRequest({ vram_mib: 10 }, null)
+    const request = taskRequest({ vram_mib: 10 }, null, null)
     for (let i = 0; i < tasks; i++) world.commands.submitTask(request, () => {})
     return world
   }

@@ -4,7 +4,7 @@ import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
 import { presentNode, readingsOf } from '../../controller/api/nodes/present.ts'
 import { createController, type Controller } from '../../controller/controller.ts'
 import { DEFAULT_CONFIG } from '../../controller/model/config.ts'
-import { missingFeature } from '../../controller/policy/placement/feasible.ts'
+import { missingFeature, requiredFeatures } from '../../controller/policy/placement/feasible.ts'
 import { PROTOCOL_VERSION, TASK_DEFAULTS } from '../../protocol/limits.ts'
 import type { Hello } from '../../protocol/messages.ts'
 import { nodeSubject } from '../../protocol/subjects.ts'
@@ -30,8 +30,8 @@ describe('a task with an image', () => {
     b.cycle()
     expect(other.state).toBe('assigned')
     expect(task.state).toBe('pending')
-    expect(missingFeature(task.spec, old)).toBe('image')
-    expect(missingFeature(other.spec, old)).toBeNull()
+    expect(missingFeature(requiredFeatures(task.spec), old)).toBe('image')
+    expect(missingFeature(requiredFeatures(other.spec), old)).toBeNull()
     expect(b.effects.map(({ taskId }) => taskId)).toEqual([other.spec.id])
     const wait = b.explain(task)
     expect(wait?.primary).toMatchObject({

@@ -31,6 +31,7 @@ it.each([
     random: () => 0.5,
     runLeaseMs: () => 15_000,
     reserveMib: () => 2_048,
+    valuesOf: () => null,
     envelope: (body: ControllerBody) => ({
       v: 1,
       id: 'c1',

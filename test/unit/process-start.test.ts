@@ -76,7 +76,7 @@ describe('a device whose processes take 250 ms to start', () => {
 
   function launch(): void {
     const onUse = (wantsGpu: boolean): void => void told.push([wantsGpu ? 'wanted' : 'used', clock.now()])
-    device.launch({ start: START, command: null, onUse }, (launched) =>
+    device.launch({ start: START, command: null, env: {}, onUse }, (launched) =>
       told.push(['launched', clock.now(), launched]),
     )
   }

@@ -28,6 +28,13 @@ def test_a_text_is_split_into_words(client: Client) -> None:
     assert "".join(task.logs(follow=True)) == "two words|$HOME|"
 
 
+def test_a_task_has_its_variables_and_shows_their_names_only(client: Client) -> None:
+    task = client.submit(["sh", "-c", "echo $GREETING"], vram_mib=1000, env={"GREETING": "good day"})
+    assert task.env_names == ["GREETING"]
+    assert "good day" not in str(task.data)
+    assert "".join(task.logs(follow=True)) == "good day\n"
+
+
 def test_a_failure_has_its_exit_code(client: Client) -> None:
     task = client.submit(["sh", "-c", "exit 7"], vram_mib=1)
     with pytest.raises(TaskFailed) as failure:

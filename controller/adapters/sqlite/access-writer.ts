@@ -1,5 +1,6 @@
 /**
- * Writes tokens and audit entries into their tables. The audit is bounded: the newest of each kind are kept.
+ * Writes tokens, secrets and audit entries into their tables. The audit is bounded: the newest of each kind
+ * are kept.
  */
 import type Database from 'better-sqlite3'
 import type { AuditKind } from '../../ports/store.ts'
@@ -30,6 +31,8 @@ export function createAccessWriter(
   const prepare = (query: Compilable): Statement => db.prepare<unknown[]>(query.compile().sql)
   const putToken = prepare(q.replaceInto('tokens').values({ id: '', created_at: 0, record: '', sum: 0 }))
   const revokeToken = prepare(q.deleteFrom('tokens').where('id', '=', ''))
+  const putSecret = prepare(q.replaceInto('secrets').values({ id: '', record: '', sum: 0 }))
+  const deleteSecret = prepare(q.deleteFrom('secrets').where('id', '=', ''))
   const putAudit = prepare(
     q
       .replaceInto('audits')
@@ -38,7 +41,9 @@ export function createAccessWriter(
   const prune = createPruning(db, retain)
   // Due at the start, so that a lowered limit applies soon.
   let sincePruned = pruneEvery
-  return ({ tokens, revokedTokenIds, audits }) => {
+  return ({ tokens, revokedTokenIds, secrets, deletedSecretIds, audits }) => {
+    for (const id of deletedSecretIds) deleteSecret.run(id)
+    for (const row of secrets) putSecret.run(summed(row))
     for (const id of revokedTokenIds) revokeToken.run(id)
     for (const row of tokens) putToken.run(summed(row))
     for (const row of audits) putAudit.run(row)

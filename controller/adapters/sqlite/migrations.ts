@@ -33,6 +33,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 12, name: 'owners of tasks that came over the bus', up: renameBusOwners },
   { version: 13, name: 'epochs know their controller', up: controllersOfEpochs },
   { version: 14, name: 'tasks know their image', up: imagesOfTasks },
+  { version: 15, name: 'secrets, and environments of tasks', up: secretsTable },
 ]
 
 /** The schema version that this program writes. */
@@ -217,6 +218,16 @@ async function historyTables(db: Kysely<never>): Promise<void> {
 
 async function controllersOfEpochs(db: Kysely<never>): Promise<void> {
   await sql`alter table epochs add column controller text`.execute(db)
+}
+
+async function secretsTable({ schema }: Kysely<never>): Promise<void> {
+  await schema
+    .createTable('secrets')
+    .addColumn('id', 'text', (column) => column.primaryKey().notNull())
+    .addColumn('record', 'text', (column) => column.notNull())
+    .addColumn('sum', 'integer')
+    .modifyEnd(sql`strict`)
+    .execute()
 }
 
 async function submissionKeys({ schema }: Kysely<never>): Promise<void> {

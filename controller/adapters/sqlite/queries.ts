@@ -21,6 +21,7 @@ export function loadRows(db: Kysely<Schema>): Promise<StoredRows> {
       .orderBy('created_at')
       .orderBy('id')
       .execute()
+    const secrets = await at.selectFrom('secrets').select('record').orderBy('id').execute()
     const lastAudit = await at
       .selectFrom('audits')
       .select('seq')
@@ -35,6 +36,7 @@ export function loadRows(db: Kysely<Schema>): Promise<StoredRows> {
       groups: groups.map((row) => row.record),
       config: config ?? null,
       tokens: tokens.map((row) => row.record),
+      secrets: secrets.map((row) => row.record),
       lastAuditSeq: lastAudit?.seq ?? 0,
       submissionKeys: keys.map((row) => [row.seq, row.key, row.body, row.task_id, row.at] as const),
       marks:

@@ -12,6 +12,7 @@ export const SUMMED_COLUMNS = {
   groups: ['id', 'record'],
   config_revisions: ['revision', 'at', 'author', 'fields'],
   tokens: ['id', 'created_at', 'record'],
+  secrets: ['id', 'record'],
   submission_keys: ['seq', 'key', 'body', 'task_id', 'at'],
 } as const
 
@@ -34,10 +35,9 @@ export function summed(values: readonly Value[]): readonly Value[] {
  * @returns the first damaged row, as part of a sentence; null: none
  */
 export function damagedRow(db: Database.Database): string | null {
-  const hasSums =
-    db.prepare("select 1 from pragma_table_info('tasks') where name = 'sum'").get() !== undefined
+  const hasSums = db.prepare("select 1 from pragma_table_info(?) where name = 'sum'")
   for (const [table, columns] of Object.entries(SUMMED_COLUMNS)) {
-    if (!hasSums) return null
+    if (hasSums.get(table) === undefined) continue
     const found = db.pragma(`integrity_check(${table})`, { simple: true })
     if (found !== 'ok') return `table ${table}: ${String(found)}`
     const rows = db.prepare<[], Value[]>(`select ${columns.join()}, sum from "${table}"`).raw()

@@ -15,12 +15,14 @@ import type {
   EpochRecord,
   NodeRecord,
   RecoveryRecord,
+  SecretRecord,
   StoredState,
   StoreMark,
   SubmissionKeyRecords,
   TaskRecord,
   TokenRecord,
 } from '../../ports/store.ts'
+import { secretId } from '../../ports/store.ts'
 import { encodeDecision, type DecisionRow } from './decision-log.ts'
 import { EMPTY_STATE } from '../memory-store.ts'
 
@@ -59,6 +61,7 @@ export type AuditRow = readonly [
   target: string,
   record: string,
 ]
+export type SecretRow = readonly [id: string, record: string]
 export type SubmissionKeyRow = readonly [seq: number, key: string, body: string, taskId: string, at: number]
 export type MarksRow = readonly [
   epoch: number,
@@ -70,6 +73,8 @@ export type MarksRow = readonly [
 export interface AccessRows {
   readonly tokens: readonly TokenRow[]
   readonly revokedTokenIds: readonly string[]
+  readonly secrets: readonly SecretRow[]
+  readonly deletedSecretIds: readonly string[]
   readonly audits: readonly AuditRow[]
 }
 
@@ -99,6 +104,7 @@ export interface StoredRows {
   readonly groups: readonly string[]
   readonly config: ConfigRow | null
   readonly tokens: readonly string[]
+  readonly secrets: readonly string[]
   readonly lastAuditSeq: number
   readonly submissionKeys: readonly SubmissionKeyRow[]
   readonly marks: MarksRow | null
@@ -166,8 +172,11 @@ function encodeEvent(event: Event): EventRow {
   ]
 }
 
-function encodeAccess({ tokens, revokedTokenIds, audits }: AccessRecords): AccessRows {
+function encodeAccess(changes: AccessRecords): AccessRows {
+  const { tokens, revokedTokenIds, secrets, deletedSecrets, audits } = changes
   return {
+    secrets: secrets.map((secret) => [secretId(secret), JSON.stringify(secret)]),
+    deletedSecretIds: deletedSecrets.map(secretId),
     tokens: tokens.map((token) => [token.id, token.createdAt, JSON.stringify(token)]),
     revokedTokenIds,
     audits: audits.map((audit) => {
@@ -187,6 +196,7 @@ export function decodeState(rows: StoredRows): StoredState {
     groups: rows.groups.map((record) => JSON.parse(record) as Group),
     config: rows.config === null ? null : decodeConfig(rows.config),
     tokens: rows.tokens.map((record) => JSON.parse(record) as TokenRecord),
+    secrets: rows.secrets.map((record) => JSON.parse(record) as SecretRecord),
     lastAuditSeq: rows.lastAuditSeq,
     submissionKeys: rows.submissionKeys.map(([seq, key, body, taskId, at]) => ({
       seq,

@@ -81,6 +81,13 @@ export interface TokensTable {
   sum: number
 }
 
+/** `id` is owner and name as JSON; `record` contains the whole SecretRecord, whose value is encrypted. */
+export interface SecretsTable {
+  id: string
+  record: string
+  sum: number
+}
+
 /** `record` contains the whole AuditRecord as JSON; the other columns serve queries. */
 export interface AuditsTable {
   seq: number
@@ -181,6 +188,7 @@ export interface Schema {
   events: EventsTable
   event_chain: EventChainTable
   tokens: TokensTable
+  secrets: SecretsTable
   audits: AuditsTable
   submission_keys: SubmissionKeysTable
   decisions: DecisionsTable

@@ -8,16 +8,16 @@ const ROWS_AT_A_TIME = 5_000
 type Row = Readonly<Record<string, string | number | null>>
 
 /**
- * Within the transaction of the step, so that rows and checksums always agree. Does nothing while rows have
- * no checksums.
+ * Within the transaction of the step, so that rows and checksums always agree. A table whose rows have
+ * no checksums, or that is made by a later step, is left as it is.
  */
 export async function sealRows<S>(db: Kysely<S>): Promise<void> {
-  if (!(await hasSums(db))) return
-  for (const [table, columns] of Object.entries(SUMMED_COLUMNS)) await sealTable(db, table, columns)
+  for (const [table, columns] of Object.entries(SUMMED_COLUMNS))
+    if (await hasSums(db, table)) await sealTable(db, table, columns)
 }
 
-async function hasSums<S>(db: Kysely<S>): Promise<boolean> {
-  const { rows } = await sql`select 1 from pragma_table_info('tasks') where name = 'sum'`.execute(db)
+async function hasSums<S>(db: Kysely<S>, table: string): Promise<boolean> {
+  const { rows } = await sql`select 1 from pragma_table_info(${table}) where name = 'sum'`.execute(db)
   return rows.length > 0
 }
 

@@ -5,6 +5,7 @@
 import { isIP } from 'node:net'
 import type { Instant } from '../../../protocol/units.ts'
 import type { AccessRegistry } from '../../engine/inputs/commands/access-registry.ts'
+import type { Sealer } from '../../ports/sealer.ts'
 import { ApiProblem } from '../http/errors.ts'
 import { AuditTrail } from './audit-trail.ts'
 import { Authenticator } from './authenticator.ts'
@@ -13,6 +14,8 @@ import type { SignIn } from './sign-in.ts'
 export interface AccessOptions {
   /** Tokens and audit; null in a simulated world: every caller may do everything. */
   readonly book: AccessRegistry | null
+  /** Encrypts secrets and environment variables; omitted: they are not kept. */
+  readonly sealer?: Sealer | null
   /** The time of the day: tokens expire by it, whatever time a simulated fleet has reached. */
   readonly now: () => Instant
   /** Hash of the admin token that the environment names. */
@@ -33,6 +36,8 @@ const ANONYMOUS_REQUESTS_PER_SECOND = 100
 
 export interface Access {
   readonly book: AccessRegistry | null
+  /** Null: secrets and values of environment variables are not kept. */
+  readonly sealer: Sealer | null
   readonly now: () => Instant
   readonly authenticator: Pick<
     Authenticator,
@@ -50,6 +55,7 @@ export function createAccess(options: AccessOptions): Access {
   const { book, now, adminTokenHash = null, signIn = null, allowedHosts = [] } = options
   return {
     book,
+    sealer: options.sealer ?? null,
     now,
     authenticator: new Authenticator({ book, adminTokenHash, now, signIn }),
     signIn,

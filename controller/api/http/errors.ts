@@ -94,7 +94,7 @@ export function invalidFields(errors: readonly ProblemError[]): ApiProblem {
 }
 
 export function notFound(
-  what: 'node' | 'task' | 'group' | 'token' | 'attempt' | 'revision' | 'decision',
+  what: 'node' | 'task' | 'group' | 'token' | 'attempt' | 'secret' | 'revision' | 'decision',
   id: string,
 ): ApiProblem {
   return new ApiProblem('not_found', `There is no ${what} ${JSON.stringify(id)}.`)

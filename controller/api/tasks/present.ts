@@ -98,6 +98,8 @@ function presentSpec(spec: Task['spec'] | TaskRecord) {
     owner: spec.owner,
     command: spec.command,
     ...runPolicyBodyOf(spec),
+    env_names: [...(spec.environment?.names ?? [])],
+    secrets: spec.environment?.secrets ?? {},
     submitted_at: presentInstant(spec.submittedAt),
   }
 }

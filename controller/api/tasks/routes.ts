@@ -1,4 +1,7 @@
 import type { Task } from '../../model/placement.ts'
+import type { Views } from '../../query/views.ts'
+import { environmentRoutes } from './environment-routes.ts'
+import { environmentOf } from './environment.ts'
 import { assignmentRoutes, leaseRoutes, taskActionRoutes } from './action-routes.ts'
 import { attemptRoutes } from './attempt-routes.ts'
 import { logRoutes } from './log-routes.ts'
@@ -129,16 +132,19 @@ export function taskRoutes(app: ApiApp, api: ApiContext): void {
   logRoutes(app, api)
   recoveryRoutes(app, api)
   attemptRoutes(app, api)
+  environmentRoutes(app, api)
 }
 
-function collectionRoutes(app: ApiApp, { commands, views, waits, ownerLimits }: ApiContext): void {
-  const find = async (id: string): Promise<TaskBody> => {
-    const task = views.openTask(id)
-    if (task !== undefined) return presentTask(task, views)
-    const record = await views.stored.task(id)
-    if (record === null) throw notFound('task', id)
-    return presentTaskRecord(record)
-  }
+async function findTask(views: Views, id: string): Promise<TaskBody> {
+  const task = views.openTask(id)
+  if (task !== undefined) return presentTask(task, views)
+  const record = await views.stored.task(id)
+  if (record === null) throw notFound('task', id)
+  return presentTaskRecord(record)
+}
+
+function collectionRoutes(app: ApiApp, { access, commands, views, waits, ownerLimits }: ApiContext): void {
+  const find = (id: string): Promise<TaskBody> => findTask(views, id)
 
   const waited = async (
     taskId: string,
@@ -158,17 +164,19 @@ function collectionRoutes(app: ApiApp, { commands, views, waits, ownerLimits }: 
 
   const submit = async (wanted: TaskRequest, key: SubmissionKey | null): Promise<SubmittedOnce> => {
     if (key !== null) return ask<SubmittedOnce>((answer) => commands.submitOnce(wanted, key, answer))
-    const task = await ask<Task>((answer) => commands.submitTask(wanted, answer))
-    return { taskId: task.spec.id, isReplay: false }
+    const { spec } = await ask<Task>((answer) => commands.submitTask(wanted, answer))
+    return { taskId: spec.id, isReplay: false }
   }
 
   app.post('/tasks', { schema: submitTask }, async (request, reply) => {
     const { body, headers } = request
-    const { name } = callerOf(request)
-    const wanted = taskRequest(body, name)
-    requireP0(ownerLimits, callerOf(request), wanted.priority)
-    const waitMs = readWait(request.query.wait ?? '0s')
-    if (request.query.dry_run === true) {
+    const caller = callerOf(request)
+    const { dry_run: isDryRun = false, wait = '0s' } = request.query
+    const waitMs = readWait(wait)
+    const { name } = caller
+    const wanted = taskRequest(body, name, environmentOf(body, name, access, isDryRun))
+    requireP0(ownerLimits, caller, wanted.priority)
+    if (isDryRun) {
       const predicted = views.predict(wanted)
       if (!predicted.ok) throw problemOfRefusal(predicted.refusal)
       return presentPrediction(predicted.value)

@@ -25,11 +25,14 @@ import { PARTS_CURSOR_LIMIT } from '../http/cursor.ts'
 import { TASK_SORTS } from './task-order.ts'
 import { GroupIdSchema } from '../groups/schema.ts'
 import {
+  MAX_ENVIRONMENT_LENGTH,
   MAX_GROUPS,
   MAX_LABELS,
   MAX_STOP_GRACE_SECONDS,
   MAX_TASK_GPUS,
+  MAX_VARIABLES,
   MAX_VRAM_MIB,
+  VARIABLE_NAME_PATTERN,
 } from '../../../protocol/limits.ts'
 import { RUN_POLICY_REQUEST, RUN_POLICY_VIEW } from '../../../protocol/task-fields.ts'
 import {
@@ -103,6 +106,20 @@ export const TaskRequestSchema = closed(
       }),
     ),
     ...RUN_POLICY_REQUEST,
+    env: Type.Optional(
+      variables(
+        { maxLength: MAX_ENVIRONMENT_LENGTH, pattern: '^[^\\u0000]*$' },
+        'Environment variables of the command by name. Only its owner and admins can read the values, ' +
+          'which are removed when it ends',
+      ),
+    ),
+    secrets: Type.Optional(
+      variables(
+        { minLength: 1, maxLength: 100 },
+        'Secrets of the caller as environment variables: the name of the secret by variable. The command ' +
+          'gets the value that the secret has at the submission',
+      ),
+    ),
   },
   {
     [DOCUMENT_ONLY]: {
@@ -161,6 +178,17 @@ export type TaskPatchBody = Static<typeof TaskPatchSchema>
 function orNull<T>(schema: TUnsafe<T>): TUnsafe<T | null> {
   const { type, ...rest } = schema as unknown as { readonly type: string }
   return Type.Unsafe({ ...rest, type: [type, 'null'] })
+}
+
+/** @param value the rules of each value, a text */
+function variables(value: object, description: string): TUnsafe<Readonly<Record<string, string>>> {
+  return Type.Unsafe({
+    type: 'object',
+    maxProperties: MAX_VARIABLES,
+    propertyNames: { type: 'string', pattern: VARIABLE_NAME_PATTERN },
+    additionalProperties: { type: 'string', ...value },
+    description,
+  })
 }
 
 function labelsOf<V>(value: object): TUnsafe<Readonly<Record<string, V>>> {
@@ -245,6 +273,12 @@ export const TaskSchema = Type.Object(
       description: 'null: a lease',
     }),
     ...RUN_POLICY_VIEW,
+    env_names: list(Type.String(), { description: 'Names of its environment variables' }),
+    secrets: Type.Unsafe<Readonly<Record<string, string>>>({
+      type: 'object',
+      additionalProperties: { type: 'string' },
+      description: 'Names of its secrets, by environment variable',
+    }),
     requeues: count('Requeues counted so far'),
     attempt: count('Number of assignments so far'),
     swap_outs: count(),

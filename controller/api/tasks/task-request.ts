@@ -1,7 +1,7 @@
 /** From the body of a request to what the engine is asked for. */
 import type { Task } from '../../model/placement.ts'
 import { type TaskChange } from '../../model/command.ts'
-import { requestOfBody, type TaskRequest } from '../../../protocol/task.ts'
+import { requestOfBody, type TaskEnvironment, type TaskRequest } from '../../../protocol/task.ts'
 import { invalidField } from '../http/errors.ts'
 import { TASK_LIMITS, type TaskPatchBody, type TaskRequestBody } from './schema.ts'
 
@@ -9,7 +9,11 @@ import { TASK_LIMITS, type TaskPatchBody, type TaskRequestBody } from './schema.
  * @throws ApiProblem when `vram_mib` is missing and the task would share its GPU, its command names no
  *   program, or it has an image without a command.
  */
-export function taskRequest(body: TaskRequestBody, owner: string | null): TaskRequest {
+export function taskRequest(
+  body: TaskRequestBody,
+  owner: string | null,
+  environment: TaskEnvironment | null,
+): TaskRequest {
   if (body.vram_mib === undefined && body.gpu_mode !== 'exclusive') {
     throw invalidField(
       '/vram_mib',
@@ -21,7 +25,8 @@ export function taskRequest(body: TaskRequestBody, owner: string | null): TaskRe
     throw invalidField('/command/0', 'command.0 must be the program that is run, got ""')
   if (body.command === undefined && typeof body.image === 'string')
     throw invalidField('/image', 'image needs a command: a lease runs none')
-  return requestOfBody(body, null, owner)
+  const request = requestOfBody(body, null, owner)
+  return environment === null ? request : { ...request, environment }
 }
 
 /** A merge patch applied to the task as it is (RFC 7396). */

@@ -30,6 +30,7 @@ export function startEffect(placement: LivePlacement, policy: Policy): StartEffe
     onNodeLoss: spec.onNodeLoss,
     command: spec.command,
     image: spec.image ?? null,
+    environment: spec.environment ?? null,
     name: spec.name,
     owner: spec.owner,
     stopGraceMs: stopGraceOf(placement.task, policy),

@@ -181,15 +181,33 @@ export function isEmpty(gpu: Gpu): boolean {
 
 /** A server that runs no commands takes leases only; one without a feature takes no task that requires it. */
 export function mayRunOn(task: Task, node: Node): boolean {
-  return (node.allowExec || task.spec.command === null) && missingFeature(task.spec, node) === null
+  return (
+    (node.allowExec || task.spec.command === null) &&
+    missingFeature(requiredFeatures(task.spec), node) === null
+  )
 }
 
 /**
- * Returns the first feature that the task requires and the server does not name; null: none. A server ignores
- * fields that it does not know, so it would run a task with an image on the host itself.
+ * Returns what a server must name in its hello to run the task. A server ignores fields that it does not
+ * know, so it would run a task with an image on the host itself, and without its environment variables.
  */
-export function missingFeature({ image }: Pick<TaskSpec, 'image'>, { features }: Node): Feature | null {
-  return image === undefined || image === null || features.includes('image') ? null : 'image'
+export function requiredFeatures({
+  image = null,
+  environment = null,
+}: Pick<TaskSpec, 'image' | 'environment'>): readonly Feature[] {
+  if (image === null) return environment === null ? NO_FEATURES : ENVIRONMENT
+  return environment === null ? IMAGE : IMAGE_AND_ENVIRONMENT
+}
+
+const NO_FEATURES: readonly Feature[] = []
+const IMAGE: readonly Feature[] = ['image']
+const ENVIRONMENT: readonly Feature[] = ['env']
+const IMAGE_AND_ENVIRONMENT: readonly Feature[] = ['image', 'env']
+
+/** Returns the first of these features that the server does not name; null: it names all. */
+export function missingFeature(required: readonly Feature[], { features }: Node): Feature | null {
+  for (const feature of required) if (!features.includes(feature)) return feature
+  return null
 }
 
 /**

@@ -9,7 +9,7 @@ import type { Placement, Task } from '../../model/placement.ts'
 import type { PendingFacts } from './explain-facts.ts'
 import type { WaitReason } from './explain-reasons.ts'
 import type { Tally } from './explain-tally.ts'
-import { mayDisplace, missingFeature } from '../../policy/placement/feasible.ts'
+import { mayDisplace, missingFeature, requiredFeatures } from '../../policy/placement/feasible.ts'
 
 /** Maximum number of names in a sentence; the others are counted. */
 const MAX_NAMES = 3
@@ -171,7 +171,7 @@ const FEATURE_WORDS: Readonly<Record<Feature, string>> = {
 
 function featureInWords(tally: Tally, spec: Task['spec']): string {
   const node = tally.nearest[0]?.node
-  const missing = node === undefined ? null : missingFeature(spec, node)
+  const missing = node === undefined ? null : missingFeature(requiredFeatures(spec), node)
   const offers = missing === null ? 'what it requires' : `${FEATURE_WORDS[missing]} (feature ${missing})`
   const dont = tally.nodeCount === 1 ? 'does' : 'do'
   return `Waits for a node that offers ${offers}: ${nodesInWords(tally)} could take it and ${dont} not.`

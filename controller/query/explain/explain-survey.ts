@@ -3,7 +3,7 @@
  * node can have several reasons; a node without one takes the demand, apart from reservations and refusals.
  * One scan of the pool's GPUs, on demand only.
  */
-import type { Mib, NoSwap } from '../../../protocol/units.ts'
+import type { Feature, Mib, NoSwap } from '../../../protocol/units.ts'
 import type { Gpu, Node } from '../../model/placement.ts'
 import type { WaitReason } from './explain-reasons.ts'
 import { WAIT_REASONS } from './explain-reasons.ts'
@@ -35,8 +35,8 @@ export interface Request {
   readonly maxTasksPerGpu: number
   /** It runs a command, which not every server allows. */
   readonly needsExec: boolean
-  /** Not every server offers container images. */
-  readonly image: string | null
+  /** What a server must offer (`requiredFeatures`). */
+  readonly features: readonly Feature[]
 }
 
 export interface Survey {
@@ -157,7 +157,7 @@ function obstaclesOn(
   if (node.status !== 'up') return [notAboutBytes('NODES_OFFLINE')]
   if (isClosed(node)) return [notAboutBytes('NODES_CORDONED')]
   if (request.needsExec && !node.allowExec) return [notAboutBytes('EXEC_NOT_ALLOWED')]
-  if (missingFeature(request, node) !== null) return [notAboutBytes('FEATURE_MISSING')]
+  if (missingFeature(request.features, node) !== null) return [notAboutBytes('FEATURE_MISSING')]
   lookAtGpus(node.gpus, rules, scratch)
   const fallen = fallenRules(node.gpus, request, rules, scratch)
   return fallen.length > 0 ? fallen : occupied(node.gpus, request, scratch)

@@ -2,6 +2,7 @@
  * Gathers the inputs of an explanation (`scheduler/explain.ts`) from the live cluster, on demand. Decides
  * nothing.
  */
+import { requiredFeatures } from '../../policy/placement/feasible.ts'
 import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { Node } from '../../model/placement.ts'
 import { mayQueue } from '../../model/placement.ts'
@@ -81,7 +82,7 @@ export function requestOf(
     demandMib: searchDemandMib(spec),
     maxTasksPerGpu: policy.maxTasksPerGpu,
     needsExec: spec.command !== null,
-    image: spec.image ?? null,
+    features: requiredFeatures(spec),
   }
 }
 

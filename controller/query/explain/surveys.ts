@@ -18,14 +18,14 @@ interface CachedSurveys {
 const cacheOf = new WeakMap<object, CachedSurveys>()
 
 export function surveyFor(c: Pick<Cluster, 'changes'>, pool: Pool, request: Request): Survey {
-  const { shape, noswap, demandMib, maxTasksPerGpu, needsExec, image } = request
+  const { shape, noswap, demandMib, maxTasksPerGpu, needsExec, features } = request
   let kept = cacheOf.get(c)
   if (kept?.changes !== c.changes || kept.surveys.size >= MAX_CACHED) {
     kept = { changes: c.changes, surveys: new Map() }
     cacheOf.set(c, kept)
   }
   // The shape's key names the pool.
-  const runs = `${needsExec ? 'exec' : '-'}${image === null ? '' : ' image'}`
+  const runs = needsExec ? `exec ${features.join()}` : '-'
   const key = `${demandMib} ${noswap} ${maxTasksPerGpu} ${runs} ${shape.key}`
   const known = kept.surveys.get(key)
   if (known !== undefined) return known

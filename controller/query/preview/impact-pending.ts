@@ -1,4 +1,5 @@
 /** Pending tasks that a change of the configuration would make fit, or make infeasible. */
+import { requiredFeatures } from '../../policy/placement/feasible.ts'
 import type { Instant } from '../../../protocol/units.ts'
 import type { Policy } from '../../model/config.ts'
 import { whenPlacedOn } from '../../policy/place-alone.ts'
@@ -83,10 +84,10 @@ class Pass {
 
   changeFor(task: LiveTask): Change {
     const { pool, shape } = this.#c.queueFor(task.spec)
-    const { noswap, command, image = null } = task.spec
+    const { noswap, command } = task.spec
     const key =
       `${searchDemandMib(task.spec)} ${noswap} ${task.queueClass} ` +
-      `${command === null ? '-' : 'exec'}${image === null ? '' : ' image'} ` +
+      `${command === null ? '-' : 'exec'} ${requiredFeatures(task.spec).join()} ` +
       `${shape.key}`
     // A refusal excludes a node for one task only, and offers on reserved GPUs depend on the queue order.
     const isLikeOthers =

@@ -2,6 +2,7 @@
  * A captured transaction: decisions that are not durable yet. Records are made from the live objects at the
  * commit. Changes of tokens and audit entries are noted, without their content.
  */
+import { noAccessChanges } from '../../ports/store.ts'
 import type { Cluster } from '../cluster.ts'
 import { Transaction } from '../transaction.ts'
 
@@ -29,7 +30,7 @@ export function restoreTransaction(
   return Object.assign(new Transaction(), rest, {
     dirtyTasks: dirtyTasks.flatMap((id) => c.tasks.get(id) ?? []),
     dirtyNodes: dirtyNodes.flatMap((id) => c.nodes.get(id) ?? []),
-    access: hasAccess ? { tokens: [], revokedTokenIds: [], audits: [] } : null,
+    access: hasAccess ? noAccessChanges() : null,
     acknowledgements: acknowledgements.map((leaseTo) => ({
       done: leaseTo === null ? NOTHING : () => giveLease(leaseTo),
       failed: NOTHING,

@@ -5,7 +5,7 @@ import {
   type ControllerCheckpoint,
 } from '../../../controller/controller.ts'
 import type { Checkpoint, InputEntry, StartEntry } from '../../../controller/ports/recording-log.ts'
-import { NO_HISTORY, type Batch, type StoredState } from '../../../controller/ports/store.ts'
+import { noAccessChanges, NO_HISTORY, type Batch, type StoredState } from '../../../controller/ports/store.ts'
 import type { InputTap } from '../../../controller/recording/input-recorder.ts'
 import { COMMAND_NAMES, type AnyCommand } from '../../../controller/recording/recorded-commands.ts'
 import {
@@ -149,7 +149,7 @@ export class ReplayedController {
   #touchAccess(what: 'touch' | 'answer' | 'write'): void {
     const access = this.#access
     if (access === null) throw new Error('broken invariant: an engine without an access registry')
-    if (what === 'touch') access.transaction().access ??= { tokens: [], revokedTokenIds: [], audits: [] }
+    if (what === 'touch') access.transaction().access ??= noAccessChanges()
     else if (what === 'write') access.write()
     else
       access.whenDurable(
@@ -165,6 +165,7 @@ const NOTHING_LOADED: StoredState = {
   groups: [],
   config: null,
   tokens: [],
+  secrets: [],
   lastAuditSeq: 0,
   submissionKeys: [],
   ...NO_HISTORY,

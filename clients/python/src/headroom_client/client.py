@@ -80,6 +80,8 @@ class Client:
         on_node_loss: Optional[Literal["wait", "fail", "requeue"]] = None,
         max_requeues: Optional[int] = None,
         image: Optional[str] = None,
+        env: Optional[Mapping[str, str]] = None,
+        secrets: Optional[Mapping[str, str]] = None,
         idempotency_key: Optional[str] = None,
     ) -> Task:
         """Submits a task, and returns it once it is durable.
@@ -106,6 +108,8 @@ class Client:
             on_node_loss=on_node_loss,
             max_requeues=max_requeues,
             image=image,
+            env=None if env is None else dict(env),
+            secrets=None if secrets is None else dict(secrets),
         )
         return self._submit(request, idempotency_key)
 

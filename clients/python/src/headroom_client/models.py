@@ -43,6 +43,16 @@ class TaskRequest(TypedDict, total=False):
     """Limit of requeues after attempts under 10 min; null: none; default: max_requeues of the cluster."""
     image: Optional[str]
     """Container image in which the command runs, [registry/]path[:tag][@digest]; null: on the host."""
+    env: Dict[str, str]
+    """
+    Environment variables of the command by name. Only its owner and admins can read the values, which are
+    removed when it ends.
+    """
+    secrets: Dict[str, str]
+    """
+    Secrets of the caller as environment variables: the name of the secret by variable. The command gets
+    the value that the secret has at the submission.
+    """
 
 
 class TaskPlacement(TypedDict):
@@ -161,6 +171,10 @@ class Task(TypedDict):
     """Limit of requeues after attempts under 10 min; null: none; default: max_requeues of the cluster."""
     image: Optional[str]
     """Container image in which the command runs, [registry/]path[:tag][@digest]; null: on the host."""
+    env_names: List[str]
+    """Names of its environment variables."""
+    secrets: Dict[str, str]
+    """Names of its secrets, by environment variable."""
     requeues: int
     """Requeues counted so far."""
     attempt: int
@@ -1056,6 +1070,16 @@ class TaskFields:
         Container image in which the command runs, [registry/]path[:tag][@digest]; null: on the host.
         """
         return self.data["image"]
+
+    @property
+    def env_names(self) -> List[str]:
+        """Names of its environment variables."""
+        return self.data["env_names"]
+
+    @property
+    def secrets(self) -> Dict[str, str]:
+        """Names of its secrets, by environment variable."""
+        return self.data["secrets"]
 
     @property
     def requeues(self) -> int:

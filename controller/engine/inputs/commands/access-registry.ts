@@ -1,11 +1,22 @@
-/** API tokens and audit entries, made durable together with the changes they belong to. */
+/** API tokens, secrets and audit entries, made durable together with the changes they belong to. */
 import type { DurationMs, Instant } from '../../../../protocol/units.ts'
-import type { AuditRecord, StoredState, TokenRecord } from '../../../ports/store.ts'
+import { noAccessChanges, secretId } from '../../../ports/store.ts'
+import type {
+  AccessChanges,
+  AuditRecord,
+  SecretRecord,
+  StoredState,
+  TokenRecord,
+} from '../../../ports/store.ts'
 import type { AnswerTo, Refusal } from '../../../model/command.ts'
+import { byCodeUnits } from '../../../structures/order.ts'
 import type { Transaction } from '../../../state/transaction.ts'
 
 /** Maximum number of tokens. */
 export const MAX_TOKENS = 1_000
+/** Maximum number of secrets of one owner, and of all. */
+export const MAX_SECRETS_OF_OWNER = 256
+export const MAX_SECRETS = 10_000
 /** Minimum interval between writes of `lastUsedAt`: a token in use costs the store one row per hour. */
 const NOTE_USE_EVERY_MS: DurationMs = 3_600_000
 
@@ -24,6 +35,7 @@ export interface AccessTransaction {
 
 export class AccessRegistry {
   readonly #tokens = new Map<string, TokenRecord>()
+  readonly #secrets = new Map<string, SecretRecord>()
   readonly #access: AccessTransaction
   #lastAuditSeq = 0
 
@@ -31,7 +43,8 @@ export class AccessRegistry {
     this.#access = turn
   }
 
-  restore({ tokens, lastAuditSeq }: Pick<StoredState, 'tokens' | 'lastAuditSeq'>): void {
+  restore({ tokens, secrets, lastAuditSeq }: Pick<StoredState, 'tokens' | 'secrets' | 'lastAuditSeq'>): void {
+    for (const secret of secrets) this.#secrets.set(secretId(secret), secret)
     for (const token of tokens) this.#tokens.set(token.id, token)
     this.#lastAuditSeq = lastAuditSeq
   }
@@ -69,7 +82,48 @@ export class AccessRegistry {
     if (!this.#tokens.has(id)) return refuse(answer, { code: 'not_found', what: 'token', id })
     if (this.#refusesAll(answer)) return
     this.#tokens.delete(id)
-    this.#records().revokedTokenIds.push(id)
+    const records = this.#records()
+    // Its last use may be in the same transaction, where it would add the token again.
+    records.tokens = records.tokens.filter((token) => token.id !== id)
+    records.revokedTokenIds.push(id)
+    this.#answer(null, answer)
+  }
+
+  /** By name. */
+  secretsOf(owner: string | null): readonly SecretRecord[] {
+    const own = [...this.#secrets.values()].filter((secret) => secret.owner === owner)
+    return own.sort((a, b) => byCodeUnits(a.name, b.name))
+  }
+
+  secret(owner: string | null, name: string): SecretRecord | undefined {
+    return this.#secrets.get(secretId({ owner, name }))
+  }
+
+  /** Adds the secret, or replaces its value; the answer is sent when it is durable. */
+  putSecret(secret: SecretRecord, answer: AnswerTo<SecretRecord>): void {
+    const id = secretId(secret)
+    if (!this.#secrets.has(id)) {
+      const isFull = this.secretsOf(secret.owner).length >= MAX_SECRETS_OF_OWNER
+      if (isFull || this.#secrets.size >= MAX_SECRETS) {
+        const limit = isFull ? `one owner may have ${MAX_SECRETS_OF_OWNER}` : `all owners have ${MAX_SECRETS}`
+        return refuse(answer, {
+          code: 'conflict',
+          detail: `There is no room for another secret: ${limit}. Delete one first.`,
+        })
+      }
+    }
+    if (this.#refusesAll(answer)) return
+    this.#secrets.set(id, secret)
+    this.#withoutChangesOf(id).secrets.push(secret)
+    this.#answer(secret, answer)
+  }
+
+  deleteSecret(owner: string | null, name: string, answer: AnswerTo<null>): void {
+    const id = secretId({ owner, name })
+    if (!this.#secrets.has(id)) return refuse(answer, { code: 'not_found', what: 'secret', id: name })
+    if (this.#refusesAll(answer)) return
+    this.#secrets.delete(id)
+    this.#withoutChangesOf(id).deletedSecrets.push({ owner, name })
     this.#answer(null, answer)
   }
 
@@ -108,13 +162,22 @@ export class AccessRegistry {
     this.#access.write()
   }
 
+  /** Only the last change of a secret counts: a transaction has no order. */
+  #withoutChangesOf(id: string): AccessChanges {
+    const records = this.#records()
+    const isOther = (each: Pick<SecretRecord, 'owner' | 'name'>) => secretId(each) !== id
+    records.secrets = records.secrets.filter(isOther)
+    records.deletedSecrets = records.deletedSecrets.filter(isOther)
+    return records
+  }
+
   /** After a failure of the store nothing is queued, so that memory stays bounded. */
   #keep(audit: AuditRecord): void {
     if (this.#access.fault() === null) this.#records().audits.push(audit)
   }
 
-  #records(): NonNullable<Transaction['access']> {
-    return (this.#access.transaction().access ??= { tokens: [], revokedTokenIds: [], audits: [] })
+  #records(): AccessChanges {
+    return (this.#access.transaction().access ??= noAccessChanges())
   }
 
   #refusesAll(answer: AnswerTo<never>): boolean {

@@ -1,0 +1,46 @@
+import { Type } from 'typebox'
+import { openedEnvironment } from '../../model/environment-values.ts'
+import { callerOf } from '../auth/caller.ts'
+import type { ApiApp, ApiContext } from '../context.ts'
+import { ApiProblem, notFound } from '../http/errors.ts'
+import { operation } from '../http/operation.ts'
+import { TaskPathSchema } from './schema.ts'
+
+const EnvironmentSchema = Type.Object({
+  env: Type.Unsafe<Readonly<Record<string, string>>>({
+    type: 'object',
+    additionalProperties: { type: 'string' },
+    description: 'Values by variable, without those of secrets',
+  }),
+})
+
+const readEnvironment = operation(
+  {
+    operationId: 'readEnvironment',
+    role: 'submitter',
+    ownersOnly: true,
+    summary: 'Values of the environment variables of an open task',
+    description: 'For its owner and admins. The values are removed when the task ends.',
+    tags: ['tasks'],
+    params: TaskPathSchema,
+    response: { 200: EnvironmentSchema },
+  },
+  ['not_found', 'conflict'],
+)
+
+/** GET /tasks/{task_id}/env. */
+export function environmentRoutes(app: ApiApp, { access, views }: ApiContext): void {
+  app.get('/tasks/:task_id/env', { schema: readEnvironment }, (request) => {
+    const task = views.openTask(request.params.task_id)
+    if (task === undefined) throw notFound('task', request.params.task_id)
+    const { environment = null, owner } = task.spec
+    const { name, role } = callerOf(request)
+    if (role !== 'admin' && name !== owner)
+      throw new ApiProblem('forbidden', 'Only the owner of the task and admins read its environment.')
+    if (environment === null) return { env: {} }
+    const values = openedEnvironment(access.sealer, environment, owner)
+    if (values === null)
+      throw new ApiProblem('conflict', 'The values are not kept: they were encrypted with another key.')
+    return { env: values.env }
+  })
+}

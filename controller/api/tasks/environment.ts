@@ -1,0 +1,75 @@
+/** The environment variables of a submission: checked, and encrypted for the store. */
+import { MAX_ENVIRONMENT_LENGTH, MAX_VARIABLES } from '../../../protocol/limits.ts'
+import type { TaskEnvironment } from '../../../protocol/task.ts'
+import type { AccessRegistry } from '../../engine/inputs/commands/access-registry.ts'
+import { namesOf, openedSecret, sealedEnvironment, type Values } from '../../model/environment-values.ts'
+import type { Sealer } from '../../ports/sealer.ts'
+import type { Access } from '../auth/access.ts'
+import { invalidField } from '../http/errors.ts'
+
+/** Set by the GPU server, so that a task reaches its own GPUs and no others. */
+const RESERVED = /^(HEADROOM_.*|CUDA_VISIBLE_DEVICES|NVIDIA_VISIBLE_DEVICES)$/
+
+interface Body {
+  readonly command?: readonly string[]
+  readonly env?: Values
+  readonly secrets?: Values
+}
+
+/**
+ * @param isDryRun nothing runs, so the values are not kept; as in a simulated cluster
+ * @throws ApiProblem for a name that the GPU server sets, an unknown secret, or too many bytes
+ */
+export function environmentOf(
+  { command, env = {}, secrets = {} }: Body,
+  owner: string | null,
+  { book, sealer }: Pick<Access, 'book' | 'sealer'>,
+  isDryRun: boolean,
+): TaskEnvironment | null {
+  const variables = [...Object.keys(env), ...Object.keys(secrets)]
+  if (variables.length === 0) return null
+  if (command === undefined) throw invalidField('/env', 'env and secrets need a command: a lease runs none')
+  refuseReserved('env', env)
+  refuseReserved('secrets', secrets)
+  const twice = Object.keys(secrets).find((name) => name in env)
+  if (twice !== undefined)
+    throw invalidField(`/secrets/${twice}`, `secrets.${twice} must be a variable that env does not set too`)
+  if (variables.length > MAX_VARIABLES)
+    throw invalidField('/env', `env and secrets may set ${MAX_VARIABLES} variables, got ${variables.length}`)
+  const withoutValues = { names: namesOf(env), secrets, sealed: null }
+  if (book === null) return withoutValues
+  const values = { env, secrets: valuesOf(secrets, owner, book, sealer) }
+  const bytes = Buffer.byteLength(JSON.stringify({ ...values.env, ...values.secrets }))
+  if (bytes > MAX_ENVIRONMENT_LENGTH)
+    throw invalidField(
+      '/env',
+      `env and secrets may take ${MAX_ENVIRONMENT_LENGTH} bytes as JSON, got ${bytes}`,
+    )
+  return sealer === null || isDryRun ? withoutValues : sealedEnvironment(sealer, values, secrets, owner)
+}
+
+function refuseReserved(field: 'env' | 'secrets', variables: Values): void {
+  const name = Object.keys(variables).find((each) => RESERVED.test(each))
+  if (name !== undefined)
+    throw invalidField(`/${field}/${name}`, `${field}.${name} must not be set: the GPU server sets it`)
+}
+
+function valuesOf(
+  secrets: Values,
+  owner: string | null,
+  book: AccessRegistry,
+  sealer: Sealer | null,
+): Record<string, string> {
+  const values: Record<string, string> = {}
+  for (const [variable, name] of Object.entries(secrets)) {
+    const secret = book.secret(owner, name)
+    const value = secret === undefined ? null : openedSecret(sealer, secret)
+    if (value === null)
+      throw invalidField(
+        `/secrets/${variable}`,
+        `secrets.${variable} must name a secret of yours (headroom secret list), got ${JSON.stringify(name)}`,
+      )
+    values[variable] = value
+  }
+  return values
+}
