@@ -428,7 +428,7 @@ describe('invalid arguments of headroom run', { timeout: 60_000 }, () => {
       says: /--vram.*8Gi, 8192Mi, 8G or 8000M/,
     },
     { why: 'missing VRAM', args: ['--vram', '0Gi', '--', 'x'], says: /--vram.*from 1Mi to 16Ti/ },
-    { why: 'no command', args: vram, says: /missing required argument 'command'/ },
+    { why: 'no command', args: vram, says: /a command is required/ },
     { why: 'too many GPUs', args: [...vram, '--gpus', '1025', '--', 'x'], says: /--gpus.*from 1 to 1024/ },
     { why: 'a contradiction', args: [...vram, '--swap', '--noswap', '--', 'x'], says: /contradict/ },
     { why: 'an invalid label', args: [...vram, '--label', 'x', '--', 'x'], says: /NAME=VALUE/ },
