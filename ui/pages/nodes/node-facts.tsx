@@ -59,6 +59,11 @@ export function NodeFacts(props: { readonly node: NodeBody }): JSX.Element {
         title: 'Swap-ins, growths and placements',
       },
       { name: 'Groups', value: groupWords(node.groups) },
+      {
+        name: 'Offers tasks',
+        value: node.features.length === 0 ? 'no more than commands' : node.features.join(', '),
+        title: 'image: container images; env: environment variables and secrets',
+      },
       { name: 'Address', value: node.address },
       { name: 'Last seen', value: `${seconds(secondsSince(node.last_seen_at, now()))} ago` },
       { name: 'First seen', value: clockTime(node.registered_at) },

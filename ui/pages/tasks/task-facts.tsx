@@ -49,6 +49,7 @@ export function TaskFacts(props: { readonly task: TaskBody }): JSX.Element {
       { name: 'Labels', value: labelWords(task.labels) },
       { name: 'Command', value: task.command === null ? 'none: a lease' : task.command.join(' ') },
       ...(task.image === null ? [] : [{ name: 'Image', value: task.image }]),
+      ...variablesOf(task),
       {
         name: 'Runtime limit',
         value: task.max_runtime_seconds === null ? 'none' : seconds(task.max_runtime_seconds),
@@ -93,6 +94,12 @@ export function TaskFacts(props: { readonly task: TaskBody }): JSX.Element {
       <Facts facts={facts()} />
     </section>
   )
+}
+
+/** Names only; values are for its owner and admins. */
+function variablesOf({ env_names: names, secrets }: TaskBody): readonly Fact[] {
+  const all = [...names, ...Object.keys(secrets).map((name) => `${name} (secret)`)]
+  return all.length === 0 ? [] : [{ name: 'Variables', value: all.join(', ') }]
 }
 
 function labelWords(labels: TaskBody['labels']): string {
