@@ -83,7 +83,9 @@ describe('the folder of a sweep', () => {
     expect(kept.map(([run]) => [run, doneAt(run)])).toEqual(kept)
 
     const other = write(folder, 'other.scenario.yaml', `${readFileSync(busy, 'utf8')}# changed\n`)
-    const changed = await headroom(['sim', 'sweep', other, '--out', path('two')])
+    const one = ['--seeds', '1', '--overcommit', '50']
+    const changed = await headroom(['sim', 'sweep', other, '--out', path('two'), ...one])
+    expect(changed.code).toBe(0)
     expect(changed.stderr).not.toContain('already')
   })
 
