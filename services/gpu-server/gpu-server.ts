@@ -16,6 +16,7 @@ import { bootTime } from '../../gpu-server/guard/boot-time.ts'
 import { guardProgram } from '../../gpu-server/guard/guard-program.ts'
 import { EngineContainers, type PullPolicy } from '../../gpu-server/container/engine-containers.ts'
 import { findEngine, type ContainerRuntime } from '../../gpu-server/container/find-engine.ts'
+import { isStatic } from '../../gpu-server/guard/is-static.ts'
 import { openGuards } from '../../gpu-server/guard/local-guards.ts'
 import { startGpuServer } from '../../gpu-server/server.ts'
 import type { GpuServer } from '../../gpu-server/server.ts'
@@ -86,10 +87,11 @@ export async function gpuServer(options: GpuServerCommandOptions, env: Environme
   let server: GpuServer | null = null
   try {
     const storage = openDiskStorage({ folder: stateFolder, onFault: (fault) => die(log, fault) })
-    const containers = await containersOf(options, stateFolder, env, log)
+    const program = await guardProgram()
+    const containers = await containersOf(options, { stateFolder, program }, env, log)
     const guards = await openGuards({
       folder: stateFolder,
-      program: await guardProgram(),
+      program,
       endedOutputs: ENDED_OUTPUTS,
       isIsolated: true,
       onFault: (fault) => die(log, fault),
@@ -224,7 +226,7 @@ function acceleratorOf(
 /** Null: this server runs no containers, and the controller knows. */
 async function containersOf(
   { allowExec, containerRuntime = 'auto', containerPull = 'missing' }: GpuServerCommandOptions,
-  stateFolder: string,
+  { stateFolder, program }: { readonly stateFolder: string; readonly program: string },
   env: Environment,
   log: Logger,
 ): Promise<EngineContainers | null> {
@@ -234,6 +236,10 @@ async function containersOf(
     const note = { runtime: containerRuntime, why: found.why }
     if (containerRuntime === 'auto') log.info(note, 'tasks run on the host only: no container engine answers')
     else log.warn(note, 'tasks run on the host only: the container engine does not answer')
+    return null
+  }
+  if (!(await isStatic(program))) {
+    log.warn({ program }, 'tasks run on the host only: the guard is not static, so containers cannot run it')
     return null
   }
   const { engine } = found

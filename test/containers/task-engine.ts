@@ -13,6 +13,8 @@ export interface TaskEngine {
   importImage(root: string, tag: string): void
   /** Of the whole engine, running or not. */
   containers(): readonly string[]
+  /** Starts a process in a running container, as an operator does. */
+  exec(container: string, ...command: readonly string[]): void
   stop(): Promise<void>
 }
 
@@ -45,6 +47,7 @@ async function startDocker(folder: string): Promise<TaskEngine> {
       })
     },
     containers: () => docker('ps', '--all', '--format', '{{.Names}} {{.Status}}').split('\n').filter(Boolean),
+    exec: (container, ...command) => void docker('exec', '--detach', container, ...command),
     stop,
   }
 }

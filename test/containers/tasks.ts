@@ -15,6 +15,8 @@ import { IMAGE, startTaskEngine, type TaskEngine } from './task-engine.ts'
 
 const [folder = '', kind = 'docker'] = process.argv.slice(2)
 const CANARY = 'canary-4f1c'
+/** Identifies the process of an operator by its arguments. */
+const EXEC_SECONDS = '987654'
 const INVENTORY = 'gpus:\n  - { vram_mib: 8Gi, swap: { out_mib_per_s: 100000, in_mib_per_s: 100000 } }\n'
 /** A task that is swapped out stays out. */
 const QUIET = { safety_reserve_mib: 0, heartbeat_seconds: 1, eager_swap_in_seconds: null, max_requeues: null }
@@ -78,7 +80,7 @@ async function prove(of: TaskEngine, live: LiveCluster, server: Member): Promise
   step('Ctrl-C reaches the program as SIGTERM')
   await interrupts(live)
   step('all processes stop while the task is swapped out')
-  await stopsWhenSwapped(live)
+  await stopsWhenSwapped(of, live)
   step('a missing image and a missing command are reasons of the task')
   await refuses(live)
   step('a storm of kills')
@@ -169,12 +171,16 @@ async function interrupts(live: LiveCluster): Promise<void> {
   assert.match(output, /caught TERM/)
 }
 
-async function stopsWhenSwapped(live: LiveCluster): Promise<void> {
+async function stopsWhenSwapped(of: TaskEngine, live: LiveCluster): Promise<void> {
   const script =
     'busybox sleep 1000 & (while :; do busybox sleep 1; done) & while :; do busybox sleep 1; done'
   const id = await submit(live, 'forks', ['sh', '-c', script])
   await reaches(live, id, 'running')
   await until('its processes run', () => processesOf(id).length >= 3)
+  // No descendant of its init: only the container's control group contains it.
+  const [container = ''] = (of.containers()[0] ?? '').split(' ')
+  of.exec(container, 'busybox', 'sleep', EXEC_SECONDS)
+  await until('the process of the operator runs', () => executed().length === 1)
   const swapOut = (): Promise<boolean> =>
     live.send('POST', `/tasks/${id}/swap-out`).then(
       () => true,
@@ -182,31 +188,41 @@ async function stopsWhenSwapped(live: LiveCluster): Promise<void> {
     )
   await until('it is idle', swapOut)
   await until('it is swapped out', async () => (await taskOf(live, id)).residency === 'swapped_out')
-  const stopped = processesOf(id)
-  assert.ok(stopped.length >= 3, `${stopped.length} processes`)
+  const stopped = [...processesOf(id), ...executed()]
+  assert.ok(stopped.length >= 4, `${stopped.length} processes`)
   assert.deepEqual(
     stopped.map((pid) => stateOf(pid)),
     stopped.map(() => 'T'),
   )
   await live.send('POST', `/tasks/${id}/swap-in`)
   await until('it is back in VRAM', async () => (await taskOf(live, id)).residency === 'resident')
-  await until('all of it runs again', () => processesOf(id).every((pid) => stateOf(pid) !== 'T'))
+  await until('all of it runs again', () =>
+    [...processesOf(id), ...executed()].every((pid) => stateOf(pid) !== 'T'),
+  )
   await live.send('DELETE', `/tasks/${id}`)
   await reaches(live, id, 'cancelled')
-  assert.deepEqual(processesOf(id), [])
+  assert.deepEqual([...processesOf(id), ...executed()], [])
 }
 
 /** All processes of a task, as root of the host sees them. */
 function processesOf(id: string): readonly number[] {
+  return processesWhere((pid) => textOf(`/proc/${pid}/environ`).includes(`HEADROOM_TASK_ID=${id}\0`))
+}
+
+function executed(): readonly number[] {
+  return processesWhere((pid) => textOf(`/proc/${pid}/cmdline`) === `busybox\0sleep\0${EXEC_SECONDS}\0`)
+}
+
+function processesWhere(isOne: (pid: string) => boolean): readonly number[] {
   return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name) && environmentOf(name).includes(`HEADROOM_TASK_ID=${id}\0`))
+    .filter((name) => /^\d+$/.test(name) && isOne(name))
     .map(Number)
     .filter((pid) => !['Z', 'X', null].includes(stateOf(pid)))
 }
 
-function environmentOf(pid: string): string {
+function textOf(path: string): string {
   try {
-    return readFileSync(`/proc/${pid}/environ`, 'latin1')
+    return readFileSync(path, 'latin1')
   } catch {
     return ''
   }

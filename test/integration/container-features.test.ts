@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs'
 import { afterEach, describe, expect, it } from 'vitest'
 import { LiveCluster, until } from '../support/live-cluster.ts'
+import { FakeEngine, IMAGE_ID } from '../support/fake-engine.ts'
 import { whyNoNatsServer } from '../support/nats-server.ts'
 
 const INVENTORY = 'gpus:\n  - { vram_mib: 8Gi, swap: { out_mib_per_s: 100000, in_mib_per_s: 100000 } }\n'
@@ -13,6 +14,43 @@ interface Task {
   readonly image: string | null
   readonly wait: { readonly reason: string; readonly sentence: string } | null
 }
+
+describe.skipIf(whyNoNatsServer() !== null)('a server with a container engine', { timeout: 180_000 }, () => {
+  let cluster: LiveCluster | null = null
+  const engine = new FakeEngine()
+  afterEach(async () => {
+    await cluster?.end()
+    await engine.end()
+  })
+
+  it('offers images, asks its engine for the container, and reports why it did not start', async () => {
+    await engine.start()
+    engine.answer = ({ path }) =>
+      path.endsWith('/start') ? { status: 500, body: { message: 'no room' } } : null
+    const live = (cluster = await LiveCluster.start())
+    const env = { DOCKER_HOST: `unix://${engine.socketPath}` }
+    await live.startServer('alpha', INVENTORY, env, '--container-runtime', 'docker')
+    const { items } = await live.get<{ readonly items: readonly { readonly features: unknown }[] }>('/nodes')
+    expect(items.map(({ features }) => features)).toEqual([expect.arrayContaining(['image'])])
+    const command = ['touch', live.path('on-host')]
+    const { id } = await live.send<Task>('POST', '/tasks', {
+      vram_mib: 1_000,
+      command,
+      image: 'team/train:1',
+    })
+    type Refused = { readonly start_refusals: readonly { readonly code: string; readonly detail: string }[] }
+    const refusals = async () => (await live.get<Refused>(`/tasks/${id}`)).start_refusals
+    await until('it is refused', async () => (await refusals()).length > 0)
+    expect(await refusals()).toEqual([
+      expect.objectContaining({ code: 'container_not_started', detail: 'container: no room' }),
+    ])
+    expect(engine.callsOf('POST', /\/containers\/create$/)[0]?.body).toMatchObject({
+      Image: IMAGE_ID,
+      Labels: { 'io.headroom.task': id, 'io.headroom.attempt': '1', 'io.headroom.epoch': '1' },
+    })
+    expect(existsSync(live.path('on-host'))).toBe(false)
+  })
+})
 
 describe.skipIf(whyNoNatsServer() !== null)(
   'a server without a container runtime',

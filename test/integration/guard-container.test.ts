@@ -2,7 +2,9 @@
 import { existsSync, mkdirSync, readFileSync, readdirSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { bootTime } from '../../gpu-server/guard/boot-time.ts'
+import { guardProgram } from '../../gpu-server/guard/guard-program.ts'
 import type { LaunchSpec } from '../../gpu-server/guard/guards.ts'
+import { isStatic } from '../../gpu-server/guard/is-static.ts'
 import { FakeEngine, fakeContainers } from '../support/fake-engine.ts'
 import {
   guardWorld,
@@ -38,6 +40,12 @@ function contained(folder: string, more: Partial<LaunchSpec> = {}): LaunchSpec {
 
 const refuseStart = ({ path }: { readonly path: string }) =>
   path.endsWith('/start') ? { status: 500, body: { message: 'no space' } } : null
+
+it('The guard that is built here needs no library of a container; Node does', async () => {
+  expect(await isStatic(await guardProgram())).toBe(true)
+  expect(await isStatic(process.execPath)).toBe(false)
+  expect(await isStatic(import.meta.filename)).toBe(false)
+})
 
 describe('a task of a container', () => {
   it('whose container does not start leaves neither process, folder nor container', async () => {

@@ -42,6 +42,15 @@ test('The inventory has the usable GPUs of the driver, in index order', async ()
   })
 })
 
+test('An engine gets the UUIDs of the GPUs of a placement, and none for a GPU without one', async () => {
+  driver.gpu(0, { totalMib: 24_000 })
+  driver.gpu(1, { totalMib: 24_000 })
+  const open = await opened()
+  expect(open.containerDevices([1])).toEqual([STUB_UUID(1)])
+  expect(open.containerDevices([])).toEqual([])
+  expect(() => open.containerDevices([0, 2])).toThrow('the UUID of GPU 2 is not known')
+})
+
 test('A task without GPUs sees no GPU', async () => {
   expect((await opened()).environment([])['CUDA_VISIBLE_DEVICES']).toBe('')
 })
