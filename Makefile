@@ -266,9 +266,12 @@ package-contents: build
 	@node tools/package/strip-packages.ts .
 	@find $(addprefix $(DIST)/,cli gpu-server services simulator) -name '*.d.ts' -delete
 
-# Packs, installs into an empty folder without a network, and runs what was installed.
-test-package: install ## test the npm package: contents, size, installation, demo (about a minute)
+# Packs, installs the npm package into an empty folder and the Debian packages into a clean Debian root.
+test-package: install guard ## test the npm and Debian packages: contents, size, installation, first run (minutes)
 	vitest run --project package --disable-console-intercept=true
+
+deb: install guard ## build Debian packages of command line, controller and GPU server into dist-deb/
+	@deploy/debian/build.sh $(CURDIR)/dist-deb
 
 GUARD := gpu-server/guard
 guard: $(GUARD)/build/headroom-guard ## compile the guard that supervises each task (needs cc)
