@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { randomBytes } from 'node:crypto'
 import { sealerOf } from '../../controller/adapters/key-file-sealer.ts'
 import { MAX_SECRETS_OF_OWNER } from '../../controller/engine/inputs/commands/access-registry.ts'
+import { requireEnvironmentRoom } from '../../controller/api/tasks/environment.ts'
 import { accessWorld, type AccessWorld, type Asked } from '../support/access-world.ts'
 
 const sealer = sealerOf(randomBytes(32))
@@ -45,8 +46,8 @@ describe('secrets', () => {
     expect((await ask(admin, 'GET', '/api/v1/secrets')).body).toMatchObject({ items: [] })
     expect((await ask(bob, 'DELETE', '/api/v1/secrets/HF_TOKEN')).status).toBe(404)
     expect((await submit(bob, { secrets: { T: 'HF_TOKEN' } })).body).toMatchObject({
-      code: 'invalid_request',
-      detail: expect.stringContaining('must name a secret of yours'),
+      code: 'conflict',
+      detail: expect.stringContaining('is not a secret of yours'),
     })
     expect(JSON.stringify(await world.store.load())).not.toContain(VALUE)
     expect(own.text).not.toContain(VALUE)
@@ -97,6 +98,20 @@ describe('the environment of a task', () => {
     })
   })
 
+  it('is limited for all tasks of an owner, and for all tasks', async () => {
+    await submit(alice, { env: { A: 'x'.repeat(1_000_000 / 20) } })
+    const [task] = [...world.views.openTasks()]
+    const environment = task?.spec.environment ?? null
+    const size = environment?.sealed?.length ?? 0
+    expect(size).toBeGreaterThan(50_000)
+    const room = (owner: string | null, ofAll: number, ofOwner: number) => () =>
+      requireEnvironmentRoom(world.views.openTasks(), environment, owner, { ofAll, ofOwner })
+    expect(room('alice', 2 * size, 2 * size)).not.toThrow()
+    expect(room('alice', 2 * size, 2 * size - 1)).toThrow(/open tasks of alice may take 0 MiB together/)
+    expect(room('bob', 2 * size, size)).not.toThrow()
+    expect(room('bob', 2 * size - 1, size)).toThrow(/all open tasks may take/)
+  })
+
   it.each([
     ['a lease', { command: undefined, env: { A: '1' } }, 'a lease runs none'],
     ['a variable of the server', { env: { CUDA_VISIBLE_DEVICES: '0' } }, 'the GPU server sets it'],
@@ -104,7 +119,6 @@ describe('the environment of a task', () => {
     ['a name that begins with a digit', { env: { '1A': 'x' } }, 'env'],
     ['a value with NUL', { env: { A: 'x\0y' } }, 'env'],
     ['too many bytes', { env: { A: 'x'.repeat(40_000), B: 'y'.repeat(40_000) } }, '65536 bytes'],
-    ['an unknown secret', { secrets: { A: 'missing' } }, 'must name a secret of yours'],
     ['the same variable twice', { env: { A: '1' }, secrets: { A: 'missing' } }, 'env does not set too'],
   ])('is refused for %s', async (_what, fields, detail) => {
     const refused = await submit(alice, fields)

@@ -162,7 +162,11 @@ export function pointerTo(...path: readonly string[]): string {
     .join('')
 }
 
-function tryLater(code: keyof typeof RETRY_AFTER_SECONDS, detail: string, cause?: unknown): ApiProblem {
+export function tryLater(
+  code: keyof typeof RETRY_AFTER_SECONDS,
+  detail: string,
+  cause?: unknown,
+): ApiProblem {
   return new ApiProblem(code, detail, {
     headers: { 'retry-after': String(RETRY_AFTER_SECONDS[code]) },
     cause,

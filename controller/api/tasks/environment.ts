@@ -3,9 +3,10 @@ import { MAX_ENVIRONMENT_LENGTH, MAX_VARIABLES } from '../../../protocol/limits.
 import type { TaskEnvironment } from '../../../protocol/task.ts'
 import type { AccessRegistry } from '../../engine/inputs/commands/access-registry.ts'
 import { namesOf, openedSecret, sealedEnvironment, type Values } from '../../model/environment-values.ts'
+import type { Task } from '../../model/placement.ts'
 import type { Sealer } from '../../ports/sealer.ts'
 import type { Access } from '../auth/access.ts'
-import { invalidField } from '../http/errors.ts'
+import { ApiProblem, invalidField, tryLater } from '../http/errors.ts'
 
 /** Set by the GPU server, so that a task reaches its own GPUs and no others. */
 const RESERVED = /^(HEADROOM_.*|CUDA_VISIBLE_DEVICES|NVIDIA_VISIBLE_DEVICES)$/
@@ -21,14 +22,16 @@ interface Body {
  * @throws ApiProblem for a name that the GPU server sets, an unknown secret, or too many bytes
  */
 export function environmentOf(
-  { command, env = {}, secrets = {} }: Body,
+  body: Body,
   owner: string | null,
   { book, sealer }: Pick<Access, 'book' | 'sealer'>,
   isDryRun: boolean,
 ): TaskEnvironment | null {
+  const { command, env = {}, secrets = {} } = body
+  if (command === undefined && (body.env !== undefined || body.secrets !== undefined))
+    throw invalidField('/env', 'env and secrets need a command: a lease runs none')
   const variables = [...Object.keys(env), ...Object.keys(secrets)]
   if (variables.length === 0) return null
-  if (command === undefined) throw invalidField('/env', 'env and secrets need a command: a lease runs none')
   refuseReserved('env', env)
   refuseReserved('secrets', secrets)
   const twice = Object.keys(secrets).find((name) => name in env)
@@ -48,6 +51,36 @@ export function environmentOf(
   return sealer === null || isDryRun ? withoutValues : sealedEnvironment(sealer, values, secrets, owner)
 }
 
+/**
+ * Limits of what open tasks keep in memory and store, in characters of the encrypted values.
+ * @throws ApiProblem too_many_pending
+ */
+export function requireEnvironmentRoom(
+  openTasks: Iterable<Task>,
+  environment: TaskEnvironment | null,
+  owner: string | null,
+  limits = { ofAll: 256 * MIB, ofOwner: 32 * MIB },
+): void {
+  const size = environment?.sealed?.length ?? 0
+  if (size === 0) return
+  let ofAll = size
+  let ofOwner = size
+  for (const { spec } of openTasks) {
+    const taken = spec.environment?.sealed?.length ?? 0
+    ofAll += taken
+    if (spec.owner === owner) ofOwner += taken
+  }
+  const isOwn = ofOwner > limits.ofOwner
+  if (!isOwn && ofAll <= limits.ofAll) return
+  throw tryLater(
+    'too_many_pending',
+    `Environment variables of ${isOwn ? `open tasks of ${owner ?? 'one owner'}` : 'all open tasks'} may ` +
+      `take ${Math.floor((isOwn ? limits.ofOwner : limits.ofAll) / MIB)} MiB together, which is reached.`,
+  )
+}
+
+const MIB = 1_048_576
+
 function refuseReserved(field: 'env' | 'secrets', variables: Values): void {
   const name = Object.keys(variables).find((each) => RESERVED.test(each))
   if (name !== undefined)
@@ -65,9 +98,10 @@ function valuesOf(
     const secret = book.secret(owner, name)
     const value = secret === undefined ? null : openedSecret(sealer, secret)
     if (value === null)
-      throw invalidField(
-        `/secrets/${variable}`,
-        `secrets.${variable} must name a secret of yours (headroom secret list), got ${JSON.stringify(name)}`,
+      throw new ApiProblem(
+        'conflict',
+        `secrets.${variable} names ${JSON.stringify(name)}, which is not a secret of yours; set it first: ` +
+          'PUT /secrets/{name}, or headroom secret set.',
       )
     values[variable] = value
   }

@@ -1,7 +1,7 @@
 import type { Task } from '../../model/placement.ts'
 import type { Views } from '../../query/views.ts'
 import { environmentRoutes } from './environment-routes.ts'
-import { environmentOf } from './environment.ts'
+import { environmentOf, requireEnvironmentRoom } from './environment.ts'
 import { assignmentRoutes, leaseRoutes, taskActionRoutes } from './action-routes.ts'
 import { attemptRoutes } from './attempt-routes.ts'
 import { logRoutes } from './log-routes.ts'
@@ -55,7 +55,7 @@ const submitTask = operation(
     body: TaskRequestSchema,
     response: { 200: PlacementPreviewRef, 201: TaskRef },
   },
-  ['idempotency_key_reused', 'too_many_pending', 'too_many_streams', 'store_failed'],
+  ['conflict', 'idempotency_key_reused', 'too_many_pending', 'too_many_streams', 'store_failed'],
 )
 
 const listTasks = operation(
@@ -175,6 +175,7 @@ function collectionRoutes(app: ApiApp, { access, commands, views, waits, ownerLi
     const waitMs = readWait(wait)
     const { name } = caller
     const wanted = taskRequest(body, name, environmentOf(body, name, access, isDryRun))
+    requireEnvironmentRoom(views.openTasks(), wanted.environment ?? null, name)
     requireP0(ownerLimits, caller, wanted.priority)
     if (isDryRun) {
       const predicted = views.predict(wanted)

@@ -123,6 +123,7 @@ export const TaskRequestSchema = closed(
   },
   {
     [DOCUMENT_ONLY]: {
+      dependentRequired: { env: ['command'], secrets: ['command'] },
       anyOf: [
         { required: ['vram_mib'] },
         { properties: { gpu_mode: { const: 'exclusive' } }, required: ['gpu_mode'] },
