@@ -1,10 +1,10 @@
 /** The event log in the file: chained, verified, and limited in number, bytes and age. */
-import { copyFileSync, mkdtempSync, rmSync, statSync } from 'node:fs'
+import { copyFileSync, cpSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { createHash } from 'node:crypto'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { kyselyOf } from '../../controller/adapters/sqlite/dialect.ts'
 import { MIGRATIONS, migrate } from '../../controller/adapters/sqlite/migrations.ts'
 import {
@@ -15,6 +15,7 @@ import {
 import { verifyEvents } from '../../controller/adapters/sqlite/verify-events.ts'
 import type { Event } from '../../controller/model/event.ts'
 import type { Store } from '../../controller/ports/store.ts'
+import { temporaryFolder } from '../support/headroom-command.ts'
 import { aBatch, aDecision, anEvent, eventQuery } from '../support/store-builders.ts'
 
 const DAY_MS = 86_400_000
@@ -48,17 +49,26 @@ async function keptBy(store: Store) {
 }
 
 /** A closed store with events 1 to `count`, written in several transactions by two controllers. */
-async function written(count: number, options: Partial<SqliteStoreOptions> = {}): Promise<void> {
+async function written(
+  count: number,
+  options: Partial<SqliteStoreOptions> = {},
+  folder = dataDir,
+): Promise<void> {
   for (const [from, to] of [
     [1, Math.floor(count / 2)],
     [Math.floor(count / 2) + 1, count],
   ] as const) {
-    const store = createSqliteStore({ dataDir, ...options })
+    const store = createSqliteStore({ dataDir: folder, ...options })
     for (let seq = from; seq <= to; seq += 7)
       await add(store, seq, Math.min(7, to - seq + 1), { by: seq % 2 === 0 ? 'alice' : null })
     await store.close()
   }
 }
+
+/** Such a store with 40 events, written once. */
+const FORTY = temporaryFolder()
+beforeAll(() => written(40, {}, FORTY))
+const fortyWritten = (): void => cpSync(FORTY, dataDir, { recursive: true })
 
 function tamper(...statements: readonly string[]): void {
   const db = new Database(file)
@@ -95,7 +105,7 @@ describe('the chain of events', () => {
   })
 
   it('continues after a restart, and is intact in a copy and while a controller writes', async () => {
-    await written(40)
+    fortyWritten()
     const store = createSqliteStore({ dataDir })
     await add(store, 41, 5)
     expect(verifyEvents(file)).toMatchObject({ isIntact: true, events: 45, lastSeq: 45 })
@@ -140,14 +150,14 @@ describe('the chain of events', () => {
       9,
     ],
     ['the last hash of the chain', 'update event_chain set head_hash = zeroblob(32)', 40],
-  ])('shows a change of %s, and names the first wrong event', async (_, statement, brokenSeq) => {
-    await written(40)
+  ])('shows a change of %s, and names the first wrong event', (_, statement, brokenSeq) => {
+    fortyWritten()
     tamper(statement)
     expect(verifyEvents(file)).toEqual({ isIntact: false, brokenSeq, why: expect.any(String) })
   })
 
   it('forged from some event on is detected by a hash that was noted elsewhere', async () => {
-    await written(40)
+    fortyWritten()
     const before = verifyEvents(file)
     if (!before.isIntact) throw new Error('the log should be whole')
     const noted = { seq: before.lastSeq, hash: before.lastHash }
