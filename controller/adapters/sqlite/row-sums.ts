@@ -16,8 +16,6 @@ export const SUMMED_COLUMNS = {
   submission_keys: ['seq', 'key', 'body', 'task_id', 'at'],
 } as const
 
-export type SummedTable = keyof typeof SUMMED_COLUMNS
-
 type Value = string | number | null
 
 export function rowSum(values: readonly Value[]): number {
