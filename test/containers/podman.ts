@@ -48,6 +48,7 @@ export async function startPodman(folder: string): Promise<TaskEngine> {
       })
     },
     containers: () => podman('ps', '--all', '--format', '{{.Names}} {{.Status}}').split('\n').filter(Boolean),
+    inspect: (container) => podman('inspect', container),
     exec: (container, ...command) => void podman('exec', '--detach', container, ...command),
     async stop() {
       service.kill('SIGTERM')

@@ -15,6 +15,8 @@ export interface TaskEngine {
   containers(): readonly string[]
   /** Starts a process in a running container, as an operator does. */
   exec(container: string, ...command: readonly string[]): void
+  /** What the engine stores about a container. */
+  inspect(container: string): string
   stop(): Promise<void>
 }
 
@@ -47,6 +49,7 @@ async function startDocker(folder: string): Promise<TaskEngine> {
       })
     },
     containers: () => docker('ps', '--all', '--format', '{{.Names}} {{.Status}}').split('\n').filter(Boolean),
+    inspect: (container) => docker('inspect', container),
     exec: (container, ...command) => void docker('exec', '--detach', container, ...command),
     stop,
   }

@@ -15,6 +15,8 @@ import { IMAGE, startTaskEngine, type TaskEngine } from './task-engine.ts'
 
 const [folder = '', kind = 'docker'] = process.argv.slice(2)
 const CANARY = 'canary-4f1c'
+/** Of a variable of a task: only its guard passes it. */
+const VALUE = 'value-77ab'
 /** Identifies the process of an operator by its arguments. */
 const EXEC_SECONDS = '987654'
 const INVENTORY = 'gpus:\n  - { vram_mib: 8Gi, swap: { out_mib_per_s: 100000, in_mib_per_s: 100000 } }\n'
@@ -79,7 +81,7 @@ async function prove(of: TaskEngine, live: LiveCluster, server: Member): Promise
   await confines(of, live)
   step('Ctrl-C reaches the program as SIGTERM')
   await interrupts(live)
-  step('all processes stop while the task is swapped out')
+  step('the engine stores no variable of a task; all processes stop while it is swapped out')
   await stopsWhenSwapped(of, live)
   step('a missing image and a missing command are reasons of the task')
   await refuses(live)
@@ -174,11 +176,14 @@ async function interrupts(live: LiveCluster): Promise<void> {
 async function stopsWhenSwapped(of: TaskEngine, live: LiveCluster): Promise<void> {
   const script =
     'busybox sleep 1000 & (while :; do busybox sleep 1; done) & while :; do busybox sleep 1; done'
-  const id = await submit(live, 'forks', ['sh', '-c', script])
+  const id = await submit(live, 'forks', ['sh', '-c', script], { env: { TOLD: VALUE } })
   await reaches(live, id, 'running')
   await until('its processes run', () => processesOf(id).length >= 3)
   // No descendant of its init: only the container's control group contains it.
   const [container = ''] = (of.containers()[0] ?? '').split(' ')
+  const [pid = 0] = processesOf(id)
+  assert.ok(textOf(`/proc/${pid}/environ`).includes(`TOLD=${VALUE}\0`), 'the task has its variable')
+  assert.ok(!of.inspect(container).includes(VALUE), 'the engine does not')
   of.exec(container, 'busybox', 'sleep', EXEC_SECONDS)
   await until('the process of the operator runs', () => executed().length === 1)
   const swapOut = (): Promise<boolean> =>
