@@ -268,7 +268,7 @@ package-contents: build
 
 # Packs, installs the npm package into an empty folder and the Debian packages into a clean Debian root.
 test-package: install guard ## test the npm and Debian packages: contents, size, installation, first run (minutes)
-	vitest run --project package --disable-console-intercept=true
+	vitest run --project package --disable-console-intercept=true --no-file-parallelism
 
 deb: install guard ## build Debian packages of command line, controller and GPU server into dist-deb/
 	@deploy/debian/build.sh $(CURDIR)/dist-deb
