@@ -173,8 +173,8 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
         `${SERVER}/commands.ts`,
         'Commands.#burn',
         '    const isDurable = this.#parts.durable.burn(command.task_id, command.attempt)\n' +
-          '    return isDurable ?',
-        '    const isDurable = true\n    return isDurable ?',
+          '    if (!isDurable)',
+        '    const isDurable = true\n    if (!isDurable)',
       ),
     ],
     likes: ['duplicate', 'delay', 'reorder'],
@@ -531,7 +531,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
       edit(
         `${ENGINE}/inputs/nodes/node-events.ts`,
         'applyNeverSeen',
-        "  else returnToPending(c, placement, 'never_seen', now)\n",
+        "  else returnUnlessSuperseded(c, placement, 'never_seen', now)\n",
         '',
       ),
     ],

@@ -15,7 +15,8 @@ import { setStatus } from './node-registry.ts'
 import { placementsOn } from '../../../state/placements-on.ts'
 import { isSilent } from '../../../state/node-contact.ts'
 import { updateFreeze } from './requeue-freeze.ts'
-import { finish, loseSight, returnToPending } from '../../apply/lifecycle/transitions.ts'
+import { finish, loseSight } from '../../apply/lifecycle/transitions.ts'
+import { returnUnlessSuperseded } from './quarantine.ts'
 
 /** Checks all nodes. Returns true if anything changed. */
 export function updateLiveness(c: Cluster, now: Instant): boolean {
@@ -110,7 +111,7 @@ function settleUnconfirmed(c: Cluster, placement: LivePlacement, now: Instant): 
     finish(c, task, endOfStopped(stopping.then, stopping, null, stopping.reason), now)
   } else {
     noteGivenUp(placement)
-    returnToPending(c, placement, 'start_unconfirmed', now)
+    returnUnlessSuperseded(c, placement, 'start_unconfirmed', now)
   }
   return true
 }

@@ -19,19 +19,12 @@ import { applyLateResult } from './late-result.ts'
 import type { LivePlacement, LiveTask, Stopping } from '../../../state/facts.ts'
 import { lacksHistoryOf, pauseOf } from '../../../state/placement-pause.ts'
 import { endUnknown } from './result-unknown.ts'
-import { noteUnknownEnd } from './quarantine.ts'
+import { noteUnknownEnd, returnUnlessSuperseded } from './quarantine.ts'
 import { noteRefusal } from '../../apply/lifecycle/refusals.ts'
 import { requeueLost } from '../../apply/lifecycle/requeue-limit.ts'
 import { refuseStart } from './start-refusals.ts'
 import { isLargerThanGpu, refuseTooLarge } from './too-large.ts'
-import {
-  changeWants,
-  finish,
-  returnToPending,
-  setNoswap,
-  setResidency,
-  started,
-} from '../../apply/lifecycle/transitions.ts'
+import { changeWants, finish, setNoswap, setResidency, started } from '../../apply/lifecycle/transitions.ts'
 
 /** After a failed swap the task is neither a victim nor swapped in for this long. */
 export const SWAP_BACK_OFF_MS = 30_000
@@ -214,7 +207,7 @@ function endStopped(
 ): void {
   const { task, stopping } = placement
   if (stopping === null) throw new Error(`broken invariant: task ${task.spec.id} was not told to stop`)
-  if (stopping.then === 'pending') returnToPending(c, placement, stopping.reason, now)
+  if (stopping.then === 'pending') returnUnlessSuperseded(c, placement, stopping.reason, now)
   else finish(c, task, endOfStopped(stopping.then, stopping, exitCode, detail), now)
 }
 
@@ -333,7 +326,7 @@ function applyNeverSeen(c: Cluster, placement: LivePlacement, now: Instant): voi
   if (placement.startedAt !== null)
     endLost(c, placement, 'never_seen', 'the node says that it never had it', now)
   else if (placement.stopping !== null) endStopped(c, placement, null, null, now)
-  else returnToPending(c, placement, 'never_seen', now)
+  else returnUnlessSuperseded(c, placement, 'never_seen', now)
 }
 
 function acknowledgeNoswap(c: Cluster, placement: LivePlacement): void {
@@ -355,7 +348,7 @@ function applyRefusal(
     if (placement.stopping?.then === 'cancelled') return endStopped(c, placement, null, null, now)
     if (result.start_refused !== undefined && result.start_refused.cause !== 'passing')
       return refuseStart(c, placement, result.start_refused, reason, now)
-    returnToPending(c, placement, reason, now)
+    returnUnlessSuperseded(c, placement, reason, now)
     noteRefusal(c, task, node.id, Math.max(seq, node.snapshotSeq))
     return
   }

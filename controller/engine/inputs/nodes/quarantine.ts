@@ -130,6 +130,16 @@ export function supersede(c: Cluster, placement: LivePlacement, now: Instant): b
   return false
 }
 
+/** Makes the task pending, unless a later attempt of it runs in quarantine. */
+export function returnUnlessSuperseded(
+  c: Cluster,
+  placement: LivePlacement,
+  reason: string,
+  now: Instant,
+): void {
+  if (!supersede(c, placement, now)) returnToPending(c, placement, reason, now)
+}
+
 /** Removes an attempt that belongs to a task now, or is gone. */
 export function release(c: Cluster, node: LiveNode, attempt: QuarantinedAttempt): void {
   countQuarantined(node, attempt, -1)

@@ -9,6 +9,7 @@ import { largestEverMib, mayRunOn } from '../../../policy/placement/feasible.ts'
 import { searchDemandMib } from '../../../policy/placement/shape.ts'
 import type { Cluster } from '../../../state/cluster.ts'
 import type { LiveNode, LivePlacement, LiveTask } from '../../../state/facts.ts'
+import { supersede } from './quarantine.ts'
 import { returnToPending } from '../../apply/lifecycle/transitions.ts'
 import { noteHostRefusal } from '../../apply/lifecycle/auto-cordon.ts'
 import { doubled } from '../../apply/lifecycle/doubled.ts'
@@ -35,6 +36,7 @@ export function refuseStart(
   const { task, node, attempt } = placement
   if (refused.cause === 'host')
     noteHostRefusal(c, node, { taskId: task.spec.id, attempt }, refused.code, detail, now)
+  if (supersede(c, placement, now)) return
   const trouble = withRefusal(task.trouble, node, refused, detail, now)
   task.trouble = mustWait(c, task, trouble) ? waiting(trouble, now) : trouble
   returnToPending(c, placement, refused.code, now, { cause: refused.cause, detail })
