@@ -42,12 +42,7 @@ export function addRun(program: Command, setExit: SetExit): void {
         .command('run')
         .description('run a command on a GPU server with its output and exit code here; Ctrl-C cancels it'),
     )
-      .addOption(
-        new Option(
-          '-f, --file <file>',
-          'task file that describes the task instead of options (- for stdin)',
-        ).conflicts(DESCRIBING),
-      )
+      .addOption(fileOption())
       .option('-d, --detach', 'print the task id and return; the task keeps running')
       .addOption(
         new Option(
@@ -108,10 +103,15 @@ export function addSubmit(program: Command, setExit: SetExit): void {
       program
         .command('submit')
         .description('submit a command to run on a GPU server, print the task id and return'),
-    ),
+    ).addOption(fileOption()),
     'headroom submit --vram 16Gi --name train -- python train.py',
   ).action(calls(setExit, () => import('./run-task.ts'), 'submitTask'))
   asShortcut(submit, 'headroom run --detach')
+}
+
+function fileOption(): Option {
+  const says = 'task file that describes the task instead of options (- for stdin)'
+  return new Option('-f, --file <file>', says).conflicts(DESCRIBING)
 }
 
 /** Adds what a command on a GPU server can be given. */

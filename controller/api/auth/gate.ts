@@ -45,7 +45,11 @@ export function admit(request: FastifyRequest, access: Access, views: Views): Pr
   // A browser sends its cookie with every request, whatever page caused it.
   if (request.headers.authorization === undefined && !isSafe(request.method)) requireSameSite(request, access)
   requireRole(request.caller, role)
-  return ownersOnly && request.caller.role === 'submitter' ? requireOwner(request, views) : null
+  const isForOwner =
+    ownersOnly === 'or_admin'
+      ? request.caller.role !== 'admin'
+      : ownersOnly && request.caller.role === 'submitter'
+  return isForOwner ? requireOwner(request, views) : null
 }
 
 /** An address with failed attempts is slowed down. */

@@ -10,8 +10,11 @@ export interface OperationSchema extends FastifySchema {
   readonly tags: readonly [Tag]
   /** The least role that may call it. */
   readonly role: LeastRole
-  /** A submitter may call it only for own tasks, operators and admins for all; the path has a `task_id`. */
-  readonly ownersOnly?: true
+  /**
+   * A submitter may call it only for own tasks, operators and admins for all (`or_admin`: operators also only
+   * for own tasks); the path has a `task_id`.
+   */
+  readonly ownersOnly?: true | 'or_admin'
   /** Clients repeat it all the time: only refusals of it are audited. */
   readonly routine?: true
   readonly response: object
@@ -60,7 +63,7 @@ export function operation<const S extends OperationSchema>(
   return {
     ...schema,
     [ROLE_OF]: role,
-    ...(ownersOnly ? { [OWNERS_ONLY]: true } : {}),
+    ...(ownersOnly === false ? {} : { [OWNERS_ONLY]: ownersOnly }),
     ...(schema.querystring === undefined ? { querystring: NO_QUERY } : {}),
     ...(origin === 'project' ? { 'x-origin': 'project' } : {}),
     [PROBLEMS_OF]: [
@@ -91,7 +94,7 @@ const ROUTINE = 'routine'
 
 export interface Access {
   readonly role: LeastRole
-  readonly ownersOnly: boolean
+  readonly ownersOnly: boolean | 'or_admin'
 }
 
 /** @throws Error for a route that does not say who may call it: it must not be served. */
@@ -106,12 +109,12 @@ export function accessOf({
 }): Access {
   const { [ROLE_OF]: role, [OWNERS_ONLY]: ownersOnly = false } = (schema ?? {}) as {
     [ROLE_OF]?: LeastRole
-    [OWNERS_ONLY]?: boolean
+    [OWNERS_ONLY]?: Access['ownersOnly']
   }
   if (role === undefined || (role !== 'public' && !ROLES.includes(role))) {
     throw new Error(`The route ${String(method)} ${url} does not say which role may call it.`)
   }
-  if (ownersOnly && !url.includes(':task_id'))
+  if (ownersOnly !== false && !url.includes(':task_id'))
     throw new Error(`The route ${String(method)} ${url} is for owners and names no task.`)
   return { role, ownersOnly }
 }

@@ -1,6 +1,5 @@
 import { Type } from 'typebox'
 import { openedEnvironment } from '../../model/environment-values.ts'
-import { callerOf } from '../auth/caller.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
 import { ApiProblem, notFound } from '../http/errors.ts'
 import { operation } from '../http/operation.ts'
@@ -18,7 +17,7 @@ const readEnvironment = operation(
   {
     operationId: 'readEnvironment',
     role: 'submitter',
-    ownersOnly: true,
+    ownersOnly: 'or_admin',
     summary: 'Values of the environment variables of an open task',
     description: 'For its owner and admins. The values are removed when the task ends.',
     tags: ['tasks'],
@@ -34,9 +33,6 @@ export function environmentRoutes(app: ApiApp, { access, views }: ApiContext): v
     const task = views.openTask(request.params.task_id)
     if (task === undefined) throw notFound('task', request.params.task_id)
     const { environment = null, owner } = task.spec
-    const { name, role } = callerOf(request)
-    if (role !== 'admin' && name !== owner)
-      throw new ApiProblem('forbidden', 'Only the owner of the task and admins read its environment.')
     if (environment === null) return { env: {} }
     const values = openedEnvironment(access.sealer, environment, owner)
     if (values === null)
