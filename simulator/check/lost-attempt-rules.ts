@@ -1,5 +1,6 @@
 /** Rules for attempts that run although the store has lost them (safety section 2; docs/decisions/0083). */
 import type { Event } from '../../controller/model/event.ts'
+import type { Envelope } from '../../protocol/envelope.ts'
 import { nodeIdOf } from '../../protocol/subjects.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { AlwaysRule, RuleContext } from './always-rule.ts'
@@ -60,8 +61,8 @@ export function lostAttemptsKept({ shadow, witnesses, observed, report }: RuleCo
 const SETTLED_WITHIN_MS: DurationMs = 90_000
 
 /**
- * `lost_attempts_settled`: once an operator has accepted the loss, an attempt that its node reports is
- * quarantined, or becomes the attempt of its task if that is pending.
+ * `lost_attempts_settled`: once an operator has accepted the loss, an attempt that its node reports in a
+ * hello is quarantined, or becomes the attempt of its task if that is pending.
  */
 export function lostAttemptsSettled({ shadow, witnesses, observed, report }: RuleContext): AlwaysRule {
   const { faults } = observed
@@ -70,15 +71,20 @@ export function lostAttemptsSettled({ shadow, witnesses, observed, report }: Rul
   const open = new Map<string, { readonly one: LostAttempt; readonly since: Instant }>()
   const isOpen = (one: LostAttempt): boolean =>
     shadow.history.isLost(one) && !shadow.history.isQuarantined(one)
-  const look = ({ nodeId, message: { body }, isAhead }: NodeMessage): void => {
+  /** A heartbeat of a node that cannot hear the controller, and so never says hello, settles nothing. */
+  const isHeard = ({ body, controller }: Envelope): boolean =>
+    body.op === 'hello' || witnesses.isPresent(controller)
+  const look = ({ nodeId, message, isAhead }: NodeMessage): void => {
+    const { body } = message
     if (isAhead || !('tasks' in body)) return
     for (const { task_id: taskId, attempt } of body.tasks) {
       const one = { nodeId, taskId, attempt }
       const key = `${nodeId}/${taskId}/${attempt}`
       const since = open.get(key)?.since
       if (!isOpen(one)) open.delete(key)
-      else if (since === undefined) open.set(key, { one, since: observed.now() })
-      else if (observed.now() > since + SETTLED_WITHIN_MS) {
+      else if (since === undefined) {
+        if (isHeard(message)) open.set(key, { one, since: observed.now() })
+      } else if (observed.now() > since + SETTLED_WITHIN_MS) {
         report(`attempt ${attempt}, which the store has lost, is neither in quarantine nor its task's`, one)
         open.set(key, { one, since: Infinity })
       }
