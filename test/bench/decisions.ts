@@ -58,8 +58,7 @@ export async function measureDecisions(): Promise<readonly Reading[]> {
     load.finishOldest(BATCH)
   }
   const note =
-    `submit → placed → durable event, one by one; Slurm 22.05 reaches 292 (issue 2); ${ROUNDS} rounds ` +
-    `of ${BATCH}`
+    `submit → placed → durable event, one by one; Slurm 22.05 reaches 292; ${ROUNDS} rounds ` + `of ${BATCH}`
   return [{ name: 'decisions_per_cpu_s', value: median(rates), note }]
 }
 

@@ -21,7 +21,7 @@ export function rowsOf<N extends string>(
 }
 
 export function misses({ value, floor, better }: ResultRow): boolean {
-  return !meets(value, floor, better)
+  return floor !== null && !meets(value, floor, better)
 }
 
 export function tableOf<N extends string>(readings: readonly Reading<N>[], targets: Targets<N>): string {
@@ -35,20 +35,22 @@ export function tableOf<N extends string>(readings: readonly Reading<N>[], targe
   return lines.map((line) => line.map(padded).join('  ').trimEnd()).join('\n')
 }
 
-function cellsOf({ name, value }: Reading<string>, { unit, floor, aim, better }: Target): string[] {
+function cellsOf({ name, value }: Reading<string>, target: Target): string[] {
+  const { unit, floor, aim } = target
   return [
     name,
     typeof value === 'string' ? '–' : figure(value),
     unit,
-    figure(floor),
+    floor === null ? '–' : figure(floor),
     figure(aim),
-    verdictOf(value, floor, aim, better),
+    verdictOf(value, target),
   ]
 }
 
-function verdictOf(value: Reading['value'], floor: number, aim: number, better: Target['better']): string {
+function verdictOf(value: Reading['value'], { floor, aim, better }: Target): string {
   if (typeof value === 'string') return value === 'skipped' ? 'skipped' : 'FAILED'
   if (meets(value, aim, better)) return 'meets the aim'
+  if (floor === null) return 'no floor'
   return meets(value, floor, better) ? 'above the floor' : 'MISSES THE FLOOR'
 }
 
