@@ -7,7 +7,7 @@
 .PHONY: build guard fmt clean accept screenshots mutants fidelity structure
 .PHONY: bench bench-live bench-rest bench-memory bench-sweep bench-ui
 .PHONY: test-ui test-gpu test-kills test-faults test-storms test-durability test-loss test-set-back test-hostile
-.PHONY: test-contracts test-containers test-container-storm test-package package-contents python
+.PHONY: test-contracts test-containers test-container-storm test-package test-tutorial package-contents python wheel
 
 # Debian installs nats-server in /usr/sbin, which is not on a user's PATH.
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH):/usr/sbin
@@ -74,7 +74,7 @@ ifdef ARGS
 	vitest run $(ARGS)
 else
 	rm -rf coverage
-	c8 vitest run --project "!kills" --project "!package"
+	c8 vitest run --project "!kills" --project "!package" --project "!tutorials"
 	node tools/coverage/check-coverage.ts
 endif
 
@@ -159,6 +159,9 @@ test-hostile: install ## send hostile requests, generated from the OpenAPI docum
 # CONTRACTS_EXAMPLES=10 sets the number of examples per operation, CONTRACTS_SEED=1 the seed.
 test-contracts: install ## run promtool, Redocly, Spectral and schemathesis against a controller
 	@exec test/contracts/run.sh
+
+wheel: ## build the Python package into dist/python
+	@exec clients/python/check.sh $(DIST)/python wheel
 
 # PYTHONS="python3.9 python3.13" names the interpreters; without it, all that are installed.
 python: install broker ## build the Python package into dist/python, and test it against a real cluster
@@ -269,6 +272,10 @@ package-contents: build
 # Packs, installs the npm package into an empty folder and the Debian packages into a clean Debian root.
 test-package: install guard ## test the npm and Debian packages: contents, size, installation, first run (minutes)
 	vitest run --project package --disable-console-intercept=true --no-file-parallelism
+
+# As root; the packages are built first, by the commands of the tutorials.
+test-tutorial: install guard ## type the commands of docs/tutorials into a clean Debian and compare their output
+	vitest run --project tutorials --disable-console-intercept=true --no-file-parallelism
 
 deb: install guard ## build Debian packages of command line, controller and GPU server into dist-deb/
 	@deploy/debian/build.sh $(CURDIR)/dist-deb

@@ -25,6 +25,9 @@ const KILLS = tests('faults', 'durability', 'storms')
 /** Packing and installing takes a minute; `make test-package`. */
 const PACKAGE = tests('package')
 
+/** They build the packages first; `make test-tutorial`. */
+const TUTORIALS = tests('tutorials')
+
 /** V8's counters cost 60% more CPU time and exclude the compile cache. */
 const UNMEASURED = {
   NODE_V8_COVERAGE: '',
@@ -58,11 +61,20 @@ export default defineConfig({
       project('worlds', { include: WORLDS, exclude: MEASURED_WORLDS, ...SHARED, env: UNMEASURED }),
       project('processes', {
         include: tests('**'),
-        exclude: [...configDefaults.exclude, ...UNIT, ...ADAPTERS, ...WORLDS, ...KILLS, ...PACKAGE],
+        exclude: [
+          ...configDefaults.exclude,
+          ...UNIT,
+          ...ADAPTERS,
+          ...WORLDS,
+          ...KILLS,
+          ...PACKAGE,
+          ...TUTORIALS,
+        ],
         env: UNMEASURED,
       }),
       project('kills', { include: KILLS, env: UNMEASURED }),
       project('package', { include: PACKAGE, env: UNMEASURED }),
+      project('tutorials', { include: TUTORIALS, env: UNMEASURED }),
     ],
   },
 })

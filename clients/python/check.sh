@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds the Python package into FOLDER (default dist/python), and tests the wheel against a real cluster with each
-# supported Python that is installed. PYTHONS names the interpreters. Tools come from PyPI, once, into the cache.
+# check.sh [FOLDER [wheel]]: builds the Python package into FOLDER (default dist/python), and unless only the wheel
+# is wanted, tests it against a real cluster with each supported Python that is installed. PYTHONS names the
+# interpreters. Tools come from PyPI, once, into the cache.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 package=$PWD/clients/python
@@ -33,8 +34,15 @@ venv() {
 }
 
 newest=${found[-1]}
-check=$(venv "$newest" check "${tools[@]}")
 cd "$package"
+if [ "${2:-}" = wheel ]; then
+  build=$(venv "$newest" build build)
+  rm -rf "$out"
+  "$build/bin/python" -m build -o "$out" . > /dev/null
+  ls "$out"/*.whl
+  exit 0
+fi
+check=$(venv "$newest" check "${tools[@]}")
 "$check/bin/ruff" check -q .
 "$check/bin/ruff" format -q --check .
 "$check/bin/mypy" --no-error-summary

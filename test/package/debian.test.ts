@@ -1,42 +1,21 @@
 /**
- * The Debian packages, installed in a clean Debian root in namespaces of its own: no engine and no image is
- * needed. HEADROOM_DEBIAN_ROOT names a folder with Debian; without it debootstrap makes one.
+ * The Debian packages, installed in a clean Debian (test/support/debian-root.ts).
  */
-import { execFile, execFileSync, spawn, type ChildProcess } from 'node:child_process'
+import { execFile, spawn, type ChildProcess } from 'node:child_process'
 import { appendFileSync, cpSync, existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { copyDebian, ENTER, NAMESPACES, whyNoDebian } from '../support/debian-root.ts'
 import { temporaryFolder } from '../support/headroom-command.ts'
 import { freePort } from '../support/nats-server.ts'
 import { getJson } from '../support/served.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
-const CACHED_ROOT = join(ROOT, 'node_modules/.cache/debian-root')
 const NAMES = ['headroom', 'headroom-controller', 'headroom-gpu-server']
-const NAMESPACES = ['--mount', '--pid', '--fork', '--kill-child']
-/** The shell stays the first process, as root: a change of user would take away its signal of death. */
-const ENTER = 'mount -t proc proc "$0/proc" && chroot $CHROOT "$0" "$@"; exit $?'
 const run = promisify(execFile)
 
-function whyNot(): string | null {
-  if (process.getuid?.() !== 0) return 'it needs root'
-  const missing = ['dpkg-deb', 'unshare', 'nats-server', 'systemd-analyze'].find((name) => !isThere(name))
-  if (missing !== undefined) return `${missing} is not installed`
-  if (process.env['HEADROOM_DEBIAN_ROOT'] !== undefined || existsSync(join(CACHED_ROOT, 'etc'))) return null
-  return isThere('debootstrap') ? null : 'debootstrap is not installed'
-}
-
-function isThere(program: string): boolean {
-  try {
-    execFileSync('sh', ['-c', `command -v ${program}`])
-    return true
-  } catch {
-    return false
-  }
-}
-
-const why = whyNot()
+const why = whyNoDebian(['nats-server', 'systemd-analyze'])
 if (why !== null) process.stderr.write(`skipped: Debian packages: ${why}\n`)
 
 describe.skipIf(why !== null)('the Debian packages', { timeout: 600_000 }, () => {
@@ -71,9 +50,7 @@ describe.skipIf(why !== null)('the Debian packages', { timeout: 600_000 }, () =>
   const install = (packages: string) => inRoot('sh', '-c', `dpkg --force-confdef -i ${packages}/*.deb`)
 
   beforeAll(async () => {
-    const base = process.env['HEADROOM_DEBIAN_ROOT'] ?? CACHED_ROOT
-    if (!existsSync(join(base, 'etc'))) await run('debootstrap', ['--variant=minbase', 'bookworm', base])
-    await run('cp', ['-a', base, root])
+    await copyDebian(root)
     await run('npm', ['pack', '--silent', '--pack-destination', folder], { cwd: ROOT })
     const [tarball = ''] = readdirSync(folder).filter((name) => name.endsWith('.tgz'))
     cpSync(join(folder, tarball), join(folder, 'headroom.tgz'))
