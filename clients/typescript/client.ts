@@ -120,7 +120,10 @@ export type {
 }
 
 export interface ClientOptions {
-  /** Base address; else HEADROOM_URL, VENDOR_CONTROLLER_URL, the current context, http://127.0.0.1:30080. */
+  /**
+   * Base address, also `unix:///path`; else HEADROOM_URL, VENDOR_CONTROLLER_URL, the current context, the
+   * socket of a server on this host, http://127.0.0.1:30080.
+   */
   readonly url?: string
   /** Else HEADROOM_TOKEN, or the token of the context that gave the address; null sends none. */
   readonly token?: string | null
@@ -155,7 +158,7 @@ interface GroupRequest {
   readonly node_ids?: readonly string[]
 }
 
-/** @throws TypeError when the address is not an http(s) URL, SettingsFault for a bad settings file */
+/** @throws TypeError when the address is not an http(s) or unix URL, SettingsFault for a bad settings file */
 export function createClient(options: ClientOptions = {}) {
   const { url, token, source } = connectionOf(options, process.env)
   const transport = new Transport({
@@ -506,6 +509,7 @@ async function* eachOf<T>(
 /** Removes a trailing slash; keeps a path in front of /api/v1. */
 function baseUrl(text: string, source: string | null): string {
   const url = URL.parse(text)
+  if (url?.protocol === 'unix:' && url.host === '' && url.pathname.length > 1) return `unix://${url.pathname}`
   const isUsable =
     url !== null &&
     (url.protocol === 'http:' || url.protocol === 'https:') &&

@@ -5,8 +5,10 @@
 import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { firstSet, URL_VARIABLES, type Environment } from './client-variables.ts'
 import { SettingsFault } from './errors.ts'
+import { localSocket } from './local-socket.ts'
 import { DEFAULT_URL } from './transport.ts'
 
 export interface Context {
@@ -30,8 +32,8 @@ export interface Connection {
 
 /**
  * The address is the first of: the given one, HEADROOM_URL, VENDOR_CONTROLLER_URL, the current context, the
- * default. The token is the given one, HEADROOM_TOKEN, or that of the context that gave the address: the
- * token of a context is never sent to another address.
+ * socket of a server on this host, the default. The token is the given one, HEADROOM_TOKEN, or that of the
+ * context that gave the address: the token of a context is never sent to another address.
  * @throws SettingsFault for a settings file that is damaged, or readable by others
  */
 export function connectionOf(
@@ -45,6 +47,9 @@ export function connectionOf(
   if (variable !== null) return { url: variable.text, token: tokenOr(null), source: variable.name }
   const path = settingsPath(env)
   const { name, context } = currentContext(readClientSettings(path), path)
+  const socket = context.url === undefined ? localSocket(env) : null
+  if (socket !== null)
+    return { url: `unix://${pathToFileURL(socket).pathname}`, token: tokenOr(null), source: 'socket' }
   if (context.url === undefined) return { url: DEFAULT_URL, token: tokenOr(null), source: 'default' }
   return {
     url: context.url,

@@ -1,6 +1,7 @@
 /** One request to the controller: time limit, size limit, typed errors, and retries where they are safe. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { ApiError, ConnectionError, UnexpectedAnswer } from './errors.ts'
+import { socketFetch, socketPathIn } from './socket-fetch.ts'
 
 /** Time limit for a complete answer. */
 const TIMEOUT_MS = 30_000
@@ -39,6 +40,8 @@ export interface Call {
 /** Node's error codes for a connection that was never established. */
 const UNSENT_CODES: ReadonlySet<string> = new Set([
   'ECONNREFUSED',
+  'ENOENT',
+  'EACCES',
   'ENOTFOUND',
   'EAI_AGAIN',
   'EHOSTUNREACH',
@@ -98,18 +101,21 @@ export class Transport {
   }
 
   async #fetch(call: Call, limit: AbortSignal): Promise<Response> {
-    const url = `${this.url}/api/v1${call.path}${queryText(call.query)}`
+    const path = `/api/v1${call.path}${queryText(call.query)}`
     const headers: Record<string, string> = { accept: 'application/json', ...call.headers }
     if (this.#options.token !== null) headers['authorization'] = `Bearer ${this.#options.token}`
     if (call.body !== undefined) headers['content-type'] ??= 'application/json'
     try {
-      return await fetch(url, {
+      const asked = {
         method: call.method,
         headers,
-        redirect: 'manual',
         signal: AbortSignal.any([limit, ...this.#signals(call)]),
         ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
-      })
+      }
+      const socketPath = socketPathIn(this.url)
+      return socketPath === null
+        ? await fetch(`${this.url}${path}`, { ...asked, redirect: 'manual' })
+        : await socketFetch(socketPath, path, asked)
     } catch (error) {
       throw this.broken(error, call)
     }
@@ -245,6 +251,8 @@ function codeOf(error: unknown): string | null {
 
 const ERROR_TEXTS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'connection refused. Is the controller running?',
+  ENOENT: 'the socket does not exist. Is the server running?',
+  EACCES: 'permission denied. Are you in the group headroom?',
   ENOTFOUND: 'host name not found',
   EAI_AGAIN: 'the name server does not answer',
   EHOSTUNREACH: 'no route to the host',

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+import socket
 from pathlib import Path
 from typing import Any, Dict
+from urllib.parse import quote
 
 import pytest
 
@@ -40,6 +42,20 @@ def test_the_first_of_argument_variables_context_and_default_wins(home: Dict[str
     assert resolve("http://argument:1", None, home).url == "http://argument:1"
 
 
+def test_the_socket_of_this_host_is_before_the_default(home: Dict[str, str], tmp_path: Path) -> None:
+    home["XDG_RUNTIME_DIR"] = str(tmp_path / "run 1%")
+    path = tmp_path / "run 1%" / "headroom" / "gpu-server.sock"
+    path.parent.mkdir(parents=True)
+    path.write_text("no socket", encoding="utf-8")
+    assert resolve(None, None, home).url == DEFAULT_URL
+    path.unlink()
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(path))
+        assert resolve(None, None, home).url == f"unix://{quote(str(path))}"
+        write(home, {"current_context": "lab", "contexts": {"lab": CONTEXT}})
+        assert resolve(None, None, home).url == "https://lab.example/gpu"
+
+
 def test_the_token_of_a_context_stays_with_its_address(home: Dict[str, str]) -> None:
     write(home, {"current_context": "lab", "contexts": {"lab": CONTEXT}})
     assert resolve("http://elsewhere:1", None, home).token is None
@@ -57,6 +73,7 @@ def test_the_token_of_a_context_stays_with_its_address(home: Dict[str, str]) -> 
         "http://u:p@lab",
         "http://lab?x=1",
         "http://lab:99999",
+        "unix://host/path",
     ],
 )
 def test_an_address_that_is_none_is_refused(url: str) -> None:

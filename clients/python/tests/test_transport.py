@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Tuple
+from urllib.parse import quote
 
 import pytest
 from conftest import until
@@ -83,6 +86,32 @@ def test_a_submission_whose_answer_is_lost_is_repeated_with_the_same_key(server:
     assert Client(server.url, environment={}).submit(["true"]).id == "t"
     keys = [headers["Idempotency-Key"] for _, _, headers in server.requests]
     assert len(keys) == 2 and keys[0] == keys[1]
+
+
+def test_requests_and_problems_pass_over_a_unix_socket(server: Server, tmp_path: Path) -> None:
+    server.answers = [reply(201, TASK), reply(200, TASK), problem(409, "conflict")]
+    # The same server, behind a socket in the file system.
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "a b.sock"))
+        listening.listen()
+        threading.Thread(target=accept_all, args=(listening, server), daemon=True).start()
+        with Client(f"unix://{quote(str(tmp_path))}/a%20b.sock", environment={}) as client:
+            task = client.submit(["true"])
+            assert task.id == "t"
+            with pytest.raises(ApiError):
+                client.task("t").cancel()
+    assert [path for _, path, _ in server.requests][:2] == ["/api/v1/tasks", "/api/v1/tasks/t"]
+    with pytest.raises(ConnectionFailed, match="the socket does not exist"):
+        Client(f"unix://{tmp_path}/none", attempts=1, environment={}).version()
+
+
+def accept_all(listening: socket.socket, server: Server) -> None:
+    while True:
+        try:
+            connection, _ = listening.accept()
+        except OSError:
+            return
+        server.process_request(connection, ("unix", 0))
 
 
 def test_two_submissions_have_two_keys(server: Server) -> None:

@@ -1,7 +1,7 @@
 """Where the controller is, and the caller's token.
 
 The address comes from the first of: the argument, HEADROOM_URL, VENDOR_CONTROLLER_URL, the current context of
-the settings file, http://127.0.0.1:30080. The token comes from the argument, HEADROOM_TOKEN, or the context
+the settings file, the socket of a server on this host, http://127.0.0.1:30080. The token comes from the argument, HEADROOM_TOKEN, or the context
 that gave the address: the token of a context is never sent to another address.
 """
 
@@ -12,11 +12,13 @@ import os
 import stat
 from pathlib import Path
 from typing import Any, Mapping, NamedTuple, Optional
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from .errors import SettingsError
 
 DEFAULT_URL = "http://127.0.0.1:30080"
+SOCKET_NAME = "gpu-server.sock"
+SYSTEM_FOLDER = "/run/headroom"
 
 
 class Connection(NamedTuple):
@@ -38,11 +40,13 @@ def resolve(
     token = token if token is not None else env.get("HEADROOM_TOKEN") or context_token
     if token is not None and any(not 0x20 < ord(character) < 0x7F for character in token):
         raise SettingsError("The token has characters other than printable ASCII.")
-    return Connection(_checked(address or DEFAULT_URL), token or None)
+    return Connection(_checked(address or _local_socket(env) or DEFAULT_URL), token or None)
 
 
 def _checked(url: str) -> str:
     parts = urlsplit(url)
+    if parts.scheme == "unix" and not parts.netloc and len(parts.path) > 1:
+        return f"unix://{parts.path}"
     try:
         is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
@@ -50,6 +54,20 @@ def _checked(url: str) -> str:
     if not is_valid or parts.query or parts.fragment or parts.username is not None:
         raise SettingsError(f"{url!r} is not the address of a controller, such as {DEFAULT_URL}.")
     return url.rstrip("/")
+
+
+def _local_socket(env: Mapping[str, str]) -> Optional[str]:
+    """Returns the address of the first socket of `headroom gpu-server --standalone` that may be used here."""
+    runtime = env.get("XDG_RUNTIME_DIR")
+    for folder in [SYSTEM_FOLDER, *([os.path.join(runtime, "headroom")] if runtime else [])]:
+        path = os.path.join(folder, SOCKET_NAME)
+        try:
+            is_socket = stat.S_ISSOCK(os.stat(path).st_mode)
+        except OSError:
+            continue
+        if is_socket and os.access(path, os.R_OK | os.W_OK):
+            return f"unix://{quote(path)}"
+    return None
 
 
 def settings_file(environment: Mapping[str, str]) -> Path:

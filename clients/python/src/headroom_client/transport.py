@@ -10,7 +10,7 @@ import ssl
 import threading
 import time
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from .errors import ApiError, ConnectionFailed, HeadroomError, UnexpectedAnswer
 from .settings import Connection
@@ -32,7 +32,8 @@ class Transport:
         self._host = parts.hostname or ""
         self._port = parts.port
         self._is_tls = parts.scheme == "https"
-        self._base = f"{parts.path}/api/v1"
+        self._socket_path = unquote(parts.path) if parts.scheme == "unix" else None
+        self._base = "/api/v1" if self._socket_path else f"{parts.path}/api/v1"
         self._token = connection.token
         self._timeout = timeout
         self._attempts = attempts
@@ -145,19 +146,22 @@ class Transport:
             if not _is_closed(connection):
                 return connection
             connection.close()
-        connection = (
-            http.client.HTTPSConnection(
-                self._host, self._port, timeout=self._timeout, context=ssl.create_default_context()
-            )
-            if self._is_tls
-            else http.client.HTTPConnection(self._host, self._port, timeout=self._timeout)
-        )
+        connection = self._new_connection()
         try:
             connection.connect()
         except OSError as error:
             raise self._broken(error, is_unsent=True) from error
-        connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self._socket_path is None:
+            connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connection
+
+    def _new_connection(self) -> http.client.HTTPConnection:
+        if self._socket_path is not None:
+            return _SocketConnection(self._socket_path, timeout=self._timeout)
+        if not self._is_tls:
+            return http.client.HTTPConnection(self._host, self._port, timeout=self._timeout)
+        context = ssl.create_default_context()
+        return http.client.HTTPSConnection(self._host, self._port, timeout=self._timeout, context=context)
 
     def _keep(self, connection: http.client.HTTPConnection) -> None:
         with self._lock:
@@ -169,6 +173,10 @@ class Transport:
     def _broken(self, error: Exception, *, is_unsent: bool) -> ConnectionFailed:
         if isinstance(error, ConnectionRefusedError):
             reason = "connection refused. Is the controller running?"
+        elif isinstance(error, FileNotFoundError):
+            reason = "the socket does not exist. Is the server running?"
+        elif isinstance(error, PermissionError):
+            reason = "permission denied. Are you in the group headroom?"
         elif isinstance(error, socket.timeout):
             reason = f"no answer within {self._timeout:g} s"
         elif isinstance(error, socket.gaierror):
@@ -199,6 +207,19 @@ class Transport:
         raise UnexpectedAnswer(
             f"{self.url} answered {answer.status} without a reason. Is this the address of a controller?"
         )
+
+
+class _SocketConnection(http.client.HTTPConnection):
+    """HTTP over a Unix socket."""
+
+    def __init__(self, path: str, *, timeout: float) -> None:
+        super().__init__("localhost", timeout=timeout)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
 
 
 def segment(text: str) -> str:
