@@ -2,7 +2,7 @@
 import type { ServeOptions } from '../services/controller/serve.ts'
 import { Command, Option } from 'commander'
 import { calls, type SetExit } from './command/command-shape.ts'
-import type { GpuServerCommandOptions } from '../services/gpu-server/gpu-server.ts'
+import type { StandaloneOptions } from '../services/standalone/standalone.ts'
 import { addStatus, addTop } from './status/commands.ts'
 import { addNode } from './nodes/commands.ts'
 import { addTask, addTaskShortcuts, addWhyPending } from './tasks/commands.ts'
@@ -15,6 +15,7 @@ import { addTwinCommands } from './twin/twin-commands.ts'
 import { idRange, mib, nodeUuid, time, timeIn, whole } from './command/option-values.ts'
 import { packageVersion } from '../services/package-info.ts'
 import { addNatsCommands } from './nats/nats.ts'
+import { UsageError } from '../services/exit-codes.ts'
 import { addProtocolCommands } from './gpu-server/protocol.ts'
 import { addApply, addLease, addRun, addSubmit } from './run/run.ts'
 import { addServiceCommands } from './doctor/service-commands.ts'
@@ -140,7 +141,18 @@ function addGpuServer(program: Command): void {
         .choices(['missing', 'always', 'never'])
         .default('missing'),
     )
-    .action(async (options: GpuServerCommandOptions) => {
+    .option(
+      '--standalone',
+      'without a controller and a broker: also run the controller, in this process, on a Unix socket',
+    )
+    .option('--socket <path>', 'Unix socket of --standalone; else in /run/headroom or XDG_RUNTIME_DIR')
+    .action(async (options: StandaloneOptions & { readonly standalone?: boolean }) => {
+      if (options.standalone === true) {
+        const { standalone } = await import('../services/standalone/standalone.ts')
+        await standalone(options, process.env)
+        return
+      }
+      if (options.socket !== undefined) throw new UsageError('--socket requires --standalone')
       const { gpuServer } = await import('../services/gpu-server/gpu-server.ts')
       await gpuServer(options, process.env)
     })

@@ -185,6 +185,8 @@ export function createApi(options: ApiOptions): FastifyInstance {
   prepareCallers(untyped)
   readJsonBodies(untyped)
   replyWithProblems(untyped, paths)
+  const { peers } = access
+  if (peers !== null) untyped.addHook('onRequest', ({ raw }) => peers.identified(raw.socket))
   const isInRealTime = options.inVirtualTime !== true
   handleEveryRequest(untyped, {
     admit: (request) => admit(request, access, views),

@@ -3,6 +3,7 @@
  * answers the launch with one line (`ok <pid>` or `error <text>`), and then runs until nothing of the task is
  * left: it enforces the deadline of the lease, obeys the control socket in its folder, and leaves a durable
  * record of the end. docs/decisions/0016-guard.md explains the design.
+ * headroom-guard --peer: prints the user id at the other end of the Unix socket that is descriptor 3.
  */
 #include "state.h"
 
@@ -213,6 +214,7 @@ int main(int argc, char **argv) {
   struct spec spec;
   char answer[32];
   if (argc == 1 && getpid() == 1) container_init();
+  if (argc == 2 && strcmp(argv[1], "--peer") == 0) return print_peer();
   if (argc != 3) refuse("guard: usage: headroom-guard FOLDER LEASE");
   syscall(SYS_close_range, 3, ~0U, 0);
   set_signals();

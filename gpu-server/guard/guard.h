@@ -11,6 +11,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* ---- the caller of a server: peer.c ---- */
+
+/* Returns the exit code. */
+int print_peer(void);
+
 /* ---- what to run: spec.c ---- */
 
 struct spec {

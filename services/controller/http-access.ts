@@ -3,6 +3,7 @@ import { isIP } from 'node:net'
 import { hostname } from 'node:os'
 import { createOidcProvider } from '../../controller/adapters/oidc-provider.ts'
 import { createAccess, type Access } from '../../controller/api/auth/access.ts'
+import type { Peers } from '../../controller/api/auth/authenticator.ts'
 import { Sessions } from '../../controller/api/auth/sessions.ts'
 import { SignIn } from '../../controller/api/auth/sign-in.ts'
 import {
@@ -40,12 +41,26 @@ export async function requireToken(
   )
 }
 
+/** @throws StartFault for a TCP port of `headroom gpu-server --standalone` that no token protects */
+export async function requireTokenForTcp(
+  { oidc }: Settings,
+  token: AdminToken | null,
+  store: Store,
+): Promise<void> {
+  if (token !== null || oidc !== null || (await store.load()).tokens.length > 0) return
+  throw new StartFault(
+    `${ENVIRONMENT.httpPort.name} is set and there is no token: set ${ENVIRONMENT.adminTokenFile.name} ` +
+      'to a file with a secret (headroom token generate), or unset the port to use the socket only',
+  )
+}
+
 export function httpAccess(
   settings: Settings,
   token: AdminToken | null,
   signIn: SignIn | null,
   { access }: Controller,
   sealer: Sealer,
+  peers: Peers | null,
 ): Access {
   const { httpHost, oidc, allowedHosts, requestsPerSecond, anonymousRequestsPerSecond } = settings
   const own = isLoopback(httpHost) ? [] : [hostname(), ...(isIP(httpHost) === 0 ? [httpHost] : [])]
@@ -55,6 +70,7 @@ export function httpAccess(
     now: Date.now,
     adminTokenHash: token?.hash ?? null,
     signIn,
+    peers,
     allowedHosts: [...allowedHosts, ...own, ...(oidc === null ? [] : [oidc.publicUrl.hostname])],
     requestsPerSecond,
     anonymousRequestsPerSecond,

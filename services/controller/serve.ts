@@ -18,9 +18,11 @@ import {
   type SqliteStoreOptions,
 } from '../../controller/adapters/sqlite/store.ts'
 import type { ControllerOptions } from '../../controller/controller.ts'
+import type { Peers } from '../../controller/api/auth/authenticator.ts'
+import type { Bus } from '../../controller/ports/bus.ts'
 import type { ConfigFields } from '../../controller/model/config.ts'
 import type { Store } from '../../controller/ports/store.ts'
-import { adminToken, httpAccess, requireToken, browserSignIn } from './http-access.ts'
+import { adminToken, httpAccess, requireToken, requireTokenForTcp, browserSignIn } from './http-access.ts'
 import { openSimulationServices } from './simulation-services.ts'
 import { monitorDisk, ownChecks } from './readiness.ts'
 import { ENVIRONMENT } from '../settings/env-table.ts'
@@ -28,6 +30,7 @@ import { createEventLog } from './event-log.ts'
 import { StartFault } from '../exit-codes.ts'
 import {
   startLiveFleet,
+  startLocalFleet,
   readFleet,
   startSimulatedFleet,
   type ServedFleet,
@@ -54,31 +57,58 @@ export interface ServeOptions {
   readonly acceptLoss?: string
   /** Values that the key does not open are given up. */
   readonly newSecretsKey?: boolean
+  /** The GPU server in this process, instead of those over a broker. */
+  readonly local?: LocalServing
 }
 
-/**
- * Runs until SIGINT or SIGTERM.
- * Throws SettingsError, StoreFault or StartFault when it cannot start; each says why in one line.
- */
-export async function serve(env: NodeJS.ProcessEnv, options: ServeOptions = {}): Promise<void> {
-  const settings = readSettings(env)
+/** What `headroom gpu-server --standalone` replaces: the bus, and where the interface listens. */
+export interface LocalServing {
+  readonly bus: Bus
+  readonly api: {
+    readonly peers: Peers
+    readonly hasTcp: boolean
+    /** Resolves with the address, for the line at the start. */
+    listen(app: FastifyInstance): Promise<string>
+    close(): void
+  }
+}
+
+/** A controller that listens. */
+export interface Serving {
+  /** The line at the start. */
+  readonly describe: string
+  /** Also closes the store. Ends the process if work in progress does not end. */
+  stop(): Promise<void>
+}
+
+/** Runs until SIGINT or SIGTERM. Throws as `startServing` does. */
+export async function serve(env: Environment, options: ServeOptions = {}): Promise<void> {
+  const serving = await startServing(env, options)
+  process.stdout.write(serving.describe)
+  await untilSignal()
+  await serving.stop()
+}
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** Throws SettingsError, StoreFault or StartFault when it cannot start; each says why in one line. */
+export async function startServing(env: Environment, options: ServeOptions = {}): Promise<Serving> {
+  const { local = null } = options
+  const settings = local === null ? readSettings(env) : { ...readSettings(env), storeKind: 'live' as const }
   const nats = natsSettings(env)
   const token = adminToken(env)
   const signIn = settings.oidc === null ? null : browserSignIn(settings.oidc)
-  const managed: Managed = nats === null ? { played: readFleet(settings.simulatedFleet) } : { nats }
+  const managed = managedFleet(settings, nats, local)
   const log = createLog(settings.logLevel)
   if (token !== null && token.warning !== null) log.warn(token.warning)
   for (const line of unreadVariables(env)) log.warn(line)
   const measured = createServedMetrics()
   const key = openSecretsKey(settings)
   const store = openStore(settings, options, key, measured.onCommit, log)
-  await requireToken(settings, token, store).catch(async (fault: unknown) => {
-    await store.close()
-    throw fault
-  })
+  await requireTokenFor(local, settings, token, store)
   let access: Access | null = null
   const recording = startRecording(settings, log)
-  const logEvents = createEventLog(log, nats === null ? 'simulated' : 'live')
+  const logEvents = createEventLog(log, 'played' in managed ? 'simulated' : 'live')
   let isStopping = false
   const how: ControllerOptions = {
     series: {
@@ -101,7 +131,7 @@ export async function serve(env: NodeJS.ProcessEnv, options: ServeOptions = {}):
   const fleet = await startFleet(managed, store, log, how)
   const { controller } = fleet
   const { commands, views, events, logs, series } = controller
-  access = httpAccess(settings, token, signIn, controller, key.sealer)
+  access = httpAccess(settings, token, signIn, controller, key.sealer, local?.api.peers ?? null)
   const disk = monitorDisk(settings.dataDir)
   const depths = { commitQueueDepth: () => store.queueDepth(), diskFreeBytes: () => disk.freeBytes() }
   measured.watch({
@@ -136,26 +166,48 @@ export async function serve(env: NodeJS.ProcessEnv, options: ServeOptions = {}):
     ownerLimits: settings.ownerLimits,
     trustedProxies: settings.trustedProxies,
   })
-  const url = await listen(app, settings).catch(async (fault: unknown) => {
+  const url = await (local?.api.listen(app) ?? listen(app, settings)).catch(async (fault: unknown) => {
     await fleet.stop()
     throw fault
   })
-  process.stdout.write(
-    `Headroom ${packageVersion()} runs ${fleet.describe} on ${url} (data in ${settings.dataDir}; ` +
-      `${withAuthenticator(access, signIn)}; Ctrl-C stops it)\n`,
-  )
-  await untilSignal()
-  setTimeout(() => process.exit(1), STOP_TIMEOUT_MS).unref()
-  await simulationServices.close()
-  await app.close()
-  isStopping = true
-  await fleet.stop()
-  await recording?.files.close()
-  disk.stop()
-  measured.process.stop()
+  const about = `data in ${settings.dataDir}; ${withAuthenticator(access, signIn)}; Ctrl-C stops it`
+  return {
+    describe: `Headroom ${packageVersion()} runs ${fleet.describe} on ${url} (${about})\n`,
+    async stop() {
+      setTimeout(() => process.exit(1), STOP_TIMEOUT_MS).unref()
+      await simulationServices.close()
+      local?.api.close()
+      await app.close()
+      isStopping = true
+      await fleet.stop()
+      await recording?.files.close()
+      disk.stop()
+      measured.process.stop()
+    },
+  }
 }
 
-function withAuthenticator({ authenticator }: Access, signIn: SignIn | null): string {
+/** Closes the store when the start is refused. */
+async function requireTokenFor(
+  local: LocalServing | null,
+  settings: Settings,
+  token: ReturnType<typeof adminToken>,
+  store: Store,
+): Promise<void> {
+  const check = local === null ? requireToken : local.api.hasTcp ? requireTokenForTcp : null
+  await check?.(settings, token, store).catch(async (fault: unknown) => {
+    await store.close()
+    throw fault
+  })
+}
+
+function managedFleet(settings: Settings, nats: NatsSettings | null, local: LocalServing | null): Managed {
+  if (local !== null) return { bus: local.bus }
+  return nats === null ? { played: readFleet(settings.simulatedFleet) } : { nats }
+}
+
+function withAuthenticator({ authenticator, peers }: Access, signIn: SignIn | null): string {
+  if (peers !== null) return 'the socket identifies its users'
   if (!authenticator.isRequired) return 'open to this host'
   return signIn === null ? 'requires a token' : `requires a token or a sign-in at ${signIn.provider}`
 }
@@ -184,7 +236,7 @@ function builtPage(): { readonly uiDir?: string } {
 }
 
 /** Real servers over a broker, or those of a scenario. */
-type Managed = { readonly nats: NatsSettings } | { readonly played: FleetScenario }
+type Managed = { readonly nats: NatsSettings } | { readonly played: FleetScenario } | { readonly bus: Bus }
 
 async function startFleet(
   managed: Managed,
@@ -193,9 +245,9 @@ async function startFleet(
   options: ControllerOptions,
 ): Promise<ServedFleet> {
   try {
-    return 'played' in managed
-      ? await startSimulatedFleet(managed.played, store, log, options)
-      : await startLiveFleet(managed.nats, store, log, options)
+    if ('played' in managed) return await startSimulatedFleet(managed.played, store, log, options)
+    if ('bus' in managed) return await startLocalFleet(managed.bus, store, log, options)
+    return await startLiveFleet(managed.nats, store, log, options)
   } catch (error) {
     // Its threads would keep the process alive.
     await store.close()
@@ -207,7 +259,7 @@ async function startFleet(
  * The configuration until the first stored change: for a scenario its own, except a percentage that the
  * environment names.
  */
-function initialConfig(env: NodeJS.ProcessEnv, settings: Settings, managed: Managed): Partial<ConfigFields> {
+function initialConfig(env: Environment, settings: Settings, managed: Managed): Partial<ConfigFields> {
   const percent = { default_vram_overcommit_percent: settings.defaultOvercommitPercent }
   if (!('played' in managed) || managed.played.file === null) return percent
   const { config } = managed.played.scenario

@@ -2,10 +2,11 @@ import { randomUUID } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
 import { connectNatsBus } from '../../controller/adapters/nats-bus.ts'
-import { createSystemClock } from '../../controller/adapters/system-clock.ts'
+import { createSystemClock, type SystemClock } from '../../controller/adapters/system-clock.ts'
 import { createSystemRandom } from '../../controller/adapters/system-random.ts'
 import type { ReadinessCheck } from '../../controller/api/context.ts'
 import { createController, type Controller, type ControllerOptions } from '../../controller/controller.ts'
+import type { Bus } from '../../controller/ports/bus.ts'
 import type { Store } from '../../controller/ports/store.ts'
 import { ScenarioError } from '../../simulator/document/problem.ts'
 import { refuseBeyondFleet } from '../../simulator/fleet/fleet-faults.ts'
@@ -40,14 +41,11 @@ export interface ServedFleet {
  */
 
 /** Loads the store and starts to listen; connects in the background. */
-export async function startLiveFleet(
+export function startLiveFleet(
   nats: NatsSettings,
   store: Store,
   log: Logger,
-  options: Pick<
-    ControllerOptions,
-    'initialConfig' | 'onFault' | 'onEvents' | 'series' | 'onRefused' | 'inputTap'
-  >,
+  options: ControllerOptions,
 ): Promise<ServedFleet> {
   const clock = createSystemClock()
   const refusals = createRateLimitedLog(log, () => clock.now())
@@ -70,6 +68,43 @@ export async function startLiveFleet(
     onDenied: (operation, subject) =>
       log.error({ operation, subject }, 'the broker denied permission: check the permissions of this user'),
   })
+  return startReal({
+    ...{ clock, bus, store, log, options, refusals },
+    closeBus: () => bus.close(),
+    describe: `GPU servers over ${nats.urls.join(', ')}`,
+    readiness: () => [{ name: 'broker', ok: bus.isConnected, detail: bus.isConnected ? 'ok' : brokerState }],
+  })
+}
+
+/** The controller of the GPU server in the same process: `headroom gpu-server --standalone`. */
+export function startLocalFleet(
+  bus: Bus,
+  store: Store,
+  log: Logger,
+  options: ControllerOptions,
+): Promise<ServedFleet> {
+  const clock = createSystemClock()
+  const refusals = createRateLimitedLog(log, () => clock.now())
+  return startReal({
+    ...{ clock, bus, store, log, options, refusals },
+    closeBus: () => Promise.resolve(),
+    describe: 'the GPU server of this host',
+    readiness: () => [],
+  })
+}
+
+interface RealFleet extends Pick<ServedFleet, 'describe' | 'readiness'> {
+  readonly clock: SystemClock
+  readonly bus: Bus
+  readonly closeBus: () => Promise<void>
+  readonly store: Store
+  readonly log: Logger
+  readonly options: ControllerOptions
+  readonly refusals: ReturnType<typeof createRateLimitedLog>
+}
+
+async function startReal(fleet: RealFleet): Promise<ServedFleet> {
+  const { clock, bus, store, log, options, refusals } = fleet
   const controller = createController(
     { clock, random: createSystemRandom(), bus, store },
     {
@@ -83,7 +118,7 @@ export async function startLiveFleet(
   )
   const stop = async (): Promise<void> => {
     await controller.stop()
-    await bus.close()
+    await fleet.closeBus()
     clock.stop()
     if (refusals.counts.size > 0) log.info(Object.fromEntries(refusals.counts), 'messages refused')
   }
@@ -93,14 +128,8 @@ export async function startLiveFleet(
     await stop()
     throw error
   }
-  return {
-    controller,
-    kind: 'live',
-    describe: `GPU servers over ${nats.urls.join(', ')}`,
-    dropped: refusals.counts,
-    readiness: () => [{ name: 'broker', ok: bus.isConnected, detail: bus.isConnected ? 'ok' : brokerState }],
-    stop,
-  }
+  const { describe, readiness } = fleet
+  return { controller, kind: 'live', describe, dropped: refusals.counts, readiness, stop }
 }
 
 /** Maximum characters of external text. */

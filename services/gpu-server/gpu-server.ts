@@ -4,9 +4,10 @@ import { join, resolve } from 'node:path'
 import { pino } from 'pino'
 import type { Logger } from 'pino'
 import { connectNatsBus } from '../../controller/adapters/nats-bus.ts'
-import type { NatsBus } from '../../controller/adapters/nats-bus.ts'
 import { createSystemClock } from '../../controller/adapters/system-clock.ts'
 import { createSystemRandom } from '../../controller/adapters/system-random.ts'
+import type { NatsBus } from '../../controller/adapters/nats-bus.ts'
+import type { Bus } from '../../controller/ports/bus.ts'
 import type { Clock } from '../../controller/ports/clock.ts'
 import type { Accelerator } from '../../gpu-server/devices/accelerator.ts'
 import { NvidiaAccelerator } from '../../gpu-server/devices/nvidia/nvidia-accelerator.ts'
@@ -62,11 +63,15 @@ type Environment = Readonly<Record<string, string | undefined>>
 
 /**
  * Runs until SIGINT or SIGTERM. Throws SettingsError and UsageError before anything is done, CommandFailure
- * when it cannot start.
+ * when it cannot start. @param local the bus to a controller in this process; null: over a broker
  */
-export async function gpuServer(options: GpuServerCommandOptions, env: Environment): Promise<void> {
-  const broker = natsSettings(env)
-  if (broker === null) throw new UsageError(`no broker is configured: set ${ENVIRONMENT.natsUrls.name}`)
+export async function gpuServer(
+  options: GpuServerCommandOptions,
+  env: Environment,
+  local: Bus | null = null,
+): Promise<void> {
+  const broker = local === null ? natsSettings(env) : null
+  if (broker === null && local === null) throw noBroker()
   const name = valueOf(env, ENVIRONMENT.nodeName) ?? hostname()
   const nodeId = valueOf(env, ENVIRONMENT.nodeId) ?? nodeIdFromName(name)
   const address = valueOf(env, ENVIRONMENT.nodeAddress) ?? hostname()
@@ -80,10 +85,10 @@ export async function gpuServer(options: GpuServerCommandOptions, env: Environme
     { level: valueOf(env, ENVIRONMENT.logLevel) ?? 'info' },
     pino.destination({ fd: 2, sync: true }),
   )
-  if (options.allowExec === true) logIdentity(log, identity, broker.auth.kind === 'none')
+  if (options.allowExec === true) logIdentity(log, identity, broker?.auth.kind === 'none')
   const clock = createSystemClock(bootTime)
   const { accelerator, hostSwapMib } = acceleratorOf(options, clock, log)
-  let bus: NatsBus | null = null
+  let remote: NatsBus | null = null
   let server: GpuServer | null = null
   try {
     const storage = openDiskStorage({ folder: stateFolder, onFault: (fault) => die(log, fault) })
@@ -97,17 +102,9 @@ export async function gpuServer(options: GpuServerCommandOptions, env: Environme
       onFault: (fault) => die(log, fault),
       ...(containers === null ? {} : { containers }),
     })
-    bus = connectNatsBus({
-      ...broker,
-      name: `gpu-server ${name}`,
-      onState: (state, detail) => {
-        log.info({ state, detail }, 'broker')
-        if (state === 'connected') server?.reconnected()
-      },
-      onBadMessage: (subject, why) => log.warn({ subject, why }, 'message refused'),
-      onSlowConsumer: (pattern) => log.warn({ pattern }, 'messages dropped: too many are waiting'),
-      onDenied: (operation, subject) => log.error({ operation, subject }, 'the broker does not allow this'),
-    })
+    if (broker !== null) remote = busTo(broker, name, log, () => server?.reconnected())
+    const bus = local ?? remote
+    if (bus === null) throw noBroker()
     server = await startGpuServer({
       nodeId,
       name,
@@ -150,20 +147,40 @@ export async function gpuServer(options: GpuServerCommandOptions, env: Environme
   } catch (error) {
     throw asFailure(error)
   } finally {
-    await bus?.close()
+    await remote?.close()
     clock.stop()
   }
+}
+
+function noBroker(): UsageError {
+  return new UsageError(
+    `no broker is configured: set ${ENVIRONMENT.natsUrls.name}, or run this host alone with --standalone`,
+  )
+}
+
+function busTo(broker: NatsSettings, name: string, log: Logger, onConnected: () => void): NatsBus {
+  return connectNatsBus({
+    ...broker,
+    name: `gpu-server ${name}`,
+    onState: (state, detail) => {
+      log.info({ state, detail }, 'broker')
+      if (state === 'connected') onConnected()
+    },
+    onBadMessage: (subject, why) => log.warn({ subject, why }, 'message refused'),
+    onSlowConsumer: (pattern) => log.warn({ pattern }, 'messages dropped: too many are waiting'),
+    onDenied: (operation, subject) => log.error({ operation, subject }, 'the broker does not allow this'),
+  })
 }
 
 /** Throws UsageError or CommandFailure where tasks would have too many or too few rights. */
 function checkedIdentity(
   options: GpuServerCommandOptions,
-  broker: NatsSettings,
+  broker: NatsSettings | null,
   keyFile: string | null,
   folders: readonly string[],
 ): TaskIdentity {
   const identity = taskIdentityOf(options)
-  checkBroker(identity, broker)
+  if (broker !== null) checkBroker(identity, broker)
   if (options.allowExec !== true) return identity
   checkKeyFile(keyFile, identity)
   checkFolders(folders, identity)

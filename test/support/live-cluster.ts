@@ -252,7 +252,7 @@ export class LiveCluster {
     await Promise.all(this.#members.toReversed().map((member) => member.end()))
     await until('the guards of this cluster are gone', () => {
       const guards = processesNaming(`${this.folder}/`)
-      for (const pid of guards) kill(pid)
+      for (const pid of guards) killed(pid)
       return guards.length === 0
     })
     rmSync(this.folder, { recursive: true, force: true })
@@ -266,7 +266,7 @@ export class LiveCluster {
 }
 
 /** Processes whose command line contains the text, except this one. */
-function processesNaming(text: string): readonly number[] {
+export function processesNaming(text: string): readonly number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
     .map(Number)
@@ -279,7 +279,7 @@ function processesNaming(text: string): readonly number[] {
     })
 }
 
-function kill(pid: number): void {
+export function killed(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')
   } catch {

@@ -8,7 +8,7 @@ import type { AccessRegistry } from '../../engine/inputs/commands/access-registr
 import type { Sealer } from '../../ports/sealer.ts'
 import { ApiProblem } from '../http/errors.ts'
 import { AuditTrail } from './audit-trail.ts'
-import { Authenticator } from './authenticator.ts'
+import { Authenticator, type Peers } from './authenticator.ts'
 import type { SignIn } from './sign-in.ts'
 
 export interface AccessOptions {
@@ -22,6 +22,8 @@ export interface AccessOptions {
   readonly adminTokenHash?: string | null
   /** Sign-in with a browser; null: disabled. */
   readonly signIn?: SignIn | null
+  /** Identifies the callers of a Unix socket; null: there is no socket. */
+  readonly peers?: Peers | null
   /** Host names that requests may use, in addition to loopback names and addresses. */
   readonly allowedHosts?: readonly string[]
   /** Per token; 0: no limit. */
@@ -44,6 +46,8 @@ export interface Access {
     'isRequired' | 'callerOf' | 'knownCaller' | 'isGood' | 'hasAdmin'
   >
   readonly signIn: SignIn | null
+  /** null: there is no Unix socket. */
+  readonly peers: Peers | null
   readonly hosts: HostRules
   readonly ofTokens: RateLimiter
   readonly ofAddresses: RateLimiter
@@ -52,13 +56,14 @@ export interface Access {
 }
 
 export function createAccess(options: AccessOptions): Access {
-  const { book, now, adminTokenHash = null, signIn = null, allowedHosts = [] } = options
+  const { book, now, adminTokenHash = null, signIn = null, peers = null, allowedHosts = [] } = options
   return {
     book,
     sealer: options.sealer ?? null,
     now,
-    authenticator: new Authenticator({ book, adminTokenHash, now, signIn }),
+    authenticator: new Authenticator({ book, adminTokenHash, now, signIn, peers }),
     signIn,
+    peers,
     hosts: hostRules(allowedHosts),
     ofTokens: createRateLimiter(options.requestsPerSecond ?? REQUESTS_PER_SECOND),
     ofAddresses: createRateLimiter(options.anonymousRequestsPerSecond ?? ANONYMOUS_REQUESTS_PER_SECOND),

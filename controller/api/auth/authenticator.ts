@@ -1,4 +1,5 @@
 /** Identifies the caller by bearer token or browser session. */
+import type { Socket } from 'node:net'
 import type { Instant } from '../../../protocol/units.ts'
 import type { AccessRegistry } from '../../engine/inputs/commands/access-registry.ts'
 import type { Caller } from './caller.ts'
@@ -15,7 +16,20 @@ export interface AuthenticatorOptions {
   readonly now: () => Instant
   /** null: sign-in with a browser is not configured. */
   readonly signIn?: SignIn | null
+  /** null: there is no Unix socket. */
+  readonly peers?: Peers | null
 }
+
+/** Callers that a Unix socket identifies. */
+export interface Peers {
+  /** Resolves once the caller of a connection is known. */
+  identified(socket: Socket): Promise<void>
+  /** null: a connection of another kind, or of an unknown user. */
+  callerOf(socket: Socket): Caller | null
+}
+
+/** Begins the token id of a caller that a Unix socket identified. */
+export const PEER_ID_PREFIX = 'uid:'
 
 /** Parts of a request that identify its caller. */
 export interface Credentials {
@@ -37,18 +51,19 @@ export class Authenticator {
 
   /** Stays true until the next start once there was a token: revoking the last one does not open the API. */
   get isRequired(): boolean {
-    const { book, adminTokenHash, signIn = null } = this.#options
-    this.#wasRequired ||= signIn !== null || adminTokenHash !== null || (book !== null && book.size > 0)
+    const { book, adminTokenHash, signIn = null, peers = null } = this.#options
+    this.#wasRequired ||=
+      signIn !== null || peers !== null || adminTokenHash !== null || (book !== null && book.size > 0)
     return this.#wasRequired
   }
 
   /**
-   * A token takes precedence over a session.
+   * A token takes precedence over the user of a Unix socket, and that user over a session.
    * @throws ApiProblem unauthorized, with details only for the holder of the secret.
    */
-  callerOf({ authorization, cookie }: Credentials): Caller {
+  callerOf({ authorization, cookie }: Credentials, socket: Socket): Caller {
     if (authorization === undefined) {
-      const caller = this.#signedIn(cookie)
+      const caller = this.#options.peers?.callerOf(socket) ?? this.#signedIn(cookie)
       if (caller !== null) return caller
       throw unauthorized(
         this.#options.signIn
@@ -71,9 +86,9 @@ export class Authenticator {
   }
 
   /** Returns null instead of throwing a problem. */
-  knownCaller(credentials: Credentials): Caller | null {
+  knownCaller(credentials: Credentials, socket: Socket): Caller | null {
     try {
-      return this.callerOf(credentials)
+      return this.callerOf(credentials, socket)
     } catch (error) {
       if (error instanceof ApiProblem) return null
       throw error
@@ -90,7 +105,8 @@ export class Authenticator {
   /** Returns whether a known token or session is still valid: neither revoked nor expired. */
   isGood(tokenId: string): boolean {
     if (tokenId === FILE_TOKEN_ID) return true
-    const { book, now, signIn } = this.#options
+    const { book, now, signIn, peers = null } = this.#options
+    if (peers !== null && tokenId.startsWith(PEER_ID_PREFIX)) return true
     if (signIn?.sessions.isGood(tokenId) === true) return true
     const token = book?.token(tokenId)
     return token !== undefined && (token.expiresAt === null || token.expiresAt > now())
@@ -98,8 +114,9 @@ export class Authenticator {
 
   /** Returns whether an admin other than `exceptId` remains. */
   hasAdmin(exceptId: string | null): boolean {
-    const { book, adminTokenHash, now } = this.#options
-    if (adminTokenHash !== null) return true
+    const { book, adminTokenHash, now, peers = null } = this.#options
+    // The user of the server is always an admin of the socket.
+    if (adminTokenHash !== null || peers !== null) return true
     for (const { id, role, expiresAt } of book?.tokens() ?? []) {
       if (role === 'admin' && id !== exceptId && (expiresAt === null || expiresAt > now())) return true
     }

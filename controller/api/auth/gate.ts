@@ -55,7 +55,7 @@ export function admit(request: FastifyRequest, access: Access, views: Views): Pr
 /** An address with failed attempts is slowed down. */
 function authenticated(request: FastifyRequest, access: Access): Caller {
   try {
-    return access.authenticator.callerOf(request.headers)
+    return access.authenticator.callerOf(request.headers, request.raw.socket)
   } catch (error) {
     limit(request, access, null)
     throw error
@@ -64,12 +64,18 @@ function authenticated(request: FastifyRequest, access: Access): Caller {
 
 function limit(request: FastifyRequest, { ofTokens, ofAddresses }: Access, tokenId: string | null): void {
   const now = performance.now()
-  const waitSeconds = tokenId === null ? ofAddresses.take(request.ip, now) : ofTokens.take(tokenId, now)
+  const waitSeconds =
+    tokenId === null ? ofAddresses.take(addressOf(request), now) : ofTokens.take(tokenId, now)
   if (waitSeconds === 0) return
   const who = tokenId === null ? 'This address' : 'This token'
   throw new ApiProblem('too_many_requests', `${who} asks more often than is allowed.`, {
     headers: { 'retry-after': String(waitSeconds) },
   })
+}
+
+/** A Unix socket has no address. */
+export function addressOf({ ip }: { readonly ip: string | undefined }): string {
+  return ip ?? 'unix'
 }
 
 function requireRole({ role }: Caller, least: LeastRole): void {
@@ -142,7 +148,7 @@ function subjectOf(request: FastifyRequest): AuditSubject {
     actor: name,
     role,
     tokenId,
-    address: request.ip,
+    address: addressOf(request),
     requestId: request.id,
     action: String((schema as { readonly operationId?: string } | undefined)?.operationId ?? request.method),
     target: `${request.method} ${request.url.split('?', 1)[0] ?? ''}`,

@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import { ProviderFault } from '../../ports/identity-provider.ts'
 import type { Access } from './access.ts'
+import { addressOf } from './gate.ts'
 import { cookieIn, cookieText, LOGIN_COOKIE, sessionCookieOf } from './cookies.ts'
 import { ownPath, type SignIn, type SignInOutcome } from './sign-in.ts'
 import { callerOf, type Caller } from './caller.ts'
@@ -76,7 +77,9 @@ export function signInRoutes(app: ApiApp, { access }: ApiContext): void {
   }
 
   app.get('/auth/session', { schema: getSession }, (request) => {
-    const caller = authenticator.isRequired ? authenticator.knownCaller(request.headers) : callerOf(request)
+    const caller = authenticator.isRequired
+      ? authenticator.knownCaller(request.headers, request.raw.socket)
+      : callerOf(request)
     return {
       is_open: !authenticator.isRequired,
       sign_in: authenticator.isRequired
@@ -150,7 +153,7 @@ function recordSignIn({ trail, signIn }: Access, request: FastifyRequest, outcom
     actor: caller?.name ?? null,
     role: caller?.role ?? null,
     tokenId: caller?.tokenId ?? null,
-    address: request.ip,
+    address: addressOf(request),
     requestId: request.id,
     action: 'signIn',
     target: `at ${signIn?.provider ?? ''}${outcome.ok ? '' : `: ${outcome.failure}`}`,

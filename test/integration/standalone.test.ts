@@ -1,0 +1,158 @@
+/** One host without a controller: the same decisions in one process, over a Unix socket. */
+import { execFile } from 'node:child_process'
+import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, describe, expect, it } from 'vitest'
+import { createClient, type Task } from '../../clients/typescript/client.ts'
+import { headroom as run } from '../support/headroom-command.ts'
+import { until } from '../support/live-cluster.ts'
+import { OneHost } from '../support/one-host.ts'
+
+const VRAM_MIB = 6_000
+const ROOT = join(import.meta.dirname, '../..')
+
+describe('headroom gpu-server --standalone', { timeout: 120_000 }, () => {
+  let host: OneHost | null = null
+  afterEach(async () => {
+    await host?.end()
+    host = null
+  })
+
+  const opened = (env: Record<string, string> = {}): OneHost => (host = new OneHost(env))
+  const get = (id: string): Promise<Task> => (host as OneHost).client.tasks.get(id)
+  const isIn = async (id: string, state: string): Promise<boolean> => (await get(id)).state === state
+  /** Submits with VENDOR_SWAP_FROM_VRAM; the first letter of the name tells the tasks apart. */
+  const submitted = (swap: '0' | '1', command: readonly string[]): Promise<Task> =>
+    createClient({
+      url: (host as OneHost).url,
+      environment: { VENDOR_SWAP_FROM_VRAM: swap },
+    }).tasks.submit({ vram_mib: VRAM_MIB, command: [...command] })
+
+  it('lets two tasks take turns on one GPU with VENDOR_SWAP_FROM_VRAM=1', async () => {
+    const { folder } = opened()
+    await host?.startForSwaps()
+    const work = ['sleep', '8']
+    const first = await submitted('1', work)
+    await until('the first runs', () => isIn(first.id, 'running'))
+    const second = await submitted('1', work)
+    await until(
+      'the second has the VRAM of the first',
+      async () => (await get(first.id)).residency === 'swapped_out' && (await isIn(second.id, 'running')),
+    )
+    await until('both are completed', async () => {
+      const tasks = await Promise.all([get(first.id), get(second.id)])
+      return tasks.every(({ state }) => state === 'completed')
+    })
+    expect(await get(first.id)).toMatchObject({ attempt: 1, swap_outs: 1 })
+    await redecidedEqually(folder)
+  })
+
+  it('never lets a task take turns with VENDOR_SWAP_FROM_VRAM=0: the second waits for the end', async () => {
+    const { folder } = opened()
+    await host?.startForSwaps()
+    const work = ['sleep', '6']
+    const first = await submitted('0', work)
+    await until('the first runs', () => isIn(first.id, 'running'))
+    const second = await submitted('0', work)
+    await until('the first is completed', async () => {
+      const [waiting, task] = [await get(second.id), await get(first.id)]
+      if (task.finished_at !== null) return true
+      expect([waiting.state, task.state, task.residency]).toEqual(['pending', 'running', 'resident'])
+      return false
+    })
+    expect(await get(first.id)).toMatchObject({ state: 'completed' })
+    await until('the second is completed', () => isIn(second.id, 'completed'))
+    const [one, two] = [await get(first.id), await get(second.id)]
+    expect(Date.parse(two.first_started_at ?? '')).toBeGreaterThanOrEqual(Date.parse(one.finished_at ?? ''))
+    expect([one.swap_outs, two.swap_outs]).toEqual([0, 0])
+    await redecidedEqually(folder)
+  })
+
+  /** The recording of the host, decided again by the controller of the simulator. */
+  async function redecidedEqually(folder: string): Promise<void> {
+    await host?.server.end('SIGTERM')
+    const { code, stdout } = await run(['sim', 'redecide', join(folder, 'data/recording'), '--json'])
+    const again = JSON.parse(stdout) as { readonly difference: unknown; readonly decisions: number }
+    expect(again).toMatchObject({ difference: null })
+    expect(again.decisions).toBeGreaterThan(1)
+    expect(code).toBe(0)
+  }
+
+  it('loses nothing acknowledged and runs nothing twice over kill -9', async () => {
+    const { client, folder, server } = opened()
+    await host?.startForSwaps()
+    const mark = join(folder, 'marks')
+    const once = (name: string, then: string): string[] => ['sh', '-c', `echo ${name} >> "${mark}"; ${then}`]
+    writeFileSync(mark, '')
+    chmodSync(mark, 0o666)
+    const running = await client.tasks.submit({
+      vram_mib: VRAM_MIB,
+      noswap: 1,
+      command: once('r', 'sleep 9'),
+    })
+    await until('the first runs', () => isIn(running.id, 'running'))
+    const pending = []
+    for (let i = 0; i < 20; i++)
+      pending.push(
+        await client.tasks.submit({ name: `p-${i}`, vram_mib: 2_000, command: once(`p${i}`, ':') }),
+      )
+    await server.end('SIGKILL')
+    await host?.start()
+    const ids = [running, ...pending].map(({ id }) => id)
+    await until('all are completed', async () => {
+      const tasks = await Promise.all(ids.map(get))
+      return tasks.every(({ state }) => state === 'completed')
+    })
+    expect(await get(running.id)).toMatchObject({ attempt: 1, requeues: 0 })
+    const lines = readFileSync(mark, 'utf8').trim().split('\n')
+    expect(lines).toHaveLength(ids.length)
+    expect(new Set(lines)).toEqual(new Set(['r', ...pending.map((_, i) => `p${i}`)]))
+  })
+
+  it('refuses a TCP port without a token, and other settings of a cluster', async () => {
+    const { folder } = opened()
+    const options = ['gpu-server', '--standalone', '--socket', join(folder, 'other.sock')]
+    const refused = (env: Record<string, string>) =>
+      run([...options, '--device', 'process', '--inventory', join(folder, 'inventory.yaml')], {
+        env: { CONTROLLER_DATA_DIR: join(folder, 'other'), NODE_STATE_DIR: join(folder, 'os'), ...env },
+      })
+    const tcp = await refused({ CONTROLLER_HTTP_PORT: '30081' })
+    expect(tcp.stderr).toContain('CONTROLLER_HTTP_PORT is set and there is no token')
+    expect(tcp.code).not.toBe(0)
+    const cluster = await refused({ CONTROLLER_NATS_URL: 'nats://127.0.0.1:1' })
+    expect(cluster).toMatchObject({ code: 2, stderr: expect.stringContaining('unset CONTROLLER_NATS_URL') })
+    expect(await run(['gpu-server', '--socket', 'x'])).toMatchObject({ code: 2 })
+  })
+
+  it.runIf(process.getuid?.() === 0)(
+    'knows its callers by their user: another user owns its tasks and is no admin',
+    async () => {
+      const { client, socket, url } = opened()
+      await host?.start()
+      expect(statSync(socket).mode & 0o007).toBe(0)
+      expect((await client.session()).caller).toMatchObject({ name: 'root', role: 'admin' })
+      // As a member of the group may.
+      chmodSync(socket, 0o666)
+      const asDaemon = (...args: string[]) =>
+        asUser(1, [process.execPath, join(ROOT, 'cli/main.ts'), ...args], { HEADROOM_URL: url, HOME: '/' })
+      const mine = await asDaemon('run', '--vram', '1Gi', '--detach', '--', 'true')
+      expect(mine.stderr).toBe('')
+      const { items } = await client.tasks.list()
+      expect(items.map(({ owner }) => owner)).toEqual(['daemon'])
+      const other = await client.tasks.submit({ vram_mib: 1_000, command: ['sleep', '30'] })
+      expect((await asDaemon('task', 'cancel', other.id)).stderr).toContain('another user')
+      expect((await asDaemon('config', 'set', 'idle_swap_out_seconds=7')).stderr).toContain('role')
+    },
+  )
+})
+
+async function asUser(
+  uid: number,
+  [file = '', ...args]: readonly string[],
+  env: Record<string, string>,
+): Promise<{ readonly stderr: string; readonly stdout: string }> {
+  return new Promise((resolve) => {
+    const about = { uid, gid: uid, env: { PATH: process.env['PATH'] ?? '', ...env }, cwd: '/' }
+    execFile(file, args, about, (_error, stdout, stderr) => resolve({ stdout, stderr }))
+  })
+}

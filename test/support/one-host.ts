@@ -1,0 +1,68 @@
+/** One host without a controller: `headroom gpu-server --standalone` with a declared GPU, and its client. */
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createClient, type HeadroomClient } from '../../clients/typescript/client.ts'
+import { headroom, killed, Member, processesNaming, until, type Environment } from './live-cluster.ts'
+import { taskIdentity } from './task-identity.ts'
+
+const INVENTORY = 'gpus:\n  - { vram_mib: 8Gi, swap: { out_mib_per_s: 100000, in_mib_per_s: 100000 } }\n'
+const CONFIG = {
+  default_vram_overcommit_percent: 100,
+  safety_reserve_mib: 0,
+  idle_swap_out_seconds: 1,
+  heartbeat_seconds: 1,
+}
+
+export class OneHost {
+  readonly folder = mkdtempSync(join(tmpdir(), 'headroom-one-host-'))
+  readonly socket = join(this.folder, 'api.sock')
+  readonly url = `unix://${this.socket}`
+  readonly server: Member
+  readonly client: HeadroomClient
+
+  constructor(env: Environment = {}) {
+    // Tasks write to it, each as a separate user.
+    chmodSync(this.folder, 0o777)
+    const inventory = join(this.folder, 'inventory.yaml')
+    writeFileSync(inventory, INVENTORY)
+    const options = ['--standalone', '--socket', this.socket, '--device', 'process', '--inventory', inventory]
+    const command = headroom(
+      'gpu-server',
+      ...options,
+      ...['--allow-exec', '--idle-after', '500ms', ...taskIdentity()],
+    )
+    this.server = new Member('standalone server', command, {
+      CONTROLLER_DATA_DIR: join(this.folder, 'data'),
+      NODE_STATE_DIR: join(this.folder, 'state'),
+      NODE_NAME: 'host',
+      LOG_LEVEL: 'warn',
+      ...env,
+    })
+    this.client = createClient({ url: this.url, attempts: 1, environment: {} })
+  }
+
+  /** The GPU server has joined the controller of its own process. */
+  async start(): Promise<void> {
+    await this.server.start(async () => {
+      const nodes = await this.client.nodes.list().catch(() => null)
+      return nodes?.items.some(({ status }) => status === 'up') ?? false
+    })
+  }
+
+  /** Starts it with settings that swap within seconds. */
+  async startForSwaps(): Promise<void> {
+    await this.start()
+    await this.client.config.set(CONFIG)
+  }
+
+  async end(): Promise<void> {
+    await this.server.end()
+    await until('the guards of this host are gone', () => {
+      const guards = processesNaming(`${this.folder}/`)
+      guards.forEach(killed)
+      return guards.length === 0
+    })
+    rmSync(this.folder, { recursive: true, force: true })
+  }
+}
