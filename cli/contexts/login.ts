@@ -18,11 +18,13 @@ export async function login(
   { name }: { readonly name?: string },
 ): Promise<number> {
   const anonymous = clientOf(url, null)
-  const token = (await anonymous.session()).is_open ? null : await askedToken(anonymous.url)
+  const { is_open: isOpen, caller: known } = await anonymous.session()
+  // A Unix socket knows its callers.
+  const token = isOpen || known !== null ? null : await askedToken(anonymous.url)
   const client = clientOf(url, token)
   const { caller } = await client.session()
   if (caller === null) throw new CommandFailure('The controller does not know this token.', EXIT_DENIED)
-  const context = name ?? new URL(client.url).host
+  const context = name ?? (new URL(client.url).host || 'local')
   storeContext(context, { url: client.url, ...(token === null ? {} : { token }) })
   process.stdout.write(
     `${visible(doneOf(caller))} ${visible(client.url)} is the current context, ${visible(context)}.\n`,

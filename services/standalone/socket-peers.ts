@@ -9,8 +9,8 @@ import { text } from 'node:stream/consumers'
 import { PEER_ID_PREFIX, type Peers } from '../../controller/api/auth/authenticator.ts'
 import type { Caller } from '../../controller/api/auth/caller.ts'
 
-/** Connections that are identified at the same time; further ones are closed. */
-const MAX_AT_ONCE = 32
+/** Connections that are identified at the same time; further ones wait. The server bounds their number. */
+const MAX_AT_ONCE = 8
 /** Time for the helper to answer. */
 const TIMEOUT_MS = 5_000
 
@@ -27,6 +27,8 @@ export class SocketPeers implements Peers {
   readonly #options: SocketPeersOptions
   readonly #pending = new WeakMap<Socket, Promise<void>>()
   readonly #callers = new WeakMap<Socket, Caller>()
+  /** Connections whose turn has not come. */
+  readonly #waiting: (() => void)[] = []
   #atOnce = 0
 
   constructor(options: SocketPeersOptions) {
@@ -49,17 +51,24 @@ export class SocketPeers implements Peers {
   }
 
   #begin(socket: Socket): void {
-    if (this.#atOnce >= MAX_AT_ONCE) {
-      socket.destroy()
-      return
-    }
-    this.#atOnce += 1
-    const work = this.#identify(socket)
+    const work = this.#turn()
+      .then(() => this.#identify(socket))
       .catch(() => void socket.destroy())
-      .finally(() => {
-        this.#atOnce -= 1
-      })
+      .finally(() => this.#next())
     this.#pending.set(socket, work)
+  }
+
+  #turn(): Promise<void> {
+    if (this.#atOnce >= MAX_AT_ONCE) return new Promise((resolve) => this.#waiting.push(resolve))
+    this.#atOnce += 1
+    return Promise.resolve()
+  }
+
+  /** Passes the turn on. */
+  #next(): void {
+    const begin = this.#waiting.shift()
+    if (begin === undefined) this.#atOnce -= 1
+    else begin()
   }
 
   async #identify(socket: Socket): Promise<void> {

@@ -1,14 +1,19 @@
 /** One host without a controller: the same decisions in one process, over a Unix socket. */
 import { execFile } from 'node:child_process'
-import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { createClient, type Task } from '../../clients/typescript/client.ts'
+import { newSecret } from '../../controller/api/auth/token-secrets.ts'
 import { headroom as run } from '../support/headroom-command.ts'
 import { until } from '../support/live-cluster.ts'
+import { freePort } from '../support/nats-server.ts'
 import { OneHost } from '../support/one-host.ts'
 
 const VRAM_MIB = 6_000
+/** daemon: an ordinary user of every Linux host. */
+const USER = 1
 const ROOT = join(import.meta.dirname, '../..')
 
 describe('headroom gpu-server --standalone', { timeout: 120_000 }, () => {
@@ -124,6 +129,55 @@ describe('headroom gpu-server --standalone', { timeout: 120_000 }, () => {
     expect(await run(['gpu-server', '--socket', 'x'])).toMatchObject({ code: 2 })
   })
 
+  it('serves TCP too when a port is set and a token exists, to the holders of a token only', async () => {
+    const port = await freePort()
+    const { secret } = newSecret()
+    const folder = mkdtempSync(join(tmpdir(), 'headroom-token-'))
+    writeFileSync(join(folder, 'token'), secret, { mode: 0o600 })
+    opened({ CONTROLLER_HTTP_PORT: String(port), CONTROLLER_ADMIN_TOKEN_FILE: join(folder, 'token') })
+    await host?.start()
+    const overTcp = (token: string | null) =>
+      createClient({ url: `http://127.0.0.1:${port}`, token, attempts: 1 }).nodes.list()
+    await expect(overTcp(null)).rejects.toMatchObject({ status: 401 })
+    await expect(overTcp(`${secret}x`)).rejects.toMatchObject({ status: 401 })
+    expect((await overTcp(secret)).items.map(({ name }) => name)).toEqual(['host'])
+    expect((await host?.client.session())?.caller).toMatchObject({ role: 'admin' })
+    rmSync(folder, { recursive: true })
+  })
+
+  it('identifies 100 connections that come at once', async () => {
+    const { url } = opened()
+    await host?.start()
+    const begin = performance.now()
+    const sessions = await Promise.all(
+      Array.from({ length: 100 }, () => createClient({ url, attempts: 1 }).session()),
+    )
+    console.log(`100 connections in ${(performance.now() - begin).toFixed(0)} ms`)
+    expect(new Set(sessions.map(({ caller }) => caller?.role))).toEqual(new Set(['admin']))
+  })
+
+  it.runIf(process.getuid?.() === 0)(
+    'serves one ordinary user over a socket in XDG_RUNTIME_DIR, which no other user can open',
+    async () => {
+      const { client, socket, folder } = (host = new OneHost({}, USER))
+      await host.start()
+      expect(statSync(socket).mode & 0o777).toBe(0o600)
+      const asUid = (uid: number, args: readonly string[], more: Record<string, string> = {}) =>
+        asUser(uid, [process.execPath, join(ROOT, 'cli/main.ts'), ...args], {
+          HOME: '/none',
+          XDG_RUNTIME_DIR: join(folder, 'run'),
+          ...more,
+        })
+      expect((await asUid(USER, ['status'])).stdout).toContain(`unix://${socket}`)
+      expect((await asUid(USER, ['run', '--vram', '1Gi', '--', 'id', '-u'])).stdout).toBe(`${USER}\n`)
+      expect((await client.tasks.list()).items.map(({ owner }) => owner)).toEqual(['daemon'])
+      const other = await asUid(USER + 1, ['status'], { HEADROOM_URL: `unix://${socket}` })
+      expect(other.stderr).toContain('permission denied')
+      const login = await asUid(USER, ['login', `unix://${socket}`], { XDG_CONFIG_HOME: join(folder, 'cfg') })
+      expect(login.stdout).toContain('Authenticated as daemon, role admin.')
+    },
+  )
+
   it.runIf(process.getuid?.() === 0)(
     'knows its callers by their user: another user owns its tasks and is no admin',
     async () => {
@@ -134,7 +188,7 @@ describe('headroom gpu-server --standalone', { timeout: 120_000 }, () => {
       // As a member of the group may.
       chmodSync(socket, 0o666)
       const asDaemon = (...args: string[]) =>
-        asUser(1, [process.execPath, join(ROOT, 'cli/main.ts'), ...args], { HEADROOM_URL: url, HOME: '/' })
+        asUser(USER, [process.execPath, join(ROOT, 'cli/main.ts'), ...args], { HEADROOM_URL: url, HOME: '/' })
       const mine = await asDaemon('run', '--vram', '1Gi', '--detach', '--', 'true')
       expect(mine.stderr).toBe('')
       const { items } = await client.tasks.list()

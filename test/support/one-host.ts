@@ -1,5 +1,5 @@
 /** One host without a controller: `headroom gpu-server --standalone` with a declared GPU, and its client. */
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createClient, type HeadroomClient } from '../../clients/typescript/client.ts'
@@ -16,26 +16,40 @@ const CONFIG = {
 
 export class OneHost {
   readonly folder = mkdtempSync(join(tmpdir(), 'headroom-one-host-'))
-  readonly socket = join(this.folder, 'api.sock')
-  readonly url = `unix://${this.socket}`
+  readonly socket: string
+  readonly url: string
   readonly server: Member
   readonly client: HeadroomClient
 
-  constructor(env: Environment = {}) {
+  /** @param uid the user of the server, which then chooses its own socket; omitted: the current user */
+  constructor(env: Environment = {}, uid?: number) {
     // Tasks write to it, each as a separate user.
     chmodSync(this.folder, 0o777)
     const inventory = join(this.folder, 'inventory.yaml')
     writeFileSync(inventory, INVENTORY)
-    const options = ['--standalone', '--socket', this.socket, '--device', 'process', '--inventory', inventory]
+    const runtime = join(this.folder, 'run')
+    this.socket =
+      uid === undefined ? join(this.folder, 'api.sock') : join(runtime, 'headroom/gpu-server.sock')
+    this.url = `unix://${this.socket}`
+    mkdirSync(runtime)
+    if (uid !== undefined) chownSync(runtime, uid, uid)
+    const place = uid === undefined ? ['--socket', this.socket] : []
+    const options = ['--standalone', ...place, '--device', 'process', '--inventory', inventory]
     const command = headroom(
       'gpu-server',
       ...options,
-      ...['--allow-exec', '--idle-after', '500ms', ...taskIdentity()],
+      ...[
+        '--allow-exec',
+        '--idle-after',
+        '500ms',
+        ...(uid === undefined ? taskIdentity() : ['--tasks-as-me']),
+      ],
     )
-    this.server = new Member('standalone server', command, {
+    this.server = new Member('standalone server', [...asUser(uid), ...command], {
       CONTROLLER_DATA_DIR: join(this.folder, 'data'),
       NODE_STATE_DIR: join(this.folder, 'state'),
       NODE_NAME: 'host',
+      XDG_RUNTIME_DIR: runtime,
       LOG_LEVEL: 'warn',
       ...env,
     })
@@ -65,4 +79,8 @@ export class OneHost {
     })
     rmSync(this.folder, { recursive: true, force: true })
   }
+}
+
+function asUser(uid: number | undefined): readonly string[] {
+  return uid === undefined ? [] : ['setpriv', `--reuid=${uid}`, `--regid=${uid}`, '--clear-groups']
 }

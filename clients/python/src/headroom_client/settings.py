@@ -1,8 +1,9 @@
 """Where the controller is, and the caller's token.
 
 The address comes from the first of: the argument, HEADROOM_URL, VENDOR_CONTROLLER_URL, the current context of
-the settings file, the socket of a server on this host, http://127.0.0.1:30080. The token comes from the argument, HEADROOM_TOKEN, or the context
-that gave the address: the token of a context is never sent to another address.
+the settings file, the socket of a server on this host, http://127.0.0.1:30080. The token comes from the
+argument, HEADROOM_TOKEN, or the context that gave the address: the token of a context is never sent to
+another address.
 """
 
 from __future__ import annotations
