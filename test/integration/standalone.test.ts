@@ -174,7 +174,10 @@ describe('headroom gpu-server --standalone', { timeout: 120_000 }, () => {
       const other = await asUid(USER + 1, ['status'], { HEADROOM_URL: `unix://${socket}` })
       expect(other.stderr).toContain('permission denied')
       const login = await asUid(USER, ['login', `unix://${socket}`], { XDG_CONFIG_HOME: join(folder, 'cfg') })
-      expect(login.stdout).toContain('Authenticated as daemon, role admin.')
+      expect(login).toMatchObject({ stderr: '' })
+      expect(login.stdout).toBe(
+        `Authenticated as daemon, role admin. unix://${socket} is the current context, local.\n`,
+      )
     },
   )
 
@@ -207,6 +210,8 @@ async function asUser(
 ): Promise<{ readonly stderr: string; readonly stdout: string }> {
   return new Promise((resolve) => {
     const about = { uid, gid: uid, env: { PATH: process.env['PATH'] ?? '', ...env }, cwd: '/' }
-    execFile(file, args, about, (_error, stdout, stderr) => resolve({ stdout, stderr }))
+    const child = execFile(file, args, about, (_error, stdout, stderr) => resolve({ stdout, stderr }))
+    // A command that asks for input fails instead of waiting.
+    child.stdin?.end()
   })
 }
