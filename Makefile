@@ -163,7 +163,7 @@ test-contracts: install ## run promtool, Redocly, Spectral and schemathesis agai
 wheel: ## build the Python package into dist/python
 	@exec clients/python/check.sh $(DIST)/python wheel
 
-# PYTHONS="python3.9 python3.13" names the interpreters; without it, all that are installed.
+# PYTHONS="python3.10 python3.14" names the interpreters; without it 3.9, 3.11 and 3.13, as far as installed.
 python: install broker ## build the Python package into dist/python, and test it against a real cluster
 	@exec clients/python/check.sh $(DIST)/python
 

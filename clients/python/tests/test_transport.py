@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
+import tracemalloc
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Tuple
@@ -187,3 +188,15 @@ def test_an_idle_connection_that_the_controller_closed_is_replaced(server: Serve
     for _ in range(3):
         client.submit(["true"])
         until("the connection is closed", lambda: all(map(_is_closed, client._transport._idle)))
+
+
+def test_a_short_answer_takes_little_memory(server: Server) -> None:
+    server.answers = [reply(200, {"version": "1"})]
+    client = Client(server.url, environment={})
+    client.version()
+    tracemalloc.start()
+    try:
+        client.version()
+        assert tracemalloc.get_traced_memory()[1] < 2 * 1024 * 1024
+    finally:
+        tracemalloc.stop()

@@ -16,6 +16,8 @@ from .errors import ApiError, ConnectionFailed, HeadroomError, UnexpectedAnswer
 from .settings import Connection
 
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
+# Python 3.9 allocates as many bytes as a read may return.
+PIECE_BYTES = 64 * 1024
 MAX_PAUSE_SECONDS = 10.0
 FIRST_PAUSE_SECONDS = 0.2
 MAX_IDLE_CONNECTIONS = 8
@@ -77,7 +79,7 @@ class Transport:
                 connection.request("GET", f"{self._base}{path}{_query_text(query)}", None, headers)
                 answer = connection.getresponse()
                 if answer.status != 200:
-                    self._result_of(answer, answer.read(MAX_ANSWER_BYTES))
+                    self._result_of(answer, _body_of(answer))
                 name, data = "", ""
                 for line in iter(answer.readline, b""):
                     field, _, value = line.decode("utf-8").rstrip("\r\n").partition(": ")
@@ -112,7 +114,7 @@ class Transport:
             try:
                 connection.request(method, target, data, sent)
                 answer = connection.getresponse()
-                raw = answer.read(MAX_ANSWER_BYTES + 1)
+                raw = _body_of(answer)
             except (OSError, http.client.HTTPException) as error:
                 raise self._broken(error, is_unsent=False) from error
             if len(raw) > MAX_ANSWER_BYTES:
@@ -220,6 +222,17 @@ class _SocketConnection(http.client.HTTPConnection):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(self.timeout)
         self.sock.connect(self._path)
+
+
+def _body_of(answer: http.client.HTTPResponse) -> bytes:
+    """Returns the body, cut one piece after the limit."""
+    body = bytearray()
+    while len(body) <= MAX_ANSWER_BYTES:
+        piece = answer.read(PIECE_BYTES)
+        if not piece:
+            break
+        body += piece
+    return bytes(body)
 
 
 def segment(text: str) -> str:
