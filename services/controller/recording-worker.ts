@@ -1,9 +1,9 @@
 /** The thread that compacts the oldest file of a recording into the checkpoint of the next one. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { compactRecording } from './recording.ts'
-import { lowerPriority, NICE_RUN } from '../workers/low-priority.ts'
+import { lowerThreadPriority, NICE_RUN } from '../workers/low-priority.ts'
 
-lowerPriority(NICE_RUN)
+lowerThreadPriority(NICE_RUN)
 const { first, next } = workerData as { readonly first: string; readonly next: string }
 await compactRecording(first, next)
 parentPort?.postMessage('done')

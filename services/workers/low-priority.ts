@@ -1,4 +1,4 @@
-/** Processes of simulations have lower priority than the controller, which decides and answers. */
+/** Simulations have lower priority than the controller, which decides and answers. */
 import { readdirSync, writeFileSync } from 'node:fs'
 import { setPriority } from 'node:os'
 
@@ -14,6 +14,13 @@ export function lowerPriority(niceness: number): void {
     for (const thread of readdirSync('/proc/self/task')) setPriority(Number(thread), niceness)
   })
 }
+
+/** Sets the priority of the calling thread only. Other systems than Linux know no priority of a thread. */
+export function lowerThreadPriority(niceness: number): void {
+  if (process.platform === 'linux') permitted(() => setPriority(CALLING_THREAD, niceness))
+}
+
+const CALLING_THREAD = 0
 
 /** A run: the last to get a core. */
 export const NICE_RUN = 19

@@ -3,7 +3,7 @@
  * range.
  */
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { getPriority, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { readCheckpoint, writeCheckpoint } from '../../controller/adapters/recording/checkpoint-file.ts'
@@ -66,6 +66,12 @@ async function write(dir: string, options: Partial<RecordingFilesOptions>): Prom
   await files.close()
   return told
 }
+
+/** Of the main thread for a core, and of the process when memory runs out. */
+const priorities = (): readonly unknown[] => [
+  getPriority(process.pid),
+  process.platform === 'linux' ? readFileSync('/proc/self/oom_score_adj', 'utf8') : null,
+]
 
 async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await new Promise((done) => setTimeout(done, 5))
@@ -202,9 +208,11 @@ describe('a recording whose first files were removed', () => {
     await expect(decided(dir)).rejects.toThrow('format 99')
   })
 
-  it('is compacted by a thread, which ends when it is aborted', async () => {
+  it('is compacted by a thread that ends when aborted and leaves the process its priority', async () => {
     const dir = copy()
+    const before = priorities()
     await compactInThread(fileOf(dir, 0), fileOf(dir, 1), new AbortController().signal)
+    expect(priorities()).toEqual(before)
     rmSync(fileOf(dir, 0))
     expect((await decided(dir)).events).toBe(eventsFrom(FILES - KEPT + 1))
     await expect(compactInThread(fileOf(dir, 0), fileOf(dir, 1), AbortSignal.abort())).rejects.toThrow(
