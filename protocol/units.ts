@@ -68,15 +68,19 @@ export const TASK_STATES = [
 ] as const
 export type TaskState = (typeof TASK_STATES)[number]
 
-/** An exact state, or a list of the specification, which has several: `running`, `completed`. */
+/**
+ * An exact state, or a list: `running` and `completed` of the specification, which have several states,
+ * `succeeded` (exit code 0) and `failed` (failed, lost).
+ */
 export const TASK_STATE_FILTERS = [
   'all',
   'pending',
   'running',
   'completed',
+  'succeeded',
+  'failed',
   'assigned',
   'unreachable',
-  'failed',
   'cancelled',
   'lost',
 ] as const

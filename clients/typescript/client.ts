@@ -43,6 +43,7 @@ import type {
 } from '../../controller/api/tasks/attempt-schema.ts'
 import type { AuditEntryBody, AuditPage, AuditQueryBody } from '../../controller/api/auth/audit-schema.ts'
 import type { SecretBody } from '../../controller/api/auth/secret-schema.ts'
+import { fleetOf } from './fleet.ts'
 import { secretsOf } from './secrets.ts'
 import type {
   MadeTokenBody,
@@ -178,6 +179,7 @@ export function createClient(options: ClientOptions = {}) {
     audit: auditOf(transport),
     recovery: recoveryOf(transport),
     attempts: attemptsOf(transport),
+    fleet: fleetOf(transport),
     config: {
       get: ({ signal }: CallOptions = {}) =>
         transport.json<ConfigBody>({ method: 'GET', path: '/config', signal }),
@@ -299,12 +301,18 @@ function tasksOf(transport: Transport, environment: NonNullable<ClientOptions['e
         ...(now ? { query: { now: true } } : {}),
         signal,
       }),
-    /** Where the task would be placed now, and which tasks would be swapped out; submits nothing. */
-    tryOut: (request: TaskRequestBody, { signal }: CallOptions = {}) =>
+    /**
+     * Where the task would be placed now, and which tasks would be swapped out; submits nothing. With
+     * `forecast` also when it would start, after about two seconds.
+     */
+    tryOut: (
+      request: TaskRequestBody,
+      { forecast, signal }: CallOptions & { readonly forecast?: boolean } = {},
+    ) =>
       transport.json<PlacementPreviewBody>({
         method: 'POST',
         path: '/tasks',
-        query: { dry_run: true },
+        query: { dry_run: true, forecast },
         body: filledIn(request),
         signal,
       }),

@@ -48,6 +48,9 @@ import { servePage } from './http/page.ts'
 import { requestIdOf, createRequestLogger } from './http/request-logger.ts'
 import { recordRequests } from './metrics/request-log.ts'
 import { configRoutes } from './config/routes.ts'
+import { capabilityRoutes } from './auth/capability-routes.ts'
+import { gpuRoutes } from './gpus/routes.ts'
+import { ownerRoutes } from './owners/routes.ts'
 import { groupRoutes } from './groups/routes.ts'
 import { authRoutes } from './auth/routes.ts'
 import { observeRoutes } from './observe/routes.ts'
@@ -258,9 +261,12 @@ const AJV_OPTIONS = {
 }
 
 function addRoutes(app: ApiApp, api: ApiContext): void {
+  capabilityRoutes(app, api)
   configRoutes(app, api)
   nodeRoutes(app, api)
   taskRoutes(app, api)
+  gpuRoutes(app, api)
+  ownerRoutes(app, api)
   groupRoutes(app, api)
   observeRoutes(app, api)
   twinRoutes(app, api)

@@ -1,4 +1,5 @@
 /** The cluster state from which a simulation can continue, and the results that the simulator returns. */
+import type { TaskRequest } from '../../protocol/task.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { ConfigFields } from '../model/config.ts'
 import type { Group } from '../model/group.ts'
@@ -161,10 +162,17 @@ export interface Twin {
   starts(isAnew?: boolean): Promise<StartForecast | NoForecast>
   /** The current forecast; a new one is started if it is old. Null: none yet. */
   latestStarts(): StartForecast | NoForecast | null
+  /**
+   * Starts of the waiting tasks and of one more, TRIED_TASK_ID, as if it were submitted now. Bounded in time.
+   */
+  tryTask(request: TaskRequest): Promise<StartForecast | NoForecast>
   /** Bounded in time. */
   tryChange(change: SettingsChange): Promise<ChangeForecast | NoForecast>
   drift(): DriftReport
 }
+
+/** Id of a task that is only tried. */
+export const TRIED_TASK_ID = '00000000-0000-0000-0000-000000000000'
 
 export function isForecast<T extends ForecastBasis>(forecast: T | NoForecast): forecast is T {
   return 'runs' in forecast

@@ -70,8 +70,9 @@ export function createViews(
     waits: (groupId) => waitsOf(c, groupId, clock.now()),
     nodeSwaps: (node: Node) => (node as LiveNode).swaps,
     gpuSwaps: (gpu: Gpu) => (gpu as LiveGpu).swaps,
+    gpuCopyMs: (gpu: Gpu) => (gpu as LiveGpu).copyMs,
     activityRuns: () => c.activity.all(),
-    snapshot: () => snapshotOf(c, clock.now()),
+    snapshot: (tried) => snapshotOf(c, clock.now(), tried),
     taskCounters: (task: Task) => taskCounters(task as LiveTask, clock.now()),
     stored,
   }

@@ -2,7 +2,7 @@
  * Read access to the live cluster without a copy: the objects are read-only and change after the call
  * returns.
  */
-import type { Instant, Mib, Microseconds } from '../../protocol/units.ts'
+import type { DurationMs, Instant, Mib, Microseconds } from '../../protocol/units.ts'
 import type { Config, ConfigFields } from '../model/config.ts'
 import type { Group } from '../model/group.ts'
 import type { Gpu, Node, Task } from '../model/placement.ts'
@@ -140,10 +140,15 @@ export interface Views {
   pendingCount(): number
   nodeSwaps(node: Node): SwapCounts
   gpuSwaps(gpu: Gpu): SwapCounts
+  /** Duration of all copies of its tasks that have ended, out and in, since the controller started. */
+  gpuCopyMs(gpu: Gpu): DurationMs
   taskCounters(task: Task): Counters
   /** Recent periods in which tasks did or did not want the GPU. */
   activityRuns(): ActivityRuns
-  /** Copies all open state, for a simulation to continue from. Scans all of it. */
-  snapshot(): ClusterSnapshot
+  /**
+   * Copies all open state, for a simulation to continue from. Scans all of it.
+   * @param tried a task that the copy contains as TRIED_TASK_ID, as if it were submitted now
+   */
+  snapshot(tried?: TaskRequest): ClusterSnapshot
   readonly stored: StoreReads
 }

@@ -40,9 +40,14 @@ export const COLUMN = {
   swapIns: 19,
   outMib: 20,
   inMib: 21,
+  /** Duration of the copies that ended, ms. */
+  copy: 22,
 } as const
 
 export type ColumnName = keyof typeof COLUMN
+
+/** Rows that were archived before the last column was added have one less: it is 0 in them. */
+export const ARCHIVED_COLUMNS = 22
 
 export const COLUMNS = Object.keys(COLUMN).length
 

@@ -6,7 +6,7 @@ import { starvationPercent } from '../metrics/starvation.ts'
 import { COLUMN, type ColumnName } from './columns.ts'
 import type { TableKind } from './retention.ts'
 
-export type Unit = 'percent' | 'MiB' | 'tasks' | 'swaps'
+export type Unit = 'percent' | 'MiB' | 'tasks' | 'swaps' | 'seconds'
 
 /** Sums of an interval, by column. */
 type Sums = (column: ColumnName) => number
@@ -68,6 +68,12 @@ export const MEASURES = {
   swap_ins: moved('swaps', 'Swap-ins that ended in the interval', 'swapIns'),
   swap_out_mib: moved('MiB', 'What they moved out', 'outMib'),
   swap_in_mib: moved('MiB', 'What they moved in', 'inMib'),
+  swap_copy_seconds: seconds('Duration of the copies that ended, out and in, summed over GPUs', ['copy']),
+  gpu_seconds_lost: seconds('GPU time that tasks wanted and were not given: demand − served', [
+    'queue',
+    'swap',
+    'compute',
+  ]),
 } as const satisfies Readonly<Record<string, Measure>>
 
 export type MeasureName = keyof typeof MEASURES
@@ -125,6 +131,17 @@ function moved(unit: Unit, meaning: string, column: ColumnName): Measure {
     columns: ['readings', column],
     kinds: EVERYWHERE,
     of: (sums) => (sums('readings') === 0 ? null : sums(column)),
+  }
+}
+
+function seconds(meaning: string, columns: readonly ColumnName[]): Measure {
+  return {
+    unit: 'seconds',
+    meaning,
+    columns: ['known', ...columns],
+    kinds: EVERYWHERE,
+    of: (sums) =>
+      sums('known') === 0 ? null : columns.reduce((sum, column) => sum + sums(column), 0) / 1000,
   }
 }
 

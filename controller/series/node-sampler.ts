@@ -24,6 +24,7 @@ interface SeenGpu {
   readonly index: number | null
   counters: Counters
   swaps: SwapCounts
+  copyMs: DurationMs
 }
 
 interface SeenNode {
@@ -122,6 +123,9 @@ export class NodeSampler {
     for (const { residency, demandMib } of gpu.placements)
       if (residency === 'swapped_out') swappedMib += demandMib
     this.#put(index, COLUMN.swapped, swappedMib, nodeRow)
+    const copyMs = this.#views.gpuCopyMs(gpu)
+    this.#put(index, COLUMN.copy, copyMs - seen.copyMs, nodeRow)
+    seen.copyMs = copyMs
     if (index === null) return
     const { values, capacity } = this.#tables.gpu
     values[COLUMN.readings * capacity + index] = 1
@@ -162,6 +166,7 @@ export class NodeSampler {
         index: this.#tables.gpu.admit(gpuKey(node.id, gpu.index), slotAt),
         counters: this.#views.gpuCounters(gpu),
         swaps: { ...this.#views.gpuSwaps(gpu) },
+        copyMs: this.#views.gpuCopyMs(gpu),
       })),
     }
     this.#seen.set(node.id, seen)

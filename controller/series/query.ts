@@ -76,6 +76,14 @@ function gridBy(stepMs: DurationMs, from: Instant, to: Instant): Omit<Grid, 'tie
 
 const STEPS_TRIED = 8
 
+/** A single point over the last `ms`: whole intervals, so it may begin up to one interval earlier. */
+export function recentGrid(tables: Tables, kind: TableKind, to: Instant, ms: DurationMs): Grid {
+  const tier = tierReaching(tables[kind], 0, to - ms, to)
+  const slotMs = SLOT_MS[tier] as number
+  const from = Math.floor((to - ms) / slotMs) * slotMs
+  return { tier, from, stepMs: Math.ceil(to / slotMs) * slotMs - from, points: 1 }
+}
+
 function tierReaching(table: SeriesTable, tier: number, from: Instant, to: Instant): number {
   let best = tier
   for (let coarser = tier + 1; coarser < SLOT_MS.length; coarser++) {

@@ -1,5 +1,5 @@
 /** Encodes and decodes rows and their scopes. Null for bytes of another version. */
-import { COLUMNS } from './columns.ts'
+import { ARCHIVED_COLUMNS, COLUMNS } from './columns.ts'
 import { MAX_SCOPES } from './retention.ts'
 import { columnOf, rowOf, type Column, type Row } from './row.ts'
 
@@ -58,19 +58,28 @@ export function encodeScopes(scopes: ScopeIndexes): Uint8Array<ArrayBuffer> {
 /** @param before the previous row, whose columns it may share */
 export function decodeRecord(bytes: Uint8Array, before: Row | undefined): SeriesRecord | null {
   if (bytes[0] === SCOPES) return decodeScopes(bytes)
-  if (bytes[0] !== ROW || bytes.length < HEAD_BYTES || bytes[13] !== COLUMNS) return null
+  if (bytes[0] !== ROW || bytes.length < HEAD_BYTES || !isKnown(bytes[13])) return null
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const at = view.getFloat64(1, true)
   const count = view.getUint32(9, true)
   if (count > Math.max(...Object.values(MAX_SCOPES)) || !Number.isInteger(at)) return null
-  const columns = decodeColumns(bytes, view, count)
+  const decoded = decodeColumns(bytes, view, { columns: bytes[13] as number, count })
+  const columns = decoded === null ? null : [...decoded, ...Array<Column>(COLUMNS - decoded.length).fill(0)]
   return columns === null ? null : { kind: 'row', row: rowOf(at, count, columns, before) }
 }
 
-function decodeColumns(bytes: Uint8Array, view: DataView, count: number): readonly Column[] | null {
+function isKnown(columns: number | undefined): boolean {
+  return columns === COLUMNS || columns === ARCHIVED_COLUMNS
+}
+
+function decodeColumns(
+  bytes: Uint8Array,
+  view: DataView,
+  { columns: expected, count }: { readonly columns: number; readonly count: number },
+): readonly Column[] | null {
   const columns: Column[] = []
   let at = HEAD_BYTES
-  while (columns.length < COLUMNS) {
+  while (columns.length < expected) {
     const width = bytes[at]
     if (width === UNIFORM) {
       if (at + 9 > bytes.length) return null

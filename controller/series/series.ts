@@ -8,10 +8,11 @@ import type { CancelTimer, Clock } from '../ports/clock.ts'
 import { RANK_DECISION } from '../ports/clock.ts'
 import type { SeriesArchive } from '../ports/series-archive.ts'
 import { SeriesKeeper } from './keeper.ts'
-import { gridOf, readSeries, type Grid, type SeriesColumn, type SeriesQuery } from './query.ts'
+import { gridOf, readSeries, recentGrid, type Grid, type SeriesColumn, type SeriesQuery } from './query.ts'
 import type { Tables } from './node-sampler.ts'
 import { RecentWindow, type SeriesWindow } from './recent-window.ts'
-import { BASE_SLOT_MS, TABLE_KINDS } from './retention.ts'
+import type { MeasureName } from './measures.ts'
+import { BASE_SLOT_MS, TABLE_KINDS, type TableKind } from './retention.ts'
 import { Sampler } from './sampler.ts'
 import { swapStorms, type SwapStorm } from './storms.ts'
 import { SeriesTable } from './table.ts'
@@ -20,6 +21,13 @@ export interface SeriesAnswer {
   readonly grid: Grid
   readonly columns: readonly SeriesColumn[]
   readonly storms: readonly SwapStorm[]
+}
+
+export interface RecentFigures {
+  readonly from: Instant
+  readonly to: Instant
+  /** @param place of the key in the request. null: unknown */
+  of(place: number, name: MeasureName): number | null
 }
 
 export class Series {
@@ -88,6 +96,27 @@ export class Series {
     const columns = readSeries(this.tables, query, grid)
     const to = grid.from + grid.points * grid.stepMs
     return { grid, columns, storms: swapStorms(this.tables.cluster, grid.tier, grid.from, to) }
+  }
+
+  /** One value per scope and name over the last `ms`, and the range that it covers. */
+  recent(
+    kind: TableKind,
+    {
+      names,
+      keys,
+      ms,
+    }: { readonly names: readonly MeasureName[]; readonly keys: readonly string[]; readonly ms: DurationMs },
+  ): RecentFigures {
+    const now = this.#views.now()
+    const grid = recentGrid(this.tables, kind, now, ms)
+    const scopes = keys.map((key) => ({ kind, key }))
+    const query = { names, scopes, from: grid.from, to: now, maxPoints: 1 }
+    const columns = readSeries(this.tables, query, grid)
+    return {
+      from: grid.from,
+      to: now,
+      of: (place, name) => columns[place * names.length + names.indexOf(name)]?.values[0] ?? null,
+    }
   }
 
   /** The layout of the answer. */

@@ -75,6 +75,8 @@ export interface LivePlacement extends Mutable<Placement>, Sharer {
   eligibilityTimerAt: Instant | null
   /** Since when its memory is outside VRAM, including failed swap-ins; null while resident. */
   swappedOutSince: Instant | null
+  /** Start of the copy in progress, out or in; null: its memory is not being moved. */
+  movingSince: Instant | null
   /** Its probe requests its return, until it is resident. */
   isProbed: boolean
   /**
@@ -182,6 +184,8 @@ export interface LiveGpu extends Mutable<Gpu> {
   meter: GpuMeter
   /** Swaps of its tasks. A swap of a task on several GPUs counts on each, with that GPU's MiB. */
   readonly swaps: SwapTotals
+  /** Duration of all ended copies, out and in; a cancelled one counts too. Never decreases. */
+  copyMs: DurationMs
   /** Keys of its two classes in the fairness tracker. */
   readonly fairnessScopes: { readonly p0: string; readonly nonP0: string }
   /** Grows with every change of its ledger or of what the ledger covers. */
@@ -352,6 +356,7 @@ export function newLivePlacement(
     isSharing: false,
     eligibilityTimerAt: null,
     swappedOutSince: null,
+    movingSince: null,
     isProbed: false,
     isSwapInRequested: false,
     isSwappedOutByOperator: false,
@@ -402,6 +407,7 @@ export function newLiveGpu(
     rounds: newGpuRounds(),
     meter: newGpuMeter(now),
     swaps: newSwapTotals(),
+    copyMs: 0,
     fairnessScopes: { p0: `${node.id}/${index}/p0`, nonP0: `${node.id}/${index}/non_p0` },
     ledgerVersion: 0,
     isStale: false,

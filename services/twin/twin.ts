@@ -3,6 +3,7 @@
  * time.
  */
 import type { EventSource } from '../../controller/engine/durable-events.ts'
+import type { TaskRequest } from '../../protocol/task.ts'
 import type { Views } from '../../controller/query/views.ts'
 import type {
   ChangeForecast,
@@ -49,11 +50,14 @@ export interface TwinOptions {
 export function createTwin({ views, events, log }: TwinOptions): LiveTwin {
   const past = new RecentPastReader(views)
   const process = new TwinProcess(log)
-  const ask = async (job: (image: ClusterSnapshot) => Omit<TwinJob, 'past'>): Promise<TwinAnswer> => {
+  const ask = async (
+    job: (image: ClusterSnapshot) => Omit<TwinJob, 'past'>,
+    tried?: TaskRequest,
+  ): Promise<TwinAnswer> => {
     const { pending, running, assigned, unreachable } = views.counts()
     if (pending + running + assigned + unreachable > MAX_OPEN_TASKS) return TOO_MANY
     const recent = await past.read()
-    const asked = job(views.snapshot())
+    const asked = job(views.snapshot(tried))
     await yieldToOthers()
     return process.ask({ ...asked, past: recent } as TwinJob)
   }
@@ -66,8 +70,7 @@ export function createTwin({ views, events, log }: TwinOptions): LiveTwin {
     void drift.tick().catch((fault: unknown) => log(`the twin failed: ${String(fault)}`))
   }, TICK_MS).unref()
   const starts = new LatestStarts(views, () => {
-    const bounds = { withinMs: STARTS_TIMEOUT_MS, horizonMs: HORIZON_MS, maxRuns: MAX_START_RUNS }
-    return ask((image) => ({ kind: 'starts', image, ...bounds })) as Promise<StartForecast | NoForecast>
+    return ask((image) => ({ kind: 'starts', image, ...START_BOUNDS })) as Promise<StartForecast | NoForecast>
   })
   return {
     async snapshot() {
@@ -80,6 +83,12 @@ export function createTwin({ views, events, log }: TwinOptions): LiveTwin {
     },
     starts: async (isAnew = false) => withheldBecause(drift.report()) ?? starts.get(isAnew),
     latestStarts: () => withheldBecause(drift.report()) ?? starts.latest(),
+    async tryTask(request: TaskRequest) {
+      const withheld = withheldBecause(drift.report())
+      if (withheld !== null) return withheld
+      return (await ask((image) => ({ kind: 'starts', image, ...START_BOUNDS }), request)) as
+        StartForecast | NoForecast
+    },
     async tryChange(change: SettingsChange) {
       const withheld = withheldBecause(drift.report())
       if (withheld !== null) return withheld
@@ -101,6 +110,7 @@ function yieldToOthers(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
+const START_BOUNDS = { withinMs: STARTS_TIMEOUT_MS, horizonMs: HORIZON_MS, maxRuns: MAX_START_RUNS }
 const DRIFT_BOUNDS = { withinMs: 10_000, horizonMs: HORIZON_MS, maxRuns: 0 }
 
 const TOO_MANY: NoForecast = { reason: 'TOO_LARGE', detail: `more than ${MAX_OPEN_TASKS} tasks are open` }

@@ -289,6 +289,7 @@ export class FakeController implements ApiWorld {
     waits: () => ({ tasks: 0, queueUs: this.counters.queue }),
     nodeSwaps: ({ ordinal }) => (ordinal === 0 ? this.swaps : NO_SWAPS),
     gpuSwaps: () => NO_SWAPS,
+    gpuCopyMs: () => 0,
     taskCounters: () => ZERO_COUNTERS,
     stored: {
       task: async (id) => this.final.find((record) => record.id === id) ?? null,

@@ -13,6 +13,8 @@ import type {
   StartForecast,
   Twin,
 } from '../../controller/ports/twin.ts'
+import { TRIED_TASK_ID } from '../../controller/ports/twin.ts'
+import type { TaskRequest } from '../../protocol/task.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
 import { World } from '../../simulator/world/world.ts'
 
@@ -120,6 +122,45 @@ describe('explain', () => {
     })
     expect(await late.get('/tasks/waits/explain?forecast=wait')).toMatchObject({
       forecast: { starts_p50: null },
+    })
+  })
+})
+
+describe('a dry run of a submission', () => {
+  const start = { p50: 300_000, p90: 600_000, notWithinHorizon: 0 }
+  const waits = { vram_mib: 6000, command: ['x'] }
+
+  it('says when the task would start, only if it is asked and the task would wait', async () => {
+    const { post, tried } = served(({ at }) =>
+      startsOf({ ...start, p50: at + start.p50, p90: at + start.p90 }, at),
+    )
+    expect(await post('/tasks?dry_run=true&forecast=true', waits)).toMatchObject({
+      starts: 'later',
+      forecast: { starts_p50: '2026-01-01T00:05:00.000Z', starts_p90: '2026-01-01T00:10:00.000Z' },
+      forecast_unavailable_because: null,
+    })
+    expect(tried.map(({ vramMib }) => vramMib)).toEqual([6000])
+    expect(await post('/tasks?dry_run=true', waits)).toMatchObject({
+      forecast: null,
+      forecast_unavailable_because: expect.stringMatching(/^NOT_ASKED: with forecast=true/) as string,
+    })
+    expect(await post('/tasks?dry_run=true&forecast=true', { ...waits, vram_mib: 100 })).toMatchObject({
+      starts: 'now',
+      forecast: null,
+      forecast_unavailable_because: 'NOT_ASKED: the task would start now.',
+    })
+    expect(tried).toHaveLength(1)
+  })
+
+  it('says why the start is unknown, and refuses the parameter without a dry run', async () => {
+    const { post } = served(() => ({ reason: 'TOO_LARGE', detail: 'more than 20000 tasks are open' }))
+    expect(await post('/tasks?dry_run=true&forecast=true', waits)).toMatchObject({
+      forecast: null,
+      forecast_unavailable_because: 'TOO_LARGE: more than 20000 tasks are open.',
+    })
+    expect(await post('/tasks?forecast=true', waits)).toMatchObject({
+      status: 400,
+      errors: [{ pointer: '/forecast' }],
     })
   })
 })
@@ -297,10 +338,18 @@ async function open(hasTwin: boolean) {
   }
   const { commands, views } = world.controller
   const asked: SettingsChange[] = []
+  const tried: TaskRequest[] = []
   const twin: Twin = {
     snapshot: async () => ['[', ...Array.from({ length: 1200 }, (_, i) => `${i === 0 ? '' : ','}${i}`), ']'],
     starts: async (isAnew = false) => says.starts({ at: views.now(), isAnew }),
     latestStarts: () => says.starts({ at: views.now(), isAnew: false }),
+    tryTask: async (request) => {
+      tried.push(request)
+      const made = says.starts({ at: views.now(), isAnew: true })
+      const starts =
+        'starts' in made ? [...made.starts.values()].map((start) => [TRIED_TASK_ID, start] as const) : []
+      return 'starts' in made ? { ...made, starts: new Map(starts) } : made
+    },
     tryChange: async (change) => {
       asked.push(change)
       return says.noChange ?? { ...BASIS, at: views.now(), metrics: says.change ?? CHANGE, courses: COURSES }
@@ -315,10 +364,12 @@ async function open(hasTwin: boolean) {
     ...(hasTwin ? { twin } : {}),
   })
   apps.push(api)
-  const ask = async (method: 'GET' | 'PUT', path: string, payload?: object) =>
+  const ask = async (method: 'GET' | 'PUT' | 'POST', path: string, payload?: object) =>
     (await api.inject({ method, url: `/api/v1${path}`, ...(payload === undefined ? {} : { payload }) })).body
   return {
     asked,
+    tried,
+    post: async (path: string, body: object) => JSON.parse(await ask('POST', path, body)) as unknown,
     nodeId: [...views.nodes()][0]?.id ?? '',
     text: (path: string) => ask('GET', path),
     get: async (path: string) => JSON.parse(await ask('GET', path)) as unknown,

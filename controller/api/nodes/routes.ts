@@ -9,6 +9,8 @@ import { changePart } from '../twin/forecasts.ts'
 import { requireGroup } from '../http/names.ts'
 import { sortedNodes } from './node-list.ts'
 import { operation } from '../http/operation.ts'
+import { orCsv, sendCsv } from '../http/csv.ts'
+import { csvOfNodes } from './node-csv.ts'
 import { pageOf } from '../http/page-bytes.ts'
 import { presentImpact } from '../config/present-impact.ts'
 import { presentNode, readingsOf } from './present.ts'
@@ -33,7 +35,7 @@ const listNodes = operation({
     '`next_cursor`. A cursor is valid only for the same filters and order.',
   tags: ['nodes'],
   querystring: NodeQuerySchema,
-  response: { 200: NodePageSchema },
+  response: { 200: orCsv(NodePageSchema) },
 })
 
 const getNode = operation(
@@ -125,18 +127,23 @@ export function nodeRoutes(app: ApiApp, { commands, views, twin }: ApiContext): 
     return node
   }
 
-  app.get(
-    '/nodes',
-    { schema: listNodes },
-    ({ query: { cursor = null, limit = DEFAULT_LIMIT, sort = 'registered', order = null, ...filter } }) => {
-      if (filter.group !== undefined) requireGroup(views, 'group', filter.group)
-      const { rest, total, cursorAfter } = sortedNodes(views, filter, { sort, order, cursor })
-      const items = pageOf(rest.slice(0, limit), present)
-      const last = rest[items.length - 1]
-      const nextCursor = rest.length > items.length && last !== undefined ? cursorAfter(last) : null
-      return { items, next_cursor: nextCursor, total }
-    },
-  )
+  app.get('/nodes', { schema: listNodes }, ({ query }, reply) => {
+    const {
+      cursor = null,
+      limit = DEFAULT_LIMIT,
+      sort = 'registered',
+      order = null,
+      format,
+      ...filter
+    } = query
+    if (filter.group !== undefined) requireGroup(views, 'group', filter.group)
+    const { rest, total, cursorAfter } = sortedNodes(views, filter, { sort, order, cursor })
+    if (format === 'csv') return sendCsv(reply, 'nodes', query, csvOfNodes(rest, present))
+    const items = pageOf(rest.slice(0, limit), present)
+    const last = rest[items.length - 1]
+    const nextCursor = rest.length > items.length && last !== undefined ? cursorAfter(last) : null
+    return { items, next_cursor: nextCursor, total }
+  })
 
   app.get('/nodes/:node_id', { schema: getNode }, ({ params }, reply) => {
     const node = known(params.node_id)

@@ -2,6 +2,7 @@ import { Type, type Static } from 'typebox'
 import { CONFIG_RULES, type FieldRule } from '../../model/config.ts'
 import { NODE_CONDITIONS } from '../../model/node-conditions.ts'
 import { PARTS_CURSOR_LIMIT } from '../http/cursor.ts'
+import { listFormat } from '../http/csv.ts'
 import {
   closed,
   count,
@@ -189,6 +190,7 @@ export const NodeQuerySchema = closed({
   cursor: Type.Optional(
     Type.String({ maxLength: PARTS_CURSOR_LIMIT, description: 'next_cursor of the previous page' }),
   ),
+  format: Type.Optional(listFormat),
 })
 export type NodeQuery = Static<typeof NodeQuerySchema>
 

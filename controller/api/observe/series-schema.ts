@@ -38,7 +38,7 @@ const MeasureColumnSchema = Type.Object({
   name: oneOf(MEASURE_NAMES, {
     description: MEASURE_NAMES.map((name) => `${name}: ${MEASURES[name].meaning}`).join('. '),
   }),
-  unit: oneOf(['percent', 'MiB', 'tasks', 'swaps']),
+  unit: oneOf(['percent', 'MiB', 'tasks', 'swaps', 'seconds']),
   values: list(Type.Unsafe<number | null>({ type: ['number', 'null'] }), {
     description: 'One value for each x; null: unknown',
   }),

@@ -9,11 +9,17 @@ import type { ReasonDetail, WaitExplanation } from '../../query/explain/explain.
 import type { Prediction } from '../../query/preview/prediction.ts'
 import type { Views } from '../../query/views.ts'
 import { presentInstant, presentInstantOrNull } from '../http/instant.ts'
+import type { StartPart } from '../twin/forecasts.ts'
 import type { PlacementPreviewBody } from './preview-schema.ts'
 import type { PlacementBody, TaskBody, WaitBody } from './schema.ts'
 import { runPolicyBodyOf } from '../../../protocol/task.ts'
 
 export function presentTask(task: Task, views: Views): TaskBody {
+  return { ...presentWithoutWait(task, views), wait: presentWait(views.explain(task)) }
+}
+
+/** Explaining a wait is a look at the cluster: a list of all tasks goes without. */
+export function presentWithoutWait(task: Task, views: Views): TaskBody {
   return {
     ...presentSpec(task.spec),
     ...presentCourse(task),
@@ -22,7 +28,7 @@ export function presentTask(task: Task, views: Views): TaskBody {
     last_node_id: task.lastNodeId,
     placement: task.placement === null ? null : presentPlacement(task.placement),
     ...presentTrouble(task.trouble),
-    wait: presentWait(views.explain(task)),
+    wait: null,
     ...presentStarvation(views.taskCounters(task)),
   }
 }
@@ -146,7 +152,7 @@ export function presentPrediction({
   demandMib,
   victims,
   wait,
-}: Prediction): PlacementPreviewBody {
+}: Prediction): Omit<PlacementPreviewBody, keyof StartPart> {
   return {
     dry_run: true,
     starts: when ?? 'later',

@@ -1,6 +1,7 @@
 /** The response of a dry run: the placement of a task. */
 import { Type, type Static } from 'typebox'
-import { count, list, mib, objectOrNull, oneOf, refTo } from '../http/fields-schema.ts'
+import { count, list, mib, objectOrNull, oneOf, refTo, textOrNull } from '../http/fields-schema.ts'
+import { StartForecastSchema } from '../twin/schema.ts'
 import { WaitSchema } from './schema.ts'
 import { PRIORITIES } from '../../../protocol/units.ts'
 
@@ -32,6 +33,8 @@ export const PlacementPreviewSchema = Type.Object(
       { description: 'Tasks that would be swapped out for this one' },
     ),
     wait: objectOrNull(WaitSchema, 'Why the task would wait; null: it would not wait'),
+    forecast: objectOrNull(StartForecastSchema, 'When the task would start; null: see the next field'),
+    forecast_unavailable_because: textOrNull('Why there is no forecast'),
   },
   { $id: 'PlacementPreview', description: 'Effects of a submission at this moment. Nothing has changed.' },
 )

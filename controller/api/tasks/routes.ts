@@ -19,6 +19,8 @@ import { ask } from '../http/ask.ts'
 import { ApiProblem, invalidField, notFound, problemOfRefusal } from '../http/errors.ts'
 import { nodeIdOf, requireGroup } from '../http/names.ts'
 import { operation } from '../http/operation.ts'
+import { orCsv, sendCsv } from '../http/csv.ts'
+import { csvOfTasks } from './task-csv.ts'
 import { openTask } from './open-task.ts'
 import { presentPrediction, presentTask, presentTaskRecord } from './present.ts'
 import { PlacementPreviewRef } from './preview-schema.ts'
@@ -37,6 +39,7 @@ import {
 import { listTasks as pageOfTasks, statesOf } from './task-list.ts'
 import { readTaskCursor, writeTaskCursor, type TaskSort } from './task-order.ts'
 import { taskChange, taskRequest } from './task-request.ts'
+import { triedPart } from '../twin/forecasts.ts'
 import { readWait, whenClosed } from './task-waits.ts'
 
 const submitTask = operation(
@@ -48,7 +51,8 @@ const submitTask = operation(
       'Responds when the task is durable. A task that can never fit is accepted too; `wait` has the ' +
       'reason. With the header Idempotency-Key (1 to 255 characters, kept for 24 h) a repeated request ' +
       'returns the task of the first one, with Idempotency-Replayed: true. With dry_run nothing is ' +
-      'submitted: the response has the expected placement and victims. With wait it responds when the ' +
+      'submitted: the response has the expected placement and victims, and with forecast the expected ' +
+      'start of a task that would wait. With wait it responds when the ' +
       'task has started, or after that time.',
     tags: ['tasks'],
     querystring: SubmissionQuerySchema,
@@ -67,7 +71,7 @@ const listTasks = operation(
       'All filters must match. Continue with `cursor`, which is valid only for the same filters and order.',
     tags: ['tasks'],
     querystring: TaskQuerySchema,
-    response: { 200: TaskPageSchema },
+    response: { 200: orCsv(TaskPageSchema) },
   },
   ['store_failed'],
 )
@@ -126,6 +130,7 @@ const DEFAULT_LIMIT = 50
 /** POST and GET /tasks; GET, PATCH and DELETE /tasks/{task_id}. */
 export function taskRoutes(app: ApiApp, api: ApiContext): void {
   collectionRoutes(app, api)
+  listRoute(app, api)
   taskActionRoutes(app, api)
   assignmentRoutes(app, api)
   leaseRoutes(app, api)
@@ -143,7 +148,35 @@ async function findTask(views: Views, id: string): Promise<TaskBody> {
   return presentTaskRecord(record)
 }
 
-function collectionRoutes(app: ApiApp, { access, commands, views, waits, ownerLimits }: ApiContext): void {
+function listRoute(app: ApiApp, { views }: ApiContext): void {
+  app.get('/tasks', { schema: listTasks }, async ({ query }, reply) => {
+    const { state, cursor, sort = 'newest', limit = DEFAULT_LIMIT, format, ...filter } = query
+    const states = statesOf(state)
+    if (sort !== 'newest' && sort !== 'oldest' && states.some(isFinal)) throw unsortable(sort)
+    const after = cursor === undefined ? null : readTaskCursor(sort, cursor)
+    const { node, group, ...rest } = filter
+    const place = {
+      ...(node === undefined ? {} : { node: nodeIdOf(views, 'node', node) }),
+      ...(group === undefined ? {} : { group }),
+    }
+    if (format === 'csv') {
+      if (sort !== 'newest')
+        throw invalidField('/sort', 'query parameter sort: format=csv is sorted by newest')
+      return sendCsv(reply, 'tasks', query, csvOfTasks(views, { ...rest, ...place, states }))
+    }
+    const page = await pageOfTasks(views, { ...rest, ...place, states }, { sort, after, limit })
+    // Tasks may target a group that was deleted or does not exist yet.
+    if (group !== undefined && cursor === undefined && page.items.length === 0 && page.next === null)
+      requireGroup(views, 'group', group)
+    const next_cursor = page.next === null ? null : writeTaskCursor(sort, page.next)
+    return { items: page.items, next_cursor, total: page.total }
+  })
+}
+
+function collectionRoutes(
+  app: ApiApp,
+  { access, commands, views, waits, ownerLimits, twin }: ApiContext,
+): void {
   const find = (id: string): Promise<TaskBody> => findTask(views, id)
 
   const waited = async (
@@ -171,7 +204,9 @@ function collectionRoutes(app: ApiApp, { access, commands, views, waits, ownerLi
   app.post('/tasks', { schema: submitTask }, async (request, reply) => {
     const { body, headers } = request
     const caller = callerOf(request)
-    const { dry_run: isDryRun = false, wait = '0s' } = request.query
+    const { dry_run: isDryRun = false, wait = '0s', forecast } = request.query
+    if (forecast !== undefined && !isDryRun)
+      throw invalidField('/forecast', 'query parameter forecast requires dry_run=true')
     const waitMs = readWait(wait)
     const { name } = caller
     const wanted = taskRequest(body, name, environmentOf(body, name, access, isDryRun))
@@ -180,7 +215,11 @@ function collectionRoutes(app: ApiApp, { access, commands, views, waits, ownerLi
     if (isDryRun) {
       const predicted = views.predict(wanted)
       if (!predicted.ok) throw problemOfRefusal(predicted.refusal)
-      return presentPrediction(predicted.value)
+      const wouldWait = predicted.value.when !== 'now'
+      return {
+        ...presentPrediction(predicted.value),
+        ...(await triedPart(twin, wanted, forecast === true, wouldWait)),
+      }
     }
     const key = submissionKey(headers['idempotency-key'], name, body)
     const { taskId, isReplay } = await submit(wanted, key)
@@ -189,27 +228,6 @@ function collectionRoutes(app: ApiApp, { access, commands, views, waits, ownerLi
     await waited(taskId, 'started', waitMs, reply.raw)
     return find(taskId)
   })
-
-  app.get(
-    '/tasks',
-    { schema: listTasks },
-    async ({ query: { state, cursor, sort = 'newest', limit = DEFAULT_LIMIT, ...filter } }) => {
-      const states = statesOf(state)
-      if (sort !== 'newest' && sort !== 'oldest' && states.some(isFinal)) throw unsortable(sort)
-      const after = cursor === undefined ? null : readTaskCursor(sort, cursor)
-      const { node, group, ...rest } = filter
-      const place = {
-        ...(node === undefined ? {} : { node: nodeIdOf(views, 'node', node) }),
-        ...(group === undefined ? {} : { group }),
-      }
-      const page = await pageOfTasks(views, { ...rest, ...place, states }, { sort, after, limit })
-      // Tasks may target a group that was deleted or does not exist yet.
-      if (group !== undefined && cursor === undefined && page.items.length === 0 && page.next === null)
-        requireGroup(views, 'group', group)
-      const next_cursor = page.next === null ? null : writeTaskCursor(sort, page.next)
-      return { items: page.items, next_cursor, total: page.total }
-    },
-  )
 
   app.get(
     '/tasks/:task_id',

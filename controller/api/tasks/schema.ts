@@ -22,6 +22,7 @@ import {
   textOrNull,
 } from '../http/fields-schema.ts'
 import { PARTS_CURSOR_LIMIT } from '../http/cursor.ts'
+import { listFormat } from '../http/csv.ts'
 import { TASK_SORTS } from './task-order.ts'
 import { GroupIdSchema } from '../groups/schema.ts'
 import {
@@ -150,6 +151,12 @@ export const SubmissionQuerySchema = closed({
     Type.Boolean({
       default: false,
       description: 'Return the expected placement and victims without submitting the task',
+    }),
+  ),
+  forecast: Type.Optional(
+    Type.Boolean({
+      default: false,
+      description: 'With dry_run: simulate when the task would start, for about two seconds',
     }),
   ),
 })
@@ -363,7 +370,9 @@ export const TaskQuerySchema = closed({
   state: Type.Optional(
     oneOf(TASK_STATE_FILTERS, {
       default: 'all',
-      description: 'A list (running, pending, completed, all) or an exact state',
+      description:
+        'A list (running, pending, completed, succeeded: exit code 0, failed: failed or lost, all) or an ' +
+        'exact state',
     }),
   ),
   priority: Type.Optional(priority),
@@ -405,5 +414,6 @@ export const TaskQuerySchema = closed({
   cursor: Type.Optional(
     Type.String({ maxLength: PARTS_CURSOR_LIMIT, description: 'next_cursor of the previous page' }),
   ),
+  format: Type.Optional(listFormat),
 })
 export type TaskQuery = Static<typeof TaskQuerySchema>

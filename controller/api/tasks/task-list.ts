@@ -60,6 +60,8 @@ const OPEN_STATES: readonly TaskState[] = TASK_STATES.filter((state) => !isFinal
 /** Which exact states a `state` parameter means: a list of the specification, an exact state, or all. */
 export function statesOf(state: TaskQuery['state']): readonly TaskState[] {
   if (state === undefined || state === 'all') return TASK_STATES
+  if (state === 'succeeded') return ['completed']
+  if (state === 'failed') return ['failed', 'lost']
   if (state === 'running' || state === 'pending' || state === 'completed')
     return TASK_STATES.filter((one) => listOf(one) === state)
   return [state]
@@ -274,7 +276,7 @@ class FirstOf {
   }
 }
 
-function matches(
+export function matches(
   { state, spec, placement }: Task,
   { states, priority, node, group, owner, q, label }: TaskFilter,
 ): boolean {
@@ -306,7 +308,7 @@ interface FinalTasks {
 }
 
 /** Newest or oldest first: the routes refuse other orders of final tasks. */
-async function firstFinal(
+export async function firstFinal(
   views: Views,
   filter: TaskFilter,
   { sort, after, limit }: PageRequest,

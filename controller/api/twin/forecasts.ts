@@ -1,6 +1,7 @@
 /** Forecasts as parts of other answers: there, or a reason why not. */
 import type { NoForecast, SettingsChange, StartForecast, Twin } from '../../ports/twin.ts'
-import { isForecast } from '../../ports/twin.ts'
+import type { TaskRequest } from '../../../protocol/task.ts'
+import { isForecast, TRIED_TASK_ID } from '../../ports/twin.ts'
 import { presentChange, presentNoForecast, presentStart } from './present.ts'
 import type { ChangeForecastBody, StartForecastBody } from './schema.ts'
 
@@ -10,6 +11,7 @@ const NOT_YET = 'NOT_YET: it is being worked out; ask again in some seconds, or 
 const NOT_NEW =
   'NOT_YET: the task came after the latest forecast was begun; ask again in some seconds, or with ' +
   'forecast=wait.'
+const STARTS_NOW = 'NOT_ASKED: the task would start now.'
 const NOT_WAITING = 'NOT_ASKED: the task does not wait for its first start.'
 
 export interface StartPart {
@@ -44,6 +46,18 @@ function partOf(answer: StartForecast | NoForecast | null, taskId: string): Star
   if (!isForecast(answer)) return without(presentNoForecast(answer))
   const forecast = presentStart(answer, taskId)
   return forecast === null ? without(NOT_NEW) : { forecast, forecast_unavailable_because: null }
+}
+
+/** When a task would start that is not submitted. */
+export async function triedPart(
+  twin: Twin | null,
+  request: TaskRequest,
+  isAsked: boolean,
+  wouldWait: boolean,
+): Promise<StartPart> {
+  if (!isAsked || !wouldWait) return without(isAsked ? STARTS_NOW : NOT_ASKED)
+  if (twin === null) return without(NO_SIMULATOR)
+  return partOf(await twin.tryTask(request), TRIED_TASK_ID)
 }
 
 /** What a change would do. */

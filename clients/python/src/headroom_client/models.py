@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Literal, Optional, TypedDict, Union
 
 TaskEndCode = Literal["completed", "exit_code", "signal", "start_failed", "cancelled", "lease_expired", "requeue_limit", "max_runtime", "stopped_by_node", "run_lease_ended", "process_lost", "result_unknown", "node_unreachable", "node_state_lost", "gpu_replaced", "unknown_before_upgrade"]
 TaskWaitReason = Literal["HELD", "STORE_BEHIND", "RECOVERY", "AWAITING_NODES", "GROUP_NOT_FOUND", "GROUP_EMPTY", "NEVER_FITS", "EXCEEDS_NODE_GPU_COUNT", "NO_NODES", "NODES_OFFLINE", "NODES_CORDONED", "EXEC_NOT_ALLOWED", "FEATURE_MISSING", "MAX_TASKS_PER_GPU", "OWNER_LIMIT", "SWAP_SPACE_EXHAUSTED", "RESIDENCY_IMPOSSIBLE", "START_REFUSED", "REQUEUE_DELAY", "RESULT_AWAITED", "NODE_TASK_LIMIT", "WAITING_VRAM", "WAITING_PHYSICAL_VRAM", "NEVER_RESIDENT", "WOULD_STRAND", "FRAGMENTED", "WAITING_EXCLUSIVE_GPU", "NO_ELIGIBLE_VICTIM", "SWAPPING_OUT_FOR_YOU", "AWAITING_NODE_ACK", "RESERVED_FOR_ANOTHER", "QUEUED_BEHIND"]
-TaskQueryState = Literal["all", "pending", "running", "completed", "assigned", "unreachable", "failed", "cancelled", "lost"]
+TaskQueryState = Literal["all", "pending", "running", "completed", "succeeded", "failed", "assigned", "unreachable", "cancelled", "lost"]
 ExplanationVictimStanding = Literal["ELIGIBLE", "ELIGIBLE_FOR_P0_ONLY", "NOT_STARTED", "NOSWAP", "NOT_RESIDENT", "OVER", "STOPPING", "SWAP_FAILED_LATELY", "WANTS_GPU", "NOT_IDLE_LONG_ENOUGH", "NO_HOST_MEMORY"]
 ExplanationPlacedByRule = Literal["fits_now", "victims_left", "victims_cover", "collector", "operator", "return_grown", "bytes_free", "eager_return", "waited_too_long", "larger_than_gpu"]
 SummaryAlarmsItemCode = Literal["STORE_BEHIND", "RECOVERY", "BROKER_AWAY", "MASS_SILENCE", "QUARANTINE", "AUTO_CORDONED", "AUTO_CORDON_LIMIT", "START_REFUSED", "STOP_OVERDUE"]
@@ -268,6 +268,25 @@ class PlacementPreviewWait(TypedDict):
     secondary: List[PlacementPreviewWaitSecondaryItem]
 
 
+class PlacementPreviewForecast(TypedDict):
+    at: str
+    """Time of the simulated live state."""
+    horizon_seconds: int
+    """Simulated time."""
+    runs: int
+    """Number of runs, each with a different sample of the unknown values."""
+    assumes: List[str]
+    """Assumptions in words."""
+    starts_p50: Optional[str]
+    """Start in half of the runs at the latest; null: not within the horizon."""
+    starts_p90: Optional[str]
+    """Start in 90% of the runs at the latest; null: not within the horizon."""
+    not_within_horizon: float
+    """Share of the runs in which it did not start, 0 to 1."""
+    sentence: str
+    """Human-readable explanation."""
+
+
 class PlacementPreview(TypedDict):
     dry_run: bool
     """true: nothing was submitted."""
@@ -279,11 +298,18 @@ class PlacementPreview(TypedDict):
     """Tasks that would be swapped out for this one."""
     wait: Optional[PlacementPreviewWait]
     """Why the task would wait; null: it would not wait."""
+    forecast: Optional[PlacementPreviewForecast]
+    """When the task would start; null: see the next field."""
+    forecast_unavailable_because: Optional[str]
+    """Why there is no forecast."""
 
 
 class TaskQuery(TypedDict, total=False):
     state: TaskQueryState
-    """A list (running, pending, completed, all) or an exact state."""
+    """
+    A list (running, pending, completed, succeeded: exit code 0, failed: failed or lost, all) or an exact
+    state.
+    """
     priority: Literal[0, 1, 2, 3, 4]
     """0 is highest (P0)."""
     node: str
@@ -310,6 +336,8 @@ class TaskQuery(TypedDict, total=False):
     """Maximum number of tasks; a page may have fewer."""
     cursor: str
     """next_cursor of the previous page."""
+    format: Literal["json", "csv"]
+    """csv: all matching rows as one file; refused together with limit and cursor."""
 
 
 class TaskPage(TypedDict):

@@ -240,6 +240,7 @@ export function setResidency(
   endMeterChange(placement, now)
   c.eligibilityTimers.update(c, placement, now)
   countSwaps(c, placement, from, to)
+  countCopy(placement, to, now)
   if (to === 'resident') {
     placement.isProbed = placement.isSwapInRequested = placement.isSwappedOutByOperator = false
     placement.swappedOutSince = null
@@ -354,6 +355,12 @@ function countSwaps(c: Cluster, placement: LivePlacement, from: Residency, to: R
     for (const totals of [c.swapTotals, node.swaps]) countSwapIn(totals, demandMib * gpus.length)
     for (const gpu of gpus) countSwapIn(gpu.swaps, demandMib)
   }
+}
+
+function countCopy(placement: LivePlacement, to: Residency, now: Instant): void {
+  const { movingSince, gpus } = placement
+  if (movingSince !== null) for (const gpu of gpus) gpu.copyMs += now - movingSince
+  placement.movingSince = to === 'swapping_out' || to === 'swapping_in' ? now : null
 }
 
 function countSwapOut(totals: SwapTotals, mib: Mib): void {

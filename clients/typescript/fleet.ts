@@ -1,0 +1,19 @@
+import type { CapabilitiesBody } from '../../controller/api/auth/capability-schema.ts'
+import type { GpuListBody, GpuQuery } from '../../controller/api/gpus/schema.ts'
+import type { OwnerListBody, OwnerQuery } from '../../controller/api/owners/schema.ts'
+import type { CallOptions } from './simulations.ts'
+import type { Transport } from './transport.ts'
+
+export function fleetOf(transport: Transport) {
+  return {
+    /** GPUs as columns, with their figures of the last minute and hour; up to 10,000 in one answer. */
+    gpus: ({ signal, ...query }: Omit<GpuQuery, 'format'> & CallOptions = {}) =>
+      transport.json<GpuListBody>({ method: 'GET', path: '/gpus', query, signal }),
+    /** What the open tasks of each owner use, wait for and lose. */
+    owners: ({ signal, ...query }: Omit<OwnerQuery, 'format'> & CallOptions = {}) =>
+      transport.json<OwnerListBody>({ method: 'GET', path: '/owners', query, signal }),
+    /** What this controller and the caller can do. */
+    capabilities: ({ signal }: CallOptions = {}) =>
+      transport.json<CapabilitiesBody>({ method: 'GET', path: '/capabilities', signal }),
+  }
+}

@@ -1,0 +1,142 @@
+import type { FastifyReply } from 'fastify'
+import type { ApiApp, ApiContext } from '../context.ts'
+import { sendJson } from '../http/compressed.ts'
+import { csvLine, orCsv, sendCsv, type CsvCell } from '../http/csv.ts'
+import { presentInstant } from '../http/instant.ts'
+import { nodeIdOf, requireGroup } from '../http/names.ts'
+import { operation } from '../http/operation.ts'
+import { createGpuFigures, type FleetFigures, type GpuFigures } from './gpu-figures.ts'
+import { residentMib, sortedGpus, usedMib } from './gpu-list.ts'
+import { GpuListSchema, GpuQuerySchema, type GpuColumns, type GpuListBody } from './schema.ts'
+
+const listGpus = operation({
+  operationId: 'listGpus',
+  role: 'viewer',
+  summary: 'GPUs with VRAM, utilization, swaps and starvation, as columns',
+  description:
+    'Up to 10,000 GPUs in one answer, compressed if the client accepts gzip. Figures of the last ' +
+    'minute and hour come from the series (docs/series.md) and are null where nothing is known.',
+  tags: ['nodes'],
+  querystring: GpuQuerySchema,
+  response: { 200: orCsv(GpuListSchema) },
+})
+
+const DEFAULT_LIMIT = 1000
+
+/** GET /gpus. */
+export function gpuRoutes(app: ApiApp, { views, series }: ApiContext): void {
+  const figures = createGpuFigures(views, series)
+  app.get('/gpus', { schema: listGpus }, async ({ query, headers }, reply) => {
+    const { node, group, sort = 'registered', order = null, limit = DEFAULT_LIMIT, cursor = null } = query
+    const nodeId = node === undefined ? null : nodeIdOf(views, 'node', node)
+    if (group !== undefined) requireGroup(views, 'group', group)
+    const fleet = figures()
+    const matching = fleet.gpus.filter(
+      ({ node: { id, groups } }) =>
+        (nodeId === null || id === nodeId) && (group === undefined || groups.includes(group)),
+    )
+    const { rest, total, cursorAfter } = sortedGpus(matching, { sort, order, cursor })
+    if (query.format === 'csv') return sendCsv(reply, 'gpus', query, csvOf(rest))
+    const shown = rest.slice(0, limit)
+    const last = shown.at(-1)
+    const next = rest.length > shown.length && last !== undefined ? cursorAfter(last) : null
+    return sendJson(reply as FastifyReply, headers['accept-encoding'], {
+      ...presentGpus(fleet, shown),
+      next_cursor: next,
+      total,
+    })
+  })
+}
+
+function presentGpus(
+  { at, minute, hour }: FleetFigures,
+  gpus: readonly GpuFigures[],
+): Omit<GpuListBody, 'next_cursor' | 'total'> {
+  const nodes = new Places(gpus.map(({ node }) => node))
+  const models = new Places(gpus.map(({ gpu }) => gpu.model))
+  const column = <T>(of: (figures: GpuFigures) => T): T[] => gpus.map(of)
+  const columns: GpuColumns = {
+    node: column(({ node }) => nodes.placeOf(node)),
+    index: column(({ gpu }) => gpu.index),
+    model: column(({ gpu }) => models.placeOf(gpu.model)),
+    tasks: column(({ gpu }) => gpu.placements.length),
+    physical_mib: column(({ gpu }) => gpu.physicalMib),
+    used_mib: column(({ gpu }) => usedMib(gpu)),
+    resident_mib: column(({ gpu }) => residentMib(gpu)),
+    out_mib: column(({ outMib }) => outMib),
+    utilization_percent: column(({ utilizationPercent }) => utilizationPercent),
+    starvation_percent: column(({ starvationPercent }) => starvationPercent),
+    swap_outs: column(({ swapOuts }) => swapOuts),
+    copy_seconds: column(({ copySeconds }) => copySeconds),
+    lost_seconds: column(({ lostSeconds }) => lostSeconds),
+  }
+  return {
+    at: presentInstant(at),
+    minute: { from: presentInstant(minute.from), to: presentInstant(minute.to) },
+    hour: { from: presentInstant(hour.from), to: presentInstant(hour.to) },
+    nodes: nodes.all.map(({ id, name, status, isCordoned }) => ({
+      node_id: id,
+      name,
+      status,
+      cordoned: isCordoned,
+    })),
+    models: models.all,
+    columns,
+  }
+}
+
+/** Each value once, in the order of their first use. */
+class Places<T> {
+  readonly all: readonly T[]
+  readonly #places: ReadonlyMap<T, number>
+
+  constructor(values: readonly T[]) {
+    this.all = [...new Set(values)]
+    this.#places = new Map(this.all.map((value, place) => [value, place]))
+  }
+
+  placeOf(value: T): number {
+    return this.#places.get(value) as number
+  }
+}
+
+function* csvOf(gpus: readonly GpuFigures[]): Generator<string> {
+  yield csvLine([
+    'node_id',
+    'node',
+    'index',
+    'model',
+    'status',
+    'tasks',
+    'physical_mib',
+    'used_mib',
+    'resident_mib',
+    'out_mib',
+    'utilization_percent',
+    'starvation_percent',
+    'swap_outs',
+    'copy_seconds',
+    'lost_seconds',
+  ])
+  for (const figures of gpus) yield csvLine(cellsOf(figures))
+}
+
+function cellsOf({ node, gpu, outMib, ...figures }: GpuFigures): readonly CsvCell[] {
+  return [
+    node.id,
+    node.name,
+    gpu.index,
+    gpu.model,
+    node.status,
+    gpu.placements.length,
+    gpu.physicalMib,
+    usedMib(gpu),
+    residentMib(gpu),
+    outMib,
+    figures.utilizationPercent,
+    figures.starvationPercent,
+    figures.swapOuts,
+    figures.copySeconds,
+    figures.lostSeconds,
+  ]
+}

@@ -1,0 +1,81 @@
+import { Type, type Static } from 'typebox'
+import { PARTS_CURSOR_LIMIT } from '../http/cursor.ts'
+import { listFormat } from '../http/csv.ts'
+import {
+  closed,
+  count,
+  countOrNull,
+  instant,
+  instantOrNull,
+  integer,
+  list,
+  mib,
+  oneOf,
+  textOrNull,
+} from '../http/fields-schema.ts'
+
+/** Sort orders of the list; `owner-list.ts` defines each. */
+export const OWNER_SORTS = ['lost', 'gpus', 'running', 'pending', 'name'] as const
+export type OwnerSort = (typeof OWNER_SORTS)[number]
+
+export const OwnerQuerySchema = closed({
+  q: Type.Optional(Type.String({ minLength: 1, maxLength: 200, description: 'Part of the name' })),
+  sort: Type.Optional(
+    oneOf(OWNER_SORTS, {
+      default: 'lost',
+      description:
+        'lost (GPU time of open tasks that was wanted and not given); gpus; running; pending; name',
+    }),
+  ),
+  order: Type.Optional(oneOf(['asc', 'desc'], { description: 'Default: asc for name, else desc' })),
+  limit: Type.Optional(integer(1, 1000, { default: 200 })),
+  cursor: Type.Optional(
+    Type.String({ maxLength: PARTS_CURSOR_LIMIT, description: 'next_cursor of the previous page' }),
+  ),
+  format: Type.Optional(listFormat),
+})
+export type OwnerQuery = Static<typeof OwnerQuerySchema>
+
+const seconds = (description: string) => Type.Number({ minimum: 0, description: `${description}, s` })
+
+export const OwnerSchema = Type.Object({
+  owner: textOrNull('Name of the token or user; null: tasks without an owner (no authentication required)'),
+  tasks: Type.Object({
+    running: count('Placed tasks, swapped-out ones included'),
+    swapped_out: count('Placed tasks that are swapped out'),
+    pending: count('Pending tasks, those on hold included'),
+    on_hold: count('Pending tasks that are on hold'),
+  }),
+  gpus: count('GPUs of the placed tasks, each counted once per task'),
+  resident_mib: mib('Demand of the tasks that are resident or moving, over all their GPUs'),
+  out_mib: mib('Demand of the swapped-out tasks, over all their GPUs'),
+  lost: Type.Object(
+    {
+      queue_seconds: seconds('Waiting for the first start'),
+      swap_seconds: seconds('Started and not resident'),
+      compute_seconds: seconds('Resident and sharing the GPU'),
+      total_seconds: seconds('Sum of the three'),
+    },
+    { description: 'GPU time of the open tasks that was wanted and not given since their submission' },
+  ),
+  longest_wait_since: instantOrNull('Start of the longest wait among the pending tasks; null: none waits'),
+})
+export type OwnerBody = Static<typeof OwnerSchema>
+
+export const OwnerListSchema = Type.Object(
+  {
+    at: instant('Time of the figures'),
+    limits: Type.Object(
+      {
+        pending_tasks: countOrNull('Maximum number of pending tasks; null: no limit'),
+        placed_gpus: countOrNull('Maximum number of GPUs of placed tasks; null: no limit'),
+      },
+      { description: 'Limits of each owner; tasks without an owner have none' },
+    ),
+    items: list(OwnerSchema),
+    next_cursor: textOrNull('Send it as `cursor` for the next page; null on the last page'),
+    total: count('Number of matches'),
+  },
+  { $id: 'OwnerList', description: 'Owners of open tasks: what they use, wait for and lose.' },
+)
+export type OwnerListBody = Static<typeof OwnerListSchema>
