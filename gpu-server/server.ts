@@ -31,6 +31,8 @@ export interface GpuServerOptions {
   readonly workFolder: string
   readonly storage: DiskStorage
   readonly guards: Guards
+  /** The guard program. */
+  readonly program: string
   readonly accelerator: Accelerator
   /** CLOCK_BOOTTIME, as in the guards. */
   readonly clock: Clock
@@ -68,6 +70,7 @@ const POLL_INTERVAL_MS: DurationMs = 50
 export async function startGpuServer(options: GpuServerOptions): Promise<GpuServer> {
   const device = new HostDevice({
     guards: options.guards,
+    program: options.program,
     accelerator: options.accelerator,
     clock: options.clock,
     socketFolder: join(options.stateFolder, 's'),

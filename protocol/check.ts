@@ -3,7 +3,7 @@
  * the field that is wrong. TypeBox's compiled check takes the same time for the first of the three alone.
  */
 import type { TSchema } from 'typebox'
-import { IMAGE_REFERENCE, INDEX_IS_PLACE, NO_NUL, ONE_LINE } from './fields.ts'
+import { IMAGE_REFERENCE, INDEX_IS_PLACE, NO_NUL, ONE_LINE, PORT_NAME } from './fields.ts'
 
 /**
  * Returns null when the value matches the schema, and removes unknown fields from the value. Otherwise
@@ -79,7 +79,7 @@ function checkOfInteger(min: number, max: number): Check {
 }
 
 function checkOfText({ minLength, maxLength, pattern }: Keywords): Check {
-  const characters = [ONE_LINE, NO_NUL, IMAGE_REFERENCE].find((each) => each.pattern === pattern)
+  const characters = [ONE_LINE, NO_NUL, IMAGE_REFERENCE, PORT_NAME].find((each) => each.pattern === pattern)
   if (characters === undefined) throw new Error(`schema of a text with the unknown pattern '${pattern}'`)
   const { refused, description } = characters
   const expected = `a text of ${minLength} to ${maxLength} characters, ${description}`

@@ -38,6 +38,13 @@ const DIGEST = `${ALGORITHM}:[0-9a-f]{32,128}`
 const TAG = '[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}'
 const IMAGE_PATTERN = `^(${HOST}/)?${COMPONENT}(/${COMPONENT})*(:${TAG})?(@${DIGEST})?$`
 
+/** As a name in a path or a host name. */
+export const PORT_NAME: Characters = {
+  refused: /^-|[^a-z0-9-]/,
+  pattern: '^[a-z0-9][a-z0-9-]*$',
+  description: 'lower-case letters, digits and hyphens, such as api or metrics-2',
+}
+
 /** A reference to a container image: `[registry/]path[:tag][@digest]`. */
 export const IMAGE_REFERENCE: Characters = {
   refused: new RegExp(`^(?!${IMAGE_PATTERN.slice(1)})`),

@@ -49,6 +49,9 @@ export const MAX_ARGUMENTS = 256
 export const MAX_ARGUMENT_LENGTH = 4096
 /** Of a reference to a container image: a name of 255, a tag of 128 and a digest of SHA-256 fit. */
 export const MAX_IMAGE_LENGTH = 512
+/** Ports that a task declares. */
+export const MAX_PORTS = 16
+export const MAX_PORT_NAME_LENGTH = 63
 /** Environment variables of a task, secrets included. */
 export const MAX_VARIABLES = 512
 export const MAX_VARIABLE_NAME_LENGTH = 255

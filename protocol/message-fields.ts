@@ -6,6 +6,7 @@ import {
   list,
   NO_NUL,
   oneOf,
+  PORT_NAME,
   orNull,
   record,
   text,
@@ -20,6 +21,8 @@ import {
   MAX_GPUS,
   MAX_ID_LENGTH,
   MAX_IMAGE_LENGTH,
+  MAX_PORT_NAME_LENGTH,
+  MAX_PORTS,
   MAX_RECORDED_NAME_LENGTH,
   MAX_REFUSAL_CODE_LENGTH,
   MAX_RESERVE_MIB,
@@ -28,7 +31,7 @@ import {
   MAX_VARIABLES,
   MAX_VRAM_MIB,
 } from './limits.ts'
-import { GPU_MODES, NOSWAP, ON_NODE_LOSS, PRIORITIES, RESIDENCIES } from './units.ts'
+import { GPU_MODES, NOSWAP, ON_NODE_LOSS, PORT_PROTOCOLS, PRIORITIES, RESIDENCIES } from './units.ts'
 
 export const id = (description?: string) => text(1, MAX_ID_LENGTH, description)
 export const vramMib = (description?: string) => integer(0, MAX_VRAM_MIB, description)
@@ -70,6 +73,18 @@ export const environment = list(
 )
 
 export const image = (description: string) => text(1, MAX_IMAGE_LENGTH, description, IMAGE_REFERENCE)
+
+export const ports = (description?: string) =>
+  list(
+    record({
+      name: text(1, MAX_PORT_NAME_LENGTH, 'Each name once', PORT_NAME),
+      target: integer(1, 65_535, 'TCP port on which the task listens'),
+      protocol: oneOf(PORT_PROTOCOLS),
+    }),
+    0,
+    MAX_PORTS,
+    description,
+  )
 
 const START_REFUSAL_CAUSES = ['host', 'task', 'passing'] as const
 

@@ -45,6 +45,7 @@ import {
   image,
   noswap,
   passedOn,
+  ports,
   recordedName,
   reserveMib,
   residency,
@@ -69,6 +70,11 @@ const GpuReport = record({
 })
 export type GpuReport = Value<typeof GpuReport>
 
+const WAKEABLE = flag(
+  'It is swapped out, and the server reports gpu_wanted when a request for it arrives: no probe and no ' +
+    'eager return is needed. Absent: false',
+)
+
 /** One attempt that lives on the node. */
 const TaskReport = record({
   ...attempt,
@@ -78,6 +84,7 @@ const TaskReport = record({
   vram_mib: vramMib('Demand on each GPU'),
   wants_gpu: flag('The task has GPU work'),
   idle_ms: count('Time since its last GPU work; 0 while it wants the GPU'),
+  wakeable: optional(WAKEABLE),
 })
 export type TaskReport = Value<typeof TaskReport>
 
@@ -177,6 +184,7 @@ const ResidencyEvent = record({
     'Null: the residency is as ordered. Otherwise why the node ended up in it (woke_while_locked, ' +
       'copy_failed, …)',
   ),
+  wakeable: optional(WAKEABLE),
 })
 export type ResidencyEvent = Value<typeof ResidencyEvent>
 
@@ -361,6 +369,10 @@ export const StartCommand = record({
   owner: optional(orNull(recordedName())),
   stop_grace_ms: optional(
     stopGraceMs('Time between SIGTERM and SIGKILL when its server has to end its tasks. Absent: none'),
+  ),
+  ports: optional(ports('Requests to these ports wake it. Absent: to any that it listens on')),
+  wake_on_request: optional(
+    flag('Whether a request wakes it while it is swapped out. Absent: not declared, and it does'),
   ),
 })
 export type StartCommand = Value<typeof StartCommand>

@@ -1,6 +1,16 @@
 /** Fields of a task with their ranges, as in the bodies of REST and of the wire. */
 import { Type } from 'typebox'
-import { IMAGE_REFERENCE, integer, inWords, oneOf, optional, orNull, record, withDefault } from './fields.ts'
+import {
+  flag,
+  IMAGE_REFERENCE,
+  integer,
+  inWords,
+  oneOf,
+  optional,
+  orNull,
+  record,
+  withDefault,
+} from './fields.ts'
 import type { Value } from './fields.ts'
 import {
   MAX_IMAGE_LENGTH,
@@ -9,7 +19,7 @@ import {
   MAX_STOP_GRACE_SECONDS,
   TASK_DEFAULTS,
 } from './limits.ts'
-import { image } from './message-fields.ts'
+import { image, ports } from './message-fields.ts'
 import { ON_NODE_LOSS } from './units.ts'
 
 /** Passed on as one object by most parts (`task.ts`). */
@@ -33,8 +43,17 @@ export const RUN_POLICY = record({
       image('Container image in which the command runs, [registry/]path[:tag][@digest]; null: on the host'),
     ),
   ),
+  ports: optional(ports('TCP ports on which the command serves; a request to another wakes nothing')),
+  wake_on_request: optional(
+    orNull(
+      flag(),
+      'Whether a request brings it back while it is swapped out. null: it does, and so do probes and eager ' +
+        'returns unless it declares ports',
+    ),
+  ),
 })
 export type RunPolicyBody = Required<Value<typeof RUN_POLICY>>
+export type TaskPort = RunPolicyBody['ports'][number]
 
 const { properties } = RUN_POLICY
 
@@ -47,6 +66,8 @@ export const RUN_POLICY_REQUEST = {
   on_node_loss: optional(withDefault(properties.on_node_loss, TASK_DEFAULTS.onNodeLoss)),
   max_requeues: properties.max_requeues,
   image: optional(inWords(withDefault(properties.image, null), IMAGE_IN_WORDS)),
+  ports: optional(withDefault(properties.ports, [])),
+  wake_on_request: optional(withDefault(properties.wake_on_request, null)),
 }
 /** Of a task. */
 export const RUN_POLICY_VIEW = Type.Required(RUN_POLICY).properties

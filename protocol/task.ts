@@ -3,7 +3,7 @@
  * follows from the other and from the body of REST and of the wire (`task-fields.ts` has the ranges).
  */
 import { TASK_DEFAULTS } from './limits.ts'
-import type { RunPolicyBody } from './task-fields.ts'
+import type { RunPolicyBody, TaskPort } from './task-fields.ts'
 import type { DurationMs, GpuMode, Instant, Mib, NoSwap, OnNodeLoss, Priority } from './units.ts'
 
 /** The same in the request and in the specification. */
@@ -60,6 +60,10 @@ export interface RequestedRunPolicy {
   readonly image?: string | null
   /** Null or omitted: none of its own. */
   readonly environment?: TaskEnvironment | null
+  /** Ports on which it serves requests; omitted: none declared. */
+  readonly ports?: readonly TaskPort[]
+  /** Whether requests wake it while it is swapped out; null or omitted: not declared. */
+  readonly wakeOnRequest?: boolean | null
 }
 
 /** Environment variables of a task. Their values play no part in decisions. */
@@ -86,6 +90,10 @@ export interface RunPolicy {
   readonly image?: string | null
   /** Null or omitted: none of its own. */
   readonly environment?: TaskEnvironment | null
+  /** Ports on which it serves requests; omitted: none declared. */
+  readonly ports?: readonly TaskPort[]
+  /** Whether requests wake it while it is swapped out; null or omitted: not declared. */
+  readonly wakeOnRequest?: boolean | null
 }
 
 export const DEFAULT_RUN_POLICY: RequestedRunPolicy = {
@@ -137,6 +145,7 @@ export function runPolicyOfBody(body: RequestedRunPolicyBody): RequestedRunPolic
     onNodeLoss: body.on_node_loss ?? TASK_DEFAULTS.onNodeLoss,
     ...(maxRequeues === undefined ? {} : { maxRequeues }),
     ...imageIn(image),
+    ...servingIn({ ports: body.ports ?? [], wakeOnRequest: body.wake_on_request ?? null }),
   }
 }
 
@@ -223,6 +232,7 @@ export function requestOfSpec(
     onNodeLoss: spec.onNodeLoss,
     ...(maxRequeues === undefined ? {} : { maxRequeues }),
     ...imageIn(spec.image),
+    ...servingIn(spec),
   }
 }
 
@@ -233,6 +243,8 @@ export function runPolicyBodyOf(spec: RunPolicy): RunPolicyBody {
     on_node_loss: spec.onNodeLoss,
     max_requeues: spec.maxRequeues ?? null,
     image: spec.image ?? null,
+    ports: spec.ports ?? [],
+    wake_on_request: spec.wakeOnRequest ?? null,
   }
 }
 
@@ -245,6 +257,8 @@ export function briefRunPolicyBodyOf(policy: RequestedRunPolicy): Partial<RunPol
     ...(onNodeLoss === TASK_DEFAULTS.onNodeLoss ? {} : { on_node_loss: onNodeLoss }),
     ...(maxRequeues === undefined ? {} : { max_requeues: maxRequeues }),
     ...imageIn(policy.image),
+    ...((policy.ports ?? []).length === 0 ? {} : { ports: policy.ports ?? [] }),
+    ...((policy.wakeOnRequest ?? null) === null ? {} : { wake_on_request: policy.wakeOnRequest ?? null }),
   }
 }
 
@@ -257,16 +271,43 @@ export function isSameRequest(spec: TaskBase & RunPolicy & { name: string }, req
     spec.maxRuntimeMs === milliseconds(request.maxRuntimeSeconds) &&
     spec.onNodeLoss === request.onNodeLoss &&
     (spec.image ?? null) === (request.image ?? null) &&
+    (spec.wakeOnRequest ?? null) === (request.wakeOnRequest ?? null) &&
+    JSON.stringify(spec.ports ?? []) === JSON.stringify(request.ports ?? []) &&
     JSON.stringify(spec.command) === JSON.stringify(request.command)
   )
 }
 
-/** Image and environment, for a task that has them. */
-function launchIn({
-  image,
-  environment = null,
-}: Pick<RunPolicy, 'image' | 'environment'>): Pick<RunPolicy, 'image' | 'environment'> {
-  return { ...imageIn(image), ...(environment === null ? {} : { environment }) }
+type Launch = Pick<RunPolicy, 'image' | 'environment' | 'ports' | 'wakeOnRequest'>
+
+/** Image, environment and ports, for a task that has them. */
+function launchIn({ image, environment = null, ports, wakeOnRequest }: Launch): Launch {
+  return {
+    ...imageIn(image),
+    ...(environment === null ? {} : { environment }),
+    ...servingIn({ ports, wakeOnRequest }),
+  }
+}
+
+interface Serving {
+  readonly ports?: readonly TaskPort[] | undefined
+  readonly wakeOnRequest?: boolean | null | undefined
+}
+
+function servingIn({
+  ports = [],
+  wakeOnRequest = null,
+}: Serving): Pick<RunPolicy, 'ports' | 'wakeOnRequest'> {
+  return { ...(ports.length === 0 ? {} : { ports }), ...(wakeOnRequest === null ? {} : { wakeOnRequest }) }
+}
+
+/** Returns the name that two ports share, or null. */
+export function sharedPortName(ports: readonly TaskPort[]): string | null {
+  const names = new Set<string>()
+  for (const { name } of ports) {
+    if (names.has(name)) return name
+    names.add(name)
+  }
+  return null
 }
 
 /** What is kept of a task that has ended, and recorded of any: no values. */

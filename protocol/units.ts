@@ -33,6 +33,10 @@ export const GPU_MODES = ['shared', 'exclusive'] as const
 export type GpuMode = (typeof GPU_MODES)[number]
 
 /** What happens to a placed task whose node is silent for longer than its run lease. */
+/** What a declared port of a task speaks. */
+export const PORT_PROTOCOLS = ['tcp', 'http'] as const
+export type PortProtocol = (typeof PORT_PROTOCOLS)[number]
+
 export const ON_NODE_LOSS = ['wait', 'fail', 'requeue'] as const
 export type OnNodeLoss = (typeof ON_NODE_LOSS)[number]
 

@@ -28,6 +28,8 @@ export interface RunOptions extends DemandOptions, EnvironmentOptions {
   readonly onNodeLoss?: OnNodeLoss
   readonly maxRequeues?: number | null
   readonly image?: string
+  readonly port: readonly string[]
+  readonly wakeOnRequest?: boolean
   readonly file?: string
   readonly detach?: boolean
   readonly dryRun?: boolean
@@ -71,8 +73,8 @@ export async function runTask(command: readonly string[], options: RunOptions): 
 }
 
 function requestIn(file: string, command: readonly string[], options: RunOptions): TaskRequest {
-  const { env, envFile, secret, group, label } = options
-  if (command.length > 0 || [env, envFile, secret, group, label].some((given) => given.length > 0))
+  const { env, envFile, secret, group, label, port } = options
+  if (command.length > 0 || [env, envFile, secret, group, label, port].some((given) => given.length > 0))
     throw new UsageError('--file describes the whole task: leave out the command and other options')
   const request = readTaskFile(file)
   if (request.command !== undefined) return request
@@ -90,7 +92,21 @@ function requestOf(command: readonly string[], options: RunOptions): TaskRequest
     ...(options.onNodeLoss === undefined ? {} : { on_node_loss: options.onNodeLoss }),
     ...(options.maxRequeues === undefined ? {} : { max_requeues: options.maxRequeues }),
     ...(options.image === undefined ? {} : { image: options.image }),
+    ...(options.port.length === 0 ? {} : { ports: options.port.map(portOf) }),
+    ...(options.wakeOnRequest === undefined ? {} : { wake_on_request: options.wakeOnRequest }),
   }
+}
+
+type Port = NonNullable<TaskRequest['ports']>[number]
+
+function portOf(text: string): Port {
+  const [, name = '', target, protocol = 'tcp'] =
+    /^([a-z0-9][a-z0-9-]*)=(\d{1,5})(?:\/(tcp|http))?$/.exec(text) ?? []
+  if (target === undefined)
+    throw new UsageError(
+      `--port ${text}: must be a name, = and a port, for example api=8000 or api=8000/http`,
+    )
+  return { name, target: Number(target), protocol: protocol as Port['protocol'] }
 }
 
 /** `headroom submit`. */

@@ -76,6 +76,7 @@ const DESCRIBING = [
   'name',
   'exclusive',
   'image',
+  'wakeOnRequest',
   'maxRuntime',
   'stopGrace',
   'onNodeLoss',
@@ -121,6 +122,15 @@ function running(command: Command): Command {
       '--image <reference>',
       'container image in which the command runs, on a GPU server that offers container images',
     )
+    .option(
+      '--port <name=port>',
+      'a TCP port on which the task serves; /http after it if it speaks HTTP; may be repeated. Requests to ' +
+        'these ports, and no others, bring the task back while it is swapped out',
+      repeatable,
+      [],
+    )
+    .option('--wake-on-request', 'requests to any port of the task bring it back, and nothing else does')
+    .option('--no-wake-on-request', 'requests do not bring it back')
     .option(
       '--env <name=value>',
       'an environment variable of the task; NAME alone: its value here; may be repeated',

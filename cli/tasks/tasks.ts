@@ -216,6 +216,11 @@ export function stateColour(text: string, { state }: Pick<Task, 'state'>, palett
   }
 }
 
+function wakeWords({ ports, wake_on_request: wakes }: Task): string {
+  if (wakes === false) return 'no'
+  return wakes === true || ports.length > 0 ? 'yes, and nothing else brings it back' : 'yes, as probes do'
+}
+
 function fieldsOf(task: Task, now: number): readonly Field[] {
   const { placement, wait, starvation_percent: starved } = task
   const labels = Object.entries(task.labels).map(([name, value]) => `${name}=${value}`)
@@ -238,6 +243,8 @@ function fieldsOf(task: Task, now: number): readonly Field[] {
     ['owner', task.owner],
     ['command', task.command === null ? 'none: a lease' : task.command.join(' ')],
     ['image', task.image],
+    ['ports', task.ports.map(({ name, target, protocol }) => `${name}=${target}/${protocol}`)],
+    ['wakes on request', wakeWords(task)],
     ['variables', [...task.env_names, ...Object.keys(task.secrets).map((name) => `${name} (secret)`)]],
     ['on node loss', task.on_node_loss],
     ['stop grace', task.stop_grace_seconds === null ? 'cluster default' : `${task.stop_grace_seconds} s`],

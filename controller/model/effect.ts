@@ -3,6 +3,7 @@
  * into commands.
  */
 import type { TaskEnvironment } from '../../protocol/task.ts'
+import type { TaskPort } from '../../protocol/task-fields.ts'
 import type { DurationMs, GpuMode, Mib, NoSwap, OnNodeLoss, Priority } from '../../protocol/units.ts'
 
 export type Effect = StartEffect | StopEffect | SwapEffect | GrowthEffect | NoswapEffect
@@ -23,6 +24,10 @@ export interface StartEffect extends EffectBase {
   readonly onNodeLoss: OnNodeLoss
   readonly command: readonly string[] | null
   readonly image: string | null
+  /** Omitted: none declared. */
+  readonly ports?: readonly TaskPort[]
+  /** Omitted: not declared. */
+  readonly wakeOnRequest?: boolean
   readonly environment: TaskEnvironment | null
   readonly name: string
   readonly owner: string | null

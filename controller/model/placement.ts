@@ -86,6 +86,8 @@ export interface Placement {
   readonly isOver: boolean
   /** After a failed swap it is no victim before this instant. */
   readonly backOffUntil: Instant
+  /** It is swapped out, and its server reports requests for it. Absent: false. */
+  readonly isWakeable?: boolean
   /** While it moves out: the entry it leaves for; null without one (operator, reserve). */
   readonly leavesFor: QueueEntry | null
   /** The pending stop; absent in records that are older than the field. */

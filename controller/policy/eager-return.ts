@@ -12,6 +12,7 @@ interface AbsentPlacement extends Placement {
   readonly swappedOutSince: Instant | null
   readonly submissionNumber: number
   readonly isSwappedOutByOperator: boolean
+  readonly isWakeable: boolean
   readonly isInDoubt: boolean
 }
 
@@ -28,9 +29,11 @@ export function mayReturnOn({ status, isCordoned, autoCordon, drain }: Node): bo
 export function absentAmong<P extends AbsentPlacement>(placements: Iterable<P>): readonly P[] {
   const absent: P[] = []
   for (const placement of placements) {
-    const { residency, entry, isSwappedOutByOperator, stopping, isOver, isInDoubt, task } = placement
+    const { residency, entry, isSwappedOutByOperator, isWakeable, stopping, isOver, isInDoubt, task } =
+      placement
     if (residency !== 'swapped_out' || entry !== null || isSwappedOutByOperator || isOver || isInDoubt)
       continue
+    if (isWakeable) continue
     if (stopping === null && task.state === 'running') absent.push(placement)
   }
   return absent.sort(

@@ -90,6 +90,8 @@ export interface PlacementRecord {
   readonly isCalledBack: boolean
   /** Its probe requests its return. Absent in older records: false. */
   readonly isProbed?: boolean
+  /** It is swapped out, and its server reports requests for it. Absent: false. */
+  readonly isWakeable?: boolean
   /** An operator swapped it out, and nothing has requested its return since. Absent: false. */
   readonly isSentAway?: boolean
   /** Its current or last return was not requested. Absent: false. */

@@ -79,6 +79,8 @@ export interface LivePlacement extends Mutable<Placement>, Sharer {
   movingSince: Instant | null
   /** Its probe requests its return, until it is resident. */
   isProbed: boolean
+  /** It is swapped out, and its server reports requests for it: no probe and no eager return is needed. */
+  isWakeable: boolean
   /**
    * An operator requested its return: the request stays until it is resident, whether or not it wants the
    * GPU.
@@ -358,6 +360,7 @@ export function newLivePlacement(
     swappedOutSince: null,
     movingSince: null,
     isProbed: false,
+    isWakeable: false,
     isSwapInRequested: false,
     isSwappedOutByOperator: false,
     isEager: false,

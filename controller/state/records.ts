@@ -38,6 +38,7 @@ function recordOfPlacement(p: LivePlacement): PlacementRecord {
     isNoswapUntold: p.isNoswapUnacknowledged,
     isCalledBack: p.isSwapInRequested,
     isProbed: p.isProbed,
+    ...(p.isWakeable ? { isWakeable: true } : {}),
     ...(p.isSwappedOutByOperator ? { isSentAway: true } : {}),
     ...(p.isEager ? { isEager: true, idleFrom: p.idleFrom } : {}),
     outSince: p.swappedOutSince,
@@ -177,6 +178,7 @@ export function placementOf(
   placement.isNoswapUnacknowledged = record.isNoswapUntold
   placement.isSwapInRequested = record.isCalledBack
   placement.isProbed = record.isProbed ?? false
+  placement.isWakeable = record.isWakeable ?? false
   placement.isSwappedOutByOperator = record.isSentAway ?? false
   placement.isEager = record.isEager ?? false
   placement.idleFrom = record.idleFrom ?? record.residentSince

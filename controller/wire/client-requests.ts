@@ -21,7 +21,7 @@ import type { TaskRecord } from '../ports/store.ts'
 import { audited, auditSubjectOf, type ClientAudit } from './client-audit.ts'
 import type { RefusedReason } from './message-counts.ts'
 import { RequestBudget } from './request-budget.ts'
-import { isSameRequest, requestOfBody } from '../../protocol/task.ts'
+import { isSameRequest, requestOfBody, sharedPortName } from '../../protocol/task.ts'
 
 export interface ClientRequestsOptions {
   readonly commands: Commands
@@ -197,12 +197,13 @@ function answerOfRecord(record: TaskRecord): TaskAnswer {
 }
 
 /** Checks rules that span the items of a list; the codec has validated the rest. Same rules as in REST. */
-function problemOf({ groups, labels, command, image = null }: SubmitTask): Refusal | null {
+function problemOf({ groups, labels, command, image = null, ports = [] }: SubmitTask): Refusal | null {
   if (command === null && image !== null) return invalid('image', 'needs a command: a lease runs none')
   if (!groups.every((group) => GROUP_ID.test(group))) return invalid('groups', 'must hold names of groups')
   if (new Set(groups).size < groups.length) return invalid('groups', 'must not hold a group twice')
   if (new Set(labels.map(({ name }) => name)).size < labels.length)
     return invalid('labels', 'must not hold a name twice')
+  if (sharedPortName(ports) !== null) return invalid('ports', 'must not hold a name twice')
   return null
 }
 

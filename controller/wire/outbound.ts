@@ -416,6 +416,8 @@ function startOf(effect: StartEffect, terms: Terms, valuesOf: OutboundOptions['v
     on_node_loss: effect.onNodeLoss,
     command: effect.command,
     ...(effect.image === null ? {} : { image: effect.image }),
+    ...(effect.ports === undefined ? {} : { ports: effect.ports }),
+    ...(effect.wakeOnRequest === undefined ? {} : { wake_on_request: effect.wakeOnRequest }),
     ...(environment === null ? {} : { env: envOf(valuesOf(environment, effect.owner)) }),
     name: effect.name,
     owner: effect.owner,

@@ -63,6 +63,7 @@ function adoptedFrom(survivor: Living, before: KeptAttempt | null, now: Instant)
   attempt.endsAs = survivor.isStopping ? 'stopped' : null
   attempt.hasGrace = survivor.isStopping
   attempt.wantsGpu = wantsGpu || (isOut && before?.wantsGpu === true)
+  attempt.isWakeable = isOut && before?.isWakeable === true
   attempt.lastUseAt = now - idleMs
   // An allocation that was granted without a report to the task still waits.
   attempt.heldMib = heldMib ?? (vramMib !== null && vramMib < attempt.vramMib ? attempt.vramMib : null)

@@ -17,4 +17,8 @@ export interface AttemptStart {
   readonly isLease: boolean
   /** Time between SIGTERM and SIGKILL when its server ends its tasks. Absent: none. */
   readonly stopGraceMs?: DurationMs
+  /** Its ports whose requests wake it. Absent: all on which it listens. */
+  readonly wakePorts?: readonly number[]
+  /** Whether requests wake it. Absent: not declared, and they do. */
+  readonly wakeOnRequest?: boolean
 }

@@ -44,6 +44,8 @@ export interface Attempt {
   /** The last swap command that was obeyed. */
   lastSwap: Pick<SwapCommand, 'op' | 'generation'> | null
   wantsGpu: boolean
+  /** Since its last swap-out: the device reports requests that arrive for it. */
+  isWakeable: boolean
   lastUseAt: Instant
   isStartAcknowledged: boolean
   isFrozen: boolean
@@ -75,6 +77,7 @@ export function newAttempt(start: AttemptStart, now: Instant): Attempt {
     lastSwapOutAt: null,
     lastSwap: null,
     wantsGpu: false,
+    isWakeable: false,
     lastUseAt: now,
     isStartAcknowledged: false,
     isFrozen: false,
@@ -96,6 +99,14 @@ export function startOf(command: StartCommand): AttemptStart {
     onNodeLoss: command.on_node_loss,
     isLease: command.command === null,
     ...(command.stop_grace_ms === undefined ? {} : { stopGraceMs: command.stop_grace_ms }),
+    ...wakeIn(command),
+  }
+}
+
+function wakeIn({ ports = [], wake_on_request }: StartCommand): Partial<AttemptStart> {
+  return {
+    ...(ports.length === 0 ? {} : { wakePorts: ports.map(({ target }) => target) }),
+    ...(wake_on_request === undefined ? {} : { wakeOnRequest: wake_on_request }),
   }
 }
 
@@ -123,7 +134,7 @@ export function recordOf(attempt: Attempt, description: AttemptDescription | nul
 /** Returns a copy of the current state. */
 export function keptOf(attempt: Attempt): KeptAttempt {
   const { taskId, gpus, vramMib, gpuMode, noswap, priority, onNodeLoss, isLease, stopGraceMs } = attempt
-  const { residency, generation, isStartAcknowledged, wantsGpu } = attempt
+  const { residency, generation, isStartAcknowledged, wantsGpu, isWakeable } = attempt
   return {
     taskId,
     attempt: attempt.attempt,
@@ -139,6 +150,7 @@ export function keptOf(attempt: Attempt): KeptAttempt {
     generation,
     isStartAcknowledged,
     wantsGpu,
+    ...(isWakeable ? { isWakeable } : {}),
   }
 }
 
@@ -152,5 +164,6 @@ export function reportOf(attempt: Attempt, now: Instant): TaskReport {
     vram_mib: attempt.vramMib,
     wants_gpu: attempt.wantsGpu,
     idle_ms: attempt.wantsGpu ? 0 : now - attempt.lastUseAt,
+    ...(attempt.isWakeable ? { wakeable: true } : {}),
   }
 }

@@ -40,6 +40,12 @@ export type Launched =
 export type SwapOutcome =
   'done' | 'woke_while_locked' | 'copy_failed' | 'no_vram' | 'no_host_memory' | 'not_swappable'
 
+/**
+ * `isWakeable`: until its swap-in the device reports `gpuWanted` when a request for the attempt arrives, and
+ * the attempt has declared that requests are what wakes it.
+ */
+export type Suspended = (outcome: SwapOutcome, isWakeable?: boolean) => void
+
 /** How an attempt ended on the device. */
 export interface AttemptEnd {
   /** Null: a signal, or not known. */
@@ -111,7 +117,7 @@ export interface Device {
   survivors(known: readonly KeptAttempt[]): readonly Survivor[]
   launch(request: LaunchRequest, done: (launched: Launched) => void): void
   /** Moves all bytes of the attempt to host memory and frees its VRAM. */
-  suspend(taskId: string, attempt: number, done: (outcome: SwapOutcome) => void): void
+  suspend(taskId: string, attempt: number, done: Suspended): void
   /** Moves them back. */
   resume(taskId: string, attempt: number, done: (outcome: SwapOutcome) => void): void
   /**

@@ -10,6 +10,8 @@ export interface KeptAttempt extends AttemptStart {
   readonly isStartAcknowledged: boolean
   /** The value when its bytes came to rest, and updated while it is out. */
   readonly wantsGpu: boolean
+  /** It is out, and requests that arrive for it are reported. Absent: false. */
+  readonly isWakeable?: boolean
 }
 
 /** What the start said about the task, for an administrator whose store has lost it. */

@@ -61,14 +61,17 @@ export class Swaps {
     attempt.lastSwapOutAt = clock.now()
     ledger.enterHost(attempt, bytesMib)
     this.#growths.forget(attempt)
-    device.suspend(attempt.taskId, attempt.attempt, (outcome) => this.#suspended(attempt, outcome))
+    device.suspend(attempt.taskId, attempt.attempt, (outcome, isWakeable = false) =>
+      this.#suspended(attempt, outcome, isWakeable),
+    )
   }
 
-  #suspended(attempt: Attempt, outcome: SwapOutcome): void {
+  #suspended(attempt: Attempt, outcome: SwapOutcome, isWakeable: boolean): void {
     const { ledger } = this.#parts
     if (!attempt.isHere || attempt.residency !== 'swapping_out') return
     if (outcome === 'done') {
       ledger.leaveVram(attempt)
+      attempt.isWakeable = isWakeable
       this.#moved(attempt, 'swapped_out', outcome)
       this.#growths.vramFreed()
     } else {
@@ -84,6 +87,7 @@ export class Swaps {
     if (!attempt.isHere || attempt.residency !== 'swapping_in') return
     if (outcome === 'done') {
       ledger.leaveHost(attempt)
+      attempt.isWakeable = false
       this.#moved(attempt, 'resident', outcome)
       this.#growths.settle(attempt)
     } else {
@@ -109,6 +113,7 @@ export class Swaps {
       residency,
       generation: attempt.generation,
       because: outcome === 'done' ? null : outcome,
+      ...(attempt.isWakeable ? { wakeable: true } : {}),
     })
   }
 }

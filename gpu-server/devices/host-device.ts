@@ -15,6 +15,7 @@ import type {
   Launched,
   OutputPart,
   Survivor,
+  Suspended,
   SwapOutcome,
 } from '../core/device.ts'
 import type { AttemptStart } from '../core/attempt-start.ts'
@@ -26,11 +27,14 @@ import { refusalOfFault } from '../guard/launch-refusal.ts'
 import type { Accelerator } from './accelerator.ts'
 import { HostTask } from './host-task.ts'
 import type { TaskPlaces } from './task-places.ts'
+import { SocketWatch } from './socket-watch.ts'
 import { TaskSockets } from './task-sockets.ts'
 import { UseTracker } from './use-tracker.ts'
 
 export interface HostDeviceOptions {
   readonly guards: Guards
+  /** The guard program. */
+  readonly program: string
   readonly accelerator: Accelerator
   /** CLOCK_BOOTTIME, as in the guards. */
   readonly clock: Clock
@@ -60,6 +64,7 @@ export class HostDevice implements Device {
   readonly #options: HostDeviceOptions
   readonly #sockets: TaskSockets
   readonly #uses: UseTracker
+  readonly #requests: SocketWatch<HostTask>
   readonly #tasks = new Map<string, HostTask>()
   /** Ended attempts by task, until they are forgotten. */
   readonly #ended = new Map<string, { readonly start: AttemptStart; readonly end: AttemptEnd }>()
@@ -77,6 +82,13 @@ export class HostDevice implements Device {
   constructor(options: HostDeviceOptions) {
     this.#options = options
     this.#uses = new UseTracker(options.clock, options.idleAfterMs, () => this.#listener)
+    this.#requests = new SocketWatch({
+      program: options.program,
+      onRequest: (task) => {
+        if (!task.isEnded) this.#uses.requested(task)
+      },
+      onNote: options.onNote,
+    })
     this.#sockets = new TaskSockets(
       options.socketFolder,
       (taskId, attempt) => options.places.socketGroupOf(taskId, attempt),
@@ -123,6 +135,7 @@ export class HostDevice implements Device {
     this.#listener = null
     this.#cancelSample()
     this.#sockets.closeAll()
+    this.#requests.close()
     this.#options.guards.close()
     await this.#options.accelerator.close()
   }
@@ -172,17 +185,32 @@ export class HostDevice implements Device {
     })
   }
 
-  suspend(taskId: string, attempt: number, done: (outcome: SwapOutcome) => void): void {
-    this.#swap(taskId, attempt, done, async (task) => {
+  suspend(taskId: string, attempt: number, done: Suspended): void {
+    let isWakeable = false
+    const left = (outcome: SwapOutcome): void => done(outcome, isWakeable)
+    this.#swap(taskId, attempt, left, async (task) => {
       const why = await this.#options.accelerator.whyNotSwappable(task)
-      if (why === null) return this.#options.accelerator.swapOut(task)
-      this.#note(task, `it stays in VRAM: ${why}`)
-      return 'not_swappable'
+      if (why !== null) {
+        this.#note(task, `it stays in VRAM: ${why}`)
+        return 'not_swappable'
+      }
+      const outcome = await this.#options.accelerator.swapOut(task)
+      if (outcome !== 'done' || task.isEnded) return outcome
+      task.isResident = false
+      isWakeable = await this.#requests.watch(task)
+      return outcome
     })
   }
 
   resume(taskId: string, attempt: number, done: (outcome: SwapOutcome) => void): void {
-    this.#swap(taskId, attempt, done, (task) => this.#options.accelerator.swapIn(task))
+    this.#swap(taskId, attempt, done, async (task) => {
+      const outcome = await this.#options.accelerator.swapIn(task)
+      if (outcome !== 'done') return outcome
+      task.isResident = true
+      this.#requests.forget(task)
+      this.#uses.returned(task)
+      return outcome
+    })
   }
 
   freeze(taskId: string, attempt: number): void {
@@ -321,7 +349,7 @@ export class HostDevice implements Device {
     this.#tasks.set(task.taskId, task)
     if (isOut && !isStopped && !start.isLease)
       this.#note(task, 'it ran, and its bytes are in host memory: it is stopped')
-    if (isOut && !isStopped) void task.suspend().catch(() => {})
+    if (isOut) void this.#watchFound(task, isStopped)
     if (!start.isLease) this.#listen(task)
     return {
       start,
@@ -334,6 +362,11 @@ export class HostDevice implements Device {
       vramMib: null,
       heldMib: null,
     }
+  }
+
+  async #watchFound(task: HostTask, isStopped: boolean): Promise<void> {
+    if (!isStopped) await task.suspend().catch(() => {})
+    if (!task.isEnded && !this.#isClosed) await this.#requests.watch(task)
   }
 
   #listen(task: HostTask): void {
@@ -398,6 +431,7 @@ export class HostDevice implements Device {
     task.isEnded = true
     if (this.#tasks.get(task.taskId) === task) this.#tasks.delete(task.taskId)
     this.#sockets.close(task.taskId, task.attempt)
+    this.#requests.forget(task)
   }
 
   #find(taskId: string, attempt: number): HostTask | null {
@@ -423,7 +457,7 @@ export class HostDevice implements Device {
       const tasks = [...this.#tasks.values()].filter((task) => !task.start.isLease)
       const { uses, freeMib } = await this.#options.accelerator.sample(tasks)
       if (this.#isClosed) return
-      for (const [task, { isBusy }] of uses) if (task instanceof HostTask) this.#uses.sampled(task, isBusy)
+      for (const [task, { isBusy }] of uses) if (task instanceof HostTask) void this.#sampled(task, isBusy)
       freeMib.forEach((mib, gpu) => mib !== null && this.#listener?.freeMeasured(gpu, mib))
     } catch (error) {
       this.#options.onNote(
@@ -431,6 +465,14 @@ export class HostDevice implements Device {
       )
     }
     if (!this.#isClosed) this.#planSample()
+  }
+
+  /** A request that waits is use, although the GPU is idle. */
+  async #sampled(task: HostTask, isBusy: boolean | null): Promise<void> {
+    const doesWait = isBusy !== true && task.isResident && (await this.#requests.hasRequest(task))
+    if (task.isEnded || this.#isClosed) return
+    if (doesWait && task.isResident && !task.isMoving) this.#uses.requested(task)
+    else this.#uses.sampled(task, isBusy)
   }
 
   #note(task: HostTask, why: string): void {

@@ -17,7 +17,10 @@ export class HostTask implements AcceleratedTask {
   lastUseAt: number
   /** The task signals its use itself; samples are ignored from then on. */
   doesSignal = false
+  /** Its bytes are in VRAM, or on their way out. */
   isResident = true
+  /** A request waited for it, and it has not signalled since. */
+  isWoken = false
   isMoving = false
   isEnded = false
   readonly #guards: Guards

@@ -1,4 +1,7 @@
-/** Decides when a task counts as busy or idle: from its own signals, or else from samples of its use. */
+/**
+ * Decides when a task counts as busy or idle: from its own signals, or else from samples of its use. A
+ * request that waits for it counts as use in both cases.
+ */
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Clock } from '../../controller/ports/clock.ts'
 import type { DeviceListener } from '../core/device.ts'
@@ -18,13 +21,25 @@ export class UseTracker {
   /** Handles a signal on its socket; from now on samples are ignored. */
   signalled(task: HostTask, isBusy: boolean): void {
     task.doesSignal = true
+    task.isWoken = false
     if (isBusy) this.#used(task)
     else this.#becameIdle(task, this.#clock.now())
   }
 
-  /** Handles a sample of its use; null: unknown. A stopped task cannot show use. */
+  /** A request waits for the task. Until its next signal, samples decide when it is idle again. */
+  requested(task: HostTask): void {
+    task.isWoken = true
+    this.#used(task)
+  }
+
+  /** Its bytes are back: a request that woke it is answered from now on. */
+  returned(task: HostTask): void {
+    if (task.isWoken) task.lastUseAt = this.#clock.now()
+  }
+
+  /** Handles a sample of its use; null: unknown. A stopped task cannot show use, but may have been woken. */
   sampled(task: HostTask, isBusy: boolean | null): void {
-    if (task.doesSignal || isBusy === null) return
+    if ((task.doesSignal && !task.isWoken) || isBusy === null || !task.isResident) return
     const now = this.#clock.now()
     if (isBusy) this.#used(task)
     else if (now - task.lastUseAt >= this.#idleAfterMs) this.#becameIdle(task, task.lastUseAt)

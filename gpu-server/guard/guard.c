@@ -4,6 +4,7 @@
  * left: it enforces the deadline of the lease, obeys the control socket in its folder, and leaves a durable
  * record of the end. docs/decisions/0016-guard.md explains the design.
  * headroom-guard --peer: prints the user id at the other end of the Unix socket that is descriptor 3.
+ * headroom-guard --sockets: reports requests that wait for tasks (sockets.c).
  */
 #include "state.h"
 
@@ -215,6 +216,7 @@ int main(int argc, char **argv) {
   char answer[32];
   if (argc == 1 && getpid() == 1) container_init();
   if (argc == 2 && strcmp(argv[1], "--peer") == 0) return print_peer();
+  if (argc == 2 && strcmp(argv[1], "--sockets") == 0) return watch_sockets();
   if (argc != 3) refuse("guard: usage: headroom-guard FOLDER LEASE");
   syscall(SYS_close_range, 3, ~0U, 0);
   set_signals();

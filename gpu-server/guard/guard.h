@@ -16,6 +16,11 @@
 /* Returns the exit code. */
 int print_peer(void);
 
+/* ---- requests that wait for tasks: sockets.c ---- */
+
+/* Runs until its input ends; returns the exit code. */
+int watch_sockets(void);
+
 /* ---- what to run: spec.c ---- */
 
 struct spec {

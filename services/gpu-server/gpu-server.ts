@@ -117,6 +117,7 @@ export async function gpuServer(
       workFolder,
       storage,
       guards,
+      program,
       accelerator,
       clock,
       random: createSystemRandom().stream('server'),

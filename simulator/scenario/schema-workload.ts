@@ -1,8 +1,9 @@
 /** Table of `workload`: tasks from a trace, from a random process, or single tasks. */
 import { ACTIVITY_MODELS } from '../trace/activity.ts'
-import { IMAGE_REFERENCE } from '../../protocol/fields.ts'
+import { IMAGE_REFERENCE, PORT_NAME } from '../../protocol/fields.ts'
 import { TASK_DEFAULTS } from '../../protocol/limits.ts'
 import {
+  boolean,
   byKey,
   byValue,
   choice,
@@ -31,12 +32,21 @@ import {
   MAX_ARGUMENT_LENGTH,
   MAX_ARGUMENTS,
   MAX_IMAGE_LENGTH,
+  MAX_PORT_NAME_LENGTH,
+  MAX_PORTS,
   MAX_REQUEUES,
   MAX_STOP_GRACE_SECONDS,
   MAX_TASK_GPUS,
   MAX_VRAM_MIB,
 } from '../../protocol/limits.ts'
-import { GPU_MODES, type GpuMode, NOSWAP, ON_NODE_LOSS, PRIORITIES } from '../../protocol/units.ts'
+import {
+  GPU_MODES,
+  type GpuMode,
+  NOSWAP,
+  ON_NODE_LOSS,
+  PORT_PROTOCOLS,
+  PRIORITIES,
+} from '../../protocol/units.ts'
 import { startRule } from './schema-start.ts'
 
 /** 100 years. */
@@ -73,6 +83,32 @@ const maxRequeues = nullable(integer(0, MAX_REQUEUES))
 const stopGrace = nullable(integer(0, MAX_STOP_GRACE_SECONDS))
 const stopTakes = duration(0, 3_600_000)
 const image = textLike(new RegExp(IMAGE_REFERENCE.pattern), IMAGE_REFERENCE.description, MAX_IMAGE_LENGTH)
+const ports = list(
+  record({
+    name: required(
+      textLike(new RegExp(PORT_NAME.pattern), PORT_NAME.description, MAX_PORT_NAME_LENGTH),
+      'Each name once.',
+    ),
+    target: required(integer(1, 65_535), 'TCP port on which the task listens.'),
+    protocol: required(choice(...PORT_PROTOCOLS), 'What it speaks.'),
+  }),
+  0,
+  MAX_PORTS,
+)
+/** Passed on to GPU servers; without effect in a simulation. */
+const LAUNCH = {
+  image: optional(
+    nullable(image),
+    null,
+    'Container image of the command; not used in a simulation, whose servers offer every feature.',
+  ),
+  ports: optional(ports, [], 'Ports on which the command serves; not used in a simulation.'),
+  wake_on_request: optional(
+    nullable(boolean),
+    null,
+    'Whether requests bring it back; not used in a simulation, whose tasks say when they have work.',
+  ),
+}
 const onNodeLoss = choice(...ON_NODE_LOSS)
 const itemName = textLike(
   /^[A-Za-z][A-Za-z0-9_-]*$/,
@@ -254,11 +290,7 @@ export const generateItemRule = record(
       'Maximum number of requeues after attempts that ended within 10 minutes; null: no limit. ' +
         'Default: the configuration at submission.',
     ),
-    image: optional(
-      nullable(image),
-      null,
-      'Container image of the command; not used in a simulation, whose servers offer every feature.',
-    ),
+    ...LAUNCH,
     cancel_after: optional(
       nullable(durationRule),
       null,
@@ -367,11 +399,7 @@ export const taskRule = record(
       'Maximum number of requeues after attempts that ended within 10 minutes; null: no limit. ' +
         'Default: the configuration at submission.',
     ),
-    image: optional(
-      nullable(image),
-      null,
-      'Container image of the command; not used in a simulation, whose servers offer every feature.',
-    ),
+    ...LAUNCH,
     run: optional(nullable(workTime), null, 'Run time of the task alone. Without run and work: 1h.'),
     activity: optional(activity, 'always-busy', 'GPU activity during run.'),
     work: optional(

@@ -8,6 +8,7 @@ import { HostDevice } from '../../gpu-server/devices/host-device.ts'
 import { ProcessAccelerator } from '../../gpu-server/devices/process-accelerator.ts'
 import { TaskPlaces } from '../../gpu-server/devices/task-places.ts'
 import { bootTime } from '../../gpu-server/guard/boot-time.ts'
+import { guardProgram } from '../../gpu-server/guard/guard-program.ts'
 import { FakeEngine, fakeContainers } from '../support/fake-engine.ts'
 import { guardWorld, newGuardFolder } from '../support/guard-world.ts'
 
@@ -49,6 +50,7 @@ describe('the container of a placed task', () => {
     const workFolder = join(folder, 'work')
     device = new HostDevice({
       guards,
+      program: await guardProgram(),
       accelerator: new NamedGpus(),
       clock,
       socketFolder: join(folder, 's'),

@@ -185,6 +185,7 @@ export class ClusterBuilder {
       vram_mib: placement.demandMib,
       wants_gpu: placement.wantsGpu,
       idle_ms: placement.wantsGpu ? 0 : this.now - placement.idleSince,
+      ...(placement.isWakeable ? { wakeable: true } : {}),
     }))
   }
 
@@ -289,7 +290,7 @@ export class ClusterBuilder {
   }
 
   /** Ends a swap in progress, successfully or with a return to the previous residency. */
-  swapped(task: LiveTask, isFailed = false): void {
+  swapped(task: LiveTask, isFailed = false, isWakeable = false): void {
     const { residency, generation } = placementOf(task)
     if (residency !== 'swapping_out' && residency !== 'swapping_in') return
     const isOut = (residency === 'swapping_out') !== isFailed
@@ -299,6 +300,7 @@ export class ClusterBuilder {
       residency: isOut ? 'swapped_out' : 'resident',
       generation: generation + 1,
       because,
+      ...(isWakeable ? { wakeable: true } : {}),
     })
   }
 

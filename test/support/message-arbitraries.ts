@@ -8,7 +8,7 @@ import type { TSchema } from 'typebox'
 import type { Keywords } from '../../protocol/check.ts'
 import { BODIES, ENVELOPE } from '../../protocol/envelope.ts'
 import type { Body, Envelope } from '../../protocol/envelope.ts'
-import { IMAGE_REFERENCE, INDEX_IS_PLACE, NO_NUL, withTag } from '../../protocol/fields.ts'
+import { IMAGE_REFERENCE, INDEX_IS_PLACE, NO_NUL, PORT_NAME, withTag } from '../../protocol/fields.ts'
 
 /** Every operation of the protocol. */
 export const OPERATIONS = Object.keys(BODIES)
@@ -81,6 +81,7 @@ function recordOf({ properties, required }: Keywords): fc.Arbitrary<unknown> {
 function textOf({ minLength, maxLength, pattern }: Keywords): fc.Arbitrary<string> {
   if (pattern === IMAGE_REFERENCE.pattern)
     return fc.constantFrom('a', 'host:5000/a/b-c:v1', `a@sha256:${'0'.repeat(64)}`, 'x'.repeat(maxLength))
+  if (pattern === PORT_NAME.pattern) return fc.constantFrom('a', 'api-2', '0', 'x'.repeat(maxLength))
   const units = fc.constantFrom(
     'a',
     'Z',

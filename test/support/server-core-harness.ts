@@ -30,6 +30,7 @@ import type {
   LaunchRequest,
   OutputPart,
   Survivor,
+  Suspended,
   SwapOutcome,
 } from '../../gpu-server/core/device.ts'
 import type { AttemptStart } from '../../gpu-server/core/attempt-start.ts'
@@ -291,7 +292,7 @@ interface Process {
   wantsGpu: boolean
   idleMs: DurationMs
   heldMib: Mib | null
-  moved: ((outcome: SwapOutcome) => void) | null
+  moved: Suspended | null
   isLeaving: boolean
 }
 
@@ -350,11 +351,11 @@ export class FakeDevice implements Device {
     process.done(launched)
   }
 
-  suspended(taskId: string, outcome: SwapOutcome = 'done'): void {
+  suspended(taskId: string, outcome: SwapOutcome = 'done', isWakeable = false): void {
     const process = this.#of(taskId)
     process.isInVram = outcome !== 'done'
     process.isInHost = outcome === 'done'
-    this.#moved(process, outcome)
+    this.#moved(process, outcome, isWakeable)
   }
 
   resumed(taskId: string, outcome: SwapOutcome = 'done'): void {
@@ -446,7 +447,7 @@ export class FakeDevice implements Device {
     this.#checkReserve(gpus)
   }
 
-  suspend(taskId: string, attempt: number, done: (outcome: SwapOutcome) => void): void {
+  suspend(taskId: string, attempt: number, done: Suspended): void {
     const process = this.#called('suspend', taskId, attempt)
     process.isInHost = true
     process.moved = done
@@ -533,12 +534,12 @@ export class FakeDevice implements Device {
     this.calls.push(attempt === 1 ? `${call} ${taskId}` : `${call} ${taskId}/${attempt}`)
   }
 
-  #moved(process: Process, outcome: SwapOutcome): void {
+  #moved(process: Process, outcome: SwapOutcome, isWakeable = false): void {
     const { moved, taskId } = process
     if (moved === null) throw new Error(`${taskId} is not moving`)
     process.moved = null
     this.generations.set(taskId, (this.generations.get(taskId) ?? 1) + 1)
-    moved(outcome)
+    moved(outcome, isWakeable)
   }
 
   #of(taskId: string): Process {

@@ -31,6 +31,23 @@ describe('a restarted server finds its tasks alive (R4)', () => {
     ])
   })
 
+  it('and a wakeable task stays so until its swap-in', () => {
+    const h = new ServerCoreHarness()
+    h.run('a')
+    h.run('b')
+    h.swapOut('a')
+    h.device.suspended('a', 'done', true)
+    h.settle()
+    h.swappedOut('b')
+    h.bounce()
+    expect([h.report('a')?.wakeable, h.report('b')?.wakeable]).toEqual([true, undefined])
+    expect(h.swapIn('a')).toMatchObject({ outcome: 'accepted' })
+    h.device.resumed('a')
+    h.bounce()
+    expect(h.report('a')?.residency).toBe('resident')
+    expect(h.report('a')).not.toHaveProperty('wakeable')
+  })
+
   it('with their granted VRAM and noswap, whatever they were started with', () => {
     const h = new ServerCoreHarness()
     h.run('a', { vram_mib: 1_000 })

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { SWAP_BACK_OFF_MS } from '../../controller/engine/inputs/nodes/node-events.ts'
+import { setWakeable } from '../../controller/engine/apply/lifecycle/transitions.ts'
+import type { ConfigFields } from '../../controller/model/config.ts'
 import type { LiveTask } from '../../controller/state/facts.ts'
 import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
 import { restarted } from '../support/restarted-cluster.ts'
@@ -40,6 +42,56 @@ it('A swapped-out task that cannot signal returns after the probe period', () =>
   expect(placementOf(a).residency).toBe('swapping_in')
   cluster.swapped(a)
   expect(placementOf(a)).toMatchObject({ residency: 'resident', isProbed: false, entry: null })
+})
+
+describe('a swapped-out task whose server reports requests for it', () => {
+  function wakeable(config: Partial<ConfigFields> = {}): { cluster: ClusterBuilder; a: LiveTask } {
+    const cluster = new ClusterBuilder({
+      safety_reserve_mib: 0,
+      default_vram_overcommit_percent: 100,
+      idle_swap_out_seconds: IDLE_S,
+      swap_in_probe_seconds: PROBE_S,
+      ...config,
+    })
+    cluster.addNode({ id: 'n', gpus: [100], signalsWanted: false })
+    const a = cluster.submit({ vramMib: 60 })
+    cluster.settle()
+    cluster.advance(IDLE_S * SECOND)
+    const b = cluster.submit({ vramMib: 60 })
+    cluster.cycle()
+    cluster.swapped(a, false, true)
+    cluster.settle()
+    cluster.finished(b)
+    cluster.cycle()
+    return { cluster, a }
+  }
+
+  it('is neither probed nor returned to free VRAM; a request brings it back', () => {
+    const { cluster, a } = wakeable({ eager_swap_in_seconds: 10 })
+    cluster.advance(10 * PROBE_S * SECOND)
+    cluster.cycle()
+    expect(placementOf(a)).toMatchObject({ residency: 'swapped_out', isWakeable: true, isProbed: false })
+    cluster.wants(a, true)
+    cluster.cycle()
+    expect(placementOf(a).residency).toBe('swapping_in')
+    cluster.swapped(a)
+    expect(placementOf(a)).toMatchObject({ residency: 'resident', isWakeable: false })
+  })
+
+  it('is still not probed after a restart of the controller', () => {
+    const { cluster, a } = wakeable({ eager_swap_in_seconds: null })
+    const after = restarted(cluster)
+    after.advance(2 * PROBE_S * SECOND)
+    after.cycle()
+    expect(placementOf(after.cluster.tasks.get(a.spec.id) as LiveTask).residency).toBe('swapped_out')
+  })
+
+  it('is probed again once its server no longer reports requests', () => {
+    const { cluster, a } = wakeable({ eager_swap_in_seconds: null })
+    setWakeable(cluster.cluster, placementOf(a), false, cluster.now)
+    cluster.advance(PROBE_S * SECOND)
+    expect(placementOf(a).residency).toBe('swapping_in')
+  })
 })
 
 it('A probed task without work is a victim again after one idle period, not earlier', () => {

@@ -81,7 +81,8 @@ export function presentPlacement(placement: Placement): PlacementBody {
     gpus: placement.gpus.map((gpu) => gpu.index),
     demand_mib: placement.demandMib,
     wants_gpu: placement.wantsGpu,
-    can_signal: placement.node.signalsWanted || placement.task.spec.command === null,
+    can_signal:
+      placement.node.signalsWanted || placement.isWakeable === true || placement.task.spec.command === null,
     idle_since: presentInstant(placement.idleSince),
     assigned_at: presentInstant(placement.assignedAt),
     started_at: presentInstantOrNull(placement.startedAt),

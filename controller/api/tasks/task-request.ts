@@ -1,13 +1,18 @@
 /** From the body of a request to what the engine is asked for. */
 import type { Task } from '../../model/placement.ts'
 import { type TaskChange } from '../../model/command.ts'
-import { requestOfBody, type TaskEnvironment, type TaskRequest } from '../../../protocol/task.ts'
+import {
+  requestOfBody,
+  sharedPortName,
+  type TaskEnvironment,
+  type TaskRequest,
+} from '../../../protocol/task.ts'
 import { invalidField } from '../http/errors.ts'
 import { TASK_LIMITS, type TaskPatchBody, type TaskRequestBody } from './schema.ts'
 
 /**
  * @throws ApiProblem when `vram_mib` is missing and the task would share its GPU, its command names no
- *   program, or it has an image without a command.
+ *   program, it has an image without a command, or two of its ports have one name.
  */
 export function taskRequest(
   body: TaskRequestBody,
@@ -25,6 +30,8 @@ export function taskRequest(
     throw invalidField('/command/0', 'command.0 must be the program that is run, got ""')
   if (body.command === undefined && typeof body.image === 'string')
     throw invalidField('/image', 'image needs a command: a lease runs none')
+  const twice = sharedPortName(body.ports ?? [])
+  if (twice !== null) throw invalidField('/ports', `ports must not hold the name ${twice} twice`)
   const request = requestOfBody(body, null, owner)
   return environment === null ? request : { ...request, environment }
 }

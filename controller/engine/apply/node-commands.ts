@@ -30,6 +30,8 @@ export function startEffect(placement: LivePlacement, policy: Policy): StartEffe
     onNodeLoss: spec.onNodeLoss,
     command: spec.command,
     image: spec.image ?? null,
+    ...(spec.ports === undefined ? {} : { ports: spec.ports }),
+    ...((spec.wakeOnRequest ?? null) === null ? {} : { wakeOnRequest: spec.wakeOnRequest === true }),
     environment: spec.environment ?? null,
     name: spec.name,
     owner: spec.owner,

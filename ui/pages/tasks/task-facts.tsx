@@ -49,6 +49,7 @@ export function TaskFacts(props: { readonly task: TaskBody }): JSX.Element {
       { name: 'Labels', value: labelWords(task.labels) },
       { name: 'Command', value: task.command === null ? 'none: a lease' : task.command.join(' ') },
       ...(task.image === null ? [] : [{ name: 'Image', value: task.image }]),
+      ...portsOf(task),
       ...variablesOf(task),
       {
         name: 'Runtime limit',
@@ -94,6 +95,13 @@ export function TaskFacts(props: { readonly task: TaskBody }): JSX.Element {
       <Facts facts={facts()} />
     </section>
   )
+}
+
+function portsOf({ ports }: TaskBody): readonly Fact[] {
+  const all = ports.map(({ name, target, protocol }) => `${name}=${target}/${protocol}`)
+  return all.length === 0
+    ? []
+    : [{ name: 'Ports', value: all.join(', '), title: 'Requests to these ports bring it back' }]
 }
 
 /** Names only; values are for its owner and admins. */

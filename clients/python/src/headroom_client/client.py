@@ -80,6 +80,8 @@ class Client:
         on_node_loss: Optional[Literal["wait", "fail", "requeue"]] = None,
         max_requeues: Optional[int] = None,
         image: Optional[str] = None,
+        ports: Optional[Sequence[Mapping[str, Union[str, int]]]] = None,
+        wake_on_request: Optional[bool] = None,
         env: Optional[Mapping[str, str]] = None,
         secrets: Optional[Mapping[str, str]] = None,
         idempotency_key: Optional[str] = None,
@@ -108,6 +110,8 @@ class Client:
             on_node_loss=on_node_loss,
             max_requeues=max_requeues,
             image=image,
+            ports=None if ports is None else [dict(port) for port in ports],
+            wake_on_request=wake_on_request,
             env=None if env is None else dict(env),
             secrets=None if secrets is None else dict(secrets),
         )

@@ -15,6 +15,14 @@ ExplanationPlacedByRule = Literal["fits_now", "victims_left", "victims_cover", "
 SummaryAlarmsItemCode = Literal["STORE_BEHIND", "RECOVERY", "BROKER_AWAY", "MASS_SILENCE", "QUARANTINE", "AUTO_CORDONED", "AUTO_CORDON_LIMIT", "START_REFUSED", "STOP_OVERDUE"]
 
 
+class TaskRequestPortsItem(TypedDict):
+    name: str
+    """Each name once."""
+    target: int
+    """TCP port on which the task listens."""
+    protocol: Literal["tcp", "http"]
+
+
 class TaskRequest(TypedDict, total=False):
     name: str
     vram_mib: int
@@ -43,6 +51,13 @@ class TaskRequest(TypedDict, total=False):
     """Limit of requeues after attempts under 10 min; null: none; default: max_requeues of the cluster."""
     image: Optional[str]
     """Container image in which the command runs, [registry/]path[:tag][@digest]; null: on the host."""
+    ports: List[TaskRequestPortsItem]
+    """TCP ports on which the command serves; a request to another wakes nothing."""
+    wake_on_request: Optional[bool]
+    """
+    Whether a request brings it back while it is swapped out. null: it does, and so do probes and eager
+    returns unless it declares ports.
+    """
     env: Dict[str, str]
     """
     Environment variables of the command by name. Only its owner and admins can read the values, which are
@@ -53,6 +68,14 @@ class TaskRequest(TypedDict, total=False):
     Secrets of the caller as environment variables: the name of the secret by variable. The command gets
     the value that the secret has at the submission.
     """
+
+
+class TaskPortsItem(TypedDict):
+    name: str
+    """Each name once."""
+    target: int
+    """TCP port on which the task listens."""
+    protocol: Literal["tcp", "http"]
 
 
 class TaskPlacement(TypedDict):
@@ -171,6 +194,13 @@ class Task(TypedDict):
     """Limit of requeues after attempts under 10 min; null: none; default: max_requeues of the cluster."""
     image: Optional[str]
     """Container image in which the command runs, [registry/]path[:tag][@digest]; null: on the host."""
+    ports: List[TaskPortsItem]
+    """TCP ports on which the command serves; a request to another wakes nothing."""
+    wake_on_request: Optional[bool]
+    """
+    Whether a request brings it back while it is swapped out. null: it does, and so do probes and eager
+    returns unless it declares ports.
+    """
     env_names: List[str]
     """Names of its environment variables."""
     secrets: Dict[str, str]
@@ -1098,6 +1128,19 @@ class TaskFields:
         Container image in which the command runs, [registry/]path[:tag][@digest]; null: on the host.
         """
         return self.data["image"]
+
+    @property
+    def ports(self) -> List[TaskPortsItem]:
+        """TCP ports on which the command serves; a request to another wakes nothing."""
+        return self.data["ports"]
+
+    @property
+    def wake_on_request(self) -> Optional[bool]:
+        """
+        Whether a request brings it back while it is swapped out. null: it does, and so do probes and
+        eager returns unless it declares ports.
+        """
+        return self.data["wake_on_request"]
 
     @property
     def env_names(self) -> List[str]:

@@ -11,12 +11,14 @@ import type { LivePlacement } from '../../../state/facts.ts'
 
 /**
  * Sets, moves or cancels the probe. Call after every change it depends on: the residency of the task, the
- * configured interval, whether its server can signal. A probe that has requested the return is not withdrawn.
+ * configured interval, whether its server signals requests. A probe that has requested the return is not
+ * withdrawn.
  */
 export function planProbe(c: Cluster, placement: LivePlacement, now: Instant): void {
   forgetProbe(c, placement)
-  const { node, residency, swappedOutSince, isProbed } = placement
-  if (node.signalsWanted || residency !== 'swapped_out' || swappedOutSince === null || isProbed) return
+  const { node, residency, swappedOutSince, isProbed, isWakeable } = placement
+  if (node.signalsWanted || isWakeable || isProbed) return
+  if (residency !== 'swapped_out' || swappedOutSince === null) return
   const at = Math.max(now, swappedOutSince + c.policy.swapInProbeMs)
   c.probes.set(
     placement,

@@ -216,6 +216,15 @@ export function changeWants(
   c.eligibilityTimers.update(c, placement, now)
 }
 
+/** Whether its server reports requests for it while it is out. */
+export function setWakeable(c: Cluster, placement: LivePlacement, isWakeable: boolean, now: Instant): void {
+  if (placement.residency !== 'swapped_out' || placement.isWakeable === isWakeable) return
+  placement.isWakeable = isWakeable
+  planProbe(c, placement, now)
+  c.eagerChecks.add(placement.node)
+  c.eventLog.dirtyTask(placement.task)
+}
+
 /** One step on the residency axis. The first step of a victim has the decision as its cause. */
 export function setResidency(
   c: Cluster,
@@ -244,6 +253,7 @@ export function setResidency(
   if (to === 'resident') {
     placement.isProbed = placement.isSwapInRequested = placement.isSwappedOutByOperator = false
     placement.swappedOutSince = null
+    placement.isWakeable = false
   } else if (to === 'swapped_out') placement.swappedOutSince ??= now
   planProbe(c, placement, now)
   for (const gpu of placement.gpus) c.touchGpu(gpu)

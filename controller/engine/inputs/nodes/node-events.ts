@@ -24,7 +24,14 @@ import { noteRefusal } from '../../apply/lifecycle/refusals.ts'
 import { requeueLost } from '../../apply/lifecycle/requeue-limit.ts'
 import { refuseStart } from './start-refusals.ts'
 import { isLargerThanGpu, refuseTooLarge } from './too-large.ts'
-import { changeWants, finish, setNoswap, setResidency, started } from '../../apply/lifecycle/transitions.ts'
+import {
+  changeWants,
+  finish,
+  setNoswap,
+  setResidency,
+  setWakeable,
+  started,
+} from '../../apply/lifecycle/transitions.ts'
 
 /** After a failed swap the task is neither a victim nor swapped in for this long. */
 export const SWAP_BACK_OFF_MS = 30_000
@@ -261,6 +268,7 @@ function applyResidency(c: Cluster, placement: LivePlacement, event: ResidencyEv
   if (event.because !== null && event.because !== 'woke_while_locked')
     backOff(c, placement, event.because, now)
   setResidency(c, placement, to, event.because, now)
+  setWakeable(c, placement, event.wakeable === true, now)
   if (event.because === 'not_swappable') becomesNoswap(c, placement, now)
   if (to === 'swapped_out' && isWantedBack(placement)) askForSwapIn(c, placement, now)
 }
