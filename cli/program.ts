@@ -8,6 +8,7 @@ import { addNode } from './nodes/commands.ts'
 import { addTask, addTaskShortcuts, addWhyPending } from './tasks/commands.ts'
 import { addRecoveryCommands } from './tasks/recovery-commands.ts'
 import { addContextCommands } from './contexts/commands.ts'
+import { addFileCommands } from './files/commands.ts'
 import { addGroup } from './groups/commands.ts'
 import { addConfig } from './config/commands.ts'
 import { addDecisions, addEvents } from './events/commands.ts'
@@ -58,6 +59,7 @@ export function programOf(setExit: SetExit): Command {
   addNode(program, setExit)
   addTask(program, setExit)
   addTaskShortcuts(program, setExit)
+  addFileCommands(program, setExit)
   addGroup(program, setExit)
   addConfig(program, setExit)
   addRecoveryCommands(program, setExit)

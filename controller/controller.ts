@@ -26,7 +26,9 @@ import type { Random } from './ports/random.ts'
 import type { Sealer } from './ports/sealer.ts'
 import type { SeriesArchive } from './ports/series-archive.ts'
 import type { Store } from './ports/store.ts'
+import type { TaskFiles } from './ports/task-files.ts'
 import type { TaskLogs } from './ports/task-logs.ts'
+import type { Blobs } from './ports/blobs.ts'
 import type { InputTap } from './recording/input-recorder.ts'
 import { Series } from './series/series.ts'
 import type { ClientAudit } from './wire/client-audit.ts'
@@ -42,6 +44,9 @@ import type { OutboundDepth, OutboundCheckpoint } from './wire/outbound.ts'
 import { publishLeader } from './wire/leader-announcements.ts'
 import { LivenessTimer, type LivenessTimerCheckpoint } from './wire/liveness-timer.ts'
 import { createTaskLogs } from './wire/task-logs.ts'
+import { createTaskFiles } from './wire/task-files.ts'
+import { listenToBlobReads, type BlobReadsOptions } from './wire/blob-reads.ts'
+import { NodeReads } from './wire/node-reads.ts'
 
 export interface ControllerPorts {
   readonly clock: Clock
@@ -72,6 +77,8 @@ export interface ControllerOptions {
   readonly storeKind?: StoreKind
   /** Opens the values of environment variables for the node of a task. Omitted: none are given. */
   readonly sealer?: Sealer
+  /** Uploaded files of tasks. Omitted: nodes are given none, and no task can have any. */
+  readonly blobs?: Blobs
   /** Sees all inputs: a recording, or a replay. Default: no tap. */
   readonly inputTap?: InputTap
   /** Id of this process: announced on the bus every 2 s, with the epoch. Omitted: not announced. */
@@ -108,6 +115,7 @@ export interface Controller {
   /** Publishes every event once it is durable. */
   readonly events: EventSource
   readonly logs: TaskLogs
+  readonly files: TaskFiles
   readonly messages: MessageCounts
   /** Commands to nodes that are not answered yet. */
   outboundDepth(): OutboundDepth
@@ -178,6 +186,7 @@ export function createController(given: ControllerPorts, options: ControllerOpti
   const series = new Series(views)
   const messages = new MessageTally()
   const livenessTimer = new LivenessTimer(engine, clock)
+  const reads = new NodeReads(given.bus, envelope, (nodeId) => aheadOf(engine.cluster, nodeId) === null)
   let stops: readonly (() => void)[] = []
   const listen = (): void => {
     sender.boot.counter = engine.epoch
@@ -190,6 +199,7 @@ export function createController(given: ControllerPorts, options: ControllerOpti
         listenToNodes({ ...nodes, onHeard: (nodeId) => outbound.heard(nodeId) }),
       ],
       listenToClients({ ...clientsOf(options), commands, views, bus: given.bus, envelope, onRefused }),
+      ...servingBlobs(options.blobs, { engine, bus: given.bus, envelope, onRefused }),
       () => livenessTimer.stop(),
       () => series.stop(),
       announceLeader(options.leaderId, given, envelope, () => engine.epoch),
@@ -198,7 +208,7 @@ export function createController(given: ControllerPorts, options: ControllerOpti
   return {
     ...{ status: engine, cluster: engine.cluster, access: engine.access },
     ...{ commands, views, series, events, messages },
-    logs: createTaskLogs(given.bus, envelope, (nodeId) => aheadOf(engine.cluster, nodeId) === null),
+    ...{ logs: createTaskLogs(reads), files: createTaskFiles(reads) },
     outboundDepth: () => outbound.depth(),
     timeDecisions: (stopwatch) => (engine.stopwatch = stopwatch),
     start: () =>
@@ -215,6 +225,13 @@ export function createController(given: ControllerPorts, options: ControllerOpti
       await ports.store.close()
     },
   }
+}
+
+function servingBlobs(
+  blobs: Blobs | undefined,
+  how: Omit<BlobReadsOptions, 'blobs'>,
+): readonly (() => void)[] {
+  return blobs === undefined ? [] : [listenToBlobReads({ ...how, blobs })]
 }
 
 /** A bus without a broker is never away. */

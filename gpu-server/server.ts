@@ -13,6 +13,9 @@ import { HostDevice } from './devices/host-device.ts'
 import { attemptsWithIds, kindOf, type TaskIdentity } from './devices/task-identity.ts'
 import { TaskPlaces } from './devices/task-places.ts'
 import type { DiskStorage } from './disk-storage.ts'
+import { KeptWork, type WorkLimits } from './files/kept-work.ts'
+import { WorkFiles } from './files/work-files.ts'
+import { workdirsOf } from './files/workdirs.ts'
 import type { Guards } from './guard/guards.ts'
 
 export interface GpuServerOptions {
@@ -39,6 +42,10 @@ export interface GpuServerOptions {
   readonly random: RandomStream
   readonly bus: Bus
   readonly identity: TaskIdentity
+  /** The guard program, which serves files of tasks; null: this host cannot serve them. */
+  readonly filesProgram: string | null
+  /** For the work folders of all attempts that have ended. */
+  readonly workLimits: WorkLimits
   readonly environment: Readonly<Record<string, string>>
   readonly maxOutputBytes: number
   readonly idleAfterMs: DurationMs
@@ -68,17 +75,34 @@ const POLL_INTERVAL_MS: DurationMs = 50
  * then.
  */
 export async function startGpuServer(options: GpuServerOptions): Promise<GpuServer> {
+  const { filesProgram, workFolder } = options
+  const kept =
+    filesProgram === null
+      ? null
+      : new KeptWork({
+          folder: join(workFolder, '.ended'),
+          program: filesProgram,
+          limits: options.workLimits,
+          now: () => Date.now(),
+        })
+  const places = new TaskPlaces({
+    identity: options.identity,
+    workFolder,
+    stateFolder: options.stateFolder,
+    kept,
+  })
+  const files =
+    filesProgram === null
+      ? null
+      : new WorkFiles({ program: filesProgram, find: (taskId, attempt) => places.find(taskId, attempt) })
   const device = new HostDevice({
     guards: options.guards,
     program: options.program,
     accelerator: options.accelerator,
     clock: options.clock,
     socketFolder: join(options.stateFolder, 's'),
-    places: new TaskPlaces({
-      identity: options.identity,
-      workFolder: options.workFolder,
-      stateFolder: options.stateFolder,
-    }),
+    places,
+    workdirs: filesProgram === null ? null : workdirsOf(filesProgram, workFolder),
     environment: options.environment,
     maxOutputBytes: options.maxOutputBytes,
     idleAfterMs: options.idleAfterMs,
@@ -103,6 +127,7 @@ export async function startGpuServer(options: GpuServerOptions): Promise<GpuServ
     bus: options.bus,
     device,
     storage: options.storage,
+    files,
     areHeartbeatsElided: false,
     onRefused: options.onRefused,
   })
@@ -121,6 +146,8 @@ export async function startGpuServer(options: GpuServerOptions): Promise<GpuServ
     },
     async close() {
       core.stop()
+      files?.close()
+      kept?.close()
       await device.close()
       options.storage.close()
     },

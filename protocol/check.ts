@@ -3,7 +3,15 @@
  * the field that is wrong. TypeBox's compiled check takes the same time for the first of the three alone.
  */
 import type { TSchema } from 'typebox'
-import { IMAGE_REFERENCE, INDEX_IS_PLACE, NO_NUL, ONE_LINE, PORT_NAME } from './fields.ts'
+import {
+  ABSOLUTE_PATH,
+  IMAGE_REFERENCE,
+  INDEX_IS_PLACE,
+  NO_NUL,
+  ONE_LINE,
+  PORT_NAME,
+  SHA_256,
+} from './fields.ts'
 
 /**
  * Returns null when the value matches the schema, and removes unknown fields from the value. Otherwise
@@ -78,8 +86,10 @@ function checkOfInteger(min: number, max: number): Check {
       : mustBe(`a whole number from ${min} to ${max}`, value)
 }
 
+const KINDS = [ONE_LINE, NO_NUL, IMAGE_REFERENCE, PORT_NAME, SHA_256, ABSOLUTE_PATH]
+
 function checkOfText({ minLength, maxLength, pattern }: Keywords): Check {
-  const characters = [ONE_LINE, NO_NUL, IMAGE_REFERENCE, PORT_NAME].find((each) => each.pattern === pattern)
+  const characters = KINDS.find((each) => each.pattern === pattern)
   if (characters === undefined) throw new Error(`schema of a text with the unknown pattern '${pattern}'`)
   const { refused, description } = characters
   const expected = `a text of ${minLength} to ${maxLength} characters, ${description}`

@@ -94,6 +94,32 @@ export const CONVERSATIONS = withEveryOperation([
     meaning: "A piece of a task's output. Read only, so it may be requested at any time.",
   },
   {
+    name: 'list_files',
+    subject: nodeSubject(NODE, 'command'),
+    requester: 'controller',
+    requests: ['list_files'],
+    answers: ['files', 'refused'],
+    meaning: 'Files in the work folder of an attempt that lives there or has ended there. Read only.',
+  },
+  {
+    name: 'read_file',
+    subject: nodeSubject(NODE, 'command'),
+    requester: 'controller',
+    requests: ['read_file'],
+    answers: ['file', 'refused'],
+    meaning: 'A piece of a file in the work folder of an attempt. Read only.',
+  },
+  {
+    name: 'read_blob',
+    subject: nodeSubject(NODE, 'telemetry'),
+    requester: 'node',
+    requests: ['read_blob'],
+    answers: ['blob', 'refused'],
+    meaning:
+      'A piece of the uploaded folder of a task that is placed on this node and has not ended; all others ' +
+      'are refused and audited. Read only. The subject is one that servers of all versions may use.',
+  },
+  {
     name: 'leader',
     subject: leaderSubject(),
     requester: 'controller',

@@ -3,6 +3,7 @@ import { CLIENT_BODIES } from './client-messages.ts'
 import type { ClientBody, TaskAnswer } from './client-messages.ts'
 import { count, oneOf, optional, record, tagged, text } from './fields.ts'
 import type { Value } from './fields.ts'
+import { Blob, FileList, FilePiece, ListFiles, ReadBlob, ReadFile } from './file-messages.ts'
 import { PROTOCOL_VERSION } from './limits.ts'
 import { Boot, id } from './message-fields.ts'
 import {
@@ -27,9 +28,31 @@ import {
 } from './messages.ts'
 import type { Command } from './messages.ts'
 
-export type NodeBody = Hello | Heartbeat | NodeEvents | CommandResult | LogChunk | AttemptRecord | Refused
+export type NodeBody =
+  | Hello
+  | Heartbeat
+  | NodeEvents
+  | CommandResult
+  | LogChunk
+  | AttemptRecord
+  | ReadBlob
+  | FileList
+  | FilePiece
+  | Refused
 export type ControllerBody =
-  Welcome | Lease | EventsAck | StateReset | Command | ReadLog | ReadAttempt | Leader | Refused | TaskAnswer
+  | Welcome
+  | Lease
+  | EventsAck
+  | StateReset
+  | Command
+  | ReadLog
+  | ReadAttempt
+  | ListFiles
+  | ReadFile
+  | Blob
+  | Leader
+  | Refused
+  | TaskAnswer
 export type Body = NodeBody | ControllerBody | ClientBody
 
 /** All operations by name; a message names exactly one. */
@@ -42,6 +65,12 @@ export const BODIES = {
   attempt: AttemptRecord,
   read_attempt: ReadAttempt,
   read_log: ReadLog,
+  list_files: ListFiles,
+  files: FileList,
+  read_file: ReadFile,
+  file: FilePiece,
+  read_blob: ReadBlob,
+  blob: Blob,
   welcome: Welcome,
   lease: Lease,
   events_ack: EventsAck,

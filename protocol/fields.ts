@@ -52,6 +52,20 @@ export const IMAGE_REFERENCE: Characters = {
   description: 'a reference to an image such as registry.example/team/train:v2',
 }
 
+/** SHA-256 of some bytes. */
+export const SHA_256: Characters = {
+  refused: /^(?![0-9a-f]{64}$)/,
+  pattern: '^[0-9a-f]{64}$',
+  description: 'a SHA-256 in hexadecimal digits',
+}
+
+/** An absolute path of a host. */
+export const ABSOLUTE_PATH: Characters = {
+  refused: /^(?!\/)|\u0000/,
+  pattern: '^/[^\\u0000\\ud800-\\udfff]*$',
+  description: 'an absolute path such as /data/project',
+}
+
 /** A whole number in an inclusive range. */
 export function integer(minimum: number, maximum: number, description?: string) {
   return Type.Integer({ minimum, maximum, ...described(description) })

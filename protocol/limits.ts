@@ -52,6 +52,18 @@ export const MAX_IMAGE_LENGTH = 512
 /** Ports that a task declares. */
 export const MAX_PORTS = 16
 export const MAX_PORT_NAME_LENGTH = 63
+/** Of a path on a host or in a folder of a task. */
+export const MAX_PATH_LENGTH = 4096
+/** Files in one answer to `list_files`. */
+export const MAX_LISTED_FILES = 500
+/** Bytes of a file in one message; base64 adds a third. */
+export const MAX_FILE_BYTES = 128 * 1024
+/** Bytes of a chunk of an uploaded file, and of a manifest. */
+export const CHUNK_BYTES = 4 * 1024 * 1024
+/** Files, folders and links of an uploaded folder. */
+export const MAX_WORKDIR_ENTRIES = 20_000
+/** Bytes of an uploaded folder that any configuration may allow: 64 GiB. */
+export const MAX_WORKDIR_BYTES = 64 * 1024 * 1024 * 1024
 /** Environment variables of a task, secrets included. */
 export const MAX_VARIABLES = 512
 export const MAX_VARIABLE_NAME_LENGTH = 255

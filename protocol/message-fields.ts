@@ -1,5 +1,6 @@
 /** Fields that several messages between the controller and GPU servers share. */
 import {
+  ABSOLUTE_PATH,
   count,
   IMAGE_REFERENCE,
   integer,
@@ -9,6 +10,7 @@ import {
   PORT_NAME,
   orNull,
   record,
+  SHA_256,
   text,
   withoutDuplicates,
 } from './fields.ts'
@@ -23,6 +25,7 @@ import {
   MAX_IMAGE_LENGTH,
   MAX_PORT_NAME_LENGTH,
   MAX_PORTS,
+  MAX_PATH_LENGTH,
   MAX_RECORDED_NAME_LENGTH,
   MAX_REFUSAL_CODE_LENGTH,
   MAX_RESERVE_MIB,
@@ -85,6 +88,10 @@ export const ports = (description?: string) =>
     MAX_PORTS,
     description,
   )
+export const sha256 = (description?: string) => text(64, 64, description, SHA_256)
+export const hostPath = (description: string) => text(1, MAX_PATH_LENGTH, description, ABSOLUTE_PATH)
+/** Relative to the work folder of an attempt. */
+export const workPath = (description: string) => text(0, MAX_PATH_LENGTH, description, NO_NUL)
 
 const START_REFUSAL_CAUSES = ['host', 'task', 'passing'] as const
 

@@ -40,6 +40,7 @@ import {
   generation,
   gpuIndex,
   gpuIndexes,
+  hostPath,
   id,
   environment,
   image,
@@ -49,6 +50,7 @@ import {
   recordedName,
   reserveMib,
   residency,
+  sha256,
   StartRefused,
   stopGraceMs,
   vramMib,
@@ -286,6 +288,8 @@ export const AttemptRecord = record({
   owner: orNull(recordedName(), 'Null: none, or the start did not name it'),
   command: commandLine,
   image: optional(image('Container image in which the command runs. Absent: on the host')),
+  workdir: optional(sha256('As in the start')),
+  cwd: optional(hostPath('As in the start')),
   is_lease: flag('The attempt runs no command: its client keeps it alive'),
   ...passedOn,
 })
@@ -357,6 +361,15 @@ export const StartCommand = record({
       'Container image in which the command runs. Absent: on the host. Sent only to servers with this ' +
         'feature',
     ),
+  ),
+  workdir: optional(
+    sha256(
+      'SHA-256 of the manifest of the uploaded folder that its work folder contains at the start ' +
+        '(`read_blob`). Absent: none. Sent only to servers with the feature files, as cwd',
+    ),
+  ),
+  cwd: optional(
+    hostPath('Folder in which the command starts, entered as the user of the task. Absent: its work folder'),
   ),
   env: optional(
     orNull(

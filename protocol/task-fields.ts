@@ -2,6 +2,7 @@
 import { Type } from 'typebox'
 import {
   flag,
+  ABSOLUTE_PATH,
   IMAGE_REFERENCE,
   integer,
   inWords,
@@ -9,17 +10,19 @@ import {
   optional,
   orNull,
   record,
+  SHA_256,
   withDefault,
 } from './fields.ts'
 import type { Value } from './fields.ts'
 import {
   MAX_IMAGE_LENGTH,
+  MAX_PATH_LENGTH,
   MAX_REQUEUES,
   MAX_RUNTIME_SECONDS,
   MAX_STOP_GRACE_SECONDS,
   TASK_DEFAULTS,
 } from './limits.ts'
-import { image, ports } from './message-fields.ts'
+import { hostPath, image, ports, sha256 } from './message-fields.ts'
 import { ON_NODE_LOSS } from './units.ts'
 
 /** Passed on as one object by most parts (`task.ts`). */
@@ -51,6 +54,22 @@ export const RUN_POLICY = record({
         'returns unless it declares ports',
     ),
   ),
+  workdir: optional(
+    orNull(
+      sha256(
+        'SHA-256 of the manifest of an uploaded folder (PUT /blobs/{hash}), which the work folder of ' +
+          'each attempt contains at its start; null: the work folder is empty',
+      ),
+    ),
+  ),
+  cwd: optional(
+    orNull(
+      hostPath(
+        'Folder on the host of the GPU server in which the command starts, entered as the user of the ' +
+          'task; null: its work folder',
+      ),
+    ),
+  ),
 })
 export type RunPolicyBody = Required<Value<typeof RUN_POLICY>>
 export type TaskPort = RunPolicyBody['ports'][number]
@@ -58,6 +77,8 @@ export type TaskPort = RunPolicyBody['ports'][number]
 const { properties } = RUN_POLICY
 
 const IMAGE_IN_WORDS = `${IMAGE_REFERENCE.description}, of at most ${MAX_IMAGE_LENGTH} characters, or null`
+
+const CWD_IN_WORDS = `${ABSOLUTE_PATH.description}, of at most ${MAX_PATH_LENGTH} characters, or null`
 
 /** Of a request to REST. */
 export const RUN_POLICY_REQUEST = {
@@ -68,6 +89,8 @@ export const RUN_POLICY_REQUEST = {
   image: optional(inWords(withDefault(properties.image, null), IMAGE_IN_WORDS)),
   ports: optional(withDefault(properties.ports, [])),
   wake_on_request: optional(withDefault(properties.wake_on_request, null)),
+  workdir: optional(inWords(withDefault(properties.workdir, null), `${SHA_256.description}, or null`)),
+  cwd: optional(inWords(withDefault(properties.cwd, null), CWD_IN_WORDS)),
 }
 /** Of a task. */
 export const RUN_POLICY_VIEW = Type.Required(RUN_POLICY).properties

@@ -58,6 +58,10 @@ export interface RequestedRunPolicy {
   readonly maxRequeues?: number | null
   /** Reference to the container image in which the command runs; null or omitted: on the host. */
   readonly image?: string | null
+  /** SHA-256 of the manifest of its uploaded folder; null or omitted: none. */
+  readonly workdir?: string | null
+  /** Folder on the host in which the command starts; null or omitted: its work folder. */
+  readonly cwd?: string | null
   /** Null or omitted: none of its own. */
   readonly environment?: TaskEnvironment | null
   /** Ports on which it serves requests; omitted: none declared. */
@@ -65,6 +69,9 @@ export interface RequestedRunPolicy {
   /** Whether requests wake it while it is swapped out; null or omitted: not declared. */
   readonly wakeOnRequest?: boolean | null
 }
+
+/** Where a command runs. */
+export type TaskSurroundings = Pick<RunPolicy, 'image' | 'workdir' | 'cwd'>
 
 /** Environment variables of a task. Their values play no part in decisions. */
 export interface TaskEnvironment {
@@ -88,6 +95,10 @@ export interface RunPolicy {
   readonly maxRequeues?: number | null
   /** Null or omitted: the command runs on the host. */
   readonly image?: string | null
+  /** Null or omitted: its work folder is empty at the start. */
+  readonly workdir?: string | null
+  /** Null or omitted: the command starts in its work folder. */
+  readonly cwd?: string | null
   /** Null or omitted: none of its own. */
   readonly environment?: TaskEnvironment | null
   /** Ports on which it serves requests; omitted: none declared. */
@@ -138,14 +149,14 @@ export function requestOfBody<I extends string | null>(
 }
 
 export function runPolicyOfBody(body: RequestedRunPolicyBody): RequestedRunPolicy {
-  const { stop_grace_seconds: stopGraceSeconds = null, max_requeues: maxRequeues, image = null } = body
+  const { stop_grace_seconds: stopGraceSeconds = null, max_requeues: maxRequeues } = body
   return {
     maxRuntimeSeconds: body.max_runtime_seconds ?? null,
     ...(stopGraceSeconds === null ? {} : { stopGraceSeconds }),
     onNodeLoss: body.on_node_loss ?? TASK_DEFAULTS.onNodeLoss,
     ...(maxRequeues === undefined ? {} : { maxRequeues }),
-    ...imageIn(image),
     ...servingIn({ ports: body.ports ?? [], wakeOnRequest: body.wake_on_request ?? null }),
+    ...surroundingsIn(body),
   }
 }
 
@@ -231,8 +242,8 @@ export function requestOfSpec(
     ...(stopGraceMs === null ? {} : { stopGraceSeconds: stopGraceMs / 1000 }),
     onNodeLoss: spec.onNodeLoss,
     ...(maxRequeues === undefined ? {} : { maxRequeues }),
-    ...imageIn(spec.image),
     ...servingIn(spec),
+    ...surroundingsIn(spec),
   }
 }
 
@@ -245,6 +256,8 @@ export function runPolicyBodyOf(spec: RunPolicy): RunPolicyBody {
     image: spec.image ?? null,
     ports: spec.ports ?? [],
     wake_on_request: spec.wakeOnRequest ?? null,
+    workdir: spec.workdir ?? null,
+    cwd: spec.cwd ?? null,
   }
 }
 
@@ -256,9 +269,9 @@ export function briefRunPolicyBodyOf(policy: RequestedRunPolicy): Partial<RunPol
     ...(stopGraceSeconds === null ? {} : { stop_grace_seconds: stopGraceSeconds }),
     ...(onNodeLoss === TASK_DEFAULTS.onNodeLoss ? {} : { on_node_loss: onNodeLoss }),
     ...(maxRequeues === undefined ? {} : { max_requeues: maxRequeues }),
-    ...imageIn(policy.image),
     ...((policy.ports ?? []).length === 0 ? {} : { ports: policy.ports ?? [] }),
     ...((policy.wakeOnRequest ?? null) === null ? {} : { wake_on_request: policy.wakeOnRequest ?? null }),
+    ...surroundingsIn(policy),
   }
 }
 
@@ -270,19 +283,20 @@ export function isSameRequest(spec: TaskBase & RunPolicy & { name: string }, req
     spec.gpuMode === request.gpuMode &&
     spec.maxRuntimeMs === milliseconds(request.maxRuntimeSeconds) &&
     spec.onNodeLoss === request.onNodeLoss &&
-    (spec.image ?? null) === (request.image ?? null) &&
     (spec.wakeOnRequest ?? null) === (request.wakeOnRequest ?? null) &&
     JSON.stringify(spec.ports ?? []) === JSON.stringify(request.ports ?? []) &&
+    SURROUNDINGS.every((field) => (spec[field] ?? null) === (request[field] ?? null)) &&
     JSON.stringify(spec.command) === JSON.stringify(request.command)
   )
 }
 
-type Launch = Pick<RunPolicy, 'image' | 'environment' | 'ports' | 'wakeOnRequest'>
+type Launch = TaskSurroundings & Pick<RunPolicy, 'environment' | 'ports' | 'wakeOnRequest'>
 
-/** Image, environment and ports, for a task that has them. */
-function launchIn({ image, environment = null, ports, wakeOnRequest }: Launch): Launch {
+/** Surroundings, environment and ports, for a task that has them. */
+function launchIn(task: Launch): Launch {
+  const { environment = null, ports, wakeOnRequest } = task
   return {
-    ...imageIn(image),
+    ...surroundingsIn(task),
     ...(environment === null ? {} : { environment }),
     ...servingIn({ ports, wakeOnRequest }),
   }
@@ -316,9 +330,18 @@ export function withoutValues<T extends Pick<RunPolicy, 'environment'>>(task: T)
   return environment === null ? task : { ...task, environment: { ...environment, sealed: null } }
 }
 
-/** A task without an image has no such field, as in records of earlier versions. */
-function imageIn(image: string | null | undefined): { readonly image?: string } {
-  return image === null || image === undefined ? {} : { image }
+const SURROUNDINGS = ['image', 'workdir', 'cwd'] as const
+
+/** A field that a task does not use is absent, as in records of earlier versions. */
+export function surroundingsIn(task: {
+  readonly [K in keyof TaskSurroundings]?: string | null | undefined
+}): { readonly image?: string; readonly workdir?: string; readonly cwd?: string } {
+  const { image = null, workdir = null, cwd = null } = task
+  return {
+    ...(image === null ? {} : { image }),
+    ...(workdir === null ? {} : { workdir }),
+    ...(cwd === null ? {} : { cwd }),
+  }
 }
 
 function milliseconds(inSeconds: number | null): DurationMs | null {

@@ -9,6 +9,15 @@ export function size(mib: number): string {
   return `${Number.isInteger(gib) ? gib : gib.toFixed(1)}Gi`
 }
 
+const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB']
+
+/** 812 → `812 B`, 5242880 → `5.0 MiB`. */
+export function byteSize(bytes: number): string {
+  let [value, unit] = [bytes, 0]
+  while (value >= 1024 && unit < UNITS.length - 1) [value, unit] = [value / 1024, unit + 1]
+  return `${unit === 0 ? value : value.toFixed(1)} ${UNITS[unit]}`
+}
+
 export function percent(value: number | null): string | null {
   return value === null ? null : `${value.toFixed(1)} %`
 }

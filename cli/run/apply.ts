@@ -10,6 +10,7 @@ import { openTasksNamed } from '../command/task-named.ts'
 import { printDone } from '../output/table.ts'
 import { printDryRun } from './run-task.ts'
 import { PATCHABLE, readTaskFile } from './task-file.ts'
+import { withManifest, withUpload } from './task-workdir.ts'
 
 export interface ApplyOptions extends CommandOptions {
   readonly file: string
@@ -27,9 +28,9 @@ export async function apply({ file, dryRun = false, output, ...server }: ApplyOp
       `you have several open tasks named ${name}; rename or cancel some`,
       EXIT_CONFLICT,
     )
-  if (open !== undefined) return change(client, open, request, { dryRun, output })
-  if (dryRun) return printDryRun(client, request)
-  const task = await client.tasks.submit(request)
+  if (open !== undefined) return change(client, open, await withManifest(request), { dryRun, output })
+  if (dryRun) return printDryRun(client, await withManifest(request))
+  const task = await client.tasks.submit(await withUpload(client, request))
   await printDone(task, `${task.id}: created`, output)
   return EXIT_OK
 }

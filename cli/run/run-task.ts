@@ -1,5 +1,6 @@
 /** `headroom run`: submits a task, follows it and returns its exit code. */
 import { fstatSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   ApiError,
@@ -18,6 +19,7 @@ import { drained } from '../output/drained.ts'
 import { size } from '../output/figures.ts'
 import { StatusLine } from '../output/status-line.ts'
 import { visible } from '../output/terminal-text.ts'
+import { withManifest, withUpload } from './task-workdir.ts'
 import { retryWhileUnreachable } from './retry.ts'
 import { readTaskFile } from './task-file.ts'
 import { demandOf, environmentOf, type DemandOptions, type EnvironmentOptions } from './task-request.ts'
@@ -30,6 +32,8 @@ export interface RunOptions extends DemandOptions, EnvironmentOptions {
   readonly image?: string
   readonly port: readonly string[]
   readonly wakeOnRequest?: boolean
+  readonly workdir?: string
+  readonly cwd?: string
   readonly file?: string
   readonly detach?: boolean
   readonly dryRun?: boolean
@@ -63,13 +67,13 @@ export async function runTask(command: readonly string[], options: RunOptions): 
   const request =
     options.file === undefined ? requestOf(command, options) : requestIn(options.file, command, options)
   const client = openClient(options, { attempts: SUBMIT_ATTEMPTS })
-  if (options.dryRun === true) return printDryRun(client, request)
+  if (options.dryRun === true) return printDryRun(client, await withManifest(request))
   if (options.detach === true) {
-    process.stdout.write(`${(await client.tasks.submit(request)).id}\n`)
+    process.stdout.write(`${(await client.tasks.submit(await withUpload(client, request))).id}\n`)
     return EXIT_OK
   }
   const run = new Run(client, options)
-  return run.toItsEnd(() => client.tasks.submit(request))
+  return run.toItsEnd(async () => client.tasks.submit(await withUpload(client, request)))
 }
 
 function requestIn(file: string, command: readonly string[], options: RunOptions): TaskRequest {
@@ -94,6 +98,8 @@ function requestOf(command: readonly string[], options: RunOptions): TaskRequest
     ...(options.image === undefined ? {} : { image: options.image }),
     ...(options.port.length === 0 ? {} : { ports: options.port.map(portOf) }),
     ...(options.wakeOnRequest === undefined ? {} : { wake_on_request: options.wakeOnRequest }),
+    ...(options.workdir === undefined ? {} : { workdir: options.workdir }),
+    ...(options.cwd === undefined ? {} : { cwd: resolve(options.cwd) }),
   }
 }
 

@@ -62,6 +62,7 @@ export function addRun(program: Command, setExit: SetExit): void {
     'headroom run --vram 24Gi --gpus 2 --priority P0 --noswap --group training -- torchrun train.py',
     "headroom run --vram 8Gi --env HF_HOME=/data/hf -- sh -c 'python eval.py | tee out.txt'",
     'headroom run --vram 8Gi --detach --label team=vision -- python train.py',
+    'headroom run --vram 8Gi --workdir . -- python train.py',
     'headroom run -f train.task.yaml',
   ).action(calls(setExit, () => import('./run-task.ts'), 'runTask'))
 }
@@ -77,6 +78,8 @@ const DESCRIBING = [
   'exclusive',
   'image',
   'wakeOnRequest',
+  'workdir',
+  'cwd',
   'maxRuntime',
   'stopGrace',
   'onNodeLoss',
@@ -131,6 +134,14 @@ function running(command: Command): Command {
     )
     .option('--wake-on-request', 'requests to any port of the task bring it back, and nothing else does')
     .option('--no-wake-on-request', 'requests do not bring it back')
+    .option(
+      '--workdir <folder>',
+      'upload a folder of this machine, except what its .headroomignore excludes; the command starts in it',
+    )
+    .option(
+      '--cwd <path>',
+      'folder on the GPU server in which the command starts; relative to the current folder here',
+    )
     .option(
       '--env <name=value>',
       'an environment variable of the task; NAME alone: its value here; may be repeated',

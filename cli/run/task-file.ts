@@ -3,6 +3,7 @@
  * times may have a unit.
  */
 import { readFileSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
 import { parse } from 'yaml'
 import type { TaskRequest } from '../../clients/typescript/client.ts'
 import { TaskPatchSchema, TaskRequestSchema } from '../../controller/api/tasks/schema.ts'
@@ -49,12 +50,21 @@ function fieldOf(path: string, name: string, value: unknown): unknown {
         (near === null ? `Use one of ${FIELDS.join(', ')}.` : `Did you mean ${near}?`),
     )
   }
+  // A folder, relative to the task file.
+  if (name === 'workdir' && typeof value === 'string')
+    return resolve(path === '-' ? '.' : dirname(path), value)
   if (typeof value !== 'string' || !WITH_UNIT.test(name)) return value
   try {
     return settingValue(name, value)
   } catch (error) {
     throw error instanceof UsageError ? new UsageError(`${path}: ${error.message}`, { cause: error }) : error
   }
+}
+
+const WORKDIR = {
+  type: ['string', 'null'],
+  description: 'A folder of this machine, relative to the task file, that is uploaded',
+  examples: ['.'],
 }
 
 /** `headroom task schema`: the JSON Schema of a task file. */
@@ -69,6 +79,7 @@ export function taskFileSchema(): object {
     readonly properties: Readonly<Record<string, { readonly description?: string }>>
   }
   const withUnits = Object.entries(properties).map(([name, field]) => {
+    if (name === 'workdir') return [name, WORKDIR]
     if (!WITH_UNIT.test(name)) return [name, field]
     const { description, ...bare } = field
     const example = name.endsWith('_mib') ? '16Gi' : '2h'

@@ -245,6 +245,8 @@ function fieldsOf(task: Task, now: number): readonly Field[] {
     ['image', task.image],
     ['ports', task.ports.map(({ name, target, protocol }) => `${name}=${target}/${protocol}`)],
     ['wakes on request', wakeWords(task)],
+    ['workdir', task.workdir],
+    ['cwd', task.cwd],
     ['variables', [...task.env_names, ...Object.keys(task.secrets).map((name) => `${name} (secret)`)]],
     ['on node loss', task.on_node_loss],
     ['stop grace', task.stop_grace_seconds === null ? 'cluster default' : `${task.stop_grace_seconds} s`],

@@ -69,7 +69,9 @@ import type { TwinBody } from '../../controller/api/twin/schema.ts'
 import { withClientVariables } from './client-variables.ts'
 import { connectionOf } from './connection.ts'
 import { followEvents, type EventsQuery, type FollowEventsOptions } from './events.ts'
+import { blobsOf, taskFilesOf, usageOf } from './files.ts'
 import { followLog, type FollowLogOptions } from './logs.ts'
+import { recoveryOf } from './recovery.ts'
 import { simulationsOf, type CallOptions } from './simulations.ts'
 import { DEFAULT_URL, pathSegment, Transport } from './transport.ts'
 
@@ -77,6 +79,7 @@ export { ApiError, ConnectionError, SettingsFault, UnexpectedAnswer } from './er
 export { VariableError } from './client-variables.ts'
 export { DEFAULT_URL } from './transport.ts'
 export type { FollowLogOptions, LogPiece } from './logs.ts'
+export type { FilePiece, FilesQuery, WorkFile } from './files.ts'
 export type { EventFilter, EventsQuery, FollowEventsOptions } from './events.ts'
 export type {
   AttemptBody as Attempt,
@@ -176,6 +179,7 @@ export function createClient(options: ClientOptions = {}) {
     simulations: simulationsOf(transport),
     tokens: tokensOf(transport),
     secrets: secretsOf(transport),
+    blobs: blobsOf(transport),
     audit: auditOf(transport),
     recovery: recoveryOf(transport),
     attempts: attemptsOf(transport),
@@ -214,10 +218,7 @@ export function createClient(options: ClientOptions = {}) {
       /** Oldest first, after the seq `after`. */
       list: ({ signal, ...query }: EventsQuery & CallOptions = {}) =>
         transport.json<EventPage>({ method: 'GET', path: '/events', query, signal }),
-      /**
-       * Yields every event from `after` on, and new events; ends with its signal, and survives restarts of
-       * the controller.
-       */
+      /** Yields events from `after` on; ends with its signal, and survives restarts of the controller. */
       follow: (follow: FollowEventsOptions) => followEvents(transport, follow),
     },
     decisions: {
@@ -241,6 +242,7 @@ export function createClient(options: ClientOptions = {}) {
     /** Who the caller is. */
     session: ({ signal }: CallOptions = {}) =>
       transport.json<SessionBody>({ method: 'GET', path: '/auth/session', signal }),
+    usage: usageOf(transport),
     version: ({ signal }: CallOptions = {}) =>
       transport.json<VersionBody>({ method: 'GET', path: '/version', signal }),
     /** Readiness: the controller's own checks. */
@@ -347,16 +349,7 @@ function tasksOf(transport: Transport, environment: NonNullable<ClientOptions['e
       transport.json<LogBody>({ method: 'GET', path: `${at(id)}/logs`, query, signal }),
     /** Its output, until all output of an attempt is read; survives restarts of the controller. */
     followLog: (id: string, options: FollowLogOptions = {}) => followLog(transport, id, options),
-  }
-}
-
-function recoveryOf(transport: Transport) {
-  return {
-    get: ({ signal }: CallOptions = {}) =>
-      transport.json<RecoveryBody>({ method: 'GET', path: '/recovery', signal }),
-    /** Resumes placements although nodes have not reported. */
-    finish: ({ signal }: CallOptions = {}) =>
-      transport.json<RecoveryBody>({ method: 'POST', path: '/recovery/finish', signal }),
+    ...taskFilesOf(transport),
   }
 }
 

@@ -16,7 +16,7 @@ interface SocketRequest {
   readonly method: string
   readonly headers: Readonly<Record<string, string>>
   readonly signal: AbortSignal
-  readonly body?: string
+  readonly body?: string | Uint8Array<ArrayBuffer>
 }
 
 /** Rejects as `fetch` does: with the reason of the signal, or an error with a `code`. */

@@ -30,6 +30,7 @@ export interface Call {
   /** Below /api/v1, with every segment encoded. */
   readonly path: string
   readonly query?: Query
+  /** JSON, or bytes, which are sent as they are. */
   readonly body?: unknown
   readonly headers?: Readonly<Record<string, string>>
   /** The request may be carried out twice without harm. Default: true for GET only. */
@@ -110,7 +111,7 @@ export class Transport {
         method: call.method,
         headers,
         signal: AbortSignal.any([limit, ...this.#signals(call)]),
-        ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
+        ...(call.body === undefined ? {} : { body: encoded(call.body) }),
       }
       const socketPath = socketPathIn(this.url)
       return socketPath === null
@@ -187,6 +188,10 @@ export class Transport {
   #signalOf(call: Call): AbortSignal {
     return AbortSignal.any(this.#signals(call))
   }
+}
+
+function encoded(body: unknown): string | Uint8Array<ArrayBuffer> {
+  return body instanceof Uint8Array ? (body as Uint8Array<ArrayBuffer>) : JSON.stringify(body)
 }
 
 /** Encodes a segment of a path: an id may contain any character. */

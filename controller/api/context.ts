@@ -10,6 +10,8 @@ import type {
 import type { Commands } from '../model/command.ts'
 import type { Views } from '../query/views.ts'
 import type { Simulation } from '../ports/simulation.ts'
+import type { Blobs } from '../ports/blobs.ts'
+import type { TaskFiles } from '../ports/task-files.ts'
 import type { TaskLogs } from '../ports/task-logs.ts'
 import type { Twin } from '../ports/twin.ts'
 import type { Access } from './auth/access.ts'
@@ -61,6 +63,10 @@ export interface ApiContext {
   readonly waits: TaskWaits | null
   /** What tasks write; null: there are no GPU servers to ask. */
   readonly logs: TaskLogs | null
+  /** Work folders of tasks; null: there are no GPU servers to ask. */
+  readonly files: TaskFiles | null
+  /** Uploaded files; null: this is a simulated world itself. */
+  readonly blobs: Blobs | null
   /** null: this is a simulated world itself. */
   readonly simulation: Simulation | null
   /** null: the live state cannot be simulated, because this is a simulated world itself. */

@@ -15,6 +15,8 @@ import type { Commands } from '../model/command.ts'
 import type { EventSource } from '../engine/durable-events.ts'
 import type { Views } from '../query/views.ts'
 import type { Simulation } from '../ports/simulation.ts'
+import type { Blobs } from '../ports/blobs.ts'
+import type { TaskFiles } from '../ports/task-files.ts'
 import type { TaskLogs } from '../ports/task-logs.ts'
 import type { Twin } from '../ports/twin.ts'
 import { Series } from '../series/series.ts'
@@ -51,6 +53,7 @@ import { configRoutes } from './config/routes.ts'
 import { capabilityRoutes } from './auth/capability-routes.ts'
 import { gpuRoutes } from './gpus/routes.ts'
 import { ownerRoutes } from './owners/routes.ts'
+import { blobRoutes } from './files/blob-routes.ts'
 import { groupRoutes } from './groups/routes.ts'
 import { authRoutes } from './auth/routes.ts'
 import { observeRoutes } from './observe/routes.ts'
@@ -96,6 +99,10 @@ export interface ApiOptions {
   readonly ownerLimits?: OwnerLimits
   /** Output of tasks; if omitted, it cannot be read. */
   readonly logs?: TaskLogs
+  /** Work folders of tasks; if omitted, they cannot be read. */
+  readonly files?: TaskFiles
+  /** Uploaded files; if omitted, tasks cannot have any. */
+  readonly blobs?: Blobs
   /** The simulator; if omitted, there are no simulations. */
   readonly simulation?: Simulation
   /** Simulates the live state; if omitted, there are no forecasts. */
@@ -134,6 +141,8 @@ export function createApi(options: ApiOptions): FastifyInstance {
     readiness = () => [],
     series = new Series(views),
     logs = null,
+    files = null,
+    blobs = null,
     simulation = null,
     twin = null,
   } = options
@@ -166,7 +175,7 @@ export function createApi(options: ApiOptions): FastifyInstance {
     feed,
     waits,
     ownerLimits,
-    logs,
+    ...{ logs, files, blobs },
     simulation,
     twin,
     version,
@@ -267,6 +276,7 @@ function addRoutes(app: ApiApp, api: ApiContext): void {
   taskRoutes(app, api)
   gpuRoutes(app, api)
   ownerRoutes(app, api)
+  blobRoutes(app, api)
   groupRoutes(app, api)
   observeRoutes(app, api)
   twinRoutes(app, api)

@@ -17,7 +17,7 @@ import type { RequeueFreeze } from './controller-status.ts'
 import type { Group } from './group.ts'
 import type { Node } from './placement.ts'
 import type { Task } from './placement.ts'
-import type { TaskRequest } from '../../protocol/task.ts'
+import type { TaskRequest, TaskSurroundings } from '../../protocol/task.ts'
 
 /** Why a command was refused. A refused command changes nothing. */
 export type Refusal =
@@ -80,13 +80,11 @@ export interface AttemptName {
   readonly nodeId: string
 }
 
-export interface Adoption extends AttemptName {
+export interface Adoption extends AttemptName, TaskSurroundings {
   readonly name: string
   readonly owner: string | null
   /** Null: a lease. */
   readonly command: readonly string[] | null
-  /** Null: the command runs on the host. */
-  readonly image: string | null
   readonly gpuMode: GpuMode
   readonly noswap: NoSwap
   readonly priority: Priority

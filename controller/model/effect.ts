@@ -28,6 +28,8 @@ export interface StartEffect extends EffectBase {
   readonly ports?: readonly TaskPort[]
   /** Omitted: not declared. */
   readonly wakeOnRequest?: boolean
+  readonly workdir: string | null
+  readonly cwd: string | null
   readonly environment: TaskEnvironment | null
   readonly name: string
   readonly owner: string | null

@@ -197,8 +197,20 @@ function answerOfRecord(record: TaskRecord): TaskAnswer {
 }
 
 /** Checks rules that span the items of a list; the codec has validated the rest. Same rules as in REST. */
-function problemOf({ groups, labels, command, image = null, ports = [] }: SubmitTask): Refusal | null {
+function problemOf({
+  groups,
+  labels,
+  command,
+  image = null,
+  cwd = null,
+  workdir = null,
+  ports = [],
+}: SubmitTask): Refusal | null {
   if (command === null && image !== null) return invalid('image', 'needs a command: a lease runs none')
+  if (command === null && cwd !== null) return invalid('cwd', 'needs a command: a lease runs none')
+  if (image !== null && cwd !== null)
+    return invalid('cwd', 'a task with an image does not see folders of the host')
+  if (workdir !== null) return invalid('workdir', 'clients of the bus cannot upload files; use REST')
   if (!groups.every((group) => GROUP_ID.test(group))) return invalid('groups', 'must hold names of groups')
   if (new Set(groups).size < groups.length) return invalid('groups', 'must not hold a group twice')
   if (new Set(labels.map(({ name }) => name)).size < labels.length)

@@ -10,6 +10,7 @@ export type RefusedReason =
   | 'contradictory_boot'
   | 'wrong_subject'
   | 'too_many_requests'
+  | 'foreign_files'
   | RefusedDevice
 
 export interface MessageCounts {
@@ -26,6 +27,7 @@ export class MessageTally implements MessageCounts {
     contradictory_boot: 0,
     wrong_subject: 0,
     too_many_requests: 0,
+    foreign_files: 0,
     simulated_in_live: 0,
     nvidia_in_trial: 0,
   }

@@ -6,7 +6,7 @@ import type { ControllerBody, Envelope } from '../../protocol/envelope.ts'
 import type { Command, CommandResult, RefusalReason, StartCommand } from '../../protocol/messages.ts'
 import { nodeSubject } from '../../protocol/subjects.ts'
 import type { DurationMs, Mib } from '../../protocol/units.ts'
-import type { TaskEnvironment } from '../../protocol/task.ts'
+import { surroundingsIn, type TaskEnvironment } from '../../protocol/task.ts'
 import type { EnvironmentValues } from '../model/environment-values.ts'
 import type { Effect, StartEffect } from '../model/effect.ts'
 import type { PendingIds, PendingRestorer } from '../ports/pending-ids.ts'
@@ -415,9 +415,9 @@ function startOf(effect: StartEffect, terms: Terms, valuesOf: OutboundOptions['v
     priority: effect.priority,
     on_node_loss: effect.onNodeLoss,
     command: effect.command,
-    ...(effect.image === null ? {} : { image: effect.image }),
     ...(effect.ports === undefined ? {} : { ports: effect.ports }),
     ...(effect.wakeOnRequest === undefined ? {} : { wake_on_request: effect.wakeOnRequest }),
+    ...surroundingsIn(effect),
     ...(environment === null ? {} : { env: envOf(valuesOf(environment, effect.owner)) }),
     name: effect.name,
     owner: effect.owner,

@@ -1,3 +1,4 @@
+import { surroundingsIn } from '../../protocol/task.ts'
 import type {
   DurationMs,
   GpuMode,
@@ -111,22 +112,16 @@ function wakeIn({ ports = [], wake_on_request }: StartCommand): Partial<AttemptS
 }
 
 /** Null: the controller predates these fields. */
-export function descriptionOf({
-  task_id,
-  attempt,
-  name,
-  owner = null,
-  command,
-  image,
-}: StartCommand): AttemptDescription | null {
+export function descriptionOf(command: StartCommand): AttemptDescription | null {
+  const { task_id, attempt, name, owner = null } = command
   if (name === undefined) return null
-  return { taskId: task_id, attempt, name, owner, command, ...(image === undefined ? {} : { image }) }
+  return { taskId: task_id, attempt, name, owner, command: command.command, ...surroundingsIn(command) }
 }
 
 export function recordOf(attempt: Attempt, description: AttemptDescription | null): AttemptRecord {
   const { taskId, attempt: number, isLease, gpuMode, noswap, priority, onNodeLoss } = attempt
-  const { name = null, owner = null, command = null, image } = description ?? {}
-  const runs = { command, ...(image === undefined ? {} : { image }) }
+  const { name = null, owner = null, command = null } = description ?? {}
+  const runs = { command, ...surroundingsIn(description ?? {}) }
   const how = { is_lease: isLease, gpu_mode: gpuMode, noswap, priority, on_node_loss: onNodeLoss }
   return { op: 'attempt', task_id: taskId, attempt: number, name, owner, ...runs, ...how }
 }

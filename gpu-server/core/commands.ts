@@ -7,6 +7,7 @@ import type { Command, CommandResult, RefusalReason, StartCommand } from '../../
 import type { StartRefused } from '../../protocol/message-fields.ts'
 import type { Feature, NoSwap } from '../../protocol/units.ts'
 import type { Attempt } from './attempt.ts'
+import type { ReadBlobPart } from './device.ts'
 import { descriptionOf, newAttempt, startOf } from './attempt.ts'
 import type { ControllerMark } from './durable-state.ts'
 import type { Growths } from './growths.ts'
@@ -21,6 +22,8 @@ export interface CommandLimits {
   readonly features: readonly Feature[]
   /** Living attempts plus unacknowledged ends. */
   readonly maxAttempts: number
+  /** Reads of the uploaded files of an attempt. */
+  readonly blobsOf: (taskId: string, attempt: number) => ReadBlobPart
 }
 
 /** Refusals that another try on this host would meet again. */
@@ -29,6 +32,8 @@ const LASTING_REFUSALS: Partial<Record<RefusalReason, StartRefused>> = {
   feature_missing: { cause: 'host', code: 'no_container_runtime' },
   environment_unreadable: { cause: 'task', code: 'environment_unreadable' },
 }
+
+const NO_FILES: StartRefused = { cause: 'host', code: 'no_files' }
 
 export class Commands {
   readonly #parts: Parts
@@ -89,9 +94,15 @@ export class Commands {
     const start = startOf(command)
     const attempt = newAttempt(start, clock.now())
     if (!durable.addStarting(attempt, descriptionOf(command))) return this.#diskFailed(command)
-    const { image, env = null } = command
-    const how = { start, command: command.command, epoch, env: valuesIn(env ?? []) }
-    this.#runs.launch(attempt, image === undefined ? how : { ...how, image })
+    const { image, workdir, cwd, env = null } = command
+    this.#runs.launch(attempt, {
+      ...{ start, command: command.command, epoch, env: valuesIn(env ?? []) },
+      ...(image === undefined ? {} : { image }),
+      ...(workdir === undefined
+        ? {}
+        : { workdir: { sha256: workdir, read: this.#limits.blobsOf(start.taskId, start.attempt) } }),
+      ...(cwd === undefined ? {} : { cwd }),
+    })
     return this.#result(command, 'accepted', null, attempt)
   }
 
@@ -99,10 +110,11 @@ export class Commands {
    * R3, R12: requires a run lease, no older living attempt, GPUs of this server, and VRAM within the reserve.
    * A command of an image never runs on the host itself.
    */
-  #refusalToStart({ task_id, gpus, vram_mib, command, image, env }: StartCommand): RefusalReason | null {
+  #refusalToStart(start: StartCommand): RefusalReason | null {
     const { durable, envelopes, lease, ledger, tasks } = this.#parts
+    const { task_id, gpus, vram_mib, command, env } = start
     if (command !== null && !this.#limits.allowExec) return 'exec_not_allowed'
-    if (image !== undefined && !this.#limits.features.includes('image')) return 'feature_missing'
+    if (missingFeatureOf(start, this.#limits.features) !== null) return 'feature_missing'
     if (env === null) return 'environment_unreadable'
     if (!lease.holds(envelopes.mono())) return 'no_lease'
     // An attempt that ended here by itself ends its task, once the controller has received the end (R8).
@@ -170,7 +182,8 @@ export class Commands {
   #burn(command: StartCommand, reason: RefusalReason): CommandResult {
     const isDurable = this.#parts.durable.burn(command.task_id, command.attempt)
     if (!isDurable) return this.#diskFailed(command)
-    const cause = LASTING_REFUSALS[reason]
+    const missing = reason === 'feature_missing' ? missingFeatureOf(command, this.#limits.features) : null
+    const cause = missing === 'files' ? NO_FILES : LASTING_REFUSALS[reason]
     return {
       ...this.#result(command, 'refused', reason),
       ...(cause === undefined ? {} : { start_refused: cause }),
@@ -202,6 +215,16 @@ export class Commands {
       generation: living?.generation ?? 0,
     }
   }
+}
+
+/** Returns the first feature that the start needs and this server does not have; null: none. */
+function missingFeatureOf(
+  { image, workdir, cwd }: StartCommand,
+  features: readonly Feature[],
+): 'image' | 'files' | null {
+  if (image !== undefined && !features.includes('image')) return 'image'
+  const needsFiles = workdir !== undefined || cwd !== undefined
+  return needsFiles && !features.includes('files') ? 'files' : null
 }
 
 function valuesIn(env: NonNullable<StartCommand['env']>): Readonly<Record<string, string>> {

@@ -11,6 +11,10 @@ export interface LaunchRequest {
   readonly command: readonly string[] | null
   /** The image of the container in which it runs; absent: it runs on the host. */
   readonly image?: string
+  /** The uploaded folder that its work folder contains at the start; absent: none. */
+  readonly workdir?: { readonly sha256: string; readonly read: ReadBlobPart }
+  /** The folder in which the command starts; absent: its work folder. */
+  readonly cwd?: string
   /** Of the controller that ordered the start. */
   readonly epoch?: number
   /** Environment variables of the task, in addition to the device's own. */
@@ -21,6 +25,19 @@ export interface LaunchRequest {
    */
   readonly onUse: UseReport
 }
+
+/** Bytes of an uploaded file in base64, from the requested offset on, and the size of the whole. */
+export interface BlobPart {
+  readonly data: string
+  readonly bytes: number
+}
+
+/** Reads a part of what the task uploaded. Null: no answer, the next try may get one. */
+export type ReadBlobPart = (
+  sha256: string,
+  offset: number,
+  done: (answer: BlobPart | { readonly refused: string } | null) => void,
+) => void
 
 /** The task wants the GPU, or became idle and last used the GPU `idleMs` ago. */
 export type UseReport = (wantsGpu: boolean, idleMs: DurationMs) => void

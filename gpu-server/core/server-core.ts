@@ -4,8 +4,14 @@
  * (docs/protocol.md).
  */
 import type { Envelope } from '../../protocol/envelope.ts'
+import type { ListFiles, ReadFile } from '../../protocol/file-messages.ts'
 import type { AttemptRef, NodeEvent, ReadAttempt, ReadLog } from '../../protocol/messages.ts'
-import { MAX_ATTEMPTS_PER_NODE, MAX_LOG_BYTES } from '../../protocol/limits.ts'
+import {
+  MAX_ATTEMPTS_PER_NODE,
+  MAX_FILE_BYTES,
+  MAX_LISTED_FILES,
+  MAX_LOG_BYTES,
+} from '../../protocol/limits.ts'
 import { nodeSubject } from '../../protocol/subjects.ts'
 import type { Mib, DeviceKind, Feature, TaskIdentityKind } from '../../protocol/units.ts'
 import type { Bus, Reply } from '../../controller/ports/bus.ts'
@@ -14,6 +20,7 @@ import type { RandomStream } from '../../controller/ports/random.ts'
 import { adopt } from './adoption.ts'
 import type { Attempt } from './attempt.ts'
 import { recordOf } from './attempt.ts'
+import { blobReads } from './blob-reads.ts'
 import { Commands, isCommand } from './commands.ts'
 import type { Device, DeviceListener } from './device.ts'
 import { DurableState } from './durable-state.ts'
@@ -30,6 +37,7 @@ import { Runs } from './runs.ts'
 import type { NodeStorage } from './storage.ts'
 import { Swaps } from './swaps.ts'
 import { TaskTable } from './task-table.ts'
+import type { WorkFilesPort } from './work-files-port.ts'
 
 export interface ServerCoreOptions {
   readonly nodeId: string
@@ -55,6 +63,8 @@ export interface ServerCoreOptions {
   readonly bus: Bus
   readonly device: Device
   readonly storage: NodeStorage
+  /** Work folders of attempts; absent: none can be read. */
+  readonly files?: WorkFilesPort | null
   /** Unchanged heartbeats are not enacted (simulation between faults). */
   readonly areHeartbeatsElided: boolean
   /** The controller refuses this server's hello; called once for each change of the reason. */
@@ -97,7 +107,8 @@ export class ServerCore {
     this.#runs = new Runs(this.#parts, this.#growths, () => this.#events.plan())
     const swaps = new Swaps(this.#parts, this.#growths)
     const { allowExec, features = [] } = options
-    const limits = { allowExec, features, maxAttempts: maxAttemptsOf(options) }
+    const blobsOf = blobReads(options.nodeId, options.bus, envelopes)
+    const limits = { allowExec, features, maxAttempts: maxAttemptsOf(options), blobsOf }
     this.#commands = new Commands(this.#parts, this.#runs, swaps, this.#growths, limits)
     this.#relief = new Relief(this.#parts, swaps)
     this.#leaseEnforcer = new LeaseEnforcer(this.#parts, this.#runs)
@@ -164,6 +175,8 @@ export class ServerCore {
     if (this.#isStopped) return
     if (body.op === 'read_log') this.#readLog(body, reply)
     else if (body.op === 'read_attempt') this.#readAttempt(body, reply)
+    else if (body.op === 'list_files') this.#listFiles(body, reply)
+    else if (body.op === 'read_file') this.#readFile(body, reply)
     else if (isCommand(body)) {
       const result = this.#commands.answer(message, body)
       reply(this.#parts.envelopes.seal(result))
@@ -188,6 +201,32 @@ export class ServerCore {
           is_ended: isEnded,
         }),
       )
+    })
+  }
+
+  #listFiles({ task_id, attempt, path, after, max_items }: ListFiles, reply: Reply): void {
+    const { envelopes } = this.#parts
+    const { files = null } = this.#options
+    if (files === null) return reply(envelopes.seal({ op: 'refused', reason: 'unknown_attempt' }))
+    const what = { path, after, maxItems: Math.min(max_items, MAX_LISTED_FILES) }
+    files.list(task_id, attempt, what, (answer) => {
+      if (this.#isStopped) return
+      if ('refused' in answer) return reply(envelopes.seal({ op: 'refused', reason: answer.refused }))
+      const { items, isComplete } = answer
+      reply(envelopes.seal({ op: 'files', task_id, attempt, items, is_complete: isComplete }))
+    })
+  }
+
+  #readFile({ task_id, attempt, path, offset, max_bytes }: ReadFile, reply: Reply): void {
+    const { envelopes } = this.#parts
+    const { files = null } = this.#options
+    if (files === null) return reply(envelopes.seal({ op: 'refused', reason: 'unknown_attempt' }))
+    const what = { path, offset, maxBytes: Math.min(max_bytes, MAX_FILE_BYTES) }
+    files.read(task_id, attempt, what, (answer) => {
+      if (this.#isStopped) return
+      if ('refused' in answer) return reply(envelopes.seal({ op: 'refused', reason: answer.refused }))
+      const { base64: data, bytes, modifiedMs: modified_ms, inode } = answer
+      reply(envelopes.seal({ op: 'file', task_id, attempt, path, offset, data, bytes, modified_ms, inode }))
     })
   }
 

@@ -15,14 +15,19 @@ export interface KeptAttempt extends AttemptStart {
 }
 
 /** What the start said about the task, for an administrator whose store has lost it. */
-export interface AttemptDescription {
+export interface AttemptDescription extends Surroundings {
   readonly taskId: string
   readonly attempt: number
   readonly name: string | null
   readonly owner: string | null
   readonly command: readonly string[] | null
-  /** Absent: the command runs on the host. */
+}
+
+/** As in the start; absent fields are not used. */
+export interface Surroundings {
   readonly image?: string
+  readonly workdir?: string
+  readonly cwd?: string
 }
 
 /**

@@ -21,30 +21,20 @@ import type {
 import type { AttemptStart } from '../core/attempt-start.ts'
 import { NEVER_RAN } from '../core/finished.ts'
 import type { KeptAttempt } from '../core/storage.ts'
-import { CONTAINER_WORK } from '../guard/containers.ts'
-import type { GuardedTask, Guards, LaunchAnswer, TaskPlace } from '../guard/guards.ts'
-import { refusalOfFault } from '../guard/launch-refusal.ts'
-import type { Accelerator } from './accelerator.ts'
+import type { GuardedTask, LaunchAnswer } from '../guard/guards.ts'
+import { HostLaunches, type HostLaunchOptions } from './host-launches.ts'
 import { HostTask } from './host-task.ts'
-import type { TaskPlaces } from './task-places.ts'
 import { SocketWatch } from './socket-watch.ts'
 import { TaskSockets } from './task-sockets.ts'
 import { UseTracker } from './use-tracker.ts'
 
-export interface HostDeviceOptions {
-  readonly guards: Guards
+export interface HostDeviceOptions extends HostLaunchOptions {
   /** The guard program. */
   readonly program: string
-  readonly accelerator: Accelerator
   /** CLOCK_BOOTTIME, as in the guards. */
   readonly clock: Clock
   /** Folder of the tasks' sockets. */
   readonly socketFolder: string
-  readonly places: TaskPlaces
-  /** Environment variables of every task, in addition to those of the accelerator and this device. */
-  readonly environment: Readonly<Record<string, string>>
-  /** For both streams of an attempt together. */
-  readonly maxOutputBytes: number
   /** A task without a signal or measured use for this long is idle. */
   readonly idleAfterMs: DurationMs
   /** Receives one line for the log: what went wrong with a task, and what was done. */
@@ -54,11 +44,6 @@ export interface HostDeviceOptions {
 type LivingSurvivor = Extract<Survivor, { readonly end: null }>
 
 const SAMPLE_INTERVAL_MS: DurationMs = 1_000
-/**
- * Python writes its output at once instead of in blocks. The server's own environment and `--env` take
- * precedence.
- */
-const UNBUFFERED = { PYTHONUNBUFFERED: '1' }
 
 export class HostDevice implements Device {
   readonly #options: HostDeviceOptions
@@ -66,6 +51,7 @@ export class HostDevice implements Device {
   readonly #uses: UseTracker
   readonly #requests: SocketWatch<HostTask>
   readonly #tasks = new Map<string, HostTask>()
+  readonly #launches: HostLaunches
   /** Ended attempts by task, until they are forgotten. */
   readonly #ended = new Map<string, { readonly start: AttemptStart; readonly end: AttemptEnd }>()
   /** Where the bytes of adopted tasks are, according to the accelerator. */
@@ -97,6 +83,7 @@ export class HostDevice implements Device {
         allocationWanted: (taskId, attempt, mib) => this.#listener?.allocationWanted(taskId, attempt, mib),
       },
     )
+    this.#launches = new HostLaunches(options, (taskId, attempt) => this.#sockets.open(taskId, attempt))
   }
 
   /**
@@ -177,7 +164,7 @@ export class HostDevice implements Device {
     // The client of a lease tells the controller whether it is in use, not this server.
     task.wantsGpu = command !== null
     const begun: Promise<LaunchAnswer> =
-      command === null ? Promise.resolve({ error: null }) : this.#run(task, command, request)
+      command === null ? Promise.resolve({ error: null }) : this.#launches.run(task, command, request)
     void begun.then((answer) => {
       if (answer.error !== null) this.#forgetTask(task)
       if (this.#isClosed || (answer.error === null && task.isEnded)) return
@@ -245,7 +232,10 @@ export class HostDevice implements Device {
   stop(taskId: string, attempt: number, graceMs: DurationMs): void {
     const task = this.#find(taskId, attempt)
     if (task === null) return
-    if (!task.start.isLease) return this.#options.guards.stop(taskId, attempt, graceMs)
+    if (!task.start.isLease) {
+      this.#launches.callOff(taskId)
+      return this.#options.guards.stop(taskId, attempt, graceMs)
+    }
     const { clock } = this.#options
     clock.at(
       clock.now(),
@@ -285,61 +275,6 @@ export class HostDevice implements Device {
   }
 
   // ── tasks ───────────────────────────────────────────────────────────────────
-
-  async #run(
-    task: HostTask,
-    command: readonly string[],
-    { image, epoch = 0, env }: LaunchRequest,
-  ): Promise<LaunchAnswer> {
-    const { accelerator, guards, maxOutputBytes, places } = this.#options
-    const { start, taskId, attempt, gpus } = task
-    let code = 'work_folder'
-    try {
-      const place = await places.open(taskId, attempt)
-      code = 'state_folder'
-      const socket = await this.#sockets.open(taskId, attempt)
-      const container =
-        image === undefined
-          ? {}
-          : { container: { image, devices: accelerator.containerDevices(gpus), epoch } }
-      const launched = await guards.launch({
-        taskId,
-        attempt,
-        record: start,
-        command,
-        env: {
-          ...UNBUFFERED,
-          ...(image === undefined ? this.#hostEnvironment(place, socket) : { HOME: CONTAINER_WORK }),
-          ...env,
-          ...accelerator.environment(gpus),
-          HEADROOM_TASK_ID: taskId,
-          HEADROOM_GPUS: gpus.join(','),
-          HEADROOM_VRAM_MIB: String(start.vramMib),
-        },
-        workingDirectory: place.folder,
-        user: place.user,
-        place,
-        isLeased: true,
-        maxOutputBytes,
-        ...container,
-      })
-      if (launched.error !== null) await places.drop(taskId, attempt).catch(() => {})
-      return launched
-    } catch (error) {
-      await places.drop(taskId, attempt).catch(() => {})
-      return {
-        error: error instanceof Error ? error.message : String(error),
-        refused: refusalOfFault(error, code),
-      }
-    }
-  }
-
-  /** An image has its own paths. */
-  #hostEnvironment(place: TaskPlace, socket: string): Readonly<Record<string, string>> {
-    const { environment, places } = this.#options
-    const home = places.homeOf(place)
-    return { ...environment, ...(home === null ? {} : { HOME: home }), HEADROOM_SOCKET: socket }
-  }
 
   #adopt(start: AttemptStart, kept: KeptAttempt | null, isOut: boolean, isStopped: boolean): LivingSurvivor {
     const task = this.#newTask(start, { isStopped, isHeld: isOut })

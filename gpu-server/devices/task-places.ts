@@ -15,6 +15,7 @@ import { join } from 'node:path'
 import { folderNameOf } from '../guard/guard-folder.ts'
 import type { GuardedTask, TaskPlace, TaskUser } from '../guard/guards.ts'
 import { removeTree } from '../guard/remove-tree.ts'
+import { asOwner, type KeptWork } from '../files/kept-work.ts'
 import { IdPool } from './id-pool.ts'
 import type { TaskIdentity } from './task-identity.ts'
 
@@ -23,6 +24,8 @@ export interface TaskPlacesOptions {
   /** Contains a folder for each attempt; created when missing. */
   readonly workFolder: string
   readonly stateFolder: string
+  /** Keeps folders of attempts that have ended; absent: they stay where they are, with their output. */
+  readonly kept?: KeptWork | null
 }
 
 export class TaskPlaces {
@@ -72,21 +75,51 @@ export class TaskPlaces {
     if (place.user?.ownGroup !== undefined) this.#pool?.adopt(key, place.user.ownGroup)
   }
 
-  /** The attempt has no process left: keeps its folder with its output, closed to later tasks. */
+  /** The folder of an attempt, living or ended, and its user if that is not the server's; null: none. */
+  find(
+    taskId: string,
+    attempt: number,
+  ): { readonly folder: string; readonly user: Pick<TaskUser, 'uid' | 'gid'> | null } | null {
+    const key = folderNameOf(taskId, attempt)
+    const living = this.#places.get(key)
+    if (living !== undefined) return living
+    const kept = this.#options.kept?.find(key) ?? null
+    if (kept === null) return null
+    const user = asOwner(kept.user)
+    // Its user is not known: the server ended while it took the folder over.
+    return user === null && 'ids' in this.#options.identity ? null : { folder: kept.folder, user }
+  }
+
+  /** The attempt has no process left: keeps its folder, closed to later tasks. */
   close(taskId: string, attempt: number): void {
     const key = folderNameOf(taskId, attempt)
     const place = this.#places.get(key)
     if (place === undefined) return
-    closeFolder(place)
-    this.#places.delete(key)
-    this.#pool?.release(key)
+    if (closeFolder(place)) this.#keep(key, place)
+    this.#release(key)
   }
 
   /** The attempt never ran. */
   async drop(taskId: string, attempt: number): Promise<void> {
-    const place = this.#places.get(folderNameOf(taskId, attempt))
-    this.close(taskId, attempt)
-    if (place !== undefined) await removeTree(place.folder)
+    const key = folderNameOf(taskId, attempt)
+    const place = this.#places.get(key)
+    if (place === undefined) return
+    closeFolder(place)
+    this.#release(key)
+    await removeTree(place.folder)
+  }
+
+  #keep(key: string, { folder, user }: TaskPlace): void {
+    try {
+      this.#options.kept?.take(folder, key, user)
+    } catch {
+      // The task has removed it, or it cannot be moved: it is removed together with its output.
+    }
+  }
+
+  #release(key: string): void {
+    this.#places.delete(key)
+    this.#pool?.release(key)
   }
 
   #userFor(key: string): TaskUser | null {
@@ -106,15 +139,15 @@ export class TaskPlaces {
   }
 }
 
-/** Removes an empty folder. */
-function closeFolder({ folder, user }: TaskPlace): void {
+/** Removes an empty folder. Returns true if there is one to keep. */
+function closeFolder({ folder, user }: TaskPlace): boolean {
   try {
     rmdirSync(folder)
-    return
+    return false
   } catch {
     // The folder has files, or is gone.
   }
-  if (user === null) return
+  if (user === null) return true
   try {
     // First, so that a root without CAP_DAC_OVERRIDE (a container) may open it.
     lchownSync(folder, process.getuid?.() ?? 0, process.getgid?.() ?? 0)
@@ -124,7 +157,9 @@ function closeFolder({ folder, user }: TaskPlace): void {
     } finally {
       closeSync(fd)
     }
+    return true
   } catch {
     // The task has removed it.
+    return false
   }
 }

@@ -8,6 +8,7 @@ import {
   LEASE_OVER,
   NO_CONTAINER,
   refusalAtStep,
+  refusalInCwd,
   refusalInContainer,
   refusalOfFault,
 } from './launch-refusal.ts'
@@ -75,7 +76,9 @@ export function startGuard(start: GuardStart, spec: LaunchSpec, isLeased: boolea
       answer = waitsForInit ? '' : (answer + text).slice(0, ANSWER_BYTES)
       if (waitsForInit) void startContainer(start.container)
     })
-    child.stdout.once('close', () => settle(failed ?? answerIn(answer, start.container !== null)))
+    child.stdout.once('close', () =>
+      settle(failed ?? answerIn(answer, start.container !== null, spec.cwd !== undefined)),
+    )
   })
 }
 
@@ -83,12 +86,13 @@ export function startGuard(start: GuardStart, spec: LaunchSpec, isLeased: boolea
  * Parses `ok PID`, `refused STEP ERRNO text`, or `KIND text` of task, lease, container and error, as guard.c
  * writes it.
  */
-function answerIn(answer: string, isContained: boolean): LaunchAnswer {
+function answerIn(answer: string, isContained: boolean, hasCwd: boolean): LaunchAnswer {
   if (/^ok \d+\n$/.test(answer)) return { error: null }
   const [, step, errno, why] = /^refused (\d+) (\d+) (.*)\n$/.exec(answer) ?? []
   if (why !== undefined) {
     const refused = refusalAtStep(Number(step), Number(errno))
-    return { error: why, refused: isContained ? refusalInContainer(refused) : refused }
+    if (isContained) return { error: why, refused: refusalInContainer(refused) }
+    return { error: why, refused: hasCwd ? refusalInCwd(refused) : refused }
   }
   const [, kind, words] = /^(task|lease|container|error) (.*)\n$/.exec(answer) ?? []
   if (words === undefined && isContained) return CONTAINER_SILENT
@@ -127,7 +131,7 @@ function encodeSpec(start: GuardStart, spec: LaunchSpec, isLeased: boolean): str
     start.container === null ? 0 : 1,
     spec.maxOutputBytes,
     start.cgroup ?? '',
-    start.container?.workingDirectory ?? spec.workingDirectory,
+    spec.cwd ?? start.container?.workingDirectory ?? spec.workingDirectory,
     spec.command.length,
     ...spec.command,
     env.length,
@@ -145,7 +149,8 @@ export function whyNotLaunchable(spec: LaunchSpec): string | null {
   )
   if (bad !== undefined)
     return `environment variable ${JSON.stringify(bad[0])}: must be a name and a value without NUL`
-  if (!spec.workingDirectory.startsWith('/') || spec.workingDirectory.includes('\0'))
+  const folders = [spec.workingDirectory, spec.cwd ?? '/']
+  if (folders.some((folder) => !folder.startsWith('/') || folder.includes('\0')))
     return 'working directory: must be an absolute path'
   if (!Number.isSafeInteger(spec.maxOutputBytes) || spec.maxOutputBytes < 0)
     return 'maxOutputBytes: must be a whole number of bytes'

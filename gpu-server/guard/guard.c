@@ -3,6 +3,7 @@
  * answers the launch with one line (`ok <pid>` or `error <text>`), and then runs until nothing of the task is
  * left: it enforces the deadline of the lease, obeys the control socket in its folder, and leaves a durable
  * record of the end. docs/decisions/0016-guard.md explains the design.
+ * headroom-guard --files UID GID: serves files of a task (files.c).
  * headroom-guard --peer: prints the user id at the other end of the Unix socket that is descriptor 3.
  * headroom-guard --sockets: reports requests that wait for tasks (sockets.c).
  */
@@ -217,6 +218,7 @@ int main(int argc, char **argv) {
   if (argc == 1 && getpid() == 1) container_init();
   if (argc == 2 && strcmp(argv[1], "--peer") == 0) return print_peer();
   if (argc == 2 && strcmp(argv[1], "--sockets") == 0) return watch_sockets();
+  if (argc == 4 && strcmp(argv[1], "--files") == 0) return serve_files(argv[2], argv[3]);
   if (argc != 3) refuse("guard: usage: headroom-guard FOLDER LEASE");
   syscall(SYS_close_range, 3, ~0U, 0);
   set_signals();

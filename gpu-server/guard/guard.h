@@ -20,6 +20,11 @@ int print_peer(void);
 
 /* Runs until its input ends; returns the exit code. */
 int watch_sockets(void);
+/* ---- files of a task: files.c ---- */
+
+/* Reads and writes below the folder that is descriptor 3, as this user (-1: the caller's own), until its
+ * input ends. Returns the exit code. */
+int serve_files(const char *uid, const char *gid);
 
 /* ---- what to run: spec.c ---- */
 

@@ -51,7 +51,10 @@ export interface LaunchSpec {
    * guard's task.
    */
   readonly env: Readonly<Record<string, string>>
+  /** The private folder of the attempt, in which the command starts. */
   readonly workingDirectory: string
+  /** It starts here instead, in the file system of the container if it has one. */
+  readonly cwd?: string
   /** null: the server's own user. */
   readonly user: TaskUser | null
   /** Kept with the attempt's record. */

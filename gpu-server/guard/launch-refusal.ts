@@ -38,6 +38,11 @@ export function refusalAtStep(step: number, errno: number): StartRefused {
   return { cause: 'host', code: 'no_process' }
 }
 
+/** The task names the folder in which its command starts. */
+export function refusalInCwd(refused: StartRefused): StartRefused {
+  return refused.code === 'work_folder' ? { cause: 'task', code: 'cwd_not_usable' } : refused
+}
+
 /** The working directory is the image's own. */
 export function refusalInContainer(refused: StartRefused): StartRefused {
   return refused.code === 'work_folder' ? { cause: 'task', code: 'image_work_folder' } : refused

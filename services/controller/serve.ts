@@ -10,6 +10,7 @@ import type { Logger } from 'pino'
 import type { Access } from '../../controller/api/auth/access.ts'
 import type { SignIn } from '../../controller/api/auth/sign-in.ts'
 import { createApi } from '../../controller/api/server.ts'
+import { collectBlobs, openBlobs } from './uploaded-files.ts'
 import { createSeriesFiles } from '../../controller/adapters/series-files.ts'
 import { SCHEMA_VERSION } from '../../controller/adapters/sqlite/migrations.ts'
 import {
@@ -108,6 +109,7 @@ export async function startServing(env: Environment, options: ServeOptions = {})
   await requireTokenFor(local, settings, token, store)
   let access: Access | null = null
   const recording = startRecording(settings, log)
+  const blobs = await openBlobs(settings, store)
   const logEvents = createEventLog(log, 'played' in managed ? 'simulated' : 'live')
   let isStopping = false
   const how: ControllerOptions = {
@@ -121,7 +123,7 @@ export async function startServing(env: Environment, options: ServeOptions = {})
     // Deferred: an audit entry is an input itself and must follow the input that reported it.
     onRefused: (senderId, reason) => queueMicrotask(() => access?.trail?.messageRefused(senderId, reason)),
     ...(recording === null ? {} : { inputTap: recording.tap }),
-    ...{ ownerLimits: settings.ownerLimits, storeKind: settings.storeKind, sealer: key.sealer },
+    ...{ ownerLimits: settings.ownerLimits, storeKind: settings.storeKind, sealer: key.sealer, blobs },
     clientRequestsPerSecond: settings.clientRequestsPerSecond,
     clientAudit: auditOfClients(() => access?.trail ?? null),
     initialConfig: initialConfig(env, settings, managed),
@@ -130,7 +132,8 @@ export async function startServing(env: Environment, options: ServeOptions = {})
   }
   const fleet = await startFleet(managed, store, log, how)
   const { controller } = fleet
-  const { commands, views, events, logs, series } = controller
+  const { commands, views, events, logs, files, series } = controller
+  const stopCollecting = collectBlobs(blobs, views, log)
   access = httpAccess(settings, token, signIn, controller, key.sealer, local?.api.peers ?? null)
   const disk = monitorDisk(settings.dataDir)
   const depths = { commitQueueDepth: () => store.queueDepth(), diskFreeBytes: () => disk.freeBytes() }
@@ -146,15 +149,8 @@ export async function startServing(env: Environment, options: ServeOptions = {})
   })
   measured.metrics.add(...uploadMetrics(simulationServices.simulation.uploadBytes, settings.uploads.maxBytes))
   const app = createApi({
-    ...{
-      commands,
-      views,
-      events,
-      logs,
-      series,
-      simulation: simulationServices.simulation,
-      twin: simulationServices.twin,
-    },
+    ...{ commands, views, events, logs, files, blobs, series },
+    ...{ simulation: simulationServices.simulation, twin: simulationServices.twin },
     version: packageVersion(),
     build: { commit: packageCommit(), schema: SCHEMA_VERSION, storeKind: settings.storeKind },
     metrics: measured.metrics,
@@ -175,6 +171,7 @@ export async function startServing(env: Environment, options: ServeOptions = {})
     describe: `Headroom ${packageVersion()} runs ${fleet.describe} on ${url} (${about})\n`,
     async stop() {
       setTimeout(() => process.exit(1), STOP_TIMEOUT_MS).unref()
+      stopCollecting()
       await simulationServices.close()
       local?.api.close()
       await app.close()

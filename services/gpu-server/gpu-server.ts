@@ -19,11 +19,13 @@ import { EngineContainers, type PullPolicy } from '../../gpu-server/container/en
 import { findEngine, type ContainerRuntime } from '../../gpu-server/container/find-engine.ts'
 import { isStatic } from '../../gpu-server/guard/is-static.ts'
 import { openGuards } from '../../gpu-server/guard/local-guards.ts'
+import type { WorkLimits } from '../../gpu-server/files/kept-work.ts'
+import { whyNoFiles } from '../../gpu-server/files/workdirs.ts'
 import { startGpuServer } from '../../gpu-server/server.ts'
 import type { GpuServer } from '../../gpu-server/server.ts'
 import type { TaskIdentity } from '../../gpu-server/devices/task-identity.ts'
 import { nodeIdFromName } from '../../protocol/node-id.ts'
-import type { DurationMs, Mib } from '../../protocol/units.ts'
+import type { DurationMs, Feature, Mib } from '../../protocol/units.ts'
 import { ENVIRONMENT } from '../settings/env-table.ts'
 import type { EnvironmentVariable } from '../settings/env-table.ts'
 import { CommandFailure, UsageError } from '../exit-codes.ts'
@@ -94,6 +96,7 @@ export async function gpuServer(
     const storage = openDiskStorage({ folder: stateFolder, onFault: (fault) => die(log, fault) })
     const program = await guardProgram()
     const containers = await containersOf(options, { stateFolder, program }, env, log)
+    const filesProgram = await filesProgramOf(program, stateFolder, log)
     const guards = await openGuards({
       folder: stateFolder,
       program,
@@ -112,7 +115,8 @@ export async function gpuServer(
       hostSwapMib: options.hostSwapMib ?? hostSwapMib,
       hostLinkMibPerS: options.hostLinkMibPerS ?? null,
       allowExec: options.allowExec === true,
-      features: containers === null ? ['env'] : ['env', 'image'],
+      features: featuresOf(containers !== null, filesProgram !== null),
+      ...{ filesProgram, workLimits: workLimitsOf(env) },
       stateFolder,
       workFolder,
       storage,
@@ -268,6 +272,25 @@ async function containersOf(
     pull: containerPull,
     onNote: (line) => log.warn(line),
   })
+}
+
+/** Null: this server accepts no tasks with files and reads none, and the controller knows. */
+async function filesProgramOf(program: string, folder: string, log: Logger): Promise<string | null> {
+  const why = await whyNoFiles(program, folder)
+  if (why === null) return program
+  log.warn({ why }, 'this server does not handle files of tasks')
+  return null
+}
+
+function workLimitsOf(env: Environment): WorkLimits {
+  return {
+    retentionMs: (valueOf(env, ENVIRONMENT.workRetentionSeconds) ?? 0) * 1000,
+    maxBytes: (valueOf(env, ENVIRONMENT.workLimitMib) ?? 0) * MIB,
+  }
+}
+
+function featuresOf(hasContainers: boolean, hasFiles: boolean): readonly Feature[] {
+  return ['env', ...(hasContainers ? (['image'] as const) : []), ...(hasFiles ? (['files'] as const) : [])]
 }
 
 /** A task gets nothing of the server's own environment except what every program needs. */

@@ -155,6 +155,27 @@ export const ENVIRONMENT = {
     meaning: 'Free disk space that uploads must leave, percent of the disk',
     read: (text) => integerIn(text, 0, 100),
   },
+  filesMaxMib: {
+    name: 'CONTROLLER_FILES_MAX_MIB',
+    range: 'an integer from 1 to 16777216',
+    byDefault: '20480',
+    meaning: 'Maximum size of all uploaded files of tasks (--workdir), MiB',
+    read: (text) => integerIn(text, 1, 16_777_216),
+  },
+  filesMaxMibPerOwner: {
+    name: 'CONTROLLER_FILES_MAX_MIB_PER_OWNER',
+    range: 'an integer from 1 to 16777216',
+    byDefault: '4096',
+    meaning: 'Maximum size of the uploaded files of one owner, MiB',
+    read: (text) => integerIn(text, 1, 16_777_216),
+  },
+  workdirMaxMib: {
+    name: 'CONTROLLER_WORKDIR_MAX_MIB',
+    range: 'an integer from 1 to 65536',
+    byDefault: '1024',
+    meaning: 'Maximum size of one uploaded folder, MiB',
+    read: (text) => integerIn(text, 1, 65_536),
+  },
   eventsMaxCount: {
     name: 'CONTROLLER_EVENTS_MAX_COUNT',
     range: 'an integer from 1000 to 100000000',
@@ -328,6 +349,21 @@ export const ENVIRONMENT = {
     meaning:
       'GPU server: maximum output kept per attempt, stdout and stderr together; the oldest is dropped first',
     read: (text) => integerIn(text, 1, 1_048_576),
+  },
+  workRetentionSeconds: {
+    name: 'NODE_WORK_RETENTION_SECONDS',
+    range: 'an integer from 0 to 31536000',
+    byDefault: '86400',
+    meaning: 'GPU server: time for which the work folder of an attempt is kept after its end',
+    read: (text) => integerIn(text, 0, 31_536_000),
+  },
+  workLimitMib: {
+    name: 'NODE_WORK_LIMIT_MIB',
+    range: 'an integer from 1 to 16777216',
+    byDefault: '10240',
+    meaning:
+      'GPU server: maximum size of all kept work folders, MiB; the oldest is removed first, the latest stays',
+    read: (text) => integerIn(text, 1, 16_777_216),
   },
   defaultOvercommitPercent: {
     name: 'CONTROLLER_DEFAULT_VRAM_OVERCOMMIT_PERCENT',

@@ -35,6 +35,8 @@ export interface Settings {
   readonly storeKind: StoreKind
   /** Scenario file of the simulated fleet; null: the demonstration. */
   readonly uploads: UploadLimits
+  /** Uploaded files of tasks. */
+  readonly files: UploadLimits & { readonly maxWorkdirBytes: number }
   readonly clientRequestsPerSecond: number
   readonly simulatedFleet: string | null
   readonly defaultOvercommitPercent: Percent
@@ -95,6 +97,13 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
       maxBytesPerOwner: valueOf(env, ENVIRONMENT.uploadsMaxMibPerOwner) * MIB_BYTES,
       minFreeBytes: valueOf(env, ENVIRONMENT.uploadsMinFreeMib) * MIB_BYTES,
       minFreePercent: valueOf(env, ENVIRONMENT.uploadsMinFreePercent),
+    },
+    files: {
+      maxBytes: valueOf(env, ENVIRONMENT.filesMaxMib) * MIB_BYTES,
+      maxBytesPerOwner: valueOf(env, ENVIRONMENT.filesMaxMibPerOwner) * MIB_BYTES,
+      minFreeBytes: valueOf(env, ENVIRONMENT.uploadsMinFreeMib) * MIB_BYTES,
+      minFreePercent: valueOf(env, ENVIRONMENT.uploadsMinFreePercent),
+      maxWorkdirBytes: valueOf(env, ENVIRONMENT.workdirMaxMib) * MIB_BYTES,
     },
     eventsMaxCount: valueOf(env, ENVIRONMENT.eventsMaxCount),
     eventsMaxDays: valueOf(env, ENVIRONMENT.eventsMaxDays),

@@ -1,6 +1,6 @@
 /** Table of `workload`: tasks from a trace, from a random process, or single tasks. */
 import { ACTIVITY_MODELS } from '../trace/activity.ts'
-import { IMAGE_REFERENCE, PORT_NAME } from '../../protocol/fields.ts'
+import { ABSOLUTE_PATH, IMAGE_REFERENCE, PORT_NAME, SHA_256 } from '../../protocol/fields.ts'
 import { TASK_DEFAULTS } from '../../protocol/limits.ts'
 import {
   boolean,
@@ -34,6 +34,7 @@ import {
   MAX_IMAGE_LENGTH,
   MAX_PORT_NAME_LENGTH,
   MAX_PORTS,
+  MAX_PATH_LENGTH,
   MAX_REQUEUES,
   MAX_STOP_GRACE_SECONDS,
   MAX_TASK_GPUS,
@@ -95,6 +96,8 @@ const ports = list(
   0,
   MAX_PORTS,
 )
+const workdir = textLike(new RegExp(SHA_256.pattern), SHA_256.description, 64)
+const cwd = textLike(new RegExp(ABSOLUTE_PATH.pattern), ABSOLUTE_PATH.description, MAX_PATH_LENGTH)
 /** Passed on to GPU servers; without effect in a simulation. */
 const LAUNCH = {
   image: optional(
@@ -102,6 +105,8 @@ const LAUNCH = {
     null,
     'Container image of the command; not used in a simulation, whose servers offer every feature.',
   ),
+  workdir: optional(nullable(workdir), null, 'Manifest of its folder, SHA-256; not used in a simulation.'),
+  cwd: optional(nullable(cwd), null, 'Folder in which the command starts; not used in a simulation.'),
   ports: optional(ports, [], 'Ports on which the command serves; not used in a simulation.'),
   wake_on_request: optional(
     nullable(boolean),

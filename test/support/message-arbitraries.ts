@@ -8,7 +8,15 @@ import type { TSchema } from 'typebox'
 import type { Keywords } from '../../protocol/check.ts'
 import { BODIES, ENVELOPE } from '../../protocol/envelope.ts'
 import type { Body, Envelope } from '../../protocol/envelope.ts'
-import { IMAGE_REFERENCE, INDEX_IS_PLACE, NO_NUL, PORT_NAME, withTag } from '../../protocol/fields.ts'
+import {
+  ABSOLUTE_PATH,
+  IMAGE_REFERENCE,
+  INDEX_IS_PLACE,
+  NO_NUL,
+  PORT_NAME,
+  SHA_256,
+  withTag,
+} from '../../protocol/fields.ts'
 
 /** Every operation of the protocol. */
 export const OPERATIONS = Object.keys(BODIES)
@@ -82,6 +90,9 @@ function textOf({ minLength, maxLength, pattern }: Keywords): fc.Arbitrary<strin
   if (pattern === IMAGE_REFERENCE.pattern)
     return fc.constantFrom('a', 'host:5000/a/b-c:v1', `a@sha256:${'0'.repeat(64)}`, 'x'.repeat(maxLength))
   if (pattern === PORT_NAME.pattern) return fc.constantFrom('a', 'api-2', '0', 'x'.repeat(maxLength))
+  if (pattern === SHA_256.pattern) return fc.constantFrom('0'.repeat(64), '9af'.repeat(21) + 'e')
+  if (pattern === ABSOLUTE_PATH.pattern)
+    return fc.constantFrom('/', '/data/漢 "x"\n', `/${'x'.repeat(maxLength - 1)}`)
   const units = fc.constantFrom(
     'a',
     'Z',

@@ -3,6 +3,7 @@ import type { ControllerBody, Envelope, NodeBody } from '../../protocol/envelope
 import type { LogChunk } from '../../protocol/messages.ts'
 import { nodeSubject } from '../../protocol/subjects.ts'
 import { PROTOCOL_VERSION } from '../../protocol/limits.ts'
+import { NodeReads } from '../../controller/wire/node-reads.ts'
 import { createTaskLogs } from '../../controller/wire/task-logs.ts'
 import type { TaskLogs } from '../../controller/ports/task-logs.ts'
 import { plainBus } from '../support/plain-bus.ts'
@@ -54,7 +55,7 @@ function serverThatSays(
     requests.push(message)
     if (answer !== null) reply(sealed(answer(message)))
   })
-  return { clock, logs: createTaskLogs(bus, sealed, () => mayAsk), requests }
+  return { clock, logs: createTaskLogs(new NodeReads(bus, sealed, () => mayAsk)), requests }
 }
 
 describe('reading the output of a task', () => {

@@ -37,7 +37,7 @@ describe('The space for uploads', () => {
     const usage = await room.usageOf('new')
     expect(room.whyNot(usage, MIB)).toBeNull()
     expect(room.whyNot(usage, MIB + 1)).toBe(
-      'The limit of 10 MiB for all uploads is reached. One has to be deleted first.',
+      'The limit of 10 MiB for all uploads is reached. Delete some first.',
     )
   })
 

@@ -34,6 +34,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 13, name: 'epochs know their controller', up: controllersOfEpochs },
   { version: 14, name: 'tasks know their image', up: imagesOfTasks },
   { version: 15, name: 'secrets, and environments of tasks', up: secretsTable },
+  { version: 16, name: 'tasks know their files', up: filesOfTasks },
 ]
 
 /** The schema version that this program writes. */
@@ -110,6 +111,14 @@ function notOurs(path: string): string {
  * have the task's command run on the host.
  */
 function imagesOfTasks(): Promise<void> {
+  return Promise.resolve()
+}
+
+/**
+ * Absent in a record: no uploaded folder and no folder to start in. As above, the step keeps out an earlier
+ * controller.
+ */
+function filesOfTasks(): Promise<void> {
   return Promise.resolve()
 }
 

@@ -1,6 +1,7 @@
 /** Uploaded traces for scenarios. */
 import type { Readable } from 'node:stream'
 import { Type } from 'typebox'
+import type { Blobs } from '../../ports/blobs.ts'
 import type { TraceEntry } from '../../ports/simulation.ts'
 import { callerOf } from '../auth/caller.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
@@ -117,7 +118,7 @@ const getUsage = operation(
 )
 
 /** GET /usage. */
-export function usageRoutes(app: ApiApp, { simulation }: ApiContext): void {
+export function usageRoutes(app: ApiApp, { simulation, blobs }: ApiContext): void {
   app.get('/usage', { schema: getUsage }, async (request) => {
     const { name: owner } = callerOf(request)
     const usage = await simulatorOf(simulation).usage(owner)
@@ -127,6 +128,18 @@ export function usageRoutes(app: ApiApp, { simulation }: ApiContext): void {
       total_bytes: usage.totalBytes,
       total_limit_bytes: usage.totalMaxBytes,
     }
-    return { owner, uploads: { traces, scenarios, bytes, ...limits } }
+    return { owner, uploads: { traces, scenarios, bytes, ...limits }, files: presentBlobUsage(blobs, owner) }
   })
+}
+
+function presentBlobUsage(blobs: Blobs | null, owner: string | null) {
+  const none = { ownBytes: 0, maxBytesPerOwner: 0, totalBytes: 0, maxBytes: 0 }
+  const { ownBytes, maxBytesPerOwner, totalBytes, maxBytes } = blobs?.usage(owner) ?? none
+  return {
+    bytes: ownBytes,
+    limit_bytes: maxBytesPerOwner,
+    total_bytes: totalBytes,
+    total_limit_bytes: maxBytes,
+    folder_limit_bytes: blobs?.maxWorkdirBytes ?? 0,
+  }
 }

@@ -4,6 +4,7 @@ import type { Priority } from '../../../protocol/units.ts'
 import type { QuarantinedAttempt } from '../../model/quarantine.ts'
 import { isAttempt } from '../../model/quarantine.ts'
 import { isFinal } from '../../model/task.ts'
+import { surroundingsIn } from '../../../protocol/task.ts'
 import type { Task, Node } from '../../model/placement.ts'
 import type { Views } from '../../query/views.ts'
 import type { TaskLogs } from '../../ports/task-logs.ts'
@@ -163,7 +164,6 @@ function detailsOf(record: AttemptRecord | null, { taskId, residency }: Quaranti
     return {
       name: taskId,
       command: UNKNOWN_COMMAND,
-      image: null,
       gpuMode: 'shared',
       noswap,
       priority: 2,
@@ -175,7 +175,7 @@ function detailsOf(record: AttemptRecord | null, { taskId, residency }: Quaranti
   return {
     name: record.name ?? taskId,
     command,
-    image: record.image ?? null,
+    ...surroundingsIn(record),
     gpuMode: record.gpu_mode,
     noswap,
     priority: record.priority,

@@ -4,6 +4,8 @@ import { environmentRoutes } from './environment-routes.ts'
 import { environmentOf, requireEnvironmentRoom } from './environment.ts'
 import { assignmentRoutes, leaseRoutes, taskActionRoutes } from './action-routes.ts'
 import { attemptRoutes } from './attempt-routes.ts'
+import { fileRoutes } from './file-routes.ts'
+import { requireWorkdir } from '../files/blob-routes.ts'
 import { logRoutes } from './log-routes.ts'
 import { recoveryRoutes } from './recovery-routes.ts'
 import { createHash } from 'node:crypto'
@@ -135,6 +137,7 @@ export function taskRoutes(app: ApiApp, api: ApiContext): void {
   assignmentRoutes(app, api)
   leaseRoutes(app, api)
   logRoutes(app, api)
+  fileRoutes(app, api)
   recoveryRoutes(app, api)
   attemptRoutes(app, api)
   environmentRoutes(app, api)
@@ -175,7 +178,7 @@ function listRoute(app: ApiApp, { views }: ApiContext): void {
 
 function collectionRoutes(
   app: ApiApp,
-  { access, commands, views, waits, ownerLimits, twin }: ApiContext,
+  { access, blobs, commands, views, waits, ownerLimits, twin }: ApiContext,
 ): void {
   const find = (id: string): Promise<TaskBody> => findTask(views, id)
 
@@ -221,6 +224,7 @@ function collectionRoutes(
         ...(await triedPart(twin, wanted, forecast === true, wouldWait)),
       }
     }
+    await requireWorkdir(blobs, wanted.workdir, name)
     const key = submissionKey(headers['idempotency-key'], name, body)
     const { taskId, isReplay } = await submit(wanted, key)
     reply.code(201).header('location', `/api/v1/tasks/${encodeURIComponent(taskId)}`)

@@ -32,6 +32,11 @@ export function taskRequest(
     throw invalidField('/image', 'image needs a command: a lease runs none')
   const twice = sharedPortName(body.ports ?? [])
   if (twice !== null) throw invalidField('/ports', `ports must not hold the name ${twice} twice`)
+  for (const field of ['workdir', 'cwd'] as const)
+    if (body.command === undefined && typeof body[field] === 'string')
+      throw invalidField(`/${field}`, `${field} needs a command: a lease runs none`)
+  if (typeof body.cwd === 'string' && typeof body.image === 'string')
+    throw invalidField('/cwd', 'cwd names a folder of the host, which a task with an image does not see')
   const request = requestOfBody(body, null, owner)
   return environment === null ? request : { ...request, environment }
 }

@@ -32,6 +32,8 @@ export function startEffect(placement: LivePlacement, policy: Policy): StartEffe
     image: spec.image ?? null,
     ...(spec.ports === undefined ? {} : { ports: spec.ports }),
     ...((spec.wakeOnRequest ?? null) === null ? {} : { wakeOnRequest: spec.wakeOnRequest === true }),
+    workdir: spec.workdir ?? null,
+    cwd: spec.cwd ?? null,
     environment: spec.environment ?? null,
     name: spec.name,
     owner: spec.owner,

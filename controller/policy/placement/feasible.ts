@@ -189,20 +189,25 @@ export function mayRunOn(task: Task, node: Node): boolean {
 
 /**
  * Returns what a server must name in its hello to run the task. A server ignores fields that it does not
- * know, so it would run a task with an image on the host itself, and without its environment variables.
+ * know, so it would run a task with an image on the host itself, and without its variables and files.
  */
 export function requiredFeatures({
   image = null,
   environment = null,
-}: Pick<TaskSpec, 'image' | 'environment'>): readonly Feature[] {
-  if (image === null) return environment === null ? NO_FEATURES : ENVIRONMENT
-  return environment === null ? IMAGE : IMAGE_AND_ENVIRONMENT
+  workdir = null,
+  cwd = null,
+}: Pick<TaskSpec, 'image' | 'environment' | 'workdir' | 'cwd'>): readonly Feature[] {
+  const hasFiles = workdir !== null || cwd !== null
+  const index = (image === null ? 0 : 1) + (environment === null ? 0 : 2) + (hasFiles ? 4 : 0)
+  return COMBINATIONS[index] as readonly Feature[]
 }
 
-const NO_FEATURES: readonly Feature[] = []
-const IMAGE: readonly Feature[] = ['image']
-const ENVIRONMENT: readonly Feature[] = ['env']
-const IMAGE_AND_ENVIRONMENT: readonly Feature[] = ['image', 'env']
+const IN_ORDER = ['image', 'env', 'files'] as const satisfies readonly Feature[]
+/** Bit i of the index: the feature at place i is required. */
+const COMBINATIONS: readonly (readonly Feature[])[] = Array.from(
+  { length: 1 << IN_ORDER.length },
+  (_, bits) => IN_ORDER.filter((_feature, place) => (bits & (1 << place)) !== 0),
+)
 
 /** Returns the first of these features that the server does not name; null: it names all. */
 export function missingFeature(required: readonly Feature[], { features }: Node): Feature | null {

@@ -39,6 +39,8 @@ export interface UploadQuotaOptions {
   readonly limits: UploadLimits
   /** Returns the stored uploads. */
   readonly kept: () => Promise<readonly UploadedFile[]>
+  /** What is uploaded, in a refusal. Default: uploads. */
+  readonly what?: { readonly plural: string; readonly remedy: string }
   /** Replaced in tests. Default: asks the file system. */
   readonly ask?: StatFs
 }
@@ -54,8 +56,13 @@ export class UploadQuota {
   totalBytes: number | null = null
   readonly #options: UploadQuotaOptions
   readonly #ask: StatFs
+  readonly #what: { readonly plural: string; readonly remedy: string }
 
   constructor(options: UploadQuotaOptions) {
+    this.#what = options.what ?? {
+      plural: 'uploads',
+      remedy: 'Delete one first (GET /usage shows their size).',
+    }
     this.#options = options
     this.limits = options.limits
     this.#ask = options.ask ?? statfs
@@ -79,12 +86,12 @@ export class UploadQuota {
     const { maxBytes, maxBytesPerOwner } = this.limits
     if (ownBytes + bytes > maxBytesPerOwner) {
       return (
-        `The limit of ${inMib(maxBytesPerOwner)} for your uploads is reached. Delete one first (GET ` +
-        '/usage shows their size).'
+        `The limit of ${inMib(maxBytesPerOwner)} for your ${this.#what.plural} is reached. ` +
+        this.#what.remedy
       )
     }
     if (totalBytes + bytes > maxBytes)
-      return `The limit of ${inMib(maxBytes)} for all uploads is reached. One has to be deleted first.`
+      return `The limit of ${inMib(maxBytes)} for all ${this.#what.plural} is reached. Delete some first.`
     return null
   }
 

@@ -50,6 +50,8 @@ export function TaskFacts(props: { readonly task: TaskBody }): JSX.Element {
       { name: 'Command', value: task.command === null ? 'none: a lease' : task.command.join(' ') },
       ...(task.image === null ? [] : [{ name: 'Image', value: task.image }]),
       ...portsOf(task),
+      ...(task.workdir === null ? [] : [{ name: 'Uploaded folder', value: task.workdir }]),
+      ...(task.cwd === null ? [] : [{ name: 'Starts in', value: task.cwd }]),
       ...variablesOf(task),
       {
         name: 'Runtime limit',

@@ -13,7 +13,7 @@ import { endRecovery } from '../nodes/recovery-mode.ts'
 import { takeReported } from '../nodes/reported-attempt.ts'
 import type { Adoption, Answer, AttemptName } from '../../../model/command.ts'
 import { submitTask } from './task-commands.ts'
-import { DEFAULT_RUN_POLICY } from '../../../../protocol/task.ts'
+import { DEFAULT_RUN_POLICY, surroundingsIn } from '../../../../protocol/task.ts'
 
 export function finishRecovery(c: Cluster, by: string, now: Instant): Answer<null> {
   if (c.recovery !== null) endRecovery(c, by, now)
@@ -81,10 +81,11 @@ function requestOf(
   adoption: Adoption,
   { gpus, vramMib }: QuarantinedAttempt,
 ): Parameters<typeof submitTask>[1] {
-  const { taskId, name, owner, command, image, gpuMode, noswap, priority, onNodeLoss } = adoption
+  const { taskId, name, owner, command, gpuMode, noswap, priority, onNodeLoss } = adoption
   return {
     ...{ ...DEFAULT_RUN_POLICY, id: taskId, name, owner, command, gpuMode, noswap, priority, onNodeLoss },
-    ...{ image, vramMib, gpuCount: gpus.length, groups: [], labels: {} },
+    ...surroundingsIn(adoption),
+    ...{ vramMib, gpuCount: gpus.length, groups: [], labels: {} },
   }
 }
 

@@ -1,0 +1,29 @@
+/** `headroom artifacts` and `headroom cp`. Their actions are loaded when called. */
+import type { Command } from 'commander'
+import { calls, remote, withExamples, withServer, type SetExit } from '../command/command-shape.ts'
+import { TASK_ARGUMENT } from '../command/task-named.ts'
+
+export function addFileCommands(program: Command, setExit: SetExit): void {
+  withExamples(
+    remote(
+      program
+        .command('artifacts')
+        .description('list the files in the work folder of a task, also while it runs')
+        .argument('<task>', TASK_ARGUMENT)
+        .argument('[path]', 'a folder or file in it'),
+    ),
+    'headroom artifacts train',
+    'headroom artifacts 0b6f4c1e out -o json',
+  ).action(calls(setExit, () => import('./artifacts.ts'), 'artifacts'))
+  withExamples(
+    withServer(
+      program
+        .command('cp')
+        .description('copy a file or folder from the work folder of a task to this machine')
+        .argument('<task:path>', 'the task, a colon, and a path in its work folder (none: the whole folder)')
+        .argument('<target>', 'a folder, or the name of the copy; - prints a file'),
+    ),
+    'headroom cp train:out/model.pt .',
+    'headroom cp 0b6f4c1e:result.json - | jq .',
+  ).action(calls(setExit, () => import('./copy.ts'), 'copyFiles'))
+}

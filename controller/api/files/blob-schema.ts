@@ -1,0 +1,28 @@
+import { Type, type Static } from 'typebox'
+import { SHA_256 } from '../../../protocol/fields.ts'
+import { closed, count } from '../http/fields-schema.ts'
+
+export const MAX_HASHES = 1_000
+
+const SHA_256_TEXT = { pattern: SHA_256.pattern, 'x-allowed': SHA_256.description }
+
+export const BlobPathSchema = Type.Object({
+  hash: Type.String({ ...SHA_256_TEXT, description: 'SHA-256 of the body, in hexadecimal digits' }),
+})
+export const BlobSchema = Type.Object({
+  sha256: Type.String(),
+  bytes: count('Its size'),
+})
+export const HashesSchema = closed({
+  sha256: Type.Array(Type.String(SHA_256_TEXT), {
+    maxItems: MAX_HASHES,
+    description: 'SHA-256 of each chunk that the client has',
+  }),
+})
+export const MissingSchema = Type.Object({
+  sha256: Type.Array(Type.String(), {
+    description: 'Those that the caller has to upload, in the same order',
+  }),
+})
+export type MissingBody = Static<typeof MissingSchema>
+export type BlobBody = Static<typeof BlobSchema>

@@ -1,0 +1,137 @@
+/** Launches of tasks on a host: the folder of the attempt and its files, its socket, then its guard. */
+import type { LaunchRequest } from '../core/device.ts'
+import { CONTAINER_WORK } from '../guard/containers.ts'
+import type { Guards, LaunchAnswer, LaunchSpec, TaskPlace } from '../guard/guards.ts'
+import { refusalOfFault, STOPPED_FIRST } from '../guard/launch-refusal.ts'
+import type { Accelerator } from './accelerator.ts'
+import type { HostTask } from './host-task.ts'
+import type { TaskPlaces } from './task-places.ts'
+
+export interface HostLaunchOptions {
+  readonly guards: Guards
+  readonly accelerator: Accelerator
+  readonly places: TaskPlaces
+  /** Fills work folders; absent: no task with an uploaded folder is accepted. */
+  readonly workdirs?: Workdirs | null
+  /** Environment variables of every task, in addition to those of the accelerator and this device. */
+  readonly environment: Readonly<Record<string, string>>
+  /** For both streams of an attempt together. */
+  readonly maxOutputBytes: number
+}
+
+export interface Workdirs {
+  /** Fills the folder; resolves with why it could not, or null. Rejects with an error of the host. */
+  prepare(
+    place: TaskPlace,
+    workdir: NonNullable<LaunchRequest['workdir']>,
+    signal: AbortSignal,
+  ): Promise<Extract<LaunchAnswer, { readonly error: string }> | null>
+}
+
+/**
+ * Python writes its output at once instead of in blocks. The server's own environment and `--env` take
+ * precedence.
+ */
+const UNBUFFERED = { PYTHONUNBUFFERED: '1' }
+
+export class HostLaunches {
+  readonly #options: HostLaunchOptions
+  readonly #openSocket: (taskId: string, attempt: number) => Promise<string>
+  /** Launches that no guard knows yet, by task. */
+  readonly #preparing = new Map<string, AbortController>()
+
+  /** @param openSocket of the attempt; resolves with its path */
+  constructor(options: HostLaunchOptions, openSocket: (taskId: string, attempt: number) => Promise<string>) {
+    this.#options = options
+    this.#openSocket = openSocket
+  }
+
+  /** Resolves once the command runs, or with why it does not; nothing of it is left then. */
+  async run(task: HostTask, command: readonly string[], request: LaunchRequest): Promise<LaunchAnswer> {
+    const { places } = this.#options
+    const { taskId, attempt } = task
+    const preparing = new AbortController()
+    this.#preparing.set(taskId, preparing)
+    const launched = await this.#launch(task, command, request, preparing.signal)
+    if (launched.error !== null) await places.drop(taskId, attempt).catch(() => {})
+    return launched
+  }
+
+  /** The task is to be stopped: a launch that no guard knows yet fails. */
+  callOff(taskId: string): void {
+    this.#preparing.get(taskId)?.abort()
+  }
+
+  async #launch(
+    task: HostTask,
+    command: readonly string[],
+    request: LaunchRequest,
+    stopped: AbortSignal,
+  ): Promise<LaunchAnswer> {
+    const { guards, places, workdirs = null } = this.#options
+    const { taskId, attempt } = task
+    let code = 'work_folder'
+    try {
+      const place = await places.open(taskId, attempt)
+      const why = await (request.workdir && workdirs?.prepare(place, request.workdir, stopped))
+      if (why !== undefined && why !== null) return why
+      code = 'state_folder'
+      const socket = await this.#openSocket(taskId, attempt)
+      if (stopped.aborted) return { error: 'it was stopped first', refused: STOPPED_FIRST }
+      const launched = guards.launch(this.#specOf(task, command, request, place, socket))
+      this.#preparing.delete(taskId)
+      return await launched
+    } catch (error) {
+      return {
+        error: error instanceof Error ? error.message : String(error),
+        refused: refusalOfFault(error, code),
+      }
+    } finally {
+      this.#preparing.delete(taskId)
+    }
+  }
+
+  #specOf(
+    task: HostTask,
+    command: readonly string[],
+    { image, workdir, cwd, epoch = 0, env }: LaunchRequest,
+    place: TaskPlace,
+    socket: string,
+  ): LaunchSpec {
+    const { accelerator, maxOutputBytes } = this.#options
+    const { start, taskId, attempt, gpus } = task
+    const isContained = image !== undefined
+    // A program finds the uploaded files where it starts, in a container too.
+    const startsIn = cwd ?? (isContained && workdir !== undefined ? CONTAINER_WORK : undefined)
+    return {
+      taskId,
+      attempt,
+      record: start,
+      command,
+      env: {
+        ...UNBUFFERED,
+        ...(isContained ? { HOME: CONTAINER_WORK } : this.#hostEnvironment(place, socket)),
+        ...env,
+        ...accelerator.environment(gpus),
+        HEADROOM_TASK_ID: taskId,
+        HEADROOM_GPUS: gpus.join(','),
+        HEADROOM_VRAM_MIB: String(start.vramMib),
+        HEADROOM_WORK: isContained ? CONTAINER_WORK : place.folder,
+      },
+      workingDirectory: place.folder,
+      ...(startsIn === undefined ? {} : { cwd: startsIn }),
+      user: place.user,
+      place,
+      isLeased: true,
+      maxOutputBytes,
+      ...(isContained ? { container: { image, devices: accelerator.containerDevices(gpus), epoch } } : {}),
+    }
+  }
+
+  /** An image has its own paths. */
+  #hostEnvironment(place: TaskPlace, socket: string): Readonly<Record<string, string>> {
+    const { environment, places } = this.#options
+    const home = places.homeOf(place)
+    return { ...environment, ...(home === null ? {} : { HOME: home }), HEADROOM_SOCKET: socket }
+  }
+}
