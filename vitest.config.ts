@@ -70,6 +70,7 @@ export default defineConfig({
           ...PACKAGE,
           ...TUTORIALS,
         ],
+        globalSetup: './test/support/demonstration-place.ts',
         env: UNMEASURED,
       }),
       project('kills', { include: KILLS, env: UNMEASURED }),

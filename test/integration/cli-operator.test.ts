@@ -10,7 +10,7 @@ import { createClient } from '../../clients/typescript/client.ts'
 import { headroom as run, temporaryFolder, type Ended, UNMEASURED } from '../support/headroom-command.ts'
 import { NODE_ID } from '../support/api-world.ts'
 import { askedApi, askedServer, deadAddress, type Asked } from '../support/asked.ts'
-import { serve, type Served } from '../support/served.ts'
+import { serve, untilPresent, type Served } from '../support/served.ts'
 import { WrittenOutput } from '../support/written-output.ts'
 
 const folder = temporaryFolder()
@@ -22,16 +22,6 @@ async function json<T>(...args: readonly string[]): Promise<T> {
   const { code, stdout, stderr } = await headroom(...args, '-o', 'json')
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   return JSON.parse(stdout) as T
-}
-
-/**
- * A new fleet starts two hours ago and catches up with the present; until then every list grows all the time.
- */
-async function untilPresent(): Promise<void> {
-  for (;;) {
-    const summary = (await (await fetch(`${url}/api/v1/summary`)).json()) as { readonly at: string }
-    if (Date.parse(summary.at) > Date.now() - 2_000) return
-  }
 }
 
 interface NamedTask {
@@ -46,7 +36,7 @@ describe('operator commands with a simulated fleet', { timeout: 120_000 }, () =>
   beforeAll(async () => {
     served = await serve(`${folder}/data`)
     url = served.url
-    await untilPresent()
+    await untilPresent(url)
     const body = JSON.stringify({ name: 'too-large', vram_mib: 16_000_000 })
     const answer = await fetch(`${url}/api/v1/tasks`, {
       method: 'POST',

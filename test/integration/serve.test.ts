@@ -13,7 +13,7 @@ describe('headroom serve', { timeout: 90_000 }, () => {
 
   it('uses the environment until a setting is persisted, and the persisted one from then on', async () => {
     const data = `${folder}/kill`
-    const first = await serve(data, { CONTROLLER_DEFAULT_VRAM_OVERCOMMIT_PERCENT: '30' })
+    const first = await serve(data, { ...WITHOUT_HISTORY, CONTROLLER_DEFAULT_VRAM_OVERCOMMIT_PERCENT: '30' })
     expect(await getJson<ConfigAnswer>(`${first.url}/api/v1/config`)).toMatchObject({
       default_vram_overcommit_percent: 30,
       source: 'environment',
@@ -23,7 +23,7 @@ describe('headroom serve', { timeout: 90_000 }, () => {
     expect(put.status).toBe(200)
     expect(await first.ended).toBe('SIGKILL')
 
-    const second = await serve(data, { CONTROLLER_DEFAULT_VRAM_OVERCOMMIT_PERCENT: '10' })
+    const second = await serve(data, { ...WITHOUT_HISTORY, CONTROLLER_DEFAULT_VRAM_OVERCOMMIT_PERCENT: '10' })
     expect(await getJson<ConfigAnswer>(`${second.url}/api/v1/config`)).toMatchObject({
       default_vram_overcommit_percent: 70,
       source: 'persisted',

@@ -9,6 +9,7 @@ import type { DeviceKind } from '../../protocol/units.ts'
 import { LiveCluster, until } from '../support/live-cluster.ts'
 import { whyNoNatsServer } from '../support/nats-server.ts'
 import { aBatch, aNode } from '../support/store-builders.ts'
+import { demonstrationIn } from '../support/demonstration.ts'
 import { serve } from '../support/served.ts'
 
 const NATS = { CONTROLLER_NATS_URL: 'nats://127.0.0.1:1' }
@@ -81,9 +82,7 @@ describe('the kind of a store', () => {
 
 describe('headroom serve', { timeout: 120_000 }, () => {
   it('refuses to manage GPU servers with the store of the demonstration, and the reverse', async () => {
-    const demo = await serve(join(folder, 'demo'))
-    demo.process.kill('SIGTERM')
-    await demo.ended
+    await demonstrationIn(join(folder, 'demo'))
     await expect(serve(join(folder, 'demo'), NATS)).rejects.toThrow(
       /holds a simulated cluster: unset CONTROLLER_NATS_URL[^\n]*\n?$/,
     )

@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { afterAll } from 'vitest'
 
 const ROOT = join(import.meta.dirname, '../..')
@@ -27,6 +28,12 @@ export interface CommandOptions {
  */
 export const UNMEASURED = { NODE_V8_COVERAGE: '' }
 
+/** The sources load Kysely from one file (preload.mjs), which saves 0.4 s of CPU per controller. */
+export const FROM_SOURCES_ENV: Readonly<Record<string, string>> =
+  process.env['HEADROOM_BUNDLED_KYSELY'] === undefined
+    ? {}
+    : { NODE_OPTIONS: `--import ${pathToFileURL(join(import.meta.dirname, 'preload.mjs')).href}` }
+
 /** Runs the command to its end, whatever its exit code. */
 export function headroom(
   args: readonly string[],
@@ -37,7 +44,11 @@ export function headroom(
     const child = execFile(
       process.execPath,
       command,
-      { cwd, env: { ...process.env, ...UNMEASURED, ...env }, maxBuffer: MAX_OUTPUT_BYTES },
+      {
+        cwd,
+        env: { ...process.env, ...UNMEASURED, ...FROM_SOURCES_ENV, ...env },
+        maxBuffer: MAX_OUTPUT_BYTES,
+      },
       (error, stdout, stderr) => {
         if (error !== null && typeof error.code !== 'number')
           reject(new Error(`headroom ${args.join(' ')}: ${error.message}`, { cause: error }))

@@ -9,12 +9,13 @@ import { createConnection, createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { taskIdentity } from './task-identity.ts'
-import { UNMEASURED } from './headroom-command.ts'
+import { FROM_SOURCES_ENV, UNMEASURED } from './headroom-command.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const START_WITHIN_MS = 100_000
 const END_WITHIN_MS = 15_000
-const LOOK_EVERY_MS = 20
+/** Each look is a request that costs both processes CPU time. */
+const LOOK_EVERY_MS = 50
 /** Characters of a member's output in an error. */
 const OUTPUT_SHOWN = 4_000
 
@@ -119,6 +120,7 @@ export class LiveCluster {
     }
     this.controller = this.#member('controller', headroom('serve'), {
       ...env,
+      ...FROM_SOURCES_ENV,
       CONTROLLER_NATS_URL: this.natsUrl,
       // Simulated servers join some of these clusters.
       CONTROLLER_STORE_KIND: 'trial',

@@ -3,6 +3,7 @@ import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createClient, type HeadroomClient } from '../../clients/typescript/client.ts'
+import { FROM_SOURCES_ENV } from './headroom-command.ts'
 import { headroom, killed, Member, processesNaming, until, type Environment } from './live-cluster.ts'
 import { taskIdentity } from './task-identity.ts'
 
@@ -46,6 +47,7 @@ export class OneHost {
       ],
     )
     this.server = new Member('standalone server', [...asUser(uid), ...command], {
+      ...FROM_SOURCES_ENV,
       CONTROLLER_DATA_DIR: join(this.folder, 'data'),
       NODE_STATE_DIR: join(this.folder, 'state'),
       NODE_NAME: 'host',

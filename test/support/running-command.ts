@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { join } from 'node:path'
 import { afterAll } from 'vitest'
-import { UNMEASURED } from './headroom-command.ts'
+import { FROM_SOURCES_ENV, UNMEASURED } from './headroom-command.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const SAYS_WITHIN_MS = 100_000
@@ -36,7 +36,7 @@ export function startHeadroom(
 ): RunningCommand {
   const child = spawn(process.execPath, [...program, ...args], {
     cwd: ROOT,
-    env: { ...process.env, ...UNMEASURED, ...env },
+    env: { ...process.env, ...UNMEASURED, ...(program === FROM_SOURCES ? FROM_SOURCES_ENV : {}), ...env },
   })
   started.add(child)
   let output = ''

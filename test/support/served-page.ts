@@ -1,20 +1,23 @@
 /**
- * The common start of browser tests: a controller with a simulated fleet, and a browser. Both end with the
- * test file.
+ * The common start of browser tests: a browser, and a controller whose demonstration has reached the present.
+ * Both end with the test file.
  */
 import { afterAll, beforeAll } from 'vitest'
 import { CHROMIUM, MAPPED_HOST, TestBrowser } from './browser.ts'
+import { demonstrationIn } from './demonstration.ts'
 import { serve, type Served } from './served.ts'
 
 const START_WITHIN_MS = 120_000
 
 export class ServedPage {
   readonly #dataDir: string
+  readonly #isNew: boolean
   #served: Served | null = null
   #browser: TestBrowser | null = null
 
-  constructor(dataDir: string) {
+  constructor(dataDir: string, isNew: boolean) {
     this.#dataDir = dataDir
+    this.#isNew = isNew
   }
 
   /** The current controller, under its own address. */
@@ -34,6 +37,7 @@ export class ServedPage {
   }
 
   async start(): Promise<void> {
+    if (!this.#isNew) await demonstrationIn(this.#dataDir)
     this.#served = await this.#serve('0')
     this.#browser = await TestBrowser.start()
   }
@@ -62,9 +66,10 @@ export class ServedPage {
 
 /**
  * Call it once, at the top of a test file. Without a browser nothing is started, and the tests are skipped.
+ * @param isNew the demonstration starts two hours ago: its swaps follow settings that are made at once
  */
-export function servedPage(dataDir: string): ServedPage {
-  const page = new ServedPage(dataDir)
+export function servedPage(dataDir: string, { isNew = false } = {}): ServedPage {
+  const page = new ServedPage(dataDir, isNew)
   if (CHROMIUM === null) return page
   beforeAll(() => page.start(), START_WITHIN_MS)
   afterAll(() => page.end())

@@ -2,12 +2,15 @@
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll } from 'vitest'
-import { UNMEASURED } from './headroom-command.ts'
+import { FROM_SOURCES_ENV, UNMEASURED } from './headroom-command.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 /** A start is slow while other tests run; a start that hangs still ends. */
 const START_WITHIN_MS = 100_000
+const PRESENT_WITHIN_MS = 2_000
+const LOOK_EVERY_MS = 100
 
 /** A test that fails half-way leaves no controller behind. */
 const started = new Set<ChildProcess>()
@@ -47,6 +50,7 @@ export function serve(
     env: {
       ...process.env,
       ...UNMEASURED,
+      ...(program === FROM_SOURCES ? FROM_SOURCES_ENV : {}),
       CONTROLLER_HTTP_PORT: '0',
       CONTROLLER_DATA_DIR: dataDir,
       LOG_LEVEL: 'error',
@@ -74,6 +78,15 @@ export function serve(
     child.stdout.on('data', read)
     child.stderr.on('data', read)
   })
+}
+
+/** A simulated fleet that starts in the past catches up with the present; until then every list grows. */
+export async function untilPresent(url: string): Promise<void> {
+  for (;;) {
+    const { at } = await getJson<{ readonly at: string }>(`${url}/api/v1/summary`)
+    if (Date.parse(at) > Date.now() - PRESENT_WITHIN_MS) return
+    await pause(LOOK_EVERY_MS)
+  }
 }
 
 export async function putJson(

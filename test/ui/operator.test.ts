@@ -19,7 +19,7 @@ import { temporaryFolder } from '../support/headroom-command.ts'
 import { servedPage } from '../support/served-page.ts'
 import { getJson, putJson } from '../support/served.ts'
 
-const ui = servedPage(`${temporaryFolder()}/data`)
+const ui = servedPage(`${temporaryFolder()}/data`, { isNew: true })
 const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-/
 let api: string
 
