@@ -7,6 +7,7 @@
 .PHONY: build guard fmt clean accept screenshots mutants fidelity structure
 .PHONY: bench bench-live bench-rest bench-memory bench-sweep bench-ui
 .PHONY: test-ui test-gpu test-kills test-faults test-storms test-durability test-loss test-set-back test-hostile
+.PHONY: test-serving
 .PHONY: test-contracts test-containers test-container-storm test-package test-tutorial package-contents python wheel
 
 # Debian installs nats-server in /usr/sbin, which is not on a user's PATH.
@@ -74,7 +75,7 @@ ifdef ARGS
 	vitest run $(ARGS)
 else
 	rm -rf coverage
-	c8 vitest run --project "!kills" --project "!package" --project "!tutorials"
+	c8 vitest run --project "!kills" --project "!serving" --project "!package" --project "!tutorials"
 	node tools/coverage/check-coverage.ts
 endif
 
@@ -130,6 +131,10 @@ bench-memory: install ## measure controller memory between 100,000 and 1,000,000
 	@exec node --expose-gc test/bench/memory.ts $(ARGS)
 
 # Each of these tests once; test-faults, test-storms, test-durability, test-loss and test-set-back repeat them.
+# SERVING_REQUESTS=300 makes the loop longer.
+test-serving: install broker ## let three model servers share a GPU that fits one, and print how fast they wake
+	vitest run --project serving
+
 test-kills: install broker ## run each test with kills, real leases or real time once (about 8 minutes)
 	vitest run --project kills --no-file-parallelism
 

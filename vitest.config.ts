@@ -25,6 +25,9 @@ const KILLS = tests('faults', 'durability', 'storms')
 /** Packing and installing takes a minute; `make test-package`. */
 const PACKAGE = tests('package')
 
+/** Model servers that sleep and wake in real time; `make test-serving`. */
+const SERVING = tests('serving')
+
 /** They build the packages first; `make test-tutorial`. */
 const TUTORIALS = tests('tutorials')
 
@@ -68,6 +71,7 @@ export default defineConfig({
           ...WORLDS,
           ...KILLS,
           ...PACKAGE,
+          ...SERVING,
           ...TUTORIALS,
         ],
         globalSetup: './test/support/demonstration-place.ts',
@@ -75,6 +79,7 @@ export default defineConfig({
       }),
       project('kills', { include: KILLS, env: UNMEASURED }),
       project('package', { include: PACKAGE, env: UNMEASURED }),
+      project('serving', { include: SERVING, env: UNMEASURED }),
       project('tutorials', { include: TUTORIALS, env: UNMEASURED }),
     ],
   },

@@ -73,8 +73,8 @@ export function programOf(setExit: SetExit): Command {
   addAudit(program, setExit)
   program
     .command('work')
-    .description('run a test task that is busy and idle in turn')
-    .argument('<phase...>', 'busy=10s, idle=2m')
+    .description('run a test task that is busy and idle in turn, or serves a model of its own')
+    .argument('<phase...>', 'busy=10s, idle=2m; or serve=8000 alone')
     .action(calls(setExit, () => import('./gpu-server/work.ts'), 'work'))
   addConformance(program, setExit)
   addServiceCommands(program, setExit)

@@ -1,25 +1,28 @@
 /**
- * `headroom work busy=10s idle=20s …`: a task for testing a cluster. It reports over its control socket
- * (HEADROOM_SOCKET) when it is busy; without a socket it uses the CPU instead, which a server without GPUs
- * counts as work. A simulated server models the same command (simulator/fleet/command-work.ts).
+ * `headroom work busy=10s idle=20s …`, or serve=PORT: a task for testing a cluster. It reports over its
+ * control socket (HEADROOM_SOCKET) when it is busy; without a socket it uses the CPU instead, which a server
+ * without GPUs counts as work. A simulated server models the phases (simulator/fleet/command-work.ts).
  */
 import { once } from 'node:events'
 import { createConnection, type Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
-import { parseWork, type WorkPhase } from '../../simulator/fleet/command-work.ts'
+import { parseWork } from '../../simulator/fleet/command-work.ts'
 import { formatDuration } from '../../simulator/document/quantity.ts'
+import { servedPort, serveModel } from './serve-model.ts'
 import { EXIT_OK, UsageError } from '../../services/exit-codes.ts'
 
 /** Time between checks for signals while using the CPU. */
 const SLICE_MS = 20
 
 export async function work(steps: readonly string[]): Promise<number> {
-  const phases = parseWork(steps)
-  if (typeof phases === 'string') throw new UsageError(phases)
+  const port = servedPort(steps)
+  const phases = port === null ? parseWork(steps) : []
+  if (typeof phases === 'string') throw new UsageError(`${phases}, or serve=PORT alone`)
   const socket = await connectSocket(process.env['HEADROOM_SOCKET'])
+  if (port !== null) await serveModel(port, (isBusy) => tell(socket, isBusy))
   for (const phase of phases) {
     process.stdout.write(`${phase.kind} ${formatDuration(phase.ms)}\n`)
-    tell(socket, phase)
+    tell(socket, phase.kind === 'busy')
     if (phase.kind === 'busy' && socket === null) await useCpu(phase.ms)
     else await wait(phase.ms)
   }
@@ -37,8 +40,8 @@ async function connectSocket(path: string | undefined): Promise<Socket | null> {
   return socket.destroyed ? null : socket
 }
 
-function tell(socket: Socket | null, { kind }: WorkPhase): void {
-  if (socket !== null && !socket.destroyed) socket.write(`${JSON.stringify({ busy: kind === 'busy' })}\n`)
+function tell(socket: Socket | null, isBusy: boolean): void {
+  if (socket !== null && !socket.destroyed) socket.write(`${JSON.stringify({ busy: isBusy })}\n`)
 }
 
 /** CPU time, not wall time: a task that was stopped meanwhile continues where it was. */

@@ -1,0 +1,117 @@
+/** Three model servers of 16 GiB on one declared GPU of 24 GiB, and clients that know only their ports. */
+import { request, type Agent, type IncomingMessage } from 'node:http'
+import { createServer, type AddressInfo } from 'node:net'
+import { swapDurationMs, SWAP_PROFILES } from '../../simulator/scenario/swap-profiles.ts'
+import { headroom, LiveCluster, until, type Member } from '../support/live-cluster.ts'
+
+const PROFILE = 'pinned-gen4'
+const VRAM_MIB = 16 * 1024
+const INVENTORY = JSON.stringify({ gpus: [{ model: 'declared', vram_mib: 24 * 1024, swap: PROFILE }] })
+/** A request that is not answered by then counts as hanging. */
+const ANSWER_LIMIT_MS = 120_000
+
+/** What one wake takes if nothing else does: a victim leaves, the task returns. */
+export const SWAPS_MS =
+  swapDurationMs(SWAP_PROFILES[PROFILE], 'out', VRAM_MIB) +
+  swapDurationMs(SWAP_PROFILES[PROFILE], 'in', VRAM_MIB)
+
+export interface ModelServer {
+  readonly id: string
+  readonly port: number
+  /** Of its state: it must never change. */
+  readonly checksum: string
+}
+
+export interface ServingWorld {
+  readonly cluster: LiveCluster
+  readonly gpuServer: Member
+  readonly models: readonly [ModelServer, ModelServer, ModelServer]
+}
+
+export interface Answer {
+  readonly ms: number
+  readonly isReused: boolean
+}
+
+export async function startServing(): Promise<ServingWorld> {
+  const cluster = await LiveCluster.start()
+  try {
+    await cluster.send('PUT', '/config', {
+      default_vram_overcommit_percent: 200,
+      idle_swap_out_seconds: 1,
+    })
+    const gpuServer = await cluster.startServer('gpu', INVENTORY)
+    const models: ModelServer[] = []
+    for (const name of ['chat', 'code', 'vision']) models.push(await startModel(cluster, name))
+    return { cluster, gpuServer, models: models as [ModelServer, ModelServer, ModelServer] }
+  } catch (error) {
+    await cluster.end()
+    throw error
+  }
+}
+
+async function startModel(cluster: LiveCluster, name: string): Promise<ModelServer> {
+  const port = await freePort()
+  const { id } = await cluster.send<{ id: string }>('POST', '/tasks', {
+    name,
+    vram_mib: VRAM_MIB,
+    command: headroom('work', `serve=${port}`),
+    ports: [{ name: 'api', target: port, protocol: 'http' }],
+  })
+  let checksum = ''
+  await until(`${name} answers`, async () => {
+    checksum = await ask({ port }).then(
+      (answer) => answer.checksum,
+      () => '',
+    )
+    return checksum !== ''
+  })
+  return { id, port, checksum }
+}
+
+/** Rejects if there is no answer within the limit, or another one than the state gives. */
+export async function ask(
+  { port, checksum }: Pick<ModelServer, 'port'> & Partial<ModelServer>,
+  agent?: Agent,
+): Promise<Answer & { readonly checksum: string }> {
+  const from = performance.now()
+  const { response, isReused } = await new Promise<{ response: IncomingMessage; isReused: boolean }>(
+    (resolve, reject) => {
+      const sent = request({ port, host: '127.0.0.1', agent: agent ?? false, timeout: ANSWER_LIMIT_MS })
+      sent.once('response', (answer) => resolve({ response: answer, isReused: sent.reusedSocket }))
+      sent.once('timeout', () => sent.destroy(new Error(`no answer within ${ANSWER_LIMIT_MS / 1000} s`)))
+      sent.once('error', reject)
+      sent.end()
+    },
+  )
+  let text = ''
+  for await (const chunk of response.setEncoding('utf8')) text += chunk
+  const answer = JSON.parse(text) as { readonly checksum: string }
+  if (checksum !== undefined && answer.checksum !== checksum) throw new Error(`its state changed: ${text}`)
+  return { ms: performance.now() - from, isReused, checksum: answer.checksum }
+}
+
+/** Wakes another server, so that this one leaves. */
+export async function putToSleep({ cluster, models }: ServingWorld, model: ModelServer): Promise<void> {
+  const other = models.find((each) => each !== model) ?? model
+  await ask(other)
+  await until(
+    `${model.port} is swapped out`,
+    async () => (await residencyOf(cluster, model)) === 'swapped_out',
+  )
+}
+
+export async function residencyOf(cluster: LiveCluster, { id }: ModelServer): Promise<string> {
+  return (await cluster.get<{ residency: string }>(`/tasks/${id}`)).residency
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer()
+    server.once('error', reject)
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as AddressInfo
+      server.close(() => resolve(port))
+    })
+  })
+}
