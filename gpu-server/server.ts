@@ -9,6 +9,7 @@ import type { RandomStream } from '../controller/ports/random.ts'
 import type { DurationMs, Feature, Mib } from '../protocol/units.ts'
 import { ServerCore } from './core/server-core.ts'
 import type { Accelerator } from './devices/accelerator.ts'
+import type { Attachments } from './devices/attachments.ts'
 import { HostDevice } from './devices/host-device.ts'
 import { attemptsWithIds, kindOf, type TaskIdentity } from './devices/task-identity.ts'
 import { TaskPlaces } from './devices/task-places.ts'
@@ -49,6 +50,8 @@ export interface GpuServerOptions {
   readonly environment: Readonly<Record<string, string>>
   readonly maxOutputBytes: number
   readonly idleAfterMs: DurationMs
+  /** The processes of leases; null: leases are reservations only. */
+  readonly attachments: Attachments | null
   readonly onNote: (line: string) => void
   /** The controller refuses this server's hello; called once for each change of the reason. */
   readonly onRefused: (reason: string) => void
@@ -103,6 +106,7 @@ export async function startGpuServer(options: GpuServerOptions): Promise<GpuServ
     socketFolder: join(options.stateFolder, 's'),
     places,
     workdirs: filesProgram === null ? null : workdirsOf(filesProgram, workFolder),
+    attachments: options.attachments,
     environment: options.environment,
     maxOutputBytes: options.maxOutputBytes,
     idleAfterMs: options.idleAfterMs,

@@ -120,6 +120,16 @@ export const CONVERSATIONS = withEveryOperation([
       'are refused and audited. Read only. The subject is one that servers of all versions may use.',
   },
   {
+    name: 'expect_process',
+    subject: nodeSubject(NODE, 'command'),
+    requester: 'controller',
+    requests: ['expect_process'],
+    answers: ['process_expected', 'refused'],
+    meaning:
+      'The owner of a lease on that node wants to register a process of the host for it. Sent to servers ' +
+      'with the feature `attach` only.',
+  },
+  {
     name: 'leader',
     subject: leaderSubject(),
     requester: 'controller',

@@ -10,6 +10,7 @@ import {
   AttemptRecord,
   CommandResult,
   EventsAck,
+  ExpectProcess,
   GrantCommand,
   Heartbeat,
   Hello,
@@ -17,6 +18,7 @@ import {
   Lease,
   LogChunk,
   NodeEvents,
+  ProcessExpected,
   ReadAttempt,
   ReadLog,
   Refused,
@@ -38,6 +40,7 @@ export type NodeBody =
   | ReadBlob
   | FileList
   | FilePiece
+  | ProcessExpected
   | Refused
 export type ControllerBody =
   | Welcome
@@ -47,6 +50,7 @@ export type ControllerBody =
   | Command
   | ReadLog
   | ReadAttempt
+  | ExpectProcess
   | ListFiles
   | ReadFile
   | Blob
@@ -71,6 +75,8 @@ export const BODIES = {
   file: FilePiece,
   read_blob: ReadBlob,
   blob: Blob,
+  expect_process: ExpectProcess,
+  process_expected: ProcessExpected,
   welcome: Welcome,
   lease: Lease,
   events_ack: EventsAck,

@@ -85,3 +85,6 @@ export const TASK_DEFAULTS = {
   priority: 2,
   onNodeLoss: 'wait',
 } as const
+
+/** Path of a Unix socket, in bytes: the kernel's limit without the terminating zero. */
+export const MAX_SOCKET_PATH_LENGTH = 107

@@ -31,6 +31,7 @@ import {
   MAX_HOST_MIB,
   MAX_LOG_BYTES,
   MAX_RUN_LEASE_MS,
+  MAX_SOCKET_PATH_LENGTH,
   MAX_VRAM_MIB,
 } from './limits.ts'
 import {
@@ -295,6 +296,14 @@ export const AttemptRecord = record({
 })
 export type AttemptRecord = Value<typeof AttemptRecord>
 
+/** The answer to `expect_process`. */
+export const ProcessExpected = record({
+  op: oneOf(['process_expected']),
+  ...attempt,
+  socket: text(1, MAX_SOCKET_PATH_LENGTH, 'Path of the Unix socket on the host'),
+})
+export type ProcessExpected = Value<typeof ProcessExpected>
+
 // ── controller → node ────────────────────────────────────────────────────────
 
 const NodeSettings = record({
@@ -438,6 +447,17 @@ export type Leader = Value<typeof Leader>
 /** Reads what the server recorded about an attempt that lives there; answered by `attempt` or `refused`. */
 export const ReadAttempt = record({ op: oneOf(['read_attempt']), ...attempt })
 export type ReadAttempt = Value<typeof ReadAttempt>
+
+/**
+ * A process of the host may register for a lease within a minute by showing a token with this hash; answered
+ * by `process_expected` or `refused`. A later one replaces it.
+ */
+export const ExpectProcess = record({
+  op: oneOf(['expect_process']),
+  ...attempt,
+  token_sha256: sha256('SHA-256 of the token'),
+})
+export type ExpectProcess = Value<typeof ExpectProcess>
 
 /** Reads the output of a task. Read only, so R3 does not apply; answered by `log` or `refused`. */
 export const ReadLog = record({

@@ -335,7 +335,7 @@ function tasksOf(transport: Transport, environment: NonNullable<ClientOptions['e
         query: { forecast },
         signal,
       }),
-    /** Extends a lease. `busy`: it wants the GPU. */
+    /** Extends a lease. `busy`: it wants the GPU; absent: its server measures that. */
     keepalive: (id: string, body: KeepaliveBody, { signal }: CallOptions = {}) =>
       transport.json<KeptLeaseBody>({
         method: 'POST',

@@ -126,7 +126,7 @@ export interface Commands {
    * Renews a lease (a task without a command) and says whether it wants the GPU. A task with a command is
    * refused with `conflict`.
    */
-  keepalive(taskId: string, busy: boolean, answer: AnswerTo<KeptLease>): void
+  keepalive(taskId: string, busy: boolean | null, answer: AnswerTo<KeptLease>): void
   putConfig(change: Partial<ConfigFields>, author: string | null, answer: AnswerTo<Config>): void
   putNodeConfig(nodeId: string, change: NodeConfigChange, by: string | null, answer: AnswerTo<Node>): void
   /** Creates or replaces a group. With `ifAbsent` an existing group is refused with `conflict`. */

@@ -1,6 +1,6 @@
 import type { AttemptRecord, LogChunk, LogStream } from '../../protocol/messages.ts'
 
-/** Reads a task's output from the server that runs or ran it. */
+/** Requests to the server that runs or ran a task: its output, its record, its process. */
 export interface TaskLogs {
   /**
    * Output from byte `offset` on, at most `maxBytes`. `refused`: the server knows no such output, or too many
@@ -16,4 +16,14 @@ export interface TaskLogs {
   ): Promise<LogChunk | { readonly refused: string } | null>
   /** The server's record of an attempt; null: it does not answer, or does not know the attempt. */
   readRecord?(nodeId: string, taskId: string, attempt: number): Promise<AttemptRecord | null>
+  /**
+   * Lets a process of the host register for a lease with the token that has this SHA-256. Resolves with the
+   * path of the socket there, or why not; null: the server did not answer.
+   */
+  expectProcess?(
+    nodeId: string,
+    taskId: string,
+    attempt: number,
+    tokenSha256: string,
+  ): Promise<{ readonly socket: string } | { readonly refused: string } | null>
 }

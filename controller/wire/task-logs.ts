@@ -16,6 +16,14 @@ export function createTaskLogs(reads: NodeReads): TaskLogs {
       if (answer === null || 'refused' in answer || answer.op !== 'attempt') return null
       return answer.task_id === taskId && answer.attempt === attempt ? answer : null
     },
+    async expectProcess(nodeId, taskId, attempt, tokenSha256) {
+      const asked = { op: 'expect_process', task_id: taskId, attempt, token_sha256: tokenSha256 } as const
+      const answer = await reads.ask(nodeId, asked)
+      if (answer === null || 'refused' in answer) return answer
+      const isAnswer =
+        answer.op === 'process_expected' && answer.task_id === taskId && answer.attempt === attempt
+      return isAnswer ? { socket: answer.socket } : { refused: 'bad_answer' }
+    },
   }
 }
 

@@ -161,6 +161,11 @@ export interface Device {
   forget(taskId: string, attempt: number): void
   /** Lets the blocked allocation succeed or fail. Granted only while the task is resident. */
   answerAllocation(taskId: string, attempt: number, mib: Mib, isGranted: boolean): void
+  /**
+   * Lets a process of the host become the process of this lease within a minute, by a token with this
+   * SHA-256. Returns the path of the socket that it uses; null: not possible.
+   */
+  expectProcess?(taskId: string, attempt: number, tokenSha256: string): string | null
   /** Null: no such attempt, or no output is kept. */
   readOutput(
     taskId: string,

@@ -3,9 +3,9 @@
  * commands and device reports, its outputs device calls and messages; it implements protocol rules R1 to R12
  * (docs/protocol.md).
  */
-import type { Envelope } from '../../protocol/envelope.ts'
+import type { Envelope, NodeBody } from '../../protocol/envelope.ts'
 import type { ListFiles, ReadFile } from '../../protocol/file-messages.ts'
-import type { AttemptRef, NodeEvent, ReadAttempt, ReadLog } from '../../protocol/messages.ts'
+import type { AttemptRef, ExpectProcess, NodeEvent, ReadAttempt, ReadLog } from '../../protocol/messages.ts'
 import {
   MAX_ATTEMPTS_PER_NODE,
   MAX_FILE_BYTES,
@@ -23,7 +23,7 @@ import { recordOf } from './attempt.ts'
 import { blobReads } from './blob-reads.ts'
 import { Commands, isCommand } from './commands.ts'
 import type { Device, DeviceListener } from './device.ts'
-import { DurableState } from './durable-state.ts'
+import { type ControllerMark, DurableState } from './durable-state.ts'
 import { Envelopes } from './envelopes.ts'
 import { EventSender } from './event-sender.ts'
 import { Growths } from './growths.ts'
@@ -177,6 +177,8 @@ export class ServerCore {
     else if (body.op === 'read_attempt') this.#readAttempt(body, reply)
     else if (body.op === 'list_files') this.#listFiles(body, reply)
     else if (body.op === 'read_file') this.#readFile(body, reply)
+    else if (body.op === 'expect_process')
+      reply(this.#parts.envelopes.seal(this.#expectProcess(message, body)))
     else if (isCommand(body)) {
       const result = this.#commands.answer(message, body)
       reply(this.#parts.envelopes.seal(result))
@@ -235,6 +237,17 @@ export class ServerCore {
     const living = tasks.find(task_id, attempt)
     if (living === null) reply(envelopes.seal({ op: 'refused', reason: 'unknown_attempt' }))
     else reply(envelopes.seal(recordOf(living, durable.described(task_id, attempt))))
+  }
+
+  /** Changes nothing that a restart must preserve: an unused token is void then. */
+  #expectProcess(mark: ControllerMark, { task_id, attempt, token_sha256 }: ExpectProcess): NodeBody {
+    const { device, durable, tasks } = this.#parts
+    if (durable.isOfOtherController(mark)) return { op: 'refused', reason: 'stale_epoch' }
+    const living = tasks.find(task_id, attempt)
+    if (living === null) return { op: 'refused', reason: 'unknown_attempt' }
+    const socket = living.isLease ? (device.expectProcess?.(task_id, attempt, token_sha256) ?? null) : null
+    if (socket === null) return { op: 'refused', reason: 'no_process_expected' }
+    return { op: 'process_expected', task_id, attempt, socket }
   }
 
   #createEventSender(): EventSender {

@@ -2,7 +2,6 @@
  * The `Device` port on a real host: tasks run under guards, an accelerator moves their bytes, and each task
  * has a control socket. The same for NVIDIA GPUs and declared ones.
  */
-import { constants } from 'node:os'
 import type { GpuReport, LogStream } from '../../protocol/messages.ts'
 import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
 import type { Clock } from '../../controller/ports/clock.ts'
@@ -19,11 +18,13 @@ import type {
   SwapOutcome,
 } from '../core/device.ts'
 import type { AttemptStart } from '../core/attempt-start.ts'
-import { NEVER_RAN } from '../core/finished.ts'
 import type { KeptAttempt } from '../core/storage.ts'
 import type { GuardedTask, LaunchAnswer } from '../guard/guards.ts'
+import type { Attachments } from './attachments.ts'
+import { endOf, startIn } from './guarded-attempt.ts'
 import { HostLaunches, type HostLaunchOptions } from './host-launches.ts'
 import { HostTask } from './host-task.ts'
+import { LeaseProcesses } from './lease-processes.ts'
 import { SocketWatch } from './socket-watch.ts'
 import { TaskSockets } from './task-sockets.ts'
 import { UseTracker } from './use-tracker.ts'
@@ -35,6 +36,8 @@ export interface HostDeviceOptions extends HostLaunchOptions {
   readonly clock: Clock
   /** Folder of the tasks' sockets. */
   readonly socketFolder: string
+  /** The processes of leases; null: leases are reservations only. */
+  readonly attachments: Attachments | null
   /** A task without a signal or measured use for this long is idle. */
   readonly idleAfterMs: DurationMs
   /** Receives one line for the log: what went wrong with a task, and what was done. */
@@ -50,6 +53,7 @@ export class HostDevice implements Device {
   readonly #sockets: TaskSockets
   readonly #uses: UseTracker
   readonly #requests: SocketWatch<HostTask>
+  readonly #leases: LeaseProcesses
   readonly #tasks = new Map<string, HostTask>()
   readonly #launches: HostLaunches
   /** Ended attempts by task, until they are forgotten. */
@@ -74,6 +78,14 @@ export class HostDevice implements Device {
         if (!task.isEnded) this.#uses.requested(task)
       },
       onNote: options.onNote,
+    })
+    this.#leases = new LeaseProcesses({
+      ...options,
+      uses: this.#uses,
+      find: (taskId, attempt) => this.#find(taskId, attempt),
+      isOfTask: (pid) => [...this.#tasks.values()].some((task) => task.processIds().includes(pid)),
+      onNote: (task, why) => this.#note(task, why),
+      onTrouble: options.onNote,
     })
     this.#sockets = new TaskSockets(
       options.socketFolder,
@@ -114,6 +126,7 @@ export class HostDevice implements Device {
         this.#found.set(task.taskId, { task, residency: await accelerator.residencyOf(probe) })
       }
     }
+    await this.#leases.open()
   }
 
   /** Releases all resources; tasks live on under their guards. */
@@ -123,6 +136,7 @@ export class HostDevice implements Device {
     this.#cancelSample()
     this.#sockets.closeAll()
     this.#requests.close()
+    this.#leases.close()
     this.#options.guards.close()
     await this.#options.accelerator.close()
   }
@@ -144,15 +158,12 @@ export class HostDevice implements Device {
       const start = startIn(task)
       if (start === null || this.#ended.has(task.taskId)) continue
       const before = kept?.attempt === task.attempt ? kept : null
-      const isOut =
-        residency === 'unknown' ? before?.residency === 'swapped_out' : residency === 'swapped_out'
       survivors.push({
-        ...this.#adopt(start, before, isOut, task.state === 'suspended'),
+        ...this.#adopt(start, before, isOutOf(residency, before), task.state === 'suspended'),
         isStopping: task.isStopping === true,
       })
     }
-    for (const kept of known)
-      if (kept.isLease) survivors.push(this.#adopt(kept, kept, kept.residency === 'swapped_out', false))
+    for (const kept of known) if (kept.isLease) survivors.push(this.#adoptLease(kept))
     this.#found.clear()
     return survivors
   }
@@ -236,12 +247,10 @@ export class HostDevice implements Device {
       this.#launches.callOff(taskId)
       return this.#options.guards.stop(taskId, attempt, graceMs)
     }
+    const end = { exitCode: null, detail: null, didEndItself: false, didLeaseEnd: false }
+    if (task.process !== null) return this.#leases.end(task, () => this.#end(task, end))
     const { clock } = this.#options
-    clock.at(
-      clock.now(),
-      () => this.#end(task, { exitCode: null, detail: null, didEndItself: false, didLeaseEnd: false }),
-      RANK_DEVICE,
-    )
+    clock.at(clock.now(), () => this.#end(task, end), RANK_DEVICE)
   }
 
   forget(taskId: string, attempt: number): void {
@@ -253,6 +262,10 @@ export class HostDevice implements Device {
     const task = this.#find(taskId, attempt)
     if (task !== null && isGranted) task.vramMib = mib
     this.#sockets.answer(taskId, attempt, mib, isGranted)
+  }
+
+  expectProcess(taskId: string, attempt: number, tokenSha256: string): string | null {
+    return this.#leases.expect({ taskId, attempt }, tokenSha256)
   }
 
   readOutput(
@@ -302,6 +315,17 @@ export class HostDevice implements Device {
   async #watchFound(task: HostTask, isStopped: boolean): Promise<void> {
     if (!isStopped) await task.suspend().catch(() => {})
     if (!task.isEnded && !this.#isClosed) await this.#requests.watch(task)
+  }
+
+  #adoptLease(kept: KeptAttempt): LivingSurvivor {
+    const found = this.#leases.take(kept)
+    if (found === null) return this.#adopt(kept, kept, kept.residency === 'swapped_out', false)
+    const { process, residency } = found
+    const isOut = isOutOf(residency, kept)
+    const survivor = this.#adopt(kept, kept, isOut, process.isStopped)
+    const task = this.#tasks.get(kept.taskId)
+    if (task !== undefined) task.process = process
+    return survivor
   }
 
   #listen(task: HostTask): void {
@@ -364,6 +388,7 @@ export class HostDevice implements Device {
 
   #forgetTask(task: HostTask): void {
     task.isEnded = true
+    this.#leases.forget(task)
     if (this.#tasks.get(task.taskId) === task) this.#tasks.delete(task.taskId)
     this.#sockets.close(task.taskId, task.attempt)
     this.#requests.forget(task)
@@ -389,7 +414,8 @@ export class HostDevice implements Device {
 
   async #sample(): Promise<void> {
     try {
-      const tasks = [...this.#tasks.values()].filter((task) => !task.start.isLease)
+      this.#leases.dropEnded(this.#tasks.values())
+      const tasks = [...this.#tasks.values()].filter((task) => task.isSampled)
       const { uses, freeMib } = await this.#options.accelerator.sample(tasks)
       if (this.#isClosed) return
       for (const [task, { isBusy }] of uses) if (task instanceof HostTask) void this.#sampled(task, isBusy)
@@ -415,28 +441,7 @@ export class HostDevice implements Device {
   }
 }
 
-/** Returns what this server gave the guard at launch. */
-function startIn({ record, taskId, attempt }: GuardedTask): AttemptStart | null {
-  if (typeof record !== 'object' || record === null) return null
-  const start = record as AttemptStart
-  return start.taskId === taskId && start.attempt === attempt && Array.isArray(start.gpus) ? start : null
-}
-
-const SIGNAL_EXIT = 128
-
-function endOf({ exit, didLeaseEnd, wasOrdered, neverRan }: GuardedTask): AttemptEnd {
-  if (exit === null || (exit.code === null && exit.signal === null)) {
-    return {
-      exitCode: null,
-      detail: didLeaseEnd ? 'the run lease had ended' : 'its guard is gone',
-      didEndItself: false,
-      didLeaseEnd,
-    }
-  }
-  const didEndItself = wasOrdered !== true
-  if (exit.signal === null) return { exitCode: exit.code, detail: null, didEndItself, didLeaseEnd }
-  const exitCode = SIGNAL_EXIT + (constants.signals[exit.signal as NodeJS.Signals] ?? 0)
-  const detail = neverRan === true ? NEVER_RAN : `signal ${exit.signal}`
-  // An earlier guard does not record whether it sent SIGKILL; it sent no other signal.
-  return { exitCode, detail, didEndItself: didEndItself && exit.signal !== 'SIGKILL', didLeaseEnd }
+/** Where its bytes are: as the accelerator found, else as the server remembers. */
+function isOutOf(residency: 'resident' | 'swapped_out' | 'unknown', kept: KeptAttempt | null): boolean {
+  return (residency === 'unknown' ? kept?.residency : residency) === 'swapped_out'
 }

@@ -6,6 +6,7 @@ import type { Mib } from '../../protocol/units.ts'
 import type { AttemptStart } from '../core/attempt-start.ts'
 import type { Guards } from '../guard/guards.ts'
 import type { AcceleratedTask } from './accelerator.ts'
+import type { AttachedProcess } from './attached-process.ts'
 
 export class HostTask implements AcceleratedTask {
   readonly start: AttemptStart
@@ -23,6 +24,8 @@ export class HostTask implements AcceleratedTask {
   isWoken = false
   isMoving = false
   isEnded = false
+  /** The process of a lease; null: a lease without one, or a task with a command. */
+  process: AttachedProcess | null = null
   readonly #guards: Guards
   readonly #onTrouble: (task: HostTask, why: string) => void
   #isFrozen = false
@@ -62,7 +65,22 @@ export class HostTask implements AcceleratedTask {
     return !this.#isFrozen && !this.#isHeld
   }
 
+  /** A lease without a process uses nothing that can be measured. */
+  get isSampled(): boolean {
+    return !this.start.isLease || this.process !== null
+  }
+
+  /** It runs; the task stops it at once if its bytes are not in VRAM. */
+  attach(process: AttachedProcess): void {
+    this.process = process
+    this.doesSignal = false
+    this.#isStopped = false
+    this.#signalled(this.#signal())
+  }
+
   processIds(): readonly number[] {
+    const { process } = this
+    if (process !== null) return process.isAlive ? [process.key.pid] : []
     return this.start.isLease ? [] : this.#guards.processIds(this.taskId, this.attempt)
   }
 
@@ -102,13 +120,19 @@ export class HostTask implements AcceleratedTask {
   #signal(): Promise<void> {
     const done = this.#signals.then(async () => {
       const isToStop = !this.shouldRun
-      if (this.start.isLease || this.isEnded || isToStop === this.#isStopped) return
-      if (isToStop) await this.#guards.suspend(this.taskId, this.attempt)
+      if (!this.isSampled || this.isEnded || isToStop === this.#isStopped) return
+      if (this.process !== null) await this.#signalProcess(this.process, isToStop)
+      else if (isToStop) await this.#guards.suspend(this.taskId, this.attempt)
       else await this.#guards.resume(this.taskId, this.attempt)
       this.#isStopped = isToStop
     })
     this.#signals = done.catch(() => {})
     return done
+  }
+
+  async #signalProcess(process: AttachedProcess, isToStop: boolean): Promise<void> {
+    if (isToStop) await process.suspend()
+    else process.resume()
   }
 
   #signalled(done: Promise<void>): void {

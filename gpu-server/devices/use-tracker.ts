@@ -37,6 +37,11 @@ export class UseTracker {
     if (task.isWoken) task.lastUseAt = this.#clock.now()
   }
 
+  /** A process has joined it: it counts as busy until a sample shows that it is idle. */
+  began(task: HostTask): void {
+    this.#used(task)
+  }
+
   /** Handles a sample of its use; null: unknown. A stopped task cannot show use, but may have been woken. */
   sampled(task: HostTask, isBusy: boolean | null): void {
     if ((task.doesSignal && !task.isWoken) || isBusy === null || !task.isResident) return

@@ -4,7 +4,8 @@
  * left: it enforces the deadline of the lease, obeys the control socket in its folder, and leaves a durable
  * record of the end. docs/decisions/0016-guard.md explains the design.
  * headroom-guard --files UID GID: serves files of a task (files.c).
- * headroom-guard --peer: prints the user id at the other end of the Unix socket that is descriptor 3.
+ * headroom-guard --peer: prints the user id and the process id at the other end of the Unix socket that is
+ *   descriptor 3.
  * headroom-guard --sockets: reports requests that wait for tasks (sockets.c).
  */
 #include "state.h"

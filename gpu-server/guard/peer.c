@@ -1,4 +1,4 @@
-/* Names the user at the other end of a Unix socket, for a server that cannot ask the kernel itself. */
+/* Names the user and the process at the other end of a Unix socket, for a server that cannot ask the kernel itself. */
 #include "guard.h"
 
 #include <stdio.h>
@@ -10,5 +10,5 @@ int print_peer(void) {
   struct ucred peer;
   socklen_t size = sizeof peer;
   if (getsockopt(SOCKET, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return 1;
-  return printf("%u\n", (unsigned)peer.uid) < 0 || fflush(stdout) != 0;
+  return printf("%u %d\n", (unsigned)peer.uid, (int)peer.pid) < 0 || fflush(stdout) != 0;
 }

@@ -24,6 +24,10 @@ export function stateOf(pid: number): string | null {
   return statFields(pid)?.[0] ?? null
 }
 
+export function threadStateOf(pid: number, thread: number): string | null {
+  return fieldsIn(read(`/proc/${pid}/task/${thread}/stat`))?.[0] ?? null
+}
+
 export function startTimeOf(pid: number): number | null {
   const fields = statFields(pid)
   return fields === null ? null : Number(fields[19])
@@ -55,6 +59,12 @@ export function processesWith(assignment: string): number[] {
     )
 }
 
+/** Returns real, effective, saved and file system user; empty for a process that is gone. */
+export function usersOf(pid: number): readonly number[] {
+  const [, ids] = /^Uid:\t(.*)$/m.exec(read(`/proc/${pid}/status`)) ?? []
+  return ids === undefined ? [] : ids.split('\t').map(Number)
+}
+
 /** Returns all processes of this user. */
 export function processesOf(uid: number): number[] {
   return namesIn('/proc')
@@ -71,9 +81,12 @@ function childrenOf(pid: number): number[] {
   return namesIn(`/proc/${pid}/task`).flatMap((thread) => pidsIn(`/proc/${pid}/task/${thread}/children`))
 }
 
-/** Returns the fields from the state on; the name before it may contain anything. */
 function statFields(pid: number): string[] | null {
-  const text = read(`/proc/${pid}/stat`)
+  return fieldsIn(read(`/proc/${pid}/stat`))
+}
+
+/** Returns the fields from the state on; the name before it may contain anything. */
+function fieldsIn(text: string): string[] | null {
   return text === '' ? null : text.slice(text.lastIndexOf(')') + 2).split(' ')
 }
 

@@ -16,6 +16,7 @@ import { openDiskStorage } from '../../gpu-server/disk-storage.ts'
 import { bootTime } from '../../gpu-server/guard/boot-time.ts'
 import { guardProgram } from '../../gpu-server/guard/guard-program.ts'
 import { EngineContainers, type PullPolicy } from '../../gpu-server/container/engine-containers.ts'
+import { attachmentsOf } from './attachments-of.ts'
 import { findEngine, type ContainerRuntime } from '../../gpu-server/container/find-engine.ts'
 import { isStatic } from '../../gpu-server/guard/is-static.ts'
 import { openGuards } from '../../gpu-server/guard/local-guards.ts'
@@ -105,6 +106,7 @@ export async function gpuServer(
       onFault: (fault) => die(log, fault),
       ...(containers === null ? {} : { containers }),
     })
+    const attachments = attachmentsOf({ stateFolder, program }, clock)
     if (broker !== null) remote = busTo(broker, name, log, () => server?.reconnected())
     const bus = local ?? remote
     if (bus === null) throw noBroker()
@@ -117,6 +119,7 @@ export async function gpuServer(
       allowExec: options.allowExec === true,
       features: featuresOf(containers !== null, filesProgram !== null),
       ...{ filesProgram, workLimits: workLimitsOf(env) },
+      attachments,
       stateFolder,
       workFolder,
       storage,
@@ -290,7 +293,12 @@ function workLimitsOf(env: Environment): WorkLimits {
 }
 
 function featuresOf(hasContainers: boolean, hasFiles: boolean): readonly Feature[] {
-  return ['env', ...(hasContainers ? (['image'] as const) : []), ...(hasFiles ? (['files'] as const) : [])]
+  return [
+    'env',
+    'attach',
+    ...(hasContainers ? (['image'] as const) : []),
+    ...(hasFiles ? (['files'] as const) : []),
+  ]
 }
 
 /** A task gets nothing of the server's own environment except what every program needs. */

@@ -2,15 +2,15 @@
  * The REST interface of one host: on a Unix socket whose permissions and peers say who the caller is, and on
  * TCP only when a port is set and a token exists.
  */
-import { chmodSync, chownSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, chownSync, mkdirSync, rmSync } from 'node:fs'
 import { createConnection, createServer, type Server, type Socket } from 'node:net'
-import { dirname, join, resolve } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import type { FastifyInstance } from 'fastify'
 import { SYSTEM_SOCKET, userSocket } from '../../clients/typescript/local-socket.ts'
 import { StartFault, UsageError } from '../exit-codes.ts'
+import { groupIdOf, SOCKET_GROUP, userNameOf } from '../host-users.ts'
 import { SocketPeers } from './socket-peers.ts'
 
-const GROUP = 'headroom'
 const ADMIN_MODE = 0o600
 const GROUP_MODE = 0o660
 
@@ -31,7 +31,11 @@ export class LocalApi {
 
   constructor(options: LocalApiOptions) {
     this.#options = options
-    this.peers = new SocketPeers({ program: options.program, ownUid: process.getuid?.() ?? 0, nameOf })
+    this.peers = new SocketPeers({
+      program: options.program,
+      ownUid: process.getuid?.() ?? 0,
+      nameOf: userNameOf,
+    })
   }
 
   get hasTcp(): boolean {
@@ -72,10 +76,11 @@ export class LocalApi {
 
   #admitGroup(): void {
     const { socketPath, onNote } = this.#options
-    const gid = process.getuid?.() === 0 ? gidOf(GROUP) : null
+    const gid = process.getuid?.() === 0 ? groupIdOf(SOCKET_GROUP) : null
     if (gid === null) {
       chmodSync(socketPath, ADMIN_MODE)
-      if (process.getuid?.() === 0) onNote(`group ${GROUP} does not exist: only root may use ${socketPath}`)
+      if (process.getuid?.() === 0)
+        onNote(`group ${SOCKET_GROUP} does not exist: only root may use ${socketPath}`)
       return
     }
     chownSync(socketPath, 0, gid)
@@ -121,19 +126,4 @@ function accepts(path: string): Promise<boolean> {
     socket.once('connect', () => settle(true))
     socket.once('error', () => settle(false))
   })
-}
-
-/** Users and groups of other name services have no name here. */
-function nameOf(uid: number): string | null {
-  return entryOf('passwd', ([, , id]) => id === String(uid))?.[0] ?? null
-}
-
-function gidOf(group: string): number | null {
-  const entry = entryOf('group', ([name]) => name === group)
-  return entry === null ? null : Number(entry[2])
-}
-
-function entryOf(table: string, isWanted: (fields: readonly string[]) => boolean): readonly string[] | null {
-  const lines = readFileSync(join('/etc', table), 'utf8').split('\n')
-  return lines.map((line) => line.split(':')).find((fields) => fields.length > 2 && isWanted(fields)) ?? null
 }

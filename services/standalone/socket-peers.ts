@@ -1,18 +1,14 @@
 /**
- * Identifies the callers of a Unix socket by the user of their process (SO_PEERCRED). Node cannot ask the
- * kernel itself: the guard program reads it from the socket, which it inherits (docs/decisions/0112).
+ * Identifies the callers of a Unix socket by the user of their process.
  */
-import { spawn } from 'node:child_process'
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
-import { text } from 'node:stream/consumers'
 import { PEER_ID_PREFIX, type Peers } from '../../controller/api/auth/authenticator.ts'
 import type { Caller } from '../../controller/api/auth/caller.ts'
+import { socketPeer } from '../../gpu-server/guard/socket-peer.ts'
 
 /** Connections that are identified at the same time; further ones wait. The server bounds their number. */
 const MAX_AT_ONCE = 8
-/** Time for the helper to answer. */
-const TIMEOUT_MS = 5_000
 
 export interface SocketPeersOptions {
   /** The guard program. */
@@ -73,20 +69,10 @@ export class SocketPeers implements Peers {
 
   async #identify(socket: Socket): Promise<void> {
     const { program, ownUid, nameOf } = this.#options
-    // As descriptor 3: a child makes an inherited descriptor 0, 1 or 2 blocking, for this process as well.
-    const helper = spawn(program, ['--peer'], {
-      stdio: ['ignore', 'pipe', 'ignore', socket],
-      timeout: TIMEOUT_MS,
-      killSignal: 'SIGKILL',
-    })
-    // The child's start has paused it.
+    const peer = socketPeer(program, socket)
+    // The server has its listeners.
     socket.resume()
-    const answer = await new Promise<string>((resolve, reject) => {
-      helper.once('error', reject)
-      if (helper.stdout !== null) text(helper.stdout).then(resolve, reject)
-    })
-    const uid = /^\d{1,10}\n$/.test(answer) ? Number(answer) : null
-    if (uid === null) throw new Error('the user of a connection is unknown')
+    const { uid } = await peer
     const isAdmin = uid === 0 || uid === ownUid
     this.#callers.set(socket, {
       name: nameOf(uid) ?? `uid-${uid}`,

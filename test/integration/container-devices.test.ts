@@ -58,6 +58,7 @@ describe('the container of a placed task', () => {
       environment: { LD_LIBRARY_PATH: '/host/only' },
       maxOutputBytes: 1 << 16,
       idleAfterMs: 5_000,
+      attachments: null,
       onNote: () => {},
     })
     await device.open()

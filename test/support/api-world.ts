@@ -103,7 +103,7 @@ export class FakeController implements ApiWorld {
   /** The reason of every pending task. */
   waitReason: WaitExplanation['primary']['reason'] = 'WAITING_VRAM'
   /** The received keepalives, in order. */
-  readonly kept: boolean[] = []
+  readonly kept: (boolean | null)[] = []
   readonly adoptions: Adoption[] = []
   leaseMs = 60_000
   #seq = 0

@@ -55,13 +55,19 @@ function state(): string {
 }
 
 /** The rule, stated independently of the code. */
-function isLetIn(who: Who, least: LeastRole, ownersOnly: boolean | 'or_admin', isOwn: boolean): boolean {
+function isLetIn(
+  who: Who,
+  least: LeastRole,
+  ownersOnly: boolean | 'or_admin' | 'always',
+  isOwn: boolean,
+): boolean {
   if (least === 'public') return true
   if (who === null) return false
   if (who === 'metrics') return least === 'metrics'
   if (least === 'metrics') return true
   const rank = (role: string) => (RANKED_ROLES as readonly string[]).indexOf(role)
   if (ownersOnly === true && who === 'submitter' && !isOwn) return false
+  if (ownersOnly === 'always' && !(isOwn && who === 'submitter')) return false
   if (ownersOnly === 'or_admin' && who !== 'admin' && !(isOwn && who === 'submitter')) return false
   return rank(who) >= rank(least)
 }

@@ -307,7 +307,12 @@ describe('hostile bytes', () => {
 })
 
 function hostileBytes(): fc.Arbitrary<Uint8Array> {
-  const sent = fc.oneof(...OPERATIONS.map(envelopeOf)).map(encode)
+  // Texts that are all as long as they may be do not fit into one message.
+  const fits = (envelope: Envelope): boolean => JSON.stringify(envelope).length < MAX_MESSAGE_BYTES / 2
+  const sent = fc
+    .oneof(...OPERATIONS.map(envelopeOf))
+    .filter(fits)
+    .map(encode)
   const cut = fc.tuple(sent, fc.nat()).map(([bytes, at]) => bytes.slice(0, at % bytes.length))
   const flipped = fc
     .tuple(sent, fc.array(fc.tuple(fc.nat(), fc.nat({ max: 255 })), { minLength: 1, maxLength: 3 }))

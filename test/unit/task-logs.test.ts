@@ -92,8 +92,9 @@ describe('reading the output of a task', () => {
   it('sends nothing to a server that is ahead of the store', async () => {
     const { clock, logs, requests } = serverThatSays(() => chunk(), false)
     const [output, record] = [logs.read(NODE, 't', 2, 'stdout', 10, 5), logs.readRecord?.(NODE, 't', 2)]
+    const place = logs.expectProcess?.(NODE, 't', 2, '0'.repeat(64))
     clock.run(60_000, () => false)
-    expect([await output, await record, requests]).toEqual([null, null, []])
+    expect([await output, await record, await place, requests]).toEqual([null, null, null, []])
   })
 
   it('ends after some seconds if the server does not answer', async () => {
@@ -117,5 +118,23 @@ describe('reading the output of a task', () => {
     const again = logs.read(NODE, 't', 2, 'stdout', 0, 5)
     clock.run(120_000, () => false)
     expect(await again).toEqual(chunk({ offset: 0 }))
+  })
+})
+
+describe('the process of a lease', () => {
+  const answerTo = async (body: NodeBody) => {
+    const { clock, logs } = serverThatSays(() => body)
+    const place = logs.expectProcess?.(NODE, 't', 2, '0'.repeat(64))
+    clock.run(60_000, () => false)
+    return place
+  }
+
+  it('registers at the socket that its server names, unless the answer is about another one', async () => {
+    const place = { op: 'process_expected', task_id: 't', attempt: 2, socket: '/run/x.sock' } as const
+    expect(await answerTo(place)).toEqual({ socket: '/run/x.sock' })
+    expect(await answerTo({ ...place, attempt: 1 })).toEqual({ refused: 'bad_answer' })
+    expect(await answerTo({ op: 'refused', reason: 'no_process_expected' })).toEqual({
+      refused: 'no_process_expected',
+    })
   })
 })

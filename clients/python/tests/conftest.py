@@ -46,23 +46,14 @@ class Cluster:
         self.url = f"http://127.0.0.1:{self.port}"
         self._processes: List[subprocess.Popen] = []
         self._controller: Optional[subprocess.Popen] = None
+        self._server: Optional[subprocess.Popen] = None
 
     def start(self) -> None:
         self._start("broker", ["nats-server", "-a", "127.0.0.1", "-p", str(self.nats_port)], {})
         self.start_controller()
         inventory = self.folder / "gpus.yaml"
         inventory.write_text("gpus: [{ vram_mib: 16Gi }]\n", encoding="utf-8")
-        work = self.folder / "server"
-        identity = ["--task-user", "root"] if os.getuid() == 0 else ["--tasks-as-me"]
-        self._start(
-            "server",
-            [
-                *self._headroom("gpu-server", "--device", "process", "--inventory", str(inventory)),
-                "--allow-exec",
-                *identity,
-            ],
-            {"NODE_NAME": "alpha", "NODE_STATE_DIR": str(work)},
-        )
+        self.start_server()
         with Client(self.url, environment={}) as client:
             until("the node is up", lambda: any(node["status"] == "up" for node in client.nodes()))
 
@@ -78,6 +69,24 @@ class Cluster:
             },
         )
         until("the controller is ready", self._is_ready)
+
+    def start_server(self) -> None:
+        identity = ["--task-user", "root"] if os.getuid() == 0 else ["--tasks-as-me"]
+        self._server = self._start(
+            "server",
+            [
+                *self._headroom("gpu-server", "--device", "process"),
+                *("--inventory", str(self.folder / "gpus.yaml"), "--idle-after", "1s", "--allow-exec"),
+                *identity,
+            ],
+            {"NODE_NAME": "alpha", "NODE_STATE_DIR": str(self.folder / "server")},
+        )
+
+    def restart_server(self) -> None:
+        assert self._server is not None
+        self._server.kill()
+        self._server.wait()
+        self.start_server()
 
     def kill_controller(self) -> None:
         assert self._controller is not None

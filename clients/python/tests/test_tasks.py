@@ -156,7 +156,7 @@ def test_the_arguments_are_the_fields_of_the_interface() -> None:
     arguments = set(inspect.signature(Client.submit).parameters) - {"self", "idempotency_key"}
     assert arguments == set(models.TaskRequest.__annotations__)
     query = set(inspect.signature(Client.tasks).parameters) - {"self"}
-    assert query == set(models.TaskQuery.__annotations__) - {"limit", "cursor"}
+    assert query == set(models.TaskQuery.__annotations__) - {"limit", "cursor", "format"}
 
 
 def test_the_models_are_those_of_the_controller(cluster: Cluster) -> None:

@@ -27,6 +27,7 @@ OPERATIONS: dict[str, dict[str, str]] = {
     "explainTask": {"200": "Explanation"},
     "readLog": {"200": "Log"},
     "keepTaskAlive": {"body": "Keepalive", "200": "KeptLease"},
+    "attachLease": {"200": "Attachment"},
     "listNodes": {"200": "NodePage"},
     "getSummary": {"200": "Summary"},
     "version": {"200": "Version"},

@@ -8,7 +8,7 @@
  * 6. On a route for owners, a submitter accesses only own tasks.
  */
 import type { FastifyInstance, FastifyRequest, preHandlerHookHandler } from 'fastify'
-import { mayCall, type LeastRole } from '../../model/role.ts'
+import { mayCall, type LeastRole, type RankedRole } from '../../model/role.ts'
 import type { Views } from '../../query/views.ts'
 import { ApiProblem, type ProblemCode } from '../http/errors.ts'
 import { accessOf, isRoutine, roleOf } from '../http/operation.ts'
@@ -45,11 +45,9 @@ export function admit(request: FastifyRequest, access: Access, views: Views): Pr
   // A browser sends its cookie with every request, whatever page caused it.
   if (request.headers.authorization === undefined && !isSafe(request.method)) requireSameSite(request, access)
   requireRole(request.caller, role)
-  const isForOwner =
-    ownersOnly === 'or_admin'
-      ? request.caller.role !== 'admin'
-      : ownersOnly && request.caller.role === 'submitter'
-  return isForOwner ? requireOwner(request, views) : null
+  const other = ownersOnly === true ? 'operator' : ownersOnly === 'or_admin' ? 'admin' : null
+  const isForAll = ownersOnly === false || (other !== null && mayCall(request.caller.role, other))
+  return isForAll ? null : requireOwner(request, views, other)
 }
 
 /** An address with failed attempts is slowed down. */
@@ -83,12 +81,13 @@ function requireRole({ role }: Caller, least: LeastRole): void {
   throw new ApiProblem('forbidden', `This takes the role ${least}; the token has the role ${role}.`)
 }
 
-/** The route answers for an unknown task. */
-async function requireOwner(request: FastifyRequest, views: Views): Promise<void> {
+/** The route answers for an unknown task. @param other the role that may do the same for all; null: none */
+async function requireOwner(request: FastifyRequest, views: Views, other: RankedRole | null): Promise<void> {
   const { task_id: id = '' } = request.params as { readonly task_id?: string }
   const task = views.openTask(id)?.spec ?? (await views.stored.task(id))
   if (task === null || task.owner === callerOf(request).name) return
-  throw new ApiProblem('forbidden', 'The task belongs to another user. Use a token with the role operator.')
+  const use = other === null ? 'of that user' : `with the role ${other}`
+  throw new ApiProblem('forbidden', `The task belongs to another user. Use a token ${use}.`)
 }
 
 /**

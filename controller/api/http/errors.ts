@@ -37,6 +37,7 @@ export const PROBLEMS = {
   store_failed: { status: 503, title: 'The store is not available' },
   uploads_full: { status: 507, title: 'The upload quota is exhausted' },
   provider_unreachable: { status: 503, title: 'The identity provider is unreachable' },
+  node_unavailable: { status: 503, title: 'The GPU server does not answer' },
   logs_unavailable: { status: 503, title: 'The task output is not available now' },
 } as const satisfies Record<string, { readonly status: number; readonly title: string }>
 

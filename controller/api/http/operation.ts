@@ -12,9 +12,9 @@ export interface OperationSchema extends FastifySchema {
   readonly role: LeastRole
   /**
    * A submitter may call it only for own tasks, operators and admins for all (`or_admin`: operators also only
-   * for own tasks); the path has a `task_id`.
+   * for own tasks; `always`: nor admins); the path has a `task_id`.
    */
-  readonly ownersOnly?: true | 'or_admin'
+  readonly ownersOnly?: true | 'or_admin' | 'always'
   /** Clients repeat it all the time: only refusals of it are audited. */
   readonly routine?: true
   readonly response: object
@@ -94,7 +94,7 @@ const ROUTINE = 'routine'
 
 export interface Access {
   readonly role: LeastRole
-  readonly ownersOnly: boolean | 'or_admin'
+  readonly ownersOnly: boolean | 'or_admin' | 'always'
 }
 
 /** @throws Error for a route that does not say who may call it: it must not be served. */

@@ -168,7 +168,7 @@ export function leaseRoutes(app: ApiApp, { commands, views }: ApiContext): void 
   app.post('/tasks/:task_id/keepalive', { schema: keepalive }, async ({ params, body }) => {
     const { spec } = await openTask(views, params.task_id)
     const { task, expiresAt } = await ask<KeptLease>((answer) =>
-      commands.keepalive(spec.id, body.busy, answer),
+      commands.keepalive(spec.id, body.busy ?? null, answer),
     )
     return {
       task_id: spec.id,

@@ -6,9 +6,13 @@ import { TASK_STATES } from '../../../protocol/units.ts'
 /** POST /tasks/{task_id}/keepalive. */
 export const KeepaliveSchema = closed(
   {
-    busy: Type.Boolean({
-      description: 'true: the task wants the GPU; false: it may be swapped out after the idle time',
-    }),
+    busy: Type.Optional(
+      Type.Boolean({
+        description:
+          'true: the task wants the GPU; false: it may be swapped out after the idle time; absent: as ' +
+          'its GPU server measures the process of the lease',
+      }),
+    ),
   },
   { examples: [{ busy: true }] },
 )
@@ -27,3 +31,17 @@ export const KeptLeaseSchema = Type.Object(
   { $id: 'KeptLease' },
 )
 export type KeptLeaseBody = Static<typeof KeptLeaseSchema>
+
+/** POST /tasks/{task_id}/attachment. */
+export const AttachmentSchema = Type.Object(
+  {
+    task_id: Type.String(),
+    attempt: Type.Integer({ minimum: 1 }),
+    node_id: Type.String(),
+    node_name: Type.String(),
+    socket: Type.String({ description: 'Unix socket on that node, for the process to register itself' }),
+    token: Type.String({ description: 'For one registration within 60 s' }),
+  },
+  { $id: 'Attachment' },
+)
+export type AttachmentBody = Static<typeof AttachmentSchema>

@@ -2,6 +2,7 @@ import type { Task } from '../../model/placement.ts'
 import type { Views } from '../../query/views.ts'
 import { environmentRoutes } from './environment-routes.ts'
 import { environmentOf, requireEnvironmentRoom } from './environment.ts'
+import { attachmentRoutes } from './attachment-routes.ts'
 import { assignmentRoutes, leaseRoutes, taskActionRoutes } from './action-routes.ts'
 import { attemptRoutes } from './attempt-routes.ts'
 import { fileRoutes } from './file-routes.ts'
@@ -136,6 +137,7 @@ export function taskRoutes(app: ApiApp, api: ApiContext): void {
   taskActionRoutes(app, api)
   assignmentRoutes(app, api)
   leaseRoutes(app, api)
+  attachmentRoutes(app, api)
   logRoutes(app, api)
   fileRoutes(app, api)
   recoveryRoutes(app, api)

@@ -167,6 +167,7 @@ const FEATURE_WORDS: Readonly<Record<Feature, string>> = {
   mounts: 'mounted folders',
   limits: 'limits of memory and processors',
   ports: 'ports',
+  attach: 'processes of leases',
 }
 
 function featureInWords(tally: Tally, spec: Task['spec']): string {

@@ -18,7 +18,7 @@ from .errors import (
     TaskFailed,
     UnexpectedAnswer,
 )
-from .lease import Lease
+from .lease import Lease, ReservationOnly
 from .magic import load_ipython_extension
 from .task import Task
 
@@ -28,6 +28,7 @@ __all__ = [
     "ConnectionFailed",
     "HeadroomError",
     "Lease",
+    "ReservationOnly",
     "SettingsError",
     "Task",
     "TaskFailed",

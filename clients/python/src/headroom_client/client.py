@@ -128,11 +128,16 @@ class Client:
         priority: Optional[Literal[0, 1, 2, 3, 4]] = None,
         groups: Optional[Sequence[str]] = None,
         labels: Optional[Mapping[str, str]] = None,
+        attach: bool = False,
         timeout: Optional[float] = None,
     ) -> Lease:
         """Returns a context manager that reserves a place on a GPU for a program that runs here.
 
-        It waits for the place, at most `timeout` seconds, and then raises TimeoutError.
+        It waits for the place, at most `timeout` seconds, and then raises TimeoutError. With `attach`, this
+        process, and no child of it, becomes the process of the lease, if its place is on this host: its VRAM
+        counts as that of the lease, it is stopped while the lease is swapped out and ended with it, and
+        CUDA_VISIBLE_DEVICES is set in the block, so use CUDA only there. Elsewhere it warns
+        (ReservationOnly).
         """
         request = _given(
             name=name,
@@ -144,7 +149,7 @@ class Client:
             groups=None if groups is None else list(groups),
             labels=None if labels is None else dict(labels),
         )
-        return Lease(self, request, timeout)
+        return Lease(self, request, timeout, attach)
 
     def task(self, task_id: str) -> Task:
         """Returns the task with this id."""

@@ -4,45 +4,57 @@ from __future__ import annotations
 
 import threading
 import time
-from datetime import datetime
+import warnings
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, List, Mapping, Optional, Type
+from typing import TYPE_CHECKING, Any, List, Mapping, Optional, Type, Union
 
 from . import models
+from .attachment import Attachment, NotAttached, has_loaded_cuda
 from .errors import ApiError, ConnectionFailed, HeadroomError, TaskFailed
+from .keeper import KeeperProcess
+from .renewal import Renewal
 from .task import MAX_POLL_SECONDS, POLL_SECONDS, Task, _is_temporary
 
 if TYPE_CHECKING:
     from .client import Client
 
-# A lease lasts a minute unless the controller says otherwise; renewal at a third tolerates two failures.
-KEEPALIVE_SECONDS = 15.0
-MIN_KEEPALIVE_SECONDS = 0.5
+
+class ReservationOnly(UserWarning):
+    """`attach=True` had no effect: the GPU server knows nothing of this process."""
 
 
 class Lease:
     """A context manager that reserves a place, waits until it is in VRAM, and keeps it alive until the end.
 
-    A lease is a reservation: the controller does not see the program that uses it.
+    Without `attach`, or where this process cannot be attached, a lease is a reservation: the controller does
+    not see the program that uses it.
     """
 
-    def __init__(self, client: Client, request: Mapping[str, Any], timeout: Optional[float]) -> None:
+    def __init__(
+        self, client: Client, request: Mapping[str, Any], timeout: Optional[float], attach: bool = False
+    ) -> None:
         self._client = client
         self._request = request
         self._timeout = timeout
         self._task: Optional[Task] = None
         self._wants_gpu = True
-        self._changed = threading.Event()
-        self._is_over = False
+        self._wants_attachment = attach
+        self._attachment: Optional[Attachment] = None
+        self._renewal: Union[Renewal, KeeperProcess, None] = None
         self._failure: Optional[Exception] = None
         self._thread: Optional[threading.Thread] = None
+        self.reservation_reason: Optional[str] = (
+            "attach=True was not given" if not attach else "it has no place yet"
+        )
+        """Why the lease is a reservation only; None while this process is attached."""
 
     def __enter__(self) -> Lease:
         self._task = self._client._submit(self._request)
-        self._thread = threading.Thread(target=self._keep, name="headroom lease", daemon=True)
-        self._thread.start()
         try:
+            self._keep(self._task)
             self._wait_for_place(self._task)
+            if self._wants_attachment:
+                self._attach()
         except BaseException:
             self._release()
             raise
@@ -77,13 +89,24 @@ class Lease:
 
     @property
     def wants_gpu(self) -> bool:
-        """True: it wants the GPU. Set it to False in a pause: the lease may then be swapped out."""
+        """True: it wants the GPU. Set it to False in a pause: the lease may then be swapped out.
+
+        Of an attached process the GPU server measures this until it is set for the first time.
+        """
         return self._wants_gpu
 
     @wants_gpu.setter
     def wants_gpu(self, value: bool) -> None:
         self._wants_gpu = value
-        self._changed.set()
+        if self._attachment is not None:
+            self._attachment.signal(value)
+        else:
+            self._report(value)
+
+    @property
+    def is_attached(self) -> bool:
+        """This process is the process of the lease: its VRAM counts, and it is stopped while swapped out."""
+        return self._attachment is not None
 
     def check(self) -> None:
         """Raises TaskFailed if the lease has ended, for example because it could not be renewed in time."""
@@ -116,47 +139,55 @@ class Lease:
             time.sleep(pause)
             pause = min(MAX_POLL_SECONDS, pause * 1.25)
 
-    def _keep(self) -> None:
-        """Renews the lease until it is released or over."""
-        path = f"{self.task._path()}/keepalive"
-        while not self._is_over:
-            self._changed.clear()
-            pause = MIN_KEEPALIVE_SECONDS
-            try:
-                kept = self._client._transport.json(
-                    "POST", path, body={"busy": self._wants_gpu}, is_repeatable=True
-                )
-                pause = _keepalive_seconds(kept)
-            except (ApiError, ConnectionFailed) as error:
-                if not _is_temporary(error):
-                    if not self._is_over:
-                        self._failure = TaskFailed(f"The lease is over: {error}", None)
-                    return
-            except HeadroomError as error:
-                self._failure = error
-                return
-            self._changed.wait(pause)
+    def _keep(self, task: Task) -> None:
+        """Starts to renew the lease: a process that can be stopped cannot do it itself."""
+        transport = self._client._transport
+        if self._wants_attachment:
+            self._renewal = KeeperProcess(transport.connection, task.id, self._failed)
+            return
+        renewal = Renewal(transport, task.id)
+        self._thread = threading.Thread(
+            target=renewal.run, args=(self._failed,), name="headroom lease", daemon=True
+        )
+        self._thread.start()
+        self._renewal = renewal
+
+    def _attach(self) -> None:
+        """Makes this process the process of the lease, or warns that the lease is a reservation only."""
+        try:
+            place = self._client._transport.json(
+                "POST", f"{self.task._path()}/attachment", is_repeatable=True
+            )
+            self._report(None)
+            self._attachment = Attachment.begin(place["socket"], place["token"])
+        except (ApiError, NotAttached) as error:
+            self._report(self._wants_gpu)
+            self.reservation_reason = str(error)
+            warnings.warn(f"the lease is a reservation only: {error}", ReservationOnly, stacklevel=3)
+            return
+        self.reservation_reason = None
+        if has_loaded_cuda():
+            warnings.warn(
+                "this process has loaded CUDA already, so it may not use the GPUs of the lease", stacklevel=3
+            )
+
+    def _report(self, busy: Optional[bool]) -> None:
+        if self._renewal is not None:
+            self._renewal.report(busy)
+
+    def _failed(self, error: HeadroomError) -> None:
+        self._failure = TaskFailed(f"The lease is over: {error}", None)
 
     def _release(self) -> None:
         """Ends the lease; if the controller cannot be reached, it ends by itself when its time is over."""
-        self._is_over = True
-        self._changed.set()
+        if self._attachment is not None:
+            self._attachment.end()
+            self._attachment = None
+        if self._renewal is not None:
+            self._renewal.end()
         try:
             self.task.cancel()
         except HeadroomError:
             pass
         if self._thread is not None:
             self._thread.join()
-
-
-def _keepalive_seconds(kept: models.KeptLease) -> float:
-    ends = kept["expires_at"]
-    if ends is None:
-        return KEEPALIVE_SECONDS
-    left = (_instant(ends) - _instant(kept["at"])).total_seconds()
-    return max(MIN_KEEPALIVE_SECONDS, min(KEEPALIVE_SECONDS, left / 3))
-
-
-def _instant(text: str) -> datetime:
-    # Python 3.10 and older do not read the Z.
-    return datetime.fromisoformat(text.replace("Z", "+00:00"))

@@ -58,6 +58,16 @@ class TaskRequest(TypedDict, total=False):
     Whether a request brings it back while it is swapped out. null: it does, and so do probes and eager
     returns unless it declares ports.
     """
+    workdir: Optional[str]
+    """
+    SHA-256 of the manifest of an uploaded folder (PUT /blobs/{hash}), which the work folder of each
+    attempt contains at its start; null: the work folder is empty.
+    """
+    cwd: Optional[str]
+    """
+    Folder on the host of the GPU server in which the command starts, entered as the user of the task;
+    null: its work folder.
+    """
     env: Dict[str, str]
     """
     Environment variables of the command by name. Only its owner and admins can read the values, which are
@@ -200,6 +210,16 @@ class Task(TypedDict):
     """
     Whether a request brings it back while it is swapped out. null: it does, and so do probes and eager
     returns unless it declares ports.
+    """
+    workdir: Optional[str]
+    """
+    SHA-256 of the manifest of an uploaded folder (PUT /blobs/{hash}), which the work folder of each
+    attempt contains at its start; null: the work folder is empty.
+    """
+    cwd: Optional[str]
+    """
+    Folder on the host of the GPU server in which the command starts, entered as the user of the task;
+    null: its work folder.
     """
     env_names: List[str]
     """Names of its environment variables."""
@@ -613,9 +633,12 @@ class Log(TypedDict):
     """No more output will follow; earlier parts may remain to be read."""
 
 
-class Keepalive(TypedDict):
+class Keepalive(TypedDict, total=False):
     busy: bool
-    """true: the task wants the GPU; false: it may be swapped out after the idle time."""
+    """
+    true: the task wants the GPU; false: it may be swapped out after the idle time; absent: as its GPU
+    server measures the process of the lease.
+    """
 
 
 class KeptLease(TypedDict):
@@ -627,6 +650,17 @@ class KeptLease(TypedDict):
     """Time of the controller clock."""
     expires_at: Optional[str]
     """End of the lease unless it is renewed; null: leases do not expire (simulated fleets)."""
+
+
+class Attachment(TypedDict):
+    task_id: str
+    attempt: int
+    node_id: str
+    node_name: str
+    socket: str
+    """Unix socket on that node, for the process to register itself."""
+    token: str
+    """For one registration within 60 s."""
 
 
 class NodeAutoCordon(TypedDict):
@@ -1141,6 +1175,22 @@ class TaskFields:
         eager returns unless it declares ports.
         """
         return self.data["wake_on_request"]
+
+    @property
+    def workdir(self) -> Optional[str]:
+        """
+        SHA-256 of the manifest of an uploaded folder (PUT /blobs/{hash}), which the work folder of each
+        attempt contains at its start; null: the work folder is empty.
+        """
+        return self.data["workdir"]
+
+    @property
+    def cwd(self) -> Optional[str]:
+        """
+        Folder on the host of the GPU server in which the command starts, entered as the user of the task;
+        null: its work folder.
+        """
+        return self.data["cwd"]
 
     @property
     def env_names(self) -> List[str]:

@@ -31,6 +31,7 @@ class Transport:
     def __init__(self, connection: Connection, *, timeout: float, attempts: int) -> None:
         parts = urlsplit(connection.url)
         self.url = connection.url
+        self.connection = connection
         self._host = parts.hostname or ""
         self._port = parts.port
         self._is_tls = parts.scheme == "https"

@@ -88,7 +88,7 @@ export class EngineCommands implements Commands {
     this.#command(by, (now) => swapInTask(this.#cluster, id, now), answer)
   }
 
-  keepalive(taskId: string, busy: boolean, answer: AnswerTo<KeptLease>): void {
+  keepalive(taskId: string, busy: boolean | null, answer: AnswerTo<KeptLease>): void {
     this.#answer(keepalive(this.#cluster, taskId, busy, this.#transaction.now()), answer)
   }
 

@@ -18,7 +18,8 @@ export function isLease(task: LiveTask): boolean {
   return task.spec.command === null
 }
 
-export function keepalive(c: Cluster, id: string, busy: boolean, now: Instant): Answer<KeptLease> {
+/** @param busy whether it wants the GPU; null: its server reports that */
+export function keepalive(c: Cluster, id: string, busy: boolean | null, now: Instant): Answer<KeptLease> {
   const task = c.tasks.get(id)
   if (task === undefined) return { ok: false, refusal: { code: 'not_found', what: 'task', id } }
   if (!isLease(task))

@@ -118,13 +118,15 @@ export function applyNodeWants(
   if (placement.task.clientWants === null) applyWants(c, placement, wantsGpu, idleMs, now)
 }
 
-/** Applies what the client of a lease reports about wanting the GPU. */
-export function applyClientWants(c: Cluster, task: LiveTask, wantsGpu: boolean, now: Instant): void {
+/**
+ * Applies what the client of a lease reports about wanting the GPU; null: from now on its server reports it.
+ */
+export function applyClientWants(c: Cluster, task: LiveTask, wantsGpu: boolean | null, now: Instant): void {
   if (task.clientWants !== wantsGpu) {
     task.clientWants = wantsGpu
     c.eventLog.dirtyTask(task)
   }
-  if (task.placement !== null && task.placement.wantsGpu !== wantsGpu)
+  if (wantsGpu !== null && task.placement !== null && task.placement.wantsGpu !== wantsGpu)
     applyWants(c, task.placement, wantsGpu, 0, now)
 }
 
