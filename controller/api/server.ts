@@ -115,6 +115,8 @@ export interface ApiOptions {
   readonly access?: Access
   /** Proxies whose client address headers are trusted. */
   readonly trustedProxies?: readonly string[]
+  /** Compilers other than those that compile a schema at its first use. */
+  readonly schemaCompilers?: typeof SCHEMA_COMPILERS
 }
 
 /** They stand in the document once, under their own names. */
@@ -231,6 +233,7 @@ function serverOptions({
   logger,
   inVirtualTime = false,
   trustedProxies = [],
+  schemaCompilers = SCHEMA_COMPILERS,
 }: ApiOptions): FastifyHttpOptions<RawServerDefault> {
   let requests = 0
   return {
@@ -249,7 +252,7 @@ function serverOptions({
     genReqId: inVirtualTime ? () => `request-${(requests += 1)}` : requestIdOf,
     routerOptions: { maxParamLength: URI_PARAMETER_LIMIT },
     ajv: { customOptions: AJV_OPTIONS },
-    schemaController: { compilersFactory: SCHEMA_COMPILERS },
+    schemaController: { compilersFactory: schemaCompilers },
     frameworkErrors: sendProblem,
     clientErrorHandler: answerBrokenRequest,
   }

@@ -1,4 +1,6 @@
 import { readFileSync } from 'node:fs'
+import ajvCompiler from '@fastify/ajv-compiler'
+import serializerCompiler from '@fastify/fast-json-stringify-compiler'
 import type { RouteOptions } from 'fastify'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createApi } from '../../controller/api/server.ts'
@@ -33,7 +35,8 @@ interface Document {
 const routes: RouteOptions[] = []
 let document: Document
 const world = new FakeController()
-const app = createApi({ commands: world.commands, views: world.views, version: '1.2.3', inVirtualTime: true })
+const OPTIONS = { commands: world.commands, views: world.views, version: '1.2.3', inVirtualTime: true }
+const app = createApi(OPTIONS)
 
 beforeAll(async () => {
   app.addHook('onRoute', (route) => void routes.push(route))
@@ -50,6 +53,13 @@ const operations = () =>
       operation,
     })),
   )
+
+test('Every schema of every route compiles, although the API compiles it at its first use only', async () => {
+  const schemaCompilers = { buildValidator: ajvCompiler(), buildSerializer: serializerCompiler() }
+  const atOnce = createApi({ ...OPTIONS, schemaCompilers })
+  await expect(atOnce.ready()).resolves.toBeDefined()
+  await atOnce.close()
+})
 
 describe('the OpenAPI document', () => {
   test('has version 3.1 and names the product', () => {
