@@ -44,7 +44,7 @@ describe('operator commands with a simulated fleet', { timeout: 240_000 }, () =>
       body,
     })
     task = (await answer.json()) as NamedTask
-  }, 90_000)
+  })
 
   it('simulate the live state, predict the start of a task, and predict the effect of a change', async () => {
     const file = join(folder, 'now.scenario.json')

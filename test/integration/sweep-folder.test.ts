@@ -105,7 +105,7 @@ describe('the folder of a sweep', () => {
         globSync('killed/runs/.partial-*/journal.jsonl', { cwd: path() }).length > 0 &&
         globSync('killed/runs/[!.]*/done.json', { cwd: path() }).length >= done
       const isOver = () => existsSync(path('killed', 'result.json'))
-      await expect.poll(() => isThere() || isOver(), { interval: 5 }).toBe(true)
+      await expect.poll(() => isThere() || isOver(), { interval: 20 }).toBe(true)
       killed.process.kill('SIGKILL')
       await killed.ended
       if (isOver()) return false
