@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from conftest import Cluster, until
 
-from headroom_client import ApiError, Client, ConnectionFailed, TaskFailed, models
+from headroom_client import ApiError, Client, ConnectionFailed, HeadroomError, TaskFailed, models
 from headroom_client.environment import mib_of
 
 
@@ -33,6 +33,30 @@ def test_a_task_has_its_variables_and_shows_their_names_only(client: Client) -> 
     assert task.env_names == ["GREETING"]
     assert "good day" not in str(task.data)
     assert "".join(task.logs(follow=True)) == "good day\n"
+
+
+def test_a_folder_is_uploaded_and_its_results_are_read(client: Client, tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/train.sh").write_text("cat data.txt; mkdir out; printf done >out/result\n")
+    (tmp_path / "data.txt").write_text("from here\n")
+    (tmp_path / "big.bin").write_bytes(b"x" * (5 * 1024 * 1024))
+    (tmp_path / "secret.key").write_text("not uploaded")
+    (tmp_path / "latest").symlink_to("data.txt")
+    (tmp_path / ".headroomignore").write_text("*.key\n")
+    task = client.submit(["sh", "src/train.sh"], vram_mib=100, workdir=tmp_path)
+    assert "".join(task.logs(follow=True)) == "from here\n"
+    task.wait(60, check=True)
+    paths = {file["path"]: file["kind"] for file in task.files()}
+    assert paths["out/result"] == "file"
+    assert paths["latest"] == "link"
+    assert "secret.key" not in paths
+    assert task.read_file("out/result") == b"done"
+    assert task.read_file("big.bin") == b"x" * (5 * 1024 * 1024)
+    with pytest.raises(ApiError, match="work folder has no"):
+        task.read_file("nothing")
+    (tmp_path / "out").symlink_to("/etc")
+    with pytest.raises(HeadroomError, match="link out of the folder"):
+        client.submit(["true"], vram_mib=100, workdir=tmp_path)
 
 
 def test_a_failure_has_its_exit_code(client: Client) -> None:

@@ -26,6 +26,8 @@ OPERATIONS: dict[str, dict[str, str]] = {
     "patchTask": {"body": "TaskPatch", "200": "Task"},
     "explainTask": {"200": "Explanation"},
     "readLog": {"200": "Log"},
+    "listFiles": {"200": "WorkFiles"},
+    "readFile": {"200": "FilePiece"},
     "keepTaskAlive": {"body": "Keepalive", "200": "KeptLease"},
     "attachLease": {"200": "Attachment"},
     "listNodes": {"200": "NodePage"},

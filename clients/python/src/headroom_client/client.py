@@ -14,6 +14,7 @@ from .lease import Lease
 from .settings import resolve
 from .task import Task
 from .transport import Transport, segment
+from .workdir import upload_folder
 
 PAGE = 200
 
@@ -82,6 +83,8 @@ class Client:
         image: Optional[str] = None,
         ports: Optional[Sequence[Mapping[str, Union[str, int]]]] = None,
         wake_on_request: Optional[bool] = None,
+        workdir: Optional[Union[str, os.PathLike[str]]] = None,
+        cwd: Optional[str] = None,
         env: Optional[Mapping[str, str]] = None,
         secrets: Optional[Mapping[str, str]] = None,
         idempotency_key: Optional[str] = None,
@@ -91,6 +94,9 @@ class Client:
         `command` is a list of words; a single text is split into words as a shell does it, without variables
         or wildcards. `vram_mib` is the demand on each GPU. `models.TaskRequest` describes the other fields;
         fields without a value come from the environment (docs/client.md) or the controller's defaults.
+
+        `workdir` is a folder of this machine that is uploaded: the command starts in a copy. A file
+        `.headroomignore` excludes parts of it (docs/files.md).
 
         Every call has its own key, so that a retry after a lost answer creates no second task;
         `idempotency_key` extends this to several calls.
@@ -112,6 +118,8 @@ class Client:
             image=image,
             ports=None if ports is None else [dict(port) for port in ports],
             wake_on_request=wake_on_request,
+            workdir=None if workdir is None else upload_folder(self._transport, workdir),
+            cwd=cwd,
             env=None if env is None else dict(env),
             secrets=None if secrets is None else dict(secrets),
         )

@@ -633,6 +633,46 @@ class Log(TypedDict):
     """No more output will follow; earlier parts may remain to be read."""
 
 
+class WorkFilesItemsItem(TypedDict):
+    path: str
+    """Relative to the work folder."""
+    kind: Literal["file", "folder", "link", "other"]
+    bytes: int
+    """Size of a file; 0 for the others."""
+    modified_at: str
+    """Time of the last change, by the clock of the GPU server."""
+
+
+class WorkFiles(TypedDict):
+    task_id: str
+    attempt: int
+    """The attempt whose work folder this is, which is the latest."""
+    node_id: str
+    """Where it ran."""
+    items: List[WorkFilesItemsItem]
+    is_complete: bool
+    """If not, continue with `after` and the last path."""
+
+
+class FilePiece(TypedDict):
+    task_id: str
+    attempt: int
+    """The attempt whose work folder contains it."""
+    path: str
+    offset: int
+    """Start of data, in bytes."""
+    next_offset: int
+    """Send it as `offset` to continue."""
+    data: str
+    """Bytes, in base64."""
+    bytes: int
+    """Current size of the file."""
+    modified_at: str
+    """Time of its last change."""
+    inode: str
+    """Identifies the file: another one means that it was replaced."""
+
+
 class Keepalive(TypedDict, total=False):
     busy: bool
     """

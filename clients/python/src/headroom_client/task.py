@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any, Iterator, Literal, Optional, cast
 
 from . import models
-from .errors import ApiError, ConnectionFailed, TaskFailed
+from .errors import ApiError, ConnectionFailed, HeadroomError, TaskFailed
 from .transport import backoff_seconds, segment
 
 if TYPE_CHECKING:
@@ -123,6 +123,38 @@ class Task(models.TaskFields):
                     raise
             failures += 1
             time.sleep(backoff_seconds(failures, MAX_POLL_SECONDS))
+
+    def files(self, path: str = "") -> Iterator[models.WorkFilesItemsItem]:
+        """Yields the files in its work folder, or below a path in it; also while it runs."""
+        after = ""
+        while True:
+            query = {"path": path, "after": after}
+            page: models.WorkFiles = self._client._transport.json("GET", f"{self._path()}/files", query=query)
+            yield from page["items"]
+            if page["is_complete"] or not page["items"]:
+                return
+            after = page["items"][-1]["path"]
+
+    def read_file(self, path: str) -> bytes:
+        """Returns the content of a file in its work folder; `file_bytes` does not keep it in memory."""
+        return b"".join(self.file_bytes(path))
+
+    def file_bytes(self, path: str) -> Iterator[bytes]:
+        """Yields the content of a file there; raises HeadroomError if it is replaced meanwhile."""
+        offset, inode = 0, None
+        while True:
+            query = {"path": path, "offset": offset}
+            piece: models.FilePiece = self._client._transport.json(
+                "GET", f"{self._path()}/files/content", query=query
+            )
+            if inode not in (None, piece["inode"]):
+                raise HeadroomError(f"{path} was replaced while it was read; try again.")
+            inode = piece["inode"]
+            if piece["data"]:
+                yield base64.b64decode(piece["data"])
+            offset = piece["next_offset"]
+            if not piece["data"] or offset >= piece["bytes"]:
+                return
 
     def cancel(self, *, now: bool = False) -> Task:
         """Cancels it, and returns it: a waiting task at once.

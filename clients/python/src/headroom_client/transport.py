@@ -53,7 +53,7 @@ class Transport:
         headers: Optional[Mapping[str, str]] = None,
         is_repeatable: Optional[bool] = None,
     ) -> Any:
-        """Returns the JSON body of the answer, or None without a body.
+        """Returns the JSON body of the answer, or None without a body. Bytes are sent as they are.
 
         Retries requests that got 429 or were never sent, and repeatable requests (by default those with GET)
         after a broken connection or 503. Raises ApiError, ConnectionFailed or UnexpectedAnswer.
@@ -107,7 +107,10 @@ class Transport:
         target = f"{self._base}{path}{_query_text(query)}"
         sent = {**self._headers(), **headers}
         data = None
-        if body is not None:
+        if isinstance(body, bytes):
+            data = body
+            sent["Content-Type"] = "application/octet-stream"
+        elif body is not None:
             data = json.dumps(body).encode()
             sent["Content-Type"] = "application/json"
         connection = self._connect()
