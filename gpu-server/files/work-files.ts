@@ -8,10 +8,12 @@ import { HelperFault, WorkHelper, type HelperReply, type HelperRequest } from '.
 export interface WorkFilesOptions {
   readonly program: string
   /** Returns the folder of an attempt and its user; null: it has none any more. */
-  readonly find: (
-    taskId: string,
-    attempt: number,
-  ) => { readonly folder: string; readonly user: Pick<TaskUser, 'uid' | 'gid'> | null } | null
+  readonly find: (taskId: string, attempt: number) => Found | null
+}
+
+interface Found {
+  readonly folder: string
+  readonly user: Pick<TaskUser, 'uid' | 'gid'> | null
 }
 
 /** Attempts whose files are read at the same time. */
@@ -101,10 +103,22 @@ export class WorkFiles implements WorkFilesPort {
     const found = this.#options.find(taskId, attempt)
     if (found === null) return { refused: 'unknown_attempt' }
     if (this.#sessions.size >= MAX_HELPERS) return { refused: 'too_many_reads' }
-    const helper = WorkHelper.open(this.#options.program, found.folder, found.user)
+    const helper = this.#opened(taskId, attempt, found)
     const session: Session = { helper, timer: null, users: 0 }
     this.#sessions.set(key, session)
     return session
+  }
+
+  /** A folder that moves at this moment, because its attempt has ended, is found again. */
+  async #opened(taskId: string, attempt: number, found: Found): Promise<WorkHelper> {
+    const { find, program } = this.#options
+    try {
+      return await WorkHelper.open(program, found.folder, found.user)
+    } catch (error) {
+      const again = find(taskId, attempt)
+      if (again === null || again.folder === found.folder) throw error
+      return WorkHelper.open(program, again.folder, again.user)
+    }
   }
 
   #end(key: string, only: Session | null = null): void {

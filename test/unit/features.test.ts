@@ -107,6 +107,24 @@ describe('a task with an image', () => {
   })
 })
 
+it.each([
+  ['an uploaded folder', { workdir: 'a'.repeat(64) }],
+  ['a folder of the host', { cwd: '/data' }],
+])('A task with %s waits where no server handles files, and its start says it elsewhere', (_what, files) => {
+  const b = new ClusterBuilder()
+  b.addNode({ id: 'old', gpus: [110], features: ['env', 'image'] })
+  const task = b.submit({ command: ['train'], ...files, vramMib: 60 })
+  b.cycle()
+  expect(b.effects).toEqual([])
+  expect(b.explain(task)?.primary.reason).toBe('FEATURE_MISSING')
+  expect(b.explain(task)?.sentence).toContain('files of the task (feature files)')
+  b.addNode({ id: 'new', gpus: [110], features: ['files'] })
+  b.cycle()
+  expect(b.effects).toMatchObject([{ kind: 'start', nodeId: 'new', workdir: null, cwd: null, ...files }])
+  const all = b.submit({ command: ['train'], ...files, image: IMAGE, vramMib: 10 })
+  expect(requiredFeatures(all.spec)).toEqual(['image', 'files'])
+})
+
 it('A scenario with images runs as without them: simulated servers offer every feature', async () => {
   const run = async (more: string) => {
     const text = `scenario: images
