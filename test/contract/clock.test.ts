@@ -21,7 +21,7 @@ clockContract('the system clock', () => {
   const clock = createSystemClock()
   return {
     clock,
-    until: (fact) => expect.poll(fact, { timeout: 10_000, interval: 1 }).toBe(true),
+    until: (fact) => expect.poll(fact, { timeout: 60_000, interval: 1 }).toBe(true),
     close: () => clock.stop(),
   }
 })

@@ -72,7 +72,7 @@ it.each([
   ['a restore', restore, 'restored'],
 ])(
   'After %s the nodes are not ahead, and recovery begins and ends by itself',
-  { timeout: 60_000 },
+  { timeout: 300_000 },
   async (_, act, reason) => {
     const { world, older } = await lost()
     const state = await act(older)
@@ -91,7 +91,7 @@ it.each([
 
 it(
   'The same older file with its old epoch is a store that went back in time',
-  { timeout: 60_000 },
+  { timeout: 300_000 },
   async () => {
     const { world, older } = await lost()
     rmSync(`${path}.mark`)

@@ -51,7 +51,7 @@ it('A missing broker is reported, the rules are listed, and phases are explained
 
 it(
   'Without a broker, nothing is tested and reported as such; an invalid id is refused',
-  { timeout: 40_000 },
+  { timeout: 300_000 },
   async () => {
     // No process listens on port 9.
     expect(await headroom(['conformance', '--node', NODE, '--nats', 'nats://127.0.0.1:9'])).toMatchObject({

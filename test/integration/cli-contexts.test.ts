@@ -22,7 +22,7 @@ const headroom = (
 ): Promise<Ended> =>
   run(args, { env: { ...NO_VARIABLES, ...env }, ...(stdin === undefined ? {} : { stdin }) })
 
-describe('contexts', { timeout: 120_000 }, () => {
+describe('contexts', { timeout: 300_000 }, () => {
   let world: AccessWorld
   let url: string
   let secret: string

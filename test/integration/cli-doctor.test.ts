@@ -36,7 +36,7 @@ async function broker(info: string): Promise<string> {
   return `127.0.0.1:${typeof address === 'object' ? address?.port : ''}`
 }
 
-describe('headroom doctor', { timeout: 60_000 }, () => {
+describe('headroom doctor', { timeout: 300_000 }, () => {
   it('accepts a controller that is ready, and exits with 0', async () => {
     const api = await askedApi()
     api.world.now = Date.now()

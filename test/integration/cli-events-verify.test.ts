@@ -5,7 +5,7 @@ import { createSqliteStore, STORE_FILE } from '../../controller/adapters/sqlite/
 import { headroom, temporaryFolder } from '../support/headroom-command.ts'
 import { aBatch, anEvent } from '../support/store-builders.ts'
 
-describe('headroom events verify', { timeout: 60_000 }, () => {
+describe('headroom events verify', { timeout: 300_000 }, () => {
   const folder = temporaryFolder()
   const file = join(folder, STORE_FILE)
 

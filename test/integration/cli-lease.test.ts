@@ -41,7 +41,7 @@ async function theTask(): Promise<string> {
 
 const states = () => api.world.final.map(({ state }) => state)
 
-describe('headroom lease', { timeout: 60_000 }, () => {
+describe('headroom lease', { timeout: 300_000 }, () => {
   it('keeps its lease alive while a command runs, and returns the exit code of the command', async () => {
     const held = lease('--', 'sh', '-c', 'echo "$HEADROOM_TASK_ID $HEADROOM_NODE $HEADROOM_GPUS"; exit 7')
     const id = await theTask()

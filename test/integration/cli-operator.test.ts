@@ -240,7 +240,7 @@ describe('operator commands with a simulated fleet', { timeout: 240_000 }, () =>
   })
 })
 
-describe('operator commands with a fake engine', { timeout: 60_000 }, () => {
+describe('operator commands with a fake engine', { timeout: 300_000 }, () => {
   let api: Asked
   const HOSTILE = 'a\u009b31m\u202eb'
 
@@ -338,7 +338,7 @@ describe('operator commands with a fake engine', { timeout: 60_000 }, () => {
   })
 })
 
-describe('a failed command exits with a code for its reason, and one line', { timeout: 60_000 }, () => {
+describe('a failed command exits with a code for its reason, and one line', { timeout: 300_000 }, () => {
   beforeAll(async () => {
     url = (await askedApi()).url
   })

@@ -79,7 +79,7 @@ function finish(
   world.finish(id, exitCode === 0 ? 'completed' : 'failed', endReason)
 }
 
-describe('headroom run', { timeout: 60_000 }, () => {
+describe('headroom run', { timeout: 300_000 }, () => {
   it('passes on both output streams, byte for byte, and the exit code', async () => {
     const run = start(['--vram', '8Gi', '--', 'train', '--epochs', '3'])
     const id = await theTask(api.world)
@@ -418,7 +418,7 @@ describe('headroom run', { timeout: 60_000 }, () => {
   })
 })
 
-describe('invalid arguments of headroom run', { timeout: 60_000 }, () => {
+describe('invalid arguments of headroom run', { timeout: 300_000 }, () => {
   const vram = ['--vram', '1Gi']
   it.each([
     { why: 'no VRAM', args: ['--', 'x'], says: /--vram is required/ },

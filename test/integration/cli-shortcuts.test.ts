@@ -43,7 +43,7 @@ it('Every shortcut takes what its long form takes', () => {
   }
 })
 
-describe('with a controller', { timeout: 120_000 }, () => {
+describe('with a controller', { timeout: 300_000 }, () => {
   beforeAll(async () => {
     api = await askedApi({ inVirtualTime: false })
     await api.world.addNode({ id: NODE_ID, gpus: 1, physicalMib: 49_140 })

@@ -15,7 +15,7 @@ interface Task {
 
 describe.skipIf(whyNoNatsServer() !== null)(
   'controller, broker and a process server',
-  { timeout: 120_000 },
+  { timeout: 300_000 },
   () => {
     let cluster: LiveCluster | null = null
     afterEach(async () => {

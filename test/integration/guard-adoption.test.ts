@@ -142,7 +142,7 @@ describe.each([
 describe('the folder of an attempt', { concurrent: true }, () => {
   it(
     'with a stopped guard means that the task is ended, because such a guard enforces no lease',
-    { timeout: 60_000 },
+    { timeout: 300_000 },
     async () => {
       const folder = newGuardFolder()
       const first = await startGuardServer(folder, true)

@@ -132,7 +132,7 @@ describe('the guard program', () => {
 })
 
 describe('two hundred guards', () => {
-  it('need at most a few MB each', { timeout: 120_000 }, async () => {
+  it('need at most a few MB each', { timeout: 300_000 }, async () => {
     const world = await guardWorld()
     const names = Array.from({ length: 200 }, (_, i) => `many-${i}`)
     await world.sh('first', 'exit 0')

@@ -19,7 +19,7 @@ const MIB = 1024 * 1024
 
 it(
   'A fast producer on both streams is never blocked, and its output stays within the limit',
-  { timeout: 60_000 },
+  { timeout: 300_000 },
   async () => {
     const limit = 16 * MIB
     const world = await guardWorld()

@@ -89,7 +89,7 @@ test.skipIf(whyNoNatsServer() !== null)(
       expect(await stateOf(controller, store)).toEqual(before)
       expect(bus.counts.connections).toBe(1)
       const answer = await raw.request(on('heartbeat'), encode({ ...genuine.heartbeat, seq: 1_000_000 }), {
-        timeout: 10_000,
+        timeout: 60_000,
       })
       expect(answer.json<Envelope>().body.op).toBe('lease')
     } finally {
@@ -111,7 +111,7 @@ interface Genuine {
 /** One registered server, one running task, one waiting task. */
 async function liveAWhile(raw: NatsConnection, controller: Controller): Promise<Genuine> {
   const ask = async (subject: string, message: Envelope): Promise<Body> =>
-    (await raw.request(subject, encode(message), { timeout: 10_000 })).json<Envelope>().body
+    (await raw.request(subject, encode(message), { timeout: 60_000 })).json<Envelope>().body
   raw.subscribe(on('command'), {
     callback: (_error, message) => {
       const { task_id, attempt } = message.json<{ body: { task_id: string; attempt: number } }>().body

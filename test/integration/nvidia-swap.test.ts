@@ -39,7 +39,7 @@ const CUDA_MAP =
 const NCCL_MAP = '7f1000000000-7f1000001000 r-xp 00000000 00:00 0 /opt/venv/lib/libnccl.so.2'
 
 /** Waits until the condition holds; otherwise the test fails by its time limit. */
-const until = (fact: () => void): Promise<void> => vi.waitFor(fact, { timeout: 20_000, interval: 10 })
+const until = (fact: () => void): Promise<void> => vi.waitFor(fact, { timeout: 90_000, interval: 20 })
 
 test('A swap-out frees the memory on the GPU, and a swap-in allocates it again', async () => {
   driver.process(11, { mib: [300] })

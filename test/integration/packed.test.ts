@@ -16,7 +16,7 @@ import { taskIdentity } from '../support/task-identity.ts'
 const ROOT = join(import.meta.dirname, '../..')
 const run = promisify(execFile)
 
-describe('the build', { timeout: 120_000 }, () => {
+describe('the build', { timeout: 300_000 }, () => {
   const folder = temporaryFolder()
   // Tasks enter it, each as a separate user.
   chmodSync(folder, 0o711)

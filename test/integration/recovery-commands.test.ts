@@ -13,7 +13,7 @@ import type { SetBackWorld } from '../support/set-back-world.ts'
 
 const LATER = ['later', 'other'].map((id) => ({ id, vramMib: 1_000 }))
 
-describe('the recovery commands after a restore', { timeout: 60_000 }, () => {
+describe('the recovery commands after a restore', { timeout: 300_000 }, () => {
   let served: ServedSetBack
   let world: SetBackWorld
   let url = ''

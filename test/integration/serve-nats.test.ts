@@ -23,7 +23,7 @@ interface Ready {
   readonly checks: readonly { readonly name: string; readonly ok: boolean; readonly detail: string }[]
 }
 
-const WITHIN = { timeout: 30_000, interval: 50 }
+const WITHIN = { timeout: 90_000, interval: 50 }
 
 async function ready(url: string): Promise<{ status: number; checks: Ready['checks'] }> {
   const answer = await fetch(`${url}/readyz`)
@@ -37,7 +37,7 @@ async function post(url: string, body?: unknown): Promise<{ status: number; body
   return { status: answer.status, body: (await answer.json()) as Record<string, unknown> }
 }
 
-describe.skipIf(whyNoNatsServer() !== null)('headroom serve with a broker', { timeout: 120_000 }, () => {
+describe.skipIf(whyNoNatsServer() !== null)('headroom serve with a broker', { timeout: 300_000 }, () => {
   const folder = temporaryFolder()
   const ends: (() => void)[] = []
   afterAll(() => ends.forEach((end) => end()))

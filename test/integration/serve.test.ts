@@ -8,7 +8,7 @@ interface ConfigAnswer {
   readonly source: string
 }
 
-describe('headroom serve', { timeout: 90_000 }, () => {
+describe('headroom serve', { timeout: 300_000 }, () => {
   const folder = temporaryFolder()
 
   it('uses the environment until a setting is persisted, and the persisted one from then on', async () => {
@@ -68,7 +68,7 @@ describe('headroom serve', { timeout: 90_000 }, () => {
           (await getJson<{ tasks: { by_list: { running: number } } }>(`${served.url}/api/v1/summary`)).tasks
             .by_list.running,
         {
-          timeout: 30_000,
+          timeout: 90_000,
         },
       )
       .toBeGreaterThan(0)

@@ -8,7 +8,7 @@ import { LiveCluster } from '../support/live-cluster.ts'
 import { whyNoNatsServer } from '../support/nats-server.ts'
 import { getJson, serve } from '../support/served.ts'
 
-const WITHIN = { timeout: 40_000, interval: 100 }
+const WITHIN = { timeout: 90_000, interval: 100 }
 const folder = temporaryFolder()
 let cluster: LiveCluster | null = null
 afterAll(() => cluster?.end(), 60_000)
@@ -35,7 +35,7 @@ function statusesOf({ items }: Told, node: string): string[] {
     .map(({ data }) => String(data.status))
 }
 
-describe('sim serve with faults', { timeout: 120_000 }, () => {
+describe('sim serve with faults', { timeout: 300_000 }, () => {
   it.skipIf(whyNoNatsServer() !== null)('affects its servers and links, and reports it', async () => {
     const live = (cluster = await LiveCluster.start())
     await live.send('PUT', '/config', { heartbeat_seconds: 1, run_lease_seconds: 15 })
@@ -53,7 +53,7 @@ describe('sim serve with faults', { timeout: 120_000 }, () => {
   })
 })
 
-describe('headroom serve with a scenario as its fleet', { timeout: 120_000 }, () => {
+describe('headroom serve with a scenario as its fleet', { timeout: 300_000 }, () => {
   it('runs its servers, its workload and its faults', async () => {
     const file = join(folder, 'fleet.scenario.yaml')
     const work =

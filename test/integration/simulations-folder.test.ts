@@ -10,7 +10,7 @@ const folder = temporaryFolder()
 
 it(
   'A controller starts although a file is in the place of its folder, and reports it',
-  { timeout: 60_000 },
+  { timeout: 300_000 },
   async () => {
     const data = join(folder, 'data')
     mkdirSync(data)

@@ -64,7 +64,7 @@ async function upgraded(path: string): Promise<readonly string[]> {
   return lines
 }
 
-describe.each(EARLIER)('a store of schema %i', { timeout: 60_000 }, (schema) => {
+describe.each(EARLIER)('a store of schema %i', { timeout: 300_000 }, (schema) => {
   it('is copied and upgraded, and a controller continues with all its content', async () => {
     const path = await storeOf(schema, `upgrade-${schema}`)
     const before = rowsOf(path)

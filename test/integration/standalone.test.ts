@@ -16,7 +16,7 @@ const VRAM_MIB = 6_000
 const USER = 1
 const ROOT = join(import.meta.dirname, '../..')
 
-describe('headroom gpu-server --standalone', { timeout: 120_000 }, () => {
+describe('headroom gpu-server --standalone', { timeout: 300_000 }, () => {
   let host: OneHost | null = null
   afterEach(async () => {
     await host?.end()

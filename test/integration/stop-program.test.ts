@@ -18,7 +18,7 @@ interface Task {
 
 describe.skipIf(whyNoNatsServer() !== null)(
   'A training program that saves a checkpoint on SIGTERM',
-  { timeout: 120_000 },
+  { timeout: 300_000 },
   () => {
     let cluster: LiveCluster
     beforeAll(async () => {

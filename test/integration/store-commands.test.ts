@@ -65,7 +65,7 @@ function change(path: string, sql: string): void {
 
 const oneLine = expect.stringMatching(/^[^\n]+\n$/) as unknown
 
-describe('headroom verify', { timeout: 60_000 }, () => {
+describe('headroom verify', { timeout: 300_000 }, () => {
   it('reports an intact store and its content', async () => {
     const { dataDir } = await aStore()
     const { code, stdout, stderr } = await headroom(['verify', '--data-dir', dataDir])
@@ -133,7 +133,7 @@ describe('headroom verify', { timeout: 60_000 }, () => {
   })
 })
 
-describe('headroom backup', { timeout: 60_000 }, () => {
+describe('headroom backup', { timeout: 300_000 }, () => {
   it('copies a store while its controller writes; the copy is intact and private', async () => {
     const data = join(folder, 'running')
     const served = await serve(data, WITHOUT_HISTORY)
@@ -199,7 +199,7 @@ describe('headroom backup', { timeout: 60_000 }, () => {
   })
 })
 
-describe('headroom restore', { timeout: 90_000 }, () => {
+describe('headroom restore', { timeout: 300_000 }, () => {
   it('restores the backup with a higher epoch, and puts the newer store aside', async () => {
     const { dataDir, path } = await aStore()
     const copy = join(folder, 'restore.db')
@@ -258,7 +258,7 @@ describe('headroom restore', { timeout: 90_000 }, () => {
   })
 })
 
-describe('an inconsistent store', { timeout: 60_000 }, () => {
+describe('an inconsistent store', { timeout: 300_000 }, () => {
   it('prevents the start of the controller, and one line says what to do', async () => {
     const { dataDir, path } = await aStore()
     change(path, 'delete from nodes')
@@ -274,7 +274,7 @@ describe('an inconsistent store', { timeout: 60_000 }, () => {
   })
 })
 
-describe('a lost store', { timeout: 60_000 }, () => {
+describe('a lost store', { timeout: 300_000 }, () => {
   it('is not taken for a new installation: one line says how to start again', async () => {
     const { dataDir, path } = await aStore()
     for (const lose of [() => rmSync(path), () => writeFileSync(path, '')]) {
@@ -306,7 +306,7 @@ async function loaded(path: string) {
   return store.load().finally(() => store.close())
 }
 
-describe('a folder that is not as expected', { timeout: 60_000 }, () => {
+describe('a folder that is not as expected', { timeout: 300_000 }, () => {
   it.each([
     ['verify', '--data-dir', ''],
     ['backup', join(folder, 'copy.db'), '--data-dir', ' '],

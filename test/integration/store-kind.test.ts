@@ -80,7 +80,7 @@ describe('the kind of a store', () => {
   })
 })
 
-describe('headroom serve', { timeout: 120_000 }, () => {
+describe('headroom serve', { timeout: 300_000 }, () => {
   it('refuses to manage GPU servers with the store of the demonstration, and the reverse', async () => {
     await demonstrationIn(join(folder, 'demo'))
     await expect(serve(join(folder, 'demo'), NATS)).rejects.toThrow(
@@ -95,7 +95,7 @@ describe('headroom serve', { timeout: 120_000 }, () => {
   })
 })
 
-describe.skipIf(whyNoNatsServer() !== null)('a live controller', { timeout: 120_000 }, () => {
+describe.skipIf(whyNoNatsServer() !== null)('a live controller', { timeout: 300_000 }, () => {
   it('refuses simulated servers, which print the reason', async () => {
     const cluster = await LiveCluster.start({ CONTROLLER_STORE_KIND: 'live' })
     onTestFinished(() => cluster.end())

@@ -77,7 +77,7 @@ const filesOf = (directory: string) =>
     )
     .map((name) => [name, hash('sha256', readFileSync(join(directory, name)))])
 
-describe('a store with a log after a kill', { timeout: 60_000 }, () => {
+describe('a store with a log after a kill', { timeout: 300_000 }, () => {
   it('is opened with all its content', async () => {
     await killed()
     expect(await opened()).toMatchObject({ mark: { epoch: 7, eventSeq: 4 }, recovery: null })
@@ -172,7 +172,7 @@ describe('a store with a log after a kill', { timeout: 60_000 }, () => {
   })
 })
 
-describe('a store without its mark', { timeout: 60_000 }, () => {
+describe('a store without its mark', { timeout: 300_000 }, () => {
   it.each<readonly [string, string, () => void]>([
     ['is gone', 'is gone', () => rmSync(`${path}.mark`)],
     ['is damaged', 'is damaged', () => writeFileSync(`${path}.mark`, 'x'.repeat(8192))],
@@ -205,7 +205,7 @@ describe('a store without its mark', { timeout: 60_000 }, () => {
   })
 })
 
-describe('the option --accept-loss', { timeout: 60_000 }, () => {
+describe('the option --accept-loss', { timeout: 300_000 }, () => {
   it('starts the store in recovery, with an epoch far above that of its mark, once', async () => {
     await killed()
     rmSync(`${path}-wal`)
@@ -247,7 +247,7 @@ describe('the option --accept-loss', { timeout: 60_000 }, () => {
   })
 })
 
-describe('headroom restore', { timeout: 90_000 }, () => {
+describe('headroom restore', { timeout: 300_000 }, () => {
   const restored = (backup: string) =>
     restoreStore({ backup, path, isForced: true, at: new Date(0), busyTimeoutMs: 0 })
 
@@ -314,7 +314,7 @@ describe('headroom restore', { timeout: 90_000 }, () => {
   })
 })
 
-describe('a flipped bit that no check of the file finds', { timeout: 60_000 }, () => {
+describe('a flipped bit that no check of the file finds', { timeout: 300_000 }, () => {
   it.each([
     [
       'the id of a task',

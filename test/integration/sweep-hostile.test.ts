@@ -67,7 +67,7 @@ describe.skipIf(whyNoNatsServer() !== null)('A sweep worker', () => {
 
   it(
     'waits for a first sweep, runs it with its own permissions, and survives invalid jobs',
-    { timeout: 120_000 },
+    { timeout: 300_000 },
     async () => {
       const helper = worker()
       await helper.says(/no sweep was started on this broker yet/)

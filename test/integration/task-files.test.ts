@@ -31,7 +31,7 @@ interface Task {
   readonly wait: { readonly reason: string; readonly sentence: string } | null
 }
 
-describe.skipIf(whyNoNatsServer() !== null)('a task with a folder', { timeout: 120_000 }, () => {
+describe.skipIf(whyNoNatsServer() !== null)('a task with a folder', { timeout: 300_000 }, () => {
   let live: LiveCluster
   let project: string
 
@@ -173,7 +173,7 @@ describe.skipIf(whyNoNatsServer() !== null)('a task with a folder', { timeout: 1
 
 it.skipIf(whyNoNatsServer() !== null)(
   'A work folder is removed after its retention, and the largest amount is limited',
-  { timeout: 120_000 },
+  { timeout: 300_000 },
   async () => {
     const live = await LiveCluster.start()
     try {

@@ -18,7 +18,7 @@ const ENV = {
 describe.runIf(process.getuid?.() === 0)('An endless upload of a trace', () => {
   it(
     'costs the controller neither its disk nor a task, whether held open or left by a kill',
-    { timeout: 90_000 },
+    { timeout: 300_000 },
     async () => {
       const disk = smallDisk(320)
       let served = await serve(disk, ENV)

@@ -14,7 +14,7 @@ describe.skipIf(CHROMIUM === null)('groups and events', () => {
   const groups = async () =>
     (await getJson<{ readonly items: readonly GroupBody[] }>(`${ui.served.url}/api/v1/groups`)).items
 
-  test('A group is planned, created, changed and deleted', { timeout: 60_000 }, async () => {
+  test('A group is planned, created, changed and deleted', { timeout: 300_000 }, async () => {
     const { page, faults } = await ui.browser.page()
     await page.goto(`${ui.url}/groups`)
     const had = (await groups()).length
@@ -111,7 +111,7 @@ describe.skipIf(CHROMIUM === null)('groups and events', () => {
 
   test(
     'New events appear unless the focus is in the list, and each links to the charts around it',
-    { timeout: 60_000 },
+    { timeout: 300_000 },
     async () => {
       const { page, faults } = await ui.browser.page()
       await page.goto(`${ui.url}/events?kind=task_submitted`)

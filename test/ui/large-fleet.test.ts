@@ -42,7 +42,7 @@ const named = async (name: string) =>
   (await getJson<NodePage>(`${api}/nodes?q=${name}`)).items.find((node) => node.name === name)
     ?.node_id as string
 
-describe.skipIf(CHROMIUM === null)('A fleet of many nodes', { timeout: 60_000 }, () => {
+describe.skipIf(CHROMIUM === null)('A fleet of many nodes', { timeout: 300_000 }, () => {
   beforeAll(async () => {
     const fleet = write(folder, 'wide.scenario.yaml', FLEET)
     served = await serve(`${folder}/data`, {

@@ -69,7 +69,7 @@ async function tile(page: Page, name: string): Promise<string> {
 describe.skipIf(CHROMIUM === null)('the page', () => {
   test(
     `${TABS} tabs share one connection, which ends with the last of them`,
-    { timeout: 90_000 },
+    { timeout: 300_000 },
     async () => {
       const context = await ui.browser.context()
       const tabs: Page[] = []
@@ -82,7 +82,7 @@ describe.skipIf(CHROMIUM === null)('the page', () => {
     },
   )
 
-  test('Figures equal those of the API at the same revision', { timeout: 60_000 }, async () => {
+  test('Figures equal those of the API at the same revision', { timeout: 300_000 }, async () => {
     const context = await ui.browser.context()
     const page = await open(context)
     // The last summary that the page received, and the figures on the page then.
@@ -116,7 +116,7 @@ describe.skipIf(CHROMIUM === null)('the page', () => {
     await context.close()
   })
 
-  test('A chart is saved as CSV and as PNG', { timeout: 60_000 }, async () => {
+  test('A chart is saved as CSV and as PNG', { timeout: 300_000 }, async () => {
     const context = await ui.browser.context()
     const page = await open(context)
     const chart = page.getByRole('figure', { name: 'Utilization' })
@@ -153,7 +153,7 @@ describe.skipIf(CHROMIUM === null)('the page', () => {
 
   test(
     'When the controller is killed, the page says so, keeps its figures, and reconnects',
-    { timeout: 90_000 },
+    { timeout: 300_000 },
     async () => {
       const context = await ui.browser.context()
       await context.addInitScript(HEAR_SEQS)

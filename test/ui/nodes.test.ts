@@ -28,11 +28,11 @@ const overrideOf = async (id: string) =>
   (await getJson<NodeBody>(`${api}/nodes/${id}`)).overcommit_vram_percent
 
 // Some tests do several things in sequence, which takes longer on a loaded machine.
-describe.skipIf(CHROMIUM === null)('the node pages', { timeout: 90_000 }, () => {
+describe.skipIf(CHROMIUM === null)('the node pages', { timeout: 300_000 }, () => {
   beforeAll(async () => {
     api = `${ui.served.url}/api/v1`
     nodes = (await getJson<NodePage>(`${api}/nodes`)).items
-  }, 60_000)
+  })
   test('show override 20 %, off for 0, inherits for none, and the four figures of the API', async () => {
     await putJson(`${api}/config`, { default_vram_overcommit_percent: 50 })
     await putJson(`${api}/nodes/${nodeAt(0).node_id}/config`, { overcommit_vram_percent: 20 })

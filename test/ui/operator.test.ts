@@ -56,13 +56,13 @@ async function waitingTask(): Promise<string> {
 
 const swapsOf = () => getJson<DecisionPage>(`${api}/decisions?kind=swap_out&limit=1`)
 
-describe.skipIf(CHROMIUM === null)('an operator', { timeout: 90_000 }, () => {
+describe.skipIf(CHROMIUM === null)('an operator', { timeout: 300_000 }, () => {
   beforeAll(async () => {
     api = `${ui.served.url}/api/v1`
     // The past tasks with which the fleet begins are idle: with overcommit, others replace them.
     await putJson(`${api}/config`, { default_vram_overcommit_percent: 50 })
     await vi.waitFor(async () => expect((await swapsOf()).items.length).toBeGreaterThan(0), {
-      timeout: 30_000,
+      timeout: 90_000,
     })
   }, 120_000)
 

@@ -60,7 +60,7 @@ async function compareTwo(page: Page): Promise<void> {
 
 const ui = servedPage(`${temporaryFolder()}/data`)
 
-describe.skipIf(CHROMIUM === null)('every page', { timeout: 60_000 }, () => {
+describe.skipIf(CHROMIUM === null)('every page', { timeout: 300_000 }, () => {
   // One browser for all of them, as in practice: pages after the first find scripts and styles in the cache.
   let context: BrowserContext
 

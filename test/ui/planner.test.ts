@@ -185,7 +185,7 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
     page.context().on('request', (request: Request) => {
       if (request.method() !== 'GET') writes.push(`${request.method()} ${new URL(request.url()).pathname}`)
     })
-  }, 60_000)
+  })
   test('shows the errors of a text at their lines, and does not run it', async () => {
     await writeText(scenario.replace('vram_mib: 40960', 'vram_mib: -1'))
     const problem = page.getByRole('list', { name: 'Errors in the text' }).getByRole('button').first()
@@ -228,7 +228,7 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
 
   test(
     'recommends the best row of its own table, reproducibly, and proposes without writing',
-    { timeout: 120_000 },
+    { timeout: 300_000 },
     async () => {
       const tables: (readonly Row[])[] = []
       for (let time = 0; time < 2; time++) {
@@ -280,7 +280,7 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
 
   test(
     'varies another field by keyboard, names the best combination, and saves everything',
-    { timeout: 120_000 },
+    { timeout: 300_000 },
     async () => {
       await writeText(scenario)
       const field = page.getByLabel('Other field to vary')
@@ -336,7 +336,7 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
     },
   )
 
-  test('counts the runs of a scenario with its own sweep', { timeout: 60_000 }, async () => {
+  test('counts the runs of a scenario with its own sweep', { timeout: 300_000 }, async () => {
     const text =
       `${scenario}sweep: { config.idle_swap_out_seconds: [60, 300], config.max_tasks_per_gpu: 2..300 ` + '}\n'
     const counted = (words: string): Promise<void> => page.getByRole('status').getByText(words).waitFor()
@@ -363,7 +363,7 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
     )
   })
 
-  test('reports a cancelled sweep', { timeout: 60_000 }, async () => {
+  test('reports a cancelled sweep', { timeout: 300_000 }, async () => {
     await writeText(LONG_SCENARIO)
     await run()
     const cancel = page.getByRole('button', { name: 'Cancel' })
@@ -375,7 +375,7 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
 
   test(
     'imports a file as a trace, with its dropped rows by reason, and runs it on the current nodes',
-    { timeout: 60_000 },
+    { timeout: 300_000 },
     async () => {
       await page.goto(`${ui.url}/planner?source=trace&percents=0&seeds=1`)
       await page.getByText('Upload a trace, or use the history of this cluster').click()
@@ -404,7 +404,7 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
     },
   )
 
-  test('runs the current state and the recent history of the cluster', { timeout: 60_000 }, async () => {
+  test('runs the current state and the recent history of the cluster', { timeout: 300_000 }, async () => {
     await page.goto(`${ui.url}/planner?source=trace`)
     await page.getByText('Upload a trace, or use the history of this cluster').click()
     await page.getByLabel('Last').selectOption('6')

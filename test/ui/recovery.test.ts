@@ -45,7 +45,7 @@ async function signedIn(secret: string, path: string): Promise<WatchedPage> {
   return opened
 }
 
-describe.skipIf(CHROMIUM === null)('the page of a store that went back in time', { timeout: 90_000 }, () => {
+describe.skipIf(CHROMIUM === null)('the page of a store that went back in time', { timeout: 300_000 }, () => {
   beforeAll(async () => {
     browser = await TestBrowser.start()
   })

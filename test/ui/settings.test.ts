@@ -165,7 +165,7 @@ describe.skipIf(CHROMIUM === null)('a plan with a forecast', () => {
 })
 
 describe.skipIf(CHROMIUM === null)('the settings page of a controller with tokens', () => {
-  test('accepts a token, and tells a viewer why changes are disabled', { timeout: 60_000 }, async () => {
+  test('accepts a token, and tells a viewer why changes are disabled', { timeout: 300_000 }, async () => {
     const data = `${temporaryFolder()}/closed`
     const made = async (name: string, role: string): Promise<string> =>
       (await headroom(['token', 'create', name, '--role', role, '--data-dir', data])).stdout.match(

@@ -17,7 +17,7 @@ import { temporaryFolder } from '../support/headroom-command.ts'
 import { serve, WITHOUT_HISTORY, type Served } from '../support/served.ts'
 
 const folder = temporaryFolder()
-const SUSPECT_WITHIN = { timeout: 40_000 }
+const SUSPECT_WITHIN = { timeout: 90_000 }
 let browser: TestBrowser
 
 /** The address of a broker that does not run. */
@@ -57,7 +57,7 @@ async function open(controller: Served, path: string): Promise<WatchedPage> {
 
 const range = (page: Page) => page.getByRole('banner').getByLabel('Time range')
 
-describe.skipIf(CHROMIUM === null)('the frame around every page', { timeout: 90_000 }, () => {
+describe.skipIf(CHROMIUM === null)('the frame around every page', { timeout: 300_000 }, () => {
   beforeAll(async () => {
     browser = await TestBrowser.start()
   })

@@ -116,7 +116,7 @@ describe.skipIf(CHROMIUM === null)('the simulator page', () => {
     })
     url = served.url.replace('127.0.0.1', MAPPED_HOST)
     browser = await TestBrowser.start()
-  }, 60_000)
+  })
   afterAll(async () => {
     await browser.end()
     served.process.kill('SIGTERM')

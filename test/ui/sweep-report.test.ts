@@ -51,12 +51,12 @@ describe.skipIf(CHROMIUM === null)('the report of a sweep in a browser', () => {
   let browser: TestBrowser
   beforeAll(async () => {
     browser = await TestBrowser.start()
-  }, 60_000)
+  })
   afterAll(() => browser.end())
 
   test(
     'draws the visible charts from the tables, and the others when they are opened',
-    { timeout: 60_000 },
+    { timeout: 300_000 },
     async () => {
       const { page, faults } = await browser.page()
       await page.goto(`file://${file}`)

@@ -46,7 +46,7 @@ async function signedIn(role: string, path: string): Promise<Page> {
   return page
 }
 
-describe.skipIf(CHROMIUM === null)('the page of a controller with tokens', { timeout: 60_000 }, () => {
+describe.skipIf(CHROMIUM === null)('the page of a controller with tokens', { timeout: 300_000 }, () => {
   beforeAll(async () => {
     for (const role of ['admin', 'operator', 'submitter', 'viewer']) {
       const { stdout } = await headroom([
