@@ -78,6 +78,7 @@ test.skipIf(whyNoNatsServer() !== null)(
       expect(overrun).toBe(0)
       expect({ ...malformed, ...refused, late }).toEqual({
         contradictory_boot: 0,
+        foreign_files: 0,
         simulated_in_live: 0,
         too_many_requests: 0,
         nvidia_in_trial: 0,
