@@ -64,6 +64,12 @@ export const CHUNK_BYTES = 4 * 1024 * 1024
 export const MAX_WORKDIR_ENTRIES = 20_000
 /** Bytes of an uploaded folder that any configuration may allow: 64 GiB. */
 export const MAX_WORKDIR_BYTES = 64 * 1024 * 1024 * 1024
+/** A program of any size runs in it; engines refuse less than 6 MiB. */
+export const MIN_MEMORY_MIB = 16
+export const MAX_CPUS = 4096
+export const MIN_PIDS = 16
+/** The most that Linux numbers. */
+export const MAX_PIDS = 4_194_304
 /** Environment variables of a task, secrets included. */
 export const MAX_VARIABLES = 512
 export const MAX_VARIABLE_NAME_LENGTH = 255

@@ -56,6 +56,7 @@ import {
   stopGraceMs,
   vramMib,
 } from './message-fields.ts'
+import { LIMITS_RECORD } from './resource-limits.ts'
 import { DEVICE_KINDS, FEATURES, TASK_IDENTITIES } from './units.ts'
 
 /** An attempt of a task. */
@@ -291,6 +292,7 @@ export const AttemptRecord = record({
   image: optional(image('Container image in which the command runs. Absent: on the host')),
   workdir: optional(sha256('As in the start')),
   cwd: optional(hostPath('As in the start')),
+  limits: optional(LIMITS_RECORD),
   is_lease: flag('The attempt runs no command: its client keeps it alive'),
   ...passedOn,
 })
@@ -380,6 +382,7 @@ export const StartCommand = record({
   cwd: optional(
     hostPath('Folder in which the command starts, entered as the user of the task. Absent: its work folder'),
   ),
+  limits: optional(LIMITS_RECORD),
   env: optional(
     orNull(
       environment,

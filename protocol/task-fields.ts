@@ -23,6 +23,7 @@ import {
   TASK_DEFAULTS,
 } from './limits.ts'
 import { hostPath, image, ports, sha256 } from './message-fields.ts'
+import { cpus, memoryMib, pidsLimit } from './resource-limits.ts'
 import { ON_NODE_LOSS } from './units.ts'
 
 /** Passed on as one object by most parts (`task.ts`). */
@@ -70,6 +71,18 @@ export const RUN_POLICY = record({
       ),
     ),
   ),
+  memory_mib: optional(
+    orNull(
+      memoryMib(
+        'Limit of host memory. Where a swap-out copies VRAM into the process, the limit that is set is ' +
+          'larger by the VRAM on all its GPUs; null: none',
+      ),
+    ),
+  ),
+  cpus: optional(orNull(cpus('Processors that it may use at once; null: no limit'))),
+  pids_limit: optional(
+    orNull(pidsLimit('Processes and threads at once; null: none on the host, 4096 in a container')),
+  ),
 })
 export type RunPolicyBody = Required<Value<typeof RUN_POLICY>>
 export type TaskPort = RunPolicyBody['ports'][number]
@@ -91,6 +104,9 @@ export const RUN_POLICY_REQUEST = {
   wake_on_request: optional(withDefault(properties.wake_on_request, null)),
   workdir: optional(inWords(withDefault(properties.workdir, null), `${SHA_256.description}, or null`)),
   cwd: optional(inWords(withDefault(properties.cwd, null), CWD_IN_WORDS)),
+  memory_mib: optional(withDefault(properties.memory_mib, null)),
+  cpus: optional(withDefault(properties.cpus, null)),
+  pids_limit: optional(withDefault(properties.pids_limit, null)),
 }
 /** Of a task. */
 export const RUN_POLICY_VIEW = Type.Required(RUN_POLICY).properties

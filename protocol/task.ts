@@ -4,6 +4,14 @@
  */
 import { TASK_DEFAULTS } from './limits.ts'
 import type { RunPolicyBody, TaskPort } from './task-fields.ts'
+import {
+  areSameLimits,
+  limitsBodyOf,
+  limitsIn,
+  limitsOfBody,
+  limitsRecordOf,
+  type ResourceLimits,
+} from './resource-limits.ts'
 import type { DurationMs, GpuMode, Instant, Mib, NoSwap, OnNodeLoss, Priority } from './units.ts'
 
 /** The same in the request and in the specification. */
@@ -63,6 +71,8 @@ export interface RequestedRunPolicy {
   /** Folder on the host in which the command starts; null or omitted: its work folder. */
   readonly cwd?: string | null
   /** Null or omitted: none of its own. */
+  readonly limits?: ResourceLimits | null
+  /** Null or omitted: none of its own. */
   readonly environment?: TaskEnvironment | null
   /** Ports on which it serves requests; omitted: none declared. */
   readonly ports?: readonly TaskPort[]
@@ -99,6 +109,8 @@ export interface RunPolicy {
   readonly workdir?: string | null
   /** Null or omitted: the command starts in its work folder. */
   readonly cwd?: string | null
+  /** Null or omitted: none of its own. */
+  readonly limits?: ResourceLimits | null
   /** Null or omitted: none of its own. */
   readonly environment?: TaskEnvironment | null
   /** Ports on which it serves requests; omitted: none declared. */
@@ -157,6 +169,7 @@ export function runPolicyOfBody(body: RequestedRunPolicyBody): RequestedRunPolic
     ...(maxRequeues === undefined ? {} : { maxRequeues }),
     ...servingIn({ ports: body.ports ?? [], wakeOnRequest: body.wake_on_request ?? null }),
     ...surroundingsIn(body),
+    ...limitsIn(limitsOfBody(body)),
   }
 }
 
@@ -244,6 +257,7 @@ export function requestOfSpec(
     ...(maxRequeues === undefined ? {} : { maxRequeues }),
     ...servingIn(spec),
     ...surroundingsIn(spec),
+    ...limitsIn(spec.limits),
   }
 }
 
@@ -258,6 +272,7 @@ export function runPolicyBodyOf(spec: RunPolicy): RunPolicyBody {
     wake_on_request: spec.wakeOnRequest ?? null,
     workdir: spec.workdir ?? null,
     cwd: spec.cwd ?? null,
+    ...limitsBodyOf(spec.limits),
   }
 }
 
@@ -272,6 +287,7 @@ export function briefRunPolicyBodyOf(policy: RequestedRunPolicy): Partial<RunPol
     ...((policy.ports ?? []).length === 0 ? {} : { ports: policy.ports ?? [] }),
     ...((policy.wakeOnRequest ?? null) === null ? {} : { wake_on_request: policy.wakeOnRequest ?? null }),
     ...surroundingsIn(policy),
+    ...(policy.limits === null || policy.limits === undefined ? {} : limitsRecordOf(policy.limits)),
   }
 }
 
@@ -286,17 +302,19 @@ export function isSameRequest(spec: TaskBase & RunPolicy & { name: string }, req
     (spec.wakeOnRequest ?? null) === (request.wakeOnRequest ?? null) &&
     JSON.stringify(spec.ports ?? []) === JSON.stringify(request.ports ?? []) &&
     SURROUNDINGS.every((field) => (spec[field] ?? null) === (request[field] ?? null)) &&
+    areSameLimits(spec.limits, request.limits) &&
     JSON.stringify(spec.command) === JSON.stringify(request.command)
   )
 }
 
-type Launch = TaskSurroundings & Pick<RunPolicy, 'environment' | 'ports' | 'wakeOnRequest'>
+type Launch = TaskSurroundings & Pick<RunPolicy, 'limits' | 'environment' | 'ports' | 'wakeOnRequest'>
 
-/** Surroundings, environment and ports, for a task that has them. */
+/** Surroundings, limits, environment and ports, for a task that has them. */
 function launchIn(task: Launch): Launch {
-  const { environment = null, ports, wakeOnRequest } = task
+  const { limits, environment = null, ports, wakeOnRequest } = task
   return {
     ...surroundingsIn(task),
+    ...limitsIn(limits),
     ...(environment === null ? {} : { environment }),
     ...servingIn({ ports, wakeOnRequest }),
   }

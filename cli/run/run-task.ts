@@ -12,7 +12,7 @@ import { isFinal } from '../../controller/model/task.ts'
 import type { WaitReason } from '../../controller/query/explain/explain.ts'
 import { EXIT_OK, EXIT_TIMEOUT, UsageError } from '../../services/exit-codes.ts'
 import { formatDuration } from '../../simulator/document/quantity.ts'
-import type { DurationMs, OnNodeLoss } from '../../protocol/units.ts'
+import type { DurationMs, Mib, OnNodeLoss } from '../../protocol/units.ts'
 import { exitCodeOfTask, onInterrupt, type Interrupts } from '../command/interrupts.ts'
 import { openClient } from '../command/session.ts'
 import { drained } from '../output/drained.ts'
@@ -34,6 +34,9 @@ export interface RunOptions extends DemandOptions, EnvironmentOptions {
   readonly wakeOnRequest?: boolean
   readonly workdir?: string
   readonly cwd?: string
+  readonly memory?: Mib
+  readonly cpus?: number
+  readonly pidsLimit?: number
   readonly file?: string
   readonly detach?: boolean
   readonly dryRun?: boolean
@@ -100,6 +103,9 @@ function requestOf(command: readonly string[], options: RunOptions): TaskRequest
     ...(options.wakeOnRequest === undefined ? {} : { wake_on_request: options.wakeOnRequest }),
     ...(options.workdir === undefined ? {} : { workdir: options.workdir }),
     ...(options.cwd === undefined ? {} : { cwd: resolve(options.cwd) }),
+    ...(options.memory === undefined ? {} : { memory_mib: options.memory }),
+    ...(options.cpus === undefined ? {} : { cpus: options.cpus }),
+    ...(options.pidsLimit === undefined ? {} : { pids_limit: options.pidsLimit }),
   }
 }
 

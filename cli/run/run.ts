@@ -10,7 +10,8 @@ import {
   withExamples,
   type SetExit,
 } from '../command/command-shape.ts'
-import { priority, timeout, timeWithin, vram, whole } from '../command/option-values.ts'
+import { mib, priority, timeout, timeWithin, vram, whole } from '../command/option-values.ts'
+import { MAX_CPUS, MAX_HOST_MIB, MAX_PIDS, MIN_MEMORY_MIB, MIN_PIDS } from '../../protocol/limits.ts'
 
 /** Equals the limit in controller/api/tasks/schema.ts. */
 const MAX_GPUS = 1024
@@ -80,6 +81,9 @@ const DESCRIBING = [
   'wakeOnRequest',
   'workdir',
   'cwd',
+  'memory',
+  'cpus',
+  'pidsLimit',
   'maxRuntime',
   'stopGrace',
   'onNodeLoss',
@@ -142,6 +146,13 @@ function running(command: Command): Command {
       '--cwd <path>',
       'folder on the GPU server in which the command starts; relative to the current folder here',
     )
+    .option(
+      '--memory <size>',
+      'limit of host memory: 16Gi, 512Mi; a process that needs more is killed',
+      mib(MIN_MEMORY_MIB, MAX_HOST_MIB),
+    )
+    .option('--cpus <n>', 'limit of processors', whole(1, MAX_CPUS))
+    .option('--pids-limit <n>', 'limit of processes and threads', whole(MIN_PIDS, MAX_PIDS))
     .option(
       '--env <name=value>',
       'an environment variable of the task; NAME alone: its value here; may be repeated',

@@ -42,11 +42,19 @@ function fieldsOf(explanation: Explanation, maxNodes: number): readonly Field[] 
     fields.push(['forecast', explanation.forecast_unavailable_because])
   fields.push(...nodeFields(explanation.verdicts, maxNodes), ...changeFields(explanation.would_fit_if))
   if (placement !== null) fields.push(['node', placement.node_name], ['GPUs', placement.gpus.join(', ')])
+  if (placement !== null && placement.memory_limit_mib !== null)
+    fields.push(['memory limit', memoryLimitInWords(placement)])
   if (placedBy !== null) fields.push(['placed by', `decision ${placedBy.number}: ${placedBy.sentence}`])
   if (swappedOutBy !== null)
     fields.push(['swapped out by', `decision ${swappedOutBy.number}: ${swappedOutBy.sentence}`])
   if (victim !== null) fields.push(['swap-out', victim.sentence])
   return fields
+}
+
+/** As requested, and as set. */
+function memoryLimitInWords(placement: NonNullable<Explanation['placement']>): string {
+  const { memory_mib: memory, memory_limit_mib: set } = placement
+  return memory === set ? size(set ?? 0) : `${size(memory ?? 0)}; ${size(set ?? 0)} is set, with its VRAM`
 }
 
 function nodeFields(verdicts: Explanation['verdicts'], maxNodes: number): readonly Field[] {

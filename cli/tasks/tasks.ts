@@ -221,6 +221,18 @@ function wakeWords({ ports, wake_on_request: wakes }: Task): string {
   return wakes === true || ports.length > 0 ? 'yes, and nothing else brings it back' : 'yes, as probes do'
 }
 
+/** With the limit of memory that its node has set, where that includes its VRAM. */
+function limitsOf({ memory_mib: memory, cpus, pids_limit: pids, placement }: Task): string | null {
+  const set = placement?.memory_limit_mib ?? memory
+  const withVram = set === memory || set === null ? '' : ` (${size(set)} with its VRAM)`
+  const parts = [
+    memory === null ? '' : `memory ${size(memory)}${withVram}`,
+    cpus === null ? '' : `${cpus} CPUs`,
+    pids === null ? '' : `${pids} processes`,
+  ].filter((part) => part !== '')
+  return parts.length === 0 ? null : parts.join(', ')
+}
+
 function fieldsOf(task: Task, now: number): readonly Field[] {
   const { placement, wait, starvation_percent: starved } = task
   const labels = Object.entries(task.labels).map(([name, value]) => `${name}=${value}`)
@@ -247,6 +259,7 @@ function fieldsOf(task: Task, now: number): readonly Field[] {
     ['wakes on request', wakeWords(task)],
     ['workdir', task.workdir],
     ['cwd', task.cwd],
+    ['limits', limitsOf(task)],
     ['variables', [...task.env_names, ...Object.keys(task.secrets).map((name) => `${name} (secret)`)]],
     ['on node loss', task.on_node_loss],
     ['stop grace', task.stop_grace_seconds === null ? 'cluster default' : `${task.stop_grace_seconds} s`],

@@ -17,6 +17,7 @@ import type { RequeueFreeze } from './controller-status.ts'
 import type { Group } from './group.ts'
 import type { Node } from './placement.ts'
 import type { Task } from './placement.ts'
+import type { ResourceLimits } from '../../protocol/resource-limits.ts'
 import type { TaskRequest, TaskSurroundings } from '../../protocol/task.ts'
 
 /** Why a command was refused. A refused command changes nothing. */
@@ -85,6 +86,7 @@ export interface Adoption extends AttemptName, TaskSurroundings {
   readonly owner: string | null
   /** Null: a lease. */
   readonly command: readonly string[] | null
+  readonly limits: ResourceLimits | null
   readonly gpuMode: GpuMode
   readonly noswap: NoSwap
   readonly priority: Priority

@@ -2,6 +2,7 @@
  * Actions of the engine on the outside world, performed once the decision is durable. The wire turns effects
  * into commands.
  */
+import type { ResourceLimits } from '../../protocol/resource-limits.ts'
 import type { TaskEnvironment } from '../../protocol/task.ts'
 import type { TaskPort } from '../../protocol/task-fields.ts'
 import type { DurationMs, GpuMode, Mib, NoSwap, OnNodeLoss, Priority } from '../../protocol/units.ts'
@@ -30,6 +31,7 @@ export interface StartEffect extends EffectBase {
   readonly wakeOnRequest?: boolean
   readonly workdir: string | null
   readonly cwd: string | null
+  readonly limits: ResourceLimits | null
   readonly environment: TaskEnvironment | null
   readonly name: string
   readonly owner: string | null

@@ -2,12 +2,14 @@
  * Why a task ended, as a closed list of codes. Every ended task has exactly one. Its reason text may add
  * details; without one the code's own sentence is used. The list is in docs/events.md; a test compares both.
  */
+import { MEMORY_LIMIT_REACHED } from '../../protocol/resource-limits.ts'
 import type { TaskState } from '../../protocol/units.ts'
 
 export const END_SENTENCES = {
   completed: 'exit code 0',
   exit_code: 'an exit code other than 0',
   signal: 'ended by a signal that Headroom did not send',
+  memory_limit: 'it reached its limit of memory (memory_mib), and the kernel killed a process of it',
   start_failed: 'the GPU server could not start the command',
   cancelled: 'cancelled',
   lease_expired: 'the client of the lease stopped renewing it',
@@ -50,6 +52,7 @@ export function ownEnd(
 function ownEndCode(exitCode: number | null, detail: string | null): EndCode {
   if (exitCode === null) return 'start_failed'
   if (exitCode === 0) return 'completed'
+  if (detail === MEMORY_LIMIT_REACHED) return 'memory_limit'
   return detail !== null && /^signal SIG/.test(detail) ? 'signal' : 'exit_code'
 }
 

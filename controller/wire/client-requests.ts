@@ -196,21 +196,18 @@ function answerOfRecord(record: TaskRecord): TaskAnswer {
   return { op: 'task', ...course, residency: 'none', node_id: null, gpus: [], expires_in_ms: null }
 }
 
+const LIMITS = ['memory_mib', 'cpus', 'pids_limit'] as const
+
 /** Checks rules that span the items of a list; the codec has validated the rest. Same rules as in REST. */
-function problemOf({
-  groups,
-  labels,
-  command,
-  image = null,
-  cwd = null,
-  workdir = null,
-  ports = [],
-}: SubmitTask): Refusal | null {
+function problemOf(body: SubmitTask): Refusal | null {
+  const { groups, labels, command, image = null, cwd = null, workdir = null, ports = [] } = body
   if (command === null && image !== null) return invalid('image', 'needs a command: a lease runs none')
   if (command === null && cwd !== null) return invalid('cwd', 'needs a command: a lease runs none')
   if (image !== null && cwd !== null)
     return invalid('cwd', 'a task with an image does not see folders of the host')
   if (workdir !== null) return invalid('workdir', 'clients of the bus cannot upload files; use REST')
+  const limit = LIMITS.find((field) => typeof body[field] === 'number')
+  if (command === null && limit !== undefined) return invalid(limit, 'needs a command: a lease runs none')
   if (!groups.every((group) => GROUP_ID.test(group))) return invalid('groups', 'must hold names of groups')
   if (new Set(groups).size < groups.length) return invalid('groups', 'must not hold a group twice')
   if (new Set(labels.map(({ name }) => name)).size < labels.length)

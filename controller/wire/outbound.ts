@@ -10,6 +10,7 @@ import { surroundingsIn, type TaskEnvironment } from '../../protocol/task.ts'
 import type { EnvironmentValues } from '../model/environment-values.ts'
 import type { Effect, StartEffect } from '../model/effect.ts'
 import type { PendingIds, PendingRestorer } from '../ports/pending-ids.ts'
+import { limitsRecordOf } from '../../protocol/resource-limits.ts'
 import type { Bus, RequestOutcome } from '../ports/bus.ts'
 import type { CancelTimer, Clock, TimerId } from '../ports/clock.ts'
 import { RANK_MESSAGE } from '../ports/clock.ts'
@@ -418,6 +419,7 @@ function startOf(effect: StartEffect, terms: Terms, valuesOf: OutboundOptions['v
     ...(effect.ports === undefined ? {} : { ports: effect.ports }),
     ...(effect.wakeOnRequest === undefined ? {} : { wake_on_request: effect.wakeOnRequest }),
     ...surroundingsIn(effect),
+    ...(effect.limits === null ? {} : { limits: limitsRecordOf(effect.limits) }),
     ...(environment === null ? {} : { env: envOf(valuesOf(environment, effect.owner)) }),
     name: effect.name,
     owner: effect.owner,

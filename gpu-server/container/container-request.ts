@@ -13,6 +13,8 @@ import type { EngineKind } from './engine-api.ts'
 export const MAX_PROCESSES = 4_096
 /** Of /dev/shm, through which data loaders pass batches; used memory counts, not this limit. */
 const SHARED_MEMORY_BYTES = 1024 * 1024 * 1024
+const BYTES_OF_MIB = 1024 * 1024
+const PERIOD_US = 100_000
 const LABEL = 'io.headroom'
 
 export interface RequestOptions {
@@ -61,7 +63,8 @@ function dockerRequest(start: ContainerStart, { owner }: RequestOptions): unknow
       GroupAdd: groups.map(String),
       NetworkMode: 'bridge',
       IpcMode: 'private',
-      PidsLimit: MAX_PROCESSES,
+      PidsLimit: start.limits?.pids ?? MAX_PROCESSES,
+      ...dockerLimits(start),
       ShmSize: SHARED_MEMORY_BYTES,
       RestartPolicy: { Name: 'no' },
       AutoRemove: false,
@@ -97,11 +100,30 @@ function podmanRequest(start: ContainerStart, { isRootless, owner }: RequestOpti
     ipcns: { nsmode: 'private' },
     pidns: { nsmode: 'private' },
     ...(isRootless ? { userns: { nsmode: 'keep-id' } } : {}),
-    resource_limits: { pids: { limit: MAX_PROCESSES } },
+    resource_limits: { pids: { limit: start.limits?.pids ?? MAX_PROCESSES }, ...podmanLimits(start) },
     shm_size: SHARED_MEMORY_BYTES,
     restart_policy: 'no',
     remove: false,
     log_configuration: { driver: 'none' },
+  }
+}
+
+/** No swap space of the host beyond the memory. Quotas may be larger than what the host has. */
+function dockerLimits({ limits }: ContainerStart) {
+  const { memoryMib = null, cpus = null } = limits ?? {}
+  const bytes = (memoryMib ?? 0) * BYTES_OF_MIB
+  return {
+    ...(memoryMib === null ? {} : { Memory: bytes, MemorySwap: bytes }),
+    ...(cpus === null ? {} : { CpuPeriod: PERIOD_US, CpuQuota: cpus * PERIOD_US }),
+  }
+}
+
+function podmanLimits({ limits }: ContainerStart) {
+  const { memoryMib = null, cpus = null } = limits ?? {}
+  const bytes = (memoryMib ?? 0) * BYTES_OF_MIB
+  return {
+    ...(memoryMib === null ? {} : { memory: { limit: bytes, swap: bytes } }),
+    ...(cpus === null ? {} : { cpu: { period: PERIOD_US, quota: cpus * PERIOD_US } }),
   }
 }
 

@@ -42,13 +42,16 @@ export class EngineApi {
     return { kind: isPodman ? 'podman' : 'docker', version: textIn(answer, 'Version').slice(0, 40) }
   }
 
-  /** True if the engine runs as an ordinary user. */
-  async isRootless(): Promise<boolean> {
+  /** Whether the engine runs as an ordinary user, and whether it can limit containers. */
+  async abilities(): Promise<{ readonly isRootless: boolean; readonly canLimit: boolean }> {
     const answer = await this.#json({ method: 'GET', path: '/info', idleMs: LOOK_MS })
     const options = Array.isArray(answer['SecurityOptions'])
       ? (answer['SecurityOptions'] as readonly unknown[])
       : []
-    return options.some((each) => String(each).includes('name=rootless'))
+    return {
+      isRootless: options.some((each) => String(each).includes('name=rootless')),
+      canLimit: ['MemoryLimit', 'CpuCfsQuota', 'PidsLimit'].every((name) => answer[name] === true),
+    }
   }
 
   /** Null: the engine does not have it. */

@@ -15,6 +15,8 @@ export interface Engine {
   readonly version: string
   readonly socketPath: string
   readonly isRootless: boolean
+  /** Of memory, processors and processes of a container. */
+  readonly canLimit: boolean
 }
 
 export interface EngineContainersOptions {
@@ -40,6 +42,11 @@ export class EngineContainers implements Containers {
     this.#options = options
     this.#api = new EngineApi(options.engine.socketPath)
     this.#owner = createHash('sha256').update(options.stateFolder).digest('hex').slice(0, OWNER_DIGITS)
+  }
+
+  /** Of the engine. */
+  get canLimit(): boolean {
+    return this.#options.engine.canLimit
   }
 
   async prepare(image: string, signal: AbortSignal): Promise<PreparedImage | Refused> {

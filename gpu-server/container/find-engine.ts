@@ -22,7 +22,7 @@ export async function findEngine(
     try {
       const api = new EngineApi(place.socketPath)
       const { kind, version } = await api.version()
-      return { engine: { kind, version, socketPath: place.socketPath, isRootless: await api.isRootless() } }
+      return { engine: { kind, version, socketPath: place.socketPath, ...(await api.abilities()) } }
     } catch (error) {
       whys.push(error instanceof Error ? error.message : String(error))
     }

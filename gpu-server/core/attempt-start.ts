@@ -21,4 +21,6 @@ export interface AttemptStart {
   readonly wakePorts?: readonly number[]
   /** Whether requests wake it. Absent: not declared, and they do. */
   readonly wakeOnRequest?: boolean
+  /** Its limit of memory, as requested. Absent: none. */
+  readonly memoryMib?: Mib
 }

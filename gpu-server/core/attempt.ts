@@ -100,6 +100,7 @@ export function startOf(command: StartCommand): AttemptStart {
     onNodeLoss: command.on_node_loss,
     isLease: command.command === null,
     ...(command.stop_grace_ms === undefined ? {} : { stopGraceMs: command.stop_grace_ms }),
+    ...(command.limits?.memory_mib === undefined ? {} : { memoryMib: command.limits.memory_mib }),
     ...wakeIn(command),
   }
 }
@@ -115,15 +116,19 @@ function wakeIn({ ports = [], wake_on_request }: StartCommand): Partial<AttemptS
 export function descriptionOf(command: StartCommand): AttemptDescription | null {
   const { task_id, attempt, name, owner = null } = command
   if (name === undefined) return null
-  return { taskId: task_id, attempt, name, owner, command: command.command, ...surroundingsIn(command) }
+  return { taskId: task_id, attempt, name, owner, command: command.command, ...runsIn(command) }
 }
 
 export function recordOf(attempt: Attempt, description: AttemptDescription | null): AttemptRecord {
   const { taskId, attempt: number, isLease, gpuMode, noswap, priority, onNodeLoss } = attempt
   const { name = null, owner = null, command = null } = description ?? {}
-  const runs = { command, ...surroundingsIn(description ?? {}) }
+  const runs = { command, ...runsIn(description ?? {}) }
   const how = { is_lease: isLease, gpu_mode: gpuMode, noswap, priority, on_node_loss: onNodeLoss }
   return { op: 'attempt', task_id: taskId, attempt: number, name, owner, ...runs, ...how }
+}
+
+function runsIn(from: Partial<Pick<StartCommand, 'image' | 'workdir' | 'cwd' | 'limits'>>) {
+  return { ...surroundingsIn(from), ...(from.limits === undefined ? {} : { limits: from.limits }) }
 }
 
 /** Returns a copy of the current state. */

@@ -28,12 +28,15 @@ export interface CommandLimits {
 
 /** Refusals that another try on this host would meet again. */
 const LASTING_REFUSALS: Partial<Record<RefusalReason, StartRefused>> = {
-  // The controller does not send such a start; the hello names the features.
-  feature_missing: { cause: 'host', code: 'no_container_runtime' },
   environment_unreadable: { cause: 'task', code: 'environment_unreadable' },
 }
 
-const NO_FILES: StartRefused = { cause: 'host', code: 'no_files' }
+/** The controller does not send such a start; the hello names the features. */
+const MISSING_FEATURES: Readonly<Record<'image' | 'files' | 'limits', StartRefused>> = {
+  image: { cause: 'host', code: 'no_container_runtime' },
+  files: { cause: 'host', code: 'no_files' },
+  limits: { cause: 'host', code: 'limits_not_set' },
+}
 
 export class Commands {
   readonly #parts: Parts
@@ -94,7 +97,7 @@ export class Commands {
     const start = startOf(command)
     const attempt = newAttempt(start, clock.now())
     if (!durable.addStarting(attempt, descriptionOf(command))) return this.#diskFailed(command)
-    const { image, workdir, cwd, env = null } = command
+    const { image, workdir, cwd, limits, env = null } = command
     this.#runs.launch(attempt, {
       ...{ start, command: command.command, epoch, env: valuesIn(env ?? []) },
       ...(image === undefined ? {} : { image }),
@@ -102,13 +105,14 @@ export class Commands {
         ? {}
         : { workdir: { sha256: workdir, read: this.#limits.blobsOf(start.taskId, start.attempt) } }),
       ...(cwd === undefined ? {} : { cwd }),
+      ...(limits === undefined ? {} : { limits }),
     })
     return this.#result(command, 'accepted', null, attempt)
   }
 
   /**
    * R3, R12: requires a run lease, no older living attempt, GPUs of this server, and VRAM within the reserve.
-   * A command of an image never runs on the host itself.
+   * A command of an image never runs on the host itself, and none without its limits.
    */
   #refusalToStart(start: StartCommand): RefusalReason | null {
     const { durable, envelopes, lease, ledger, tasks } = this.#parts
@@ -183,7 +187,7 @@ export class Commands {
     const isDurable = this.#parts.durable.burn(command.task_id, command.attempt)
     if (!isDurable) return this.#diskFailed(command)
     const missing = reason === 'feature_missing' ? missingFeatureOf(command, this.#limits.features) : null
-    const cause = missing === 'files' ? NO_FILES : LASTING_REFUSALS[reason]
+    const cause = missing === null ? LASTING_REFUSALS[reason] : MISSING_FEATURES[missing]
     return {
       ...this.#result(command, 'refused', reason),
       ...(cause === undefined ? {} : { start_refused: cause }),
@@ -219,10 +223,11 @@ export class Commands {
 
 /** Returns the first feature that the start needs and this server does not have; null: none. */
 function missingFeatureOf(
-  { image, workdir, cwd }: StartCommand,
+  { image, workdir, cwd, limits }: StartCommand,
   features: readonly Feature[],
-): 'image' | 'files' | null {
+): keyof typeof MISSING_FEATURES | null {
   if (image !== undefined && !features.includes('image')) return 'image'
+  if (limits !== undefined && !features.includes('limits')) return 'limits'
   const needsFiles = workdir !== undefined || cwd !== undefined
   return needsFiles && !features.includes('files') ? 'files' : null
 }

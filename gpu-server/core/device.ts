@@ -1,6 +1,7 @@
 import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
 import type { StartRefused } from '../../protocol/message-fields.ts'
 import type { GpuReport, LogStream } from '../../protocol/messages.ts'
+import type { LimitsRecord } from '../../protocol/resource-limits.ts'
 import type { AttemptStart } from './attempt-start.ts'
 import type { KeptAttempt } from './storage.ts'
 
@@ -15,6 +16,8 @@ export interface LaunchRequest {
   readonly workdir?: { readonly sha256: string; readonly read: ReadBlobPart }
   /** The folder in which the command starts; absent: its work folder. */
   readonly cwd?: string
+  /** Of its use of the host; absent: none. */
+  readonly limits?: LimitsRecord
   /** Of the controller that ordered the start. */
   readonly epoch?: number
   /** Environment variables of the task, in addition to the device's own. */

@@ -1,4 +1,5 @@
 import type { FinishedEvent, NodeEvent } from '../../protocol/messages.ts'
+import type { LimitsRecord } from '../../protocol/resource-limits.ts'
 import type { Residency } from '../../protocol/units.ts'
 import type { AttemptStart } from './attempt-start.ts'
 
@@ -28,6 +29,8 @@ export interface Surroundings {
   readonly image?: string
   readonly workdir?: string
   readonly cwd?: string
+  /** Absent: none. */
+  readonly limits?: LimitsRecord
 }
 
 /**

@@ -1,4 +1,5 @@
 /** What a guard knows about its attempt, for the core. */
+import { MEMORY_LIMIT_REACHED } from '../../protocol/resource-limits.ts'
 import { constants } from 'node:os'
 import type { AttemptStart } from '../core/attempt-start.ts'
 import type { AttemptEnd } from '../core/device.ts'
@@ -14,7 +15,7 @@ export function startIn({ record, taskId, attempt }: GuardedTask): AttemptStart 
 
 const SIGNAL_EXIT = 128
 
-export function endOf({ exit, didLeaseEnd, wasOrdered, neverRan }: GuardedTask): AttemptEnd {
+export function endOf({ exit, didLeaseEnd, wasOrdered, neverRan, ...task }: GuardedTask): AttemptEnd {
   if (exit === null || (exit.code === null && exit.signal === null)) {
     return {
       exitCode: null,
@@ -24,8 +25,10 @@ export function endOf({ exit, didLeaseEnd, wasOrdered, neverRan }: GuardedTask):
     }
   }
   const didEndItself = wasOrdered !== true
+  const exitCode = exit.code ?? SIGNAL_EXIT + (constants.signals[exit.signal as NodeJS.Signals] ?? 0)
+  if (didEndItself && !didLeaseEnd && exitCode !== 0 && task.didReachMemoryLimit === true)
+    return { exitCode, detail: MEMORY_LIMIT_REACHED, didEndItself, didLeaseEnd }
   if (exit.signal === null) return { exitCode: exit.code, detail: null, didEndItself, didLeaseEnd }
-  const exitCode = SIGNAL_EXIT + (constants.signals[exit.signal as NodeJS.Signals] ?? 0)
   const detail = neverRan === true ? NEVER_RAN : `signal ${exit.signal}`
   // An earlier guard does not record whether it sent SIGKILL; it sent no other signal.
   return { exitCode, detail, didEndItself: didEndItself && exit.signal !== 'SIGKILL', didLeaseEnd }

@@ -22,7 +22,7 @@ import type { KeptAttempt } from '../core/storage.ts'
 import type { GuardedTask, LaunchAnswer } from '../guard/guards.ts'
 import type { Attachments } from './attachments.ts'
 import { endOf, startIn } from './guarded-attempt.ts'
-import { HostLaunches, type HostLaunchOptions } from './host-launches.ts'
+import { HostLaunches, memoryLimitOf, type HostLaunchOptions } from './host-launches.ts'
 import { HostTask } from './host-task.ts'
 import { LeaseProcesses } from './lease-processes.ts'
 import { SocketWatch } from './socket-watch.ts'
@@ -260,7 +260,7 @@ export class HostDevice implements Device {
 
   answerAllocation(taskId: string, attempt: number, mib: Mib, isGranted: boolean): void {
     const task = this.#find(taskId, attempt)
-    if (task !== null && isGranted) task.vramMib = mib
+    if (task !== null && isGranted) this.#grow(task, mib)
     this.#sockets.answer(taskId, attempt, mib, isGranted)
   }
 
@@ -288,6 +288,17 @@ export class HostDevice implements Device {
   }
 
   // ── tasks ───────────────────────────────────────────────────────────────────
+
+  #grow(task: HostTask, mib: Mib): void {
+    task.vramMib = mib
+    const limit = memoryLimitOf(task, this.#options.accelerator.kind)
+    if (limit === null) return
+    try {
+      this.#options.guards.setMemoryLimit(task.taskId, task.attempt, limit)
+    } catch (error) {
+      this.#note(task, `its limit of memory stays: ${error instanceof Error ? error.message : String(error)}`)
+    }
+  }
 
   #adopt(start: AttemptStart, kept: KeptAttempt | null, isOut: boolean, isStopped: boolean): LivingSurvivor {
     const task = this.#newTask(start, { isStopped, isHeld: isOut })

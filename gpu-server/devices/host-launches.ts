@@ -1,4 +1,6 @@
 /** Launches of tasks on a host: the folder of the attempt and its files, its socket, then its guard. */
+import { memoryLimitMib, type LimitsRecord, type ResourceLimits } from '../../protocol/resource-limits.ts'
+import type { DeviceKind, Mib } from '../../protocol/units.ts'
 import type { LaunchRequest } from '../core/device.ts'
 import { CONTAINER_WORK } from '../guard/containers.ts'
 import type { Guards, LaunchAnswer, LaunchSpec, TaskPlace } from '../guard/guards.ts'
@@ -94,7 +96,7 @@ export class HostLaunches {
   #specOf(
     task: HostTask,
     command: readonly string[],
-    { image, workdir, cwd, epoch = 0, env }: LaunchRequest,
+    { image, workdir, cwd, limits, epoch = 0, env }: LaunchRequest,
     place: TaskPlace,
     socket: string,
   ): LaunchSpec {
@@ -124,6 +126,7 @@ export class HostLaunches {
       place,
       isLeased: true,
       maxOutputBytes,
+      ...(limits === undefined ? {} : { limits: limitsOf(task, limits, accelerator.kind) }),
       ...(isContained ? { container: { image, devices: accelerator.containerDevices(gpus), epoch } } : {}),
     }
   }
@@ -134,4 +137,14 @@ export class HostLaunches {
     const home = places.homeOf(place)
     return { ...environment, ...(home === null ? {} : { HOME: home }), HEADROOM_SOCKET: socket }
   }
+}
+
+/** What is set: where a swap copies VRAM into the process, its limit of memory is larger. */
+function limitsOf(task: HostTask, limits: LimitsRecord, device: DeviceKind): ResourceLimits {
+  const { pids_limit: pids = null, cpus = null } = limits
+  return { memoryMib: memoryLimitOf(task, device), cpus, pids }
+}
+
+export function memoryLimitOf({ start, vramMib, gpus }: HostTask, device: DeviceKind): Mib | null {
+  return memoryLimitMib(start.memoryMib ?? null, device, vramMib, gpus.length)
 }

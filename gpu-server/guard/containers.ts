@@ -1,4 +1,5 @@
 import type { StartRefused } from '../../protocol/message-fields.ts'
+import type { ResourceLimits } from '../../protocol/resource-limits.ts'
 
 /** The container of a task. */
 export interface ContainerSpec {
@@ -27,6 +28,8 @@ export interface ContainerStart {
   readonly user: { readonly uid: number; readonly gid: number }
   readonly groups: readonly number[]
   readonly devices: readonly string[]
+  /** Absent: none but the default of processes. */
+  readonly limits?: ResourceLimits
 }
 
 export interface Refused {

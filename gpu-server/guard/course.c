@@ -56,6 +56,8 @@ void on_link(void) {
   if (n == sizeof message) {
     guard.status = message.status;
     guard.is_command_over = true;
+    guard.end.by_memory = memory_has_killed();
+    if (guard.keeper.pid_file >= 0) tell_keeper(LINK_READ);
     return;
   }
   /* The keeper ended without reading the guard's last message: its own last message follows this error. */

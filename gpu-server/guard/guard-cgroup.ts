@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { accessSync, constants, mkdirSync, readFileSync, rmdirSync } from 'node:fs'
 
 /**
@@ -24,10 +23,13 @@ export function findCgroupRoot(): string | null {
   }
 }
 
-/** Returns null where it cannot be made: the task then has none. */
+/**
+ * Returns null where it cannot be made: the task then has none.
+ * @param name unique on this host
+ */
 export function makeCgroup(root: string | null, name: string): string | null {
   if (root === null) return null
-  const folder = `${root}/${name.slice(0, 200)}.${randomBytes(4).toString('hex')}`
+  const folder = `${root}/${name}`
   try {
     mkdirSync(root, { recursive: true })
     mkdirSync(folder)

@@ -22,6 +22,8 @@ export interface FolderTask {
   readonly place?: TaskPlace
   /** The name of its container; absent: it runs on the host. */
   readonly container?: string
+  /** The cgroups that were made for its limits. */
+  readonly limitCgroups?: readonly string[]
 }
 
 /** Written by the guard before its command ran. */
@@ -42,6 +44,8 @@ export interface FolderExit {
   readonly byOrder: boolean
   /** By order, and it could not run between SIGTERM and SIGKILL. */
   readonly neverRan: boolean
+  /** Before it was over, the kernel killed a process of the task because of its limit of memory. */
+  readonly byMemory: boolean
 }
 
 /** The guard of the folder; null: a server cancelled the attempt before there was a guard. */
@@ -100,22 +104,25 @@ export async function readExit(path: string): Promise<FolderExit | null> {
     byLease: fields.get('lease') === '1',
     byOrder: fields.get('order') === '1',
     neverRan: fields.get('ran') === '0',
+    byMemory: fields.get('memory') === '1',
   }
 }
 
 /**
- * Parses `ended code 3 lease=0 order=0 ran=1`, the last line of a guard on its socket; earlier guards omit
- * everything after `lease`.
+ * Parses `ended code 3 lease=0 order=0 ran=1 memory=0`, the last line of a guard on its socket; earlier
+ * guards omit everything after `lease`.
  */
 export function exitOfReport(line: string): FolderExit | null {
-  const [, kind, value, lease, order, ran] =
-    /^ended (code|signal) (\d+) lease=([01])(?: order=([01]) ran=([01]))?$/.exec(line) ?? []
+  const [, kind, value, lease, order, ran, memory] =
+    /^ended (code|signal) (\d+) lease=([01])(?: order=([01]) ran=([01]))?(?: memory=([01]))?$/.exec(line) ??
+    []
   if (kind === undefined || value === undefined) return null
   return {
     exit: exitIn(new Map([[kind, value]])),
     byLease: lease === '1',
     byOrder: order === '1',
     neverRan: ran === '0',
+    byMemory: memory === '1',
   }
 }
 

@@ -7,6 +7,7 @@ import {
   GUARD_FAILED,
   LEASE_OVER,
   NO_CONTAINER,
+  NO_LIMITS,
   refusalAtStep,
   refusalInCwd,
   refusalInContainer,
@@ -27,6 +28,8 @@ export interface GuardStart {
   readonly isIsolated: boolean
   readonly mark: string
   readonly container: ContainerLaunch | null
+  /** Cgroups whose limits apply to the task. */
+  readonly limitCgroups: readonly string[]
 }
 
 export interface ContainerLaunch {
@@ -83,8 +86,8 @@ export function startGuard(start: GuardStart, spec: LaunchSpec, isLeased: boolea
 }
 
 /**
- * Parses `ok PID`, `refused STEP ERRNO text`, or `KIND text` of task, lease, container and error, as guard.c
- * writes it.
+ * Parses `ok PID`, `refused STEP ERRNO text`, or `KIND text` of task, lease, container, limits and error, as
+ * guard.c writes it.
  */
 function answerIn(answer: string, isContained: boolean, hasCwd: boolean): LaunchAnswer {
   if (/^ok \d+\n$/.test(answer)) return { error: null }
@@ -94,7 +97,7 @@ function answerIn(answer: string, isContained: boolean, hasCwd: boolean): Launch
     if (isContained) return { error: why, refused: refusalInContainer(refused) }
     return { error: why, refused: hasCwd ? refusalInCwd(refused) : refused }
   }
-  const [, kind, words] = /^(task|lease|container|error) (.*)\n$/.exec(answer) ?? []
+  const [, kind, words] = /^(task|lease|container|limits|error) (.*)\n$/.exec(answer) ?? []
   if (words === undefined && isContained) return CONTAINER_SILENT
   if (words === undefined) {
     return {
@@ -109,6 +112,7 @@ const REFUSALS: Readonly<Record<string, StartRefused>> = {
   task: BAD_COMMAND,
   lease: LEASE_OVER,
   container: NO_CONTAINER,
+  limits: NO_LIMITS,
 }
 const CONTAINER_SILENT: LaunchAnswer = {
   error: `container: it did not start the command within ${ANSWER_LIMIT_MS / 1000} s`,
@@ -131,6 +135,9 @@ function encodeSpec(start: GuardStart, spec: LaunchSpec, isLeased: boolean): str
     start.container === null ? 0 : 1,
     spec.maxOutputBytes,
     start.cgroup ?? '',
+    (spec.limits?.memoryMib ?? null) === null ? 0 : 1,
+    start.limitCgroups.length,
+    ...start.limitCgroups,
     spec.cwd ?? start.container?.workingDirectory ?? spec.workingDirectory,
     spec.command.length,
     ...spec.command,

@@ -39,7 +39,10 @@ struct guard guard;
 
 static void keeper_ended(void) {
   while (guard.waits[ON_LINK].fd >= 0) on_link();
-  if (!guard.is_command_over) guard.status = SIGKILL;
+  if (!guard.is_command_over) {
+    guard.status = SIGKILL;
+    guard.end.by_memory = memory_has_killed();
+  }
   guard.keeper.pid = 0;
 }
 
@@ -88,7 +91,7 @@ static _Noreturn void finish(void) {
   if (!was_killed) end->never_ran = false;
   bool is_recorded = record_exit(guard.status, end);
   exit_text(how, sizeof how, guard.status);
-  snprintf(text, sizeof text, "ended %s lease=%d order=%d ran=%d\n", how, end->by_lease, end->by_order, !end->never_ran);
+  snprintf(text, sizeof text, "ended %s lease=%d order=%d ran=%d memory=%d\n", how, end->by_lease, end->by_order, !end->never_ran, end->by_memory);
   say_to_all(text);
   unlink("socket");
   for (int i = 0; i < WAITS; i++)
@@ -194,6 +197,12 @@ static void start_task(const struct spec *spec, mode_t mask, int oom_score) {
   char pid[16];
   snprintf(pid, sizeof pid, "%d", (int)guard.keeper.command);
   cgroup_write(guard.cgroup, "cgroup.procs", pid);
+  if (!limits_join(spec->limit_cgroups, guard.keeper.command)) {
+    int error = errno;
+    call_off();
+    refuse_as("limits", "its limits cannot be set: %s", strerror(error));
+  }
+  if (spec->is_memory_limited) memory_watch(guard.keeper.command);
   struct failure failure = {0};
   const char *why = NULL;
   if (!record_started(spec, &guard.keeper)) why = "its folder";

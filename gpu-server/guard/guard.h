@@ -37,6 +37,8 @@ struct spec {
   bool is_contained;    /* in a container: its init is the keeper, which connects to the guard */
   uint64_t max_output;  /* bytes, both streams together */
   char *folder_cgroup;  /* a cgroup v2 folder made for this task, or "" */
+  bool is_memory_limited;
+  char **limit_cgroups; /* cgroups whose limits apply to this task only; its command must be in all of them */
   char *working_directory;
   char **argv, **env;
   void *memory;
@@ -99,13 +101,21 @@ uint64_t start_time(pid_t pid);
 /* True if gone, or a zombie. */
 bool is_process_dead(pid_t pid);
 
+/* ---- limits of the task: limits.c ---- */
+
+bool limits_join(char **folders, pid_t pid);
+/* The memory of this process is limited for this task only: opens the counts of its cgroup. */
+void memory_watch(pid_t pid);
+/* The kernel has killed a process of the task, because of its limit of memory. */
+bool memory_has_killed(void);
+
 /* ---- the process that launches and reaps: keeper.c ---- */
 
 /* `pid_file`: a pidfd of a keeper that is no child of its guard, or -1. */
 struct keeper { pid_t pid, command; int link; bool is_isolated; int go, failure, pid_file; };
 
-/* From the keeper: P, N, X. From the guard: a stop has begun (S), kill everything (K). */
-enum { LINK_READY = 'P', LINK_NO_NAMESPACE = 'N', LINK_EXITED = 'X', LINK_STOPPING = 'S', LINK_KILL = 'K' };
+/* From the keeper: P, N, X. From the guard: a stop has begun (S), kill everything (K), X was read (R). */
+enum { LINK_READY = 'P', LINK_NO_NAMESPACE = 'N', LINK_EXITED = 'X', LINK_STOPPING = 'S', LINK_KILL = 'K', LINK_READ = 'R' };
 struct link_message { char kind; int status; };
 struct failure { int step, error; };
 
@@ -151,6 +161,7 @@ struct end {
   bool by_lease; /* the guard killed it, because the run lease was over */
   bool by_order; /* the guard signalled it, on order of its server */
   bool never_ran; /* by order, and the task could not run between SIGTERM and SIGKILL */
+  bool by_memory; /* before the command was over, the kernel killed a process because of the limit of memory */
 };
 
 bool record_claim(void);

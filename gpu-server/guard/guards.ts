@@ -1,4 +1,6 @@
 import type { StartRefused } from '../../protocol/message-fields.ts'
+import type { ResourceLimits } from '../../protocol/resource-limits.ts'
+import type { Mib } from '../../protocol/units.ts'
 import type { ContainerSpec } from './containers.ts'
 
 /** How the command of a task ended; both null: unknown, its guard died without a report. */
@@ -39,6 +41,8 @@ export interface GuardedTask {
   readonly wasOrdered?: true
   /** By order, and it could not run between SIGTERM and SIGKILL. */
   readonly neverRan?: true
+  /** Before its command was over, the kernel killed a process because of the limit of memory. */
+  readonly didReachMemoryLimit?: true
 }
 
 export interface LaunchSpec {
@@ -65,6 +69,8 @@ export interface LaunchSpec {
   readonly maxOutputBytes: number
   /** It runs in a container, in the working directory of the image; absent: on the host. */
   readonly container?: ContainerSpec
+  /** Absent: none. */
+  readonly limits?: ResourceLimits
 }
 
 /** `offset`: of the first byte of `data`; larger than requested when older output was dropped. */
@@ -121,6 +127,8 @@ export interface Guards {
   /** Every listener is called once per attempt, when nothing of it is left. */
   onExit(listener: (task: GuardedTask) => void): void
   processIds(taskId: string, attempt: number): readonly number[]
+  /** For a task on the host that was started with such a limit. Throws the file system's error. */
+  setMemoryLimit(taskId: string, attempt: number, mib: Mib): void
   readOutput(
     taskId: string,
     attempt: number,

@@ -20,6 +20,7 @@ const UNKNOWN_EXIT: FolderExit = {
   byLease: false,
   byOrder: false,
   neverRan: false,
+  byMemory: false,
 }
 
 /** One attempt and its current or former guard. */
@@ -60,6 +61,7 @@ export class HeldGuard {
       ...(this.#isStopping ? { isStopping: true } : {}),
       ...(this.#exit?.byOrder === true ? { wasOrdered: true } : {}),
       ...(this.#exit?.neverRan === true ? { neverRan: true } : {}),
+      ...(this.#exit?.byMemory === true ? { didReachMemoryLimit: true } : {}),
     }
   }
 
@@ -151,6 +153,7 @@ export class HeldGuard {
       await writeUnknownExit(this.folder)
     }
     removeCgroup(started?.cgroup ?? null)
+    for (const folder of this.task.limitCgroups ?? []) removeCgroup(folder)
     this.#end(recorded ?? UNKNOWN_EXIT)
   }
 

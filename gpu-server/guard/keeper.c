@@ -24,6 +24,7 @@
 
 #define KILL_AGAIN_MS 20
 #define INHERITED_FILES 256
+#define READ_LIMIT_MS 5000
 
 /* ---- before the command is executed ---- */
 
@@ -136,19 +137,31 @@ static bool reap(pid_t command, int link, bool *is_over) {
   return pid == 0;
 }
 
+/* What the guard has said. */
+struct heard { bool is_stopping, is_killing, is_end_read; };
+
 /* Reads messages of the guard. A closed link means that the guard is gone. */
-static void hear(int *link, bool *is_stopping, bool *is_killing) {
+static void hear(int *link, struct heard *heard) {
   struct link_message message;
   while (*link >= 0) {
     ssize_t n = recv(*link, &message, sizeof message, MSG_DONTWAIT);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EAGAIN) return;
-    if (n == sizeof message && message.kind == LINK_STOPPING) *is_stopping = true;
-    else if (n == sizeof message && message.kind == LINK_KILL) *is_killing = true;
+    if (n == sizeof message && message.kind == LINK_STOPPING) heard->is_stopping = true;
+    else if (n == sizeof message && message.kind == LINK_READ) heard->is_end_read = true;
     else {
-      *is_killing = true;
-      *link = -1;
+      heard->is_killing = true;
+      if (n != sizeof message || message.kind != LINK_KILL) *link = -1;
     }
+  }
+}
+
+/* The cgroup of a container goes with its init: the guard first reads there whether memory ended the command. */
+static void wait_until_read(int *link, struct heard *heard) {
+  int64_t until = now_boot() + READ_LIMIT_MS;
+  for (hear(link, heard); *link >= 0 && !heard->is_end_read && now_boot() < until; hear(link, heard)) {
+    struct pollfd wait = {*link, POLLIN, 0};
+    poll(&wait, 1, READ_LIMIT_MS);
   }
 }
 
@@ -157,18 +170,20 @@ static void hear(int *link, bool *is_stopping, bool *is_killing) {
  * the guard reports its end. The guard sends its message before it signals, and the keeper reaps before it
  * reads, so the stop is known when the end of a command by that signal is judged.
  */
-static _Noreturn void keep(pid_t command, int link, bool is_isolated, int children) {
-  bool is_over = false, is_stopping = false, is_killing = false;
-  struct pollfd waits[2] = {{children, POLLIN, 0}, {link, POLLIN, 0}};
-  while (reap(command, link, &is_over)) {
-    hear(&waits[1].fd, &is_stopping, &is_killing);
-    bool is_ending = is_killing || (is_over && !is_stopping);
-    if (is_ending) kill_rest(is_isolated);
+static _Noreturn void keep(pid_t command, const struct launch *launch, int children) {
+  bool is_over = false;
+  struct heard heard = {0};
+  struct pollfd waits[2] = {{children, POLLIN, 0}, {launch->link, POLLIN, 0}};
+  while (reap(command, launch->link, &is_over)) {
+    hear(&waits[1].fd, &heard);
+    bool is_ending = heard.is_killing || (is_over && !heard.is_stopping);
+    if (is_ending) kill_rest(launch->is_isolated);
     if (poll(waits, 2, is_ending ? KILL_AGAIN_MS : -1) < 0) continue;
     struct signalfd_siginfo info;
     if (waits[0].revents != 0 && read(children, &info, sizeof info) < 0) continue;
   }
-  hear(&waits[1].fd, &is_stopping, &is_killing); /* unread messages would be an error at the guard's end */
+  if (launch->is_init) wait_until_read(&waits[1].fd, &heard);
+  hear(&waits[1].fd, &heard); /* unread messages would be an error at the guard's end */
   _exit(0);
 }
 
@@ -198,7 +213,7 @@ _Noreturn void keeper_run(const struct launch *launch) {
   close(launch->failure);
   close(launch->output[0]);
   close(launch->output[1]);
-  keep(command, launch->link, launch->is_isolated, children);
+  keep(command, launch, children);
 }
 
 /* ---- the guard's side ---- */

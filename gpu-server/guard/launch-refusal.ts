@@ -55,6 +55,8 @@ export function refusalInContainer(refused: StartRefused): StartRefused {
 export const NO_CONTAINER: StartRefused = { cause: 'task', code: 'container_not_started' }
 /** This host starts no containers. */
 export const NO_RUNTIME: StartRefused = { cause: 'host', code: 'no_container_runtime' }
+/** This host cannot limit the task as it said. */
+export const NO_LIMITS: StartRefused = { cause: 'host', code: 'limits_not_set' }
 /** The stop was ordered before there was a process. */
 export const STOPPED_FIRST: StartRefused = { cause: 'passing', code: 'stopped' }
 

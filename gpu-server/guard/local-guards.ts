@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { mkdir } from 'node:fs/promises'
+import type { Mib } from '../../protocol/units.ts'
 import type { Containers, PreparedImage } from './containers.ts'
 import type { GuardedTask, Guards, LaunchAnswer, LaunchSpec, OutputChunk } from './guards.ts'
 import { adoptFolder } from './adopt-folder.ts'
@@ -16,13 +17,17 @@ import {
   type FolderTask,
 } from './guard-folder.ts'
 import { startGuard, whyNotLaunchable, type ContainerLaunch } from './guard-launch.ts'
+import { limitFoldersOf, makeLimits, setMemory, type LimitRoots } from './limit-cgroups.ts'
 import { LeaseFile } from './guard-lease.ts'
 import { readGuardOutput } from './guard-output.ts'
 import { sweep } from './guard-sweep.ts'
-import { BAD_COMMAND, NO_RUNTIME, refusalOfFault, STOPPED_FIRST } from './launch-refusal.ts'
+import { BAD_COMMAND, NO_LIMITS, NO_RUNTIME, refusalOfFault, STOPPED_FIRST } from './launch-refusal.ts'
 import { HeldGuard } from './held-guard.ts'
 
 const SWEEP_LIMIT_MS = 30_000
+/** Characters of the name of an attempt in the name of its cgroup. */
+const CGROUP_NAME = 200
+const CANNOT_LIMIT: LaunchAnswer = { error: 'this server cannot limit tasks', refused: NO_LIMITS }
 
 export interface GuardsOptions {
   /** Used by this server only; guards of an earlier process of it are found here. */
@@ -34,8 +39,10 @@ export interface GuardsOptions {
   readonly isIsolated: boolean
   /** A disk failure, or a process that cannot be killed, after the server has started: one line (R10). */
   readonly onFault: (fault: Error) => void
+  /** Absent: no task on the host has limits. */
+  readonly limitRoots?: LimitRoots | null
   /** Absent: tasks run on the host only. */
-  readonly containers?: Containers
+  readonly containers?: Containers | null
 }
 
 interface Launching {
@@ -165,6 +172,11 @@ class LocalGuards implements Guards {
     return this.#held.get(folderNameOf(taskId, attempt))?.processIds() ?? []
   }
 
+  setMemoryLimit(taskId: string, attempt: number, mib: Mib): void {
+    const [memory] = this.#known(taskId, attempt).task.limitCgroups ?? []
+    if (memory !== undefined) setMemory(memory, mib)
+  }
+
   async readOutput(
     taskId: string,
     attempt: number,
@@ -195,7 +207,8 @@ class LocalGuards implements Guards {
   async #prepare({ container }: LaunchSpec, { preparing }: Launching) {
     const { containers } = this.#options
     if (container === undefined) return null
-    if (containers === undefined) return { error: 'this server runs no containers', refused: NO_RUNTIME }
+    if (containers === undefined || containers === null)
+      return { error: 'this server runs no containers', refused: NO_RUNTIME }
     const image = await containers.prepare(container.image, preparing.signal)
     return preparing.signal.aborted ? { error: 'it was stopped first', refused: STOPPED_FIRST } : image
   }
@@ -210,23 +223,28 @@ class LocalGuards implements Guards {
     const random = randomBytes(6).toString('hex')
     const mark = `${key}.${random}`
     const name = image === null ? null : `headroom-${random}`
+    const cgroupName = `${key.slice(0, CGROUP_NAME)}.${random}`
+    const limitCgroups = this.#limitCgroupsOf(spec, cgroupName)
+    if (limitCgroups === null) return CANNOT_LIMIT
     const task: FolderTask = {
       ...{ taskId, attempt, record, mark },
       ...(place === undefined ? {} : { place }),
       ...(name === null ? {} : { container: name }),
+      ...(limitCgroups.length === 0 ? {} : { limitCgroups }),
     }
     const folder = await createFolder(this.#parent, task)
-    const cgroup = image === null ? makeCgroup(this.#cgroupRoot, key) : null
+    const cgroup = image === null ? this.#cgroupOf(cgroupName, limitCgroups) : null
     const { program, isIsolated } = this.#options
     const wasLeased = launching.isLeased
     const container = image === null ? null : this.#containerOf(name ?? '', folder, spec, image)
     const start = { program, folder, leasePath: this.#lease.path, cgroup, isIsolated, mark, container }
     if (name !== null) this.#containers.add(name)
-    const answer = await startGuard(start, spec, wasLeased)
+    const whyUnlimited = this.#limit(spec, cgroupName, limitCgroups)
+    const answer = whyUnlimited ?? (await startGuard({ ...start, limitCgroups }, spec, wasLeased))
     if (answer.error !== null) {
       await sweep(task, await readStarted(folder), SWEEP_LIMIT_MS)
       await this.#removeContainer(task)
-      removeCgroup(cgroup)
+      for (const made of [cgroup, ...limitCgroups]) removeCgroup(made)
       await removeFolder(folder)
       return answer
     }
@@ -236,6 +254,30 @@ class LocalGuards implements Guards {
     return answer
   }
 
+  /** An engine limits its containers itself. Null: this server cannot limit the task. */
+  #limitCgroupsOf({ limits, container }: LaunchSpec, name: string): readonly string[] | null {
+    if (limits === undefined || container !== undefined) return []
+    const { limitRoots } = this.#options
+    return limitRoots === undefined || limitRoots === null ? null : limitFoldersOf(limitRoots, name)
+  }
+
+  /** A process is in one cgroup of version 2. */
+  #cgroupOf(name: string, limitCgroups: readonly string[]): string | null {
+    const isLimitedThere = limitCgroups.length > 0 && this.#options.limitRoots?.version === 2
+    return isLimitedThere ? (limitCgroups[0] ?? null) : makeCgroup(this.#cgroupRoot, name)
+  }
+
+  #limit({ limits }: LaunchSpec, name: string, folders: readonly string[]): LaunchAnswer | null {
+    const { limitRoots = null } = this.#options
+    if (limits === undefined || limitRoots === null || folders.length === 0) return null
+    try {
+      makeLimits(limitRoots, name, limits)
+      return null
+    } catch (error) {
+      return { error: `its limits cannot be set: ${textOf(error)}`, refused: NO_LIMITS }
+    }
+  }
+
   #containerOf(name: string, folder: string, spec: LaunchSpec, image: PreparedImage): ContainerLaunch {
     const { taskId, attempt, user, container, workingDirectory: workFolder } = spec
     const { containers, program } = this.#options
@@ -243,10 +285,11 @@ class LocalGuards implements Guards {
     const groups = user?.ownGroup === undefined ? [] : [user.ownGroup]
     const from = { name, taskId, attempt, program, workFolder, groups, user: ids, imageId: image.imageId }
     const { devices = [], epoch = 0 } = container ?? {}
+    const limits = spec.limits === undefined ? {} : { limits: spec.limits }
     return {
       workingDirectory: image.workingDirectory,
       start: async () =>
-        (await containers?.start({ ...from, devices, epoch, socket: `${folder}/init` })) ?? {
+        (await containers?.start({ ...from, ...limits, devices, epoch, socket: `${folder}/init` })) ?? {
           error: 'this server runs no containers',
           refused: NO_RUNTIME,
         },

@@ -74,8 +74,8 @@ void exit_text(char *text, size_t size, int status) {
 bool record_exit(int status, const struct end *end) {
   char text[EXIT_BYTES], how[32];
   exit_text(how, sizeof how, status);
-  int size = snprintf(text, sizeof text, "%s\nlease %d\norder %d\nran %d\ndropped %llu\n", how, end->by_lease, end->by_order,
-    !end->never_ran, (unsigned long long)output_dropped());
+  int size = snprintf(text, sizeof text, "%s\nlease %d\norder %d\nran %d\nmemory %d\ndropped %llu\n", how, end->by_lease, end->by_order,
+    !end->never_ran, end->by_memory, (unsigned long long)output_dropped());
   memset(text + size, '\n', sizeof text - (size_t)size);
   return write_file("exit.new", 0, true, text, sizeof text) && rename("exit.new", "exit") == 0 && sync_folder();
 }

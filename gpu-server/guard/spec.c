@@ -86,6 +86,8 @@ void spec_read(struct spec *spec) {
   spec->is_contained = number(&rest, 0, 1) == 1;
   spec->max_output = (uint64_t)number(&rest, 0, INT64_MAX);
   spec->folder_cgroup = strdup(next(&rest));
+  spec->is_memory_limited = number(&rest, 0, 1) == 1;
+  spec->limit_cgroups = list(&rest);
   spec->working_directory = next(&rest);
   spec->argv = list(&rest);
   spec->env = list(&rest);
@@ -94,6 +96,7 @@ void spec_read(struct spec *spec) {
 
 void spec_forget(struct spec *spec) {
   munmap(spec->memory, spec->memory_size);
+  free(spec->limit_cgroups);
   free(spec->argv);
   free(spec->env);
 }

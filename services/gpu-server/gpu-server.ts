@@ -15,10 +15,7 @@ import { ProcessAccelerator } from '../../gpu-server/devices/process-accelerator
 import { openDiskStorage } from '../../gpu-server/disk-storage.ts'
 import { bootTime } from '../../gpu-server/guard/boot-time.ts'
 import { guardProgram } from '../../gpu-server/guard/guard-program.ts'
-import { EngineContainers, type PullPolicy } from '../../gpu-server/container/engine-containers.ts'
 import { attachmentsOf } from './attachments-of.ts'
-import { findEngine, type ContainerRuntime } from '../../gpu-server/container/find-engine.ts'
-import { isStatic } from '../../gpu-server/guard/is-static.ts'
 import { openGuards } from '../../gpu-server/guard/local-guards.ts'
 import type { WorkLimits } from '../../gpu-server/files/kept-work.ts'
 import { whyNoFiles } from '../../gpu-server/files/workdirs.ts'
@@ -26,7 +23,7 @@ import { startGpuServer } from '../../gpu-server/server.ts'
 import type { GpuServer } from '../../gpu-server/server.ts'
 import type { TaskIdentity } from '../../gpu-server/devices/task-identity.ts'
 import { nodeIdFromName } from '../../protocol/node-id.ts'
-import type { DurationMs, Feature, Mib } from '../../protocol/units.ts'
+import type { DurationMs, Mib } from '../../protocol/units.ts'
 import { ENVIRONMENT } from '../settings/env-table.ts'
 import type { EnvironmentVariable } from '../settings/env-table.ts'
 import { CommandFailure, UsageError } from '../exit-codes.ts'
@@ -38,12 +35,13 @@ import {
   type TaskIdentityOptions,
 } from './task-identity.ts'
 import { helloRefusal } from '../hello-refusal.ts'
+import { containersOf, featuresOf, limitRootsOf, type MeansOptions } from './task-means.ts'
 import { readInventory } from './inventory.ts'
 import { natsSettings, type NatsSettings } from '../settings/nats-settings.ts'
 import { SettingsError } from '../settings/settings.ts'
 import { untilSignal } from '../until-signal.ts'
 
-export interface GpuServerCommandOptions extends TaskIdentityOptions {
+export interface GpuServerCommandOptions extends TaskIdentityOptions, MeansOptions {
   readonly device: 'auto' | 'nvidia' | 'process'
   readonly inventory?: string
   readonly workDir?: string
@@ -51,8 +49,6 @@ export interface GpuServerCommandOptions extends TaskIdentityOptions {
   readonly hostLinkMibPerS?: number
   readonly idleAfter: DurationMs
   readonly stopTasks?: boolean
-  readonly containerRuntime?: ContainerRuntime
-  readonly containerPull?: PullPolicy
 }
 
 /** For attempts that have ended and were reported, in total. */
@@ -98,13 +94,14 @@ export async function gpuServer(
     const program = await guardProgram()
     const containers = await containersOf(options, { stateFolder, program }, env, log)
     const filesProgram = await filesProgramOf(program, stateFolder, log)
+    const limitRoots = limitRootsOf(options, containers, log)
     const guards = await openGuards({
       folder: stateFolder,
       program,
       endedOutputs: ENDED_OUTPUTS,
       isIsolated: true,
       onFault: (fault) => die(log, fault),
-      ...(containers === null ? {} : { containers }),
+      ...{ limitRoots, containers },
     })
     const attachments = attachmentsOf({ stateFolder, program }, clock)
     if (broker !== null) remote = busTo(broker, name, log, () => server?.reconnected())
@@ -117,7 +114,7 @@ export async function gpuServer(
       hostSwapMib: options.hostSwapMib ?? hostSwapMib,
       hostLinkMibPerS: options.hostLinkMibPerS ?? null,
       allowExec: options.allowExec === true,
-      features: featuresOf(containers !== null, filesProgram !== null),
+      features: featuresOf({ containers, filesProgram, limitRoots }),
       ...{ filesProgram, workLimits: workLimitsOf(env) },
       attachments,
       stateFolder,
@@ -248,35 +245,6 @@ function acceleratorOf(
   return { accelerator: new ProcessAccelerator({ gpus, now: () => clock.now(), wait }), hostSwapMib }
 }
 
-/** Null: this server runs no containers, and the controller knows. */
-async function containersOf(
-  { allowExec, containerRuntime = 'auto', containerPull = 'missing' }: GpuServerCommandOptions,
-  { stateFolder, program }: { readonly stateFolder: string; readonly program: string },
-  env: Environment,
-  log: Logger,
-): Promise<EngineContainers | null> {
-  if (allowExec !== true || containerRuntime === 'none') return null
-  const found = await findEngine(containerRuntime, env)
-  if (found.engine === null) {
-    const note = { runtime: containerRuntime, why: found.why }
-    if (containerRuntime === 'auto') log.info(note, 'tasks run on the host only: no container engine answers')
-    else log.warn(note, 'tasks run on the host only: the container engine does not answer')
-    return null
-  }
-  if (!(await isStatic(program))) {
-    log.warn({ program }, 'tasks run on the host only: the guard is not static, so containers cannot run it')
-    return null
-  }
-  const { engine } = found
-  log.info({ engine: engine.kind, version: engine.version, socket: engine.socketPath }, 'container engine')
-  return new EngineContainers({
-    engine,
-    stateFolder,
-    pull: containerPull,
-    onNote: (line) => log.warn(line),
-  })
-}
-
 /** Null: this server accepts no tasks with files and reads none, and the controller knows. */
 async function filesProgramOf(program: string, folder: string, log: Logger): Promise<string | null> {
   const why = await whyNoFiles(program, folder)
@@ -290,15 +258,6 @@ function workLimitsOf(env: Environment): WorkLimits {
     retentionMs: (valueOf(env, ENVIRONMENT.workRetentionSeconds) ?? 0) * 1000,
     maxBytes: (valueOf(env, ENVIRONMENT.workLimitMib) ?? 0) * MIB,
   }
-}
-
-function featuresOf(hasContainers: boolean, hasFiles: boolean): readonly Feature[] {
-  return [
-    'env',
-    'attach',
-    ...(hasContainers ? (['image'] as const) : []),
-    ...(hasFiles ? (['files'] as const) : []),
-  ]
 }
 
 /** A task gets nothing of the server's own environment except what every program needs. */

@@ -1,9 +1,7 @@
 /** Table of `workload`: tasks from a trace, from a random process, or single tasks. */
 import { ACTIVITY_MODELS } from '../trace/activity.ts'
-import { ABSOLUTE_PATH, IMAGE_REFERENCE, PORT_NAME, SHA_256 } from '../../protocol/fields.ts'
 import { TASK_DEFAULTS } from '../../protocol/limits.ts'
 import {
-  boolean,
   byKey,
   byValue,
   choice,
@@ -31,23 +29,13 @@ import { groupName } from './schema-fleet.ts'
 import {
   MAX_ARGUMENT_LENGTH,
   MAX_ARGUMENTS,
-  MAX_IMAGE_LENGTH,
-  MAX_PORT_NAME_LENGTH,
-  MAX_PORTS,
-  MAX_PATH_LENGTH,
   MAX_REQUEUES,
   MAX_STOP_GRACE_SECONDS,
   MAX_TASK_GPUS,
   MAX_VRAM_MIB,
 } from '../../protocol/limits.ts'
-import {
-  GPU_MODES,
-  type GpuMode,
-  NOSWAP,
-  ON_NODE_LOSS,
-  PORT_PROTOCOLS,
-  PRIORITIES,
-} from '../../protocol/units.ts'
+import { GPU_MODES, type GpuMode, NOSWAP, ON_NODE_LOSS, PRIORITIES } from '../../protocol/units.ts'
+import { LAUNCH } from './schema-launch.ts'
 import { startRule } from './schema-start.ts'
 
 /** 100 years. */
@@ -83,37 +71,6 @@ const maxRuntime = nullable(integer(1, 315_360_000))
 const maxRequeues = nullable(integer(0, MAX_REQUEUES))
 const stopGrace = nullable(integer(0, MAX_STOP_GRACE_SECONDS))
 const stopTakes = duration(0, 3_600_000)
-const image = textLike(new RegExp(IMAGE_REFERENCE.pattern), IMAGE_REFERENCE.description, MAX_IMAGE_LENGTH)
-const ports = list(
-  record({
-    name: required(
-      textLike(new RegExp(PORT_NAME.pattern), PORT_NAME.description, MAX_PORT_NAME_LENGTH),
-      'Each name once.',
-    ),
-    target: required(integer(1, 65_535), 'TCP port on which the task listens.'),
-    protocol: required(choice(...PORT_PROTOCOLS), 'What it speaks.'),
-  }),
-  0,
-  MAX_PORTS,
-)
-const workdir = textLike(new RegExp(SHA_256.pattern), SHA_256.description, 64)
-const cwd = textLike(new RegExp(ABSOLUTE_PATH.pattern), ABSOLUTE_PATH.description, MAX_PATH_LENGTH)
-/** Passed on to GPU servers; without effect in a simulation. */
-const LAUNCH = {
-  image: optional(
-    nullable(image),
-    null,
-    'Container image of the command; not used in a simulation, whose servers offer every feature.',
-  ),
-  workdir: optional(nullable(workdir), null, 'Manifest of its folder, SHA-256; not used in a simulation.'),
-  cwd: optional(nullable(cwd), null, 'Folder in which the command starts; not used in a simulation.'),
-  ports: optional(ports, [], 'Ports on which the command serves; not used in a simulation.'),
-  wake_on_request: optional(
-    nullable(boolean),
-    null,
-    'Whether requests bring it back; not used in a simulation, whose tasks say when they have work.',
-  ),
-}
 const onNodeLoss = choice(...ON_NODE_LOSS)
 const itemName = textLike(
   /^[A-Za-z][A-Za-z0-9_-]*$/,

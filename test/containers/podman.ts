@@ -23,6 +23,8 @@ export async function startPodman(folder: string): Promise<TaskEngine> {
   const log = openSync(inFolder('log'), 'a')
   const service = spawn('podman', [...places, 'system', 'service', '--time=0', socket], {
     env,
+    // Where conmon notes that memory ended a container.
+    cwd: folder,
     stdio: ['ignore', log, log],
   })
   const ended = new Promise<void>((resolve) => service.once('exit', () => resolve()))

@@ -83,6 +83,8 @@ async function prove(of: TaskEngine, live: LiveCluster, server: Member): Promise
   await interrupts(live)
   step('the engine stores no variable of a task; all processes stop while it is swapped out')
   await stopsWhenSwapped(of, live)
+  step('a task that needs more memory than its limit ends, on the host too')
+  await limits(live)
   step('a missing image and a missing command are reasons of the task')
   await refuses(live)
   step('a storm of kills')
@@ -207,6 +209,17 @@ async function stopsWhenSwapped(of: TaskEngine, live: LiveCluster): Promise<void
   await live.send('DELETE', `/tasks/${id}`)
   await reaches(live, id, 'cancelled')
   assert.deepEqual([...processesOf(id), ...executed()], [])
+}
+
+async function limits(live: LiveCluster): Promise<void> {
+  const script = 'x=$(busybox head -c 300000000 /dev/zero | busybox tr "\\0" a); exit 3'
+  for (const image of [IMAGE, null]) {
+    const command = image === null ? ['sh', '-c', script.replaceAll('busybox ', '')] : ['sh', '-c', script]
+    const id = await submit(live, 'greedy', command, { image, memory_mib: 64, cpus: 1, pids_limit: 50 })
+    await reaches(live, id, 'failed')
+    const { end_code, exit_code } = await live.get<Record<string, unknown>>(`/tasks/${id}`)
+    assert.deepEqual({ end_code, exit_code }, { end_code: 'memory_limit', exit_code: 137 })
+  }
 }
 
 /** All processes of a task, as root of the host sees them. */

@@ -180,6 +180,7 @@ describe('the folder of an attempt', { concurrent: true }, () => {
       cgroup: null,
       isIsolated: false,
       mark: 'never.1.x',
+      limitCgroups: [],
       container: null,
     }
     expect(await startGuard(start, shellSpec('never', `touch ${attempt}/ran`), false)).toEqual({

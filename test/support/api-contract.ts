@@ -167,6 +167,9 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
           owner: null,
           command: null,
           image: null,
+          memory_mib: null,
+          cpus: null,
+          pids_limit: null,
         }
         expect(answer.body).toMatchObject({
           state: 'pending',
@@ -208,6 +211,16 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
         const answer = await api.send('PATCH', `/tasks/${id}`, { image: 'busybox' })
         expectRefusal(answer, '/image')
         expect((await api.send('GET', `/tasks/${id}`)).body.image).toBe(image)
+      })
+
+      test('limits of a task need a command, are returned, and never change', async () => {
+        const limits = { memory_mib: 512, cpus: 2, pids_limit: 100 }
+        const { id } = await submit({ command: ['train'], ...limits })
+        expect((await api.send('GET', `/tasks/${id}`)).body).toMatchObject(limits)
+        for (const field of Object.keys(limits))
+          expectRefusal(await api.send('PATCH', `/tasks/${id}`, { [field]: 200 }), `/${field}`)
+        const other = await submit({ command: ['train'] })
+        expect(other).toMatchObject({ memory_mib: null, cpus: null, pids_limit: null })
       })
 
       test('PATCH is a merge patch', async () => {
@@ -425,6 +438,15 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
         ['image', 'a'.repeat(513)],
         // Without a command it would be a lease, which runs nothing.
         ['image', 'busybox'],
+        ['memory_mib', 15],
+        ['memory_mib', '16Gi'],
+        ['cpus', 0],
+        ['cpus', 1.5],
+        ['pids_limit', 15],
+        // Without a command too.
+        ['memory_mib', 512],
+        ['cpus', 1],
+        ['pids_limit', 100],
         ['owner', 'me'],
         ['id', 'mine'],
       ])('with a bad %s of a task is answered with 400', async (pointer, value) => {

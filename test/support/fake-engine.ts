@@ -23,13 +23,19 @@ export interface EngineAnswer {
 /** Containers of a server on that engine; images are not pulled. */
 export function fakeContainers(socketPath: string, stateFolder: string): EngineContainers {
   return new EngineContainers({
-    engine: { kind: 'docker', version: '28', socketPath, isRootless: false },
+    engine: { kind: 'docker', version: '28', socketPath, isRootless: false, canLimit: true },
     stateFolder,
     pull: 'never',
     onNote: () => {},
   })
 }
 
+export const ENGINE_INFO = {
+  SecurityOptions: ['name=seccomp,profile=default'],
+  MemoryLimit: true,
+  CpuCfsQuota: true,
+  PidsLimit: true,
+}
 export const IMAGE_ID = `sha256:${'a1'.repeat(32)}`
 
 export class FakeEngine {
@@ -77,7 +83,7 @@ export class FakeEngine {
   #usual({ method, path, query, body }: EngineCall): EngineAnswer {
     if (path === '/version')
       return { status: 200, body: { Version: '28.0.1', Components: [{ Name: 'Engine' }] } }
-    if (path === '/info') return { status: 200, body: { SecurityOptions: ['name=seccomp,profile=default'] } }
+    if (path === '/info') return { status: 200, body: ENGINE_INFO }
     const image = /^\/images\/(.+)\/json$/.exec(path)?.[1]
     if (image !== undefined)
       return this.images.has(image)

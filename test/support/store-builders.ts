@@ -34,6 +34,7 @@ export function aTask(changes: Partial<TaskRecord> = {}): TaskRecord {
     owner: 'alice',
     command: ['python', 'train.py', '--epochs=3'],
     image: 'registry.example/team/train:v2',
+    limits: { memoryMib: 512, cpus: null, pids: 100 },
     maxRuntimeMs: 3_600_000,
     onNodeLoss: 'wait',
     submittedAt: 1_760_000_000_000,

@@ -4,7 +4,7 @@ import { EngineContainers, type PullPolicy } from '../../gpu-server/container/en
 import { partsOf } from '../../gpu-server/container/engine-api.ts'
 import { findEngine } from '../../gpu-server/container/find-engine.ts'
 import type { ContainerStart } from '../../gpu-server/guard/containers.ts'
-import { FakeEngine, IMAGE_ID } from '../support/fake-engine.ts'
+import { ENGINE_INFO, FakeEngine, IMAGE_ID } from '../support/fake-engine.ts'
 
 const START: ContainerStart = {
   name: 'headroom-0123456789ab',
@@ -38,7 +38,7 @@ function containers(
   stateFolder = '/state',
 ) {
   const { socketPath } = engine
-  const found = { kind, version: '28', socketPath, isRootless: false }
+  const found = { kind, version: '28', socketPath, isRootless: false, canLimit: true }
   const made = new EngineContainers({ engine: found, stateFolder, pull, onNote: (line) => notes.push(line) })
   opened.push(made)
   return made
@@ -115,6 +115,28 @@ describe('a container of a task', () => {
       resource_limits: { pids: { limit: 4_096 } },
       restart_policy: 'no',
     })
+  })
+
+  it('has the limits of the task, without swap space of the host, or none', async () => {
+    const limits = { memoryMib: 64, cpus: 2, pids: 100 }
+    expect((await created({ limits })).HostConfig).toMatchObject({
+      Memory: 64 << 20,
+      MemorySwap: 64 << 20,
+      CpuPeriod: 100_000,
+      CpuQuota: 200_000,
+      PidsLimit: 100,
+    })
+    engine.calls.length = 0
+    expect(await created({ limits }, 'podman')).toMatchObject({
+      resource_limits: {
+        memory: { limit: 64 << 20, swap: 64 << 20 },
+        cpu: { period: 100_000, quota: 200_000 },
+        pids: { limit: 100 },
+      },
+    })
+    engine.calls.length = 0
+    expect((await created()).HostConfig).not.toHaveProperty('Memory')
+    expect((await created()).HostConfig).not.toHaveProperty('CpuQuota')
   })
 
   it('sees three paths of the host: its folder, and two that it cannot write', async () => {
@@ -226,7 +248,12 @@ describe('an engine', () => {
         ? { status: 200, body: { Version: '5.2', Components: [{ Name: 'Podman Engine' }] } }
         : null
     expect(await findEngine('docker', { DOCKER_HOST: `unix://${socketPath}` })).toEqual({
-      engine: { kind: 'podman', version: '5.2', socketPath, isRootless: false },
+      engine: { kind: 'podman', version: '5.2', socketPath, isRootless: false, canLimit: true },
+    })
+    engine.answer = ({ path }) =>
+      path === '/info' ? { status: 200, body: { ...ENGINE_INFO, MemoryLimit: false } } : null
+    expect(await findEngine('docker', { DOCKER_HOST: `unix://${socketPath}` })).toMatchObject({
+      engine: { kind: 'docker', canLimit: false },
     })
     const none = await findEngine('podman', { CONTAINER_HOST: 'unix:///nowhere.sock' })
     expect(none).toMatchObject({ engine: null, why: expect.stringContaining('/nowhere.sock') as string })

@@ -7,6 +7,7 @@ import {
   endSentenceOf,
   type EndCode,
 } from '../../controller/model/end-reason.ts'
+import { MEMORY_LIMIT_REACHED } from '../../protocol/resource-limits.ts'
 
 const ended = { state: 'lost', exitCode: null, endReason: null } as const
 
@@ -39,6 +40,11 @@ describe('the end reason of a task', () => {
       'old spelling',
     ],
     [{ ...ended, state: 'failed', exitCode: 3 }, 'exit_code', 'exit code 3'],
+    [
+      { ...ended, state: 'failed', exitCode: 137, endReason: MEMORY_LIMIT_REACHED },
+      'memory_limit',
+      MEMORY_LIMIT_REACHED,
+    ],
     [{ ...ended, state: 'failed', exitCode: 139, endReason: 'signal SIGSEGV' }, 'signal', 'signal SIGSEGV'],
     [
       { ...ended, state: 'failed', endReason: 'max_runtime_seconds (2) is over' },

@@ -8,6 +8,7 @@ import { missingFeature, requiredFeatures } from '../../controller/policy/placem
 import { PROTOCOL_VERSION, TASK_DEFAULTS } from '../../protocol/limits.ts'
 import type { Hello } from '../../protocol/messages.ts'
 import { nodeSubject } from '../../protocol/subjects.ts'
+import { memoryLimitMib } from '../../protocol/resource-limits.ts'
 import { DEFAULT_RUN_POLICY } from '../../protocol/task.ts'
 import { createSeededRandom } from '../../simulator/kernel/seeded-random.ts'
 import { runScenario } from '../../simulator/run/run.ts'
@@ -146,6 +147,27 @@ workload:
   const plain = await run('')
   expect(plain.metrics.tasks.completed).toBeGreaterThan(5)
   expect(await run(`, image: '${IMAGE}'`)).toEqual(plain)
+})
+
+it('A task with limits waits for a server that sets them, and its start carries them', () => {
+  const b = new ClusterBuilder()
+  const limits = { memoryMib: 512, cpus: null, pids: 100 }
+  const node = b.addNode({ id: 'n1', gpus: [110], features: ['image', 'env'] })
+  const task = b.submit({ ...CONTAINER, limits })
+  b.cycle()
+  expect(b.explain(task)?.sentence).toBe(
+    'Waits for a node that offers limits of memory and processors (feature limits): n1 could take it and ' +
+      'does not.',
+  )
+  b.hello(node, { features: ['image', 'limits'] })
+  b.cycle()
+  expect(b.effects).toMatchObject([{ kind: 'start', limits }])
+})
+
+it('The limit of memory that is set includes the VRAM that NVIDIA’s driver copies into the process', () => {
+  expect(memoryLimitMib(1_000, 'nvidia', 300, 2)).toBe(1_600)
+  expect(memoryLimitMib(1_000, 'process', 300, 2)).toBe(1_000)
+  expect(memoryLimitMib(null, 'nvidia', 300, 2)).toBe(null)
 })
 
 it('Features of a server and the image of a task survive a restart of the controller', async () => {

@@ -144,6 +144,7 @@ it('An adopted attempt becomes a task of the named owner, and its VRAM counts on
     name: 'x',
     owner: 'ada',
     command: ['x'],
+    limits: null,
     image: 'busybox',
   }
   world.controller.commands.adoptAttempt(

@@ -327,6 +327,18 @@ describe('a server without a container runtime', () => {
     expect(h.start('b')).toMatchObject({ outcome: 'accepted' })
   })
 
+  it('runs no task without its limits', () => {
+    const h = new ServerCoreHarness({ features: ['image', 'env'] })
+    const limits = { memory_mib: 512 }
+    expect(h.start('a', { image, limits })).toMatchObject({ outcome: 'refused', reason: 'feature_missing' })
+    expect([...h.device.everLaunched]).toEqual([])
+    const able = new ServerCoreHarness({ features: ['limits'] })
+    able.run('a', { limits, name: 'train' })
+    able.bounce()
+    const asked = able.bus.envelope({ op: 'read_attempt', task_id: 'a', attempt: 1 })
+    expect(able.bus.ask(asked)).toMatchObject({ op: 'attempt', limits })
+  })
+
   it('is distinguished from one that names the feature', () => {
     const h = new ServerCoreHarness({ features: ['image'] })
     expect(h.bus.of('hello').at(-1)?.body).toMatchObject({ features: ['image'] })

@@ -32,6 +32,8 @@ const placement = {
   node_name: 'gpu-1',
   gpus: [0],
   demand_mib: 4096,
+  memory_mib: null,
+  memory_limit_mib: null,
   wants_gpu: false,
   can_signal: true,
   idle_since: '2026-01-01T00:00:00.000Z',

@@ -35,6 +35,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 14, name: 'tasks know their image', up: imagesOfTasks },
   { version: 15, name: 'secrets, and environments of tasks', up: secretsTable },
   { version: 16, name: 'tasks know their files', up: filesOfTasks },
+  { version: 17, name: 'tasks know their limits', up: limitsOfTasks },
 ]
 
 /** The schema version that this program writes. */
@@ -111,6 +112,11 @@ function notOurs(path: string): string {
  * have the task's command run on the host.
  */
 function imagesOfTasks(): Promise<void> {
+  return Promise.resolve()
+}
+
+/** Absent in a record: none. The step keeps out an earlier controller, which would set none. */
+function limitsOfTasks(): Promise<void> {
   return Promise.resolve()
 }
 

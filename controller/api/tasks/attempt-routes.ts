@@ -1,4 +1,5 @@
 /** Recovery after a loss of data, and running attempts unknown to the store. */
+import { limitsOfBody } from '../../../protocol/resource-limits.ts'
 import type { AttemptRecord } from '../../../protocol/messages.ts'
 import type { Priority } from '../../../protocol/units.ts'
 import type { QuarantinedAttempt } from '../../model/quarantine.ts'
@@ -164,6 +165,7 @@ function detailsOf(record: AttemptRecord | null, { taskId, residency }: Quaranti
     return {
       name: taskId,
       command: UNKNOWN_COMMAND,
+      limits: null,
       gpuMode: 'shared',
       noswap,
       priority: 2,
@@ -176,6 +178,7 @@ function detailsOf(record: AttemptRecord | null, { taskId, residency }: Quaranti
     name: record.name ?? taskId,
     command,
     ...surroundingsIn(record),
+    limits: record.limits === undefined ? null : limitsOfBody(record.limits),
     gpuMode: record.gpu_mode,
     noswap,
     priority: record.priority,

@@ -12,6 +12,7 @@ import { presentInstant, presentInstantOrNull } from '../http/instant.ts'
 import type { StartPart } from '../twin/forecasts.ts'
 import type { PlacementPreviewBody } from './preview-schema.ts'
 import type { PlacementBody, TaskBody, WaitBody } from './schema.ts'
+import { memoryLimitMib } from '../../../protocol/resource-limits.ts'
 import { runPolicyBodyOf } from '../../../protocol/task.ts'
 
 export function presentTask(task: Task, views: Views): TaskBody {
@@ -75,11 +76,19 @@ function presentTrouble({
 }
 
 export function presentPlacement(placement: Placement): PlacementBody {
+  const memory = placement.task.spec.limits?.memoryMib ?? null
   return {
     node_id: placement.node.id,
     node_name: placement.node.name,
     gpus: placement.gpus.map((gpu) => gpu.index),
     demand_mib: placement.demandMib,
+    memory_mib: memory,
+    memory_limit_mib: memoryLimitMib(
+      memory,
+      placement.node.device,
+      placement.demandMib,
+      placement.gpus.length,
+    ),
     wants_gpu: placement.wantsGpu,
     can_signal:
       placement.node.signalsWanted || placement.isWakeable === true || placement.task.spec.command === null,

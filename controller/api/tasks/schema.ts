@@ -245,6 +245,10 @@ export const PlacementSchema = Type.Object({
   node_name: Type.String(),
   gpus: list(count()),
   demand_mib: count('Per GPU: the declared demand, or a later growth'),
+  memory_mib: countOrNull('Limit of host memory as requested'),
+  memory_limit_mib: countOrNull(
+    'The limit that is set: larger by the VRAM on all its GPUs where a swap-out copies it into the process',
+  ),
   wants_gpu: Type.Boolean(),
   can_signal: Type.Boolean({
     description: 'Can signal wants_gpu while swapped out; false: wants_gpu is then unknown',

@@ -10,9 +10,11 @@ import {
 import { invalidField } from '../http/errors.ts'
 import { TASK_LIMITS, type TaskPatchBody, type TaskRequestBody } from './schema.ts'
 
+const LIMITS = ['memory_mib', 'cpus', 'pids_limit'] as const
+
 /**
  * @throws ApiProblem when `vram_mib` is missing and the task would share its GPU, its command names no
- *   program, it has an image without a command, or two of its ports have one name.
+ *   program, it has an image or limits without a command, or two of its ports have one name.
  */
 export function taskRequest(
   body: TaskRequestBody,
@@ -37,6 +39,9 @@ export function taskRequest(
       throw invalidField(`/${field}`, `${field} needs a command: a lease runs none`)
   if (typeof body.cwd === 'string' && typeof body.image === 'string')
     throw invalidField('/cwd', 'cwd names a folder of the host, which a task with an image does not see')
+  const limit = LIMITS.find((field) => typeof body[field] === 'number')
+  if (body.command === undefined && limit !== undefined)
+    throw invalidField(`/${limit}`, `${limit} needs a command: a lease runs none`)
   const request = requestOfBody(body, null, owner)
   return environment === null ? request : { ...request, environment }
 }

@@ -34,6 +34,7 @@ export function startEffect(placement: LivePlacement, policy: Policy): StartEffe
     ...((spec.wakeOnRequest ?? null) === null ? {} : { wakeOnRequest: spec.wakeOnRequest === true }),
     workdir: spec.workdir ?? null,
     cwd: spec.cwd ?? null,
+    limits: spec.limits ?? null,
     environment: spec.environment ?? null,
     name: spec.name,
     owner: spec.owner,

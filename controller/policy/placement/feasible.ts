@@ -189,20 +189,22 @@ export function mayRunOn(task: Task, node: Node): boolean {
 
 /**
  * Returns what a server must name in its hello to run the task. A server ignores fields that it does not
- * know, so it would run a task with an image on the host itself, and without its variables and files.
+ * know, so it would run a task with an image on the host itself, and without its variables, files and limits.
  */
 export function requiredFeatures({
   image = null,
+  limits = null,
   environment = null,
   workdir = null,
   cwd = null,
-}: Pick<TaskSpec, 'image' | 'environment' | 'workdir' | 'cwd'>): readonly Feature[] {
+}: Pick<TaskSpec, 'image' | 'environment' | 'limits' | 'workdir' | 'cwd'>): readonly Feature[] {
   const hasFiles = workdir !== null || cwd !== null
-  const index = (image === null ? 0 : 1) + (environment === null ? 0 : 2) + (hasFiles ? 4 : 0)
+  const index =
+    (image === null ? 0 : 1) + (environment === null ? 0 : 2) + (hasFiles ? 4 : 0) + (limits === null ? 0 : 8)
   return COMBINATIONS[index] as readonly Feature[]
 }
 
-const IN_ORDER = ['image', 'env', 'files'] as const satisfies readonly Feature[]
+const IN_ORDER = ['image', 'env', 'files', 'limits'] as const satisfies readonly Feature[]
 /** Bit i of the index: the feature at place i is required. */
 const COMBINATIONS: readonly (readonly Feature[])[] = Array.from(
   { length: 1 << IN_ORDER.length },

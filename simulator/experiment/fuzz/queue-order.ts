@@ -65,11 +65,15 @@ function fitsWherever({ spec }: TaskReading, { spec: other }: TaskReading): bool
   return isAlike && spec.vramMib <= other.vramMib && isRunAlike(spec, other)
 }
 
-/** Both or neither require a server that runs commands, or containers. */
+/** Both or neither require a server that runs commands, or containers, or sets limits. */
 function isRunAlike(one: TaskReading['spec'], other: TaskReading['spec']): boolean {
-  const { image = null } = one
-  const { image: otherImage = null } = other
-  return (one.command === null) === (other.command === null) && (image === null) === (otherImage === null)
+  const { command, image = null, limits = null } = one
+  const { command: otherCommand, image: otherImage = null, limits: otherLimits = null } = other
+  return (
+    (command === null) === (otherCommand === null) &&
+    (image === null) === (otherImage === null) &&
+    (limits === null) === (otherLimits === null)
+  )
 }
 
 function poolOf(groups: readonly string[]): string {

@@ -62,7 +62,9 @@ export function NodeFacts(props: { readonly node: NodeBody }): JSX.Element {
       {
         name: 'Offers tasks',
         value: node.features.length === 0 ? 'no more than commands' : node.features.join(', '),
-        title: 'image: container images; env: environment variables and secrets',
+        title:
+          'image: container images; env: environment variables and secrets; limits: of memory, CPUs and ' +
+          'processes',
       },
       { name: 'Address', value: node.address },
       { name: 'Last seen', value: `${seconds(secondsSince(node.last_seen_at, now()))} ago` },

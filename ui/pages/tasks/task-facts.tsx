@@ -52,6 +52,7 @@ export function TaskFacts(props: { readonly task: TaskBody }): JSX.Element {
       ...portsOf(task),
       ...(task.workdir === null ? [] : [{ name: 'Uploaded folder', value: task.workdir }]),
       ...(task.cwd === null ? [] : [{ name: 'Starts in', value: task.cwd }]),
+      ...limitsOf(task),
       ...variablesOf(task),
       {
         name: 'Runtime limit',
@@ -104,6 +105,17 @@ function portsOf({ ports }: TaskBody): readonly Fact[] {
   return all.length === 0
     ? []
     : [{ name: 'Ports', value: all.join(', '), title: 'Requests to these ports bring it back' }]
+}
+
+function limitsOf({ memory_mib: memory, cpus, pids_limit: pids, placement }: TaskBody): readonly Fact[] {
+  const set = placement?.memory_limit_mib ?? memory
+  const words = set === memory ? mib(memory) : `${mib(memory)}; ${mib(set)} set`
+  const title = set === memory ? undefined : 'A swap-out copies its VRAM into the process'
+  return [
+    ...(memory === null ? [] : [{ name: 'Memory limit', value: words, title }]),
+    ...(cpus === null ? [] : [{ name: 'CPUs', value: whole(cpus) }]),
+    ...(pids === null ? [] : [{ name: 'Processes', value: `at most ${whole(pids)}` }]),
+  ]
 }
 
 /** Names only; values are for its owner and admins. */

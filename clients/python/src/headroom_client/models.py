@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Literal, Optional, TypedDict, Union
 
-TaskEndCode = Literal["completed", "exit_code", "signal", "start_failed", "cancelled", "lease_expired", "requeue_limit", "max_runtime", "stopped_by_node", "run_lease_ended", "process_lost", "result_unknown", "node_unreachable", "node_state_lost", "gpu_replaced", "unknown_before_upgrade"]
+TaskEndCode = Literal["completed", "exit_code", "signal", "memory_limit", "start_failed", "cancelled", "lease_expired", "requeue_limit", "max_runtime", "stopped_by_node", "run_lease_ended", "process_lost", "result_unknown", "node_unreachable", "node_state_lost", "gpu_replaced", "unknown_before_upgrade"]
 TaskWaitReason = Literal["HELD", "STORE_BEHIND", "RECOVERY", "AWAITING_NODES", "GROUP_NOT_FOUND", "GROUP_EMPTY", "NEVER_FITS", "EXCEEDS_NODE_GPU_COUNT", "NO_NODES", "NODES_OFFLINE", "NODES_CORDONED", "EXEC_NOT_ALLOWED", "FEATURE_MISSING", "MAX_TASKS_PER_GPU", "OWNER_LIMIT", "SWAP_SPACE_EXHAUSTED", "RESIDENCY_IMPOSSIBLE", "START_REFUSED", "REQUEUE_DELAY", "RESULT_AWAITED", "NODE_TASK_LIMIT", "WAITING_VRAM", "WAITING_PHYSICAL_VRAM", "NEVER_RESIDENT", "WOULD_STRAND", "FRAGMENTED", "WAITING_EXCLUSIVE_GPU", "NO_ELIGIBLE_VICTIM", "SWAPPING_OUT_FOR_YOU", "AWAITING_NODE_ACK", "RESERVED_FOR_ANOTHER", "QUEUED_BEHIND"]
 TaskQueryState = Literal["all", "pending", "running", "completed", "succeeded", "failed", "assigned", "unreachable", "cancelled", "lost"]
 ExplanationVictimStanding = Literal["ELIGIBLE", "ELIGIBLE_FOR_P0_ONLY", "NOT_STARTED", "NOSWAP", "NOT_RESIDENT", "OVER", "STOPPING", "SWAP_FAILED_LATELY", "WANTS_GPU", "NOT_IDLE_LONG_ENOUGH", "NO_HOST_MEMORY"]
@@ -68,6 +68,15 @@ class TaskRequest(TypedDict, total=False):
     Folder on the host of the GPU server in which the command starts, entered as the user of the task;
     null: its work folder.
     """
+    memory_mib: Optional[int]
+    """
+    Limit of host memory. Where a swap-out copies VRAM into the process, the limit that is set is larger
+    by the VRAM on all its GPUs; null: none.
+    """
+    cpus: Optional[int]
+    """Processors that it may use at once; null: no limit."""
+    pids_limit: Optional[int]
+    """Processes and threads at once; null: none on the host, 4096 in a container."""
     env: Dict[str, str]
     """
     Environment variables of the command by name. Only its owner and admins can read the values, which are
@@ -94,6 +103,12 @@ class TaskPlacement(TypedDict):
     gpus: List[int]
     demand_mib: int
     """Per GPU: the declared demand, or a later growth."""
+    memory_mib: Optional[int]
+    """Limit of host memory as requested."""
+    memory_limit_mib: Optional[int]
+    """
+    The limit that is set: larger by the VRAM on all its GPUs where a swap-out copies it into the process.
+    """
     wants_gpu: bool
     can_signal: bool
     """Can signal wants_gpu while swapped out; false: wants_gpu is then unknown."""
@@ -221,6 +236,15 @@ class Task(TypedDict):
     Folder on the host of the GPU server in which the command starts, entered as the user of the task;
     null: its work folder.
     """
+    memory_mib: Optional[int]
+    """
+    Limit of host memory. Where a swap-out copies VRAM into the process, the limit that is set is larger
+    by the VRAM on all its GPUs; null: none.
+    """
+    cpus: Optional[int]
+    """Processors that it may use at once; null: no limit."""
+    pids_limit: Optional[int]
+    """Processes and threads at once; null: none on the host, 4096 in a container."""
     env_names: List[str]
     """Names of its environment variables."""
     secrets: Dict[str, str]
@@ -454,6 +478,12 @@ class ExplanationPlacement(TypedDict):
     gpus: List[int]
     demand_mib: int
     """Per GPU: the declared demand, or a later growth."""
+    memory_mib: Optional[int]
+    """Limit of host memory as requested."""
+    memory_limit_mib: Optional[int]
+    """
+    The limit that is set: larger by the VRAM on all its GPUs where a swap-out copies it into the process.
+    """
     wants_gpu: bool
     can_signal: bool
     """Can signal wants_gpu while swapped out; false: wants_gpu is then unknown."""
@@ -1231,6 +1261,24 @@ class TaskFields:
         null: its work folder.
         """
         return self.data["cwd"]
+
+    @property
+    def memory_mib(self) -> Optional[int]:
+        """
+        Limit of host memory. Where a swap-out copies VRAM into the process, the limit that is set is
+        larger by the VRAM on all its GPUs; null: none.
+        """
+        return self.data["memory_mib"]
+
+    @property
+    def cpus(self) -> Optional[int]:
+        """Processors that it may use at once; null: no limit."""
+        return self.data["cpus"]
+
+    @property
+    def pids_limit(self) -> Optional[int]:
+        """Processes and threads at once; null: none on the host, 4096 in a container."""
+        return self.data["pids_limit"]
 
     @property
     def env_names(self) -> List[str]:

@@ -13,6 +13,7 @@ import { endRecovery } from '../nodes/recovery-mode.ts'
 import { takeReported } from '../nodes/reported-attempt.ts'
 import type { Adoption, Answer, AttemptName } from '../../../model/command.ts'
 import { submitTask } from './task-commands.ts'
+import { limitsIn } from '../../../../protocol/resource-limits.ts'
 import { DEFAULT_RUN_POLICY, surroundingsIn } from '../../../../protocol/task.ts'
 
 export function finishRecovery(c: Cluster, by: string, now: Instant): Answer<null> {
@@ -85,6 +86,7 @@ function requestOf(
   return {
     ...{ ...DEFAULT_RUN_POLICY, id: taskId, name, owner, command, gpuMode, noswap, priority, onNodeLoss },
     ...surroundingsIn(adoption),
+    ...limitsIn(adoption.limits),
     ...{ vramMib, gpuCount: gpus.length, groups: [], labels: {} },
   }
 }

@@ -1,0 +1,74 @@
+/** What this host has for tasks that ask for more than a command: containers, limits. */
+import type { Logger } from 'pino'
+import { EngineContainers, type PullPolicy } from '../../gpu-server/container/engine-containers.ts'
+import { findEngine, type ContainerRuntime } from '../../gpu-server/container/find-engine.ts'
+import { isStatic } from '../../gpu-server/guard/is-static.ts'
+import { findLimitRoots, type LimitRoots } from '../../gpu-server/guard/limit-cgroups.ts'
+import type { Feature } from '../../protocol/units.ts'
+
+export interface MeansOptions {
+  readonly allowExec?: boolean
+  readonly containerRuntime?: ContainerRuntime
+  readonly containerPull?: PullPolicy
+}
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** Null: this server runs no containers, and the controller knows. */
+export async function containersOf(
+  { allowExec, containerRuntime = 'auto', containerPull = 'missing' }: MeansOptions,
+  { stateFolder, program }: { readonly stateFolder: string; readonly program: string },
+  env: Environment,
+  log: Logger,
+): Promise<EngineContainers | null> {
+  if (allowExec !== true || containerRuntime === 'none') return null
+  const found = await findEngine(containerRuntime, env)
+  if (found.engine === null) {
+    const note = { runtime: containerRuntime, why: found.why }
+    if (containerRuntime === 'auto') log.info(note, 'tasks run on the host only: no container engine answers')
+    else log.warn(note, 'tasks run on the host only: the container engine does not answer')
+    return null
+  }
+  if (!(await isStatic(program))) {
+    log.warn({ program }, 'tasks run on the host only: the guard is not static, so containers cannot run it')
+    return null
+  }
+  const { engine } = found
+  log.info({ engine: engine.kind, version: engine.version, socket: engine.socketPath }, 'container engine')
+  return new EngineContainers({
+    engine,
+    stateFolder,
+    pull: containerPull,
+    onNote: (line) => log.warn(line),
+  })
+}
+
+/** Null: this server limits no task. It does so on the host and in containers, or not at all. */
+export function limitRootsOf(
+  { allowExec }: MeansOptions,
+  containers: EngineContainers | null,
+  log: Logger,
+): LimitRoots | null {
+  if (allowExec !== true) return null
+  if (containers?.canLimit === false) {
+    log.info('tasks with limits run elsewhere: the container engine cannot limit containers')
+    return null
+  }
+  const roots = findLimitRoots()
+  if (roots === null) log.info('tasks with limits run elsewhere: this server may not make cgroups for them')
+  return roots
+}
+
+interface Means {
+  readonly containers: EngineContainers | null
+  readonly filesProgram: string | null
+  readonly limitRoots: LimitRoots | null
+}
+
+export function featuresOf({ containers, filesProgram, limitRoots }: Means): readonly Feature[] {
+  const features: Feature[] = ['env', 'attach']
+  if (containers !== null) features.push('image')
+  if (filesProgram !== null) features.push('files')
+  if (limitRoots !== null) features.push('limits')
+  return features
+}

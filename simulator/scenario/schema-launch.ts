@@ -1,0 +1,62 @@
+/** What a task says about its launch on a GPU server: passed on, without effect in a simulation. */
+import { ABSOLUTE_PATH, IMAGE_REFERENCE, PORT_NAME, SHA_256 } from '../../protocol/fields.ts'
+import {
+  MAX_CPUS,
+  MAX_HOST_MIB,
+  MAX_IMAGE_LENGTH,
+  MAX_PATH_LENGTH,
+  MAX_PIDS,
+  MAX_PORT_NAME_LENGTH,
+  MAX_PORTS,
+  MIN_MEMORY_MIB,
+  MIN_PIDS,
+} from '../../protocol/limits.ts'
+import { PORT_PROTOCOLS } from '../../protocol/units.ts'
+import {
+  boolean,
+  choice,
+  integer,
+  list,
+  nullable,
+  optional,
+  record,
+  required,
+  size,
+  textLike,
+} from '../document/rule.ts'
+
+const UNUSED = 'not used in a simulation.'
+const image = textLike(new RegExp(IMAGE_REFERENCE.pattern), IMAGE_REFERENCE.description, MAX_IMAGE_LENGTH)
+const ports = list(
+  record({
+    name: required(
+      textLike(new RegExp(PORT_NAME.pattern), PORT_NAME.description, MAX_PORT_NAME_LENGTH),
+      'Each name once.',
+    ),
+    target: required(integer(1, 65_535), 'TCP port on which the task listens.'),
+    protocol: required(choice(...PORT_PROTOCOLS), 'What it speaks.'),
+  }),
+  0,
+  MAX_PORTS,
+)
+const workdir = textLike(new RegExp(SHA_256.pattern), SHA_256.description, 64)
+const cwd = textLike(new RegExp(ABSOLUTE_PATH.pattern), ABSOLUTE_PATH.description, MAX_PATH_LENGTH)
+
+export const LAUNCH = {
+  image: optional(
+    nullable(image),
+    null,
+    'Container image of the command; not used in a simulation, whose servers offer every feature.',
+  ),
+  workdir: optional(nullable(workdir), null, 'Manifest of its folder, SHA-256; not used in a simulation.'),
+  cwd: optional(nullable(cwd), null, 'Folder in which the command starts; not used in a simulation.'),
+  ports: optional(ports, [], 'Ports on which the command serves; not used in a simulation.'),
+  wake_on_request: optional(
+    nullable(boolean),
+    null,
+    'Whether requests bring it back; not used in a simulation, whose tasks say when they have work.',
+  ),
+  memory_mib: optional(nullable(size(MIN_MEMORY_MIB, MAX_HOST_MIB)), null, `Limit of host memory; ${UNUSED}`),
+  cpus: optional(nullable(integer(1, MAX_CPUS)), null, `Limit of processors; ${UNUSED}`),
+  pids_limit: optional(nullable(integer(MIN_PIDS, MAX_PIDS)), null, `Limit of processes; ${UNUSED}`),
+}
