@@ -82,6 +82,7 @@ export const MAX_FEATURE_LENGTH = 40
 export const MAX_RUNTIME_SECONDS = 31_536_000
 export const MAX_STOP_GRACE_SECONDS = 3600
 export const MAX_REQUEUES = 1000
+export const MAX_IDLE_SWAP_OUT_SECONDS = 86_400
 
 /** The fields of a task that a request may leave out. */
 export const TASK_DEFAULTS = {

@@ -15,6 +15,7 @@ import {
 } from './fields.ts'
 import type { Value } from './fields.ts'
 import {
+  MAX_IDLE_SWAP_OUT_SECONDS,
   MAX_IMAGE_LENGTH,
   MAX_PATH_LENGTH,
   MAX_REQUEUES,
@@ -83,6 +84,12 @@ export const RUN_POLICY = record({
   pids_limit: optional(
     orNull(pidsLimit('Processes and threads at once; null: none on the host, 4096 in a container')),
   ),
+  idle_swap_out_seconds: optional(
+    orNull(
+      integer(1, MAX_IDLE_SWAP_OUT_SECONDS),
+      'Idle time after which it may be swapped out; null: idle_swap_out_seconds of the cluster',
+    ),
+  ),
 })
 export type RunPolicyBody = Required<Value<typeof RUN_POLICY>>
 export type TaskPort = RunPolicyBody['ports'][number]
@@ -107,6 +114,7 @@ export const RUN_POLICY_REQUEST = {
   memory_mib: optional(withDefault(properties.memory_mib, null)),
   cpus: optional(withDefault(properties.cpus, null)),
   pids_limit: optional(withDefault(properties.pids_limit, null)),
+  idle_swap_out_seconds: optional(withDefault(properties.idle_swap_out_seconds, null)),
 }
 /** Of a task. */
 export const RUN_POLICY_VIEW = Type.Required(RUN_POLICY).properties

@@ -78,6 +78,8 @@ export interface RequestedRunPolicy {
   readonly ports?: readonly TaskPort[]
   /** Whether requests wake it while it is swapped out; null or omitted: not declared. */
   readonly wakeOnRequest?: boolean | null
+  /** Idle time after which it may be swapped out; null or omitted: the setting of the cluster. */
+  readonly idleSwapOutSeconds?: number | null
 }
 
 /** Where a command runs. */
@@ -117,6 +119,8 @@ export interface RunPolicy {
   readonly ports?: readonly TaskPort[]
   /** Whether requests wake it while it is swapped out; null or omitted: not declared. */
   readonly wakeOnRequest?: boolean | null
+  /** Idle time after which it may be swapped out; null or omitted: the setting of the cluster. */
+  readonly idleSwapOutSeconds?: number | null
 }
 
 export const DEFAULT_RUN_POLICY: RequestedRunPolicy = {
@@ -167,9 +171,13 @@ export function runPolicyOfBody(body: RequestedRunPolicyBody): RequestedRunPolic
     ...(stopGraceSeconds === null ? {} : { stopGraceSeconds }),
     onNodeLoss: body.on_node_loss ?? TASK_DEFAULTS.onNodeLoss,
     ...(maxRequeues === undefined ? {} : { maxRequeues }),
-    ...servingIn({ ports: body.ports ?? [], wakeOnRequest: body.wake_on_request ?? null }),
     ...surroundingsIn(body),
     ...limitsIn(limitsOfBody(body)),
+    ...servingIn({
+      ports: body.ports,
+      wakeOnRequest: body.wake_on_request,
+      idleSwapOutSeconds: body.idle_swap_out_seconds,
+    }),
   }
 }
 
@@ -273,21 +281,24 @@ export function runPolicyBodyOf(spec: RunPolicy): RunPolicyBody {
     workdir: spec.workdir ?? null,
     cwd: spec.cwd ?? null,
     ...limitsBodyOf(spec.limits),
+    idle_swap_out_seconds: spec.idleSwapOutSeconds ?? null,
   }
 }
 
 /** What a body has to say to request this policy: nothing about defaults. */
 export function briefRunPolicyBodyOf(policy: RequestedRunPolicy): Partial<RunPolicyBody> {
   const { maxRuntimeSeconds, stopGraceSeconds = null, onNodeLoss, maxRequeues } = policy
+  const { ports = [], wakeOnRequest = null, idleSwapOutSeconds = null } = policy
   return {
     ...(maxRuntimeSeconds === null ? {} : { max_runtime_seconds: maxRuntimeSeconds }),
     ...(stopGraceSeconds === null ? {} : { stop_grace_seconds: stopGraceSeconds }),
     ...(onNodeLoss === TASK_DEFAULTS.onNodeLoss ? {} : { on_node_loss: onNodeLoss }),
     ...(maxRequeues === undefined ? {} : { max_requeues: maxRequeues }),
-    ...((policy.ports ?? []).length === 0 ? {} : { ports: policy.ports ?? [] }),
-    ...((policy.wakeOnRequest ?? null) === null ? {} : { wake_on_request: policy.wakeOnRequest ?? null }),
     ...surroundingsIn(policy),
     ...(policy.limits === null || policy.limits === undefined ? {} : limitsRecordOf(policy.limits)),
+    ...(ports.length === 0 ? {} : { ports }),
+    ...(wakeOnRequest === null ? {} : { wake_on_request: wakeOnRequest }),
+    ...(idleSwapOutSeconds === null ? {} : { idle_swap_out_seconds: idleSwapOutSeconds }),
   }
 }
 
@@ -300,6 +311,7 @@ export function isSameRequest(spec: TaskBase & RunPolicy & { name: string }, req
     spec.maxRuntimeMs === milliseconds(request.maxRuntimeSeconds) &&
     spec.onNodeLoss === request.onNodeLoss &&
     (spec.wakeOnRequest ?? null) === (request.wakeOnRequest ?? null) &&
+    (spec.idleSwapOutSeconds ?? null) === (request.idleSwapOutSeconds ?? null) &&
     JSON.stringify(spec.ports ?? []) === JSON.stringify(request.ports ?? []) &&
     SURROUNDINGS.every((field) => (spec[field] ?? null) === (request[field] ?? null)) &&
     areSameLimits(spec.limits, request.limits) &&
@@ -307,29 +319,29 @@ export function isSameRequest(spec: TaskBase & RunPolicy & { name: string }, req
   )
 }
 
-type Launch = TaskSurroundings & Pick<RunPolicy, 'limits' | 'environment' | 'ports' | 'wakeOnRequest'>
+type ServingField = 'ports' | 'wakeOnRequest' | 'idleSwapOutSeconds'
+type Launch = TaskSurroundings & Pick<RunPolicy, 'limits' | 'environment' | ServingField>
 
-/** Surroundings, limits, environment and ports, for a task that has them. */
+/** Surroundings, limits, environment and how it serves, for a task that has them. */
 function launchIn(task: Launch): Launch {
-  const { limits, environment = null, ports, wakeOnRequest } = task
+  const { limits, environment = null } = task
   return {
     ...surroundingsIn(task),
     ...limitsIn(limits),
     ...(environment === null ? {} : { environment }),
-    ...servingIn({ ports, wakeOnRequest }),
+    ...servingIn(task),
   }
 }
 
-interface Serving {
-  readonly ports?: readonly TaskPort[] | undefined
-  readonly wakeOnRequest?: boolean | null | undefined
-}
+type Given<T> = { readonly [K in keyof T]?: T[K] | undefined }
 
-function servingIn({
-  ports = [],
-  wakeOnRequest = null,
-}: Serving): Pick<RunPolicy, 'ports' | 'wakeOnRequest'> {
-  return { ...(ports.length === 0 ? {} : { ports }), ...(wakeOnRequest === null ? {} : { wakeOnRequest }) }
+function servingIn(task: Given<Pick<RunPolicy, ServingField>>): Pick<RunPolicy, ServingField> {
+  const { ports = [], wakeOnRequest = null, idleSwapOutSeconds = null } = task
+  return {
+    ...(ports.length === 0 ? {} : { ports }),
+    ...(wakeOnRequest === null ? {} : { wakeOnRequest }),
+    ...(idleSwapOutSeconds === null ? {} : { idleSwapOutSeconds }),
+  }
 }
 
 /** Returns the name that two ports share, or null. */

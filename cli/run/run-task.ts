@@ -37,6 +37,7 @@ export interface RunOptions extends DemandOptions, EnvironmentOptions {
   readonly memory?: Mib
   readonly cpus?: number
   readonly pidsLimit?: number
+  readonly idleSwapOut?: number
   readonly file?: string
   readonly detach?: boolean
   readonly dryRun?: boolean
@@ -100,6 +101,7 @@ function requestOf(command: readonly string[], options: RunOptions): TaskRequest
     ...(options.maxRequeues === undefined ? {} : { max_requeues: options.maxRequeues }),
     ...(options.image === undefined ? {} : { image: options.image }),
     ...(options.port.length === 0 ? {} : { ports: options.port.map(portOf) }),
+    ...(options.idleSwapOut === undefined ? {} : { idle_swap_out_seconds: options.idleSwapOut }),
     ...(options.wakeOnRequest === undefined ? {} : { wake_on_request: options.wakeOnRequest }),
     ...(options.workdir === undefined ? {} : { workdir: options.workdir }),
     ...(options.cwd === undefined ? {} : { cwd: resolve(options.cwd) }),

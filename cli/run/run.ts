@@ -17,6 +17,7 @@ import { MAX_CPUS, MAX_HOST_MIB, MAX_PIDS, MIN_MEMORY_MIB, MIN_PIDS } from '../.
 const MAX_GPUS = 1024
 const MAX_RUNTIME_SECONDS = 31_536_000
 const MAX_REQUEUES = 1000
+const MAX_IDLE_SWAP_OUT_SECONDS = 86_400
 
 /** A number, or `none` for no limit. */
 function requeues(text: string): number | null {
@@ -28,6 +29,11 @@ const MAX_STOP_GRACE_MS = 3_600_000
 /** Whole seconds, rounded up. */
 function stopGraceSeconds(text: string): number {
   return Math.ceil(timeWithin(0, MAX_STOP_GRACE_MS)(text) / 1000)
+}
+
+function idleSeconds(text: string): number {
+  if (/^\d+$/.test(text)) return whole(1, MAX_IDLE_SWAP_OUT_SECONDS)(text)
+  return Math.ceil(timeWithin(1, MAX_IDLE_SWAP_OUT_SECONDS * 1000)(text) / 1000)
 }
 
 /** A time, rounded up to whole seconds, or a number of seconds. */
@@ -84,6 +90,7 @@ const DESCRIBING = [
   'memory',
   'cpus',
   'pidsLimit',
+  'idleSwapOut',
   'maxRuntime',
   'stopGrace',
   'onNodeLoss',
@@ -135,6 +142,11 @@ function running(command: Command): Command {
         'these ports, and no others, bring the task back while it is swapped out',
       repeatable,
       [],
+    )
+    .option(
+      '--idle-swap-out <time>',
+      'idle time after which the task may be swapped out (10s; a number alone is seconds)',
+      idleSeconds,
     )
     .option('--wake-on-request', 'requests to any port of the task bring it back, and nothing else does')
     .option('--no-wake-on-request', 'requests do not bring it back')

@@ -62,6 +62,7 @@ export function addTaskShortcuts(program: Command, setExit: SetExit): void {
     ['wait', addTaskWait, 'wait'],
     ['cancel', addTaskCancel, 'cancel'],
     ['stop', addTaskCancel, 'cancel'],
+    ['warm', addSwapIn, 'swap-in'],
   ] as const)
     asShortcut(add(program, name, setExit), `headroom task ${of}`)
 }
@@ -103,16 +104,29 @@ function addTaskActions(task: Command, setExit: SetExit): void {
     ['hold', 'put pending tasks on hold: they are not placed until released'],
     ['release', 'release tasks that are on hold'],
     ['swap-out', 'swap idle tasks out of VRAM; each stays out until it wants the GPU'],
-    ['swap-in', 'swap tasks back into VRAM'],
-  ] as const) {
-    withExamples(
-      remote(task.command(action).description(what).argument('<task...>', TASK_ARGUMENT)),
-      `headroom task ${action} 0b6f4c1e`,
-    ).action(async (ids: string[], options: CommandOptions) => {
-      const { taskAction: taskByHand } = await import('./tasks.ts')
-      setExit(await taskByHand(action, ids, options))
-    })
-  }
+  ] as const)
+    addTaskAction(task, action, action, what, setExit)
+  addSwapIn(task, 'swap-in', setExit)
+}
+
+function addSwapIn(parent: Command, name: string, setExit: SetExit): Command {
+  return addTaskAction(parent, name, 'swap-in', 'swap tasks back into VRAM', setExit)
+}
+
+function addTaskAction(
+  parent: Command,
+  name: string,
+  action: 'hold' | 'release' | 'swap-out' | 'swap-in',
+  what: string,
+  setExit: SetExit,
+): Command {
+  return withExamples(
+    remote(parent.command(name).description(what).argument('<task...>', TASK_ARGUMENT)),
+    `${pathOf(parent)} ${name} 0b6f4c1e`,
+  ).action(async (ids: string[], options: CommandOptions) => {
+    const { taskAction: taskByHand } = await import('./tasks.ts')
+    setExit(await taskByHand(action, ids, options))
+  })
 }
 
 function addTaskLogs(parent: Command, name: string, setExit: SetExit): Command {

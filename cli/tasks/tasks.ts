@@ -260,6 +260,10 @@ function fieldsOf(task: Task, now: number): readonly Field[] {
     ['workdir', task.workdir],
     ['cwd', task.cwd],
     ['limits', limitsOf(task)],
+    [
+      'swapped out after',
+      task.idle_swap_out_seconds === null ? 'cluster default' : `${task.idle_swap_out_seconds} s idle`,
+    ],
     ['variables', [...task.env_names, ...Object.keys(task.secrets).map((name) => `${name} (secret)`)]],
     ['on node loss', task.on_node_loss],
     ['stop grace', task.stop_grace_seconds === null ? 'cluster default' : `${task.stop_grace_seconds} s`],

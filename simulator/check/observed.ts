@@ -31,6 +31,8 @@ export interface ObservedRequest {
   readonly noswap: NoSwap
   readonly priority: Priority
   readonly groups: readonly string[]
+  /** Absent: the setting of the cluster. */
+  readonly idleSwapOutSeconds?: number | null
 }
 
 /** An attempt on a server, as the server reports it. */

@@ -91,7 +91,7 @@ function activity(
   if (at - residentSince >= maxMs) return null
   if (wantsGpu) return 'it wants the GPU'
   const idleMs = at - Math.max(lastUseAt, idleFrom)
-  const periodMs = config.idle_swap_out_seconds * 1000
+  const periodMs = (request.idleSwapOutSeconds ?? config.idle_swap_out_seconds) * 1000
   return idleMs >= periodMs ? null : `it is idle for ${idleMs} ms, the idle period is ${periodMs} ms`
 }
 

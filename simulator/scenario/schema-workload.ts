@@ -29,6 +29,7 @@ import { groupName } from './schema-fleet.ts'
 import {
   MAX_ARGUMENT_LENGTH,
   MAX_ARGUMENTS,
+  MAX_IDLE_SWAP_OUT_SECONDS,
   MAX_REQUEUES,
   MAX_STOP_GRACE_SECONDS,
   MAX_TASK_GPUS,
@@ -70,6 +71,8 @@ const labels = dictionary(/^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$/, 'a label', text(
 const maxRuntime = nullable(integer(1, 315_360_000))
 const maxRequeues = nullable(integer(0, MAX_REQUEUES))
 const stopGrace = nullable(integer(0, MAX_STOP_GRACE_SECONDS))
+const idleSwapOut = nullable(integer(1, MAX_IDLE_SWAP_OUT_SECONDS))
+const IDLE_SWAP_OUT_DOC = 'Idle time after which it may be swapped out; null: the setting of the cluster.'
 const stopTakes = duration(0, 3_600_000)
 const onNodeLoss = choice(...ON_NODE_LOSS)
 const itemName = textLike(
@@ -253,6 +256,7 @@ export const generateItemRule = record(
         'Default: the configuration at submission.',
     ),
     ...LAUNCH,
+    idle_swap_out_seconds: optional(idleSwapOut, null, IDLE_SWAP_OUT_DOC),
     cancel_after: optional(
       nullable(durationRule),
       null,
@@ -362,6 +366,7 @@ export const taskRule = record(
         'Default: the configuration at submission.',
     ),
     ...LAUNCH,
+    idle_swap_out_seconds: optional(idleSwapOut, null, IDLE_SWAP_OUT_DOC),
     run: optional(nullable(workTime), null, 'Run time of the task alone. Without run and work: 1h.'),
     activity: optional(activity, 'always-busy', 'GPU activity during run.'),
     work: optional(

@@ -36,6 +36,7 @@ it('Every shortcut takes what its long form takes', () => {
     'wait',
     'cancel',
     'stop',
+    'warm',
   ])
   for (const shortcut of shortcuts) {
     const long = all.find((command) => pathOf(command) === shortcutOf(shortcut)?.replace(' --detach', ''))

@@ -55,10 +55,17 @@ const VICTIMS: readonly Mutant[] = [
       edit(
         `${SWAP}/eligible.ts`,
         'eligibleFrom',
-        'placement.idleSince + policy.idlePeriodMs',
+        'placement.idleSince + idlePeriodOf(placement.task, policy)',
         'placement.idleSince',
       ),
     ],
+  },
+  {
+    name: 's-own-idle-period-ignored',
+    rule: 'swap',
+    says: 'a task with an idle period of its own is eligible after that of the cluster',
+    edits: [edit(`${SWAP}/eligible.ts`, 'idlePeriodOf', 'idleSwapOutSeconds === null ? ', 'true ? ')],
+    directed: { test: 'test/unit/explain-victim.test.ts' },
   },
   {
     name: 's-busy-is-a-victim',

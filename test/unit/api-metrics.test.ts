@@ -238,9 +238,10 @@ describe('the exposition', () => {
 })
 
 describe('wait and swap metrics', () => {
-  async function measured(events: readonly Event[], pendingSince = 0) {
+  async function measured(events: readonly Event[], pendingSince = 0, wantsSince: number | null = null) {
     const metrics = new Metrics()
-    createEventMetrics(metrics, () => ({ pendingSince }) as never).take(events)
+    const placement = { wantsGpu: wantsSince !== null, wantsSince: wantsSince ?? 0 }
+    createEventMetrics(metrics, () => ({ pendingSince, placement }) as never).take(events)
     const families = parseExposition(await metrics.text())
     const sumOf = (name: string) =>
       Object.fromEntries(
@@ -269,6 +270,28 @@ describe('wait and swap metrics', () => {
     ])
     expect(swaps).toEqual({ 'out demand': 1, 'in wanted': 1 })
     expect(sumOf('headroom_swap_duration_seconds')).toEqual({ out: 2, in: 4.5 })
+  })
+
+  const away = [
+    moving(1_000, 'swapping_out', 'for b'),
+    moving(3_000, 'swapped_out'),
+    moving(10_000, 'swapping_in'),
+    moving(14_500, 'resident'),
+  ]
+
+  it.each([
+    ['from the time at which the task wants the GPU', 9_000, { '': 5.5 }],
+    ['from the swap-out where the task wanted the GPU before', 500, { '': 11.5 }],
+    ['not at all where nothing wants the GPU', null, { '': 0 }],
+  ])('a wake is measured %s', async (_how, wantsSince, sums) => {
+    const { sumOf } = await measured(away, 0, wantsSince)
+    expect(sumOf('headroom_wake_seconds')).toEqual(sums)
+  })
+
+  it('a failed swap-in does not begin another wake', async () => {
+    const events = [...away.slice(0, 3), moving(11_000, 'swapped_out', 'no_vram'), ...away.slice(3)]
+    const { sumOf } = await measured(events, 0, 500)
+    expect(sumOf('headroom_wake_seconds')).toEqual({ '': 11.5 })
   })
 
   it('a swap that was cancelled or failed is not counted', async () => {

@@ -33,6 +33,18 @@ it('An idle task reports when it becomes eligible, and then that it is eligible'
   expect(standing(world)).toMatchObject({ standing: 'ELIGIBLE', eligibleAt: null })
 })
 
+it('A task with an idle period of its own is eligible after that one', () => {
+  const world = placed({ idleSwapOutSeconds: 20 })
+  world.b.started(world.task)
+  expect(standing(world)).toEqual({
+    standing: 'NOT_IDLE_LONG_ENOUGH',
+    eligibleAt: world.b.now + 20_000,
+    sentence: 'It may be swapped out in 20 s, once it has been idle for 20 s.',
+  })
+  world.b.advance(20_000)
+  expect(standing(world)).toMatchObject({ standing: 'ELIGIBLE', eligibleAt: null })
+})
+
 it('A task that wants the GPU is no victim unless max_residency_seconds applies', () => {
   const world = placed()
   world.b.started(world.task, true)

@@ -2,7 +2,7 @@
 import type { Instant } from '../../../protocol/units.ts'
 import type { Event } from '../../model/event.ts'
 import type { Task } from '../../model/placement.ts'
-import { COPY_SECONDS, Counter, Histogram, WAIT_SECONDS } from './instruments.ts'
+import { COPY_SECONDS, Counter, Histogram, WAIT_SECONDS, WAKE_SECONDS } from './instruments.ts'
 import type { Metrics } from './metrics.ts'
 
 /**
@@ -29,6 +29,8 @@ export function createEventMetrics(
 ): EventMetrics {
   /** Tasks in a swap: at most as many as are placed. */
   const moves = new Map<string, Move>()
+  /** Since when tasks are swapped out: at most as many as are placed. */
+  const outSince = new Map<string, Instant>()
   const waits = new Histogram({
     name: 'headroom_task_wait_seconds',
     help: 'From the beginning of a wait in the pending queue to the placement that ended it.',
@@ -55,7 +57,12 @@ export function createEventMetrics(
     help: 'Events that became durable.',
     labels: ['kind'],
   })
-  metrics.add(waits, swaps, failed, durations, kinds)
+  const wakes = new Histogram({
+    name: 'headroom_wake_seconds',
+    help: 'From the time at which a swapped-out task wants the GPU until it is resident.',
+    bounds: WAKE_SECONDS,
+  })
+  metrics.add(waits, swaps, failed, durations, kinds, wakes)
 
   function placed(taskId: string, at: Instant): void {
     const task = openTask(taskId)
@@ -66,6 +73,8 @@ export function createEventMetrics(
     const move = moves.get(taskId)
     moves.delete(taskId)
     const { residency, because } = data
+    if (residency === 'swapped_out') outSince.set(taskId, outSince.get(taskId) ?? at)
+    else if (residency === 'resident') woken(taskId, at)
     if (residency === 'swapping_out') {
       moves.set(taskId, {
         direction: 'out',
@@ -86,6 +95,16 @@ export function createEventMetrics(
     if (isKnown) durations.observe((at - move.from) / 1000, direction)
   }
 
+  /** A task that was swapped out while it wanted the GPU counts from the swap-out. */
+  function woken(taskId: string, at: Instant): void {
+    const since = outSince.get(taskId)
+    outSince.delete(taskId)
+    const placement = openTask(taskId)?.placement ?? null
+    if (since === undefined || placement === null || !placement.wantsGpu) return
+    const from = Math.max(since, placement.wantsSince)
+    if (from <= at) wakes.observe((at - from) / 1000)
+  }
+
   function takeOne(event: Event): void {
     const { kind, taskId } = event
     kinds.add(1, kind)
@@ -93,7 +112,10 @@ export function createEventMetrics(
     if (kind === 'task_placed') placed(taskId, event.at)
     else if (kind === 'task_residency') moved(taskId, event)
     else if (kind === 'swap_failed') failed.add(1, moves.get(taskId)?.direction ?? 'unknown')
-    else if (kind === 'task_finished' || kind === 'task_returned') moves.delete(taskId)
+    else if (kind === 'task_finished' || kind === 'task_returned') {
+      moves.delete(taskId)
+      outSince.delete(taskId)
+    }
   }
 
   return {

@@ -2,7 +2,7 @@
  * Which tasks may be swapped out for a request, and when the next one may (specification 8, rules 2 to 4;
  * semantics 5).
  */
-import type { Instant, Mib } from '../../../protocol/units.ts'
+import type { DurationMs, Instant, Mib } from '../../../protocol/units.ts'
 import type { Policy } from '../../model/config.ts'
 import type { Gpu } from '../../model/placement.ts'
 import type { Placement, Task } from '../../model/placement.ts'
@@ -24,11 +24,19 @@ export interface SwapGpu extends Gpu {
 export function eligibleFrom(placement: Placement, policy: Policy): Instant | null {
   if (placement.noswap === 1 || placement.residency !== 'resident') return null
   if (placement.isOver || isStopping(placement)) return null
-  const byIdleness = placement.wantsGpu ? Infinity : placement.idleSince + policy.idlePeriodMs
+  const byIdleness = placement.wantsGpu
+    ? Infinity
+    : placement.idleSince + idlePeriodOf(placement.task, policy)
   const isBounded = policy.maxResidencyMs !== null && placement.task.spec.priority !== 0
   const byResidency = isBounded ? placement.residentSince + (policy.maxResidencyMs ?? 0) : Infinity
   const at = Math.max(Math.min(byIdleness, byResidency), placement.backOffUntil)
   return at === Infinity ? null : at
+}
+
+/** Idle time after which the task may be a victim: its own, or that of the cluster. */
+export function idlePeriodOf({ spec }: Pick<Task, 'spec'>, { idlePeriodMs }: Policy): DurationMs {
+  const { idleSwapOutSeconds = null } = spec
+  return idleSwapOutSeconds === null ? idlePeriodMs : idleSwapOutSeconds * 1000
 }
 
 function isStopping({ stopping = null }: Placement): boolean {

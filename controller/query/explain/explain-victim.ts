@@ -3,7 +3,7 @@
  */
 import type { Instant } from '../../../protocol/units.ts'
 import type { Policy } from '../../model/config.ts'
-import { eligibleFrom } from '../../policy/swap/eligible.ts'
+import { eligibleFrom, idlePeriodOf } from '../../policy/swap/eligible.ts'
 import type { Cluster } from '../../state/cluster.ts'
 import type { LivePlacement } from '../../state/facts.ts'
 
@@ -73,11 +73,11 @@ function standingOf(policy: Policy, placement: LivePlacement, now: Instant): Vic
 function inWords(
   standing: VictimStanding,
   placement: LivePlacement,
-  { idlePeriodMs }: Policy,
+  policy: Policy,
   eligibleAt: Instant | null,
   now: Instant,
 ): string {
-  const { residency, node, demandMib, gpus } = placement
+  const { residency, node, demandMib, gpus, task } = placement
   const inSeconds = eligibleAt === null ? '' : ` in ${Math.ceil((eligibleAt - now) / 1000)} s`
   switch (standing) {
     case 'ELIGIBLE':
@@ -107,7 +107,10 @@ function inWords(
       )
     }
     case 'NOT_IDLE_LONG_ENOUGH':
-      return `It may be swapped out${inSeconds}, once it has been idle for ${idlePeriodMs / 1000} s.`
+      return (
+        `It may be swapped out${inSeconds}, once it has been idle for ` +
+        `${idlePeriodOf(task, policy) / 1000} s.`
+      )
     case 'NO_HOST_MEMORY':
       return (
         `It is not swapped out: ${node.name} has ${Math.max(0, node.hostSwapMib - node.hostUsedMib)} ` +

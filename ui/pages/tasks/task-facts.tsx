@@ -53,6 +53,9 @@ export function TaskFacts(props: { readonly task: TaskBody }): JSX.Element {
       ...(task.workdir === null ? [] : [{ name: 'Uploaded folder', value: task.workdir }]),
       ...(task.cwd === null ? [] : [{ name: 'Starts in', value: task.cwd }]),
       ...limitsOf(task),
+      ...(task.idle_swap_out_seconds === null
+        ? []
+        : [{ name: 'Swapped out after', value: `${seconds(task.idle_swap_out_seconds)} idle` }]),
       ...variablesOf(task),
       {
         name: 'Runtime limit',

@@ -88,6 +88,7 @@ class Client:
         memory_mib: Optional[int] = None,
         cpus: Optional[int] = None,
         pids_limit: Optional[int] = None,
+        idle_swap_out_seconds: Optional[int] = None,
         env: Optional[Mapping[str, str]] = None,
         secrets: Optional[Mapping[str, str]] = None,
         idempotency_key: Optional[str] = None,
@@ -126,6 +127,7 @@ class Client:
             memory_mib=memory_mib,
             cpus=cpus,
             pids_limit=pids_limit,
+            idle_swap_out_seconds=idle_swap_out_seconds,
             env=None if env is None else dict(env),
             secrets=None if secrets is None else dict(secrets),
         )

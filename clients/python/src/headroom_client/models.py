@@ -77,6 +77,8 @@ class TaskRequest(TypedDict, total=False):
     """Processors that it may use at once; null: no limit."""
     pids_limit: Optional[int]
     """Processes and threads at once; null: none on the host, 4096 in a container."""
+    idle_swap_out_seconds: Optional[int]
+    """Idle time after which it may be swapped out; null: idle_swap_out_seconds of the cluster."""
     env: Dict[str, str]
     """
     Environment variables of the command by name. Only its owner and admins can read the values, which are
@@ -245,6 +247,8 @@ class Task(TypedDict):
     """Processors that it may use at once; null: no limit."""
     pids_limit: Optional[int]
     """Processes and threads at once; null: none on the host, 4096 in a container."""
+    idle_swap_out_seconds: Optional[int]
+    """Idle time after which it may be swapped out; null: idle_swap_out_seconds of the cluster."""
     env_names: List[str]
     """Names of its environment variables."""
     secrets: Dict[str, str]
@@ -1279,6 +1283,11 @@ class TaskFields:
     def pids_limit(self) -> Optional[int]:
         """Processes and threads at once; null: none on the host, 4096 in a container."""
         return self.data["pids_limit"]
+
+    @property
+    def idle_swap_out_seconds(self) -> Optional[int]:
+        """Idle time after which it may be swapped out; null: idle_swap_out_seconds of the cluster."""
+        return self.data["idle_swap_out_seconds"]
 
     @property
     def env_names(self) -> List[str]:
