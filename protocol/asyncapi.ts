@@ -212,5 +212,6 @@ function jsonSchemaOf(schema: TSchema): JsonSchema {
 }
 
 function isObjectSchema(value: unknown): value is JsonSchema {
-  return typeof value === 'object' && value !== null && 'required' in value && 'properties' in value
+  if (typeof value !== 'object' || value === null) return false
+  return 'type' in value && [value.type].flat().includes('object') && 'properties' in value
 }

@@ -38,7 +38,7 @@ export interface Keywords {
   readonly uniqueItems?: boolean
   readonly [INDEX_IS_PLACE]?: boolean
   readonly properties: Readonly<Record<string, Keywords>>
-  readonly required: readonly string[]
+  readonly required?: readonly string[]
   readonly discriminator?: string
   readonly oneOf: readonly Keywords[]
 }
@@ -133,7 +133,7 @@ function checkOfList({ items, minItems, maxItems, ...rules }: Keywords): Check {
   }
 }
 
-function checkOfRecord({ properties, required }: Keywords): Check {
+function checkOfRecord({ properties, required = [] }: Keywords): Check {
   const names = Object.keys(properties)
   const isRequired = new Set(required)
   const optional = names.filter((name) => !isRequired.has(name))

@@ -64,11 +64,13 @@ function valueOf(schema: Keywords): fc.Arbitrary<unknown> {
   const choice = schema.const === undefined ? schema.enum : [schema.const]
   if (choice !== undefined) return fc.constantFrom(...choice.filter((value) => value !== null))
   switch (schema.type) {
-    case 'integer':
+    case 'integer': {
+      const least = Math.max(schema.minimum, -9)
       return fc.oneof(
-        fc.integer({ min: Math.max(schema.minimum, -9), max: Math.min(schema.maximum, 9) }),
+        fc.integer({ min: least, max: Math.min(schema.maximum, least + 18) }),
         fc.constantFrom(schema.minimum, schema.maximum),
       )
+    }
     case 'string':
       return textOf(schema)
     case 'boolean':
@@ -81,7 +83,7 @@ function valueOf(schema: Keywords): fc.Arbitrary<unknown> {
   throw new Error(`schema of the unknown type '${schema.type}'`)
 }
 
-function recordOf({ properties, required }: Keywords): fc.Arbitrary<unknown> {
+function recordOf({ properties, required = [] }: Keywords): fc.Arbitrary<unknown> {
   const fields = Object.entries(properties).map(([name, field]) => [name, valueOf(field)] as const)
   return fc.record(Object.fromEntries(fields), { requiredKeys: [...required] })
 }
