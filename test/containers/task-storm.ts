@@ -3,7 +3,7 @@
  * attempt writes ticks to its private folder; the verdict comes from these files, not from reports.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { createSeededRandom } from '../../simulator/kernel/seeded-random.ts'
 import type { LiveCluster, Member } from '../support/live-cluster.ts'
 
@@ -133,15 +133,13 @@ async function look(live: LiveCluster, tasks: Map<string, Task>): Promise<void> 
 export function runsIn(folder: string, ids: readonly string[]): Pick<TaskStormVerdict, 'attempts' | 'twice'> {
   const twice: string[] = []
   let attempts = 0
-  const names = readdirSync(folder)
+  // Of living attempts, and of ended ones, which the server keeps apart.
+  const folders = [folder, join(folder, '.ended')].filter(existsSync)
+  const paths = folders.flatMap((parent) => readdirSync(parent).map((name) => join(parent, name)))
   for (const id of ids) {
-    const runs = names
-      .filter((name) => name.startsWith(`${id}.`) && existsSync(join(folder, name, 'ticks')))
-      .map((name) =>
-        readFileSync(join(folder, name, 'ticks'), 'utf8')
-          .trim()
-          .split('\n'),
-      )
+    const runs = paths
+      .filter((path) => basename(path).startsWith(`${id}.`) && existsSync(join(path, 'ticks')))
+      .map((path) => readFileSync(join(path, 'ticks'), 'utf8').trim().split('\n'))
       .map((lines) => ({ first: Number(lines[0]), lines, isDone: lines.at(-1) === 'done' }))
       .toSorted((a, b) => a.first - b.first)
     attempts += runs.length
