@@ -20,5 +20,8 @@ def before_call(context, case, kwargs):
     for name, needed in NEEDS:
         if query.get(needed) not in (True, "true") and any(each.name == needed for each in case.operation.query):
             query.pop(name, None)
+    # A file has all rows, so that it takes no size of a page.
+    if query.get("format") == "csv":
+        query.pop("limit", None)
     if "before" in query:
         query.pop("after", None)

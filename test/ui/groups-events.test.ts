@@ -135,7 +135,7 @@ describe.skipIf(CHROMIUM === null)('groups and events', () => {
       await page.getByLabel('Follow').focus()
       await page.getByRole('link', { name: 'held', exact: true }).waitFor()
 
-      const asked = page.waitForRequest((request) => request.url().includes('/series?'))
+      const asked = page.waitForRequest((request) => /\/series\?.*max_points=360/.test(request.url()))
       await page.locator('tbody tr').last().getByRole('link').first().press('Enter')
       await page.waitForURL(/[?&]at=/)
       const at = Date.parse(new URL(page.url()).searchParams.get('at') ?? '')

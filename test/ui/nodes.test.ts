@@ -33,16 +33,16 @@ describe.skipIf(CHROMIUM === null)('the node pages', { timeout: 300_000 }, () =>
     api = `${ui.served.url}/api/v1`
     nodes = (await getJson<NodePage>(`${api}/nodes`)).items
   })
-  test('show override 20 %, off for 0, inherits for none, and the four figures of the API', async () => {
+  test('show override 20%, off for 0, inherits for none, and the four figures of the API', async () => {
     await putJson(`${api}/config`, { default_vram_overcommit_percent: 50 })
     await putJson(`${api}/nodes/${nodeAt(0).node_id}/config`, { overcommit_vram_percent: 20 })
     await putJson(`${api}/nodes/${nodeAt(1).node_id}/config`, { overcommit_vram_percent: 0 })
     const { page, faults } = await open('/nodes')
     const row = (name: string) =>
       page.getByRole('row').filter({ has: page.getByRole('link', { name, exact: true }) })
-    await expect.poll(() => row(nodeAt(0).name).innerText()).toContain('override 20 %')
+    await expect.poll(() => row(nodeAt(0).name).innerText()).toContain('override 20%')
     expect(await row(nodeAt(1).name).innerText()).toContain('off')
-    expect(await row(nodeAt(2).name).innerText()).toContain('inherits 50 %')
+    expect(await row(nodeAt(2).name).innerText()).toContain('inherits 50%')
     const bar = await row(nodeAt(1).name).getByRole('img').getAttribute('aria-label')
     expect(bar).toMatch(/^used .+, allocated .+, schedulable 160\.0 GiB, physical 160\.0 GiB$/)
     expect(faults).toEqual([])
@@ -74,7 +74,7 @@ describe.skipIf(CHROMIUM === null)('the node pages', { timeout: 300_000 }, () =>
     expect(await accessibilityFaults(page)).toEqual([])
     await page.getByRole('button', { name: 'Apply…' }).press('Enter')
     await confirmByKey(page, 'Apply')
-    await page.getByText('Applied: override 75 %').waitFor()
+    await page.getByText('Applied: override 75%').waitFor()
     expect(await overrideOf(node.node_id)).toBe(75)
     expect(faults).toEqual([])
     await page.context().close()
@@ -86,7 +86,7 @@ describe.skipIf(CHROMIUM === null)('the node pages', { timeout: 300_000 }, () =>
     await page.getByLabel('override, %').check()
     await page.getByLabel('Overcommit, percent').fill('33')
     await putJson(`${api}/nodes/${node.node_id}/config`, { overcommit_vram_percent: 44 })
-    await page.getByText('Another user changed these settings. When you started: inherits 50 %').waitFor()
+    await page.getByText('Another user changed these settings. When you started: inherits 50%').waitFor()
     expect(await page.getByLabel('Overcommit, percent').inputValue()).toBe('33')
     expect(await overrideOf(node.node_id)).toBe(44)
     await page.getByRole('button', { name: 'Continue with the new settings' }).click()

@@ -53,8 +53,8 @@ const PAGES: readonly Looked[] = [
 ]
 
 async function compareTwo(page: Page): Promise<void> {
-  await page.getByLabel('Compare 0 %, seed 1').check()
-  await page.getByLabel('Compare 50 %, seed 1').check()
+  await page.getByLabel('Compare 0%, seed 1').check()
+  await page.getByLabel('Compare 50%, seed 1').check()
   await page.getByRole('region', { name: 'Comparison' }).getByRole('rowheader', { name: 'digest' }).waitFor()
 }
 

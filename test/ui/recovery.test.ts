@@ -66,7 +66,7 @@ describe.skipIf(CHROMIUM === null)('the page of a store that went back in time',
     const { items } = await get<AttemptListBody>('/attempts')
     for (const { task_id: id, node_name: node } of items) {
       const cells = await row(page, `${id}/1`).getByRole('cell').allInnerTexts()
-      expect(cells.slice(2, 6)).toEqual([node, 'ada unconfirmed', 'simulated', '1 000 MiB on GPU 0'])
+      expect(cells.slice(2, 6)).toEqual([node, 'ada unconfirmed', 'simulated', '1,000 MiB on GPU 0'])
     }
     expect(await faultsInEveryLook(page)).toEqual([])
 
@@ -222,7 +222,7 @@ describe.skipIf(CHROMIUM === null)('the page of a store that went back in time',
     const { nodes_ahead: ahead, store } = await get<RecoveryBody>('/recovery')
     const section = page.getByRole('region', { name: 'Nodes ahead of the store' })
     await section
-      .getByText(`The store: epoch ${store.epoch}`.replaceAll(/\B(?=(\d{3})+(?!\d))/g, ' '))
+      .getByText(`The store: epoch ${store.epoch}`.replaceAll(/\B(?=(\d{3})+(?!\d))/g, ','))
       .waitFor()
     for (const { name, event_seq: seq } of ahead) {
       const cells = await row(page, name ?? '')

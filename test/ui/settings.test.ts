@@ -155,7 +155,7 @@ describe.skipIf(CHROMIUM === null)('a plan with a forecast', () => {
     expect(await charts.count()).toBe(2)
     await charts.nth(0).press('End')
     await forecast
-      .getByText('4 h from now: before 63.0 % (62.0 % to 64.0 %), after 43.0 % (42.0 % to 44.0 %)')
+      .getByText('4 h from now: before 63.0% (62.0% to 64.0%), after 43.0% (42.0% to 44.0%)')
       .waitFor()
     await charts.nth(1).press('Home')
     await forecast.getByText('10 min from now: before — (— to —), after — (— to —)').waitFor()

@@ -132,7 +132,7 @@ describe.skipIf(CHROMIUM === null)('the task pages', { timeout: 300_000 }, () =>
     expect(await field.inputValue()).toBe('filler')
     await field.fill(ids.get(MARKUP) as string)
     await field.press('Enter')
-    await tasks.getByRole('link', { name: MARKUP }).press('Enter')
+    // The only result with exactly this id is opened at once.
     await page.getByRole('heading', { level: 1, name: MARKUP }).waitFor()
     expect(await field.inputValue()).toBe('')
     await field.fill('no such name')
@@ -229,6 +229,7 @@ describe.skipIf(CHROMIUM === null)('the task pages', { timeout: 300_000 }, () =>
     await expect.poll(async () => (await task()).noswap).toBe(1)
     await act('Set noswap 0')
     await expect.poll(async () => (await task()).noswap).toBe(0)
+    await page.getByRole('link', { name: 'Output' }).press('Enter')
     await page.getByRole('button', { name: 'Load output' }).press('Enter')
     await page.getByRole('alert').getByText('The fleet is simulated: its tasks have no output.').waitFor()
     await page.goto(`${ui.url}/tasks/${waits}`)
@@ -262,7 +263,7 @@ describe.skipIf(CHROMIUM === null)('the task pages', { timeout: 300_000 }, () =>
   test('lead from a placed task to its placement decision', async () => {
     const running = await getJson<TaskPage>(`${api}/tasks?state=running&limit=1`)
     const id = running.items[0]?.id as string
-    const { page, faults } = await open(`/tasks/${id}`)
+    const { page, faults } = await open(`/tasks/${id}?view=decisions`)
     // Its placement comes first, whatever later swaps it caused.
     const decision = page
       .locator('details[id^=decision-]')

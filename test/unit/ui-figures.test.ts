@@ -27,12 +27,12 @@ describe('a figure on the page', () => {
   })
 
   test.each([
-    [percent(0), '0.0 %'],
-    [percent(12.345), '12.3 %'],
+    [percent(0), '0.0%'],
+    [percent(12.345), '12.3%'],
     [whole(0), '0'],
-    [whole(1234567.4), '1 234 567'],
+    [whole(1234567.4), '1,234,567'],
     [mib(0), '0 MiB'],
-    [mib(10_239), '10 239 MiB'],
+    [mib(10_239), '10.0 GiB'],
     [mib(40_960), '40.0 GiB'],
     [mib(20_971_520), '20.0 TiB'],
     [seconds(0), '0 s'],
@@ -41,8 +41,8 @@ describe('a figure on the page', () => {
     [seconds(60), '1 min'],
     [seconds(90_061), '1 d 1 h'],
     [overcommitWords(0, 0), 'off'],
-    [overcommitWords(null, 50), 'inherits 50 %'],
-    [overcommitWords(20, 20), 'override 20 %'],
+    [overcommitWords(null, 50), 'inherits 50%'],
+    [overcommitWords(20, 20), 'override 20%'],
   ])('is formatted: %s', (shown, expected) => {
     expect(shown).toBe(expected)
   })

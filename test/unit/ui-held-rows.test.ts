@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { stableRows } from '../../ui/tables/stable-rows.ts'
+import { stableRows } from '../../ui/design/stable-rows.ts'
 
 interface Row {
   readonly id: string

@@ -75,7 +75,7 @@ function reportOf(runs: readonly SweptRunBody[]): SweepReportBody {
     knee_percent: null,
     caveats: [],
     candidates: [],
-    text: 'Overcommit 50 %.',
+    text: 'Overcommit 50%.',
   }
   return { runs_done: runs.length, runs_planned: runs.length, summary: [], advice: [advice], runs }
 }
@@ -151,7 +151,7 @@ describe('the figures of the planner', () => {
       objectiveWords('starvation.total<=20', 12.34),
       objectiveWords('swaps_per_hour<=3', 2.06),
     ]
-    expect([...words, objectiveWords('slowdown.p95<=2', null)]).toEqual(['4 min 2 s', '12.3 %', '2.1', '—'])
+    expect([...words, objectiveWords('slowdown.p95<=2', null)]).toEqual(['4 min 2 s', '12.3%', '2.1', '—'])
   })
 
   it('are compared only where they differ', () => {
@@ -185,16 +185,16 @@ describe('the figures of the planner', () => {
       swaps_per_hour: null,
     }
     const found = figuresOfReport({ ...reportOf(RUNS), summary: [summary] })
-    expect(found.get('run hash at 50 %, seed 2')).toBe('digest-50-2')
+    expect(found.get('run hash at 50%, seed 2')).toBe('digest-50-2')
     expect([
       found.get('recommended, %'),
-      found.get('utilization at 0 %, mean'),
-      found.get('starvation at 0 %, mean'),
+      found.get('utilization at 0%, mean'),
+      found.get('starvation at 0%, mean'),
     ]).toEqual([50, 20, null])
-    expect(found.has('unsignalled wait at 0 %, mean')).toBe(false)
+    expect(found.has('unsignalled wait at 0%, mean')).toBe(false)
     const unaware = { ...summary, unsignalled_wait_percent: { mean: 7, p10: 7, p90: 7, p95: 7 } }
     expect(
-      figuresOfReport({ ...reportOf(RUNS), summary: [unaware] }).get('unsignalled wait at 0 %, mean'),
+      figuresOfReport({ ...reportOf(RUNS), summary: [unaware] }).get('unsignalled wait at 0%, mean'),
     ).toBe(7)
     expect(figuresOfReport({ digest: 'x', timing: { wall_s: 3 } })).toEqual(new Map([['digest', 'x']]))
   })
@@ -219,16 +219,16 @@ describe('the charts of the planner', () => {
       x: [20, 45, 50],
       best: [null, null, 12],
       others: [30, 20, null],
-      names: ['0 %', '100, 150 %', '50 %'],
+      names: ['0%', '100, 150%', '50%'],
     })
   })
 
   it('mark the current and recommended percentages and the knee', () => {
     const [advice] = reportOf(RUNS).advice as [SweepReportBody['advice'][number]]
-    expect(marksOf(advice, 0).map(({ name }) => name)).toEqual(['current 0 %', 'recommended 50 %'])
+    expect(marksOf(advice, 0).map(({ name }) => name)).toEqual(['current 0%', 'recommended 50%'])
     expect(
       marksOf({ ...advice, recommended_percent: null, knee_percent: 25 }, null).map(({ name }) => name),
-    ).toEqual(['knee 25 %'])
+    ).toEqual(['knee 25%'])
   })
 })
 
@@ -324,6 +324,6 @@ workload:
     ])
     expect(bestOf(combinations)?.name).toBe('fleet.0.count=2')
     expect(bestOf(combinations.slice(0, 1))).toBeNull()
-    expect(figuresOfReport(report).get('run hash at 50 %, seed 2, fleet.0.count=4')).toBe('digest-50-2')
+    expect(figuresOfReport(report).get('run hash at 50%, seed 2, fleet.0.count=4')).toBe('digest-50-2')
   })
 })

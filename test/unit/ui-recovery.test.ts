@@ -69,5 +69,5 @@ test('An unknown property of an attempt is distinct from an empty one', () => {
   expect(attemptName({ record, task_id: 'id' })).toBe('train')
   expect(attemptName({ record: null, task_id: 'id' })).toBe('id')
   expect(aheadWords(AHEAD)).toBe('It knows events of epoch 2 that the store lacks.')
-  expect(vramWords({ gpus: [0, 2], vram_mib: 1_000 })).toBe('2 × 1 000 MiB on GPU 0, 2')
+  expect(vramWords({ gpus: [0, 2], vram_mib: 1_000 })).toBe('2 × 1,000 MiB on GPU 0, 2')
 })

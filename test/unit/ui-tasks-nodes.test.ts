@@ -106,10 +106,10 @@ describe('the shown state of a task', () => {
       'stopping true, because of max runtime seconds',
     )
     expect(factWords({ seq: 9, gpus: 1, vram_mib: 9_879, mode: 'shared', noswap: 0, priority: 2 })).toBe(
-      '9 879 MiB, swappable, P2',
+      '9.6 GiB, swappable, P2',
     )
     expect(factWords({ waited_ms: 5_180, mib: 7_479, default_vram_overcommit_percent: 40 })).toBe(
-      'waited 5.2 s, mib 7479, default vram overcommit 40 %',
+      'waited 5.2 s, mib 7479, default vram overcommit 40%',
     )
   })
 })
@@ -165,9 +165,9 @@ describe('the address of the list of tasks', () => {
 
   test('has no order by priority or name for final tasks', () => {
     expect(sortsOf('all').map(({ value }) => value)).toEqual(['newest', 'oldest'])
-    expect(taskQueryOf({ tab: 'completed', sort: 'name' }).sort).toBe('newest')
+    expect(taskQueryOf({ tab: 'failed', sort: 'name' }).sort).toBe('newest')
     // Final tasks have no wait reason.
-    expect(taskQueryOf({ tab: 'completed', reason: 'NEVER_FITS' }).reason).toBeUndefined()
+    expect(taskQueryOf({ tab: 'failed', reason: 'NEVER_FITS' }).reason).toBeUndefined()
   })
 })
 
@@ -266,9 +266,9 @@ describe('the override of a node', () => {
   })
 
   test('is described in words', () => {
-    expect(settingsWords(node(20, null))).toBe('override 20 %, reserve inherits 2 048 MiB')
+    expect(settingsWords(node(20, null))).toBe('override 20%, reserve inherits 2.0 GiB')
     expect(settingsWords(node(0, 512))).toBe('off, reserve override 512 MiB')
-    expect(settingsWords(node(null, null))).toBe('inherits 50 %, reserve inherits 2 048 MiB')
+    expect(settingsWords(node(null, null))).toBe('inherits 50%, reserve inherits 2.0 GiB')
     expect(typedWhole(' 7 ', 0, 10)).toEqual({ ok: true, value: 7 })
   })
 })

@@ -1,6 +1,6 @@
 /** The data of a chart as a table, and chart and data as files. Created only when it is opened. */
 import { createSignal, Show, type JSX } from 'solid-js'
-import { Table, type Column } from '../tables/table.tsx'
+import { Table, type Column } from '../design/table.tsx'
 import type { CsvCell } from '../format/csv.ts'
 import { saveCsv } from './save.ts'
 import styles from './line-chart.module.css'

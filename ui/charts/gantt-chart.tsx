@@ -2,6 +2,7 @@
  * Bars over time in rows, on a canvas with HTML labels. Pointer or arrow keys choose a bar; Enter or a click
  * opens its details. A readout line describes the chosen bar, and a table has the same bars.
  */
+import { colourOf } from '../design/colour.ts'
 import {
   createEffect,
   createMemo,
@@ -18,7 +19,7 @@ import { clockTime, seconds } from '../format/figures.ts'
 import { theme } from '../state/theme.ts'
 import { BAR_LOOKS, drawGantt } from './gantt-draw.ts'
 import { barAt, layoutGantt, type BarKind, type GanttBar } from './gantt-layout.ts'
-import { Table, type Column } from '../tables/table.tsx'
+import { Table, type Column } from '../design/table.tsx'
 import styles from './gantt-chart.module.css'
 
 export interface GanttChartProps<B extends GanttBar> {
@@ -84,8 +85,6 @@ export function GanttChart<B extends GanttBar>(props: GanttChartProps<B>): JSX.E
     canvas.height = Math.round(layout().height * ratio)
     canvas.style.height = `${layout().height}px`
     ctx.scale(ratio, ratio)
-    const looks = getComputedStyle(document.documentElement)
-    const colourOf = (property: string): string => looks.getPropertyValue(property).trim()
     drawGantt(ctx, props.bars, layout(), {
       colourOf,
       selected: bar() === undefined ? null : chosen(),
@@ -216,7 +215,6 @@ function Legend(props: { readonly kinds: readonly BarWords[] }): JSX.Element {
     const draw = (): void => {
       const ctx = canvas.getContext('2d')
       if (ctx === null) return
-      const looks = getComputedStyle(document.documentElement)
       const bar = { row: 0, laneKey: '', from: 0, to: 1, kind }
       const layout = {
         x: new Float32Array([0]),
@@ -226,7 +224,7 @@ function Legend(props: { readonly kinds: readonly BarWords[] }): JSX.Element {
         height: 13,
       }
       drawGantt(ctx, [bar], layout, {
-        colourOf: (name) => looks.getPropertyValue(name).trim(),
+        colourOf,
         selected: null,
         width: 22,
         height: 13,

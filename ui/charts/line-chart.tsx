@@ -3,6 +3,7 @@
  * keys move through, and has a readout line and a table of the same data. Its data stays outside of reactive
  * proxies.
  */
+import { colourOf } from '../design/colour.ts'
 import uPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
 import { createEffect, createSignal, For, on, onCleanup, onMount, Show, type JSX } from 'solid-js'
@@ -156,8 +157,6 @@ function withFrame(
   setAt: (index: number | null) => void,
   zoom: (plot: uPlot) => void,
 ): uPlot.Options {
-  const colourOf = (property: string): string =>
-    getComputedStyle(document.documentElement).getPropertyValue(property).trim()
   const options = optionsOf(colourOf)
   const axis: uPlot.Axis = {
     stroke: colourOf('--quiet'),

@@ -1,4 +1,5 @@
 /** Saves a chart as a file: the browser downloads it. */
+import { colourOf } from '../design/colour.ts'
 import { csvOf, type CsvCell } from '../format/csv.ts'
 
 /** Until then the browser may still read the data. */
@@ -39,8 +40,6 @@ export function savePicture(name: string, canvas: HTMLCanvasElement, keys: reado
   const lines = linesOf(ctx, keys, canvas.width - pad, font)
   picture.width = canvas.width + 2 * pad
   picture.height = canvas.height + (1 + lines.length) * 1.5 * font + 2 * pad
-  const looks = getComputedStyle(document.documentElement)
-  const colourOf = (property: string): string => looks.getPropertyValue(property).trim()
   ctx.fillStyle = colourOf('--surface')
   ctx.fillRect(0, 0, picture.width, picture.height)
   ctx.textBaseline = 'top'

@@ -3,7 +3,7 @@ import { Show, type JSX } from 'solid-js'
 import type { DecisionBody } from '../../controller/api/observe/decision-schema.ts'
 import { clockTime, mib, seconds } from '../format/figures.ts'
 import { choiceWords, levelWords } from '../format/victims.ts'
-import { Table, type Column } from '../tables/table.tsx'
+import { Table, type Column } from '../design/table.tsx'
 import { TaskLink } from './links.tsx'
 
 export function DecisionDetails(props: { readonly decision: DecisionBody }): JSX.Element {

@@ -6,7 +6,7 @@ import { For, Show, type JSX } from 'solid-js'
 import type { ChangeForecastBody } from '../../controller/api/twin/schema.ts'
 import { CurveChart } from '../charts/curve-chart.tsx'
 import { percent, seconds, UNKNOWN, whole } from '../format/figures.ts'
-import { Table, type Column } from '../tables/table.tsx'
+import { Table, type Column } from '../design/table.tsx'
 
 type Figure = 'queue_wait_s' | 'starvation_percent' | 'utilization_percent' | 'swap_outs_per_hour'
 

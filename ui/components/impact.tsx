@@ -6,7 +6,7 @@ import { Show, type JSX } from 'solid-js'
 import type { ImpactBody } from '../../controller/api/config/impact-schema.ts'
 import { mib, whole } from '../format/figures.ts'
 import { noForecastWords } from '../format/forecast.ts'
-import { Table, type Column } from '../tables/table.tsx'
+import { Table, type Column } from '../design/table.tsx'
 import { Forecast } from './forecast.tsx'
 
 const TOTALS = [

@@ -3,6 +3,7 @@
  * available.
  */
 import { createSignal, Show, type JSX } from 'solid-js'
+import { whole } from '../format/figures.ts'
 
 export interface PagerProps {
   /** Cursor of this page, from the URL; null: the first page. */
@@ -42,8 +43,8 @@ export function Pager(props: PagerProps): JSX.Element {
         Next
       </button>
       <span class="quiet">
-        {props.shown} shown
-        <Show when={props.total !== null}> of {props.total}</Show>
+        {whole(props.shown)} shown
+        <Show when={props.total !== null}> of {whole(props.total)}</Show>
       </span>
     </nav>
   )

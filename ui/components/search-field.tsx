@@ -1,8 +1,10 @@
 /** Search field at the top of every page, for names and ids of tasks and nodes. */
 import { useLocation, useNavigate } from '@solidjs/router'
+import { Search } from 'lucide'
 import { createMemo, type JSX } from 'solid-js'
 import { queryText } from '../api/query-text.ts'
 import { usePath } from '../api/world.ts'
+import { Icon } from '../design/icon.tsx'
 import styles from './shell.module.css'
 
 export function SearchField(): JSX.Element {
@@ -21,14 +23,16 @@ export function SearchField(): JSX.Element {
   }
   return (
     <form role="search" aria-label="Tasks and nodes" class={styles['search']} onSubmit={go}>
+      <Icon of={Search} />
       <input
         ref={(element) => (input = element)}
         type="search"
         maxLength="200"
         aria-label="Search tasks and nodes"
-        placeholder="Search  /"
+        placeholder="Search tasks and nodes"
         value={asked()}
       />
+      <kbd aria-hidden="true">/</kbd>
     </form>
   )
 }

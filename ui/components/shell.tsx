@@ -1,10 +1,29 @@
 /** Layout of every page: navigation on the left in a fixed order; mode, freshness and help at the top. */
 import { A, useMatch, useNavigate } from '@solidjs/router'
+import {
+  BookOpen,
+  Boxes,
+  CircleHelp,
+  FlaskConical,
+  Gauge,
+  LineChart,
+  ListTodo,
+  LogOut,
+  Monitor,
+  Moon,
+  ScrollText,
+  Server,
+  Settings2,
+  Sun,
+  type IconNode,
+} from 'lucide'
 import { createSignal, For, onCleanup, onMount, Show, type JSX } from 'solid-js'
 import { usePath, useWorld } from '../api/world.ts'
 import { seconds } from '../format/figures.ts'
 import { now, useCluster } from '../state/cluster.tsx'
 import { nextTheme, theme } from '../state/theme.ts'
+import { Icon } from '../design/icon.tsx'
+import { Toasts } from '../design/toast.tsx'
 import { Alarms } from './alarms.tsx'
 import { PageFaults } from './lazy-page.tsx'
 import { ModeChip } from './mode-chip.tsx'
@@ -16,26 +35,29 @@ import { SignIn } from './sign-in.tsx'
 export interface Place {
   readonly path: string
   readonly name: string
+  readonly icon?: IconNode
   /** Key to press after `g`. */
   readonly key: string
   /** A session does not have this page. */
   readonly isLiveOnly?: boolean
 }
 
+const THEME_ICONS = { system: Monitor, light: Sun, dark: Moon } as const
+
 const PLACES: readonly (readonly Place[])[] = [
   [
-    { path: '/', name: 'Dashboard', key: 'd' },
-    { path: '/tasks', name: 'Tasks', key: 't' },
-    { path: '/nodes', name: 'Nodes', key: 'n' },
-    { path: '/groups', name: 'Groups', key: 'g' },
+    { path: '/', name: 'Dashboard', icon: Gauge, key: 'd' },
+    { path: '/tasks', name: 'Tasks', icon: ListTodo, key: 't' },
+    { path: '/nodes', name: 'Nodes', icon: Server, key: 'n' },
+    { path: '/groups', name: 'Groups', icon: Boxes, key: 'g' },
   ],
   [
-    { path: '/planner', name: 'Planner', key: 'p', isLiveOnly: true },
-    { path: '/simulator', name: 'Simulator', key: 'm', isLiveOnly: true },
+    { path: '/planner', name: 'Planner', icon: LineChart, key: 'p', isLiveOnly: true },
+    { path: '/simulator', name: 'Simulator', icon: FlaskConical, key: 'm', isLiveOnly: true },
   ],
   [
-    { path: '/events', name: 'Events', key: 'e' },
-    { path: '/settings', name: 'Settings', key: 's' },
+    { path: '/events', name: 'Events', icon: ScrollText, key: 'e' },
+    { path: '/settings', name: 'Settings', icon: Settings2, key: 's' },
   ],
 ]
 
@@ -84,6 +106,7 @@ export function Shell(props: ShellProps): JSX.Element {
                       onClick={() => setOpen(false)}
                       title={`g ${place.key}`}
                     >
+                      <Icon of={place.icon ?? BookOpen} />
                       {place.name}
                     </A>
                   </li>
@@ -95,7 +118,10 @@ export function Shell(props: ShellProps): JSX.Element {
         <Show when={mode !== 'live'}>
           <ul>
             <li>
-              <A href="/simulator">Leave session</A>
+              <A href="/simulator">
+                <Icon of={LogOut} />
+                Exit session
+              </A>
             </li>
           </ul>
         </Show>
@@ -109,6 +135,7 @@ export function Shell(props: ShellProps): JSX.Element {
           <PageFaults>{props.children}</PageFaults>
         </Show>
       </main>
+      <Toasts />
     </div>
   )
 }
@@ -133,7 +160,10 @@ function TopBar(props: TopBarProps): JSX.Element {
       >
         Menu
       </button>
-      <strong class={styles['brand']}>Headroom</strong>
+      <strong class={styles['brand']}>
+        <Icon of={Gauge} />
+        Headroom
+      </strong>
       <ModeChip isReplay={props.isReplay} />
       <Freshness isReplay={props.isReplay} />
       <Range />
@@ -149,11 +179,12 @@ function TopBar(props: TopBarProps): JSX.Element {
         )}
       </Show>
       <SearchField />
-      <A href={path('/glossary')} title="Glossary and keys (?)">
+      <A class="button" href={path('/glossary')} title="Glossary and keys (?)">
+        <Icon of={CircleHelp} />
         Help
       </A>
-      <button onClick={nextTheme} title="Theme: system, light, dark">
-        Theme: {theme() === 'system' ? 'auto' : theme()}
+      <button onClick={nextTheme} title={`Theme: ${theme()}`} aria-label={`Theme: ${theme()}`}>
+        <For each={[theme()]}>{(each) => <Icon of={THEME_ICONS[each]} />}</For>
       </button>
     </header>
   )

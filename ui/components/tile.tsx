@@ -3,6 +3,7 @@
  * computed.
  */
 import { Show, type JSX } from 'solid-js'
+import { Tooltip } from '../design/tooltip.tsx'
 import { UNKNOWN } from '../format/figures.ts'
 import styles from './tile.module.css'
 
@@ -13,27 +14,24 @@ export interface TileProps {
   readonly note?: string | null
   /** How the value is computed. */
   readonly help?: string
+  /** Colour of the value. */
+  readonly tone?: 'bad' | 'warn' | undefined
   readonly children?: JSX.Element
 }
 
 export function Tile(props: TileProps): JSX.Element {
   return (
-    <section class={`card ${styles['tile']}`} aria-label={props.name}>
+    <section class={styles['tile']} aria-label={props.name}>
       <h2>
         {props.name}
         <Show when={props.help}>
-          {(help) => (
-            <details class={styles['help']}>
-              <summary aria-label={`How ${props.name} is computed`}>?</summary>
-              <p>{help()}</p>
-            </details>
-          )}
+          {(help) => <Tooltip name={`How ${props.name} is computed`}>{help()}</Tooltip>}
         </Show>
       </h2>
-      <p class={styles['value']} classList={{ quiet: props.value === UNKNOWN }}>
+      <p class={`${styles['value']} ${props.tone ?? ''}`} classList={{ quiet: props.value === UNKNOWN }}>
         {props.value}
       </p>
-      <Show when={props.note}>{(note) => <p class="quiet">{note()}</p>}</Show>
+      <Show when={props.note}>{(note) => <p class={styles['note']}>{note()}</p>}</Show>
       {props.children}
     </section>
   )

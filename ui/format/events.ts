@@ -115,7 +115,7 @@ function otherWords(name: string, value: Value): string {
   if (typeof value === 'number' && name.endsWith('_ms'))
     return `${labelled(name, '_ms')}${seconds(value / 1000)}`
   if (typeof value === 'number' && name.endsWith('_percent'))
-    return `${labelled(name, '_percent')}${whole(value)} %`
+    return `${labelled(name, '_percent')}${whole(value)}%`
   return `${name.replaceAll('_', ' ')} ${cut(typeof value === 'string' ? value : JSON.stringify(value))}`
 }
 

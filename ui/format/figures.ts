@@ -6,20 +6,25 @@
 export const UNKNOWN = '—'
 
 export function percent(value: number | null | undefined, digits = 1): string {
-  return value === null || value === undefined ? UNKNOWN : `${value.toFixed(digits)} %`
+  return value === null || value === undefined ? UNKNOWN : `${value.toFixed(digits)}%`
 }
 
 export function whole(value: number | null | undefined): string {
   return value === null || value === undefined
     ? UNKNOWN
-    : String(Math.round(value)).replaceAll(/\B(?=(\d{3})+(?!\d))/g, ' ')
+    : String(Math.round(value)).replaceAll(/\B(?=(\d{3})+(?!\d))/g, ',')
 }
 
-/** MiB up to 10 GiB, then GiB, then TiB. */
+/** `1 task`, `5,621 tasks`. */
+export function plural(count: number, one: string, many: string): string {
+  return `${whole(count)} ${count === 1 ? one : many}`
+}
+
+/** MiB below 1 GiB, then GiB, then TiB. */
 export function mib(value: number | null | undefined): string {
   if (value === null || value === undefined) return UNKNOWN
   const size = Math.abs(value)
-  if (size < 10_240) return `${whole(value)} MiB`
+  if (size < 1_024) return `${whole(value)} MiB`
   if (size < 10_485_760) return `${(value / 1024).toFixed(1)} GiB`
   return `${(value / 1_048_576).toFixed(1)} TiB`
 }
@@ -55,10 +60,10 @@ export function clockTime(at: string | number | null | undefined): string {
   return `${day} ${pad2(date.getHours())}:${pad2(date.getMinutes())}:${pad2(date.getSeconds())}`
 }
 
-/** The override of a node: `override 20 %`, `off` for 0, `inherits 50 %` for null. */
+/** The override of a node: `override 20%`, `off` for 0, `inherits 50%` for null. */
 export function overcommitWords(override: number | null, effective: number): string {
-  if (override === null) return `inherits ${effective} %`
-  return override === 0 ? 'off' : `override ${override} %`
+  if (override === null) return `inherits ${effective}%`
+  return override === 0 ? 'off' : `override ${override}%`
 }
 
 /** `1:02:03`, with days if there are any: the time since the start of a session or a run. */

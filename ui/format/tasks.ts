@@ -52,6 +52,17 @@ export function stateWords({
   return held ? `${state}, on hold` : state
 }
 
+/** Colour of a state: out of VRAM is a state of its own. */
+export function toneOf({
+  state,
+  residency,
+}: Pick<TaskBody, 'state' | 'residency'>): 'running' | 'pending' | 'failed' | 'cancelled' | 'out' {
+  if (residency === 'swapped_out') return 'out'
+  if (state === 'failed' || state === 'lost' || state === 'unreachable') return 'failed'
+  if (state === 'cancelled') return 'cancelled'
+  return state === 'pending' ? 'pending' : 'running'
+}
+
 /** Why it waits or why it ended; empty for other tasks. */
 export function reasonOf({ wait, end_reason }: Pick<TaskBody, 'wait' | 'end_reason'>): string {
   if (wait !== null) return reasonWords(wait.reason)

@@ -3,13 +3,16 @@
  * history.
  */
 import { Show, type JSX } from 'solid-js'
+import styles from './dashboard.module.css'
 import { FirstSteps } from './first-steps.tsx'
 import { Charts } from './charts.tsx'
 import { HotNodes } from './hot-nodes.tsx'
 import { LatestSwaps } from './latest-swaps.tsx'
 import { StarvedTasks } from './starved-tasks.tsx'
 import { Tiles } from './tiles.tsx'
-import { Tour } from './tour.tsx'
+import { GpuMap } from './gpu-map.tsx'
+import { StatusLine } from './status-line.tsx'
+import { VramCard } from './vram.tsx'
 import { TroubledNodes } from './troubled-nodes.tsx'
 import { WaitingReasons } from './waiting-reasons.tsx'
 import { useCluster } from '../../state/cluster.tsx'
@@ -19,19 +22,23 @@ export function Dashboard(): JSX.Element {
   return (
     <div class="stack">
       <h1>Dashboard</h1>
-      <Tour />
+      <StatusLine />
       <Show when={feed.summary()?.nodes.total === 0}>
         <FirstSteps />
       </Show>
       <Tiles />
-      <Charts />
-      <div class="pair">
-        <TroubledNodes />
+      <GpuMap />
+      <div class={styles['charts']}>
+        <VramCard />
         <WaitingReasons />
+        <TroubledNodes />
         <StarvedTasks />
-        <HotNodes />
       </div>
-      <LatestSwaps />
+      <Charts />
+      <div class={styles['charts']}>
+        <HotNodes />
+        <LatestSwaps />
+      </div>
     </div>
   )
 }

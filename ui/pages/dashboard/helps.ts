@@ -21,6 +21,7 @@ export const HELPS = {
   failed:
     'Tasks that failed or were lost within the last hour, including before a restart of the ' +
     'controller. Cancelled tasks are not counted.',
+  running: 'Placed tasks, including those that are swapped out.',
   queue: 'Submitted tasks that are not placed yet.',
   swaps: 'Completed swap-outs and swap-ins per hour, over the range of the charts.',
   gpus: 'GPUs on nodes that are up, of all known GPUs.',

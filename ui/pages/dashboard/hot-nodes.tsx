@@ -5,7 +5,7 @@ import type { NodeBody, NodePage } from '../../../controller/api/nodes/schema.ts
 import { NodeLink } from '../../components/links.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { percent, whole } from '../../format/figures.ts'
-import { Table, type Column } from '../../tables/table.tsx'
+import { Table, type Column } from '../../design/table.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 import { allocatedPercent } from './rankings.ts'
 

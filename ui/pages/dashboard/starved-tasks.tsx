@@ -5,7 +5,7 @@ import type { TaskBody, TaskPage } from '../../../controller/api/tasks/schema.ts
 import { TaskLink } from '../../components/links.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { percent, seconds } from '../../format/figures.ts'
-import { Table, type Column } from '../../tables/table.tsx'
+import { Table, type Column } from '../../design/table.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 
 const SHOWN = 8

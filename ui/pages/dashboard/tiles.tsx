@@ -1,12 +1,13 @@
+/** The headline: utilization, starvation with its parts, tasks, GPUs and failures, with trends. */
 import { A } from '@solidjs/router'
 import { For, Show, type JSX } from 'solid-js'
-import type { SummaryBody } from '../../../controller/api/observe/summary-schema.ts'
 import { usePath } from '../../api/world.ts'
 import { Tile } from '../../components/tile.tsx'
-import { clockTime, mib, percent, UNKNOWN, whole } from '../../format/figures.ts'
+import { clockTime, percent, UNKNOWN, whole } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { HELPS } from './helps.ts'
 import styles from './dashboard.module.css'
+import { useYesterday } from './yesterday.ts'
 
 /** Events older than an hour may not be retained: the figure then starts later. */
 const HOUR_MARGIN_MS = 3_590_000
@@ -16,132 +17,141 @@ const PARTS = ['queue', 'swap', 'compute'] as const
 export function Tiles(): JSX.Element {
   const { feed } = useCluster()
   const summary = feed.summary
-  const vram = () => summary()?.vram
+  const yesterday = useYesterday()
+  return (
+    <div class={`card ${styles['tiles']}`} data-revision={summary()?.revision}>
+      <Tile
+        name="Utilization"
+        value={percent(summary()?.utilization_percent)}
+        note={summary()?.utilization_unknown_because ?? null}
+        help={HELPS.utilization}
+      >
+        <Trend now={summary()?.utilization_percent} before={yesterday()?.utilization_percent} unit="pp" />
+      </Tile>
+      <Starvation />
+      <Tile
+        name="Running"
+        value={whole(summary()?.tasks.by_list.running)}
+        note="tasks on GPUs"
+        help={HELPS.running}
+      />
+      <Tile name="Queue" value={whole(summary()?.tasks.by_list.pending)} help={HELPS.queue}>
+        <Trend now={summary()?.tasks.by_list.pending} before={yesterday()?.tasks_pending} unit="tasks" />
+      </Tile>
+      <Gpus />
+      <Failed />
+    </div>
+  )
+}
+
+interface TrendProps {
+  readonly now: number | null | undefined
+  readonly before: number | null | undefined
+  readonly unit: 'pp' | 'tasks'
+}
+
+/** The difference to the same hour yesterday; a dash where nothing is known of yesterday. */
+function Trend(props: TrendProps): JSX.Element {
+  const words = (): string => {
+    const { now, before } = props
+    if (now === null || now === undefined || before === null || before === undefined) return UNKNOWN
+    const difference = props.unit === 'pp' ? Math.round((now - before) * 10) / 10 : Math.round(now - before)
+    return `${difference > 0 ? '+' : difference < 0 ? '−' : '±'}${Math.abs(difference)} ${props.unit}`
+  }
+  return <p class={styles['trend']}>yesterday {words()}</p>
+}
+
+function Starvation(): JSX.Element {
+  const { feed } = useCluster()
+  const summary = feed.summary
+  const yesterday = useYesterday()
   const starvation = () => summary()?.starvation_percent ?? null
+  return (
+    <Tile
+      name="Starvation"
+      value={percent(starvation()?.total)}
+      note={
+        summary()?.starvation_unknown_because ??
+        (summary()?.starvation_compute_is_estimate === true ? 'The compute part is an estimate.' : null)
+      }
+      help={HELPS.starvation}
+    >
+      <Show when={starvation()}>
+        {(parts) => (
+          <p class={styles['parts']}>
+            <For each={PARTS}>
+              {(part) => (
+                <span class="nowrap">
+                  <i class={styles[part]} /> {part} {percent(parts()[part])}
+                </span>
+              )}
+            </For>
+          </p>
+        )}
+      </Show>
+      <Trend now={starvation()?.total} before={yesterday()?.starvation_percent} unit="pp" />
+    </Tile>
+  )
+}
+
+function Gpus(): JSX.Element {
+  const { feed } = useCluster()
   const path = usePath()
+  const summary = feed.summary
   const gpus = () => summary()?.gpus
   const down = (): number => (summary()?.nodes.total ?? 0) - (summary()?.nodes.up ?? 0)
-  const ends = () => summary()?.tasks.ended_last_hour ?? null
+  return (
+    <Tile
+      name="GPUs up"
+      value={gpus() === undefined ? UNKNOWN : `${whole(gpus()?.up)} of ${whole(gpus()?.total)}`}
+      tone={down() > 0 ? 'bad' : undefined}
+      note={
+        summary() === null ? null : `${whole(summary()?.nodes.up)} of ${whole(summary()?.nodes.total)} nodes`
+      }
+      help={HELPS.gpus}
+    >
+      <Show when={down() > 0}>
+        <p class={styles['trend']}>
+          {/* Silent and unreachable nodes: no single status filter has both. */}
+          <A class="bad" href={`${path('/')}#trouble`}>
+            {down() === 1 ? '1 node is' : `${whole(down())} nodes are`} not up
+          </A>
+        </p>
+      </Show>
+    </Tile>
+  )
+}
+
+function Failed(): JSX.Element {
+  const { feed } = useCluster()
+  const path = usePath()
+  const ends = () => feed.summary()?.tasks.ended_last_hour ?? null
   const failed = (): number | null => {
     const { failed: some, lost } = ends() ?? { failed: null, lost: 0 }
     return some === null ? null : some + lost
   }
-  const failedNote = (): string | null => {
+  const note = (): string | null => {
     const known = ends()
-    if (known === null) return summary() === null ? null : 'The store has not responded yet.'
-    const isShort = Date.parse(summary()?.at ?? '') - Date.parse(known.since) < HOUR_MARGIN_MS
+    if (known === null) return feed.summary() === null ? null : 'The store has not responded yet.'
+    const isShort = Date.parse(feed.summary()?.at ?? '') - Date.parse(known.since) < HOUR_MARGIN_MS
     return (
       `${whole(known.failed)} failed, ${whole(known.lost)} ` +
       `lost${isShort ? ` since ${clockTime(known.since)}` : ''}`
     )
   }
-  /** While nodes are silent: the part that the charts show. */
-  const onUp = (of: keyof SummaryBody['vram']['up']): string | null =>
-    down() > 0 ? `${mib(vram()?.up[of])} on nodes that are up` : null
   return (
-    <div class={styles['tiles']} data-revision={summary()?.revision}>
-      <div class={styles['few']}>
-        <Tile
-          name="GPUs up"
-          value={gpus() === undefined ? UNKNOWN : `${whole(gpus()?.up)} of ${whole(gpus()?.total)}`}
-          note={
-            summary() === null
-              ? null
-              : `${whole(summary()?.nodes.up)} of ${whole(summary()?.nodes.total)} nodes`
-          }
-          help={HELPS.gpus}
-        >
-          <Show when={down() > 0}>
-            <p>
-              {/* Silent and unreachable nodes: no single status filter has both. */}
-              <A class="bad" href={`${path('/')}#trouble`}>
-                {down() === 1 ? '1 node is' : `${whole(down())} nodes are`} not up
-              </A>
-            </p>
-          </Show>
-        </Tile>
-        <Tile
-          name="Utilization"
-          value={percent(summary()?.utilization_percent)}
-          note={summary()?.utilization_unknown_because ?? null}
-          help={HELPS.utilization}
-        />
-        <Tile
-          name="Starvation"
-          value={percent(starvation()?.total)}
-          note={
-            summary()?.starvation_unknown_because ??
-            (summary()?.starvation_compute_is_estimate === true ? 'The compute part is an estimate.' : null)
-          }
-          help={HELPS.starvation}
-        >
-          <Show when={starvation()}>
-            {(parts) => (
-              <p class={styles['parts']}>
-                <For each={PARTS}>
-                  {(part) => (
-                    <span>
-                      <i class={styles[part]} /> {part} {percent(parts()[part])}
-                    </span>
-                  )}
-                </For>
-              </p>
-            )}
-          </Show>
-        </Tile>
-        <Tile
-          name="Queue"
-          value={whole(summary()?.tasks.by_list.pending)}
-          note={summary() === null ? null : `${whole(summary()?.tasks.by_list.running)} running`}
-          help={HELPS.queue}
-        />
-        <Tile name="Failed, last hour" value={whole(failed())} note={failedNote()} help={HELPS.failed}>
-          <Show when={(failed() ?? 0) > 0}>
-            <p>
-              <A href={path('/tasks?tab=completed')}>Completed tasks</A>
-            </p>
-          </Show>
-        </Tile>
-      </div>
-      <div class={styles['many']}>
-        <Tile
-          name="Physical VRAM"
-          value={mib(vram()?.physical_mib)}
-          note={onUp('physical_mib')}
-          help={HELPS.physical}
-        />
-        <Tile name="Used VRAM" value={mib(vram()?.used_mib)} note={onUp('used_mib')} help={HELPS.used} />
-        <Tile
-          name="Allocated VRAM"
-          value={mib(vram()?.committed_mib)}
-          note={onUp('committed_mib')}
-          help={HELPS.allocated}
-        />
-        <Tile
-          name="Schedulable VRAM"
-          value={mib(vram()?.effective_schedulable_mib)}
-          note={
-            summary() === null
-              ? null
-              : `overcommit ${summary()?.overcommit.default_percent} %, ` +
-                `${overriding(summary()?.overcommit.nodes_with_override ?? 0)}`
-          }
-          help={HELPS.schedulable}
-        >
-          <Show when={onUp('effective_schedulable_mib')}>{(words) => <p class="quiet">{words()}</p>}</Show>
-        </Tile>
-        <Tile
-          name="Swapped out"
-          value={mib(vram()?.swapped_mib)}
-          note={onUp('swapped_mib')}
-          help={HELPS.swapped}
-        />
-      </div>
-    </div>
+    <Tile
+      name="Failed, last hour"
+      value={whole(failed())}
+      note={note()}
+      help={HELPS.failed}
+      tone={(failed() ?? 0) > 0 ? 'bad' : undefined}
+    >
+      <Show when={(failed() ?? 0) > 0}>
+        <p class={styles['trend']}>
+          <A href={path('/tasks?tab=failed')}>Failed tasks</A>
+        </p>
+      </Show>
+    </Tile>
   )
-}
-
-function overriding(nodes: number): string {
-  if (nodes === 0) return 'no node overrides it'
-  return nodes === 1 ? '1 node overrides it' : `${whole(nodes)} nodes override it`
 }

@@ -5,7 +5,7 @@ import type { SummaryBody } from '../../../controller/api/observe/summary-schema
 import { usePath } from '../../api/world.ts'
 import { whole } from '../../format/figures.ts'
 import { reasonWords } from '../../format/reasons.ts'
-import { Table, type Column } from '../../tables/table.tsx'
+import { Table, type Column } from '../../design/table.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 
 type Reason = SummaryBody['pending_by_reason']['reasons'][number]

@@ -8,7 +8,7 @@ import { usePath } from '../../api/world.ts'
 import { NodeLink } from '../../components/links.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { mib, whole } from '../../format/figures.ts'
-import { Table, type Column } from '../../tables/table.tsx'
+import { Table, type Column } from '../../design/table.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 import { GroupEditor } from './group-editor.tsx'
 

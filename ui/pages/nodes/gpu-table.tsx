@@ -7,7 +7,7 @@ import { TaskLink } from '../../components/links.tsx'
 import { VramBar } from '../../components/vram-bar.tsx'
 import { mib } from '../../format/figures.ts'
 import { residencyWords } from '../../format/tasks.ts'
-import { Table, type Column } from '../../tables/table.tsx'
+import { Table, type Column } from '../../design/table.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 
 /** Per GPU; the others are counted. */

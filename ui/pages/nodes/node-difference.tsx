@@ -2,7 +2,7 @@
 import { Show, type JSX } from 'solid-js'
 import type { ImpactBody } from '../../../controller/api/config/impact-schema.ts'
 import { mib, percent } from '../../format/figures.ts'
-import { Table } from '../../tables/table.tsx'
+import { Table } from '../../design/table.tsx'
 
 type Figures = ImpactBody['nodes'][number]['before']
 

@@ -56,7 +56,7 @@ export function changeOf(draft: OverrideDraft): Asked {
   }
 }
 
-/** `override 20 %, reserve inherits 2 048 MiB`. */
+/** `override 20%, reserve inherits 2.0 GiB`. */
 export function settingsWords(node: Settings): string {
   const { override_mib: own, effective_mib: effective } = node.reserve
   return (

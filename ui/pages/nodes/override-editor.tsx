@@ -4,8 +4,8 @@
  */
 import { createSignal, For, Show, type JSX } from 'solid-js'
 import type { ChangedNodeBody, NodeBody } from '../../../controller/api/nodes/schema.ts'
-import { ActionButton } from '../../components/action-button.tsx'
-import { ConfirmDialog } from '../../components/confirm-dialog.tsx'
+import { ActionButton } from '../../design/action-button.tsx'
+import { ConfirmDialog } from '../../design/confirm-dialog.tsx'
 import { Impact } from '../../components/impact.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { useCluster } from '../../state/cluster.tsx'
@@ -70,13 +70,13 @@ export function OverrideEditor(props: { readonly at: TaggedNode }): JSX.Element 
         {(impact) => (
           <div class="stack" id="plan">
             <h3>Impact</h3>
-            <NodeDifference impact={impact()} nodeId={props.at.node.node_id} />
-            <Impact impact={impact()} />
             <div class="row">
               <ActionButton class="primary" whyNot={whyNotPlan()} onClick={() => setApplying(true)}>
                 Apply…
               </ActionButton>
             </div>
+            <NodeDifference impact={impact()} nodeId={props.at.node.node_id} />
+            <Impact impact={impact()} />
           </div>
         )}
       </Show>

@@ -2,7 +2,8 @@
 import { useQueryClient } from '@tanstack/solid-query'
 import { createSignal, type Accessor } from 'solid-js'
 import type { ChangedNodeBody, NodeBody } from '../../../controller/api/nodes/schema.ts'
-import { pathSegment, Refused } from '../../api/client.ts'
+import { pathSegment, Refused, type ApiResponse } from '../../api/client.ts'
+import { toast } from '../../design/toast.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 import { changeOf, draftOf, settingsWords, type OverrideDraft } from './override-draft.ts'
 
@@ -48,14 +49,12 @@ export function createOverride(at: Accessor<TaggedNode>) {
     setProblem(null)
     setTried(false)
   }
-  const patch = async (isDryRun: boolean): Promise<ChangedNodeBody> => {
+  const patch = async (isDryRun: boolean): Promise<ApiResponse<ChangedNodeBody>> => {
     const result = asked()
     if (!result.ok) throw new Error('An entered value is invalid.')
     const ifMatch = (base() ?? at()).etag
     const sending = { body: result.change, ifMatch, query: isDryRun ? { dry_run: true } : {} }
-    return (
-      await api.send<ChangedNodeBody>('PUT', `/nodes/${pathSegment(at().node.node_id)}/config`, sending)
-    ).body
+    return api.send<ChangedNodeBody>('PUT', `/nodes/${pathSegment(at().node.node_id)}/config`, sending)
   }
   const makePlan = async (): Promise<void> => {
     setTried(true)
@@ -63,7 +62,7 @@ export function createOverride(at: Accessor<TaggedNode>) {
     rebase(base() ?? at())
     if (!asked().ok) return
     try {
-      setPlan(await patch(true))
+      setPlan((await patch(true)).body)
     } catch (error) {
       await refused(error)
     }
@@ -73,12 +72,25 @@ export function createOverride(at: Accessor<TaggedNode>) {
     if (isConflict(error)) await queries.invalidateQueries({ queryKey: ['nodes'] })
     else setProblem(error instanceof Error ? error.message : String(error))
   }
+  /** Refused if the settings have changed since. */
+  const undo = async (before: NodeBody, etag: string | null): Promise<string> => {
+    const { overcommit_vram_percent, safety_reserve_mib } = before
+    const { body } = await api.send<NodeBody>('PUT', `/nodes/${pathSegment(before.node_id)}/config`, {
+      body: { overcommit_vram_percent, safety_reserve_mib },
+      ifMatch: etag,
+    })
+    await queries.invalidateQueries({ queryKey: ['nodes'] })
+    setDone('')
+    return `Undone: ${body.name}: ${settingsWords(body)}.`
+  }
   const apply = async (): Promise<void> => {
     try {
-      const node = await patch(false)
+      const before = at().node
+      const { body: node, etag } = await patch(false)
       await queries.invalidateQueries({ queryKey: ['nodes'] })
       reset()
       setDone(`Applied: ${settingsWords(node)}.`)
+      toast({ text: `${node.name}: ${settingsWords(node)}.`, undo: () => undo(before, etag) })
     } catch (error) {
       setPlan(null)
       await refused(error)

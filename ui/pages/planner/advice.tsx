@@ -28,7 +28,7 @@ export function Advice(props: { readonly advice: AdviceBody; readonly name: stri
       <Show when={props.advice.recommended_percent !== null}>
         <p>
           <A class="button" href={path(`/settings?propose=${props.advice.recommended_percent}`)}>
-            Propose {props.advice.recommended_percent} %
+            Propose {props.advice.recommended_percent}%
           </A>{' '}
           <span class="quiet">
             enters it in the settings. Nothing changes until it is planned and applied there.

@@ -103,7 +103,7 @@ export function BeforeAfter(props: BeforeAfterProps): JSX.Element {
             <span class="quiet">{seedWords(seedsOf(shown().before).length)}</span>
           </div>
           <Show when={props.current !== null && !tried().includes(props.current)}>
-            <p class="quiet">The current percentage, {props.current} %, is not part of this sweep.</p>
+            <p class="quiet">The current percentage, {props.current}%, is not part of this sweep.</p>
           </Show>
           <Show
             when={!isFinal(courses.error)}
@@ -154,7 +154,7 @@ function Choice(props: ChoiceProps): JSX.Element {
         <For each={props.tried}>
           {(each) => (
             <option value={String(each)} selected={each === props.value}>
-              {each} %{each === props.current ? ' (current)' : ''}
+              {each}%{each === props.current ? ' (current)' : ''}
             </option>
           )}
         </For>
@@ -180,7 +180,7 @@ function CourseChart(props: CourseChartProps): JSX.Element {
   const side = (name: 'before' | 'after', index: number): string => {
     const { values, band } = course()[name]
     return (
-      `${props.sides[name]} %: ${words(values[index])} (${words(band[0][index])} to ` +
+      `${props.sides[name]}%: ${words(values[index])} (${words(band[0][index])} to ` +
       `${words(band[1][index])})`
     )
   }
@@ -191,8 +191,8 @@ function CourseChart(props: CourseChartProps): JSX.Element {
       yName={props.unit}
       x={props.courses.ends.map((each) => each / (isLong() ? HOUR_S : 60))}
       curves={[
-        { name: `before: ${props.sides.before} %`, colour: '--foreign', ...course().before },
-        { name: `after: ${props.sides.after} %`, colour: '--accent', ...course().after },
+        { name: `before: ${props.sides.before}%`, colour: '--foreign', ...course().before },
+        { name: `after: ${props.sides.after}%`, colour: '--accent', ...course().after },
       ]}
       describe={(index) =>
         `Until ${seconds(props.courses.ends[index])}: ${side('before', index)}, ${side('after', index)}`

@@ -3,7 +3,7 @@
  */
 import { Show } from 'solid-js'
 import type { CandidateBody, SettingsBody } from '../../../controller/api/simulations/sweep-report-schema.ts'
-import type { Column } from '../../tables/table.tsx'
+import type { Column } from '../../design/table.tsx'
 import { Figure } from './field.tsx'
 import { objectiveWords } from './figures.ts'
 

@@ -6,7 +6,7 @@ import { createMemo, type JSX } from 'solid-js'
 import type { CandidateBody } from '../../../controller/api/simulations/sweep-report-schema.ts'
 import { percent } from '../../format/figures.ts'
 import { Prose } from '../../components/prose.tsx'
-import { Table, type Column } from '../../tables/table.tsx'
+import { Table, type Column } from '../../design/table.tsx'
 import { fieldColumns, figureColumn, objectiveColumns } from './columns.tsx'
 import { bestOf, type Combination, noneSentence } from './combinations.ts'
 import styles from './planner.module.css'
@@ -43,7 +43,7 @@ export function CombinationTable(props: CombinationTableProps): JSX.Element {
         const candidate = candidateOf(row())
         if (candidate === undefined) return 'none'
         const isNone = row().advice.recommended_percent === null
-        return `${isNone ? 'none; closest ' : ''}${candidate.overcommit_percent} %`
+        return `${isNone ? 'none; closest ' : ''}${candidate.overcommit_percent}%`
       },
     },
     figureColumn(

@@ -1,7 +1,7 @@
 /** Compares up to six results side by side; only differences are shown. */
 import { Show, type Accessor, type JSX } from 'solid-js'
 import { UNKNOWN } from '../../format/figures.ts'
-import { Table, type Column } from '../../tables/table.tsx'
+import { Table, type Column } from '../../design/table.tsx'
 import { save } from '../../charts/save.ts'
 import { differencesCsv, differencesOf, type Cell, type Compared, type Difference } from './figures.ts'
 

@@ -48,7 +48,7 @@ export interface Pareto {
   /** Starvation of the percentages on the Pareto front; null: not on the front. */
   readonly best: Column
   readonly others: Column
-  /** `50 %` */
+  /** `50%` */
   readonly names: readonly string[]
 }
 
@@ -76,7 +76,7 @@ export function paretoOf(runs: readonly SweptRunBody[], marks: readonly Mark[] =
   const places = points.flatMap((point) => {
     const same = points.filter(({ u, s }) => u === point.u && s === point.s)
     return same[0] === point
-      ? [{ ...point, name: `${same.map(({ percent }) => percent).join(', ')} %${marksAt(same)}` }]
+      ? [{ ...point, name: `${same.map(({ percent }) => percent).join(', ')}%${marksAt(same)}` }]
       : []
   })
   return {
@@ -91,7 +91,7 @@ export interface Mark {
   readonly x: number
   /** `knee` */
   readonly what: string
-  /** `knee 50 %` */
+  /** `knee 50%` */
   readonly name: string
   readonly colour: string
 }
@@ -107,7 +107,7 @@ export function marksOf(
     { x: knee_percent, name: 'knee', colour: '--committed' },
   ]
   return marks.flatMap(({ x, name, colour }) =>
-    x === null ? [] : [{ x, what: name, name: `${name} ${x} %`, colour }],
+    x === null ? [] : [{ x, what: name, name: `${name} ${x}%`, colour }],
   )
 }
 

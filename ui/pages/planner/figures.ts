@@ -29,7 +29,7 @@ export function objectiveFigure(objective: string, metrics: RunMetricsBody): num
   return typeof value === 'number' ? value : null
 }
 
-/** Such a value with its unit: `4 min 2 s`, `12.3 %`, `2.1`. */
+/** Such a value with its unit: `4 min 2 s`, `12.3%`, `2.1`. */
 export function objectiveWords(objective: string, value: number | null): string {
   if (value === null) return UNKNOWN
   if (objective.startsWith('queue_wait')) return seconds(value)
@@ -114,25 +114,25 @@ function figuresOfCombination({
     [`knee, %${suffix}`, advice.knee_percent],
     [`objectives${suffix}`, advice.objectives.join(', ')],
     ...summary.flatMap((each): (readonly [string, Cell])[] => [
-      [`utilization at ${each.overcommit_percent} %${suffix}, mean`, each.utilization_percent?.mean ?? null],
+      [`utilization at ${each.overcommit_percent}%${suffix}, mean`, each.utilization_percent?.mean ?? null],
       [
-        `starvation at ${each.overcommit_percent} %${suffix}, mean`,
+        `starvation at ${each.overcommit_percent}%${suffix}, mean`,
         each.starvation_percent.total?.mean ?? null,
       ],
       ...(each.unsignalled_wait_percent === undefined
         ? []
         : [
             [
-              `unsignalled wait at ${each.overcommit_percent} %${suffix}, mean`,
+              `unsignalled wait at ${each.overcommit_percent}%${suffix}, mean`,
               each.unsignalled_wait_percent.mean,
             ] as const,
           ]),
-      [`queue wait p95 at ${each.overcommit_percent} %${suffix}, mean`, each.queue_wait_s.p95?.mean ?? null],
-      [`swaps per hour at ${each.overcommit_percent} %${suffix}, mean`, each.swaps_per_hour?.mean ?? null],
+      [`queue wait p95 at ${each.overcommit_percent}%${suffix}, mean`, each.queue_wait_s.p95?.mean ?? null],
+      [`swaps per hour at ${each.overcommit_percent}%${suffix}, mean`, each.swaps_per_hour?.mean ?? null],
     ]),
     ...runs.map(
       ({ overcommit_percent, seed, digest }) =>
-        [`run hash at ${overcommit_percent} %, seed ${seed}${suffix}`, digest] as const,
+        [`run hash at ${overcommit_percent}%, seed ${seed}${suffix}`, digest] as const,
     ),
   ]
 }

@@ -5,7 +5,7 @@ import type {
   SweepSummaryBody,
 } from '../../../controller/api/simulations/sweep-report-schema.ts'
 import { percent, seconds, UNKNOWN } from '../../format/figures.ts'
-import { Table, type Column } from '../../tables/table.tsx'
+import { Table, type Column } from '../../design/table.tsx'
 import { figureColumn, objectiveColumns } from './columns.tsx'
 import type { Combination } from './combinations.ts'
 import { Figure } from './field.tsx'
@@ -51,7 +51,7 @@ export function PercentTable(props: { readonly combination: Combination }): JSX.
       isRowHeading: true,
       cell: (row) => (
         <>
-          {row().candidate.overcommit_percent} %
+          {row().candidate.overcommit_percent}%
           {isRecommended(row().candidate) ? <span class="visually-hidden">, recommended</span> : null}
         </>
       ),

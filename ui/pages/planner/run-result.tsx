@@ -2,7 +2,7 @@
 import type { JSX } from 'solid-js'
 import { UNKNOWN } from '../../format/figures.ts'
 import { save } from '../../charts/save.ts'
-import { Table, type Column } from '../../tables/table.tsx'
+import { Table, type Column } from '../../design/table.tsx'
 import { figuresOfReport, type Cell } from './figures.ts'
 
 const MAX_ROWS = 150

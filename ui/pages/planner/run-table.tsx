@@ -5,7 +5,7 @@
 import { createSignal, Show, type JSX } from 'solid-js'
 import type { SweptRunBody } from '../../../controller/api/simulations/sweep-report-schema.ts'
 import { percent, seconds, UNKNOWN } from '../../format/figures.ts'
-import { Table, type Column } from '../../tables/table.tsx'
+import { Table, type Column } from '../../design/table.tsx'
 import { fieldColumns, figureColumn } from './columns.tsx'
 import { settingsText } from './combinations.ts'
 import { MAX_COMPARED, objectiveFigure, objectiveWords } from './figures.ts'
@@ -27,9 +27,9 @@ export function runKey({ overcommit_percent, seed, settings }: SweptRunBody): st
   return [overcommit_percent, seed, ...Object.values(settings)].join('-')
 }
 
-/** `50 %, seed 2, fleet.0.count=4` */
+/** `50%, seed 2, fleet.0.count=4` */
 export function runName({ overcommit_percent, seed, settings }: SweptRunBody): string {
-  return [`${overcommit_percent} %`, `seed ${seed}`, settingsText(settings)]
+  return [`${overcommit_percent}%`, `seed ${seed}`, settingsText(settings)]
     .filter((each) => each !== '')
     .join(', ')
 }
@@ -38,7 +38,7 @@ const METRICS: readonly Column<SweptRunBody>[] = [
   figureColumn(
     'Overcommit',
     (run) => run.overcommit_percent,
-    (value) => `${value} %`,
+    (value) => `${value}%`,
   ),
   { name: 'Seed', isNumber: true, cell: (run) => run().seed },
   figureColumn('Utilization', ({ metrics }) => metrics.utilization_percent, percent, 'No time passed.'),

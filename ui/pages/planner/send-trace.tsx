@@ -5,7 +5,7 @@
 import { createSignal, For, type JSX } from 'solid-js'
 import type { EventPage } from '../../../controller/api/observe/event-schema.ts'
 import type { TraceBody } from '../../../controller/api/simulations/trace-schema.ts'
-import { ActionButton } from '../../components/action-button.tsx'
+import { ActionButton } from '../../design/action-button.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { whole } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'

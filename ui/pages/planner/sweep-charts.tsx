@@ -28,7 +28,7 @@ export function SweepCharts(props: {
           ]}
           marks={marks()}
           describe={(index) =>
-            `${curves().x[index]} %: utilization ${percent(curves().utilization.values[index])} ` +
+            `${curves().x[index]}%: utilization ${percent(curves().utilization.values[index])} ` +
             `(${percent(curves().utilization.band[0][index])} to ` +
             `${percent(curves().utilization.band[1][index])}), starvation ` +
             `${percent(curves().starvation.values[index])} ` +

@@ -6,7 +6,7 @@ import { createEffect, createSignal, createUniqueId, For, Show, type JSX } from 
 import type { TracePage } from '../../../controller/api/simulations/trace-schema.ts'
 import { QueryState } from '../../components/query-state.tsx'
 import { whole } from '../../format/figures.ts'
-import { Table, type Column } from '../../tables/table.tsx'
+import { Table, type Column } from '../../design/table.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 import { chosen, notYet, type Chosen } from '../../scenario/choice.ts'
 import { useSnapshot } from './live-source.tsx'

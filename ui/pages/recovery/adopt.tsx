@@ -3,8 +3,8 @@
  * is only a hint.
  */
 import { createSignal, createUniqueId, Show, type JSX } from 'solid-js'
-import { ActionButton } from '../../components/action-button.tsx'
-import { ConfirmDialog } from '../../components/confirm-dialog.tsx'
+import { ActionButton } from '../../design/action-button.tsx'
+import { ConfirmDialog } from '../../design/confirm-dialog.tsx'
 import { attemptName } from '../../format/recovery.ts'
 import { useSettle, type SettleProps } from './settle.ts'
 

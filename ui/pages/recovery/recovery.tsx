@@ -5,7 +5,7 @@
 import { useQueryClient } from '@tanstack/solid-query'
 import { Show, type JSX } from 'solid-js'
 import type { RecoveryBody } from '../../../controller/api/tasks/attempt-schema.ts'
-import { ConfirmedAction } from '../../components/confirm-dialog.tsx'
+import { ConfirmedAction } from '../../design/confirm-dialog.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { clockTime, whole } from '../../format/figures.ts'
 import { recoverySentence } from '../../format/recovery.ts'

@@ -1,5 +1,5 @@
 import type { JSX } from 'solid-js'
-import { ConfirmedAction } from '../../components/confirm-dialog.tsx'
+import { ConfirmedAction } from '../../design/confirm-dialog.tsx'
 import { attemptName } from '../../format/recovery.ts'
 import { useSettle, type SettleProps } from './settle.ts'
 

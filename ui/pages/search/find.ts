@@ -1,7 +1,7 @@
 /** A search for tasks and nodes, by a part of the name or by the id. Pure. */
 import type { NodeBody, NodePage } from '../../../controller/api/nodes/schema.ts'
 import type { TaskBody, TaskPage } from '../../../controller/api/tasks/schema.ts'
-import type { ApiClient } from '../../api/client.ts'
+import { pathSegment, type ApiClient } from '../../api/client.ts'
 
 /** Results of each kind; the lists have all. */
 export const SHOWN = 10
@@ -26,4 +26,18 @@ export async function find(api: ApiClient, text: string, signal: AbortSignal): P
     tasks: tasks.items,
     taskCount: tasks.total,
   }
+}
+
+/** The page of the only result whose name or id is this text; null: there is none, or a second one. */
+export function exactMatch({ nodes, tasks }: Found, text: string): string | null {
+  const pages = [
+    ...tasks
+      .filter(({ name, id }) => name === text || id === text)
+      .map(({ id }) => `/tasks/${pathSegment(id)}`),
+    ...nodes
+      .filter(({ name, node_id: id }) => name === text || id === text)
+      .map(({ node_id: id }) => `/nodes/${pathSegment(id)}`),
+  ]
+  const [only, other] = pages
+  return only !== undefined && other === undefined ? only : null
 }

@@ -1,7 +1,7 @@
 /** Search results: the first nodes and tasks, with links to the full lists. */
-import { A, useSearchParams } from '@solidjs/router'
+import { A, useNavigate, useSearchParams } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
-import { For, Show, type JSX } from 'solid-js'
+import { createEffect, For, Show, type JSX } from 'solid-js'
 import { pathSegment } from '../../api/client.ts'
 import { queryText } from '../../api/query-text.ts'
 import { usePath } from '../../api/world.ts'
@@ -9,7 +9,7 @@ import { QueryState } from '../../components/query-state.tsx'
 import { mib, whole } from '../../format/figures.ts'
 import { statusWords } from '../../format/nodes.ts'
 import { useCluster } from '../../state/cluster.tsx'
-import { find, SHOWN, type Found } from './find.ts'
+import { exactMatch, find, SHOWN, type Found } from './find.ts'
 
 export default function Search(): JSX.Element {
   const { api } = useCluster()
@@ -21,6 +21,13 @@ export default function Search(): JSX.Element {
     enabled: text() !== '',
     staleTime: 2_000,
   }))
+  const navigate = useNavigate()
+  const path = usePath()
+  // The only result with exactly this name or id is opened at once.
+  createEffect(() => {
+    const only = found.data === undefined ? null : exactMatch(found.data, text())
+    if (only !== null) navigate(path(only), { replace: true })
+  })
   return (
     <div class="stack">
       <h1>Search</h1>

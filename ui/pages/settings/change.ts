@@ -5,7 +5,8 @@
 import { useQueryClient } from '@tanstack/solid-query'
 import { createMemo, createSignal } from 'solid-js'
 import type { ChangedConfigBody, ConfigBody } from '../../../controller/api/config/schema.ts'
-import { Refused } from '../../api/client.ts'
+import { Refused, type ApiResponse } from '../../api/client.ts'
+import { toast } from '../../design/toast.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 import { differences, readField, textOf, type FieldInfo, type FieldName } from './fields.ts'
 import type { Plan } from './plan-panel.tsx'
@@ -64,14 +65,13 @@ export function createChange(props: ChangeProps) {
     setPlan(null)
     setProblem(null)
   }
-  const send = async (isDryRun: boolean): Promise<ChangedConfigBody | null> => {
+  const send = async (isDryRun: boolean): Promise<ApiResponse<ChangedConfigBody> | null> => {
     setBusy(true)
     setProblem(null)
     try {
       const body = Object.fromEntries(changes().map(({ name, after }) => [name, after]))
       const query = isDryRun ? { dry_run: true } : {}
-      return (await api.send<ChangedConfigBody>('PUT', '/config', { query, body, ifMatch: against().etag }))
-        .body
+      return await api.send<ChangedConfigBody>('PUT', '/config', { query, body, ifMatch: against().etag })
     } catch (error) {
       setProblem(error as Error)
       if (error instanceof Refused && error.status === 412)
@@ -84,14 +84,24 @@ export function createChange(props: ChangeProps) {
   const makePlan = async (): Promise<void> => {
     if (!isValid() || changes().length === 0) return
     const answer = await send(true)
-    if (answer?.impact !== undefined)
-      setPlan({ title: 'Impact of the change', changes: changes(), impact: answer.impact })
+    const impact = answer?.body.impact
+    if (impact !== undefined) setPlan({ title: 'Impact of the change', changes: changes(), impact })
   }
   const apply = async (): Promise<void> => {
+    const before = Object.fromEntries(changes().map((change) => [change.name, change.before]))
     const answer = await send(false)
     if (answer === null) return
     discard()
     await queries.invalidateQueries({ queryKey: ['config'] })
+    toast({
+      text: `Applied, revision ${answer.body.revision}.`,
+      // Refused if the configuration has changed since.
+      undo: async () => {
+        const { body } = await api.send<ConfigBody>('PUT', '/config', { body: before, ifMatch: answer.etag })
+        await queries.invalidateQueries({ queryKey: ['config'] })
+        return `Undone, revision ${body.revision}.`
+      },
+    })
   }
   /** Keeps the entered values, based on the current configuration. */
   const rebase = (): void => {

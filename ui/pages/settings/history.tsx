@@ -13,7 +13,7 @@ import type {
 import { QueryState } from '../../components/query-state.tsx'
 import { clockTime, UNKNOWN } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
-import { Table, type Column } from '../../tables/table.tsx'
+import { Table, type Column } from '../../design/table.tsx'
 import { differences, shown } from './fields.ts'
 import { PlanPanel, type Plan } from './plan-panel.tsx'
 
@@ -158,7 +158,7 @@ function Changes(props: { readonly revision: RevisionBody }): JSX.Element {
 /** Before the first revision the environment and the defaults applied; those values are not retained. */
 function firstRevisionText({ after }: RevisionBody): string {
   return (
-    `first stored revision, with ${after.default_vram_overcommit_percent} % overcommit; before it the ` +
+    `first stored revision, with ${after.default_vram_overcommit_percent}% overcommit; before it the ` +
     'environment applied'
   )
 }

@@ -2,7 +2,7 @@
 import { createSignal, onMount, Show, type JSX } from 'solid-js'
 import type { ImpactBody } from '../../../controller/api/config/impact-schema.ts'
 import { Impact } from '../../components/impact.tsx'
-import { Table, type Column } from '../../tables/table.tsx'
+import { Table, type Column } from '../../design/table.tsx'
 import { isLowering, shown, type Difference } from './fields.ts'
 
 export interface Plan {
@@ -49,7 +49,6 @@ export function PlanPanel(props: PlanPanelProps): JSX.Element {
         rows={props.plan.changes}
         idOf={({ name }) => name}
       />
-      <Impact impact={props.plan.impact} />
       <Show when={asksTwice()}>
         <label>
           <input
@@ -73,6 +72,7 @@ export function PlanPanel(props: PlanPanelProps): JSX.Element {
           {props.whyNot ?? ''}
         </span>
       </div>
+      <Impact impact={props.plan.impact} />
     </section>
   )
 }

@@ -9,6 +9,7 @@ import { Field } from './field.tsx'
 import { fieldsOf, type OpenApi } from './fields.ts'
 import { createChange, type ChangeProps } from './change.ts'
 import { History } from './history.tsx'
+import styles from './settings.module.css'
 import { PlanPanel } from './plan-panel.tsx'
 import { Conflict } from './conflict.tsx'
 
@@ -65,62 +66,88 @@ function Form(props: ChangeProps): JSX.Element {
         />
       </Show>
       <Show when={proposed()}>{(words) => <p role="status">{words()}</p>}</Show>
-      <form class="card stack" aria-label="Configuration" onSubmit={(event) => submit(event)}>
-        <For each={props.fields}>
-          {(field) => (
-            <Field
-              field={field}
-              text={change.textFor(field)}
-              live={props.live[field.name]}
-              problem={change.problemOf(field)}
-              onType={(text) => change.type(field.name, text)}
-            />
-          )}
-        </For>
-        <Show when={change.problem()}>
-          {(error) => (
-            <p class="bad" role="alert">
-              {error().message}
-            </p>
-          )}
-        </Show>
-        <div class="row">
-          <button
-            class="primary"
-            type="submit"
-            disabled={!change.isValid() || change.changes().length === 0 || change.isBusy()}
-          >
-            Plan change
-          </button>
-          <button type="button" onClick={change.forget} disabled={Object.keys(change.typed()).length === 0}>
-            Discard changes
-          </button>
-          <span class="quiet" role="status">
-            {change.changes().length === 0
-              ? 'No changes.'
-              : `${change.changes().length} of ${props.fields.length} fields changed.`}
-          </span>
+      <div class={styles['columns']}>
+        <form
+          id="configuration"
+          class="card stack"
+          aria-label="Configuration"
+          onSubmit={(event) => submit(event)}
+        >
+          <For each={props.fields}>
+            {(field) => (
+              <Field
+                field={field}
+                text={change.textFor(field)}
+                live={props.live[field.name]}
+                problem={change.problemOf(field)}
+                onType={(text) => change.type(field.name, text)}
+              />
+            )}
+          </For>
+        </form>
+        <div class={styles['aside']}>
+          <Pending change={change} fields={props.fields.length} />
+          <Show when={change.plan()}>
+            {(made) => (
+              <PlanPanel
+                plan={made()}
+                whyNot={whyNot()}
+                isBusy={change.isBusy()}
+                onApply={() => void change.apply()}
+                onBack={change.dropPlan}
+              />
+            )}
+          </Show>
         </div>
-      </form>
-      <Show when={change.plan()}>
-        {(made) => (
-          <PlanPanel
-            plan={made()}
-            whyNot={whyNot()}
-            isBusy={change.isBusy()}
-            onApply={() => void change.apply()}
-            onBack={change.dropPlan}
-          />
-        )}
-      </Show>
+      </div>
       <History live={props.live} etag={props.etag} />
     </>
   )
 }
 
+/** What was entered, and the buttons, which stay in view. */
+function Pending(props: {
+  readonly change: ReturnType<typeof createChange>
+  readonly fields: number
+}): JSX.Element {
+  return (
+    <section class="card" aria-label="Change">
+      <p role="status">
+        {props.change.changes().length === 0
+          ? 'No changes.'
+          : `${props.change.changes().length} of ${props.fields} fields changed.`}
+      </p>
+      <Show when={props.change.problem()}>
+        {(error) => (
+          <p class="bad" role="alert">
+            {error().message}
+          </p>
+        )}
+      </Show>
+      <div class="row">
+        <button
+          class="primary"
+          type="submit"
+          form="configuration"
+          disabled={!props.change.isValid() || props.change.changes().length === 0 || props.change.isBusy()}
+        >
+          Plan change
+        </button>
+        <button
+          type="button"
+          onClick={() => props.change.forget()}
+          disabled={Object.keys(props.change.typed()).length === 0}
+        >
+          Discard changes
+        </button>
+      </div>
+    </section>
+  )
+}
+
 /**
- * `?propose=NN`, the link of the planner: enters the percentage as if it were typed. It changes nothing by
- * itself.
+ * `?propose=NN`, a link of the planner and of the dashboard: enters the percentage as if it were typed, and
+ * plans it. It changes nothing by itself.
  */
 function useProposed(change: ReturnType<typeof createChange>): () => string | null {
   const [search, setSearch] = useSearchParams<{ propose?: string }>()
@@ -130,9 +157,10 @@ function useProposed(change: ReturnType<typeof createChange>): () => string | nu
     change.type('default_vram_overcommit_percent', text)
     // A reload must not overwrite later input.
     setSearch({ propose: null }, { replace: true })
+    void change.makePlan()
   })
   return () =>
     Object.keys(change.typed()).length === 0
       ? null
-      : `The planner proposes ${text} %. Nothing changes until it is planned and applied.`
+      : `Proposed: ${text}%. Nothing changes until it is applied.`
 }

@@ -11,7 +11,7 @@ import { useCluster } from '../../state/cluster.tsx'
 import { useSessionControl } from './session-control.ts'
 import { FaultForm } from './fault-form.tsx'
 import { clockWords } from '../../format/figures.ts'
-import { Table, type Column } from '../../tables/table.tsx'
+import { Table, type Column } from '../../design/table.tsx'
 
 type FaultList = Static<typeof FaultListSchema>
 

@@ -9,7 +9,7 @@ import type {
 } from '../../../controller/api/simulations/scenario-schema.ts'
 import type { SimulationBody } from '../../../controller/api/simulations/schema.ts'
 import { pathSegment } from '../../api/client.ts'
-import { ActionButton } from '../../components/action-button.tsx'
+import { ActionButton } from '../../design/action-button.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Prose } from '../../components/prose.tsx'
 import { QueryState } from '../../components/query-state.tsx'

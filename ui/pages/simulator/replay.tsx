@@ -7,7 +7,7 @@ import type { DebriefBody } from '../../../controller/api/simulations/exercise-s
 import { AlignedGantts, type AlignedRun } from '../../charts/aligned-gantts.tsx'
 import { valueAt } from '../../charts/run-bars.ts'
 import { clockWords, percent, whole } from '../../format/figures.ts'
-import { Table, type Column } from '../../tables/table.tsx'
+import { Table, type Column } from '../../design/table.tsx'
 import { Actions } from './actions.tsx'
 import styles from './time-controls.module.css'
 

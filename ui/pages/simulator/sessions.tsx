@@ -5,10 +5,10 @@ import { Show, type JSX } from 'solid-js'
 import type { Static } from 'typebox'
 import type { SimulationBody, SimulationPageSchema } from '../../../controller/api/simulations/schema.ts'
 import { pathSegment } from '../../api/client.ts'
-import { ConfirmedAction } from '../../components/confirm-dialog.tsx'
+import { ConfirmedAction } from '../../design/confirm-dialog.tsx'
 import { QueryState, type QueryPart } from '../../components/query-state.tsx'
 import { clockTime, UNKNOWN } from '../../format/figures.ts'
-import { Table, type Column } from '../../tables/table.tsx'
+import { Table, type Column } from '../../design/table.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 
 const MAX_SESSIONS = 50

@@ -1,7 +1,7 @@
 /** Snapshots of a session to return to, and its current state as a scenario that can be run and swept. */
 import { createSignal, Index, Show, type JSX } from 'solid-js'
 import type { SessionBody } from '../../../controller/api/simulations/session-schema.ts'
-import { ActionButton } from '../../components/action-button.tsx'
+import { ActionButton } from '../../design/action-button.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 import { useSessionControl, wordsOf } from './session-control.ts'

@@ -8,29 +8,47 @@ import { clockTime, mib, seconds } from '../../format/figures.ts'
 import { noForecastWords } from '../../format/forecast.ts'
 import { reasonWords } from '../../format/reasons.ts'
 import { NodeLink } from '../../components/links.tsx'
-import { Table, type Column } from '../../tables/table.tsx'
+import { Table, type Column } from '../../design/table.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 import { DecisionLink } from './swap-history.tsx'
+import styles from './tasks.module.css'
 
-export function Explanation(props: { readonly taskId: string }): JSX.Element {
+export function useExplanation(taskId: () => string) {
   const { api } = useCluster()
-  const explained = useQuery(() => ({
-    queryKey: ['tasks', 'explain', props.taskId],
+  return useQuery(() => ({
+    queryKey: ['tasks', 'explain', taskId()],
     queryFn: ({ signal }: { signal: AbortSignal }) =>
-      api.get<ExplanationBody>(`/tasks/${pathSegment(props.taskId)}/explain`, {}, signal),
+      api.get<ExplanationBody>(`/tasks/${pathSegment(taskId())}/explain`, {}, signal),
     refetchInterval: 5_000,
   }))
+}
+
+/** The answer to why it waits or where it is, and when it is expected to start. */
+export function Answer(props: { readonly taskId: string }): JSX.Element {
+  const explained = useExplanation(() => props.taskId)
+  return (
+    <QueryState query={explained}>
+      {(body) => (
+        <>
+          <p class={`text ${styles['sentence']}`} id="sentence">
+            {body().sentence}
+          </p>
+          <Expected body={body()} />
+        </>
+      )}
+    </QueryState>
+  )
+}
+
+export function Explanation(props: { readonly taskId: string }): JSX.Element {
+  const explained = useExplanation(() => props.taskId)
   return (
     <section class="card" aria-labelledby="explain">
       <h2 id="explain">Why</h2>
       <QueryState query={explained}>
         {(body) => (
           <div class="stack">
-            <p class="text" id="sentence">
-              <strong>{body().sentence}</strong>
-            </p>
             <Waiting body={body()} />
-            <Expected body={body()} />
             <PlacedDetails body={body()} />
             <WouldFit body={body()} />
             <Verdicts body={body()} />

@@ -1,8 +1,17 @@
 /** Filters and order of the task list, kept in the URL. */
 import { useSearchParams } from '@solidjs/router'
-import { For, Show, type JSX } from 'solid-js'
+import { For, onCleanup, Show, type JSX } from 'solid-js'
+import { NameOptions } from './name-options.tsx'
+import styles from './tasks.module.css'
 import { reasonWords, WAIT_REASONS } from '../../format/reasons.ts'
-import { isFiltered, sortsOf, TEXT_FILTERS, type TaskListQuery, type TextFilter } from './task-filter.ts'
+import {
+  canWait,
+  isFiltered,
+  sortsOf,
+  TEXT_FILTERS,
+  type TaskListQuery,
+  type TextFilter,
+} from './task-filter.ts'
 
 const NAMES: Readonly<Record<TextFilter, string>> = {
   q: 'Name contains',
@@ -12,10 +21,22 @@ const NAMES: Readonly<Record<TextFilter, string>> = {
   label: 'Label (team=vision)',
 }
 
+/** Pause in typing after which a filter applies. */
+const TYPING_MS = 250
+
 export function FilterBar(props: { readonly query: TaskListQuery }): JSX.Element {
   const [, setSearch] = useSearchParams()
-  const set = (name: string, value: string): void =>
+  let timer: ReturnType<typeof setTimeout> | undefined
+  onCleanup(() => clearTimeout(timer))
+  /** Applies a filter while it is typed. */
+  const typed = (name: TextFilter, value: string): void => {
+    clearTimeout(timer)
+    timer = setTimeout(() => set(name, value), TYPING_MS)
+  }
+  const set = (name: string, value: string): void => {
+    clearTimeout(timer)
     setSearch({ [name]: value === '' ? null : value, cursor: null })
+  }
   const clear = (): void =>
     setSearch({
       ...Object.fromEntries(TEXT_FILTERS.map((name) => [name, null])),
@@ -24,16 +45,23 @@ export function FilterBar(props: { readonly query: TaskListQuery }): JSX.Element
       cursor: null,
     })
   return (
-    <form class="row" role="search" aria-label="Tasks" onSubmit={(event) => event.preventDefault()}>
+    <form
+      class={styles['filters']}
+      role="search"
+      aria-label="Tasks"
+      onSubmit={(event) => event.preventDefault()}
+    >
       <For each={TEXT_FILTERS}>
         {(name) => (
           <label>
             {NAMES[name]}{' '}
             <input
               type={name === 'q' ? 'search' : 'text'}
-              size={name === 'q' ? 16 : 12}
+              size={name === 'q' ? 14 : 9}
               maxLength={name === 'label' ? 321 : 200}
               value={props.query[name] ?? ''}
+              list={name === 'node' || name === 'owner' || name === 'group' ? `names-of-${name}` : undefined}
+              onInput={(event) => typed(name, event.currentTarget.value)}
               onChange={(event) => set(name, event.currentTarget.value)}
             />
           </label>
@@ -49,7 +77,7 @@ export function FilterBar(props: { readonly query: TaskListQuery }): JSX.Element
           <For each={['0', '1', '2', '3', '4']}>{(each) => <option value={each}>P{each}</option>}</For>
         </select>
       </label>
-      <Show when={props.query.state !== 'completed'}>
+      <Show when={canWait(props.query.state)}>
         <label>
           Wait reason{' '}
           <select
@@ -69,6 +97,7 @@ export function FilterBar(props: { readonly query: TaskListQuery }): JSX.Element
           </For>
         </select>
       </label>
+      <NameOptions query={props.query} />
       <Show when={isFiltered(props.query)}>
         <button type="button" onClick={clear}>
           Clear filters

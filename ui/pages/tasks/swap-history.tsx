@@ -4,7 +4,7 @@
  */
 import { useSearchParams } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
-import { createSignal, For, Show, type JSX } from 'solid-js'
+import { createSignal, For, onMount, Show, type JSX } from 'solid-js'
 import type { DecisionBody, DecisionPage } from '../../../controller/api/observe/decision-schema.ts'
 import { DecisionDetails } from '../../components/decision-details.tsx'
 import { QueryState } from '../../components/query-state.tsx'
@@ -21,8 +21,7 @@ export function DecisionLink(props: { readonly number: number }): JSX.Element {
       href={`#decision-${props.number}`}
       onClick={(event) => {
         event.preventDefault()
-        setSearch({ decision: props.number }, { replace: true })
-        document.getElementById(`decision-${props.number}`)?.querySelector('summary')?.focus()
+        setSearch({ view: 'decisions', decision: props.number })
       }}
     >
       decision {props.number}
@@ -63,14 +62,21 @@ export function SwapHistory(props: { readonly taskId: string }): JSX.Element {
 function DecisionRow(props: { readonly decision: DecisionBody; readonly taskId: string }): JSX.Element {
   const [search] = useSearchParams()
   const [isOpen, setOpen] = createSignal(false)
+  let summary!: HTMLElement
+  const isChosen = (): boolean => search['decision'] === String(props.decision.number)
+  onMount(() => {
+    if (!isChosen()) return
+    summary.scrollIntoView({ block: 'center' })
+    summary.focus()
+  })
   const isVictim = (): boolean => props.decision.victim_ids.includes(props.taskId)
   return (
     <details
       id={`decision-${props.decision.number}`}
-      open={search['decision'] === String(props.decision.number)}
+      open={isChosen()}
       onToggle={(event) => setOpen(event.currentTarget.open)}
     >
-      <summary class="text">
+      <summary ref={summary} class="text">
         {clockTime(props.decision.at)} · {kindWords(props.decision.kind, isVictim())}:{' '}
         {props.decision.sentence}
       </summary>

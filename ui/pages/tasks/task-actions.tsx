@@ -6,7 +6,7 @@ import { useQueryClient } from '@tanstack/solid-query'
 import { createSignal, For, type JSX } from 'solid-js'
 import type { TaskBody, TaskPatchBody } from '../../../controller/api/tasks/schema.ts'
 import { pathSegment } from '../../api/client.ts'
-import { ConfirmedAction } from '../../components/confirm-dialog.tsx'
+import { ConfirmedAction } from '../../design/confirm-dialog.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 import {
   whyNotCancel,

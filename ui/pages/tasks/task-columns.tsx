@@ -3,7 +3,8 @@ import { Show, type Accessor, type JSX } from 'solid-js'
 import type { TaskBody } from '../../../controller/api/tasks/schema.ts'
 import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
-import type { Column } from '../../tables/table.tsx'
+import { Chip } from '../../design/chip.tsx'
+import type { Column } from '../../design/table.tsx'
 import { clockTime, mib, percent, seconds, secondsSince, UNKNOWN, whole } from '../../format/figures.ts'
 import {
   askedWords,
@@ -12,6 +13,7 @@ import {
   reasonOf,
   residencyWords,
   stateWords,
+  toneOf,
   usedMib,
 } from '../../format/tasks.ts'
 import { useCluster } from '../../state/cluster.tsx'
@@ -62,8 +64,11 @@ function ranFor({ first_started_at: started, finished_at: ended }: TaskBody): st
     : seconds(Math.max(0, Date.parse(ended) - Date.parse(started)) / 1000)
 }
 
-const NAME: Column<TaskBody> = { name: 'Name', cell: (row) => <Name row={row} /> }
-const STATE: Column<TaskBody> = { name: 'State', cell: (row) => <>{stateWords(row())}</> }
+const NAME: Column<TaskBody> = { name: 'Name', sort: 'name', cell: (row) => <Name row={row} /> }
+const STATE: Column<TaskBody> = {
+  name: 'State',
+  cell: (row) => <Chip tone={toneOf(row())}>{stateWords(row())}</Chip>,
+}
 const RESIDENCY: Column<TaskBody> = {
   name: 'Residency',
   help: 'Location of its memory: — while it is on no GPU',
@@ -87,7 +92,12 @@ const NOSWAP: Column<TaskBody> = {
   help: 'Never swapped out',
   cell: (row) => <>{row().noswap === 1 ? 'yes' : 'no'}</>,
 }
-const PRIORITY: Column<TaskBody> = { name: 'Priority', isNumber: true, cell: (row) => <>P{row().priority}</> }
+const PRIORITY: Column<TaskBody> = {
+  name: 'Priority',
+  sort: 'priority',
+  isNumber: true,
+  cell: (row) => <>P{row().priority}</>,
+}
 const IDLE: Column<TaskBody> = {
   name: 'Idle',
   help: 'Time since its last GPU use',
@@ -100,6 +110,7 @@ const IDLE: Column<TaskBody> = {
 }
 const STARVATION: Column<TaskBody> = {
   name: 'Starvation',
+  sort: 'starved_seconds',
   help: '(demand − served) / demand since its submission',
   isNumber: true,
   cell: (row) => <>{percent(row().starvation_percent.total)}</>,
@@ -122,7 +133,26 @@ const OWNER: Column<TaskBody> = {
 
 const PLACED = [NAME, STATE, RESIDENCY, WHERE, ASKED, USED, NOSWAP, PRIORITY, IDLE, STARVATION, REASON]
 
-/** The relevant columns of each list: a pending task is on no node, and a completed one uses nothing. */
+const FINAL: readonly Column<TaskBody>[] = [
+  NAME,
+  STATE,
+  { ...REASON, help: 'Why it ended' },
+  { name: 'Ended', cell: (row) => <span class="nowrap">{clockTime(row().finished_at)}</span> },
+  {
+    name: 'Ran for',
+    help: 'From its first start to its end',
+    isNumber: true,
+    cell: (row) => <>{ranFor(row())}</>,
+  },
+  { name: 'Exit code', isNumber: true, cell: (row) => <>{row().exit_code ?? UNKNOWN}</> },
+  ASKED,
+  PRIORITY,
+  { name: 'Swap-outs', isNumber: true, cell: (row) => <>{whole(row().swap_outs)}</> },
+  STARVATION,
+  OWNER,
+]
+
+/** The relevant columns of each list: a pending task is on no node, and a final one uses nothing. */
 export const TASK_COLUMNS: Readonly<Record<ListName, readonly Column<TaskBody>[]>> = {
   running: PLACED,
   pending: [
@@ -150,23 +180,8 @@ export const TASK_COLUMNS: Readonly<Record<ListName, readonly Column<TaskBody>[]
     STARVATION,
     OWNER,
   ],
-  completed: [
-    NAME,
-    STATE,
-    { ...REASON, help: 'Why it ended' },
-    { name: 'Ended', cell: (row) => <span class="nowrap">{clockTime(row().finished_at)}</span> },
-    {
-      name: 'Ran for',
-      help: 'From its first start to its end',
-      isNumber: true,
-      cell: (row) => <>{ranFor(row())}</>,
-    },
-    { name: 'Exit code', isNumber: true, cell: (row) => <>{row().exit_code ?? UNKNOWN}</> },
-    ASKED,
-    PRIORITY,
-    { name: 'Swap-outs', isNumber: true, cell: (row) => <>{whole(row().swap_outs)}</> },
-    STARVATION,
-    OWNER,
-  ],
+  succeeded: FINAL,
+  failed: FINAL,
+  cancelled: FINAL,
   all: PLACED,
 }

@@ -2,7 +2,7 @@ import type { JSX } from 'solid-js'
 import type { TaskBody } from '../../../controller/api/tasks/schema.ts'
 import { Facts, type Fact } from '../../components/facts.tsx'
 import { clockTime, mib, percent, seconds, UNKNOWN, whole } from '../../format/figures.ts'
-import { askedWords, idleWords, isOpen, residencyWords, stateWords, usedMib } from '../../format/tasks.ts'
+import { askedWords, idleWords, isOpen, residencyWords, usedMib } from '../../format/tasks.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { Where } from './task-columns.tsx'
 
@@ -12,7 +12,6 @@ export function TaskFacts(props: { readonly task: TaskBody }): JSX.Element {
     const { task } = props
     const starvation = task.starvation_percent
     return [
-      { name: 'State', value: stateWords(task) },
       {
         name: 'Residency',
         value: residencyWords(task),

@@ -4,7 +4,7 @@ import type { Query } from '../../api/query-text.ts'
 import { WAIT_REASONS } from '../../format/reasons.ts'
 
 /** The lists of the page; the first one is the default. */
-export const LISTS = ['running', 'pending', 'completed', 'all'] as const
+export const LISTS = ['running', 'pending', 'succeeded', 'failed', 'cancelled', 'all'] as const
 export type ListName = (typeof LISTS)[number]
 
 export const SORTS = [
@@ -30,7 +30,7 @@ export interface TaskListQuery extends Pick<TaskQuery, 'priority' | 'reason' | T
 
 export function taskQueryOf(search: Search): TaskListQuery {
   const state = LISTS.find((list) => list === search['tab']) ?? 'running'
-  const sort = sortsOf(state).find(({ value }) => value === search['sort'])?.value ?? 'newest'
+  const sort = sortsOf(state).find(({ value }) => value === search['sort'])?.value ?? firstSortOf(state)
   const priority = ([0, 1, 2, 3, 4] as const).find((each) => String(each) === search['priority'])
   const reason = WAIT_REASONS.find((each) => each === search['reason'])
   const texts = TEXT_FILTERS.flatMap((name) => {
@@ -40,8 +40,7 @@ export function taskQueryOf(search: Search): TaskListQuery {
   return {
     ...Object.fromEntries(texts),
     ...(priority === undefined ? {} : { priority }),
-    // Completed tasks have no wait reason.
-    ...(reason === undefined || state === 'completed' ? {} : { reason }),
+    ...(reason === undefined || !canWait(state) ? {} : { reason }),
     state,
     sort,
     cursor: textOf(search['cursor']),
@@ -53,7 +52,17 @@ export function taskListRequest(asked: TaskListQuery): Query {
   return { ...asked, limit: PAGE_ROWS }
 }
 
-/** Completed tasks are stored in the order of their submission and have no other order. */
+/** Final tasks have no wait reason. */
+export function canWait(state: ListName): boolean {
+  return state === 'running' || state === 'pending' || state === 'all'
+}
+
+/** Pending tasks begin with those that are considered first. */
+function firstSortOf(state: ListName): TaskListQuery['sort'] {
+  return state === 'pending' ? 'priority' : 'newest'
+}
+
+/** Final tasks are stored in the order of their submission and have no other order. */
 export function sortsOf(state: ListName): readonly (typeof SORTS)[number][] {
   return state === 'running' || state === 'pending' ? SORTS : SORTS.filter(({ isForFinal }) => isForFinal)
 }

@@ -1,12 +1,17 @@
 /** One task: its details, the explanation of its state, its history, and its actions. */
-import { useParams } from '@solidjs/router'
+import { A, useParams, useSearchParams } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
-import { Show, type JSX } from 'solid-js'
+import { Match, Show, Switch, type JSX } from 'solid-js'
 import type { TaskBody } from '../../../controller/api/tasks/schema.ts'
 import { pathSegment } from '../../api/client.ts'
+import { usePath } from '../../api/world.ts'
 import { QueryState } from '../../components/query-state.tsx'
 import { useCluster } from '../../state/cluster.tsx'
-import { Explanation } from './explanation.tsx'
+import { Chip } from '../../design/chip.tsx'
+import { TabLinks } from '../../design/tab-links.tsx'
+import { residencyWords, stateWords, toneOf } from '../../format/tasks.ts'
+import { Answer, Explanation } from './explanation.tsx'
+import styles from './tasks.module.css'
 import { Output } from './output.tsx'
 import { SwapHistory } from './swap-history.tsx'
 import { TaskActions } from './task-actions.tsx'
@@ -33,19 +38,78 @@ function TaskPage(props: { readonly id: string }): JSX.Element {
   }))
   return (
     <div class="stack">
-      <h1 class="text">{task.data?.name ?? 'Task'}</h1>
+      <Crumbs />
       <QueryState query={task}>
         {(body) => (
           <>
-            <TaskActions task={body()} />
-            <TaskFacts task={body()} />
-            <Explanation taskId={props.id} />
-            <Timeline taskId={props.id} />
-            <SwapHistory taskId={props.id} />
-            <Output task={body()} />
+            <header class={styles['task']}>
+              <div class="row">
+                <h1 class="text">{body().name}</h1>
+                <Chip tone={toneOf(body())}>{stateOf(body())}</Chip>
+              </div>
+              <Answer taskId={props.id} />
+              <TaskActions task={body()} />
+            </header>
+            <Views task={body()} />
           </>
         )}
       </QueryState>
     </div>
+  )
+}
+
+function Crumbs(): JSX.Element {
+  const path = usePath()
+  return (
+    <nav aria-label="Breadcrumb" class={styles['crumbs']}>
+      <A href={path('/tasks')}>Tasks</A> <span aria-hidden="true">/</span>
+    </nav>
+  )
+}
+
+/** Residency is part of the state of a placed task. */
+function stateOf(task: TaskBody): string {
+  const isAway = task.residency !== 'none' && task.residency !== 'resident'
+  return isAway ? `${stateWords(task)}, ${residencyWords(task)}` : stateWords(task)
+}
+
+const VIEWS = ['overview', 'timeline', 'decisions', 'output'] as const
+type View = (typeof VIEWS)[number]
+const VIEW_NAMES: Readonly<Record<View, string>> = {
+  overview: 'Overview',
+  timeline: 'Timeline',
+  decisions: 'Decisions',
+  output: 'Output',
+}
+
+function Views(props: { readonly task: TaskBody }): JSX.Element {
+  const path = usePath()
+  const [search] = useSearchParams<{ view?: string; decision?: string }>()
+  const view = (): View =>
+    VIEWS.find((each) => each === search.view) ?? (search.decision === undefined ? 'overview' : 'decisions')
+  const href = (to: View): string =>
+    path(`/tasks/${pathSegment(props.task.id)}${to === 'overview' ? '' : `?view=${to}`}`)
+  return (
+    <>
+      <TabLinks
+        name="Parts of the task"
+        tabs={VIEWS.map((each) => ({ name: VIEW_NAMES[each], href: href(each), isCurrent: view() === each }))}
+      />
+      <Switch>
+        <Match when={view() === 'overview'}>
+          <Explanation taskId={props.task.id} />
+          <TaskFacts task={props.task} />
+        </Match>
+        <Match when={view() === 'timeline'}>
+          <Timeline taskId={props.task.id} />
+        </Match>
+        <Match when={view() === 'decisions'}>
+          <SwapHistory taskId={props.task.id} />
+        </Match>
+        <Match when={view() === 'output'}>
+          <Output task={props.task} />
+        </Match>
+      </Switch>
+    </>
   )
 }

@@ -1,16 +1,20 @@
 /** All tasks, in pages. */
 import { A, useSearchParams } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
+import { ListTodo, SearchX } from 'lucide'
 import { createMemo, Show, type JSX } from 'solid-js'
 import type { SummaryBody } from '../../../controller/api/observe/summary-schema.ts'
 import type { TaskPage } from '../../../controller/api/tasks/schema.ts'
 import { queryText } from '../../api/query-text.ts'
 import { usePath } from '../../api/world.ts'
-import { DataTable } from '../../tables/data-table.tsx'
+import { DataTable } from '../../design/data-table.tsx'
 import { Pager } from '../../components/pager.tsx'
 import { QueryState } from '../../components/query-state.tsx'
-import { TabLinks } from '../../components/tab-links.tsx'
+import { TabLinks } from '../../design/tab-links.tsx'
 import { useCluster } from '../../state/cluster.tsx'
+import { EmptyState } from '../../design/empty-state.tsx'
+import { SubmitTask } from './submit-task.tsx'
+import styles from './tasks.module.css'
 import { FilterBar } from './filter-bar.tsx'
 import { TASK_COLUMNS } from './task-columns.tsx'
 import { isFiltered, LISTS, taskListRequest, taskQueryOf, type ListName } from './task-filter.ts'
@@ -18,7 +22,9 @@ import { isFiltered, LISTS, taskListRequest, taskQueryOf, type ListName } from '
 const TAB_NAMES: Readonly<Record<ListName, string>> = {
   running: 'Running',
   pending: 'Pending',
-  completed: 'Completed',
+  succeeded: 'Succeeded',
+  failed: 'Failed',
+  cancelled: 'Cancelled',
   all: 'All',
 }
 
@@ -52,7 +58,10 @@ export function Tasks(): JSX.Element {
     })
   return (
     <div class="stack">
-      <h1>Tasks</h1>
+      <div class={styles['head']}>
+        <h1>Tasks</h1>
+        <SubmitTask />
+      </div>
       <TabLinks name="Lists of tasks" tabs={tabs()} />
       <FilterBar query={query()} />
       <QueryState
@@ -76,6 +85,11 @@ export function Tasks(): JSX.Element {
               rows={answer().page.items}
               idOf={({ id }) => id}
               request={answer().of}
+              sort={{
+                by: query().sort,
+                direction: query().sort === 'starved_seconds' ? 'descending' : 'ascending',
+                onSort: (by) => setSearch({ sort: query().sort === by ? null : by, cursor: null }),
+              }}
             />
             <Pager
               cursor={query().cursor}
@@ -97,24 +111,32 @@ function Nothing(props: { readonly isFiltered: boolean }): JSX.Element {
     <Show
       when={props.isFiltered}
       fallback={
-        <div class="card">
-          <p>This list is empty.</p>
-          <p class="quiet">
-            Submit a task: <code>headroom run --vram 16Gi -- python train.py</code>, or open another list
-            above.
-          </p>
-        </div>
+        <EmptyState icon={ListTodo} title="This list is empty.">
+          Submit a task here, or with <code>headroom run --vram 16Gi -- python train.py</code>
+        </EmptyState>
       }
     >
-      <p class="card">
-        No tasks match these filters. <A href={path('/tasks')}>Show running tasks</A>
-      </p>
+      <EmptyState icon={SearchX} title="No tasks match these filters.">
+        <A href={path('/tasks')}>Show running tasks</A>
+      </EmptyState>
     </Show>
   )
 }
 
 function countOf(summary: SummaryBody | null, list: ListName): number | null {
   if (summary === null) return null
-  const { running, pending, completed } = summary.tasks.by_list
-  return list === 'all' ? running + pending + completed : summary.tasks.by_list[list]
+  const { by_list: lists, by_state: states } = summary.tasks
+  switch (list) {
+    case 'running':
+    case 'pending':
+      return lists[list]
+    case 'succeeded':
+      return states.completed
+    case 'failed':
+      return states.failed + states.lost
+    case 'cancelled':
+      return states.cancelled
+    case 'all':
+      return lists.running + lists.pending + lists.completed
+  }
 }

@@ -7,7 +7,7 @@ import { QueryState } from '../../components/query-state.tsx'
 import { clockTime, UNKNOWN } from '../../format/figures.ts'
 import { eventWords, factWords } from '../../format/events.ts'
 import { useCluster } from '../../state/cluster.tsx'
-import { Table, type Column } from '../../tables/table.tsx'
+import { Table, type Column } from '../../design/table.tsx'
 import { DecisionLink } from './swap-history.tsx'
 
 const SHOWN = 100

@@ -1,7 +1,10 @@
 /**
  * The one table of the page: columns as data, rows kept by id so that focus stays when their values change.
  */
+import { ArrowDown, ArrowUp } from 'lucide'
 import { createMemo, For, Match, Show, Switch, type Accessor, type JSX } from 'solid-js'
+import { Icon } from './icon.tsx'
+import styles from './table.module.css'
 
 export interface Column<R> {
   readonly name: string
@@ -12,9 +15,17 @@ export interface Column<R> {
   readonly isRowHeading?: boolean
   /** Explanation, shown as the title of the heading. */
   readonly help?: string
+  /** The server can sort by this column. */
+  readonly sort?: string
   /** Classes of the cells. */
   readonly class?: string
   readonly cell: (row: Accessor<R>) => JSX.Element
+}
+
+export interface TableSort {
+  readonly by: string
+  readonly direction: 'ascending' | 'descending'
+  readonly onSort: (by: string) => void
 }
 
 export interface TableProps<R> {
@@ -25,6 +36,8 @@ export interface TableProps<R> {
   /** Omitted: a row is identified by its object. */
   readonly idOf?: (row: R) => unknown
   readonly id?: string
+  /** The current order; omitted: the columns cannot be sorted. */
+  readonly sort?: TableSort | undefined
   readonly class?: string | undefined
   readonly caption?: JSX.Element
   /** The names of the columns are only for screen readers. */
@@ -48,7 +61,7 @@ export function Table<R>(props: TableProps<R>): JSX.Element {
         </Show>
         <thead classList={{ 'visually-hidden': props.isHeadHidden === true }}>
           <tr>
-            <For each={props.columns}>{(column) => <Heading column={column} />}</For>
+            <For each={props.columns}>{(column) => <Heading column={column} sort={props.sort} />}</For>
           </tr>
         </thead>
         <tbody>
@@ -60,18 +73,45 @@ export function Table<R>(props: TableProps<R>): JSX.Element {
   )
 }
 
-function Heading<R>(props: { readonly column: Column<R> }): JSX.Element {
+interface HeadingProps<R> {
+  readonly column: Column<R>
+  readonly sort: TableSort | undefined
+}
+
+function Heading<R>(props: HeadingProps<R>): JSX.Element {
+  const isSorted = (): boolean => props.column.sort !== undefined && props.sort?.by === props.column.sort
+  const by = (): string | undefined => (props.sort === undefined ? undefined : props.column.sort)
   return (
-    <th scope="col" classList={{ number: props.column.isNumber === true }} title={props.column.help}>
-      <Switch fallback={props.column.name}>
-        <Match when={props.column.nameAs === 'code'}>
-          <code>{props.column.name}</code>
-        </Match>
-        <Match when={props.column.nameAs === 'hidden'}>
-          <span class="visually-hidden">{props.column.name}</span>
-        </Match>
-      </Switch>
+    <th
+      scope="col"
+      classList={{ number: props.column.isNumber === true }}
+      title={props.column.help}
+      aria-sort={isSorted() ? props.sort?.direction : undefined}
+    >
+      <Show when={by()} fallback={<HeadingName column={props.column} />}>
+        {(sort) => (
+          <button class={styles['sort']} onClick={() => props.sort?.onSort(sort())}>
+            <HeadingName column={props.column} />
+            <For each={isSorted() ? [props.sort?.direction] : []}>
+              {(direction) => <Icon of={direction === 'ascending' ? ArrowUp : ArrowDown} />}
+            </For>
+          </button>
+        )}
+      </Show>
     </th>
+  )
+}
+
+function HeadingName<R>(props: { readonly column: Column<R> }): JSX.Element {
+  return (
+    <Switch fallback={props.column.name}>
+      <Match when={props.column.nameAs === 'code'}>
+        <code>{props.column.name}</code>
+      </Match>
+      <Match when={props.column.nameAs === 'hidden'}>
+        <span class="visually-hidden">{props.column.name}</span>
+      </Match>
+    </Switch>
   )
 }
 

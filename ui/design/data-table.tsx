@@ -3,11 +3,11 @@
  * no row moves, and a button shows the number of pending updates.
  */
 import { createEffect, createMemo, createSignal, on, Show, type JSX } from 'solid-js'
-import styles from './data-table.module.css'
+import styles from './table.module.css'
 import { stableRows, type StableRows } from './stable-rows.ts'
 import { Table, type TableProps } from './table.tsx'
 
-export interface DataTableProps<R> extends Pick<TableProps<R>, 'name' | 'columns' | 'rows'> {
+export interface DataTableProps<R> extends Pick<TableProps<R>, 'name' | 'columns' | 'rows' | 'sort'> {
   readonly idOf: (row: R) => string
   /**
    * The request (filters, order, page) that the rows belong to. When it changes, the new rows are shown at

@@ -25,7 +25,7 @@ export function TabLinks(props: { readonly name: string; readonly tabs: readonly
                 {tab.name}
                 <Show when={tab.count !== undefined}>
                   {' '}
-                  <span class="quiet">{whole(tab.count)}</span>
+                  <span class={styles['count']}>{whole(tab.count)}</span>
                 </Show>
               </a>
             </li>

@@ -9,6 +9,8 @@ export interface ActionButtonProps {
   /** null: enabled. */
   readonly whyNot: string | null
   readonly class?: string
+  /** submit: for the form that it is in. */
+  readonly type?: 'button' | 'submit'
 }
 
 export function ActionButton(props: ActionButtonProps): JSX.Element {
@@ -16,7 +18,7 @@ export function ActionButton(props: ActionButtonProps): JSX.Element {
   return (
     <>
       <button
-        type="button"
+        type={props.type ?? 'button'}
         class={props.class}
         aria-disabled={props.whyNot === null ? undefined : 'true'}
         aria-describedby={props.whyNot === null ? undefined : id}
