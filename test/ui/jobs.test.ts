@@ -5,6 +5,7 @@
 import type { Locator, Page } from 'playwright-core'
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { ConfigBody } from '../../controller/api/config/schema.ts'
+import type { DecisionPage } from '../../controller/api/observe/decision-schema.ts'
 import type { NodeBody, NodePage } from '../../controller/api/nodes/schema.ts'
 import type { TaskBody, TaskPage } from '../../controller/api/tasks/schema.ts'
 import { CHROMIUM, focusedDialog } from '../support/browser.ts'
@@ -176,6 +177,27 @@ describe.skipIf(CHROMIUM === null)('a job', { timeout: 90_000 }, () => {
       command: ['python', 'my train.py', '--epochs', '3'],
       vram_mib: 900 * 1024,
     })
+    expect(hands.inputs).toBeLessThanOrEqual(3)
+    await hands.page.context().close()
+  })
+
+  test('The GPU that swaps most, its victim and why: at most 3 inputs', async () => {
+    // With overcommit the idle tasks of the past are replaced by waiting ones.
+    await putJson(`${api}/config`, { default_vram_overcommit_percent: 100 })
+    const hands = await start('/')
+    await hands.click(hands.button('Swap-outs, 1 h'))
+    const most = hands.page.locator('#most-swaps')
+    const why = most.getByRole('link', { name: /^Why/ })
+    await why.waitFor()
+    expect(await hands.sees(most)).toBe(true)
+    const { items } = await getJson<DecisionPage>(`${api}/decisions?kind=swap_out&limit=200`)
+    const number = Number(/decision (\d+)/.exec((await why.textContent()) ?? '')?.[1])
+    const decision = items.find((each) => each.number === number)
+    expect(await most.textContent()).toContain(decision?.sentence)
+    await hands.click(why)
+    const opened = hands.page.locator(`#decision-${number}`)
+    await opened.getByRole('group', { name: 'Swap-out candidates' }).waitFor()
+    expect(await hands.sees(opened.locator('summary'))).toBe(true)
     expect(hands.inputs).toBeLessThanOrEqual(3)
     await hands.page.context().close()
   })

@@ -1,4 +1,4 @@
-/** A form beside the page: the page stays visible, the focus stays inside, and Esc closes it. */
+/** A form over the page, which stays visible: the focus stays inside, and Esc closes it. */
 import { Dialog } from '@kobalte/core/dialog'
 import { X } from 'lucide'
 import type { JSX } from 'solid-js'

@@ -1,4 +1,4 @@
-/** Icons of lucide, as SVG elements. They are decoration: the text beside them has the meaning. */
+/** Icons of lucide, as SVG elements. They are decoration: the text next to them has the meaning. */
 import type { IconNode } from 'lucide'
 import type { JSX } from 'solid-js'
 import styles from './icon.module.css'

@@ -16,6 +16,7 @@ import { useCluster } from '../../state/cluster.tsx'
 import { FIGURES, gpusOf, ranked, stepOf, type FigureName, type MapGpu } from './gpu-figures.ts'
 import { HeatCanvas } from './heat-canvas.tsx'
 import styles from './gpu-map.module.css'
+import { MostSwaps } from './most-swaps.tsx'
 
 /** Interval of the controller's samples. */
 const AGAIN_MS = 10_000
@@ -87,6 +88,9 @@ function Map(props: { readonly body: GpuListBody }): JSX.Element {
       <p id="gpu-status" class={styles['line']} role="status">
         {words()}
       </p>
+      <Show when={figure() === 'swaps'}>
+        <MostSwaps gpu={ranked('swaps', gpus())[0]} />
+      </Show>
       <details>
         <summary>GPUs as a table</summary>
         <GpuTable gpus={ranked(figure(), gpus()).slice(0, TABLE_ROWS)} total={gpus().length} />

@@ -28,7 +28,7 @@ export async function find(api: ApiClient, text: string, signal: AbortSignal): P
   }
 }
 
-/** The page of the only result whose name or id is this text; null: there is none, or a second one. */
+/** The page of the only result whose name or id is this text; null: no page, or more than one. */
 export function exactMatch({ nodes, tasks }: Found, text: string): string | null {
   const pages = [
     ...tasks

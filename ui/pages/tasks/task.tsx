@@ -39,14 +39,14 @@ function TaskPage(props: { readonly id: string }): JSX.Element {
   return (
     <div class="stack">
       <Crumbs />
+      <div class="row">
+        <h1 class="text">{task.data?.name ?? 'Task'}</h1>
+        <Show when={task.data}>{(body) => <Chip tone={toneOf(body())}>{stateOf(body())}</Chip>}</Show>
+      </div>
       <QueryState query={task}>
         {(body) => (
           <>
             <header class={styles['task']}>
-              <div class="row">
-                <h1 class="text">{body().name}</h1>
-                <Chip tone={toneOf(body())}>{stateOf(body())}</Chip>
-              </div>
               <Answer taskId={props.id} />
               <TaskActions task={body()} />
             </header>
