@@ -82,6 +82,7 @@ describe.skipIf(CHROMIUM === null)('a job', { timeout: 90_000 }, () => {
   test('Why a task waits: at most 3 inputs from the dashboard', async () => {
     await submit('waits-long')
     const hands = await start('/')
+    expect(await hands.page.title()).toBe('Dashboard · Headroom')
     await hands.press('/')
     await hands.fill(hands.page.getByRole('searchbox', { name: 'Search tasks and nodes' }), 'waits-long')
     await hands.press('Enter')
@@ -89,6 +90,7 @@ describe.skipIf(CHROMIUM === null)('a job', { timeout: 90_000 }, () => {
     expect(await hands.sees(answer)).toBe(true)
     expect(await answer.innerText()).toMatch(/larger|never|needs/i)
     expect(hands.inputs).toBeLessThanOrEqual(3)
+    expect(await hands.page.title()).toBe('waits-long · Headroom')
     await hands.page.context().close()
   })
 
@@ -197,7 +199,7 @@ describe.skipIf(CHROMIUM === null)('a job', { timeout: 90_000 }, () => {
     await hands.click(why)
     const opened = hands.page.locator(`#decision-${number}`)
     await opened.getByRole('group', { name: 'Swap-out candidates' }).waitFor()
-    expect(await hands.sees(opened.locator('summary'))).toBe(true)
+    expect(await hands.sees(opened.locator('summary').first())).toBe(true)
     expect(hands.inputs).toBeLessThanOrEqual(3)
     await hands.page.context().close()
   })

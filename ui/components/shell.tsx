@@ -1,5 +1,5 @@
 /** Layout of every page: navigation on the left in a fixed order; mode, freshness and help at the top. */
-import { A, useMatch, useNavigate } from '@solidjs/router'
+import { A, useLocation, useMatch, useNavigate } from '@solidjs/router'
 import {
   BookOpen,
   Boxes,
@@ -21,6 +21,7 @@ import { createSignal, For, onCleanup, onMount, Show, type JSX } from 'solid-js'
 import { usePath, useWorld } from '../api/world.ts'
 import { seconds } from '../format/figures.ts'
 import { now, useCluster } from '../state/cluster.tsx'
+import { useDocumentTitle } from '../state/page-title.ts'
 import { nextTheme, theme } from '../state/theme.ts'
 import { Icon } from '../design/icon.tsx'
 import { Toasts } from '../design/toast.tsx'
@@ -82,6 +83,12 @@ export function Shell(props: ShellProps): JSX.Element {
     ].filter((group) => group.length > 0)
   const [isOpen, setOpen] = createSignal(false)
   useKeys(() => places().flat())
+  const location = useLocation()
+  useDocumentTitle(() => {
+    const isShown = (place: Place): boolean =>
+      place.path === '/' ? location.pathname === path('/') : location.pathname.startsWith(path(place.path))
+    return places().flat().findLast(isShown)?.name ?? null
+  })
   return (
     <div class={styles['shell']} data-mode={props.isReplay === true ? 'replay' : mode}>
       <a class={styles['skip']} href="#main">

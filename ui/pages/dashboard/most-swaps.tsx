@@ -23,12 +23,16 @@ export function MostSwaps(props: { readonly gpu: MapGpu | undefined }): JSX.Elem
     >
       {(gpu) => (
         <p class={`text ${styles['most']}`} id="most-swaps">
-          Most swap-outs: <NodeLink id={gpu().nodeId} name={gpu().nodeName} class="text" /> GPU {gpu().index},{' '}
-          {plural(gpu().swapOuts ?? 0, 'swap-out', 'swap-outs')} in the last hour. <Latest gpu={gpu()} />
+          Most swap-outs: <NodeLink id={gpu().nodeId} name={gpu().nodeName} class="text" />{' '}
+          {countWords(gpu())} <Latest gpu={gpu()} />
         </p>
       )}
     </Show>
   )
+}
+
+function countWords({ index, swapOuts }: MapGpu): string {
+  return `GPU ${index}, ${plural(swapOuts ?? 0, 'swap-out', 'swap-outs')} in the last hour.`
 }
 
 function Latest(props: { readonly gpu: MapGpu }): JSX.Element {

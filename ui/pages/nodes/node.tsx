@@ -9,6 +9,7 @@ import type { NodeBody } from '../../../controller/api/nodes/schema.ts'
 import { pathSegment } from '../../api/client.ts'
 import { QueryState } from '../../components/query-state.tsx'
 import { useCluster } from '../../state/cluster.tsx'
+import { usePageTitle } from '../../state/page-title.ts'
 import { DrainState } from './drain-state.tsx'
 import { GpuTable } from './gpu-table.tsx'
 import { NodeActions } from './node-actions.tsx'
@@ -39,6 +40,7 @@ function NodePage(props: { readonly id: string }): JSX.Element {
     },
     refetchInterval: 5_000,
   }))
+  usePageTitle(() => node.data?.node.name)
   return (
     <div class="stack">
       <h1 class="text">{node.data?.node.name ?? 'Node'}</h1>

@@ -7,6 +7,7 @@ import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { QueryState } from '../../components/query-state.tsx'
 import { useCluster } from '../../state/cluster.tsx'
+import { usePageTitle } from '../../state/page-title.ts'
 import { Chip } from '../../design/chip.tsx'
 import { TabLinks } from '../../design/tab-links.tsx'
 import { residencyWords, stateWords, toneOf } from '../../format/tasks.ts'
@@ -36,6 +37,7 @@ function TaskPage(props: { readonly id: string }): JSX.Element {
       api.get<TaskBody>(`/tasks/${pathSegment(props.id)}`, {}, signal),
     refetchInterval: 5_000,
   }))
+  usePageTitle(() => task.data?.name)
   return (
     <div class="stack">
       <Crumbs />
