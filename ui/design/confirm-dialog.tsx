@@ -6,7 +6,7 @@ import { AlertDialog } from '@kobalte/core/alert-dialog'
 import { createSignal, type JSX } from 'solid-js'
 import { ActionButton } from './action-button.tsx'
 import styles from './dialog.module.css'
-import { Problem } from '../components/problem.tsx'
+import { Problem } from './problem.tsx'
 
 export interface ConfirmDialogProps {
   readonly isOpen: boolean

@@ -1,7 +1,7 @@
 /** Chooses the members of a group: nodes of the whole cluster, filtered by name. */
 import { useQuery } from '@tanstack/solid-query'
 import { createMemo, createSignal, createUniqueId, For, onCleanup, Show, type JSX } from 'solid-js'
-import { Problem } from '../../components/problem.tsx'
+import { Problem } from '../../design/problem.tsx'
 import type { NodeBody, NodePage } from '../../../controller/api/nodes/schema.ts'
 import { QueryState } from '../../components/query-state.tsx'
 import { mib, whole } from '../../format/figures.ts'

@@ -7,7 +7,7 @@ import type { ChangedNodeBody, NodeBody } from '../../../controller/api/nodes/sc
 import { ActionButton } from '../../design/action-button.tsx'
 import { ConfirmDialog } from '../../design/confirm-dialog.tsx'
 import { Impact } from '../../components/impact.tsx'
-import { Problem } from '../../components/problem.tsx'
+import { Problem } from '../../design/problem.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 import { NodeDifference } from './node-difference.tsx'
 import { settingsWords, type OverrideDraft } from './override-draft.ts'

@@ -2,7 +2,7 @@
 import { createSignal, For, type JSX } from 'solid-js'
 import { pathSegment } from '../../api/client.ts'
 import { save } from '../../charts/save.ts'
-import { Problem } from '../../components/problem.tsx'
+import { Problem } from '../../design/problem.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 
 const FILES = [

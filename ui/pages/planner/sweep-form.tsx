@@ -5,7 +5,7 @@ import type { SimulationBody } from '../../../controller/api/simulations/schema.
 import { Refused } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { ActionButton } from '../../design/action-button.tsx'
-import { Problem } from '../../components/problem.tsx'
+import { Problem } from '../../design/problem.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 import { notYet, SOURCE_NAMES, SOURCES, type Chosen, type SourceKind } from '../../scenario/choice.ts'
 import { GridFields } from './grid-fields.tsx'

@@ -7,7 +7,7 @@ import type { ExercisePageSchema } from '../../../controller/api/simulations/exe
 import type { SimulationBody } from '../../../controller/api/simulations/schema.ts'
 import { pathSegment } from '../../api/client.ts'
 import { ActionButton } from '../../design/action-button.tsx'
-import { Problem } from '../../components/problem.tsx'
+import { Problem } from '../../design/problem.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { seconds } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'

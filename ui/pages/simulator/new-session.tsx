@@ -10,7 +10,7 @@ import type {
 import type { SimulationBody } from '../../../controller/api/simulations/schema.ts'
 import { pathSegment } from '../../api/client.ts'
 import { ActionButton } from '../../design/action-button.tsx'
-import { Problem } from '../../components/problem.tsx'
+import { Problem } from '../../design/problem.tsx'
 import { Prose } from '../../components/prose.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { useCluster } from '../../state/cluster.tsx'

@@ -2,7 +2,7 @@
 import { createSignal, Index, Show, type JSX } from 'solid-js'
 import type { SessionBody } from '../../../controller/api/simulations/session-schema.ts'
 import { ActionButton } from '../../design/action-button.tsx'
-import { Problem } from '../../components/problem.tsx'
+import { Problem } from '../../design/problem.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 import { useSessionControl, wordsOf } from './session-control.ts'
 import { clockWords } from '../../format/figures.ts'

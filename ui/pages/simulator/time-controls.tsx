@@ -5,7 +5,7 @@ import type { SessionBody } from '../../../controller/api/simulations/session-sc
 import type { SimulationBody } from '../../../controller/api/simulations/schema.ts'
 import { pathSegment } from '../../api/client.ts'
 import { ActionButton } from '../../design/action-button.tsx'
-import { Problem } from '../../components/problem.tsx'
+import { Problem } from '../../design/problem.tsx'
 import { clockWords, whole } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { useSessionControl, wordsOf } from './session-control.ts'
