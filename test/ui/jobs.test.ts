@@ -73,11 +73,11 @@ async function submit(name: string, more: object = {}): Promise<TaskBody> {
 const overrideOf = async (id: string) =>
   (await getJson<NodeBody>(`${api}/nodes/${id}`)).overcommit_vram_percent
 
-describe.skipIf(CHROMIUM === null)('a job', { timeout: 90_000 }, () => {
+describe.skipIf(CHROMIUM === null)('a job', () => {
   beforeAll(async () => {
     api = `${ui.served.url}/api/v1`
     nodes = (await getJson<NodePage>(`${api}/nodes`)).items
-  }, 60_000)
+  })
 
   test('Why a task waits: at most 3 inputs from the dashboard', async () => {
     await submit('waits-long')
