@@ -13,7 +13,8 @@ import { temporaryFolder } from '../support/headroom-command.ts'
 import { servedPage } from '../support/served-page.ts'
 import { getJson, putJson } from '../support/served.ts'
 
-const ui = servedPage(`${temporaryFolder()}/data`)
+/** The tasks of a store that is started again are lost: the first line would be about them. */
+const ui = servedPage(`${temporaryFolder()}/data`, { isNew: true })
 let api: string
 let nodes: readonly NodeBody[]
 
