@@ -4,14 +4,14 @@
  */
 import { createHash } from 'node:crypto'
 import { mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { BlobOwner, BlobPiece, Blobs, BlobUsage, Stored } from '../../controller/ports/blobs.ts'
 import { chunksOf, readManifest } from '../../protocol/manifest.ts'
 import { newPartialName } from '../simulations/library/partial-uploads.ts'
 import { UploadQuota, type UploadLimits } from '../simulations/library/upload-quota.ts'
 
 export interface BlobStoreOptions {
-  /** Created when missing. */
+  /** Created at the first upload. */
   readonly folder: string
   readonly limits: UploadLimits
   readonly maxWorkdirBytes: number
@@ -83,9 +83,8 @@ export class BlobStore implements Blobs {
 
   /** Loads what earlier processes stored. */
   static async open(options: BlobStoreOptions): Promise<BlobStore> {
-    await mkdir(options.folder, { recursive: true, mode: 0o700 })
     const store = new BlobStore(options)
-    for (const name of await readdir(options.folder)) await store.#load(name)
+    for (const name of await namesIn(options.folder)) await store.#load(name)
     return store
   }
 
@@ -221,6 +220,8 @@ export class BlobStore implements Blobs {
     const folder = join(this.#options.folder, key)
     await mkdir(folder, { recursive: true, mode: 0o700 })
     await writeFile(join(folder, OWNER_FILE), JSON.stringify({ owner }))
+    await syncFolder(this.#options.folder)
+    await syncFolder(dirname(this.#options.folder))
     const owned = this.#owners.get(key) ?? { owner, folder, blobs: new Map<string, Blob>(), bytes: 0 }
     this.#owners.set(key, owned)
     return owned
@@ -292,6 +293,16 @@ function keyOf(owner: BlobOwner): string {
 
 function refused(code: 'invalid' | 'uploads_full', detail: string): Stored {
   return { ok: false, refusal: { code, detail } }
+}
+
+/** Without a folder nothing was uploaded. */
+async function namesIn(folder: string): Promise<readonly string[]> {
+  try {
+    return await readdir(folder)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
+    throw error
+  }
 }
 
 async function syncFolder(folder: string): Promise<void> {

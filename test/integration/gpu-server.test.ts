@@ -289,7 +289,9 @@ describe.skipIf(whyNoNatsServer() !== null)(
 
     it('refuses a command of a container image: it has no runtime, and the host runs nothing', async () => {
       start('--allow-exec')
-      expect(await controller.hello(1)).toMatchObject({ features: ['env', 'files'] })
+      expect(await controller.hello(1)).toMatchObject({
+        features: ['env', 'attach', 'files', 'limits'],
+      })
       expect(await controller.start('a', waiting('a'), { image: 'docker.io/library/busybox' })).toMatchObject(
         {
           outcome: 'refused',

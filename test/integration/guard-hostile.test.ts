@@ -123,10 +123,13 @@ describe('the guard program', () => {
     expect(run([folder, '/none'], '')).toBe('error guard: its input is cut off\n')
     expect(run([folder, '/none'], 'a\x001\x00x\x00')).toBe('error guard: bad number in its input: x\n')
     expect(
-      run([folder, '/none'], 'a\x001\x00-1\x00-1\x00-1\x000\x000\x000\x009\x00\x00/\x00999999\x00'),
+      run([folder, '/none'], 'a\x001\x00-1\x00-1\x00-1\x000\x000\x000\x009\x00\x000\x000\x00/\x00999999\x00'),
     ).toBe('error guard: its input is cut off\n')
     expect(
-      run([folder, '/none'], 'a\x001\x00-1\x00-1\x00-1\x000\x000\x000\x009\x00\x00/\x001\x00true\x000\x00'),
+      run(
+        [folder, '/none'],
+        'a\x001\x00-1\x00-1\x00-1\x000\x000\x000\x009\x00\x000\x000\x00/\x001\x00true\x000\x00',
+      ),
     ).toBe('error guard: lease file /none: No such file or directory\n')
   })
 })

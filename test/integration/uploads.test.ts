@@ -69,6 +69,7 @@ describe('An upload of a submitter', () => {
     expect((await world.api.send('GET', '/usage', undefined, as('alice submitter'))).body).toEqual({
       owner: 'alice',
       uploads: { ...usage, ...total },
+      files: { bytes: 0, total_bytes: 0, folder_limit_bytes: 0, limit_bytes: 0, total_limit_bytes: 0 },
     })
     const large = Buffer.alloc(3 * MIB, 'x')
     const refused = await putTrace('alice submitter', 'large', large)

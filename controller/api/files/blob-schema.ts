@@ -13,12 +13,15 @@ export const BlobSchema = Type.Object({
   sha256: Type.String(),
   bytes: count('Its size'),
 })
-export const HashesSchema = closed({
-  sha256: Type.Array(Type.String(SHA_256_TEXT), {
-    maxItems: MAX_HASHES,
-    description: 'SHA-256 of each chunk that the client has',
-  }),
-})
+export const HashesSchema = closed(
+  {
+    sha256: Type.Array(Type.String(SHA_256_TEXT), {
+      maxItems: MAX_HASHES,
+      description: 'SHA-256 of each chunk that the client has',
+    }),
+  },
+  { examples: [{ sha256: ['9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'] }] },
+)
 export const MissingSchema = Type.Object({
   sha256: Type.Array(Type.String(), {
     description: 'Those that the caller has to upload, in the same order',
