@@ -39,6 +39,8 @@ interface NodeView {
   doubtEndedAt: Instant
   /** The highest boot that was welcome, and its latest answered snapshot. */
   boot: Boot | null
+  /** Epoch of the controller that welcomed it first: earlier controllers may not know of it. */
+  bootEpoch: number
   snapshotSeq: number
   /** Epoch of the controller that answered it: each knows only its own snapshots. */
   snapshotEpoch: number
@@ -178,16 +180,20 @@ export class WireRules {
     epoch: number,
   ): void {
     const view = this.#viewOf(nodeId)
+    const isKnown = view.boot !== null && keyOf(view.boot) === keyOf(boot)
+    // A replaced controller, until it notices, answers the boot that was the last when its successor began.
+    if (view.boot !== null && !isKnown && boot.counter <= view.boot.counter && epoch < view.bootEpoch) return
     const tell = (detail: string): void => this.#report(`a lease is granted ${detail}`, { nodeId })
     if (view.boot !== null && boot.counter < view.boot.counter)
       tell(`to boot ${boot.counter}, after boot ${view.boot.counter} (R6)`)
     if (view.boot !== null && boot.counter === view.boot.counter && boot.random !== view.boot.random)
       tell(`to another server with boot ${boot.counter} (R6)`)
-    const isSame = view.boot !== null && keyOf(view.boot) === keyOf(boot) && view.snapshotEpoch === epoch
+    const isSame = isKnown && view.snapshotEpoch === epoch
     view.snapshotEpoch = epoch
     if (isSame && seq <= view.snapshotSeq) tell(`to message ${seq}, after message ${view.snapshotSeq} (R6)`)
     const isLater = view.boot !== null && boot.counter > view.boot.counter
     if (view.boot === null || boot.counter >= view.boot.counter) {
+      if (!isKnown) view.bootEpoch = epoch
       view.boot = boot
       view.snapshotSeq = isSame ? Math.max(seq, view.snapshotSeq) : seq
     }
@@ -302,6 +308,7 @@ export class WireRules {
         longestMs: 0,
         longestOverAt: 0,
         boot: null,
+        bootEpoch: 0,
         snapshotSeq: 0,
         snapshotEpoch: 0,
       }
