@@ -1,7 +1,7 @@
 import type { FastifyReply } from 'fastify'
 import type { ApiApp, ApiContext } from '../context.ts'
 import { sendJson } from '../http/compressed.ts'
-import { csvLine, orCsv, sendCsv, type CsvCell } from '../http/csv.ts'
+import { csvOf, orCsv, sendCsv, type CsvColumns } from '../http/csv.ts'
 import { presentInstant } from '../http/instant.ts'
 import { nodeIdOf, requireGroup } from '../http/names.ts'
 import { operation } from '../http/operation.ts'
@@ -23,6 +23,24 @@ const listGpus = operation({
 
 const DEFAULT_LIMIT = 1000
 
+const CSV: CsvColumns<GpuFigures> = {
+  node_id: ({ node }) => node.id,
+  node: ({ node }) => node.name,
+  index: ({ gpu }) => gpu.index,
+  model: ({ gpu }) => gpu.model,
+  status: ({ node }) => node.status,
+  tasks: ({ gpu }) => gpu.placements.length,
+  physical_mib: ({ gpu }) => gpu.physicalMib,
+  used_mib: ({ gpu }) => usedMib(gpu),
+  resident_mib: ({ gpu }) => residentMib(gpu),
+  out_mib: ({ outMib }) => outMib,
+  utilization_percent: ({ utilizationPercent }) => utilizationPercent,
+  starvation_percent: ({ starvationPercent }) => starvationPercent,
+  swap_outs: ({ swapOuts }) => swapOuts,
+  copy_seconds: ({ copySeconds }) => copySeconds,
+  lost_seconds: ({ lostSeconds }) => lostSeconds,
+}
+
 /** GET /gpus. */
 export function gpuRoutes(app: ApiApp, { views, series }: ApiContext): void {
   const figures = createGpuFigures(views, series)
@@ -36,13 +54,10 @@ export function gpuRoutes(app: ApiApp, { views, series }: ApiContext): void {
         (nodeId === null || id === nodeId) && (group === undefined || groups.includes(group)),
     )
     const { rest, total, cursorAfter } = sortedGpus(matching, { sort, order, cursor })
-    if (query.format === 'csv') return sendCsv(reply, 'gpus', query, csvOf(rest))
-    const shown = rest.slice(0, limit)
-    const last = shown.at(-1)
-    const next = rest.length > shown.length && last !== undefined ? cursorAfter(last) : null
+    if (query.format === 'csv') return sendCsv(reply, 'gpus', query, csvOf(CSV, rest))
     return sendJson(reply as FastifyReply, headers['accept-encoding'], {
-      ...presentGpus(fleet, shown),
-      next_cursor: next,
+      ...presentGpus(fleet, rest.slice(0, limit)),
+      next_cursor: cursorAfter(limit),
       total,
     })
   })
@@ -98,45 +113,4 @@ class Places<T> {
   placeOf(value: T): number {
     return this.#places.get(value) as number
   }
-}
-
-function* csvOf(gpus: readonly GpuFigures[]): Generator<string> {
-  yield csvLine([
-    'node_id',
-    'node',
-    'index',
-    'model',
-    'status',
-    'tasks',
-    'physical_mib',
-    'used_mib',
-    'resident_mib',
-    'out_mib',
-    'utilization_percent',
-    'starvation_percent',
-    'swap_outs',
-    'copy_seconds',
-    'lost_seconds',
-  ])
-  for (const figures of gpus) yield csvLine(cellsOf(figures))
-}
-
-function cellsOf({ node, gpu, outMib, ...figures }: GpuFigures): readonly CsvCell[] {
-  return [
-    node.id,
-    node.name,
-    gpu.index,
-    gpu.model,
-    node.status,
-    gpu.placements.length,
-    gpu.physicalMib,
-    usedMib(gpu),
-    residentMib(gpu),
-    outMib,
-    figures.utilizationPercent,
-    figures.starvationPercent,
-    figures.swapOuts,
-    figures.copySeconds,
-    figures.lostSeconds,
-  ]
 }

@@ -9,8 +9,25 @@ export type CsvCell = string | number | boolean | null
 
 export const CSV_TYPE = 'text/csv; charset=utf-8'
 
+/** Columns by their names, in order. */
+export type CsvColumns<T> = Readonly<Record<string, (row: T) => CsvCell>>
+
+/** The line of names, then a line for each row. */
+export function* csvOf<T>(columns: CsvColumns<T>, rows: Iterable<T>): Generator<string> {
+  yield csvHead(columns)
+  for (const row of rows) yield csvRow(columns, row)
+}
+
+export function csvHead<T>(columns: CsvColumns<T>): string {
+  return csvLine(Object.keys(columns))
+}
+
+export function csvRow<T>(columns: CsvColumns<T>, row: T): string {
+  return csvLine(Object.values(columns).map((cell) => cell(row)))
+}
+
 /** One line; null is an empty cell. */
-export function csvLine(cells: readonly CsvCell[]): string {
+function csvLine(cells: readonly CsvCell[]): string {
   return `${cells.map((cell) => csvCell(cell === null ? '' : String(cell))).join(',')}\n`
 }
 

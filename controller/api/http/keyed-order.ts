@@ -21,8 +21,8 @@ export interface OrderedRest<T> {
   readonly rest: readonly T[]
   /** Number of items on all pages. */
   readonly total: number
-  /** Cursor of the page after this item. */
-  cursorAfter(item: T): string
+  /** Cursor of the page after the first `count` of the rest; null: there is none. */
+  cursorAfter(count: number): string | null
 }
 
 /**
@@ -44,7 +44,12 @@ export function inOrder<T>(
   return {
     rest: rest.map(({ item }) => item),
     total: placed.length,
-    cursorAfter: (item) => writeCursorParts([sort, direction, ...placeOf(item)]),
+    cursorAfter: (count) => {
+      const last = rest[count - 1]
+      return last === undefined || count >= rest.length
+        ? null
+        : writeCursorParts([sort, direction, ...last.place])
+    },
   }
 }
 

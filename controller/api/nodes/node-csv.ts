@@ -1,8 +1,8 @@
 import type { Node } from '../../model/placement.ts'
-import { csvLine, type CsvCell } from '../http/csv.ts'
+import { csvHead, csvRow, type CsvColumns } from '../http/csv.ts'
 import type { NodeBody } from './schema.ts'
 
-const COLUMNS: Readonly<Record<string, (node: NodeBody) => CsvCell>> = {
+const COLUMNS: CsvColumns<NodeBody> = {
   node_id: (node) => node.node_id,
   name: ({ name }) => name,
   address: ({ address }) => address,
@@ -27,9 +27,6 @@ const COLUMNS: Readonly<Record<string, (node: NodeBody) => CsvCell>> = {
 }
 
 export function* csvOfNodes(nodes: readonly Node[], present: (node: Node) => NodeBody): Generator<string> {
-  yield csvLine(Object.keys(COLUMNS))
-  for (const node of nodes) {
-    const body = present(node)
-    yield csvLine(Object.values(COLUMNS).map((cell) => cell(body)))
-  }
+  yield csvHead(COLUMNS)
+  for (const node of nodes) yield csvRow(COLUMNS, present(node))
 }

@@ -140,9 +140,7 @@ export function nodeRoutes(app: ApiApp, { commands, views, twin }: ApiContext): 
     const { rest, total, cursorAfter } = sortedNodes(views, filter, { sort, order, cursor })
     if (format === 'csv') return sendCsv(reply, 'nodes', query, csvOfNodes(rest, present))
     const items = pageOf(rest.slice(0, limit), present)
-    const last = rest[items.length - 1]
-    const nextCursor = rest.length > items.length && last !== undefined ? cursorAfter(last) : null
-    return { items, next_cursor: nextCursor, total }
+    return { items, next_cursor: cursorAfter(items.length), total }
   })
 
   app.get('/nodes/:node_id', { schema: getNode }, ({ params }, reply) => {

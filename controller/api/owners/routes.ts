@@ -1,5 +1,5 @@
 import type { ApiApp, ApiContext } from '../context.ts'
-import { csvLine, orCsv, sendCsv } from '../http/csv.ts'
+import { csvOf, orCsv, sendCsv, type CsvColumns } from '../http/csv.ts'
 import { presentInstant } from '../http/instant.ts'
 import { inOrder, type Part } from '../http/keyed-order.ts'
 import { operation } from '../http/operation.ts'
@@ -29,6 +29,22 @@ const KEYS: Readonly<Record<OwnerSort, (owner: OwnerBody) => readonly Part[]>> =
   name: () => [],
 }
 
+const CSV: CsvColumns<OwnerBody> = {
+  owner: ({ owner }) => owner,
+  running: ({ tasks }) => tasks.running,
+  swapped_out: ({ tasks }) => tasks.swapped_out,
+  pending: ({ tasks }) => tasks.pending,
+  on_hold: ({ tasks }) => tasks.on_hold,
+  gpus: ({ gpus }) => gpus,
+  resident_mib: (owner) => owner.resident_mib,
+  out_mib: (owner) => owner.out_mib,
+  lost_queue_seconds: ({ lost }) => lost.queue_seconds,
+  lost_swap_seconds: ({ lost }) => lost.swap_seconds,
+  lost_compute_seconds: ({ lost }) => lost.compute_seconds,
+  lost_total_seconds: ({ lost }) => lost.total_seconds,
+  longest_wait_since: (owner) => owner.longest_wait_since,
+}
+
 /** GET /owners. */
 export function ownerRoutes(app: ApiApp, { views, ownerLimits }: ApiContext): void {
   const figures = createOwnerFigures(views)
@@ -46,50 +62,13 @@ export function ownerRoutes(app: ApiApp, { views, ownerLimits }: ApiContext): vo
       },
       cursor,
     )
-    if (query.format === 'csv') return sendCsv(reply, 'owners', query, csvOf(rest))
-    const items = rest.slice(0, limit)
-    const last = items.at(-1)
+    if (query.format === 'csv') return sendCsv(reply, 'owners', query, csvOf(CSV, rest))
     return {
       at: presentInstant(at),
       limits: { pending_tasks: ownerLimits.maxPending, placed_gpus: ownerLimits.maxPlacedGpus },
-      items,
-      next_cursor: rest.length > items.length && last !== undefined ? cursorAfter(last) : null,
+      items: rest.slice(0, limit),
+      next_cursor: cursorAfter(limit),
       total,
     }
   })
-}
-
-function* csvOf(owners: readonly OwnerBody[]): Generator<string> {
-  yield csvLine([
-    'owner',
-    'running',
-    'swapped_out',
-    'pending',
-    'on_hold',
-    'gpus',
-    'resident_mib',
-    'out_mib',
-    'lost_queue_seconds',
-    'lost_swap_seconds',
-    'lost_compute_seconds',
-    'lost_total_seconds',
-    'longest_wait_since',
-  ])
-  for (const { owner, tasks, gpus, resident_mib, out_mib, lost, longest_wait_since } of owners) {
-    yield csvLine([
-      owner,
-      tasks.running,
-      tasks.swapped_out,
-      tasks.pending,
-      tasks.on_hold,
-      gpus,
-      resident_mib,
-      out_mib,
-      lost.queue_seconds,
-      lost.swap_seconds,
-      lost.compute_seconds,
-      lost.total_seconds,
-      longest_wait_since,
-    ])
-  }
 }

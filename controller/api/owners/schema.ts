@@ -14,7 +14,7 @@ import {
   textOrNull,
 } from '../http/fields-schema.ts'
 
-/** Sort orders of the list; `owner-list.ts` defines each. */
+/** Sort orders of the list; `routes.ts` defines each. */
 export const OWNER_SORTS = ['lost', 'gpus', 'running', 'pending', 'name'] as const
 export type OwnerSort = (typeof OWNER_SORTS)[number]
 

@@ -2,7 +2,7 @@
 import { isFinal } from '../../model/task.ts'
 import type { Task } from '../../model/placement.ts'
 import type { Views } from '../../query/views.ts'
-import { csvLine, type CsvCell } from '../http/csv.ts'
+import { csvHead, csvRow, type CsvColumns } from '../http/csv.ts'
 import { presentTaskRecord, presentWithoutWait } from './present.ts'
 import type { TaskBody } from './schema.ts'
 import { firstFinal, matches, type TaskFilter } from './task-list.ts'
@@ -13,7 +13,7 @@ const SLICE_TASKS = 500
 const SLICE_EXPLAINED = 8
 const STORE_PAGE = 200
 
-const COLUMNS: Readonly<Record<string, (task: TaskBody) => CsvCell>> = {
+const COLUMNS: CsvColumns<TaskBody> = {
   id: ({ id }) => id,
   name: ({ name }) => name,
   owner: ({ owner }) => owner,
@@ -41,8 +41,8 @@ const COLUMNS: Readonly<Record<string, (task: TaskBody) => CsvCell>> = {
 }
 
 export async function* csvOfTasks(views: Views, filter: TaskFilter): AsyncGenerator<string> {
-  yield csvLine(Object.keys(COLUMNS))
-  const lineOf = (task: TaskBody): string => csvLine(Object.values(COLUMNS).map((cell) => cell(task)))
+  yield csvHead(COLUMNS)
+  const lineOf = (task: TaskBody): string => csvRow(COLUMNS, task)
   const written = new Set<string>()
   for await (const task of openTasks(views, filter)) {
     written.add(task.spec.id)
