@@ -1,10 +1,10 @@
 /**
- * The socket where a process registers itself for a lease: one line of JSON per request. Input is hostile:
- * bounded, checked, and answered with an error.
+ * The socket where a process registers itself for a lease: one line of JSON per request, which is checked and
+ * answered with an error if it is not valid.
  */
-import { chmodSync, chownSync, rmSync } from 'node:fs'
-import { createServer, type Server, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import type { SocketPeer } from '../guard/socket-peer.ts'
+import { openLineSocket, type LineSocket } from './line-socket.ts'
 
 /** The process at the other end of the connection asks. */
 export interface AttachListener {
@@ -19,18 +19,8 @@ export type AttachAnswer =
   | { readonly busy: boolean }
   | { readonly error: string }
 
-export interface AttachSocket {
-  /** Refuses new connections, ends existing ones and removes the file. */
-  close(): void
-}
-
-/** Maximum connections at a time; further ones are closed at once. */
-const MAX_CONNECTIONS = 16
 /** A connection that sends nothing for so long is closed. */
 const SILENT_MS = 10_000
-const MAX_LINE_LENGTH = 1_024
-const MODE = 0o600
-const GROUP_MODE = 0o660
 
 /** Replaces what an earlier server left at that path. Rejects when it cannot be made. */
 export function openAttachSocket(
@@ -38,73 +28,19 @@ export function openAttachSocket(
   group: number | null,
   peerOf: (socket: Socket) => Promise<SocketPeer>,
   listener: AttachListener,
-): Promise<AttachSocket> {
-  rmSync(path, { force: true })
-  const sockets = new Set<Socket>()
-  const server = createServer((socket) => {
-    if (sockets.size >= MAX_CONNECTIONS) return void socket.destroy()
-    sockets.add(socket)
-    socket.on('error', () => socket.destroy())
-    socket.once('close', () => sockets.delete(socket))
-    socket.setTimeout(SILENT_MS, () => socket.destroy())
-    peerOf(socket).then(
-      (peer) => serve(socket, peer, listener),
-      () => socket.destroy(),
-    )
+): Promise<LineSocket> {
+  return openLineSocket({
+    path,
+    group,
+    silentMs: SILENT_MS,
+    accept: async (socket, send) => {
+      const peer = await peerOf(socket)
+      return (line) => send(answerTo(line, peer, listener))
+    },
   })
-  return listening(server, path, group, sockets)
-}
-
-function listening(
-  server: Server,
-  path: string,
-  group: number | null,
-  sockets: ReadonlySet<Socket>,
-): Promise<AttachSocket> {
-  const close = (): void => {
-    server.close()
-    for (const socket of sockets) socket.destroy()
-    rmSync(path, { force: true })
-  }
-  return new Promise((resolve, reject) => {
-    const mask = process.umask(0o077)
-    server.once('error', reject)
-    server.listen(path, () => {
-      server.off('error', reject)
-      server.on('error', () => {})
-      try {
-        if (group !== null) chownSync(path, process.getuid?.() ?? 0, group)
-        chmodSync(path, group === null ? MODE : GROUP_MODE)
-        resolve({ close })
-      } catch (error) {
-        close()
-        reject(error instanceof Error ? error : new Error(String(error)))
-      }
-    })
-    process.umask(mask)
-  })
-}
-
-function serve(socket: Socket, peer: SocketPeer, listener: AttachListener): void {
-  let rest = ''
-  socket.setEncoding('utf8')
-  socket.on('data', (chunk: string) => {
-    const lines = (rest + chunk).split('\n')
-    rest = lines.pop() ?? ''
-    for (const line of lines) if (!socket.destroyed) send(socket, answerTo(line, peer, listener))
-    if (rest.length <= MAX_LINE_LENGTH) return
-    send(socket, { error: `line is longer than ${MAX_LINE_LENGTH} characters` })
-    socket.destroySoon()
-  })
-  socket.resume()
-}
-
-function send(socket: Socket, answer: AttachAnswer): void {
-  if (!socket.destroyed) socket.write(`${JSON.stringify(answer)}\n`)
 }
 
 function answerTo(line: string, peer: SocketPeer, listener: AttachListener): AttachAnswer {
-  if (line.length > MAX_LINE_LENGTH) return { error: `line is longer than ${MAX_LINE_LENGTH} characters` }
   const [name, value] = memberOf(line)
   if (name === 'attach' && typeof value === 'string') return listener.attach(value, peer)
   if (name === 'detach' && value === true) return listener.detach(peer)

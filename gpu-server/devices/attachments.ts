@@ -11,7 +11,8 @@ import type { SocketPeer } from '../guard/socket-peer.ts'
 import { folderNameOf } from '../guard/guard-folder.ts'
 import { startTimeOf, usersOf, type ProcessKey } from '../guard/process-table.ts'
 import { AttachedProcess } from './attached-process.ts'
-import { openAttachSocket, type AttachAnswer, type AttachSocket } from './attach-socket.ts'
+import { openAttachSocket, type AttachAnswer } from './attach-socket.ts'
+import type { LineSocket } from './line-socket.ts'
 
 /** The attempt of a lease. */
 export interface LeaseRef {
@@ -52,7 +53,7 @@ export class Attachments {
   /** By attempt. */
   readonly #expected = new Map<string, LeaseRef & { readonly hash: Buffer; readonly until: number }>()
   readonly #leases = new Map<number, LeaseRef & { readonly process: AttachedProcess }>()
-  #socket: AttachSocket | null = null
+  #socket: LineSocket | null = null
   #listener: AttachmentsListener | null = null
 
   constructor(options: AttachmentsOptions) {

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { chmodSync, chownSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Mib } from '../../protocol/units.ts'
-import type { ControlSocket } from './control-socket.ts'
+import type { LineSocket } from './line-socket.ts'
 import { openControlSocket } from './control-socket.ts'
 
 export interface TaskSocketsListener {
@@ -25,7 +25,7 @@ export class TaskSockets {
   readonly #folder: string
   readonly #groupOf: (taskId: string, attempt: number) => number | null
   readonly #listener: TaskSocketsListener
-  readonly #open = new Map<string, { readonly socket: ControlSocket; readonly waiting: Waiting[] }>()
+  readonly #open = new Map<string, { readonly socket: LineSocket; readonly waiting: Waiting[] }>()
 
   /**
    * Throws when the folder cannot be used.

@@ -2,7 +2,8 @@
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { headroom, temporaryFolder } from '../support/headroom-command.ts'
-import { freePort, whyNoNatsServer } from '../support/nats-server.ts'
+import { freePort } from '../support/free-port.ts'
+import { whyNoNatsServer } from '../support/nats-server.ts'
 import { startHeadroom } from '../support/running-command.ts'
 
 const TIMEOUT_MS = 60_000

@@ -8,7 +8,7 @@ import { createClient, type Task } from '../../clients/typescript/client.ts'
 import { newSecret } from '../../controller/api/auth/token-secrets.ts'
 import { headroom as run } from '../support/headroom-command.ts'
 import { until } from '../support/live-cluster.ts'
-import { freePort } from '../support/nats-server.ts'
+import { freePort } from '../support/free-port.ts'
 import { OneHost } from '../support/one-host.ts'
 
 const VRAM_MIB = 6_000

@@ -19,7 +19,8 @@ import {
   resultSubject,
 } from '../../services/sweep/nats/sweep-subjects.ts'
 import { busyScenario, headroom, temporaryFolder, write } from '../support/headroom-command.ts'
-import { freePort, newFolder, startNatsServer, whyNoNatsServer } from '../support/nats-server.ts'
+import { freePort } from '../support/free-port.ts'
+import { newFolder, startNatsServer, whyNoNatsServer } from '../support/nats-server.ts'
 import { startHeadroom } from '../support/running-command.ts'
 
 const SWEEP = '0123456789abcdef01234567'

@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { copyDebian, ENTER, NAMESPACES, whyNoDebian } from '../support/debian-root.ts'
 import { temporaryFolder } from '../support/headroom-command.ts'
-import { freePort } from '../support/nats-server.ts'
+import { freePort } from '../support/free-port.ts'
 import { getJson } from '../support/served.ts'
 
 const ROOT = join(import.meta.dirname, '../..')

@@ -1,6 +1,6 @@
 /** Three model servers of 16 GiB on one declared GPU of 24 GiB, and clients that know only their ports. */
 import { request, type Agent, type IncomingMessage } from 'node:http'
-import { createServer, type AddressInfo } from 'node:net'
+import { freePort } from '../support/free-port.ts'
 import { swapDurationMs, SWAP_PROFILES } from '../../simulator/scenario/swap-profiles.ts'
 import { headroom, LiveCluster, until, type Member } from '../support/live-cluster.ts'
 
@@ -103,15 +103,4 @@ export async function putToSleep({ cluster, models }: ServingWorld, model: Model
 
 export async function residencyOf(cluster: LiveCluster, { id }: ModelServer): Promise<string> {
   return (await cluster.get<{ residency: string }>(`/tasks/${id}`)).residency
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer()
-    server.once('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as AddressInfo
-      server.close(() => resolve(port))
-    })
-  })
 }

@@ -5,9 +5,10 @@
  */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createConnection, createServer, type AddressInfo } from 'node:net'
+import { createConnection } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { freePort } from './free-port.ts'
 import { taskIdentity } from './task-identity.ts'
 import { FROM_SOURCES_ENV, UNMEASURED } from './headroom-command.ts'
 
@@ -310,17 +311,6 @@ export function headroom(...args: readonly string[]): readonly string[] {
     join(ROOT, 'cli/main.ts'),
     ...args,
   ]
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer()
-    server.once('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as AddressInfo
-      server.close(() => resolve(port))
-    })
-  })
 }
 
 function greets(port: number): Promise<boolean> {

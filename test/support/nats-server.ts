@@ -5,11 +5,11 @@
 import { execFileSync, spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createConnection, createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
+import { createConnection } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll } from 'vitest'
+import { freePort } from './free-port.ts'
 
 const START_WITHIN_MS = 60_000
 const END_WITHIN_MS = 30_000
@@ -118,18 +118,6 @@ export function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'headroom-nats-'))
   folders.add(folder)
   return folder
-}
-
-/** Returns a port that is currently free. */
-export function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer()
-    server.once('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as AddressInfo
-      server.close(() => resolve(port))
-    })
-  })
 }
 
 function end(child: ChildProcess | null): Promise<void> {

@@ -3,13 +3,14 @@ import { existsSync, statSync, writeFileSync } from 'node:fs'
 import { createConnection, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, expect, it } from 'vitest'
-import { openControlSocket, type ControlSocket } from '../../gpu-server/devices/control-socket.ts'
+import { openControlSocket } from '../../gpu-server/devices/control-socket.ts'
+import type { LineSocket } from '../../gpu-server/devices/line-socket.ts'
 import { temporaryFolder } from '../support/headroom-command.ts'
 import { until } from '../support/live-cluster.ts'
 
 const folder = temporaryFolder()
 const path = join(folder, 'task.sock')
-let open: ControlSocket | null = null
+let open: LineSocket | null = null
 const sockets = new Set<Socket>()
 afterEach(() => {
   open?.close()

@@ -21,7 +21,7 @@ export interface OrderedRest<T> {
   readonly rest: readonly T[]
   /** Number of items on all pages. */
   readonly total: number
-  /** Cursor of the page after the first `count` of the rest; null: there is none. */
+  /** Cursor of the page after the first `count` of the rest; null: it is the last page. */
   cursorAfter(count: number): string | null
 }
 
