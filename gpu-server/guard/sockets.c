@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 #define LOOK_MS 100
-#define MAX_SHARE 100          /* a look takes at most this part of the time until the next one: 1% */
+#define MAX_SHARE 125          /* a look takes at most this part of the time until the next one: 0.8%, all else 0.1% */
 #define FRESH_MS 50            /* `look` commands within it share one look */
 #define UNUSED_MS 10000        /* then a namespace is closed */
 #define MAX_SPACES 2048
