@@ -98,6 +98,8 @@ const { properties } = RUN_POLICY
 
 const IMAGE_IN_WORDS = `${IMAGE_REFERENCE.description}, of at most ${MAX_IMAGE_LENGTH} characters, or null`
 
+/** Every body that REST reads is free of halves of surrogate pairs, and tools cannot generate this range. */
+const CWD = Type.Unsafe<string | null>({ ...properties.cwd, pattern: '^/[^\\u0000]*$' })
 const CWD_IN_WORDS = `${ABSOLUTE_PATH.description}, of at most ${MAX_PATH_LENGTH} characters, or null`
 
 /** Of a request to REST. */
@@ -110,7 +112,7 @@ export const RUN_POLICY_REQUEST = {
   ports: optional(withDefault(properties.ports, [])),
   wake_on_request: optional(withDefault(properties.wake_on_request, null)),
   workdir: optional(inWords(withDefault(properties.workdir, null), `${SHA_256.description}, or null`)),
-  cwd: optional(inWords(withDefault(properties.cwd, null), CWD_IN_WORDS)),
+  cwd: optional(inWords(withDefault(CWD, null), CWD_IN_WORDS)),
   memory_mib: optional(withDefault(properties.memory_mib, null)),
   cpus: optional(withDefault(properties.cpus, null)),
   pids_limit: optional(withDefault(properties.pids_limit, null)),

@@ -99,4 +99,6 @@ async function serve(socket: Socket, { silentMs, accept }: LineSocketOptions): P
     send(TOO_LONG)
     socket.destroySoon()
   })
+  // Who looks up the peer pauses the socket.
+  socket.resume()
 }

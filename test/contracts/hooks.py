@@ -1,4 +1,4 @@
-"""Rules between parameters. JSON Schema describes one parameter at a time, so requests that should be valid are made to follow them here."""
+"""Rules that JSON Schema cannot state: between parameters, and about what the controller holds. Requests that should be valid are made to follow them here."""
 
 import schemathesis
 from schemathesis.generation import GenerationMode
@@ -9,16 +9,30 @@ NEEDS = (("forecast", "dry_run"), ("after_seconds", "requeue"))
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
-    query = case.query
-    if not query or case.meta is None or case.meta.generation.mode != GenerationMode.POSITIVE:
+    if case.meta is None or case.meta.generation.mode != GenerationMode.POSITIVE:
         return
+    if isinstance(case.body, dict):
+        follow_in_body(case.body)
+    if case.query:
+        follow_in_query(case.query, case.operation)
+
+
+def follow_in_body(body):
+    # Each name of a port stands once.
+    if isinstance(body.get("ports"), list):
+        body["ports"] = list({each["name"]: each for each in body["ports"]}.values())
+    # Only an upload gives the hash of a folder.
+    body.pop("workdir", None)
+
+
+def follow_in_query(query, operation):
     # Only an answer gives a cursor.
     query.pop("cursor", None)
     # A longer wait answers the same, later.
     if "wait" in query:
         query["wait"] = "10ms"
     for name, needed in NEEDS:
-        if query.get(needed) not in (True, "true") and any(each.name == needed for each in case.operation.query):
+        if query.get(needed) not in (True, "true") and any(each.name == needed for each in operation.query):
             query.pop(name, None)
     # A file has all rows, so that it takes no size of a page.
     if query.get("format") == "csv":
