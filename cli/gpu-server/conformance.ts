@@ -47,8 +47,8 @@ export async function conformance(options: ConformanceOptions): Promise<number> 
     random: createSeededRandom(seed).stream('examiner'),
     nodeId: options.node,
     settings: { heartbeat_ms: options.heartbeat, run_lease_ms: options.lease, safety_reserve_mib: 0 },
-    // Seconds since 1970 exceed the epoch of any controller that counts its starts.
-    epoch: Math.floor(Date.now() / 1000),
+    // More than the epoch of any controller that counts its starts, and of any earlier examination.
+    epoch: Date.now(),
   })
   const reports = await examineServer(
     examiner,

@@ -99,13 +99,15 @@ describe('the folder of a sweep', () => {
   /** Resolves with false if a sweep ended before it could be killed, which a busy machine makes likely. */
   async function killedThreeTimes(): Promise<boolean> {
     rmSync(path('killed'), { recursive: true, force: true })
-    for (const done of [0, 1, 4]) {
+    const isOver = () => existsSync(path('killed', 'result.json'))
+    for (const [pattern, count] of [
+      ['.partial-*/journal.jsonl', 1],
+      ['[!.]*/done.json', 1],
+      ['[!.]*/done.json', 4],
+    ] as const) {
       const killed = startHeadroom(sweep('killed'))
-      const isThere = () =>
-        globSync('killed/runs/.partial-*/journal.jsonl', { cwd: path() }).length > 0 &&
-        globSync('killed/runs/[!.]*/done.json', { cwd: path() }).length >= done
-      const isOver = () => existsSync(path('killed', 'result.json'))
-      await expect.poll(() => isThere() || isOver(), { interval: 20 }).toBe(true)
+      const isThere = () => globSync(`killed/runs/${pattern}`, { cwd: path() }).length >= count
+      await expect.poll(() => isThere() || isOver(), { interval: 5 }).toBe(true)
       killed.process.kill('SIGKILL')
       await killed.ended
       if (isOver()) return false
