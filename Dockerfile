@@ -52,7 +52,7 @@ RUN mkdir -p /var/lib/headroom /etc/headroom/admin /etc/headroom/broker/keys /et
       /etc/headroom/keys/controller /etc/headroom/keys/gpu-server /etc/headroom/keys/sim && \
     chown -R 1000:1000 /var/lib/headroom /etc/headroom
 USER 1000:1000
-ENTRYPOINT ["node", "dist/cli/main.js"]
+ENTRYPOINT ["node", "--", "dist/cli/main.js"]
 
 # ---- the controller ----
 FROM base AS controller

@@ -12,7 +12,7 @@
 
 # Debian installs nats-server in /usr/sbin, which is not on a user's PATH.
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH):/usr/sbin
-HEADROOM := node --import ./cli/require-node.mjs cli/main.ts
+HEADROOM := node --import ./cli/require-node.mjs -- cli/main.ts
 CACHE := node_modules/.cache
 DIST ?= dist
 PACKAGES := package.json package-lock.json ui/package.json tools/node/package.json

@@ -1,4 +1,4 @@
-#!/usr/bin/env node
+#!/usr/bin/env -S node --
 /** The `headroom` command. Loads nothing heavy before the command is known. */
 import './require-node.mjs'
 import { CommanderError } from 'commander'

@@ -4,6 +4,7 @@ import { createClient, type HeadroomClient, type Node } from '../../clients/type
 import { CommandFailure, EXIT_NOT_FOUND, UsageError } from '../../services/exit-codes.ts'
 import { nearestName } from '../../simulator/document/nearest-name.ts'
 import type { OutputFormat } from '../output/formats.ts'
+import { fileFailure } from './file-failure.ts'
 
 export interface ServerOption {
   readonly server?: string
@@ -41,9 +42,9 @@ function tokenIn(path: string): string {
     const token = readFileSync(path, 'utf8').trim()
     if (/^[\x21-\x7e]{1,512}$/.test(token)) return token
   } catch (error) {
-    throw new UsageError(`--token-file: ${(error as Error).message}`, { cause: error })
+    throw new UsageError(`--token-file ${path}: ${fileFailure(error) ?? String(error)}`, { cause: error })
   }
-  throw new UsageError(`--token-file: ${path} contains no token`)
+  throw new UsageError(`--token-file ${path}: contains no token`)
 }
 
 /** Finds a node by id, or by a unique name. */

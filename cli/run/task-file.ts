@@ -9,6 +9,7 @@ import type { TaskRequest } from '../../clients/typescript/client.ts'
 import { TaskPatchSchema, TaskRequestSchema } from '../../controller/api/tasks/schema.ts'
 import { EXIT_OK, UsageError } from '../../services/exit-codes.ts'
 import { nearestName } from '../../simulator/document/nearest-name.ts'
+import { fileFailure } from '../command/file-failure.ts'
 import { settingValue } from '../command/setting-values.ts'
 
 /** A task file is small; the API accepts bodies of this size. */
@@ -38,7 +39,7 @@ function parsed(path: string): unknown {
     return parse(bytes.toString('utf8'), { maxAliasCount: 0 })
   } catch (error) {
     const [line] = (error as Error).message.split('\n')
-    throw new UsageError(`${path}: ${line}`, { cause: error })
+    throw new UsageError(`${path}: ${fileFailure(error) ?? line}`, { cause: error })
   }
 }
 

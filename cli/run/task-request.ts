@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import type { TaskRequest } from '../../clients/typescript/client.ts'
 import { VariableError, withClientVariables } from '../../clients/typescript/client-variables.ts'
 import { UsageError } from '../../services/exit-codes.ts'
+import { fileFailure } from '../command/file-failure.ts'
 import { pairsOf, type ServerOption } from '../command/session.ts'
 import { visible } from '../output/terminal-text.ts'
 
@@ -116,8 +117,7 @@ function linesOf(file: string): readonly string[] {
   try {
     text = readFileSync(file, 'utf8')
   } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code ?? String(error)
-    throw new UsageError(`--env-file ${file}: cannot be read (${code})`, { cause: error })
+    throw new UsageError(`--env-file ${file}: ${fileFailure(error) ?? String(error)}`, { cause: error })
   }
   return text.split(/\r?\n/).filter((line) => line.trim() !== '' && !line.trimStart().startsWith('#'))
 }

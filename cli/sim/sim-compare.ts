@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { compareRuns, formatComparison, hasDifferences } from '../../simulator/report/compare-runs.ts'
 import type { ComparableRun } from '../../simulator/report/compare-runs.ts'
 import { EXIT_DIGEST_MISMATCH, EXIT_OK, UsageError } from '../../services/exit-codes.ts'
+import { fileFailure } from '../command/file-failure.ts'
 
 export interface SimCompareOptions {
   readonly json?: boolean
@@ -64,15 +65,12 @@ function readJson(file: string): unknown {
   try {
     return JSON.parse(readFileSync(file, 'utf8'))
   } catch (error) {
-    throw new UsageError(`${file}: ${unreadable(error as NodeJS.ErrnoException)}`, { cause: error })
+    throw new UsageError(`${file}: ${unreadable(error as Error)}`, { cause: error })
   }
 }
 
-function unreadable({ code, message }: NodeJS.ErrnoException): string {
-  if (code === 'ENOENT') return 'no such file or folder'
-  return code === undefined
-    ? `is not the result of \`sim run\` or \`sim sweep\`: ${message}`
-    : `cannot be read: ${message}`
+function unreadable(error: Error): string {
+  return fileFailure(error) ?? `is not the result of \`sim run\` or \`sim sweep\`: ${error.message}`
 }
 
 function isRun(value: unknown): value is ComparableRun {

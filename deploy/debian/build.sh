@@ -34,7 +34,7 @@ cp "$node_binary" "$lib/bin/node"
 cp LICENSE "$root/usr/share/doc/headroom/copyright"
 cat > "$root/usr/bin/headroom" <<'PROGRAM'
 #!/bin/sh
-exec /usr/lib/headroom/bin/node /usr/lib/headroom/dist/cli/main.js "$@"
+exec /usr/lib/headroom/bin/node -- /usr/lib/headroom/dist/cli/main.js "$@"
 PROGRAM
 chmod 0755 "$root/usr/bin/headroom"
 "$lib/bin/node" "$lib/dist/cli/main.js" completion bash > "$root/usr/share/bash-completion/completions/headroom"

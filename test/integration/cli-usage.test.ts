@@ -133,6 +133,22 @@ const REFUSED: { readonly why: string; readonly args: readonly string[]; readonl
     says: /--workers is "x"; it must be .*nats:/,
   },
   {
+    why: 'a missing task file',
+    args: ['apply', '-f', 'nowhere.yaml'],
+    says: /^error: nowhere\.yaml: no such file or folder\n/,
+  },
+  { why: 'a folder as a task file', args: ['submit', '-f', '/'], says: /^error: \/: it is a folder\n/ },
+  {
+    why: 'a missing file of variables',
+    args: ['run', '--vram', '1Gi', '--env-file', 'nowhere', '--', 'true'],
+    says: /^error: --env-file nowhere: no such file or folder\n/,
+  },
+  {
+    why: 'a missing token file',
+    args: ['ps', '--token-file', 'nowhere'],
+    says: /^error: --token-file nowhere: no such file or folder\n/,
+  },
+  {
     why: 'missing results',
     args: ['sim', 'compare', 'nowhere', scenario],
     says: /nowhere: no such file or folder/,

@@ -39,7 +39,7 @@ export function headroom(
   args: readonly string[],
   { cwd = ROOT, env = {}, stdin }: CommandOptions = {},
 ): Promise<Ended> {
-  const command = ['--import', join(ROOT, 'cli/require-node.mjs'), join(ROOT, 'cli/main.ts'), ...args]
+  const command = ['--import', join(ROOT, 'cli/require-node.mjs'), '--', join(ROOT, 'cli/main.ts'), ...args]
   return new Promise((resolve, reject) => {
     const child = execFile(
       process.execPath,

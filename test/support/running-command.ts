@@ -26,6 +26,7 @@ export interface RunningCommand {
 const FROM_SOURCES: readonly string[] = [
   '--import',
   join(ROOT, 'cli/require-node.mjs'),
+  '--',
   join(ROOT, 'cli/main.ts'),
 ]
 

@@ -21,14 +21,17 @@ const run = promisify(execFile)
 const names = readdirSync(TUTORIALS).filter((name) => name.endsWith('.md'))
 const blocks = new Map(names.map((name) => [name, blocksOf(readFileSync(join(TUTORIALS, name), 'utf8'))]))
 const why = whyNoDebian([])
-if (why !== null) process.stderr.write(`skipped: tutorials: ${why}\n`)
+
+// A skipped tutorial is not a tested one: `make test-tutorial` fails where it cannot test.
+it('finds what a clean Debian needs on this host', () => expect(why).toBeNull())
 
 describe.skipIf(why !== null)('the tutorial', { timeout: 600_000 }, () => {
   const folder = mkdtempSync(join(tmpdir(), 'headroom-tutorials-'))
-  const began = performance.now()
+  const seconds = new Map<string, number>()
   const shells: DebianShell[] = []
 
   beforeAll(async () => {
+    const began = performance.now()
     // A make process inside `make test-tutorial` would inherit its flags.
     const { MAKEFLAGS: _MAKEFLAGS, MAKELEVEL: _MAKELEVEL, ...env } = process.env
     if (process.env['TUTORIAL_PACKAGES'] !== 'built')
@@ -50,11 +53,12 @@ describe.skipIf(why !== null)('the tutorial', { timeout: 600_000 }, () => {
     shells.push(shell)
     for (const block of blocks.get(name)?.filter(({ where }) => where === 'debian') ?? [])
       expect(await problemOf(shell, block), `docs/tutorials/${name}:${block.line}`).toBeNull()
+    seconds.set(name, (performance.now() - start) / 1000)
     process.stdout.write(`docs/tutorials/${name}: ${secondsSince(start)} s\n`)
   })
 
-  it('ran each within five minutes', () => {
-    expect(performance.now() - began).toBeLessThan(names.length * 300_000)
+  it('ran each within five minutes, without the build of the packages', () => {
+    expect([...seconds].filter(([, each]) => each > 300)).toEqual([])
   })
 })
 

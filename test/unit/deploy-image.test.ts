@@ -87,7 +87,7 @@ describe('the Dockerfile', () => {
   ])('%s runs as %s, without a shell, an existing command', (name, user) => {
     expect(last(name, 'USER')?.text).toBe(user)
     const entrypoint = JSON.parse(last(name, 'ENTRYPOINT')?.text ?? '') as string[]
-    expect(entrypoint).toEqual(['node', 'dist/cli/main.js'])
+    expect(entrypoint).toEqual(['node', '--', 'dist/cli/main.js'])
     expect(whyNotUnderstood(JSON.parse(last(name, 'CMD')?.text ?? '') as string[])).toBeNull()
     expect(
       chain(name)
