@@ -59,7 +59,7 @@ export class ReturnOrder {
         this.#reportWaiting(served, entry.task)
     }
     if (served.isPlacement) return
-    const pending = firstPending(served, cluster)
+    const pending = firstPending(served, cluster, now)
     if (pending === null || isExcluded(pending, served, cluster, now)) return
     if (isAhead({ task: pending, askedAt: pending.spec.submittedAt }, served, cluster, now))
       this.#reportWaiting(served, pending)
@@ -123,11 +123,18 @@ function isAhead(
 
 /**
  * Returns the first pending task that the VRAM could have served, or null. Checked only on a node with one
- * GPU, where no other choice exists, and without reservations.
+ * GPU, where no other choice exists, and without reservations, also of heads that became the collector in
+ * this transaction: they excluded later tasks until then.
  */
-function firstPending({ task, node, gpus, mib }: Served, cluster: ClusterReading): TaskReading | null {
+function firstPending(
+  { task, node, gpus, mib }: Served,
+  cluster: ClusterReading,
+  now: Instant,
+): TaskReading | null {
   const [gpu] = gpus
   if (gpu === undefined || node.gpus.length > 1 || gpu.reservations.length > 0 || gpu.exclusiveTask !== null)
+    return null
+  if (gpu.pendingClaimants.some(({ askedAt }) => now - askedAt >= cluster.policy.reservationAfterMs))
     return null
   if (cluster.policy.strategy === 'fifo' || cluster.policy.queueAgingMs !== null || !acceptsTasks(node))
     return null
