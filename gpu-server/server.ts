@@ -17,6 +17,7 @@ import type { DiskStorage } from './disk-storage.ts'
 import { KeptWork, type WorkLimits } from './files/kept-work.ts'
 import { WorkFiles } from './files/work-files.ts'
 import { workdirsOf } from './files/workdirs.ts'
+import type { Containers } from './guard/containers.ts'
 import type { Guards } from './guard/guards.ts'
 
 export interface GpuServerOptions {
@@ -35,6 +36,8 @@ export interface GpuServerOptions {
   readonly workFolder: string
   readonly storage: DiskStorage
   readonly guards: Guards
+  /** As the guards have it. Absent: no task runs in a container. */
+  readonly containers?: Containers | null
   /** The guard program. */
   readonly program: string
   readonly accelerator: Accelerator
@@ -106,6 +109,7 @@ export async function startGpuServer(options: GpuServerOptions): Promise<GpuServ
     socketFolder: join(options.stateFolder, 's'),
     places,
     workdirs: filesProgram === null ? null : workdirsOf(filesProgram, workFolder),
+    containers: options.containers ?? null,
     attachments: options.attachments,
     environment: options.environment,
     maxOutputBytes: options.maxOutputBytes,

@@ -5,6 +5,7 @@
 import type { TSchema } from 'typebox'
 import {
   ABSOLUTE_PATH,
+  IMAGE_DIGEST,
   IMAGE_REFERENCE,
   INDEX_IS_PLACE,
   NO_NUL,
@@ -86,7 +87,7 @@ function checkOfInteger(min: number, max: number): Check {
       : mustBe(`a whole number from ${min} to ${max}`, value)
 }
 
-const KINDS = [ONE_LINE, NO_NUL, IMAGE_REFERENCE, PORT_NAME, SHA_256, ABSOLUTE_PATH]
+const KINDS = [ONE_LINE, NO_NUL, IMAGE_DIGEST, IMAGE_REFERENCE, PORT_NAME, SHA_256, ABSOLUTE_PATH]
 
 function checkOfText({ minLength, maxLength, pattern }: Keywords): Check {
   const characters = KINDS.find((each) => each.pattern === pattern)

@@ -69,7 +69,7 @@ export const CONVERSATIONS = withEveryOperation([
     name: 'command',
     subject: nodeSubject(NODE, 'command'),
     requester: 'controller',
-    requests: ['start', 'stop', 'swap_out', 'swap_in', 'grant', 'refuse_growth', 'set_noswap'],
+    requests: ['start', 'prepare', 'stop', 'swap_out', 'swap_in', 'grant', 'refuse_growth', 'set_noswap'],
     answers: ['result'],
     meaning:
       "An order to the server. It expires by the node's own clock. A repeated order is answered with " +

@@ -52,6 +52,13 @@ export const IMAGE_REFERENCE: Characters = {
   description: 'a reference to an image such as registry.example/team/train:v2',
 }
 
+/** Under which a registry has an image; it names the same content everywhere. */
+export const IMAGE_DIGEST: Characters = {
+  refused: /^(?!sha256:[0-9a-f]{64}$)/,
+  pattern: '^sha256:[0-9a-f]{64}$',
+  description: 'sha256: and 64 hexadecimal digits',
+}
+
 /** SHA-256 of some bytes. */
 export const SHA_256: Characters = {
   refused: /^(?![0-9a-f]{64}$)/,

@@ -13,6 +13,10 @@ export const MAX_EVENTS = 256
 /** Length of a device's detail about the end of a task. */
 export const MAX_DETAIL_LENGTH = 512
 export const MAX_REFUSAL_CODE_LENGTH = 40
+/** Tasks that one node prepares, or has prepared, before their start. */
+export const MAX_PREPARATIONS_PER_NODE = 8
+/** Images of waiting tasks that a node is asked about, and that it reports. */
+export const MAX_REPORTED_IMAGES = 32
 /** Bytes of a task's output in one message; base64 adds a third. */
 export const MAX_LOG_BYTES = 128 * 1024
 /** Length of the reason in an answer to a client; a longer one is cut. */

@@ -2,6 +2,7 @@
 import {
   ABSOLUTE_PATH,
   count,
+  IMAGE_DIGEST,
   IMAGE_REFERENCE,
   integer,
   list,
@@ -75,6 +76,7 @@ export const environment = list(
   MAX_VARIABLES,
 )
 
+export const imageDigest = (description: string) => text(71, 71, description, IMAGE_DIGEST)
 export const image = (description: string) => text(1, MAX_IMAGE_LENGTH, description, IMAGE_REFERENCE)
 
 export const ports = (description?: string) =>

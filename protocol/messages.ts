@@ -45,6 +45,7 @@ import {
   id,
   environment,
   image,
+  imageDigest,
   noswap,
   passedOn,
   ports,
@@ -56,6 +57,7 @@ import {
   stopGraceMs,
   vramMib,
 } from './message-fields.ts'
+import { PREPARATIONS, WAITING_IMAGES } from './preparing.ts'
 import { LIMITS_RECORD } from './resource-limits.ts'
 import { DEVICE_KINDS, FEATURES, TASK_IDENTITIES } from './units.ts'
 
@@ -97,6 +99,7 @@ const snapshot = {
   gpus: indexed(list(GpuReport, 0, MAX_GPUS, 'All GPUs of the node, by index'), MAX_GPUS),
   tasks: list(TaskReport, 0, MAX_ATTEMPTS_PER_NODE, 'Attempts that live on the node'),
   finished_unacked: attemptRefs('Attempts that ended and whose finished event is not acknowledged yet'),
+  ...PREPARATIONS,
 }
 
 export const Hello = record({
@@ -155,7 +158,14 @@ export type Heartbeat = Value<typeof Heartbeat>
 
 const entry = { n: count('Position in the outbox; grows without limit within a boot counter'), ...attempt }
 
-const StartedEvent = record({ kind: oneOf(['started']), ...entry, wants_gpu: flag('The task has GPU work') })
+const StartedEvent = record({
+  kind: oneOf(['started']),
+  ...entry,
+  wants_gpu: flag('The task has GPU work'),
+  image_digest: optional(
+    imageDigest('Digest under which a registry has the image that runs. Absent: no image, or not known'),
+  ),
+})
 export type StartedEvent = Value<typeof StartedEvent>
 
 const FinishedEvent = record({
@@ -317,13 +327,16 @@ export type NodeSettings = Value<typeof NodeSettings>
 
 const lease = {
   settings: NodeSettings,
-  stop: attemptRefs('Attempts that the controller has given up and the node must end'),
+  stop: attemptRefs(
+    'Attempts that the controller has given up and the node must end, and preparations that are not wanted',
+  ),
   unknown: optional(
     attemptRefs(
       'Attempts without a task: the node must end them when its next snapshot names them as well. ' +
         'Absent: none',
     ),
   ),
+  images: WAITING_IMAGES,
 }
 export const Welcome = record({ op: oneOf(['welcome']), ...lease })
 export type Welcome = Value<typeof Welcome>
@@ -402,6 +415,15 @@ export const StartCommand = record({
 })
 export type StartCommand = Value<typeof StartCommand>
 
+/** The node gets the image and the files of a task that may start there; no VRAM is committed. */
+export const PrepareCommand = record({
+  op: oneOf(['prepare']),
+  ...order,
+  image: optional(image('Container image. Absent: none')),
+  workdir: optional(sha256('As in the start. Absent: none')),
+})
+export type PrepareCommand = Value<typeof PrepareCommand>
+
 export const StopCommand = record({
   op: oneOf(['stop']),
   ...order,
@@ -437,7 +459,7 @@ export const GrantCommand = record({
 })
 export type GrantCommand = Value<typeof GrantCommand>
 
-export type Command = StartCommand | StopCommand | SwapCommand | GrantCommand
+export type Command = StartCommand | PrepareCommand | StopCommand | SwapCommand | GrantCommand
 
 /** The leading controller, published every 2 s. */
 export const Leader = record({

@@ -52,7 +52,17 @@ export type TaskIdentityKind = (typeof TASK_IDENTITIES)[number]
  * What a GPU server can do for a task that asks for it. A task is placed only on servers that name every
  * feature it requires; a server ignores fields that it does not know, so it would run such a task otherwise.
  */
-export const FEATURES = ['image', 'files', 'env', 'secrets', 'mounts', 'limits', 'ports', 'attach'] as const
+export const FEATURES = [
+  'image',
+  'files',
+  'env',
+  'secrets',
+  'mounts',
+  'limits',
+  'ports',
+  'attach',
+  'prepare',
+] as const
 export type Feature = (typeof FEATURES)[number]
 
 /** A swapped-out task is still running. `none`: not started on the node yet. */

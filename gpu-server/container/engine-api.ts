@@ -2,7 +2,9 @@
  * The part of the Docker Engine API that tasks need, as Docker and podman serve it. Podman ignores the device
  * requests of that API, so containers are made there through its own API.
  */
+import type { PrepareOptions } from '../guard/containers.ts'
 import { askEngine, EngineFault, type EngineRequest } from './engine-socket.ts'
+import { fieldsOf, PullProgress } from './pull-progress.ts'
 
 export type EngineKind = 'docker' | 'podman'
 
@@ -14,6 +16,8 @@ export interface EngineVersion {
 export interface ImageFacts {
   readonly id: string
   readonly workingDirectory: string
+  /** The names and digests under which registries have it, such as `docker.io/team/train@sha256:…`. */
+  readonly repoDigests: readonly string[]
 }
 
 /** An engine that its socket activates needs a moment. */
@@ -27,6 +31,7 @@ const PULL_IDLE_MS = 120_000
 const LIBPOD = '/v4.0.0/libpod'
 const IMAGE_ID = /^(sha256:)?[0-9a-f]{64}$/
 const MAX_PATH_CHARACTERS = 1_024
+const MAX_REPO_DIGESTS = 256
 
 export class EngineApi {
   readonly socketPath: string
@@ -64,25 +69,32 @@ export class EngineApi {
     const folder = fieldsOf(answer['Config'])['WorkingDir']
     const isFolder =
       typeof folder === 'string' && folder.startsWith('/') && folder.length < MAX_PATH_CHARACTERS
-    return { id, workingDirectory: isFolder ? folder : '/' }
+    const digests = Array.isArray(answer['RepoDigests']) ? (answer['RepoDigests'] as readonly unknown[]) : []
+    const repoDigests = digests.filter((each) => typeof each === 'string').slice(0, MAX_REPO_DIGESTS)
+    return { id, workingDirectory: isFolder ? folder : '/', repoDigests }
   }
 
   /** Rejects with EngineFault also when the error is in the stream of an answer that began well. */
   async pull(
     reference: string,
     headers: Readonly<Record<string, string>>,
-    signal: AbortSignal,
+    { signal, onProgress }: Pick<PrepareOptions, 'signal' | 'onProgress'>,
   ): Promise<void> {
     const { name, tag } = partsOf(reference)
     const query = new URLSearchParams({ fromImage: name, tag })
     let problem: string | null = null
+    const progress = new PullProgress()
     await askEngine(this.socketPath, {
       method: 'POST',
       path: `/images/create?${query}`,
       headers,
       idleMs: PULL_IDLE_MS,
       signal,
-      onLine: (line) => (problem = errorIn(line) ?? problem),
+      onLine: (line) => {
+        const said = fieldsIn(line)
+        problem = errorIn(said) ?? problem
+        if (progress.take(said)) onProgress?.(progress.bytesDone, progress.bytesTotal)
+      },
     })
     if (problem !== null) throw new EngineFault(problem, 404)
   }
@@ -141,12 +153,16 @@ function nullIfMissing(error: unknown): null {
   throw error
 }
 
-function errorIn(line: string): string | null {
+function errorIn({ error }: Readonly<Record<string, unknown>>): string | null {
+  return typeof error === 'string' ? error.replace(/\s+/g, ' ').slice(0, 300) : null
+}
+
+/** A line that is no JSON says nothing. */
+function fieldsIn(line: string): Readonly<Record<string, unknown>> {
   try {
-    const { error } = JSON.parse(line) as { readonly error?: unknown }
-    return typeof error === 'string' ? error.replace(/\s+/g, ' ').slice(0, 300) : null
+    return fieldsOf(JSON.parse(line))
   } catch {
-    return null
+    return {}
   }
 }
 
@@ -156,10 +172,6 @@ function parsed(text: string): unknown {
   } catch {
     throw new EngineFault('the engine answers something other than JSON')
   }
-}
-
-function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
 }
 
 function textIn(answer: Readonly<Record<string, unknown>>, field: string): string {

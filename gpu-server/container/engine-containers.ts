@@ -1,9 +1,15 @@
 /** Containers of tasks on one engine: its images, their starts, and what is left of them. */
 import { createHash } from 'node:crypto'
-import type { Containers, ContainerStart, PreparedImage, Refused } from '../guard/containers.ts'
+import type {
+  Containers,
+  ContainerStart,
+  PreparedImage,
+  PrepareOptions,
+  Refused,
+} from '../guard/containers.ts'
 import { NO_CONTAINER, NO_RUNTIME } from '../guard/launch-refusal.ts'
 import { containerRequest, ownerLabel } from './container-request.ts'
-import { EngineApi, type EngineKind } from './engine-api.ts'
+import { EngineApi, partsOf, type EngineKind } from './engine-api.ts'
 import { EngineFault } from './engine-socket.ts'
 
 export const PULL_POLICIES = ['missing', 'always', 'never'] as const
@@ -29,6 +35,7 @@ export interface EngineContainersOptions {
 
 const REMOVE_AGAIN_MS = 10_000
 const OWNER_DIGITS = 16
+const SEEN_FOR_MS = 60_000
 
 export class EngineContainers implements Containers {
   readonly #options: EngineContainersOptions
@@ -37,6 +44,7 @@ export class EngineContainers implements Containers {
   #isNeeded: (name: string) => boolean = () => true
   #timer: NodeJS.Timeout | null = null
   #isClosed = false
+  readonly #seen = new Map<string, { readonly isHere: boolean; readonly at: number }>()
 
   constructor(options: EngineContainersOptions) {
     this.#options = options
@@ -49,19 +57,38 @@ export class EngineContainers implements Containers {
     return this.#options.engine.canLimit
   }
 
-  async prepare(image: string, signal: AbortSignal): Promise<PreparedImage | Refused> {
+  async prepare(image: string, options: PrepareOptions): Promise<PreparedImage | Refused> {
     try {
       const { pull } = this.#options
-      const before = pull === 'always' ? null : await this.#api.image(image)
+      const isOld = pull === 'always' && options.isPrepared !== true
+      const before = isOld ? null : await this.#api.image(image)
       if (before === null && pull === 'never')
         return imageMissing(`image ${image}: this host does not have it`)
-      if (before === null) await this.#api.pull(image, {}, signal)
+      if (before === null) await this.#api.pull(image, {}, options)
       const found = before ?? (await this.#api.image(image))
       if (found === null) return imageMissing(`image ${image}: the engine has pulled it and does not have it`)
-      return { error: null, imageId: found.id, workingDirectory: found.workingDirectory }
+      if (this.#seen.has(image)) this.#seen.set(image, { isHere: true, at: performance.now() })
+      const { id, workingDirectory, repoDigests } = found
+      return { error: null, imageId: id, workingDirectory, digest: digestOf(image, repoDigests) }
     } catch (error) {
       return refusalOf(error, (why) => imageMissing(`image ${image}: ${why}`))
     }
+  }
+
+  /** Asks the engine about each image at most once a minute. */
+  async imagesHere(images: readonly string[]): Promise<readonly string[]> {
+    if (this.#options.pull === 'always') return []
+    for (const image of [...this.#seen.keys()]) if (!images.includes(image)) this.#seen.delete(image)
+    for (const image of images) {
+      const seen = this.#seen.get(image)
+      if (seen !== undefined && performance.now() - seen.at < SEEN_FOR_MS) continue
+      const isHere = await this.#api.image(image).then(
+        (found) => found !== null,
+        () => false,
+      )
+      this.#seen.set(image, { isHere, at: performance.now() })
+    }
+    return images.filter((image) => this.#seen.get(image)?.isHere === true)
   }
 
   async start(start: ContainerStart): Promise<{ readonly error: null } | Refused> {
@@ -104,6 +131,25 @@ export class EngineContainers implements Containers {
     }, REMOVE_AGAIN_MS)
     this.#timer.unref()
   }
+}
+
+/**
+ * The digest under which the registry of the reference has the image. The same image may have others under
+ * other names, which the registry of this one need not have.
+ */
+export function digestOf(reference: string, repoDigests: readonly string[]): string | null {
+  const { name } = partsOf(reference)
+  const own = repoDigests.find((each) => fullName(partsOf(each).name) === fullName(name))
+  const digest = own?.split('@')[1] ?? ''
+  return /^sha256:[0-9a-f]{64}$/.test(digest) ? digest : null
+}
+
+/** As engines complete a name without a registry. */
+function fullName(name: string): string {
+  const [first = '', ...rest] = name.split('/')
+  const hasRegistry = rest.length > 0 && (/[.:]/.test(first) || first === 'localhost')
+  if (hasRegistry) return name
+  return `docker.io/${rest.length === 0 ? `library/${first}` : name}`
 }
 
 /** The engine answered: the reason is the image's or the container's. It did not: the host's. */

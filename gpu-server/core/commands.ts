@@ -3,7 +3,13 @@
  * R12).
  */
 import type { Body } from '../../protocol/envelope.ts'
-import type { Command, CommandResult, RefusalReason, StartCommand } from '../../protocol/messages.ts'
+import type {
+  Command,
+  CommandResult,
+  PrepareCommand,
+  RefusalReason,
+  StartCommand,
+} from '../../protocol/messages.ts'
 import type { StartRefused } from '../../protocol/message-fields.ts'
 import type { Feature, NoSwap } from '../../protocol/units.ts'
 import type { Attempt } from './attempt.ts'
@@ -12,6 +18,7 @@ import { descriptionOf, newAttempt, startOf } from './attempt.ts'
 import type { ControllerMark } from './durable-state.ts'
 import type { Growths } from './growths.ts'
 import type { Parts } from './parts.ts'
+import type { Preparations } from './preparations.ts'
 import type { Runs } from './runs.ts'
 import type { Swaps } from './swaps.ts'
 
@@ -24,6 +31,7 @@ export interface CommandLimits {
   readonly maxAttempts: number
   /** Reads of the uploaded files of an attempt. */
   readonly blobsOf: (taskId: string, attempt: number) => ReadBlobPart
+  readonly preparations: Preparations
 }
 
 /** Refusals that another try on this host would meet again. */
@@ -60,6 +68,7 @@ export class Commands {
     // The controller decided with this reserve, which the next heartbeat may not have brought yet.
     if (command.safety_reserve_mib !== undefined) this.#parts.ledger.reserveMib = command.safety_reserve_mib
     if (command.op === 'start') return this.#start(command, message.epoch)
+    if (command.op === 'prepare') return this.#prepare(command)
     const attempt = this.#parts.tasks.find(command.task_id, command.attempt)
     return attempt === null ? this.#whatIsKnown(command) : this.#obey(command, attempt)
   }
@@ -93,10 +102,18 @@ export class Commands {
     const { clock, durable } = this.#parts
     if (command.attempt <= durable.seen.highest(command.task_id)) return this.#whatIsKnown(command)
     const refusal = this.#refusalToStart(command)
-    if (refusal !== null) return this.#burn(command, refusal)
+    const { preparations } = this.#limits
+    if (refusal !== null) {
+      preparations.drop(command)
+      return this.#burn(command, refusal)
+    }
     const start = startOf(command)
     const attempt = newAttempt(start, clock.now())
-    if (!durable.addStarting(attempt, descriptionOf(command))) return this.#diskFailed(command)
+    if (!durable.addStarting(attempt, descriptionOf(command))) {
+      preparations.drop(command)
+      return this.#diskFailed(command)
+    }
+    preparations.started(start.taskId, start.attempt)
     const { image, workdir, cwd, limits, env = null } = command
     this.#runs.launch(attempt, {
       ...{ start, command: command.command, epoch, env: valuesIn(env ?? []) },
@@ -108,6 +125,20 @@ export class Commands {
       ...(limits === undefined ? {} : { limits }),
     })
     return this.#result(command, 'accepted', null, attempt)
+  }
+
+  /** Burns nothing: the attempt may still start, here or elsewhere. */
+  #prepare(command: PrepareCommand): CommandResult {
+    const { durable } = this.#parts
+    const refusal =
+      command.attempt <= durable.seen.highest(command.task_id)
+        ? 'old_attempt'
+        : !this.#limits.allowExec
+          ? 'exec_not_allowed'
+          : missingFeatureOf(command, this.#limits.features) !== null
+            ? 'feature_missing'
+            : this.#limits.preparations.begin(command)
+    return this.#result(command, refusal === null ? 'accepted' : 'refused', refusal)
   }
 
   /**
@@ -130,7 +161,7 @@ export class Commands {
     return tasks.size + durable.outbox.finishedCount < this.#limits.maxAttempts ? null : 'node_full'
   }
 
-  #obey(command: Exclude<Command, StartCommand>, attempt: Attempt): CommandResult {
+  #obey(command: Exclude<Command, StartCommand | PrepareCommand>, attempt: Attempt): CommandResult {
     switch (command.op) {
       case 'stop':
         this.#runs.stop(attempt, 'stopped', command.grace_ms ?? 0)
@@ -223,7 +254,7 @@ export class Commands {
 
 /** Returns the first feature that the start needs and this server does not have; null: none. */
 function missingFeatureOf(
-  { image, workdir, cwd, limits }: StartCommand,
+  { image, workdir, cwd, limits }: Pick<StartCommand, 'image' | 'workdir' | 'cwd' | 'limits'>,
   features: readonly Feature[],
 ): keyof typeof MISSING_FEATURES | null {
   if (image !== undefined && !features.includes('image')) return 'image'

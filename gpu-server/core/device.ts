@@ -29,6 +29,24 @@ export interface LaunchRequest {
   readonly onUse: UseReport
 }
 
+/** What a task needs of this host before its start. */
+export interface PrepareRequest {
+  readonly taskId: string
+  /** The attempt that may start here. */
+  readonly attempt: number
+  readonly image?: string
+  readonly workdir?: NonNullable<LaunchRequest['workdir']>
+}
+
+export interface PrepareProgress {
+  readonly bytesDone: number
+  /** Null: not known. */
+  readonly bytesTotal: number | null
+}
+
+/** Null: everything is here. */
+export type Prepared = { readonly error: string; readonly refused?: StartRefused | undefined } | null
+
 /** Bytes of an uploaded file in base64, from the requested offset on, and the size of the whole. */
 export interface BlobPart {
   readonly data: string
@@ -51,7 +69,12 @@ export type UseReport = (wantsGpu: boolean, idleMs: DurationMs) => void
  */
 export type Launched =
   | { readonly error: string; readonly refused?: StartRefused | undefined }
-  | { readonly error: null; readonly wantsGpu: boolean }
+  | {
+      readonly error: null
+      readonly wantsGpu: boolean
+      /** Under which a registry has the image; absent: none, or not known. */
+      readonly imageDigest?: string
+    }
 
 /**
  * `done`: as ordered. The others leave the task where it was; `not_swappable`: the task can never be swapped
@@ -135,6 +158,19 @@ export interface Device {
    * be unable to tell where the bytes are
    */
   survivors(known: readonly KeptAttempt[]): readonly Survivor[]
+  /**
+   * Gets what the attempt needs before its launch, without a process and without VRAM. The launch of the same
+   * attempt uses it. Absent: the launch gets it. Not kept across a restart.
+   */
+  prepare?(
+    request: PrepareRequest,
+    onProgress: (progress: PrepareProgress) => void,
+    done: (prepared: Prepared) => void,
+  ): void
+  /** Ends it, and removes what only this attempt could use. */
+  unprepare?(taskId: string, attempt: number): void
+  /** Reports which of these images the host has; absent: not known. */
+  imagesHere?(images: readonly string[], done: (here: readonly string[]) => void): void
   launch(request: LaunchRequest, done: (launched: Launched) => void): void
   /** Moves all bytes of the attempt to host memory and frees its VRAM. */
   suspend(taskId: string, attempt: number, done: Suspended): void

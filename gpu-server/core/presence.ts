@@ -62,6 +62,9 @@ export interface PresenceOptions {
   readonly onRefused: (reason: string) => void
   /** Attempts that the controller has given up. */
   readonly onStop: (refs: readonly AttemptRef[]) => void
+  /** The controller asks which of these images this host has. */
+  readonly onImagesAsked: (images: readonly string[]) => void
+  readonly preparations: () => Pick<Heartbeat, 'preparing' | 'images'>
 }
 
 export class Presence {
@@ -239,8 +242,9 @@ export class Presence {
    * Answers may arrive out of order: the latest one decides settings and lease. A stop list always applies,
    * before anything resumes.
    */
-  #granted({ settings, stop, unknown = [] }: Welcome | Lease, sentMono: number): void {
+  #granted({ settings, stop, unknown = [], images = [] }: Welcome | Lease, sentMono: number): void {
     this.#options.onStop(stop)
+    this.#options.onImagesAsked(images)
     if (unknown.length > 0) this.#reportUnknownAgain()
     if (this.#options.onLease(sentMono, settings.run_lease_ms)) {
       this.#heartbeatMs = settings.heartbeat_ms
@@ -259,12 +263,13 @@ export class Presence {
     this.#cancelHeartbeat = clock.at(clock.now() + this.#heartbeatMs, () => this.#heartbeat(), RANK_MESSAGE)
   }
 
-  #snapshot(): Pick<Heartbeat, 'gpus' | 'tasks' | 'finished_unacked'> {
+  #snapshot(): Omit<Heartbeat, 'op' | 'node_id'> {
     const { clock, device, durable, tasks } = this.#parts
     return {
       gpus: device.gpus(),
       tasks: tasks.reports(clock.now()),
       finished_unacked: durable.outbox.finished(),
+      ...this.#options.preparations(),
     }
   }
 }

@@ -104,6 +104,7 @@ export class Runs {
       task_id: attempt.taskId,
       attempt: attempt.attempt,
       wants_gpu: launched.wantsGpu,
+      ...(launched.imageDigest === undefined ? {} : { image_digest: launched.imageDigest }),
     })
     this.#growths.settle(attempt)
   }

@@ -31,6 +31,7 @@ import { LeaseEnforcer } from './lease-enforcer.ts'
 import { Ledger } from './ledger.ts'
 import { RunLease } from './lease.ts'
 import type { Parts } from './parts.ts'
+import { Preparations } from './preparations.ts'
 import { Presence } from './presence.ts'
 import { Relief } from './relief.ts'
 import { Runs } from './runs.ts'
@@ -81,6 +82,7 @@ export class ServerCore {
   readonly #leaseEnforcer: LeaseEnforcer
   readonly #events: EventSender
   readonly #presence: Presence
+  readonly #preparations: Preparations
   #isStopped = false
   #unsubscribe: () => void = () => {}
 
@@ -108,7 +110,9 @@ export class ServerCore {
     const swaps = new Swaps(this.#parts, this.#growths)
     const { allowExec, features = [] } = options
     const blobsOf = blobReads(options.nodeId, options.bus, envelopes)
-    const limits = { allowExec, features, maxAttempts: maxAttemptsOf(options), blobsOf }
+    this.#preparations = new Preparations(device, blobsOf, () => this.#presence.heartbeatNow())
+    const preparations = this.#preparations
+    const limits = { allowExec, features, maxAttempts: maxAttemptsOf(options), blobsOf, preparations }
     this.#commands = new Commands(this.#parts, this.#runs, swaps, this.#growths, limits)
     this.#relief = new Relief(this.#parts, swaps)
     this.#leaseEnforcer = new LeaseEnforcer(this.#parts, this.#runs)
@@ -164,6 +168,7 @@ export class ServerCore {
   stop(): void {
     this.#isStopped = true
     this.#unsubscribe()
+    this.#preparations.dropAll()
     this.#presence.stop()
     this.#leaseEnforcer.stop()
     this.#events.close()
@@ -281,6 +286,8 @@ export class ServerCore {
       },
       onRefused: (reason) => this.#options.onRefused?.(reason),
       onStop: (refs) => this.#stopAll(refs),
+      onImagesAsked: (images) => this.#preparations.asked(images),
+      preparations: () => this.#preparations.reports(),
     })
   }
 
@@ -313,6 +320,7 @@ export class ServerCore {
 
   #stopAll(refs: readonly AttemptRef[]): void {
     for (const ref of refs) {
+      this.#preparations.drop(ref)
       const attempt = this.#parts.tasks.find(ref.task_id, ref.attempt)
       // The controller gave it up, and it may run elsewhere: no grace.
       if (attempt !== null) this.#runs.stop(attempt, 'stopped', 0)

@@ -13,6 +13,9 @@ import type {
   LaunchRequest,
   Launched,
   OutputPart,
+  PrepareProgress,
+  Prepared,
+  PrepareRequest,
   Survivor,
   Suspended,
   SwapOutcome,
@@ -105,6 +108,7 @@ export class HostDevice implements Device {
   async open(): Promise<void> {
     const { accelerator, guards, places } = this.#options
     await accelerator.open()
+    await places.openPrepared()
     guards.onExit((task) => this.#exited(task))
     for (const task of await guards.adopt()) {
       places.adopt(task)
@@ -179,8 +183,26 @@ export class HostDevice implements Device {
     void begun.then((answer) => {
       if (answer.error !== null) this.#forgetTask(task)
       if (this.#isClosed || (answer.error === null && task.isEnded)) return
-      done(answer.error === null ? { error: null, wantsGpu: task.wantsGpu } : answer)
+      done(answer.error === null ? { ...answer, wantsGpu: task.wantsGpu } : answer)
     })
+  }
+
+  prepare(
+    request: PrepareRequest,
+    onProgress: (progress: PrepareProgress) => void,
+    done: (prepared: Prepared) => void,
+  ): void {
+    void this.#launches.preparations.prepare(request, onProgress).then((prepared) => {
+      if (!this.#isClosed) done(prepared)
+    })
+  }
+
+  unprepare(taskId: string, attempt: number): void {
+    this.#launches.preparations.drop(taskId, attempt)
+  }
+
+  imagesHere(images: readonly string[], done: (here: readonly string[]) => void): void {
+    void this.#options.containers?.imagesHere(images).then(done)
   }
 
   suspend(taskId: string, attempt: number, done: Suspended): void {

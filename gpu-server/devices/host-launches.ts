@@ -6,28 +6,16 @@ import { CONTAINER_WORK } from '../guard/containers.ts'
 import type { Guards, LaunchAnswer, LaunchSpec, TaskPlace } from '../guard/guards.ts'
 import { refusalOfFault, STOPPED_FIRST } from '../guard/launch-refusal.ts'
 import type { Accelerator } from './accelerator.ts'
+import { HostPreparations, type HostPreparationOptions } from './host-preparations.ts'
 import type { HostTask } from './host-task.ts'
-import type { TaskPlaces } from './task-places.ts'
 
-export interface HostLaunchOptions {
+export interface HostLaunchOptions extends HostPreparationOptions {
   readonly guards: Guards
   readonly accelerator: Accelerator
-  readonly places: TaskPlaces
-  /** Fills work folders; absent: no task with an uploaded folder is accepted. */
-  readonly workdirs?: Workdirs | null
   /** Environment variables of every task, in addition to those of the accelerator and this device. */
   readonly environment: Readonly<Record<string, string>>
   /** For both streams of an attempt together. */
   readonly maxOutputBytes: number
-}
-
-export interface Workdirs {
-  /** Fills the folder; resolves with why it could not, or null. Rejects with an error of the host. */
-  prepare(
-    place: TaskPlace,
-    workdir: NonNullable<LaunchRequest['workdir']>,
-    signal: AbortSignal,
-  ): Promise<Extract<LaunchAnswer, { readonly error: string }> | null>
 }
 
 /**
@@ -38,6 +26,7 @@ const UNBUFFERED = { PYTHONUNBUFFERED: '1' }
 
 export class HostLaunches {
   readonly #options: HostLaunchOptions
+  readonly preparations: HostPreparations
   readonly #openSocket: (taskId: string, attempt: number) => Promise<string>
   /** Launches that no guard knows yet, by task. */
   readonly #preparing = new Map<string, AbortController>()
@@ -45,6 +34,7 @@ export class HostLaunches {
   /** @param openSocket of the attempt; resolves with its path */
   constructor(options: HostLaunchOptions, openSocket: (taskId: string, attempt: number) => Promise<string>) {
     this.#options = options
+    this.preparations = new HostPreparations(options)
     this.#openSocket = openSocket
   }
 
@@ -74,13 +64,16 @@ export class HostLaunches {
     const { taskId, attempt } = task
     let code = 'work_folder'
     try {
+      const isPrepared = await this.preparations.take(taskId, attempt)
       const place = await places.open(taskId, attempt)
-      const why = await (request.workdir && workdirs?.prepare(place, request.workdir, stopped))
-      if (why !== undefined && why !== null) return why
+      if (!isPrepared && request.workdir !== undefined) {
+        const why = (await workdirs?.prepare(place, request.workdir, stopped)) ?? null
+        if (why !== null) return why
+      }
       code = 'state_folder'
       const socket = await this.#openSocket(taskId, attempt)
       if (stopped.aborted) return { error: 'it was stopped first', refused: STOPPED_FIRST }
-      const launched = guards.launch(this.#specOf(task, command, request, place, socket))
+      const launched = guards.launch(this.#specOf(task, command, request, place, socket, isPrepared))
       this.#preparing.delete(taskId)
       return await launched
     } catch (error) {
@@ -99,6 +92,7 @@ export class HostLaunches {
     { image, workdir, cwd, limits, epoch = 0, env }: LaunchRequest,
     place: TaskPlace,
     socket: string,
+    isPrepared: boolean,
   ): LaunchSpec {
     const { accelerator, maxOutputBytes } = this.#options
     const { start, taskId, attempt, gpus } = task
@@ -127,7 +121,9 @@ export class HostLaunches {
       isLeased: true,
       maxOutputBytes,
       ...(limits === undefined ? {} : { limits: limitsOf(task, limits, accelerator.kind) }),
-      ...(isContained ? { container: { image, devices: accelerator.containerDevices(gpus), epoch } } : {}),
+      ...(isContained
+        ? { container: { image, devices: accelerator.containerDevices(gpus), epoch, isPrepared } }
+        : {}),
     }
   }
 

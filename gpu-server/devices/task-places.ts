@@ -6,9 +6,11 @@ import {
   closeSync,
   constants,
   fchmodSync,
+  fstatSync,
   lchownSync,
   mkdirSync,
   openSync,
+  renameSync,
   rmdirSync,
 } from 'node:fs'
 import { join } from 'node:path'
@@ -32,6 +34,9 @@ export class TaskPlaces {
   readonly #options: TaskPlacesOptions
   readonly #pool: IdPool | null
   readonly #places = new Map<string, TaskPlace>()
+  /** Contains the folders of attempts that have not started, until their start. */
+  #preparing: string | null = null
+  readonly #prepared = new Map<string, TaskPlace>()
 
   /** Throws the file system's error when the work folder cannot be made. */
   constructor(options: TaskPlacesOptions) {
@@ -41,6 +46,32 @@ export class TaskPlaces {
     const made = mkdirSync(workFolder, { recursive: true, mode: 0o711 })
     // Tasks cannot list the server's own folder; a folder chosen by the operator keeps its mode.
     if (made !== undefined || workFolder === join(stateFolder, 'work')) chmodSync(workFolder, 0o711)
+  }
+
+  /**
+   * Makes an empty folder for attempts that have not started, and removes what an earlier process of this
+   * server had prepared. Rejects with the file system's error.
+   */
+  async openPrepared(): Promise<void> {
+    const folder = join(this.#options.workFolder, '.preparing')
+    await removeTree(folder)
+    mkdirSync(folder, { mode: 0o711 })
+    // Its path may be below a folder that a task can write: it is reached through the open folder.
+    const fd = openSync(folder, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW)
+    const about = fstatSync(fd)
+    if (about.uid !== process.getuid?.()) throw new Error(`${folder} belongs to user ${about.uid}`)
+    fchmodSync(fd, 0o711)
+    this.#preparing = `/proc/self/fd/${fd}`
+  }
+
+  /** The place of an attempt that may start later; `open` moves it. Throws as `open` does. */
+  async prepare(taskId: string, attempt: number): Promise<TaskPlace> {
+    if (this.#preparing === null) throw new Error('nothing is prepared before openPrepared')
+    const key = folderNameOf(taskId, attempt)
+    const place = { user: this.#userFor(key), folder: join(this.#preparing, key) }
+    this.#prepared.set(key, place)
+    await this.#makeFolder(place)
+    return place
   }
 
   /** HOME of a task; null: from the server's environment. */
@@ -58,14 +89,27 @@ export class TaskPlaces {
   /** Throws when no id is free, or the folder cannot be made. */
   async open(taskId: string, attempt: number): Promise<TaskPlace> {
     const key = folderNameOf(taskId, attempt)
-    const place = { user: this.#userFor(key), folder: join(this.#options.workFolder, key) }
+    const prepared = this.#prepared.get(key)
+    const place = {
+      user: prepared === undefined ? this.#userFor(key) : prepared.user,
+      folder: join(this.#options.workFolder, key),
+    }
     this.#places.set(key, place)
-    // Left by an attempt that never ran: its server ended between this line and the launch.
-    await removeTree(place.folder)
-    mkdirSync(place.folder, { mode: 0o700 })
-    // Not chown: in a folder that the shared user may write, a link may have replaced it.
-    if (place.user !== null) lchownSync(place.folder, place.user.uid, place.user.gid)
+    if (prepared === undefined) await this.#makeFolder(place)
+    else {
+      this.#prepared.delete(key)
+      await removeTree(place.folder)
+      renameSync(prepared.folder, place.folder)
+    }
     return place
+  }
+
+  async #makeFolder({ folder, user }: TaskPlace): Promise<void> {
+    // Left by an attempt that never ran: its server ended between this line and the launch.
+    await removeTree(folder)
+    mkdirSync(folder, { mode: 0o700 })
+    // Not chown: in a folder that the shared user may write, a link may have replaced it.
+    if (user !== null) lchownSync(folder, user.uid, user.gid)
   }
 
   adopt({ taskId, attempt, place }: GuardedTask): void {
@@ -102,7 +146,7 @@ export class TaskPlaces {
   /** The attempt never ran. */
   async drop(taskId: string, attempt: number): Promise<void> {
     const key = folderNameOf(taskId, attempt)
-    const place = this.#places.get(key)
+    const place = this.#places.get(key) ?? this.#prepared.get(key)
     if (place === undefined) return
     closeFolder(place)
     this.#release(key)
@@ -119,6 +163,7 @@ export class TaskPlaces {
 
   #release(key: string): void {
     this.#places.delete(key)
+    this.#prepared.delete(key)
     this.#pool?.release(key)
   }
 

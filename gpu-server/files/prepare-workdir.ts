@@ -19,6 +19,7 @@ export interface Preparation {
   readonly freeBytes: number
   /** Ends it: the attempt was stopped. */
   readonly signal: AbortSignal
+  readonly onProgress?: ((bytesDone: number, bytesTotal: number) => void) | undefined
 }
 
 export interface NotPrepared {
@@ -43,7 +44,7 @@ export async function prepareWorkdir(preparation: Preparation): Promise<NotPrepa
     if (!read.ok) throw new Refusal(`the manifest is refused: ${read.why}`, FILES_REFUSED)
     if (read.bytes > preparation.freeBytes)
       throw new Refusal('the disk has too little space for the uploaded folder', DISK_FULL)
-    await makeFiles(preparation, read.manifest)
+    await makeFiles(preparation, read.manifest, read.bytes)
     return null
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
@@ -75,7 +76,7 @@ interface ChunkJob {
   readonly bytes: number
 }
 
-async function makeFiles(preparation: Preparation, { entries }: Manifest): Promise<void> {
+async function makeFiles(preparation: Preparation, { entries }: Manifest, bytesTotal: number): Promise<void> {
   const jobs: ChunkJob[] = []
   for (const entry of entries) {
     if (entry.kind === 'link') continue
@@ -86,8 +87,13 @@ async function makeFiles(preparation: Preparation, { entries }: Manifest): Promi
       jobs.push({ path: entry.path, place, sha256, bytes: chunkBytes(entry.bytes, place) })
   }
   let next = 0
+  let bytesDone = 0
   const work = async (): Promise<void> => {
-    for (let job = jobs[next++]; job !== undefined; job = jobs[next++]) await fill(preparation, job)
+    for (let job = jobs[next++]; job !== undefined; job = jobs[next++]) {
+      await fill(preparation, job)
+      bytesDone += job.bytes
+      preparation.onProgress?.(bytesDone, bytesTotal)
+    }
   }
   const failed = (await Promise.allSettled(Array.from({ length: CHUNKS_AT_ONCE }, work))).find(
     (one) => one.status === 'rejected',

@@ -1,6 +1,6 @@
 /** The work folders of this host as the launches of tasks need them. */
 import { statfs } from 'node:fs/promises'
-import type { Workdirs } from '../devices/host-launches.ts'
+import type { Workdirs } from '../devices/host-preparations.ts'
 import { prepareWorkdir } from './prepare-workdir.ts'
 import { WorkHelper } from './work-helper.ts'
 
@@ -10,12 +10,12 @@ const MIN_FREE_BYTES = 512 * 1024 * 1024
 /** @param program the guard program @param workFolder on the disk of all work folders */
 export function workdirsOf(program: string, workFolder: string): Workdirs {
   return {
-    async prepare(place, { sha256, read }, signal) {
+    async prepare(place, { sha256, read }, signal, onProgress) {
       const { bavail, bsize } = await statfs(workFolder)
       const helper = await WorkHelper.open(program, place.folder, place.user)
       try {
         const freeBytes = Math.max(0, bavail * bsize - MIN_FREE_BYTES)
-        return await prepareWorkdir({ helper, sha256, read, freeBytes, signal })
+        return await prepareWorkdir({ helper, sha256, read, freeBytes, signal, onProgress })
       } finally {
         helper.end()
       }

@@ -9,6 +9,8 @@ export interface ContainerSpec {
   readonly devices: readonly string[]
   /** Of the controller that ordered the start; a label. */
   readonly epoch: number
+  /** The image was prepared for this attempt: the pull policy has been followed. */
+  readonly isPrepared?: boolean
 }
 
 /** What a container is made of. Every path is the server's own. */
@@ -42,6 +44,17 @@ export interface PreparedImage {
   readonly imageId: string
   /** The image's own working directory; `/` if it names none. */
   readonly workingDirectory: string
+  /** Under which a registry has it; null: this host does not know one. */
+  readonly digest: string | null
+}
+
+export interface PrepareOptions {
+  /** Ends the pull. */
+  readonly signal: AbortSignal
+  /** An image that is here is not pulled again, whatever the policy. */
+  readonly isPrepared?: boolean
+  /** Bytes of the layers that are known so far; null: none is. */
+  readonly onProgress?: (bytesDone: number, bytesTotal: number | null) => void
 }
 
 /** Mount point of the attempt's private folder, and HOME of a task in a container. */
@@ -55,8 +68,10 @@ export const CONTAINER_SOCKET = '/headroom/init'
  * rest. A server that ends at any point leaves either a task with a guard or a container without a program.
  */
 export interface Containers {
-  /** Pulls the image if the policy says so. `signal` ends the pull. */
-  prepare(image: string, signal: AbortSignal): Promise<PreparedImage | Refused>
+  /** Pulls the image if the policy says so. */
+  prepare(image: string, options: PrepareOptions): Promise<PreparedImage | Refused>
+  /** The images that need no pull; an engine that does not answer has none. */
+  imagesHere(images: readonly string[]): Promise<readonly string[]>
   start(start: ContainerStart): Promise<{ readonly error: null } | Refused>
   /** Resolves also if it does not exist. What cannot be removed now is removed later. */
   remove(name: string): Promise<void>

@@ -81,9 +81,10 @@ export interface OutputChunk {
   readonly isEnded: boolean
 }
 
-/** An error text and its cause when nothing of the attempt is left. */
+/** An error text and its cause when nothing of the attempt is left. `imageDigest`: of its container. */
 export type LaunchAnswer =
-  { readonly error: null } | { readonly error: string; readonly refused: StartRefused }
+  | { readonly error: null; readonly imageDigest?: string }
+  | { readonly error: string; readonly refused: StartRefused }
 
 /**
  * Every task of a GPU server runs under a guard, a small process that outlives the server and enforces the

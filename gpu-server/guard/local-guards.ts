@@ -209,7 +209,8 @@ class LocalGuards implements Guards {
     if (container === undefined) return null
     if (containers === undefined || containers === null)
       return { error: 'this server runs no containers', refused: NO_RUNTIME }
-    const image = await containers.prepare(container.image, preparing.signal)
+    const { isPrepared = false } = container
+    const image = await containers.prepare(container.image, { signal: preparing.signal, isPrepared })
     return preparing.signal.aborted ? { error: 'it was stopped first', refused: STOPPED_FIRST } : image
   }
 
@@ -251,7 +252,8 @@ class LocalGuards implements Guards {
     await this.#take(this.#hold(task, folder))
     if (launching.isLeased !== wasLeased) this.setLeased(taskId, attempt, launching.isLeased)
     if (launching.stopGraceMs !== null) this.#held.get(key)?.stop(launching.stopGraceMs)
-    return answer
+    const imageDigest = image?.digest ?? null
+    return imageDigest === null ? answer : { ...answer, imageDigest }
   }
 
   /** An engine limits its containers itself. Null: this server cannot limit the task. */

@@ -120,7 +120,7 @@ export async function gpuServer(
       stateFolder,
       workFolder,
       storage,
-      guards,
+      ...{ guards, containers },
       program,
       accelerator,
       clock,

@@ -70,5 +70,6 @@ export function featuresOf({ containers, filesProgram, limitRoots }: Means): rea
   if (containers !== null) features.push('image')
   if (filesProgram !== null) features.push('files')
   if (limitRoots !== null) features.push('limits')
+  if (containers !== null || filesProgram !== null) features.push('prepare')
   return features
 }

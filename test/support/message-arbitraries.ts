@@ -10,6 +10,7 @@ import { BODIES, ENVELOPE } from '../../protocol/envelope.ts'
 import type { Body, Envelope } from '../../protocol/envelope.ts'
 import {
   ABSOLUTE_PATH,
+  IMAGE_DIGEST,
   IMAGE_REFERENCE,
   INDEX_IS_PLACE,
   NO_NUL,
@@ -92,6 +93,7 @@ function textOf({ minLength, maxLength, pattern }: Keywords): fc.Arbitrary<strin
   if (pattern === IMAGE_REFERENCE.pattern)
     return fc.constantFrom('a', 'host:5000/a/b-c:v1', `a@sha256:${'0'.repeat(64)}`, 'x'.repeat(maxLength))
   if (pattern === PORT_NAME.pattern) return fc.constantFrom('a', 'api-2', '0', 'x'.repeat(maxLength))
+  if (pattern === IMAGE_DIGEST.pattern) return fc.constant(`sha256:${'0f'.repeat(32)}`)
   if (pattern === SHA_256.pattern) return fc.constantFrom('0'.repeat(64), '9af'.repeat(21) + 'e')
   if (pattern === ABSOLUTE_PATH.pattern)
     return fc.constantFrom('/', '/data/漢 "x"\n', `/${'x'.repeat(maxLength - 1)}`)

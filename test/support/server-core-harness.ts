@@ -13,6 +13,7 @@ import type {
   LogStream,
   NodeEvent,
   NodeSettings,
+  PrepareCommand,
   StartCommand,
   SwapCommand,
 } from '../../protocol/messages.ts'
@@ -37,6 +38,7 @@ import type { AttemptStart } from '../../gpu-server/core/attempt-start.ts'
 import { ServerCore } from '../../gpu-server/core/server-core.ts'
 import { EMPTY_NODE_STATE } from '../../gpu-server/core/storage.ts'
 import type { NodeChange, NodeState, NodeStorage } from '../../gpu-server/core/storage.ts'
+import { FakePreparations } from './fake-preparations.ts'
 import { seededStream } from '../../simulator/kernel/seeded-random.ts'
 import { VirtualClock } from '../../simulator/kernel/virtual-clock.ts'
 
@@ -132,6 +134,10 @@ export class ServerCoreHarness {
    */
   command(body: Command, epoch = this.bus.epoch): CommandResult {
     return this.bus.deliver(this.bus.envelope(body, epoch))
+  }
+
+  prepare(taskId: string, fields: Partial<PrepareCommand> = {}): CommandResult {
+    return this.command({ op: 'prepare', ...this.#address(taskId, 1), image: 'team/train:1', ...fields })
   }
 
   start(taskId: string, fields: Partial<StartCommand> & { readonly epoch?: number } = {}): CommandResult {
@@ -306,9 +312,8 @@ export const OUTPUT = Buffer.from('step 1\nstep 2\n')
  * Passive: a test says when a launch, a swap or a task ends. It counts VRAM independently, and throws when
  * tasks do not fit.
  */
-export class FakeDevice implements Device {
+export class FakeDevice extends FakePreparations implements Device {
   readonly hostSwapMib: Mib
-  readonly calls: string[] = []
   readonly processes = new Map<string, Process>()
   /** `task/attempt` of every launch on this device. */
   readonly everLaunched = new Set<string>()
@@ -329,6 +334,7 @@ export class FakeDevice implements Device {
   listener: DeviceListener | null = null
 
   constructor(gpus: number, physicalMib: Mib, hostSwapMib: Mib) {
+    super()
     this.hostSwapMib = hostSwapMib
     this.#reports = Array.from({ length: gpus }, (_, index) => ({
       index,
@@ -419,7 +425,7 @@ export class FakeDevice implements Device {
 
   launch({ start }: LaunchRequest, done: (launched: Launched) => void): void {
     const { taskId, attempt, gpus, vramMib } = start
-    this.#record('launch', taskId, attempt)
+    this.record('launch', taskId, attempt)
     if (this.everLaunched.has(`${taskId}/${attempt}`))
       throw new Error(`attempt ${attempt} of ${taskId} starts twice (R3)`)
     if (this.processes.has(taskId)) throw new Error(`${taskId} runs twice`)
@@ -523,15 +529,11 @@ export class FakeDevice implements Device {
   }
 
   #called(call: string, taskId: string, attempt: number): Process {
-    this.#record(call, taskId, attempt)
+    this.record(call, taskId, attempt)
     const process = this.#of(taskId)
     if (process.attempt !== attempt)
       throw new Error(`${call} of attempt ${attempt} of ${taskId}, but ${process.attempt} runs`)
     return process
-  }
-
-  #record(call: string, taskId: string, attempt: number): void {
-    this.calls.push(attempt === 1 ? `${call} ${taskId}` : `${call} ${taskId}/${attempt}`)
   }
 
   #moved(process: Process, outcome: SwapOutcome, isWakeable = false): void {

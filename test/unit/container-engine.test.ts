@@ -1,6 +1,6 @@
 /** Containers of tasks over the API of an engine that records its requests. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { EngineContainers, type PullPolicy } from '../../gpu-server/container/engine-containers.ts'
+import { EngineContainers, type PullPolicy, digestOf } from '../../gpu-server/container/engine-containers.ts'
 import { partsOf } from '../../gpu-server/container/engine-api.ts'
 import { findEngine } from '../../gpu-server/container/find-engine.ts'
 import type { ContainerStart } from '../../gpu-server/guard/containers.ts'
@@ -164,7 +164,7 @@ describe('a container of a task', () => {
 
 describe('an image', () => {
   const prepared = (pull: PullPolicy, image: string, signal = new AbortController().signal) =>
-    containers('docker', pull).prepare(image, signal)
+    containers('docker', pull).prepare(image, { signal })
   const pulls = () => engine.callsOf('POST', /^\/images\/create$/).map(({ query }) => query.toString())
 
   it('that the host has is not pulled, and is run by its id in its own folder', async () => {
@@ -172,8 +172,60 @@ describe('an image', () => {
       error: null,
       imageId: IMAGE_ID,
       workingDirectory: '/app',
+      digest: null,
     })
     expect(pulls()).toEqual([])
+  })
+
+  it('that was prepared for the attempt is not pulled again under the policy always', async () => {
+    const { signal } = new AbortController()
+    await containers('docker', 'always').prepare('team/train:1', { signal, isPrepared: true })
+    expect(pulls()).toEqual([])
+  })
+
+  it('reports the bytes of the layers that the engine has named', async () => {
+    const layer = (id: string, status: string, current = 0, total = 0) =>
+      `${JSON.stringify({ id, status, progressDetail: { current, total } })}\n`
+    const text =
+      layer('v1', 'Pulling from team/absent') +
+      layer('a', 'Downloading', 10, 100) +
+      layer('b', 'Downloading', 5, 50) +
+      'no JSON\n' +
+      layer('a', 'Download complete') +
+      layer('b', 'Pull complete')
+    engine.answer = ({ path }) => (path === '/images/create' ? { status: 200, text } : null)
+    const seen: (readonly [number, number | null])[] = []
+    await containers().prepare('team/absent:1', {
+      signal: new AbortController().signal,
+      onProgress: (done, total) => seen.push([done, total]),
+    })
+    expect(seen).toEqual([
+      [10, 100],
+      [15, 150],
+      [105, 150],
+      [150, 150],
+    ])
+  })
+
+  it('has the digest of its own registry, and of no other', () => {
+    const [one, other] = [`sha256:${'1'.repeat(64)}`, `sha256:${'2'.repeat(64)}`]
+    const known = [`mirror.example/library/python@${one}`, `docker.io/library/python@${other}`]
+    expect(digestOf('python:3.12', known)).toBe(other)
+    expect(digestOf('docker.io/library/python', known)).toBe(other)
+    expect(digestOf('mirror.example/library/python:3.12', known)).toBe(one)
+    expect(digestOf('mirror.example:5000/library/python:3.12', known)).toBeNull()
+    expect(digestOf('python', ['docker.io/library/python@sha256:short'])).toBeNull()
+  })
+
+  it('is here if no pull is needed; the engine is asked about it once a minute', async () => {
+    const asked = containers()
+    const list = ['team/train:1', 'absent:1']
+    expect(await asked.imagesHere(list)).toEqual(['team/train:1'])
+    expect(await asked.imagesHere(list)).toEqual(['team/train:1'])
+    expect(engine.callsOf('GET', /^\/images\//)).toHaveLength(2)
+    expect(await containers('docker', 'always').imagesHere(list)).toEqual([])
+    await engine.end()
+    expect(await containers().imagesHere(list)).toEqual([])
   })
 
   it('is pulled as the policy says, with one tag', async () => {
@@ -207,7 +259,7 @@ describe('an image', () => {
   it('on a host whose engine is gone is a reason of the host', async () => {
     const gone = containers()
     await engine.end()
-    expect(await gone.prepare('team/train:1', new AbortController().signal)).toMatchObject({
+    expect(await gone.prepare('team/train:1', { signal: new AbortController().signal })).toMatchObject({
       refused: { cause: 'host', code: 'no_container_runtime' },
     })
   })

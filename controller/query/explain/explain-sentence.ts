@@ -168,6 +168,7 @@ const FEATURE_WORDS: Readonly<Record<Feature, string>> = {
   limits: 'limits of memory and processors',
   ports: 'ports',
   attach: 'processes of leases',
+  prepare: 'preparing before the start',
 }
 
 function featureInWords(tally: Tally, spec: Task['spec']): string {
