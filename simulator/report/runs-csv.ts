@@ -34,6 +34,9 @@ const COLUMNS: readonly Column[] = [
 ]
 /** Present if a run has them; the last columns, so that no other column moves. */
 const OPTIONAL: readonly Column[] = [
+  ['wake_p50_s', ({ metrics }) => metrics.wake_s?.p50],
+  ['wake_p95_s', ({ metrics }) => metrics.wake_s?.p95],
+  ['wake_p99_s', ({ metrics }) => metrics.wake_s?.p99],
   ['unsignalled_wait_percent', unsignalledWaitOf],
   ['unheard_percent', unsignalledWaitOf],
   ['tasks_fit_nowhere', ({ metrics }) => metrics.tasks.fit_nowhere],

@@ -1,7 +1,7 @@
 /** A result for a terminal, one fact per line. */
 import { factsOf, shownNumber, shownPercent, shownSeconds } from './plain-text.ts'
 import type { RunResult } from '../results/result.ts'
-import type { Distribution } from '../scenario/metrics.ts'
+import type { Distribution, Metrics } from '../scenario/metrics.ts'
 
 /** @param title what was run, in a few words */
 export function formatResult(title: string, { metrics, seed, virtual_s, digest }: RunResult): string {
@@ -24,6 +24,7 @@ export function formatResult(title: string, { metrics, seed, virtual_s, digest }
       ? []
       : [['unsignalled wait', shownPercent(metrics.unsignalled_wait_percent)] as const]),
     ['queue wait', spread(metrics.queue_wait_s, shownSeconds)],
+    ...wakeLine(metrics),
     ['completion', spread(metrics.jct_s, shownSeconds)],
     ['slowdown', spread(metrics.slowdown, (value) => value.toFixed(2))],
     ['makespan', makespan],
@@ -34,6 +35,13 @@ export function formatResult(title: string, { metrics, seed, virtual_s, digest }
     ],
     ['digest', digest ?? '–'],
   ])
+}
+
+function wakeLine({ wake_s, wake_parts_s }: Metrics): readonly (readonly [string, string])[] {
+  if (wake_s === undefined || wake_parts_s === undefined) return []
+  const { wait, swap_out, swap_in } = wake_parts_s
+  const copies = `swap-out ${shownSeconds(swap_out)} + swap-in ${shownSeconds(swap_in)}`
+  return [['wake', `${spread(wake_s, shownSeconds)} (mean = wait ${shownSeconds(wait)} + ${copies})`]]
 }
 
 function spread(values: Distribution | null, show: (value: number) => string): string {

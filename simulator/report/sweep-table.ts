@@ -69,11 +69,19 @@ const UNSIGNALLED_WAIT: Column = {
   show: shownPercent,
 }
 
+const WAKES: readonly Column[] = [
+  { title: 'wake p50', name: 'wake_p50_s', valueOf: (s) => s.wake_s?.p50 ?? null, show: shownSeconds },
+  { title: 'wake p95', name: 'wake_p95_s', valueOf: (s) => s.wake_s?.p95 ?? null, show: shownSeconds },
+]
+
 export function formatSweep(summaries: readonly SweepSummary[]): string {
   const fields = fieldsOf(summaries)
-  const shown = summaries.some(hasUnsignalledWait)
-    ? COLUMNS.toSpliced(AFTER_STARVATION, 0, UNSIGNALLED_WAIT)
-    : COLUMNS
+  const shown = [
+    ...(summaries.some(hasUnsignalledWait)
+      ? COLUMNS.toSpliced(AFTER_STARVATION, 0, UNSIGNALLED_WAIT)
+      : COLUMNS),
+    ...wakesIn(summaries),
+  ]
   const head = ['overcommit', ...fields, ...shown.map((column) => column.title)]
   const rows = summaries.map((summary) => [
     `${summary.overcommit_percent} %`,
@@ -88,9 +96,13 @@ export function formatSweep(summaries: readonly SweepSummary[]): string {
 
 export function sweepCsv(summaries: readonly SweepSummary[]): string {
   const fields = fieldsOf(summaries)
-  const figures = summaries.some(({ unsignalled_wait_percent }) => unsignalled_wait_percent !== undefined)
-    ? [...COLUMNS, UNSIGNALLED_WAIT, { ...UNSIGNALLED_WAIT, name: 'unheard_percent' }]
-    : COLUMNS
+  const figures = [
+    ...COLUMNS,
+    ...(summaries.some(({ unsignalled_wait_percent }) => unsignalled_wait_percent !== undefined)
+      ? [UNSIGNALLED_WAIT, { ...UNSIGNALLED_WAIT, name: 'unheard_percent' }]
+      : []),
+    ...wakesIn(summaries),
+  ]
   const columns = [
     'overcommit_percent',
     ...fields,
@@ -116,6 +128,11 @@ export function sweepCsv(summaries: readonly SweepSummary[]): string {
 /** Some task waited with work without a signal: tables for people show this metric next to starvation. */
 export function hasUnsignalledWait({ unsignalled_wait_percent }: SweepSummary): boolean {
   return unsignalled_wait_percent !== undefined && unsignalled_wait_percent.mean > 0
+}
+
+/** The last columns, so that no other column moves. */
+function wakesIn(summaries: readonly SweepSummary[]): readonly Column[] {
+  return summaries.some(({ wake_s }) => wake_s !== undefined) ? WAKES : []
 }
 
 /** Other varied fields that are equal in all lines. */

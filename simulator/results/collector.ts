@@ -1,5 +1,7 @@
 /** Collects the figures of the result from the events of a run. Memory grows with the open tasks only. */
+import { totalOf, WakeTimes } from '../../controller/metrics/wake-times.ts'
 import type { Event } from '../../controller/model/event.ts'
+import type { Task } from '../../controller/model/placement.ts'
 import type { TaskRecord } from '../../controller/ports/store.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import { Samples } from './samples.ts'
@@ -28,6 +30,9 @@ export class Collector {
   readonly queueWaitMs = new Samples()
   /** In thousandths. */
   readonly slowdown = new Samples()
+  readonly wakeMs = new Samples()
+  /** Sums of the parts of all wakes. */
+  readonly wakeParts = { waitMs: 0, swapOutMs: 0, swapInMs: 0 }
   submitted = 0
   readonly ended: Record<string, number> = { completed: 0, failed: 0, cancelled: 0, lost: 0 }
   firstSubmittedAt: Instant | null = null
@@ -37,9 +42,15 @@ export class Collector {
   readonly #open = new Map<string, OpenTask>()
   /** Open tasks that the store has lost. */
   readonly #lost = new Set<string>()
+  readonly #wakes: WakeTimes
   readonly #onOutcome: ((outcome: TaskOutcome) => void) | null
 
-  constructor(onOutcome: ((outcome: TaskOutcome) => void) | null) {
+  /** @param openTask as it is after the events that are recorded */
+  constructor(
+    openTask: (id: string) => Task | undefined,
+    onOutcome: ((outcome: TaskOutcome) => void) | null,
+  ) {
+    this.#wakes = new WakeTimes((id) => openTask(id)?.placement ?? null)
     this.#onOutcome = onOutcome
   }
 
@@ -92,11 +103,21 @@ export class Collector {
   record(events: readonly Event[]): void {
     for (const event of events) {
       if (event.taskId === null) continue
+      this.#woken(event)
       if (event.kind === 'task_submitted') this.#lost.delete(event.taskId)
       else if (event.kind === 'task_started') this.#started(event.taskId, event.at)
       else if (event.kind === 'task_finished')
         this.#finished(event.taskId, event.at, String(event.data['state']))
     }
+  }
+
+  #woken(event: Event): void {
+    const wake = this.#wakes.take(event)
+    if (wake === null) return
+    this.wakeMs.add(totalOf(wake))
+    this.wakeParts.waitMs += wake.waitMs
+    this.wakeParts.swapOutMs += wake.swapOutMs
+    this.wakeParts.swapInMs += wake.swapInMs
   }
 
   #started(id: string, at: Instant): void {

@@ -47,6 +47,7 @@ export function metricsOf({
     jct_s: collector.jctMs.distribution(1000),
     queue_wait_s: collector.queueWaitMs.distribution(1000),
     slowdown: collector.slowdown.distribution(1),
+    ...wakesOf(collector),
     makespan_s:
       firstSubmittedAt === null || lastFinishedAt === null
         ? null
@@ -66,6 +67,17 @@ export function metricsOf({
       unfinished: collector.unfinished,
       ...(fitNowhere === 0 ? {} : { fit_nowhere: fitNowhere }),
     },
+  }
+}
+
+function wakesOf({ wakeMs, wakeParts }: Collector): Pick<Metrics, 'wake_s' | 'wake_parts_s'> {
+  const wake_s = wakeMs.distribution(1000)
+  if (wake_s === null) return {}
+  const mean = (sumMs: DurationMs) => sumMs / wakeMs.count / 1000
+  const { waitMs, swapOutMs, swapInMs } = wakeParts
+  return {
+    wake_s,
+    wake_parts_s: { wait: mean(waitMs), swap_out: mean(swapOutMs), swap_in: mean(swapInMs) },
   }
 }
 

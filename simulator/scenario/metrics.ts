@@ -14,6 +14,13 @@ export interface Metrics {
   readonly queue_wait_s: Distribution | null
   /** jct ÷ the time alone on an idle GPU. */
   readonly slowdown: Distribution | null
+  /**
+   * From the time at which a swapped-out task wants the GPU until it is resident; absent if no task returned
+   * so.
+   */
+  readonly wake_s?: Distribution
+  /** Means of the parts of `wake_s`: the wait for a victim, the swap-out of the victims, the swap-in. */
+  readonly wake_parts_s?: { readonly wait: number; readonly swap_out: number; readonly swap_in: number }
   /** First submission to last end. */
   readonly makespan_s: number | null
   readonly utilization_percent: number | null
@@ -57,6 +64,8 @@ const METRICS: Shape<Metrics> = {
   jct_s: DISTRIBUTION,
   queue_wait_s: DISTRIBUTION,
   slowdown: DISTRIBUTION,
+  wake_s: DISTRIBUTION,
+  wake_parts_s: { wait: true, swap_out: true, swap_in: true },
   makespan_s: true,
   utilization_percent: true,
   starvation_percent: { total: true, queue: true, swap: true, compute: true },

@@ -111,7 +111,7 @@ export class World {
     this.random = random
     this.#arrivals = new ArrivalFeed(clock, (task) => this.submit(task))
     this.#journal = options.isJournalOff === true ? null : new Journal(options.journalSink ?? null)
-    this.collector = new Collector(options.onOutcome ?? null)
+    this.collector = new Collector((id) => this.controller.views.openTask(id), options.onOutcome ?? null)
     this.#start = start.length === 0 ? null : worldStart(plan, start)
     for (const task of start) this.#expect(task)
 

@@ -113,6 +113,7 @@ describe('GET /metrics', () => {
     // This world does not swap by itself.
     expect(withoutSample).toEqual([
       'headroom_swap_fairness_jain',
+      'headroom_wake_part_seconds',
       'headroom_twin_drift_ratio',
       'headroom_twin_drifting',
     ])

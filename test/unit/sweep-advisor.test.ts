@@ -350,6 +350,7 @@ describe('an objective', () => {
     ['starvation.total<=20', 'starvation.total', 20],
     ['starvation <= 12.5', 'starvation.total', 12.5],
     ['queue_wait.p95<=10m', 'queue_wait.p95', 600],
+    ['wake.p95<=5s', 'wake.p95', 5],
     ['queue_wait.p99<=90', 'queue_wait.p99', 90],
     ['slowdown.p95<=3', 'slowdown.p95', 3],
   ])('%s is parsed, and formatted so that it is parsed again', (text, figure, max) => {

@@ -1,5 +1,6 @@
 /** Metrics derived from durable events: waits, swaps, and counts by kind. A simulation has none of these. */
 import type { Instant } from '../../../protocol/units.ts'
+import { totalOf, WakeTimes } from '../../metrics/wake-times.ts'
 import type { Event } from '../../model/event.ts'
 import type { Task } from '../../model/placement.ts'
 import { COPY_SECONDS, Counter, Histogram, WAIT_SECONDS, WAKE_SECONDS } from './instruments.ts'
@@ -29,8 +30,7 @@ export function createEventMetrics(
 ): EventMetrics {
   /** Tasks in a swap: at most as many as are placed. */
   const moves = new Map<string, Move>()
-  /** Since when tasks are swapped out: at most as many as are placed. */
-  const outSince = new Map<string, Instant>()
+  const wakeTimes = new WakeTimes((id) => openTask(id)?.placement ?? null)
   const waits = new Histogram({
     name: 'headroom_task_wait_seconds',
     help: 'From the beginning of a wait in the pending queue to the placement that ended it.',
@@ -62,7 +62,13 @@ export function createEventMetrics(
     help: 'From the time at which a swapped-out task wants the GPU until it is resident.',
     bounds: WAKE_SECONDS,
   })
-  metrics.add(waits, swaps, failed, durations, kinds, wakes)
+  const parts = new Histogram({
+    name: 'headroom_wake_part_seconds',
+    help: 'Parts of a wake: the wait for a victim, the swap-out of the victims, the swap-in.',
+    labels: ['part'],
+    bounds: WAKE_SECONDS,
+  })
+  metrics.add(waits, swaps, failed, durations, kinds, wakes, parts)
 
   function placed(taskId: string, at: Instant): void {
     const task = openTask(taskId)
@@ -73,8 +79,6 @@ export function createEventMetrics(
     const move = moves.get(taskId)
     moves.delete(taskId)
     const { residency, because } = data
-    if (residency === 'swapped_out') outSince.set(taskId, outSince.get(taskId) ?? at)
-    else if (residency === 'resident') woken(taskId, at)
     if (residency === 'swapping_out') {
       moves.set(taskId, {
         direction: 'out',
@@ -95,27 +99,24 @@ export function createEventMetrics(
     if (isKnown) durations.observe((at - move.from) / 1000, direction)
   }
 
-  /** A task that was swapped out while it wanted the GPU counts from the swap-out. */
-  function woken(taskId: string, at: Instant): void {
-    const since = outSince.get(taskId)
-    outSince.delete(taskId)
-    const placement = openTask(taskId)?.placement ?? null
-    if (since === undefined || placement === null || !placement.wantsGpu) return
-    const from = Math.max(since, placement.wantsSince)
-    if (from <= at) wakes.observe((at - from) / 1000)
+  function woken(event: Event): void {
+    const wake = wakeTimes.take(event)
+    if (wake === null) return
+    wakes.observe(totalOf(wake) / 1000)
+    parts.observe(wake.waitMs / 1000, 'wait')
+    parts.observe(wake.swapOutMs / 1000, 'swap_out')
+    parts.observe(wake.swapInMs / 1000, 'swap_in')
   }
 
   function takeOne(event: Event): void {
     const { kind, taskId } = event
     kinds.add(1, kind)
+    woken(event)
     if (taskId === null) return
     if (kind === 'task_placed') placed(taskId, event.at)
     else if (kind === 'task_residency') moved(taskId, event)
     else if (kind === 'swap_failed') failed.add(1, moves.get(taskId)?.direction ?? 'unknown')
-    else if (kind === 'task_finished' || kind === 'task_returned') {
-      moves.delete(taskId)
-      outSince.delete(taskId)
-    }
+    else if (kind === 'task_finished' || kind === 'task_returned') moves.delete(taskId)
   }
 
   return {

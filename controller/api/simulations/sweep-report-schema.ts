@@ -26,6 +26,10 @@ export interface RunMetricsBody {
   readonly jct_s: DistributionBody | null
   readonly queue_wait_s: DistributionBody | null
   readonly slowdown: DistributionBody | null
+  /** Only if swapped-out tasks returned because they wanted the GPU. */
+  readonly wake_s?: DistributionBody
+  /** Means of the parts of `wake_s`. */
+  readonly wake_parts_s?: { readonly wait: number; readonly swap_out: number; readonly swap_in: number }
   readonly makespan_s: number | null
   readonly utilization_percent: number | null
   readonly starvation_percent: {
@@ -79,6 +83,8 @@ export interface SweepSummaryBody {
   /** Former name of `unsignalled_wait_percent`; removed in 0.2. */
   readonly unheard_percent?: BandBody
   readonly queue_wait_s: { readonly p50: BandBody | null; readonly p95: BandBody | null }
+  /** Only if a run has it. */
+  readonly wake_s?: { readonly p50: BandBody | null; readonly p95: BandBody | null }
   readonly swaps_per_hour: BandBody | null
   readonly swapped_gib_per_hour: BandBody | null
   readonly swap_jain: BandBody | null

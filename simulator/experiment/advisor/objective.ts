@@ -48,6 +48,10 @@ const FIGURES = {
   'queue_wait.p99': { unit: 'seconds', title: 'queue wait p99', valueOf: (m) => m.queue_wait_s?.p99 ?? null },
   'slowdown.mean': { unit: 'number', title: 'mean slowdown', valueOf: (m) => m.slowdown?.mean ?? null },
   'slowdown.p95': { unit: 'number', title: 'slowdown p95', valueOf: (m) => m.slowdown?.p95 ?? null },
+  // Without a wake no request waited for one.
+  'wake.p50': { unit: 'seconds', title: 'wake p50', valueOf: (m) => m.wake_s?.p50 ?? 0 },
+  'wake.p95': { unit: 'seconds', title: 'wake p95', valueOf: (m) => m.wake_s?.p95 ?? 0 },
+  'wake.p99': { unit: 'seconds', title: 'wake p99', valueOf: (m) => m.wake_s?.p99 ?? 0 },
   swaps_per_hour: { unit: 'number', title: 'swaps an hour', valueOf: (m) => m.swaps_per_hour },
 } as const satisfies Readonly<Record<string, Figure>>
 

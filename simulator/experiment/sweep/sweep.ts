@@ -46,6 +46,8 @@ export interface SweepSummary {
   /** Former name of `unsignalled_wait_percent`; removed in 0.2. */
   readonly unheard_percent?: Band
   readonly queue_wait_s: { readonly p50: Band | null; readonly p95: Band | null }
+  /** Present only if a run has it: if swapped-out tasks returned because they wanted the GPU. */
+  readonly wake_s?: { readonly p50: Band | null; readonly p95: Band | null }
   readonly swaps_per_hour: Band | null
   readonly swapped_gib_per_hour: Band | null
   readonly swap_jain: Band | null
@@ -132,6 +134,7 @@ export function summarize(runs: readonly SweepRun[]): SweepSummary[] {
 function summaryOf(percent: Percent, settings: Settings, runs: readonly SweepRun[]): SweepSummary {
   const band = (valueOf: (metrics: Metrics) => number | null | undefined): Band | null =>
     bandOf(runs.map(({ metrics }) => valueOf(metrics)))
+  const wakeP95 = band((m) => m.wake_s?.p95)
   const unsignalled = band((m) => m.unsignalled_wait_percent ?? m.unheard_percent)
   return {
     overcommit_percent: percent,
@@ -146,6 +149,7 @@ function summaryOf(percent: Percent, settings: Settings, runs: readonly SweepRun
     },
     ...(unsignalled === null ? {} : underBothNames(unsignalled)),
     queue_wait_s: { p50: band((m) => m.queue_wait_s?.p50), p95: band((m) => m.queue_wait_s?.p95) },
+    ...(wakeP95 === null ? {} : { wake_s: { p50: band((m) => m.wake_s?.p50), p95: wakeP95 } }),
     swaps_per_hour: band((m) => m.swaps_per_hour),
     swapped_gib_per_hour: band((m) => m.swapped_gib_per_hour),
     swap_jain: band((m) => m.swap_jain),

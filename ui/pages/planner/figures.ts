@@ -10,6 +10,9 @@ import { combinationsOf, type Combination } from './combinations.ts'
 
 export type Cell = number | string | null
 
+/** Without a wake no request waited for one. */
+const NO_WAKE = { mean: 0, p50: 0, p95: 0, p99: 0 }
+
 /**
  * The value of an objective's metric in a run, for example of `queue_wait.p95<=10m`; null: the run has no
  * such metric.
@@ -21,6 +24,7 @@ export function objectiveFigure(objective: string, metrics: RunMetricsBody): num
     starvation: metrics.starvation_percent,
     queue_wait: metrics.queue_wait_s,
     slowdown: metrics.slowdown,
+    wake: metrics.wake_s ?? NO_WAKE,
     swaps_per_hour: metrics.swaps_per_hour,
   }
   const place = places[group]
@@ -32,7 +36,7 @@ export function objectiveFigure(objective: string, metrics: RunMetricsBody): num
 /** Such a value with its unit: `4 min 2 s`, `12.3%`, `2.1`. */
 export function objectiveWords(objective: string, value: number | null): string {
   if (value === null) return UNKNOWN
-  if (objective.startsWith('queue_wait')) return seconds(value)
+  if (/^(queue_wait|wake)\./.test(objective)) return seconds(value)
   return objective.startsWith('starvation') ? percent(value) : value.toFixed(1)
 }
 
@@ -128,6 +132,14 @@ function figuresOfCombination({
             ] as const,
           ]),
       [`queue wait p95 at ${each.overcommit_percent}%${suffix}, mean`, each.queue_wait_s.p95?.mean ?? null],
+      ...(each.wake_s === undefined
+        ? []
+        : [
+            [
+              `wake p95 at ${each.overcommit_percent}%${suffix}, mean`,
+              each.wake_s.p95?.mean ?? null,
+            ] as const,
+          ]),
       [`swaps per hour at ${each.overcommit_percent}%${suffix}, mean`, each.swaps_per_hour?.mean ?? null],
     ]),
     ...runs.map(

@@ -33,7 +33,7 @@ export function GridFields(props: GridFieldsProps): JSX.Element {
         value={props.texts.keep}
         onInput={(keep) => props.onInput({ keep })}
         problem={props.problems.keep}
-        help="starvation.total<=20, queue_wait.p95<=10m, slowdown.mean<=2, swaps_per_hour<=30"
+        help="starvation.total<=20, queue_wait.p95<=10m, slowdown.mean<=2, wake.p95<=5s, swaps_per_hour<=30"
       />
     </div>
   )

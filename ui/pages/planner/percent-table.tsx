@@ -66,6 +66,12 @@ export function PercentTable(props: { readonly combination: Combination }): JSX.
       seconds,
       'No task started.',
     ),
+    figureColumn(
+      'Wake p95',
+      ({ summary }) => summary?.wake_s?.p95?.mean,
+      seconds,
+      'No swapped-out task returned.',
+    ),
     {
       name: 'Swaps per hour',
       isNumber: true,

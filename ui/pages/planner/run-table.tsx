@@ -44,6 +44,7 @@ const METRICS: readonly Column<SweptRunBody>[] = [
   figureColumn('Utilization', ({ metrics }) => metrics.utilization_percent, percent, 'No time passed.'),
   figureColumn('Starvation', ({ metrics }) => metrics.starvation_percent.total, percent),
   figureColumn('Queue wait p95', ({ metrics }) => metrics.queue_wait_s?.p95, seconds, 'No task started.'),
+  figureColumn('Wake p95', ({ metrics }) => metrics.wake_s?.p95, seconds, 'No swapped-out task returned.'),
 ]
 
 export function RunTable(props: RunTableProps): JSX.Element {
