@@ -191,7 +191,8 @@ function printSummary(out: string, keys: string, users: readonly BrokerUser[]): 
     return `  ${name.padEnd(24)} CONTROLLER_NATS_NKEY_FILE=${seedFile(keys, name)}${of}\n`
   })
   process.stdout.write(
-    `${out}: ${users.length} identities; each authenticates with its own secret key:\n${lines.join('')}`,
+    `${out}: ${users.length} ${users.length === 1 ? 'identity' : 'identities'}; each authenticates with ` +
+      `its own secret key:\n${lines.join('')}`,
   )
 }
 

@@ -8,6 +8,7 @@ import { openClient, type CommandOptions } from '../command/session.ts'
 import { taskNamed } from '../command/task-named.ts'
 import { age, size } from '../output/figures.ts'
 import { printList, printOne, type Column, type Field } from '../output/table.ts'
+import { ID_COLUMN, NAME_COLUMN } from './task-columns.ts'
 
 /** Maximum nodes shown; `-o json` has all of them. */
 const MAX_NODES = 5
@@ -121,8 +122,8 @@ function byQueuePosition(a: Task, b: Task): number {
 function columns(now: number): readonly Column<Task>[] {
   return [
     { title: '#', isNumber: true, of: (task) => task.wait?.queue_position ?? null },
-    { title: 'ID', of: (task) => task.id },
-    { title: 'NAME', isWide: true, of: (task) => task.name },
+    ID_COLUMN,
+    NAME_COLUMN,
     { title: 'PRIO', of: (task) => `P${task.priority}` },
     { title: 'WAITS', isNumber: true, of: (task) => age(task.pending_since, now) },
     { title: 'REASON', of: (task) => task.wait?.reason ?? null },

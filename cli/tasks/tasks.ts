@@ -7,6 +7,7 @@ import { nodeNamed, openClient, pairsOf, type CommandOptions } from '../command/
 import { settingValue } from '../command/setting-values.ts'
 import { taskNamed } from '../command/task-named.ts'
 import { visible, type Palette } from '../output/terminal-text.ts'
+import { ID_COLUMN, NAME_COLUMN } from './task-columns.ts'
 
 export interface TaskListOptions extends CommandOptions {
   readonly state?: NonNullable<TaskQuery['state']>
@@ -153,19 +154,13 @@ function patchOf(pairs: ReadonlyMap<string, string>): TaskPatch {
   return patch as TaskPatch
 }
 
-/** Characters on a narrow terminal: a table of running tasks fits 80. */
-const BRIEF_ID = 8
-const BRIEF_NAME = 16
+/** Characters on a narrow terminal. */
 const BRIEF_NODE = 10
 
 export function taskColumns(now: number): readonly Column<Task>[] {
   return [
-    { title: 'ID', of: (task) => task.id, brief: ({ id }) => id.slice(0, BRIEF_ID) },
-    {
-      title: 'NAME',
-      of: (task) => task.name,
-      brief: ({ id, name }) => (name === id ? null : cutTo(BRIEF_NAME, name)),
-    },
+    ID_COLUMN,
+    NAME_COLUMN,
     { title: 'STATE', of: stateOf, colour: stateColour },
     { title: 'RESIDENCY', of: (task) => (task.residency === 'none' ? null : task.residency) },
     { title: 'PRIO', of: (task) => `P${task.priority}` },
