@@ -80,7 +80,7 @@ export async function nodeUnenroll(
   reload(command)
   process.stdout.write(
     `${name} is disconnected, and its key is refused. Tasks that run there continue until their leases ` +
-      'end. When none is left, remove the node: DELETE /api/v1/nodes/{id}.\n',
+      `end. When none is left, remove the node: headroom node remove ${name}\n`,
   )
   return EXIT_OK
 }

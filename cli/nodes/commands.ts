@@ -51,6 +51,15 @@ export function addNode(program: Command, setExit: SetExit): void {
     'headroom node drain a100-1',
     'headroom node drain a100-1 --requeue --after 1h',
   ).action(calls(setExit, () => import('./nodes.ts'), 'nodeDrain'))
+  withExamples(
+    remote(
+      node
+        .command('remove')
+        .description('forget a node that is gone for good; refused while it is up or has tasks')
+        .argument('<node>', 'name or id'),
+    ),
+    'headroom node remove a100-1',
+  ).action(calls(setExit, () => import('./nodes.ts'), 'nodeRemove'))
   addEnrolment(node, setExit)
 }
 

@@ -59,6 +59,14 @@ export async function nodeDrain(
   return EXIT_OK
 }
 
+export async function nodeRemove(name: string, { output, ...server }: CommandOptions): Promise<number> {
+  const client = openClient(server)
+  const { node_id, name: known } = await nodeNamed(client, name)
+  await client.nodes.remove(node_id)
+  await printDone({ node_id, removed: true }, `${known}: removed; its server may register again`, output)
+  return EXIT_OK
+}
+
 function tasksLeft({ drain }: Node): string {
   const left = drain?.tasks_left ?? 0
   return left === 0 ? 'no task is left' : `${left} ${left === 1 ? 'task is' : 'tasks are'} left`

@@ -49,6 +49,20 @@ export function addTask(program: Command, setExit: SetExit): void {
   ).action(calls(setExit, () => import('./tasks.ts'), 'taskSet'))
   addTaskCancel(task, 'cancel', setExit)
   withExamples(
+    remote(
+      task
+        .command('requeue')
+        .description('end the attempt of placed tasks and start them again, also on another node')
+        .argument('<task...>', TASK_ARGUMENT)
+        .option(
+          '--confirm-fenced',
+          'of unreachable tasks: their processes certainly do not run, so do not wait for the server',
+        ),
+    ),
+    'headroom task requeue train',
+    'headroom task requeue train --confirm-fenced',
+  ).action(calls(setExit, () => import('./tasks.ts'), 'taskRequeue'))
+  withExamples(
     task.command('schema').description('print the JSON Schema of the files of `run -f` and `apply -f`'),
     'headroom task schema > task.schema.json',
   ).action(calls(setExit, () => import('../run/task-file.ts'), 'taskSchema'))

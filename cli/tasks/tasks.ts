@@ -97,6 +97,24 @@ async function forEach(
   if (failure !== null) throw failure
 }
 
+export interface RequeueOptions extends CommandOptions {
+  readonly confirmFenced?: boolean
+}
+
+/** Tries all of them; the first failure determines the exit code. */
+export async function taskRequeue(
+  texts: readonly string[],
+  { output, confirmFenced = false, ...server }: RequeueOptions,
+): Promise<number> {
+  const client = openClient(server)
+  await forEach(client, texts, async (id) => {
+    const task = await client.tasks.requeue(id, { confirm_fenced: confirmFenced })
+    const when = confirmFenced ? 'again' : 'again when its server has ended it'
+    await printDone(task, `${task.id}: in the queue ${when}`, output)
+  })
+  return EXIT_OK
+}
+
 export type TaskAction = 'hold' | 'release' | 'swap-out' | 'swap-in'
 
 const DONE: Readonly<Record<TaskAction, string>> = {

@@ -65,6 +65,7 @@ import type {
   TaskRequestBody,
   WaitingQuery,
 } from '../../controller/api/tasks/schema.ts'
+import type { RequeueBody } from '../../controller/api/tasks/recovery-schema.ts'
 import type { TwinBody } from '../../controller/api/twin/schema.ts'
 import { withClientVariables } from './client-variables.ts'
 import { connectionOf } from './connection.ts'
@@ -318,6 +319,9 @@ function tasksOf(transport: Transport, environment: NonNullable<ClientOptions['e
         body: filledIn(request),
         signal,
       }),
+    /** Ends the attempt of a placed task, which waits again; `confirm_fenced`: see the route. */
+    requeue: (id: string, body: RequeueBody = {}, { signal }: CallOptions = {}) =>
+      transport.json<TaskBody>({ method: 'POST', path: `${at(id)}/requeue`, body, signal }),
     /** A task on hold is not placed until it is released. */
     hold: (id: string, options: CallOptions = {}) => post(id, 'hold', options),
     release: (id: string, options: CallOptions = {}) => post(id, 'release', options),
@@ -399,6 +403,9 @@ function nodesOf(transport: Transport) {
      */
     drain: (id: string, { signal, ...query }: DrainQuery & CallOptions = {}) =>
       transport.json<NodeBody>({ method: 'POST', path: `${at(id)}/drain`, query, signal }),
+    /** Forgets a node that is gone for good; 409 while it is up or has placed tasks. */
+    remove: (id: string, { signal }: CallOptions = {}) =>
+      transport.json<null>({ method: 'DELETE', path: at(id), signal }),
   }
 }
 

@@ -136,6 +136,21 @@ describe('operator commands with a simulated fleet', { timeout: 240_000 }, () =>
     expect(two.stderr).toContain('nope: Task "nope" not found.')
   })
 
+  it('requeue a running task, and refuse to assume that a reachable server has lost it', async () => {
+    const [running] = await json<NamedTask[]>('task', 'list', '--state', 'running', '--limit', '1')
+    const id = running?.id ?? expect.unreachable()
+    expect(await headroom('task', 'requeue', id, '--confirm-fenced')).toMatchObject({
+      code: 5,
+      stderr: expect.stringContaining('omit confirm_fenced') as string,
+    })
+    expect(await headroom('task', 'requeue', id)).toEqual({
+      code: 0,
+      stdout: `${id}: in the queue again when its server has ended it\n`,
+      stderr: '',
+    })
+    expect((await headroom('task', 'requeue', task.id)).code).toBe(4)
+  })
+
   it('filter and limit lists', async () => {
     const pending = await json<NamedTask[]>('task', 'list', '--state', 'pending', '--limit', '3')
     expect(pending.every(({ state }) => state === 'pending')).toBe(true)
@@ -173,6 +188,10 @@ describe('operator commands with a simulated fleet', { timeout: 240_000 }, () =>
     expect((await headroom('node', 'list')).stdout).toMatch(/l40s-0 +up,drain(ing|ed) /)
     expect((await headroom('node', 'drain', 'l40s-0', '--after', '1h')).code).toBe(2)
     expect(await json('node', 'uncordon', 'l40s-0')).toMatchObject({ cordoned: false, drain: null })
+    expect(await headroom('node', 'remove', 'l40s-0')).toMatchObject({
+      code: 5,
+      stderr: expect.stringContaining('is up: stop its server first') as string,
+    })
     expect((await headroom('group', 'create', 'team a', '--node', 'l40s-0', '--dry-run')).stdout).toMatch(
       /^leaves the common pool +1 node, /,
     )
@@ -335,6 +354,11 @@ describe('operator commands with a fake engine', { timeout: 300_000 }, () => {
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr).toMatch(/2 nodes have the name/)
     expect((await headroom('node', 'show', NODE_ID)).code).toBe(0)
+  })
+
+  it('remove a node', async () => {
+    expect((await headroom('node', 'remove', NODE_ID)).stdout).toMatch(/: removed; .*\n$/)
+    expect((await headroom('node', 'remove', NODE_ID)).code).toBe(4)
   })
 })
 

@@ -1,4 +1,4 @@
-import { Type } from 'typebox'
+import { Type, type Static } from 'typebox'
 import { MAY_BE_LEFT_OUT } from '../http/optional-body.ts'
 import { closed, count, instantOrNull } from '../http/fields-schema.ts'
 
@@ -21,3 +21,4 @@ export const RequeueBodySchema = closed(
   },
   { ...MAY_BE_LEFT_OUT, examples: [{ confirm_fenced: false }] },
 )
+export type RequeueBody = Static<typeof RequeueBodySchema>
