@@ -13,6 +13,8 @@ const PAGES = [
   'README.md',
   'docs/README.md',
   'docs/protocol.md',
+  'docs/tutorials/first-task.md',
+  'docs/tutorials/operate-a-cluster.md',
   'docs/operating.md',
   'docs/planning.md',
   'docs/security.md',
