@@ -8,6 +8,7 @@ export class WrittenOutput implements TaskLogs {
   /** null gives no answer, a text is the reason of a refusal. */
   trouble: string | null | undefined = undefined
   reads = 0
+  readonly readsOf = new Map<string, number>()
   /** Earlier output is no longer kept. */
   keptFrom = 0
 
@@ -29,6 +30,7 @@ export class WrittenOutput implements TaskLogs {
     maxBytes: number,
   ) {
     this.reads += 1
+    this.readsOf.set(taskId, (this.readsOf.get(taskId) ?? 0) + 1)
     if (this.trouble === null) return null
     if (this.trouble !== undefined) return { refused: this.trouble }
     const all = this.#bytes.get(`${taskId} ${attempt} ${stream}`) ?? Buffer.alloc(0)

@@ -21,15 +21,21 @@ export class EventStreams {
   /**
    * Sends what `pieces` yields until it ends or the reader goes away, and not faster than the reader takes
    * it.
+   * @param pieces its argument aborts when the reader goes away: a generator that waits ends no earlier
    */
-  send(reply: FastifyReply, pieces: () => AsyncGenerator<string, void, undefined>): FastifyReply {
+  send(
+    reply: FastifyReply,
+    pieces: (gone: AbortSignal) => AsyncGenerator<string, void, undefined>,
+  ): FastifyReply {
     if (this.#open >= MAX_STREAMS) {
       throw new ApiProblem('too_many_streams', `${MAX_STREAMS} readers follow something already.`, {
         headers: { 'retry-after': '5' },
       })
     }
     this.#open += 1
-    const stream = Readable.from(pieces(), { objectMode: true, highWaterMark: 1 })
+    const gone = new AbortController()
+    reply.raw.once('close', () => gone.abort())
+    const stream = Readable.from(pieces(gone.signal), { objectMode: true, highWaterMark: 1 })
     stream.once('close', () => {
       this.#open -= 1
     })

@@ -45,10 +45,10 @@ export function logRoutes(app: ApiApp, { views, logs, fleet, streams }: ApiConte
     if (query.follow === true) {
       const from = lastEventId(headers['last-event-id']) ?? offset
       streams.take(request, reply)
-      return followers.send(reply, async function* () {
+      return followers.send(reply, async function* (gone) {
         // Confirms the connection to the reader at once.
         yield SSE_HEARTBEAT
-        yield* followLog(views, logs, { taskId, stream, offset: from, maxBytes })
+        yield* followLog(views, logs, { taskId, stream, offset: from, maxBytes }, gone)
       }) as never
     }
     if (source === null)
@@ -94,18 +94,19 @@ const GIVE_UP_MS = 30_000
 /** The refusal that passes. */
 const BUSY = 'too_many_reads'
 
-/** Ends when all of the attempt's output has been sent, or the task went on to another attempt. */
+/** Ends when all of the attempt's output is sent, the task has another attempt, or the reader is gone. */
 async function* followLog(
   views: Views,
   logs: TaskLogs,
   follow: LogFollow,
+  gone: AbortSignal,
 ): AsyncGenerator<string, void, undefined> {
   let { offset } = follow
   let source: LogSource | null = null
   let waitMs = FIRST_WAIT_MS
   let silentMs = 0
   let unavailableMs = 0
-  for (;;) {
+  while (!gone.aborted) {
     const now: LogSource | null = await logSourceOf(views, follow.taskId).catch(() => source)
     if (source !== null && now !== null && now.attempt !== source.attempt)
       return yield endOf(source, 'superseded')
@@ -138,7 +139,7 @@ async function* followLog(
       unavailableMs += waitMs
       if (isUnknown || unavailableMs >= GIVE_UP_MS) return yield endOf(source, 'unavailable')
     }
-    await sleep(waitMs)
+    await sleep(waitMs, undefined, { signal: gone }).catch(() => undefined)
     silentMs += waitMs
     waitMs = Math.min(MAX_WAIT_MS, waitMs * 2)
     if (silentMs >= HEARTBEAT_MS) {
