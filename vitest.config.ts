@@ -22,6 +22,8 @@ const ADAPTERS = [
 const WORLDS = tests('property', 'scenario', 'tidy')
 /** Tests that kill and stop processes and wait for real leases; `make test-kills` and its longer forms. */
 const KILLS = tests('faults', 'durability', 'storms')
+/** The page in a real browser. */
+const PAGES = tests('ui')
 /** Packing and installing takes a minute; `make test-package`. */
 const PACKAGE = tests('package')
 
@@ -47,10 +49,11 @@ const SHARED = { isolate: false }
 export default defineConfig({
   test: {
     pool: 'threads',
-    // Of two cores vitest would use one; many tests wait for processes, so three keep two cores busy.
-    maxWorkers: 3,
+    // Of two cores vitest would use one; many tests wait for processes, so four keep two cores busy.
+    maxWorkers: 4,
     experimental: { viteModuleRunner: false },
-    globalSetup: './test/support/bundled-kysely.ts',
+    globalSetup: './test/support/bundled-packages.ts',
+    setupFiles: './test/support/setup.ts',
     execArgv: ['--import', join(import.meta.dirname, 'test/support/preload.mjs')],
     // A test that waits for processes may take long on a busy machine; one that hangs still ends.
     testTimeout: 300_000,
@@ -60,7 +63,7 @@ export default defineConfig({
     reporters: ['default', './tools/tests/test-summary.ts'],
     projects: [
       project('unit', { include: UNIT, ...SHARED }),
-      project('adapters', { include: ADAPTERS }),
+      project('adapters', { include: ADAPTERS, ...SHARED }),
       project('worlds', { include: WORLDS, exclude: MEASURED_WORLDS, ...SHARED, env: UNMEASURED }),
       project('processes', {
         include: tests('**'),
@@ -70,11 +73,19 @@ export default defineConfig({
           ...ADAPTERS,
           ...WORLDS,
           ...KILLS,
+          ...PAGES,
           ...PACKAGE,
           ...SERVING,
           ...TUTORIALS,
         ],
         globalSetup: './test/support/demonstration-place.ts',
+        ...SHARED,
+        env: UNMEASURED,
+      }),
+      project('ui', {
+        include: PAGES,
+        globalSetup: ['./test/support/demonstration-place.ts', './test/support/shared-browser.ts'],
+        ...SHARED,
         env: UNMEASURED,
       }),
       project('kills', { include: KILLS, env: UNMEASURED }),

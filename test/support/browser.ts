@@ -5,7 +5,14 @@
  */
 import { existsSync } from 'node:fs'
 import axe from 'axe-core'
-import { chromium, type Browser, type BrowserContext, type Locator, type Page } from 'playwright-core'
+import {
+  chromium,
+  type Browser,
+  type BrowserContext,
+  type LaunchOptions,
+  type Locator,
+  type Page,
+} from 'playwright-core'
 
 export const CHROMIUM =
   ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) =>
@@ -21,6 +28,17 @@ export interface PageOptions {
   readonly colorScheme?: 'light' | 'dark'
 }
 
+export function launched(): LaunchOptions {
+  if (CHROMIUM === null) throw new Error('there is no chromium')
+  const args = [
+    `--host-resolver-rules=MAP ${MAPPED_HOST} 127.0.0.1`,
+    '--no-sandbox',
+    '--disable-gpu',
+    '--force-color-profile=srgb',
+  ]
+  return { executablePath: CHROMIUM, args }
+}
+
 export class TestBrowser {
   readonly #browser: Browser
   readonly #contexts: BrowserContext[] = []
@@ -30,16 +48,12 @@ export class TestBrowser {
   }
 
   static async start(): Promise<TestBrowser> {
-    if (CHROMIUM === null) throw new Error('there is no chromium')
-    const args = [
-      `--host-resolver-rules=MAP ${MAPPED_HOST} 127.0.0.1`,
-      '--no-sandbox',
-      '--disable-gpu',
-      '--force-color-profile=srgb',
-    ]
-    return new TestBrowser(await chromium.launch({ executablePath: CHROMIUM, args }))
+    const shared = process.env['HEADROOM_TEST_BROWSER']
+    const browser = shared === undefined ? chromium.launch(launched()) : chromium.connect(shared)
+    return new TestBrowser(await browser)
   }
 
+  /** A shared browser stays open without the contexts of this test file. */
   async end(): Promise<void> {
     await this.#browser.close()
   }

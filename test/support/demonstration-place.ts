@@ -3,7 +3,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-export default function setUp(): () => void {
+export default function setUp(): (() => void) | undefined {
+  // Another project of this run has made it.
+  if (process.env['HEADROOM_TEST_DEMONSTRATION'] !== undefined) return undefined
   const place = mkdtempSync(join(tmpdir(), 'headroom-demonstration-'))
   process.env['HEADROOM_TEST_DEMONSTRATION'] = place
   return () => rmSync(place, { recursive: true, force: true })

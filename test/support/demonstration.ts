@@ -17,7 +17,7 @@ export async function demonstrationIn(dataDir: string): Promise<void> {
 /** The first caller of the run makes the folder; the others wait for its outcome. */
 async function sharedFolder(): Promise<string> {
   const place = process.env['HEADROOM_TEST_DEMONSTRATION']
-  if (place === undefined) throw new Error('only the project "processes" has a demonstration')
+  if (place === undefined) throw new Error('this project has no demonstration')
   const [data, outcome] = [join(place, 'data'), join(place, 'outcome')]
   if (isFirst(join(place, 'begun'))) writeFileSync(outcome, await faultOf(make(data)), { flush: true })
   while (!existsSync(outcome)) await pause(LOOK_EVERY_MS)

@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { afterAll } from 'vitest'
+import { afterEachFile } from './endings.ts'
 import { bootTime } from '../../gpu-server/guard/boot-time.ts'
 import { removeCgroup } from '../../gpu-server/guard/guard-cgroup.ts'
 import { readStarted } from '../../gpu-server/guard/guard-folder.ts'
@@ -24,13 +24,14 @@ export const NOBODY = 65534
 const folders = new Set<string>()
 const children = new Set<ChildProcess>()
 const opened = new Set<Guards>()
-afterAll(async () => {
+afterEachFile(async () => {
   for (const guards of opened) guards.close()
   for (const child of children) child.kill('SIGKILL')
   for (const folder of folders) {
     for (const attempt of attemptFolders(folder)) await killAll(attempt)
     rmSync(folder, { recursive: true, force: true })
   }
+  for (const all of [opened, children, folders]) all.clear()
 })
 
 export function newGuardFolder(): string {

@@ -28,9 +28,9 @@ export interface CommandOptions {
  */
 export const UNMEASURED = { NODE_V8_COVERAGE: '' }
 
-/** The sources load Kysely from one file (preload.mjs), which saves 0.4 s of CPU per controller. */
+/** The sources load large packages from a few files (preload.mjs). */
 export const FROM_SOURCES_ENV: Readonly<Record<string, string>> =
-  process.env['HEADROOM_BUNDLED_KYSELY'] === undefined
+  process.env['HEADROOM_BUNDLED_PACKAGES'] === undefined
     ? {}
     : { NODE_OPTIONS: `--import ${pathToFileURL(join(import.meta.dirname, 'preload.mjs')).href}` }
 

@@ -8,7 +8,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { createConnection } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll } from 'vitest'
+import { afterEachFile } from './endings.ts'
 import { freePort } from './free-port.ts'
 
 const START_WITHIN_MS = 60_000
@@ -20,9 +20,11 @@ const ENVIRONMENT = { ...process.env, PATH: `${process.env['PATH'] ?? ''}:/usr/s
 /** A test that fails half-way leaves no broker behind. */
 const running = new Set<ChildProcess>()
 const folders = new Set<string>()
-afterAll(() => {
+afterEachFile(() => {
   running.forEach((child) => child.kill('SIGKILL'))
+  running.clear()
   folders.forEach((folder) => rmSync(folder, { recursive: true, force: true }))
+  folders.clear()
 })
 
 /**

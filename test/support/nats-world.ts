@@ -1,5 +1,5 @@
 /** Buses over a real broker, and waiting for conditions on them. */
-import { afterEach } from 'vitest'
+import { afterEachTest } from './endings.ts'
 import { connectNatsBus } from '../../controller/adapters/nats-bus.ts'
 import type { NatsBus, NatsBusOptions } from '../../controller/adapters/nats-bus.ts'
 import { aHeartbeat } from './bus-contract.ts'
@@ -9,7 +9,7 @@ const WITHIN_MS = 100_000
 
 /** Buses of one test, which are closed when the test ends. */
 const open = new Set<NatsBus>()
-afterEach(async () => {
+afterEachTest(async () => {
   await Promise.all([...open].map((bus) => bus.close()))
   open.clear()
 })

@@ -1,12 +1,14 @@
 /**
- * Loaded before everything else in each thread of the tests: Kysely comes from one file instead of 300. Each
- * store opens two threads that load it, which otherwise costs 0.4 s of CPU (test/support/bundled-kysely.ts).
+ * Loaded before everything else in each thread of the tests and in the commands that they start: packages of
+ * many modules come from a few files (test/support/bundled-packages.ts).
  */
 import { registerHooks } from 'node:module'
 
+const urls = new Map(Object.entries(JSON.parse(process.env.HEADROOM_BUNDLED_PACKAGES)))
+
 registerHooks({
-  resolve: (specifier, context, next) =>
-    specifier === 'kysely'
-      ? { url: process.env.HEADROOM_BUNDLED_KYSELY, format: 'module', shortCircuit: true }
-      : next(specifier, context),
+  resolve: (specifier, context, next) => {
+    const url = urls.get(specifier)
+    return url === undefined ? next(specifier, context) : { url, format: 'module', shortCircuit: true }
+  },
 })

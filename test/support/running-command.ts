@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { join } from 'node:path'
-import { afterAll } from 'vitest'
+import { afterEachFile } from './endings.ts'
 import { FROM_SOURCES_ENV, UNMEASURED } from './headroom-command.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
@@ -10,7 +10,10 @@ const SAYS_WITHIN_MS = 100_000
 
 /** A test that fails half-way leaves no process behind. */
 const started = new Set<ChildProcess>()
-afterAll(() => started.forEach((child) => child.kill('SIGKILL')))
+afterEachFile(() => {
+  started.forEach((child) => child.kill('SIGKILL'))
+  started.clear()
+})
 
 export interface RunningCommand {
   readonly process: ChildProcess

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterAll } from 'vitest'
+import { afterEachFile } from './endings.ts'
 import { FROM_SOURCES_ENV, UNMEASURED } from './headroom-command.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
@@ -14,7 +14,10 @@ const LOOK_EVERY_MS = 100
 
 /** A test that fails half-way leaves no controller behind. */
 const started = new Set<ChildProcess>()
-afterAll(() => started.forEach((child) => child.kill('SIGKILL')))
+afterEachFile(() => {
+  started.forEach((child) => child.kill('SIGKILL'))
+  started.clear()
+})
 
 export interface Served {
   readonly url: string
