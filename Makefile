@@ -19,7 +19,6 @@ PACKAGES := package.json package-lock.json ui/package.json tools/node/package.js
 # Marks of the two installations: all packages, and without those for development.
 COMPLETE := node_modules/.complete
 SERVING := node_modules/.serving
-LINT_CACHE ?= --cache --cache-strategy content --cache-location $(CACHE)/eslint/
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile
@@ -70,18 +69,24 @@ $(DIST)/ui/index.html: $(UI) $(SERVING)
 	@DIST=$(DIST) vite build -c ui/vite.config.ts --logLevel warn
 
 # ARGS=test/unit/x.test.ts runs only these tests, without coverage.
-test: install ui check broker browser ## run all checks, the tests without kills and real leases, and check coverage
+# Lint needs one core for a minute: it runs next to the tests, and what it finds fails the target at the end.
+test: install ui broker browser ## run all checks, the tests without kills and real leases, and check coverage
 ifdef ARGS
+	@$(MAKE) --no-print-directory check
 	vitest run $(ARGS)
 else
+	@$(call checked,check-types check-format check-imports)
 	rm -rf coverage
-	c8 vitest run --project "!kills" --project "!serving" --project "!package" --project "!tutorials"
+	@eslint . & lint=$$!; trap "kill $$lint 2>/dev/null" INT TERM; tests=0; \
+	  c8 vitest run --project "!kills" --project "!serving" --project "!package" --project "!tutorials" || \
+	  tests=$$?; \
+	  wait $$lint || { echo "eslint failed. Its findings are above."; exit 1; }; exit $$tests
 	node tools/coverage/check-coverage.ts
 endif
 
+checked = $(MAKE) --no-print-directory --keep-going --jobs=4 --output-sync=target $(1)
 check: install ## check types, lint, format and import rules
-	@$(MAKE) --no-print-directory --keep-going --jobs=4 --output-sync=target \
-	  check-types check-lint check-format check-imports
+	@$(call checked,check-types check-lint check-format check-imports)
 
 check-types:
 	@tsc -v | grep -q '^Version 7\.' || { echo "tsc is not TypeScript 7 but: $$(tsc -v)"; exit 1; }
@@ -90,9 +95,7 @@ check-types:
 
 # The cache is per file and misses type changes in other files, so `make test` lints without it.
 check-lint:
-	@eslint $(LINT_CACHE) .
-
-test: export LINT_CACHE =
+	@eslint --cache --cache-strategy content --cache-location $(CACHE)/eslint/ .
 
 check-format:
 	@prettier --check --log-level warn --cache --cache-strategy content \
