@@ -15,6 +15,7 @@ import { TASK_LEASE_MS } from './engine/inputs/commands/leases.ts'
 import { aheadOf } from './engine/inputs/nodes/contacts.ts'
 import { mayBeSent } from './engine/may-be-sent.ts'
 import { isStillWanted } from './engine/apply/node-commands.ts'
+import { isPreparationWanted } from './engine/apply/lifecycle/preparations.ts'
 import type { Views } from './query/views.ts'
 import type { ClusterReading } from './query/cluster-reading.ts'
 import type { AccessRegistry } from './engine/inputs/commands/access-registry.ts'
@@ -175,7 +176,12 @@ export function createController(given: ControllerPorts, options: ControllerOpti
     random: ports.random.stream('outbound'),
     runLeaseMs: () => engine.cluster.policy.runLeaseMs,
     reserveMib: (nodeId) => engine.cluster.nodes.get(nodeId)?.gpus[0]?.reserveMib ?? null,
-    isWanted: (effect) => isStillWanted(effect, engine.cluster.tasks.get(effect.taskId)?.placement),
+    isWanted: (effect) => {
+      const task = engine.cluster.tasks.get(effect.taskId)
+      return effect.kind === 'prepare'
+        ? isPreparationWanted(effect, task)
+        : isStillWanted(effect, task?.placement)
+    },
     mayLeave: (effect) => mayBeSent(engine.cluster, effect),
     valuesOf: (environment, owner) => openedEnvironment(options.sealer ?? null, environment, owner),
     onResult: (nodeId, command, result, seq) => engine.commandResult(nodeId, command, result, seq),

@@ -1,7 +1,7 @@
 /** `headroom task …`. */
 import type { HeadroomClient, Task, TaskPatch, TaskQuery } from '../../clients/typescript/client.ts'
 import { EXIT_OK, UsageError } from '../../services/exit-codes.ts'
-import { age, percent, size } from '../output/figures.ts'
+import { age, byteSize, percent, size } from '../output/figures.ts'
 import { cutTo, printDone, printList, printOne, type Column, type Field } from '../output/table.ts'
 import { nodeNamed, openClient, pairsOf, type CommandOptions } from '../command/session.ts'
 import { settingValue } from '../command/setting-values.ts'
@@ -268,6 +268,7 @@ function fieldsOf(task: Task, now: number): readonly Field[] {
     ['owner', task.owner],
     ['command', task.command === null ? 'none: a lease' : task.command.join(' ')],
     ['image', task.image],
+    ['image digest', task.image_digest],
     ['ports', task.ports.map(({ name, target, protocol }) => `${name}=${target}/${protocol}`)],
     ['wakes on request', wakeWords(task)],
     ['workdir', task.workdir],
@@ -290,6 +291,7 @@ function fieldsOf(task: Task, now: number): readonly Field[] {
     ['finished', task.finished_at],
     ['age', age(task.submitted_at, now)],
     ['refused by', task.start_refusals.map(({ node_name: node, detail }) => `${node}: ${detail}`)],
+    ['prepared by', task.preparing.map(preparingWords)],
     ['next attempt', task.start_pause?.until ?? null],
     ['attempt', task.attempt],
     ['exit code', task.exit_code],
@@ -299,4 +301,9 @@ function fieldsOf(task: Task, now: number): readonly Field[] {
         `compute ${percent(starved.compute)})`,
     ],
   ]
+}
+
+function preparingWords({ node_name, state, bytes_done, bytes_total }: Task['preparing'][number]): string {
+  const bytes = bytes_total === null ? '' : `, ${byteSize(bytes_done)} of ${byteSize(bytes_total)}`
+  return state === 'prepared' ? `${node_name}: ready` : `${node_name}: under way${bytes}`
 }

@@ -298,15 +298,7 @@ export class Engine {
   heartbeat(node: LiveNode, heartbeat: Heartbeat, seq: number, done: (answer: SnapshotAnswer) => void): void {
     const now = this.#now()
     noteContact(this.cluster, node.id, now)
-    const answer = applySnapshot(
-      this.cluster,
-      node,
-      heartbeat.gpus,
-      heartbeat.tasks,
-      heartbeat.finished_unacked,
-      seq,
-      now,
-    )
+    const answer = applySnapshot(this.cluster, node, heartbeat, seq, now)
     endRecoveryWhenAllHaveSpoken(this.cluster, now)
     this.#whenLeaseIsDurable(node.id, () => done(answer))
   }

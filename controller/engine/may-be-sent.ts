@@ -8,6 +8,6 @@ import { pauseOf } from '../state/placement-pause.ts'
  * paused.
  */
 export function mayBeSent(c: Cluster, { kind, nodeId }: Effect): boolean {
-  if (kind === 'start' && pauseOf(c) !== null) return false
+  if ((kind === 'start' || kind === 'prepare') && pauseOf(c) !== null) return false
   return c.aheadCount === 0 || aheadOf(c, nodeId) === null
 }

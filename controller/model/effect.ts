@@ -7,7 +7,7 @@ import type { TaskEnvironment } from '../../protocol/task.ts'
 import type { TaskPort } from '../../protocol/task-fields.ts'
 import type { DurationMs, GpuMode, Mib, NoSwap, OnNodeLoss, Priority } from '../../protocol/units.ts'
 
-export type Effect = StartEffect | StopEffect | SwapEffect | GrowthEffect | NoswapEffect
+export type Effect = StartEffect | PrepareEffect | StopEffect | SwapEffect | GrowthEffect | NoswapEffect
 
 interface EffectBase {
   readonly nodeId: string
@@ -36,6 +36,12 @@ export interface StartEffect extends EffectBase {
   readonly name: string
   readonly owner: string | null
   readonly stopGraceMs: DurationMs
+}
+
+export interface PrepareEffect extends EffectBase {
+  readonly kind: 'prepare'
+  readonly image: string | null
+  readonly workdir: string | null
 }
 
 export interface StopEffect extends EffectBase {

@@ -15,6 +15,7 @@ import type {
 import type { EndCode } from './end-reason.ts'
 import type { AutoCordon, NodeDrain, NodeStatus } from './node.ts'
 import type { QuarantinedAttempt } from './quarantine.ts'
+import { isBeingPrepared, type Preparation } from './preparation.ts'
 import type { StartTrouble } from './start-refusal.ts'
 import type { EntryKind } from './task.ts'
 import type { TaskSpec } from '../../protocol/task.ts'
@@ -42,6 +43,10 @@ export interface Task {
   readonly avoidedNow: ReadonlySet<Node> | null
   /** Failed starts, and the pause because of them. */
   readonly trouble: StartTrouble
+  /** Nodes that prepare its next attempt, or have; empty while it is placed. */
+  readonly preparations: readonly Preparation[]
+  /** Digest of the image that its first attempt ran; null: not known. */
+  readonly imageDigest: string | null
   readonly firstStartedAt: Instant | null
   readonly finishedAt: Instant | null
   readonly exitCode: number | null
@@ -140,6 +145,10 @@ export interface Node {
   readonly allowExec: boolean
   /** What it can do for tasks that ask for it (`FEATURES`), and names of later versions. */
   readonly features: readonly string[]
+  /** Images of waiting tasks that it has, as last reported. */
+  readonly images: readonly string[]
+  /** Tasks that it prepares, or has prepared, and that are not placed. */
+  readonly preparationCount: number
   /** Maximum number of attempts that the server holds at once, as declared. */
   readonly maxAttempts: number
   /**
@@ -216,7 +225,14 @@ export interface Gpu extends GpuLoad {
   readonly eligibleP0Mib: Mib
 }
 
-/** Returns true if a pending task may be in the queue: it is neither on hold nor paused. */
-export function mayQueue({ isHeld, trouble }: Pick<Task, 'isHeld' | 'trouble'>): boolean {
+type MayQueue = Pick<Task, 'isHeld' | 'trouble' | 'preparations'>
+
+/** Returns true if a pending task may be in the queue: neither on hold, nor paused, nor being prepared. */
+export function mayQueue(task: MayQueue): boolean {
+  return isWaiting(task) && !isBeingPrepared(task)
+}
+
+/** Returns true if the wait of a pending task counts: it is neither on hold nor paused. */
+export function isWaiting({ isHeld, trouble }: Pick<MayQueue, 'isHeld' | 'trouble'>): boolean {
   return !isHeld && trouble.pause === null
 }

@@ -50,6 +50,8 @@ export interface TaskRecord extends Omit<TaskSpec, 'maxRequeues'>, RunPolicy {
   readonly clientWants: boolean | null
   /** Failed starts; omitted: none. */
   readonly trouble?: StartTrouble
+  /** Digest of the image that its first attempt ran; omitted: not known. */
+  readonly imageDigest?: string
   /** Number of its latest event: the cause of what follows. */
   readonly lastEventSeq: number | null
   readonly placement: PlacementRecord | null

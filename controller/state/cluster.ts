@@ -11,7 +11,8 @@ import { isNearAttemptLimit } from '../policy/placement/feasible.ts'
 import { type FinalState } from '../model/task.ts'
 import { type TaskSpec } from '../../protocol/task.ts'
 import { type TaskState } from '../../protocol/units.ts'
-import { mayQueue } from '../model/placement.ts'
+import { isWaiting } from '../model/placement.ts'
+import { imageToRun } from '../model/preparation.ts'
 import { settingsOn } from '../model/vram.ts'
 import { FairnessTracker } from '../metrics/fairness.ts'
 import { shapeOf } from '../policy/placement/shape.ts'
@@ -111,6 +112,10 @@ export class Cluster implements SchedulingView {
   readonly runtimeLimits = new Map<LivePlacement, CancelTimer>()
   /** Timers of pending tasks that wait after refused or short attempts. */
   readonly startTimers = new Map<LiveTask, CancelTimer>()
+  /** Tasks that each node prepares, or has prepared. */
+  readonly preparingOn = new Map<string, Set<LiveTask>>()
+  /** Number of pending tasks by image. */
+  readonly waitingImages = new Map<string, number>()
   /** Timers of swapped-out tasks whose probe has not requested their return yet. */
   readonly probes = new Map<LivePlacement, CancelTimer>()
   readonly eagerChecks = new EagerReturnChecks()
@@ -374,6 +379,22 @@ export class Cluster implements SchedulingView {
   countPending(task: LiveTask, by: 1 | -1): void {
     this.pendingCount += by
     this.owners?.countPending(task, by)
+    const image = imageToRun(task)
+    if (image === null) return
+    const waiting = (this.waitingImages.get(image) ?? 0) + by
+    if (waiting === 0) this.waitingImages.delete(image)
+    else this.waitingImages.set(image, waiting)
+  }
+
+  /** Counts a task that the node begins (1) or ceases (-1) to prepare; others may be prepared there then. */
+  countPreparation(task: LiveTask, nodeId: string, by: 1 | -1): void {
+    const tasks = this.preparingOn.get(nodeId) ?? new Set()
+    if (by === 1) this.preparingOn.set(nodeId, tasks.add(task))
+    else if (tasks.delete(task) && tasks.size === 0) this.preparingOn.delete(nodeId)
+    const node = this.nodes.get(nodeId)
+    if (node === undefined) return
+    node.preparationCount = tasks.size
+    if (by === -1) this.queueChanges += 1
   }
 
   /**
@@ -416,7 +437,7 @@ export class Cluster implements SchedulingView {
 
   /** Returns true if the task may queue and some node of its pool, empty and up, could take it. */
   isFeasible(task: LiveTask): boolean {
-    if (!mayQueue(task)) return false
+    if (!isWaiting(task)) return false
     const shape = shapeOf(task.spec)
     return Math.max(1, task.spec.vramMib) <= this.poolFor(shape.poolKey).largestEverMib(shape)
   }

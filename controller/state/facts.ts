@@ -7,6 +7,7 @@ import type { Boot } from '../../protocol/message-fields.ts'
 import type { DurationMs, Instant, Mib, Microseconds } from '../../protocol/units.ts'
 import type { IndexEntry } from '../structures/ordered-index.ts'
 import type { EndCode } from '../model/end-reason.ts'
+import { NO_PREPARATIONS } from '../model/preparation.ts'
 import { NO_TROUBLE } from '../model/start-refusal.ts'
 import type { TaskSpec } from '../../protocol/task.ts'
 import type { Placement, QueueEntry, Task, Gpu, Reservation, Node } from '../model/placement.ts'
@@ -301,6 +302,8 @@ export function newLiveTask(spec: TaskSpec, now: Instant): LiveTask {
     placementEntry: null,
     refusedBy: null,
     trouble: NO_TROUBLE,
+    preparations: NO_PREPARATIONS,
+    imageDigest: null,
     avoidedNow: null,
     firstStartedAt: null,
     finishedAt: null,

@@ -26,6 +26,7 @@ export function recordOfTask(task: LiveTask): TaskRecord {
     ...(task.givenUp.length === 0 ? {} : { givenUp: task.givenUp }),
     counters: [served + compute + task.queueUs + task.swapUs, served, task.queueUs, task.swapUs, compute],
     ...(task.trouble === NO_TROUBLE ? {} : { trouble: task.trouble }),
+    ...(task.imageDigest === null ? {} : { imageDigest: task.imageDigest }),
     placement: placement === null ? null : recordOfPlacement(placement),
   }
 }
@@ -110,6 +111,8 @@ export function nodeOf(record: NodeRecord, now: Instant): LiveNode {
     signalsWanted: record.signalsWanted,
     allowExec: record.allowExec,
     features: record.features ?? [],
+    images: [],
+    preparationCount: 0,
     taskIdentity: record.taskIdentity ?? null,
     maxAttempts: record.maxAttempts ?? MAX_ATTEMPTS_PER_NODE,
     attemptCount: 0,
@@ -158,6 +161,7 @@ export function taskOf(record: TaskRecord): LiveTask {
   Object.assign(task, pick(record, STORED_TASK) satisfies Partial<LiveTask>)
   task.endCode = endCodeOf(record)
   task.trouble = record.trouble ?? NO_TROUBLE
+  task.imageDigest = record.imageDigest ?? null
   task.lastNodeId = record.lastNodeId ?? record.placement?.nodeId ?? null
   task.givenUp = record.givenUp ?? task.givenUp
   const [, served, queue, swap, compute] = record.counters

@@ -1,12 +1,13 @@
 /**
- * Gives a node the uploaded files of tasks that are placed on it, and no others (protocol, `read_blob`). No
- * input of the engine: nothing is decided, and the bytes are in no recording.
+ * Gives a node the uploaded files of tasks that are placed or prepared on it, and no others (protocol,
+ * `read_blob`). No input of the engine: nothing is decided, and the bytes are in no recording.
  */
 import type { ControllerBody, Envelope } from '../../protocol/envelope.ts'
 import type { ReadBlob } from '../../protocol/file-messages.ts'
 import { everyNode, nodeIdOf } from '../../protocol/subjects.ts'
 import type { Engine } from '../engine/engine.ts'
 import { bootOrder } from '../engine/inputs/nodes/node-registry.ts'
+import { preparationOn } from '../model/preparation.ts'
 import type { Blobs } from '../ports/blobs.ts'
 import type { Bus, Reply } from '../ports/bus.ts'
 import type { RefusedReason } from './message-counts.ts'
@@ -54,7 +55,9 @@ async function answer(o: BlobReadsOptions, asked: ReadBlob, reply: Reply): Promi
   const task = o.engine.cluster.tasks.get(task_id)
   const { placement = null } = task ?? {}
   const manifest = task?.spec.workdir ?? null
-  const isItsOwn = placement?.node.id === nodeId && placement.attempt === attempt
+  const isPlacedThere = placement?.node.id === nodeId && placement.attempt === attempt
+  const preparation = task === undefined ? null : preparationOn(task, nodeId)
+  const isItsOwn = isPlacedThere || preparation?.attempt === attempt
   if (task === undefined || manifest === null || !isItsOwn) return refuse(o, nodeId, 'foreign_files', reply)
   const { owner } = task.spec
   if (!(await o.blobs.belongsTo(owner, manifest, sha256))) {

@@ -1,6 +1,7 @@
 /** Messages of nodes become calls of the engine; answers are sent once they are durable. */
 import type { ControllerBody, Envelope } from '../../protocol/envelope.ts'
 import type { Heartbeat, Hello, NodeEvents, NodeSettings } from '../../protocol/messages.ts'
+import { MAX_REPORTED_IMAGES } from '../../protocol/limits.ts'
 import { DEFAULT_PREFIX, everyNode, nodeIdOf } from '../../protocol/subjects.ts'
 import { refusedDevice, type StoreKind } from '../model/store-kind.ts'
 import type { Engine } from '../engine/engine.ts'
@@ -144,14 +145,26 @@ function leaseFor(
   nodeId: string,
   { stop, unknown }: SnapshotAnswer,
 ): ControllerBody {
-  const { policy, nodes } = o.engine.cluster
+  const { policy, nodes, waitingImages } = o.engine.cluster
   const node = nodes.get(nodeId)
   const settings: NodeSettings = {
     heartbeat_ms: policy.heartbeatMs,
     run_lease_ms: policy.runLeaseMs,
     safety_reserve_mib: node?.reserveOverrideMib ?? policy.safetyReserveMib,
   }
-  return unknown.length === 0 ? { op, settings, stop } : { op, settings, stop, unknown }
+  const images = node?.features.includes('prepare') === true ? imagesToLookFor(waitingImages) : []
+  return {
+    ...{ op, settings, stop },
+    ...(unknown.length === 0 ? {} : { unknown }),
+    ...(images.length === 0 ? {} : { images }),
+  }
+}
+
+/** Of the tasks that have waited longest, as far as a message holds them. */
+function imagesToLookFor(waiting: ReadonlyMap<string, number>): readonly string[] {
+  const images: string[] = []
+  for (const image of waiting.keys()) if (images.push(image) === MAX_REPORTED_IMAGES) break
+  return images
 }
 
 /**

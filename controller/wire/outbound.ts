@@ -3,12 +3,18 @@
  * and a bounded number per node (R11). A command that the node could not yet carry out is sent again.
  */
 import type { ControllerBody, Envelope } from '../../protocol/envelope.ts'
-import type { Command, CommandResult, RefusalReason, StartCommand } from '../../protocol/messages.ts'
+import type {
+  Command,
+  CommandResult,
+  PrepareCommand,
+  RefusalReason,
+  StartCommand,
+} from '../../protocol/messages.ts'
 import { nodeSubject } from '../../protocol/subjects.ts'
 import type { DurationMs, Mib } from '../../protocol/units.ts'
 import { surroundingsIn, type TaskEnvironment } from '../../protocol/task.ts'
 import type { EnvironmentValues } from '../model/environment-values.ts'
-import type { Effect, StartEffect } from '../model/effect.ts'
+import type { Effect, PrepareEffect, StartEffect } from '../model/effect.ts'
 import type { PendingIds, PendingRestorer } from '../ports/pending-ids.ts'
 import { limitsRecordOf } from '../../protocol/resource-limits.ts'
 import type { Bus, RequestOutcome } from '../ports/bus.ts'
@@ -384,6 +390,8 @@ function commandOf(effect: Effect, terms: Terms, valuesOf: OutboundOptions['valu
   if (effect.kind === 'start') return startOf(effect, terms, valuesOf)
   const base = { task_id: effect.taskId, attempt: effect.attempt, ...terms }
   switch (effect.kind) {
+    case 'prepare':
+      return { op: 'prepare', ...base, ...preparedIn(effect) }
     case 'stop':
       return {
         op: 'stop',
@@ -425,6 +433,10 @@ function startOf(effect: StartEffect, terms: Terms, valuesOf: OutboundOptions['v
     owner: effect.owner,
     ...(effect.stopGraceMs === 0 ? {} : { stop_grace_ms: effect.stopGraceMs }),
   }
+}
+
+function preparedIn({ image, workdir }: PrepareEffect): Pick<PrepareCommand, 'image' | 'workdir'> {
+  return { ...(image === null ? {} : { image }), ...(workdir === null ? {} : { workdir }) }
 }
 
 /** Null: the values cannot be read, and the server refuses the start. */

@@ -2,6 +2,7 @@
  * The part of the Docker Engine API that tasks need, as Docker and podman serve it. Podman ignores the device
  * requests of that API, so containers are made there through its own API.
  */
+import { repositoryOf } from '../../protocol/image-reference.ts'
 import type { PrepareOptions } from '../guard/containers.ts'
 import { askEngine, EngineFault, type EngineRequest } from './engine-socket.ts'
 import { fieldsOf, PullProgress } from './pull-progress.ts'
@@ -142,10 +143,8 @@ export class EngineApi {
 /** An engine pulls all tags where none is named. */
 export function partsOf(reference: string): { readonly name: string; readonly tag: string } {
   const [withTag = '', digest] = reference.split('@')
-  const at = withTag.lastIndexOf(':')
-  const hasTag = at > withTag.lastIndexOf('/')
-  const name = hasTag ? withTag.slice(0, at) : withTag
-  return { name, tag: digest ?? (hasTag ? withTag.slice(at + 1) : 'latest') }
+  const name = repositoryOf(reference)
+  return { name, tag: digest ?? (withTag.slice(name.length + 1) || 'latest') }
 }
 
 function nullIfMissing(error: unknown): null {

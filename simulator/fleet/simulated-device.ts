@@ -26,6 +26,7 @@ import { gpuReports } from './gpu-reports.ts'
 import { newSimulatedProcess, workLeftOf } from './simulated-process.ts'
 import type { InitialProcess, SimulatedProcess as Process, WorkLeft } from './simulated-process.ts'
 import { ProcessStart } from './process-start.ts'
+import { SimulatedImages } from './simulated-images.ts'
 import { swapDurationMs } from '../scenario/swap-profiles.ts'
 import type { WorkPlan } from './work-plan.ts'
 import type { Workload } from './workload.ts'
@@ -52,6 +53,7 @@ export class SimulatedDevice implements Device {
   readonly #sharing: ComputeSharing<Process>
   readonly #copies: CopyEngines
   readonly #ended = new EndedAttempts()
+  readonly #images: SimulatedImages
   /** The servers' clock: a lease ends in their time, however fast the device runs. */
   readonly #leaseClock: Clock
   #cancelLease: () => void = () => {}
@@ -78,6 +80,7 @@ export class SimulatedDevice implements Device {
     this.#node = node
     this.#workload = workload
     this.#gpus = gpuReports(this.#node, this.#foreignMib)
+    this.#images = new SimulatedImages(clock, node.prepareMs ?? 0)
     this.#sharing = new ComputeSharing(clock, node.gpuCount, node.gpu.efficiencyPermille, (process) =>
       this.#stepDone(process),
     )
@@ -166,8 +169,21 @@ export class SimulatedDevice implements Device {
       : workLeftOf(process, this.#clock.now(), process.isBusy ? this.#sharing.leftUs(process) : 0)
   }
 
-  launch({ start, command, onUse }: LaunchRequest, done: (launched: Launched) => void): void {
-    const starting = new ProcessStart(this.#clock, this.#node.gpu)
+  prepare(...[request, onProgress, done]: Parameters<NonNullable<Device['prepare']>>): void {
+    this.#images.prepare(request, onProgress, done)
+  }
+
+  unprepare(taskId: string): void {
+    this.#images.unprepare(taskId)
+  }
+
+  imagesHere(...[images, done]: Parameters<NonNullable<Device['imagesHere']>>): void {
+    this.#images.imagesHere(images, done)
+  }
+
+  launch({ start, command, image, onUse }: LaunchRequest, done: (launched: Launched) => void): void {
+    const { startMs = 0 } = this.#node.gpu
+    const starting = new ProcessStart(this.#clock, { startMs: startMs + this.#images.missingMs(image) })
     const process = this.#newProcess(start, this.#workload.planOf(start.taskId, command), starting.at)
     process.onUse = onUse
     starting.whenOver(() => {

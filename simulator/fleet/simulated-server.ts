@@ -1,7 +1,7 @@
 /** A production server core for a simulated node, with the properties of the scenario. */
 import type { ServerCoreOptions } from '../../gpu-server/core/server-core.ts'
 import { ServerCore } from '../../gpu-server/core/server-core.ts'
-import { FEATURES } from '../../protocol/units.ts'
+import { FEATURES, type Feature } from '../../protocol/units.ts'
 import { idOfNode } from '../scenario/node-id.ts'
 import type { ScenarioNode } from '../scenario/scenario.ts'
 
@@ -21,7 +21,7 @@ export function simulatedServer(node: ScenarioNode, ground: ServerGround): Serve
     signalsWanted: node.signalsWanted ?? true,
     deviceKind: 'simulated',
     allowExec: true,
-    features: FEATURES,
+    features: featuresOf(node),
     ...(node.maxAttempts === undefined ? {} : { maxAttempts: node.maxAttempts }),
     ...ground,
   })
@@ -31,3 +31,10 @@ export function simulatedServer(node: ScenarioNode, ground: ServerGround): Serve
 export function serverStream({ name }: ScenarioNode, start: number): string {
   return start === 1 ? `server/${name}` : `server/${name}/start ${start}`
 }
+
+/** Without a time for it, a node has every image, and says nothing about preparing. */
+export function featuresOf({ prepareMs = 0 }: Pick<ScenarioNode, 'prepareMs'>): readonly Feature[] {
+  return prepareMs > 0 ? FEATURES : UNPREPARED
+}
+
+const UNPREPARED = FEATURES.filter((feature) => feature !== 'prepare')

@@ -48,6 +48,7 @@ function nodeOf(entry: NodesEntry, gpu: GpuModel, i: number): ScenarioNode {
     overcommitPercent: entry.overcommit_vram_percent,
     hostSwapMib: entry.host_swap_mib ?? 2 * entry.gpus * entry.gpu.vram_mib,
     ...(entry.host_link_mib_per_s === null ? {} : { hostLinkMibPerS: entry.host_link_mib_per_s }),
+    ...(entry.prepare_seconds === 0 ? {} : { prepareMs: entry.prepare_seconds * 1000 }),
     ...(entry.max_attempts === MAX_ATTEMPTS_PER_NODE ? {} : { maxAttempts: entry.max_attempts }),
     ...(entry.signals_wanted ? {} : { signalsWanted: false }),
     ...(entry.foreign.length === 0 ? {} : { foreign: foreignOf(entry) }),

@@ -62,6 +62,8 @@ export interface ScenarioNode {
   readonly signalsWanted?: boolean
   /** Maximum number of attempts on the server; absent: the limit of the protocol. */
   readonly maxAttempts?: number
+  /** Time that it takes to get an image; omitted: it has every image. */
+  readonly prepareMs?: DurationMs
   /** VRAM used by other processes over time, by increasing time; absent: none. */
   readonly foreign?: readonly ForeignStep[]
 }

@@ -29,6 +29,7 @@ export const MAX_GPUS_PER_NODE = 16
 const MAX_OVERCOMMIT_PERCENT = 1000
 const MAX_FIXED_MS = 3_600_000
 const MAX_START_MS = 3_600_000
+const MAX_PREPARE_SECONDS = 86_400
 /** The maximum number of tasks that share a GPU. */
 const MAX_SHARING = 1024
 const MAX_FLEET_ENTRIES = 10_000
@@ -145,6 +146,12 @@ export const nodesRule = record(
       integer(1, MAX_ATTEMPTS_PER_NODE),
       MAX_ATTEMPTS_PER_NODE,
       'Maximum number of attempts on the server: running tasks and ended tasks that are not acknowledged.',
+    ),
+    prepare_seconds: optional(
+      integer(0, MAX_PREPARE_SECONDS),
+      0,
+      'Time to get an image that the node does not have, before the start of a task; no VRAM is committed ' +
+        'meanwhile. 0: it has every image.',
     ),
     foreign: optional(list(foreignRule, 0, MAX_FOREIGN_STEPS), [], 'VRAM used by other processes over time.'),
   },

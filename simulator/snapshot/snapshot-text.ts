@@ -98,6 +98,7 @@ function nodeEntry(node: ScenarioNode): object {
     host_swap_mib: node.hostSwapMib,
     ...(hostLinkMibPerS === null ? {} : { host_link_mib_per_s: hostLinkMibPerS }),
     ...(node.maxAttempts === undefined ? {} : { max_attempts: node.maxAttempts }),
+    ...(node.prepareMs === undefined ? {} : { prepare_seconds: node.prepareMs / 1000 }),
     ...(node.signalsWanted === false ? { signals_wanted: false } : {}),
     ...(node.isCordoned === true ? { cordoned: true } : {}),
     ...(node.foreign === undefined

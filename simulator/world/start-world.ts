@@ -11,7 +11,8 @@ import { residentCapacityMib } from '../../controller/model/vram.ts'
 import type { AttemptStart } from '../../gpu-server/core/attempt-start.ts'
 import { EMPTY_NODE_STATE } from '../../gpu-server/core/storage.ts'
 import type { KeptAttempt, NodeState } from '../../gpu-server/core/storage.ts'
-import { FEATURES, type Instant, type Mib } from '../../protocol/units.ts'
+import type { Instant, Mib } from '../../protocol/units.ts'
+import { featuresOf } from '../fleet/simulated-server.ts'
 import type { InitialNodeState } from '../fleet/node-host.ts'
 import type { InitialProcess } from '../fleet/simulated-process.ts'
 import { idOfNode } from '../scenario/node-id.ts'
@@ -197,7 +198,7 @@ function nodeRecord(node: ScenarioNode, ordinal: number, at: Instant): NodeRecor
     device: 'simulated',
     signalsWanted: node.signalsWanted ?? true,
     allowExec: true,
-    features: FEATURES,
+    features: featuresOf(node),
     ...(node.maxAttempts === undefined ? {} : { maxAttempts: node.maxAttempts }),
     hostSwapMib: node.hostSwapMib,
     hostLinkMibPerS: node.hostLinkMibPerS ?? null,

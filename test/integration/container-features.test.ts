@@ -52,6 +52,56 @@ describe.skipIf(whyNoNatsServer() !== null)('a server with a container engine', 
   })
 })
 
+describe.skipIf(whyNoNatsServer() !== null)('an image that is pulled', { timeout: 180_000 }, () => {
+  let cluster: LiveCluster | null = null
+  const engine = new FakeEngine()
+  afterEach(async () => {
+    await cluster?.end()
+    await engine.end()
+  })
+
+  it('slowly holds no VRAM: another task runs on the GPU meanwhile', async () => {
+    await engine.start()
+    let endPull = (): void => {}
+    const pulled = new Promise<void>((resolve) => (endPull = resolve))
+    engine.answer = async ({ path }) => {
+      if (path === '/images/create') await pulled
+      // Its container is no more than a record, so that the attempt is refused.
+      return path.endsWith('/start') ? { status: 500, body: { message: 'no room' } } : null
+    }
+    const live = (cluster = await LiveCluster.start())
+    const env = { DOCKER_HOST: `unix://${engine.socketPath}` }
+    await live.startServer('alpha', INVENTORY, env, '--container-runtime', 'docker')
+    const all = { vram_mib: 5_000, command: ['true'] }
+    const slow = await live.send<Task>('POST', '/tasks', { ...all, image: 'team/large:1' })
+    await until('the pull has begun', async () => {
+      await live.get<Task>(`/tasks/${slow.id}`)
+      return engine.callsOf('POST', /create$/).length > 0
+    })
+    expect(await live.get<Task>(`/tasks/${slow.id}`)).toMatchObject({
+      state: 'pending',
+      attempt: 0,
+      placement: null,
+      wait: { reason: 'PREPARING' },
+      preparing: [{ node_name: 'alpha', state: 'preparing' }],
+    })
+    const other = await live.send<Task>('POST', '/tasks', all)
+    await until('the other task has run', async () => {
+      return (await live.get<Task>(`/tasks/${other.id}`)).state === 'completed'
+    })
+    expect((await live.get<Task>(`/tasks/${slow.id}`)).attempt).toBe(0)
+    expect(engine.callsOf('POST', /\/containers\/create$/)).toEqual([])
+    endPull()
+    await until('its container is asked for', async () => {
+      await live.get<Task>(`/tasks/${slow.id}`)
+      return engine.callsOf('POST', /\/containers\/create$/).length > 0
+    })
+    // The start has not pulled it again.
+    expect(engine.callsOf('POST', /^\/images\/create$/)).toHaveLength(1)
+    expect((await live.get<Task>(`/tasks/${slow.id}`)).attempt).toBe(1)
+  })
+})
+
 describe.skipIf(whyNoNatsServer() !== null)(
   'a server without a container runtime',
   { timeout: 180_000 },

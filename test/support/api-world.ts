@@ -553,6 +553,8 @@ function emptyNode(id: string, ordinal: number, now: number): Mutable<Node> {
     allowExec: true,
     taskIdentity: null,
     features: [],
+    images: [],
+    preparationCount: 0,
     maxAttempts: 1024,
     attemptCount: 0,
     hostSwapMib: 131_072,
@@ -608,6 +610,8 @@ function pendingTask(spec: TaskSpec, now: number): Mutable<Task> {
     placementEntry: null,
     refusedBy: null,
     trouble: NO_TROUBLE,
+    preparations: [],
+    imageDigest: null,
     avoidedNow: null,
     firstStartedAt: null,
     finishedAt: null,
@@ -644,10 +648,12 @@ function placementOf(
 
 function recordOf(task: Task): TaskRecord {
   if (!isFinal(task.state)) throw new Error('only a final task goes to the store here')
-  const { placementEntry: _claim, refusedBy: _refusedBy, spec, placement: _placement, ...course } = task
+  const { placementEntry: _claim, refusedBy: _refusedBy, spec, placement: _placement, ...rest } = task
+  const { preparations: _preparations, imageDigest, ...course } = rest
   return {
     ...spec,
     ...course,
+    ...(imageDigest === null ? {} : { imageDigest }),
     clientWants: null,
     lastEventSeq: null,
     counters: [100, 60, 30, 10, 0],

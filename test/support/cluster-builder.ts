@@ -146,7 +146,13 @@ export class ClusterBuilder {
     const unacked = ended.map((task) => ({ task_id: task.spec.id, attempt: placementOf(task).attempt }))
     const gpus = this.#gpuReports(node, foreignMib)
     const tasks = this.#taskReports(node, ended, generationsLater)
-    applySnapshot(this.cluster, node, gpus, tasks, unacked, node.snapshotSeq + 1, this.now)
+    applySnapshot(
+      this.cluster,
+      node,
+      { gpus, tasks, finished_unacked: unacked },
+      node.snapshotSeq + 1,
+      this.now,
+    )
   }
 
   /** Its server has restarted and sends its hello, with all its attempts. */

@@ -20,6 +20,8 @@ export interface EngineAnswer {
   readonly text?: string
 }
 
+type Answer = EngineAnswer | 'never' | null
+
 /** Containers of a server on that engine; images are not pulled. */
 export function fakeContainers(socketPath: string, stateFolder: string): EngineContainers {
   return new EngineContainers({
@@ -43,7 +45,7 @@ export class FakeEngine {
   readonly socketPath = join(this.folder, 'engine.sock')
   readonly calls: EngineCall[] = []
   /** Takes precedence over the usual answers; null: the usual one. `never`: no answer. */
-  answer: (call: EngineCall) => EngineAnswer | 'never' | null = () => null
+  answer: (call: EngineCall) => Answer | Promise<Answer> = () => null
   images = new Set(['team/train:1'])
   readonly containers = new Map<string, unknown>()
   #server: Server | null = null
@@ -74,7 +76,7 @@ export class FakeEngine {
       body: text === '' ? null : (JSON.parse(text) as unknown),
     }
     this.calls.push(call)
-    const answer = this.answer(call) ?? this.#usual(call)
+    const answer = (await this.answer(call)) ?? this.#usual(call)
     if (answer === 'never') return
     response.writeHead(answer.status, { 'Content-Type': 'application/json' })
     response.end(answer.text ?? (answer.body === undefined ? '' : JSON.stringify(answer.body)))

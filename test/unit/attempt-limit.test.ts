@@ -37,7 +37,7 @@ function nameUnknown(b: ClusterBuilder, node: LiveNode): void {
     placement === null ? [] : [{ task_id: spec.id, attempt: placement.attempt }],
   )
   const tasks = [...placed, { task_id: 'unknown', attempt: 1 }].map((ref) => ({ ...base, ...ref }))
-  applySnapshot(b.cluster, node, gpus, tasks, [], node.snapshotSeq + 1, b.now)
+  applySnapshot(b.cluster, node, { gpus, tasks, finished_unacked: [] }, node.snapshotSeq + 1, b.now)
 }
 
 describe('a node at its attempt limit', () => {

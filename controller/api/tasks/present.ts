@@ -3,6 +3,7 @@ import { ZERO_COUNTERS, type Counters } from '../../metrics/counters.ts'
 import { starvationPercent, starvedSeconds } from '../../metrics/starvation.ts'
 import { endCodeOf, endSentenceOf } from '../../model/end-reason.ts'
 import type { Placement, Task } from '../../model/placement.ts'
+import type { Preparation } from '../../model/preparation.ts'
 import { NO_TROUBLE, type StartTrouble } from '../../model/start-refusal.ts'
 import type { TaskRecord } from '../../ports/store.ts'
 import type { ReasonDetail, WaitExplanation } from '../../query/explain/explain.ts'
@@ -29,6 +30,8 @@ export function presentWithoutWait(task: Task, views: Views): TaskBody {
     last_node_id: task.lastNodeId,
     placement: task.placement === null ? null : presentPlacement(task.placement),
     ...presentTrouble(task.trouble),
+    image_digest: task.imageDigest,
+    preparing: task.preparations.map(presentPreparation),
     wait: null,
     ...presentStarvation(views.taskCounters(task)),
   }
@@ -44,6 +47,8 @@ export function presentTaskRecord(record: TaskRecord): TaskBody {
     last_node_id: record.lastNodeId ?? null,
     placement: null,
     ...presentTrouble({ ...NO_TROUBLE, earlyEnds: record.trouble?.earlyEnds ?? 0 }),
+    image_digest: record.imageDigest ?? null,
+    preparing: [],
     wait: null,
     ...presentStarvation(countersOf(record)),
   }
@@ -72,6 +77,18 @@ function presentTrouble({
       pause === null
         ? null
         : { reason: pause.reason, since: presentInstant(pause.since), until: presentInstant(pause.until) },
+  }
+}
+
+function presentPreparation(preparation: Preparation): TaskBody['preparing'][number] {
+  const { nodeId, nodeName, state, since, bytesDone, bytesTotal } = preparation
+  return {
+    node_id: nodeId,
+    node_name: nodeName,
+    state: state === 'prepared' ? 'prepared' : 'preparing',
+    since: presentInstant(since),
+    bytes_done: bytesDone,
+    bytes_total: bytesTotal,
   }
 }
 

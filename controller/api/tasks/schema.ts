@@ -321,6 +321,18 @@ export const TaskSchema = Type.Object(
       }),
       { description: 'Nodes that could not start the task and are excluded for now' },
     ),
+    preparing: list(
+      Type.Object({
+        node_id: Type.String(),
+        node_name: Type.String(),
+        state: oneOf(['preparing', 'prepared']),
+        since: instant('When the node was asked'),
+        bytes_done: count('Bytes that have arrived'),
+        bytes_total: countOrNull('Bytes known to be needed; null: not known'),
+      }),
+      { description: 'Nodes that get its image and files before its start, or have them' },
+    ),
+    image_digest: textOrNull('Digest of the image that it runs, also after a requeue; null: not known'),
     start_pause: objectOrNull(
       Type.Object({
         reason: oneOf(PAUSE_REASONS),

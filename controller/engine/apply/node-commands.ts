@@ -2,7 +2,8 @@
  * Commands of a placement to its node. After a restart the controller does not know which have been sent;
  * nodes recognise duplicates (R7).
  */
-import type { Effect, StartEffect, StopEffect } from '../../model/effect.ts'
+import type { Effect, PrepareEffect, StartEffect, StopEffect } from '../../model/effect.ts'
+import { imageToRun } from '../../model/preparation.ts'
 import type { Policy } from '../../model/config.ts'
 import type { DurationMs } from '../../../protocol/units.ts'
 import type { LivePlacement, LiveTask, Stopping } from '../../state/facts.ts'
@@ -29,7 +30,7 @@ export function startEffect(placement: LivePlacement, policy: Policy): StartEffe
     priority: spec.priority,
     onNodeLoss: spec.onNodeLoss,
     command: spec.command,
-    image: spec.image ?? null,
+    image: imageToRun(placement.task),
     ...(spec.ports === undefined ? {} : { ports: spec.ports }),
     ...((spec.wakeOnRequest ?? null) === null ? {} : { wakeOnRequest: spec.wakeOnRequest === true }),
     workdir: spec.workdir ?? null,
@@ -65,7 +66,10 @@ export function commandsToResend(placement: LivePlacement, policy: Policy): Effe
  * Returns true if the effect still matches the controller's intent for the current attempt. Other commands
  * are dropped.
  */
-export function isStillWanted(effect: Effect, placement: LivePlacement | null | undefined): boolean {
+export function isStillWanted(
+  effect: Exclude<Effect, PrepareEffect>,
+  placement: LivePlacement | null | undefined,
+): boolean {
   if (
     placement === null ||
     placement === undefined ||

@@ -7,6 +7,7 @@ import type { Feature, Mib } from '../../../protocol/units.ts'
 import { hasRefusedStart } from '../../model/start-refusal.ts'
 import type { Task, Gpu, Node } from '../../model/placement.ts'
 import { maySwapOutFor } from '../../model/vram.ts'
+import { lacksPreparingRoom } from './prepare.ts'
 import type { RequestKind } from './shape.ts'
 
 /** No demand is admitted. */
@@ -228,11 +229,11 @@ export function isClosedTo(task: Task, node: Node): boolean {
 }
 
 /**
- * As `isClosedTo`, and nodes avoided for the rest of the cycle: the task waits for VRAM there, and may
- * reserve or collect it.
+ * As `isClosedTo`, and nodes avoided for the rest of the cycle or without room to prepare it: the task waits
+ * there, and may reserve or collect VRAM.
  */
 export function isRefusedBy(task: Task, node: Node): boolean {
-  return isClosedTo(task, node) || (task.avoidedNow?.has(node) ?? false)
+  return isClosedTo(task, node) || (task.avoidedNow?.has(node) ?? false) || lacksPreparingRoom(task, node)
 }
 
 /** Returns the value that each of the best k has at least; NOTHING if there are fewer, or k is 0. */

@@ -16,6 +16,7 @@ import {
   largestNowMib,
   NOTHING,
 } from './feasible.ts'
+import { isPreparedOn, needsPreparing } from './prepare.ts'
 import type { Queued } from './queue.ts'
 import { byQueueOrder } from './queue.ts'
 import type { PlacementTiming } from './score.ts'
@@ -188,10 +189,12 @@ function firstFitting(queue: ShapeQueue): Queued | null {
  */
 export function placeFor(queued: Queued, queue: PlacingQueue, policy: Policy): Plan | null {
   for (const when of ['now', 'after_swap'] as const) {
-    const place =
+    const find = (isWanted: Wanted) =>
       queue.shape.gpuCount === 1
-        ? oneGpu(queued, queue, when, policy)
-        : severalGpus(queued, queue, when, policy)
+        ? oneGpu(queued, queue, when, policy, isWanted)
+        : severalGpus(queued, queue, when, policy, isWanted)
+    // Prepared nodes first.
+    const place = (needsPreparing(queued.task.spec) ? find(isPreparedOn) : null) ?? find(null)
     if (place !== null) return { task: queued.task, queue, node: place.node, gpus: place.gpus, when }
   }
   return null
@@ -202,14 +205,32 @@ interface Place {
   readonly gpus: readonly Gpu[]
 }
 
-function oneGpu(queued: Queued, queue: PlacingQueue, when: PlacementTiming, policy: Policy): Place | null {
-  const demand = searchDemandMib(queued.task.spec)
-  let best = queue.pool.firstGpuFor(queue.shape, when, demand, queued.task)
+/** Null: any node. */
+type Wanted = ((task: Task, node: Node) => boolean) | null
+
+function oneGpu(
+  queued: Queued,
+  queue: PlacingQueue,
+  when: PlacementTiming,
+  policy: Policy,
+  isWanted: Wanted,
+): Place | null {
+  const { task } = queued
+  const demand = searchDemandMib(task.spec)
+  let best =
+    isWanted === null
+      ? queue.pool.firstGpuFor(queue.shape, when, demand, task)
+      : firstWanted(queue.pool.gpusFor(queue.shape, when, demand), task, isWanted)
   for (const gpu of queue.pool.reservedGpusFor(queue.shape, when, queued, demand)) {
-    if (isRefusedBy(queued.task, gpu.node)) continue
+    if (isRefusedBy(task, gpu.node) || isWanted?.(task, gpu.node) === false) continue
     if (best === null || byScore(gpu, best, when, policy.strategy, demand) < 0) best = gpu
   }
   return best === null ? null : { node: best.node, gpus: [best] }
+}
+
+function firstWanted(gpus: Iterable<Gpu>, task: Task, isWanted: NonNullable<Wanted>): Gpu | null {
+  for (const gpu of gpus) if (isWanted(task, gpu.node) && !isRefusedBy(task, gpu.node)) return gpu
+  return null
 }
 
 function severalGpus(
@@ -217,9 +238,10 @@ function severalGpus(
   queue: PlacingQueue,
   when: PlacementTiming,
   policy: Policy,
+  isWanted: Wanted,
 ): Place | null {
   for (const node of nodesInOrder(queued, queue, when, policy.strategy)) {
-    if (isRefusedBy(queued.task, node)) continue
+    if (isRefusedBy(queued.task, node) || isWanted?.(queued.task, node) === false) continue
     const gpus = gpusOnNode(node, queued, queue.shape, when, policy)
     if (gpus !== null) return { node, gpus }
   }

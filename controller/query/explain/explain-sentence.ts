@@ -11,6 +11,7 @@ import type { WaitReason } from './explain-reasons.ts'
 import type { Tally } from './explain-tally.ts'
 import { mayDisplace, missingFeature, requiredFeatures } from '../../policy/placement/feasible.ts'
 
+const BYTES_OF_MIB = 1024 * 1024
 /** Maximum number of names in a sentence; the others are counted. */
 const MAX_NAMES = 3
 
@@ -54,9 +55,8 @@ export function sentenceOfPending(
     case 'NO_NODES':
       return noNodesInWords(spec.groups)
     case 'NODES_OFFLINE':
-      return `Waits for a node: ${nodesInWords(tally)} could take it and ${areOrIs(tally)} offline.`
     case 'NODES_CORDONED':
-      return `Waits for a node: ${nodesInWords(tally)} could take it and ${areOrIs(tally)} cordoned.`
+      return closedInWords(tally, reason === 'NODES_OFFLINE' ? 'offline' : 'cordoned')
     case 'EXEC_NOT_ALLOWED':
       return leasesOnlyInWords(tally)
     case 'FEATURE_MISSING':
@@ -107,8 +107,10 @@ export function sentenceOfPending(
       return queuedInWords(facts)
     case 'OWNER_LIMIT':
       return ownerLimitInWords(facts)
+    case 'PREPARING':
+      return preparingInWords(tally, facts)
     case 'START_REFUSED':
-      return `${refusalsInWords(facts)} ${triedAgainInWords(facts)}`
+      return refusalsInWords(facts)
     case 'REQUEUE_DELAY':
       return requeueDelayInWords(facts)
     case 'RESULT_AWAITED':
@@ -119,16 +121,39 @@ export function sentenceOfPending(
   }
 }
 
+function closedInWords(tally: Tally, how: string): string {
+  return `Waits for a node: ${nodesInWords(tally)} could take it and ${areOrIs(tally)} ${how}.`
+}
+
+function preparingInWords(tally: Tally, { queued: { task } }: PendingFacts): string {
+  const current = task.preparations.find(({ state }) => state !== 'prepared')
+  const needs = whatIsPrepared(task.spec)
+  if (current === undefined) {
+    const prepare = tally.nodeCount === 1 ? 'prepares' : 'prepare'
+    return `Waits to be prepared (${needs}): ${nodesInWords(tally)} ${prepare} as many tasks as possible.`
+  }
+  const { nodeName, bytesDone, bytesTotal } = current
+  const mib = (bytes: number) => inMib(Math.ceil(bytes / BYTES_OF_MIB))
+  const bytes = bytesTotal === null ? '' : `: ${mib(bytesDone)} of ${mib(bytesTotal)}`
+  return `Being prepared on ${nodeName} (${needs})${bytes}. No VRAM is committed meanwhile.`
+}
+
+function whatIsPrepared({ image = null, workdir = null }: Task['spec']): string {
+  if (image === null) return 'files'
+  return workdir === null ? 'image' : 'image and files'
+}
+
 /** Maximum number of nodes whose messages are quoted. */
 const MAX_QUOTED = 5
 
 /** Quotes the nodes' messages. */
-function refusalsInWords({ queued }: PendingFacts): string {
-  const { refusals } = queued.task.trouble
-  if (refusals.length === 0) return 'Nodes could not start it.'
+function refusalsInWords(facts: PendingFacts): string {
+  const { refusals } = facts.queued.task.trouble
+  const again = triedAgainInWords(facts)
+  if (refusals.length === 0) return `Nodes could not start it. ${again}`
   const quoted = refusals.slice(0, MAX_QUOTED).map(({ nodeName, detail }) => `${nodeName}: ${detail}`)
   const rest = refusals.length > MAX_QUOTED ? `; and ${refusals.length - MAX_QUOTED} more` : ''
-  return `Could not be started. ${quoted.join('; ')}${rest}.`
+  return `Could not be started. ${quoted.join('; ')}${rest}. ${again}`
 }
 
 function triedAgainInWords({ queued, now }: PendingFacts): string {

@@ -8,6 +8,7 @@
  */
 import type { Mib } from '../../../protocol/units.ts'
 import type { Gpu, Node } from '../../model/placement.ts'
+import { isBeingPrepared } from '../../model/preparation.ts'
 import { hasRefusedStart } from '../../model/start-refusal.ts'
 import type { PendingFacts } from './explain-facts.ts'
 import type { WaitExplanation, WaitReason } from './explain-reasons.ts'
@@ -16,6 +17,7 @@ import { rankOf } from './explain-survey.ts'
 import type { Tallies, Tally } from './explain-tally.ts'
 import { addObstacle, copyOfTallies, detailOf, secondaryOf, tallyOf } from './explain-tally.ts'
 import { isRefusedBy, kthLargest } from '../../policy/placement/feasible.ts'
+import { lacksPreparingRoom } from '../../policy/placement/prepare.ts'
 import { admissibleMib } from '../../policy/placement/schedule.ts'
 import { searchDemandMib } from '../../policy/placement/shape.ts'
 
@@ -88,14 +90,15 @@ function reasonOfTheOwner(
 }
 
 /**
- * The pause after refused or short attempts applies on every node: it is the reason unless an earlier one
- * excludes all nodes.
+ * The pause after refused or short attempts, and a preparation, apply on every node: they are the reason
+ * unless an earlier one excludes all nodes.
  */
 function reasonOfThePause({ queued }: PendingFacts, tallies: Tallies, ofOthers: WaitReason): WaitReason {
-  const { pause } = queued.task.trouble
-  if (pause === null) return ofOthers
-  tallyOf(tallies, pause.reason)
-  return rankOf(ofOthers) < rankOf(pause.reason) ? ofOthers : pause.reason
+  const { trouble } = queued.task
+  const reason = trouble.pause?.reason ?? (isBeingPrepared(queued.task) ? 'PREPARING' : null)
+  if (reason === null) return ofOthers
+  tallyOf(tallies, reason)
+  return rankOf(ofOthers) < rankOf(reason) ? ofOthers : reason
 }
 
 /** The reason that excludes the last node; QUEUED_BEHIND if the task fits; null without nodes. */
@@ -128,6 +131,7 @@ function reasonOfTheNodes(facts: PendingFacts, tallies: Tallies): WaitReason | n
 export function lateReason(node: Node, facts: PendingFacts): WaitReason | null {
   const { plan, queued, shape } = facts
   if (hasRefusedStart(queued.task.trouble, node.id)) return 'START_REFUSED'
+  if (lacksPreparingRoom(queued.task, node)) return 'PREPARING'
   if (isRefusedBy(queued.task, node)) return 'AWAITING_NODE_ACK'
   const hasReservations = node.gpus.some((gpu) => gpu.reservations.length > 0)
   if (plan !== null) {

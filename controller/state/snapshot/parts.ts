@@ -246,6 +246,7 @@ function openTask(c: Cluster, task: LiveTask, { isQueued, isAside }: Captured): 
   c.submissions.add(task, c.tasks.size)
   c.enterState(task, task.state, null)
   if (task.state === 'pending') c.countPending(task, 1)
+  for (const { nodeId } of task.preparations) c.countPreparation(task, nodeId, 1)
   if (task.placement !== null || task.placementEntry?.hasReserved === true) c.countPlaced(task, 1)
   if (isQueued === true) c.queueFor(task.spec).add(task)
   if (isAside === true) task.queue?.setAside(task)

@@ -48,6 +48,8 @@ export function TaskFacts(props: { readonly task: TaskBody }): JSX.Element {
       { name: 'Labels', value: labelWords(task.labels) },
       { name: 'Command', value: task.command === null ? 'none: a lease' : task.command.join(' ') },
       ...(task.image === null ? [] : [{ name: 'Image', value: task.image }]),
+      ...(task.image_digest === null ? [] : [{ name: 'Image digest', value: task.image_digest }]),
+      ...preparationsOf(task),
       ...portsOf(task),
       ...(task.workdir === null ? [] : [{ name: 'Uploaded folder', value: task.workdir }]),
       ...(task.cwd === null ? [] : [{ name: 'Starts in', value: task.cwd }]),
@@ -100,6 +102,15 @@ export function TaskFacts(props: { readonly task: TaskBody }): JSX.Element {
       <Facts facts={facts()} />
     </section>
   )
+}
+
+function preparationsOf({ preparing }: TaskBody): readonly Fact[] {
+  const size = (bytes: number) => mib(Math.ceil(bytes / (1024 * 1024)))
+  return preparing.map(({ node_name: node, state, bytes_done: done, bytes_total: total }) => ({
+    name: `Prepared by ${node}`,
+    value: state === 'prepared' ? 'ready' : total === null ? 'under way' : `${size(done)} of ${size(total)}`,
+    title: 'Its image and files; no VRAM is committed meanwhile',
+  }))
 }
 
 function portsOf({ ports }: TaskBody): readonly Fact[] {

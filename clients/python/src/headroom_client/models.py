@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Literal, Optional, TypedDict, Union
 
-TaskEndCode = Literal["completed", "exit_code", "signal", "memory_limit", "start_failed", "cancelled", "lease_expired", "requeue_limit", "max_runtime", "stopped_by_node", "run_lease_ended", "process_lost", "result_unknown", "node_unreachable", "node_state_lost", "gpu_replaced", "unknown_before_upgrade"]
-TaskWaitReason = Literal["HELD", "STORE_BEHIND", "RECOVERY", "AWAITING_NODES", "GROUP_NOT_FOUND", "GROUP_EMPTY", "NEVER_FITS", "EXCEEDS_NODE_GPU_COUNT", "NO_NODES", "NODES_OFFLINE", "NODES_CORDONED", "EXEC_NOT_ALLOWED", "FEATURE_MISSING", "MAX_TASKS_PER_GPU", "OWNER_LIMIT", "SWAP_SPACE_EXHAUSTED", "RESIDENCY_IMPOSSIBLE", "START_REFUSED", "REQUEUE_DELAY", "RESULT_AWAITED", "NODE_TASK_LIMIT", "WAITING_VRAM", "WAITING_PHYSICAL_VRAM", "NEVER_RESIDENT", "WOULD_STRAND", "FRAGMENTED", "WAITING_EXCLUSIVE_GPU", "NO_ELIGIBLE_VICTIM", "SWAPPING_OUT_FOR_YOU", "AWAITING_NODE_ACK", "RESERVED_FOR_ANOTHER", "QUEUED_BEHIND"]
+TaskEndCode = Literal["completed", "exit_code", "signal", "memory_limit", "start_failed", "image_not_available", "cancelled", "lease_expired", "requeue_limit", "max_runtime", "stopped_by_node", "run_lease_ended", "process_lost", "result_unknown", "node_unreachable", "node_state_lost", "gpu_replaced", "unknown_before_upgrade"]
+TaskWaitReason = Literal["HELD", "STORE_BEHIND", "RECOVERY", "AWAITING_NODES", "GROUP_NOT_FOUND", "GROUP_EMPTY", "NEVER_FITS", "EXCEEDS_NODE_GPU_COUNT", "NO_NODES", "NODES_OFFLINE", "NODES_CORDONED", "EXEC_NOT_ALLOWED", "FEATURE_MISSING", "MAX_TASKS_PER_GPU", "OWNER_LIMIT", "SWAP_SPACE_EXHAUSTED", "RESIDENCY_IMPOSSIBLE", "START_REFUSED", "REQUEUE_DELAY", "RESULT_AWAITED", "NODE_TASK_LIMIT", "PREPARING", "WAITING_VRAM", "WAITING_PHYSICAL_VRAM", "NEVER_RESIDENT", "WOULD_STRAND", "FRAGMENTED", "WAITING_EXCLUSIVE_GPU", "NO_ELIGIBLE_VICTIM", "SWAPPING_OUT_FOR_YOU", "AWAITING_NODE_ACK", "RESERVED_FOR_ANOTHER", "QUEUED_BEHIND"]
 TaskQueryState = Literal["all", "pending", "running", "completed", "succeeded", "failed", "assigned", "unreachable", "cancelled", "lost"]
 ExplanationVictimStanding = Literal["ELIGIBLE", "ELIGIBLE_FOR_P0_ONLY", "NOT_STARTED", "NOSWAP", "NOT_RESIDENT", "OVER", "STOPPING", "SWAP_FAILED_LATELY", "WANTS_GPU", "NOT_IDLE_LONG_ENOUGH", "NO_HOST_MEMORY"]
 ExplanationPlacedByRule = Literal["fits_now", "victims_left", "victims_cover", "collector", "operator", "return_grown", "bytes_free", "eager_return", "waited_too_long", "larger_than_gpu"]
@@ -132,6 +132,18 @@ class TaskStartRefusalsItem(TypedDict):
     """Message of the node."""
     at: str
     """Time of the refusal."""
+
+
+class TaskPreparingItem(TypedDict):
+    node_id: str
+    node_name: str
+    state: Literal["preparing", "prepared"]
+    since: str
+    """When the node was asked."""
+    bytes_done: int
+    """Bytes that have arrived."""
+    bytes_total: Optional[int]
+    """Bytes known to be needed; null: not known."""
 
 
 class TaskStartPause(TypedDict):
@@ -280,6 +292,10 @@ class Task(TypedDict):
     """Current placement; null while the task is pending or final."""
     start_refusals: List[TaskStartRefusalsItem]
     """Nodes that could not start the task and are excluded for now."""
+    preparing: List[TaskPreparingItem]
+    """Nodes that get its image and files before its start, or have them."""
+    image_digest: Optional[str]
+    """Digest of the image that it runs, also after a requeue; null: not known."""
     start_pause: Optional[TaskStartPause]
     """
     Set while the task waits after refused or short attempts, or for an announced result; a release ends
@@ -1367,6 +1383,16 @@ class TaskFields:
     def start_refusals(self) -> List[TaskStartRefusalsItem]:
         """Nodes that could not start the task and are excluded for now."""
         return self.data["start_refusals"]
+
+    @property
+    def preparing(self) -> List[TaskPreparingItem]:
+        """Nodes that get its image and files before its start, or have them."""
+        return self.data["preparing"]
+
+    @property
+    def image_digest(self) -> Optional[str]:
+        """Digest of the image that it runs, also after a requeue; null: not known."""
+        return self.data["image_digest"]
 
     @property
     def start_pause(self) -> Optional[TaskStartPause]:

@@ -133,7 +133,7 @@ export function forgetTries(c: Cluster, task: LiveTask): void {
 function resume(c: Cluster, task: LiveTask, because: string, now: Instant): void {
   task.pendingSince = now
   if (!task.isHeld) {
-    c.enqueue(task, now)
+    if (mayQueue(task)) c.enqueue(task, now)
     c.waiting.begin(task, now)
   }
   c.eventLog.taskEvent(now, 'task_resumed', task, null, { because })

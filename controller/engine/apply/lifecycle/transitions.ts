@@ -34,6 +34,7 @@ import { noteStarted, noteTrial, noteUnstarted } from './auto-cordon.ts'
 import { forgetProbe, planProbe } from './probes.ts'
 import { setEligible } from '../../../state/index/eligibility-timers.ts'
 import { forgetRefusals, liftRefusals } from './refusals.ts'
+import { forgetPreparations } from './preparations.ts'
 import { forgetTries } from './start-tries.ts'
 import { forgetRuntime, startRuntimeLimit } from './runtime-limits.ts'
 
@@ -48,6 +49,7 @@ export function assign(
 ): void {
   c.dequeue(task)
   if (task.placementEntry !== null) dropEntry(c, task.placementEntry)
+  forgetPreparations(c, task)
   c.countPending(task, -1)
   c.countPlaced(task, 1)
   c.enterState(task, 'assigned')
@@ -156,6 +158,7 @@ export function finish(c: Cluster, task: LiveTask, end: TaskEnd, now: Instant): 
   if (task.placement === null) {
     c.dequeue(task)
     if (task.placementEntry !== null) dropEntry(c, task.placementEntry)
+    forgetPreparations(c, task)
     c.countPending(task, -1)
   } else {
     const { node } = task.placement

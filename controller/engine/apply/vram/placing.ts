@@ -2,21 +2,27 @@
 import type { Instant } from '../../../../protocol/units.ts'
 import type { Node } from '../../../model/placement.ts'
 import type { Plan } from '../../../policy/placement/schedule.ts'
+import { mustPrepare } from '../../../policy/placement/prepare.ts'
 import type { Cluster } from '../../../state/cluster.ts'
 import type { Considered } from '../decision-log.ts'
 import { consideredFor } from '../decision-log.ts'
-import type { LiveGpu, LiveTask } from '../../../state/facts.ts'
+import type { LiveGpu, LiveNode, LiveTask } from '../../../state/facts.ts'
+import { beginPreparing } from '../lifecycle/preparations.ts'
 import { assign } from '../lifecycle/transitions.ts'
 import { reserveForPlacement } from './enact-entry.ts'
 import { askForPlacement } from '../lifecycle/entries.ts'
 
 /**
- * Returns true if the task is placed or has VRAM reserved; otherwise it avoids the node for the rest of the
- * cycle.
+ * Returns true if the task is placed, has VRAM reserved or is prepared first; otherwise it avoids the node
+ * for the rest of the cycle.
  */
 export function placeByPlan(c: Cluster, plan: Plan, now: Instant): boolean {
   const task = plan.task as LiveTask
   const gpus = plan.gpus as readonly LiveGpu[]
+  if (mustPrepare(task, plan.node)) {
+    beginPreparing(c, task, plan.node as LiveNode, now)
+    return true
+  }
   const considered = consideredFor(c, plan)
   if (plan.when === 'now') assign(c, task, gpus, 'now', now, considered)
   else if (!reserveAfterSwap(c, task, gpus, considered, now)) avoid(c, task, plan.node)

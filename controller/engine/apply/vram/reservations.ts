@@ -5,6 +5,7 @@
 import type { Instant } from '../../../../protocol/units.ts'
 import type { Reservation } from '../../../model/placement.ts'
 import { isPlaceable } from '../../../policy/placement/feasible.ts'
+import { lacksPreparingRoom, mustPrepare } from '../../../policy/placement/prepare.ts'
 import type { Queued } from '../../../policy/placement/queue.ts'
 import { byQueueOrder } from '../../../policy/placement/queue.ts'
 import { lacksOnlyVram } from '../../../policy/placement/schedule.ts'
@@ -21,6 +22,7 @@ import type { Cluster } from '../../../state/cluster.ts'
 import type { EntryReservation, LiveEntry, LiveGpu, LiveNode, LiveTask } from '../../../state/facts.ts'
 import type { Pool } from '../../../state/index/pool.ts'
 import { askForPlacement, dropEntry } from '../lifecycle/entries.ts'
+import { beginPreparing } from '../lifecycle/preparations.ts'
 
 /**
  * Updates the reservations of all pools. Returns the next instant at which time alone creates one. Skipped
@@ -40,12 +42,29 @@ export function updatePoolReservations(c: Cluster, now: Instant): Instant | null
   for (const pool of c.pools.values()) changes += pool.shortfallVersion
   if (isSameMissing && last.changes === changes && (last.nextAt === null || now < last.nextAt))
     return last.nextAt
-  const nextAt = renewAll(c, now)
+  let nextAt = renewAll(c, now)
+  while (prepareHolders(c, now)) nextAt = renewAll(c, now)
   // The update itself may create a shortfall index and queue entries: the state after it counts.
   changes = c.queueChanges
   for (const pool of c.pools.values()) changes += pool.shortfallVersion
   c.lastReservationPass = { changes, nextAt }
   return nextAt
+}
+
+/**
+ * A head that reserves GPUs of a node is prepared there early, so that it can start once the VRAM is free.
+ * Returns true if any head has left its queue.
+ */
+function prepareHolders(c: Cluster, now: Instant): boolean {
+  let isAny = false
+  for (const { task, gpus } of [...c.poolReservations.values()]) {
+    const [first] = gpus
+    if (first === undefined || task.queue === null) continue
+    if (!mustPrepare(task, first.node) || lacksPreparingRoom(task, first.node)) continue
+    beginPreparing(c, task, first.node, now)
+    isAny = true
+  }
+  return isAny
 }
 
 function renewAll(c: Cluster, now: Instant): Instant | null {
@@ -170,6 +189,8 @@ function renew(c: Cluster, pool: Pool, holder: Queued): void {
  * there.
  */
 function joinNodeQueue(c: Cluster, task: LiveTask, gpus: readonly LiveGpu[]): void {
+  const [first] = gpus
+  if (first === undefined || mustPrepare(task, first.node)) return
   if (task.placementEntry === null && lacksOnlyVram(task, gpus, c.policy.maxTasksPerGpu))
     askForPlacement(c, task, gpus, task.spec.vramMib)
 }

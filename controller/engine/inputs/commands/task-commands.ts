@@ -17,6 +17,7 @@ import { newLiveTask } from '../../../state/facts.ts'
 import { dropEntry } from '../../apply/lifecycle/entries.ts'
 import { noteGivenUp } from '../../apply/lifecycle/given-up.ts'
 import { setEligible } from '../../../state/index/eligibility-timers.ts'
+import { forgetPreparations } from '../../apply/lifecycle/preparations.ts'
 import { orderStop } from '../../apply/lifecycle/stops.ts'
 import { stopGraceOf } from '../../apply/node-commands.ts'
 import { finish, returnToPending, setNoswap } from '../../apply/lifecycle/transitions.ts'
@@ -233,6 +234,7 @@ function applyChange(c: Cluster, task: LiveTask, change: TaskChange, now: Instan
     ...(change.stopGraceSeconds === undefined ? {} : { stopGraceMs: msOrNull(change.stopGraceSeconds) }),
   }
   if (placement === null) {
+    if (change.groups !== undefined) forgetPreparations(c, task)
     if (mayQueue(task)) c.enqueue(task, now)
     c.waiting.begin(task, now)
     tryAgain(c, task, 'task_changed', false, now)

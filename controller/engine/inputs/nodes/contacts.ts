@@ -7,6 +7,7 @@ import type { AheadNode } from '../../../model/controller-status.ts'
 import type { Envelope } from '../../../../protocol/envelope.ts'
 import type { TaskReport } from '../../../../protocol/messages.ts'
 import type { Instant } from '../../../../protocol/units.ts'
+import { mayQueue } from '../../../model/placement.ts'
 import type { Cluster } from '../../../state/cluster.ts'
 import { blockedTasksIn } from '../../../state/cluster.ts'
 import type { NodeMark } from '../../../state/epoch-history.ts'
@@ -153,7 +154,7 @@ function blockTasks(c: Cluster, now: Instant): void {
   }
   for (const id of freed) {
     const task = c.tasks.get(id)
-    if (task?.state === 'pending' && task.queue === null && task.placementEntry === null && !task.isHeld)
+    if (task?.state === 'pending' && task.queue === null && task.placementEntry === null && mayQueue(task))
       c.enqueue(task, now)
   }
 }

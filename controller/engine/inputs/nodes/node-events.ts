@@ -20,6 +20,7 @@ import type { LivePlacement, LiveTask, Stopping } from '../../../state/facts.ts'
 import { lacksHistoryOf, pauseOf } from '../../../state/placement-pause.ts'
 import { endUnknown } from './result-unknown.ts'
 import { noteUnknownEnd, returnUnlessSuperseded } from './quarantine.ts'
+import { applyPrepareAnswer } from '../../apply/lifecycle/preparations.ts'
 import { noteRefusal } from '../../apply/lifecycle/refusals.ts'
 import { requeueLost } from '../../apply/lifecycle/requeue-limit.ts'
 import { refuseStart } from './start-refusals.ts'
@@ -60,6 +61,7 @@ export function applyNodeEvent(c: Cluster, nodeId: string, event: NodeEvent, now
   }
   switch (event.kind) {
     case 'started':
+      if (event.image_digest !== undefined) noteImage(c, placement.task, event.image_digest)
       if (placement.startedAt === null) confirmStart(c, placement, event.wants_gpu, now)
       return
     case 'finished':
@@ -84,6 +86,13 @@ export function applyNodeEvent(c: Cluster, nodeId: string, event: NodeEvent, now
       })
       return
   }
+}
+
+/** A later attempt runs the same image. */
+function noteImage(c: Cluster, task: LiveTask, digest: string): void {
+  if (task.imageDigest !== null) return
+  task.imageDigest = digest
+  c.eventLog.dirtyTask(task)
 }
 
 /** The attempt never ran, and no stop was ordered. */
@@ -307,6 +316,7 @@ export function applyCommandResult(
   seq: number,
   now: Instant,
 ): void {
+  if (command === 'prepare') return applyPrepareAnswer(c, nodeId, result, seq, now)
   const placement = currentPlacement(c, nodeId, result.task_id, result.attempt)
   if (placement === null || placement.isInDoubt) return
   switch (result.outcome) {

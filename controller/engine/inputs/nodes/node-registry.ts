@@ -1,7 +1,7 @@
 /** Nodes register, report, and are compared with the controller's view of them (R6, R7). */
 import { placementsOn } from '../../../state/placements-on.ts'
 import type { Boot } from '../../../../protocol/message-fields.ts'
-import type { AttemptRef, GpuReport, Hello, TaskReport } from '../../../../protocol/messages.ts'
+import type { Heartbeat, AttemptRef, GpuReport, Hello, TaskReport } from '../../../../protocol/messages.ts'
 import { MAX_ATTEMPTS_PER_NODE } from '../../../../protocol/limits.ts'
 import type { Instant } from '../../../../protocol/units.ts'
 import { groupsNaming } from '../../../state/index/membership.ts'
@@ -16,7 +16,10 @@ import { tryRefusedAgain } from '../../apply/lifecycle/start-tries.ts'
 import { setMaxAttempts, setOtherAttempts } from '../../../state/attempt-limit.ts'
 import { commandsToResend } from '../../apply/node-commands.ts'
 import { liftRefusalsBefore } from '../../apply/lifecycle/refusals.ts'
+import { applyPreparing, dropPreparationsOn } from '../../apply/lifecycle/preparations.ts'
 import { planProbe } from '../../apply/lifecycle/probes.ts'
+import { isPlaceable } from '../../../policy/placement/feasible.ts'
+import { refusePreparation } from './start-refusals.ts'
 import { countQuarantined } from '../../../state/gpu-ledger.ts'
 import { lacksHistoryOf, pauseOf } from '../../../state/placement-pause.ts'
 import { endUnknown } from './result-unknown.ts'
@@ -65,23 +68,24 @@ export function applyHello(c: Cluster, hello: Hello, boot: Boot, seq: number, no
   }
   node.boot = boot
   c.eventLog.dirtyNode(node)
-  return applySnapshot(c, node, hello.gpus, hello.tasks, hello.finished_unacked, seq, now)
+  return applySnapshot(c, node, hello, seq, now)
 }
 
 function hasSameItems(one: readonly string[], other: readonly string[]): boolean {
   return one.length === other.length && one.every((item, i) => item === other[i])
 }
 
+export type NodeSnapshot = Pick<Heartbeat, 'gpus' | 'tasks' | 'finished_unacked' | 'preparing' | 'images'>
+
 /** Applies a snapshot of the node's tasks, newer than any before, and settles the differences. */
 export function applySnapshot(
   c: Cluster,
   node: LiveNode,
-  gpus: readonly GpuReport[],
-  tasks: readonly TaskReport[],
-  unacked: readonly AttemptRef[],
+  snapshot: NodeSnapshot,
   seq: number,
   now: Instant,
 ): SnapshotAnswer {
+  const { gpus, tasks, finished_unacked: unacked } = snapshot
   node.snapshotSeq = seq
   heard(c, node, seq, now)
   // The answer carries a lease once it is durable: waits for the end of its leases count from here on (R5).
@@ -117,7 +121,21 @@ export function applySnapshot(
   noteUnknown(node, unknown, stop)
   if (node.quarantine.length > 0) settleQuarantine(c, node, present, now)
   settleOrDefer(c, node, present, now)
-  return { stop, unknown }
+  return { stop: [...stop, ...settlePreparing(c, node, snapshot, seq, now)], unknown }
+}
+
+/** Returns the preparations that the node must end. */
+function settlePreparing(
+  c: Cluster,
+  node: LiveNode,
+  snapshot: NodeSnapshot,
+  seq: number,
+  now: Instant,
+): readonly AttemptRef[] {
+  const { stop, failed } = applyPreparing(c, node, snapshot, seq, now)
+  for (const { task, report } of failed) refusePreparation(c, task, node, report, now)
+  if (!isPlaceable(node)) dropPreparationsOn(c, node, now)
+  return stop
 }
 
 /** Keeps what the next snapshot is compared with. */
@@ -157,6 +175,7 @@ export function setStatus(c: Cluster, node: LiveNode, status: LiveNode['status']
   c.eventLog.dirtyNode(node)
   node.contact.statusEvent = c.eventLog.emit(now, 'node_status', null, node.id, null, { status })
   for (const gpu of node.gpus) c.touchGpu(gpu)
+  if (status !== 'up') dropPreparationsOn(c, node, now)
 }
 
 /** Compares a boot with the known one: later, the same, or contradictory (R6). */
@@ -194,6 +213,8 @@ function beginBoot(c: Cluster, node: LiveNode, hello: Hello, now: Instant): void
   const { contact } = node
   contact.heardSeq = 0
   contact.eventSeq = 0
+  // It prepares nothing of before.
+  dropPreparationsOn(c, node, now)
   liftRefusalsBefore(c, node, Infinity)
   repeatStarts(c, node, hello)
   if (!contact.wasReset) return

@@ -3,14 +3,17 @@
  * the attempt is over, and the task waits for another node or, if all have refused it, for a change.
  */
 import type { StartRefused } from '../../../../protocol/message-fields.ts'
+import type { PreparationReport } from '../../../../protocol/preparing.ts'
 import type { DurationMs, Instant } from '../../../../protocol/units.ts'
+import type { TaskEnd } from '../../../model/end-reason.ts'
 import type { StartRefusal, StartTrouble } from '../../../model/start-refusal.ts'
 import { largestEverMib, mayRunOn } from '../../../policy/placement/feasible.ts'
 import { searchDemandMib } from '../../../policy/placement/shape.ts'
 import type { Cluster } from '../../../state/cluster.ts'
 import type { LiveNode, LivePlacement, LiveTask } from '../../../state/facts.ts'
 import { supersede } from './quarantine.ts'
-import { returnToPending } from '../../apply/lifecycle/transitions.ts'
+import { dropPreparation } from '../../apply/lifecycle/preparations.ts'
+import { finish, returnToPending } from '../../apply/lifecycle/transitions.ts'
 import { noteHostRefusal } from '../../apply/lifecycle/auto-cordon.ts'
 import { doubled } from '../../apply/lifecycle/doubled.ts'
 import { planNextTry, emitPause } from '../../apply/lifecycle/start-tries.ts'
@@ -38,10 +41,55 @@ export function refuseStart(
     noteHostRefusal(c, node, { taskId: task.spec.id, attempt }, refused.code, detail, now)
   if (supersede(c, placement, now)) return
   const trouble = withRefusal(task.trouble, node, refused, detail, now)
-  task.trouble = mustWait(c, task, trouble) ? waiting(trouble, now) : trouble
+  const isWait = mustWait(c, task, trouble)
+  const end = isWait ? endWithoutImage(task, refused, detail) : null
+  if (end !== null) return finish(c, task, end, now)
+  task.trouble = isWait ? waiting(trouble, now) : trouble
   returnToPending(c, placement, refused.code, now, { cause: refused.cause, detail })
   if (task.trouble.pause !== null) emitPause(c, task, now)
   planNextTry(c, task)
+}
+
+/** The node could not prepare the task, which has no attempt yet. */
+export function refusePreparation(
+  c: Cluster,
+  task: LiveTask,
+  node: LiveNode,
+  { attempt, start_refused: refused = NOT_SAID, detail = refused.code }: PreparationReport,
+  now: Instant,
+): void {
+  if (refused.cause === 'host')
+    noteHostRefusal(c, node, { taskId: task.spec.id, attempt }, refused.code, detail, now)
+  const trouble = withRefusal(task.trouble, node, refused, detail, now)
+  const isWait = mustWait(c, task, trouble)
+  const end = isWait ? endWithoutImage(task, refused, detail) : null
+  if (end !== null) return finish(c, task, end, now)
+  task.trouble = isWait ? waiting(trouble, now) : trouble
+  dropPreparation(c, task, node, now)
+  c.eventLog.dirtyTask(task)
+  if (isWait) {
+    c.dequeue(task)
+    c.waiting.end(task, now)
+    task.isFeasible = false
+    emitPause(c, task, now)
+  }
+  planNextTry(c, task)
+}
+
+const NOT_SAID: StartRefused = { cause: 'passing', code: 'not_prepared' }
+
+/**
+ * An image that no node can get does not appear by waiting for ever: after `max_requeues` waits the task
+ * fails (docs/decisions/0122). Null: it waits once more.
+ */
+function endWithoutImage(
+  { spec: { maxRequeues }, trouble }: LiveTask,
+  { code }: StartRefused,
+  detail: string,
+): TaskEnd | null {
+  if (code !== 'image_not_available' || maxRequeues === null || trouble.waits < maxRequeues) return null
+  const reason = `${detail}; tried again ${trouble.waits} times, as max_requeues allows`
+  return { state: 'failed', code: 'image_not_available', exitCode: null, reason }
 }
 
 function withRefusal(

@@ -1,0 +1,46 @@
+/** What nodes prepare for the start of a task: its image and its files (docs/decisions/0122). */
+import { repositoryOf } from '../../protocol/image-reference.ts'
+import type { TaskSpec } from '../../protocol/task.ts'
+import type { Instant } from '../../protocol/units.ts'
+
+/** One node that prepares, or has prepared, the next attempt of a task. Known to this process only. */
+export interface Preparation {
+  readonly nodeId: string
+  readonly nodeName: string
+  /** The attempt that may start there. */
+  readonly attempt: number
+  /** `asked`: the node has not answered. */
+  readonly state: 'asked' | 'preparing' | 'prepared'
+  /** The node's message that confirmed it: only its absence from later snapshots counts. */
+  readonly seq: number
+  readonly since: Instant
+  readonly bytesDone: number
+  /** Null: not known. */
+  readonly bytesTotal: number | null
+}
+
+export interface Prepared {
+  readonly preparations: readonly Preparation[]
+}
+
+export const NO_PREPARATIONS: readonly Preparation[] = []
+
+/** The task is out of its queue until then. */
+export function isBeingPrepared({ preparations }: Prepared): boolean {
+  return preparations.length > 0 && preparations.some(({ state }) => state !== 'prepared')
+}
+
+export function preparationOn({ preparations }: Prepared, nodeId: string): Preparation | null {
+  return preparations.find((each) => each.nodeId === nodeId) ?? null
+}
+
+/** A later attempt runs the image of the first one, whatever its tag means by then. Null: on the host. */
+export function imageToRun({
+  spec: { image = null },
+  imageDigest,
+}: {
+  readonly spec: Pick<TaskSpec, 'image'>
+  readonly imageDigest: string | null
+}): string | null {
+  return image === null || imageDigest === null ? image : `${repositoryOf(image)}@${imageDigest}`
+}
