@@ -1,5 +1,6 @@
 /** Containers of tasks on one engine: its images, their starts, and what is left of them. */
 import { createHash } from 'node:crypto'
+import { fullNameOf } from '../../protocol/image-reference.ts'
 import type {
   Containers,
   ContainerStart,
@@ -9,8 +10,9 @@ import type {
 } from '../guard/containers.ts'
 import { NO_CONTAINER, NO_RUNTIME } from '../guard/launch-refusal.ts'
 import { containerRequest, ownerLabel } from './container-request.ts'
-import { EngineApi, partsOf, type EngineKind } from './engine-api.ts'
+import { EngineApi, type EngineKind } from './engine-api.ts'
 import { EngineFault } from './engine-socket.ts'
+import { loginFor } from './registry-credentials.ts'
 
 export const PULL_POLICIES = ['missing', 'always', 'never'] as const
 export type PullPolicy = (typeof PULL_POLICIES)[number]
@@ -30,6 +32,8 @@ export interface EngineContainersOptions {
   /** Of this server only; containers of other servers on the engine are left alone. */
   readonly stateFolder: string
   readonly pull: PullPolicy
+  /** File with logins for registries; absent: none. */
+  readonly credentials?: string | null
   readonly onNote: (line: string) => void
 }
 
@@ -64,7 +68,7 @@ export class EngineContainers implements Containers {
       const before = isOld ? null : await this.#api.image(image)
       if (before === null && pull === 'never')
         return imageMissing(`image ${image}: this host does not have it`)
-      if (before === null) await this.#api.pull(image, {}, options)
+      if (before === null) await this.#api.pull(image, this.#login(image), options)
       const found = before ?? (await this.#api.image(image))
       if (found === null) return imageMissing(`image ${image}: the engine has pulled it and does not have it`)
       if (this.#seen.has(image)) this.#seen.set(image, { isHere: true, at: performance.now() })
@@ -73,6 +77,13 @@ export class EngineContainers implements Containers {
     } catch (error) {
       return refusalOf(error, (why) => imageMissing(`image ${image}: ${why}`))
     }
+  }
+
+  /** The file is read for each pull: logins expire and are renewed. */
+  #login(image: string): Readonly<Record<string, string>> {
+    const { credentials = null } = this.#options
+    const login = credentials === null ? null : loginFor(image, credentials)
+    return login === null ? {} : { 'X-Registry-Auth': login }
   }
 
   /** Asks the engine about each image at most once a minute. */
@@ -138,18 +149,10 @@ export class EngineContainers implements Containers {
  * other names, which the registry of this one need not have.
  */
 export function digestOf(reference: string, repoDigests: readonly string[]): string | null {
-  const { name } = partsOf(reference)
-  const own = repoDigests.find((each) => fullName(partsOf(each).name) === fullName(name))
+  const name = fullNameOf(reference)
+  const own = repoDigests.find((each) => fullNameOf(each) === name)
   const digest = own?.split('@')[1] ?? ''
   return /^sha256:[0-9a-f]{64}$/.test(digest) ? digest : null
-}
-
-/** As engines complete a name without a registry. */
-function fullName(name: string): string {
-  const [first = '', ...rest] = name.split('/')
-  const hasRegistry = rest.length > 0 && (/[.:]/.test(first) || first === 'localhost')
-  if (hasRegistry) return name
-  return `docker.io/${rest.length === 0 ? `library/${first}` : name}`
 }
 
 /** The engine answered: the reason is the image's or the container's. It did not: the host's. */

@@ -2,9 +2,12 @@
 import type { Logger } from 'pino'
 import { EngineContainers, type PullPolicy } from '../../gpu-server/container/engine-containers.ts'
 import { findEngine, type ContainerRuntime } from '../../gpu-server/container/find-engine.ts'
+import { CredentialsFault, readLogins } from '../../gpu-server/container/registry-credentials.ts'
 import { isStatic } from '../../gpu-server/guard/is-static.ts'
 import { findLimitRoots, type LimitRoots } from '../../gpu-server/guard/limit-cgroups.ts'
 import type { Feature } from '../../protocol/units.ts'
+import { UsageError } from '../exit-codes.ts'
+import { ENVIRONMENT } from '../settings/env-table.ts'
 
 export interface MeansOptions {
   readonly allowExec?: boolean
@@ -33,14 +36,30 @@ export async function containersOf(
     log.warn({ program }, 'tasks run on the host only: the guard is not static, so containers cannot run it')
     return null
   }
+  const credentials = credentialsOf(env)
   const { engine } = found
   log.info({ engine: engine.kind, version: engine.version, socket: engine.socketPath }, 'container engine')
   return new EngineContainers({
     engine,
     stateFolder,
     pull: containerPull,
+    credentials,
     onNote: (line) => log.warn(line),
   })
+}
+
+/** A file that cannot be used ends the start: private images would be missing later. */
+function credentialsOf(env: Environment): string | null {
+  const { name } = ENVIRONMENT.registryCredentials
+  const path = env[name] ?? ''
+  if (path === '') return null
+  try {
+    readLogins(path)
+    return path
+  } catch (error) {
+    if (!(error instanceof CredentialsFault)) throw error
+    throw new UsageError(`${name}: ${error.message}`)
+  }
 }
 
 /** Null: this server limits no task. It does so on the host and in containers, or not at all. */

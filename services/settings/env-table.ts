@@ -365,6 +365,13 @@ export const ENVIRONMENT = {
       'GPU server: maximum size of all kept work folders, MiB; the oldest is removed first, the latest stays',
     read: (text) => integerIn(text, 1, 16_777_216),
   },
+  registryCredentials: {
+    name: 'NODE_REGISTRY_CREDENTIALS',
+    range: 'a file with auths as in docker config.json, open to its owner only',
+    byDefault: null,
+    meaning: 'GPU server: logins with which its container engine pulls private images; unset: none',
+    read: aPath,
+  },
   defaultOvercommitPercent: {
     name: 'CONTROLLER_DEFAULT_VRAM_OVERCOMMIT_PERCENT',
     range: describeRule(OVERCOMMIT_RULE),

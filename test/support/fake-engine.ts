@@ -11,6 +11,8 @@ export interface EngineCall {
   readonly path: string
   readonly query: URLSearchParams
   readonly body: unknown
+  /** Of a pull; null: none. */
+  readonly login: string | null
 }
 
 export interface EngineAnswer {
@@ -74,6 +76,7 @@ export class FakeEngine {
       path: decodeURIComponent(pathname),
       query: searchParams,
       body: text === '' ? null : (JSON.parse(text) as unknown),
+      login: request.headers['x-registry-auth']?.toString() ?? null,
     }
     this.calls.push(call)
     const answer = (await this.answer(call)) ?? this.#usual(call)

@@ -1,7 +1,10 @@
 /** Containers of tasks over the API of an engine that records its requests. */
+import { chmodSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { EngineContainers, type PullPolicy, digestOf } from '../../gpu-server/container/engine-containers.ts'
 import { partsOf } from '../../gpu-server/container/engine-api.ts'
+import { loginFor, readLogins } from '../../gpu-server/container/registry-credentials.ts'
 import { findEngine } from '../../gpu-server/container/find-engine.ts'
 import type { ContainerStart } from '../../gpu-server/guard/containers.ts'
 import { ENGINE_INFO, FakeEngine, IMAGE_ID } from '../support/fake-engine.ts'
@@ -215,6 +218,82 @@ describe('an image', () => {
     expect(digestOf('mirror.example/library/python:3.12', known)).toBe(one)
     expect(digestOf('mirror.example:5000/library/python:3.12', known)).toBeNull()
     expect(digestOf('python', ['docker.io/library/python@sha256:short'])).toBeNull()
+  })
+
+  describe('of a private registry', () => {
+    const file = () => join(engine.folder, 'config.json')
+    const auth = (login: string) => ({ auth: Buffer.from(login).toString('base64') })
+    const write = (content: unknown, mode = 0o600): void => {
+      writeFileSync(file(), JSON.stringify(content), { mode })
+      chmodSync(file(), mode)
+    }
+    const pull = (image: string) =>
+      new EngineContainers({
+        engine: {
+          kind: 'docker',
+          version: '28',
+          socketPath: engine.socketPath,
+          isRootless: false,
+          canLimit: true,
+        },
+        stateFolder: '/state',
+        pull: 'always',
+        credentials: file(),
+        onNote: () => {},
+      }).prepare(image, { signal: new AbortController().signal })
+    const sent = () =>
+      engine.calls.map(({ path, login }) => [
+        path,
+        login === null ? null : (JSON.parse(Buffer.from(login, 'base64url').toString()) as unknown),
+      ])
+
+    it('is pulled with the login of its registry, which no other request and registry gets', async () => {
+      write({
+        auths: { 'reg.example:5000': auth('bob:pass:word'), 'https://index.docker.io/v1/': auth('hub:x') },
+      })
+      expect(await pull('reg.example:5000/team/train:1')).toMatchObject({ error: null })
+      await pull('other.example/team/train:1')
+      await pull('team/train:1')
+      expect(sent().filter(([, login]) => login !== null)).toEqual([
+        ['/images/create', { username: 'bob', password: 'pass:word', serveraddress: 'reg.example:5000' }],
+        ['/images/create', { username: 'hub', password: 'x', serveraddress: 'docker.io' }],
+      ])
+      expect(sent().filter(([path]) => path === '/images/create')).toHaveLength(3)
+    })
+
+    it('uses the longest entry that names the beginning of the image, and no part of a name', () => {
+      write({ auths: { 'quay.io': auth('a:1'), 'quay.io/team': auth('b:2') } })
+      const user = (image: string) => {
+        const login = loginFor(image, file())
+        return login === null
+          ? null
+          : (JSON.parse(Buffer.from(login, 'base64url').toString()) as { username: string }).username
+      }
+      expect(['quay.io/team/a', 'quay.io/teams/a', 'quay.io.evil/a', 'a'].map(user)).toEqual([
+        'b',
+        'a',
+        null,
+        null,
+      ])
+    })
+
+    it.each([
+      ['others may read', { auths: { a: auth('u:p') } }, 0o640, 'others may read it: chmod 600'],
+      ['has no auths', {}, 0o600, 'it has no auths'],
+      ['names a helper', { auths: { a: {} } }, 0o600, 'an entry of auths has no auth (helpers are not run)'],
+      ['has no password', { auths: { a: auth('SECRET') } }, 0o600, 'an auth is not base64 of USER:PASSWORD'],
+    ])(
+      'is not pulled with a file that %s, and the reason has nothing of its content',
+      async (_, content, mode, why) => {
+        write(content, mode)
+        expect(() => readLogins(file())).toThrow(`registry credentials ${file()}: ${why}`)
+        expect(await pull('a/b')).toEqual({
+          error: `registry credentials ${file()}: ${why}`,
+          refused: { cause: 'host', code: 'no_container_runtime' },
+        })
+        expect(engine.calls).toEqual([])
+      },
+    )
   })
 
   it('is here if no pull is needed; the engine is asked about it once a minute', async () => {
