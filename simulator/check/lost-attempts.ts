@@ -33,11 +33,20 @@ export class LostAttempts {
   readonly #lost = new Map<string, LostAttempt>()
   readonly #quarantined = new Map<string, QuarantinedBytes>()
 
-  /** @param placed attempts that were placed before the store went back */
+  /**
+   * A store that goes back behind an earlier loss may have given up an attempt whose number was used again
+   * since: it knows that attempt, and ends it.
+   * @param placed attempts that were placed before the store went back
+   */
   setBack(placed: readonly LostAttempt[], stored: StoredState): void {
     for (const one of placed) this.#lost.set(keyOf(one), one)
-    for (const { id, attempt, placement } of stored.openTasks)
-      if (placement !== null) this.#lost.delete(keyOf({ taskId: id, attempt, nodeId: placement.nodeId }))
+    const givenUp = new Map<string, number>()
+    for (const { id, attempt, placement } of stored.openTasks) {
+      if (placement === null) givenUp.set(id, attempt)
+      else this.#lost.delete(keyOf({ taskId: id, attempt, nodeId: placement.nodeId }))
+    }
+    for (const [key, { taskId, attempt }] of this.#lost)
+      if (attempt <= (givenUp.get(taskId) ?? 0)) this.#lost.delete(key)
     this.#quarantined.clear()
     for (const { id: nodeId, quarantine = [] } of stored.nodes)
       for (const one of quarantine) this.#quarantined.set(keyOf({ nodeId, ...one }), { nodeId, ...one })
