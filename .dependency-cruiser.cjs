@@ -194,11 +194,14 @@ module.exports = {
     ]),
     {
       name: 'types-of-the-schema-only',
-      comment: 'The UI and the client import the types of the REST schema, and no code of the server.',
+      comment:
+        'The UI and the client import the types of the REST schema, and no code of the server except the ' +
+        'frames of channels.',
       severity: 'error',
       from: { path: '^(ui|clients)/' },
       to: {
         path: '^(protocol|controller|gpu-server|simulator|services|cli)/',
+        pathNot: '^protocol/channel-frames\\.ts$',
         dependencyTypesNot: ['type-only'],
       },
     },

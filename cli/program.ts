@@ -9,6 +9,7 @@ import { addTask, addTaskShortcuts, addWhyPending } from './tasks/commands.ts'
 import { addRecoveryCommands } from './tasks/recovery-commands.ts'
 import { addContextCommands } from './contexts/commands.ts'
 import { addFileCommands } from './files/commands.ts'
+import { addChannelCommands } from './channels/commands.ts'
 import { addGroup } from './groups/commands.ts'
 import { addConfig } from './config/commands.ts'
 import { addDecisions, addEvents } from './events/commands.ts'
@@ -60,6 +61,7 @@ export function programOf(setExit: SetExit): Command {
   addTask(program, setExit)
   addTaskShortcuts(program, setExit)
   addFileCommands(program, setExit)
+  addChannelCommands(program, setExit)
   addGroup(program, setExit)
   addConfig(program, setExit)
   addRecoveryCommands(program, setExit)
@@ -99,6 +101,10 @@ function addGpuServer(program: Command): void {
     )
     .option('--inventory <file>', 'declares the GPUs of --device process (YAML or JSON)')
     .option('--allow-exec', 'run the commands of tasks; otherwise only leases are accepted')
+    .option(
+      '--allow-attach',
+      'let owners run commands in their running tasks and connect to their ports (exec, port-forward)',
+    )
     .addOption(
       new Option(
         '--task-uids <from-to>',

@@ -27,6 +27,7 @@ import type { Random } from './ports/random.ts'
 import type { Sealer } from './ports/sealer.ts'
 import type { SeriesArchive } from './ports/series-archive.ts'
 import type { Store } from './ports/store.ts'
+import type { TaskChannels } from './ports/task-channels.ts'
 import type { TaskFiles } from './ports/task-files.ts'
 import type { TaskLogs } from './ports/task-logs.ts'
 import type { Blobs } from './ports/blobs.ts'
@@ -45,9 +46,10 @@ import type { OutboundDepth, OutboundCheckpoint } from './wire/outbound.ts'
 import { publishLeader } from './wire/leader-announcements.ts'
 import { LivenessTimer, type LivenessTimerCheckpoint } from './wire/liveness-timer.ts'
 import { createTaskLogs } from './wire/task-logs.ts'
+import { createTaskChannels } from './wire/task-channels.ts'
 import { createTaskFiles } from './wire/task-files.ts'
 import { listenToBlobReads, type BlobReadsOptions } from './wire/blob-reads.ts'
-import { NodeReads } from './wire/node-reads.ts'
+import { CHANNEL_LIMITS, NodeReads } from './wire/node-reads.ts'
 
 export interface ControllerPorts {
   readonly clock: Clock
@@ -117,6 +119,7 @@ export interface Controller {
   readonly events: EventSource
   readonly logs: TaskLogs
   readonly files: TaskFiles
+  readonly channels: TaskChannels
   readonly messages: MessageCounts
   /** Commands to nodes that are not answered yet. */
   outboundDepth(): OutboundDepth
@@ -192,7 +195,9 @@ export function createController(given: ControllerPorts, options: ControllerOpti
   const series = new Series(views)
   const messages = new MessageTally()
   const livenessTimer = new LivenessTimer(engine, clock)
-  const reads = new NodeReads(given.bus, envelope, (nodeId) => aheadOf(engine.cluster, nodeId) === null)
+  const mayAsk = (nodeId: string): boolean => aheadOf(engine.cluster, nodeId) === null
+  const reads = new NodeReads(given.bus, envelope, mayAsk)
+  const channels = createTaskChannels(new NodeReads(given.bus, envelope, mayAsk, CHANNEL_LIMITS))
   let stops: readonly (() => void)[] = []
   const listen = (): void => {
     sender.boot.counter = engine.epoch
@@ -214,7 +219,7 @@ export function createController(given: ControllerPorts, options: ControllerOpti
   return {
     ...{ status: engine, cluster: engine.cluster, access: engine.access },
     ...{ commands, views, series, events, messages },
-    ...{ logs: createTaskLogs(reads), files: createTaskFiles(reads) },
+    ...{ logs: createTaskLogs(reads), files: createTaskFiles(reads), channels },
     outboundDepth: () => outbound.depth(),
     timeDecisions: (stopwatch) => (engine.stopwatch = stopwatch),
     start: () =>

@@ -7,6 +7,7 @@ import type { Bus } from '../controller/ports/bus.ts'
 import type { Clock } from '../controller/ports/clock.ts'
 import type { RandomStream } from '../controller/ports/random.ts'
 import type { DurationMs, Feature, Mib } from '../protocol/units.ts'
+import { TaskChannels } from './channels/task-channels.ts'
 import { ServerCore } from './core/server-core.ts'
 import type { Accelerator } from './devices/accelerator.ts'
 import type { Attachments } from './devices/attachments.ts'
@@ -28,6 +29,8 @@ export interface GpuServerOptions {
   /** Total bandwidth of copies through host memory, as measured; null: not configured. */
   readonly hostLinkMibPerS: number | null
   readonly allowExec: boolean
+  /** Owners may run commands in their tasks, and connect to ports of them. */
+  readonly allowAttach: boolean
   /** What tasks may require of this server. */
   readonly features: readonly Feature[]
   /** Exists, and is locked by `storage`. */
@@ -117,6 +120,7 @@ export async function startGpuServer(options: GpuServerOptions): Promise<GpuServ
     onNote: options.onNote,
   })
   await device.open()
+  const channels = options.allowAttach ? new TaskChannels(options) : null
   const maxAttempts = attemptsWithIds(options.identity)
   const core = new ServerCore({
     nodeId: options.nodeId,
@@ -136,6 +140,7 @@ export async function startGpuServer(options: GpuServerOptions): Promise<GpuServ
     device,
     storage: options.storage,
     files,
+    channels,
     areHeartbeatsElided: false,
     onRefused: options.onRefused,
   })
@@ -154,6 +159,7 @@ export async function startGpuServer(options: GpuServerOptions): Promise<GpuServ
     },
     async close() {
       core.stop()
+      channels?.closeAll()
       files?.close()
       kept?.close()
       await device.close()

@@ -130,6 +130,42 @@ export const CONVERSATIONS = withEveryOperation([
       'with the feature `attach` only.',
   },
   {
+    name: 'open_channel',
+    subject: nodeSubject(NODE, 'command'),
+    requester: 'controller',
+    requests: ['open_channel'],
+    answers: ['channel_opened', 'refused'],
+    meaning:
+      'The owner of a task that is in VRAM there wants to run a command in it, or to connect to a port on ' +
+      'which it listens. Sent to servers with the feature `channels` only.',
+  },
+  {
+    name: 'write_channel',
+    subject: nodeSubject(NODE, 'command'),
+    requester: 'controller',
+    requests: ['write_channel'],
+    answers: ['channel_written', 'refused'],
+    meaning: 'Bytes for an open channel, one request at a time; repeated until it is answered.',
+  },
+  {
+    name: 'read_channel',
+    subject: nodeSubject(NODE, 'command'),
+    requester: 'controller',
+    requests: ['read_channel'],
+    answers: ['channel_data', 'refused'],
+    meaning:
+      'Bytes from an open channel, one request at a time. A channel that is not read for 15 s is closed by ' +
+      'the server.',
+  },
+  {
+    name: 'close_channel',
+    subject: nodeSubject(NODE, 'command'),
+    requester: 'controller',
+    requests: ['close_channel'],
+    answers: [],
+    meaning: 'The client has gone: the server ends what runs for the channel.',
+  },
+  {
     name: 'leader',
     subject: leaderSubject(),
     requester: 'controller',

@@ -1,4 +1,13 @@
 /** What surrounds every message, and all operations. */
+import {
+  ChannelData,
+  ChannelOpened,
+  ChannelWritten,
+  CloseChannel,
+  OpenChannel,
+  ReadChannel,
+  WriteChannel,
+} from './channel-messages.ts'
 import { CLIENT_BODIES } from './client-messages.ts'
 import type { ClientBody, TaskAnswer } from './client-messages.ts'
 import { count, oneOf, optional, record, tagged, text } from './fields.ts'
@@ -42,6 +51,9 @@ export type NodeBody =
   | FileList
   | FilePiece
   | ProcessExpected
+  | ChannelOpened
+  | ChannelWritten
+  | ChannelData
   | Refused
 export type ControllerBody =
   | Welcome
@@ -54,6 +66,10 @@ export type ControllerBody =
   | ExpectProcess
   | ListFiles
   | ReadFile
+  | OpenChannel
+  | WriteChannel
+  | ReadChannel
+  | CloseChannel
   | Blob
   | Leader
   | Refused
@@ -78,6 +94,13 @@ export const BODIES = {
   blob: Blob,
   expect_process: ExpectProcess,
   process_expected: ProcessExpected,
+  open_channel: OpenChannel,
+  channel_opened: ChannelOpened,
+  write_channel: WriteChannel,
+  channel_written: ChannelWritten,
+  read_channel: ReadChannel,
+  channel_data: ChannelData,
+  close_channel: CloseChannel,
   welcome: Welcome,
   lease: Lease,
   events_ack: EventsAck,

@@ -62,6 +62,12 @@ export const MAX_PATH_LENGTH = 4096
 export const MAX_LISTED_FILES = 500
 /** Bytes of a file in one message; base64 adds a third. */
 export const MAX_FILE_BYTES = 128 * 1024
+/** Bytes of a channel in one message; base64 adds a third. */
+export const MAX_CHANNEL_BYTES = 128 * 1024
+/** Arguments of a command that is added to a task, in bytes. */
+export const MAX_CHANNEL_COMMAND_BYTES = 32 * 1024
+/** Rows and columns of a terminal. */
+export const MAX_WINDOW_SIZE = 65_535
 /** Bytes of a chunk of an uploaded file, and of a manifest. */
 export const CHUNK_BYTES = 4 * 1024 * 1024
 /** Files, folders and links of an uploaded folder. */

@@ -62,6 +62,7 @@ export const FEATURES = [
   'ports',
   'attach',
   'prepare',
+  'channels',
 ] as const
 export type Feature = (typeof FEATURES)[number]
 

@@ -1,7 +1,8 @@
-/** Uploaded folders of tasks, and the work folders of their attempts. */
+/** Uploaded folders of tasks, the work folders of their attempts, and channels into them. */
 import type { BlobBody, MissingBody } from '../../controller/api/files/blob-schema.ts'
 import type { FilePieceBody, WorkFileBody, WorkFilesBody } from '../../controller/api/tasks/file-schema.ts'
 import type { UsageBody } from '../../controller/api/simulations/usage-schema.ts'
+import { channelsOf } from './channels.ts'
 import type { CallOptions } from './simulations.ts'
 import { pathSegment, type Transport } from './transport.ts'
 
@@ -43,6 +44,7 @@ export interface FilesQuery {
 export function taskFilesOf(transport: Transport) {
   const at = (id: string): string => `/tasks/${pathSegment(id)}/files`
   return {
+    ...channelsOf(transport),
     /** A page of the files in the work folder of its latest attempt. */
     files: (id: string, { signal, ...query }: FilesQuery & CallOptions = {}) =>
       transport.json<WorkFilesBody>({ method: 'GET', path: at(id), query: { ...query }, signal }),

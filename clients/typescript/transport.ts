@@ -1,7 +1,9 @@
 /** One request to the controller: time limit, size limit, typed errors, and retries where they are safe. */
+import type { Duplex } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import { ApiError, ConnectionError, UnexpectedAnswer } from './errors.ts'
 import { socketFetch, socketPathIn } from './socket-fetch.ts'
+import { upgraded } from './upgrade.ts'
 
 /** Time limit for a complete answer. */
 const TIMEOUT_MS = 30_000
@@ -87,6 +89,15 @@ export class Transport {
       return response
     } finally {
       clearTimeout(timer)
+    }
+  }
+
+  /** Resolves with a connection that speaks the protocol. @param path with /api/v1; a secret */
+  async upgrade(path: string, protocol: string): Promise<Duplex> {
+    try {
+      return await upgraded(this.url, path, protocol, TIMEOUT_MS)
+    } catch (error) {
+      throw this.broken(error, {})
     }
   }
 

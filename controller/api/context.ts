@@ -11,6 +11,7 @@ import type { Commands } from '../model/command.ts'
 import type { Views } from '../query/views.ts'
 import type { Simulation } from '../ports/simulation.ts'
 import type { Blobs } from '../ports/blobs.ts'
+import type { TaskChannels } from '../ports/task-channels.ts'
 import type { TaskFiles } from '../ports/task-files.ts'
 import type { TaskLogs } from '../ports/task-logs.ts'
 import type { Twin } from '../ports/twin.ts'
@@ -65,6 +66,8 @@ export interface ApiContext {
   readonly logs: TaskLogs | null
   /** Work folders of tasks; null: there are no GPU servers to ask. */
   readonly files: TaskFiles | null
+  /** Channels into tasks; null: there are no GPU servers to ask. */
+  readonly channels: TaskChannels | null
   /** Uploaded files; null: this is a simulated world itself. */
   readonly blobs: Blobs | null
   /** null: this is a simulated world itself. */

@@ -16,6 +16,7 @@ import type { EventSource } from '../engine/durable-events.ts'
 import type { Views } from '../query/views.ts'
 import type { Simulation } from '../ports/simulation.ts'
 import type { Blobs } from '../ports/blobs.ts'
+import type { TaskChannels } from '../ports/task-channels.ts'
 import type { TaskFiles } from '../ports/task-files.ts'
 import type { TaskLogs } from '../ports/task-logs.ts'
 import type { Twin } from '../ports/twin.ts'
@@ -54,6 +55,8 @@ import { capabilityRoutes } from './auth/capability-routes.ts'
 import { gpuRoutes } from './gpus/routes.ts'
 import { ownerRoutes } from './owners/routes.ts'
 import { blobRoutes } from './files/blob-routes.ts'
+import { channelRoutes } from './channels/routes.ts'
+import { isChannelUpgrade } from './channels/upgrade.ts'
 import { groupRoutes } from './groups/routes.ts'
 import { authRoutes } from './auth/routes.ts'
 import { observeRoutes } from './observe/routes.ts'
@@ -101,6 +104,8 @@ export interface ApiOptions {
   readonly logs?: TaskLogs
   /** Work folders of tasks; if omitted, they cannot be read. */
   readonly files?: TaskFiles
+  /** Channels into tasks; if omitted, none are opened. */
+  readonly channels?: TaskChannels
   /** Uploaded files; if omitted, tasks cannot have any. */
   readonly blobs?: Blobs
   /** The simulator; if omitted, there are no simulations. */
@@ -144,6 +149,7 @@ export function createApi(options: ApiOptions): FastifyInstance {
     series = new Series(views),
     logs = null,
     files = null,
+    channels = null,
     blobs = null,
     simulation = null,
     twin = null,
@@ -177,7 +183,7 @@ export function createApi(options: ApiOptions): FastifyInstance {
     feed,
     waits,
     ownerLimits,
-    ...{ logs, files, blobs },
+    ...{ logs, files, channels, blobs },
     simulation,
     twin,
     version,
@@ -243,7 +249,11 @@ function serverOptions({
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
     bodyLimit: BODY_LIMIT_BYTES,
     requestTimeout: REQUEST_TIMEOUT_MS,
-    http: { headersTimeout: HEADERS_TIMEOUT_MS, connectionsCheckingInterval: TIMEOUTS_CHECKED_EVERY_MS },
+    http: {
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      connectionsCheckingInterval: TIMEOUTS_CHECKED_EVERY_MS,
+      shouldUpgradeCallback: isChannelUpgrade,
+    },
     ...(trustedProxies.length === 0 ? {} : { trustProxy: [...trustedProxies] }),
     // An open page would keep the server from closing.
     forceCloseConnections: true,
@@ -277,6 +287,7 @@ function addRoutes(app: ApiApp, api: ApiContext): void {
   configRoutes(app, api)
   nodeRoutes(app, api)
   taskRoutes(app, api)
+  channelRoutes(app, api)
   gpuRoutes(app, api)
   ownerRoutes(app, api)
   blobRoutes(app, api)

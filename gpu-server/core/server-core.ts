@@ -21,6 +21,8 @@ import { adopt } from './adoption.ts'
 import type { Attempt } from './attempt.ts'
 import { recordOf } from './attempt.ts'
 import { blobReads } from './blob-reads.ts'
+import { ChannelRequests, isOfChannel } from './channel-requests.ts'
+import type { ChannelsPort } from './channels-port.ts'
 import { Commands, isCommand } from './commands.ts'
 import type { Device, DeviceListener } from './device.ts'
 import { type ControllerMark, DurableState } from './durable-state.ts'
@@ -66,6 +68,8 @@ export interface ServerCoreOptions {
   readonly storage: NodeStorage
   /** Work folders of attempts; absent: none can be read. */
   readonly files?: WorkFilesPort | null
+  /** Channels into attempts; absent: none are opened. */
+  readonly channels?: ChannelsPort | null
   /** Unchanged heartbeats are not enacted (simulation between faults). */
   readonly areHeartbeatsElided: boolean
   /** The controller refuses this server's hello; called once for each change of the reason. */
@@ -78,6 +82,7 @@ export class ServerCore {
   readonly #growths: Growths
   readonly #runs: Runs
   readonly #commands: Commands
+  readonly #channels: ChannelRequests
   readonly #relief: Relief
   readonly #leaseEnforcer: LeaseEnforcer
   readonly #events: EventSender
@@ -114,6 +119,7 @@ export class ServerCore {
     const preparations = this.#preparations
     const limits = { allowExec, features, maxAttempts: maxAttemptsOf(options), blobsOf, preparations }
     this.#commands = new Commands(this.#parts, this.#runs, swaps, this.#growths, limits)
+    this.#channels = new ChannelRequests(this.#parts, options.channels ?? null)
     this.#relief = new Relief(this.#parts, swaps)
     this.#leaseEnforcer = new LeaseEnforcer(this.#parts, this.#runs)
     this.#events = this.#createEventSender()
@@ -184,6 +190,7 @@ export class ServerCore {
     else if (body.op === 'read_file') this.#readFile(body, reply)
     else if (body.op === 'expect_process')
       reply(this.#parts.envelopes.seal(this.#expectProcess(message, body)))
+    else if (isOfChannel(body)) this.#channels.answer(message, body, reply)
     else if (isCommand(body)) {
       const result = this.#commands.answer(message, body)
       reply(this.#parts.envelopes.seal(result))

@@ -29,8 +29,6 @@
 
 enum { FILE_SPEC, FILE_OUT, FILE_ERR, FILE_GO, FILE_FAILURE, FILES };
 
-union control { char bytes[CMSG_SPACE(FILES * sizeof(int))]; struct cmsghdr align; };
-
 /* ---- the guard's side ---- */
 
 static int listen_for_init(const struct spec *spec) {
@@ -79,25 +77,12 @@ static int spec_file(const struct spec *spec) {
   return lseek(file, 0, SEEK_SET) == 0 ? file : -1;
 }
 
-static bool send_files(int link, const int files[FILES]) {
-  union control control = {0};
-  char kind = 'F';
-  struct iovec part = {&kind, 1};
-  struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
-  struct cmsghdr *about = CMSG_FIRSTHDR(&header);
-  about->cmsg_level = SOL_SOCKET;
-  about->cmsg_type = SCM_RIGHTS;
-  about->cmsg_len = CMSG_LEN(FILES * sizeof(int));
-  memcpy(CMSG_DATA(about), files, FILES * sizeof(int));
-  return sendmsg(link, &header, MSG_NOSIGNAL) == 1;
-}
-
 /* Returns NULL once the keeper has made the process that will be the command. */
 static const char *hand_over(struct keeper *keeper, const struct spec *spec, const int output[2]) {
   int go[2], failure[2], file = spec_file(spec);
   struct link_message message = {0};
   if (file < 0 || pipe2(go, O_CLOEXEC) != 0 || pipe2(failure, O_CLOEXEC) != 0) return strerror(errno);
-  bool is_sent = send_files(keeper->link, (int[FILES]){file, output[0], output[1], go[0], failure[1]});
+  bool is_sent = pass_files(keeper->link, "F", 1, (int[FILES]){file, output[0], output[1], go[0], failure[1]}, FILES);
   close(file);
   close(go[0]);
   close(failure[1]);
@@ -121,19 +106,6 @@ const char *container_start(struct keeper *keeper, const struct spec *spec, cons
 }
 
 /* ---- the init's side ---- */
-
-static bool receive_files(int link, int files[FILES]) {
-  union control control;
-  char kind;
-  struct iovec part = {&kind, 1};
-  struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
-  ssize_t n;
-  while ((n = recvmsg(link, &header, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) {}
-  struct cmsghdr *about = n == 1 ? CMSG_FIRSTHDR(&header) : NULL;
-  if (about == NULL || about->cmsg_type != SCM_RIGHTS || about->cmsg_len != CMSG_LEN(FILES * sizeof(int))) return false;
-  memcpy(files, CMSG_DATA(about), FILES * sizeof(int));
-  return true;
-}
 
 static bool has_name_in(const char *assignment, char **env) {
   size_t size = strcspn(assignment, "=") + 1;
@@ -159,7 +131,9 @@ void container_init(void) {
   struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = INIT_SOCKET};
   struct spec spec;
   sigset_t child;
-  int files[FILES], link = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  struct passed files;
+  char kind;
+  int link = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
   /* The task runs as the same user: it may neither trace the init nor open its files. */
   prctl(PR_SET_DUMPABLE, 0);
   sigemptyset(&child);
@@ -167,12 +141,12 @@ void container_init(void) {
   sigprocmask(SIG_SETMASK, &child, NULL);
   if (link < 0 || connect(link, (struct sockaddr *)&address, sizeof address) != 0)
     refuse("guard: its socket: %s", strerror(errno));
-  if (!receive_files(link, files)) refuse("guard: it has gone");
-  dup2(files[FILE_SPEC], 0);
+  if (receive_files(link, &kind, 1, &files, 0) != 1 || files.count != FILES) refuse("guard: it has gone");
+  dup2(files.list[FILE_SPEC], 0);
   spec_read(&spec);
   spec.env = merged_environment(spec.env);
   mode_t mask = umask(0);
-  struct launch launch = {.spec = &spec, .output = &files[FILE_OUT], .link = link, .go = files[FILE_GO],
-    .failure = files[FILE_FAILURE], .umask = mask, .is_isolated = true, .is_init = true};
+  struct launch launch = {.spec = &spec, .output = &files.list[FILE_OUT], .link = link, .go = files.list[FILE_GO],
+    .failure = files.list[FILE_FAILURE], .umask = mask, .is_isolated = true, .is_init = true};
   keeper_run(&launch);
 }

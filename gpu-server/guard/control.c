@@ -2,6 +2,7 @@
 #include "state.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,9 +13,14 @@
 
 /* ---- sending ---- */
 
+/* The command that it added ends with it. */
 static void drop_client(int i) {
   close(guard.waits[ON_CLIENT + i].fd);
   guard.waits[ON_CLIENT + i].fd = -1;
+  if (guard.clients[i].go >= 0) close(guard.clients[i].go);
+  if (guard.clients[i].added != 0) tell_keeper(LINK_DROP, guard.clients[i].added);
+  guard.clients[i].go = -1;
+  guard.clients[i].added = 0;
 }
 
 /* A client that does not read is dropped; the guard never waits for it. */
@@ -38,7 +44,7 @@ void say_status(const char *prefix, int i) {
   else say(i, text);
 }
 
-/* ---- receiving: one command a line ---- */
+/* ---- answers ---- */
 
 static void list_processes(int i) {
   struct processes found = {0};
@@ -79,11 +85,57 @@ static void on_resume(int i) {
   say(i, "ok\n");
 }
 
-static void obey(int i, const char *line) {
+/* ---- commands besides that of the task ---- */
+
+static const char *why_not_add(void) {
+  if (guard.is_killed || guard.is_stopping || guard.is_command_over) return "the task is ending";
+  return guard.is_suspended ? "the task is stopped" : NULL;
+}
+
+/* The command waits until this guard knows of its process: a task that was suspended meanwhile gets none. */
+static bool ask_keeper(int i, const struct passed *files) {
+  int all[ADDED_FILES], go[2];
+  struct link_message message = {LINK_ADD, ++guard.last_added};
+  if (pipe2(go, O_CLOEXEC) != 0) return false;
+  memcpy(all, files->list, files->count * sizeof *all);
+  all[ADDED_GO] = go[0];
+  bool is_asked = guard.waits[ON_LINK].fd >= 0 && pass_files(guard.waits[ON_LINK].fd, &message, sizeof message, all, ADDED_FILES);
+  close(go[0]);
+  guard.clients[i].added = message.status;
+  guard.clients[i].go = go[1];
+  return is_asked;
+}
+
+static void on_add(int i, const struct passed *files) {
+  char text[REPLY_BYTES];
+  const char *why = why_not_add();
+  if (why == NULL && guard.clients[i].added == 0 && files->count == ADDED_GO && ask_keeper(i, files)) return;
+  snprintf(text, sizeof text, "error %s\n", why == NULL ? "cannot start a process" : why);
+  say(i, text);
+}
+
+void on_added(int number, bool is_made) {
+  for (int i = 0; i < CLIENTS; i++) {
+    if (guard.waits[ON_CLIENT + i].fd < 0 || guard.clients[i].added != number || guard.clients[i].go < 0) continue;
+    char text[REPLY_BYTES];
+    const char *why = is_made ? why_not_add() : "too many commands run in the task, or its limit of processes is reached";
+    if (why == NULL && write(guard.clients[i].go, "g", 1) != 1) why = "its process has gone";
+    close(guard.clients[i].go);
+    guard.clients[i].go = -1;
+    if (why == NULL) return say(i, "ok\n");
+    snprintf(text, sizeof text, "error %s\n", why);
+    return say(i, text);
+  }
+}
+
+/* ---- receiving: one command a line ---- */
+
+static void obey(int i, const char *line, const struct passed *files) {
   if (strcmp(line, "status") == 0) return say_status("ok", i);
   if (strcmp(line, "pids") == 0) return list_processes(i);
   if (strcmp(line, "suspend") == 0) return on_suspend(i);
   if (strcmp(line, "resume") == 0) return on_resume(i);
+  if (strcmp(line, "add") == 0) return on_add(i, files);
   if (strcmp(line, "leased 0") == 0 || strcmp(line, "leased 1") == 0) {
     guard.is_leased = line[7] == '1';
     check_lease();
@@ -103,17 +155,19 @@ static void obey(int i, const char *line) {
 void hear(int i) {
   char *line = guard.clients[i].line, *end;
   size_t *size = &guard.clients[i].size;
-  ssize_t n = recv(guard.waits[ON_CLIENT + i].fd, line + *size, LINE_BYTES - *size, MSG_DONTWAIT);
-  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  struct passed files;
+  ssize_t n = receive_files(guard.waits[ON_CLIENT + i].fd, line + *size, LINE_BYTES - *size, &files, MSG_DONTWAIT);
+  if (n < 0 && errno == EAGAIN) return;
   if (n <= 0) return drop_client(i);
   *size += (size_t)n;
   while (guard.waits[ON_CLIENT + i].fd >= 0 && (end = memchr(line, '\n', *size)) != NULL) {
     size_t used = (size_t)(end - line) + 1;
     *end = 0;
-    obey(i, line);
+    obey(i, line, &files);
     *size -= used;
     memmove(line, line + used, *size);
   }
+  close_files(&files);
   if (*size == LINE_BYTES) drop_client(i);
 }
 
@@ -123,6 +177,8 @@ void accept_client(void) {
     if (guard.waits[ON_CLIENT + i].fd >= 0) continue;
     guard.waits[ON_CLIENT + i].fd = client;
     guard.clients[i].size = 0;
+    guard.clients[i].added = 0;
+    guard.clients[i].go = -1;
     return;
   }
   if (client >= 0) close(client);

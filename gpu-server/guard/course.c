@@ -29,16 +29,16 @@ pid_t suspend_task(void) {
   return processes_stop(&scope);
 }
 
-static void tell_keeper(char kind) {
-  struct link_message message = {kind, 0};
-  if (guard.waits[ON_LINK].fd < 0) return;
-  ssize_t n = send(guard.waits[ON_LINK].fd, &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT);
-  (void)n; /* a keeper that is gone needs no message */
+/* A keeper that is gone needs no message. */
+bool tell_keeper(char kind, int status) {
+  struct link_message message = {kind, status};
+  if (guard.waits[ON_LINK].fd < 0) return false;
+  return send(guard.waits[ON_LINK].fd, &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof message;
 }
 
 void kill_task(void) {
   guard.is_killed = true;
-  tell_keeper(LINK_KILL);
+  tell_keeper(LINK_KILL, 0);
   struct scope scope = task_scope();
   processes_signal(&scope, SIGKILL);
 }
@@ -53,11 +53,12 @@ static void arm(int64_t at) { arm_timer(ON_LEASE, at); }
 void on_link(void) {
   struct link_message message;
   ssize_t n = read(guard.waits[ON_LINK].fd, &message, sizeof message);
+  if (n == sizeof message && message.kind != LINK_EXITED) return on_added(message.status, message.kind == LINK_ADDED);
   if (n == sizeof message) {
     guard.status = message.status;
     guard.is_command_over = true;
     guard.end.by_memory = memory_has_killed();
-    if (guard.keeper.pid_file >= 0) tell_keeper(LINK_READ);
+    if (guard.keeper.pid_file >= 0) tell_keeper(LINK_READ, 0);
     return;
   }
   /* The keeper ended without reading the guard's last message: its own last message follows this error. */
@@ -95,7 +96,7 @@ void stop_task(int64_t grace) {
   guard.is_stopping = guard.end.by_order = true;
   guard.has_run = !guard.is_suspended;
   arm_timer(ON_STOP, guard.stop_at = at);
-  tell_keeper(LINK_STOPPING);
+  tell_keeper(LINK_STOPPING, 0);
   struct scope scope = task_scope();
   processes_signal(&scope, SIGTERM);
 }

@@ -9,7 +9,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/ioctl.h>
 #include <sys/types.h>
+
+/* ---- open files in messages: pass.c ---- */
+
+#define MAX_PASSED 8
+struct passed { int list[MAX_PASSED]; size_t count; };
+
+bool pass_files(int link, const void *message, size_t size, const int *files, size_t count);
+/* Returns the size of the message as recvmsg does. */
+ssize_t receive_files(int link, void *message, size_t size, struct passed *files, int flags);
+void close_files(struct passed *files);
 
 /* ---- the caller of a server: peer.c ---- */
 
@@ -114,8 +125,11 @@ bool memory_has_killed(void);
 /* `pid_file`: a pidfd of a keeper that is no child of its guard, or -1. */
 struct keeper { pid_t pid, command; int link; bool is_isolated; int go, failure, pid_file; };
 
-/* From the keeper: P, N, X. From the guard: a stop has begun (S), kill everything (K), X was read (R). */
-enum { LINK_READY = 'P', LINK_NO_NAMESPACE = 'N', LINK_EXITED = 'X', LINK_STOPPING = 'S', LINK_KILL = 'K', LINK_READ = 'R' };
+/* From the keeper: P, N, X. From the guard: a stop has begun (S), kill everything (K), X was read (R). About the added
+ * command that has the number in `status`: from the guard A, with its files, and D; from the keeper the answers a and n
+ * to A. */
+enum { LINK_READY = 'P', LINK_NO_NAMESPACE = 'N', LINK_EXITED = 'X', LINK_STOPPING = 'S', LINK_KILL = 'K', LINK_READ = 'R',
+  LINK_ADD = 'A', LINK_ADDED = 'a', LINK_NOT_ADDED = 'n', LINK_DROP = 'D' };
 struct link_message { char kind; int status; };
 struct failure { int step, error; };
 
@@ -135,6 +149,10 @@ _Noreturn void keeper_run(const struct launch *launch);
 bool keeper_go(struct keeper *keeper, struct failure *failure);
 void describe_failure(char *text, size_t size, const struct failure *failure, const struct spec *spec);
 
+/* What every process of the task gets and loses before its program runs: signals, user, privileges, folder, environment.
+ * Ends the process if its parent has gone; returns false and the reason if it fails. */
+bool keeper_confine(const struct launch *launch, pid_t parent, struct failure *failure);
+
 bool receive_ready(int link, struct link_message *message, pid_t *from);
 
 /* ---- a keeper that is the init of a container: container.c ---- */
@@ -144,6 +162,40 @@ bool receive_ready(int link, struct link_message *message, pid_t *from);
 const char *container_start(struct keeper *keeper, const struct spec *spec, const int output[2]);
 /* Runs as the init of a container: connects to the guard. */
 _Noreturn void container_init(void);
+
+/* ---- commands that run besides its own: added.c ---- */
+
+#define MAX_ADDED 4
+#define ADDED_TEXT_BYTES 256
+
+/* The files that come with LINK_ADD: what to run, a socket to the client's process, its three streams, and a pipe: the
+ * command waits for one byte of it. The client passes all but the last to the guard. */
+enum { ADDED_REQUEST, ADDED_LINK, ADDED_IN, ADDED_OUT, ADDED_ERR, ADDED_GO, ADDED_FILES };
+
+struct added_request { bool has_terminal; struct winsize size; char *terminal, **argv; };
+/* As spec_read. */
+void added_request_read(struct added_request *request);
+
+bool added_start(const struct launch *launch, int number, const struct passed *files);
+/* Its client has gone. */
+void added_drop(int number);
+void added_reaped(pid_t pid);
+/* Returns true while something of a dropped one is left. */
+bool added_kill_dropped(void);
+
+/* ---- the client's side: channel.c, exec.c, forward.c ---- */
+
+/* Where a channel leads: what the client sends goes to `to`, what is read from `from` and `errors` goes to the client. */
+struct channel { int to, from, errors, link, guard; bool has_terminal; };
+
+/* Reads the first frame of the client: what to do. Exits if there is none. */
+size_t channel_request(char *text, size_t room);
+/* Tells the client why there is no channel, and exits. */
+_Noreturn void channel_refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Tells the client that the channel is open, and passes bytes until it ends. */
+_Noreturn void channel_run(struct channel *channel);
+int exec_in_task(const char *folder);
+int forward_port(const char *port, const char *pids);
 
 /* ---- its output: output.c ---- */
 

@@ -128,6 +128,8 @@ export interface Guards {
   /** Every listener is called once per attempt, when nothing of it is left. */
   onExit(listener: (task: GuardedTask) => void): void
   processIds(taskId: string, attempt: number): readonly number[]
+  /** The folder of the guard of a living attempt; null: none lives. */
+  folderOf(taskId: string, attempt: number): string | null
   /** For a task on the host that was started with such a limit. Throws the file system's error. */
   setMemoryLimit(taskId: string, attempt: number, mib: Mib): void
   readOutput(

@@ -43,11 +43,12 @@ void describe_failure(char *text, size_t size, const struct failure *failure, co
   }
 }
 
-static _Noreturn void fail(const struct launch *launch, int step) {
-  struct failure failure = {step, errno};
+static _Noreturn void report(const struct launch *launch, struct failure failure) {
   ssize_t n = write(launch->failure, &failure, sizeof failure);
   _exit(n < 0 ? 126 : 127);
 }
+
+static _Noreturn void fail(const struct launch *launch, int step) { report(launch, (struct failure){step, errno}); }
 
 static void set_oom_score(int score) {
   char text[16];
@@ -58,13 +59,13 @@ static void set_oom_score(int score) {
   close(file);
 }
 
-static void become_user(const struct launch *launch) {
-  const struct spec *spec = launch->spec;
+/* Returns the step that failed, or -1. */
+static int become_user(const struct spec *spec) {
   gid_t gid = (gid_t)spec->gid, groups[2] = {gid, (gid_t)spec->own_group};
-  if (spec->uid < 0) return;
-  if (geteuid() == 0 && setgroups(spec->own_group < 0 ? 1 : 2, groups) != 0) fail(launch, STEP_GROUPS);
-  if (setresgid(gid, gid, gid) != 0) fail(launch, STEP_GROUP);
-  if (setresuid((uid_t)spec->uid, (uid_t)spec->uid, (uid_t)spec->uid) != 0) fail(launch, STEP_USER);
+  if (spec->uid < 0) return -1;
+  if (geteuid() == 0 && setgroups(spec->own_group < 0 ? 1 : 2, groups) != 0) return STEP_GROUPS;
+  if (setresgid(gid, gid, gid) != 0) return STEP_GROUP;
+  return setresuid((uid_t)spec->uid, (uid_t)spec->uid, (uid_t)spec->uid) == 0 ? -1 : STEP_USER;
 }
 
 /*
@@ -79,11 +80,35 @@ static void default_signals(void) {
   }
 }
 
+static int confine(const struct launch *launch, pid_t parent) {
+  sigset_t none;
+  set_oom_score(launch->oom_score);
+  default_signals();
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+  int step = become_user(launch->spec);
+  if (step >= 0) return step;
+  /* No program of the task gains privileges by a setuid bit or file capabilities. */
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return STEP_PRIVILEGES;
+  prctl(PR_SET_PDEATHSIG, SIGKILL); /* after the change of user, which clears it */
+  if (getppid() != parent) _exit(125);
+  umask(launch->umask);
+  if (chdir(launch->spec->working_directory) != 0) return STEP_FOLDER;
+  environ = launch->spec->env;
+  return -1;
+}
+
+bool keeper_confine(const struct launch *launch, pid_t parent, struct failure *failure) {
+  int step = confine(launch, parent);
+  *failure = (struct failure){step, errno};
+  return step < 0;
+}
+
 static _Noreturn void run_command(const struct launch *launch, pid_t keeper) {
   struct link_message ready = {LINK_READY, 0};
+  struct failure failure;
   char go;
   if (write(launch->link, &ready, sizeof ready) < 0 || read(launch->go, &go, 1) != 1) _exit(125);
-  set_oom_score(launch->oom_score);
   setsid();
   int null = open("/dev/null", O_RDONLY);
   if (null < 0) fail(launch, STEP_COMMAND);
@@ -91,18 +116,7 @@ static _Noreturn void run_command(const struct launch *launch, pid_t keeper) {
   dup2(launch->output[0], 1);
   dup2(launch->output[1], 2);
   close(null);
-  default_signals();
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, NULL);
-  become_user(launch);
-  /* No program of the task gains privileges by a setuid bit or file capabilities. */
-  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) fail(launch, STEP_PRIVILEGES);
-  prctl(PR_SET_PDEATHSIG, SIGKILL); /* after the change of user, which clears it */
-  if (getppid() != keeper) _exit(125);
-  umask(launch->umask);
-  if (chdir(launch->spec->working_directory) != 0) fail(launch, STEP_FOLDER);
-  environ = launch->spec->env;
+  if (!keeper_confine(launch, keeper, &failure)) report(launch, failure);
   execvp(launch->spec->argv[0], launch->spec->argv);
   fail(launch, STEP_COMMAND);
 }
@@ -129,6 +143,7 @@ static bool reap(pid_t command, int link, bool *is_over) {
   int status;
   pid_t pid;
   while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+    added_reaped(pid);
     if (pid != command) continue;
     struct link_message exited = {LINK_EXITED, status};
     *is_over = true;
@@ -140,26 +155,36 @@ static bool reap(pid_t command, int link, bool *is_over) {
 /* What the guard has said. */
 struct heard { bool is_stopping, is_killing, is_end_read; };
 
+static void add(const struct launch *launch, int number, struct passed *files) {
+  bool is_added = added_start(launch, number, files);
+  struct link_message answer = {is_added ? LINK_ADDED : LINK_NOT_ADDED, number};
+  close_files(files);
+  send(launch->link, &answer, sizeof answer, MSG_NOSIGNAL);
+}
+
 /* Reads messages of the guard. A closed link means that the guard is gone. */
-static void hear(int *link, struct heard *heard) {
+static void hear(int *link, struct heard *heard, const struct launch *launch) {
   struct link_message message;
+  struct passed files;
   while (*link >= 0) {
-    ssize_t n = recv(*link, &message, sizeof message, MSG_DONTWAIT);
-    if (n < 0 && errno == EINTR) continue;
+    ssize_t n = receive_files(*link, &message, sizeof message, &files, MSG_DONTWAIT);
     if (n < 0 && errno == EAGAIN) return;
-    if (n == sizeof message && message.kind == LINK_STOPPING) heard->is_stopping = true;
-    else if (n == sizeof message && message.kind == LINK_READ) heard->is_end_read = true;
+    char kind = n == sizeof message ? message.kind : 0;
+    if (kind == LINK_STOPPING) heard->is_stopping = true;
+    else if (kind == LINK_READ) heard->is_end_read = true;
+    else if (kind == LINK_ADD) add(launch, message.status, &files);
+    else if (kind == LINK_DROP) added_drop(message.status);
     else {
       heard->is_killing = true;
-      if (n != sizeof message || message.kind != LINK_KILL) *link = -1;
+      if (kind != LINK_KILL) *link = -1;
     }
   }
 }
 
 /* The cgroup of a container goes with its init: the guard first reads there whether memory ended the command. */
-static void wait_until_read(int *link, struct heard *heard) {
+static void wait_until_read(int *link, struct heard *heard, const struct launch *launch) {
   int64_t until = now_boot() + READ_LIMIT_MS;
-  for (hear(link, heard); *link >= 0 && !heard->is_end_read && now_boot() < until; hear(link, heard)) {
+  for (hear(link, heard, launch); *link >= 0 && !heard->is_end_read && now_boot() < until; hear(link, heard, launch)) {
     struct pollfd wait = {*link, POLLIN, 0};
     poll(&wait, 1, READ_LIMIT_MS);
   }
@@ -175,15 +200,16 @@ static _Noreturn void keep(pid_t command, const struct launch *launch, int child
   struct heard heard = {0};
   struct pollfd waits[2] = {{children, POLLIN, 0}, {launch->link, POLLIN, 0}};
   while (reap(command, launch->link, &is_over)) {
-    hear(&waits[1].fd, &heard);
+    hear(&waits[1].fd, &heard, launch);
     bool is_ending = heard.is_killing || (is_over && !heard.is_stopping);
     if (is_ending) kill_rest(launch->is_isolated);
-    if (poll(waits, 2, is_ending ? KILL_AGAIN_MS : -1) < 0) continue;
+    bool is_dropping = added_kill_dropped();
+    if (poll(waits, 2, is_ending || is_dropping ? KILL_AGAIN_MS : -1) < 0) continue;
     struct signalfd_siginfo info;
     if (waits[0].revents != 0 && read(children, &info, sizeof info) < 0) continue;
   }
-  if (launch->is_init) wait_until_read(&waits[1].fd, &heard);
-  hear(&waits[1].fd, &heard); /* unread messages would be an error at the guard's end */
+  if (launch->is_init) wait_until_read(&waits[1].fd, &heard, launch);
+  hear(&waits[1].fd, &heard, launch); /* unread messages would be an error at the guard's end */
   _exit(0);
 }
 

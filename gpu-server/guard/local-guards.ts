@@ -172,6 +172,11 @@ class LocalGuards implements Guards {
     return this.#held.get(folderNameOf(taskId, attempt))?.processIds() ?? []
   }
 
+  folderOf(taskId: string, attempt: number): string | null {
+    const held = this.#held.get(folderNameOf(taskId, attempt))
+    return held === undefined || held.isEnded ? null : held.folder
+  }
+
   setMemoryLimit(taskId: string, attempt: number, mib: Mib): void {
     const [memory] = this.#known(taskId, attempt).task.limitCgroups ?? []
     if (memory !== undefined) setMemory(memory, mib)

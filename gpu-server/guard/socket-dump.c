@@ -105,6 +105,10 @@ int space_open(pid_t pid) {
 
 /* ---- one look ---- */
 
+static const uint32_t *seen_ip;
+
+const uint32_t *socket_ip(void) { return seen_ip; }
+
 static void see_inet(const struct nlmsghdr *message, int kind, see_socket *see, void *with) {
   const struct inet_diag_msg *about = NLMSG_DATA(message);
   if (message->nlmsg_len < NLMSG_LENGTH(sizeof *about)) return;
@@ -113,6 +117,7 @@ static void see_inet(const struct nlmsghdr *message, int kind, see_socket *see, 
   uint32_t end = about->idiag_state == TCP_CLOSE_WAIT && about->idiag_rqueue > 0;
   struct socket_seen seen = {about->idiag_inode, about->idiag_rqueue - end, is_listening ? about->idiag_wqueue : 0,
     ntohs(about->id.idiag_sport), is_listening};
+  seen_ip = about->id.idiag_src;
   see(&seen, kind, with);
 }
 

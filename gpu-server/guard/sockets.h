@@ -23,6 +23,9 @@ int space_open(pid_t pid);
 /* Calls `see` for each listening or connected socket of these kinds. */
 bool space_look(int netlink, int kinds, see_socket *see, void *with);
 
+/* While `see` is called for a TCP socket: its address, one word for TCP4 and four for TCP6, as in the network. */
+const uint32_t *socket_ip(void);
+
 /* Numbers in ascending order, each once. */
 struct numbers { uint32_t *list; size_t count, room; };
 void numbers_add(struct numbers *numbers, uint32_t number);

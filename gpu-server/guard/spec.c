@@ -60,7 +60,7 @@ static char **list(struct strings *rest) {
   return strings;
 }
 
-void spec_read(struct spec *spec) {
+static struct strings read_input(void) {
   char *memory = mmap(NULL, SPEC_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) refuse("guard: out of memory");
   size_t size = 0;
@@ -72,9 +72,24 @@ void spec_read(struct spec *spec) {
     size += (size_t)n;
     if (size == SPEC_BYTES) refuse_as("task", "command and environment exceed %zu bytes", SPEC_BYTES);
   }
-  struct strings rest = {memory, memory + size};
-  spec->memory = memory;
-  spec->size = size;
+  return (struct strings){memory, memory + size};
+}
+
+void added_request_read(struct added_request *request) {
+  struct strings rest = read_input();
+  request->has_terminal = number(&rest, 0, 1) == 1;
+  request->size = (struct winsize){0};
+  request->size.ws_row = (unsigned short)number(&rest, 0, UINT16_MAX);
+  request->size.ws_col = (unsigned short)number(&rest, 0, UINT16_MAX);
+  request->terminal = next(&rest);
+  request->argv = list(&rest);
+  if (request->argv[0] == NULL || request->argv[0][0] == 0) refuse("command: it is empty");
+}
+
+void spec_read(struct spec *spec) {
+  struct strings rest = read_input();
+  spec->memory = rest.at;
+  spec->size = (size_t)(rest.end - rest.at);
   spec->memory_size = SPEC_BYTES;
   spec->task = next(&rest);
   spec->attempt = next(&rest);

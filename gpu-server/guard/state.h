@@ -19,7 +19,9 @@ struct guard {
   char container_cgroup[CGROUP_BYTES];
   uint64_t pid_namespace; /* of the container */
   struct pollfd waits[WAITS];
-  struct { char line[LINE_BYTES]; size_t size; } clients[CLIENTS];
+  /* `added`: the number of its command, or 0; `go`: lets that run, once the keeper has made it. */
+  struct { char line[LINE_BYTES]; size_t size; int added, go; } clients[CLIENTS];
+  int last_added;
   int64_t clock_gap, gap_ended; /* ms suspended so far; when the latest suspension was noticed */
   bool is_leased, is_suspended, by_lease, is_killed, is_command_over, is_all_gone, is_output_done;
   bool is_stopping, has_run; /* SIGTERM was sent; the task could run since then */
@@ -41,6 +43,7 @@ void end_task(void);
 /* Sends SIGTERM to every process, SIGKILL to the rest after `grace` ms. A later call can only shorten the
  * time. */
 void stop_task(int64_t grace);
+bool tell_keeper(char kind, int status);
 /* Reads one message of the keeper. */
 void on_link(void);
 /* Suspends the task at the end of its lease and kills it after another length. */
@@ -56,5 +59,7 @@ void say_status(const char *prefix, int i);
 void say_to_all(const char *text);
 void hear(int i);
 void accept_client(void);
+/* The keeper has made the added command with this number, or could not. */
+void on_added(int number, bool is_made);
 
 #endif

@@ -132,7 +132,7 @@ export async function startServing(env: Environment, options: ServeOptions = {})
   }
   const fleet = await startFleet(managed, store, log, how)
   const { controller } = fleet
-  const { commands, views, events, logs, files, series } = controller
+  const { commands, views, events, logs, files, channels, series } = controller
   const stopCollecting = collectBlobs(blobs, views, log)
   access = httpAccess(settings, token, signIn, controller, key.sealer, local?.api.peers ?? null)
   const disk = monitorDisk(settings.dataDir)
@@ -149,7 +149,7 @@ export async function startServing(env: Environment, options: ServeOptions = {})
   })
   measured.metrics.add(...uploadMetrics(simulationServices.simulation.uploadBytes, settings.uploads.maxBytes))
   const app = createApi({
-    ...{ commands, views, events, logs, files, blobs, series },
+    ...{ commands, views, events, logs, files, channels, blobs, series },
     ...{ simulation: simulationServices.simulation, twin: simulationServices.twin },
     version: packageVersion(),
     build: { commit: packageCommit(), schema: SCHEMA_VERSION, storeKind: settings.storeKind },

@@ -49,6 +49,7 @@ export interface GpuServerCommandOptions extends TaskIdentityOptions, MeansOptio
   readonly hostLinkMibPerS?: number
   readonly idleAfter: DurationMs
   readonly stopTasks?: boolean
+  readonly allowAttach?: boolean
 }
 
 /** For attempts that have ended and were reported, in total. */
@@ -113,8 +114,8 @@ export async function gpuServer(
       address,
       hostSwapMib: options.hostSwapMib ?? hostSwapMib,
       hostLinkMibPerS: options.hostLinkMibPerS ?? null,
-      allowExec: options.allowExec === true,
-      features: featuresOf({ containers, filesProgram, limitRoots }),
+      ...{ allowExec: options.allowExec === true, allowAttach: options.allowAttach === true },
+      features: featuresOf({ containers, filesProgram, limitRoots, allowAttach: options.allowAttach }),
       ...{ filesProgram, workLimits: workLimitsOf(env) },
       attachments,
       stateFolder,
@@ -184,6 +185,8 @@ function checkedIdentity(
   keyFile: string | null,
   folders: readonly string[],
 ): TaskIdentity {
+  if (options.allowAttach === true && options.allowExec !== true)
+    throw new UsageError('--allow-attach requires --allow-exec: there are no commands to attach to')
   const identity = taskIdentityOf(options)
   if (broker !== null) checkBroker(identity, broker)
   if (options.allowExec !== true) return identity

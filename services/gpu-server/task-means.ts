@@ -82,13 +82,15 @@ interface Means {
   readonly containers: EngineContainers | null
   readonly filesProgram: string | null
   readonly limitRoots: LimitRoots | null
+  readonly allowAttach: boolean | undefined
 }
 
-export function featuresOf({ containers, filesProgram, limitRoots }: Means): readonly Feature[] {
+export function featuresOf({ containers, filesProgram, limitRoots, allowAttach }: Means): readonly Feature[] {
   const features: Feature[] = ['env', 'attach']
   if (containers !== null) features.push('image')
   if (filesProgram !== null) features.push('files')
   if (limitRoots !== null) features.push('limits')
   if (containers !== null || filesProgram !== null) features.push('prepare')
+  if (allowAttach === true) features.push('channels')
   return features
 }

@@ -44,6 +44,12 @@ export class AuditTrail {
     })
   }
 
+  /** What a caller causes after its request was answered. */
+  note(subject: AuditSubject): void {
+    const entry = { at: this.#now(), outcome: 'accepted', status: null, code: null, leftOut: 0 } as const
+    this.#book.add({ ...cut(subject), ...entry })
+  }
+
   /** @param begun its number, if it was let in; null: it was refused before. */
   end(begun: number | null, subject: AuditSubject, status: number, code: string | null): void {
     if (status < 400) {

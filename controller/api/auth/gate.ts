@@ -139,7 +139,7 @@ function isAudited(request: FastifyRequest, status: number): boolean {
   return status >= 400 && (!isSafe(request.method) || isOfAccess(request.problem))
 }
 
-function subjectOf(request: FastifyRequest): AuditSubject {
+export function subjectOf(request: FastifyRequest): AuditSubject {
   const { name, role, tokenId } = callerOf(request)
   const { schema } = request.routeOptions
   return {

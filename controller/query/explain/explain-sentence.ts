@@ -194,6 +194,7 @@ const FEATURE_WORDS: Readonly<Record<Feature, string>> = {
   ports: 'ports',
   attach: 'processes of leases',
   prepare: 'preparing before the start',
+  channels: 'channels into running tasks',
 }
 
 function featureInWords(tally: Tally, spec: Task['spec']): string {
