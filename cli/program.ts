@@ -1,7 +1,7 @@
 /** All commands of `headroom`: names, arguments, options. Their actions are loaded when called. */
 import type { ServeOptions } from '../services/controller/serve.ts'
 import { Command, Option } from 'commander'
-import { calls, type SetExit } from './command/command-shape.ts'
+import { calls, repeatable, type SetExit } from './command/command-shape.ts'
 import type { StandaloneOptions } from '../services/standalone/standalone.ts'
 import { addStatus, addTop } from './status/commands.ts'
 import { addNode } from './nodes/commands.ts'
@@ -148,6 +148,12 @@ function addGpuServer(program: Command): void {
       new Option('--container-pull <policy>', 'when an image is pulled')
         .choices(['missing', 'always', 'never'])
         .default('missing'),
+    )
+    .option(
+      '--mount <name=folder>',
+      'data folder that tasks may ask for by name, read-only; NAME=/FOLDER:rw: writable; may be repeated',
+      repeatable,
+      [],
     )
     .option(
       '--standalone',

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import type { Bus } from '../controller/ports/bus.ts'
 import type { Clock } from '../controller/ports/clock.ts'
 import type { RandomStream } from '../controller/ports/random.ts'
-import type { DurationMs, Feature, Mib } from '../protocol/units.ts'
+import type { DurationMs, Feature, Mib, MountFeature } from '../protocol/units.ts'
 import { TaskChannels } from './channels/task-channels.ts'
 import { ServerCore } from './core/server-core.ts'
 import type { Accelerator } from './devices/accelerator.ts'
@@ -15,6 +15,7 @@ import { HostDevice } from './devices/host-device.ts'
 import { attemptsWithIds, kindOf, type TaskIdentity } from './devices/task-identity.ts'
 import { TaskPlaces } from './devices/task-places.ts'
 import type { DiskStorage } from './disk-storage.ts'
+import type { DataMount } from './files/data-mounts.ts'
 import { KeptWork, type WorkLimits } from './files/kept-work.ts'
 import { WorkFiles } from './files/work-files.ts'
 import { workdirsOf } from './files/workdirs.ts'
@@ -32,7 +33,9 @@ export interface GpuServerOptions {
   /** Owners may run commands in their tasks, and connect to ports of them. */
   readonly allowAttach: boolean
   /** What tasks may require of this server. */
-  readonly features: readonly Feature[]
+  readonly features: readonly (Feature | MountFeature)[]
+  /** Data folders that it offers. */
+  readonly mounts: readonly DataMount[]
   /** Exists, and is locked by `storage`. */
   readonly stateFolder: string
   /** Contains a folder for each attempt, its working directory. */
@@ -115,6 +118,7 @@ export async function startGpuServer(options: GpuServerOptions): Promise<GpuServ
     containers: options.containers ?? null,
     attachments: options.attachments,
     environment: options.environment,
+    mounts: options.mounts,
     maxOutputBytes: options.maxOutputBytes,
     idleAfterMs: options.idleAfterMs,
     onNote: options.onNote,

@@ -45,6 +45,12 @@ export const PORT_NAME: Characters = {
   description: 'lower-case letters, digits and hyphens, such as api or metrics-2',
 }
 
+/** Under which a server offers a data folder. */
+export const MOUNT_NAME: Characters = {
+  ...PORT_NAME,
+  description: 'lower-case letters, digits and hyphens, such as datasets',
+}
+
 /** A reference to a container image: `[registry/]path[:tag][@digest]`. */
 export const IMAGE_REFERENCE: Characters = {
   refused: new RegExp(`^(?!${IMAGE_PATTERN.slice(1)})`),

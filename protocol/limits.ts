@@ -56,6 +56,11 @@ export const MAX_IMAGE_LENGTH = 512
 /** Ports that a task declares. */
 export const MAX_PORTS = 16
 export const MAX_PORT_NAME_LENGTH = 63
+/** Data folders that one task mounts. */
+export const MAX_MOUNTS = 8
+/** Data folders that one server offers. */
+export const MAX_OFFERED_MOUNTS = 16
+export const MAX_MOUNT_NAME_LENGTH = 32
 /** Of a path on a host or in a folder of a task. */
 export const MAX_PATH_LENGTH = 4096
 /** Files in one answer to `list_files`. */

@@ -4,6 +4,7 @@ import {
   count,
   IMAGE_DIGEST,
   IMAGE_REFERENCE,
+  MOUNT_NAME,
   integer,
   list,
   NO_NUL,
@@ -24,6 +25,8 @@ import {
   MAX_GPUS,
   MAX_ID_LENGTH,
   MAX_IMAGE_LENGTH,
+  MAX_MOUNT_NAME_LENGTH,
+  MAX_MOUNTS,
   MAX_PORT_NAME_LENGTH,
   MAX_PORTS,
   MAX_PATH_LENGTH,
@@ -90,6 +93,9 @@ export const ports = (description?: string) =>
     MAX_PORTS,
     description,
   )
+/** By the names under which servers offer them. */
+export const mounts = (description: string) =>
+  withoutDuplicates(list(text(1, MAX_MOUNT_NAME_LENGTH, undefined, MOUNT_NAME), 0, MAX_MOUNTS, description))
 export const sha256 = (description?: string) => text(64, 64, description, SHA_256)
 export const hostPath = (description: string) => text(1, MAX_PATH_LENGTH, description, ABSOLUTE_PATH)
 /** Relative to the work folder of an attempt. */

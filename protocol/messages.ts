@@ -45,6 +45,7 @@ import {
   id,
   environment,
   image,
+  mounts,
   imageDigest,
   noswap,
   passedOn,
@@ -145,9 +146,9 @@ export const Hello = record({
       text(1, MAX_FEATURE_LENGTH),
       0,
       MAX_FEATURES,
-      `What it can do for tasks that ask for it: ${FEATURES.join(', ')}; unknown names are kept. No ` +
-        'task is placed on a server without a feature that it requires. Absent from servers of earlier ' +
-        'versions: none',
+      `What it can do for tasks that ask for it: ${FEATURES.join(', ')}, and mount:NAME for each data ` +
+        'folder that it offers; unknown names are kept. No task is placed on a server without a feature ' +
+        'that it requires. Absent from servers of earlier versions: none',
     ),
   ),
 })
@@ -302,6 +303,7 @@ export const AttemptRecord = record({
   image: optional(image('Container image in which the command runs. Absent: on the host')),
   workdir: optional(sha256('As in the start')),
   cwd: optional(hostPath('As in the start')),
+  mounts: optional(mounts('As in the start')),
   limits: optional(LIMITS_RECORD),
   is_lease: flag('The attempt runs no command: its client keeps it alive'),
   ...passedOn,
@@ -394,6 +396,12 @@ export const StartCommand = record({
   ),
   cwd: optional(
     hostPath('Folder in which the command starts, entered as the user of the task. Absent: its work folder'),
+  ),
+  mounts: optional(
+    mounts(
+      'Data folders of the server that the task reads, each /mnt/NAME in a container. Absent: none. Sent ' +
+        'only to servers with the feature mount:NAME of each',
+    ),
   ),
   limits: optional(LIMITS_RECORD),
   env: optional(

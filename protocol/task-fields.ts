@@ -23,7 +23,7 @@ import {
   MAX_STOP_GRACE_SECONDS,
   TASK_DEFAULTS,
 } from './limits.ts'
-import { hostPath, image, ports, sha256 } from './message-fields.ts'
+import { hostPath, image, mounts, ports, sha256 } from './message-fields.ts'
 import { cpus, memoryMib, pidsLimit } from './resource-limits.ts'
 import { ON_NODE_LOSS } from './units.ts'
 
@@ -72,6 +72,12 @@ export const RUN_POLICY = record({
       ),
     ),
   ),
+  mounts: optional(
+    mounts(
+      'Data folders by the names under which GPU servers offer them: it runs only where all are offered. ' +
+        'In a container each is /mnt/NAME',
+    ),
+  ),
   memory_mib: optional(
     orNull(
       memoryMib(
@@ -113,6 +119,7 @@ export const RUN_POLICY_REQUEST = {
   wake_on_request: optional(withDefault(properties.wake_on_request, null)),
   workdir: optional(inWords(withDefault(properties.workdir, null), `${SHA_256.description}, or null`)),
   cwd: optional(inWords(withDefault(CWD, null), CWD_IN_WORDS)),
+  mounts: optional(withDefault(properties.mounts, [])),
   memory_mib: optional(withDefault(properties.memory_mib, null)),
   cpus: optional(withDefault(properties.cpus, null)),
   pids_limit: optional(withDefault(properties.pids_limit, null)),

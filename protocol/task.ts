@@ -70,6 +70,8 @@ export interface RequestedRunPolicy {
   readonly workdir?: string | null
   /** Folder on the host in which the command starts; null or omitted: its work folder. */
   readonly cwd?: string | null
+  /** Names of the data folders that it mounts; omitted: none. */
+  readonly mounts?: readonly string[]
   /** Null or omitted: none of its own. */
   readonly limits?: ResourceLimits | null
   /** Null or omitted: none of its own. */
@@ -83,7 +85,7 @@ export interface RequestedRunPolicy {
 }
 
 /** Where a command runs. */
-export type TaskSurroundings = Pick<RunPolicy, 'image' | 'workdir' | 'cwd'>
+export type TaskSurroundings = Pick<RunPolicy, 'image' | 'workdir' | 'cwd' | 'mounts'>
 
 /** Environment variables of a task. Their values play no part in decisions. */
 export interface TaskEnvironment {
@@ -111,6 +113,8 @@ export interface RunPolicy {
   readonly workdir?: string | null
   /** Null or omitted: the command starts in its work folder. */
   readonly cwd?: string | null
+  /** Omitted: it mounts no data folder. */
+  readonly mounts?: readonly string[]
   /** Null or omitted: none of its own. */
   readonly limits?: ResourceLimits | null
   /** Null or omitted: none of its own. */
@@ -280,6 +284,7 @@ export function runPolicyBodyOf(spec: RunPolicy): RunPolicyBody {
     wake_on_request: spec.wakeOnRequest ?? null,
     workdir: spec.workdir ?? null,
     cwd: spec.cwd ?? null,
+    mounts: spec.mounts ?? [],
     ...limitsBodyOf(spec.limits),
     idle_swap_out_seconds: spec.idleSwapOutSeconds ?? null,
   }
@@ -313,7 +318,7 @@ export function isSameRequest(spec: TaskBase & RunPolicy & { name: string }, req
     (spec.wakeOnRequest ?? null) === (request.wakeOnRequest ?? null) &&
     (spec.idleSwapOutSeconds ?? null) === (request.idleSwapOutSeconds ?? null) &&
     JSON.stringify(spec.ports ?? []) === JSON.stringify(request.ports ?? []) &&
-    SURROUNDINGS.every((field) => (spec[field] ?? null) === (request[field] ?? null)) &&
+    JSON.stringify(surroundingsIn(spec)) === JSON.stringify(surroundingsIn(request)) &&
     areSameLimits(spec.limits, request.limits) &&
     JSON.stringify(spec.command) === JSON.stringify(request.command)
   )
@@ -360,17 +365,19 @@ export function withoutValues<T extends Pick<RunPolicy, 'environment'>>(task: T)
   return environment === null ? task : { ...task, environment: { ...environment, sealed: null } }
 }
 
-const SURROUNDINGS = ['image', 'workdir', 'cwd'] as const
-
 /** A field that a task does not use is absent, as in records of earlier versions. */
-export function surroundingsIn(task: {
-  readonly [K in keyof TaskSurroundings]?: string | null | undefined
-}): { readonly image?: string; readonly workdir?: string; readonly cwd?: string } {
-  const { image = null, workdir = null, cwd = null } = task
+export function surroundingsIn(task: Given<TaskSurroundings>): {
+  readonly image?: string
+  readonly workdir?: string
+  readonly cwd?: string
+  readonly mounts?: readonly string[]
+} {
+  const { image = null, workdir = null, cwd = null, mounts = [] } = task
   return {
     ...(image === null ? {} : { image }),
     ...(workdir === null ? {} : { workdir }),
     ...(cwd === null ? {} : { cwd }),
+    ...(mounts.length === 0 ? {} : { mounts }),
   }
 }
 

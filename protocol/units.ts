@@ -65,6 +65,12 @@ export const FEATURES = [
   'channels',
 ] as const
 export type Feature = (typeof FEATURES)[number]
+/**
+ * The feature of a server that offers the data folder of this name; `mounts` stands for any name, as
+ * simulated servers offer.
+ */
+export type MountFeature = `mount:${string}`
+export const mountFeature = (name: string): MountFeature => `mount:${name}`
 
 /** A swapped-out task is still running. `none`: not started on the node yet. */
 export const RESIDENCIES = ['none', 'resident', 'swapping_out', 'swapped_out', 'swapping_in'] as const

@@ -34,6 +34,7 @@ export interface RunOptions extends DemandOptions, EnvironmentOptions {
   readonly wakeOnRequest?: boolean
   readonly workdir?: string
   readonly cwd?: string
+  readonly mount: readonly string[]
   readonly memory?: Mib
   readonly cpus?: number
   readonly pidsLimit?: number
@@ -81,8 +82,9 @@ export async function runTask(command: readonly string[], options: RunOptions): 
 }
 
 function requestIn(file: string, command: readonly string[], options: RunOptions): TaskRequest {
-  const { env, envFile, secret, group, label, port } = options
-  if (command.length > 0 || [env, envFile, secret, group, label, port].some((given) => given.length > 0))
+  const { env, envFile, secret, group, label, port, mount } = options
+  const lists = [env, envFile, secret, group, label, port, mount]
+  if (command.length > 0 || lists.some((given) => given.length > 0))
     throw new UsageError('--file describes the whole task: leave out the command and other options')
   const request = readTaskFile(file)
   if (request.command !== undefined) return request
@@ -105,6 +107,7 @@ function requestOf(command: readonly string[], options: RunOptions): TaskRequest
     ...(options.wakeOnRequest === undefined ? {} : { wake_on_request: options.wakeOnRequest }),
     ...(options.workdir === undefined ? {} : { workdir: options.workdir }),
     ...(options.cwd === undefined ? {} : { cwd: resolve(options.cwd) }),
+    ...(options.mount.length === 0 ? {} : { mounts: options.mount }),
     ...(options.memory === undefined ? {} : { memory_mib: options.memory }),
     ...(options.cpus === undefined ? {} : { cpus: options.cpus }),
     ...(options.pidsLimit === undefined ? {} : { pids_limit: options.pidsLimit }),

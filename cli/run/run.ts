@@ -159,6 +159,12 @@ function running(command: Command): Command {
       'folder on the GPU server in which the command starts; relative to the current folder here',
     )
     .option(
+      '--mount <name>',
+      'data folder of the GPU server by its name, /mnt/NAME in a container; may be repeated',
+      repeatable,
+      [],
+    )
+    .option(
       '--memory <size>',
       'limit of host memory: 16Gi, 512Mi; a process that needs more is killed',
       mib(MIN_MEMORY_MIB, MAX_HOST_MIB),

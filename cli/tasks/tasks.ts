@@ -273,6 +273,7 @@ function fieldsOf(task: Task, now: number): readonly Field[] {
     ['wakes on request', wakeWords(task)],
     ['workdir', task.workdir],
     ['cwd', task.cwd],
+    ['mounts', task.mounts],
     ['limits', limitsOf(task)],
     [
       'swapped out after',

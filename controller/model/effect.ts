@@ -31,6 +31,8 @@ export interface StartEffect extends EffectBase {
   readonly wakeOnRequest?: boolean
   readonly workdir: string | null
   readonly cwd: string | null
+  /** Omitted: none. */
+  readonly mounts?: readonly string[]
   readonly limits: ResourceLimits | null
   readonly environment: TaskEnvironment | null
   readonly name: string

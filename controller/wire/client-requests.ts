@@ -200,9 +200,11 @@ const LIMITS = ['memory_mib', 'cpus', 'pids_limit'] as const
 
 /** Checks rules that span the items of a list; the codec has validated the rest. Same rules as in REST. */
 function problemOf(body: SubmitTask): Refusal | null {
-  const { groups, labels, command, image = null, cwd = null, workdir = null, ports = [] } = body
+  const { groups, labels, command, image = null, cwd = null, workdir = null } = body
+  const { ports = [], mounts = [] } = body
   if (command === null && image !== null) return invalid('image', 'needs a command: a lease runs none')
   if (command === null && cwd !== null) return invalid('cwd', 'needs a command: a lease runs none')
+  if (command === null && mounts.length > 0) return invalid('mounts', 'needs a command: a lease runs none')
   if (image !== null && cwd !== null)
     return invalid('cwd', 'a task with an image does not see folders of the host')
   if (workdir !== null) return invalid('workdir', 'clients of the bus cannot upload files; use REST')

@@ -8,6 +8,7 @@ import {
   CONTAINER_WORK,
   type ContainerStart,
 } from '../guard/containers.ts'
+import { containerMountPoint } from '../files/data-mounts.ts'
 import type { EngineKind } from './engine-api.ts'
 
 export const MAX_PROCESSES = 4_096
@@ -150,10 +151,11 @@ interface Mount {
   readonly isReadOnly: boolean
 }
 
-function mountsOf({ program, socket, workFolder }: ContainerStart): readonly Mount[] {
+function mountsOf({ program, socket, workFolder, mounts }: ContainerStart): readonly Mount[] {
   return [
     { source: program, target: CONTAINER_PROGRAM, isReadOnly: true },
     { source: socket, target: CONTAINER_SOCKET, isReadOnly: true },
     { source: workFolder, target: CONTAINER_WORK, isReadOnly: false },
+    ...mounts.map((mount) => ({ ...mount, target: containerMountPoint(mount) })),
   ]
 }

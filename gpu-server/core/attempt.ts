@@ -127,7 +127,7 @@ export function recordOf(attempt: Attempt, description: AttemptDescription | nul
   return { op: 'attempt', task_id: taskId, attempt: number, name, owner, ...runs, ...how }
 }
 
-function runsIn(from: Partial<Pick<StartCommand, 'image' | 'workdir' | 'cwd' | 'limits'>>) {
+function runsIn(from: Partial<Pick<StartCommand, 'image' | 'workdir' | 'cwd' | 'mounts' | 'limits'>>) {
   return { ...surroundingsIn(from), ...(from.limits === undefined ? {} : { limits: from.limits }) }
 }
 

@@ -11,7 +11,7 @@ import type {
   StartCommand,
 } from '../../protocol/messages.ts'
 import type { StartRefused } from '../../protocol/message-fields.ts'
-import type { Feature, NoSwap } from '../../protocol/units.ts'
+import { mountFeature, type Feature, type MountFeature, type NoSwap } from '../../protocol/units.ts'
 import type { Attempt } from './attempt.ts'
 import type { ReadBlobPart } from './device.ts'
 import { descriptionOf, newAttempt, startOf } from './attempt.ts'
@@ -26,7 +26,7 @@ export interface CommandLimits {
   /** True if commands run here; otherwise only leases do. */
   readonly allowExec: boolean
   /** What tasks may require, as in the hello. */
-  readonly features: readonly Feature[]
+  readonly features: readonly (Feature | MountFeature)[]
   /** Living attempts plus unacknowledged ends. */
   readonly maxAttempts: number
   /** Reads of the uploaded files of an attempt. */
@@ -40,10 +40,11 @@ const LASTING_REFUSALS: Partial<Record<RefusalReason, StartRefused>> = {
 }
 
 /** The controller does not send such a start; the hello names the features. */
-const MISSING_FEATURES: Readonly<Record<'image' | 'files' | 'limits', StartRefused>> = {
+const MISSING_FEATURES: Readonly<Record<'image' | 'files' | 'limits' | 'mounts', StartRefused>> = {
   image: { cause: 'host', code: 'no_container_runtime' },
   files: { cause: 'host', code: 'no_files' },
   limits: { cause: 'host', code: 'limits_not_set' },
+  mounts: { cause: 'host', code: 'no_such_mount' },
 }
 
 export class Commands {
@@ -114,7 +115,7 @@ export class Commands {
       return this.#diskFailed(command)
     }
     preparations.started(start.taskId, start.attempt)
-    const { image, workdir, cwd, limits, env = null } = command
+    const { image, workdir, cwd, limits, mounts, env = null } = command
     this.#runs.launch(attempt, {
       ...{ start, command: command.command, epoch, env: valuesIn(env ?? []) },
       ...(image === undefined ? {} : { image }),
@@ -123,6 +124,7 @@ export class Commands {
         : { workdir: { sha256: workdir, read: this.#limits.blobsOf(start.taskId, start.attempt) } }),
       ...(cwd === undefined ? {} : { cwd }),
       ...(limits === undefined ? {} : { limits }),
+      ...(mounts === undefined ? {} : { mounts }),
     })
     return this.#result(command, 'accepted', null, attempt)
   }
@@ -252,13 +254,16 @@ export class Commands {
   }
 }
 
+type MayNeed = 'image' | 'workdir' | 'cwd' | 'limits' | 'mounts'
+
 /** Returns the first feature that the start needs and this server does not have; null: none. */
 function missingFeatureOf(
-  { image, workdir, cwd, limits }: Pick<StartCommand, 'image' | 'workdir' | 'cwd' | 'limits'>,
-  features: readonly Feature[],
+  { image, workdir, cwd, limits, mounts = [] }: Partial<Pick<StartCommand, MayNeed>>,
+  features: readonly (Feature | MountFeature)[],
 ): keyof typeof MISSING_FEATURES | null {
   if (image !== undefined && !features.includes('image')) return 'image'
   if (limits !== undefined && !features.includes('limits')) return 'limits'
+  if (!mounts.every((name) => features.includes(mountFeature(name)))) return 'mounts'
   const needsFiles = workdir !== undefined || cwd !== undefined
   return needsFiles && !features.includes('files') ? 'files' : null
 }

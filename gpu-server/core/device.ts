@@ -16,6 +16,8 @@ export interface LaunchRequest {
   readonly workdir?: { readonly sha256: string; readonly read: ReadBlobPart }
   /** The folder in which the command starts; absent: its work folder. */
   readonly cwd?: string
+  /** Names of data folders of this host that it reads; absent: none. */
+  readonly mounts?: readonly string[]
   /** Of its use of the host; absent: none. */
   readonly limits?: LimitsRecord
   /** Of the controller that ordered the start. */

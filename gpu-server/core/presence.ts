@@ -4,7 +4,7 @@
  */
 import type { Envelope } from '../../protocol/envelope.ts'
 import type { AttemptRef, Heartbeat, Lease, Welcome } from '../../protocol/messages.ts'
-import type { DurationMs, DeviceKind, Feature, TaskIdentityKind } from '../../protocol/units.ts'
+import type { DurationMs, DeviceKind, Feature, MountFeature, TaskIdentityKind } from '../../protocol/units.ts'
 import type { Bus, NoAnswer } from '../../controller/ports/bus.ts'
 import { RANK_MESSAGE } from '../../controller/ports/clock.ts'
 import type { RandomStream } from '../../controller/ports/random.ts'
@@ -42,7 +42,7 @@ export interface Identity {
   /** Maximum number of attempts at once: living ones and unacknowledged ends. */
   readonly maxAttempts: number
   readonly taskIdentity?: TaskIdentityKind
-  readonly features: readonly Feature[]
+  readonly features: readonly (Feature | MountFeature)[]
 }
 
 export interface PresenceOptions {

@@ -13,7 +13,7 @@ import {
   MAX_LOG_BYTES,
 } from '../../protocol/limits.ts'
 import { nodeSubject } from '../../protocol/subjects.ts'
-import type { Mib, DeviceKind, Feature, TaskIdentityKind } from '../../protocol/units.ts'
+import type { Mib, DeviceKind, Feature, MountFeature, TaskIdentityKind } from '../../protocol/units.ts'
 import type { Bus, Reply } from '../../controller/ports/bus.ts'
 import type { Clock } from '../../controller/ports/clock.ts'
 import type { RandomStream } from '../../controller/ports/random.ts'
@@ -55,7 +55,7 @@ export interface ServerCoreOptions {
   /** True if commands run here; otherwise only leases do. */
   readonly allowExec: boolean
   /** What it can do for tasks that ask for it; absent: nothing. */
-  readonly features?: readonly Feature[]
+  readonly features?: readonly (Feature | MountFeature)[]
   /**
    * Maximum number of attempts at once, as reported to the controller; absent: the capacity of a snapshot.
    */

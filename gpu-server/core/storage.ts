@@ -29,6 +29,7 @@ export interface Surroundings {
   readonly image?: string
   readonly workdir?: string
   readonly cwd?: string
+  readonly mounts?: readonly string[]
   /** Absent: none. */
   readonly limits?: LimitsRecord
 }

@@ -3,6 +3,7 @@ import { memoryLimitMib, type LimitsRecord, type ResourceLimits } from '../../pr
 import type { DeviceKind, Mib } from '../../protocol/units.ts'
 import type { LaunchRequest } from '../core/device.ts'
 import { CONTAINER_WORK } from '../guard/containers.ts'
+import { mountsNamed, mountVariables, type DataMount } from '../files/data-mounts.ts'
 import type { Guards, LaunchAnswer, LaunchSpec, TaskPlace } from '../guard/guards.ts'
 import { refusalOfFault, STOPPED_FIRST } from '../guard/launch-refusal.ts'
 import type { Accelerator } from './accelerator.ts'
@@ -14,6 +15,8 @@ export interface HostLaunchOptions extends HostPreparationOptions {
   readonly accelerator: Accelerator
   /** Environment variables of every task, in addition to those of the accelerator and this device. */
   readonly environment: Readonly<Record<string, string>>
+  /** Data folders that this server offers. */
+  readonly mounts: readonly DataMount[]
   /** For both streams of an attempt together. */
   readonly maxOutputBytes: number
 }
@@ -89,7 +92,7 @@ export class HostLaunches {
   #specOf(
     task: HostTask,
     command: readonly string[],
-    { image, workdir, cwd, limits, epoch = 0, env }: LaunchRequest,
+    { image, workdir, cwd, limits, mounts: names = [], epoch = 0, env }: LaunchRequest,
     place: TaskPlace,
     socket: string,
     isPrepared: boolean,
@@ -97,6 +100,7 @@ export class HostLaunches {
     const { accelerator, maxOutputBytes } = this.#options
     const { start, taskId, attempt, gpus } = task
     const isContained = image !== undefined
+    const mounts = mountsNamed(this.#options.mounts, names)
     // A program finds the uploaded files where it starts, in a container too.
     const startsIn = cwd ?? (isContained && workdir !== undefined ? CONTAINER_WORK : undefined)
     return {
@@ -108,6 +112,7 @@ export class HostLaunches {
         ...UNBUFFERED,
         ...(isContained ? { HOME: CONTAINER_WORK } : this.#hostEnvironment(place, socket)),
         ...env,
+        ...mountVariables(mounts, isContained),
         ...accelerator.environment(gpus),
         HEADROOM_TASK_ID: taskId,
         HEADROOM_GPUS: gpus.join(','),
@@ -122,7 +127,7 @@ export class HostLaunches {
       maxOutputBytes,
       ...(limits === undefined ? {} : { limits: limitsOf(task, limits, accelerator.kind) }),
       ...(isContained
-        ? { container: { image, devices: accelerator.containerDevices(gpus), epoch, isPrepared } }
+        ? { container: { image, devices: accelerator.containerDevices(gpus), epoch, isPrepared, mounts } }
         : {}),
     }
   }

@@ -1,5 +1,6 @@
 import type { StartRefused } from '../../protocol/message-fields.ts'
 import type { ResourceLimits } from '../../protocol/resource-limits.ts'
+import type { DataMount } from '../files/data-mounts.ts'
 
 /** The container of a task. */
 export interface ContainerSpec {
@@ -11,6 +12,7 @@ export interface ContainerSpec {
   readonly epoch: number
   /** The image was prepared for this attempt: the pull policy has been followed. */
   readonly isPrepared?: boolean
+  readonly mounts: readonly DataMount[]
 }
 
 /** What a container is made of. Every path is the server's own. */
@@ -30,6 +32,8 @@ export interface ContainerStart {
   readonly user: { readonly uid: number; readonly gid: number }
   readonly groups: readonly number[]
   readonly devices: readonly string[]
+  /** Data folders of the host. */
+  readonly mounts: readonly DataMount[]
   /** Absent: none but the default of processes. */
   readonly limits?: ResourceLimits
 }

@@ -291,12 +291,19 @@ class LocalGuards implements Guards {
     const ids = user ?? { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 }
     const groups = user?.ownGroup === undefined ? [] : [user.ownGroup]
     const from = { name, taskId, attempt, program, workFolder, groups, user: ids, imageId: image.imageId }
-    const { devices = [], epoch = 0 } = container ?? {}
+    const { devices = [], epoch = 0, mounts = [] } = container ?? {}
     const limits = spec.limits === undefined ? {} : { limits: spec.limits }
     return {
       workingDirectory: image.workingDirectory,
       start: async () =>
-        (await containers?.start({ ...from, ...limits, devices, epoch, socket: `${folder}/init` })) ?? {
+        (await containers?.start({
+          ...from,
+          ...limits,
+          devices,
+          epoch,
+          mounts,
+          socket: `${folder}/init`,
+        })) ?? {
           error: 'this server runs no containers',
           refused: NO_RUNTIME,
         },

@@ -35,7 +35,7 @@ import {
   type TaskIdentityOptions,
 } from './task-identity.ts'
 import { helloRefusal } from '../hello-refusal.ts'
-import { containersOf, featuresOf, limitRootsOf, type MeansOptions } from './task-means.ts'
+import { containersOf, offersOf, limitRootsOf, type MeansOptions } from './task-means.ts'
 import { readInventory } from './inventory.ts'
 import { natsSettings, type NatsSettings } from '../settings/nats-settings.ts'
 import { SettingsError } from '../settings/settings.ts'
@@ -114,8 +114,7 @@ export async function gpuServer(
       address,
       hostSwapMib: options.hostSwapMib ?? hostSwapMib,
       hostLinkMibPerS: options.hostLinkMibPerS ?? null,
-      ...{ allowExec: options.allowExec === true, allowAttach: options.allowAttach === true },
-      features: featuresOf({ containers, filesProgram, limitRoots, allowAttach: options.allowAttach }),
+      ...offersOf(options, { containers, filesProgram, limitRoots }),
       ...{ filesProgram, workLimits: workLimitsOf(env) },
       attachments,
       stateFolder,

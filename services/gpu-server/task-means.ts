@@ -5,14 +5,18 @@ import { findEngine, type ContainerRuntime } from '../../gpu-server/container/fi
 import { CredentialsFault, readLogins } from '../../gpu-server/container/registry-credentials.ts'
 import { isStatic } from '../../gpu-server/guard/is-static.ts'
 import { findLimitRoots, type LimitRoots } from '../../gpu-server/guard/limit-cgroups.ts'
-import type { Feature } from '../../protocol/units.ts'
+import { mountFeature, type Feature, type MountFeature } from '../../protocol/units.ts'
 import { UsageError } from '../exit-codes.ts'
 import { ENVIRONMENT } from '../settings/env-table.ts'
+import { mountsOf } from './mounts.ts'
 
 export interface MeansOptions {
   readonly allowExec?: boolean
+  readonly allowAttach?: boolean
   readonly containerRuntime?: ContainerRuntime
   readonly containerPull?: PullPolicy
+  /** Data folders, as `--mount` gives them. */
+  readonly mount?: readonly string[]
 }
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -82,15 +86,23 @@ interface Means {
   readonly containers: EngineContainers | null
   readonly filesProgram: string | null
   readonly limitRoots: LimitRoots | null
-  readonly allowAttach: boolean | undefined
 }
 
-export function featuresOf({ containers, filesProgram, limitRoots, allowAttach }: Means): readonly Feature[] {
-  const features: Feature[] = ['env', 'attach']
+/** What the hello says that it can do, and the folders that it mounts. */
+export function offersOf(
+  { allowExec = false, allowAttach = false, mount = [] }: MeansOptions,
+  { containers, filesProgram, limitRoots }: Means,
+) {
+  const mounts = mountsOf(mount)
+  const features: (Feature | MountFeature)[] = [
+    'env',
+    'attach',
+    ...mounts.map(({ name }) => mountFeature(name)),
+  ]
   if (containers !== null) features.push('image')
   if (filesProgram !== null) features.push('files')
   if (limitRoots !== null) features.push('limits')
   if (containers !== null || filesProgram !== null) features.push('prepare')
-  if (allowAttach === true) features.push('channels')
-  return features
+  if (allowAttach) features.push('channels')
+  return { allowExec, allowAttach, features, mounts }
 }

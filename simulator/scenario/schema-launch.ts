@@ -1,9 +1,11 @@
 /** What a task says about its launch on a GPU server: passed on, without effect in a simulation. */
-import { ABSOLUTE_PATH, IMAGE_REFERENCE, PORT_NAME, SHA_256 } from '../../protocol/fields.ts'
+import { ABSOLUTE_PATH, IMAGE_REFERENCE, MOUNT_NAME, PORT_NAME, SHA_256 } from '../../protocol/fields.ts'
 import {
   MAX_CPUS,
   MAX_HOST_MIB,
   MAX_IMAGE_LENGTH,
+  MAX_MOUNT_NAME_LENGTH,
+  MAX_MOUNTS,
   MAX_PATH_LENGTH,
   MAX_PIDS,
   MAX_PORT_NAME_LENGTH,
@@ -39,6 +41,11 @@ const ports = list(
   0,
   MAX_PORTS,
 )
+const mounts = list(
+  textLike(new RegExp(MOUNT_NAME.pattern), MOUNT_NAME.description, MAX_MOUNT_NAME_LENGTH),
+  0,
+  MAX_MOUNTS,
+)
 const workdir = textLike(new RegExp(SHA_256.pattern), SHA_256.description, 64)
 const cwd = textLike(new RegExp(ABSOLUTE_PATH.pattern), ABSOLUTE_PATH.description, MAX_PATH_LENGTH)
 
@@ -50,6 +57,7 @@ export const LAUNCH = {
   ),
   workdir: optional(nullable(workdir), null, 'Manifest of its folder, SHA-256; not used in a simulation.'),
   cwd: optional(nullable(cwd), null, 'Folder in which the command starts; not used in a simulation.'),
+  mounts: optional(mounts, [], 'Data folders that it mounts; not used in a simulation.'),
   ports: optional(ports, [], 'Ports on which the command serves; not used in a simulation.'),
   wake_on_request: optional(
     nullable(boolean),

@@ -56,6 +56,7 @@ describe('the container of a placed task', () => {
       socketFolder: join(folder, 's'),
       places: new TaskPlaces({ identity: { kind: 'server_user' }, workFolder, stateFolder: folder }),
       environment: { LD_LIBRARY_PATH: '/host/only' },
+      mounts: [{ name: 'datasets', source: '/srv/datasets', isReadOnly: true }],
       maxOutputBytes: 1 << 16,
       idleAfterMs: 5_000,
       attachments: null,

@@ -33,7 +33,7 @@ function contained(folder: string, more: Partial<LaunchSpec> = {}): LaunchSpec {
   mkdirSync(`${folder}/work`)
   return shellSpec('boxed', `touch ${folder}/ran`, {
     workingDirectory: `${folder}/work`,
-    container: { image: 'team/train:1', devices: [], epoch: 1 },
+    container: { image: 'team/train:1', devices: [], epoch: 1, mounts: [] },
     ...more,
   })
 }

@@ -154,7 +154,11 @@ describe('the copy of an uploaded folder', () => {
       workFolder: folder,
       stateFolder: root,
     })
-    const options = { guards, accelerator, places, workdirs, environment: {}, maxOutputBytes: 1 }
+    const mounts = [
+      { name: 'data-sets', source: '/srv/data', isReadOnly: true },
+      { name: 'other', source: '/srv/other', isReadOnly: true },
+    ]
+    const options = { guards, accelerator, places, workdirs, environment: {}, mounts, maxOutputBytes: 1 }
     return { run: new HostLaunches(options, () => Promise.resolve('/socket')), specs }
   }
 
@@ -162,6 +166,20 @@ describe('the copy of an uploaded folder', () => {
   const request: LaunchRequest = { start, command: ['true'], env: {}, onUse: () => {}, workdir }
   const task = (): HostTask =>
     new HostTask(start, 0, {} as Guards, { isStopped: false, isHeld: false }, () => {})
+
+  it.each([
+    ['on the host where it is', {}, '/srv/data'],
+    ['in a container below /mnt', { image: 'team/train:1' }, '/mnt/data-sets'],
+  ])('names the place of a mounted data folder to the command: %s', async (_where, more, place) => {
+    const { run, specs } = launches({ prepare: () => Promise.resolve(null) } as unknown as Workdirs)
+    const { workdir: _none, ...plain } = request
+    await run.run(task(), ['true'], { ...plain, ...more, mounts: ['data-sets'] })
+    expect(specs[0]?.env).toMatchObject({ HEADROOM_MOUNT_DATA_SETS: place })
+    expect(specs[0]?.env).not.toHaveProperty('HEADROOM_MOUNT_OTHER')
+    expect(specs[0]?.container?.mounts.map(({ name }) => name)).toEqual(
+      'image' in more ? ['data-sets'] : undefined,
+    )
+  })
 
   it.each([
     ['on the host in its work folder', {}, undefined],

@@ -167,6 +167,7 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
           owner: null,
           command: null,
           image: null,
+          mounts: [],
           memory_mib: null,
           cpus: null,
           pids_limit: null,
@@ -215,8 +216,9 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
 
       test('limits of a task need a command, are returned, and never change', async () => {
         const limits = { memory_mib: 512, cpus: 2, pids_limit: 100 }
-        const { id } = await submit({ command: ['train'], ...limits })
-        expect((await api.send('GET', `/tasks/${id}`)).body).toMatchObject(limits)
+        const mounts = ['datasets', 'scratch']
+        const { id } = await submit({ command: ['train'], mounts, ...limits })
+        expect((await api.send('GET', `/tasks/${id}`)).body).toMatchObject({ mounts, ...limits })
         for (const field of Object.keys(limits))
           expectRefusal(await api.send('PATCH', `/tasks/${id}`, { [field]: 200 }), `/${field}`)
         const other = await submit({ command: ['train'] })
@@ -438,6 +440,12 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
         ['image', 'a'.repeat(513)],
         // Without a command it would be a lease, which runs nothing.
         ['image', 'busybox'],
+        ['mounts', 'datasets'],
+        ['mounts/0', ['a', 'a']],
+        ['mounts', Array.from({ length: 9 }, (_, i) => `m${i}`)],
+        ['mounts/0', ['../etc']],
+        ['mounts/0', ['/srv']],
+        ['mounts/0', ['x'.repeat(33)]],
         ['memory_mib', 15],
         ['memory_mib', '16Gi'],
         ['cpus', 0],
@@ -445,6 +453,7 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
         ['pids_limit', 15],
         // Without a command too.
         ['memory_mib', 512],
+        ['mounts', ['datasets']],
         ['cpus', 1],
         ['pids_limit', 100],
         ['owner', 'me'],

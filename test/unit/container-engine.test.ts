@@ -20,6 +20,7 @@ const START: ContainerStart = {
   workFolder: '/state/work/task.2',
   user: { uid: 200_003, gid: 200_003 },
   groups: [200_003],
+  mounts: [],
   devices: ['GPU-11111111-2222-3333-4444-555555555555', 'GPU-66666666-7777-8888-9999-000000000000'],
 }
 
@@ -87,6 +88,33 @@ describe('a container of a task', () => {
     expect(podman.devices).toEqual([])
     expect(podman.env).toEqual({ NVIDIA_VISIBLE_DEVICES: 'void' })
   })
+
+  it.each(['docker', 'podman'] as const)(
+    'mounts only the data folders it asked for, with %s',
+    async (kind) => {
+      const mounts = [
+        { name: 'datasets', source: '/srv/datasets', isReadOnly: true },
+        { name: 'scratch', source: '/srv/scratch', isReadOnly: false },
+      ]
+      const request = (await created({ mounts }, kind)) as unknown as {
+        readonly HostConfig?: { readonly Mounts: readonly unknown[] }
+        readonly mounts?: readonly unknown[]
+      }
+      const all = request.HostConfig?.Mounts ?? request.mounts ?? []
+      expect(all).toHaveLength(5)
+      expect(all.slice(3)).toMatchObject(
+        kind === 'docker'
+          ? [
+              { Type: 'bind', Source: '/srv/datasets', Target: '/mnt/datasets', ReadOnly: true },
+              { Type: 'bind', Source: '/srv/scratch', Target: '/mnt/scratch', ReadOnly: false },
+            ]
+          : [
+              { source: '/srv/datasets', destination: '/mnt/datasets', options: ['bind', 'rprivate', 'ro'] },
+              { source: '/srv/scratch', destination: '/mnt/scratch', options: ['bind', 'rprivate', 'rw'] },
+            ],
+      )
+    },
+  )
 
   it('runs as the user of the attempt without any privilege, in its own network', async () => {
     const docker = await created()

@@ -36,6 +36,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 15, name: 'secrets, and environments of tasks', up: secretsTable },
   { version: 16, name: 'tasks know their files', up: filesOfTasks },
   { version: 17, name: 'tasks know their limits', up: limitsOfTasks },
+  { version: 18, name: 'tasks know their mounts', up: mountsOfTasks },
 ]
 
 /** The schema version that this program writes. */
@@ -112,6 +113,11 @@ function notOurs(path: string): string {
  * have the task's command run on the host.
  */
 function imagesOfTasks(): Promise<void> {
+  return Promise.resolve()
+}
+
+/** Absent in a record: none. The step keeps out an earlier controller, which would mount none. */
+function mountsOfTasks(): Promise<void> {
   return Promise.resolve()
 }
 

@@ -14,7 +14,7 @@ const LIMITS = ['memory_mib', 'cpus', 'pids_limit'] as const
 
 /**
  * @throws ApiProblem when `vram_mib` is missing and the task would share its GPU, its command names no
- *   program, it has an image or limits without a command, or two of its ports have one name.
+ *   program, it has an image, data folders or limits without a command, or two of its ports have one name.
  */
 export function taskRequest(
   body: TaskRequestBody,
@@ -39,6 +39,8 @@ export function taskRequest(
       throw invalidField(`/${field}`, `${field} needs a command: a lease runs none`)
   if (typeof body.cwd === 'string' && typeof body.image === 'string')
     throw invalidField('/cwd', 'cwd names a folder of the host, which a task with an image does not see')
+  if (body.command === undefined && (body.mounts ?? []).length > 0)
+    throw invalidField('/mounts', 'mounts needs a command: a lease runs none')
   const limit = LIMITS.find((field) => typeof body[field] === 'number')
   if (body.command === undefined && limit !== undefined)
     throw invalidField(`/${limit}`, `${limit} needs a command: a lease runs none`)

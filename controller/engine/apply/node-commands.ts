@@ -35,6 +35,7 @@ export function startEffect(placement: LivePlacement, policy: Policy): StartEffe
     ...((spec.wakeOnRequest ?? null) === null ? {} : { wakeOnRequest: spec.wakeOnRequest === true }),
     workdir: spec.workdir ?? null,
     cwd: spec.cwd ?? null,
+    ...(spec.mounts === undefined ? {} : { mounts: spec.mounts }),
     limits: spec.limits ?? null,
     environment: spec.environment ?? null,
     name: spec.name,

@@ -3,7 +3,7 @@
  * one number per GPU and kind of request suffices; `test/property/feasible.test.ts` compares it with `admit`.
  */
 import type { TaskSpec } from '../../../protocol/task.ts'
-import type { Feature, Mib } from '../../../protocol/units.ts'
+import { mountFeature, type Feature, type Mib, type MountFeature } from '../../../protocol/units.ts'
 import { hasRefusedStart } from '../../model/start-refusal.ts'
 import type { Task, Gpu, Node } from '../../model/placement.ts'
 import { maySwapOutFor } from '../../model/vram.ts'
@@ -198,12 +198,17 @@ export function requiredFeatures({
   environment = null,
   workdir = null,
   cwd = null,
-}: Pick<TaskSpec, 'image' | 'environment' | 'limits' | 'workdir' | 'cwd'>): readonly Feature[] {
+  mounts = [],
+}: Pick<TaskSpec, 'image' | 'environment' | 'limits' | 'workdir' | 'cwd' | 'mounts'>): readonly Required[] {
   const hasFiles = workdir !== null || cwd !== null
   const index =
     (image === null ? 0 : 1) + (environment === null ? 0 : 2) + (hasFiles ? 4 : 0) + (limits === null ? 0 : 8)
-  return COMBINATIONS[index] as readonly Feature[]
+  const features = COMBINATIONS[index] as readonly Feature[]
+  return mounts.length === 0 ? features : [...features, ...mounts.map(mountFeature)]
 }
+
+/** What a task requires of a server. */
+export type Required = Feature | MountFeature
 
 const IN_ORDER = ['image', 'env', 'files', 'limits'] as const satisfies readonly Feature[]
 /** Bit i of the index: the feature at place i is required. */
@@ -213,8 +218,12 @@ const COMBINATIONS: readonly (readonly Feature[])[] = Array.from(
 )
 
 /** Returns the first of these features that the server does not name; null: it names all. */
-export function missingFeature(required: readonly Feature[], { features }: Node): Feature | null {
-  for (const feature of required) if (!features.includes(feature)) return feature
+export function missingFeature(required: readonly Required[], { features }: Node): Required | null {
+  for (const feature of required) {
+    const isOffered =
+      features.includes(feature) || (feature.startsWith('mount:') && features.includes('mounts'))
+    if (!isOffered) return feature
+  }
   return null
 }
 

@@ -3,13 +3,18 @@
  * explanations.
  */
 import { gpusInWords, inMib } from '../../model/words.ts'
-import type { Feature, Instant } from '../../../protocol/units.ts'
+import type { Feature, Instant, MountFeature } from '../../../protocol/units.ts'
 import type { Gpu } from '../../model/placement.ts'
 import type { Placement, Task } from '../../model/placement.ts'
 import type { PendingFacts } from './explain-facts.ts'
 import type { WaitReason } from './explain-reasons.ts'
 import type { Tally } from './explain-tally.ts'
-import { mayDisplace, missingFeature, requiredFeatures } from '../../policy/placement/feasible.ts'
+import {
+  mayDisplace,
+  missingFeature,
+  requiredFeatures,
+  type Required,
+} from '../../policy/placement/feasible.ts'
 
 const BYTES_OF_MIB = 1024 * 1024
 /** Maximum number of names in a sentence; the others are counted. */
@@ -197,10 +202,18 @@ const FEATURE_WORDS: Readonly<Record<Feature, string>> = {
   channels: 'channels into running tasks',
 }
 
+function featureWords(feature: Required): string {
+  return isMount(feature) ? `the data folder ${feature.slice('mount:'.length)}` : FEATURE_WORDS[feature]
+}
+
+function isMount(feature: Required): feature is MountFeature {
+  return feature.startsWith('mount:')
+}
+
 function featureInWords(tally: Tally, spec: Task['spec']): string {
   const node = tally.nearest[0]?.node
   const missing = node === undefined ? null : missingFeature(requiredFeatures(spec), node)
-  const offers = missing === null ? 'what it requires' : `${FEATURE_WORDS[missing]} (feature ${missing})`
+  const offers = missing === null ? 'what it requires' : `${featureWords(missing)} (feature ${missing})`
   const dont = tally.nodeCount === 1 ? 'does' : 'do'
   return `Waits for a node that offers ${offers}: ${nodesInWords(tally)} could take it and ${dont} not.`
 }

@@ -3,7 +3,7 @@
  * node can have several reasons; a node without one takes the demand, apart from reservations and refusals.
  * One scan of the pool's GPUs, on demand only.
  */
-import type { Feature, Mib, NoSwap } from '../../../protocol/units.ts'
+import type { Mib, NoSwap } from '../../../protocol/units.ts'
 import type { Gpu, Node } from '../../model/placement.ts'
 import type { WaitReason } from './explain-reasons.ts'
 import { WAIT_REASONS } from './explain-reasons.ts'
@@ -20,6 +20,7 @@ import {
   largestEverMib,
   mayDisplace,
   missingFeature,
+  type Required,
   NOTHING,
   reachMib,
 } from '../../policy/placement/feasible.ts'
@@ -36,7 +37,7 @@ export interface Request {
   /** It runs a command, which not every server allows. */
   readonly needsExec: boolean
   /** What a server must offer (`requiredFeatures`). */
-  readonly features: readonly Feature[]
+  readonly features: readonly Required[]
 }
 
 export interface Survey {

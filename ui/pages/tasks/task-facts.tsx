@@ -53,6 +53,7 @@ export function TaskFacts(props: { readonly task: TaskBody }): JSX.Element {
       ...portsOf(task),
       ...(task.workdir === null ? [] : [{ name: 'Uploaded folder', value: task.workdir }]),
       ...(task.cwd === null ? [] : [{ name: 'Starts in', value: task.cwd }]),
+      ...(task.mounts.length === 0 ? [] : [{ name: 'Data folders', value: task.mounts.join(', ') }]),
       ...limitsOf(task),
       ...(task.idle_swap_out_seconds === null
         ? []

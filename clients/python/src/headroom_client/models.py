@@ -68,6 +68,11 @@ class TaskRequest(TypedDict, total=False):
     Folder on the host of the GPU server in which the command starts, entered as the user of the task;
     null: its work folder.
     """
+    mounts: List[str]
+    """
+    Data folders by the names under which GPU servers offer them: it runs only where all are offered. In a
+    container each is /mnt/NAME.
+    """
     memory_mib: Optional[int]
     """
     Limit of host memory. Where a swap-out copies VRAM into the process, the limit that is set is larger
@@ -249,6 +254,11 @@ class Task(TypedDict):
     """
     Folder on the host of the GPU server in which the command starts, entered as the user of the task;
     null: its work folder.
+    """
+    mounts: List[str]
+    """
+    Data folders by the names under which GPU servers offer them: it runs only where all are offered. In a
+    container each is /mnt/NAME.
     """
     memory_mib: Optional[int]
     """
@@ -1281,6 +1291,14 @@ class TaskFields:
         null: its work folder.
         """
         return self.data["cwd"]
+
+    @property
+    def mounts(self) -> List[str]:
+        """
+        Data folders by the names under which GPU servers offer them: it runs only where all are offered.
+        In a container each is /mnt/NAME.
+        """
+        return self.data["mounts"]
 
     @property
     def memory_mib(self) -> Optional[int]:
