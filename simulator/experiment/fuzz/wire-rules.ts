@@ -37,6 +37,11 @@ interface NodeView {
   /** When a later boot was welcome, and by when everything before it is certainly over. */
   anewAt: Instant
   doubtEndedAt: Instant
+  /**
+   * It was ordered to restart before the store went back: the controller may still know that, and then waits
+   * for attempts from before only from its own start on.
+   */
+  wasReset: boolean
   /** The highest boot that was welcome, and its latest answered snapshot. */
   boot: Boot | null
   /** Epoch of the controller that welcomed it first: earlier controllers may not know of it. */
@@ -226,6 +231,7 @@ export class WireRules {
     for (const view of this.#nodes.values()) {
       view.answeredAt = Math.max(view.answeredAt, startedAt)
       extend(view, startedAt, startedAt < view.longestOverAt ? view.longestMs : configuredMs)
+      if (view.wasReset) [view.anewAt, view.doubtEndedAt] = [this.#begunAt, view.endedAt]
       view.snapshotSeq = 0
     }
   }
@@ -245,7 +251,10 @@ export class WireRules {
       doubtEndedAt: 0,
       ...{ longestMs: 0, longestOverAt: 0, overAt: 0, endedAt: 0 },
     }
-    for (const view of this.#nodes.values()) Object.assign(view, lost)
+    for (const view of this.#nodes.values()) {
+      const wasReset = view.wasReset || view.isReset || view.anewAt > 0
+      Object.assign(view, lost, { wasReset })
+    }
   }
 
   #heard({ kind, nodeId, taskId, at, data }: Event): void {
@@ -257,7 +266,9 @@ export class WireRules {
     const isLost = kind === 'node_status' && data['status'] === 'unreachable'
     const isUnconfirmed = kind === 'task_returned' && data['reason'] === 'start_unconfirmed'
     const leases = isUnconfirmed ? 2 : isLost ? 1 : 0
-    const isInDoubt = (this.#placedAt.get(taskId ?? '') ?? at) < view.anewAt
+    // A task without a time was placed before the store went back.
+    const placedAt = this.#placedAt.get(taskId ?? '') ?? (view.wasReset ? 0 : at)
+    const isInDoubt = placedAt < view.anewAt
     const earlyMs = (isLost ? view.overAt : isInDoubt ? view.doubtEndedAt : view.endedAt) - at
     const place = { nodeId: nodeId ?? '', ...(taskId === null ? {} : { taskId }) }
     if (leases > 0 && earlyMs > 0)
@@ -305,6 +316,7 @@ export class WireRules {
         isReset: false,
         anewAt: 0,
         doubtEndedAt: 0,
+        wasReset: false,
         longestMs: 0,
         longestOverAt: 0,
         boot: null,
