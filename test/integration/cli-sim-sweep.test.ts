@@ -90,11 +90,11 @@ describe('headroom sim sweep', () => {
       expect.stringMatching(
         new RegExp(
           /^overcommit +utilization +starvation +queue +swap +compute +wait p50 +wait /.source +
-            /p95 +swaps\/h +GiB\/h +Jain$/.source,
+            /p95 +swaps\/h +GiB\/h +Jain +wake p50 +wake p95$/.source,
         ),
       ),
       expect.stringMatching(/^0 % +\d+\.\d % .* –$/),
-      expect.stringMatching(/^50 % +\d+\.\d % .* \d\.\d{3}$/),
+      expect.stringMatching(/^50 % +\d+\.\d % .* \d\.\d{3}( +[\d.]+ (s|min|h)){2}$/),
       '',
       expect.stringMatching(/^overcommit +utilization +p10 +p90 +p95 of starvation\.total<=20$/),
       expect.stringMatching(/^0 % .* (kept|broken)/),

@@ -165,7 +165,8 @@ describe.skipIf(whyNoNatsServer() !== null || !isRoot)('the users of tasks', { t
     await controller.event('b', 'finished')
     const work = join(folder, 'state/work')
     const kept = join(work, '.ended/a.1')
-    await until('one is kept', () => existsSync(kept) && readdirSync(work).length === 1)
+    const attempts = () => readdirSync(work).filter((name) => !name.startsWith('.'))
+    await until('one is kept', () => existsSync(kept) && attempts().length === 0)
     // Only the server enters the folder above it; the user of a later attempt may have the same id.
     expect([statSync(join(work, '.ended')).uid, statSync(join(work, '.ended')).mode & 0o777]).toEqual([
       0, 0o700,
