@@ -3,12 +3,15 @@
  * machine: plain HTTP on localhost has permissions that `http://{address}:30080` does not have. Faults of a
  * page are collected: errors in the console and violations of the policy.
  */
-import { existsSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import axe from 'axe-core'
 import {
   chromium,
   type Browser,
   type BrowserContext,
+  type Download,
   type LaunchOptions,
   type Locator,
   type Page,
@@ -37,6 +40,18 @@ export function launched(): LaunchOptions {
     '--force-color-profile=srgb',
   ]
   return { executablePath: CHROMIUM, args }
+}
+
+/** A shared browser does not tell where it has saved a file. */
+export async function savedBytes(download: Download): Promise<Buffer> {
+  const folder = mkdtempSync(join(tmpdir(), 'headroom-saved-'))
+  try {
+    const path = join(folder, 'saved')
+    await download.saveAs(path)
+    return readFileSync(path)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
 }
 
 export class TestBrowser {

@@ -10,7 +10,7 @@ import type { EventPage } from '../../controller/api/observe/event-schema.ts'
 import type { SummaryBody } from '../../controller/api/observe/summary-schema.ts'
 import { firstRequests } from '../../ui/first-requests.ts'
 import { mib, percent, whole } from '../../ui/format/figures.ts'
-import { CHROMIUM } from '../support/browser.ts'
+import { CHROMIUM, savedBytes } from '../support/browser.ts'
 import { temporaryFolder } from '../support/headroom-command.ts'
 import { servedPage } from '../support/served-page.ts'
 import { getJson } from '../support/served.ts'
@@ -126,7 +126,7 @@ describe.skipIf(CHROMIUM === null)('the page', () => {
         page.waitForEvent('download'),
         chart.getByRole('button', { name: button }).click(),
       ])
-      return readFileSync(await download.path())
+      return savedBytes(download)
     }
     expect((await saved('Save as CSV')).toString('utf8')).toMatch(/^time,utilization\n\d{4}-/)
     const png = await saved('Save as PNG')

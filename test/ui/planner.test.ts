@@ -2,13 +2,13 @@
  * The planner: a sweep from a text to a proposal, with equal results twice, and a cancellation; nothing is
  * written to the live cluster.
  */
-import { readFileSync } from 'node:fs'
 import type { Locator, Page, Request } from 'playwright-core'
 import { beforeAll, describe, expect, test } from 'vitest'
 import {
   accessibilityFaults,
   CHROMIUM,
   faultsInEveryLook,
+  savedBytes,
   sidewaysPixels,
   type WatchedPage,
 } from '../support/browser.ts'
@@ -54,13 +54,14 @@ interface Row {
 }
 
 /**
- * The page's own table: overcommit, utilization, starvation, queue wait, objective, hash, with all digits.
+ * The page's own table: overcommit, utilization, starvation, queue wait, wake, objective, hash, with all
+ * digits.
  */
 async function rows(): Promise<readonly Row[]> {
   const cells = await page
     .locator('#runs tbody tr')
     .evaluateAll((all) => all.map((row) => [...row.querySelectorAll('data')].map((each) => each.value)))
-  return cells.map(([percent, utilization, , , objective, hash]) => ({
+  return cells.map(([percent, utilization, , , , objective, hash]) => ({
     percent: Number(percent),
     utilization: Number(utilization),
     objective: Number(objective),
@@ -175,7 +176,7 @@ async function expectBeforeAndAfter(recommended: number): Promise<void> {
 async function savedBy(figure: Locator, button: string): Promise<Buffer> {
   const saving = page.waitForEvent('download')
   await figure.getByRole('button', { name: button }).press('Enter')
-  return readFileSync(await (await saving).path())
+  return savedBytes(await saving)
 }
 
 describe.skipIf(CHROMIUM === null)('the planner', () => {
@@ -334,7 +335,7 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
         const saved = await saving
         expect(saved.suggestedFilename()).toBe(`busy.${format}`)
         const answer = await fetch(`${ui.served.url}/api/v1/simulations/${id}/report?format=${format}`)
-        expect(readFileSync(await saved.path(), 'utf8')).toBe(await answer.text())
+        expect((await savedBytes(saved)).toString('utf8')).toBe(await answer.text())
       }
     },
   )
