@@ -75,13 +75,14 @@ describe.skipIf(whyNoNatsServer() !== null || !isRoot)('the users of tasks', { t
       '--allow-exec',
       ...options,
     ]
+    const hellos = controller.hellos.length
     const server = startHeadroom(args, {
       CONTROLLER_NATS_URL: broker.url,
       NODE_NAME: 'alpha',
       NODE_STATE_DIR: join(folder, 'state'),
     })
     servers.push(server)
-    await controller.hello(servers.length)
+    await controller.hello(hellos + 1)
     return server
   }
 

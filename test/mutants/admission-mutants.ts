@@ -405,8 +405,8 @@ const ADMISSION: readonly Mutant[] = [
       edit(
         `${SCHEDULER}/schedule.ts`,
         'placeFor',
-        "  for (const when of ['now', 'after_swap'] as const) {\n    const place",
-        "  for (const when of ['after_swap', 'now'] as const) {\n    const place",
+        "  for (const when of ['now', 'after_swap'] as const) {\n    const find",
+        "  for (const when of ['after_swap', 'now'] as const) {\n    const find",
       ),
     ],
     directed: { scenario: 'fits-now-first' },
