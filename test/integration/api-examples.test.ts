@@ -86,8 +86,9 @@ function ask(path: string, init: RequestInit = {}): Promise<Response> {
 }
 
 /**
- * Only a restored store has quarantined attempts, and only a GPU server opens channels (cli-channels.test.ts). The bodies of a trace and of a chunk are files:
- * uploads.test.ts and blob-store.test.ts store some.
+ * Only a restored store has quarantined attempts, and only a GPU server opens channels
+ * (cli-channels.test.ts). The bodies of a trace and of a chunk are files: uploads.test.ts and
+ * blob-store.test.ts store some.
  */
 const NOT_SENT = ['adoptAttempt', 'openChannel', 'stopAttempt', 'storeTrace', 'putBlob']
 
