@@ -7,8 +7,6 @@ import { CHROMIUM, MAPPED_HOST, TestBrowser } from './browser.ts'
 import { demonstrationIn } from './demonstration.ts'
 import { serve, type Served } from './served.ts'
 
-const START_WITHIN_MS = 120_000
-
 export class ServedPage {
   readonly #dataDir: string
   readonly #isNew: boolean
@@ -71,7 +69,7 @@ export class ServedPage {
 export function servedPage(dataDir: string, { isNew = false } = {}): ServedPage {
   const page = new ServedPage(dataDir, isNew)
   if (CHROMIUM === null) return page
-  beforeAll(() => page.start(), START_WITHIN_MS)
+  beforeAll(() => page.start())
   afterAll(() => page.end())
   return page
 }
