@@ -2,6 +2,7 @@
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net'
 import type { TaskChannel } from '../../clients/typescript/channels.ts'
 import type { HeadroomClient } from '../../clients/typescript/client.ts'
+import { roomIn } from '../../controller/api/channels/room.ts'
 import { isFinal } from '../../controller/model/task.ts'
 import { CommandFailure, EXIT_CONFLICT, EXIT_OK, UsageError } from '../../services/exit-codes.ts'
 import { untilInterrupted } from '../command/interrupts.ts'
@@ -86,7 +87,9 @@ async function forward(client: HeadroomClient, id: string, port: number, socket:
   send(socket, channel)
   const end = await channel
     .receive({
-      data: (bytes) => written(socket, bytes),
+      data: async (bytes) => {
+        if (!socket.destroyed && !socket.write(bytes)) await roomIn(socket)
+      },
       errors: () => {},
       end: () => void socket.end(),
     })
@@ -104,17 +107,4 @@ function send(socket: Socket, channel: TaskChannel): void {
   })
   socket.once('end', () => void channel.sendEnd())
   socket.resume()
-}
-
-function written(socket: Socket, bytes: Uint8Array): Promise<void> {
-  return new Promise((resolve) => {
-    if (socket.destroyed || socket.write(bytes)) return resolve()
-    const done = (): void => {
-      socket.off('drain', done)
-      socket.off('close', done)
-      resolve()
-    }
-    socket.on('drain', done)
-    socket.on('close', done)
-  })
 }

@@ -16,6 +16,7 @@ import {
 import { MAX_CHANNEL_BYTES } from '../../../protocol/limits.ts'
 import type { DurationMs } from '../../../protocol/units.ts'
 import type { ChannelAnswer, ChannelPiece } from '../../ports/task-channels.ts'
+import { roomIn } from './room.ts'
 
 /** The channel at the GPU server. */
 export interface FarEnd {
@@ -190,19 +191,6 @@ export class Relay {
     if (end !== null) return this.#end(end)
     if (!hasRoom) await roomIn(this.#socket)
   }
-}
-
-function roomIn(socket: Duplex): Promise<void> {
-  return new Promise((resolve) => {
-    if (socket.destroyed) return resolve()
-    const done = (): void => {
-      socket.off('drain', done)
-      socket.off('close', done)
-      resolve()
-    }
-    socket.on('drain', done)
-    socket.on('close', done)
-  })
 }
 
 function wordsOf(refused: string): string {
