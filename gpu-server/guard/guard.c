@@ -170,9 +170,11 @@ static void open_waits(void) {
   fcntl(open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), F_NOTIFY, DN_DELETE | DN_RENAME | DN_MULTISHOT);
 }
 
-/* Nothing of the task has run yet: the command waits for a message that is never sent. */
+/* Nothing of the task has run yet: the command waits for a message that is never sent. A search for it can miss
+ * it between the death of its keeper and its adoption by the guard, so it also ends by itself. */
 static void call_off(void) {
   kill(guard.keeper.pid, SIGKILL);
+  keeper_call_off(&guard.keeper);
   if (guard.keeper.pid_file >= 0) {
     has_ended(guard.keeper.pid_file, CALL_OFF_MS);
     return;

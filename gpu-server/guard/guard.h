@@ -147,6 +147,8 @@ const char *keeper_start(struct keeper *keeper, const struct spec *spec, const i
 _Noreturn void keeper_run(const struct launch *launch);
 /* Lets the command run; returns false and the reason if it could not. */
 bool keeper_go(struct keeper *keeper, struct failure *failure);
+/* Lets a command end that waits for keeper_go. */
+void keeper_call_off(struct keeper *keeper);
 void describe_failure(char *text, size_t size, const struct failure *failure, const struct spec *spec);
 
 /* What every process of the task gets and loses before its program runs: signals, user, privileges, folder, environment.

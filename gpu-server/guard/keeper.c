@@ -300,9 +300,15 @@ const char *keeper_start(struct keeper *keeper, const struct spec *spec, const i
   return start_once(keeper, launch, &has_namespace);
 }
 
+/* A command that still waits reads the end of the pipe and exits, wherever its keeper is. */
+void keeper_call_off(struct keeper *keeper) {
+  if (keeper->go >= 0) close(keeper->go);
+  keeper->go = -1;
+}
+
 bool keeper_go(struct keeper *keeper, struct failure *failure) {
   ssize_t n = write(keeper->go, "g", 1);
-  close(keeper->go);
+  keeper_call_off(keeper);
   while (n == 1 && (n = read(keeper->failure, failure, sizeof *failure)) < 0 && errno == EINTR) n = 1;
   close(keeper->failure);
   return n == 0;

@@ -106,6 +106,16 @@ describe.each([
     expect((await world.exitOf('late')).exit?.code).toBe(0)
   })
 
+  it('that has ended refuses many starts at once, without killing a guard', async () => {
+    const world = await guardWorld({ isIsolated })
+    world.guards.lease(bootTime() - 1, 600_000)
+    const names = Array.from({ length: 20 }, (_, i) => `late-${i}`)
+    const answers = await Promise.all(
+      names.map((name) => world.guards.launch(shellSpec(name, 'true', { isLeased: true }))),
+    )
+    expect(new Set(answers.map(({ error }) => error))).toEqual(new Set(['the run lease is over']))
+  })
+
   it('with a damaged file counts as ended', async () => {
     const world = await guardWorld({ isIsolated })
     await world.sh('damaged', TREE, { isLeased: true })

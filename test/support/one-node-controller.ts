@@ -14,7 +14,9 @@ type Body<B> = B extends Command ? Omit<B, 'valid_until_mono' | 'node_boot'> : n
 
 export class OneNodeController {
   readonly bus: NatsBus
+  /** The first of each boot of the server, which repeats it until it is answered. */
   readonly hellos: Hello[] = []
+  readonly #boots = new Set<string>()
   readonly events: NodeEvent[] = []
   #isTalking = true
   /** Answers that wait until it responds again. */
@@ -56,9 +58,10 @@ export class OneNodeController {
       : undefined
   }
 
-  async hello(count: number): Promise<Hello> {
-    await until(`hello number ${count}`, () => this.hellos.length >= count)
-    return this.hellos[count - 1] as Hello
+  /** @param boot 1 for the first start of the server */
+  async hello(boot: number): Promise<Hello> {
+    await until(`the hello of start ${boot}`, () => this.hellos.length >= boot)
+    return this.hellos[boot - 1] as Hello
   }
 
   async event(
@@ -143,7 +146,10 @@ export class OneNodeController {
     }
     if (body.op !== 'hello' && body.op !== 'heartbeat') return null
     this.#last = message
-    if (body.op === 'hello') this.hellos.push(body)
+    if (body.op === 'hello' && !this.#boots.has(message.boot.random)) {
+      this.#boots.add(message.boot.random)
+      this.hellos.push(body)
+    }
     return { op: body.op === 'hello' ? 'welcome' : 'lease', settings, stop: [] }
   }
 
