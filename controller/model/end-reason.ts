@@ -11,7 +11,7 @@ export const END_SENTENCES = {
   signal: 'ended by a signal that Headroom did not send',
   memory_limit: 'it reached its limit of memory (memory_mib), and the kernel killed a process of it',
   start_failed: 'the GPU server could not start the command',
-  image_not_available: 'no GPU server could get its image, more often than max_requeues allows',
+  image_not_available: 'no GPU server could get its image',
   cancelled: 'cancelled',
   lease_expired: 'the client of the lease stopped renewing it',
   requeue_limit: 'its attempts ended soon after their start more often than max_requeues allows',

@@ -44,6 +44,16 @@ export interface StartTrouble {
   readonly pause: StartPause | null
 }
 
+/** The registry has answered, and does not have the image for this node. */
+export const IMAGE_NOT_FOUND = 'image_not_found'
+/** Of one registry: tasks with other images start, so that a task could close nodes to them by its image. */
+const REGISTRY_UNREACHABLE = 'registry_unreachable'
+
+/** Returns true if any task would have been refused: it counts towards a cordon of the node. */
+export function isOfTheNode({ cause, code }: StartRefused): boolean {
+  return cause === 'host' && code !== REGISTRY_UNREACHABLE
+}
+
 export const NO_TROUBLE: StartTrouble = { refusals: [], refusedCount: 0, waits: 0, earlyEnds: 0, pause: null }
 
 /** The node refused the task, and is excluded now. */

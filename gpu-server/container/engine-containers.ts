@@ -12,6 +12,7 @@ import { NO_CONTAINER, NO_RUNTIME } from '../guard/launch-refusal.ts'
 import { containerRequest, ownerLabel } from './container-request.ts'
 import { EngineApi, type EngineKind } from './engine-api.ts'
 import { EngineFault } from './engine-socket.ts'
+import { imageMissing, NO_PROGRESS, pullRefusal } from './pull-refusal.ts'
 import { loginFor } from './registry-credentials.ts'
 
 export const PULL_POLICIES = ['missing', 'always', 'never'] as const
@@ -68,7 +69,8 @@ export class EngineContainers implements Containers {
       const before = isOld ? null : await this.#api.image(image)
       if (before === null && pull === 'never')
         return imageMissing(`image ${image}: this host does not have it`)
-      if (before === null) await this.#api.pull(image, this.#login(image), options)
+      const refused = before === null ? await this.#pull(image, options) : null
+      if (refused !== null) return refused
       const found = before ?? (await this.#api.image(image))
       if (found === null) return imageMissing(`image ${image}: the engine has pulled it and does not have it`)
       if (this.#seen.has(image)) this.#seen.set(image, { isHere: true, at: performance.now() })
@@ -76,6 +78,20 @@ export class EngineContainers implements Containers {
       return { error: null, imageId: id, workingDirectory, digest: digestOf(image, repoDigests) }
     } catch (error) {
       return refusalOf(error, (why) => imageMissing(`image ${image}: ${why}`))
+    }
+  }
+
+  /** Resolves with why the image could not be pulled, or null. */
+  async #pull(image: string, options: PrepareOptions): Promise<Refused | null> {
+    const login = this.#login(image)
+    try {
+      await this.#api.pull(image, login, options)
+      return null
+    } catch (error) {
+      if (options.signal.aborted || !(error instanceof EngineFault)) throw error
+      // No answer to the pull: an engine that answers otherwise waits for the registry.
+      if (error.status === null) await this.#api.image(image)
+      return pullRefusal(image, error.status === null ? NO_PROGRESS : error.message)
     }
   }
 
@@ -160,10 +176,6 @@ function refusalOf(error: unknown, ofAnswer: (why: string) => Refused): Refused 
   const words = wordsOf(error)
   if (error instanceof EngineFault && error.status !== null) return ofAnswer(words)
   return { error: words, refused: NO_RUNTIME }
-}
-
-function imageMissing(error: string): Refused {
-  return { error, refused: { cause: 'task', code: 'image_not_available' } }
 }
 
 function wordsOf(error: unknown): string {

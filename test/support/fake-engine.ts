@@ -22,7 +22,7 @@ export interface EngineAnswer {
   readonly text?: string
 }
 
-type Answer = EngineAnswer | 'never' | null
+type Answer = EngineAnswer | 'never' | 'drop' | null
 
 /** Containers of a server on that engine; images are not pulled. */
 export function fakeContainers(socketPath: string, stateFolder: string): EngineContainers {
@@ -46,7 +46,7 @@ export class FakeEngine {
   readonly folder = mkdtempSync(join(tmpdir(), 'headroom-engine-'))
   readonly socketPath = join(this.folder, 'engine.sock')
   readonly calls: EngineCall[] = []
-  /** Takes precedence over the usual answers; null: the usual one. `never`: no answer. */
+  /** Takes precedence over the usual answers; null: the usual one. `never`: no answer. `drop`: closed. */
   answer: (call: EngineCall) => Answer | Promise<Answer> = () => null
   images = new Set(['team/train:1'])
   readonly containers = new Map<string, unknown>()
@@ -81,6 +81,7 @@ export class FakeEngine {
     this.calls.push(call)
     const answer = (await this.answer(call)) ?? this.#usual(call)
     if (answer === 'never') return
+    if (answer === 'drop') return void request.socket.destroy()
     response.writeHead(answer.status, { 'Content-Type': 'application/json' })
     response.end(answer.text ?? (answer.body === undefined ? '' : JSON.stringify(answer.body)))
   }

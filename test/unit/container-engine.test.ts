@@ -352,14 +352,58 @@ describe('an image', () => {
     expect(pulls()).toEqual([])
   })
 
-  it('that cannot be pulled is a reason of the task, also when the answer began well', async () => {
+  const refusedBy = async (message: string, status = 500) => {
+    engine.answer = ({ path }) => (path === '/images/create' ? { status, body: { message } } : null)
+    const answer = await prepared('missing', 'reg.example/absent:1')
+    return answer.error === null ? null : answer.refused
+  }
+
+  it.each([
+    ['docker, no such tag', 'manifest for reg.example/absent:1 not found: manifest unknown'],
+    ['docker, no login', 'Head "https://reg.example/v2/absent/manifests/1": no basic auth credentials'],
+    ['docker, no right', 'pull access denied for absent, repository does not exist'],
+    ['podman, no such tag', 'initializing source docker://a:1: reading manifest 1 in a: manifest unknown'],
+    ['podman, no login', 'unable to retrieve auth token: invalid username/password: unauthorized'],
+    ['another processor', 'no matching manifest for linux/amd64 in the manifest list entries'],
+  ])('that the registry does not have for this host is a reason of the task: %s', async (_, message) => {
+    expect(await refusedBy(message)).toEqual({ cause: 'task', code: 'image_not_found' })
+  })
+
+  it.each([
+    'Get "https://reg.example/v2/": dial tcp 192.0.2.1:443: connect: connection refused',
+    'pinging container registry reg.example: Get "https://reg.example/v2/": dial tcp: lookup: no such host',
+    'Get "https://reg.example/v2/": http: server gave HTTP response to HTTPS client',
+    'received unexpected HTTP status: 503 Service Unavailable',
+    'toomanyrequests: You have reached your pull rate limit; manifest unknown',
+  ])('whose registry does not answer is a reason of the host: %s', async (message) => {
+    expect(await refusedBy(message)).toEqual({ cause: 'host', code: 'registry_unreachable' })
+  })
+
+  it('that the engine refuses in other words may appear, also when the answer began well', async () => {
+    const code = 'image_not_available'
+    expect(await refusedBy('no space left on device')).toEqual({ cause: 'task', code })
     engine.answer = ({ path }) =>
       path === '/images/create'
         ? { status: 200, text: '{"status":"Pulling"}\n{"error":"manifest\\nunknown"}\n' }
         : null
     expect(await prepared('missing', 'absent:1')).toEqual({
-      error: 'image absent:1: manifest unknown',
-      refused: { cause: 'task', code: 'image_not_available' },
+      error: 'image absent:1: the registry does not have it, or needs a login: manifest unknown',
+      refused: { cause: 'task', code: 'image_not_found' },
+    })
+  })
+
+  it('whose pull gets no answer is a reason of its registry if the engine still answers', async () => {
+    engine.answer = ({ path }) => (path === '/images/create' ? 'drop' : null)
+    expect(await prepared('missing', 'absent:1')).toMatchObject({
+      refused: { cause: 'host', code: 'registry_unreachable' },
+    })
+    engine.answer = ({ path }) => {
+      if (path !== '/images/create') return null
+      engine.answer = () => 'drop'
+      return 'drop'
+    }
+    expect(await prepared('missing', 'absent:1')).toMatchObject({
+      refused: { cause: 'host', code: 'no_container_runtime' },
     })
   })
 

@@ -314,27 +314,100 @@ describe('an image that cannot be had', () => {
   const failed = { state: 'failed', detail: 'manifest unknown' } as const
   const ofTask = { ...failed, start_refused: { cause: 'task', code: 'image_not_available' } } as const
 
+  const found = { cause: 'task', code: 'image_not_found' } as const
+
+  const refuse = (b: Preparing, task: LiveTask, nodes: readonly LiveNode[], report: object): void => {
+    for (const node of nodes) {
+      b.cycle()
+      b.answer(task, node)
+      expect(b.says(node, [{ task, ...failed, ...report }])).toEqual(['t1/1'])
+    }
+    b.cycle()
+  }
+
   it('puts the task off that node; refused by all it waits, and fails after max_requeues waits', () => {
     const b = new Preparing()
     const nodes = [b.server('n1'), b.server('n2')]
     const task = b.submit({ ...RUNS, maxRequeues: 1 })
-    const refuse = (): void => {
-      for (const node of nodes) {
-        b.cycle()
-        b.answer(task, node)
-        expect(b.says(node, [{ task, ...ofTask }])).toEqual(['t1/1'])
-      }
-      b.cycle()
-    }
-    refuse()
+    refuse(b, task, nodes, ofTask)
     expect(b.explain(task)).toMatchObject({ primary: { reason: 'START_REFUSED' } })
     expect(b.explain(task)?.sentence).toContain('n1: manifest unknown; n2: manifest unknown')
     expect(task.attempt).toBe(0)
     b.advance(10 * 60_000)
-    refuse()
+    refuse(b, task, nodes, ofTask)
     expect([task.state, task.endCode]).toEqual(['failed', 'image_not_available'])
     expect(task.endReason).toBe('manifest unknown; tried again 1 times, as max_requeues allows')
     expect([...nodes].every(({ autoCordon }) => autoCordon === null)).toBe(true)
+  })
+
+  it('because no registry has it fails the task as soon as three nodes, or all of them, have said so', () => {
+    for (const count of [1, 2, 3, 5]) {
+      const b = new Preparing()
+      const nodes = Array.from({ length: count }, (_, i) => b.server(`n${i}`))
+      const task = b.submit({ ...RUNS, maxRequeues: 5 })
+      refuse(b, task, nodes.slice(0, 3), { start_refused: found })
+      expect([task.state, task.endCode, task.endReason]).toEqual([
+        'failed',
+        'image_not_available',
+        'manifest unknown',
+      ])
+    }
+  })
+
+  it('because no registry has it is waited for if max_requeues is null, or a node says otherwise', () => {
+    const b = new Preparing()
+    const nodes = [b.server('n1'), b.server('n2')]
+    const task = b.submit({ ...RUNS, maxRequeues: null })
+    refuse(b, task, nodes, { start_refused: found })
+    expect(reasonOf(b, task)).toBe('START_REFUSED')
+    const mixed = new Preparing()
+    const two = [mixed.server('n1'), mixed.server('n2')]
+    const other = mixed.submit({ ...RUNS, maxRequeues: 5 })
+    refuse(mixed, other, two.slice(0, 1), ofTask)
+    refuse(mixed, other, two.slice(1), { start_refused: found })
+    expect(reasonOf(mixed, other)).toBe('START_REFUSED')
+  })
+
+  it('from a registry goes to a busy node that has it, whatever three others say', () => {
+    const b = new Preparing()
+    const busy = b.server('n4')
+    const holder = b.submit({ vramMib: 80 })
+    b.settle()
+    const nodes = ['n1', 'n2', 'n3'].map((id) => b.server(id))
+    b.says(busy, [], [IMAGE])
+    const task = b.submit({ ...RUNS, maxRequeues: 5 })
+    for (const node of nodes) {
+      b.cycle()
+      b.answer(task, node)
+      b.says(node, [{ task, ...failed, start_refused: found }])
+    }
+    b.cycle()
+    expect([task.state, task.trouble.pause]).toEqual(['pending', null])
+    b.finished(holder)
+    b.cycle()
+    expect([task.state, placementOf(task).node.id]).toEqual(['assigned', 'n4'])
+  })
+
+  it('because its registry is away is tried again on that node, which stays open for other tasks', () => {
+    const b = new Preparing()
+    const node = b.server('n1')
+    for (const id of ['n2', 'n3', 'n4']) b.server(id, ['files'])
+    const report = { ...failed, start_refused: { cause: 'host', code: 'registry_unreachable' } } as const
+    const tasks = Array.from({ length: 4 }, () => b.submit({ ...RUNS, vramMib: 20 }))
+    b.cycle()
+    for (const task of tasks) b.answer(task, node)
+    b.says(
+      node,
+      tasks.map((task) => ({ task, ...report })),
+    )
+    b.cycle()
+    expect(node.autoCordon).toBeNull()
+    expect(tasks.map((task) => reasonOf(b, task))).toEqual(tasks.map(() => 'START_REFUSED'))
+    expect(tasks.every(({ trouble }) => trouble.pause === null)).toBe(true)
+    expect(b.asked()).toHaveLength(4)
+    b.advance(10_000)
+    b.cycle()
+    expect(b.asked()).toHaveLength(8)
   })
 
   it('because of the engine counts against the host, not the task', () => {

@@ -6,6 +6,8 @@ import type { StartRefused } from '../../../../protocol/message-fields.ts'
 import type { PreparationReport } from '../../../../protocol/preparing.ts'
 import type { DurationMs, Instant } from '../../../../protocol/units.ts'
 import type { TaskEnd } from '../../../model/end-reason.ts'
+import { imageToRun } from '../../../model/preparation.ts'
+import { IMAGE_NOT_FOUND, isOfTheNode } from '../../../model/start-refusal.ts'
 import type { StartRefusal, StartTrouble } from '../../../model/start-refusal.ts'
 import { largestEverMib, mayRunOn } from '../../../policy/placement/feasible.ts'
 import { searchDemandMib } from '../../../policy/placement/shape.ts'
@@ -37,12 +39,12 @@ export function refuseStart(
   now: Instant,
 ): void {
   const { task, node, attempt } = placement
-  if (refused.cause === 'host')
+  if (isOfTheNode(refused))
     noteHostRefusal(c, node, { taskId: task.spec.id, attempt }, refused.code, detail, now)
   if (supersede(c, placement, now)) return
   const trouble = withRefusal(task.trouble, node, refused, detail, now)
   const isWait = mustWait(c, task, trouble)
-  const end = isWait ? endWithoutImage(task, refused, detail) : null
+  const end = isWait ? endWithoutImage(task, trouble, refused, detail) : null
   if (end !== null) return finish(c, task, end, now)
   task.trouble = isWait ? waiting(trouble, now) : trouble
   returnToPending(c, placement, refused.code, now, { cause: refused.cause, detail })
@@ -58,11 +60,11 @@ export function refusePreparation(
   { attempt, start_refused: refused = NOT_SAID, detail = refused.code }: PreparationReport,
   now: Instant,
 ): void {
-  if (refused.cause === 'host')
+  if (isOfTheNode(refused))
     noteHostRefusal(c, node, { taskId: task.spec.id, attempt }, refused.code, detail, now)
   const trouble = withRefusal(task.trouble, node, refused, detail, now)
   const isWait = mustWait(c, task, trouble)
-  const end = isWait ? endWithoutImage(task, refused, detail) : null
+  const end = isWait ? endWithoutImage(task, trouble, refused, detail) : null
   if (end !== null) return finish(c, task, end, now)
   task.trouble = isWait ? waiting(trouble, now) : trouble
   dropPreparation(c, task, node, now)
@@ -79,17 +81,32 @@ export function refusePreparation(
 const NOT_SAID: StartRefused = { cause: 'passing', code: 'not_prepared' }
 
 /**
- * An image that no node can get does not appear by waiting for ever: after `max_requeues` waits the task
- * fails (docs/decisions/0122). Null: it waits once more.
+ * An image that no registry has does not appear by waiting: the task fails. One that could not be had for
+ * another reason is tried again, after `max_requeues` waits for the last time (docs/decisions/0124). Null: it
+ * waits.
  */
 function endWithoutImage(
-  { spec: { maxRequeues }, trouble }: LiveTask,
+  { spec: { maxRequeues } }: LiveTask,
+  { waits, refusals }: StartTrouble,
   { code }: StartRefused,
   detail: string,
 ): TaskEnd | null {
-  if (code !== 'image_not_available' || maxRequeues === null || trouble.waits < maxRequeues) return null
-  const reason = `${detail}; tried again ${trouble.waits} times, as max_requeues allows`
-  return { state: 'failed', code: 'image_not_available', exitCode: null, reason }
+  if (maxRequeues === null) return null
+  const end = { state: 'failed', code: 'image_not_available', exitCode: null } as const
+  const ofTask = refusals.filter(({ cause }) => cause === 'task')
+  if (ofTask.every((refusal) => refusal.code === IMAGE_NOT_FOUND)) return { ...end, reason: detail }
+  if (code !== 'image_not_available' || waits < maxRequeues) return null
+  return { ...end, reason: `${detail}; tried again ${waits} times, as max_requeues allows` }
+}
+
+/** Returns true if a node that has the image could take the task, and has not refused it. */
+function isImageElsewhere(c: Cluster, task: LiveTask, refusing: ReadonlySet<string>): boolean {
+  const image = imageToRun(task)
+  if (image === null) return false
+  const { pool } = c.queueFor(task.spec)
+  for (const node of pool.nodes.keys())
+    if (node.images.includes(image) && !refusing.has(node.id) && couldTake(node, task)) return true
+  return false
 }
 
 function withRefusal(
@@ -128,8 +145,8 @@ function withRefusal(
  * it.
  */
 function mustWait(c: Cluster, task: LiveTask, { refusals, refusedCount }: StartTrouble): boolean {
-  if (refusedCount >= REFUSALS_TO_WAIT) return true
   const refusing = new Set(refusals.filter(({ cause }) => cause === 'task').map(({ nodeId }) => nodeId))
+  if (refusedCount >= REFUSALS_TO_WAIT) return !isImageElsewhere(c, task, refusing)
   if (refusing.size === 0) return false
   const { pool } = c.queueFor(task.spec)
   for (const node of pool.nodes.keys()) if (!refusing.has(node.id) && couldTake(node, task)) return false
