@@ -36,10 +36,13 @@ export class GuardLink {
     socket.on('close', () => this.#end())
   }
 
-  /** Rejects with the socket's error when no guard listens. */
-  static open(folder: string, listener: LinkListener): Promise<GuardLink> {
+  /**
+   * Rejects with the socket's error when nothing listens.
+   * @param name `socket`: of the guard; `proxy`: of the proxy of its task, which speaks alike
+   */
+  static open(folder: string, listener: LinkListener, name = 'socket'): Promise<GuardLink> {
     return new Promise((resolve, reject) => {
-      const { path, release } = shortPathOf(folder)
+      const { path, release } = shortPathOf(folder, name)
       const socket = connect(path)
       socket.once('error', (error) => {
         release()
@@ -102,9 +105,9 @@ export class GuardLink {
 }
 
 /** The path of a socket is limited to 108 bytes; a longer folder is addressed through an open file. */
-function shortPathOf(folder: string): { path: string; release: () => void } {
+function shortPathOf(folder: string, name: string): { path: string; release: () => void } {
   if (Buffer.byteLength(folder) < SOCKET_PATH_BYTES)
-    return { path: `${folder}/socket`, release: () => undefined }
+    return { path: `${folder}/${name}`, release: () => undefined }
   const file = openSync(folder, 'r')
-  return { path: `/proc/self/fd/${file}/socket`, release: () => closeSync(file) }
+  return { path: `/proc/self/fd/${file}/${name}`, release: () => closeSync(file) }
 }

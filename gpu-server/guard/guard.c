@@ -7,6 +7,7 @@
  * headroom-guard --peer: prints the user id and the process id at the other end of the Unix socket that is
  *   descriptor 3.
  * headroom-guard --sockets: reports requests that wait for tasks (sockets.c).
+ * headroom-guard --proxy FOLDER …: holds requests of a task and forwards them (proxy.c).
  * headroom-guard --exec FOLDER, --forward PORT PIDS: connects a client to a task (exec.c, forward.c).
  */
 #include "state.h"
@@ -234,6 +235,7 @@ int main(int argc, char **argv) {
   if (argc == 4 && strcmp(argv[1], "--files") == 0) return serve_files(argv[2], argv[3]);
   if (argc == 3 && strcmp(argv[1], "--exec") == 0) return exec_in_task(argv[2]);
   if (argc == 4 && strcmp(argv[1], "--forward") == 0) return forward_port(argv[2], argv[3]);
+  if (argc > 2 && strcmp(argv[1], "--proxy") == 0) return run_proxy(argc - 2, argv + 2);
   if (argc != 3) refuse("guard: usage: headroom-guard FOLDER LEASE");
   syscall(SYS_close_range, 3, ~0U, 0);
   set_signals();

@@ -31,6 +31,12 @@ int print_peer(void);
 
 /* Runs until its input ends; returns the exit code. */
 int watch_sockets(void);
+
+/* ---- a task that runs while its VRAM is away: proxy.c ---- */
+
+/* Runs until the task or a server ends it; returns the exit code. */
+int run_proxy(int count, char **argv);
+
 /* ---- files of a task: files.c ---- */
 
 /* Reads and writes below the folder that is descriptor 3, as this user (-1: the caller's own), until its

@@ -51,7 +51,7 @@ bool numbers_have(const struct numbers *numbers, uint32_t number) {
 
 /* ---- of a process ---- */
 
-void sockets_of(pid_t pid, struct numbers *inodes, int limit) {
+void each_socket_of(pid_t pid, int limit, void (*see)(uint32_t inode, int descriptor, void *with), void *with) {
   char path[64], target[64];
   snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
   DIR *folder = opendir(path);
@@ -61,10 +61,17 @@ void sockets_of(pid_t pid, struct numbers *inodes, int limit) {
     unsigned inode;
     if (size <= 0) continue;
     target[size] = 0;
-    if (sscanf(target, "socket:[%u]", &inode) == 1) numbers_add(inodes, inode);
+    if (sscanf(target, "socket:[%u]", &inode) == 1) see(inode, atoi(entry->d_name), with);
   }
   closedir(folder);
 }
+
+static void add_socket(uint32_t inode, int descriptor, void *with) {
+  (void)descriptor;
+  numbers_add(with, inode);
+}
+
+void sockets_of(pid_t pid, struct numbers *inodes, int limit) { each_socket_of(pid, limit, add_socket, inodes); }
 
 uint64_t space_of(pid_t pid) {
   char path[64];
@@ -73,35 +80,30 @@ uint64_t space_of(pid_t pid) {
   return stat(path, &about) == 0 ? about.st_ino : 0;
 }
 
-static int open_netlink(void) {
+static int open_netlink(void *with) {
+  (void)with;
   struct timeval limit = {1, 0};
   int netlink = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
   if (netlink >= 0) setsockopt(netlink, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   return netlink;
 }
 
-/* A socket stays in the namespace in which it was made. A helper that cannot return would answer for the wrong
- * one: it ends. */
-static int open_in(int theirs) {
-  int ours = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC), netlink = -1;
-  if (ours >= 0 && setns(theirs, CLONE_NEWNET) == 0) {
-    netlink = open_netlink();
+/* A process that cannot return would act in the wrong one: it ends. */
+int space_do(pid_t pid, int (*act)(void *with), void *with) {
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%d/ns/net", (int)pid);
+  if (space_of(pid) == space_of(getpid())) return act(with);
+  int theirs = open(path, O_RDONLY | O_CLOEXEC), ours = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC), made = -1;
+  if (theirs >= 0 && ours >= 0 && setns(theirs, CLONE_NEWNET) == 0) {
+    made = act(with);
     if (setns(ours, CLONE_NEWNET) != 0) abort();
   }
   if (ours >= 0) close(ours);
-  return netlink;
+  if (theirs >= 0) close(theirs);
+  return made;
 }
 
-int space_open(pid_t pid) {
-  char path[64];
-  snprintf(path, sizeof path, "/proc/%d/ns/net", (int)pid);
-  if (space_of(pid) == space_of(getpid())) return open_netlink();
-  int theirs = open(path, O_RDONLY | O_CLOEXEC);
-  if (theirs < 0) return -1;
-  int netlink = open_in(theirs);
-  close(theirs);
-  return netlink;
-}
+int space_open(pid_t pid) { return space_do(pid, open_netlink, NULL); }
 
 /* ---- one look ---- */
 
@@ -149,29 +151,29 @@ static void see_unix(const struct nlmsghdr *message, see_socket *see, void *with
   see(&seen, UNIX, with);
 }
 
-static bool request(int netlink, int kind, uint32_t number) {
+static bool request(int netlink, int kind, uint32_t number, uint32_t states) {
   struct {
     struct nlmsghdr header;
     union { struct inet_diag_req_v2 inet; struct unix_diag_req local; } of;
   } ask = {.header = {.nlmsg_type = SOCK_DIAG_BY_FAMILY, .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP, .nlmsg_seq = number}};
   if (kind == UNIX) {
     ask.of.local.sdiag_family = AF_UNIX;
-    ask.of.local.udiag_states = 1u << TCP_LISTEN | 1u << TCP_ESTABLISHED;
+    ask.of.local.udiag_states = states;
     ask.of.local.udiag_show = UDIAG_SHOW_NAME | UDIAG_SHOW_RQLEN;
     ask.header.nlmsg_len = NLMSG_LENGTH(sizeof ask.of.local);
   } else {
     ask.of.inet.sdiag_family = kind == TCP4 ? AF_INET : AF_INET6;
     ask.of.inet.sdiag_protocol = IPPROTO_TCP;
-    ask.of.inet.idiag_states = 1u << TCP_LISTEN | 1u << TCP_ESTABLISHED | 1u << TCP_CLOSE_WAIT;
+    ask.of.inet.idiag_states = states;
     ask.header.nlmsg_len = NLMSG_LENGTH(sizeof ask.of.inet);
   }
   return send(netlink, &ask, ask.header.nlmsg_len, 0) == (ssize_t)ask.header.nlmsg_len;
 }
 
-static bool look_for(int netlink, int kind, see_socket *see, void *with) {
+static bool look_for(int netlink, int kind, uint32_t states, see_socket *see, void *with) {
   static _Alignas(8) char answer[ANSWER_BYTES];
   static uint32_t number;
-  if (!request(netlink, kind, ++number)) return false;
+  if (!request(netlink, kind, ++number, states)) return false;
   for (;;) {
     ssize_t size = recv(netlink, answer, sizeof answer, 0);
     if (size < 0 && errno == EINTR) continue;
@@ -189,7 +191,9 @@ static bool look_for(int netlink, int kind, see_socket *see, void *with) {
 /* A kernel may lack one kind (IPv6): that one has no sockets. */
 bool space_look(int netlink, int kinds, see_socket *see, void *with) {
   bool has_answer = false;
+  uint32_t states = 1u << TCP_LISTEN;
+  if ((kinds & LISTENING_ONLY) == 0) states |= 1u << TCP_ESTABLISHED | 1u << TCP_CLOSE_WAIT;
   for (int kind = TCP4; kind <= UNIX; kind <<= 1)
-    if ((kinds & kind) != 0 && look_for(netlink, kind, see, with)) has_answer = true;
+    if ((kinds & kind) != 0 && look_for(netlink, kind, states, see, with)) has_answer = true;
   return has_answer;
 }
