@@ -24,18 +24,20 @@ export interface RequestOptions {
   readonly isRootless: boolean
   /** Identifies the server among all that use the engine. */
   readonly owner: string
+  /** In which no other task is reached; null: of the engine's own, as it is with podman without root. */
+  readonly network: string | null
 }
 
-/** The label by which a server finds its containers. */
-export function ownerLabel(owner: string): string {
-  return `${LABEL}.server=${owner}`
+/** The label by which a server finds its containers and networks. */
+export function ownerLabel(owner: string): readonly [name: string, value: string] {
+  return [`${LABEL}.server`, owner]
 }
 
 export function containerRequest(start: ContainerStart, options: RequestOptions): unknown {
   return options.kind === 'podman' ? podmanRequest(start, options) : dockerRequest(start, options)
 }
 
-function dockerRequest(start: ContainerStart, { owner }: RequestOptions): unknown {
+function dockerRequest(start: ContainerStart, { owner, network }: RequestOptions): unknown {
   const { user, devices, groups } = start
   return {
     Image: start.imageId,
@@ -62,7 +64,7 @@ function dockerRequest(start: ContainerStart, { owner }: RequestOptions): unknow
       CapDrop: ['ALL'],
       SecurityOpt: ['no-new-privileges'],
       GroupAdd: groups.map(String),
-      NetworkMode: 'bridge',
+      NetworkMode: network,
       IpcMode: 'private',
       PidsLimit: start.limits?.pids ?? MAX_PROCESSES,
       ...dockerLimits(start),
@@ -74,7 +76,7 @@ function dockerRequest(start: ContainerStart, { owner }: RequestOptions): unknow
   }
 }
 
-function podmanRequest(start: ContainerStart, { isRootless, owner }: RequestOptions): unknown {
+function podmanRequest(start: ContainerStart, { isRootless, owner, network }: RequestOptions): unknown {
   const { user, devices, groups } = start
   return {
     name: start.name,
@@ -97,7 +99,7 @@ function podmanRequest(start: ContainerStart, { isRootless, owner }: RequestOpti
     cap_drop: ['ALL'],
     no_new_privileges: true,
     groups: groups.map(String),
-    netns: { nsmode: isRootless ? 'slirp4netns' : 'bridge' },
+    ...networkOf(network),
     ipcns: { nsmode: 'private' },
     pidns: { nsmode: 'private' },
     ...(isRootless ? { userns: { nsmode: 'keep-id' } } : {}),
@@ -107,6 +109,11 @@ function podmanRequest(start: ContainerStart, { isRootless, owner }: RequestOpti
     remove: false,
     log_configuration: { driver: 'none' },
   }
+}
+
+function networkOf(network: string | null) {
+  if (network === null) return { netns: { nsmode: 'slirp4netns' } }
+  return { netns: { nsmode: 'bridge' }, Networks: { [network]: {} } }
 }
 
 /** No swap space of the host beyond the memory. Quotas may be larger than what the host has. */
@@ -138,7 +145,7 @@ function environmentOf({ devices }: ContainerStart): Readonly<Record<string, str
 
 function labelsOf(start: ContainerStart, owner: string): Readonly<Record<string, string>> {
   return {
-    [`${LABEL}.server`]: owner,
+    ...Object.fromEntries([ownerLabel(owner)]),
     [`${LABEL}.task`]: start.taskId,
     [`${LABEL}.attempt`]: String(start.attempt),
     [`${LABEL}.epoch`]: String(start.epoch),

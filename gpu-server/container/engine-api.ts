@@ -29,7 +29,7 @@ const CHANGE_MS = 120_000
 /** Of a pull without a byte of progress. */
 const PULL_IDLE_MS = 120_000
 /** podman 4 and later serve it. */
-const LIBPOD = '/v4.0.0/libpod'
+export const LIBPOD = '/v4.0.0/libpod'
 const IMAGE_ID = /^(sha256:)?[0-9a-f]{64}$/
 const MAX_PATH_CHARACTERS = 1_024
 const MAX_REPO_DIGESTS = 256

@@ -8,12 +8,13 @@ import type {
   PrepareOptions,
   Refused,
 } from '../guard/containers.ts'
-import { NO_CONTAINER, NO_RUNTIME } from '../guard/launch-refusal.ts'
+import { NO_CONTAINER, NO_NETWORK, NO_RUNTIME } from '../guard/launch-refusal.ts'
 import { containerRequest, ownerLabel } from './container-request.ts'
 import { EngineApi, type EngineKind } from './engine-api.ts'
 import { EngineFault } from './engine-socket.ts'
 import { imageMissing, NO_PROGRESS, pullRefusal } from './pull-refusal.ts'
 import { loginFor } from './registry-credentials.ts'
+import { TaskNetworks } from './task-networks.ts'
 
 export const PULL_POLICIES = ['missing', 'always', 'never'] as const
 export type PullPolicy = (typeof PULL_POLICIES)[number]
@@ -45,6 +46,7 @@ const SEEN_FOR_MS = 60_000
 export class EngineContainers implements Containers {
   readonly #options: EngineContainersOptions
   readonly #api: EngineApi
+  readonly #networks: TaskNetworks
   readonly #owner: string
   #isNeeded: (name: string) => boolean = () => true
   #timer: NodeJS.Timeout | null = null
@@ -55,6 +57,7 @@ export class EngineContainers implements Containers {
     this.#options = options
     this.#api = new EngineApi(options.engine.socketPath)
     this.#owner = createHash('sha256').update(options.stateFolder).digest('hex').slice(0, OWNER_DIGITS)
+    this.#networks = new TaskNetworks(options.engine, ownerLabel(this.#owner))
   }
 
   /** Of the engine. */
@@ -120,8 +123,14 @@ export class EngineContainers implements Containers {
 
   async start(start: ContainerStart): Promise<{ readonly error: null } | Refused> {
     const { kind, isRootless } = this.#options.engine
+    let network: string | null
     try {
-      const request = containerRequest(start, { kind, isRootless, owner: this.#owner })
+      network = await this.#networks.make(start.name)
+    } catch (error) {
+      return refusalOf(error, (why) => ({ error: `network of the container: ${why}`, refused: NO_NETWORK }))
+    }
+    try {
+      const request = containerRequest(start, { kind, isRootless, owner: this.#owner, network })
       await this.#api.create(start.name, request, kind)
       await this.#api.start(start.name)
       return { error: null }
@@ -131,7 +140,7 @@ export class EngineContainers implements Containers {
   }
 
   async remove(name: string): Promise<void> {
-    await this.#api.remove(name).catch((error: unknown) => this.#later(error))
+    await this.#remove(name).catch((error: unknown) => this.#later(error))
   }
 
   removeOthers(isNeeded: (name: string) => boolean): void {
@@ -145,8 +154,14 @@ export class EngineContainers implements Containers {
   }
 
   async #removeOthers(): Promise<void> {
-    for (const name of await this.#api.names(ownerLabel(this.#owner)))
-      if (!this.#isClosed && !this.#isNeeded(name)) await this.#api.remove(name)
+    const label = ownerLabel(this.#owner).join('=')
+    const names = [...(await this.#api.names(label)), ...(await this.#networks.containers())]
+    for (const name of new Set(names)) if (!this.#isClosed && !this.#isNeeded(name)) await this.#remove(name)
+  }
+
+  async #remove(name: string): Promise<void> {
+    await this.#api.remove(name)
+    await this.#networks.remove(name)
   }
 
   #later(error: unknown): void {

@@ -31,7 +31,9 @@ export function loginFor(image: string, path: string): string | null {
   }
   if (best === null) return null
   const [serveraddress, login] = best
-  return Buffer.from(JSON.stringify({ ...login, serveraddress })).toString('base64url')
+  const header = Buffer.from(JSON.stringify({ ...login, serveraddress })).toString('base64')
+  // Docker reads the alphabet of URLs with padding, which Node's base64url omits, and ignores anything else.
+  return header.replaceAll('+', '-').replaceAll('/', '_')
 }
 
 /**

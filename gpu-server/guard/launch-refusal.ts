@@ -55,6 +55,8 @@ export function refusalInContainer(refused: StartRefused): StartRefused {
 export const NO_CONTAINER: StartRefused = { cause: 'task', code: 'container_not_started' }
 /** This host starts no containers. */
 export const NO_RUNTIME: StartRefused = { cause: 'host', code: 'no_container_runtime' }
+/** Its engine makes no network in which tasks do not reach each other. */
+export const NO_NETWORK: StartRefused = { cause: 'host', code: 'no_task_network' }
 /** This host cannot limit the task as it said. */
 export const NO_LIMITS: StartRefused = { cause: 'host', code: 'limits_not_set' }
 /** The stop was ordered before there was a process. */

@@ -15,6 +15,9 @@ const INHERITED = ['PATH', 'HOME', 'TMPDIR', 'LANG']
  */
 const FIXED_PLACES = ['/run', '/etc/docker']
 
+/** Lists the networks that GPU servers made. */
+export const NETWORKS = ['network', 'ls', '--filter', 'label=io.headroom.server', '--format', '{{.Name}}']
+
 export interface Engine {
   readonly env: NodeJS.ProcessEnv
   readonly socket: string

@@ -3,6 +3,8 @@ import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
+import { REGISTRY_PORTS } from '../support/oci-registry.ts'
+import { NETWORKS } from './engine.ts'
 import type { TaskEngine } from './task-engine.ts'
 
 const START_WITHIN_MS = 60_000
@@ -17,7 +19,13 @@ export async function startPodman(folder: string): Promise<TaskEngine> {
   execFileSync('busybox', ['ip', 'link', 'set', 'lo', 'up'])
   mkdirSync(inFolder('networks'))
   writeFileSync(inFolder('containers.conf'), configuration(inFolder('networks')))
-  const env = { ...process.env, CONTAINERS_CONF: inFolder('containers.conf'), TMPDIR: folder }
+  writeFileSync(inFolder('registries.conf'), REGISTRY_PORTS.map(withoutTls).join(''))
+  const env = {
+    ...process.env,
+    CONTAINERS_CONF: inFolder('containers.conf'),
+    CONTAINERS_REGISTRIES_CONF: inFolder('registries.conf'),
+    TMPDIR: folder,
+  }
   const places = ['--root', inFolder('root'), '--runroot', inFolder('runroot'), '--tmpdir', inFolder('tmp')]
   const socket = `unix://${inFolder('podman.sock')}`
   const log = openSync(inFolder('log'), 'a')
@@ -50,6 +58,13 @@ export async function startPodman(folder: string): Promise<TaskEngine> {
       })
     },
     containers: () => podman('ps', '--all', '--format', '{{.Names}} {{.Status}}').split('\n').filter(Boolean),
+    networks: () =>
+      podman(...NETWORKS)
+        .split('\n')
+        .filter(Boolean),
+    run: (...args) => podman('run', ...args),
+    logs: (container) => podman('logs', container),
+    remove: (container) => void podman('rm', '--force', container),
     inspect: (container) => podman('inspect', container),
     exec: (container, ...command) => void podman('exec', '--detach', container, ...command),
     async stop() {
@@ -61,6 +76,10 @@ export async function startPodman(folder: string): Promise<TaskEngine> {
       })
     },
   }
+}
+
+function withoutTls(port: number): string {
+  return `[[registry]]\nlocation = "127.0.0.1:${port}"\ninsecure = true\n`
 }
 
 /** Its default limits need a right that root of a container lacks. runc also runs on cgroups v1. */

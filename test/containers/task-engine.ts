@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process'
 import { chmodSync, cpSync, mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { startEngine } from './engine.ts'
+import { NETWORKS, startEngine } from './engine.ts'
 import { startPodman } from './podman.ts'
 
 export interface TaskEngine {
@@ -13,6 +13,12 @@ export interface TaskEngine {
   importImage(root: string, tag: string): void
   /** Of the whole engine, running or not. */
   containers(): readonly string[]
+  /** Networks that GPU servers made. */
+  networks(): readonly string[]
+  /** Runs a container, as an operator does; returns its output. */
+  run(...args: readonly string[]): string
+  logs(container: string): string
+  remove(container: string): void
   /** Starts a process in a running container, as an operator does. */
   exec(container: string, ...command: readonly string[]): void
   /** What the engine stores about a container. */
@@ -49,6 +55,13 @@ async function startDocker(folder: string): Promise<TaskEngine> {
       })
     },
     containers: () => docker('ps', '--all', '--format', '{{.Names}} {{.Status}}').split('\n').filter(Boolean),
+    networks: () =>
+      docker(...NETWORKS)
+        .split('\n')
+        .filter(Boolean),
+    run: (...args) => docker('run', ...args),
+    logs: (container) => docker('logs', container),
+    remove: (container) => void docker('rm', '--force', container),
     inspect: (container) => docker('inspect', container),
     exec: (container, ...command) => void docker('exec', '--detach', container, ...command),
     stop,

@@ -5,12 +5,15 @@
  * CONTAINER_TASKS, CONTAINER_KILLS and CONTAINER_SEED set the size of the storm.
  */
 import assert from 'node:assert/strict'
-import { execFileSync, spawn } from 'node:child_process'
-import { existsSync, readFileSync, readdirSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { headroom, LiveCluster, until, type Member } from '../support/live-cluster.ts'
+import { LiveCluster, until, type Member } from '../support/live-cluster.ts'
 import { stateOf } from '../../gpu-server/guard/process-table.ts'
+import { dataFolders, executes, forwards, keepsApart, mounts } from './task-reach.ts'
+import { credentials, pulls } from './task-registry.ts'
 import { runStorm } from './task-storm.ts'
+import { outputOf, reaches, startClient, step, submit, taskOf } from './task-client.ts'
 import { IMAGE, startTaskEngine, type TaskEngine } from './task-engine.ts'
 
 const [folder = '', kind = 'docker'] = process.argv.slice(2)
@@ -45,15 +48,9 @@ const SEARCH = [
   'echo "end"',
 ].join('\n')
 
-interface Task {
-  readonly id: string
-  readonly state: string
-  readonly residency: string
-  readonly exit_code: number | null
-  readonly end_reason: string | null
-}
-
 assert.ok(kind === 'docker' || kind === 'podman', kind)
+const data = join(folder, 'offered')
+mkdirSync(data)
 step(`${kind} starts`)
 const engine = await startTaskEngine(kind, folder)
 const cluster = await LiveCluster.start()
@@ -62,9 +59,9 @@ try {
   const server = await cluster.startServer(
     'boxes',
     INVENTORY,
-    engine.env,
-    ...['--container-runtime', kind, '--container-pull', 'never', '--idle-after', '1s'],
-    ...['--task-uids', '300000-301023'],
+    { ...engine.env, NODE_REGISTRY_CREDENTIALS: credentials(folder) },
+    ...['--container-runtime', kind, '--idle-after', '1s', '--allow-attach'],
+    ...['--task-uids', '300000-301023', ...dataFolders(data)],
   )
   await prove(engine, cluster, server)
 } catch (error) {
@@ -85,8 +82,20 @@ async function prove(of: TaskEngine, live: LiveCluster, server: Member): Promise
   await stopsWhenSwapped(of, live)
   step('a task that needs more memory than its limit ends, on the host too')
   await limits(live)
-  step('a missing image and a missing command are reasons of the task')
+  step('a missing command is a reason of the task')
   await refuses(live)
+  step('exec runs in the container, as the user of the task')
+  await executes(live, of.socketPath)
+  step('port-forward reaches a server on the loopback of the container, and none of the host')
+  await forwards(live, new URL(live.natsUrl).port)
+  step('a data folder is there for the tasks that name it, and is not written')
+  await mounts(live, data)
+  step('tasks do not reach each other')
+  await keepsApart(live, of)
+  step(
+    'images are pulled before the start, with a login; a missing one ends the task, a registry is waited for',
+  )
+  await pulls(live, folder)
   step('a storm of kills')
   await live.send('PUT', '/config', STORMY)
   const verdict = await runStorm(live, server, {
@@ -103,6 +112,10 @@ async function prove(of: TaskEngine, live: LiveCluster, server: Member): Promise
   assert.ok(verdict.swapOuts > 0, 'the storm swapped tasks')
   await until('no container is left', () => of.containers().length === 0, 60_000).catch(() =>
     assert.deepEqual(of.containers(), []),
+  )
+  assert.deepEqual(
+    of.networks().filter((name) => !name.startsWith('headroom-tasks-')),
+    [],
   )
   process.stdout.write(
     `ok: ${of.kind}: ${verdict.tasks} tasks, ${verdict.swapOuts} swap-outs, 0 lost, 0 twice\n`,
@@ -151,28 +164,14 @@ async function confines(of: TaskEngine, live: LiveCluster): Promise<void> {
 
 async function interrupts(live: LiveCluster): Promise<void> {
   const script = 'trap "echo caught TERM; exit 0" TERM; echo ready; while :; do busybox sleep 0.1; done'
-  const [file = '', ...args] = headroom(
-    'run',
-    '--server',
-    live.url,
-    '--image',
-    IMAGE,
-    '--vram',
-    '1Gi',
-    '--',
-    'sh',
-  )
-  const client = spawn(file, [...args, '-c', script], { stdio: ['ignore', 'pipe', 'pipe'] })
-  let output = ''
-  for (const stream of [client.stdout, client.stderr])
-    stream.on('data', (text: Buffer) => (output += String(text)))
-  const ended = new Promise((resolve) => client.once('exit', resolve))
-  await until('the program runs', () => output.includes('ready')).catch((error: unknown) => {
-    throw new Error(`${String(error)}: ${output}`)
+  const command = ['--', 'sh', '-c', script]
+  const client = startClient(live, 'run', '--image', IMAGE, '--vram', '1Gi', ...command)
+  await until('the program runs', () => client.output().includes('ready')).catch((error: unknown) => {
+    throw new Error(`${String(error)}: ${client.output()}`)
   })
-  client.kill('SIGINT')
-  await ended
-  assert.match(output, /caught TERM/)
+  client.child.kill('SIGINT')
+  await client.ended
+  assert.match(client.output(), /caught TERM/)
 }
 
 async function stopsWhenSwapped(of: TaskEngine, live: LiveCluster): Promise<void> {
@@ -248,22 +247,12 @@ function textOf(path: string): string {
 
 // ── refusals ─────────────────────────────────────────────────────────────────
 
-interface RefusedTask {
-  readonly start_refusals: readonly { readonly code: string }[]
-}
-
 async function refuses(live: LiveCluster): Promise<void> {
-  const codes = async (id: string): Promise<readonly string[]> => {
-    const { start_refusals: refusals } = await live.get<RefusedTask>(`/tasks/${id}`)
-    return refusals.map(({ code }) => code)
-  }
-  const absent = await submit(live, 'absent', ['true'], { image: 'headroom-test/absent:1' })
-  await until('the missing image is named', async () => (await codes(absent)).includes('image_not_available'))
   const command = await submit(live, 'no-command', ['nonesuch'])
   await until('the missing command is named', async () =>
-    (await codes(command)).includes('command_not_found'),
+    (await taskOf(live, command)).start_refusals.some(({ code }) => code === 'command_not_found'),
   )
-  for (const id of [absent, command]) await live.send('DELETE', `/tasks/${id}`)
+  await live.send('DELETE', `/tasks/${command}`)
   const { items } = await live.get<{ readonly items: readonly { readonly auto_cordon: object | null }[] }>(
     '/nodes',
   )
@@ -271,40 +260,4 @@ async function refuses(live: LiveCluster): Promise<void> {
     items.map(({ auto_cordon: cordon }) => cordon),
     [null],
   )
-}
-
-// ── tasks ────────────────────────────────────────────────────────────────────
-
-async function submit(
-  live: LiveCluster,
-  name: string,
-  command: readonly string[],
-  more: object = {},
-): Promise<string> {
-  const task = { name, vram_mib: 1_024, image: IMAGE, command, ...more }
-  return (await live.send<Task>('POST', '/tasks', task)).id
-}
-
-function taskOf(live: LiveCluster, id: string): Promise<Task> {
-  return live.get<Task>(`/tasks/${id}`)
-}
-
-async function reaches(live: LiveCluster, id: string, state: string): Promise<void> {
-  let seen: Task | null = null
-  await until(
-    `task ${id} is ${state}`,
-    async () => (seen = await taskOf(live, id)).state === state,
-    60_000,
-  ).catch((error: unknown) => {
-    throw new Error(`${String(error)}: ${JSON.stringify(seen)}`)
-  })
-}
-
-async function outputOf(live: LiveCluster, id: string): Promise<string> {
-  const { data } = await live.get<{ readonly data: string }>(`/tasks/${id}/logs`)
-  return Buffer.from(data, 'base64').toString()
-}
-
-function step(what: string): void {
-  process.stdout.write(`${new Date().toISOString().slice(11, 19)} ${what}\n`)
 }

@@ -50,6 +50,8 @@ export class FakeEngine {
   answer: (call: EngineCall) => Answer | Promise<Answer> = () => null
   images = new Set(['team/train:1'])
   readonly containers = new Map<string, unknown>()
+  /** What they were made of. */
+  readonly networks = new Map<string, Readonly<Record<string, unknown>>>()
   #server: Server | null = null
 
   start(): Promise<this> {
@@ -105,11 +107,27 @@ export class FakeEngine {
       this.containers.set(query.get('name') ?? String((body as { name?: unknown }).name), body)
       return { status: 201, body: { Id: 'c1' } }
     }
+    const network = /\/networks\/(.+)$/.exec(path)?.[1]
+    if (network !== undefined) return this.#networkAnswer(method, network, body)
     const [, name = ''] = /^\/containers\/([^/]+)/.exec(path) ?? []
     if (method === 'DELETE')
       return this.containers.delete(name)
         ? { status: 204 }
         : { status: 404, body: { message: `No such container: ${name}` } }
     return path.endsWith('/start') ? { status: 204 } : { status: 400, body: { message: 'unknown request' } }
+  }
+
+  #networkAnswer(method: string, name: string, body: unknown): EngineAnswer {
+    const made = (body ?? {}) as Readonly<Record<string, unknown>>
+    if (name === 'create') {
+      this.networks.set(String(made['Name'] ?? made['name']), made)
+      return { status: 201, body: {} }
+    }
+    if (name === 'json')
+      return { status: 200, body: [...this.networks.keys()].map((each) => ({ name: each })) }
+    const found = this.networks.get(name)
+    if (found === undefined) return { status: 404, body: { message: `network ${name} not found` } }
+    if (method === 'DELETE') this.networks.delete(name)
+    return { status: 200, body: method === 'DELETE' ? [] : found }
   }
 }

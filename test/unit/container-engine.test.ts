@@ -128,7 +128,7 @@ describe('a container of a task', () => {
         CapAdd: [],
         CapDrop: ['ALL'],
         SecurityOpt: ['no-new-privileges'],
-        NetworkMode: 'bridge',
+        NetworkMode: expect.stringMatching(/^headroom-tasks-[0-9a-f]{16}$/) as string,
         IpcMode: 'private',
         PidsLimit: 4_096,
         RestartPolicy: { Name: 'no' },
@@ -141,6 +141,7 @@ describe('a container of a task', () => {
       cap_drop: ['ALL'],
       no_new_privileges: true,
       netns: { nsmode: 'bridge' },
+      Networks: { [START.name]: {} },
       pidns: { nsmode: 'private' },
       ipcns: { nsmode: 'private' },
       resource_limits: { pids: { limit: 4_096 } },
@@ -289,6 +290,17 @@ describe('an image', () => {
       expect(sent().filter(([path]) => path === '/images/create')).toHaveLength(3)
     })
 
+    it('is sent with the padding of base64, without which Docker ignores it, in the alphabet of URLs', () => {
+      for (const login of ['a:b', 'a:bc', 'a:bcd', 'a:??>>~~']) {
+        write({ auths: { 'quay.io': auth(login) } })
+        const sent = loginFor('quay.io/a', file()) ?? ''
+        expect([sent.length % 4, /^[\w-]+=*$/.test(sent)]).toEqual([0, true])
+        expect(JSON.parse(Buffer.from(sent, 'base64url').toString())).toMatchObject({
+          password: login.slice(2),
+        })
+      }
+    })
+
     it('uses the longest entry that names the beginning of the image, and no part of a name', () => {
       write({ auths: { 'quay.io': auth('a:1'), 'quay.io/team': auth('b:2') } })
       const user = (image: string) => {
@@ -431,6 +443,61 @@ describe('an image', () => {
       name: 'reg.example:5000/a',
       tag: 'sha256:ab',
     })
+  })
+})
+
+describe('the network of a container', () => {
+  it('is one of Docker for all tasks, which keeps them apart, and is made again after a prune', async () => {
+    const both = containers()
+    expect(await Promise.all([both.start(START), both.start(START)])).toEqual([
+      { error: null },
+      { error: null },
+    ])
+    const made = () => engine.callsOf('POST', /^\/networks\/create$/)
+    expect(made().map(({ body }) => body)).toEqual([
+      {
+        Name: expect.stringMatching(/^headroom-tasks-/) as string,
+        CheckDuplicate: true,
+        Driver: 'bridge',
+        Options: { 'com.docker.network.bridge.enable_icc': 'false' },
+        Labels: { 'io.headroom.server': expect.stringMatching(/^[0-9a-f]{16}$/) as string },
+      },
+    ])
+    engine.networks.clear()
+    expect(await both.start(START)).toEqual({ error: null })
+    expect(made()).toHaveLength(2)
+    await both.remove(START.name)
+    expect(engine.networks.size).toBe(1)
+  })
+
+  it('is one of podman for each, and is removed with the container, after a crash too', async () => {
+    const all = containers('podman')
+    await all.start(START)
+    expect([...engine.networks.values()]).toMatchObject([
+      { name: START.name, driver: 'bridge', dns_enabled: false, options: { isolate: 'true' } },
+    ])
+    await all.remove(START.name)
+    expect([...engine.networks]).toEqual([])
+    engine.networks.set('headroom-left', {})
+    all.removeOthers(() => false)
+    await expect.poll(() => engine.networks.size).toBe(0)
+  })
+
+  it('that the engine cannot make, or that joins its containers, is a reason of the host', async () => {
+    engine.answer = ({ path }) =>
+      path === '/networks/create' ? { status: 500, body: { message: 'no br_netfilter' } } : null
+    const refused = { cause: 'host', code: 'no_task_network' }
+    expect(await containers().start(START)).toEqual({
+      error: 'network of the container: no br_netfilter',
+      refused,
+    })
+    engine.answer = ({ path, method }) =>
+      method === 'GET' && path.startsWith('/networks/') ? { status: 200, body: { Options: {} } } : null
+    expect(await containers().start(START)).toMatchObject({
+      error: expect.stringContaining('does not keep its containers apart') as string,
+      refused,
+    })
+    expect(engine.callsOf('POST', /containers/)).toEqual([])
   })
 })
 
