@@ -10,8 +10,8 @@ export function addStoreCommands(program: Command, setExit: SetExit): void {
       program
         .command('backup')
         .description(
-          'copy the store, with or without a running controller; the copy is verified before it gets ' +
-            'its name',
+          'copy the store, and next to it (TARGET.files) the uploaded folders of open tasks, with or ' +
+            'without a running controller; the copy is verified before it gets its name',
         ),
     )
       .argument('<target>', 'a new file, or a folder, in which the copy is named by the current time')

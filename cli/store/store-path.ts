@@ -1,6 +1,7 @@
 /** The path of the store for these commands. */
-import { existsSync, readdirSync, rmSync, statSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { existsSync, lchownSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { openWorkdirs, type OpenWorkdir } from '../../controller/adapters/sqlite/open-workdirs.ts'
 import { backUp } from '../../controller/adapters/sqlite/backup.ts'
 import { SCHEMA_VERSION } from '../../controller/adapters/sqlite/migrations.ts'
 import {
@@ -13,6 +14,8 @@ import { markText } from '../../controller/adapters/sqlite/store-mark.ts'
 import { STORE_FILE } from '../../controller/adapters/sqlite/store.ts'
 import { verifyStore } from '../../controller/adapters/sqlite/verify.ts'
 import { EXIT_FAILED, EXIT_OK, UsageError } from '../../services/exit-codes.ts'
+import { FILES_FOLDER } from '../../services/files/blob-store.ts'
+import { copyFiles } from '../../services/files/copied-files.ts'
 import { readSettings } from '../../services/settings/settings.ts'
 import { visible } from '../output/terminal-text.ts'
 
@@ -22,6 +25,8 @@ export interface StoreOptions {
 
 /** Wait for a file that another program has locked. */
 export const BUSY_TIMEOUT_MS = 2_000
+/** Tasks that a message names. */
+const MAX_NAMED = 20
 
 export function storePath({ dataDir }: StoreOptions): string {
   return resolve(join(dataDir ?? readSettings(process.env).dataDir, STORE_FILE))
@@ -54,11 +59,22 @@ export async function backup(
   if (isFolder && !existsSync(target)) throw new UsageError(`folder ${target} not found`)
   if (existsSync(file)) throw new UsageError(`${file} already exists: name another file`)
   backUp(source, file, BUSY_TIMEOUT_MS)
+  const { complete, incomplete, copiedBytes } = copyFiles(
+    filesOf(source),
+    filesNextTo(file),
+    openWorkdirs(file),
+  )
   const removed = options.keep === undefined ? 0 : removeAllBut(options.keep, resolve(target))
   process.stdout.write(
     `${file} (${Math.ceil(statSync(file).size / 1024)} ` +
       `KiB)${removed > 0 ? `, ${removed} older removed` : ''}\n`,
   )
+  const filesKib = Math.ceil(copiedBytes / 1024)
+  if (complete.length > 0)
+    process.stdout.write(
+      `${filesNextTo(file)} (${filesKib} KiB): uploaded folders of ${complete.length} open tasks\n`,
+    )
+  process.stdout.write(missingText(incomplete, filesOf(source)))
 }
 
 /** Names begin with the time, so they sort by age. */
@@ -67,7 +83,10 @@ function removeAllBut(keep: number, folder: string): number {
     .filter((name) => NAME.test(name))
     .sort((a, b) => (a < b ? 1 : -1))
   const old = copies.slice(keep)
-  for (const name of old) rmSync(join(folder, name))
+  for (const name of old) {
+    rmSync(join(folder, name))
+    rmSync(filesNextTo(join(folder, name)), { recursive: true, force: true })
+  }
   return old.length
 }
 
@@ -84,6 +103,7 @@ export async function restore(file: string, options: RestoreCommandOptions): Pro
   if (options.dryRun === true) {
     await requireWell(backup)
     process.stdout.write(previewText(backup, path, await previewRestore(backup, path)))
+    process.stdout.write(missingText(restoredFiles(backup, path, true).incomplete, filesOf(path)))
     return
   }
   const { verdict, aside } = await restoreStore({
@@ -98,10 +118,50 @@ export async function restore(file: string, options: RestoreCommandOptions): Pro
       `${backup}\n`,
   )
   if (aside !== null) process.stdout.write(`the previous store is now ${aside}\n`)
+  const { complete, incomplete } = restoredFiles(backup, path, false)
+  if (complete.length > 0)
+    process.stdout.write(`${filesOf(path)} contains the uploaded folders of ${complete.length} open tasks\n`)
+  process.stdout.write(missingText(incomplete, filesOf(path)))
   process.stdout.write(
     'the next controller starts in recovery: it contacts every node before it places, requeues or gives ' +
       'up a task\n',
   )
+}
+
+/** Uploaded files of tasks in the data folder of a store. */
+function filesOf(store: string): string {
+  return join(dirname(store), FILES_FOLDER)
+}
+
+function filesNextTo(backup: string): string {
+  return `${backup}.files`
+}
+
+function restoredFiles(backup: string, path: string, isDryRun: boolean) {
+  const result = copyFiles(filesNextTo(backup), filesOf(path), openWorkdirs(backup), isDryRun)
+  if (!isDryRun) giveToOwnerOf(dirname(path), filesOf(path))
+  return result
+}
+
+/** Restored by root, they belong to the owner of the data folder. */
+function giveToOwnerOf(dataDir: string, folder: string): void {
+  if (process.geteuid?.() !== 0 || !existsSync(folder)) return
+  const { uid, gid } = statSync(dataDir)
+  for (const name of ['', ...readdirSync(folder, { recursive: true, encoding: 'utf8' })])
+    lchownSync(join(folder, name), uid, gid)
+}
+
+function missingText(incomplete: readonly OpenWorkdir[], folder: string): string {
+  if (incomplete.length === 0) return ''
+  const named = incomplete.slice(0, MAX_NAMED).map(({ taskId, name }) => `  ${taskId} ${visible(name)}`)
+  const more = incomplete.length > MAX_NAMED ? [`  … and ${incomplete.length - MAX_NAMED} more`] : []
+  const lines = [
+    `${incomplete.length} open tasks lack files of their uploaded folders (${folder}): their next start is ` +
+      'refused. Cancel them and submit them again:',
+    ...named,
+    ...more,
+  ]
+  return `${lines.join('\n')}\n`
 }
 
 export function previewText(backup: string, path: string, preview: RestorePreview): string {

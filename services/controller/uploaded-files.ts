@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Logger } from 'pino'
 import type { Store } from '../../controller/ports/store.ts'
 import type { Views } from '../../controller/query/views.ts'
-import { BlobStore, type NeededFolder } from '../files/blob-store.ts'
+import { BlobStore, FILES_FOLDER, type NeededFolder } from '../files/blob-store.ts'
 import type { Settings } from '../settings/settings.ts'
 
 const COLLECT_INTERVAL_MS = 60_000
@@ -12,7 +12,12 @@ const COLLECT_INTERVAL_MS = 60_000
 export async function openBlobs({ dataDir, files }: Settings, store: Store): Promise<BlobStore> {
   const { maxWorkdirBytes, ...limits } = files
   try {
-    return await BlobStore.open({ folder: join(dataDir, 'files'), limits, maxWorkdirBytes, now: Date.now })
+    return await BlobStore.open({
+      folder: join(dataDir, FILES_FOLDER),
+      limits,
+      maxWorkdirBytes,
+      now: Date.now,
+    })
   } catch (error) {
     await store.close()
     throw error

@@ -34,7 +34,9 @@ const KEPT_WHEN_FULL_MS = 600_000
 const MAX_BLOBS_PER_OWNER = 100_000
 const MAX_BLOBS = 500_000
 const MAX_READ_MANIFESTS = 64
-const OWNER_FILE = 'owner.json'
+/** In the data folder. */
+export const FILES_FOLDER = 'files'
+export const OWNER_FILE = 'owner.json'
 const HASH = /^[0-9a-f]{64}$/
 
 interface Blob {
@@ -98,7 +100,7 @@ export class BlobStore implements Blobs {
   }
 
   missing(owner: BlobOwner, hashes: readonly string[]): readonly string[] {
-    const blobs = this.#owners.get(keyOf(owner))?.blobs
+    const blobs = this.#owners.get(folderOfOwner(owner))?.blobs
     const now = this.#options.now()
     return hashes.filter((hash) => {
       const blob = blobs?.get(hash)
@@ -138,7 +140,7 @@ export class BlobStore implements Blobs {
   }
 
   async whyUnusable(owner: BlobOwner, sha256: string): Promise<string | null> {
-    const owned = this.#owners.get(keyOf(owner))
+    const owned = this.#owners.get(folderOfOwner(owner))
     if (owned === undefined || this.missing(owner, [sha256]).length > 0)
       return 'names no manifest that you have uploaded (PUT /blobs/{hash})'
     const read = readManifest(await readFile(join(owned.folder, sha256), 'utf8'))
@@ -160,7 +162,7 @@ export class BlobStore implements Blobs {
   }
 
   async read(owner: BlobOwner, sha256: string, offset: number, maxBytes: number): Promise<BlobPiece | null> {
-    const owned = this.#owners.get(keyOf(owner))
+    const owned = this.#owners.get(folderOfOwner(owner))
     const blob = owned?.blobs.get(sha256)
     if (owned === undefined || blob === undefined) return null
     blob.usedAt = this.#options.now()
@@ -175,7 +177,7 @@ export class BlobStore implements Blobs {
 
   usage(owner: BlobOwner): BlobUsage {
     const { maxBytes, maxBytesPerOwner } = this.#options.limits
-    const ownBytes = this.#owners.get(keyOf(owner))?.bytes ?? 0
+    const ownBytes = this.#owners.get(folderOfOwner(owner))?.bytes ?? 0
     return { ownBytes, maxBytesPerOwner, totalBytes: this.#totalBytes, maxBytes }
   }
 
@@ -214,7 +216,7 @@ export class BlobStore implements Blobs {
   }
 
   async #ownedBy(owner: BlobOwner): Promise<OwnedBlobs> {
-    const key = keyOf(owner)
+    const key = folderOfOwner(owner)
     const known = this.#owners.get(key)
     if (known !== undefined) return known
     const folder = join(this.#options.folder, key)
@@ -273,7 +275,7 @@ export class BlobStore implements Blobs {
 
   /** The latest ones are kept in memory: each read of a chunk asks. */
   async #parsed(owner: BlobOwner, sha256: string): Promise<ParsedManifest | null> {
-    const owned = this.#owners.get(keyOf(owner))
+    const owned = this.#owners.get(folderOfOwner(owner))
     const path = join(owned?.folder ?? '', sha256)
     const known = this.#manifests.get(path)
     if (known !== undefined || owned?.blobs.has(sha256) !== true) return known ?? null
@@ -287,7 +289,8 @@ export class BlobStore implements Blobs {
   }
 }
 
-function keyOf(owner: BlobOwner): string {
+/** Name of the folder of its files. */
+export function folderOfOwner(owner: BlobOwner): string {
   return createHash('sha256').update(JSON.stringify(owner)).digest('hex').slice(0, 32)
 }
 

@@ -9,12 +9,14 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs'
+import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
 import { createSqliteStore, STORE_FILE } from '../../controller/adapters/sqlite/store.ts'
 import { restoreStore } from '../../controller/adapters/sqlite/restore.ts'
 import { verifyStore } from '../../controller/adapters/sqlite/verify.ts'
+import { BlobStore, folderOfOwner } from '../../services/files/blob-store.ts'
 import { headroom, temporaryFolder } from '../support/headroom-command.ts'
 import { getJson, putJson, serve, WITHOUT_HISTORY } from '../support/served.ts'
 import {
@@ -196,6 +198,91 @@ describe('headroom backup', { timeout: 300_000 }, () => {
     )
     expect([code, stderr]).toEqual([2, oneLine])
     expect(stderr).toMatch(why)
+  })
+})
+
+describe('uploaded folders of open tasks', { timeout: 300_000 }, () => {
+  const sha = (content: string) => createHash('sha256').update(content).digest('hex')
+  const [code, data] = ['print(1)\n', 'x'.repeat(5_000)]
+  const folderOf = (name: string, chunk: string) =>
+    JSON.stringify({
+      version: 1,
+      entries: [{ path: name, kind: 'file', bytes: chunk.length, executable: false, chunks: [sha(chunk)] }],
+    })
+
+  /** Two open tasks of different owners with a folder each, and one that has ended. */
+  async function aStoreWithFiles(): Promise<{ readonly dataDir: string; readonly path: string }> {
+    const dataDir = join(folder, `files-${(count += 1)}`)
+    const manifests = [folderOf('train.py', code), folderOf('data', data), folderOf('old', 'old')]
+    const tasks = manifests.map((manifest, i) => ({
+      ...(i === 2 ? aFinalTask : aTask)({ seq: i + 1 }),
+      owner: ['alice', 'bob', 'alice'][i] ?? '',
+      workdir: sha(manifest),
+    }))
+    const store = createSqliteStore({ dataDir })
+    const marks = { epoch: 7, nextTaskSeq: 4, nextEventSeq: 3, nextDecision: 9 }
+    await store.commit(aBatch({ tasks, config: aConfig(1), events: [anEvent(1), anEvent(2)], marks }))
+    await store.close()
+    const blobs = await openBlobs(dataDir)
+    for (const [i, chunk] of [code, data].entries())
+      for (const content of [chunk, manifests[i] ?? ''])
+        expect(await blobs.put(tasks[i]?.owner ?? null, sha(content), Buffer.from(content))).toMatchObject({
+          ok: true,
+        })
+    return { dataDir, path: join(dataDir, STORE_FILE) }
+  }
+  const openBlobs = (dataDir: string) =>
+    BlobStore.open({
+      folder: join(dataDir, 'files'),
+      limits: { maxBytes: 1e9, maxBytesPerOwner: 1e9, minFreeBytes: 0, minFreePercent: 0 },
+      maxWorkdirBytes: 1e9,
+      now: Date.now,
+    })
+
+  it('are in the backup and come back on another host; rotation removes them', async () => {
+    const { dataDir } = await aStoreWithFiles()
+    const copies = join(folder, 'copies-with-files')
+    mkdirSync(copies)
+    const made = await headroom(['backup', copies, '--data-dir', dataDir])
+    expect(made).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/\.files \(6 KiB\): uploaded folders of 2 open tasks\n$/) as string,
+    })
+    const [name = ''] = readdirSync(copies).filter((each) => each.endsWith('.db'))
+    const elsewhere = join(folder, 'elsewhere')
+    const restored = await headroom(['restore', join(copies, name), '--data-dir', elsewhere])
+    expect(restored.code).toBe(0)
+    expect(restored.stdout).toContain(
+      `${join(elsewhere, 'files')} contains the uploaded folders of 2 open tasks`,
+    )
+    const blobs = await openBlobs(elsewhere)
+    expect(await blobs.whyUnusable('alice', sha(folderOf('train.py', code)))).toBeNull()
+    expect(await blobs.whyUnusable('bob', sha(folderOf('data', data)))).toBeNull()
+    expect(await blobs.whyUnusable('bob', sha(folderOf('train.py', code)))).toContain('no manifest')
+    expect(statSync(join(copies, `${name}.files`)).mode & 0o777).toBe(0o700)
+    await headroom(['backup', copies, '--data-dir', dataDir, '--keep', '1'])
+    expect(readdirSync(copies).filter((each) => each.startsWith(name))).toEqual([])
+  })
+
+  it('that are damaged or missing are named by backup, restore and its dry run', async () => {
+    const { dataDir, path } = await aStoreWithFiles()
+    const [, bobs = ''] = ['alice', 'bob'].map((owner) => join(dataDir, 'files', folderOfOwner(owner)))
+    writeFileSync(join(bobs, sha(data)), 'y'.repeat(5_000))
+    const copy = join(folder, 'incomplete.db')
+    const says = /1 open tasks lack files of their uploaded folders .*\n  task-2 /s
+    const made = await headroom(['backup', copy, '--data-dir', dataDir])
+    expect([made.code, made.stdout]).toEqual([0, expect.stringMatching(says)])
+    rmSync(`${copy}.files`, { recursive: true })
+    const elsewhere = join(folder, 'elsewhere-incomplete')
+    const both = /2 open tasks lack files of their uploaded folders .*\n  task-1 .*\n  task-2 /s
+    const dry = await headroom(['restore', copy, '--data-dir', elsewhere, '--dry-run'])
+    expect([dry.code, dry.stdout]).toEqual([0, expect.stringMatching(both)])
+    expect(existsSync(join(elsewhere, 'files'))).toBe(false)
+    expect((await headroom(['restore', copy, '--data-dir', elsewhere])).stdout).toMatch(both)
+    // On the same host the files of the first task are still there.
+    const back = await headroom(['restore', copy, '--data-dir', dataDir, '--force'])
+    expect(back.stdout).toMatch(says)
+    expect(existsSync(path)).toBe(true)
   })
 })
 
