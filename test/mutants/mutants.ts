@@ -3,6 +3,7 @@ import { COMMAND_MUTANTS } from './command-mutants.ts'
 import { LOST_HISTORY_MUTANTS } from './lost-history-mutants.ts'
 import type { Mutant } from './mutant.ts'
 import { NODE_QUEUE_MUTANTS } from './node-queue-mutants.ts'
+import { PREPARING_MUTANTS } from './preparing-mutants.ts'
 import { PROTOCOL_MUTANTS } from './protocol-mutants.ts'
 import { STOP_MUTANTS } from './stop-mutants.ts'
 import { SWAP_MUTANTS } from './swap-mutants.ts'
@@ -14,6 +15,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...LOST_HISTORY_MUTANTS,
   ...STOP_MUTANTS,
   ...ADMISSION_MUTANTS,
+  ...PREPARING_MUTANTS,
   ...SWAP_MUTANTS,
   ...NODE_QUEUE_MUTANTS,
 ]

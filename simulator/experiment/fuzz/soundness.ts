@@ -9,6 +9,7 @@ import type { Envelope } from '../../../protocol/envelope.ts'
 import type { Report, Violation } from '../../check/violation.ts'
 import type { World } from '../../world/world.ts'
 import { checkAgreement, checkLedgers, checkLeftovers } from './ledgers.ts'
+import { checkPreparing } from './preparing-watch.ts'
 import { ProbeWatch } from './probe-watch.ts'
 import { EagerWatch } from './eager-watch.ts'
 import { Owners } from './owners.ts'
@@ -77,6 +78,7 @@ export class Soundness {
     if ((clock.nextAt() ?? Infinity) <= clock.now()) return
     this.#probes.afterInstant()
     this.#stops.afterInstant()
+    checkPreparing(this.#world, this.#reportAs('preparing'))
     if (!this.#isNews) return
     this.#isNews = false
     checkLedgers(this.#world, this.#nodeIds, this.#reportAs('books'))
