@@ -14,7 +14,16 @@ import { addGroup } from './groups/commands.ts'
 import { addConfig } from './config/commands.ts'
 import { addDecisions, addEvents } from './events/commands.ts'
 import { addTwinCommands } from './twin/twin-commands.ts'
-import { idRange, mib, nodeUuid, time, timeIn, whole } from './command/option-values.ts'
+import {
+  idRange,
+  mib,
+  nodeUuid,
+  proxyAddress,
+  proxyPorts,
+  time,
+  timeIn,
+  whole,
+} from './command/option-values.ts'
 import { packageVersion } from '../services/package-info.ts'
 import { addNatsCommands } from './nats/nats.ts'
 import { UsageError } from '../services/exit-codes.ts'
@@ -88,6 +97,15 @@ export function programOf(setExit: SetExit): Command {
   return program
 }
 
+const PROXY_PORTS = new Option(
+  '--proxy-ports <from-to>',
+  'ports for clients of tasks that run while their VRAM is away; else NODE_PROXY_PORTS, or none',
+).argParser(proxyPorts)
+const PROXY_ADDRESS = new Option(
+  '--proxy-address <address>',
+  'IP address of this host at which these ports are; else NODE_PROXY_ADDRESS',
+).argParser(proxyAddress)
+
 function addGpuServer(program: Command): void {
   program
     .command('gpu-server')
@@ -155,6 +173,8 @@ function addGpuServer(program: Command): void {
       repeatable,
       [],
     )
+    .addOption(PROXY_PORTS)
+    .addOption(PROXY_ADDRESS)
     .option(
       '--standalone',
       'without a controller and a broker: also run the controller, in this process, on a Unix socket',

@@ -12,6 +12,7 @@ import { ServerCore } from './core/server-core.ts'
 import type { Accelerator } from './devices/accelerator.ts'
 import type { Attachments } from './devices/attachments.ts'
 import { HostDevice } from './devices/host-device.ts'
+import type { ProxyRange } from './devices/port-proxies.ts'
 import { attemptsWithIds, kindOf, type TaskIdentity } from './devices/task-identity.ts'
 import { TaskPlaces } from './devices/task-places.ts'
 import type { DiskStorage } from './disk-storage.ts'
@@ -61,6 +62,8 @@ export interface GpuServerOptions {
   readonly idleAfterMs: DurationMs
   /** The processes of leases; null: leases are reservations only. */
   readonly attachments: Attachments | null
+  /** Where proxies listen for tasks that run while their VRAM is away; null: nowhere. */
+  readonly proxies: ProxyRange | null
   readonly onNote: (line: string) => void
   /** The controller refuses this server's hello; called once for each change of the reason. */
   readonly onRefused: (reason: string) => void
@@ -117,6 +120,7 @@ export async function startGpuServer(options: GpuServerOptions): Promise<GpuServ
     workdirs: filesProgram === null ? null : workdirsOf(filesProgram, workFolder),
     containers: options.containers ?? null,
     attachments: options.attachments,
+    proxies: options.proxies,
     environment: options.environment,
     mounts: options.mounts,
     maxOutputBytes: options.maxOutputBytes,

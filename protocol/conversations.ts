@@ -82,8 +82,8 @@ export const CONVERSATIONS = withEveryOperation([
     requests: ['read_attempt'],
     answers: ['attempt', 'refused'],
     meaning:
-      'What the server recorded about an attempt that lives there, for an administrator who adopts it. ' +
-      'Read only.',
+      'What the server recorded about an attempt that lives there, for an administrator who adopts it, ' +
+      'and where clients reach its ports. Read only.',
   },
   {
     name: 'read_log',

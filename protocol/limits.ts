@@ -56,6 +56,8 @@ export const MAX_IMAGE_LENGTH = 512
 /** Ports that a task declares. */
 export const MAX_PORTS = 16
 export const MAX_PORT_NAME_LENGTH = 63
+/** An IPv6 address in brackets with its zone, and a port. */
+export const MAX_ADDRESS_LENGTH = 80
 /** Data folders that one task mounts. */
 export const MAX_MOUNTS = 8
 /** Data folders that one server offers. */

@@ -2,15 +2,16 @@
 import {
   ABSOLUTE_PATH,
   count,
+  flag,
   IMAGE_DIGEST,
   IMAGE_REFERENCE,
-  MOUNT_NAME,
   integer,
   list,
+  MOUNT_NAME,
   NO_NUL,
   oneOf,
-  PORT_NAME,
   orNull,
+  PORT_NAME,
   record,
   SHA_256,
   text,
@@ -27,6 +28,8 @@ import {
   MAX_IMAGE_LENGTH,
   MAX_MOUNT_NAME_LENGTH,
   MAX_MOUNTS,
+  MAX_ADDRESS_LENGTH,
+  MAX_DETAIL_LENGTH,
   MAX_PORT_NAME_LENGTH,
   MAX_PORTS,
   MAX_PATH_LENGTH,
@@ -93,6 +96,21 @@ export const ports = (description?: string) =>
     MAX_PORTS,
     description,
   )
+export const wakeable = flag(
+  'It is swapped out, and the server reports gpu_wanted when a request for it arrives: no probe and no ' +
+    'eager return is needed. Absent: false',
+)
+
+export const portAddresses = list(
+  record({
+    target: integer(1, 65_535, 'TCP port on which the task listens'),
+    address: orNull(text(1, MAX_ADDRESS_LENGTH), 'IP address and port at which clients reach it; or null'),
+    detail: orNull(text(0, MAX_DETAIL_LENGTH), 'Why there is no address; null: there is one'),
+  }),
+  0,
+  MAX_PORTS,
+  'Where clients reach its declared ports now, if the server forwards to them. Absent: at these ports',
+)
 /** By the names under which servers offer them. */
 export const mounts = (description: string) =>
   withoutDuplicates(list(text(1, MAX_MOUNT_NAME_LENGTH, undefined, MOUNT_NAME), 0, MAX_MOUNTS, description))

@@ -23,8 +23,8 @@ import {
   MAX_COUNT,
   MAX_DETAIL_LENGTH,
   MAX_EVENTS,
-  MAX_FEATURE_LENGTH,
   MAX_FEATURES,
+  MAX_FEATURE_LENGTH,
   MAX_GPUS,
   MAX_HEARTBEAT_MS,
   MAX_HOST_LINK_MIB_PER_S,
@@ -49,6 +49,7 @@ import {
   imageDigest,
   noswap,
   passedOn,
+  portAddresses,
   ports,
   recordedName,
   reserveMib,
@@ -57,6 +58,7 @@ import {
   StartRefused,
   stopGraceMs,
   vramMib,
+  wakeable,
 } from './message-fields.ts'
 import { PREPARATIONS, WAITING_IMAGES } from './preparing.ts'
 import { LIMITS_RECORD } from './resource-limits.ts'
@@ -77,11 +79,6 @@ const GpuReport = record({
 })
 export type GpuReport = Value<typeof GpuReport>
 
-const WAKEABLE = flag(
-  'It is swapped out, and the server reports gpu_wanted when a request for it arrives: no probe and no ' +
-    'eager return is needed. Absent: false',
-)
-
 /** One attempt that lives on the node. */
 const TaskReport = record({
   ...attempt,
@@ -91,7 +88,7 @@ const TaskReport = record({
   vram_mib: vramMib('Demand on each GPU'),
   wants_gpu: flag('The task has GPU work'),
   idle_ms: count('Time since its last GPU work; 0 while it wants the GPU'),
-  wakeable: optional(WAKEABLE),
+  wakeable: optional(wakeable),
 })
 export type TaskReport = Value<typeof TaskReport>
 
@@ -199,7 +196,7 @@ const ResidencyEvent = record({
     'Null: the residency is as ordered. Otherwise why the node ended up in it (woke_while_locked, ' +
       'copy_failed, …)',
   ),
-  wakeable: optional(WAKEABLE),
+  wakeable: optional(wakeable),
 })
 export type ResidencyEvent = Value<typeof ResidencyEvent>
 
@@ -306,6 +303,7 @@ export const AttemptRecord = record({
   mounts: optional(mounts('As in the start')),
   limits: optional(LIMITS_RECORD),
   is_lease: flag('The attempt runs no command: its client keeps it alive'),
+  port_addresses: optional(portAddresses),
   ...passedOn,
 })
 export type AttemptRecord = Value<typeof AttemptRecord>

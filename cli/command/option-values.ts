@@ -13,6 +13,7 @@ import {
 } from '../../simulator/document/quantity.ts'
 import { parseVram, VRAM_FORMAT } from '../../clients/typescript/vram-size.ts'
 import { MAX_VRAM_MIB } from '../../protocol/limits.ts'
+import { ENVIRONMENT } from '../../services/settings/env-table.ts'
 
 export const MAX_SEED = 4_294_967_295
 /** Maximum values of one range. */
@@ -147,6 +148,19 @@ export function idRange(text: string): { readonly from: number; readonly to: num
     `It must be two numbers with - between, from ${MIN_TASK_ID} to ${MAX_TASK_ID}, for example ` +
       '200000-201023.',
   )
+}
+
+/** Ports of proxies: `30100-30199`. */
+export function proxyPorts(text: string): { readonly from: number; readonly to: number } {
+  const range = ENVIRONMENT.proxyPorts.read(text)
+  if (range !== undefined) return range
+  throw new InvalidArgumentError(`It must be ${ENVIRONMENT.proxyPorts.range}, for example 30100-30199.`)
+}
+
+export function proxyAddress(text: string): string {
+  const address = ENVIRONMENT.proxyAddress.read(text)
+  if (address !== undefined) return address
+  throw new InvalidArgumentError(`It must be ${ENVIRONMENT.proxyAddress.range}.`)
 }
 
 /** Parses `SEQ:HASH`, once or several times. */

@@ -1,5 +1,6 @@
 /** `headroom task …`. */
 import type { HeadroomClient, Task, TaskPatch, TaskQuery } from '../../clients/typescript/client.ts'
+import { ApiError } from '../../clients/typescript/errors.ts'
 import { EXIT_OK, UsageError } from '../../services/exit-codes.ts'
 import { age, byteSize, percent, size } from '../output/figures.ts'
 import { cutTo, printDone, printList, printOne, type Column, type Field } from '../output/table.ts'
@@ -54,8 +55,20 @@ export async function taskList({
 export async function taskShow(text: string, { output, ...server }: CommandOptions): Promise<number> {
   const client = openClient(server)
   const task = await client.tasks.get(await taskNamed(client, text))
-  await printOne(task, fieldsOf(task, Date.now()), output)
+  await printOne(task, fieldsOf(task, Date.now(), await addressesOf(client, task)), output)
   return EXIT_OK
+}
+
+/** Of each declared port: where clients reach it, or why its server forwards nothing to it. */
+async function addressesOf(client: HeadroomClient, task: Task): Promise<readonly string[]> {
+  if (task.ports.length === 0 || task.placement === null) return []
+  const assignment = await client.tasks.assignment(task.id).catch((error: unknown) => {
+    if (error instanceof ApiError) return null
+    throw error
+  })
+  return (assignment?.ports ?? []).map(
+    ({ name, address, detail }) => `${name}: ${address ?? `none, ${detail}`}`,
+  )
 }
 
 export interface CancelOptions extends CommandOptions {
@@ -246,7 +259,7 @@ function limitsOf({ memory_mib: memory, cpus, pids_limit: pids, placement }: Tas
   return parts.length === 0 ? null : parts.join(', ')
 }
 
-function fieldsOf(task: Task, now: number): readonly Field[] {
+function fieldsOf(task: Task, now: number, addresses: readonly string[] = []): readonly Field[] {
   const { placement, wait, starvation_percent: starved } = task
   const labels = Object.entries(task.labels).map(([name, value]) => `${name}=${value}`)
   const where =
@@ -270,6 +283,7 @@ function fieldsOf(task: Task, now: number): readonly Field[] {
     ['image', task.image],
     ['image digest', task.image_digest],
     ['ports', task.ports.map(({ name, target, protocol }) => `${name}=${target}/${protocol}`)],
+    ['addresses', addresses],
     ['wakes on request', wakeWords(task)],
     ['workdir', task.workdir],
     ['cwd', task.cwd],

@@ -7,14 +7,10 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { ConfigFields } from '../../controller/model/config.ts'
-import type {
-  ChangedConfigBody,
-  ConfigBody,
-  RevisionBody,
-  RevisionPage,
-} from '../../controller/api/config/schema.ts'
+import type { ChangedConfigBody, ConfigBody, RevisionBody } from '../../controller/api/config/schema.ts'
 import type { EventBody, EventPage } from '../../controller/api/observe/event-schema.ts'
 import type { GroupBody, GroupDryRunBody, GroupPreviewBody } from '../../controller/api/groups/schema.ts'
+import type { AssignmentBody } from '../../controller/api/tasks/assignment-schema.ts'
 import type { KeepaliveBody, KeptLeaseBody } from '../../controller/api/tasks/lease-schema.ts'
 import type { LogBody, LogQuery as LogQueryBody } from '../../controller/api/tasks/log-schema.ts'
 import type {
@@ -43,6 +39,7 @@ import type {
 } from '../../controller/api/tasks/attempt-schema.ts'
 import type { AuditEntryBody, AuditPage, AuditQueryBody } from '../../controller/api/auth/audit-schema.ts'
 import type { SecretBody } from '../../controller/api/auth/secret-schema.ts'
+import { configOf } from './config.ts'
 import { fleetOf } from './fleet.ts'
 import { secretsOf } from './secrets.ts'
 import type {
@@ -73,7 +70,7 @@ import { followEvents, type EventsQuery, type FollowEventsOptions } from './even
 import { blobsOf, taskFilesOf, usageOf } from './files.ts'
 import { followLog, type FollowLogOptions } from './logs.ts'
 import { recoveryOf } from './recovery.ts'
-import { simulationsOf, type CallOptions } from './simulations.ts'
+import { simulationsOf, type CallOptions, type DryRun } from './simulations.ts'
 import { DEFAULT_URL, pathSegment, Transport } from './transport.ts'
 
 export { ApiError, ConnectionError, SettingsFault, UnexpectedAnswer } from './errors.ts'
@@ -143,11 +140,6 @@ export interface ClientOptions {
   readonly environment?: Readonly<Record<string, string | undefined>>
 }
 
-interface DryRun {
-  /** Return what the request would do, without changing anything. */
-  readonly dryRun?: boolean
-}
-
 interface Idempotent {
   /**
    * 1 to 255 printable ASCII characters; a repeated call with the same key and body returns the same task.
@@ -185,36 +177,7 @@ export function createClient(options: ClientOptions = {}) {
     recovery: recoveryOf(transport),
     attempts: attemptsOf(transport),
     fleet: fleetOf(transport),
-    config: {
-      get: ({ signal }: CallOptions = {}) =>
-        transport.json<ConfigBody>({ method: 'GET', path: '/config', signal }),
-      /**
-       * Fields that are absent keep their values; from then on all settings are stored. With `dryRun` returns
-       * the impact instead.
-       */
-      set: (change: Partial<ConfigFields>, { dryRun, signal }: CallOptions & DryRun = {}) =>
-        transport.json<ChangedConfigBody>({
-          method: 'PUT',
-          path: '/config',
-          query: { dry_run: dryRun },
-          body: change,
-          signal,
-        }),
-      /** Newest first. */
-      revisions: ({
-        signal,
-        ...query
-      }: CallOptions & { readonly before?: number; readonly limit?: number } = {}) =>
-        transport.json<RevisionPage>({ method: 'GET', path: '/config/revisions', query, signal }),
-      /** Creates a new revision that equals the given one. */
-      restore: (revision: number, { dryRun, signal }: CallOptions & DryRun = {}) =>
-        transport.json<ChangedConfigBody>({
-          method: 'POST',
-          path: `/config/revisions/${pathSegment(String(revision))}/restore`,
-          query: { dry_run: dryRun },
-          signal,
-        }),
-    },
+    config: configOf(transport),
     events: {
       /** Oldest first, after the seq `after`. */
       list: ({ signal, ...query }: EventsQuery & CallOptions = {}) =>
@@ -289,6 +252,9 @@ function tasksOf(transport: Transport, environment: NonNullable<ClientOptions['e
      */
     get: (id: string, { signal, ...query }: WaitingQuery & CallOptions = {}) =>
       transport.json<TaskBody>({ method: 'GET', path: at(id), query, signal }),
+    /** Where a placed task is, and where clients reach its ports. */
+    assignment: (id: string, { signal }: CallOptions = {}) =>
+      transport.json<AssignmentBody>({ method: 'GET', path: `${at(id)}/assignment`, signal }),
     /** One page, newest first. */
     list,
     /** All pages, one task at a time. */

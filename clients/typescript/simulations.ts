@@ -9,6 +9,11 @@ import type {
 import type { SweepReportBody } from '../../controller/api/simulations/sweep-report-schema.ts'
 import { pathSegment, type Transport } from './transport.ts'
 
+export interface DryRun {
+  /** Return what the request would do, without changing anything. */
+  readonly dryRun?: boolean
+}
+
 export interface CallOptions {
   readonly signal?: AbortSignal
 }

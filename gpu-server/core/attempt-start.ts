@@ -19,6 +19,8 @@ export interface AttemptStart {
   readonly stopGraceMs?: DurationMs
   /** Its ports whose requests wake it. Absent: all on which it listens. */
   readonly wakePorts?: readonly number[]
+  /** Those of `wakePorts` that serve HTTP. Absent: none. */
+  readonly httpPorts?: readonly number[]
   /** Whether requests wake it. Absent: not declared, and they do. */
   readonly wakeOnRequest?: boolean
   /** Its limit of memory, as requested. Absent: none. */

@@ -1,3 +1,4 @@
+import { MAX_DETAIL_LENGTH } from '../../protocol/limits.ts'
 import { surroundingsIn } from '../../protocol/task.ts'
 import type {
   DurationMs,
@@ -10,6 +11,7 @@ import type {
   Residency,
 } from '../../protocol/units.ts'
 import type { AttemptRecord, StartCommand, SwapCommand, TaskReport } from '../../protocol/messages.ts'
+import type { PortAddress } from './device.ts'
 import type { AttemptStart } from './attempt-start.ts'
 import type { EndsAs } from './finished.ts'
 import type { AttemptDescription, KeptAttempt } from './storage.ts'
@@ -106,8 +108,10 @@ export function startOf(command: StartCommand): AttemptStart {
 }
 
 function wakeIn({ ports = [], wake_on_request }: StartCommand): Partial<AttemptStart> {
+  const http = ports.filter(({ protocol }) => protocol === 'http').map(({ target }) => target)
   return {
     ...(ports.length === 0 ? {} : { wakePorts: ports.map(({ target }) => target) }),
+    ...(http.length === 0 ? {} : { httpPorts: http }),
     ...(wake_on_request === undefined ? {} : { wakeOnRequest: wake_on_request }),
   }
 }
@@ -119,12 +123,23 @@ export function descriptionOf(command: StartCommand): AttemptDescription | null 
   return { taskId: task_id, attempt, name, owner, command: command.command, ...runsIn(command) }
 }
 
-export function recordOf(attempt: Attempt, description: AttemptDescription | null): AttemptRecord {
+export function recordOf(
+  attempt: Attempt,
+  description: AttemptDescription | null,
+  addresses: readonly PortAddress[] = [],
+): AttemptRecord {
   const { taskId, attempt: number, isLease, gpuMode, noswap, priority, onNodeLoss } = attempt
   const { name = null, owner = null, command = null } = description ?? {}
   const runs = { command, ...runsIn(description ?? {}) }
   const how = { is_lease: isLease, gpu_mode: gpuMode, noswap, priority, on_node_loss: onNodeLoss }
-  return { op: 'attempt', task_id: taskId, attempt: number, name, owner, ...runs, ...how }
+  const at = addresses.length === 0 ? {} : { port_addresses: addresses.map(withDetail) }
+  return { op: 'attempt', task_id: taskId, attempt: number, name, owner, ...runs, ...how, ...at }
+}
+
+const oneLineOf = (text: string): string => text.replace(/\p{Cc}+/gu, ' ')
+
+function withDetail({ target, address, detail }: PortAddress) {
+  return { target, address, detail: detail === null ? null : oneLineOf(detail).slice(0, MAX_DETAIL_LENGTH) }
 }
 
 function runsIn(from: Partial<Pick<StartCommand, 'image' | 'workdir' | 'cwd' | 'mounts' | 'limits'>>) {

@@ -121,6 +121,11 @@ export type Survivor = { readonly start: AttemptStart } & (
     }
 )
 
+/** Where clients reach a declared port of a task, or why they do not. */
+export type PortAddress = { readonly target: number } & (
+  { readonly address: string; readonly detail: null } | { readonly address: null; readonly detail: string }
+)
+
 /** Bytes of a task's output, from `offset` on. */
 export interface OutputPart {
   readonly offset: number
@@ -207,6 +212,8 @@ export interface Device {
    * SHA-256. Returns the path of the socket that it uses; null: not possible.
    */
   expectProcess?(taskId: string, attempt: number, tokenSha256: string): string | null
+  /** Of an attempt that clients reach at other addresses than its own; absent or empty: at its own ports. */
+  addressesOf?(taskId: string, attempt: number): readonly PortAddress[]
   /** Null: no such attempt, or no output is kept. */
   readOutput(
     taskId: string,

@@ -245,10 +245,11 @@ export class ServerCore {
   }
 
   #readAttempt({ task_id, attempt }: ReadAttempt, reply: Reply): void {
-    const { durable, envelopes, tasks } = this.#parts
+    const { device, durable, envelopes, tasks } = this.#parts
     const living = tasks.find(task_id, attempt)
-    if (living === null) reply(envelopes.seal({ op: 'refused', reason: 'unknown_attempt' }))
-    else reply(envelopes.seal(recordOf(living, durable.described(task_id, attempt))))
+    if (living === null) return reply(envelopes.seal({ op: 'refused', reason: 'unknown_attempt' }))
+    const addresses = device.addressesOf?.(task_id, attempt)
+    reply(envelopes.seal(recordOf(living, durable.described(task_id, attempt), addresses)))
   }
 
   /** Changes nothing that a restart must preserve: an unused token is void then. */

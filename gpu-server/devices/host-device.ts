@@ -13,6 +13,7 @@ import type {
   LaunchRequest,
   Launched,
   OutputPart,
+  PortAddress,
   PrepareProgress,
   Prepared,
   PrepareRequest,
@@ -28,7 +29,8 @@ import { endOf, startIn } from './guarded-attempt.ts'
 import { HostLaunches, memoryLimitOf, type HostLaunchOptions } from './host-launches.ts'
 import { HostTask } from './host-task.ts'
 import { LeaseProcesses } from './lease-processes.ts'
-import { SocketWatch } from './socket-watch.ts'
+import type { ProxyRange } from './port-proxies.ts'
+import { TaskRequests } from './task-requests.ts'
 import { TaskSockets } from './task-sockets.ts'
 import { UseTracker } from './use-tracker.ts'
 
@@ -41,6 +43,8 @@ export interface HostDeviceOptions extends HostLaunchOptions {
   readonly socketFolder: string
   /** The processes of leases; null: leases are reservations only. */
   readonly attachments: Attachments | null
+  /** Where proxies listen for tasks that run while their VRAM is away; null: nowhere. */
+  readonly proxies?: ProxyRange | null
   /** A task without a signal or measured use for this long is idle. */
   readonly idleAfterMs: DurationMs
   /** Receives one line for the log: what went wrong with a task, and what was done. */
@@ -55,7 +59,7 @@ export class HostDevice implements Device {
   readonly #options: HostDeviceOptions
   readonly #sockets: TaskSockets
   readonly #uses: UseTracker
-  readonly #requests: SocketWatch<HostTask>
+  readonly #requests: TaskRequests<HostTask>
   readonly #leases: LeaseProcesses
   readonly #tasks = new Map<string, HostTask>()
   readonly #launches: HostLaunches
@@ -75,12 +79,15 @@ export class HostDevice implements Device {
   constructor(options: HostDeviceOptions) {
     this.#options = options
     this.#uses = new UseTracker(options.clock, options.idleAfterMs, () => this.#listener)
-    this.#requests = new SocketWatch({
+    this.#requests = new TaskRequests({
       program: options.program,
-      onRequest: (task) => {
+      folderOf: (taskId, attempt) => options.guards.folderOf(taskId, attempt),
+      range: options.proxies ?? null,
+      onRequest: (task: HostTask) => {
         if (!task.isEnded) this.#uses.requested(task)
       },
-      onNote: options.onNote,
+      onNote: (task, why) => this.#note(task, why),
+      onTrouble: options.onNote,
     })
     this.#leases = new LeaseProcesses({
       ...options,
@@ -182,6 +189,7 @@ export class HostDevice implements Device {
       command === null ? Promise.resolve({ error: null }) : this.#launches.run(task, command, request)
     void begun.then((answer) => {
       if (answer.error !== null) this.#forgetTask(task)
+      else if (!task.isEnded) void this.#requests.started(task)
       if (this.#isClosed || (answer.error === null && task.isEnded)) return
       done(answer.error === null ? { ...answer, wantsGpu: task.wantsGpu } : answer)
     })
@@ -209,17 +217,24 @@ export class HostDevice implements Device {
     let isWakeable = false
     const left = (outcome: SwapOutcome): void => done(outcome, isWakeable)
     this.#swap(taskId, attempt, left, async (task) => {
-      const why = await this.#options.accelerator.whyNotSwappable(task)
-      if (why !== null) {
-        this.#note(task, `it stays in VRAM: ${why}`)
-        return 'not_swappable'
-      }
-      const outcome = await this.#options.accelerator.swapOut(task)
-      if (outcome !== 'done' || task.isEnded) return outcome
-      task.isResident = false
-      isWakeable = await this.#requests.watch(task)
+      let outcome: SwapOutcome = 'copy_failed'
+      isWakeable = await this.#requests.left(task, async () => {
+        outcome = await this.#swapOut(task)
+        return outcome === 'done' && !task.isEnded
+      })
       return outcome
     })
+  }
+
+  async #swapOut(task: HostTask): Promise<SwapOutcome> {
+    const why = await this.#options.accelerator.whyNotSwappable(task)
+    if (why !== null) {
+      this.#note(task, `it stays in VRAM: ${why}`)
+      return 'not_swappable'
+    }
+    const outcome = await this.#options.accelerator.swapOut(task)
+    if (outcome === 'done' && !task.isEnded) task.isResident = false
+    return outcome
   }
 
   resume(taskId: string, attempt: number, done: (outcome: SwapOutcome) => void): void {
@@ -227,7 +242,7 @@ export class HostDevice implements Device {
       const outcome = await this.#options.accelerator.swapIn(task)
       if (outcome !== 'done') return outcome
       task.isResident = true
-      this.#requests.forget(task)
+      this.#requests.returned(task)
       this.#uses.returned(task)
       return outcome
     })
@@ -290,6 +305,11 @@ export class HostDevice implements Device {
     return this.#leases.expect({ taskId, attempt }, tokenSha256)
   }
 
+  addressesOf(taskId: string, attempt: number): readonly PortAddress[] {
+    const task = this.#find(taskId, attempt)
+    return task === null ? [] : this.#requests.addressesOf(task)
+  }
+
   readOutput(
     taskId: string,
     attempt: number,
@@ -328,10 +348,11 @@ export class HostDevice implements Device {
     // A running task counts as busy until a sample shows that it is idle.
     task.wantsGpu = !isOut && !isStopped && !start.isLease
     this.#tasks.set(task.taskId, task)
-    if (isOut && !isStopped && !start.isLease)
+    if (isOut && !isStopped && !start.isLease && !task.staysRunning)
       this.#note(task, 'it ran, and its bytes are in host memory: it is stopped')
     if (isOut) void this.#watchFound(task, isStopped)
     if (!start.isLease) this.#listen(task)
+    void this.#requests.started(task, isOut)
     return {
       start,
       end: null,
@@ -346,8 +367,8 @@ export class HostDevice implements Device {
   }
 
   async #watchFound(task: HostTask, isStopped: boolean): Promise<void> {
-    if (!isStopped) await task.suspend().catch(() => {})
-    if (!task.isEnded && !this.#isClosed) await this.#requests.watch(task)
+    if (!isStopped && !task.staysRunning) await task.suspend().catch(() => {})
+    if (!task.isEnded && !this.#isClosed) await this.#requests.found(task)
   }
 
   #adoptLease(kept: KeptAttempt): LivingSurvivor {

@@ -65,6 +65,11 @@ export class HostTask implements AcceleratedTask {
     return !this.#isFrozen && !this.#isHeld
   }
 
+  /** Its processes run while its bytes are not in VRAM; otherwise a swap-out stops them. */
+  get staysRunning(): boolean {
+    return false
+  }
+
   /** A lease without a process uses nothing that can be measured. */
   get isSampled(): boolean {
     return !this.start.isLease || this.process !== null

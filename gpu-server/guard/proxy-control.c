@@ -48,8 +48,8 @@ static void say_counts(struct server *server) {
   char text[ANSWER_BYTES];
   int size = snprintf(text, sizeof text,
     "ok state=%s wanted=%d held=%zu open=%zu accepted=%" PRIu64 " refused=%" PRIu64 " expired=%" PRIu64 " denied=%" PRIu64
-    " in=%" PRIu64 " out=%" PRIu64 " ports=", proxy.is_out ? "hold" : "pass", has_said_wanted, proxy.held, proxy.open, proxy.accepted,
-    proxy.refused, proxy.expired, proxy.denied, proxy.bytes_in, proxy.bytes_out);
+    " in=%" PRIu64 " out=%" PRIu64 " address=%s ports=", proxy.is_out ? "hold" : "pass", has_said_wanted, proxy.held, proxy.open, proxy.accepted,
+    proxy.refused, proxy.expired, proxy.denied, proxy.bytes_in, proxy.bytes_out, proxy.address);
   for (size_t i = 0; i < proxy.port_count; i++) {
     const struct port *port = &proxy.ports[i];
     size += snprintf(text + size, sizeof text - (size_t)size, "%s%u:%u/%s", i == 0 ? "" : ",", port->port, port->target,

@@ -122,14 +122,14 @@ static int listen_at(const struct sockaddr_storage *address, socklen_t size, lon
 struct range { long first, last, from; };
 
 /* The next port begins behind this one. */
-static void open_port(struct port *port, const char *address_text, struct range *range) {
+static void open_port(struct port *port, struct range *range) {
   struct sockaddr_storage address;
-  socklen_t size = read_address(address_text, &address);
+  socklen_t size = read_address(proxy.address, &address);
   long count = range->last - range->first + 1;
   for (long tried = 0; tried < count; tried++) {
     long at = range->first + (range->from - range->first + tried) % count;
     int made = listen_at(&address, size, at);
-    if (made < 0 && errno != EADDRINUSE) fail(address_text, strerror(errno));
+    if (made < 0 && errno != EADDRINUSE) fail(proxy.address, strerror(errno));
     if (made < 0) continue;
     port->listen = (struct watch){.kind = ON_PORT, .fd = made, .of = port};
     port->port = (uint32_t)at;
@@ -223,6 +223,7 @@ static int run(void) {
 int run_proxy(int count, char **argv) {
   static const int ignored[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE};
   if (count < 9 || count > 8 + PROXY_PORTS) fail("usage: headroom-guard --proxy FOLDER ADDRESS FIRST LAST FROM HOLD_MS MAX_HELD STATE TARGET/PROTOCOL…", "");
+  proxy.address = argv[1];
   struct range range = {.first = number(argv[2], 1, 65535)};
   range.last = number(argv[3], range.first, 65535);
   range.from = number(argv[4], range.first, range.last);
@@ -244,7 +245,7 @@ int run_proxy(int count, char **argv) {
   watch_begin(&task, EPOLLIN);
   const char *why = control_open();
   if (why != NULL) fail("its control socket", why);
-  for (size_t i = 0; i < proxy.port_count; i++) open_port(&proxy.ports[i], argv[1], &range);
+  for (size_t i = 0; i < proxy.port_count; i++) open_port(&proxy.ports[i], &range);
   drop_rights();
   printf("ok");
   for (size_t i = 0; i < proxy.port_count; i++) printf(" %u", proxy.ports[i].port);

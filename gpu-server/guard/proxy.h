@@ -25,6 +25,7 @@ struct port { struct watch listen; uint32_t port, target; bool is_http, is_full;
 
 struct proxy {
   int epoll;
+  const char *address; /* at which it listens */
   struct port ports[PROXY_PORTS];
   size_t port_count;
   bool is_out;      /* the task cannot answer: requests are held */

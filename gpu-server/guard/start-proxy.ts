@@ -38,12 +38,15 @@ export interface ProxiedPort extends ProxyTarget {
  */
 export interface ProxyCounts {
   readonly isOut: boolean
+  /** A request was held since the task is out. */
+  readonly isWanted: boolean
   readonly held: number
   readonly open: number
   readonly accepted: number
   readonly refused: number
   readonly expired: number
   readonly denied: number
+  readonly address: string
   readonly ports: readonly ProxiedPort[]
 }
 
@@ -78,7 +81,9 @@ export async function startProxy(start: ProxyStart): Promise<readonly number[] |
 export function proxyCountsIn(answer: string): ProxyCounts | null {
   const fields = new Map(answer.split(' ').map((word) => word.split('=', 2) as [string, string | undefined]))
   const count = (name: string): number => Number(fields.get(name))
+  const address = fields.get('address')
   const ports = (fields.get('ports') ?? '').split(',').map(portIn)
+  const isWanted = fields.get('wanted') === '1'
   const counts = {
     isOut: fields.get('state') === 'hold',
     held: count('held'),
@@ -89,7 +94,8 @@ export function proxyCountsIn(answer: string): ProxyCounts | null {
     denied: count('denied'),
   }
   const isWhole = Object.values(counts).every((value) => !Number.isNaN(value))
-  return isWhole && ports.every((port) => port !== null) ? { ...counts, ports } : null
+  if (!isWhole || address === undefined || !ports.every((port) => port !== null)) return null
+  return { ...counts, isWanted, address, ports }
 }
 
 function portIn(word: string): ProxiedPort | null {

@@ -25,7 +25,6 @@ import type { TaskIdentity } from '../../gpu-server/devices/task-identity.ts'
 import { nodeIdFromName } from '../../protocol/node-id.ts'
 import type { DurationMs, Mib } from '../../protocol/units.ts'
 import { ENVIRONMENT } from '../settings/env-table.ts'
-import type { EnvironmentVariable } from '../settings/env-table.ts'
 import { CommandFailure, UsageError } from '../exit-codes.ts'
 import {
   checkBroker,
@@ -37,11 +36,12 @@ import {
 import { helloRefusal } from '../hello-refusal.ts'
 import { containersOf, offersOf, limitRootsOf, type MeansOptions } from './task-means.ts'
 import { readInventory } from './inventory.ts'
+import { proxyRangeOf, type ProxyOptions } from './proxy-range.ts'
 import { natsSettings, type NatsSettings } from '../settings/nats-settings.ts'
-import { SettingsError } from '../settings/settings.ts'
+import { valueOf } from './value-of.ts'
 import { untilSignal } from '../until-signal.ts'
 
-export interface GpuServerCommandOptions extends TaskIdentityOptions, MeansOptions {
+export interface GpuServerCommandOptions extends TaskIdentityOptions, MeansOptions, ProxyOptions {
   readonly device: 'auto' | 'nvidia' | 'process'
   readonly inventory?: string
   readonly workDir?: string
@@ -81,6 +81,7 @@ export async function gpuServer(
     stateFolder,
     workFolder,
   ])
+  const proxies = await proxyRangeOf(options, env)
   const log = pino(
     { level: valueOf(env, ENVIRONMENT.logLevel) ?? 'info' },
     pino.destination({ fd: 2, sync: true }),
@@ -116,7 +117,7 @@ export async function gpuServer(
       hostLinkMibPerS: options.hostLinkMibPerS ?? null,
       ...offersOf(options, { containers, filesProgram, limitRoots }),
       ...{ filesProgram, workLimits: workLimitsOf(env) },
-      attachments,
+      ...{ attachments, proxies },
       stateFolder,
       workFolder,
       storage,
@@ -277,12 +278,4 @@ const START_FAULTS: ReadonlySet<string> = new Set(['AcceleratorFault', 'StateFau
 
 function asFailure(error: unknown): unknown {
   return error instanceof Error && START_FAULTS.has(error.name) ? new CommandFailure(error.message) : error
-}
-
-function valueOf<T>(env: Environment, variable: EnvironmentVariable<T>): T | null {
-  const text = env[variable.name] || variable.byDefault
-  if (text === null) return null
-  const value = variable.read(text)
-  if (value === undefined) throw new SettingsError(variable.name, text, variable.range)
-  return value
 }

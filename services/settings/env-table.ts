@@ -9,8 +9,10 @@ import { OIDC_VARIABLES } from './env-oidc.ts'
 import {
   aPath,
   decimalIn,
+  hostAddress,
   integerIn,
   ONE_LINE,
+  portRange,
   trueOrFalse,
   WORD,
   type EnvironmentVariable,
@@ -371,6 +373,20 @@ export const ENVIRONMENT = {
     byDefault: null,
     meaning: 'GPU server: logins with which its container engine pulls private images; unset: none',
     read: aPath,
+  },
+  proxyPorts: {
+    name: 'NODE_PROXY_PORTS',
+    range: 'two ports from 1024 to 65535 with - between',
+    byDefault: null,
+    meaning: 'GPU server: ports for clients of tasks that run while their VRAM is away; unset: none',
+    read: portRange,
+  },
+  proxyAddress: {
+    name: 'NODE_PROXY_ADDRESS',
+    range: 'an IP address of the host, not 0.0.0.0 or ::',
+    byDefault: null,
+    meaning: 'GPU server: address at which these ports are',
+    read: hostAddress,
   },
   defaultOvercommitPercent: {
     name: 'CONTROLLER_DEFAULT_VRAM_OVERCOMMIT_PERCENT',

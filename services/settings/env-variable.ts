@@ -1,6 +1,7 @@
 /**
  * The definition of an environment variable, and readers of common values: `undefined` means out of range.
  */
+import { isIP } from 'node:net'
 
 export interface EnvironmentVariable<T> {
   readonly name: string
@@ -36,4 +37,17 @@ export function decimalIn(text: string, min: number, max: number): number | unde
 
 export function trueOrFalse(text: string): boolean | undefined {
   return text === 'true' ? true : text === 'false' ? false : undefined
+}
+
+/** `30100-30199`. */
+export function portRange(text: string): { readonly from: number; readonly to: number } | undefined {
+  const [first = '', last = ''] = /^(\d+)-(\d+)$/.exec(text)?.slice(1) ?? []
+  const [from, to] = [first, last].map((port) => integerIn(port, 1024, 65_535))
+  return from !== undefined && to !== undefined && from <= to ? { from, to } : undefined
+}
+
+/** One address, which clients can use. */
+export function hostAddress(text: string): string | undefined {
+  const isEverywhere = /^[0:.]*$/.test(text)
+  return isIP(text) !== 0 && !isEverywhere && !text.includes('%') ? text : undefined
 }

@@ -1,21 +1,22 @@
 /** The forwarding proxy of the guard program in front of real tasks: what it passes, holds and refuses. */
 import { createHash, randomBytes } from 'node:crypto'
-import { readdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { connect, createServer, type AddressInfo } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { isRunnable } from '../../gpu-server/guard/process-table.ts'
 import { freePort } from '../support/free-port.ts'
 import { attemptFolder, guardWorld, isRoot, NOBODY, until } from '../support/guard-world.ts'
-import { linked, proxied, serving, type TestClient } from '../support/proxied-task.ts'
+import {
+  ECHO,
+  LISTEN,
+  linked,
+  ORDER,
+  proxied,
+  proxiesOf,
+  serving,
+  type TestClient,
+} from '../support/proxied-task.ts'
 
-const LISTEN =
-  's.listen({ port: Number(process.argv[1]), host: "127.0.0.1", backlog: 1024 }, ' +
-  '() => console.log("listening"))'
-/** Sends everything back, and ends when the client does. */
-const ECHO =
-  'const s = require("net").createServer({ allowHalfOpen: true }, ' +
-  `(c) => { c.on("error", () => {}); c.pipe(c) }); ${LISTEN}`
 /** Says how it ended, for each connection. */
 const REPORT =
   'const s = require("net").createServer({ allowHalfOpen: true }, (c) => { let n = 0; ' +
@@ -23,11 +24,6 @@ const REPORT =
   'c.on("end", () => { console.log("end " + n); c.end("bytes " + n) }); ' +
   'c.on("error", (e) => console.log(e.code)) }); ' +
   LISTEN
-/** Names the connections in the order in which they were accepted. */
-const ORDER =
-  'let n = 0; const s = require("net").createServer((c) => { const mine = n++; c.on("error", () => {}); ' +
-  `c.once("data", (d) => c.end(mine + " " + d)) }); ${LISTEN}`
-
 describe('a connection that is passed on', () => {
   it('carries 10 MB in each direction unchanged', async () => {
     const world = await guardWorld()
@@ -400,20 +396,6 @@ async function listenHere(): Promise<number> {
   const server = createServer((socket) => socket.end('wrong')).unref()
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
   return (server.address() as AddressInfo).port
-}
-
-function proxiesOf(folder: string): readonly number[] {
-  return readdirSync('/proc')
-    .map(Number)
-    .filter((pid) => isRunnable(pid) && commandOf(pid).includes(`--proxy\0${folder}\0`))
-}
-
-function commandOf(pid: number): string {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8')
-  } catch {
-    return ''
-  }
 }
 
 /** Of each connection whose local port is this one. */

@@ -1,9 +1,11 @@
 /** A proxy of the guard program in front of a real task, and what clients do with it. */
 import { once } from 'node:events'
+import { readdirSync, readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { expect } from 'vitest'
 import { GuardLink } from '../../gpu-server/guard/guard-link.ts'
 import { guardProgram } from '../../gpu-server/guard/guard-program.ts'
+import { isRunnable } from '../../gpu-server/guard/process-table.ts'
 import {
   startProxy,
   proxyCountsIn,
@@ -14,8 +16,23 @@ import type { LaunchSpec } from '../../gpu-server/guard/guards.ts'
 import { freePort } from './free-port.ts'
 import { attemptFolder, until, type GuardWorld } from './guard-world.ts'
 
-/** The range of these tests, which run at the same time. */
-export const PORTS = { from: 30_100, to: 31_099 }
+const BLOCK = 100
+const first = 20_000 + BLOCK * Math.floor(Math.random() * 100)
+/** Another range for each test file: they run at the same time. */
+export const PORTS = { from: first, to: first + BLOCK - 1 }
+
+/** The end of a program of a task: its server `s` listens. */
+export const LISTEN =
+  's.listen({ port: Number(process.argv[1]), host: "127.0.0.1", backlog: 1024 }, ' +
+  '() => console.log("listening"))'
+/** Sends everything back, and ends when the client does. */
+export const ECHO =
+  'const s = require("net").createServer({ allowHalfOpen: true }, ' +
+  `(c) => { c.on("error", () => {}); c.pipe(c) }); ${LISTEN}`
+/** Names the connections in the order in which they were accepted. */
+export const ORDER =
+  'let n = 0; const s = require("net").createServer((c) => { const mine = n++; c.on("error", () => {}); ' +
+  `c.once("data", (d) => c.end(mine + " " + d)) }); ${LISTEN}`
 
 export interface ProxiedTask {
   readonly folder: string
@@ -41,7 +58,7 @@ export async function proxied(
     folder,
     address: '127.0.0.1',
     ports: PORTS,
-    next: PORTS.from + Math.floor(Math.random() * 1000),
+    next: PORTS.from + Math.floor(Math.random() * BLOCK),
     targets: [{ target, protocol }],
     isOut: false,
     holdMs: 60_000,
@@ -129,4 +146,19 @@ export async function serving(
   await world.sh(taskId, `${prefix} ${process.execPath} -e '${program}' ${port}`, more)
   await expect.poll(() => world.output(taskId)).toContain('listening')
   return port
+}
+
+/** The processes of the proxy whose guard has this folder. */
+export function proxiesOf(folder: string): readonly number[] {
+  return readdirSync('/proc')
+    .map(Number)
+    .filter((pid) => isRunnable(pid) && commandOf(pid).includes(`--proxy\0${folder}\0`))
+}
+
+function commandOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+  } catch {
+    return ''
+  }
 }

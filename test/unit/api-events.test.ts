@@ -1,3 +1,4 @@
+import type { AttemptRecord } from '../../protocol/messages.ts'
 import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { createClient } from '../../clients/typescript/client.ts'
@@ -169,6 +170,39 @@ describe('GET /tasks/{task_id}/assignment', () => {
         on_node_loss: 'wait',
       },
     })
+  })
+
+  test('returns where clients reach each declared port, or why they do not', async () => {
+    const world = new FakeController()
+    world.now = Date.UTC(2026, 0, 1)
+    const known = [
+      { target: 8001, address: '192.0.2.1:30100', detail: null },
+      { target: 8002, address: null, detail: 'no port of the range is free' },
+    ]
+    let answer: Partial<AttemptRecord> | null = { port_addresses: known }
+    const readRecord = () => Promise.resolve(answer as AttemptRecord | null)
+    const api = await apiClient(world, { logs: { read: () => Promise.resolve(null), readRecord } })
+    const ports = [
+      { name: 'api', target: 8001, protocol: 'http' },
+      { name: 'debug', target: 8002, protocol: 'tcp' },
+    ]
+    const { id } = (await api.send('POST', '/tasks', { ...TASK, ports })).body
+    await world.addNode({ id: NODE_ID, gpus: 1, physicalMib: 40_000 })
+    world.place(id, NODE_ID, [0], { generation: 1, noswap: 0, startedAt: world.now })
+    const portsNow = async () => (await api.send('GET', `/tasks/${id}/assignment`)).body.ports
+    expect(await portsNow()).toEqual([
+      { name: 'api', target: 8001, protocol: 'http', address: '192.0.2.1:30100', detail: null },
+      { ...ports[1], address: null, detail: 'no port of the range is free' },
+    ])
+    answer = {}
+    expect(await portsNow()).toMatchObject([
+      { address: null, detail: 'clients connect to the port of the task' },
+      { address: null },
+    ])
+    answer = null
+    expect(await portsNow()).toMatchObject([{ detail: 'its GPU server does not answer' }, { address: null }])
+    Object.assign(world.open.get(id)?.placement ?? {}, { startedAt: null })
+    expect(await portsNow()).toMatchObject([{ detail: 'the task has not started' }, { address: null }])
   })
 
   test('answers 404 for a pending, final or unknown task', async () => {

@@ -339,6 +339,24 @@ describe('a server without a container runtime', () => {
     expect(able.bus.ask(asked)).toMatchObject({ op: 'attempt', limits })
   })
 
+  it('says where clients reach its ports, if the device forwards to them', () => {
+    const h = new ServerCoreHarness({ features: [] })
+    h.run('a', { name: 'serve' })
+    const asked = h.bus.envelope({ op: 'read_attempt', task_id: 'a', attempt: 1 })
+    expect(h.bus.ask(asked)).not.toHaveProperty('port_addresses')
+    const long = { target: 8002, address: null, detail: `the proxy\n${'x'.repeat(1000)}` } as const
+    Object.assign(h.device, {
+      addressesOf: () => [{ target: 8001, address: '192.0.2.1:30100', detail: null }, long],
+    })
+    expect(h.bus.ask(asked)).toMatchObject({
+      op: 'attempt',
+      port_addresses: [
+        { target: 8001, address: '192.0.2.1:30100', detail: null },
+        { target: 8002, address: null, detail: expect.stringMatching(/^the proxy x{502}$/) },
+      ],
+    })
+  })
+
   it('is distinguished from one that names the feature', () => {
     const h = new ServerCoreHarness({ features: ['image'] })
     expect(h.bus.of('hello').at(-1)?.body).toMatchObject({ features: ['image'] })

@@ -1,6 +1,6 @@
 import { Type, type Static } from 'typebox'
-import { count, instant, instantOrNull, list, oneOf } from '../http/fields-schema.ts'
-import { ON_NODE_LOSS } from '../../../protocol/units.ts'
+import { count, instant, instantOrNull, list, oneOf, textOrNull } from '../http/fields-schema.ts'
+import { ON_NODE_LOSS, PORT_PROTOCOLS } from '../../../protocol/units.ts'
 
 export const AssignmentSchema = Type.Object({
   task_id: Type.String(),
@@ -23,5 +23,15 @@ export const AssignmentSchema = Type.Object({
   }),
   assigned_at: instant('Time of placement'),
   started_at: instantOrNull('Start on the GPU server in this attempt'),
+  ports: list(
+    Type.Object({
+      name: Type.String(),
+      target: count('TCP port on which the task listens'),
+      protocol: oneOf(PORT_PROTOCOLS),
+      address: textOrNull('ADDRESS:PORT at which its GPU server forwards to it; null: it does not'),
+      detail: textOrNull('Why there is no such address; null: there is one'),
+    }),
+    { description: 'The ports that the task declares' },
+  ),
 })
 export type AssignmentBody = Static<typeof AssignmentSchema>

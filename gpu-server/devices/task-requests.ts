@@ -1,0 +1,82 @@
+/**
+ * Requests for the tasks of this host: for a task that is stopped while it is out, the kernel holds them
+ * (socket-watch.ts), for one that runs on, a proxy does (port-proxies.ts).
+ */
+import type { PortAddress } from '../core/device.ts'
+import { PortProxies, type PortProxiesOptions, type ProxiedTask } from './port-proxies.ts'
+import { SocketWatch, type WatchedTask } from './socket-watch.ts'
+
+export interface RequestedTask extends ProxiedTask, WatchedTask {
+  readonly start: ProxiedTask['start'] & WatchedTask['start']
+  /** It runs while its bytes are not in VRAM. */
+  readonly staysRunning: boolean
+}
+
+export interface TaskRequestsOptions<T extends RequestedTask> extends PortProxiesOptions<T> {
+  /** Receives one line for the log that is about no task. */
+  readonly onTrouble: (line: string) => void
+}
+
+export class TaskRequests<T extends RequestedTask> {
+  readonly #watch: SocketWatch<T>
+  readonly #proxies: PortProxies<T>
+
+  constructor(options: TaskRequestsOptions<T>) {
+    const { program, onRequest, onTrouble } = options
+    this.#watch = new SocketWatch({ program, onRequest, onNote: onTrouble })
+    this.#proxies = new PortProxies(options)
+  }
+
+  /** Its processes run, as this server or an earlier one started them. */
+  async started(task: T, isOut = false): Promise<void> {
+    if (task.staysRunning) await this.#proxies.adopt(task, isOut)
+  }
+
+  /**
+   * Its swap-out, for which `leave` resolves with true. Resolves with true if the task has left, and nothing
+   * but a request has to bring it back.
+   */
+  async left(task: T, leave: () => Promise<boolean>): Promise<boolean> {
+    if (!task.staysRunning) return (await leave()) && (await this.#watch.watch(task))
+    const isHeld = await this.#proxies.hold(task)
+    let hasLeft = false
+    try {
+      hasLeft = await leave()
+    } finally {
+      if (!hasLeft) await this.#proxies.pass(task)
+    }
+    return hasLeft && isHeld
+  }
+
+  /** An earlier server swapped it out. */
+  async found(task: T): Promise<void> {
+    if (!task.staysRunning) await this.#watch.watch(task)
+  }
+
+  /** Its bytes are back in VRAM. */
+  returned(task: T): void {
+    this.#watch.forget(task)
+    if (task.staysRunning) void this.#proxies.pass(task)
+  }
+
+  /** It has ended. */
+  forget(task: T): void {
+    this.#watch.forget(task)
+    this.#proxies.close(task)
+  }
+
+  /** Returns true if a request waits for this running task now. */
+  hasRequest(task: T): Promise<boolean> {
+    return this.#watch.hasRequest(task)
+  }
+
+  /** Where clients reach its declared ports; empty: at the ports themselves. */
+  addressesOf(task: T): readonly PortAddress[] {
+    return task.staysRunning ? this.#proxies.addressesOf(task) : []
+  }
+
+  close(): void {
+    this.#watch.close()
+    this.#proxies.closeAll()
+  }
+}
