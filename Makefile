@@ -5,7 +5,7 @@
 .PHONY: help up live install install-serving ui test check check-types check-lint check-format check-imports
 .PHONY: broker browser engine
 .PHONY: build guard fmt clean accept screenshots mutants fidelity structure
-.PHONY: bench bench-live bench-rest bench-memory bench-sweep bench-ui
+.PHONY: bench bench-live bench-rest bench-proxy bench-memory bench-sweep bench-ui
 .PHONY: test-ui test-gpu test-kills test-faults test-storms test-durability test-loss test-set-back test-hostile
 .PHONY: test-serving
 .PHONY: test-contracts test-containers test-container-storm test-package test-tutorial package-contents python wheel
@@ -124,6 +124,9 @@ bench-live: install broker ## measure tasks per second from REST to completion o
 # ARGS=ratios runs the comparison with a bare HTTP server only.
 bench-rest: install broker ## measure the REST API: against a bare HTTP server, and task lists under load
 	@exec node test/bench/rest/main.ts $(ARGS)
+
+bench-proxy: install guard ## measure the proxy of a task: against nginx's stream module, and 1,000 held connections
+	@exec node test/bench/proxy/main.ts $(ARGS)
 
 # ARGS selects measurements: day, openb, speedup.
 bench-sweep: install ## measure sweeps: two cores against one, openb, a day of 64 GPUs (idle machine)
