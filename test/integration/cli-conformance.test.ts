@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import type { RuleReport } from '../../simulator/experiment/conformance/conformance.ts'
 import { headroom, headroomJson, temporaryFolder, write } from '../support/headroom-command.ts'
+import { LiveCluster } from '../support/live-cluster.ts'
 import { startNatsServer, whyNoNatsServer } from '../support/nats-server.ts'
 import { startHeadroom } from '../support/running-command.ts'
 
@@ -26,6 +27,32 @@ it.skipIf(whyNoNatsServer() !== null)(
     expect(reports.filter(({ verdict }) => verdict !== 'kept')).toEqual([])
     fleet.process.kill('SIGTERM')
     expect(await fleet.ended).toBe(0)
+  },
+)
+
+it.skipIf(whyNoNatsServer() !== null)(
+  'Preparations and channels of a real server are examined',
+  { timeout: 300_000 },
+  async () => {
+    const live = await LiveCluster.start()
+    try {
+      const inventory = 'gpus:\n  - { vram_mib: 8Gi, swap: stock-driver }\n'
+      await live.startServer('examined', inventory, {}, '--allow-attach', '--container-runtime', 'none')
+      const nodes = await live.get<{ readonly items: readonly { readonly node_id: string }[] }>('/nodes')
+      const id = nodes.items[0]?.node_id ?? ''
+      await live.controller.end()
+      const reports: RuleReport[] = []
+      for (const rule of ['Prepare', 'Channels']) {
+        const args = ['conformance', '--nats', live.natsUrl, '--node', id, '--only', rule]
+        const timing = ['--heartbeat', '300', '--lease', '5000']
+        type Examined = { readonly reports: readonly RuleReport[] }
+        reports.push(...(await headroomJson<Examined>([...args, ...timing])).reports)
+      }
+      expect(reports.filter(({ verdict }) => verdict !== 'kept')).toEqual([])
+      expect(reports).toHaveLength(7)
+    } finally {
+      await live.end()
+    }
   },
 )
 

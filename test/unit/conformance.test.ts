@@ -10,6 +10,8 @@ import { Examiner } from '../../simulator/experiment/conformance/examiner.ts'
 import { CommandWorkload } from '../../simulator/fleet/command-work.ts'
 import { SimulatedDevice } from '../../simulator/fleet/simulated-device.ts'
 import { createSeededRandom } from '../../simulator/kernel/seeded-random.ts'
+import type { Feature } from '../../protocol/units.ts'
+import { EchoChannels, type EchoFaults } from '../support/echo-channels.ts'
 import { plainBus } from '../support/plain-bus.ts'
 import { VirtualClock } from '../../simulator/kernel/virtual-clock.ts'
 import { HOUR, idleFor, node } from '../support/world-builder.ts'
@@ -50,22 +52,37 @@ const change = (message: Envelope, fields: Partial<Body>): Envelope => ({
   body: { ...message.body, ...fields } as Body,
 })
 
+/** What the examined server can do. */
+interface Able {
+  readonly features?: readonly Feature[]
+  readonly allowExec?: boolean
+  readonly channels?: EchoFaults
+}
+
+const ABLE: Able = { features: ['image', 'prepare', 'channels'], allowExec: true, channels: {} }
+
 /** @param stopTakesMs time that a task needs to handle SIGTERM: without end, or zero for a lease */
 async function examined(
   tampering: Tampering = {},
   stopTakesMs = 1000 * HOUR,
+  { features = [], allowExec = false, channels }: Able = {},
 ): Promise<readonly RuleReport[]> {
   const clock = new VirtualClock(1_000_000)
   const random = createSeededRandom('conformance')
   const bus = plainBus(clock, 'wire', 5)
-  const server = new ServerCore({
+  const server: ServerCore = new ServerCore({
     nodeId: NODE_ID,
     name: 'examined',
     address: '',
     hostSwapMib: 1000,
     signalsWanted: true,
     deviceKind: 'simulated',
-    allowExec: false,
+    allowExec,
+    features,
+    channels:
+      channels === undefined
+        ? null
+        : new EchoChannels(clock, (taskId) => server.attempts.has(taskId), channels),
     clock,
     random: random.stream('server'),
     bus: tampered(bus, tampering),
@@ -101,9 +118,15 @@ const broken = (reports: readonly RuleReport[]): string[] =>
   reports.filter(({ verdict }) => verdict === 'broken').map(({ claim }) => claim)
 
 it('Our own server keeps every rule', async () => {
-  const reports = await examined()
-  expect(reports.filter(({ verdict }) => verdict !== 'kept')).toEqual([])
-  expect(reports.map(({ claim }) => claim)).toEqual(RULES.map(({ claim }) => claim))
+  for (const able of [ABLE, {}]) {
+    const reports = await examined({}, undefined, able)
+    expect(reports.map(({ claim }) => claim)).toEqual(RULES.map(({ claim }) => claim))
+    const { features = [] } = able
+    const notTested = RULES.filter(({ feature }) => feature !== undefined && !features.includes(feature))
+    expect(
+      reports.filter(({ verdict }) => verdict !== 'kept').map(({ claim, detail }) => [claim, detail]),
+    ).toEqual(notTested.map(({ claim, feature }) => [claim, `the server has no feature ${feature}`]))
+  }
 })
 
 describe('The kit detects a server that', () => {
@@ -211,6 +234,50 @@ describe('The kit detects a server that', () => {
     it(what, async () => {
       expect(broken(await examined(tampering)).some((each) => claim.test(each))).toBe(true)
     })
+  }
+
+  it.each<readonly [what: string, tampering: Tampering, claim: RegExp]>([
+    ['lists no preparation', { said: withoutPreparing }, /listed once/],
+    ['lists a preparation twice', { said: twicePrepared }, /listed once/],
+    [
+      'keeps a preparation for ever',
+      { told: (a) => ('stop' in bodyOf(a) ? change(a, { stop: [] } as Partial<Body>) : a) },
+      /stop list names it/,
+    ],
+    [
+      'burns the attempt that it prepares',
+      { heard: (m) => (bodyOf(m).op === 'start' ? change(m, { task_id: 'another' } as Partial<Body>) : m) },
+      /burns no attempt/,
+    ],
+    [
+      'prepares for an older controller',
+      { heard: (m) => (bodyOf(m).op === 'prepare' ? { ...m, epoch: 1000 } : m) },
+      /prepare nothing/,
+    ],
+  ])('%s', async (_, tampering, claim) => {
+    expect(broken(await examined(tampering, undefined, ABLE)).some((each) => claim.test(each))).toBe(true)
+  })
+
+  it.each<readonly [what: string, faults: EchoFaults, claim: RegExp]>([
+    ['writes repeated input twice', { isInputRepeated: true }, /gets its input once/],
+    ['loses the errors of a command', { areErrorsLost: true }, /outputs and exit code/],
+    ['forgets what it has sent', { areReadsSkipped: true }, /outputs and exit code/],
+    ['connects to any port', { isPortOpen: true }, /no process of the task listens/],
+    ['keeps channels of ended tasks', { isTaskOutlived: true }, /ends with its task/],
+    ['reads channels that were never opened', { isAnythingRead: true }, /written or read unopened/],
+  ])('%s', async (_, channels, claim) => {
+    const reports = await examined({}, undefined, { ...ABLE, channels })
+    expect(broken(reports).filter((each) => claim.test(each))).toHaveLength(1)
+  })
+
+  function withoutPreparing(message: Envelope): Envelope {
+    return 'preparing' in message.body ? change(message, { preparing: [] } as Partial<Body>) : message
+  }
+
+  function twicePrepared(message: Envelope): Envelope {
+    const { body } = message
+    if (!('preparing' in body) || body.preparing === undefined) return message
+    return change(message, { preparing: [...body.preparing, ...body.preparing] } as Partial<Body>)
   }
 
   /** Every entry of the outbox is sent in one message only. */

@@ -6,9 +6,11 @@
 import type { DurationMs } from '../../../protocol/units.ts'
 import type { Examiner } from './examiner.ts'
 import type { Finding, Rule } from './rule.ts'
+import { CHANNEL_RULES } from './rules-of-channels.ts'
 import { COMMAND_RULES } from './rules-of-commands.ts'
 import { FAULT_RULES } from './rules-under-faults.ts'
 import { LIFE_RULES } from './rules-of-life.ts'
+import { PREPARING_RULES } from './rules-of-preparing.ts'
 import { PRESENCE_RULES } from './rules-of-presence.ts'
 import { STOP_RULES } from './rules-of-stops.ts'
 
@@ -25,6 +27,8 @@ export const RULES: readonly Rule[] = [
   ...COMMAND_RULES,
   ...STOP_RULES,
   ...LIFE_RULES,
+  ...PREPARING_RULES,
+  ...CHANNEL_RULES,
   ...FAULT_RULES,
 ]
 
@@ -52,15 +56,24 @@ export async function examineServer(
       detail: `nothing was heard of it in ${HEARD_WITHIN_MS / 1000} s`,
     })
   } else {
-    for (const { rule, claim, examine } of rules) {
+    await askForFeatures(e)
+    for (const { rule, claim, feature, examine } of rules) {
       const before = e.violations.length
-      const finding = await examine(e)
+      const isExamined = feature === undefined || e.features.includes(feature)
+      const finding = isExamined ? await examine(e) : { notTested: `the server has no feature ${feature}` }
       const violation = e.violations[before]
       add({ rule, claim, ...verdictOf(violation ?? finding) })
     }
   }
   e.end()
   return reports
+}
+
+/** Only a hello names them, which a server that runs already does not repeat. */
+async function askForFeatures(e: Examiner): Promise<void> {
+  if (e.hellos > 0) return
+  e.nextAnswer = { op: 'refused', reason: 'unknown_node' }
+  await e.until(() => e.hellos > 0, HEARD_WITHIN_MS)
 }
 
 function verdictOf(finding: Finding): Pick<RuleReport, 'verdict' | 'detail'> {

@@ -2,7 +2,7 @@
  * A controller that examines one GPU server: it answers or stays silent as the test of a rule requires, and
  * records what the server reports. Rules that must always hold are checked on every message.
  */
-import type { ControllerBody, Envelope } from '../../../protocol/envelope.ts'
+import type { ControllerBody, Envelope, NodeBody } from '../../../protocol/envelope.ts'
 import type { Boot } from '../../../protocol/message-fields.ts'
 import type {
   AttemptRef,
@@ -58,6 +58,8 @@ export interface Forged {
 export const NO_FAULTS: Faults = { drop: 0, duplicate: 0, delay: 0, delayMs: 0 }
 const COMMAND_TTL_MS: DurationMs = 15_000
 const ANSWER_WITHIN_MS: DurationMs = 2_000
+/** A read is answered without data after 2 s. */
+const READ_WITHIN_MS: DurationMs = 5_000
 
 export class Examiner {
   readonly #o: ExaminerOptions
@@ -72,6 +74,9 @@ export class Examiner {
   stop: readonly AttemptRef[] = []
   snapshot: Snapshot | null = null
   taskCount = 0
+  /** Of its last hello. */
+  features: readonly string[] = []
+  allowsCommands = false
   hellos = 0
   heartbeats = 0
   /** Everything the server reported; resent entries are repeated. */
@@ -91,6 +96,10 @@ export class Examiner {
 
   get epoch(): number {
     return this.#o.epoch
+  }
+
+  get now(): Instant {
+    return this.#o.clock.now()
   }
 
   begin(): void {
@@ -119,6 +128,17 @@ export class Examiner {
       if (this.#chance(this.faults.drop)) this.#after(ANSWER_WITHIN_MS, () => resolve(null))
       else this.#after(this.#delay(), () => this.#request(message, resolve))
     })
+  }
+
+  /** A request that is no command, over a good network. Null: no answer in time. */
+  ask(body: ControllerBody): Promise<NodeBody | null> {
+    const { bus, nodeId } = this.#o
+    const subject = nodeSubject(nodeId, 'command')
+    return new Promise((resolve) =>
+      bus.request(subject, this.#envelope(body), READ_WITHIN_MS, (outcome) =>
+        resolve(outcome.answered ? (outcome.answer.body as NodeBody) : null),
+      ),
+    )
   }
 
   /** Waits until the claim holds; returns false if it does not within the time. */
@@ -183,8 +203,11 @@ export class Examiner {
 
   #takeSnapshot({ boot, seq, sent_mono }: Envelope, body: Snapshot['body']): void {
     const before = this.snapshot
-    if (body.op === 'hello') this.hellos += 1
-    else this.heartbeats += 1
+    if (body.op === 'hello') {
+      this.hellos += 1
+      this.features = body.features ?? []
+      this.allowsCommands = body.allow_exec
+    } else this.heartbeats += 1
     if (before !== null) this.#compareBoots(before, boot, seq)
     if (body.gpus.some((gpu, place) => gpu.index !== place))
       this.violations.push('a snapshot lists its GPUs out of order')

@@ -17,7 +17,7 @@ export function start(
   e: Examiner,
   taskId: string,
   attempt: number,
-  fields: Partial<Pick<StartCommand, 'noswap' | 'on_node_loss' | 'vram_mib' | 'gpus'>> = {},
+  fields: Partial<Pick<StartCommand, 'noswap' | 'on_node_loss' | 'vram_mib' | 'gpus' | 'command'>> = {},
   forged: Forged = {},
 ): Promise<CommandResult | null> {
   const order: Order = {
