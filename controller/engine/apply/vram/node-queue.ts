@@ -51,13 +51,14 @@ function serve(c: Cluster, entry: LiveEntry, now: Instant): Served {
   if (obstacleTo(entry, isInPool, now) !== null) return release(c, entry, now)
   if (isUnchangedSinceFailure(entry)) return 'unchanged'
   const decision = decideEntry(entry, entry.gpus, now, entry.isCollector)
-  entry.failedAttempt =
-    decision.kind === 'ready' || decision.kind === 'swap_out' ? null : failedAttemptKeyOf(entry)
   const isCovered = decision.kind !== 'not_covered' && decision.kind !== 'impossible'
   if (isCovered && !entry.hasReserved && placeAhead(c, entry, now)) {
     if (isQueued(entry)) serve(c, entry, now)
     return 'freed'
   }
+  // Not before: a task that was placed ahead on other GPUs leaves everything here as it was.
+  entry.failedAttempt =
+    decision.kind === 'ready' || decision.kind === 'swap_out' ? null : failedAttemptKeyOf(entry)
   switch (decision.kind) {
     case 'ready':
       return changedIf(enactReady(c, entry, now))
