@@ -18,6 +18,8 @@ export interface ProxiedTask {
     readonly wakePorts?: readonly number[]
     readonly httpPorts?: readonly number[]
     readonly wakeOnRequest?: boolean
+    /** It is an inference engine: its ports serve HTTP, and clients must not administer it. */
+    readonly isEngine?: boolean
   }
 }
 
@@ -252,10 +254,10 @@ function release<T>(entry: Entry<T>): void {
 }
 
 function targetsOf({ start }: ProxiedTask): readonly ProxyTarget[] {
-  const { wakePorts = [], httpPorts = [] } = start
+  const { wakePorts = [], httpPorts = [], isEngine = false } = start
   return [...new Set(wakePorts)].map((target) => ({
     target,
-    protocol: httpPorts.includes(target) ? 'http' : 'tcp',
+    protocol: isEngine ? 'engine' : httpPorts.includes(target) ? 'http' : 'tcp',
   }))
 }
 

@@ -47,13 +47,13 @@ void say_wanted(void) {
 static void say_counts(struct server *server) {
   char text[ANSWER_BYTES];
   int size = snprintf(text, sizeof text,
-    "ok state=%s wanted=%d held=%zu open=%zu accepted=%" PRIu64 " refused=%" PRIu64 " expired=%" PRIu64 " denied=%" PRIu64
+    "ok state=%s wanted=%d held=%zu open=%zu accepted=%" PRIu64 " refused=%" PRIu64 " expired=%" PRIu64 " denied=%" PRIu64 " forbidden=%" PRIu64
     " in=%" PRIu64 " out=%" PRIu64 " address=%s ports=", proxy.is_out ? "hold" : "pass", has_said_wanted, proxy.held, proxy.open, proxy.accepted,
-    proxy.refused, proxy.expired, proxy.denied, proxy.bytes_in, proxy.bytes_out, proxy.address);
+    proxy.refused, proxy.expired, proxy.denied, proxy.forbidden, proxy.bytes_in, proxy.bytes_out, proxy.address);
   for (size_t i = 0; i < proxy.port_count; i++) {
     const struct port *port = &proxy.ports[i];
     size += snprintf(text + size, sizeof text - (size_t)size, "%s%u:%u/%s", i == 0 ? "" : ",", port->port, port->target,
-      port->is_http ? "http" : "tcp");
+      port->is_engine ? "engine" : port->is_http ? "http" : "tcp");
   }
   strcpy(text + size, "\n");
   say(server, text);

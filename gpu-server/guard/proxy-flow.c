@@ -22,7 +22,7 @@
 #define CLOSED_MS 100      /* a port on which nothing of the task listened is not looked for again */
 #define ACCEPTS 64         /* at a time */
 #define ANY_BYTES (1 << 30)
-#define RETRY_AFTER_S 5
+#define RETRY_AFTER_S "5"
 
 /* HELD: not connected to the task. REFUSING: it has its answer, and is read until it closes. */
 enum stage { HELD, CONNECTING, PASSING, REFUSING, ENDED };
@@ -30,6 +30,7 @@ enum stage { HELD, CONNECTING, PASSING, REFUSING, ENDED };
 struct connection {
   struct watch client, upstream;
   struct flow in, out; /* to the task, and from it */
+  struct requests requests;
   struct port *port;
   struct listener target;
   enum stage stage;
@@ -68,6 +69,7 @@ static void end_connection(struct connection *connection) {
   watch_end(&connection->upstream);
   give_pipe(&connection->in);
   give_pipe(&connection->out);
+  requests_free(&connection->requests);
   if (connection->previous != NULL) connection->previous->next = connection->next;
   else first = connection->next;
   if (connection->next != NULL) connection->next->previous = connection->previous;
@@ -94,15 +96,12 @@ static void abort_connection(struct connection *connection) {
   end_connection(connection);
 }
 
-/* A client of HTTP gets an answer, which it can only read if its request is read first. */
-static void refuse_client(struct connection *connection) {
-  static const char answer[] = "The task cannot answer now. Try again.\n";
-  char text[256];
-  bool is_untouched = connection->stage == HELD || connection->stage == CONNECTING;
-  if (!connection->port->is_http || !is_untouched || proxy.refusing >= MAX_REFUSING) return abort_connection(connection);
-  int size = snprintf(text, sizeof text,
-    "HTTP/1.1 503 Service Unavailable\r\nRetry-After: %d\r\nContent-Type: text/plain\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n%s",
-    RETRY_AFTER_S, sizeof answer - 1, answer);
+/* The client gets an answer, which it can only read if its request is read first. */
+static void answer_client(struct connection *connection, const char *status, const char *fields, const char *why) {
+  char text[384];
+  if (proxy.refusing >= MAX_REFUSING) return abort_connection(connection);
+  int size = snprintf(text, sizeof text, "HTTP/1.1 %s\r\n%sContent-Type: text/plain\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n%s",
+    status, fields, strlen(why), why);
   if (send(connection->client.fd, text, (size_t)size, MSG_NOSIGNAL) != size) return abort_connection(connection);
   shutdown(connection->client.fd, SHUT_WR);
   set_waiting(connection, false);
@@ -111,6 +110,21 @@ static void refuse_client(struct connection *connection) {
   set_deadline(connection, REFUSE_MS);
   proxy.refusing++;
   watch_change(&connection->client, EPOLLIN);
+}
+
+static void refuse_client(struct connection *connection) {
+  bool is_untouched = connection->stage == HELD || connection->stage == CONNECTING;
+  if (!connection->port->is_http || !is_untouched) return abort_connection(connection);
+  answer_client(connection, "503 Service Unavailable", "Retry-After: " RETRY_AFTER_S "\r\n", "The task cannot answer now. Try again.\n");
+}
+
+static const char *status_text(int status) {
+  switch (status) {
+    case 403: return "403 Forbidden";
+    case 431: return "431 Request Header Fields Too Large";
+    case 501: return "501 Not Implemented";
+    default: return "400 Bad Request";
+  }
 }
 
 static void drain(struct connection *connection) {
@@ -134,17 +148,38 @@ static void wait_for_both(struct connection *connection) {
   watch_change(&connection->upstream, (!out->is_over && out->size == 0 ? EPOLLIN : 0) | (writes_upstream ? EPOLLOUT : 0));
 }
 
+/* An answer on a connection that has passed requests before could be taken for an answer to those: it only ends, once they
+ * are answered. */
+static void forbid(struct connection *connection) {
+  proxy.forbidden++;
+  if (!connection->requests.has_passed)
+    return answer_client(connection, status_text(connection->requests.status), "", "This request is not passed to the task.\n");
+  connection->in.is_over = true;
+  shutdown(connection->upstream.fd, SHUT_WR);
+  requests_free(&connection->requests);
+}
+
+static enum moved move_in(struct connection *connection) {
+  int client = connection->client.fd, upstream = connection->upstream.fd;
+  if (!connection->port->is_engine) return move_bytes(&connection->in, client, upstream, &proxy.bytes_in);
+  enum moved moved = move_requests(&connection->requests, client, upstream, &proxy.bytes_in);
+  connection->in.size = moved == BLOCKED ? connection->requests.read : 0;
+  return moved;
+}
+
 static void pass_in(struct connection *connection) {
   struct flow *in = &connection->in;
   if (in->is_over) return;
-  enum moved moved = move_bytes(in, connection->client.fd, connection->upstream.fd, &proxy.bytes_in);
+  enum moved moved = move_in(connection);
   if (moved == UNREADABLE) return abort_connection(connection);
+  if (moved == REFUSED) return forbid(connection);
   if (moved != OVER && moved != UNWRITABLE) return;
   in->is_over = true;
   /* What the task has answered before it closed is passed on. */
   if (moved == UNWRITABLE) connection->is_broken = true;
   else shutdown(connection->upstream.fd, SHUT_WR);
   give_pipe(in);
+  in->size = 0;
 }
 
 static void pass_out(struct connection *connection) {
@@ -316,7 +351,7 @@ static void hold_open(struct connection *connection) {
   if (connection->stage != PASSING) return;
   connection->is_heard = false;
   set_window(connection, HELD_BYTES);
-  if (connection->in.size > 0) {
+  if (connection->in.size > 0 || connection->requests.size > 0) {
     hold(connection);
     if (connection->stage == PASSING) say_wanted();
   }

@@ -1,7 +1,7 @@
 /*
  * headroom-guard --proxy FOLDER ADDRESS FIRST LAST FROM HOLD_MS MAX_HELD STATE TARGET/PROTOCOL…: the forwarding proxy of one
- * attempt whose processes run while its VRAM is away. FOLDER is that of its guard. For each TARGET (1..65535; PROTOCOL: tcp
- * or http) it listens at ADDRESS on a port of FIRST..LAST, the first free one from FROM on, and forwards to the socket of
+ * attempt whose processes run while its VRAM is away. FOLDER is that of its guard. For each TARGET (1..65535; PROTOCOL: tcp,
+ * http, or engine: HTTP of an inference engine, whose administrative paths are refused) it listens at ADDRESS on a port of FIRST..LAST, the first free one from FROM on, and forwards to the socket of
  * the task that listens on TARGET (proxy-task.c). STATE: `hold` or `pass` (proxy-control.c).
  *
  * Answers with one line, `ok PORT…` or `error …`, and then runs until the guard ends or a server says so: it
@@ -146,7 +146,8 @@ static void read_target(struct port *port, const char *text) {
   memcpy(target, text, size);
   target[size] = 0;
   port->target = (uint32_t)number(target, 1, 65535);
-  port->is_http = strcmp(text + size, "/http") == 0;
+  port->is_engine = strcmp(text + size, "/engine") == 0;
+  port->is_http = port->is_engine || strcmp(text + size, "/http") == 0;
   if (!port->is_http && strcmp(text + size, "/tcp") != 0) fail("not a protocol", text);
 }
 

@@ -21,7 +21,7 @@ void watch_ignore(struct watch *watch);
 void watch_end(struct watch *watch);
 
 /* A declared port: what listens for clients, and the port of the task. */
-struct port { struct watch listen; uint32_t port, target; bool is_http, is_full; int64_t closed_until; };
+struct port { struct watch listen; uint32_t port, target; bool is_http, is_engine, is_full; int64_t closed_until; };
 
 struct proxy {
   int epoll;
@@ -35,7 +35,8 @@ struct proxy {
   /* `held`: connections whose request waits, or that are not connected to the task yet because it is out. */
   size_t open, held, refusing;
   /* `refused`: above a limit. `expired`: held for too long. `denied`: no socket of the task listens there. */
-  uint64_t accepted, refused, expired, denied, bytes_in, bytes_out;
+  /* `forbidden`: requests that may not pass to an engine. */
+  uint64_t accepted, refused, expired, denied, forbidden, bytes_in, bytes_out;
 };
 extern struct proxy proxy;
 
@@ -54,12 +55,30 @@ void free_ended(void);
 
 /* One direction of a connection. `size`: bytes in the pipe. */
 struct flow { int pipe[2]; size_t size; bool is_over; };
-/* MORE: others have their turn first. */
-enum moved { IDLE, MORE, BLOCKED, OVER, UNREADABLE, UNWRITABLE };
+/* MORE: others have their turn first. REFUSED: a request may not pass. */
+enum moved { IDLE, MORE, BLOCKED, OVER, UNREADABLE, UNWRITABLE, REFUSED };
 
 /* Passes bytes on until there are none, the receiver is full, or others have their turn. Counts them. */
 enum moved move_bytes(struct flow *flow, int from, int to, uint64_t *count);
 void give_pipe(struct flow *flow);
+
+/* ---- requests to an engine: proxy-http.c ---- */
+
+/* The part of a request that is read next. */
+enum part { HEAD, BODY, CHUNK_SIZE, CHUNK, CHUNK_END, LAST };
+/* `read`: bytes of the buffer that may be sent, of `size` that have arrived. `left`: bytes of the part. `status`: of the
+ * answer to a request that may not pass, or 0. `has_passed`: the engine has got something. */
+struct requests {
+  enum part part;
+  char *buffer;
+  size_t size, read;
+  uint64_t left;
+  int status;
+  bool is_old, has_length, is_chunked, has_passed;
+};
+/* As move_bytes. When it returns REFUSED, the engine has got everything before the request, and nothing of it. */
+enum moved move_requests(struct requests *requests, int from, int to, uint64_t *count);
+void requests_free(struct requests *requests);
 
 /* ---- the task's own sockets: proxy-task.c ---- */
 

@@ -7,7 +7,8 @@ import { textOf } from './guard-fault.ts'
 export interface ProxyTarget {
   /** The port on which the task listens. */
   readonly target: number
-  readonly protocol: 'tcp' | 'http'
+  /** `engine`: HTTP of an inference engine, whose administrative paths are refused (proxy-http.c). */
+  readonly protocol: 'tcp' | 'http' | 'engine'
 }
 
 export interface ProxyStart {
@@ -34,7 +35,7 @@ export interface ProxiedPort extends ProxyTarget {
 
 /**
  * Counts since the proxy started. `refused`: above a limit; `expired`: held for too long; `denied`: no
- * socket of the task listened.
+ * socket of the task listened; `forbidden`: requests that may not pass to an engine.
  */
 export interface ProxyCounts {
   readonly isOut: boolean
@@ -46,6 +47,7 @@ export interface ProxyCounts {
   readonly refused: number
   readonly expired: number
   readonly denied: number
+  readonly forbidden: number
   readonly address: string
   readonly ports: readonly ProxiedPort[]
 }
@@ -92,6 +94,7 @@ export function proxyCountsIn(answer: string): ProxyCounts | null {
     refused: count('refused'),
     expired: count('expired'),
     denied: count('denied'),
+    forbidden: count('forbidden'),
   }
   const isWhole = Object.values(counts).every((value) => !Number.isNaN(value))
   if (!isWhole || address === undefined || !ports.every((port) => port !== null)) return null
@@ -99,7 +102,7 @@ export function proxyCountsIn(answer: string): ProxyCounts | null {
 }
 
 function portIn(word: string): ProxiedPort | null {
-  const [, port, target, protocol] = /^(\d+):(\d+)\/(tcp|http)$/.exec(word) ?? []
+  const [, port, target, protocol] = /^(\d+):(\d+)\/(tcp|http|engine)$/.exec(word) ?? []
   if (protocol === undefined) return null
-  return { port: Number(port), target: Number(target), protocol: protocol === 'http' ? 'http' : 'tcp' }
+  return { port: Number(port), target: Number(target), protocol: protocol as ProxyTarget['protocol'] }
 }

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
-import { expect } from 'vitest'
+import { vi } from 'vitest'
 import { GuardLink } from '../../gpu-server/guard/guard-link.ts'
 import { guardProgram } from '../../gpu-server/guard/guard-program.ts'
 import { isRunnable } from '../../gpu-server/guard/process-table.ts'
@@ -16,6 +16,7 @@ import type { LaunchSpec } from '../../gpu-server/guard/guards.ts'
 import { freePort } from './free-port.ts'
 import { attemptFolder, until, type GuardWorld } from './guard-world.ts'
 
+const WITHIN_MS = 90_000
 const BLOCK = 100
 const first = 20_000 + BLOCK * Math.floor(Math.random() * 100)
 /** Another range for each test file: they run at the same time. */
@@ -49,7 +50,7 @@ export async function proxied(
   world: GuardWorld,
   taskId: string,
   target: number,
-  more: Partial<ProxyStart> & { readonly protocol?: 'tcp' | 'http' } = {},
+  more: Partial<ProxyStart> & { readonly protocol?: 'tcp' | 'http' | 'engine' } = {},
 ): Promise<ProxiedTask> {
   const { protocol = 'tcp', ...options } = more
   const folder = attemptFolder(world.folder, taskId)
@@ -144,7 +145,10 @@ export async function serving(
 ): Promise<number> {
   const port = await freePort()
   await world.sh(taskId, `${prefix} ${process.execPath} -e '${program}' ${port}`, more)
-  await expect.poll(() => world.output(taskId)).toContain('listening')
+  const listens = async (): Promise<void> => {
+    if (!(await world.output(taskId)).includes('listening')) throw new Error(`${taskId} does not listen`)
+  }
+  await vi.waitFor(listens, { timeout: WITHIN_MS, interval: 10 })
   return port
 }
 
