@@ -8,6 +8,7 @@
 .PHONY: bench bench-live bench-rest bench-proxy bench-memory bench-sweep bench-ui
 .PHONY: test-ui test-gpu test-kills test-faults test-storms test-durability test-loss test-set-back test-hostile
 .PHONY: test-serving
+.PHONY: images
 .PHONY: test-contracts test-containers test-container-storm test-package test-tutorial package-contents python wheel
 
 # Debian installs nats-server in /usr/sbin, which is not on a user's PATH.
@@ -290,6 +291,10 @@ test-tutorial: install guard ## type the commands of docs/tutorials into a clean
 
 deb: install guard ## build Debian packages of command line, controller and GPU server into dist-deb/
 	@deploy/debian/build.sh $(CURDIR)/dist-deb
+
+# ENGINE=podman, REGISTRY=registry.example/team, PUSH=1, BUILD_OPTIONS="--build-arg …": deploy/images/build.sh
+images: ## build the images of controller and GPU server, tagged with the version, and print their digests
+	@deploy/images/build.sh $(VERSION)
 
 GUARD := gpu-server/guard
 guard: $(GUARD)/build/headroom-guard ## compile the guard that supervises each task (needs cc)

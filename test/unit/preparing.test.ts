@@ -404,6 +404,7 @@ describe('an image that cannot be had', () => {
     expect(node.autoCordon).toBeNull()
     expect(tasks.map((task) => reasonOf(b, task))).toEqual(tasks.map(() => 'START_REFUSED'))
     expect(tasks.every(({ trouble }) => trouble.pause === null)).toBe(true)
+    expect(b.explain(tasks[0] as LiveTask)?.sentence).toContain('manifest unknown. It is tried again in 10 s')
     expect(b.asked()).toHaveLength(4)
     b.advance(10_000)
     b.cycle()

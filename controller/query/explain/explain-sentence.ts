@@ -162,9 +162,10 @@ function refusalsInWords(facts: PendingFacts): string {
 }
 
 function triedAgainInWords({ queued, now }: PendingFacts): string {
-  const { pause } = queued.task.trouble
-  const seconds = pause === null ? 0 : Math.max(1, Math.ceil((pause.until - now) / 1000))
-  const inTime = pause === null ? 'later' : `in ${seconds} s`
+  const { pause, refusals } = queued.task.trouble
+  // Without a pause: once the first node is eligible again.
+  const at = pause?.until ?? Math.min(...refusals.map(({ until }) => until ?? Infinity))
+  const inTime = at === Infinity ? 'later' : `in ${Math.max(1, Math.ceil((at - now) / 1000))} s`
   return (
     `It is tried again ${inTime}, when it is released or changed, ` +
     'and when a node joins or is uncordoned.'
