@@ -66,9 +66,7 @@ async function addressesOf(client: HeadroomClient, task: Task): Promise<readonly
     if (error instanceof ApiError) return null
     throw error
   })
-  return (assignment?.ports ?? []).map(
-    ({ name, address, detail }) => `${name}: ${address ?? `none, ${detail}`}`,
-  )
+  return (assignment?.ports ?? []).map(({ name, address, detail }) => `${name}: ${address ?? detail}`)
 }
 
 export interface CancelOptions extends CommandOptions {

@@ -1,5 +1,5 @@
 /** What a proxy passes to an inference engine: requests for serving that can be read in one way only. */
-import { request } from 'node:http'
+import { Agent, request } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { guardWorld, until, type GuardWorld } from '../support/guard-world.ts'
@@ -265,6 +265,35 @@ it('Requests to an engine wait while it is out, and are read after its return', 
   await until('one is answered', () => good.text.includes('GET /v1/models 0'))
   await until('one is refused', () => bad.text.includes('403 Forbidden'))
   good.socket.destroy()
+})
+
+it('Requests on open connections are all answered, however often the engine leaves and returns', async () => {
+  const agent = new Agent({ keepAlive: true, maxSockets: 20 })
+  const body = 'x'.repeat(30_000)
+  const ask = (): Promise<string> =>
+    new Promise((resolve, reject) => {
+      const asked = request({ agent, port: proxy.port, path: '/v1/completions', method: 'POST' }, (reply) => {
+        let text = ''
+        reply.on('data', (part: Buffer) => (text += part.toString()))
+        reply.on('end', () => resolve(text))
+      })
+      asked.on('error', reject)
+      asked.end(body)
+    })
+  let left = 20
+  const answers = Array.from({ length: 20 }, async () => {
+    const mine: string[] = []
+    for (let i = 0; i < 20; i++) mine.push(await ask())
+    left -= 1
+    return mine
+  })
+  for (let swaps = 0; left > 0; swaps++) {
+    await proxy.link.ask(swaps % 2 === 0 ? 'hold' : 'pass')
+    await delay(swaps % 2 === 0 ? 5 : 15)
+  }
+  expect(new Set((await Promise.all(answers)).flat())).toEqual(new Set(['POST /v1/completions 30000\n']))
+  await proxy.link.ask('pass')
+  agent.destroy()
 })
 
 /** A generator of whole numbers below a limit (mulberry32). */

@@ -257,6 +257,22 @@ describe('while the task is out', () => {
     expect(sha256(held.bytes)).toBe(sha256(late))
   })
 
+  it('no byte is lost or changed, however often it leaves and returns', async () => {
+    const world = await guardWorld()
+    const proxy = await proxied(world, 'echo', await serving(world, 'echo', ECHO))
+    const bytes = randomBytes(4 * 1024 * 1024)
+    const clients = await Promise.all(Array.from({ length: 20 }, () => proxy.client()))
+    for (const client of clients) client.socket.end(bytes)
+    let swaps = 0
+    for (; !clients.every((client) => client.isEnded); swaps++) {
+      await proxy.link.ask(swaps % 2 === 0 ? 'hold' : 'pass')
+      await delay(swaps % 2 === 0 ? 2 : 5)
+    }
+    expect(swaps).toBeGreaterThan(3)
+    for (const client of clients) expect(sha256(client.bytes)).toBe(sha256(bytes))
+    expect(await proxy.counts()).toMatchObject({ refused: 0, expired: 0, denied: 0 })
+  })
+
   it('requests above the limit are refused: HTTP with 503, others with a reset', async () => {
     const world = await guardWorld()
     const target = await serving(world, 'echo', ECHO)

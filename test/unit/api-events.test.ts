@@ -196,7 +196,7 @@ describe('GET /tasks/{task_id}/assignment', () => {
     ])
     answer = {}
     expect(await portsNow()).toMatchObject([
-      { address: null, detail: 'clients connect to the port of the task' },
+      { address: null, detail: 'no proxy: clients connect to the port of the task' },
       { address: null },
     ])
     answer = null

@@ -153,7 +153,7 @@ function presentPorts({ task, startedAt }: Placement, record: PortAddresses | nu
     if (record === null) return { ...port, address: null, detail: unknown }
     const found = known?.find((one) => one.target === target)
     if (found !== undefined) return { ...port, address: found.address, detail: found.detail }
-    return { ...port, address: null, detail: 'clients connect to the port of the task' }
+    return { ...port, address: null, detail: 'no proxy: clients connect to the port of the task' }
   })
 }
 
