@@ -58,7 +58,7 @@ interface Entry<T> {
   readonly task: T
   isOut: boolean
   link: GuardLink | null
-  counts: Pick<ProxyCounts, 'address' | 'ports'> | null
+  counts: ProxyCounts | null
   why: string | null
   timer: NodeJS.Timeout | null
   /** Orders to a proxy are given one after the other. */
@@ -139,9 +139,22 @@ export class PortProxies<T extends ProxiedTask> {
     entry.isOut = isOut
     return this.#turn(entry, async () => {
       if (entry.link === null) return false
+      if (!entry.isOut) await this.#noteRefused(entry, entry.link)
       await entry.link.ask(entry.isOut ? 'hold' : 'pass')
       return true
     })
+  }
+
+  /** Clients were refused while the task was out: its operator can give it more room, or a shorter wait. */
+  async #noteRefused(entry: Entry<T>, link: GuardLink): Promise<void> {
+    const [before, now] = [entry.counts, proxyCountsIn(await link.ask('stat'))]
+    if (before === null || now === null) return
+    entry.counts = now
+    const [refused, expired] = [now.refused - before.refused, now.expired - before.expired]
+    if (refused + expired === 0) return
+    const seconds = (this.#options.holdMs ?? HOLD_MS) / 1_000
+    const why = `its proxy refused ${refused} requests above its limits, and ${expired} after ${seconds} s`
+    this.#options.onNote(entry.task, why)
   }
 
   /** Returns false if it failed, and says why. */

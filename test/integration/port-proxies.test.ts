@@ -1,5 +1,6 @@
 /** Addresses for ports of tasks: proxies that a GPU server starts, orders, loses and finds again. */
 import { connect } from 'node:net'
+import { networkInterfaces } from 'node:os'
 import { afterEach, expect, it } from 'vitest'
 import {
   PortProxies,
@@ -79,6 +80,33 @@ it('Requests that arrive while a task is out are reported once, and answered aft
   late.socket.write('late')
   await until('it is reported again', () => wanted.length === 2)
   late.socket.destroy()
+})
+
+it('Requests that were refused while the task was out are noted at its return', async () => {
+  const world = await guardWorld()
+  const task = taskOf('order', [await serving(world, 'order', ORDER)])
+  const { proxies, notes } = await proxiesIn(world, { maxHeld: 2, holdMs: 400 })
+  await proxies.open(task)
+  await proxies.hold(task)
+  const clients = await Promise.all([1, 2, 3].map(() => TestClient.open(portOf(proxies, task))))
+  await until('all are refused', () => clients.every((client) => client.isClosed))
+  await proxies.pass(task)
+  expect(notes).toEqual(['order: its proxy refused 1 requests above its limits, and 2 after 0.4 s'])
+  await proxies.hold(task)
+  await proxies.pass(task)
+  expect(notes).toHaveLength(1)
+})
+
+it.skipIf(!hasIp6())('An address of IPv6 stands in brackets', async () => {
+  const world = await guardWorld()
+  const task = taskOf('echo', [await serving(world, 'echo', ECHO)])
+  const { proxies } = await proxiesIn(world, { range: { address: '::1', ports: PORTS } })
+  await proxies.open(task)
+  const [found] = proxies.addressesOf(task)
+  const port = Number(/^\[::1\]:(\d+)$/.exec(found?.address ?? '')?.[1])
+  const client = await TestClient.open(port, '::1')
+  client.socket.end('hello')
+  await client.receives('hello')
 })
 
 it('Requests for a task that they do not wake are held, and not reported', async () => {
@@ -197,3 +225,7 @@ it('A task that has ended takes its proxy with it, and the next one gets another
   await new Promise((done) => refused.once('error', done))
   expect(notes).toEqual([])
 })
+
+function hasIp6(): boolean {
+  return Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === '::1'))
+}
