@@ -85,7 +85,7 @@ export function programOf(setExit: SetExit): Command {
   program
     .command('work')
     .description('run a test task that is busy and idle in turn, or serves a model of its own')
-    .argument('<phase...>', 'busy=10s, idle=2m; or serve=8000 alone')
+    .argument('<phase...>', 'busy=10s, idle=2m; or serve=8000, and hooks to move its VRAM itself')
     .action(calls(setExit, () => import('./gpu-server/work.ts'), 'work'))
   addConformance(program, setExit)
   addServiceCommands(program, setExit)

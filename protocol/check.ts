@@ -11,6 +11,7 @@ import {
   NO_NUL,
   ONE_LINE,
   PORT_NAME,
+  REQUEST_PATH,
   SHA_256,
 } from './fields.ts'
 
@@ -87,7 +88,16 @@ function checkOfInteger(min: number, max: number): Check {
       : mustBe(`a whole number from ${min} to ${max}`, value)
 }
 
-const KINDS = [ONE_LINE, NO_NUL, IMAGE_DIGEST, IMAGE_REFERENCE, PORT_NAME, SHA_256, ABSOLUTE_PATH]
+const KINDS = [
+  ONE_LINE,
+  NO_NUL,
+  IMAGE_DIGEST,
+  IMAGE_REFERENCE,
+  PORT_NAME,
+  SHA_256,
+  ABSOLUTE_PATH,
+  REQUEST_PATH,
+]
 
 function checkOfText({ minLength, maxLength, pattern }: Keywords): Check {
   const characters = KINDS.find((each) => each.pattern === pattern)

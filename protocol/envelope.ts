@@ -32,12 +32,12 @@ import {
   ReadAttempt,
   ReadLog,
   Refused,
-  StartCommand,
   StateReset,
   StopCommand,
   SwapCommand,
   Welcome,
 } from './messages.ts'
+import { StartCommand } from './start-command.ts'
 import type { Command } from './messages.ts'
 
 export type NodeBody =

@@ -45,6 +45,13 @@ export const PORT_NAME: Characters = {
   description: 'lower-case letters, digits and hyphens, such as api or metrics-2',
 }
 
+/** Of a request over HTTP, with its query. */
+export const REQUEST_PATH: Characters = {
+  refused: /^(?!\/)|[^\x21-\x7e]/,
+  pattern: '^/[\\x21-\\x7e]*$',
+  description: 'a path such as /sleep?level=1',
+}
+
 /** Under which a server offers a data folder. */
 export const MOUNT_NAME: Characters = {
   ...PORT_NAME,

@@ -58,6 +58,7 @@ export const MAX_PORTS = 16
 export const MAX_PORT_NAME_LENGTH = 63
 /** An IPv6 address in brackets with its zone, and a port. */
 export const MAX_ADDRESS_LENGTH = 80
+export const MAX_HOOK_PATH_LENGTH = 1_024
 /** Data folders that one task mounts. */
 export const MAX_MOUNTS = 8
 /** Data folders that one server offers. */

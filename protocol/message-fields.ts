@@ -10,9 +10,11 @@ import {
   MOUNT_NAME,
   NO_NUL,
   oneOf,
+  optional,
   orNull,
   PORT_NAME,
   record,
+  REQUEST_PATH,
   SHA_256,
   text,
   withoutDuplicates,
@@ -24,6 +26,7 @@ import {
   MAX_ATTEMPT,
   MAX_ENVIRONMENT_LENGTH,
   MAX_GPUS,
+  MAX_HOOK_PATH_LENGTH,
   MAX_ID_LENGTH,
   MAX_IMAGE_LENGTH,
   MAX_MOUNT_NAME_LENGTH,
@@ -111,6 +114,28 @@ export const portAddresses = list(
   MAX_PORTS,
   'Where clients reach its declared ports now, if the server forwards to them. Absent: at these ports',
 )
+/** One order to a task: a command that runs in it, or a request to a port on which it listens. */
+const hook = (description: string) =>
+  record(
+    {
+      command: optional(list(text(0, MAX_ARGUMENT_LENGTH, undefined, NO_NUL), 1, MAX_ARGUMENTS)),
+      port: optional(integer(1, 65_535, 'TCP port on which the task listens; with path')),
+      path: optional(text(1, MAX_HOOK_PATH_LENGTH, 'Sent as POST', REQUEST_PATH)),
+    },
+    description,
+  )
+const HOOKS = {
+  suspend: hook(
+    'Moves its data out of VRAM: a command, or a port and a path. Done when it exits with 0 or answers 2xx',
+  ),
+  resume: hook('Moves it back'),
+}
+export const swapHooks = (description: string) => record(HOOKS, description)
+/** Of a request, where it may be null. */
+export const swapHooksOrNull = (description: string) => orNull(record(HOOKS), description)
+export type SwapHooks = Value<ReturnType<typeof swapHooks>>
+export type SwapHook = SwapHooks['suspend']
+
 /** By the names under which servers offer them. */
 export const mounts = (description: string) =>
   withoutDuplicates(list(text(1, MAX_MOUNT_NAME_LENGTH, undefined, MOUNT_NAME), 0, MAX_MOUNTS, description))

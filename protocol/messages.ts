@@ -20,7 +20,6 @@ import {
 import type { Value } from './fields.ts'
 import {
   MAX_ATTEMPTS_PER_NODE,
-  MAX_COUNT,
   MAX_DETAIL_LENGTH,
   MAX_EVENTS,
   MAX_FEATURES,
@@ -32,37 +31,35 @@ import {
   MAX_LOG_BYTES,
   MAX_RUN_LEASE_MS,
   MAX_SOCKET_PATH_LENGTH,
-  MAX_VRAM_MIB,
+  MAX_COUNT,
 } from './limits.ts'
 import {
   attempt,
-  boot,
   commandLine,
   generation,
   gpuIndex,
   gpuIndexes,
   hostPath,
   id,
-  environment,
   image,
   mounts,
   imageDigest,
-  noswap,
   passedOn,
   portAddresses,
-  ports,
   recordedName,
   reserveMib,
   residency,
   sha256,
   StartRefused,
-  stopGraceMs,
   vramMib,
   wakeable,
+  stopGraceMs,
+  noswap,
 } from './message-fields.ts'
-import { PREPARATIONS, WAITING_IMAGES } from './preparing.ts'
 import { LIMITS_RECORD } from './resource-limits.ts'
-import { DEVICE_KINDS, FEATURES, TASK_IDENTITIES } from './units.ts'
+import { PREPARATIONS, WAITING_IMAGES } from './preparing.ts'
+import { type StartCommand, order } from './start-command.ts'
+import { DEVICE_KINDS, FEATURES, SWAP_METHODS, TASK_IDENTITIES } from './units.ts'
 
 /** An attempt of a task. */
 const AttemptRef = record(attempt)
@@ -79,6 +76,10 @@ const GpuReport = record({
 })
 export type GpuReport = Value<typeof GpuReport>
 
+const RESIDUAL = vramMib(
+  'What it keeps in VRAM on each GPU while it is swapped out, as the device measures it. Absent: nothing',
+)
+
 /** One attempt that lives on the node. */
 const TaskReport = record({
   ...attempt,
@@ -89,6 +90,7 @@ const TaskReport = record({
   wants_gpu: flag('The task has GPU work'),
   idle_ms: count('Time since its last GPU work; 0 while it wants the GPU'),
   wakeable: optional(wakeable),
+  residual_mib: optional(RESIDUAL),
 })
 export type TaskReport = Value<typeof TaskReport>
 
@@ -197,6 +199,8 @@ const ResidencyEvent = record({
       'copy_failed, …)',
   ),
   wakeable: optional(wakeable),
+  residual_mib: optional(RESIDUAL),
+  swap_method: optional(oneOf(SWAP_METHODS, 'How it left; only when it is swapped out. Absent: driver')),
 })
 export type ResidencyEvent = Value<typeof ResidencyEvent>
 
@@ -359,67 +363,6 @@ export type StateReset = Value<typeof StateReset>
 /** The message is not acceptable; the receiver changed nothing. */
 export const Refused = record({ op: oneOf(['refused']), reason: text(0, 200) })
 export type Refused = Value<typeof Refused>
-
-const order = {
-  ...attempt,
-  valid_until_mono: count("The command expires at this time of the node's own clock (R3)"),
-  node_boot: record(boot, 'The command is void when the node has another boot (R3)'),
-  safety_reserve_mib: optional(
-    reserveMib(
-      'The reserve on which the decision was based, which the node applies from then on, ' +
-        'like the reserve of ' +
-        'a lease. Absent from older controllers',
-    ),
-  ),
-}
-
-export const StartCommand = record({
-  op: oneOf(['start']),
-  ...order,
-  gpus: gpuIndexes,
-  vram_mib: integer(1, MAX_VRAM_MIB, 'Demand on each GPU'),
-  ...passedOn,
-  command: commandLine,
-  image: optional(
-    image(
-      'Container image in which the command runs. Absent: on the host. Sent only to servers with this ' +
-        'feature',
-    ),
-  ),
-  workdir: optional(
-    sha256(
-      'SHA-256 of the manifest of the uploaded folder that its work folder contains at the start ' +
-        '(`read_blob`). Absent: none. Sent only to servers with the feature files, as cwd',
-    ),
-  ),
-  cwd: optional(
-    hostPath('Folder in which the command starts, entered as the user of the task. Absent: its work folder'),
-  ),
-  mounts: optional(
-    mounts(
-      'Data folders of the server that the task reads, each /mnt/NAME in a container. Absent: none. Sent ' +
-        'only to servers with the feature mount:NAME of each',
-    ),
-  ),
-  limits: optional(LIMITS_RECORD),
-  env: optional(
-    orNull(
-      environment,
-      'Environment variables of the task. Absent: none. Null: their values cannot be read any more, and ' +
-        'the start is refused. Sent only to servers with this feature',
-    ),
-  ),
-  name: optional(recordedName("For the server's record only, as owner. Absent from older controllers")),
-  owner: optional(orNull(recordedName())),
-  stop_grace_ms: optional(
-    stopGraceMs('Time between SIGTERM and SIGKILL when its server has to end its tasks. Absent: none'),
-  ),
-  ports: optional(ports('Requests to these ports wake it. Absent: to any that it listens on')),
-  wake_on_request: optional(
-    flag('Whether a request wakes it while it is swapped out. Absent: not declared, and it does'),
-  ),
-})
-export type StartCommand = Value<typeof StartCommand>
 
 /** The node gets the image and the files of a task that may start there; no VRAM is committed. */
 export const PrepareCommand = record({

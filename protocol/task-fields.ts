@@ -23,9 +23,9 @@ import {
   MAX_STOP_GRACE_SECONDS,
   TASK_DEFAULTS,
 } from './limits.ts'
-import { hostPath, image, mounts, ports, sha256 } from './message-fields.ts'
+import { hostPath, image, mounts, ports, sha256, swapHooksOrNull } from './message-fields.ts'
 import { cpus, memoryMib, pidsLimit } from './resource-limits.ts'
-import { ON_NODE_LOSS } from './units.ts'
+import { ON_NODE_LOSS, REQUESTED_SWAP_METHODS } from './units.ts'
 
 /** Passed on as one object by most parts (`task.ts`). */
 export const RUN_POLICY = record({
@@ -96,6 +96,16 @@ export const RUN_POLICY = record({
       'Idle time after which it may be swapped out; null: idle_swap_out_seconds of the cluster',
     ),
   ),
+  swap_method: optional(
+    orNull(
+      oneOf(REQUESTED_SWAP_METHODS),
+      'driver: the driver copies its VRAM while it is stopped. hooks: it moves its data itself when told, ' +
+        'and keeps running. none: the same as noswap 1. null: driver',
+    ),
+  ),
+  swap_hooks: optional(
+    swapHooksOrNull('How it is told, with swap_method hooks; null: by messages on its control socket'),
+  ),
 })
 export type RunPolicyBody = Required<Value<typeof RUN_POLICY>>
 export type TaskPort = RunPolicyBody['ports'][number]
@@ -124,6 +134,8 @@ export const RUN_POLICY_REQUEST = {
   cpus: optional(withDefault(properties.cpus, null)),
   pids_limit: optional(withDefault(properties.pids_limit, null)),
   idle_swap_out_seconds: optional(withDefault(properties.idle_swap_out_seconds, null)),
+  swap_method: optional(withDefault(properties.swap_method, null)),
+  swap_hooks: optional(withDefault(properties.swap_hooks, null)),
 }
 /** Of a task. */
 export const RUN_POLICY_VIEW = Type.Required(RUN_POLICY).properties

@@ -3,6 +3,7 @@
  * follows from the other and from the body of REST and of the wire (`task-fields.ts` has the ranges).
  */
 import { TASK_DEFAULTS } from './limits.ts'
+import type { SwapHooks } from './message-fields.ts'
 import type { RunPolicyBody, TaskPort } from './task-fields.ts'
 import {
   areSameLimits,
@@ -12,7 +13,7 @@ import {
   limitsRecordOf,
   type ResourceLimits,
 } from './resource-limits.ts'
-import type { DurationMs, GpuMode, Instant, Mib, NoSwap, OnNodeLoss, Priority } from './units.ts'
+import type { DurationMs, GpuMode, Instant, Mib, NoSwap, OnNodeLoss, Priority, SwapMethod } from './units.ts'
 
 /** The same in the request and in the specification. */
 interface TaskBase {
@@ -82,6 +83,10 @@ export interface RequestedRunPolicy {
   readonly wakeOnRequest?: boolean | null
   /** Idle time after which it may be swapped out; null or omitted: the setting of the cluster. */
   readonly idleSwapOutSeconds?: number | null
+  /** Null or omitted: the driver's. `none` is kept as noswap 1. */
+  readonly swapMethod?: SwapMethod | null
+  /** How it is told to move its data; null or omitted: on its control socket. */
+  readonly swapHooks?: SwapHooks | null
 }
 
 /** Where a command runs. */
@@ -125,6 +130,10 @@ export interface RunPolicy {
   readonly wakeOnRequest?: boolean | null
   /** Idle time after which it may be swapped out; null or omitted: the setting of the cluster. */
   readonly idleSwapOutSeconds?: number | null
+  /** Null or omitted: the driver's. `none` is kept as noswap 1. */
+  readonly swapMethod?: SwapMethod | null
+  /** How it is told to move its data; null or omitted: on its control socket. */
+  readonly swapHooks?: SwapHooks | null
 }
 
 export const DEFAULT_RUN_POLICY: RequestedRunPolicy = {
@@ -158,7 +167,7 @@ export function requestOfBody<I extends string | null>(
     vramMib: body.vram_mib ?? null,
     gpuCount: body.gpu_count ?? TASK_DEFAULTS.gpuCount,
     gpuMode: body.gpu_mode ?? TASK_DEFAULTS.gpuMode,
-    noswap: body.noswap ?? TASK_DEFAULTS.noswap,
+    noswap: body.swap_method === 'none' ? 1 : (body.noswap ?? TASK_DEFAULTS.noswap),
     priority: body.priority ?? TASK_DEFAULTS.priority,
     groups: body.groups ?? [],
     labels: body.labels ?? {},
@@ -181,6 +190,8 @@ export function runPolicyOfBody(body: RequestedRunPolicyBody): RequestedRunPolic
       ports: body.ports,
       wakeOnRequest: body.wake_on_request,
       idleSwapOutSeconds: body.idle_swap_out_seconds,
+      swapMethod: body.swap_method === 'none' ? null : body.swap_method,
+      swapHooks: body.swap_hooks,
     }),
   }
 }
@@ -287,6 +298,8 @@ export function runPolicyBodyOf(spec: RunPolicy): RunPolicyBody {
     mounts: spec.mounts ?? [],
     ...limitsBodyOf(spec.limits),
     idle_swap_out_seconds: spec.idleSwapOutSeconds ?? null,
+    swap_method: spec.swapMethod ?? null,
+    swap_hooks: spec.swapHooks ?? null,
   }
 }
 
@@ -294,6 +307,7 @@ export function runPolicyBodyOf(spec: RunPolicy): RunPolicyBody {
 export function briefRunPolicyBodyOf(policy: RequestedRunPolicy): Partial<RunPolicyBody> {
   const { maxRuntimeSeconds, stopGraceSeconds = null, onNodeLoss, maxRequeues } = policy
   const { ports = [], wakeOnRequest = null, idleSwapOutSeconds = null } = policy
+  const { swapMethod = null, swapHooks = null } = policy
   return {
     ...(maxRuntimeSeconds === null ? {} : { max_runtime_seconds: maxRuntimeSeconds }),
     ...(stopGraceSeconds === null ? {} : { stop_grace_seconds: stopGraceSeconds }),
@@ -304,6 +318,8 @@ export function briefRunPolicyBodyOf(policy: RequestedRunPolicy): Partial<RunPol
     ...(ports.length === 0 ? {} : { ports }),
     ...(wakeOnRequest === null ? {} : { wake_on_request: wakeOnRequest }),
     ...(idleSwapOutSeconds === null ? {} : { idle_swap_out_seconds: idleSwapOutSeconds }),
+    ...(swapMethod === null ? {} : { swap_method: swapMethod }),
+    ...(swapHooks === null ? {} : { swap_hooks: swapHooks }),
   }
 }
 
@@ -317,6 +333,8 @@ export function isSameRequest(spec: TaskBase & RunPolicy & { name: string }, req
     spec.onNodeLoss === request.onNodeLoss &&
     (spec.wakeOnRequest ?? null) === (request.wakeOnRequest ?? null) &&
     (spec.idleSwapOutSeconds ?? null) === (request.idleSwapOutSeconds ?? null) &&
+    (spec.swapMethod ?? null) === (request.swapMethod ?? null) &&
+    JSON.stringify(spec.swapHooks ?? null) === JSON.stringify(request.swapHooks ?? null) &&
     JSON.stringify(spec.ports ?? []) === JSON.stringify(request.ports ?? []) &&
     JSON.stringify(surroundingsIn(spec)) === JSON.stringify(surroundingsIn(request)) &&
     areSameLimits(spec.limits, request.limits) &&
@@ -324,7 +342,7 @@ export function isSameRequest(spec: TaskBase & RunPolicy & { name: string }, req
   )
 }
 
-type ServingField = 'ports' | 'wakeOnRequest' | 'idleSwapOutSeconds'
+type ServingField = 'ports' | 'wakeOnRequest' | 'idleSwapOutSeconds' | 'swapMethod' | 'swapHooks'
 type Launch = TaskSurroundings & Pick<RunPolicy, 'limits' | 'environment' | ServingField>
 
 /** Surroundings, limits, environment and how it serves, for a task that has them. */
@@ -343,9 +361,22 @@ type Given<T> = { readonly [K in keyof T]?: T[K] | undefined }
 function servingIn(task: Given<Pick<RunPolicy, ServingField>>): Pick<RunPolicy, ServingField> {
   const { ports = [], wakeOnRequest = null, idleSwapOutSeconds = null } = task
   return {
+    ...swapMethodIn(task),
     ...(ports.length === 0 ? {} : { ports }),
     ...(wakeOnRequest === null ? {} : { wakeOnRequest }),
     ...(idleSwapOutSeconds === null ? {} : { idleSwapOutSeconds }),
+  }
+}
+
+/** Absent fields: the driver's method; told on its control socket. */
+export function swapMethodIn(task: Given<Pick<RunPolicy, 'swapMethod' | 'swapHooks'>>): {
+  readonly swapMethod?: SwapMethod
+  readonly swapHooks?: SwapHooks
+} {
+  const { swapMethod = null, swapHooks = null } = task
+  return {
+    ...(swapMethod === null ? {} : { swapMethod }),
+    ...(swapHooks === null ? {} : { swapHooks }),
   }
 }
 
@@ -355,6 +386,22 @@ export function sharedPortName(ports: readonly TaskPort[]): string | null {
   for (const { name } of ports) {
     if (names.has(name)) return name
     names.add(name)
+  }
+  return null
+}
+
+/** Returns the path and text of what is wrong with the hooks of a request, or null. */
+export function faultInHooks(
+  body: Pick<TaskBody, 'swap_method' | 'swap_hooks'>,
+): readonly [string, string] | null {
+  const { swap_method: method = null, swap_hooks: hooks = null } = body
+  if (hooks === null) return null
+  if (method !== 'hooks') return ['swap_hooks', 'needs swap_method hooks']
+  for (const name of ['suspend', 'resume'] as const) {
+    const { command, port, path } = hooks[name]
+    const isRequest = port !== undefined && path !== undefined && command === undefined
+    const isCommand = command !== undefined && port === undefined && path === undefined
+    if (!isRequest && !isCommand) return [`swap_hooks.${name}`, 'must be a command, or a port and a path']
   }
   return null
 }

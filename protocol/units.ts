@@ -32,11 +32,21 @@ export type NoSwap = (typeof NOSWAP)[number]
 export const GPU_MODES = ['shared', 'exclusive'] as const
 export type GpuMode = (typeof GPU_MODES)[number]
 
-/** What happens to a placed task whose node is silent for longer than its run lease. */
+/**
+ * How the bytes of a task leave VRAM and return: the GPU's driver copies them while the task is stopped, or
+ * the task moves them itself when it is told to, and keeps running.
+ */
+export const SWAP_METHODS = ['driver', 'hooks'] as const
+export type SwapMethod = (typeof SWAP_METHODS)[number]
+/** As a request says it; `none` is the same as `noswap` 1. */
+export const REQUESTED_SWAP_METHODS = [...SWAP_METHODS, 'none'] as const
+export type RequestedSwapMethod = (typeof REQUESTED_SWAP_METHODS)[number]
+
 /** What a declared port of a task speaks. */
 export const PORT_PROTOCOLS = ['tcp', 'http'] as const
 export type PortProtocol = (typeof PORT_PROTOCOLS)[number]
 
+/** What happens to a placed task whose node is silent for longer than its run lease. */
 export const ON_NODE_LOSS = ['wait', 'fail', 'requeue'] as const
 export type OnNodeLoss = (typeof ON_NODE_LOSS)[number]
 
@@ -63,6 +73,7 @@ export const FEATURES = [
   'attach',
   'prepare',
   'channels',
+  'swap_hooks',
 ] as const
 export type Feature = (typeof FEATURES)[number]
 /**

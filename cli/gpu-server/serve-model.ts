@@ -1,7 +1,8 @@
 /**
  * `headroom work serve=PORT`: plays a model server for testing a cluster. It answers HTTP requests with the
  * checksum of its state, which it computes for each, and connections that ask for an upgrade with the same
- * line for each of theirs. It is busy while it answers.
+ * line for each of theirs. It is busy while it answers. With `hooks` it moves its VRAM itself
+ * (model-memory.ts), and a request waits until the memory is back.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -10,21 +11,32 @@ import { createInterface } from 'node:readline'
 
 const STATE_BYTES = 1024 * 1024
 
-/** Returns the port of `serve=PORT`, or null for other steps. */
-export function servedPort(steps: readonly string[]): number | null {
-  const [, port] = steps.length === 1 ? (/^serve=(\d{1,5})$/.exec(steps[0] ?? '') ?? []) : []
-  return port === undefined || Number(port) < 1 || Number(port) > 65_535 ? null : Number(port)
+/** Returns what `serve=PORT` or `serve=PORT hooks` say, or null for other steps. */
+export function servedModel(
+  steps: readonly string[],
+): { readonly port: number; readonly hasHooks: boolean } | null {
+  const [first = '', second] = steps
+  const [, port] = /^serve=(\d{1,5})$/.exec(first) ?? []
+  if (steps.length > 2 || (second !== undefined && second !== 'hooks')) return null
+  if (port === undefined || Number(port) < 1 || Number(port) > 65_535) return null
+  return { port: Number(port), hasHooks: second === 'hooks' }
 }
 
 /**
  * Never resolves.
  * @param onBusy called at the beginning and at the end of each answer
+ * @param present resolves when the memory is in VRAM
  */
-export async function serveModel(port: number, onBusy: (isBusy: boolean) => void): Promise<never> {
+export async function serveModel(
+  port: number,
+  onBusy: (isBusy: boolean) => void,
+  present: () => Promise<void>,
+): Promise<never> {
   const state = randomBytes(STATE_BYTES)
   let answered = 0
   onBusy(false)
-  const answer = (): string => {
+  const answer = async (): Promise<string> => {
+    await present()
     onBusy(true)
     const checksum = createHash('sha256').update(state).digest('hex')
     answered += 1
@@ -32,12 +44,12 @@ export async function serveModel(port: number, onBusy: (isBusy: boolean) => void
     return `${JSON.stringify({ checksum, answered })}\n`
   }
   const server = createServer({ keepAlive: true, keepAliveTimeout: 0 }, (_request, response) => {
-    response.setHeader('Content-Type', 'application/json').end(answer())
+    void answer().then((text) => response.setHeader('Content-Type', 'application/json').end(text))
   })
   server.on('upgrade', (_request, socket) => {
     socket.on('error', () => socket.destroy())
     socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: lines\r\n\r\n')
-    createInterface(socket).on('line', () => socket.write(answer()))
+    createInterface(socket).on('line', () => void answer().then((text) => socket.write(text)))
   })
   server.listen(port, '127.0.0.1')
   await once(server, 'listening')

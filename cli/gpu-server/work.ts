@@ -1,25 +1,40 @@
 /**
- * `headroom work busy=10s idle=20s …`, or serve=PORT: a task for testing a cluster. It reports over its
- * control socket (HEADROOM_SOCKET) when it is busy; without a socket it uses the CPU instead, which a server
- * without GPUs counts as work. A simulated server models the phases (simulator/fleet/command-work.ts).
+ * `headroom work busy=10s idle=20s …`, or serve=PORT [hooks]: a task for testing a cluster. It reports over
+ * its control socket (HEADROOM_SOCKET) when it is busy; without a socket it uses the CPU instead, which a
+ * server without GPUs counts as work. A simulated server models the phases
+ * (simulator/fleet/command-work.ts).
  */
 import { once } from 'node:events'
 import { createConnection, type Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { parseWork } from '../../simulator/fleet/command-work.ts'
 import { formatDuration } from '../../simulator/document/quantity.ts'
-import { servedPort, serveModel } from './serve-model.ts'
+import { ModelMemory } from './model-memory.ts'
+import { servedModel, serveModel } from './serve-model.ts'
 import { EXIT_OK, UsageError } from '../../services/exit-codes.ts'
 
 /** Time between checks for signals while using the CPU. */
 const SLICE_MS = 20
 
 export async function work(steps: readonly string[]): Promise<number> {
-  const port = servedPort(steps)
-  const phases = port === null ? parseWork(steps) : []
-  if (typeof phases === 'string') throw new UsageError(`${phases}, or serve=PORT alone`)
+  const model = servedModel(steps)
+  const phases = model === null ? parseWork(steps) : []
+  if (typeof phases === 'string') throw new UsageError(`${phases}, or serve=PORT and hooks alone`)
+  if (model?.hasHooks === true) {
+    const memory = ownMemory()
+    await serveModel(
+      model.port,
+      (isBusy) => memory.tell(isBusy),
+      () => memory.present(),
+    )
+  }
   const socket = await connectSocket(process.env['HEADROOM_SOCKET'])
-  if (port !== null) await serveModel(port, (isBusy) => tell(socket, isBusy))
+  if (model !== null)
+    await serveModel(
+      model.port,
+      (isBusy) => tell(socket, isBusy),
+      () => Promise.resolve(),
+    )
   for (const phase of phases) {
     process.stdout.write(`${phase.kind} ${formatDuration(phase.ms)}\n`)
     tell(socket, phase.kind === 'busy')
@@ -38,6 +53,13 @@ async function connectSocket(path: string | undefined): Promise<Socket | null> {
   socket.unref()
   socket.resume()
   return socket.destroyed ? null : socket
+}
+
+function ownMemory(): ModelMemory {
+  const { HEADROOM_SOCKET: path, HEADROOM_WORK: folder, HEADROOM_VRAM_MIB: mib } = process.env
+  if (path === undefined || folder === undefined)
+    throw new UsageError('hooks needs a control socket (HEADROOM_SOCKET): run it as a task')
+  return new ModelMemory(path, folder, Number(mib ?? 0))
 }
 
 function tell(socket: Socket | null, isBusy: boolean): void {

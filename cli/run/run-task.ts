@@ -12,7 +12,7 @@ import { isFinal } from '../../controller/model/task.ts'
 import type { WaitReason } from '../../controller/query/explain/explain.ts'
 import { EXIT_OK, EXIT_TIMEOUT, UsageError } from '../../services/exit-codes.ts'
 import { formatDuration } from '../../simulator/document/quantity.ts'
-import type { DurationMs, Mib, OnNodeLoss } from '../../protocol/units.ts'
+import type { DurationMs, Mib, OnNodeLoss, RequestedSwapMethod } from '../../protocol/units.ts'
 import { exitCodeOfTask, onInterrupt, type Interrupts } from '../command/interrupts.ts'
 import { openClient } from '../command/session.ts'
 import { drained } from '../output/drained.ts'
@@ -32,6 +32,7 @@ export interface RunOptions extends DemandOptions, EnvironmentOptions {
   readonly image?: string
   readonly port: readonly string[]
   readonly wakeOnRequest?: boolean
+  readonly swapMethod?: RequestedSwapMethod
   readonly workdir?: string
   readonly cwd?: string
   readonly mount: readonly string[]
@@ -105,6 +106,7 @@ function requestOf(command: readonly string[], options: RunOptions): TaskRequest
     ...(options.port.length === 0 ? {} : { ports: options.port.map(portOf) }),
     ...(options.idleSwapOut === undefined ? {} : { idle_swap_out_seconds: options.idleSwapOut }),
     ...(options.wakeOnRequest === undefined ? {} : { wake_on_request: options.wakeOnRequest }),
+    ...(options.swapMethod === undefined ? {} : { swap_method: options.swapMethod }),
     ...(options.workdir === undefined ? {} : { workdir: options.workdir }),
     ...(options.cwd === undefined ? {} : { cwd: resolve(options.cwd) }),
     ...(options.mount.length === 0 ? {} : { mounts: options.mount }),

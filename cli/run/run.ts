@@ -11,6 +11,7 @@ import {
   type SetExit,
 } from '../command/command-shape.ts'
 import { mib, priority, timeout, timeWithin, vram, whole } from '../command/option-values.ts'
+import { REQUESTED_SWAP_METHODS } from '../../protocol/units.ts'
 import { MAX_CPUS, MAX_HOST_MIB, MAX_PIDS, MIN_MEMORY_MIB, MIN_PIDS } from '../../protocol/limits.ts'
 
 /** Equals the limit in controller/api/tasks/schema.ts. */
@@ -85,6 +86,7 @@ const DESCRIBING = [
   'exclusive',
   'image',
   'wakeOnRequest',
+  'swapMethod',
   'workdir',
   'cwd',
   'memory',
@@ -147,6 +149,12 @@ function running(command: Command): Command {
       '--idle-swap-out <time>',
       'idle time after which the task may be swapped out (10s; a number alone is seconds)',
       idleSeconds,
+    )
+    .addOption(
+      new Option(
+        '--swap-method <method>',
+        'how its VRAM leaves: copied by the driver, moved by the task itself (hooks), or not at all',
+      ).choices(REQUESTED_SWAP_METHODS),
     )
     .option('--wake-on-request', 'requests to any port of the task bring it back, and nothing else does')
     .option('--no-wake-on-request', 'requests do not bring it back')

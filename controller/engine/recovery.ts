@@ -13,7 +13,7 @@ import { askForSwapIn, resumeGrowth } from './apply/lifecycle/entries.ts'
 import { adoptNode } from './inputs/nodes/node-registry.ts'
 import { isWantedBack } from './inputs/nodes/node-events.ts'
 import { DEFAULT_CONFIG } from '../model/config.ts'
-import { mayQueue } from '../model/placement.ts'
+import { mayQueue, movableMib } from '../model/placement.ts'
 import { resumeAutoCordon } from './apply/lifecycle/auto-cordon.ts'
 import { planNextTry } from './apply/lifecycle/start-tries.ts'
 import { resumeDrain } from './inputs/commands/drain.ts'
@@ -97,7 +97,7 @@ function restorePlacement(
   c.countPlaced(task, 1)
   for (const gpu of gpus) {
     addPlacement(gpu, placement)
-    if (placement.residency === 'swapping_out') gpu.movingOutMib += placement.demandMib
+    if (placement.residency === 'swapping_out') gpu.movingOutMib += movableMib(placement)
     c.touchGpu(gpu)
   }
   countHostMemory(placement, 'none', placement.residency)

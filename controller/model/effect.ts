@@ -3,9 +3,18 @@
  * into commands.
  */
 import type { ResourceLimits } from '../../protocol/resource-limits.ts'
+import type { SwapHooks } from '../../protocol/message-fields.ts'
 import type { TaskEnvironment } from '../../protocol/task.ts'
 import type { TaskPort } from '../../protocol/task-fields.ts'
-import type { DurationMs, GpuMode, Mib, NoSwap, OnNodeLoss, Priority } from '../../protocol/units.ts'
+import type {
+  DurationMs,
+  GpuMode,
+  Mib,
+  NoSwap,
+  OnNodeLoss,
+  Priority,
+  SwapMethod,
+} from '../../protocol/units.ts'
 
 export type Effect = StartEffect | PrepareEffect | StopEffect | SwapEffect | GrowthEffect | NoswapEffect
 
@@ -29,6 +38,10 @@ export interface StartEffect extends EffectBase {
   readonly ports?: readonly TaskPort[]
   /** Omitted: not declared. */
   readonly wakeOnRequest?: boolean
+  /** Omitted: the driver's. */
+  readonly swapMethod?: SwapMethod
+  /** Omitted: by messages on its control socket. */
+  readonly swapHooks?: SwapHooks
   readonly workdir: string | null
   readonly cwd: string | null
   /** Omitted: none. */

@@ -66,6 +66,11 @@ export interface Placement {
   readonly attempt: number
   /** d: demand per GPU = max(declared, highest granted in this attempt). */
   readonly demandMib: Mib
+  /**
+   * r: what it keeps in VRAM on each GPU while it is swapped out, as its server measured at the last
+   * swap-out; 0 with the driver's method. It counts as noswap: it never leaves.
+   */
+  readonly residualMib: Mib
   /** The noswap value under which this placement is accounted (N or S). */
   readonly noswap: NoSwap
   readonly residency: Residency
@@ -223,6 +228,11 @@ export interface Gpu extends GpuLoad {
   /** VRAM of swappable, resident placements that are eligible for a swap-out, by class. */
   readonly eligibleMib: Mib
   readonly eligibleP0Mib: Mib
+}
+
+/** d − r: what leaves VRAM on each GPU when it is swapped out, and returns. */
+export function movableMib({ demandMib, residualMib }: Pick<Placement, 'demandMib' | 'residualMib'>): Mib {
+  return demandMib - residualMib
 }
 
 type MayQueue = Pick<Task, 'isHeld' | 'trouble' | 'preparations'>

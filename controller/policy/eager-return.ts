@@ -1,5 +1,6 @@
 /** Which swapped-out tasks may return although nothing requests it, and when there is room (semantics 5). */
 import type { Instant, Mib } from '../../protocol/units.ts'
+import { movableMib } from '../model/placement.ts'
 import type { Gpu, Node, Placement } from '../model/placement.ts'
 
 /**
@@ -46,11 +47,12 @@ export function absentAmong<P extends AbsentPlacement>(placements: Iterable<P>):
  * otherwise unused.
  */
 export function hasRoomToReturn(placement: Placement): boolean {
-  const { gpus, node, demandMib } = placement
+  const { gpus, node } = placement
+  const needMib = movableMib(placement)
   if (node.queue.some((entry) => entry.gpus.some((gpu) => gpus.includes(gpu)))) return false
   const isMoving = (gpu: Gpu) => gpu.placements.some(({ residency }) => residency === 'swapping_in')
-  if (gpus.some((gpu) => gpu.freeMib < demandMib || isMoving(gpu))) return false
-  return gpus.every((gpu) => gpu.freeMib - demandMib >= leastLeftMib(gpu)) || gpus.every(isDeserted)
+  if (gpus.some((gpu) => gpu.freeMib < needMib || isMoving(gpu))) return false
+  return gpus.every((gpu) => gpu.freeMib - needMib >= leastLeftMib(gpu)) || gpus.every(isDeserted)
 }
 
 function leastLeftMib({ physicalMib }: Gpu): Mib {

@@ -1,5 +1,6 @@
 /** What becomes of a growth that has waited `reservation_after_seconds` (semantics 1, "growth"). */
 import type { Instant } from '../../protocol/units.ts'
+import { movableMib } from '../model/placement.ts'
 import type { Placement, QueueEntry } from '../model/placement.ts'
 import { hasHostRoomToGrow } from './placement/feasible.ts'
 import { couldEverBeResident } from './swap/resume.ts'
@@ -20,12 +21,12 @@ export type GrowthDecision =
  *    and host memory takes it.
  */
 export function decideOldGrowth(entry: QueueEntry, placement: Placement, now: Instant): GrowthDecision {
-  const { node, demandMib, gpus, residency, backOffUntil, noswap } = placement
+  const { node, gpus, residency, backOffUntil, noswap } = placement
   if (noswap === 1) return { kind: 'refuse', reason: 'WAITING_PHYSICAL_VRAM' }
   if (!couldEverBeResident(entry)) return { kind: 'refuse', reason: 'RESIDENCY_IMPOSSIBLE' }
   if (!hasHostRoomToGrow(entry.gpus, entry.needMib, false))
     return { kind: 'refuse', reason: 'SWAP_SPACE_EXHAUSTED' }
-  const isRoomInHost = node.hostUsedMib + demandMib * gpus.length <= node.hostSwapMib
+  const isRoomInHost = node.hostUsedMib + movableMib(placement) * gpus.length <= node.hostSwapMib
   const mayLeave = !entry.hasReserved && residency === 'resident' && now >= backOffUntil && isRoomInHost
   return { kind: mayLeave ? 'return_grown' : 'wait' }
 }

@@ -94,6 +94,8 @@ export interface PlacementRecord {
   readonly isProbed?: boolean
   /** It is swapped out, and its server reports requests for it. Absent: false. */
   readonly isWakeable?: boolean
+  /** What it keeps in VRAM on each GPU while it is out. Absent: nothing. */
+  readonly residualMib?: Mib
   /** An operator swapped it out, and nothing has requested its return since. Absent: false. */
   readonly isSentAway?: boolean
   /** Its current or last return was not requested. Absent: false. */

@@ -3,6 +3,7 @@
  * counts for a node heard at both ends of it; otherwise nothing is counted, and `known` stays 0.
  */
 import type { DurationMs, Instant, Percent } from '../../protocol/units.ts'
+import { movableMib } from '../model/placement.ts'
 import type { Gpu, Node } from '../model/placement.ts'
 import { effectiveSchedulableMib, resolveOvercommit } from '../model/vram.ts'
 import type { SwapCounts, Views } from '../query/views.ts'
@@ -120,8 +121,8 @@ export class NodeSampler {
     this.#put(index, COLUMN.effective, effectiveSchedulableMib(gpu.physicalMib, percent), nodeRow)
     this.#put(index, COLUMN.limit, gpu.limitMib, nodeRow)
     let swappedMib = 0
-    for (const { residency, demandMib } of gpu.placements)
-      if (residency === 'swapped_out') swappedMib += demandMib
+    for (const placement of gpu.placements)
+      if (placement.residency === 'swapped_out') swappedMib += movableMib(placement)
     this.#put(index, COLUMN.swapped, swappedMib, nodeRow)
     const copyMs = this.#views.gpuCopyMs(gpu)
     this.#put(index, COLUMN.copy, copyMs - seen.copyMs, nodeRow)

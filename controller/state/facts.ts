@@ -82,6 +82,7 @@ export interface LivePlacement extends Mutable<Placement>, Sharer {
   isProbed: boolean
   /** It is swapped out, and its server reports requests for it: no probe and no eager return is needed. */
   isWakeable: boolean
+  residualMib: Mib
   /**
    * An operator requested its return: the request stays until it is resident, whether or not it wants the
    * GPU.
@@ -341,6 +342,7 @@ export function newLivePlacement(
     gpus,
     attempt: task.attempt,
     demandMib,
+    residualMib: 0,
     noswap: task.spec.noswap,
     residency: 'none',
     generation: 0,

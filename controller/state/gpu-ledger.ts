@@ -4,6 +4,7 @@
  */
 import type { Mib, Percent, Residency } from '../../protocol/units.ts'
 import { removeAt } from '../structures/list-edit.ts'
+import { movableMib } from '../model/placement.ts'
 import { commitLimitMib, residentCapacityMib } from '../model/vram.ts'
 import type { QuarantinedAttempt } from '../model/quarantine.ts'
 import { hostPromiseMib } from '../policy/placement/feasible.ts'
@@ -35,9 +36,9 @@ export function setCapacity(gpu: LiveGpu, overcommitPercent: Percent, reserveMib
 export function addPlacement(gpu: LiveGpu, placement: LivePlacement): void {
   gpu.placements.push(placement)
   if (gpu === placement.gpus[0]) gpu.node.attemptCount += 1
-  commit(gpu, placement.demandMib, placement.noswap === 1)
+  commitPlacement(gpu, placement, 1)
   if (placement.task.spec.gpuMode === 'exclusive') gpu.exclusiveTask = placement.task
-  if (isInVram(placement)) addResident(gpu, placement, placement.demandMib)
+  if (isInVram(placement)) addResident(gpu, placement, movableMib(placement))
   rederive(gpu)
 }
 
@@ -49,11 +50,43 @@ export function removePlacement(gpu: LiveGpu, placement: LivePlacement): void {
     )
   removeAt(gpu.placements, at)
   if (gpu === placement.gpus[0]) gpu.node.attemptCount -= 1
-  if (isInVram(placement)) addResident(gpu, placement, -placement.demandMib)
-  if (placement.residency === 'swapping_out') gpu.movingOutMib -= placement.demandMib
+  if (isInVram(placement)) addResident(gpu, placement, -movableMib(placement))
+  if (placement.residency === 'swapping_out') gpu.movingOutMib -= movableMib(placement)
   if (gpu.exclusiveTask === placement.task) gpu.exclusiveTask = exclusiveOn(gpu)
-  uncommit(gpu, placement.demandMib, placement.noswap === 1)
+  commitPlacement(gpu, placement, -1)
   rederive(gpu)
+}
+
+/** What stays in VRAM counts in N, the rest where its noswap value says. */
+function commitPlacement(gpu: LiveGpu, placement: LivePlacement, sign: 1 | -1): void {
+  const change = sign === 1 ? commit : uncommit
+  const { residualMib } = placement
+  if (residualMib > 0) {
+    change(gpu, residualMib, true)
+    gpu.noswapResidentMib += sign * residualMib
+  }
+  change(gpu, movableMib(placement), placement.noswap === 1)
+}
+
+/**
+ * Its server measured what it keeps in VRAM on each GPU while it is out: that moves between S and N. The
+ * caller removes it from the eligible bytes first.
+ */
+export function changeResidual(placement: LivePlacement, residualMib: Mib): void {
+  const { gpus, node, noswap, residency } = placement
+  const before = placement.residualMib
+  for (const gpu of gpus) {
+    commitPlacement(gpu, placement, -1)
+    if (isInVram(placement)) addResident(gpu, placement, before - residualMib)
+    if (residency === 'swapping_out') gpu.movingOutMib += before - residualMib
+  }
+  if (noswap === 0 && isInHost(residency)) node.hostUsedMib += (before - residualMib) * gpus.length
+  placement.residualMib = residualMib
+  for (const gpu of gpus) {
+    commitPlacement(gpu, placement, 1)
+    refreshLargestSwappable(gpu)
+    rederive(gpu)
+  }
 }
 
 /** After a loss two exclusive tasks may be on one GPU: one by the store, one by the report of the node. */
@@ -106,7 +139,7 @@ export function changeResidency(
   from: LivePlacement['residency'],
   to: LivePlacement['residency'],
 ): void {
-  const mib = placement.demandMib
+  const mib = movableMib(placement)
   if (from === 'swapped_out' && to !== 'swapped_out') addResident(gpu, placement, mib)
   if (from !== 'swapped_out' && to === 'swapped_out') addResident(gpu, placement, -mib)
   if (to === 'swapping_out') gpu.movingOutMib += mib
@@ -116,7 +149,7 @@ export function changeResidency(
 /** Host memory counts from the first byte that moves out until the last has moved in. */
 export function countHostMemory(placement: LivePlacement, from: Residency, to: Residency): void {
   if (isInHost(from) === isInHost(to)) return
-  const mib = placement.demandMib * placement.gpus.length
+  const mib = movableMib(placement) * placement.gpus.length
   placement.node.hostUsedMib += isInHost(to) ? mib : -mib
 }
 
@@ -125,12 +158,12 @@ export function growPlacement(gpu: LiveGpu, placement: LivePlacement, byMib: Mib
   commit(gpu, byMib, placement.noswap === 1)
   if (isInVram(placement)) addResident(gpu, placement, byMib)
   if (placement.residency === 'swapping_out') gpu.movingOutMib += byMib
-  gpu.largestSwappableMib = largestSwappable(gpu, placement, placement.demandMib + byMib)
+  gpu.largestSwappableMib = largestSwappable(gpu, placement, movableMib(placement) + byMib)
 }
 
 /** Moves the placement between N and S. */
 export function changeNoswap(gpu: LiveGpu, placement: LivePlacement, noswap: 0 | 1): void {
-  const mib = placement.demandMib
+  const mib = movableMib(placement)
   const sign = noswap === 1 ? 1 : -1
   const promised = hostPromiseMib(gpu)
   gpu.noswapMib += sign * mib
@@ -184,7 +217,7 @@ function addResident(gpu: LiveGpu, placement: LivePlacement, mib: Mib): void {
 function largestSwappable(gpu: LiveGpu, changed: LivePlacement | null, changedMib: Mib): Mib {
   let largest = changed?.noswap === 0 ? changedMib : 0
   for (const placement of gpu.placements)
-    if (placement.noswap === 0 && placement.demandMib > largest) largest = placement.demandMib
+    if (placement.noswap === 0 && movableMib(placement) > largest) largest = movableMib(placement)
   for (const claimant of gpu.pendingClaimants)
     if (claimant.task.spec.noswap === 0 && claimant.needMib > largest) largest = claimant.needMib
   return largest

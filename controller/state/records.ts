@@ -40,6 +40,7 @@ function recordOfPlacement(p: LivePlacement): PlacementRecord {
     isCalledBack: p.isSwapInRequested,
     isProbed: p.isProbed,
     ...(p.isWakeable ? { isWakeable: true } : {}),
+    ...(p.residualMib === 0 ? {} : { residualMib: p.residualMib }),
     ...(p.isSwappedOutByOperator ? { isSentAway: true } : {}),
     ...(p.isEager ? { isEager: true, idleFrom: p.idleFrom } : {}),
     outSince: p.swappedOutSince,
@@ -183,6 +184,7 @@ export function placementOf(
   placement.isSwapInRequested = record.isCalledBack
   placement.isProbed = record.isProbed ?? false
   placement.isWakeable = record.isWakeable ?? false
+  placement.residualMib = record.residualMib ?? 0
   placement.isSwappedOutByOperator = record.isSentAway ?? false
   placement.isEager = record.isEager ?? false
   placement.idleFrom = record.idleFrom ?? record.residentSince

@@ -3,13 +3,8 @@
  * and a bounded number per node (R11). A command that the node could not yet carry out is sent again.
  */
 import type { ControllerBody, Envelope } from '../../protocol/envelope.ts'
-import type {
-  Command,
-  CommandResult,
-  PrepareCommand,
-  RefusalReason,
-  StartCommand,
-} from '../../protocol/messages.ts'
+import type { Command, CommandResult, PrepareCommand, RefusalReason } from '../../protocol/messages.ts'
+import type { StartCommand } from '../../protocol/start-command.ts'
 import { nodeSubject } from '../../protocol/subjects.ts'
 import type { DurationMs, Mib } from '../../protocol/units.ts'
 import { surroundingsIn, type TaskEnvironment } from '../../protocol/task.ts'
@@ -426,6 +421,8 @@ function startOf(effect: StartEffect, terms: Terms, valuesOf: OutboundOptions['v
     command: effect.command,
     ...(effect.ports === undefined ? {} : { ports: effect.ports }),
     ...(effect.wakeOnRequest === undefined ? {} : { wake_on_request: effect.wakeOnRequest }),
+    ...(effect.swapMethod === undefined ? {} : { swap_method: effect.swapMethod }),
+    ...(effect.swapHooks === undefined ? {} : { swap_hooks: effect.swapHooks }),
     ...surroundingsIn(effect),
     ...(effect.limits === null ? {} : { limits: limitsRecordOf(effect.limits) }),
     ...(environment === null ? {} : { env: envOf(valuesOf(environment, effect.owner)) }),

@@ -1,15 +1,8 @@
 /** Channels into the tasks of this host, each through a process of its own (docs/decisions/0123). */
-import { spawn } from 'node:child_process'
 import type { ChannelTarget } from '../../protocol/channel-messages.ts'
 import type { ChannelPiece, ChannelRefused, ChannelsPort } from '../core/channels-port.ts'
-import type { Guards } from '../guard/guards.ts'
 import { Channel } from './channel.ts'
-
-export interface TaskChannelsOptions {
-  /** The guard program. */
-  readonly program: string
-  readonly guards: Pick<Guards, 'folderOf' | 'processIds'>
-}
+import { startChannelProcess, type ChannelHost } from './channel-process.ts'
 
 /** Maximum channels into all tasks of this host, and into one attempt. */
 const MAX_CHANNELS = 128
@@ -21,14 +14,11 @@ interface Held {
   readonly channel: Channel
 }
 
-type Process =
-  { readonly args: readonly string[]; readonly request: Uint8Array | null } | { readonly refused: string }
-
 export class TaskChannels implements ChannelsPort {
-  readonly #options: TaskChannelsOptions
+  readonly #options: ChannelHost
   readonly #held = new Map<string, Held>()
 
-  constructor(options: TaskChannelsOptions) {
+  constructor(options: ChannelHost) {
     this.#options = options
   }
 
@@ -47,14 +37,10 @@ export class TaskChannels implements ChannelsPort {
     const ofAttempt = [...this.#held.values()].filter((held) => held.of === of).length
     if (this.#held.size >= MAX_CHANNELS || ofAttempt >= MAX_CHANNELS_OF_ATTEMPT || this.#held.has(id))
       return void setImmediate(() => done({ refused: 'too_many_channels' }))
-    const how = this.#processFor(taskId, attempt, target)
-    if ('refused' in how) return void setImmediate(() => done(how))
-    const child = spawn(this.#options.program, how.args, {
-      env: {},
-      cwd: '/',
-      stdio: ['pipe', 'pipe', 'ignore'],
-    })
-    const channel = new Channel(child, how.request, done, () => this.#held.delete(id))
+    const started = startChannelProcess(this.#options, taskId, attempt, target)
+    if ('refused' in started) return void setImmediate(() => done(started))
+    const { child, request } = started
+    const channel = new Channel(child, request, done, () => this.#held.delete(id))
     this.#held.set(id, { of, channel })
   }
 
@@ -77,23 +63,4 @@ export class TaskChannels implements ChannelsPort {
   closeAll(): void {
     for (const { channel } of [...this.#held.values()]) channel.close()
   }
-
-  #processFor(taskId: string, attempt: number, target: ChannelTarget): Process {
-    const { guards } = this.#options
-    if (target.kind === 'exec') {
-      const folder = guards.folderOf(taskId, attempt)
-      if (folder === null) return { refused: 'unknown_attempt' }
-      return { args: ['--exec', folder], request: requestFor(target) }
-    }
-    const pids = guards.processIds(taskId, attempt)
-    if (pids.length === 0) return { refused: 'unknown_attempt' }
-    return { args: ['--forward', String(target.port), pids.join(',')], request: null }
-  }
-}
-
-/** As added_request_read in guard/spec.c reads it. */
-function requestFor({ command, terminal }: Extract<ChannelTarget, { kind: 'exec' }>): Uint8Array {
-  const { rows = 0, columns = 0, kind = '' } = terminal ?? {}
-  const fields = [terminal === null ? 0 : 1, rows, columns, kind, command.length, ...command]
-  return Buffer.from(fields.map((field) => `${field}\0`).join(''))
 }

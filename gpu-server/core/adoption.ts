@@ -40,7 +40,10 @@ function takeOver(
   const { taskId } = attempt
   tasks.add(attempt)
   if (attempt.residency === 'resident') ledger.enterVram(attempt, survivor.vramMib ?? attempt.vramMib)
-  else ledger.enterHost(attempt, attempt.vramMib * attempt.gpus.length)
+  else {
+    ledger.enterVram(attempt, attempt.residualMib)
+    ledger.enterHost(attempt, (attempt.vramMib - attempt.residualMib) * attempt.gpus.length)
+  }
   durable.addFound(attempt)
   durable.keep(attempt)
   device.setLeased(taskId, attempt.attempt, attempt.onNodeLoss !== 'wait' || !attempt.isStartAcknowledged)
@@ -64,6 +67,8 @@ function adoptedFrom(survivor: Living, before: KeptAttempt | null, now: Instant)
   attempt.hasGrace = survivor.isStopping
   attempt.wantsGpu = wantsGpu || (isOut && before?.wantsGpu === true)
   attempt.isWakeable = isOut && before?.isWakeable === true
+  attempt.isOutByHooks = isOut && before?.isOutByHooks === true
+  attempt.residualMib = isOut ? (before?.residualMib ?? 0) : 0
   attempt.lastUseAt = now - idleMs
   // An allocation that was granted without a report to the task still waits.
   attempt.heldMib = heldMib ?? (vramMib !== null && vramMib < attempt.vramMib ? attempt.vramMib : null)

@@ -1,4 +1,13 @@
-import type { DurationMs, GpuMode, Mib, NoSwap, OnNodeLoss, Priority } from '../../protocol/units.ts'
+import type { SwapHooks } from '../../protocol/message-fields.ts'
+import type {
+  DurationMs,
+  GpuMode,
+  Mib,
+  NoSwap,
+  OnNodeLoss,
+  Priority,
+  SwapMethod,
+} from '../../protocol/units.ts'
 
 /**
  * What an attempt was started with. A device keeps it with the process, so that it survives a restart of the
@@ -23,6 +32,10 @@ export interface AttemptStart {
   readonly httpPorts?: readonly number[]
   /** Whether requests wake it. Absent: not declared, and they do. */
   readonly wakeOnRequest?: boolean
+  /** Absent: the driver's. */
+  readonly swapMethod?: SwapMethod
+  /** How it is told to move its data. Absent: on its control socket. */
+  readonly swapHooks?: SwapHooks
   /** Its limit of memory, as requested. Absent: none. */
   readonly memoryMib?: Mib
 }

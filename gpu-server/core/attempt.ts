@@ -1,5 +1,5 @@
 import { MAX_DETAIL_LENGTH } from '../../protocol/limits.ts'
-import { surroundingsIn } from '../../protocol/task.ts'
+import { surroundingsIn, swapMethodIn } from '../../protocol/task.ts'
 import type {
   DurationMs,
   GpuMode,
@@ -10,7 +10,8 @@ import type {
   Priority,
   Residency,
 } from '../../protocol/units.ts'
-import type { AttemptRecord, StartCommand, SwapCommand, TaskReport } from '../../protocol/messages.ts'
+import type { AttemptRecord, SwapCommand, TaskReport } from '../../protocol/messages.ts'
+import type { StartCommand } from '../../protocol/start-command.ts'
 import type { PortAddress } from './device.ts'
 import type { AttemptStart } from './attempt-start.ts'
 import type { EndsAs } from './finished.ts'
@@ -49,6 +50,10 @@ export interface Attempt {
   wantsGpu: boolean
   /** Since its last swap-out: the device reports requests that arrive for it. */
   isWakeable: boolean
+  /** Its own hooks moved its bytes out, and it runs; only while it is out. */
+  isOutByHooks: boolean
+  /** What it keeps in VRAM on each GPU; only while it is out. */
+  residualMib: Mib
   lastUseAt: Instant
   isStartAcknowledged: boolean
   isFrozen: boolean
@@ -81,6 +86,8 @@ export function newAttempt(start: AttemptStart, now: Instant): Attempt {
     lastSwap: null,
     wantsGpu: false,
     isWakeable: false,
+    isOutByHooks: false,
+    residualMib: 0,
     lastUseAt: now,
     isStartAcknowledged: false,
     isFrozen: false,
@@ -104,6 +111,7 @@ export function startOf(command: StartCommand): AttemptStart {
     ...(command.stop_grace_ms === undefined ? {} : { stopGraceMs: command.stop_grace_ms }),
     ...(command.limits?.memory_mib === undefined ? {} : { memoryMib: command.limits.memory_mib }),
     ...wakeIn(command),
+    ...swapMethodIn({ swapMethod: command.swap_method, swapHooks: command.swap_hooks }),
   }
 }
 
@@ -150,6 +158,7 @@ function runsIn(from: Partial<Pick<StartCommand, 'image' | 'workdir' | 'cwd' | '
 export function keptOf(attempt: Attempt): KeptAttempt {
   const { taskId, gpus, vramMib, gpuMode, noswap, priority, onNodeLoss, isLease, stopGraceMs } = attempt
   const { residency, generation, isStartAcknowledged, wantsGpu, isWakeable } = attempt
+  const { isOutByHooks, residualMib } = attempt
   return {
     taskId,
     attempt: attempt.attempt,
@@ -166,6 +175,7 @@ export function keptOf(attempt: Attempt): KeptAttempt {
     isStartAcknowledged,
     wantsGpu,
     ...(isWakeable ? { isWakeable } : {}),
+    ...(isOutByHooks ? { isOutByHooks, residualMib } : {}),
   }
 }
 
@@ -180,5 +190,6 @@ export function reportOf(attempt: Attempt, now: Instant): TaskReport {
     wants_gpu: attempt.wantsGpu,
     idle_ms: attempt.wantsGpu ? 0 : now - attempt.lastUseAt,
     ...(attempt.isWakeable ? { wakeable: true } : {}),
+    ...(attempt.residualMib > 0 ? { residual_mib: attempt.residualMib } : {}),
   }
 }

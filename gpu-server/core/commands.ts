@@ -3,13 +3,8 @@
  * R12).
  */
 import type { Body } from '../../protocol/envelope.ts'
-import type {
-  Command,
-  CommandResult,
-  PrepareCommand,
-  RefusalReason,
-  StartCommand,
-} from '../../protocol/messages.ts'
+import type { Command, CommandResult, PrepareCommand, RefusalReason } from '../../protocol/messages.ts'
+import type { StartCommand } from '../../protocol/start-command.ts'
 import type { StartRefused } from '../../protocol/message-fields.ts'
 import { mountFeature, type Feature, type MountFeature, type NoSwap } from '../../protocol/units.ts'
 import type { Attempt } from './attempt.ts'

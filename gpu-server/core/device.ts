@@ -85,11 +85,19 @@ export type Launched =
 export type SwapOutcome =
   'done' | 'woke_while_locked' | 'copy_failed' | 'no_vram' | 'no_host_memory' | 'not_swappable'
 
-/**
- * `isWakeable`: until its swap-in the device reports `gpuWanted` when a request for the attempt arrives, and
- * the attempt has declared that requests are what wakes it.
- */
-export type Suspended = (outcome: SwapOutcome, isWakeable?: boolean) => void
+/** How an attempt was swapped out; absent: by the driver, which leaves nothing, and not wakeable. */
+export interface LeftAs {
+  /**
+   * Until its swap-in the device reports `gpuWanted` when a request for the attempt arrives, and the attempt
+   * has declared that requests are what wakes it.
+   */
+  readonly isWakeable?: boolean
+  /** Its own hooks moved its bytes, and it runs. */
+  readonly byHooks?: boolean
+  /** What it keeps in VRAM on each GPU. */
+  readonly residualMib?: Mib
+}
+export type Suspended = (outcome: SwapOutcome, left?: LeftAs) => void
 
 /** How an attempt ended on the device. */
 export interface AttemptEnd {

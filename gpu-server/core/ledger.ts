@@ -53,9 +53,10 @@ export class Ledger {
     this.#count(attempt.gpus, mib)
   }
 
-  leaveVram(attempt: Attempt): void {
-    this.#count(attempt.gpus, -attempt.residentMib)
-    attempt.residentMib = 0
+  /** @param keptMib what stays on each of its GPUs */
+  leaveVram(attempt: Attempt, keptMib: Mib = 0): void {
+    this.#count(attempt.gpus, keptMib - attempt.residentMib)
+    attempt.residentMib = keptMib
   }
 
   enterHost(attempt: Attempt, mib: Mib): void {

@@ -1,6 +1,6 @@
 import type { FinishedEvent, NodeEvent } from '../../protocol/messages.ts'
 import type { LimitsRecord } from '../../protocol/resource-limits.ts'
-import type { Residency } from '../../protocol/units.ts'
+import type { Mib, Residency } from '../../protocol/units.ts'
 import type { AttemptStart } from './attempt-start.ts'
 
 /** A living attempt, as a restarted server needs it; `vramMib` and `noswap` are current values. */
@@ -13,6 +13,10 @@ export interface KeptAttempt extends AttemptStart {
   readonly wantsGpu: boolean
   /** It is out, and requests that arrive for it are reported. Absent: false. */
   readonly isWakeable?: boolean
+  /** Its own hooks moved its bytes out, and it runs. Absent: false. */
+  readonly isOutByHooks?: boolean
+  /** What it keeps in VRAM on each GPU while it is out. Absent: nothing. */
+  readonly residualMib?: Mib
 }
 
 /** What the start said about the task, for an administrator whose store has lost it. */

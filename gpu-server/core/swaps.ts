@@ -2,7 +2,7 @@
 import type { RefusalReason, SwapCommand } from '../../protocol/messages.ts'
 import type { Mib, Residency } from '../../protocol/units.ts'
 import type { Attempt } from './attempt.ts'
-import type { SwapOutcome } from './device.ts'
+import type { LeftAs, SwapOutcome } from './device.ts'
 import type { Growths } from './growths.ts'
 import type { Parts } from './parts.ts'
 
@@ -47,10 +47,11 @@ export class Swaps {
     if (isRepeated(command, attempt)) return null
     const refusal = refusalOf(command, attempt, 'swapped_out')
     if (refusal !== null) return refusal
-    if (!ledger.fits(attempt.gpus, attempt.vramMib)) return 'no_vram'
+    const backMib = attempt.vramMib - attempt.residentMib
+    if (!ledger.fits(attempt.gpus, backMib)) return 'no_vram'
     attempt.residency = 'swapping_in'
     attempt.lastSwap = command
-    ledger.enterVram(attempt, attempt.vramMib)
+    ledger.enterVram(attempt, backMib)
     device.resume(attempt.taskId, attempt.attempt, (outcome) => this.#resumed(attempt, outcome))
     return null
   }
@@ -61,17 +62,19 @@ export class Swaps {
     attempt.lastSwapOutAt = clock.now()
     ledger.enterHost(attempt, bytesMib)
     this.#growths.forget(attempt)
-    device.suspend(attempt.taskId, attempt.attempt, (outcome, isWakeable = false) =>
-      this.#suspended(attempt, outcome, isWakeable),
+    device.suspend(attempt.taskId, attempt.attempt, (outcome, left = {}) =>
+      this.#suspended(attempt, outcome, left),
     )
   }
 
-  #suspended(attempt: Attempt, outcome: SwapOutcome, isWakeable: boolean): void {
+  #suspended(attempt: Attempt, outcome: SwapOutcome, left: LeftAs): void {
     const { ledger } = this.#parts
     if (!attempt.isHere || attempt.residency !== 'swapping_out') return
     if (outcome === 'done') {
-      ledger.leaveVram(attempt)
-      attempt.isWakeable = isWakeable
+      attempt.isWakeable = left.isWakeable ?? false
+      attempt.isOutByHooks = left.byHooks ?? false
+      attempt.residualMib = Math.min(left.residualMib ?? 0, attempt.vramMib)
+      ledger.leaveVram(attempt, attempt.residualMib)
       this.#moved(attempt, 'swapped_out', outcome)
       this.#growths.vramFreed()
     } else {
@@ -87,11 +90,12 @@ export class Swaps {
     if (!attempt.isHere || attempt.residency !== 'swapping_in') return
     if (outcome === 'done') {
       ledger.leaveHost(attempt)
-      attempt.isWakeable = false
+      attempt.isWakeable = attempt.isOutByHooks = false
+      attempt.residualMib = 0
       this.#moved(attempt, 'resident', outcome)
       this.#growths.settle(attempt)
     } else {
-      ledger.leaveVram(attempt)
+      ledger.leaveVram(attempt, attempt.residualMib)
       this.#moved(attempt, 'swapped_out', outcome)
       this.#growths.vramFreed()
     }
@@ -114,6 +118,8 @@ export class Swaps {
       generation: attempt.generation,
       because: outcome === 'done' ? null : outcome,
       ...(attempt.isWakeable ? { wakeable: true } : {}),
+      ...(attempt.residualMib > 0 ? { residual_mib: attempt.residualMib } : {}),
+      ...(attempt.isOutByHooks ? { swap_method: 'hooks' } : {}),
     })
   }
 }

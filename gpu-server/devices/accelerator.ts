@@ -10,6 +10,11 @@ export interface AcceleratedTask {
   /** Per GPU, as currently granted. */
   readonly vramMib: Mib
   /**
+   * On declared GPUs: a file of the task whose length says what it uses, 1 KiB for each MiB. Null or missing:
+   * what it declared.
+   */
+  readonly vramFile?: string | null
+  /**
    * All processes of the task, including descendants; empty for a lease or an ended task.
    */
   processIds(): readonly number[]
@@ -58,6 +63,10 @@ export interface Accelerator {
   whyNotSwappable(task: AcceleratedTask): Promise<string | null>
   swapOut(task: AcceleratedTask): Promise<SwapOutcome>
   swapIn(task: AcceleratedTask): Promise<SwapOutcome>
+  /** What it uses now on each of its GPUs, as the device measures; null: unknown. */
+  usedMib(task: AcceleratedTask): Promise<readonly (Mib | null)[]>
+  /** False if one of these GPUs is known to have less free. */
+  hasFree(gpus: readonly number[], mib: Mib): Promise<boolean>
   /** Where its bytes are; called for each task that outlived a server process. */
   residencyOf(task: AcceleratedTask): Promise<'resident' | 'swapped_out' | 'unknown'>
   /** Called once a second. `freeMib` by GPU index; null: unknown. */

@@ -18,6 +18,7 @@ import type {
   Prepared,
   PrepareRequest,
   Survivor,
+  LeftAs,
   Suspended,
   SwapOutcome,
 } from '../core/device.ts'
@@ -26,10 +27,12 @@ import type { KeptAttempt } from '../core/storage.ts'
 import type { GuardedTask, LaunchAnswer } from '../guard/guards.ts'
 import type { Attachments } from './attachments.ts'
 import { endOf, startIn } from './guarded-attempt.ts'
+import { HookCalls } from './hook-calls.ts'
 import { HostLaunches, memoryLimitOf, type HostLaunchOptions } from './host-launches.ts'
 import { HostTask } from './host-task.ts'
 import { LeaseProcesses } from './lease-processes.ts'
 import type { ProxyRange } from './port-proxies.ts'
+import { SwapMethods } from './swap-methods.ts'
 import { TaskRequests } from './task-requests.ts'
 import { TaskSockets } from './task-sockets.ts'
 import { UseTracker } from './use-tracker.ts'
@@ -59,6 +62,7 @@ export class HostDevice implements Device {
   readonly #options: HostDeviceOptions
   readonly #sockets: TaskSockets
   readonly #uses: UseTracker
+  readonly #methods: SwapMethods
   readonly #requests: TaskRequests<HostTask>
   readonly #leases: LeaseProcesses
   readonly #tasks = new Map<string, HostTask>()
@@ -105,6 +109,12 @@ export class HostDevice implements Device {
         allocationWanted: (taskId, attempt, mib) => this.#listener?.allocationWanted(taskId, attempt, mib),
       },
     )
+    this.#methods = new SwapMethods({
+      accelerator: options.accelerator,
+      hooks: new HookCalls(options, this.#sockets),
+      now: () => options.clock.now(),
+      onNote: (task, why) => this.#note(task, why),
+    })
     this.#launches = new HostLaunches(options, (taskId, attempt) => this.#sockets.open(taskId, attempt))
   }
 
@@ -153,7 +163,7 @@ export class HostDevice implements Device {
   }
 
   gpus(): readonly GpuReport[] {
-    return this.#options.accelerator.gpus()
+    return this.#methods.withSurplus(this.#options.accelerator.gpus())
   }
 
   observe(listener: DeviceListener): void {
@@ -183,6 +193,7 @@ export class HostDevice implements Device {
     const { start, command } = request
     const task = this.#newTask(start, { isStopped: false, isHeld: false })
     this.#tasks.set(start.taskId, task)
+    if (command !== null) task.vramFile = this.#options.places.vramFileOf(start.taskId, start.attempt)
     // The client of a lease tells the controller whether it is in use, not this server.
     task.wantsGpu = command !== null
     const begun: Promise<LaunchAnswer> =
@@ -214,32 +225,27 @@ export class HostDevice implements Device {
   }
 
   suspend(taskId: string, attempt: number, done: Suspended): void {
-    let isWakeable = false
-    const left = (outcome: SwapOutcome): void => done(outcome, isWakeable)
-    this.#swap(taskId, attempt, left, async (task) => {
+    let left: LeftAs = {}
+    const ended = (outcome: SwapOutcome): void => done(outcome, left)
+    this.#swap(taskId, attempt, ended, async (task) => {
       let outcome: SwapOutcome = 'copy_failed'
-      isWakeable = await this.#requests.left(task, async () => {
-        outcome = await this.#swapOut(task)
-        return outcome === 'done' && !task.isEnded
+      const isWakeable = await this.#requests.left(task, async () => {
+        const suspension = await this.#methods.suspend(task)
+        outcome = suspension.outcome
+        const { method, residualMib } = suspension
+        if (outcome !== 'done' || task.isEnded) return false
+        task.isResident = false
+        left = method === 'hooks' ? { byHooks: true, residualMib } : {}
+        return true
       })
+      left = { ...left, isWakeable }
       return outcome
     })
   }
 
-  async #swapOut(task: HostTask): Promise<SwapOutcome> {
-    const why = await this.#options.accelerator.whyNotSwappable(task)
-    if (why !== null) {
-      this.#note(task, `it stays in VRAM: ${why}`)
-      return 'not_swappable'
-    }
-    const outcome = await this.#options.accelerator.swapOut(task)
-    if (outcome === 'done' && !task.isEnded) task.isResident = false
-    return outcome
-  }
-
   resume(taskId: string, attempt: number, done: (outcome: SwapOutcome) => void): void {
     this.#swap(taskId, attempt, done, async (task) => {
-      const outcome = await this.#options.accelerator.swapIn(task)
+      const outcome = await this.#methods.resume(task)
       if (outcome !== 'done') return outcome
       task.isResident = true
       this.#requests.returned(task)
@@ -343,14 +349,21 @@ export class HostDevice implements Device {
   }
 
   #adopt(start: AttemptStart, kept: KeptAttempt | null, isOut: boolean, isStopped: boolean): LivingSurvivor {
-    const task = this.#newTask(start, { isStopped, isHeld: isOut })
+    const isOutByHooks = isOut && kept?.isOutByHooks === true
+    const task = this.#newTask(start, { isStopped, isHeld: isOut && !isOutByHooks })
     task.vramMib = kept?.vramMib ?? start.vramMib
+    task.isResident = !isOut
+    if (!start.isLease) task.vramFile = this.#options.places.vramFileOf(start.taskId, start.attempt)
+    if (isOutByHooks) {
+      task.swappedOutBy = 'hooks'
+      task.residualMib = kept?.residualMib ?? 0
+    }
     // A running task counts as busy until a sample shows that it is idle.
     task.wantsGpu = !isOut && !isStopped && !start.isLease
     this.#tasks.set(task.taskId, task)
-    if (isOut && !isStopped && !start.isLease && !task.staysRunning)
+    if (isOut && !isOutByHooks && !isStopped && !start.isLease)
       this.#note(task, 'it ran, and its bytes are in host memory: it is stopped')
-    if (isOut) void this.#watchFound(task, isStopped)
+    if (isOut && !isOutByHooks) void this.#watchFound(task, isStopped)
     if (!start.isLease) this.#listen(task)
     void this.#requests.started(task, isOut)
     return {
@@ -383,12 +396,12 @@ export class HostDevice implements Device {
   }
 
   #listen(task: HostTask): void {
-    this.#sockets.open(task.taskId, task.attempt).catch((error: unknown) => {
-      this.#note(
-        task,
-        `its socket cannot be opened: ${error instanceof Error ? error.message : String(error)}`,
-      )
-    })
+    this.#sockets.open(task.taskId, task.attempt).then(
+      () => {
+        if (task.staysRunning && task.isResident && !task.isEnded) this.#methods.undo(task)
+      },
+      (error: unknown) => this.#note(task, `its socket cannot be opened: ${String(error)}`),
+    )
   }
 
   #newTask(start: AttemptStart, found: { readonly isStopped: boolean; readonly isHeld: boolean }): HostTask {
@@ -472,6 +485,7 @@ export class HostDevice implements Device {
       const tasks = [...this.#tasks.values()].filter((task) => task.isSampled)
       const { uses, freeMib } = await this.#options.accelerator.sample(tasks)
       if (this.#isClosed) return
+      this.#methods.sampled(uses)
       for (const [task, { isBusy }] of uses) if (task instanceof HostTask) void this.#sampled(task, isBusy)
       freeMib.forEach((mib, gpu) => mib !== null && this.#listener?.freeMeasured(gpu, mib))
     } catch (error) {
@@ -495,7 +509,11 @@ export class HostDevice implements Device {
   }
 }
 
-/** Where its bytes are: as the accelerator found, else as the server remembers. */
+/**
+ * Where its bytes are: as the accelerator found, else as the server remembers. What hooks moved looks
+ * resident to the driver.
+ */
 function isOutOf(residency: 'resident' | 'swapped_out' | 'unknown', kept: KeptAttempt | null): boolean {
+  if (kept?.isOutByHooks === true) return kept.residency === 'swapped_out'
   return (residency === 'unknown' ? kept?.residency : residency) === 'swapped_out'
 }

@@ -2,7 +2,7 @@
  * One attempt on this host, and whether its processes run: they do unless the end of the lease or the
  * accelerator stops them.
  */
-import type { Mib } from '../../protocol/units.ts'
+import type { Mib, SwapMethod } from '../../protocol/units.ts'
 import type { AttemptStart } from '../core/attempt-start.ts'
 import type { Guards } from '../guard/guards.ts'
 import type { AcceleratedTask } from './accelerator.ts'
@@ -23,6 +23,16 @@ export class HostTask implements AcceleratedTask {
   /** A request waited for it, and it has not signalled since. */
   isWoken = false
   isMoving = false
+  /** How its bytes last left. */
+  swappedOutBy: SwapMethod = 'driver'
+  /** What it keeps in VRAM on each GPU while it is swapped out. */
+  residualMib: Mib = 0
+  /** It was told to move its data out, and has not said since that the data is back. */
+  mayBeSuspended = false
+  /** Its hooks failed too often: the driver swaps it. */
+  areHooksGivenUp = false
+  /** Its length says what it uses of declared GPUs, if it exists; null: a lease. */
+  vramFile: string | null = null
   isEnded = false
   /** The process of a lease; null: a lease without one, or a task with a command. */
   process: AttachedProcess | null = null
@@ -65,9 +75,9 @@ export class HostTask implements AcceleratedTask {
     return !this.#isFrozen && !this.#isHeld
   }
 
-  /** Its processes run while its bytes are not in VRAM; otherwise a swap-out stops them. */
+  /** Its processes run while its bytes are not in VRAM, unless its hooks fail; others are stopped. */
   get staysRunning(): boolean {
-    return false
+    return this.start.swapMethod === 'hooks'
   }
 
   /** A lease without a process uses nothing that can be measured. */

@@ -3,7 +3,8 @@
  * SIGSTOP or SIGCONT plus the time that a copy would take. For laptops and continuous integration; all other
  * code is the same as with the NVIDIA driver.
  */
-import { readFileSync } from 'node:fs'
+import { lstatSync, readFileSync } from 'node:fs'
+import { MAX_VRAM_MIB } from '../../protocol/limits.ts'
 import type { GpuReport } from '../../protocol/messages.ts'
 import type { DurationMs, Mib } from '../../protocol/units.ts'
 import type { SwapOutcome } from '../core/device.ts'
@@ -31,6 +32,8 @@ const BUSY_FROM_PERMILLE = 50
 /** Unit of CPU time in /proc (proc_pid_stat(5), USER_HZ). */
 const MS_PER_TICK = 10
 const STOPPED = 'T'
+/** Of the file that says what a task uses. */
+const BYTES_PER_MIB = 1_024
 
 export class ProcessAccelerator implements Accelerator {
   readonly kind = 'process'
@@ -104,6 +107,16 @@ export class ProcessAccelerator implements Accelerator {
     return 'done'
   }
 
+  usedMib(task: AcceleratedTask): Promise<readonly Mib[]> {
+    const mib = this.#usedMib(task)
+    return Promise.resolve(task.gpus.map(() => mib))
+  }
+
+  /** Declared memory is what the server's ledger says. */
+  hasFree(): Promise<boolean> {
+    return Promise.resolve(true)
+  }
+
   /**
    * A running task is resident. A stopped task may be out, or frozen at the end of its lease: declared memory
    * leaves no trace.
@@ -121,7 +134,7 @@ export class ProcessAccelerator implements Accelerator {
   }> {
     const uses = new Map<AcceleratedTask, TaskUse>()
     for (const task of tasks) {
-      const mib = this.#away.has(keyOf(task)) ? 0 : task.vramMib
+      const mib = this.#usedMib(task)
       uses.set(task, { usedMib: task.gpus.map(() => mib), isBusy: this.#isBusy(task) })
     }
     this.#forgetOthers(tasks)
@@ -131,6 +144,11 @@ export class ProcessAccelerator implements Accelerator {
 
   close(): Promise<void> {
     return Promise.resolve()
+  }
+
+  /** As its file says, else as declared; the driver's method leaves nothing. */
+  #usedMib(task: AcceleratedTask): Mib {
+    return this.#away.has(keyOf(task)) ? 0 : (statedMib(task) ?? task.vramMib)
   }
 
   /**
@@ -164,6 +182,17 @@ export class ProcessAccelerator implements Accelerator {
     const known = new Set(tasks.map(keyOf))
     for (const key of this.#lastCpu.keys()) if (!known.has(key)) this.#lastCpu.delete(key)
     for (const key of this.#away) if (!known.has(key)) this.#away.delete(key)
+  }
+}
+
+/** 1 KiB for each MiB; null: the task has no such file. A link says nothing about the task. */
+function statedMib({ vramFile = null }: AcceleratedTask): Mib | null {
+  if (vramFile === null) return null
+  try {
+    const about = lstatSync(vramFile)
+    return about.isFile() ? Math.min(MAX_VRAM_MIB, Math.ceil(about.size / BYTES_PER_MIB)) : null
+  } catch {
+    return null
   }
 }
 

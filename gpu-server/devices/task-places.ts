@@ -30,6 +30,8 @@ export interface TaskPlacesOptions {
   readonly kept?: KeptWork | null
 }
 
+const VRAM_FILE = '.headroom-vram'
+
 export class TaskPlaces {
   readonly #options: TaskPlacesOptions
   readonly #pool: IdPool | null
@@ -117,6 +119,11 @@ export class TaskPlaces {
     const key = folderNameOf(taskId, attempt)
     this.#places.set(key, place)
     if (place.user?.ownGroup !== undefined) this.#pool?.adopt(key, place.user.ownGroup)
+  }
+
+  /** Its length says how much VRAM an attempt uses on declared GPUs. */
+  vramFileOf(taskId: string, attempt: number): string {
+    return join(this.#options.workFolder, folderNameOf(taskId, attempt), VRAM_FILE)
   }
 
   /** The folder of an attempt, living or ended, and its user if that is not the server's; null: none. */

@@ -2,14 +2,17 @@
  * Requests for the tasks of this host: for a task that is stopped while it is out, the kernel holds them
  * (socket-watch.ts), for one that runs on, a proxy does (port-proxies.ts).
  */
+import type { SwapMethod } from '../../protocol/units.ts'
 import type { PortAddress } from '../core/device.ts'
 import { PortProxies, type PortProxiesOptions, type ProxiedTask } from './port-proxies.ts'
 import { SocketWatch, type WatchedTask } from './socket-watch.ts'
 
 export interface RequestedTask extends ProxiedTask, WatchedTask {
   readonly start: ProxiedTask['start'] & WatchedTask['start']
-  /** It runs while its bytes are not in VRAM. */
+  /** It runs while its bytes are not in VRAM, unless the driver had to take them. */
   readonly staysRunning: boolean
+  /** How its bytes last left: the driver stops it. */
+  readonly swappedOutBy: SwapMethod
 }
 
 export interface TaskRequestsOptions<T extends RequestedTask> extends PortProxiesOptions<T> {
@@ -45,12 +48,13 @@ export class TaskRequests<T extends RequestedTask> {
     } finally {
       if (!hasLeft) await this.#proxies.pass(task)
     }
-    return hasLeft && isHeld
+    const isWatched = hasLeft && task.swappedOutBy === 'driver' && (await this.#watch.watch(task))
+    return hasLeft && (isHeld || isWatched)
   }
 
   /** An earlier server swapped it out. */
   async found(task: T): Promise<void> {
-    if (!task.staysRunning) await this.#watch.watch(task)
+    if (task.swappedOutBy === 'driver') await this.#watch.watch(task)
   }
 
   /** Its bytes are back in VRAM. */

@@ -3,8 +3,9 @@ import { createHash } from 'node:crypto'
 import { chmodSync, chownSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Mib } from '../../protocol/units.ts'
-import type { LineSocket } from './line-socket.ts'
-import { openControlSocket } from './control-socket.ts'
+import type { DurationMs } from '../../protocol/units.ts'
+import type { LineSocket, SendLine } from './line-socket.ts'
+import { openControlSocket, type HookOrder } from './control-socket.ts'
 
 export interface TaskSocketsListener {
   busy(taskId: string, attempt: number, isBusy: boolean): void
@@ -17,6 +18,28 @@ interface Waiting {
   readonly answer: (isGranted: boolean) => void
 }
 
+/** What a task said about an order: done, or why not. */
+export type HookAnswer =
+  { readonly error: null; readonly residentMib: Mib | null } | { readonly error: string }
+
+interface Order {
+  readonly order: HookOrder
+  readonly send: (to: SendLine) => void
+  readonly settle: (answer: HookAnswer) => void
+}
+
+interface OpenSocket {
+  readonly socket: LineSocket
+  readonly waiting: Waiting[]
+  /** Takes the orders of its hooks; null: no connection does. */
+  hooks: SendLine | null
+  /** The order that is not carried out yet. */
+  order: Order | null
+}
+
+/** So long an order waits for a process that takes it. */
+const CONNECT_MS: DurationMs = 5_000
+const NOBODY: HookAnswer = { error: 'no process of it takes orders on its control socket' }
 const NAME_LENGTH = 20
 /** The kernel's limit without the terminating zero. */
 const MAX_PATH_BYTES = 107
@@ -25,7 +48,7 @@ export class TaskSockets {
   readonly #folder: string
   readonly #groupOf: (taskId: string, attempt: number) => number | null
   readonly #listener: TaskSocketsListener
-  readonly #open = new Map<string, { readonly socket: LineSocket; readonly waiting: Waiting[] }>()
+  readonly #open = new Map<string, OpenSocket>()
 
   /**
    * Throws when the folder cannot be used.
@@ -73,11 +96,51 @@ export class TaskSockets {
           waiting.push({ mib, answer })
           this.#listener.allocationWanted(taskId, attempt, mib)
         },
+        swaps: (send) => {
+          const open = this.#open.get(path)
+          if (open === undefined) return
+          open.hooks = send
+          open.order?.send(send)
+        },
+        left: (send) => {
+          const open = this.#open.get(path)
+          if (open === undefined || open.hooks !== send) return
+          open.hooks = null
+          open.order?.settle({ error: 'it closed the connection that takes its orders' })
+        },
+        hookDone: (send, order, residentMib) => {
+          const open = this.#open.get(path)
+          if (open?.hooks === send && open.order?.order === order)
+            open.order.settle({ error: null, residentMib })
+        },
       },
       chownSync,
     )
-    this.#open.set(path, { socket, waiting })
+    this.#open.set(path, { socket, waiting, hooks: null, order: null })
     return path
+  }
+
+  /** Tells the task to move its data out of VRAM, or back. An earlier order that is not done is void. */
+  order(taskId: string, attempt: number, order: HookOrder, withinMs: DurationMs): Promise<HookAnswer> {
+    const open = this.#open.get(this.pathOf(taskId, attempt))
+    if (open === undefined) return Promise.resolve({ error: 'it has no control socket' })
+    open.order?.settle({ error: 'another order followed' })
+    return new Promise((resolve) => {
+      const settle = (answer: HookAnswer): void => {
+        clearTimeout(timer)
+        open.order = null
+        resolve(answer)
+      }
+      // After a restart of this server the task connects again.
+      let timer = setTimeout(() => settle(NOBODY), Math.min(withinMs, CONNECT_MS))
+      const send = (to: SendLine): void => {
+        clearTimeout(timer)
+        timer = setTimeout(() => settle({ error: 'it did not answer in time' }), withinMs)
+        to({ [order]: { deadline_ms: withinMs } })
+      }
+      open.order = { order, send, settle }
+      if (open.hooks !== null) send(open.hooks)
+    })
   }
 
   /**
@@ -96,8 +159,10 @@ export class TaskSockets {
 
   close(taskId: string, attempt: number): void {
     const path = this.pathOf(taskId, attempt)
-    this.#open.get(path)?.socket.close()
+    const open = this.#open.get(path)
     this.#open.delete(path)
+    open?.order?.settle({ error: 'it has ended' })
+    open?.socket.close()
   }
 
   closeAll(): void {

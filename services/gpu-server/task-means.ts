@@ -104,5 +104,6 @@ export function offersOf(
   if (limitRoots !== null) features.push('limits')
   if (containers !== null || filesProgram !== null) features.push('prepare')
   if (allowAttach) features.push('channels')
+  if (allowExec) features.push('swap_hooks')
   return { allowExec, allowAttach, features, mounts }
 }

@@ -1,7 +1,17 @@
 /** What a task says about its launch on a GPU server: passed on, without effect in a simulation. */
-import { ABSOLUTE_PATH, IMAGE_REFERENCE, MOUNT_NAME, PORT_NAME, SHA_256 } from '../../protocol/fields.ts'
 import {
+  ABSOLUTE_PATH,
+  IMAGE_REFERENCE,
+  MOUNT_NAME,
+  PORT_NAME,
+  REQUEST_PATH,
+  SHA_256,
+} from '../../protocol/fields.ts'
+import {
+  MAX_ARGUMENT_LENGTH,
+  MAX_ARGUMENTS,
   MAX_CPUS,
+  MAX_HOOK_PATH_LENGTH,
   MAX_HOST_MIB,
   MAX_IMAGE_LENGTH,
   MAX_MOUNT_NAME_LENGTH,
@@ -13,7 +23,8 @@ import {
   MIN_MEMORY_MIB,
   MIN_PIDS,
 } from '../../protocol/limits.ts'
-import { PORT_PROTOCOLS } from '../../protocol/units.ts'
+import type { SwapHooks } from '../../protocol/message-fields.ts'
+import { PORT_PROTOCOLS, REQUESTED_SWAP_METHODS } from '../../protocol/units.ts'
 import {
   boolean,
   choice,
@@ -21,10 +32,13 @@ import {
   list,
   nullable,
   optional,
+  optionalAbsent,
   record,
   required,
   size,
+  text,
   textLike,
+  type Rule,
 } from '../document/rule.ts'
 
 const UNUSED = 'not used in a simulation.'
@@ -49,6 +63,20 @@ const mounts = list(
 const workdir = textLike(new RegExp(SHA_256.pattern), SHA_256.description, 64)
 const cwd = textLike(new RegExp(ABSOLUTE_PATH.pattern), ABSOLUTE_PATH.description, MAX_PATH_LENGTH)
 
+const hook = record({
+  command: optionalAbsent(list(text(MAX_ARGUMENT_LENGTH), 1, MAX_ARGUMENTS), 'Runs in the task.'),
+  port: optionalAbsent(integer(1, 65_535), 'TCP port on which the task listens; with path.'),
+  path: optionalAbsent(
+    textLike(new RegExp(REQUEST_PATH.pattern), REQUEST_PATH.description, MAX_HOOK_PATH_LENGTH),
+    'Sent as POST.',
+  ),
+})
+/** A field that is left out is undefined, which no reader tells from absent. */
+const swapHooks = record({
+  suspend: required(hook, 'Moves its data out of VRAM.'),
+  resume: required(hook, 'Moves it back.'),
+}) as Rule<unknown> as Rule<SwapHooks>
+
 export const LAUNCH = {
   image: optional(
     nullable(image),
@@ -63,6 +91,16 @@ export const LAUNCH = {
     nullable(boolean),
     null,
     'Whether requests bring it back; not used in a simulation, whose tasks say when they have work.',
+  ),
+  swap_method: optional(
+    nullable(choice(...REQUESTED_SWAP_METHODS)),
+    null,
+    'driver, hooks, or none, which is the same as noswap 1; otherwise not used in a simulation.',
+  ),
+  swap_hooks: optional(
+    nullable(swapHooks),
+    null,
+    'How it is told to move its data; not used in a simulation.',
   ),
   memory_mib: optional(nullable(size(MIN_MEMORY_MIB, MAX_HOST_MIB)), null, `Limit of host memory; ${UNUSED}`),
   cpus: optional(nullable(integer(1, MAX_CPUS)), null, `Limit of processors; ${UNUSED}`),

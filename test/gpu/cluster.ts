@@ -28,10 +28,10 @@ export interface Gpu {
 const USABLE_MIB: Mib = 20_480
 /** Memory that a task may need besides its own allocations: CUDA's context and code. */
 const CONTEXT_MIB: Mib = 1024
-const PYTORCH_CONTEXT_MIB: Mib = 2048
-const NODE = 'gpu-host'
+export const PYTORCH_CONTEXT_MIB: Mib = 2048
+export const NODE = 'gpu-host'
 /** A trial store refuses real GPUs. */
-const LIVE_STORE = { CONTROLLER_STORE_KIND: 'live' }
+export const LIVE_STORE = { CONTROLLER_STORE_KIND: 'live' }
 /**
  * Its tasks run for a time, not an amount of work: several busy tasks do not slow each other down, in
  * thousandths.
@@ -176,7 +176,7 @@ export async function outliveServer({ physicalMib }: Gpu): Promise<void> {
 }
 
 /** Each task has a separate uid: it runs a program from this folder and writes a file to it. */
-function folderForTasks(prefix: string): string {
+export function folderForTasks(prefix: string): string {
   const folder = mkdtempSync(join(tmpdir(), prefix))
   chmodSync(folder, 0o777)
   return folder

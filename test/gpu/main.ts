@@ -2,7 +2,7 @@
  * `make test-gpu`: real CUDA programs on a real GPU. Two that do not fit together alternate on GPU 0 and find
  * their data unchanged; then the cost of a swap is measured, in the form of the simulator's profiles; then a
  * complete cluster runs on it and is compared with its simulation. Without an NVIDIA GPU the test is skipped.
- * Options name other libraries: --nvml PATH --cuda PATH.
+ * Options name other libraries: --nvml PATH --cuda PATH; `--only hooks,wake` runs these parts alone.
  */
 import { chmodSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -20,10 +20,22 @@ import {
 } from './cluster.ts'
 import { compile } from './cuda-program.ts'
 import { GpuHost } from './gpu-host.ts'
+import { moveByHooks, wakeServers } from './serving-cluster.ts'
 import { say } from './say.ts'
 import { takeTurns } from './take-turns.ts'
 
-const { values: libraries } = parseArgs({ options: { nvml: { type: 'string' }, cuda: { type: 'string' } } })
+const PARTS: Readonly<Record<string, (gpu: Gpu) => Promise<void>>> = {
+  server: outliveServer,
+  programs: serveUnawarePrograms,
+  wake: wakeServers,
+  hooks: moveByHooks,
+}
+
+const { values: options } = parseArgs({
+  options: { nvml: { type: 'string' }, cuda: { type: 'string' }, only: { type: 'string' } },
+})
+const { only, ...libraries } = options
+const parts = only?.split(',') ?? []
 const folder = mkdtempSync(join(tmpdir(), 'headroom-test-gpu-'))
 // Tasks run the programs in it, each as a separate user.
 chmodSync(folder, 0o755)
@@ -52,16 +64,18 @@ async function trySwaps(): Promise<Swapped | null> {
   const host = new GpuHost({ nvml: libraries.nvml, cuda: libraries.cuda })
   try {
     if (!(await isThere(host))) return null
+    if (parts.length > 0) return { gpus: gpusOf(host), profile: null }
     const program = compile('fill', folder)
     const room = await takeTurns(host, program)
     const profile = await calibrate(host, program, room)
-    return {
-      gpus: host.accelerator.gpus().map(({ model, physical_mib }) => ({ model, physicalMib: physical_mib })),
-      profile,
-    }
+    return { gpus: gpusOf(host), profile }
   } finally {
     await host.close()
   }
+}
+
+function gpusOf({ accelerator }: GpuHost): readonly Gpu[] {
+  return accelerator.gpus().map(({ model, physical_mib }) => ({ model, physicalMib: physical_mib }))
 }
 
 /** A GPU whose driver does not work is a failure; a machine without a device of the driver is not. */
@@ -77,6 +91,7 @@ async function isThere({ accelerator }: GpuHost): Promise<boolean> {
 
 async function tryCluster({ gpus, profile }: Swapped): Promise<void> {
   const [gpu] = gpus
+  if (gpu !== undefined && parts.length > 0) return tryParts(gpu)
   const why =
     libraries.cuda !== undefined
       ? 'the libraries are not those of the driver'
@@ -89,6 +104,18 @@ async function tryCluster({ gpus, profile }: Swapped): Promise<void> {
   await compareWithSimulation(gpu, profile)
   await outliveServer(gpu)
   const whyNot = whyNoPyTorch()
-  if (whyNot === null) await serveUnawarePrograms(gpu)
-  else say(`no unaware programs: ${whyNot}`)
+  if (whyNot !== null) return say(`no PyTorch programs: ${whyNot}`)
+  await serveUnawarePrograms(gpu)
+  await wakeServers(gpu)
+  await moveByHooks(gpu)
+}
+
+async function tryParts(gpu: Gpu): Promise<void> {
+  for (const name of parts) {
+    const part = PARTS[name]
+    const names = Object.keys(PARTS).join(', ')
+    if (part === undefined) throw new Error(`--only: there is no part ${name}; use ${names}`)
+    say(`── ${name}`)
+    await part(gpu)
+  }
 }

@@ -1,13 +1,12 @@
 /** A host device with a task that runs while its VRAM is away: requests reach it through its proxy only. */
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { afterEach, expect, it, vi } from 'vitest'
+import { afterEach, expect, it } from 'vitest'
 import { createSystemClock } from '../../controller/adapters/system-clock.ts'
 import type { AttemptStart } from '../../gpu-server/core/attempt-start.ts'
 import type { SwapOutcome } from '../../gpu-server/core/device.ts'
 import type { KeptAttempt } from '../../gpu-server/core/storage.ts'
 import { HostDevice } from '../../gpu-server/devices/host-device.ts'
-import { HostTask } from '../../gpu-server/devices/host-task.ts'
 import { ProcessAccelerator } from '../../gpu-server/devices/process-accelerator.ts'
 import { TaskPlaces } from '../../gpu-server/devices/task-places.ts'
 import { bootTime } from '../../gpu-server/guard/boot-time.ts'
@@ -16,35 +15,25 @@ import { freePort } from '../support/free-port.ts'
 import { guardWorld, newGuardFolder, until } from '../support/guard-world.ts'
 import { ORDER, PORTS, TestClient } from '../support/proxied-task.ts'
 
-/** Its swaps stop nothing. */
+/** The driver cannot swap its tasks, and measures nothing of those whose hooks have moved it out. */
 class Running extends ProcessAccelerator {
-  outcome: SwapOutcome = 'done'
-  isOut = false
-
   constructor() {
     const gpu = { model: 'declared', physicalMib: 8_192, swapMs: () => 0 }
     super({ gpus: [gpu], now: bootTime, wait: () => Promise.resolve() })
   }
 
   override swapOut(): Promise<SwapOutcome> {
-    this.isOut = this.outcome === 'done'
-    return Promise.resolve(this.outcome)
+    return Promise.resolve('copy_failed')
   }
 
-  override swapIn(): Promise<SwapOutcome> {
-    this.isOut = false
-    return Promise.resolve('done')
-  }
-
-  override residencyOf(): Promise<'resident' | 'unknown'> {
-    return Promise.resolve(this.isOut ? 'unknown' : 'resident')
+  override usedMib(): Promise<readonly number[]> {
+    return Promise.resolve([0])
   }
 }
 
 const devices: HostDevice[] = []
 const clock = createSystemClock(bootTime)
 afterEach(async () => {
-  vi.restoreAllMocks()
   for (const device of devices.splice(0)) await device.close()
 })
 
@@ -87,7 +76,9 @@ async function deviceIn(folder: string, accelerator: Running) {
 
 type Server = Awaited<ReturnType<typeof deviceIn>>
 
-function startOn(port: number): AttemptStart {
+/** @param suspend its hook; null: the driver's method */
+function startOn(port: number, suspend: string | null = 'true'): AttemptStart {
+  const hooks = { suspend: { command: [suspend ?? ''] }, resume: { command: ['true'] } }
   return {
     taskId: 'model',
     attempt: 1,
@@ -99,11 +90,12 @@ function startOn(port: number): AttemptStart {
     onNodeLoss: 'wait',
     isLease: false,
     wakePorts: [port],
+    ...(suspend === null ? {} : { swapMethod: 'hooks', swapHooks: hooks }),
   }
 }
 
-async function launch({ device }: Server, port: number): Promise<void> {
-  const start = startOn(port)
+async function launch({ device }: Server, port: number, suspend?: string | null): Promise<void> {
+  const start = startOn(port, suspend)
   const command = [process.execPath, '-e', ORDER, String(port)]
   const launched = await new Promise((done) => {
     device.launch({ start, command, env: {}, onUse: () => {} }, done)
@@ -116,7 +108,7 @@ async function launch({ device }: Server, port: number): Promise<void> {
 
 function suspend({ device }: Server): Promise<readonly [SwapOutcome, boolean | undefined]> {
   return new Promise((done) => {
-    device.suspend('model', 1, (outcome, isWakeable) => done([outcome, isWakeable]))
+    device.suspend('model', 1, (outcome, left) => done([outcome, left?.isWakeable]))
   })
 }
 
@@ -132,7 +124,6 @@ async function portOf({ device }: Server): Promise<number> {
 }
 
 it('A request waits in the proxy while the task is out, and is answered after its return', async () => {
-  vi.spyOn(HostTask.prototype, 'staysRunning', 'get').mockReturnValue(true)
   const server = await deviceIn(newGuardFolder(), new Running())
   await launch(server, await freePort())
   const port = await portOf(server)
@@ -150,11 +141,8 @@ it('A request waits in the proxy while the task is out, and is answered after it
 })
 
 it('A request is passed on when the swap-out fails', async () => {
-  vi.spyOn(HostTask.prototype, 'staysRunning', 'get').mockReturnValue(true)
-  const accelerator = new Running()
-  const server = await deviceIn(newGuardFolder(), accelerator)
-  await launch(server, await freePort())
-  accelerator.outcome = 'copy_failed'
+  const server = await deviceIn(newGuardFolder(), new Running())
+  await launch(server, await freePort(), 'false')
   const port = await portOf(server)
   expect(await suspend(server)).toEqual(['copy_failed', false])
   const client = await TestClient.open(port)
@@ -163,7 +151,6 @@ it('A request is passed on when the swap-out fails', async () => {
 })
 
 it('The next server keeps the address of such a task, and hears of the request that waits', async () => {
-  vi.spyOn(HostTask.prototype, 'staysRunning', 'get').mockReturnValue(true)
   const [folder, accelerator] = [newGuardFolder(), new Running()]
   const first = await deviceIn(folder, accelerator)
   await launch(first, await freePort())
@@ -180,6 +167,7 @@ it('The next server keeps the address of such a task, and hears of the request t
     isStartAcknowledged: true,
     wantsGpu: false,
     isWakeable: true,
+    isOutByHooks: true,
   }
   const [survivor] = next.device.survivors([kept])
   expect(survivor).toMatchObject({ end: null, residency: 'swapped_out', isFrozen: false, wantsGpu: false })
@@ -192,7 +180,7 @@ it('The next server keeps the address of such a task, and hears of the request t
 
 it('A task that is stopped while it is out gets no proxy and no other address', async () => {
   const server = await deviceIn(newGuardFolder(), new Running())
-  await launch(server, await freePort())
+  await launch(server, await freePort(), null)
   await delay(200)
   expect(server.device.addressesOf('model', 1)).toEqual([])
 })

@@ -636,6 +636,7 @@ function placementOf(
     node,
     gpus,
     demandMib: task.spec.vramMib,
+    residualMib: 0,
     residency: 'resident',
     assignedAt: now,
     startedAt: now,

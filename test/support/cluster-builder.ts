@@ -296,7 +296,7 @@ export class ClusterBuilder {
   }
 
   /** Ends a swap in progress, successfully or with a return to the previous residency. */
-  swapped(task: LiveTask, isFailed = false, isWakeable = false): void {
+  swapped(task: LiveTask, isFailed = false, isWakeable = false, residualMib = 0): void {
     const { residency, generation } = placementOf(task)
     if (residency !== 'swapping_out' && residency !== 'swapping_in') return
     const isOut = (residency === 'swapping_out') !== isFailed
@@ -307,6 +307,7 @@ export class ClusterBuilder {
       generation: generation + 1,
       because,
       ...(isWakeable ? { wakeable: true } : {}),
+      ...(residualMib > 0 ? { residual_mib: residualMib } : {}),
     })
   }
 

@@ -15,6 +15,7 @@ import {
   INDEX_IS_PLACE,
   NO_NUL,
   PORT_NAME,
+  REQUEST_PATH,
   SHA_256,
   withTag,
 } from '../../protocol/fields.ts'
@@ -97,6 +98,8 @@ function textOf({ minLength, maxLength, pattern }: Keywords): fc.Arbitrary<strin
   if (pattern === SHA_256.pattern) return fc.constantFrom('0'.repeat(64), '9af'.repeat(21) + 'e')
   if (pattern === ABSOLUTE_PATH.pattern)
     return fc.constantFrom('/', '/data/漢 "x"\n', `/${'x'.repeat(maxLength - 1)}`)
+  if (pattern === REQUEST_PATH.pattern)
+    return fc.constantFrom('/', '/sleep?level=1', `/${'x'.repeat(maxLength - 1)}`)
   const units = fc.constantFrom(
     'a',
     'Z',

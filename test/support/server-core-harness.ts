@@ -14,9 +14,9 @@ import type {
   NodeEvent,
   NodeSettings,
   PrepareCommand,
-  StartCommand,
   SwapCommand,
 } from '../../protocol/messages.ts'
+import type { StartCommand } from '../../protocol/start-command.ts'
 import { decode, encode } from '../../protocol/codec.ts'
 import { nodeSubject } from '../../protocol/subjects.ts'
 import type { DurationMs, Feature, Instant, Mib } from '../../protocol/units.ts'
@@ -31,6 +31,7 @@ import type {
   LaunchRequest,
   OutputPart,
   Survivor,
+  LeftAs,
   Suspended,
   SwapOutcome,
 } from '../../gpu-server/core/device.ts'
@@ -357,11 +358,11 @@ export class FakeDevice extends FakePreparations implements Device {
     process.done(launched)
   }
 
-  suspended(taskId: string, outcome: SwapOutcome = 'done', isWakeable = false): void {
+  suspended(taskId: string, outcome: SwapOutcome = 'done', left: LeftAs = {}): void {
     const process = this.#of(taskId)
     process.isInVram = outcome !== 'done'
     process.isInHost = outcome === 'done'
-    this.#moved(process, outcome, isWakeable)
+    this.#moved(process, outcome, left)
   }
 
   resumed(taskId: string, outcome: SwapOutcome = 'done'): void {
@@ -536,12 +537,12 @@ export class FakeDevice extends FakePreparations implements Device {
     return process
   }
 
-  #moved(process: Process, outcome: SwapOutcome, isWakeable = false): void {
+  #moved(process: Process, outcome: SwapOutcome, left: LeftAs = {}): void {
     const { moved, taskId } = process
     if (moved === null) throw new Error(`${taskId} is not moving`)
     process.moved = null
     this.generations.set(taskId, (this.generations.get(taskId) ?? 1) + 1)
-    moved(outcome, isWakeable)
+    moved(outcome, left)
   }
 
   #of(taskId: string): Process {

@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest'
 import { MessageTooLargeError, decode, encode } from '../../protocol/codec.ts'
 import type { Body, Envelope } from '../../protocol/envelope.ts'
 import type { Boot } from '../../protocol/message-fields.ts'
-import type { Hello, StartCommand, TaskReport } from '../../protocol/messages.ts'
+import type { Hello, TaskReport } from '../../protocol/messages.ts'
+import type { StartCommand } from '../../protocol/start-command.ts'
 import {
   MAX_ATTEMPTS_PER_NODE,
   MAX_DETAIL_LENGTH,

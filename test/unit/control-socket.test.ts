@@ -36,6 +36,12 @@ async function talk(): Promise<Talk> {
         said.push(`allocate ${mib}`)
         if (mib < 1_000) answer(mib < 500)
       },
+      swaps: (send) => {
+        said.push('swaps')
+        send({ suspend: { deadline_ms: 1_000 } })
+      },
+      left: () => void (said.includes('swaps') && said.push('left')),
+      hookDone: (_send, order, residentMib) => said.push(`${order} done, ${residentMib}`),
     },
     () => {},
   )
@@ -98,6 +104,24 @@ it('limits concurrent allocations and connections', async () => {
   await once(socket, 'close')
 })
 
+it('sends orders to the connection that takes them, and receives what stays in VRAM', async () => {
+  const { said, answers, send, socket } = await talk()
+  send('{"swaps": true}\n')
+  await until('it has an order', () => answers.length === 1)
+  expect(answers).toEqual(['{"suspend":{"deadline_ms":1000}}'])
+  send('{"suspended": {"resident_mib": 512}}\n{"suspended": {}}\n{"resumed": true}\n')
+  send('{"suspended": {"resident_mib": -1}}\n{"resumed": 1}\n{"swaps": false}\n')
+  await until('the wrong ones are answered', () => answers.length === 4)
+  expect(answers.slice(1)).toEqual([
+    '{"error":"suspended.resident_mib: must be an integer from 0 to 16777216"}',
+    '{"error":"resumed: must be true"}',
+    '{"error":"swaps: must be true"}',
+  ])
+  socket.destroy()
+  await until('it is gone', () => said.includes('left'))
+  expect(said).toEqual(['swaps', 'suspend done, 512', 'suspend done, null', 'resume done, null', 'left'])
+})
+
 it('replaces the socket of an earlier server, is private to its user, and is removed on close', async () => {
   writeFileSync(path, 'left')
   await talk()
@@ -107,7 +131,9 @@ it('replaces the socket of an earlier server, is private to its user, and is rem
 })
 
 it('fails if the folder is missing', async () => {
-  const listener = { busy: () => {}, wanted: () => {}, allocate: () => {} }
+  const nothing = (): void => {}
+  const hooks = { swaps: nothing, left: nothing, hookDone: nothing }
+  const listener = { busy: nothing, wanted: nothing, allocate: nothing, ...hooks }
   await expect(openControlSocket(join(folder, 'none', 'x.sock'), null, listener, () => {})).rejects.toThrow(
     /ENOENT|EACCES/,
   )

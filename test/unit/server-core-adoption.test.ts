@@ -36,7 +36,7 @@ describe('a restarted server finds its tasks alive (R4)', () => {
     h.run('a')
     h.run('b')
     h.swapOut('a')
-    h.device.suspended('a', 'done', true)
+    h.device.suspended('a', 'done', { isWakeable: true })
     h.settle()
     h.swappedOut('b')
     h.bounce()

@@ -32,6 +32,7 @@ const placement = {
   node_name: 'gpu-1',
   gpus: [0],
   demand_mib: 4096,
+  residual_mib: 0,
   memory_mib: null,
   memory_limit_mib: null,
   wants_gpu: false,

@@ -1,5 +1,6 @@
 /** Figures of all GPUs, computed once for several readers. */
 import type { DurationMs, Instant } from '../../../protocol/units.ts'
+import { movableMib } from '../../model/placement.ts'
 import type { Gpu, Node } from '../../model/placement.ts'
 import type { Views } from '../../query/views.ts'
 import type { MeasureName } from '../../series/measures.ts'
@@ -65,7 +66,7 @@ function figuresOf(views: Views, series: Series, at: Instant): FleetFigures {
     node,
     gpu,
     outMib: gpu.placements.reduce(
-      (sum, { residency, demandMib }) => (residency === 'swapped_out' ? sum + demandMib : sum),
+      (sum, placement) => (placement.residency === 'swapped_out' ? sum + movableMib(placement) : sum),
       0,
     ),
     utilizationPercent: rounded(minute.of(place, 'utilization_percent'), 1),

@@ -1,3 +1,4 @@
+import { movableMib } from '../../model/placement.ts'
 import type { Gpu, Node } from '../../model/placement.ts'
 import { overCommitted, reserveDeficit } from '../../model/node-conditions.ts'
 import { effectiveSchedulableMib } from '../../model/vram.ts'
@@ -67,6 +68,6 @@ const VRAM_NAMES = Object.keys(NOTHING) as (keyof Vram)[]
 function swappedOutMib(gpu: Gpu): number {
   let sum = 0
   for (const placement of gpu.placements)
-    if (placement.residency === 'swapped_out') sum += placement.demandMib
+    if (placement.residency === 'swapped_out') sum += movableMib(placement)
   return sum
 }

@@ -1,5 +1,6 @@
 /** Sums over the open tasks of each owner, computed once for several readers. */
 import type { DurationMs, Instant } from '../../../protocol/units.ts'
+import { movableMib } from '../../model/placement.ts'
 import type { Task } from '../../model/placement.ts'
 import type { Views } from '../../query/views.ts'
 import { presentInstantOrNull } from '../http/instant.ts'
@@ -82,9 +83,11 @@ function add(sums: Sums, task: Task, views: Views): void {
     else sums.waitsSince = Math.min(sums.waitsSince ?? Infinity, task.pendingSince)
     return
   }
-  const mib = placement.demandMib * placement.gpus.length
+  const gpuCount = placement.gpus.length
+  const mib = movableMib(placement) * gpuCount
+  sums.residentMib += placement.residualMib * gpuCount
   sums.running += 1
-  sums.gpus += placement.gpus.length
+  sums.gpus += gpuCount
   if (placement.residency === 'swapped_out') {
     sums.swappedOut += 1
     sums.outMib += mib

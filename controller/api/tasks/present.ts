@@ -99,6 +99,7 @@ export function presentPlacement(placement: Placement): PlacementBody {
     node_name: placement.node.name,
     gpus: placement.gpus.map((gpu) => gpu.index),
     demand_mib: placement.demandMib,
+    residual_mib: placement.residualMib,
     memory_mib: memory,
     memory_limit_mib: memoryLimitMib(
       memory,

@@ -245,6 +245,9 @@ export const PlacementSchema = Type.Object({
   node_name: Type.String(),
   gpus: list(count()),
   demand_mib: count('Per GPU: the declared demand, or a later growth'),
+  residual_mib: count(
+    'Per GPU: what stays in VRAM while it is swapped out, as last measured; 0 by the driver',
+  ),
   memory_mib: countOrNull('Limit of host memory as requested'),
   memory_limit_mib: countOrNull(
     'The limit that is set: larger by the VRAM on all its GPUs where a swap-out copies it into the process',

@@ -1,4 +1,5 @@
 /** Renders decisions as one sentence each. Lists of names are shortened, so that the length is bounded. */
+import { movableMib } from '../../model/placement.ts'
 import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { PlacementStrategy } from '../../model/config.ts'
 import type { ConsideredVictim } from '../../model/decision.ts'
@@ -65,11 +66,9 @@ export function swapInInWords(entry: LiveEntry, now: Instant): string {
   )
 }
 
-export function eagerReturnInWords(
-  { task, gpus, swappedOutSince, demandMib }: LivePlacement,
-  now: Instant,
-): string {
-  const leftMib = Math.min(...gpus.map(({ freeMib }) => freeMib - demandMib))
+export function eagerReturnInWords(placement: LivePlacement, now: Instant): string {
+  const { task, gpus, swappedOutSince } = placement
+  const leftMib = Math.min(...gpus.map(({ freeMib }) => freeMib - movableMib(placement)))
   const out = `after ${secondsSince(swappedOutSince ?? now, now)} out of VRAM`
   return (
     `${nameOf(task)} returns to ${gpusInWords(gpus)} ${out} although nothing asked for it: ` +
@@ -121,7 +120,7 @@ function victimsInWords(victims: readonly LiveTask[], now: Instant): string {
     const { placement } = task
     if (placement === null) return nameOf(task)
     const idle = placement.wantsGpu ? 'active' : `idle ${secondsSince(placement.idleSince, now)}`
-    return `${nameOf(task)} (${inMib(placement.demandMib)}, ${idle})`
+    return `${nameOf(task)} (${inMib(movableMib(placement))}, ${idle})`
   })
   const more = victims.length - named.length
   return `${named.join(', ')}${more > 0 ? ` and ${more} more` : ''}`

@@ -5,6 +5,7 @@
 import type { Effect, PrepareEffect, StartEffect, StopEffect } from '../../model/effect.ts'
 import { imageToRun } from '../../model/preparation.ts'
 import type { Policy } from '../../model/config.ts'
+import { swapMethodIn } from '../../../protocol/task.ts'
 import type { DurationMs } from '../../../protocol/units.ts'
 import type { LivePlacement, LiveTask, Stopping } from '../../state/facts.ts'
 
@@ -33,6 +34,7 @@ export function startEffect(placement: LivePlacement, policy: Policy): StartEffe
     image: imageToRun(placement.task),
     ...(spec.ports === undefined ? {} : { ports: spec.ports }),
     ...((spec.wakeOnRequest ?? null) === null ? {} : { wakeOnRequest: spec.wakeOnRequest === true }),
+    ...swapMethodIn(spec),
     workdir: spec.workdir ?? null,
     cwd: spec.cwd ?? null,
     ...(spec.mounts === undefined ? {} : { mounts: spec.mounts }),

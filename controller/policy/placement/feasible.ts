@@ -199,10 +199,12 @@ export function requiredFeatures({
   workdir = null,
   cwd = null,
   mounts = [],
-}: Pick<TaskSpec, 'image' | 'environment' | 'limits' | 'workdir' | 'cwd' | 'mounts'>): readonly Required[] {
+  swapMethod = null,
+}: Pick<TaskSpec, RequiringField>): readonly Required[] {
   const hasFiles = workdir !== null || cwd !== null
-  const index =
-    (image === null ? 0 : 1) + (environment === null ? 0 : 2) + (hasFiles ? 4 : 0) + (limits === null ? 0 : 8)
+  const needs = [image !== null, environment !== null, hasFiles, limits !== null, swapMethod === 'hooks']
+  let index = 0
+  for (let bit = 0; bit < needs.length; bit++) if (needs[bit] === true) index |= 1 << bit
   const features = COMBINATIONS[index] as readonly Feature[]
   return mounts.length === 0 ? features : [...features, ...mounts.map(mountFeature)]
 }
@@ -210,7 +212,8 @@ export function requiredFeatures({
 /** What a task requires of a server. */
 export type Required = Feature | MountFeature
 
-const IN_ORDER = ['image', 'env', 'files', 'limits'] as const satisfies readonly Feature[]
+type RequiringField = 'image' | 'environment' | 'limits' | 'workdir' | 'cwd' | 'mounts' | 'swapMethod'
+const IN_ORDER = ['image', 'env', 'files', 'limits', 'swap_hooks'] as const satisfies readonly Feature[]
 /** Bit i of the index: the feature at place i is required. */
 const COMBINATIONS: readonly (readonly Feature[])[] = Array.from(
   { length: 1 << IN_ORDER.length },

@@ -4,6 +4,7 @@
  * is not covered yet, takes nothing from earlier ones (docs/decisions/0010-owners-in-order.md).
  */
 import type { Mib } from '../../../protocol/units.ts'
+import { movableMib } from '../../model/placement.ts'
 import type { Gpu } from '../../model/placement.ts'
 import type { QueueEntry } from '../../model/placement.ts'
 
@@ -38,7 +39,8 @@ export function movingOutForMib(gpu: Gpu, claimant: QueueEntry): Mib {
   if (gpu.movingOutMib === 0) return 0
   let mib = 0
   for (const placement of gpu.placements) {
-    if (placement.residency === 'swapping_out' && placement.leavesFor === claimant) mib += placement.demandMib
+    if (placement.residency === 'swapping_out' && placement.leavesFor === claimant)
+      mib += movableMib(placement)
   }
   return mib
 }

@@ -4,6 +4,7 @@
  */
 import type { DurationMs, Instant, Mib } from '../../../protocol/units.ts'
 import type { Policy } from '../../model/config.ts'
+import { movableMib } from '../../model/placement.ts'
 import type { Gpu } from '../../model/placement.ts'
 import type { Placement, Task } from '../../model/placement.ts'
 import type { Candidate } from './order.ts'
@@ -64,7 +65,7 @@ export function eligibleOn(gpu: SwapGpu, requester: Task, now: Instant, hostFree
       id: placement.task.spec.id,
       isP0,
       idleMs: placement.wantsGpu ? 0 : now - placement.idleSince,
-      mib: placement.demandMib,
+      mib: movableMib(placement),
       isSwappedThisRound: mark.round === state.round,
       lastSwapOut: mark.lastSwapOut,
     })
@@ -76,7 +77,7 @@ export function eligibleOn(gpu: SwapGpu, requester: Task, now: Instant, hostFree
 export function eligibleVictimsMib(gpu: Gpu, requester: Task, hostFreeMib: Mib): Mib {
   let mib = 0
   for (const placement of gpu.placements)
-    if (isEligibleFor(placement, requester, hostFreeMib)) mib += placement.demandMib
+    if (isEligibleFor(placement, requester, hostFreeMib)) mib += movableMib(placement)
   return mib
 }
 
@@ -84,7 +85,7 @@ function isEligibleFor(placement: Placement, requester: Task, hostFreeMib: Mib):
   return (
     placement.isEligible &&
     mayTake(requester, placement) &&
-    placement.demandMib * placement.gpus.length <= hostFreeMib
+    movableMib(placement) * placement.gpus.length <= hostFreeMib
   )
 }
 
@@ -113,7 +114,7 @@ export function couldLeaveMib(gpu: Gpu, requester: Task): Mib {
   let mib = 0
   for (const placement of gpu.placements) {
     if (placement.noswap === 0 && placement.residency === 'resident' && mayTake(requester, placement))
-      mib += placement.demandMib
+      mib += movableMib(placement)
   }
   return mib
 }
@@ -124,7 +125,7 @@ export function couldLeaveMib(gpu: Gpu, requester: Task): Mib {
 export function arrivingMib(gpu: Gpu, requester: Task): Mib {
   let mib = 0
   for (const placement of gpu.placements)
-    if (placement.residency === 'swapping_in' && mayTake(requester, placement)) mib += placement.demandMib
+    if (placement.residency === 'swapping_in' && mayTake(requester, placement)) mib += movableMib(placement)
   for (const claimant of gpu.claimants)
     if (claimant.task.spec.noswap === 0 && mayTake(requester, claimant)) mib += claimant.needMib
   return mib

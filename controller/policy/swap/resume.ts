@@ -2,6 +2,7 @@
 import { byCodeUnits, firstDifference } from '../../structures/order.ts'
 import type { Instant } from '../../../protocol/units.ts'
 import type { Policy } from '../../model/config.ts'
+import { movableMib } from '../../model/placement.ts'
 import type { QueueEntry } from '../../model/placement.ts'
 import { couldLeaveMib } from './eligible.ts'
 import { attainableMib, shortMib } from './bytes.ts'
@@ -83,7 +84,8 @@ export function nextCollector<E extends QueueEntry>(
  * Returns false for RESIDENCY_IMPOSSIBLE: noswap tasks and foreign memory alone leave too little on some GPU.
  */
 export function couldEverBeResident(entry: QueueEntry): boolean {
-  const held = entry.kind === 'growth' ? (entry.task.placement?.demandMib ?? 0) : 0
+  const { placement } = entry.task
+  const held = entry.kind === 'growth' && placement !== null ? movableMib(placement) : 0
   for (const gpu of entry.gpus) if (held + entry.needMib > attainableMib(gpu, entry)) return false
   return true
 }

@@ -198,6 +198,7 @@ const FEATURE_WORDS: Readonly<Record<Feature, string>> = {
   mounts: 'mounted folders',
   limits: 'limits of memory and processors',
   ports: 'ports',
+  swap_hooks: 'swap hooks',
   attach: 'processes of leases',
   prepare: 'preparing before the start',
   channels: 'channels into running tasks',

@@ -4,6 +4,7 @@
  */
 import { requiredFeatures } from '../../policy/placement/feasible.ts'
 import type { Instant, Mib } from '../../../protocol/units.ts'
+import { movableMib } from '../../model/placement.ts'
 import type { Node } from '../../model/placement.ts'
 import { mayQueue } from '../../model/placement.ts'
 import type { PendingFacts, WaitExplanation } from './explain.ts'
@@ -153,7 +154,8 @@ function explainEntry(c: WaitState, entry: LiveEntry, now: Instant): WaitExplana
   const distance = (gpu: LiveGpu) =>
     decision.kind === 'impossible' ? attainableMib(gpu, entry) : reachOn(gpu)
   const gpu = entry.gpus.reduce((worst, each) => (distance(each) < distance(worst) ? each : worst))
-  const heldMib = entry.kind === 'growth' ? (entry.task.placement?.demandMib ?? 0) : 0
+  const { placement } = entry.task
+  const heldMib = entry.kind === 'growth' && placement !== null ? movableMib(placement) : 0
   const obstacle = obstacleTo(entry, true, now)
   const before = gpu.claimants.slice(
     0,

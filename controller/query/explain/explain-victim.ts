@@ -1,6 +1,7 @@
 /**
  * Whether a placed task could be swapped out now, and if not, why and until when (semantics 5, "Eligible").
  */
+import { movableMib } from '../../model/placement.ts'
 import type { Instant } from '../../../protocol/units.ts'
 import type { Policy } from '../../model/config.ts'
 import { eligibleFrom, idlePeriodOf } from '../../policy/swap/eligible.ts'
@@ -45,19 +46,8 @@ export function explainVictim(
 
 /** Returns the first verdict that applies. */
 function standingOf(policy: Policy, placement: LivePlacement, now: Instant): VictimStanding {
-  const {
-    startedAt,
-    noswap,
-    residency,
-    isOver,
-    stopping,
-    backOffUntil,
-    wantsGpu,
-    node,
-    demandMib,
-    gpus,
-    task,
-  } = placement
+  const { startedAt, noswap, residency, isOver, stopping, backOffUntil, wantsGpu, node, gpus, task } =
+    placement
   if (startedAt === null) return 'NOT_STARTED'
   if (noswap === 1) return 'NOSWAP'
   if (residency !== 'resident') return 'NOT_RESIDENT'
@@ -66,7 +56,7 @@ function standingOf(policy: Policy, placement: LivePlacement, now: Instant): Vic
   if (backOffUntil > now) return 'SWAP_FAILED_LATELY'
   const at = eligibleFrom(placement, policy)
   if (at === null || at > now) return wantsGpu ? 'WANTS_GPU' : 'NOT_IDLE_LONG_ENOUGH'
-  if (demandMib * gpus.length > node.hostSwapMib - node.hostUsedMib) return 'NO_HOST_MEMORY'
+  if (movableMib(placement) * gpus.length > node.hostSwapMib - node.hostUsedMib) return 'NO_HOST_MEMORY'
   return task.spec.priority === 0 ? 'ELIGIBLE_FOR_P0_ONLY' : 'ELIGIBLE'
 }
 
@@ -77,7 +67,7 @@ function inWords(
   eligibleAt: Instant | null,
   now: Instant,
 ): string {
-  const { residency, node, demandMib, gpus, task } = placement
+  const { residency, node, gpus, task } = placement
   const inSeconds = eligibleAt === null ? '' : ` in ${Math.ceil((eligibleAt - now) / 1000)} s`
   switch (standing) {
     case 'ELIGIBLE':
@@ -114,7 +104,7 @@ function inWords(
     case 'NO_HOST_MEMORY':
       return (
         `It is not swapped out: ${node.name} has ${Math.max(0, node.hostSwapMib - node.hostUsedMib)} ` +
-        `MiB of host memory left, and it needs ${demandMib * gpus.length}.`
+        `MiB of host memory left, and it needs ${movableMib(placement) * gpus.length}.`
       )
   }
 }

@@ -1,5 +1,6 @@
 /** Previews the next cycle after a change of the configuration, by applying the change to a fork of the
  * cluster and running the cycle there. */
+import { movableMib } from '../../model/placement.ts'
 import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { Cluster } from '../../state/cluster.ts'
 import { runCycle } from '../../engine/cycle.ts'
@@ -35,7 +36,7 @@ export function cycleImpact(c: Cluster, change: (fork: Cluster) => void, now: In
     if (placement !== null) {
       if (placement.residency === 'swapping_out' || then.placement?.residency !== 'swapping_out') continue
       impact.swapOuts += 1
-      impact.swapOutMib += placement.demandMib * placement.gpus.length
+      impact.swapOutMib += movableMib(placement) * placement.gpus.length
       continue
     }
     if (then.placement !== null) impact.starts += 1

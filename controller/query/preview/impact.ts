@@ -8,6 +8,7 @@ import type { Config, ConfigFields } from '../../model/config.ts'
 import { policyOf } from '../../model/config.ts'
 import { overCommitted, reserveDeficit } from '../../model/node-conditions.ts'
 import { byCodeUnits } from '../../structures/order.ts'
+import { movableMib } from '../../model/placement.ts'
 import type { Placement, Gpu, Node } from '../../model/placement.ts'
 import type { NodeSettings } from '../../model/vram.ts'
 import { effectiveSchedulableMib, settingsOn } from '../../model/vram.ts'
@@ -231,10 +232,12 @@ function stuckOn({ id, gpus }: Node): readonly ResidencyImpossible[] {
   const worst = new Map<Placement['task'], ResidencyImpossible>()
   for (const gpu of gpus) {
     const haveMib = Math.max(0, capacityForSwappableMib(gpu))
-    for (const { task, noswap, demandMib } of gpu.placements) {
-      if (noswap === 1 || demandMib <= haveMib) continue
+    for (const placement of gpu.placements) {
+      const { task, noswap } = placement
+      const needMib = movableMib(placement)
+      if (noswap === 1 || needMib <= haveMib) continue
       if (haveMib >= (worst.get(task)?.haveMib ?? Infinity)) continue
-      worst.set(task, { taskId: task.spec.id, nodeId: id, gpu: gpu.index, needMib: demandMib, haveMib })
+      worst.set(task, { taskId: task.spec.id, nodeId: id, gpu: gpu.index, needMib, haveMib })
     }
   }
   return [...worst.values()]

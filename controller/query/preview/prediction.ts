@@ -4,6 +4,7 @@
  * changes.
  */
 import type { Instant, Mib } from '../../../protocol/units.ts'
+import { movableMib } from '../../model/placement.ts'
 import type { Gpu, Node, Task } from '../../model/placement.ts'
 import type { WaitExplanation } from '../explain/explain.ts'
 import { queueClass, type Queued } from '../../policy/placement/queue.ts'
@@ -110,7 +111,8 @@ function placed(
   if (decision.kind !== 'swap_out') return null
   const victims = decision.choice.victims.flatMap(({ id, gpu }) => {
     const victim = c.tasks.get(id)
-    return victim === undefined ? [] : [{ task: victim, gpu, mib: victim.placement?.demandMib ?? 0 }]
+    if (victim === undefined) return []
+    return [{ task: victim, gpu, mib: victim.placement === null ? 0 : movableMib(victim.placement) }]
   })
   return { ...later, victims }
 }

@@ -7,6 +7,7 @@ import type { Instant, Mib, Percent } from '../../../protocol/units.ts'
 import { CONFIG_RULES } from '../../model/config.ts'
 import { byCodeUnits } from '../../structures/order.ts'
 import type { TaskSpec } from '../../../protocol/task.ts'
+import { movableMib } from '../../model/placement.ts'
 import type { Task } from '../../model/placement.ts'
 import type { NodeSettings } from '../../model/vram.ts'
 import { settingsOn } from '../../model/vram.ts'
@@ -337,8 +338,8 @@ function bySize(a: LivePlacement, b: LivePlacement): number {
   return sizeMib(a) - sizeMib(b) || byCodeUnits(a.task.spec.id, b.task.spec.id)
 }
 
-function sizeMib({ demandMib, gpus }: LivePlacement): Mib {
-  return demandMib * gpus.length
+function sizeMib(placement: LivePlacement): Mib {
+  return movableMib(placement) * placement.gpus.length
 }
 
 /**

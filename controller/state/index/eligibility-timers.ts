@@ -2,6 +2,7 @@
  * When placements become eligible victims: a heap of instants, at most one current per placement, so that
  * idle tasks cost nothing.
  */
+import { movableMib } from '../../model/placement.ts'
 import type { Instant } from '../../../protocol/units.ts'
 import { eligibleFrom } from '../../policy/swap/eligible.ts'
 import type { Policy } from '../../model/config.ts'
@@ -154,7 +155,7 @@ export class EligibilityTimers {
 /** Adds the placement's VRAM to, or removes it from, the eligible bytes of its GPUs. */
 export function setEligible(cluster: EligibleBytes, placement: LivePlacement, isEligible: boolean): void {
   placement.isEligible = isEligible
-  const mib = isEligible ? placement.demandMib : -placement.demandMib
+  const mib = isEligible ? movableMib(placement) : -movableMib(placement)
   for (const gpu of placement.gpus) {
     if (placement.task.spec.priority === 0) gpu.eligibleP0Mib += mib
     else gpu.eligibleMib += mib

@@ -132,6 +132,18 @@ export class NvidiaAccelerator implements Accelerator {
     return this.#swaps.residency(task)
   }
 
+  async usedMib(task: AcceleratedTask): Promise<readonly (Mib | null)[]> {
+    const snapshot = await this.#snapshot('snapshot')
+    if (snapshot === null) return unknownUse(task).usedMib
+    const { uses } = attribute(snapshot, this.#owners([task]), this.#isHere, new Set())
+    return (uses.get(task) ?? unknownUse(task)).usedMib
+  }
+
+  async hasFree(gpus: readonly number[], mib: Mib): Promise<boolean> {
+    const snapshot = await this.#snapshot('snapshot')
+    return gpus.every((gpu) => (snapshot?.gpus[gpu]?.memory?.freeMib ?? Infinity) >= mib)
+  }
+
   async sample(tasks: readonly AcceleratedTask[]): Promise<Samples> {
     const snapshot = await this.#snapshot('sample')
     if (snapshot === null)
@@ -139,18 +151,8 @@ export class NvidiaAccelerator implements Accelerator {
         uses: new Map(tasks.map((task) => [task, unknownUse(task)])),
         freeMib: this.#reports.map(() => null),
       }
-    // Read after the driver's list, so that every listed process already exists here.
-    const owners = tasks.map((task) => ({
-      task,
-      gpus: task.gpus,
-      processes: task.processIds().map((pid) => processFacts(this.#files.proc, pid)?.pids ?? [pid]),
-    }))
-    const { uses, foreignMib } = attribute(
-      snapshot,
-      owners,
-      (pid) => processFacts(this.#files.proc, pid) !== null,
-      this.#departed(),
-    )
+    const owners = this.#owners(tasks)
+    const { uses, foreignMib } = attribute(snapshot, owners, this.#isHere, this.#departed())
     this.#owned = new Set(owners.flatMap(({ processes }) => processes.flat()))
     this.#report(snapshot, foreignMib)
     return { uses, freeMib: snapshot.gpus.map(({ memory }) => memory?.freeMib ?? null) }
@@ -158,6 +160,17 @@ export class NvidiaAccelerator implements Accelerator {
 
   async close(): Promise<void> {
     await Promise.all([this.#nvml.close(), this.#cuda.close()])
+  }
+
+  readonly #isHere = (pid: number): boolean => processFacts(this.#files.proc, pid) !== null
+
+  /** Read after the driver's list, so that every listed process already exists here. */
+  #owners(tasks: readonly AcceleratedTask[]) {
+    return tasks.map((task) => ({
+      task,
+      gpus: task.gpus,
+      processes: task.processIds().map((pid) => processFacts(this.#files.proc, pid)?.pids ?? [pid]),
+    }))
   }
 
   #departed(): ReadonlySet<number> {

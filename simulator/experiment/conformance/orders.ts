@@ -1,5 +1,6 @@
 /** Orders of the examiner: small leases without a command, so that any server can run them. */
-import type { CommandResult, StartCommand } from '../../../protocol/messages.ts'
+import type { CommandResult } from '../../../protocol/messages.ts'
+import type { StartCommand } from '../../../protocol/start-command.ts'
 import type { DurationMs } from '../../../protocol/units.ts'
 import type { Examiner, Forged, Order } from './examiner.ts'
 

@@ -52,11 +52,14 @@ function countOf(gpu: GpuReading) {
     counted[isNoswap ? 'noswapMib' : 'swappableMib'] += mib
     if (!isNoswap) counted.largestSwappableMib = Math.max(counted.largestSwappableMib, mib)
   }
-  for (const { demandMib, noswap, residency } of gpu.placements) {
-    commit(demandMib, noswap === 1)
+  for (const { demandMib, residualMib, noswap, residency } of gpu.placements) {
+    const movableMib = demandMib - residualMib
+    commit(movableMib, noswap === 1)
+    commit(residualMib, true)
+    counted.noswapResidentMib += residualMib
     if (residency !== 'swapped_out')
-      counted[noswap === 1 ? 'noswapResidentMib' : 'swappableResidentMib'] += demandMib
-    if (residency === 'swapping_out') counted.movingOutMib += demandMib
+      counted[noswap === 1 ? 'noswapResidentMib' : 'swappableResidentMib'] += movableMib
+    if (residency === 'swapping_out') counted.movingOutMib += movableMib
   }
   for (const { needMib, task } of gpu.pendingClaimants) commit(needMib, task.spec.noswap === 1)
   for (const { gpus, vramMib } of gpu.node.quarantine) {
@@ -75,7 +78,7 @@ function hostMib(node: NodeReading): Mib {
   let mib = 0
   for (const placement of new Set(node.gpus.flatMap((gpu) => [...gpu.placements]))) {
     const isInHost = placement.residency !== 'none' && placement.residency !== 'resident'
-    if (isInHost) mib += placement.demandMib * placement.gpus.length
+    if (isInHost) mib += (placement.demandMib - placement.residualMib) * placement.gpus.length
   }
   return mib
 }

@@ -90,6 +90,8 @@ class Client:
         cpus: Optional[int] = None,
         pids_limit: Optional[int] = None,
         idle_swap_out_seconds: Optional[int] = None,
+        swap_method: Optional[str] = None,
+        swap_hooks: Optional[Mapping[str, Any]] = None,
         env: Optional[Mapping[str, str]] = None,
         secrets: Optional[Mapping[str, str]] = None,
         idempotency_key: Optional[str] = None,
@@ -130,6 +132,8 @@ class Client:
             cpus=cpus,
             pids_limit=pids_limit,
             idle_swap_out_seconds=idle_swap_out_seconds,
+            swap_method=swap_method,
+            swap_hooks=swap_hooks,
             env=None if env is None else dict(env),
             secrets=None if secrets is None else dict(secrets),
         )

@@ -23,6 +23,31 @@ class TaskRequestPortsItem(TypedDict):
     protocol: Literal["tcp", "http"]
 
 
+class TaskRequestSwapHooksSuspend(TypedDict, total=False):
+    command: List[str]
+    port: int
+    """TCP port on which the task listens; with path."""
+    path: str
+    """Sent as POST."""
+
+
+class TaskRequestSwapHooksResume(TypedDict, total=False):
+    command: List[str]
+    port: int
+    """TCP port on which the task listens; with path."""
+    path: str
+    """Sent as POST."""
+
+
+class TaskRequestSwapHooks(TypedDict):
+    suspend: TaskRequestSwapHooksSuspend
+    """
+    Moves its data out of VRAM: a command, or a port and a path. Done when it exits with 0 or answers 2xx.
+    """
+    resume: TaskRequestSwapHooksResume
+    """Moves it back."""
+
+
 class TaskRequest(TypedDict, total=False):
     name: str
     vram_mib: int
@@ -84,6 +109,13 @@ class TaskRequest(TypedDict, total=False):
     """Processes and threads at once; null: none on the host, 4096 in a container."""
     idle_swap_out_seconds: Optional[int]
     """Idle time after which it may be swapped out; null: idle_swap_out_seconds of the cluster."""
+    swap_method: Optional[Literal["driver", "hooks", "none"]]
+    """
+    driver: the driver copies its VRAM while it is stopped. hooks: it moves its data itself when told, and
+    keeps running. none: the same as noswap 1. null: driver.
+    """
+    swap_hooks: Optional[TaskRequestSwapHooks]
+    """How it is told, with swap_method hooks; null: by messages on its control socket."""
     env: Dict[str, str]
     """
     Environment variables of the command by name. Only its owner and admins can read the values, which are
@@ -104,12 +136,39 @@ class TaskPortsItem(TypedDict):
     protocol: Literal["tcp", "http"]
 
 
+class TaskSwapHooksSuspend(TypedDict, total=False):
+    command: List[str]
+    port: int
+    """TCP port on which the task listens; with path."""
+    path: str
+    """Sent as POST."""
+
+
+class TaskSwapHooksResume(TypedDict, total=False):
+    command: List[str]
+    port: int
+    """TCP port on which the task listens; with path."""
+    path: str
+    """Sent as POST."""
+
+
+class TaskSwapHooks(TypedDict):
+    suspend: TaskSwapHooksSuspend
+    """
+    Moves its data out of VRAM: a command, or a port and a path. Done when it exits with 0 or answers 2xx.
+    """
+    resume: TaskSwapHooksResume
+    """Moves it back."""
+
+
 class TaskPlacement(TypedDict):
     node_id: str
     node_name: str
     gpus: List[int]
     demand_mib: int
     """Per GPU: the declared demand, or a later growth."""
+    residual_mib: int
+    """Per GPU: what stays in VRAM while it is swapped out, as last measured; 0 by the driver."""
     memory_mib: Optional[int]
     """Limit of host memory as requested."""
     memory_limit_mib: Optional[int]
@@ -271,6 +330,13 @@ class Task(TypedDict):
     """Processes and threads at once; null: none on the host, 4096 in a container."""
     idle_swap_out_seconds: Optional[int]
     """Idle time after which it may be swapped out; null: idle_swap_out_seconds of the cluster."""
+    swap_method: Optional[Literal["driver", "hooks", "none"]]
+    """
+    driver: the driver copies its VRAM while it is stopped. hooks: it moves its data itself when told, and
+    keeps running. none: the same as noswap 1. null: driver.
+    """
+    swap_hooks: Optional[TaskSwapHooks]
+    """How it is told, with swap_method hooks; null: by messages on its control socket."""
     env_names: List[str]
     """Names of its environment variables."""
     secrets: Dict[str, str]
@@ -508,6 +574,8 @@ class ExplanationPlacement(TypedDict):
     gpus: List[int]
     demand_mib: int
     """Per GPU: the declared demand, or a later growth."""
+    residual_mib: int
+    """Per GPU: what stays in VRAM while it is swapped out, as last measured; 0 by the driver."""
     memory_mib: Optional[int]
     """Limit of host memory as requested."""
     memory_limit_mib: Optional[int]
@@ -1322,6 +1390,19 @@ class TaskFields:
     def idle_swap_out_seconds(self) -> Optional[int]:
         """Idle time after which it may be swapped out; null: idle_swap_out_seconds of the cluster."""
         return self.data["idle_swap_out_seconds"]
+
+    @property
+    def swap_method(self) -> Optional[Literal["driver", "hooks", "none"]]:
+        """
+        driver: the driver copies its VRAM while it is stopped. hooks: it moves its data itself when told,
+        and keeps running. none: the same as noswap 1. null: driver.
+        """
+        return self.data["swap_method"]
+
+    @property
+    def swap_hooks(self) -> Optional[TaskSwapHooks]:
+        """How it is told, with swap_method hooks; null: by messages on its control socket."""
+        return self.data["swap_hooks"]
 
     @property
     def env_names(self) -> List[str]:

@@ -2,6 +2,7 @@
  * Entries of a node's queue: joining, reserving and releasing VRAM. `node-queue.ts` decides what an entry
  * gets.
  */
+import { movableMib } from '../../../model/placement.ts'
 import type { Instant, Mib } from '../../../../protocol/units.ts'
 import type { EntryKind } from '../../../model/task.ts'
 import type { Cluster } from '../../../state/cluster.ts'
@@ -11,7 +12,7 @@ import type { LiveEntry, LiveGpu, LivePlacement, LiveTask } from '../../../state
 /** Requests the return of a swapped-out task that wants the GPU. */
 export function askForSwapIn(c: Cluster, placement: LivePlacement, now: Instant): void {
   if (placement.entry !== null) return
-  placement.entry = join(c, 'swap_in', placement.task, placement.gpus, placement.demandMib, now)
+  placement.entry = join(c, 'swap_in', placement.task, placement.gpus, movableMib(placement), now)
 }
 
 /**

@@ -8,7 +8,7 @@ import { isPlainEnd } from '../../../model/end-reason.ts'
 import type { EventData } from '../../../model/event.ts'
 import { afterStart } from '../../../model/start-refusal.ts'
 import { type Residency } from '../../../../protocol/units.ts'
-import { mayQueue } from '../../../model/placement.ts'
+import { mayQueue, movableMib } from '../../../model/placement.ts'
 import { addSharer, removeSharer, settle } from '../../../metrics/meter.ts'
 import { capacityForSwappableMib, hasHostRoomToGrow } from '../../../policy/placement/feasible.ts'
 import { forgetTask } from '../../../policy/swap/rounds.ts'
@@ -20,6 +20,7 @@ import {
   addPlacement,
   changeNoswap,
   changeResidency,
+  changeResidual,
   countHostMemory,
   growPlacement,
   refreshLargestSwappable,
@@ -228,6 +229,26 @@ export function setWakeable(c: Cluster, placement: LivePlacement, isWakeable: bo
   c.eventLog.dirtyTask(placement.task)
 }
 
+/**
+ * A swap-out ended: `residualMib` of it stay in VRAM on each GPU. A figure above its demand says nothing
+ * about what it takes back.
+ */
+export function setSwappedOut(
+  c: Cluster,
+  placement: LivePlacement,
+  residualMib: Mib,
+  because: string | null,
+  now: Instant,
+): void {
+  if (placement.isEligible) setEligible(c, placement, false)
+  const keptMib = Math.min(residualMib, placement.demandMib)
+  if (placement.residualMib !== keptMib) {
+    changeResidual(placement, keptMib)
+    c.eventLog.dirtyTask(placement.task)
+  }
+  setResidency(c, placement, 'swapped_out', because, now)
+}
+
 /** One step on the residency axis. The first step of a victim has the decision as its cause. */
 export function setResidency(
   c: Cluster,
@@ -260,7 +281,9 @@ export function setResidency(
   } else if (to === 'swapped_out') placement.swappedOutSince ??= now
   planProbe(c, placement, now)
   for (const gpu of placement.gpus) c.touchGpu(gpu)
-  const data = { residency: to, generation: placement.generation, because }
+  const left =
+    to === 'swapped_out' && placement.residualMib > 0 ? { residual_mib: placement.residualMib } : {}
+  const data = { residency: to, generation: placement.generation, because, ...left }
   c.eventLog.taskEvent(now, 'task_residency', placement.task, placement.node.id, data, causedBy)
   if (placement.heldGrowth === null) return
   if (to === 'resident') resumeGrowth(c, placement)
@@ -359,14 +382,15 @@ function unplace(c: Cluster, placement: LivePlacement, now: Instant): void {
 }
 
 function countSwaps(c: Cluster, placement: LivePlacement, from: Residency, to: Residency): void {
-  const { node, gpus, demandMib } = placement
+  const { node, gpus } = placement
+  const mib = movableMib(placement)
   if (from === 'swapping_out' && to === 'swapped_out') {
     placement.task.swapOuts += 1
-    for (const totals of [c.swapTotals, node.swaps]) countSwapOut(totals, demandMib * gpus.length)
-    for (const gpu of gpus) countSwapOut(gpu.swaps, demandMib)
+    for (const totals of [c.swapTotals, node.swaps]) countSwapOut(totals, mib * gpus.length)
+    for (const gpu of gpus) countSwapOut(gpu.swaps, mib)
   } else if (from === 'swapping_in' && to === 'resident') {
-    for (const totals of [c.swapTotals, node.swaps]) countSwapIn(totals, demandMib * gpus.length)
-    for (const gpu of gpus) countSwapIn(gpu.swaps, demandMib)
+    for (const totals of [c.swapTotals, node.swaps]) countSwapIn(totals, mib * gpus.length)
+    for (const gpu of gpus) countSwapIn(gpu.swaps, mib)
   }
 }
 

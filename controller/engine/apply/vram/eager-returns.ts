@@ -3,6 +3,7 @@
  * VRAM that no task waits for, although it does not want the GPU. Its idle clock continues, so it may be
  * swapped out again at once.
  */
+import { movableMib } from '../../../model/placement.ts'
 import type { Instant } from '../../../../protocol/units.ts'
 import { absentAmong, hasRoomToReturn, mayReturnOn } from '../../../policy/eager-return.ts'
 import type { Cluster } from '../../../state/cluster.ts'
@@ -57,9 +58,10 @@ function waitingFor(c: Cluster, { node, gpus }: LivePlacement): LiveTask | null 
 }
 
 function bringBack(c: Cluster, placement: LivePlacement, now: Instant): void {
-  const { task, node, demandMib, generation } = placement
+  const { task, node, generation } = placement
   placement.isEager = true
-  c.eventLog.taskEvent(now, 'swap_in_decided', task, node.id, { waited_ms: 0, mib: demandMib, eager: true })
+  const data = { waited_ms: 0, mib: movableMib(placement), eager: true }
+  c.eventLog.taskEvent(now, 'swap_in_decided', task, node.id, data)
   noteEagerReturn(c, placement, now)
   c.eventLog.transaction.effects.push({
     kind: 'swap_in',

@@ -2,6 +2,7 @@
  * Swap-out and swap-in by an operator. The node decides in the end (R12); known obstacles are refused here
  * with the reason.
  */
+import { movableMib } from '../../../model/placement.ts'
 import type { Instant } from '../../../../protocol/units.ts'
 import type { Cluster } from '../../../state/cluster.ts'
 import type { Answer } from '../../../model/command.ts'
@@ -77,10 +78,8 @@ function placementFor(c: Cluster, id: string): LivePlacement | Answer<never> {
 }
 
 /** Returns why the task cannot be swapped out now; null if the controller knows no obstacle. */
-function refusalToLeave(
-  { residency, noswap, wantsGpu, heldGrowth, backOffUntil, demandMib, gpus, node }: LivePlacement,
-  now: Instant,
-): string | null {
+function refusalToLeave(placement: LivePlacement, now: Instant): string | null {
+  const { residency, noswap, wantsGpu, heldGrowth, backOffUntil, gpus, node } = placement
   if (residency !== 'resident')
     return `is ${residency.replace('_', ' ')}; only a resident one can be swapped out`
   if (noswap === 1) return 'is noswap: it stays in VRAM'
@@ -88,7 +87,7 @@ function refusalToLeave(
   if (heldGrowth !== null) return 'waits for an allocation, for which it would return at once'
   if (now < backOffUntil)
     return `failed to swap a moment ago; it may be tried again in ${Math.ceil((backOffUntil - now) / 1000)} s`
-  const needMib = demandMib * gpus.length
+  const needMib = movableMib(placement) * gpus.length
   const haveMib = node.hostSwapMib - node.hostUsedMib
   return needMib <= haveMib
     ? null

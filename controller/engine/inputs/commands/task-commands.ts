@@ -1,7 +1,7 @@
 /**
  * Commands that submit and change tasks. Rules that span fields are checked here before the ledger changes.
  */
-import { mayQueue } from '../../../model/placement.ts'
+import { mayQueue, movableMib } from '../../../model/placement.ts'
 import { tryAgain } from '../../apply/lifecycle/start-tries.ts'
 import type { DurationMs, Instant } from '../../../../protocol/units.ts'
 import { uuidV4 } from '../../../../protocol/uuid.ts'
@@ -199,7 +199,7 @@ function noswapRefusal(placement: LivePlacement): string | null {
 function withoutIt(gpu: LiveGpu, placement: LivePlacement): Parameters<typeof admit>[0] {
   let largest = 0
   for (const other of gpu.placements) {
-    if (other !== placement && other.noswap === 0 && other.demandMib > largest) largest = other.demandMib
+    if (other !== placement && other.noswap === 0 && movableMib(other) > largest) largest = movableMib(other)
   }
   for (const claim of gpu.pendingClaimants)
     if (claim.task.spec.noswap === 0 && claim.needMib > largest) largest = claim.needMib
@@ -208,8 +208,8 @@ function withoutIt(gpu: LiveGpu, placement: LivePlacement): Parameters<typeof ad
     reserveMib: gpu.reserveMib,
     capacityMib: gpu.capacityMib,
     limitMib: gpu.limitMib,
-    noswapMib: gpu.noswapMib,
-    swappableMib: gpu.swappableMib - placement.demandMib,
+    noswapMib: gpu.noswapMib - placement.residualMib,
+    swappableMib: gpu.swappableMib - movableMib(placement),
     freeMib: gpu.freeMib + placement.demandMib,
     largestSwappableMib: largest,
   }

@@ -30,6 +30,7 @@ import {
   finish,
   setNoswap,
   setResidency,
+  setSwappedOut,
   setWakeable,
   started,
 } from '../../apply/lifecycle/transitions.ts'
@@ -278,7 +279,8 @@ function applyResidency(c: Cluster, placement: LivePlacement, event: ResidencyEv
   if (to !== 'resident' && to !== 'swapped_out') return
   if (event.because !== null && event.because !== 'woke_while_locked')
     backOff(c, placement, event.because, now)
-  setResidency(c, placement, to, event.because, now)
+  if (to === 'swapped_out') setSwappedOut(c, placement, event.residual_mib ?? 0, event.because, now)
+  else setResidency(c, placement, to, event.because, now)
   setWakeable(c, placement, event.wakeable === true, now)
   if (event.because === 'not_swappable') becomesNoswap(c, placement, now)
   if (to === 'swapped_out' && isWantedBack(placement)) askForSwapIn(c, placement, now)

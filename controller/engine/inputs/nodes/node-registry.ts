@@ -25,7 +25,13 @@ import { lacksHistoryOf, pauseOf } from '../../../state/placement-pause.ts'
 import { endUnknown } from './result-unknown.ts'
 import { fateOf, settleQuarantine } from './quarantine.ts'
 import { nodeOf } from '../../../state/records.ts'
-import { finish, reachAgain, setResidency, setWakeable } from '../../apply/lifecycle/transitions.ts'
+import {
+  finish,
+  reachAgain,
+  setResidency,
+  setSwappedOut,
+  setWakeable,
+} from '../../apply/lifecycle/transitions.ts'
 
 /** The answer to a snapshot. */
 export interface SnapshotAnswer {
@@ -360,7 +366,11 @@ function reconcile(c: Cluster, node: LiveNode, report: TaskReport, now: Instant)
     placement.generation = report.generation
     setResidency(c, placement, report.residency, null, now)
   }
-  if (report.generation === placement.generation) setWakeable(c, placement, report.wakeable === true, now)
+  if (report.generation === placement.generation) {
+    if (report.residency === 'swapped_out' && placement.residency === 'swapped_out')
+      setSwappedOut(c, placement, report.residual_mib ?? 0, null, now)
+    setWakeable(c, placement, report.wakeable === true, now)
+  }
   if (report.wants_gpu !== placement.wantsGpu)
     applyNodeWants(c, placement, report.wants_gpu, report.idle_ms, now)
   if (placement.residency === 'swapped_out' && isWantedBack(placement)) askForSwapIn(c, placement, now)
