@@ -12,6 +12,7 @@ import {
 import { requireWell, restoreStore } from '../../controller/adapters/sqlite/restore.ts'
 import { markText } from '../../controller/adapters/sqlite/store-mark.ts'
 import { STORE_FILE } from '../../controller/adapters/sqlite/store.ts'
+import { StoreFault } from '../../controller/ports/store.ts'
 import { verifyStore } from '../../controller/adapters/sqlite/verify.ts'
 import { EXIT_FAILED, EXIT_OK, UsageError } from '../../services/exit-codes.ts'
 import { FILES_FOLDER } from '../../services/files/blob-store.ts'
@@ -57,12 +58,18 @@ export async function backup(
     ? join(resolve(target), `headroom-${new Date().toISOString().replaceAll(/[:.]/g, '-')}.db`)
     : resolve(target)
   if (isFolder && !existsSync(target)) throw new UsageError(`folder ${target} not found`)
-  if (existsSync(file)) throw new UsageError(`${file} already exists: name another file`)
+  for (const path of [file, filesNextTo(file)])
+    if (existsSync(path)) throw new UsageError(`${path} already exists: name another file`)
   backUp(source, file, BUSY_TIMEOUT_MS)
-  const { complete, incomplete, copiedBytes } = copyFiles(
+  const { complete, incomplete, copiedBytes } = copied(
     filesOf(source),
     filesNextTo(file),
-    openWorkdirs(file),
+    file,
+    false,
+    () => {
+      for (const path of [file, filesNextTo(file)]) rmSync(path, { recursive: true, force: true })
+      return 'There is no backup'
+    },
   )
   const removed = options.keep === undefined ? 0 : removeAllBut(options.keep, resolve(target))
   process.stdout.write(
@@ -138,9 +145,27 @@ function filesNextTo(backup: string): string {
 }
 
 function restoredFiles(backup: string, path: string, isDryRun: boolean) {
-  const result = copyFiles(filesNextTo(backup), filesOf(path), openWorkdirs(backup), isDryRun)
+  const result = copied(filesNextTo(backup), filesOf(path), backup, isDryRun, () => {
+    return 'The store is restored: copy them before the controller starts'
+  })
   if (!isDryRun) giveToOwnerOf(dirname(path), filesOf(path))
   return result
+}
+
+/**
+ * Of the open tasks of a store. @param whatIsLeft called when a file cannot be copied
+ * @throws StoreFault, one line
+ */
+function copied(from: string, to: string, store: string, isDryRun: boolean, whatIsLeft: () => string) {
+  try {
+    return copyFiles(from, to, openWorkdirs(store), isDryRun)
+  } catch (error) {
+    if (!(error instanceof Error) || !('code' in error)) throw error
+    throw new StoreFault(
+      `uploaded files of tasks cannot be copied to ${to} (${error.message}). ${whatIsLeft()}`,
+      { cause: error },
+    )
+  }
 }
 
 /** Restored by root, they belong to the owner of the data folder. */

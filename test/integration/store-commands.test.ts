@@ -264,6 +264,39 @@ describe('uploaded folders of open tasks', { timeout: 300_000 }, () => {
     expect(readdirSync(copies).filter((each) => each.startsWith(name))).toEqual([])
   })
 
+  it('that cannot be copied are one line, and leave no backup; after a restore they are named', async () => {
+    const { dataDir } = await aStoreWithFiles()
+    const copies = join(folder, 'copies-that-fail')
+    mkdirSync(copies)
+    const copy = join(copies, 'b.db')
+    writeFileSync(`${copy}.files`, 'mine')
+    const refused = await headroom(['backup', copy, '--data-dir', dataDir])
+    expect([refused.code, refused.stderr]).toEqual([2, expect.stringMatching(/b\.db\.files already exists/)])
+    rmSync(`${copy}.files`)
+    const broken = join(dataDir, 'files', folderOfOwner('bob'), sha(data))
+    rmSync(broken)
+    mkdirSync(broken)
+    const failed = await headroom(['backup', copy, '--data-dir', dataDir])
+    expect([failed.code, failed.stderr]).toEqual([
+      1,
+      expect.stringMatching(/^\S*.*cannot be copied to .*EISDIR.*There is no backup\n$/),
+    ])
+    expect(readdirSync(copies)).toEqual([])
+    rmSync(broken, { recursive: true })
+    await headroom(['backup', copy, '--data-dir', dataDir])
+    const elsewhere = join(folder, 'elsewhere-that-fails')
+    mkdirSync(elsewhere)
+    writeFileSync(join(elsewhere, 'files'), '')
+    const restored = await headroom(['restore', copy, '--data-dir', elsewhere])
+    expect([restored.code, restored.stderr]).toEqual([
+      1,
+      expect.stringMatching(
+        /cannot be copied to .*The store is restored: copy them before the controller starts\n$/,
+      ),
+    ])
+    expect(existsSync(join(elsewhere, STORE_FILE))).toBe(true)
+  })
+
   it('that are damaged or missing are named by backup, restore and its dry run', async () => {
     const { dataDir, path } = await aStoreWithFiles()
     const [, bobs = ''] = ['alice', 'bob'].map((owner) => join(dataDir, 'files', folderOfOwner(owner)))
