@@ -218,7 +218,7 @@ export const COMMAND_MUTANTS: readonly Mutant[] = [
       edit(
         `${SERVER}/swaps.ts`,
         'Swaps.swapIn',
-        "    if (!ledger.fits(attempt.gpus, attempt.vramMib)) return 'no_vram'\n",
+        "    if (!ledger.fits(attempt.gpus, backMib)) return 'no_vram'\n",
         '',
       ),
     ],

@@ -186,8 +186,8 @@ const EAGER: readonly Mutant[] = [
       edit(
         'controller/policy/eager-return.ts',
         'hasRoomToReturn',
-        'gpu.freeMib < demandMib || isMoving(gpu)',
-        'gpu.freeMib < demandMib',
+        'gpu.freeMib < needMib || isMoving(gpu)',
+        'gpu.freeMib < needMib',
       ),
     ],
     directed: { test: 'test/unit/eager-return.test.ts' },

@@ -108,7 +108,7 @@ const VICTIMS: readonly Mutant[] = [
       edit(
         `${SWAP}/eligible.ts`,
         'isEligibleFor',
-        ' && placement.demandMib * placement.gpus.length <= hostFreeMib',
+        ' && movableMib(placement) * placement.gpus.length <= hostFreeMib',
         ' && hostFreeMib > -1',
       ),
     ],
