@@ -245,8 +245,9 @@ static void deny(struct connection *connection) {
 
 static void connect_to_task(struct connection *connection) {
   struct port *port = connection->port;
-  if (now_boot() >= port->closed_until) connection->upstream.fd = task_connect(port->target, &connection->target);
   set_waiting(connection, false);
+  if (now_boot() < port->closed_until) return deny(connection);
+  connection->upstream.fd = task_connect(port->target, &connection->target);
   if (connection->upstream.fd < 0) {
     port->closed_until = now_boot() + CLOSED_MS;
     return deny(connection);

@@ -113,6 +113,23 @@ describe('a connection that is passed on', () => {
     }
   })
 
+  it('goes to a task that begins to listen while clients ask all the time', async () => {
+    const world = await guardWorld()
+    const port = await freePort()
+    const late = `setTimeout(() => { ${ECHO} }, 1500)`
+    await world.sh('late', `exec ${process.execPath} -e '${late}' ${port}`)
+    const proxy = await proxied(world, 'late', port)
+    const began = performance.now()
+    for (let text = ''; text === '';) {
+      const client = await proxy.client()
+      client.socket.end('hello')
+      await until('it is over', () => client.isClosed || client.isEnded)
+      text = client.text
+      expect(performance.now() - began).toBeLessThan(10_000)
+      await delay(20)
+    }
+  })
+
   it('goes to the task only where it listens when it begins', async () => {
     const world = await guardWorld()
     const port = await freePort()
