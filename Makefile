@@ -140,7 +140,7 @@ bench-memory: install ## measure controller memory between 100,000 and 1,000,000
 # Each of these tests once; test-faults, test-storms, test-durability, test-loss and test-set-back repeat them.
 # SERVING_REQUESTS=300 makes the loop longer.
 test-serving: install broker ## let three model servers share a GPU that fits one, and print how fast they wake
-	vitest run --project serving
+	vitest run --project serving --no-file-parallelism
 
 test-kills: install broker ## run each test with kills, real leases or real time once (about 8 minutes)
 	vitest run --project kills --no-file-parallelism

@@ -36,11 +36,12 @@ export class ModelMemory {
     this.#say({ busy: isBusy })
   }
 
-  /** Resolves when the memory is in VRAM; asks for its return first. */
-  async present(): Promise<void> {
-    if (!this.#isSuspended) return
+  /** Resolves when the memory is in VRAM, with true if it had to be asked for. */
+  async present(): Promise<boolean> {
+    if (!this.#isSuspended) return false
     this.#say({ want: true })
     await new Promise<void>((resolve) => this.#resumed.push(resolve))
+    return true
   }
 
   #connect(): void {

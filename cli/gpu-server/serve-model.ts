@@ -25,23 +25,23 @@ export function servedModel(
 /**
  * Never resolves.
  * @param onBusy called at the beginning and at the end of each answer
- * @param present resolves when the memory is in VRAM
+ * @param present resolves when the memory is in VRAM, with true if the request had to wait for that
  */
 export async function serveModel(
   port: number,
   onBusy: (isBusy: boolean) => void,
-  present: () => Promise<void>,
+  present: () => Promise<boolean>,
 ): Promise<never> {
   const state = randomBytes(STATE_BYTES)
   let answered = 0
   onBusy(false)
   const answer = async (): Promise<string> => {
-    await present()
+    const waited = await present()
     onBusy(true)
     const checksum = createHash('sha256').update(state).digest('hex')
     answered += 1
     onBusy(false)
-    return `${JSON.stringify({ checksum, answered })}\n`
+    return `${JSON.stringify({ checksum, answered, waited })}\n`
   }
   const server = createServer({ keepAlive: true, keepAliveTimeout: 0 }, (_request, response) => {
     void answer().then((text) => response.setHeader('Content-Type', 'application/json').end(text))

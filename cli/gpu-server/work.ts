@@ -33,7 +33,7 @@ export async function work(steps: readonly string[]): Promise<number> {
     await serveModel(
       model.port,
       (isBusy) => tell(socket, isBusy),
-      () => Promise.resolve(),
+      () => Promise.resolve(false),
     )
   for (const phase of phases) {
     process.stdout.write(`${phase.kind} ${formatDuration(phase.ms)}\n`)

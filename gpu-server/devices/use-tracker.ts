@@ -18,9 +18,13 @@ export class UseTracker {
     this.#listener = listener
   }
 
-  /** Handles a signal on its socket; from now on samples are ignored. */
+  /**
+   * Handles a signal on its socket; from now on samples are ignored. A task that runs while it is out does
+   * not know of the request that waits for it.
+   */
   signalled(task: HostTask, isBusy: boolean): void {
     task.doesSignal = true
+    if (!isBusy && !task.isResident && task.isWoken) return
     task.isWoken = false
     if (isBusy) this.#used(task)
     else this.#becameIdle(task, this.#clock.now())

@@ -1,4 +1,7 @@
-/** Three model servers of 16 GiB on one declared GPU of 24 GiB, and clients that know only their ports. */
+/**
+ * Three model servers of 16 GiB on one declared GPU of 24 GiB, and clients that know only their ports: those
+ * of the tasks where the driver swaps them, those of their proxies where they move their VRAM themselves.
+ */
 import { request, type Agent, type IncomingMessage } from 'node:http'
 import { freePort } from '../support/free-port.ts'
 import { swapDurationMs, SWAP_PROFILES } from '../../simulator/scenario/swap-profiles.ts'
@@ -15,8 +18,12 @@ export const SWAPS_MS =
   swapDurationMs(SWAP_PROFILES[PROFILE], 'out', VRAM_MIB) +
   swapDurationMs(SWAP_PROFILES[PROFILE], 'in', VRAM_MIB)
 
+/** The same by hooks, at the rate of cli/gpu-server/model-memory.ts. */
+export const HOOKS_MS = 2 * Math.ceil(VRAM_MIB / 20)
+
 export interface ModelServer {
   readonly id: string
+  /** Where clients connect. */
   readonly port: number
   /** Of its state: it must never change. */
   readonly checksum: string
@@ -31,18 +38,23 @@ export interface ServingWorld {
 export interface Answer {
   readonly ms: number
   readonly isReused: boolean
+  /** The task itself had to wait for its VRAM. */
+  readonly waited: boolean
 }
 
-export async function startServing(): Promise<ServingWorld> {
+/** @param proxies a range of ports; null: the driver swaps the tasks, and clients connect to them */
+export async function startServing(proxies: string | null = null): Promise<ServingWorld> {
   const cluster = await LiveCluster.start()
   try {
     await cluster.send('PUT', '/config', {
       default_vram_overcommit_percent: 200,
       idle_swap_out_seconds: 1,
     })
-    const gpuServer = await cluster.startServer('gpu', INVENTORY)
+    const range = proxies === null ? [] : ['--proxy-ports', proxies, '--proxy-address', '127.0.0.1']
+    const gpuServer = await cluster.startServer('gpu', INVENTORY, {}, ...range)
     const models: ModelServer[] = []
-    for (const name of ['chat', 'code', 'vision']) models.push(await startModel(cluster, name))
+    for (const name of ['chat', 'code', 'vision'])
+      models.push(await startModel(cluster, name, proxies !== null))
     return { cluster, gpuServer, models: models as [ModelServer, ModelServer, ModelServer] }
   } catch (error) {
     await cluster.end()
@@ -50,14 +62,16 @@ export async function startServing(): Promise<ServingWorld> {
   }
 }
 
-async function startModel(cluster: LiveCluster, name: string): Promise<ModelServer> {
-  const port = await freePort()
+async function startModel(cluster: LiveCluster, name: string, hasHooks: boolean): Promise<ModelServer> {
+  const target = await freePort()
   const { id } = await cluster.send<{ id: string }>('POST', '/tasks', {
     name,
     vram_mib: VRAM_MIB,
-    command: headroom('work', `serve=${port}`),
-    ports: [{ name: 'api', target: port, protocol: 'http' }],
+    command: headroom('work', `serve=${target}`, ...(hasHooks ? ['hooks'] : [])),
+    ports: [{ name: 'api', target, protocol: 'http' }],
+    ...(hasHooks ? { swap_method: 'hooks' } : {}),
   })
+  const port = hasHooks ? await proxyOf(cluster, id) : target
   let checksum = ''
   await until(`${name} answers`, async () => {
     checksum = await ask({ port }).then(
@@ -67,6 +81,18 @@ async function startModel(cluster: LiveCluster, name: string): Promise<ModelServ
     return checksum !== ''
   })
   return { id, port, checksum }
+}
+
+async function proxyOf(cluster: LiveCluster, id: string): Promise<number> {
+  let address: string | null = null
+  await until('it has an address', async () => {
+    const answer = await cluster
+      .get<{ ports: readonly { address: string | null }[] }>(`/tasks/${id}/assignment`)
+      .catch(() => null)
+    address = answer?.ports[0]?.address ?? null
+    return address !== null
+  })
+  return Number(String(address).split(':').at(-1))
 }
 
 /** Rejects if there is no answer within the limit, or another one than the state gives. */
@@ -86,9 +112,9 @@ export async function ask(
   )
   let text = ''
   for await (const chunk of response.setEncoding('utf8')) text += chunk
-  const answer = JSON.parse(text) as { readonly checksum: string }
+  const answer = JSON.parse(text) as { readonly checksum: string; readonly waited: boolean }
   if (checksum !== undefined && answer.checksum !== checksum) throw new Error(`its state changed: ${text}`)
-  return { ms: performance.now() - from, isReused, checksum: answer.checksum }
+  return { ms: performance.now() - from, isReused, checksum: answer.checksum, waited: answer.waited }
 }
 
 /** Wakes another server, so that this one leaves. */
