@@ -113,6 +113,7 @@ const VICTIMS: readonly Mutant[] = [
       ),
     ],
     likes: ['little_host_memory'],
+    directed: { test: 'test/unit/victims-in-host-memory.test.ts' },
   },
   {
     name: 's-no-back-off',
