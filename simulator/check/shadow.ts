@@ -96,7 +96,8 @@ export class Shadow {
   }
 
   #beginWith(record: TaskRecord): void {
-    const { id, submittedAt, pendingSince, placement } = record
+    const { id, submittedAt, placement, trouble } = record
+    const pendingSince = trouble?.pause?.until ?? record.pendingSince
     const task: ShadowTask = {
       id,
       submittedAt,
