@@ -44,7 +44,15 @@ import {
   MAX_VARIABLES,
   MAX_VRAM_MIB,
 } from './limits.ts'
-import { GPU_MODES, NOSWAP, ON_NODE_LOSS, PORT_PROTOCOLS, PRIORITIES, RESIDENCIES } from './units.ts'
+import {
+  ENGINE_KINDS,
+  GPU_MODES,
+  NOSWAP,
+  ON_NODE_LOSS,
+  PORT_PROTOCOLS,
+  PRIORITIES,
+  RESIDENCIES,
+} from './units.ts'
 
 export const id = (description?: string) => text(1, MAX_ID_LENGTH, description)
 export const vramMib = (description?: string) => integer(0, MAX_VRAM_MIB, description)
@@ -133,6 +141,14 @@ const HOOKS = {
 export const swapHooks = (description: string) => record(HOOKS, description)
 /** Of a request, where it may be null. */
 export const swapHooksOrNull = (description: string) => orNull(record(HOOKS), description)
+const ENGINE = {
+  kind: oneOf(ENGINE_KINDS),
+  port: integer(1, 65_535, 'TCP port on which it listens'),
+  level: optional(oneOf([1, 2], 'Of vllm: 1 keeps the weights in host memory, 2 drops them. Absent: 1')),
+}
+export const swapEngine = (description: string) => record(ENGINE, description)
+export const swapEngineOrNull = (description: string) => orNull(record(ENGINE), description)
+export type SwapEngine = Value<ReturnType<typeof swapEngine>>
 export type SwapHooks = Value<ReturnType<typeof swapHooks>>
 export type SwapHook = SwapHooks['suspend']
 

@@ -17,6 +17,7 @@ import {
   reserveMib,
   sha256,
   stopGraceMs,
+  swapEngine,
   swapHooks,
 } from './message-fields.ts'
 import { LIMITS_RECORD } from './resource-limits.ts'
@@ -88,5 +89,6 @@ export const StartCommand = record({
     ),
   ),
   swap_hooks: optional(swapHooks('How it is told. Absent: on its control socket')),
+  swap_engine: optional(swapEngine('Of method engine. Sent only to servers with this feature')),
 })
 export type StartCommand = Value<typeof StartCommand>

@@ -23,7 +23,15 @@ import {
   MAX_STOP_GRACE_SECONDS,
   TASK_DEFAULTS,
 } from './limits.ts'
-import { hostPath, image, mounts, ports, sha256, swapHooksOrNull } from './message-fields.ts'
+import {
+  hostPath,
+  image,
+  mounts,
+  ports,
+  sha256,
+  swapEngineOrNull,
+  swapHooksOrNull,
+} from './message-fields.ts'
 import { cpus, memoryMib, pidsLimit } from './resource-limits.ts'
 import { ON_NODE_LOSS, REQUESTED_SWAP_METHODS } from './units.ts'
 
@@ -100,11 +108,15 @@ export const RUN_POLICY = record({
     orNull(
       oneOf(REQUESTED_SWAP_METHODS),
       'driver: the driver copies its VRAM while it is stopped. hooks: it moves its data itself when told, ' +
-        'and keeps running. none: the same as noswap 1. null: driver',
+        'and keeps running. engine: the same for an inference server. none: the same as noswap 1. ' +
+        'null: driver',
     ),
   ),
   swap_hooks: optional(
     swapHooksOrNull('How it is told, with swap_method hooks; null: by messages on its control socket'),
+  ),
+  swap_engine: optional(
+    swapEngineOrNull('The inference server that is told to sleep and to wake up, with swap_method engine'),
   ),
 })
 export type RunPolicyBody = Required<Value<typeof RUN_POLICY>>
@@ -136,6 +148,7 @@ export const RUN_POLICY_REQUEST = {
   idle_swap_out_seconds: optional(withDefault(properties.idle_swap_out_seconds, null)),
   swap_method: optional(withDefault(properties.swap_method, null)),
   swap_hooks: optional(withDefault(properties.swap_hooks, null)),
+  swap_engine: optional(withDefault(properties.swap_engine, null)),
 }
 /** Of a task. */
 export const RUN_POLICY_VIEW = Type.Required(RUN_POLICY).properties

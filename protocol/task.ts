@@ -3,7 +3,7 @@
  * follows from the other and from the body of REST and of the wire (`task-fields.ts` has the ranges).
  */
 import { TASK_DEFAULTS } from './limits.ts'
-import type { SwapHooks } from './message-fields.ts'
+import type { SwapEngine, SwapHooks } from './message-fields.ts'
 import type { RunPolicyBody, TaskPort } from './task-fields.ts'
 import {
   areSameLimits,
@@ -87,6 +87,8 @@ export interface RequestedRunPolicy {
   readonly swapMethod?: SwapMethod | null
   /** How it is told to move its data; null or omitted: on its control socket. */
   readonly swapHooks?: SwapHooks | null
+  /** Of method `engine`; null or omitted: another method. */
+  readonly swapEngine?: SwapEngine | null
 }
 
 /** Where a command runs. */
@@ -134,6 +136,8 @@ export interface RunPolicy {
   readonly swapMethod?: SwapMethod | null
   /** How it is told to move its data; null or omitted: on its control socket. */
   readonly swapHooks?: SwapHooks | null
+  /** Of method `engine`; null or omitted: another method. */
+  readonly swapEngine?: SwapEngine | null
 }
 
 export const DEFAULT_RUN_POLICY: RequestedRunPolicy = {
@@ -192,6 +196,7 @@ export function runPolicyOfBody(body: RequestedRunPolicyBody): RequestedRunPolic
       idleSwapOutSeconds: body.idle_swap_out_seconds,
       swapMethod: body.swap_method === 'none' ? null : body.swap_method,
       swapHooks: body.swap_hooks,
+      swapEngine: body.swap_engine,
     }),
   }
 }
@@ -300,6 +305,7 @@ export function runPolicyBodyOf(spec: RunPolicy): RunPolicyBody {
     idle_swap_out_seconds: spec.idleSwapOutSeconds ?? null,
     swap_method: spec.swapMethod ?? null,
     swap_hooks: spec.swapHooks ?? null,
+    swap_engine: spec.swapEngine ?? null,
   }
 }
 
@@ -307,7 +313,7 @@ export function runPolicyBodyOf(spec: RunPolicy): RunPolicyBody {
 export function briefRunPolicyBodyOf(policy: RequestedRunPolicy): Partial<RunPolicyBody> {
   const { maxRuntimeSeconds, stopGraceSeconds = null, onNodeLoss, maxRequeues } = policy
   const { ports = [], wakeOnRequest = null, idleSwapOutSeconds = null } = policy
-  const { swapMethod = null, swapHooks = null } = policy
+  const { swapMethod = null, swapHooks = null, swapEngine = null } = policy
   return {
     ...(maxRuntimeSeconds === null ? {} : { max_runtime_seconds: maxRuntimeSeconds }),
     ...(stopGraceSeconds === null ? {} : { stop_grace_seconds: stopGraceSeconds }),
@@ -320,6 +326,7 @@ export function briefRunPolicyBodyOf(policy: RequestedRunPolicy): Partial<RunPol
     ...(idleSwapOutSeconds === null ? {} : { idle_swap_out_seconds: idleSwapOutSeconds }),
     ...(swapMethod === null ? {} : { swap_method: swapMethod }),
     ...(swapHooks === null ? {} : { swap_hooks: swapHooks }),
+    ...(swapEngine === null ? {} : { swap_engine: swapEngine }),
   }
 }
 
@@ -335,6 +342,7 @@ export function isSameRequest(spec: TaskBase & RunPolicy & { name: string }, req
     (spec.idleSwapOutSeconds ?? null) === (request.idleSwapOutSeconds ?? null) &&
     (spec.swapMethod ?? null) === (request.swapMethod ?? null) &&
     JSON.stringify(spec.swapHooks ?? null) === JSON.stringify(request.swapHooks ?? null) &&
+    JSON.stringify(spec.swapEngine ?? null) === JSON.stringify(request.swapEngine ?? null) &&
     JSON.stringify(spec.ports ?? []) === JSON.stringify(request.ports ?? []) &&
     JSON.stringify(surroundingsIn(spec)) === JSON.stringify(surroundingsIn(request)) &&
     areSameLimits(spec.limits, request.limits) &&
@@ -342,7 +350,8 @@ export function isSameRequest(spec: TaskBase & RunPolicy & { name: string }, req
   )
 }
 
-type ServingField = 'ports' | 'wakeOnRequest' | 'idleSwapOutSeconds' | 'swapMethod' | 'swapHooks'
+type SwapField = 'swapMethod' | 'swapHooks' | 'swapEngine'
+type ServingField = 'ports' | 'wakeOnRequest' | 'idleSwapOutSeconds' | SwapField
 type Launch = TaskSurroundings & Pick<RunPolicy, 'limits' | 'environment' | ServingField>
 
 /** Surroundings, limits, environment and how it serves, for a task that has them. */
@@ -369,14 +378,16 @@ function servingIn(task: Given<Pick<RunPolicy, ServingField>>): Pick<RunPolicy, 
 }
 
 /** Absent fields: the driver's method; told on its control socket. */
-export function swapMethodIn(task: Given<Pick<RunPolicy, 'swapMethod' | 'swapHooks'>>): {
+export function swapMethodIn(task: Given<Pick<RunPolicy, SwapField>>): {
   readonly swapMethod?: SwapMethod
   readonly swapHooks?: SwapHooks
+  readonly swapEngine?: SwapEngine
 } {
-  const { swapMethod = null, swapHooks = null } = task
+  const { swapMethod = null, swapHooks = null, swapEngine = null } = task
   return {
     ...(swapMethod === null ? {} : { swapMethod }),
     ...(swapHooks === null ? {} : { swapHooks }),
+    ...(swapEngine === null ? {} : { swapEngine }),
   }
 }
 
@@ -390,15 +401,20 @@ export function sharedPortName(ports: readonly TaskPort[]): string | null {
   return null
 }
 
-/** Returns the path and text of what is wrong with the hooks of a request, or null. */
-export function faultInHooks(
-  body: Pick<TaskBody, 'swap_method' | 'swap_hooks'>,
-): readonly [string, string] | null {
-  const { swap_method: method = null, swap_hooks: hooks = null } = body
-  if (hooks === null) return null
-  if (method !== 'hooks') return ['swap_hooks', 'needs swap_method hooks']
-  for (const name of ['suspend', 'resume'] as const) {
-    const { command, port, path } = hooks[name]
+type SwapBody = Pick<TaskBody, 'swap_method' | 'swap_hooks' | 'swap_engine' | 'command'>
+
+/** Returns the field and text of what is wrong with the swap method of a request, or null. */
+export function faultInSwapMethod(body: SwapBody): readonly [string, string] | null {
+  const { swap_method: method = null, swap_hooks: hooks = null, swap_engine: engine = null } = body
+  const movesItself = method === 'hooks' || method === 'engine'
+  if (movesItself && (body.command ?? null) === null)
+    return ['swap_method', `${method} needs a command: a lease moves nothing itself`]
+  if (hooks !== null && method !== 'hooks') return ['swap_hooks', 'needs swap_method hooks']
+  if (engine !== null && method !== 'engine') return ['swap_engine', 'needs swap_method engine']
+  if (engine === null && method === 'engine') return ['swap_engine', 'is required with swap_method engine']
+  if (engine?.level !== undefined && engine.kind !== 'vllm') return ['swap_engine.level', 'is for vllm only']
+  for (const name of hooks === null ? [] : (['suspend', 'resume'] as const)) {
+    const { command, port, path } = hooks?.[name] ?? {}
     const isRequest = port !== undefined && path !== undefined && command === undefined
     const isCommand = command !== undefined && port === undefined && path === undefined
     if (!isRequest && !isCommand) return [`swap_hooks.${name}`, 'must be a command, or a port and a path']

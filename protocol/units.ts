@@ -34,10 +34,13 @@ export type GpuMode = (typeof GPU_MODES)[number]
 
 /**
  * How the bytes of a task leave VRAM and return: the GPU's driver copies them while the task is stopped, or
- * the task moves them itself when it is told to, and keeps running.
+ * the task moves them itself when it is told to, and keeps running; `engine` is told as its kind expects.
  */
-export const SWAP_METHODS = ['driver', 'hooks'] as const
+export const SWAP_METHODS = ['driver', 'hooks', 'engine'] as const
 export type SwapMethod = (typeof SWAP_METHODS)[number]
+/** Inference servers that can sleep. */
+export const ENGINE_KINDS = ['vllm', 'sglang'] as const
+export type EngineKind = (typeof ENGINE_KINDS)[number]
 /** As a request says it; `none` is the same as `noswap` 1. */
 export const REQUESTED_SWAP_METHODS = [...SWAP_METHODS, 'none'] as const
 export type RequestedSwapMethod = (typeof REQUESTED_SWAP_METHODS)[number]
@@ -74,6 +77,7 @@ export const FEATURES = [
   'prepare',
   'channels',
   'swap_hooks',
+  'swap_engine',
 ] as const
 export type Feature = (typeof FEATURES)[number]
 /**

@@ -12,6 +12,7 @@ import { isFinal } from '../../controller/model/task.ts'
 import type { WaitReason } from '../../controller/query/explain/explain.ts'
 import { EXIT_OK, EXIT_TIMEOUT, UsageError } from '../../services/exit-codes.ts'
 import { formatDuration } from '../../simulator/document/quantity.ts'
+import type { SwapEngine } from '../../protocol/message-fields.ts'
 import type { DurationMs, Mib, OnNodeLoss, RequestedSwapMethod } from '../../protocol/units.ts'
 import { exitCodeOfTask, onInterrupt, type Interrupts } from '../command/interrupts.ts'
 import { openClient } from '../command/session.ts'
@@ -33,6 +34,7 @@ export interface RunOptions extends DemandOptions, EnvironmentOptions {
   readonly port: readonly string[]
   readonly wakeOnRequest?: boolean
   readonly swapMethod?: RequestedSwapMethod
+  readonly engine?: SwapEngine
   readonly workdir?: string
   readonly cwd?: string
   readonly mount: readonly string[]
@@ -107,6 +109,7 @@ function requestOf(command: readonly string[], options: RunOptions): TaskRequest
     ...(options.idleSwapOut === undefined ? {} : { idle_swap_out_seconds: options.idleSwapOut }),
     ...(options.wakeOnRequest === undefined ? {} : { wake_on_request: options.wakeOnRequest }),
     ...(options.swapMethod === undefined ? {} : { swap_method: options.swapMethod }),
+    ...(options.engine === undefined ? {} : { swap_method: 'engine', swap_engine: options.engine }),
     ...(options.workdir === undefined ? {} : { workdir: options.workdir }),
     ...(options.cwd === undefined ? {} : { cwd: resolve(options.cwd) }),
     ...(options.mount.length === 0 ? {} : { mounts: options.mount }),

@@ -1,5 +1,5 @@
 /** `headroom run` and `headroom lease`: their options. Their actions are loaded when called. */
-import { Option, type Command } from 'commander'
+import { InvalidArgumentError, Option, type Command } from 'commander'
 import {
   asShortcut,
   calls,
@@ -11,7 +11,8 @@ import {
   type SetExit,
 } from '../command/command-shape.ts'
 import { mib, priority, timeout, timeWithin, vram, whole } from '../command/option-values.ts'
-import { REQUESTED_SWAP_METHODS } from '../../protocol/units.ts'
+import type { SwapEngine } from '../../protocol/message-fields.ts'
+import { ENGINE_KINDS, REQUESTED_SWAP_METHODS } from '../../protocol/units.ts'
 import { MAX_CPUS, MAX_HOST_MIB, MAX_PIDS, MIN_MEMORY_MIB, MIN_PIDS } from '../../protocol/limits.ts'
 
 /** Equals the limit in controller/api/tasks/schema.ts. */
@@ -87,6 +88,7 @@ const DESCRIBING = [
   'image',
   'wakeOnRequest',
   'swapMethod',
+  'engine',
   'workdir',
   'cwd',
   'memory',
@@ -131,13 +133,17 @@ function fileOption(): Option {
   return new Option('-f, --file <file>', says).conflicts(DESCRIBING)
 }
 
-/** Adds what a command on a GPU server can be given. */
-function running(command: Command): Command {
-  return demanding(command)
-    .option(
-      '--image <reference>',
-      'container image in which the command runs, on a GPU server that offers container images',
-    )
+function engineAt(text: string): SwapEngine {
+  const [, kind, port] = /^([a-z]+)=(\d{1,5})$/.exec(text) ?? []
+  const known = ENGINE_KINDS.find((each) => each === kind)
+  if (known === undefined || Number(port) < 1 || Number(port) > 65_535)
+    throw new InvalidArgumentError(`Give one of ${ENGINE_KINDS.join(', ')} and its port, such as vllm=8000.`)
+  return { kind: known, port: Number(port) }
+}
+
+/** Adds how its VRAM leaves, and what brings it back. */
+function serving(command: Command): Command {
+  return command
     .option(
       '--port <name=port>',
       'a TCP port on which the task serves; /http after it if it speaks HTTP; may be repeated. Requests to ' +
@@ -154,10 +160,27 @@ function running(command: Command): Command {
       new Option(
         '--swap-method <method>',
         'how its VRAM leaves: copied by the driver, moved by the task itself (hooks), or not at all',
-      ).choices(REQUESTED_SWAP_METHODS),
+      ).choices(REQUESTED_SWAP_METHODS.filter((method) => method !== 'engine')),
+    )
+    .addOption(
+      new Option(
+        '--engine <kind=port>',
+        'the task is an inference server that is told to sleep and to wake up: vllm=8000 or sglang=8000',
+      )
+        .argParser(engineAt)
+        .conflicts('swapMethod'),
     )
     .option('--wake-on-request', 'requests to any port of the task bring it back, and nothing else does')
     .option('--no-wake-on-request', 'requests do not bring it back')
+}
+
+/** Adds what a command on a GPU server can be given. */
+function running(command: Command): Command {
+  return serving(demanding(command))
+    .option(
+      '--image <reference>',
+      'container image in which the command runs, on a GPU server that offers container images',
+    )
     .option(
       '--workdir <folder>',
       'upload a folder of this machine, except what its .headroomignore excludes; the command starts in it',

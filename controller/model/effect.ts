@@ -3,7 +3,7 @@
  * into commands.
  */
 import type { ResourceLimits } from '../../protocol/resource-limits.ts'
-import type { SwapHooks } from '../../protocol/message-fields.ts'
+import type { SwapEngine, SwapHooks } from '../../protocol/message-fields.ts'
 import type { TaskEnvironment } from '../../protocol/task.ts'
 import type { TaskPort } from '../../protocol/task-fields.ts'
 import type {
@@ -42,6 +42,8 @@ export interface StartEffect extends EffectBase {
   readonly swapMethod?: SwapMethod
   /** Omitted: by messages on its control socket. */
   readonly swapHooks?: SwapHooks
+  /** Omitted: another method. */
+  readonly swapEngine?: SwapEngine
   readonly workdir: string | null
   readonly cwd: string | null
   /** Omitted: none. */

@@ -21,7 +21,7 @@ import type { TaskRecord } from '../ports/store.ts'
 import { audited, auditSubjectOf, type ClientAudit } from './client-audit.ts'
 import type { RefusedReason } from './message-counts.ts'
 import { RequestBudget } from './request-budget.ts'
-import { faultInHooks, isSameRequest, requestOfBody, sharedPortName } from '../../protocol/task.ts'
+import { faultInSwapMethod, isSameRequest, requestOfBody, sharedPortName } from '../../protocol/task.ts'
 
 export interface ClientRequestsOptions {
   readonly commands: Commands
@@ -214,10 +214,8 @@ function problemOf(body: SubmitTask): Refusal | null {
   if (new Set(groups).size < groups.length) return invalid('groups', 'must not hold a group twice')
   if (new Set(labels.map(({ name }) => name)).size < labels.length)
     return invalid('labels', 'must not hold a name twice')
-  const fault = faultInHooks(body)
+  const fault = faultInSwapMethod(body)
   if (fault !== null) return invalid(...fault)
-  if (command === null && body.swap_method === 'hooks')
-    return invalid('swap_method', 'hooks needs a command: a lease has no hooks')
   if (sharedPortName(ports) !== null) return invalid('ports', 'must not hold a name twice')
   return null
 }

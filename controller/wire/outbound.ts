@@ -423,6 +423,7 @@ function startOf(effect: StartEffect, terms: Terms, valuesOf: OutboundOptions['v
     ...(effect.wakeOnRequest === undefined ? {} : { wake_on_request: effect.wakeOnRequest }),
     ...(effect.swapMethod === undefined ? {} : { swap_method: effect.swapMethod }),
     ...(effect.swapHooks === undefined ? {} : { swap_hooks: effect.swapHooks }),
+    ...(effect.swapEngine === undefined ? {} : { swap_engine: effect.swapEngine }),
     ...surroundingsIn(effect),
     ...(effect.limits === null ? {} : { limits: limitsRecordOf(effect.limits) }),
     ...(environment === null ? {} : { env: envOf(valuesOf(environment, effect.owner)) }),

@@ -54,7 +54,7 @@ function takeOver(
 /** Earlier decisions about its residency are stale: a swap in progress is over, or was undone. */
 function adoptedFrom(survivor: Living, before: KeptAttempt | null, now: Instant): Attempt {
   const { start, isFrozen, wantsGpu, idleMs, vramMib, heldMib } = survivor
-  const attempt = newAttempt(before ?? start, now)
+  const attempt = newAttempt({ ...start, ...before }, now)
   const isOut =
     survivor.residency === 'unknown'
       ? before?.residency === 'swapped_out'

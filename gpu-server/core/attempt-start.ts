@@ -1,4 +1,4 @@
-import type { SwapHooks } from '../../protocol/message-fields.ts'
+import type { SwapEngine, SwapHooks } from '../../protocol/message-fields.ts'
 import type {
   DurationMs,
   GpuMode,
@@ -36,6 +36,8 @@ export interface AttemptStart {
   readonly swapMethod?: SwapMethod
   /** How it is told to move its data. Absent: on its control socket. */
   readonly swapHooks?: SwapHooks
+  /** Absent: another method. */
+  readonly swapEngine?: SwapEngine
   /** Its limit of memory, as requested. Absent: none. */
   readonly memoryMib?: Mib
 }

@@ -9,6 +9,7 @@ import type {
   OnNodeLoss,
   Priority,
   Residency,
+  SwapMethod,
 } from '../../protocol/units.ts'
 import type { AttemptRecord, SwapCommand, TaskReport } from '../../protocol/messages.ts'
 import type { StartCommand } from '../../protocol/start-command.ts'
@@ -50,7 +51,9 @@ export interface Attempt {
   wantsGpu: boolean
   /** Since its last swap-out: the device reports requests that arrive for it. */
   isWakeable: boolean
-  /** Its own hooks moved its bytes out, and it runs; only while it is out. */
+  /** As requested. */
+  readonly swapMethod: SwapMethod
+  /** It moved its bytes out itself, by hooks or as an engine, and runs; only while it is out. */
   isOutByHooks: boolean
   /** What it keeps in VRAM on each GPU; only while it is out. */
   residualMib: Mib
@@ -86,6 +89,7 @@ export function newAttempt(start: AttemptStart, now: Instant): Attempt {
     lastSwap: null,
     wantsGpu: false,
     isWakeable: false,
+    swapMethod: start.swapMethod ?? 'driver',
     isOutByHooks: false,
     residualMib: 0,
     lastUseAt: now,
@@ -111,7 +115,11 @@ export function startOf(command: StartCommand): AttemptStart {
     ...(command.stop_grace_ms === undefined ? {} : { stopGraceMs: command.stop_grace_ms }),
     ...(command.limits?.memory_mib === undefined ? {} : { memoryMib: command.limits.memory_mib }),
     ...wakeIn(command),
-    ...swapMethodIn({ swapMethod: command.swap_method, swapHooks: command.swap_hooks }),
+    ...swapMethodIn({
+      swapMethod: command.swap_method,
+      swapHooks: command.swap_hooks,
+      swapEngine: command.swap_engine,
+    }),
   }
 }
 

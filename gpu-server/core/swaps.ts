@@ -119,7 +119,7 @@ export class Swaps {
       because: outcome === 'done' ? null : outcome,
       ...(attempt.isWakeable ? { wakeable: true } : {}),
       ...(attempt.residualMib > 0 ? { residual_mib: attempt.residualMib } : {}),
-      ...(attempt.isOutByHooks ? { swap_method: 'hooks' } : {}),
+      ...(attempt.isOutByHooks ? { swap_method: attempt.swapMethod } : {}),
     })
   }
 }

@@ -1,6 +1,6 @@
 /** Tells a task to move its data out of VRAM or back: by a command in it, a request to it, or its socket. */
 import { encodeFrame, endIn, FRAME, FrameReader, type Frame } from '../../protocol/channel-frames.ts'
-import type { SwapHook, SwapHooks } from '../../protocol/message-fields.ts'
+import type { SwapEngine, SwapHook, SwapHooks } from '../../protocol/message-fields.ts'
 import type { DurationMs } from '../../protocol/units.ts'
 import { startChannelProcess, type ChannelHost } from '../channels/channel-process.ts'
 import type { HookOrder } from './control-socket.ts'
@@ -9,7 +9,7 @@ import type { HookAnswer, TaskSockets } from './task-sockets.ts'
 export interface HookedTask {
   readonly taskId: string
   readonly attempt: number
-  readonly start: { readonly swapHooks?: SwapHooks }
+  readonly start: { readonly swapHooks?: SwapHooks; readonly swapEngine?: SwapEngine }
 }
 
 /** Of an answer; the rest is not read. */
@@ -28,7 +28,8 @@ export class HookCalls {
 
   /** Never rejects. After the deadline the command is ended, the connection closed. */
   call(task: HookedTask, order: HookOrder, withinMs: DurationMs): Promise<HookAnswer> {
-    const hook = task.start.swapHooks?.[order]
+    const { swapHooks, swapEngine } = task.start
+    const hook = swapEngine === undefined ? swapHooks?.[order] : requestOf(swapEngine, order)
     if (hook === undefined) return this.#sockets.order(task.taskId, task.attempt, order, withinMs)
     return this.#through(task, hook, withinMs)
   }
@@ -77,8 +78,23 @@ export class HookCalls {
   }
 }
 
+/**
+ * What tells an engine to sleep and to wake up. Sources: docs.vllm.ai, "Sleep Mode" (needs
+ * --enable-sleep-mode and VLLM_SERVER_DEV_MODE=1); docs.sglang.io, "SGLang for RL Systems" (needs
+ * --enable-memory-saver).
+ */
+function requestOf({ kind, port, level = 1 }: SwapEngine, order: HookOrder): SwapHook {
+  const paths = {
+    vllm: { suspend: `/sleep?level=${level}`, resume: '/wake_up' },
+    sglang: { suspend: '/release_memory_occupation', resume: '/resume_memory_occupation' },
+  }
+  return { port, path: paths[kind][order] }
+}
+
+/** SGLang reads a body. */
 function requestTo(path: string): Uint8Array {
-  const lines = [`POST ${path} HTTP/1.1`, 'Host: localhost', 'Content-Length: 0', 'Connection: close', '', '']
+  const head = [`POST ${path} HTTP/1.1`, 'Host: localhost', 'Content-Type: application/json']
+  const lines = [...head, 'Content-Length: 2', 'Connection: close', '', '{}']
   return encodeFrame(FRAME.data, Buffer.from(lines.join('\r\n')))
 }
 

@@ -235,7 +235,7 @@ export class HostDevice implements Device {
         const { method, residualMib } = suspension
         if (outcome !== 'done' || task.isEnded) return false
         task.isResident = false
-        left = method === 'hooks' ? { byHooks: true, residualMib } : {}
+        left = method === 'driver' ? {} : { byHooks: true, residualMib }
         return true
       })
       left = { ...left, isWakeable }
@@ -355,7 +355,7 @@ export class HostDevice implements Device {
     task.isResident = !isOut
     if (!start.isLease) task.vramFile = this.#options.places.vramFileOf(start.taskId, start.attempt)
     if (isOutByHooks) {
-      task.swappedOutBy = 'hooks'
+      task.swappedOutBy = start.swapMethod ?? 'hooks'
       task.residualMib = kept?.residualMib ?? 0
     }
     // A running task counts as busy until a sample shows that it is idle.

@@ -77,7 +77,8 @@ export class HostTask implements AcceleratedTask {
 
   /** Its processes run while its bytes are not in VRAM, unless its hooks fail; others are stopped. */
   get staysRunning(): boolean {
-    return this.start.swapMethod === 'hooks'
+    const { swapMethod = 'driver' } = this.start
+    return swapMethod !== 'driver'
   }
 
   /** A lease without a process uses nothing that can be measured. */

@@ -18,8 +18,8 @@ export interface ProxiedTask {
     readonly wakePorts?: readonly number[]
     readonly httpPorts?: readonly number[]
     readonly wakeOnRequest?: boolean
-    /** It is an inference engine: its ports serve HTTP, and clients must not administer it. */
-    readonly isEngine?: boolean
+    /** Present: its ports serve HTTP, and clients must not administer it. */
+    readonly swapEngine?: object
   }
 }
 
@@ -267,10 +267,10 @@ function release<T>(entry: Entry<T>): void {
 }
 
 function targetsOf({ start }: ProxiedTask): readonly ProxyTarget[] {
-  const { wakePorts = [], httpPorts = [], isEngine = false } = start
+  const { wakePorts = [], httpPorts = [], swapEngine } = start
   return [...new Set(wakePorts)].map((target) => ({
     target,
-    protocol: isEngine ? 'engine' : httpPorts.includes(target) ? 'http' : 'tcp',
+    protocol: swapEngine !== undefined ? 'engine' : httpPorts.includes(target) ? 'http' : 'tcp',
   }))
 }
 

@@ -65,7 +65,7 @@ export class SwapMethods {
 
   async resume(task: HostTask): Promise<SwapOutcome> {
     const { accelerator } = this.#options
-    if (task.swappedOutBy !== 'hooks') {
+    if (task.swappedOutBy === 'driver') {
       const outcome = await accelerator.swapIn(task)
       // An order that was not answered in time may have been carried out since.
       if (outcome === 'done' && task.mayBeSuspended) void this.#resumeByHooks(task)
@@ -84,7 +84,7 @@ export class SwapMethods {
   sampled(uses: ReadonlyMap<AcceleratedTask, TaskUse>): void {
     this.#surplusMib.clear()
     for (const [task, { usedMib }] of uses) {
-      if (!(task instanceof HostTask) || task.isResident || task.swappedOutBy !== 'hooks') continue
+      if (!(task instanceof HostTask) || task.isResident || task.swappedOutBy === 'driver') continue
       task.gpus.forEach((gpu, place) => {
         const mib = (usedMib[place] ?? 0) - task.residualMib
         if (mib > 0) this.#surplusMib.set(gpu, (this.#surplusMib.get(gpu) ?? 0) + mib)
@@ -105,10 +105,11 @@ export class SwapMethods {
   async #suspendByHooks(task: HostTask): Promise<Suspension | null> {
     task.mayBeSuspended = true
     const answer = await this.#options.hooks.call(task, 'suspend', deadlineFor(task))
-    if (task.isEnded) return { outcome: 'copy_failed', method: 'hooks', residualMib: 0 }
+    const method = task.start.swapMethod ?? 'hooks'
+    if (task.isEnded) return { outcome: 'copy_failed', method, residualMib: 0 }
     if (answer.error !== null) return this.#failed(task, `its suspend hook failed: ${answer.error}`)
     const residualMib = (await this.#measureUntilSmall(task)) ?? answer.residentMib ?? 0
-    if (residualMib <= mostResidualMib(task)) return { outcome: 'done', method: 'hooks', residualMib }
+    if (residualMib <= mostResidualMib(task)) return { outcome: 'done', method, residualMib }
     await this.#resumeByHooks(task)
     return this.#failed(task, `its suspend hook left ${residualMib} MiB of ${task.vramMib} in VRAM`)
   }

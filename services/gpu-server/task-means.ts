@@ -104,6 +104,6 @@ export function offersOf(
   if (limitRoots !== null) features.push('limits')
   if (containers !== null || filesProgram !== null) features.push('prepare')
   if (allowAttach) features.push('channels')
-  if (allowExec) features.push('swap_hooks')
+  if (allowExec) features.push('swap_hooks', 'swap_engine')
   return { allowExec, allowAttach, features, mounts }
 }

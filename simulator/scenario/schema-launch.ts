@@ -23,8 +23,8 @@ import {
   MIN_MEMORY_MIB,
   MIN_PIDS,
 } from '../../protocol/limits.ts'
-import type { SwapHooks } from '../../protocol/message-fields.ts'
-import { PORT_PROTOCOLS, REQUESTED_SWAP_METHODS } from '../../protocol/units.ts'
+import type { SwapEngine, SwapHooks } from '../../protocol/message-fields.ts'
+import { ENGINE_KINDS, PORT_PROTOCOLS, REQUESTED_SWAP_METHODS } from '../../protocol/units.ts'
 import {
   boolean,
   choice,
@@ -77,6 +77,12 @@ const swapHooks = record({
   resume: required(hook, 'Moves it back.'),
 }) as Rule<unknown> as Rule<SwapHooks>
 
+const swapEngine = record({
+  kind: required(choice(...ENGINE_KINDS), 'Which one.'),
+  port: required(integer(1, 65_535), 'TCP port on which it listens.'),
+  level: optionalAbsent(choice(1, 2), 'Of vllm: 1 keeps the weights in host memory, 2 drops them.'),
+}) as Rule<unknown> as Rule<SwapEngine>
+
 export const LAUNCH = {
   image: optional(
     nullable(image),
@@ -95,12 +101,17 @@ export const LAUNCH = {
   swap_method: optional(
     nullable(choice(...REQUESTED_SWAP_METHODS)),
     null,
-    'driver, hooks, or none, which is the same as noswap 1; otherwise not used in a simulation.',
+    'driver, hooks, engine, or none, which is the same as noswap 1; otherwise not used in a simulation.',
   ),
   swap_hooks: optional(
     nullable(swapHooks),
     null,
     'How it is told to move its data; not used in a simulation.',
+  ),
+  swap_engine: optional(
+    nullable(swapEngine),
+    null,
+    'The inference server that it is, with swap_method engine; not used in a simulation.',
   ),
   memory_mib: optional(nullable(size(MIN_MEMORY_MIB, MAX_HOST_MIB)), null, `Limit of host memory; ${UNUSED}`),
   cpus: optional(nullable(integer(1, MAX_CPUS)), null, `Limit of processors; ${UNUSED}`),

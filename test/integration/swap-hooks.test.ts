@@ -1,7 +1,10 @@
 /** Tasks that move their VRAM themselves, on a declared GPU that measures it. */
+import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { request, type IncomingMessage } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { stateOf } from '../../gpu-server/guard/process-table.ts'
 import { freePort } from '../support/free-port.ts'
@@ -11,6 +14,22 @@ const INVENTORY = JSON.stringify({ gpus: [{ model: 'declared', vram_mib: 24_576,
 const VRAM_MIB = 16_000
 /** What a script says about its VRAM. */
 const USES = (mib: number): string => `truncate -s ${mib}K "$HEADROOM_WORK/.headroom-vram"`
+
+/** The paths of vLLM, of which no other is needed here. */
+const ENGINE = `import { createServer } from 'node:http'
+import { openSync, ftruncateSync } from 'node:fs'
+const vram = openSync(process.env.HEADROOM_WORK + '/.headroom-vram', 'w')
+const use = (mib) => ftruncateSync(vram, mib * 1024)
+use(${VRAM_MIB})
+let level = null
+createServer((request, response) => {
+  const { method, url } = request
+  const sleep = /^\\/sleep\\?level=(.)$/.exec(url)
+  if (method === 'POST' && sleep !== null) { level = sleep[1]; use(600) }
+  else if (method === 'POST' && url === '/wake_up') { level = null; use(${VRAM_MIB}) }
+  response.end(url === '/v1/models' ? (level === null ? 'awake' : 'asleep at level ' + level) : '')
+}).listen(Number(process.argv[1]), '127.0.0.1')
+`
 
 let cluster: LiveCluster
 let server: Member
@@ -25,7 +44,8 @@ beforeAll(async () => {
     eager_swap_in_seconds: null,
     safety_reserve_mib: 0,
   })
-  server = await cluster.startServer('gpu', INVENTORY)
+  const proxies = ['--proxy-ports', '27700-27799', '--proxy-address', '127.0.0.1']
+  server = await cluster.startServer('gpu', INVENTORY, {}, ...proxies)
 })
 afterAll(async () => {
   await cluster?.end()
@@ -184,6 +204,34 @@ createServer((request, response) => {
     await end(id, stranger)
   })
 
+  it('as an engine is told to sleep and to wake up; clients cannot tell it', async () => {
+    const port = await freePort()
+    const { id } = await cluster.send<Task>('POST', '/tasks', {
+      name: 'engine',
+      vram_mib: VRAM_MIB,
+      swap_method: 'engine',
+      swap_engine: { kind: 'vllm', port, level: 2 },
+      ports: [{ name: 'api', target: port, protocol: 'http' }],
+      command: [process.execPath, '--input-type=module', '-e', ENGINE, String(port)],
+    })
+    await until('it runs', async () => (await taskOf(id)).residency === 'resident')
+    await until('it listens', () => answersAtAll(port))
+    const { ports } = await cluster.get<{ ports: readonly { address: string | null }[] }>(
+      `/tasks/${id}/assignment`,
+    )
+    const api = `http://${ports[0]?.address}`
+    expect(await askOnce(`${api}/v1/models`)).toBe('200 awake')
+    await swap(id, 'out')
+    expect(await becomes(id, 'swapped_out')).toMatchObject({ placement: { residual_mib: 600 } })
+    expect(notesOf(id)).toEqual([])
+    expect(await askOnce(`http://127.0.0.1:${port}/v1/models`)).toBe('200 asleep at level 2')
+    expect(await askOnce(`${api}/v1/models`)).toBe('200 awake')
+    for (const path of ['/sleep', '/wake_up', '/is_sleeping'])
+      expect(await askOnce(`${api}${path}`, 'POST')).toMatch(/^403 /)
+    expect((await taskOf(id)).residency).toBe('resident')
+    await end(id)
+  })
+
   it('that lies, fails or does not answer is swapped by the driver, twice, and then always', async () => {
     const lies = await submit('lies', {
       swap_method: 'hooks',
@@ -252,6 +300,9 @@ createServer((request, response) => {
       'swap_hooks needs swap_method hooks',
     )
     expect(await refusalOf({ swap_method: 'hooks', command: undefined })).toContain('needs a command')
+    expect(await refusalOf({ swap_method: 'engine' })).toContain('swap_engine is required')
+    const level = { kind: 'sglang', port: 80, level: 1 }
+    expect(await refusalOf({ swap_method: 'engine', swap_engine: level })).toContain('is for vllm only')
   })
 
   it('of swap_method none is a noswap task', async () => {
@@ -264,6 +315,14 @@ createServer((request, response) => {
 function stoppedOf(id: string): boolean {
   const started = readFileSync(join(cluster.path('gpu'), `guards/${id}.1/started`), 'utf8')
   return stateOf(Number(/^command (\d+)/m.exec(started)?.[1])) === 'T'
+}
+
+/** On a connection of its own. Returns the status and the body. */
+async function askOnce(url: string, method = 'GET'): Promise<string> {
+  const sent = request(url, { method, agent: false, timeout: 60_000 })
+  sent.end()
+  const [answer] = (await once(sent, 'response')) as [IncomingMessage]
+  return `${answer.statusCode} ${await text(answer)}`
 }
 
 async function answersAtAll(port: number): Promise<boolean> {

@@ -3,7 +3,7 @@ import type { Task } from '../../model/placement.ts'
 import { type TaskChange } from '../../model/command.ts'
 import {
   requestOfBody,
-  faultInHooks,
+  faultInSwapMethod,
   sharedPortName,
   type TaskEnvironment,
   type TaskRequest,
@@ -33,10 +33,8 @@ export function taskRequest(
     throw invalidField('/command/0', 'command.0 must be the program that is run, got ""')
   if (body.command === undefined && typeof body.image === 'string')
     throw invalidField('/image', 'image needs a command: a lease runs none')
-  const fault = faultInHooks(body)
+  const fault = faultInSwapMethod(body)
   if (fault !== null) throw invalidField(`/${fault[0].replace('.', '/')}`, `${fault[0]} ${fault[1]}`)
-  if (body.command === undefined && body.swap_method === 'hooks')
-    throw invalidField('/swap_method', 'swap_method hooks needs a command: a lease has no hooks')
   const twice = sharedPortName(body.ports ?? [])
   if (twice !== null) throw invalidField('/ports', `ports must not hold the name ${twice} twice`)
   for (const field of ['workdir', 'cwd'] as const)

@@ -202,7 +202,14 @@ export function requiredFeatures({
   swapMethod = null,
 }: Pick<TaskSpec, RequiringField>): readonly Required[] {
   const hasFiles = workdir !== null || cwd !== null
-  const needs = [image !== null, environment !== null, hasFiles, limits !== null, swapMethod === 'hooks']
+  const needs = [
+    image !== null,
+    environment !== null,
+    hasFiles,
+    limits !== null,
+    swapMethod === 'hooks',
+    swapMethod === 'engine',
+  ]
   let index = 0
   for (let bit = 0; bit < needs.length; bit++) if (needs[bit] === true) index |= 1 << bit
   const features = COMBINATIONS[index] as readonly Feature[]
@@ -213,7 +220,14 @@ export function requiredFeatures({
 export type Required = Feature | MountFeature
 
 type RequiringField = 'image' | 'environment' | 'limits' | 'workdir' | 'cwd' | 'mounts' | 'swapMethod'
-const IN_ORDER = ['image', 'env', 'files', 'limits', 'swap_hooks'] as const satisfies readonly Feature[]
+const IN_ORDER = [
+  'image',
+  'env',
+  'files',
+  'limits',
+  'swap_hooks',
+  'swap_engine',
+] as const satisfies readonly Feature[]
 /** Bit i of the index: the feature at place i is required. */
 const COMBINATIONS: readonly (readonly Feature[])[] = Array.from(
   { length: 1 << IN_ORDER.length },

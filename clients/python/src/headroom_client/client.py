@@ -92,6 +92,7 @@ class Client:
         idle_swap_out_seconds: Optional[int] = None,
         swap_method: Optional[str] = None,
         swap_hooks: Optional[Mapping[str, Any]] = None,
+        swap_engine: Optional[Mapping[str, Any]] = None,
         env: Optional[Mapping[str, str]] = None,
         secrets: Optional[Mapping[str, str]] = None,
         idempotency_key: Optional[str] = None,
@@ -134,6 +135,7 @@ class Client:
             idle_swap_out_seconds=idle_swap_out_seconds,
             swap_method=swap_method,
             swap_hooks=swap_hooks,
+            swap_engine=swap_engine,
             env=None if env is None else dict(env),
             secrets=None if secrets is None else dict(secrets),
         )

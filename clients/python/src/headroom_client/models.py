@@ -48,6 +48,17 @@ class TaskRequestSwapHooks(TypedDict):
     """Moves it back."""
 
 
+class _RequiredTaskRequestSwapEngine(TypedDict):
+    kind: Literal["vllm", "sglang"]
+    port: int
+    """TCP port on which it listens."""
+
+
+class TaskRequestSwapEngine(_RequiredTaskRequestSwapEngine, total=False):
+    level: Literal[1, 2]
+    """Of vllm: 1 keeps the weights in host memory, 2 drops them. Absent: 1."""
+
+
 class TaskRequest(TypedDict, total=False):
     name: str
     vram_mib: int
@@ -109,13 +120,15 @@ class TaskRequest(TypedDict, total=False):
     """Processes and threads at once; null: none on the host, 4096 in a container."""
     idle_swap_out_seconds: Optional[int]
     """Idle time after which it may be swapped out; null: idle_swap_out_seconds of the cluster."""
-    swap_method: Optional[Literal["driver", "hooks", "none"]]
+    swap_method: Optional[Literal["driver", "hooks", "engine", "none"]]
     """
     driver: the driver copies its VRAM while it is stopped. hooks: it moves its data itself when told, and
-    keeps running. none: the same as noswap 1. null: driver.
+    keeps running. engine: the same for an inference server. none: the same as noswap 1. null: driver.
     """
     swap_hooks: Optional[TaskRequestSwapHooks]
     """How it is told, with swap_method hooks; null: by messages on its control socket."""
+    swap_engine: Optional[TaskRequestSwapEngine]
+    """The inference server that is told to sleep and to wake up, with swap_method engine."""
     env: Dict[str, str]
     """
     Environment variables of the command by name. Only its owner and admins can read the values, which are
@@ -159,6 +172,17 @@ class TaskSwapHooks(TypedDict):
     """
     resume: TaskSwapHooksResume
     """Moves it back."""
+
+
+class _RequiredTaskSwapEngine(TypedDict):
+    kind: Literal["vllm", "sglang"]
+    port: int
+    """TCP port on which it listens."""
+
+
+class TaskSwapEngine(_RequiredTaskSwapEngine, total=False):
+    level: Literal[1, 2]
+    """Of vllm: 1 keeps the weights in host memory, 2 drops them. Absent: 1."""
 
 
 class TaskPlacement(TypedDict):
@@ -330,13 +354,15 @@ class Task(TypedDict):
     """Processes and threads at once; null: none on the host, 4096 in a container."""
     idle_swap_out_seconds: Optional[int]
     """Idle time after which it may be swapped out; null: idle_swap_out_seconds of the cluster."""
-    swap_method: Optional[Literal["driver", "hooks", "none"]]
+    swap_method: Optional[Literal["driver", "hooks", "engine", "none"]]
     """
     driver: the driver copies its VRAM while it is stopped. hooks: it moves its data itself when told, and
-    keeps running. none: the same as noswap 1. null: driver.
+    keeps running. engine: the same for an inference server. none: the same as noswap 1. null: driver.
     """
     swap_hooks: Optional[TaskSwapHooks]
     """How it is told, with swap_method hooks; null: by messages on its control socket."""
+    swap_engine: Optional[TaskSwapEngine]
+    """The inference server that is told to sleep and to wake up, with swap_method engine."""
     env_names: List[str]
     """Names of its environment variables."""
     secrets: Dict[str, str]
@@ -1392,10 +1418,11 @@ class TaskFields:
         return self.data["idle_swap_out_seconds"]
 
     @property
-    def swap_method(self) -> Optional[Literal["driver", "hooks", "none"]]:
+    def swap_method(self) -> Optional[Literal["driver", "hooks", "engine", "none"]]:
         """
         driver: the driver copies its VRAM while it is stopped. hooks: it moves its data itself when told,
-        and keeps running. none: the same as noswap 1. null: driver.
+        and keeps running. engine: the same for an inference server. none: the same as noswap 1. null:
+        driver.
         """
         return self.data["swap_method"]
 
@@ -1403,6 +1430,11 @@ class TaskFields:
     def swap_hooks(self) -> Optional[TaskSwapHooks]:
         """How it is told, with swap_method hooks; null: by messages on its control socket."""
         return self.data["swap_hooks"]
+
+    @property
+    def swap_engine(self) -> Optional[TaskSwapEngine]:
+        """The inference server that is told to sleep and to wake up, with swap_method engine."""
+        return self.data["swap_engine"]
 
     @property
     def env_names(self) -> List[str]:
