@@ -240,6 +240,12 @@ export function stateColour(text: string, { state }: Pick<Task, 'state'>, palett
   }
 }
 
+/** With what its hooks have left in VRAM. */
+function residencyOf({ residency, placement }: Task): string {
+  const keptMib = residency === 'swapped_out' ? (placement?.residual_mib ?? 0) : 0
+  return keptMib === 0 ? residency : `${residency}, ${size(keptMib)} of each GPU stay taken`
+}
+
 function wakeWords({ ports, wake_on_request: wakes }: Task): string {
   if (wakes === false) return 'no'
   return wakes === true || ports.length > 0 ? 'yes, and nothing else brings it back' : 'yes, as probes do'
@@ -269,7 +275,7 @@ function fieldsOf(task: Task, now: number, addresses: readonly string[] = []): r
     ['name', task.name],
     ['state', stateOf(task)],
     ['why', wait?.sentence ?? task.end_reason],
-    ['residency', task.residency],
+    ['residency', residencyOf(task)],
     ['where', where],
     ['VRAM', `${vramOf(task)}${task.gpu_mode === 'exclusive' ? ', exclusive' : ''}`],
     ['swappable', task.noswap === 1 ? 'no' : `yes, ${task.swap_outs} swap-outs so far`],
