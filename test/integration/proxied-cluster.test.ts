@@ -1,5 +1,6 @@
 /** Two model servers that run while their VRAM is away share a declared GPU; clients use their proxies. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { askOnce } from '../support/ask-once.ts'
 import { freePort } from '../support/free-port.ts'
 import { LiveCluster, until, type Member } from '../support/live-cluster.ts'
 import { PORTS } from '../support/proxied-task.ts'
@@ -70,10 +71,7 @@ async function submit(name: string): Promise<Model> {
   return model
 }
 
-async function ask(address: string): Promise<string> {
-  const answer = await fetch(`http://${address}/`, { signal: AbortSignal.timeout(60_000) })
-  return `${answer.status} ${await answer.text()}`
-}
+const ask = (address: string): Promise<string> => askOnce(`http://${address}/`)
 
 it('Each request finds the VRAM in place, also when the server is killed meanwhile', async () => {
   const [chat, code] = [await submit('chat'), await submit('code')]

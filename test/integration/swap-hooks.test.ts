@@ -1,12 +1,10 @@
 /** Tasks that move their VRAM themselves, on a declared GPU that measures it. */
-import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { request, type IncomingMessage } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { stateOf } from '../../gpu-server/guard/process-table.ts'
+import { askOnce } from '../support/ask-once.ts'
 import { freePort } from '../support/free-port.ts'
 import { headroom, LiveCluster, until, type Member } from '../support/live-cluster.ts'
 
@@ -315,14 +313,6 @@ createServer((request, response) => {
 function stoppedOf(id: string): boolean {
   const started = readFileSync(join(cluster.path('gpu'), `guards/${id}.1/started`), 'utf8')
   return stateOf(Number(/^command (\d+)/m.exec(started)?.[1])) === 'T'
-}
-
-/** On a connection of its own. Returns the status and the body. */
-async function askOnce(url: string, method = 'GET'): Promise<string> {
-  const sent = request(url, { method, agent: false, timeout: 60_000 })
-  sent.end()
-  const [answer] = (await once(sent, 'response')) as [IncomingMessage]
-  return `${answer.statusCode} ${await text(answer)}`
 }
 
 async function answersAtAll(port: number): Promise<boolean> {

@@ -1,5 +1,5 @@
-"""A task that moves its data out of VRAM itself (swap_method="hooks"), which is faster than the driver's method
-where the task keeps pinned buffers.
+"""A task that moves its data out of VRAM itself (swap_method="hooks"), which is faster than the driver's
+method where the task keeps pinned buffers.
 
 from headroom_client.swap import PinnedTensors, SwapHooks
 
