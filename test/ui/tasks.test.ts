@@ -107,8 +107,8 @@ describe.skipIf(CHROMIUM === null)('the task pages', { timeout: 300_000 }, () =>
     const countedNow = async () =>
       Number(await page.getByRole('row').filter({ has: reason }).locator('td.number').innerText())
     // On a busy machine one count may end early; it is repeated every second.
-    await expect.poll(countedNow).toBeGreaterThanOrEqual(FILLERS)
-    const counted = await countedNow()
+    let counted = Number.NaN
+    await expect.poll(async () => (counted = await countedNow())).toBeGreaterThanOrEqual(FILLERS)
     await reason.click()
     await page.getByText(` shown of ${counted}`).waitFor()
     expect(await page.getByLabel('Wait reason').inputValue()).toBe('NEVER_FITS')
