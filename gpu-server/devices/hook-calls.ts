@@ -52,7 +52,7 @@ export class HookCalls {
         child.kill('SIGKILL')
         resolve(answer)
       }
-      const timer = setTimeout(() => settle({ error: 'it did not finish in time' }), withinMs)
+      const timer = setTimeout(() => settle({ error: 'it did not finish in time', isLate: true }), withinMs)
       const hear = ({ kind, content }: Frame): void => {
         if (kind === FRAME.opened && command === undefined) child.stdin?.write(requestTo(path))
         if (kind === FRAME.data && said.length < HEAD_BYTES) said += Buffer.from(content).toString('latin1')
@@ -61,7 +61,7 @@ export class HookCalls {
         else if (command === undefined && (isOver || isWhole(said))) settle(answerOfRequest(said, content))
       }
       child.once('error', (error) => settle({ error: error.message }))
-      child.once('close', () => settle({ error: 'the process for it ended' }))
+      child.once('close', () => settle({ error: 'the process for it ended', isLate: true }))
       child.stdin?.on('error', () => undefined) // `close` follows
       child.stdout?.on('data', (bytes: Buffer) => {
         try {

@@ -75,9 +75,13 @@ export class SwapMethods {
     return (await this.#resumeByHooks(task)) ? 'done' : 'copy_failed'
   }
 
-  /** A found task with hooks is in VRAM as far as known: a suspend whose end no server saw is undone. */
-  undo(task: HostTask): void {
-    void this.#resumeByHooks(task)
+  /**
+   * A found task is in VRAM as far as known. If the device says otherwise, a suspend whose end no server saw
+   * is undone; a task that was not told to suspend is not told to resume, which some cannot bear.
+   */
+  async undo(task: HostTask): Promise<void> {
+    const mib = await this.#measure(task)
+    if (mib !== null && mib <= mostResidualMib(task) && mib < task.vramMib) await this.#resumeByHooks(task)
   }
 
   /** Notes what tasks use although they said that they had moved it out. */
@@ -103,8 +107,8 @@ export class SwapMethods {
 
   /** Null: its hooks failed, and the driver may try. */
   async #suspendByHooks(task: HostTask): Promise<Suspension | null> {
-    task.mayBeSuspended = true
     const answer = await this.#options.hooks.call(task, 'suspend', deadlineFor(task))
+    task.mayBeSuspended = answer.error === null || answer.isLate === true
     const method = task.start.swapMethod ?? 'hooks'
     if (task.isEnded) return { outcome: 'copy_failed', method, residualMib: 0 }
     if (answer.error !== null) return this.#failed(task, `its suspend hook failed: ${answer.error}`)

@@ -20,7 +20,9 @@ interface Waiting {
 
 /** What a task said about an order: done, or why not. */
 export type HookAnswer =
-  { readonly error: null; readonly residentMib: Mib | null } | { readonly error: string }
+  | { readonly error: null; readonly residentMib: Mib | null }
+  /** Late: it may do so yet. */
+  | { readonly error: string; readonly isLate?: boolean }
 
 interface Order {
   readonly order: HookOrder
@@ -106,7 +108,7 @@ export class TaskSockets {
           const open = this.#open.get(path)
           if (open === undefined || open.hooks !== send) return
           open.hooks = null
-          open.order?.settle({ error: 'it closed the connection that takes its orders' })
+          open.order?.settle({ error: 'it closed the connection that takes its orders', isLate: true })
         },
         hookDone: (send, order, residentMib) => {
           const open = this.#open.get(path)
@@ -135,7 +137,7 @@ export class TaskSockets {
       let timer = setTimeout(() => settle(NOBODY), Math.min(withinMs, CONNECT_MS))
       const send = (to: SendLine): void => {
         clearTimeout(timer)
-        timer = setTimeout(() => settle({ error: 'it did not answer in time' }), withinMs)
+        timer = setTimeout(() => settle({ error: 'it did not answer in time', isLate: true }), withinMs)
         to({ [order]: { deadline_ms: withinMs } })
       }
       open.order = { order, send, settle }

@@ -23,6 +23,31 @@ def follow_in_body(body):
         body["ports"] = list({each["name"]: each for each in body["ports"]}.values())
     # Only an upload gives the hash of a folder.
     body.pop("workdir", None)
+    follow_swap_method(body)
+
+
+def follow_swap_method(body):
+    # An engine and hooks belong to the methods of their names, and to a command.
+    engine, hooks = body.get("swap_engine"), body.get("swap_hooks")
+    if not isinstance(body.get("command"), list):
+        engine = hooks = None
+    if isinstance(engine, dict):
+        body["swap_method"], body["swap_engine"], body["swap_hooks"] = "engine", {**engine, "kind": "vllm"}, None
+        return
+    body.pop("swap_engine", None)
+    if isinstance(hooks, dict):
+        body["swap_method"] = "hooks"
+        body["swap_hooks"] = {name: one_way(hooks.get(name) or {}) for name in ("suspend", "resume")}
+        return
+    body.pop("swap_hooks", None)
+    if body.get("swap_method") in ("hooks", "engine"):
+        body.pop("swap_method")
+
+
+def one_way(hook):
+    if "command" in hook:
+        return {"command": hook["command"]}
+    return {"port": hook.get("port", 80), "path": hook.get("path", "/")}
 
 
 def follow_in_query(query, operation):

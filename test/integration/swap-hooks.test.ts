@@ -145,7 +145,7 @@ describe('a task with hooks', () => {
     const left = VRAM_MIB / 20
     const id = await submit('by-commands', {
       swap_method: 'hooks',
-      swap_hooks: { suspend: hook(USES(left)), resume: hook(USES(VRAM_MIB)) },
+      swap_hooks: { suspend: hook(USES(left)), resume: hook(`${USES(VRAM_MIB)}; echo x >> resumed`) },
       command: script(),
     })
     await swap(id, 'out')
@@ -153,6 +153,16 @@ describe('a task with hooks', () => {
     expect((await vram()).used_mib).toBe(left)
     await swap(id, 'in')
     expect(await becomes(id, 'resident')).toMatchObject({ state: 'running' })
+    const resumes = (): string => readFileSync(join(cluster.path('gpu'), `work/${id}.1/resumed`), 'utf8')
+    expect(resumes()).toBe('x\n')
+    // The next server finds it in VRAM: it is not told to return.
+    const runs = (): number => server.output.split('GPU server runs').length
+    const before = runs()
+    await server.end('SIGKILL')
+    await server.start(() => runs() > before)
+    await swap(id, 'out')
+    await becomes(id, 'swapped_out')
+    expect(resumes()).toBe('x\n')
     expect(notesOf(id)).toEqual([])
     await end(id)
   })
