@@ -19,7 +19,7 @@ import {
   text,
   withoutDuplicates,
 } from './fields.ts'
-import type { Value } from './fields.ts'
+import type { Characters, Value } from './fields.ts'
 import {
   MAX_ARGUMENT_LENGTH,
   MAX_ARGUMENTS,
@@ -123,24 +123,26 @@ export const portAddresses = list(
   'Where clients reach its declared ports now, if the server forwards to them. Absent: at these ports',
 )
 /** One order to a task: a command that runs in it, or a request to a port on which it listens. */
-const hook = (description: string) =>
+const hook = (description: string, argument: Characters) =>
   record(
     {
-      command: optional(list(text(0, MAX_ARGUMENT_LENGTH, undefined, NO_NUL), 1, MAX_ARGUMENTS)),
+      command: optional(list(text(0, MAX_ARGUMENT_LENGTH, undefined, argument), 1, MAX_ARGUMENTS)),
       port: optional(integer(1, 65_535, 'TCP port on which the task listens; with path')),
       path: optional(text(1, MAX_HOOK_PATH_LENGTH, 'Sent as POST', REQUEST_PATH)),
     },
     description,
   )
-const HOOKS = {
+const hooks = (argument: Characters) => ({
   suspend: hook(
     'Moves its data out of VRAM: a command, or a port and a path. Done when it exits with 0 or answers 2xx',
+    argument,
   ),
-  resume: hook('Moves it back'),
-}
-export const swapHooks = (description: string) => record(HOOKS, description)
+  resume: hook('Moves it back', argument),
+})
+export const swapHooks = (description: string) => record(hooks(NO_NUL), description)
 /** Of a request, where it may be null. */
-export const swapHooksOrNull = (description: string) => orNull(record(HOOKS), description)
+export const swapHooksOrNull = (description: string, argument = NO_NUL) =>
+  orNull(record(hooks(argument)), description)
 const ENGINE = {
   kind: oneOf(ENGINE_KINDS),
   port: integer(1, 65_535, 'TCP port on which it listens'),

@@ -6,6 +6,7 @@ import {
   IMAGE_REFERENCE,
   integer,
   inWords,
+  NO_NUL,
   oneOf,
   optional,
   orNull,
@@ -34,6 +35,8 @@ import {
 } from './message-fields.ts'
 import { cpus, memoryMib, pidsLimit } from './resource-limits.ts'
 import { ON_NODE_LOSS, REQUESTED_SWAP_METHODS } from './units.ts'
+
+const SWAP_HOOKS = 'How it is told, with swap_method hooks; null: by messages on its control socket'
 
 /** Passed on as one object by most parts (`task.ts`). */
 export const RUN_POLICY = record({
@@ -112,9 +115,7 @@ export const RUN_POLICY = record({
         'null: driver',
     ),
   ),
-  swap_hooks: optional(
-    swapHooksOrNull('How it is told, with swap_method hooks; null: by messages on its control socket'),
-  ),
+  swap_hooks: optional(swapHooksOrNull(SWAP_HOOKS)),
   swap_engine: optional(
     swapEngineOrNull('The inference server that is told to sleep and to wake up, with swap_method engine'),
   ),
@@ -128,6 +129,7 @@ const IMAGE_IN_WORDS = `${IMAGE_REFERENCE.description}, of at most ${MAX_IMAGE_L
 
 /** Every body that REST reads is free of halves of surrogate pairs, and tools cannot generate this range. */
 const CWD = Type.Unsafe<string | null>({ ...properties.cwd, pattern: '^/[^\\u0000]*$' })
+const ARGUMENT = { ...NO_NUL, pattern: '^[^\\u0000]*$' }
 const CWD_IN_WORDS = `${ABSOLUTE_PATH.description}, of at most ${MAX_PATH_LENGTH} characters, or null`
 
 /** Of a request to REST. */
@@ -147,7 +149,7 @@ export const RUN_POLICY_REQUEST = {
   pids_limit: optional(withDefault(properties.pids_limit, null)),
   idle_swap_out_seconds: optional(withDefault(properties.idle_swap_out_seconds, null)),
   swap_method: optional(withDefault(properties.swap_method, null)),
-  swap_hooks: optional(withDefault(properties.swap_hooks, null)),
+  swap_hooks: optional(withDefault(swapHooksOrNull(SWAP_HOOKS, ARGUMENT), null)),
   swap_engine: optional(withDefault(properties.swap_engine, null)),
 }
 /** Of a task. */
