@@ -41,7 +41,7 @@ interface OpenSocket {
 
 /** So long an order waits for a process that takes it. */
 const CONNECT_MS: DurationMs = 5_000
-const NOBODY: HookAnswer = { error: 'no process of it takes orders on its control socket' }
+const NO_PROCESS: HookAnswer = { error: 'no process of it takes orders on its control socket' }
 const NAME_LENGTH = 20
 /** The kernel's limit without the terminating zero. */
 const MAX_PATH_BYTES = 107
@@ -134,7 +134,7 @@ export class TaskSockets {
         resolve(answer)
       }
       // After a restart of this server the task connects again.
-      let timer = setTimeout(() => settle(NOBODY), Math.min(withinMs, CONNECT_MS))
+      let timer = setTimeout(() => settle(NO_PROCESS), Math.min(withinMs, CONNECT_MS))
       const send = (to: SendLine): void => {
         clearTimeout(timer)
         timer = setTimeout(() => settle({ error: 'it did not answer in time', isLate: true }), withinMs)

@@ -25,7 +25,7 @@ export interface Gpu {
 }
 
 /** Usable part of GPU 0, the rest is reserve: swaps then take seconds, not half a minute. */
-const USABLE_MIB: Mib = 20_480
+export const USABLE_MIB: Mib = 20_480
 /** Memory that a task may need besides its own allocations: CUDA's context and code. */
 const CONTEXT_MIB: Mib = 1024
 export const PYTORCH_CONTEXT_MIB: Mib = 2048

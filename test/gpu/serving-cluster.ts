@@ -9,7 +9,7 @@ import type { Mib } from '../../protocol/units.ts'
 import { freePort } from '../support/free-port.ts'
 import { LiveCluster, until } from '../support/live-cluster.ts'
 import type { Gpu } from './cluster.ts'
-import { folderForTasks, LIVE_STORE, NODE, PYTORCH_CONTEXT_MIB } from './cluster.ts'
+import { folderForTasks, LIVE_STORE, NODE, PYTORCH_CONTEXT_MIB, USABLE_MIB } from './cluster.ts'
 import { expect, say } from './say.ts'
 
 const HOOKED_MIB: Mib = 16_384
@@ -134,7 +134,6 @@ async function move(cluster: LiveCluster, id: string, direction: 'out' | 'in'): 
 
 const SERVERS = 3
 const SERVER_MIB: Mib = 9_000
-const USABLE_MIB: Mib = 20_480
 const REQUESTS = 12
 
 /** Unmodified servers: each request is answered, and what it computes depends on data that was swapped. */
