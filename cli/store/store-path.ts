@@ -10,7 +10,7 @@ import {
   type RestorePreview,
 } from '../../controller/adapters/sqlite/restore-preview.ts'
 import { requireWell, restoreStore } from '../../controller/adapters/sqlite/restore.ts'
-import { markText } from '../../controller/adapters/sqlite/store-mark.ts'
+import { markText } from '../../controller/adapters/sql/store-mark.ts'
 import { STORE_FILE } from '../../controller/adapters/sqlite/store.ts'
 import { StoreFault } from '../../controller/ports/store.ts'
 import { verifyStore } from '../../controller/adapters/sqlite/verify.ts'

@@ -1,7 +1,7 @@
 /** The cost of the mark: the same commits with and without it, in turn, on one store. */
 import { join } from 'node:path'
 import { openForWriting } from '../../controller/adapters/sqlite/opening.ts'
-import { encodeBatch } from '../../controller/adapters/sqlite/rows.ts'
+import { encodeBatch } from '../../controller/adapters/sql/rows.ts'
 import { createWriter } from '../../controller/adapters/sqlite/writer.ts'
 import { NO_CHANGE } from '../../controller/ports/store.ts'
 import { anEvent, aTask } from '../support/store-builders.ts'

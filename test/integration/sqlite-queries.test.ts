@@ -3,13 +3,13 @@ import Database from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
 import { kyselyOf } from '../../controller/adapters/sqlite/dialect.ts'
 import { MIGRATIONS, migrate } from '../../controller/adapters/sqlite/migrations.ts'
-import { decisionsSql } from '../../controller/adapters/sqlite/decision-log.ts'
-import { eventsQuery } from '../../controller/adapters/sqlite/event-queries.ts'
+import { decisionsQuery } from '../../controller/adapters/sql/decisions.ts'
+import { eventsQuery } from '../../controller/adapters/sql/event-queries.ts'
 import {
   finishedCountsQuery,
   finishedTasksQuery,
   openTasksQuery,
-} from '../../controller/adapters/sqlite/queries.ts'
+} from '../../controller/adapters/sql/queries.ts'
 import { eventQuery, finishedQuery } from '../support/store-builders.ts'
 
 describe('the plan of', () => {
@@ -108,8 +108,7 @@ describe('the plan of', () => {
     ],
   ] as const)('%s uses its index and sorts nothing', async (_, changes, plan) => {
     const all = { afterNumber: null, beforeNumber: null, taskId: null, nodeId: null, kind: null, limit: 50 }
-    const { sql, values } = decisionsSql({ ...all, ...changes })
-    expect(await planOf({ compile: () => ({ sql, parameters: values }) })).toMatch(plan)
+    expect(await planOf(decisionsQuery(db, { ...all, ...changes }))).toMatch(plan)
   })
 
   function page(changes: Parameters<typeof finishedQuery>[0]) {

@@ -6,7 +6,7 @@ import Database from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
 import { kyselyOf } from '../../controller/adapters/sqlite/dialect.ts'
 import { migrate, MIGRATIONS } from '../../controller/adapters/sqlite/migrations.ts'
-import { encodeBatch } from '../../controller/adapters/sqlite/rows.ts'
+import { encodeBatch } from '../../controller/adapters/sql/rows.ts'
 import { createWriter } from '../../controller/adapters/sqlite/writer.ts'
 import { aBatch, aDecision, anEvent } from '../support/store-builders.ts'
 

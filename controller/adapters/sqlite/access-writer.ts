@@ -5,8 +5,8 @@
 import type Database from 'better-sqlite3'
 import type { AuditKind } from '../../ports/store.ts'
 import { kyselyOf } from './dialect.ts'
-import type { AccessRows } from './rows.ts'
-import { summed } from './row-sums.ts'
+import type { AccessRows } from '../sql/rows.ts'
+import { summed } from '../sql/row-sums.ts'
 
 /** Maximum number of entries of each kind: at most 100 MB (measured: 400 bytes each). */
 export const RETAIN_AUDITS: Readonly<Record<AuditKind, number>> = {

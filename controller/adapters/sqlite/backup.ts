@@ -6,8 +6,9 @@ import { chmodSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import Database from 'better-sqlite3'
 import { StoreFault } from '../../ports/store.ts'
-import { faultOf, oneLine } from './faults.ts'
-import { publishFile } from './files.ts'
+import { faultOf } from './faults.ts'
+import { oneLine } from '../sql/one-line.ts'
+import { publishFile } from '../sql/files.ts'
 
 /** Number of copies made before an upgrade that are kept next to the file. */
 export const MAX_UPGRADE_COPIES = 3

@@ -3,43 +3,25 @@
  * chain always agree.
  */
 import type Database from 'better-sqlite3'
-import { canonicalEvent, eventBytes, nextHash } from './event-chain.ts'
-import type { AgeAllowance } from './retention-clock.ts'
-import type { EventRow } from './rows.ts'
-
-/** Limits; the first one reached applies. */
-export interface EventRetention {
-  readonly maxEvents: number
-  /** Approximate bytes of the file. */
-  readonly maxBytes: number | null
-  readonly maxAgeMs: number | null
-}
-
-/**
- * Besides as many as it adds, a commit removes at most this number of old events: a lowered limit is reached
- * gradually.
- */
-const EXTRA_PRUNED_EVENTS = 1000
-
-/** Both ends of the chain; hashes in hex. */
-export interface ChainEnds {
-  readonly headSeq: number
-  readonly headHash: string
-  readonly prunedSeq: number
-  readonly prunedHash: string
-  readonly keptBytes: number
-}
+import {
+  EXTRA_PRUNED,
+  isEventDue,
+  linkEvents,
+  oldEvent,
+  pruneEvents,
+  type ChainEnds,
+  type EventRetention,
+  type OldEvent,
+  type PrunedEvents,
+} from '../sql/pruning.ts'
+import type { AgeAllowance } from '../sql/retention-clock.ts'
+import type { EventRow } from '../sql/rows.ts'
 
 export interface EventLog {
   /**
    * Call within a transaction. The returned ends are for the next call, once the transaction is committed.
    */
-  write(ends: ChainEnds, rows: readonly EventRow[], byAge: AgeAllowance): WrittenEvents
-}
-
-export interface WrittenEvents {
-  readonly ends: ChainEnds
-  readonly removedByAge: number
+  write(ends: ChainEnds, rows: readonly EventRow[], byAge: AgeAllowance): PrunedEvents
 }
 
 /** Reads the ends from the file. */
@@ -63,18 +45,33 @@ export function createEventLog(db: Database.Database, retention: EventRetention)
     'update event_chain set head_seq = ?, head_hash = ?, pruned_seq = ?, pruned_hash = ?, ' +
       'kept_bytes = ? where id = 1',
   )
-  const prune = createPruning(db, retention)
+  const oldestRows = db
+    .prepare<[number, number], [...EventRow, string]>(
+      'select seq, at, kind, task_id, node_id, caused_by, author, data, lower(hex(hash)) ' +
+        'from events where seq > ? order by seq limit ?',
+    )
+    .raw()
+  const remove = db.prepare<unknown[]>('delete from events where seq <= ?')
 
   function append(ends: ChainEnds, rows: readonly EventRow[]): ChainEnds {
-    let { headSeq, headHash, keptBytes } = ends
-    for (const row of rows) {
-      const canonical = canonicalEvent(row)
-      headHash = nextHash(headHash, canonical)
-      headSeq = row[0]
-      keptBytes += eventBytes(canonical)
-      add.run(...row, Buffer.from(headHash, 'hex'))
-    }
-    return { ...ends, headSeq, headHash, keptBytes }
+    const linked = linkEvents(ends, rows)
+    rows.forEach((row, i) => add.run(...row, Buffer.from(linked.hashes[i] ?? '', 'hex')))
+    return linked.ends
+  }
+
+  function* oldest(prunedSeq: number, limit: number): Generator<OldEvent> {
+    for (const [seq, at, kind, taskId, nodeId, causedBy, by, data, hash] of oldestRows.iterate(
+      prunedSeq,
+      limit,
+    ))
+      yield oldEvent([seq, at, kind, taskId, nodeId, causedBy, by, data], hash)
+  }
+
+  function prune(ends: ChainEnds, added: number, byAge: AgeAllowance): PrunedEvents {
+    if (!isEventDue(ends, retention, byAge)) return { ends, removedByAge: 0 }
+    const pruned = pruneEvents(ends, oldest(ends.prunedSeq, added + EXTRA_PRUNED), retention, byAge)
+    if (pruned.ends !== ends) remove.run(pruned.ends.prunedSeq)
+    return pruned
   }
 
   return {
@@ -86,40 +83,5 @@ export function createEventLog(db: Database.Database, retention: EventRetention)
       putEnds.run(headSeq, Buffer.from(headHash, 'hex'), prunedSeq, Buffer.from(prunedHash, 'hex'), keptBytes)
       return { ends: after, removedByAge }
     },
-  }
-}
-
-type Prune = (ends: ChainEnds, added: number, byAge: AgeAllowance) => WrittenEvents
-
-function createPruning(db: Database.Database, { maxEvents, maxBytes }: EventRetention): Prune {
-  const oldest = db
-    .prepare<[number, number], [...EventRow, string]>(
-      'select seq, at, kind, task_id, node_id, caused_by, author, data, lower(hex(hash)) ' +
-        'from events where seq > ? order by seq limit ?',
-    )
-    .raw()
-  const remove = db.prepare<unknown[]>('delete from events where seq <= ?')
-
-  return (ends, added, byAge) => {
-    const { headSeq } = ends
-    let { prunedSeq, prunedHash, keptBytes } = ends
-    let removedByAge = 0
-    const isSurplus = (seq: number): boolean =>
-      headSeq - seq >= maxEvents || (maxBytes !== null && keptBytes > maxBytes)
-    const isTooOld = (seq: number): boolean => seq <= byAge.upTo && removedByAge < byAge.rows
-    if (!isSurplus(prunedSeq + 1) && !isTooOld(prunedSeq + 1)) return { ends, removedByAge }
-    const rows = oldest.iterate(prunedSeq, added + EXTRA_PRUNED_EVENTS)
-    for (const [seq, at, kind, taskId, nodeId, causedBy, by, data, hash] of rows) {
-      if (!isSurplus(seq)) {
-        if (!isTooOld(seq)) break
-        removedByAge += 1
-      }
-      prunedSeq = seq
-      prunedHash = hash
-      keptBytes -= eventBytes(canonicalEvent([seq, at, kind, taskId, nodeId, causedBy, by, data]))
-    }
-    if (prunedSeq === ends.prunedSeq) return { ends, removedByAge }
-    remove.run(prunedSeq)
-    return { ends: { ...ends, prunedSeq, prunedHash, keptBytes }, removedByAge }
   }
 }

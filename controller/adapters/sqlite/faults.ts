@@ -1,5 +1,6 @@
 /** Translates faults of SQLite and the file system into one line: the file, what is wrong, what to do. */
 import { StoreFault } from '../../ports/store.ts'
+import { oneLine } from '../sql/one-line.ts'
 
 /** @returns a StoreFault unchanged; any other fault translated, with the original as its cause */
 export function faultOf(error: unknown, path: string): StoreFault {
@@ -62,8 +63,4 @@ function messageOf(error: unknown): string {
 
 function userId(): number | string {
   return process.geteuid?.() ?? 'of this process'
-}
-
-export function oneLine(text: string): string {
-  return text.replaceAll(/\s+/g, ' ')
 }

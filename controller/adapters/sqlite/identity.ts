@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto'
 import { closeSync, existsSync, fsyncSync, openSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { StoreFault } from '../../ports/store.ts'
-import { syncDirectory } from './files.ts'
+import { syncDirectory } from '../sql/files.ts'
 
 export function markOf(path: string): string {
   return `${path}.id`

@@ -8,9 +8,8 @@ import type {
   RevisionQuery,
 } from '../../ports/store.ts'
 import type { StoreKind } from '../../model/store-kind.ts'
-import type { DecisionRetention } from './decision-log.ts'
-import type { EventRetention } from './event-log.ts'
-import type { BatchRows, ConfigRow, EventRow, StoredRows } from './rows.ts'
+import type { DecisionRetention, EventRetention } from '../sql/pruning.ts'
+import type { BatchRows, ConfigRow, EventRow, StoredRows } from '../sql/rows.ts'
 
 /** The `workerData` of both threads. */
 export interface WorkerSettings {

@@ -1,6 +1,6 @@
 /** Step 4: events form a chain, including existing ones. Released: this file must not change. */
 import { sql, type Kysely } from 'kysely'
-import { canonicalEvent, eventBytes, GENESIS_HASH, nextHash } from './event-chain.ts'
+import { canonicalEvent, eventBytes, GENESIS_HASH, nextHash } from '../sql/event-chain.ts'
 
 /** Number of rows read and written at a time. */
 const ROWS_AT_A_TIME = 5_000

@@ -7,7 +7,7 @@ import { StoreFault } from '../../ports/store.ts'
 import { renameBusOwners } from './migrate-bus-owners.ts'
 import { chainEvents } from './migrate-event-chain.ts'
 import { addRetentionClock } from './migrate-retention-clock.ts'
-import type { Schema } from './schema.ts'
+import type { Schema } from '../sql/schema.ts'
 import { sealRows } from './seal-rows.ts'
 
 export interface Migration {

@@ -4,18 +4,19 @@ import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
 import { StoreFault } from '../../ports/store.ts'
 import { copyBeforeUpgrade } from './backup.ts'
-import { compareWithMark, readPosition, refusal, type Continuity, type StorePosition } from './continuity.ts'
+import { refusal, type Continuity, type StorePosition } from '../sql/continuity.ts'
+import { compareFile, readPosition } from './position.ts'
 import { kyselyOf } from './dialect.ts'
 import { damaged } from './faults.ts'
-import { makeDirectory } from './files.ts'
+import { makeDirectory } from '../sql/files.ts'
 import { markStore, requireNoStoreBefore } from './identity.ts'
 import { holdLock } from './lock.ts'
-import { openMarkFile, readMark, type FoundMark, type MarkFile } from './mark-file.ts'
+import { openMarkFile, readMark, type FoundMark, type MarkFile } from '../sql/mark-file.ts'
 import type { WorkerSettings } from './messages.ts'
 import { migrate, SCHEMA_VERSION, schemaVersion } from './migrations.ts'
 import { enterRecovery, type Recovery } from './recovery.ts'
-import { damagedRow } from './row-sums.ts'
-import { markText, type FileMark } from './store-mark.ts'
+import { damagedRow } from './damaged-row.ts'
+import { markText, type FileMark } from '../sql/store-mark.ts'
 import { keepKind, requireKind } from './store-kind.ts'
 
 /** Size of SQLite's cache for the writer, KiB. */
@@ -150,7 +151,7 @@ async function inspect(path: string, { busyTimeoutMs }: WorkerSettings): Promise
     const row = damagedRow(db)
     if (row !== null) throw new StoreFault(damaged(path, `(${row})`))
     const position = readPosition(db, schema)
-    return { schema, position, found, continuity: compareWithMark(db, path, position, found) }
+    return { schema, position, found, continuity: compareFile(db, path, position, found) }
   } finally {
     db.close()
   }

@@ -2,15 +2,14 @@
  * The reader thread, with its own connection: a long search delays no commit, and a commit delays no page.
  */
 import { parentPort, workerData } from 'node:worker_threads'
-import type Database from 'better-sqlite3'
 import type { Kysely } from 'kysely'
-import { readDecision, readDecisions } from './decision-log.ts'
+import { decisionByNumber, decisions } from '../sql/decisions.ts'
 import { kyselyOf } from './dialect.ts'
 import type { ReaderRequest, WorkerSettings } from './messages.ts'
 import { openForReading } from './opening.ts'
-import { eventRange, events } from './event-queries.ts'
-import { audits, configRevisions, finishedTasks, loadRows, taskById } from './queries.ts'
-import type { Schema } from './schema.ts'
+import { eventRange, events } from '../sql/event-queries.ts'
+import { audits, configRevisions, finishedTasks, loadRows, taskById } from '../sql/queries.ts'
+import type { Schema } from '../sql/schema.ts'
 import { serve } from './serving.ts'
 
 const settings = workerData as WorkerSettings
@@ -19,10 +18,10 @@ if (parentPort === null) throw new Error('reader-worker runs in a worker thread'
 serve<ReaderRequest>(parentPort, settings.path, () => {
   const database = openForReading(settings)
   const db = kyselyOf(database)
-  return { lines: [], answer: (request) => answer(database, db, request), close: () => database.close() }
+  return { lines: [], answer: (request) => answer(db, request), close: () => database.close() }
 })
 
-function answer(database: Database.Database, db: Kysely<Schema>, request: ReaderRequest): unknown {
+function answer(db: Kysely<Schema>, request: ReaderRequest): unknown {
   switch (request.op) {
     case 'load':
       return loadRows(db)
@@ -35,9 +34,9 @@ function answer(database: Database.Database, db: Kysely<Schema>, request: Reader
     case 'eventRange':
       return eventRange(db)
     case 'decision':
-      return readDecision(database, request.number)
+      return decisionByNumber(db, request.number)
     case 'decisions':
-      return readDecisions(database, request.query)
+      return decisions(db, request.query)
     case 'configRevisions':
       return configRevisions(db, request.query)
     case 'audits':

@@ -1,12 +1,13 @@
 /** What a restore would lose: compares the backup with the current store and mark. Only reads. */
 import { existsSync } from 'node:fs'
 import Database from 'better-sqlite3'
-import { readPosition, type StorePosition } from './continuity.ts'
+import type { StorePosition } from '../sql/continuity.ts'
+import { readPosition } from './position.ts'
 import { kyselyOf } from './dialect.ts'
 import { faultOf } from './faults.ts'
-import { readMark } from './mark-file.ts'
+import { readMark } from '../sql/mark-file.ts'
 import { schemaVersion } from './migrations.ts'
-import type { FileMark } from './store-mark.ts'
+import type { FileMark } from '../sql/store-mark.ts'
 
 /** Maximum number of tasks that are named. */
 export const MAX_NAMED_TASKS = 20

@@ -1,6 +1,6 @@
 /** Recomputes the checksum of every row after a schema step has changed rows. */
 import { sql, type Kysely } from 'kysely'
-import { rowSum, SUMMED_COLUMNS } from './row-sums.ts'
+import { rowSum, SUMMED_COLUMNS } from '../sql/row-sums.ts'
 
 /** Number of rows read and written at a time. */
 const ROWS_AT_A_TIME = 5_000

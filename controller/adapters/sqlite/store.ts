@@ -5,12 +5,13 @@
 import { join, resolve } from 'node:path'
 import type { StoreKind } from '../../model/store-kind.ts'
 import { StoreFault, type Batch, type Store, type StoreReads } from '../../ports/store.ts'
-import { createCommitQueue, type CommitQueue } from './commit-queue.ts'
-import { decodeDecision } from './decision-log.ts'
-import type { EventRetention } from './event-log.ts'
-import { damaged, oneLine } from './faults.ts'
+import { createCommitQueue, type CommitQueue } from '../sql/commit-queue.ts'
+import { decodeDecision } from '../sql/decisions.ts'
+import type { EventRetention } from '../sql/pruning.ts'
+import { damaged } from './faults.ts'
+import { oneLine } from '../sql/one-line.ts'
 import type { ReaderRequest, WorkerSettings, WriterRequest } from './messages.ts'
-import { decodeAudit, decodeConfig, decodeEvent, decodeState, decodeTask, encodeBatch } from './rows.ts'
+import { decodeAudit, decodeConfig, decodeEvent, decodeState, decodeTask, encodeBatch } from '../sql/rows.ts'
 import { createWorkerLink, type WorkerLink } from './worker-link.ts'
 
 export interface SqliteStoreOptions {

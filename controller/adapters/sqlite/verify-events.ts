@@ -2,10 +2,11 @@
 import Database from 'better-sqlite3'
 import { existsSync } from 'node:fs'
 import { StoreFault } from '../../ports/store.ts'
-import { canonicalEvent, nextHash } from './event-chain.ts'
-import { readChainEnds, type ChainEnds } from './event-log.ts'
+import { canonicalEvent, nextHash } from '../sql/event-chain.ts'
+import { readChainEnds } from './event-log.ts'
+import type { ChainEnds } from '../sql/pruning.ts'
 import { faultOf } from './faults.ts'
-import type { EventRow } from './rows.ts'
+import type { EventRow } from '../sql/rows.ts'
 
 /** An earlier note of the chain: this event had this hash, in hex. */
 export interface NotedLink {

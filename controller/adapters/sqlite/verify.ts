@@ -5,13 +5,14 @@
 import { existsSync } from 'node:fs'
 import Database from 'better-sqlite3'
 import { StoreFault } from '../../ports/store.ts'
-import { compareWithMark, readPosition, refusal } from './continuity.ts'
+import { refusal } from '../sql/continuity.ts'
+import { compareFile, readPosition } from './position.ts'
 import { kyselyOf } from './dialect.ts'
 import { faultOf } from './faults.ts'
 import { markOf } from './identity.ts'
-import { readMark, type FoundMark } from './mark-file.ts'
+import { readMark, type FoundMark } from '../sql/mark-file.ts'
 import { migrate, MIGRATIONS, schemaVersion } from './migrations.ts'
-import { damagedRow } from './row-sums.ts'
+import { damagedRow } from './damaged-row.ts'
 import { MAX_TOLD, recordProblems } from './verify-records.ts'
 
 export interface Verdict {
@@ -55,7 +56,7 @@ function continuityProblems(
   found: FoundMark,
 ): readonly string[] {
   if (schema === 0 || !existsSync(markOf(path))) return []
-  const continuity = compareWithMark(db, path, readPosition(db, schema), found)
+  const continuity = compareFile(db, path, readPosition(db, schema), found)
   return continuity.is === 'broken' ? [`mark: ${refusal(continuity)}`] : []
 }
 

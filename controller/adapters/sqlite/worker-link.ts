@@ -4,7 +4,7 @@
 import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { StoreFault } from '../../ports/store.ts'
-import { oneLine } from './faults.ts'
+import { oneLine } from '../sql/one-line.ts'
 import type { Answers, FrameRequest, Numbered, Reply, WorkerSettings } from './messages.ts'
 
 export interface WorkerLink<R extends { readonly op: keyof Answers }> {

@@ -1,16 +1,18 @@
 /** Writes batches into the tables. The statements are compiled once by Kysely and run by better-sqlite3. */
 import type Database from 'better-sqlite3'
-import { MAX_CONFIG_REVISIONS, StoreFault } from '../../ports/store.ts'
+import { MAX_CONFIG_REVISIONS } from '../../ports/store.ts'
 import { kyselyOf } from './dialect.ts'
+import { clockTables } from './clock-tables.ts'
 import { createAccessWriter } from './access-writer.ts'
 import { countDecisions, createDecisionLog, lastDecisionNumber } from './decision-log.ts'
 import { createEventLog, readChainEnds } from './event-log.ts'
-import { createHistoryWriter } from './history.ts'
+import { fencedFault } from '../sql/history.ts'
+import { createHistoryWriter } from './history-writer.ts'
 import type { WorkerSettings } from './messages.ts'
-import { openRetentionClock, type HostTime } from './retention-clock.ts'
-import type { BatchRows } from './rows.ts'
-import { summed } from './row-sums.ts'
-import type { FileMark } from './store-mark.ts'
+import { openRetentionClock, type HostTime } from '../sql/retention-clock.ts'
+import type { BatchRows } from '../sql/rows.ts'
+import { summed } from '../sql/row-sums.ts'
+import type { FileMark } from '../sql/store-mark.ts'
 
 type Retentions = Pick<WorkerSettings, 'retention' | 'decisionRetention'>
 type Statement = Database.Statement<unknown[]>
@@ -32,7 +34,7 @@ export function createWriter(
   const writeHistory = createHistoryWriter(db)
   const decisions = createDecisionLog(db, settings.decisionRetention)
   const ages = { events: settings.retention.maxAgeMs, decisions: settings.decisionRetention.maxAgeMs }
-  const clock = openRetentionClock(db, ages, time)
+  const clock = openRetentionClock(clockTables(db), ages, time)
   let ends = readChainEnds(db)
   let keptDecisions = countDecisions(db)
   let lastDecision = lastDecisionNumber(db)
@@ -73,7 +75,7 @@ export function createWriter(
 
 function write(statements: Statements, batch: BatchRows): void {
   // First: an earlier epoch's batch must not even be tried against later rows.
-  if (statements.putMarks.run(batch.marks).changes === 0) throw new StoreFault(fenced(batch.marks[0]))
+  if (statements.putMarks.run(batch.marks).changes === 0) throw fencedFault(batch.marks[0])
   for (const row of batch.tasks) statements.putTask.run(summed(row))
   for (const id of batch.forgottenNodeIds) statements.deleteNode.run(id)
   for (const row of batch.nodes) statements.putNode.run(summed(row))
@@ -86,10 +88,6 @@ function write(statements: Statements, batch: BatchRows): void {
   if (batch.submissionKeys === null) return
   for (const row of batch.submissionKeys.added) statements.addKey.run(summed(row))
   statements.forgetKeys.run(batch.submissionKeys.keptFromSeq)
-}
-
-function fenced(epoch: number): string {
-  return `a controller with a later epoch than ${epoch} has taken over: this one must stop`
 }
 
 interface Statements {

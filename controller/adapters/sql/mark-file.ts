@@ -15,7 +15,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { StoreFault } from '../../ports/store.ts'
-import { oneLine } from './faults.ts'
+import { oneLine } from './one-line.ts'
 import { publishFile } from './files.ts'
 import { decodeSlot, encodeSlot, SLOT_BYTES, type FileMark, type MarkSlot } from './store-mark.ts'
 

@@ -1,15 +1,9 @@
 /**
  * Compares a store with its mark, to check that everything acknowledged is still there (docs/decisions/0079).
  */
-import type Database from 'better-sqlite3'
 import { EMPTY_CHAIN } from '../../ports/store.ts'
-import { markPath, type FoundMark } from './mark-file.ts'
+import type { FoundMark } from './mark-file.ts'
 import { markText, type FileMark } from './store-mark.ts'
-
-/** From this schema version on a store has an id, a transaction counter and a flag for its mark. */
-const FIRST_SCHEMA_WITH_HISTORY = 9
-/** From this schema version on events form a chain. */
-const FIRST_SCHEMA_WITH_CHAIN = 4
 
 /** Extent of the data in a store. */
 export interface StorePosition extends Omit<FileMark, 'storeId' | 'chain'> {
@@ -28,32 +22,6 @@ export type Continuity =
   /** `why` is a sentence; `mark` is the text that accepts the loss; no known epoch is above `epoch`. */
   | { readonly is: 'broken'; readonly why: string; readonly mark: string; readonly epoch: number }
 
-/** Only reads. @param schema version of the file, from 1 */
-export function readPosition(db: Database.Database, schema: number): StorePosition {
-  const history =
-    schema < FIRST_SCHEMA_WITH_HISTORY ? undefined : db.prepare<[], HistoryRow>('select * from history').get()
-  const epoch = db.prepare<[], number>('select epoch from marks').pluck().get() ?? 0
-  const lastEvent = db
-    .prepare<[], { seq: number; at: number }>('select seq, at from events order by seq desc limit 1')
-    .get()
-  const ends =
-    schema < FIRST_SCHEMA_WITH_CHAIN
-      ? undefined
-      : db
-          .prepare<[], ChainEnd>('select head_seq as seq, lower(hex(head_hash)) as chain from event_chain')
-          .get()
-  return {
-    storeId: history?.store_id ?? null,
-    epoch,
-    eventSeq: ends?.seq ?? lastEvent?.seq ?? 0,
-    chain: ends?.chain ?? null,
-    commits: history?.commits ?? 0,
-    isMarked: history?.is_marked === 1,
-    supersedes: history?.supersedes ?? null,
-    lastEventAt: lastEvent?.at ?? null,
-  }
-}
-
 /**
  * One line: what is missing, and the options. @param accepted a named mark that does not match; null: none
  */
@@ -68,39 +36,34 @@ export function refusal(
   )
 }
 
-interface HistoryRow {
-  readonly store_id: string
-  readonly commits: number
-  readonly is_marked: number
-  readonly supersedes: string | null
-}
+/** The hash of a kept event, in hex; null: retention has removed it; undefined: there is no such event. */
+export type LinkAt = (eventSeq: number) => string | null | undefined
 
-interface ChainEnd {
-  readonly seq: number
-  readonly chain: string
-}
-
-/** Only reads. @param found the mark; while a controller runs it must be read before the position */
+/**
+ * @param name of the store, for messages
+ * @param markFile path of the file of the mark
+ * @param found the mark; while a controller runs it must be read before the position
+ */
 export function compareWithMark(
-  db: Database.Database,
-  path: string,
+  { name, markFile }: { readonly name: string; readonly markFile: string },
   position: StorePosition,
   found: FoundMark,
+  linkAt: LinkAt,
 ): Continuity {
   switch (found.is) {
     case 'absent':
-      return position.isMarked ? unmarked(path, position, 'is gone') : { is: 'complete' }
+      return position.isMarked ? unmarked(name, markFile, position, 'is gone') : { is: 'complete' }
     case 'damaged':
-      return position.isMarked ? unmarked(path, position, 'is damaged') : { is: 'complete' }
+      return position.isMarked ? unmarked(name, markFile, position, 'is damaged') : { is: 'complete' }
     case 'there':
-      return compare(db, path, position, found.slot.mark)
+      return compare(name, position, found.slot.mark, linkAt)
   }
 }
 
 /** The former content is unknown: an operator must decide. */
-function unmarked(path: string, position: StorePosition, what: string): Continuity {
+function unmarked(name: string, markFile: string, position: StorePosition, what: string): Continuity {
   const why =
-    `${markPath(path)} ${what}, so that it is not known whether ${path} still holds ` +
+    `${markFile} ${what}, so that it is not known whether ${name} still holds ` +
     'everything that was acknowledged'
   return {
     is: 'broken',
@@ -110,21 +73,21 @@ function unmarked(path: string, position: StorePosition, what: string): Continui
   }
 }
 
-function compare(db: Database.Database, path: string, position: StorePosition, mark: FileMark): Continuity {
+function compare(name: string, position: StorePosition, mark: FileMark, linkAt: LinkAt): Continuity {
   const text = markText(mark)
   if (position.supersedes === text) return { is: 'complete' }
-  const difference = differenceOf(db, position, mark)
+  const difference = differenceOf(position, mark, linkAt)
   if (difference === null) return { is: 'complete' }
   return {
     is: 'broken',
-    why: `${path} ${difference}`,
+    why: `${name} ${difference}`,
     mark: text,
     epoch: Math.max(position.epoch, mark.epoch),
   }
 }
 
 /** @returns what the store lacks, as part of a sentence; null: nothing */
-function differenceOf(db: Database.Database, position: StorePosition, mark: FileMark): string | null {
+function differenceOf(position: StorePosition, mark: FileMark, linkAt: LinkAt): string | null {
   const since =
     position.lastEventAt === null
       ? 'since its beginning'
@@ -147,7 +110,7 @@ function differenceOf(db: Database.Database, position: StorePosition, mark: File
   }
   if (position.storeId !== null && position.storeId !== mark.storeId)
     return `is another store than the one of ${text(mark)}: its history began elsewhere`
-  if (isInHistory(db, mark, position)) return null
+  if (isInHistory(mark, position, linkAt)) return null
   return (
     'has another history than was acknowledged: ' +
     `its event ${mark.eventSeq} is not the one of the mark (${since}, ${epochs})`
@@ -162,15 +125,9 @@ function text(mark: FileMark): string {
  * After a crash the store may be ahead of its mark by unacknowledged data. An event removed by retention
  * cannot be compared.
  */
-function isInHistory(db: Database.Database, { eventSeq, chain }: FileMark, position: StorePosition): boolean {
+function isInHistory({ eventSeq, chain }: FileMark, position: StorePosition, linkAt: LinkAt): boolean {
   if (position.chain === null) return true
   if (eventSeq === position.eventSeq) return chain === position.chain
-  const prunedSeq = db.prepare<[], number>('select pruned_seq from event_chain').pluck().get() ?? 0
-  if (eventSeq <= prunedSeq) return true
-  return (
-    db
-      .prepare<[number], string>('select lower(hex(hash)) from events where seq = ?')
-      .pluck()
-      .get(eventSeq) === chain
-  )
+  const link = linkAt(eventSeq)
+  return link === null || link === chain
 }

@@ -23,7 +23,7 @@ import type {
   TokenRecord,
 } from '../../ports/store.ts'
 import { secretId } from '../../ports/store.ts'
-import { encodeDecision, type DecisionRow } from './decision-log.ts'
+import { encodeDecision, type DecisionRow } from './decisions.ts'
 import { EMPTY_STATE } from '../memory-store.ts'
 
 /** The values of one row, in the order of the columns in writer.ts. */

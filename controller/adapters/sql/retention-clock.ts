@@ -4,7 +4,6 @@
  * Across a restart it advances by the difference of the wall clock, at most by a day and never backwards.
  * Removal by age alone is bounded as well.
  */
-import type Database from 'better-sqlite3'
 
 /** Reads both clocks of the host; milliseconds. */
 export interface HostTime {
@@ -66,35 +65,45 @@ export const TICK_MS = 60_000
 const MARKS_PER_AGE = 100
 const MAX_MARK_DISTANCE_MS = HOUR_MS
 
-interface ClockRow {
+export interface ClockRow {
   readonly controllerMs: number
   readonly wallMs: number
   readonly eventCredit: number
   readonly decisionCredit: number
 }
 
-interface Mark {
+export interface AgeMark {
   readonly controllerMs: number
   readonly eventSeq: number
   readonly decisionNumber: number
 }
 
-/** Throws SqliteError. The schema must have the tables of the clock. */
-export function openRetentionClock(db: Database.Database, ages: MaxAges, time: HostTime): RetentionClock {
-  const tables = prepareTables(db)
-  const stored = tables.readClock.get()
-  if (stored === undefined) throw new Error('broken invariant: the store has no retention clock')
+/** The stored clock, and its marks by controller time. */
+export interface ClockTables {
+  readonly clock: ClockRow
+  /** Controller time of the newest mark; null without marks. */
+  readonly lastMarkMs: number | null
+  putClock(clock: ClockRow): void
+  /** The newest mark at or before that time. */
+  markBefore(controllerMs: number): AgeMark | undefined
+  putMark(mark: AgeMark): void
+  /** Removes the marks before that time. */
+  forgetMarks(controllerMs: number): void
+}
+
+export function openRetentionClock(tables: ClockTables, ages: MaxAges, time: HostTime): RetentionClock {
+  const stored = tables.clock
   const openedAt = time.monotonicNow()
   const startsAt = stored.controllerMs + restartAdvance(time.wallNow() - stored.wallMs)
   const controllerNow = (): number => Math.floor(startsAt + time.monotonicNow() - openedAt)
   let { eventCredit, decisionCredit } = stored
   // A restart gives no credit: only measured time does.
-  let [tickedAt, markedAt] = [startsAt, tables.lastMark.get() ?? -Infinity]
+  let [tickedAt, markedAt] = [startsAt, tables.lastMarkMs ?? -Infinity]
   let [isFirst, isDue] = [true, false]
 
   const putMark = (now: number, { eventSeq, decisionNumber }: HistoryHeads): void => {
     if (now - markedAt < markDistance(ages)) return
-    tables.putMark.run(now, eventSeq, decisionNumber)
+    tables.putMark({ controllerMs: now, eventSeq, decisionNumber })
     markedAt = now
     forgetMarks(tables, ages, now)
   }
@@ -106,7 +115,7 @@ export function openRetentionClock(db: Database.Database, ages: MaxAges, time: H
     now: number,
   ): AgeAllowance => {
     if (ageMs === null || credit < 1) return NOTHING_BY_AGE
-    const mark = tables.markBefore.get(now - ageMs)
+    const mark = tables.markBefore(now - ageMs)
     return mark === undefined ? NOTHING_BY_AGE : { upTo: mark[column], rows: Math.floor(credit) }
   }
 
@@ -129,7 +138,10 @@ export function openRetentionClock(db: Database.Database, ages: MaxAges, time: H
       eventCredit -= removed.events
       decisionCredit -= removed.decisions
       putMark(tickedAt, heads)
-      tables.putClock.run(tickedAt, Math.floor(time.wallNow()), eventCredit, decisionCredit)
+      tables.putClock({
+        ...{ controllerMs: tickedAt, wallMs: Math.floor(time.wallNow()) },
+        ...{ eventCredit, decisionCredit },
+      })
     },
   }
 }
@@ -150,29 +162,8 @@ function markDistance({ events, decisions }: MaxAges): number {
 }
 
 /** The newest mark beyond every age is still needed: it gives the upper end. */
-function forgetMarks(tables: Tables, { events, decisions }: MaxAges, now: number): void {
+function forgetMarks(tables: ClockTables, { events, decisions }: MaxAges, now: number): void {
   const longest = Math.max(events ?? 0, decisions ?? 0)
-  const needed = tables.markBefore.get(now - longest)
-  if (needed !== undefined) tables.forgetMarks.run(needed.controllerMs)
-}
-
-type Tables = ReturnType<typeof prepareTables>
-
-function prepareTables(db: Database.Database) {
-  return {
-    readClock: db.prepare<[], ClockRow>(`select controller_ms as controllerMs, wall_ms as wallMs,
-      event_credit as eventCredit, decision_credit as decisionCredit from retention_clock`),
-    putClock: db.prepare<unknown[]>(
-      'update retention_clock set controller_ms = ?, wall_ms = ?, event_credit = ?, ' +
-        'decision_credit = ? where id = 1',
-    ),
-    lastMark: db.prepare<[], number | null>('select max(controller_ms) from retention_marks').pluck(),
-    markBefore: db.prepare<[number], Mark>(`select controller_ms as controllerMs, event_seq as eventSeq,
-      decision_number as decisionNumber from retention_marks where controller_ms <= ?
-      order by controller_ms desc limit 1`),
-    putMark: db.prepare<unknown[]>(
-      'replace into retention_marks (controller_ms, event_seq, decision_number) values (?, ?, ?)',
-    ),
-    forgetMarks: db.prepare<[number]>('delete from retention_marks where controller_ms < ?'),
-  }
+  const needed = tables.markBefore(now - longest)
+  if (needed !== undefined) tables.forgetMarks(needed.controllerMs)
 }
