@@ -159,7 +159,7 @@ function addGpuServer(program: Command): void {
     .option('--stop-tasks', 'end the tasks too when a signal stops the server')
     .addOption(
       new Option('--container-runtime <name>', 'engine for tasks with an image; auto: the one that answers')
-        .choices(['auto', 'docker', 'podman', 'none'])
+        .choices(['auto', 'docker', 'podman', 'apptainer', 'none'])
         .default('auto'),
     )
     .addOption(

@@ -74,9 +74,16 @@ const TRACING_DISABLED = '3'
 export async function containerCheck(env: NodeJS.ProcessEnv): Promise<readonly Check[]> {
   const found = await findEngine('auto', env)
   if (found.engine === null)
-    return [warn('containers', found.why, 'only tasks with an image need Docker or podman on the GPU server')]
-  const { kind, version, socketPath } = found.engine
-  return [ok('containers', `${kind} ${version} at ${socketPath}`)]
+    return [
+      warn(
+        'containers',
+        found.why,
+        'only tasks with an image need Docker, podman or apptainer on the server',
+      ),
+    ]
+  const { engine } = found
+  const place = engine.kind === 'apptainer' ? engine.program : engine.socketPath
+  return [ok('containers', `${engine.kind} ${engine.version} at ${place}`)]
 }
 
 export async function nvidiaCheck(

@@ -1,8 +1,10 @@
-/** Finds the container engine of this host. */
+/** Finds the container engine of this host, or apptainer. */
+import type { Apptainer } from './apptainer-command.ts'
 import { EngineApi, type EngineKind } from './engine-api.ts'
 import type { Engine } from './engine-containers.ts'
+import { findApptainer } from './find-apptainer.ts'
 
-export const CONTAINER_RUNTIMES = ['auto', 'docker', 'podman', 'none'] as const
+export const CONTAINER_RUNTIMES = ['auto', 'docker', 'podman', 'apptainer', 'none'] as const
 export type ContainerRuntime = (typeof CONTAINER_RUNTIMES)[number]
 
 interface Place {
@@ -12,11 +14,11 @@ interface Place {
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** The engine that answers, or why none does. `auto` prefers Docker. */
+/** The engine that answers, or why none does. `auto` prefers Docker, then podman. */
 export async function findEngine(
   runtime: Exclude<ContainerRuntime, 'none'>,
   env: Environment,
-): Promise<{ readonly engine: Engine } | { readonly engine: null; readonly why: string }> {
+): Promise<{ readonly engine: Engine | Apptainer } | { readonly engine: null; readonly why: string }> {
   const whys: string[] = []
   for (const place of placesOf(env).filter(({ kind }) => runtime === 'auto' || kind === runtime)) {
     try {
@@ -24,7 +26,14 @@ export async function findEngine(
       const { kind, version } = await api.version()
       return { engine: { kind, version, socketPath: place.socketPath, ...(await api.abilities()) } }
     } catch (error) {
-      whys.push(error instanceof Error ? error.message : String(error))
+      whys.push(wordsOf(error))
+    }
+  }
+  if (runtime === 'auto' || runtime === 'apptainer') {
+    try {
+      return { engine: await findApptainer(env) }
+    } catch (error) {
+      whys.push(wordsOf(error))
     }
   }
   return { engine: null, why: whys.join('; ') }
@@ -45,4 +54,8 @@ function placesOf(env: Environment): readonly Place[] {
 /** An engine on another host cannot run tasks of this one. */
 function socketIn(url: string | undefined): string | null {
   return /^unix:\/\/(\/.+)$/.exec(url ?? '')?.[1] ?? null
+}
+
+function wordsOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
 }

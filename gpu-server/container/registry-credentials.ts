@@ -13,7 +13,7 @@ export class CredentialsFault extends Error {
 const MAX_FILE_BYTES = 1024 * 1024
 const OPEN_TO_OTHERS = 0o077
 
-interface Login {
+export interface Login {
   readonly username: string
   readonly password: string
 }
@@ -23,17 +23,26 @@ interface Login {
  * @throws CredentialsFault
  */
 export function loginFor(image: string, path: string): string | null {
+  const found = findLogin(image, path)
+  if (found === null) return null
+  const [serveraddress, login] = found
+  const header = Buffer.from(JSON.stringify({ ...login, serveraddress })).toString('base64')
+  // Docker reads the alphabet of URLs with padding, which Node's base64url omits, and ignores anything else.
+  return header.replaceAll('+', '-').replaceAll('/', '_')
+}
+
+/**
+ * Null: the file has no login for the image.
+ * @throws CredentialsFault
+ */
+export function findLogin(image: string, path: string): readonly [server: string, login: Login] | null {
   const name = fullNameOf(image)
   let best: readonly [server: string, login: Login] | null = null
   for (const [server, login] of readLogins(path)) {
     const isFor = name.startsWith(`${server}/`)
     if (isFor && server.length > (best?.[0].length ?? -1)) best = [server, login]
   }
-  if (best === null) return null
-  const [serveraddress, login] = best
-  const header = Buffer.from(JSON.stringify({ ...login, serveraddress })).toString('base64')
-  // Docker reads the alphabet of URLs with padding, which Node's base64url omits, and ignores anything else.
-  return header.replaceAll('+', '-').replaceAll('/', '_')
+  return best
 }
 
 /**

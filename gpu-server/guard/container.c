@@ -59,6 +59,8 @@ static const char *identify(struct keeper *keeper, const struct spec *spec) {
   if (getsockopt(keeper->link, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return strerror(errno);
   if (peer.pid <= 0 || (spec->uid >= 0 && peer.uid != (uid_t)spec->uid)) return "the init of the container has another user";
   if (setsockopt(keeper->link, SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes) != 0) return strerror(errno);
+  /* Apptainer lets scripts of the image run before its init. */
+  if (!is_init_of_namespace(peer.pid)) return "a process other than the init of the container connected";
   keeper->pid = peer.pid;
   keeper->pid_file = (int)syscall(SYS_pidfd_open, peer.pid, 0);
   return keeper->pid_file < 0 ? strerror(errno) : NULL;

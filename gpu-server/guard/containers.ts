@@ -72,6 +72,8 @@ export const CONTAINER_SOCKET = '/headroom/init'
  * rest. A server that ends at any point leaves either a task with a guard or a container without a program.
  */
 export interface Containers {
+  /** Of memory, processors and processes of a container. */
+  readonly canLimit: boolean
   /** Pulls the image if the policy says so. */
   prepare(image: string, options: PrepareOptions): Promise<PreparedImage | Refused>
   /** The images that need no pull; an engine that does not answer has none. */

@@ -112,6 +112,7 @@ void processes_signal(const struct scope *scope, int signal);
 void cgroup_write(const char *cgroup, const char *file, const char *text);
 /* Returns the number of the PID namespace of a process, or 0. */
 uint64_t pid_namespace_of(pid_t pid);
+bool is_init_of_namespace(pid_t pid);
 /* The folder whose file cgroup.procs lists the process, as its engine made it; "" if it is not found. */
 void find_container_cgroup(pid_t pid, char *path, size_t size);
 uint64_t start_time(pid_t pid);

@@ -228,6 +228,18 @@ uint64_t pid_namespace_of(pid_t pid) {
   return stat(path, &about) == 0 ? about.st_ino : 0;
 }
 
+/* True on a kernel before 4.1, which does not say. */
+bool is_init_of_namespace(pid_t pid) {
+  char path[64], text[CHUNK_BYTES];
+  snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+  if (read_small(path, text, sizeof text) <= 0) return false;
+  char *line = strstr(text, "\nNSpid:");
+  if (line == NULL) return true;
+  line[1 + strcspn(line + 1, "\n")] = 0;
+  const char *last = strrchr(line, '\t');
+  return last != NULL && strcmp(last, "\t1") == 0;
+}
+
 static bool has_members(const char *folder) {
   char path[PATH_BYTES];
   snprintf(path, sizeof path, "%s/cgroup.procs", folder);

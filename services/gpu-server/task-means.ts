@@ -1,8 +1,10 @@
 /** What this host has for tasks that ask for more than a command: containers, limits. */
 import type { Logger } from 'pino'
+import { ApptainerContainers } from '../../gpu-server/container/apptainer-containers.ts'
 import { EngineContainers, type PullPolicy } from '../../gpu-server/container/engine-containers.ts'
 import { findEngine, type ContainerRuntime } from '../../gpu-server/container/find-engine.ts'
 import { CredentialsFault, readLogins } from '../../gpu-server/container/registry-credentials.ts'
+import type { Containers } from '../../gpu-server/guard/containers.ts'
 import { isStatic } from '../../gpu-server/guard/is-static.ts'
 import { findLimitRoots, type LimitRoots } from '../../gpu-server/guard/limit-cgroups.ts'
 import { mountFeature, type Feature, type MountFeature } from '../../protocol/units.ts'
@@ -27,7 +29,7 @@ export async function containersOf(
   { stateFolder, program }: { readonly stateFolder: string; readonly program: string },
   env: Environment,
   log: Logger,
-): Promise<EngineContainers | null> {
+): Promise<Containers | null> {
   if (allowExec !== true || containerRuntime === 'none') return null
   const found = await findEngine(containerRuntime, env)
   if (found.engine === null) {
@@ -42,14 +44,14 @@ export async function containersOf(
   }
   const credentials = credentialsOf(env)
   const { engine } = found
-  log.info({ engine: engine.kind, version: engine.version, socket: engine.socketPath }, 'container engine')
-  return new EngineContainers({
-    engine,
-    stateFolder,
-    pull: containerPull,
-    credentials,
-    onNote: (line) => log.warn(line),
-  })
+  const { kind, version } = engine
+  const place = engine.kind === 'apptainer' ? engine.program : engine.socketPath
+  log.info({ engine: kind, version, place }, 'container engine')
+  const options = { stateFolder, pull: containerPull, credentials, onNote: (line: string) => log.warn(line) }
+  if (engine.kind !== 'apptainer') return new EngineContainers({ engine, ...options })
+  if (engine.seccompProfile === null)
+    log.warn('apptainer has no default seccomp profile: tasks run without one')
+  return ApptainerContainers.open({ apptainer: engine, ...options })
 }
 
 /** A file that cannot be used ends the start: private images would be missing later. */
@@ -69,7 +71,7 @@ function credentialsOf(env: Environment): string | null {
 /** Null: this server limits no task. It does so on the host and in containers, or not at all. */
 export function limitRootsOf(
   { allowExec }: MeansOptions,
-  containers: EngineContainers | null,
+  containers: Containers | null,
   log: Logger,
 ): LimitRoots | null {
   if (allowExec !== true) return null
@@ -83,7 +85,7 @@ export function limitRootsOf(
 }
 
 interface Means {
-  readonly containers: EngineContainers | null
+  readonly containers: Containers | null
   readonly filesProgram: string | null
   readonly limitRoots: LimitRoots | null
 }

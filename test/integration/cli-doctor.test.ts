@@ -135,7 +135,7 @@ it('names the container engine that answers, and what is missing without one', a
   await engine.end()
   expect(await check({ DOCKER_HOST: none, CONTAINER_HOST: none })).toMatchObject({
     verdict: 'warn',
-    todo: expect.stringContaining('Docker or podman') as string,
+    todo: expect.stringContaining('Docker, podman or apptainer') as string,
   })
 })
 

@@ -4,7 +4,7 @@
  */
 import type { Guards, LaunchSpec } from '../../gpu-server/guard/guards.ts'
 import { openGuards } from '../../gpu-server/guard/local-guards.ts'
-import { fakeContainers } from './fake-engine.ts'
+import { containersAt } from './stub-containers.ts'
 
 export type GuardServerCall =
   | { readonly call: 'adopt' }
@@ -12,14 +12,14 @@ export type GuardServerCall =
   | { readonly call: 'lease'; readonly untilMono: number; readonly lengthMs: number }
   | { readonly call: 'suspend' | 'resume' | 'kill' | 'pids' | 'read'; readonly taskId: string }
 
-const [folder = '', program = '', isolated = '', engineSocket = ''] = process.argv.slice(2)
+const [folder = '', program = '', isolated = '', engine = ''] = process.argv.slice(2)
 const guards = await openGuards({
   folder,
   program,
   isIsolated: isolated === 'isolated',
   endedOutputs: { maxTasks: 100, maxBytes: 1 << 20 },
   onFault: (fault) => process.send?.({ fault: fault.message }),
-  ...(engineSocket === '' ? {} : { containers: fakeContainers(engineSocket, folder) }),
+  ...(engine === '' ? {} : { containers: await containersAt(engine, folder) }),
 })
 guards.onExit((task) => process.send?.({ exited: task }))
 process.on('message', (message: GuardServerCall & { readonly id: number }) => {
