@@ -258,8 +258,9 @@ bench-ui: install ui broker browser ## measure the web page with 10,000 GPUs and
 	@exec node test/bench/ui/main.ts $(ARGS)
 
 # ARGS="FILE …" names the scenarios.
-fidelity: install broker ## compare simulated runs with real processes (4 minutes, idle machine)
-	@exec node test/fidelity/main.ts $(ARGS)
+fidelity: install broker ## compare simulated runs with real processes, the learning twin included (8 minutes, idle machine)
+	@node test/fidelity/main.ts $(ARGS)
+	@exec node test/fidelity/learned/main.ts
 
 # ARGS="planner debrief" takes these only.
 screenshots: install ui browser ## take the screenshots of docs/page.md

@@ -26,11 +26,43 @@ function fieldsOf({
   threshold,
   unavailable_because: because,
   history,
+  speeds,
 }: Twin): readonly Field[] {
   const fields: Field[] = [['twin', `${state}; a score above ${threshold} is drift`]]
   for (const metric of METRICS) fields.push([metric, [scoreOf(scores[metric]), ...latestOf(history, metric)]])
   if (because !== null) fields.push(['not forecast', because])
+  fields.push([
+    'learned speeds',
+    speeds.length === 0 ? 'none: no swap or start was observed yet' : linesOf(speeds),
+  ])
   return fields
+}
+
+function linesOf(speeds: Twin['speeds']): string[] {
+  const lines = speeds
+    .slice(0, SHOWN)
+    .flatMap(({ node_id, methods, starts }) => [
+      ...methods.map(
+        ({ method, out, in: back }) => `${node_id}: ${method} ${copies('out', out)}, ${copies('in', back)}`,
+      ),
+      ...(starts.observed > 0 ? [`${node_id}: a start takes ${starts.ms} ms (${starts.observed})`] : []),
+    ])
+  const more = speeds.length - SHOWN
+  return more > 0 ? [...lines, `and ${more} more nodes: -o json has them`] : lines
+}
+
+type Copies = Twin['speeds'][number]['methods'][number]['out']
+
+/** The error is of the fit, and in brackets of the profile that it replaces. */
+function copies(
+  way: string,
+  { fixed_ms, mib_per_s, observed, error_percent, profile_error_percent }: Copies,
+) {
+  if (error_percent === null) return `${way} not observed`
+  return (
+    `${way} ${mib_per_s} MiB/s + ${fixed_ms} ms from ${observed} copies, error ` +
+    `${error_percent.toFixed(1)}% (${(profile_error_percent ?? 0).toFixed(1)}% without)`
+  )
 }
 
 function scoreOf(score: number | null): string {

@@ -1,6 +1,6 @@
 /** The cluster state from which a simulation can continue, and the results that the simulator returns. */
 import type { TaskRequest } from '../../protocol/task.ts'
-import type { DurationMs, Instant } from '../../protocol/units.ts'
+import type { DurationMs, Instant, Mib, SwapMethod } from '../../protocol/units.ts'
 import type { ConfigFields } from '../model/config.ts'
 import type { Group } from '../model/group.ts'
 import type { NodeStatus } from '../model/node.ts'
@@ -29,6 +29,37 @@ export interface RecentPast {
   readonly ended: readonly TaskRecord[]
   /** Lengths of the periods in which resident tasks did or did not want the GPU. */
   readonly runs: ActivityRuns
+  /** Of nodes with observations. */
+  readonly speeds: readonly NodeSpeeds[]
+}
+
+/** How fast a node swaps and starts tasks, from its latest swaps and starts. */
+export interface NodeSpeeds {
+  readonly nodeId: string
+  /** Swap methods with at least one observed copy. */
+  readonly methods: readonly MethodSpeeds[]
+  /** From the order to start until the task runs: the median; 0 while there are too few. */
+  readonly starts: { readonly observed: number; readonly ms: DurationMs }
+  readonly latestAt: Instant
+}
+
+export interface MethodSpeeds {
+  readonly method: SwapMethod
+  readonly out: FittedCopies
+  readonly in: FittedCopies
+  /** What a task keeps on each of its GPUs while it is swapped out: the median. */
+  readonly residualMib: Mib
+}
+
+/** time = fixedMs + size / mibPerS. */
+export interface FittedCopies {
+  readonly fixedMs: DurationMs
+  readonly mibPerS: number
+  /** Number of copies behind it, the latest. */
+  readonly observed: number
+  /** Median relative deviation of those copies from the fit and from the profile, percent; null: none. */
+  readonly errorPercent: number | null
+  readonly profileErrorPercent: number | null
 }
 
 export interface ActivityRuns {
@@ -169,6 +200,8 @@ export interface Twin {
   /** Bounded in time. */
   tryChange(change: SettingsChange): Promise<ChangeForecast | NoForecast>
   drift(): DriftReport
+  /** Of nodes with observations, in the order of their first one. */
+  speeds(): readonly NodeSpeeds[]
 }
 
 /** Id of a task that is only tried. */

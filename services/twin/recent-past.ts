@@ -1,7 +1,7 @@
 /** Recent history, from the store and from memory: bounded, and refreshed only from time to time. */
 import type { Views } from '../../controller/query/views.ts'
 import type { TaskRecord } from '../../controller/ports/store.ts'
-import type { RecentPast } from '../../controller/ports/twin.ts'
+import type { NodeSpeeds, RecentPast } from '../../controller/ports/twin.ts'
 
 const PAST_MS = 24 * 3_600_000
 /** Newest submissions first. */
@@ -11,10 +11,12 @@ const FRESH_MS = 30_000
 
 export class RecentPastReader {
   readonly #views: Views
+  readonly #speeds: () => readonly NodeSpeeds[]
   #ended: { readonly at: number; readonly read: Promise<readonly TaskRecord[]> } | null = null
 
-  constructor(views: Views) {
+  constructor(views: Views, speeds: () => readonly NodeSpeeds[]) {
     this.#views = views
+    this.#speeds = speeds
   }
 
   /** Rejects with StoreFault. */
@@ -29,7 +31,7 @@ export class RecentPastReader {
     // If not all of the day was read, the period is the part that was read.
     const from = ended.length < MAX_ENDED ? to - PAST_MS : (ended.at(-1)?.submittedAt ?? to)
     const since = Math.max(from, this.#views.now() - PAST_MS, firstSubmission(ended, this.#views) ?? from)
-    return { from: since, to, ended, runs: this.#views.activityRuns() }
+    return { from: since, to, ended, runs: this.#views.activityRuns(), speeds: this.#speeds() }
   }
 
   async #readEnded(now: number): Promise<readonly TaskRecord[]> {

@@ -4,6 +4,7 @@
  */
 import type { EventSource } from '../../controller/engine/durable-events.ts'
 import type { TaskRequest } from '../../protocol/task.ts'
+import type { Placement } from '../../controller/model/placement.ts'
 import type { Views } from '../../controller/query/views.ts'
 import type {
   ChangeForecast,
@@ -17,6 +18,7 @@ import type {
 import { snapshotText } from '../../simulator/snapshot/snapshot-text.ts'
 import { withheldBecause } from '../../simulator/twin/drift.ts'
 import { snapshotOfLive } from '../../simulator/twin/live-snapshot.ts'
+import { ObservedSpeeds } from '../../simulator/calibration/observed-speeds.ts'
 import { JobProcess } from '../workers/job-process.ts'
 import { workerUrl } from '../workers/worker-url.ts'
 import { DriftMonitor } from './drift-monitor.ts'
@@ -48,7 +50,8 @@ export interface TwinOptions {
 }
 
 export function createTwin({ views, events, log }: TwinOptions): LiveTwin {
-  const past = new RecentPastReader(views)
+  const speeds = new ObservedSpeeds()
+  const past = new RecentPastReader(views, () => speeds.all())
   const process = new TwinProcess(log)
   const ask = async (
     job: (image: ClusterSnapshot) => Omit<TwinJob, 'past'>,
@@ -65,7 +68,10 @@ export function createTwin({ views, events, log }: TwinOptions): LiveTwin {
     views,
     forecast: () => ask((image) => ({ kind: 'forecast', image, ...DRIFT_BOUNDS })),
   })
-  const unsubscribe = events.subscribe((list) => drift.record(list))
+  const unsubscribe = events.subscribe((list) => {
+    drift.record(list)
+    for (const event of list) speeds.see(event, placementOf(views, event.taskId))
+  })
   const timer = setInterval(() => {
     void drift.tick().catch((fault: unknown) => log(`the twin failed: ${String(fault)}`))
   }, TICK_MS).unref()
@@ -97,12 +103,17 @@ export function createTwin({ views, events, log }: TwinOptions): LiveTwin {
         ChangeForecast | NoForecast
     },
     drift: (): DriftReport => drift.report(),
+    speeds: () => speeds.all(),
     async close() {
       clearInterval(timer)
       unsubscribe()
       await process.close()
     },
   }
+}
+
+function placementOf(views: Views, taskId: string | null): Placement | null {
+  return (taskId === null ? undefined : views.openTask(taskId))?.placement ?? null
 }
 
 /** Lets other work run. */

@@ -11,6 +11,7 @@ import { World } from '../world/world.ts'
 import { drawArrivals, sourceOf } from './draw-arrivals.ts'
 import { drawWorkLeft } from './draw-work.ts'
 import { ForkCourse, meanWaitS, type ForkFigures } from './fork-course.ts'
+import { learnedModels } from '../calibration/learned-models.ts'
 import type { WorkloadModel } from './workload-model.ts'
 
 /** One draw of the unknown facts: the same for every compared arm. */
@@ -50,7 +51,9 @@ export function drawFuture(
   seed: number,
   untilMs: DurationMs,
 ): Draw {
+  const gpuModelOf = learnedModels(model.speeds)
   const { startMs, nodes, config, tasks } = snapshotOf(image, {
+    gpuModelOf: ({ id }) => gpuModelOf(id),
     workLeftOf: (record) => ({
       work: drawWorkLeft(model, record, image.at, seededStream(seed, `twin/work/${record.id}`)),
       doneUs: 0,

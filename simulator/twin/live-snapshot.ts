@@ -10,6 +10,7 @@ import type { Snapshot } from '../snapshot/snapshot.ts'
 import { lazySnapshotOf } from '../snapshot/snapshot.ts'
 import type { Work } from '../trace/trace-format.ts'
 import { guessWorkLeft } from './draw-work.ts'
+import { assumedSpeeds, learnedModels } from '../calibration/learned-models.ts'
 import { aloneMsSoFar, isModel, workloadModelOf } from './workload-model.ts'
 
 /** Maximum number of stretches of one task in a file. */
@@ -28,7 +29,11 @@ export function snapshotOfLive(image: ClusterSnapshot, past: RecentPast): LiveSn
     isModel(model)
       ? guessWorkLeft(model, task, image.at, seededStream(1, `twin/work/${task.id}`), MAX_STRETCHES)
       : asLongAgain(task, image)
-  const snapshot = lazySnapshotOf(image, { workLeftOf: (task) => ({ work: workOf(task), doneUs: 0 }) })
+  const gpuModelOf = learnedModels(past.speeds)
+  const snapshot = lazySnapshotOf(image, {
+    workLeftOf: (task) => ({ work: workOf(task), doneUs: 0 }),
+    gpuModelOf: ({ id }) => gpuModelOf(id),
+  })
   const { leftOut } = snapshot
   const words = [
     `The live cluster as of ${new Date(image.at).toISOString()}. What each task has left to do is a guess: `,
@@ -36,7 +41,7 @@ export function snapshotOfLive(image: ClusterSnapshot, past: RecentPast): LiveSn
       ? `${model.assumes[0]}; ${model.assumes[2]}.`
       : 'it stays as long again as it has been there, an hour at least, and goes on as it does ' +
         `now (${model.detail}).`,
-    ' Swaps take what the stock driver takes; nothing arrives later.',
+    ` Assumed: ${assumedSpeeds(past.speeds)}; nothing arrives later.`,
     leftOut.nodes + leftOut.tasks > 0
       ? ` Left out: ${leftOut.nodes} nodes that are not up, ${leftOut.tasks} tasks on them or being stopped.`
       : '',

@@ -2,9 +2,10 @@
  * A model of the recent workload: how long tasks are present, their share of demand for the GPU, and the
  * arrivals. Pure; docs/twin.md.
  */
-import type { ClusterSnapshot, RecentPast } from '../../controller/ports/twin.ts'
+import type { ClusterSnapshot, NodeSpeeds, RecentPast } from '../../controller/ports/twin.ts'
 import type { TaskRecord } from '../../controller/ports/store.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
+import { assumedSpeeds } from '../calibration/learned-models.ts'
 import { Residence } from './residence.ts'
 import type { Seen } from './residence.ts'
 
@@ -37,6 +38,8 @@ export interface WorkloadModel {
   readonly wantsShares: readonly number[]
   readonly wanting: Stretches
   readonly idle: Stretches
+  /** Of nodes with observations. */
+  readonly speeds: readonly NodeSpeeds[]
   readonly assumes: readonly string[]
 }
 
@@ -79,11 +82,11 @@ export function workloadModelOf(image: ClusterSnapshot, past: RecentPast): Workl
       ? 'a task wants the GPU all the time or as it does now: no change has been seen yet'
       : `tasks alternate as in the last ${wanting.ms.length} stretches of wanting the GPU and ` +
         `${idle.ms.length} without`,
-    'swaps have the speed of the stock driver, tasks share a GPU in time slices, no task grows, ' +
-      'nothing fails',
+    `${assumedSpeeds(past.speeds)}; tasks share a GPU in time slices, no task grows, ` + 'nothing fails',
   ]
   const wantsShares = seen.flatMap(({ wantsShare }) => (wantsShare === null ? [] : [wantsShare]))
-  return { at: image.at, pastMs, residence, seen, perHour, wantsShares, wanting, idle, assumes }
+  const { speeds } = past
+  return { at: image.at, pastMs, residence, seen, perHour, wantsShares, wanting, idle, speeds, assumes }
 }
 
 export function isModel(model: WorkloadModel | NoModel): model is WorkloadModel {

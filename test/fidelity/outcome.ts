@@ -12,6 +12,8 @@ export interface Outcome {
   readonly queueWaitS: number
   readonly starvationPercent: number
   readonly utilizationPercent: number
+  /** Seconds, rising. */
+  readonly wakesS: readonly number[]
 }
 
 /** As in the journal, and as in /events. */

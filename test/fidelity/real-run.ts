@@ -6,9 +6,11 @@ import { existsSync, readFileSync } from 'node:fs'
 import { createConnection } from 'node:net'
 import type { DurationMs, Mib } from '../../protocol/units.ts'
 import type { Scenario, ScenarioNode } from '../../simulator/scenario/scenario.ts'
+import type { SwapProfile } from '../../simulator/scenario/swap-profiles.ts'
 import { LiveCluster, until } from '../support/live-cluster.ts'
 import { decisionsIn, type Happened, type Outcome } from './outcome.ts'
 import { taskCommand } from './task-command.ts'
+import { wakesOf } from './wakes.ts'
 
 const ENDS_WITHIN_MS = 180_000
 
@@ -120,14 +122,18 @@ async function stateOf(cluster: LiveCluster, id: string): Promise<string> {
   return state
 }
 
-function inventoryOf({ gpu, gpuCount }: ScenarioNode): string {
-  const { outMibPerS, inMibPerS, outFixedMs, inFixedMs } = gpu.swap
-  const swap = {
+/** As in an inventory and in a scenario. */
+export function swapEntry({ outMibPerS, inMibPerS, outFixedMs, inFixedMs }: SwapProfile) {
+  return {
     out_mib_per_s: outMibPerS,
     in_mib_per_s: inMibPerS,
     out_fixed_ms: outFixedMs,
     in_fixed_ms: inFixedMs,
   }
+}
+
+export function inventoryOf({ gpu, gpuCount }: ScenarioNode): string {
+  const swap = swapEntry(gpu.swap)
   return JSON.stringify({
     gpus: Array.from({ length: gpuCount }, () => ({ model: gpu.model, vram_mib: gpu.vramMib, swap })),
   })
@@ -154,6 +160,7 @@ async function outcomeOf(cluster: LiveCluster, scenario: Scenario, startedOn: nu
     queueWaitS: waits.reduce((sum, s) => sum + s, 0) / waits.length,
     starvationPercent: (100 * lost(counted)) / demand,
     utilizationPercent: (100 * counted('busy_seconds_total')) / (((endedOn - startedOn) / 1000) * gpus),
+    wakesS: wakesOf(scenario, events, (id) => names.get(id) ?? id),
   }
 }
 

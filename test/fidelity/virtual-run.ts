@@ -6,12 +6,23 @@ import { execFile } from 'node:child_process'
 import { loadScenario } from '../../simulator/scenario/load.ts'
 import type { DurationMs } from '../../protocol/units.ts'
 import type { RunResult } from '../../simulator/results/result.ts'
+import type { SwapProfile } from '../../simulator/scenario/swap-profiles.ts'
 import { idOfNode } from '../../simulator/scenario/node-id.ts'
 import { headroom } from '../support/live-cluster.ts'
+import { swapEntry } from './real-run.ts'
 import { decisionsIn, type Happened, type Outcome } from './outcome.ts'
+import { wakesOf } from './wakes.ts'
 
-/** @param startMs replaces `start_ms` of the fleet's only entry */
-export async function runVirtually(file: string, folder: string, startMs: DurationMs = 0): Promise<Outcome> {
+/**
+ * @param startMs replaces `start_ms` of the fleet's only entry
+ * @param swap replaces the numbers of its swap speed
+ */
+export async function runVirtually(
+  file: string,
+  folder: string,
+  startMs: DurationMs = 0,
+  swap?: SwapProfile,
+): Promise<Outcome> {
   const [node = '', ...args] = headroom(
     'sim',
     'run',
@@ -20,6 +31,10 @@ export async function runVirtually(file: string, folder: string, startMs: Durati
     folder,
     '--set',
     `fleet.0.gpu.start_ms=${startMs}`,
+    ...Object.entries(swap === undefined ? {} : swapEntry(swap)).flatMap(([key, value]) => [
+      '--set',
+      `fleet.0.gpu.swap.${key}=${value}`,
+    ]),
   )
   await promisify(execFile)(node, args)
   const { metrics } = JSON.parse(readFileSync(join(folder, 'result.json'), 'utf8')) as RunResult
@@ -34,5 +49,6 @@ export async function runVirtually(file: string, folder: string, startMs: Durati
     queueWaitS: metrics.queue_wait_s?.mean ?? NaN,
     starvationPercent: metrics.starvation_percent?.total ?? NaN,
     utilizationPercent: metrics.utilization_percent ?? NaN,
+    wakesS: wakesOf(scenario, events, (id) => id),
   }
 }

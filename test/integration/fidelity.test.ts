@@ -48,6 +48,7 @@ it('A deviating figure and a different decision are reported', () => {
     queueWaitS: 2,
     starvationPercent: 0,
     utilizationPercent: 50,
+    wakesS: [],
   }
   const other = { ...one, decisions: ['place b'], queueWaitS: 2.1 }
   const compared = compare('x', one, other)

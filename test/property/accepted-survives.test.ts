@@ -24,7 +24,7 @@ const SEED = Number(process.env['HEADROOM_SEED'] ?? 20_261_124)
 const FACTOR = Number(process.env['HEADROOM_RUNS'] ?? 1)
 const FILE = 'test/property/accepted-survives.test.ts'
 const IDENTITY = { scenarioSha256: null, traceSha256: null, version: 'test' }
-const NO_PAST = { from: 0, to: 0, ended: [], runs: { wantingMs: [], idleMs: [] } }
+const NO_PAST = { from: 0, to: 0, ended: [], runs: { wantingMs: [], idleMs: [] }, speeds: [] }
 const UNTIL_MS = 2 * MINUTE
 
 const LETTERS = [...'abzAZ09', 'ü', 'ß', 'é', 'Ж', '漢', 'か', '٣', 'ه', '𠮷', 'ı']

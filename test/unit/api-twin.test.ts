@@ -9,6 +9,7 @@ import type {
   DriftReport,
   MetricChange,
   NoForecast,
+  NodeSpeeds,
   SettingsChange,
   StartForecast,
   Twin,
@@ -29,11 +30,13 @@ const says: {
   noChange: NoForecast | null
   drift: DriftReport
   change: ChangeForecast['metrics'] | null
+  speeds: readonly NodeSpeeds[]
 } = {
   starts: () => NOTHING,
   noChange: null,
   drift: QUIET,
   change: null,
+  speeds: [],
 }
 const apps: FastifyInstance[] = []
 let one: Served
@@ -50,7 +53,7 @@ function served(
   drift = QUIET,
   change: ChangeForecast['metrics'] | null = null,
 ): Served {
-  Object.assign(says, { starts, noChange, drift, change })
+  Object.assign(says, { starts, noChange, drift, change, speeds: [] })
   one.asked.length = 0
   return one
 }
@@ -260,10 +263,58 @@ describe('the twin', () => {
       threshold: 1,
       unavailable_because: 'NO_HISTORY: x.',
       history: [{ from: '1970-01-01T00:00:00.000Z', to: '1970-01-01T00:10:00.000Z', ...metrics }],
+      speeds: [],
     })
     const exposed = await text('/metrics')
     expect(exposed).toContain('headroom_twin_drift_ratio{metric="starvation_percent"} 2\n')
     expect(exposed).toContain('headroom_twin_drifting 1\n')
+  })
+
+  it('shows the speeds that it learned, of the nodes with the latest observations', async () => {
+    const { get } = served(() => NOTHING)
+    const copies = {
+      fixedMs: 500,
+      mibPerS: 1024,
+      observed: 9,
+      errorPercent: 0.51249,
+      profileErrorPercent: 66,
+    }
+    const none = { fixedMs: 800, mibPerS: 5120, observed: 0, errorPercent: null, profileErrorPercent: null }
+    says.speeds = Array.from({ length: 1001 }, (_, index) => ({
+      nodeId: `n${index}`,
+      methods: [{ method: 'driver' as const, out: copies, in: none, residualMib: 0 }],
+      starts: { observed: 2, ms: 0 },
+      latestAt: index,
+    }))
+    const { speeds } = (await get('/twin')) as { readonly speeds: readonly object[] }
+    expect([speeds.length, speeds[0]]).toEqual([
+      1000,
+      {
+        node_id: 'n1000',
+        methods: [
+          {
+            method: 'driver',
+            out: {
+              fixed_ms: 500,
+              mib_per_s: 1024,
+              observed: 9,
+              error_percent: 0.512,
+              profile_error_percent: 66,
+            },
+            in: {
+              fixed_ms: 800,
+              mib_per_s: 5120,
+              observed: 0,
+              error_percent: null,
+              profile_error_percent: null,
+            },
+            residual_mib: 0,
+          },
+        ],
+        starts: { observed: 2, ms: 0 },
+        latest_at: '1970-01-01T00:00:01.000Z',
+      },
+    ])
   })
 
   it('serves a snapshot in parts, and a simulated world has neither snapshot nor twin', async () => {
@@ -355,6 +406,7 @@ async function open(hasTwin: boolean) {
       return says.noChange ?? { ...BASIS, at: views.now(), metrics: says.change ?? CHANGE, courses: COURSES }
     },
     drift: () => says.drift,
+    speeds: () => says.speeds,
   }
   const api = createApi({
     commands,

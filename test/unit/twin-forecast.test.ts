@@ -236,7 +236,7 @@ async function worldAt(
   return {
     world,
     image: world.controller.views.snapshot(),
-    past: await new RecentPastReader(world.controller.views).read(),
+    past: await new RecentPastReader(world.controller.views, () => []).read(),
   }
 }
 

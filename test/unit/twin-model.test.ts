@@ -185,7 +185,7 @@ function endedTasks(count: number): TaskRecord[] {
 
 function pastOf(ended: readonly TaskRecord[]): RecentPast {
   const runs = { wantingMs: [40_000, 20_000, 60_000, 30_000], idleMs: [100_000, 30_000, 300_000, 60_000] }
-  return { from: AT - 2 * HOUR_MS, to: AT, ended, runs }
+  return { from: AT - 2 * HOUR_MS, to: AT, ended, runs, speeds: [] }
 }
 
 function imageOf(tasks: readonly TaskRecord[]): ClusterSnapshot {

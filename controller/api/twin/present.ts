@@ -1,10 +1,12 @@
 import type {
   ChangeForecast,
   DriftReport,
+  FittedCopies,
   ForecastBand,
   ForecastBasis,
   ForecastCourses,
   MetricChange,
+  NodeSpeeds,
   NoForecast,
   StartForecast,
   TaskStartForecast,
@@ -106,7 +108,14 @@ function presentMetric(change: MetricChange | null): ChangeForecastBody['queue_w
   }
 }
 
-export function presentDrift({ state, scores, threshold, because, history }: DriftReport): TwinBody {
+/** Maximum number of nodes in an answer. */
+const MAX_SPEEDS = 1_000
+
+export function presentTwin(
+  { state, scores, threshold, because, history }: DriftReport,
+  speeds: readonly NodeSpeeds[],
+): TwinBody {
+  const latest = speeds.toSorted((a, b) => b.latestAt - a.latestAt).slice(0, MAX_SPEEDS)
   return {
     state,
     scores,
@@ -117,6 +126,27 @@ export function presentDrift({ state, scores, threshold, because, history }: Dri
       to: presentInstant(to),
       ...metrics,
     })),
+    speeds: latest.map(({ nodeId, methods, starts, latestAt }) => ({
+      node_id: nodeId,
+      methods: methods.map((each) => ({
+        method: each.method,
+        out: presentCopies(each.out),
+        in: presentCopies(each.in),
+        residual_mib: each.residualMib,
+      })),
+      starts: { observed: starts.observed, ms: starts.ms },
+      latest_at: presentInstant(latestAt),
+    })),
+  }
+}
+
+function presentCopies({ fixedMs, mibPerS, observed, errorPercent, profileErrorPercent }: FittedCopies) {
+  return {
+    fixed_ms: fixedMs,
+    mib_per_s: mibPerS,
+    observed,
+    error_percent: errorPercent === null ? null : rounded(errorPercent),
+    profile_error_percent: profileErrorPercent === null ? null : rounded(profileErrorPercent),
   }
 }
 

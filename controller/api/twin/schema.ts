@@ -1,5 +1,6 @@
 /** Forecasts of the live state by the twin, and their accuracy (docs/twin.md). */
 import { Type, type Static } from 'typebox'
+import { SWAP_METHODS } from '../../../protocol/units.ts'
 import {
   closed,
   count,
@@ -118,6 +119,37 @@ const ScoresSchema = Type.Object({
   swap_outs_per_hour: numberOrNull('The same'),
 })
 
+const CopiesSchema = Type.Object(
+  {
+    fixed_ms: count('Time before the first byte moves, milliseconds'),
+    mib_per_s: count('Rate of the copy, MiB per second'),
+    observed: count('Number of copies behind the fit, the latest'),
+    error_percent: numberOrNull('Median deviation of those copies from the fit; null: none was observed'),
+    profile_error_percent: numberOrNull(
+      'The same from the profile that is used without observations; null: none was observed',
+    ),
+  },
+  { description: 'time = fixed_ms + size / mib_per_s' },
+)
+
+const SpeedsSchema = Type.Object({
+  node_id: Type.String(),
+  methods: list(
+    Type.Object({
+      method: oneOf(SWAP_METHODS, { description: 'Swap method of the tasks' }),
+      out: CopiesSchema,
+      in: CopiesSchema,
+      residual_mib: count('VRAM that a swapped-out task keeps on each of its GPUs, MiB: the median'),
+    }),
+    { description: 'Swap methods with at least one observed copy' },
+  ),
+  starts: Type.Object({
+    observed: count('Number of starts, the latest'),
+    ms: count('Median time from the order to start until the task runs, milliseconds; 0 below 3 starts'),
+  }),
+  latest_at: instant('Time of the latest observation'),
+})
+
 export const TwinSchema = Type.Object({
   state: oneOf(['unknown', 'steady', 'drifting'], {
     description:
@@ -127,5 +159,10 @@ export const TwinSchema = Type.Object({
   threshold: Type.Number(),
   unavailable_because: textOrNull('Why no forecast is available'),
   history: list(EntrySchema, { description: 'Oldest first, at most one day' }),
+  speeds: list(SpeedsSchema, {
+    description:
+      'How fast nodes swap and start tasks, learned since the controller started; the 1000 nodes with the ' +
+      'latest observations. Forecasts and snapshots use the speeds of all nodes',
+  }),
 })
 export type TwinBody = Static<typeof TwinSchema>

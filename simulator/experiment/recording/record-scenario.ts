@@ -8,13 +8,14 @@ import type { Task } from '../../../controller/model/placement.ts'
 import type { Checkpoint, InputEntry } from '../../../controller/ports/recording-log.ts'
 import type { ClusterSnapshot, SnapshotNode } from '../../../controller/ports/twin.ts'
 import type { DurationMs, Instant } from '../../../protocol/units.ts'
-import { SWAP_PROFILES, type SwapProfile } from '../../scenario/swap-profiles.ts'
+import type { SwapProfile } from '../../scenario/swap-profiles.ts'
 import type { SimTask } from '../../scenario/scenario.ts'
+import { learnedModels } from '../../calibration/learned-models.ts'
+import { ObservedSpeeds } from '../../calibration/observed-speeds.ts'
 import { snapshotOf, type LeftOut } from '../../snapshot/snapshot.ts'
 import { nodeNames } from '../../snapshot/node-names.ts'
 import { snapshotText } from '../../snapshot/snapshot-text.ts'
 import { ObservedFaults } from './observed-faults.ts'
-import { ObservedSwaps } from './observed-swaps.ts'
 import { ObservedWork } from './observed-work.ts'
 import { operatorEntry } from './operator-entries.ts'
 import type { Recorded } from './redecide.ts'
@@ -73,12 +74,13 @@ class RangeTaker {
   readonly #tasks = new Map<string, SeenTask>()
   readonly #operator: { readonly at: Instant; readonly name: string; readonly args: readonly unknown[] }[] =
     []
-  readonly #swaps = new ObservedSwaps()
+  readonly #speeds: ObservedSpeeds
   #faults: ObservedFaults | null = null
   #lastAt: Instant = 0
 
   constructor(options: RecordOptions) {
     this.#o = options
+    this.#speeds = new ObservedSpeeds(options.swap)
   }
 
   /** False: the range is over. */
@@ -150,7 +152,7 @@ class RangeTaker {
     for (const event of events) {
       const { kind, taskId, nodeId, data } = event
       const open = taskId === null ? undefined : views.openTask(taskId)
-      this.#swaps.see(event, open?.placement?.demandMib ?? 0)
+      this.#speeds.see(event, open?.placement ?? null)
       if (kind === 'task_submitted' && open !== undefined) this.#tasks.set(open.spec.id, seenTask(open, at))
       if (kind === 'task_finished' && taskId !== null) {
         const seen = this.#tasks.get(taskId)
@@ -182,7 +184,7 @@ class RangeTaker {
     const joined = [...this.#later.values()].filter(({ id }) => !upNow.has(id))
     const fleet = [...nodes.filter(({ id }) => !this.#later.has(id) || upNow.has(id)), ...joined]
     if (!fleet.some(({ status }) => status === 'up')) return null
-    const swap = this.#swaps.profile() ?? this.#o.swap ?? SWAP_PROFILES['stock-driver']
+    const gpuModelOf = learnedModels(this.#speeds.all(), this.#o.swap)
     const since = (at: Instant): DurationMs => Math.max(0, at - image.at)
     const cancelAt = (at: Instant | null | undefined): DurationMs | null =>
       at === null || at === undefined ? null : since(at)
@@ -194,7 +196,7 @@ class RangeTaker {
           doneUs: 0,
         }),
         cancelAtOf: ({ id }) => cancelAt(this.#tasks.get(id)?.cancelledAt),
-        gpuModelOf: () => ({ swap, efficiencyPermille: [1000] }),
+        gpuModelOf: ({ id }) => gpuModelOf(id),
       },
     )
     const names = nodeNames(fleet.filter(({ status }) => status === 'up'))
