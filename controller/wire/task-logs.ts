@@ -30,5 +30,7 @@ export function createTaskLogs(reads: NodeReads): TaskLogs {
 function isAnswerTo(asked: ReadLog, answer: LogChunk): boolean {
   const isOfTask =
     answer.task_id === asked.task_id && answer.attempt === asked.attempt && answer.stream === asked.stream
-  return isOfTask && answer.offset >= asked.offset && answer.data.length <= 4 * Math.ceil(asked.max_bytes / 3)
+  // An offset beyond the end is answered with the end and no data.
+  const isPlace = answer.offset >= asked.offset || answer.data === ''
+  return isOfTask && isPlace && answer.data.length <= 4 * Math.ceil(asked.max_bytes / 3)
 }

@@ -69,6 +69,13 @@ describe('reading the output of a task', () => {
     ])
   })
 
+  it('returns the end of the output, without data, for an offset beyond it', async () => {
+    const { clock, logs } = serverThatSays(() => chunk({ offset: 4, data: '' }))
+    const read = logs.read(NODE, 't', 2, 'stdout', 10, 5)
+    clock.run(60_000, () => false)
+    expect(await read).toMatchObject({ offset: 4, data: '' })
+  })
+
   it.each([
     ['another attempt', { attempt: 1 }],
     ['another task', { task_id: 'u' }],

@@ -1,6 +1,7 @@
 /** The form of a submission: words of a command, the request, and the same as a command line. */
 import { describe, expect, test } from 'vitest'
-import { commandLineOf, NEW_DRAFT, requestOf, wordsOf } from '../../ui/pages/tasks/submission.ts'
+import type { TaskBody } from '../../controller/api/tasks/schema.ts'
+import { commandLineOf, draftOf, NEW_DRAFT, requestOf, wordsOf } from '../../ui/pages/tasks/submission.ts'
 
 describe('a command as text', () => {
   test.each([
@@ -54,4 +55,61 @@ test('The command line quotes what a shell would change', () => {
   expect(commandLineOf(draft)).toBe(
     `headroom run --detach --vram 16384Mi --priority P0 --name 'it'\\''s' -- python 'my file.py' --x=a`,
   )
+})
+
+describe('a clone', () => {
+  const task = {
+    name: 'train',
+    command: ['python', 'my train.py'],
+    vram_mib: 20_480,
+    gpu_count: 2,
+    gpu_mode: 'shared',
+    priority: 1,
+    noswap: 1,
+    groups: ['vision'],
+    labels: { team: 'a b' },
+    image: 'pytorch:2',
+    max_requeues: null,
+    mounts: ['data'],
+    on_node_loss: 'requeue',
+    ports: [{ name: 'web', target: 8000, protocol: 'http' }],
+    workdir: null,
+    secrets: {},
+    env_names: ['TOKEN'],
+  } as unknown as TaskBody
+
+  test('asks for the same as the task, without what the controller takes by default', () => {
+    expect(requestOf(draftOf(task))).toEqual({
+      body: {
+        name: 'train',
+        command: ['python', 'my train.py'],
+        vram_mib: 20_480,
+        gpu_count: 2,
+        priority: 1,
+        noswap: 1,
+        groups: ['vision'],
+        labels: { team: 'a b' },
+        image: 'pytorch:2',
+        max_requeues: null,
+        mounts: ['data'],
+        on_node_loss: 'requeue',
+        ports: [{ name: 'web', target: 8000, protocol: 'http' }],
+      },
+    })
+  })
+
+  test('has a command line with the same fields', () => {
+    expect(commandLineOf(draftOf(task))).toBe(
+      `headroom run --detach --vram 20480Mi --gpus 2 --priority P1 --noswap --group vision --name train ` +
+        `--label 'team=a b' --image pytorch:2 --mount data --on-node-loss requeue --max-requeues none ` +
+        `--port web=8000/http -- python 'my train.py'`,
+    )
+  })
+
+  test('of an exclusive task needs no VRAM', () => {
+    const whole = { ...task, gpu_mode: 'exclusive', vram_mib: null } as TaskBody
+    const asked = requestOf(draftOf(whole))
+    expect('body' in asked && asked.body).toMatchObject({ gpu_mode: 'exclusive' })
+    expect('body' in asked && 'vram_mib' in asked.body).toBe(false)
+  })
 })

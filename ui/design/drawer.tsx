@@ -1,5 +1,6 @@
 /** A form over the page, which stays visible: the focus stays inside, and Esc closes it. */
-import { Dialog } from '@kobalte/core/dialog'
+// By name: the object `Dialog` is also that of the alert dialog, whose parts replace its own.
+import { CloseButton, Content, Overlay, Portal, Root, Title } from '@kobalte/core/dialog'
 import { X } from 'lucide'
 import type { JSX } from 'solid-js'
 import { Icon } from './icon.tsx'
@@ -14,19 +15,19 @@ export interface DrawerProps {
 
 export function Drawer(props: DrawerProps): JSX.Element {
   return (
-    <Dialog open={props.isOpen} onOpenChange={(isOpen) => !isOpen && props.onClose()}>
-      <Dialog.Portal>
-        <Dialog.Overlay class={styles['overlay']} />
-        <Dialog.Content class={styles['drawer']}>
+    <Root open={props.isOpen} onOpenChange={(isOpen) => !isOpen && props.onClose()}>
+      <Portal>
+        <Overlay class={styles['overlay']} />
+        <Content class={styles['drawer']}>
           <header class={styles['head']}>
-            <Dialog.Title class={styles['title']}>{props.title}</Dialog.Title>
-            <Dialog.CloseButton class="plain" aria-label="Close">
+            <Title class={styles['title']}>{props.title}</Title>
+            <CloseButton class="plain" aria-label="Close">
               <Icon of={X} />
-            </Dialog.CloseButton>
+            </CloseButton>
           </header>
           {props.children}
-        </Dialog.Content>
-      </Dialog.Portal>
-    </Dialog>
+        </Content>
+      </Portal>
+    </Root>
   )
 }

@@ -12,7 +12,8 @@ export const LogSchema = Type.Object(
     node_id: Type.String({ description: 'Where it ran' }),
     stream: oneOf(LOG_STREAMS),
     offset: count(
-      'Start of data, in bytes; later than requested if the server no longer keeps earlier output',
+      'Start of data, in bytes; later than requested if the server no longer keeps earlier output, and the ' +
+        'end of the output, without data, if the requested offset is beyond it',
     ),
     next_offset: count('Send it as `offset` to continue'),
     data: Type.String({ description: 'Bytes, in base64' }),

@@ -1,49 +1,71 @@
 /** Submits a task from a drawer, which says while one types where and when it would start. */
 import { useNavigate } from '@solidjs/router'
 import { useQueryClient } from '@tanstack/solid-query'
-import { Plus } from 'lucide'
+import { CopyPlus, Plus } from 'lucide'
 import { createSignal, For, Show, type JSX } from 'solid-js'
 import type { TaskBody } from '../../../controller/api/tasks/schema.ts'
 import { pathSegment } from '../../api/client.ts'
 import { usePath, useWorld } from '../../api/world.ts'
 import { Problem } from '../../design/problem.tsx'
 import { ActionButton } from '../../design/action-button.tsx'
+import { CopyButton } from '../../design/copy-button.tsx'
 import { Drawer } from '../../design/drawer.tsx'
 import { Icon } from '../../design/icon.tsx'
 import { toast } from '../../design/toast.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 import { whyNot } from '../../state/rights.ts'
-import { commandLineOf, NEW_DRAFT, requestOf, wordsOf, type Draft } from './submission.ts'
+import { plural } from '../../format/figures.ts'
+import {
+  commandLineOf,
+  draftOf,
+  NEW_DRAFT,
+  notOnCommandLine,
+  requestOf,
+  wordsOf,
+  type Draft,
+} from './submission.ts'
 import { StartPreview } from './start-preview.tsx'
 import styles from './tasks.module.css'
 
-export function SubmitTask(): JSX.Element {
+/** Opens the form with the fields of no task, or of the task that is cloned. */
+export function SubmitTask(props: { readonly of?: TaskBody }): JSX.Element {
   const { session } = useCluster()
   const world = useWorld()
   const [isOpen, setOpen] = createSignal(false)
+  const title = (): string => (props.of === undefined ? 'Submit task' : `Clone ${props.of.name}`)
+  const whyNotClone = (): string | null =>
+    props.of?.command === null ? 'The task is a lease: it has no command.' : null
   return (
     <>
       <ActionButton
-        class="primary"
-        whyNot={whyNot(session.body(), 'submitter', world)}
+        class={props.of === undefined ? 'primary' : ''}
+        whyNot={whyNot(session.body(), 'submitter', world) ?? whyNotClone()}
         onClick={() => setOpen(true)}
       >
-        <Icon of={Plus} />
-        Submit task
+        <Icon of={props.of === undefined ? Plus : CopyPlus} />
+        {props.of === undefined ? 'Submit task' : 'Clone'}
       </ActionButton>
-      <Drawer isOpen={isOpen()} onClose={() => setOpen(false)} title="Submit task">
-        <Form onDone={() => setOpen(false)} />
+      <Drawer isOpen={isOpen()} onClose={() => setOpen(false)} title={title()}>
+        <Form of={props.of} onDone={() => setOpen(false)} />
       </Drawer>
     </>
   )
 }
 
-function Form(props: { readonly onDone: () => void }): JSX.Element {
+interface FormProps {
+  readonly of: TaskBody | undefined
+  readonly onDone: () => void
+}
+
+function Form(props: FormProps): JSX.Element {
   const { api } = useCluster()
   const navigate = useNavigate()
   const path = usePath()
   const queries = useQueryClient()
-  const [draft, setDraft] = createSignal<Draft>(NEW_DRAFT)
+  // The form keeps what it began with: the task changes while it runs.
+  // eslint-disable-next-line solid/reactivity
+  const source = props.of
+  const [draft, setDraft] = createSignal<Draft>(source === undefined ? NEW_DRAFT : draftOf(source))
   const [problem, setProblem] = createSignal<string | null>(null)
   const [isBusy, setBusy] = createSignal(false)
   const set = (change: Partial<Draft>): void => void setDraft({ ...draft(), ...change })
@@ -79,10 +101,17 @@ function Form(props: { readonly onDone: () => void }): JSX.Element {
       }}
     >
       <Fields draft={draft()} set={set} />
+      <Show when={source}>{(task) => <Copied task={task()} draft={draft()} />}</Show>
       <StartPreview request={request()} />
       <details>
         <summary>Command line</summary>
-        <pre>{commandLineOf(draft())}</pre>
+        <pre tabindex="0">{commandLineOf(draft())}</pre>
+        <Show when={notOnCommandLine(draft()).length > 0}>
+          <p class="quiet">Without: {notOnCommandLine(draft()).join(', ')}.</p>
+        </Show>
+        <p>
+          <CopyButton what="command line" text={() => commandLineOf(draft())} />
+        </p>
       </details>
       <Problem text={problem()} />
       <div class={styles['buttons']}>
@@ -99,6 +128,26 @@ function Form(props: { readonly onDone: () => void }): JSX.Element {
         </ActionButton>
       </div>
     </form>
+  )
+}
+
+/** What the new task has besides the fields above, and what it does not have. */
+function Copied(props: { readonly task: TaskBody; readonly draft: Draft }): JSX.Element {
+  const fields = (): readonly string[] => Object.keys(props.draft.more)
+  return (
+    <>
+      <Show when={fields().length > 0}>
+        <p class="quiet text">Also copied: {fields().join(', ')}.</p>
+      </Show>
+      <Show when={props.task.env_names.length > 0}>
+        <p class="warn text">
+          Not copied: the{' '}
+          {plural(props.task.env_names.length, 'environment variable', 'environment variables')}{' '}
+          {props.task.env_names.join(', ')}, whose values only its owner can read. Submit it with the command
+          line to set them.
+        </p>
+      </Show>
+    </>
   )
 }
 

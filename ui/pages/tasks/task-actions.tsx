@@ -8,6 +8,7 @@ import type { TaskBody, TaskPatchBody } from '../../../controller/api/tasks/sche
 import { pathSegment } from '../../api/client.ts'
 import { ConfirmedAction } from '../../design/confirm-dialog.tsx'
 import { useCluster } from '../../state/cluster.tsx'
+import { SubmitTask } from './submit-task.tsx'
 import {
   whyNotCancel,
   whyNotHold,
@@ -32,6 +33,7 @@ export function TaskActions(props: { readonly task: TaskBody }): JSX.Element {
   const operator = (): string | null => session.whyNot('operator')
   return (
     <section class="row" aria-label="Actions">
+      <SubmitTask of={props.task} />
       <Noswap
         task={props.task}
         whyNot={own() ?? whyNotPatch(props.task)}

@@ -13,10 +13,12 @@ import { TabLinks } from '../../design/tab-links.tsx'
 import { residencyWords, stateWords, toneOf } from '../../format/tasks.ts'
 import { Answer, Explanation } from './explanation.tsx'
 import styles from './tasks.module.css'
-import { Output } from './output.tsx'
+import { Files } from './files.tsx'
+import { Logs } from './logs/logs.tsx'
 import { SwapHistory } from './swap-history.tsx'
 import { TaskActions } from './task-actions.tsx'
 import { TaskFacts } from './task-facts.tsx'
+import { TaskJson } from './task-json.tsx'
 import { Timeline } from './timeline.tsx'
 
 export default function Task(): JSX.Element {
@@ -75,13 +77,15 @@ function stateOf(task: TaskBody): string {
   return isAway ? `${stateWords(task)}, ${residencyWords(task)}` : stateWords(task)
 }
 
-const VIEWS = ['overview', 'timeline', 'decisions', 'output'] as const
+const VIEWS = ['overview', 'timeline', 'decisions', 'logs', 'files', 'json'] as const
 type View = (typeof VIEWS)[number]
 const VIEW_NAMES: Readonly<Record<View, string>> = {
   overview: 'Overview',
   timeline: 'Timeline',
   decisions: 'Decisions',
-  output: 'Output',
+  logs: 'Logs',
+  files: 'Files',
+  json: 'JSON',
 }
 
 function Views(props: { readonly task: TaskBody }): JSX.Element {
@@ -108,8 +112,14 @@ function Views(props: { readonly task: TaskBody }): JSX.Element {
         <Match when={view() === 'decisions'}>
           <SwapHistory taskId={props.task.id} />
         </Match>
-        <Match when={view() === 'output'}>
-          <Output task={props.task} />
+        <Match when={view() === 'logs'}>
+          <Logs task={props.task} />
+        </Match>
+        <Match when={view() === 'files'}>
+          <Files task={props.task} />
+        </Match>
+        <Match when={view() === 'json'}>
+          <TaskJson task={props.task} />
         </Match>
       </Switch>
     </>

@@ -1,0 +1,49 @@
+/** Copies a text. Works without a secure context, where browsers have no clipboard interface. */
+import { Copy } from 'lucide'
+import type { JSX } from 'solid-js'
+import { Icon } from './icon.tsx'
+import { toast } from './toast.tsx'
+
+export interface CopyButtonProps {
+  readonly text: () => string
+  /** What is copied, for example `JSON`. */
+  readonly what: string
+}
+
+export function CopyButton(props: CopyButtonProps): JSX.Element {
+  let button!: HTMLButtonElement
+  const copy = async (): Promise<void> => {
+    const isCopied = await copied(props.text(), button)
+    toast({ text: isCopied ? `Copied ${props.what}.` : 'The browser does not allow copying.' })
+  }
+  return (
+    <button ref={button} type="button" onClick={() => void copy()}>
+      <Icon of={Copy} />
+      Copy {props.what}
+    </button>
+  )
+}
+
+async function copied(text: string, beside: HTMLElement): Promise<boolean> {
+  // Missing on pages that were not served over HTTPS or from localhost.
+  const clipboard = navigator.clipboard as Clipboard | undefined
+  if (clipboard !== undefined) {
+    try {
+      await clipboard.writeText(text)
+      return true
+    } catch {
+      // Not permitted: the older way may be.
+    }
+  }
+  const field = document.createElement('textarea')
+  field.value = text
+  field.className = 'visually-hidden'
+  // Inside a dialog, the focus cannot leave it.
+  beside.after(field)
+  field.select()
+  // Deprecated, and the only way without a secure context.
+  const isCopied = document.execCommand('copy')
+  field.remove()
+  beside.focus()
+  return isCopied
+}

@@ -1,0 +1,31 @@
+/** Why output or files of a task cannot be read from its GPU server; null: they can. */
+import { useQuery } from '@tanstack/solid-query'
+import type { CapabilitiesBody } from '../../../controller/api/auth/capability-schema.ts'
+import type { TaskBody } from '../../../controller/api/tasks/schema.ts'
+import { useWorld } from '../../api/world.ts'
+import { useCluster } from '../../state/cluster.tsx'
+import { whyNotOwn } from './task-rights.ts'
+
+/** @returns an accessor: a reason, an empty text while it is unknown, or null */
+export function useWhyNoHost(task: () => TaskBody, what: 'output' | 'files'): () => string | null {
+  const { api, session } = useCluster()
+  const { mode } = useWorld()
+  const capabilities = useQuery(() => ({
+    queryKey: ['capabilities'],
+    queryFn: ({ signal }: { signal: AbortSignal }) => api.get<CapabilitiesBody>('/capabilities', {}, signal),
+    enabled: mode === 'live',
+    staleTime: Infinity,
+  }))
+  return () => {
+    if (mode !== 'live' || capabilities.data?.fleet === 'simulated')
+      return `The fleet is simulated: its tasks have no ${what}.`
+    if (capabilities.data === undefined) return capabilities.error === null ? '' : capabilities.error.message
+    if (!capabilities.data.features.task_output) return 'This controller is not connected to GPU servers.'
+    const { attempt, state } = task()
+    if (attempt === 0)
+      return state === 'pending' || state === 'assigned'
+        ? `The task has not started yet and has no ${what}.`
+        : `The task never started and has no ${what}.`
+    return whyNotOwn(session, task())
+  }
+}
