@@ -87,6 +87,58 @@ describe.skipIf(CHROMIUM === null)('the frame around every page', { timeout: 300
     const keys = page.getByRole('region', { name: 'Keys' })
     await keys.waitFor()
     expect(await keys.innerText()).toContain('g t')
+    expect(page.url()).toMatch(/\/tasks/)
+    expect(faults).toEqual([])
+    await end(controller)
+  })
+
+  test('finds tasks, nodes, pages, settings and actions with Ctrl K, and gives the focus back', async () => {
+    const controller = await served('palette')
+    const { page, faults } = await open(controller, '/tasks')
+    const field = page.getByRole('combobox', { name: 'Find anything' })
+    const options = page.getByRole('option')
+    const focused = () => page.evaluate<string>('document.activeElement.getAttribute("aria-label") ?? ""')
+    const find = async (text: string): Promise<void> => {
+      await page.keyboard.press('Control+k')
+      await field.fill(text)
+    }
+    await page.getByRole('searchbox', { name: 'Search tasks and nodes' }).focus()
+    await page.keyboard.press('Control+k')
+    await options.filter({ hasText: 'Submit task' }).waitFor()
+    expect(await faultsInEveryLook(page)).toEqual([])
+    await page.keyboard.press('Escape')
+    await field.waitFor({ state: 'detached' })
+    await expect.poll(focused).toBe('Search tasks and nodes')
+
+    await find('l40s-0')
+    // The exact name comes first.
+    await expect.poll(() => options.first().innerText()).toContain('l40s-0')
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { level: 1, name: 'l40s-0' }).waitFor()
+    await page.getByRole('navigation', { name: 'Breadcrumb' }).getByRole('link', { name: 'Nodes' }).waitFor()
+    expect(await page.title()).toBe('l40s-0 · Headroom')
+
+    await find('safety reserve')
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { level: 1, name: 'Settings' }).waitFor()
+    await expect.poll(() => page.evaluate('document.activeElement.id')).toBe('field-safety_reserve_mib')
+
+    await find('theme dark')
+    await page.keyboard.press('Enter')
+    await page.locator(':root[data-theme=dark]').waitFor()
+
+    await find('glossary')
+    await page.keyboard.press('Enter')
+    await expect.poll(() => page.title()).toBe('Glossary · Headroom')
+
+    await find('submit')
+    await page.keyboard.press('Enter')
+    await page.getByRole('dialog', { name: 'Submit task' }).waitFor()
+    await page.keyboard.press('Escape')
+
+    await find('there is no such name')
+    await page.getByText('Nothing has this name.').waitFor()
+    await page.keyboard.press('Escape')
     expect(faults).toEqual([])
     await end(controller)
   })

@@ -4,6 +4,7 @@ import {
   BookOpen,
   Boxes,
   CircleHelp,
+  Command,
   FlaskConical,
   Gauge,
   LineChart,
@@ -18,6 +19,7 @@ import {
   type IconNode,
 } from 'lucide'
 import { createSignal, For, onCleanup, onMount, Show, type JSX } from 'solid-js'
+import { Dynamic } from 'solid-js/web'
 import { usePath, useWorld } from '../api/world.ts'
 import { seconds } from '../format/figures.ts'
 import { now, useCluster } from '../state/cluster.tsx'
@@ -27,6 +29,7 @@ import { Icon } from '../design/icon.tsx'
 import { Toasts } from '../design/toast.tsx'
 import { Alarms } from './alarms.tsx'
 import { PageFaults } from './lazy-page.tsx'
+import { createOverlays, type Overlays } from './overlays.ts'
 import { ModeChip } from './mode-chip.tsx'
 import { RangePicker } from './range-picker.tsx'
 import { SearchField } from './search-field.tsx'
@@ -82,7 +85,8 @@ export function Shell(props: ShellProps): JSX.Element {
       ...PLACES.map((group) => group.filter(({ isLiveOnly }) => mode === 'live' || isLiveOnly !== true)),
     ].filter((group) => group.length > 0)
   const [isOpen, setOpen] = createSignal(false)
-  useKeys(() => places().flat())
+  const overlays = createOverlays()
+  useKeys(() => places().flat(), overlays)
   const location = useLocation()
   useDocumentTitle(() => {
     const isShown = (place: Place): boolean =>
@@ -94,7 +98,12 @@ export function Shell(props: ShellProps): JSX.Element {
       <a class={styles['skip']} href="#main">
         Skip to content
       </a>
-      <TopBar onMenu={() => setOpen(!isOpen())} isOpen={isOpen()} isReplay={props.isReplay === true} />
+      <TopBar
+        onMenu={() => setOpen(!isOpen())}
+        isOpen={isOpen()}
+        isReplay={props.isReplay === true}
+        overlays={overlays}
+      />
       <nav
         id="navigation"
         aria-label="Pages"
@@ -143,6 +152,10 @@ export function Shell(props: ShellProps): JSX.Element {
         </Show>
       </main>
       <Toasts />
+      {/* Without authentication nothing could be found. */}
+      <Show when={session.isLoaded() && !session.isSignInNeeded() && overlays.open()}>
+        {(component) => <Dynamic component={component()} pages={places().flat()} onClose={overlays.close} />}
+      </Show>
     </div>
   )
 }
@@ -151,6 +164,7 @@ interface TopBarProps {
   readonly onMenu: () => void
   readonly isOpen: boolean
   readonly isReplay: boolean
+  readonly overlays: Overlays
 }
 
 function TopBar(props: TopBarProps): JSX.Element {
@@ -186,6 +200,13 @@ function TopBar(props: TopBarProps): JSX.Element {
         )}
       </Show>
       <SearchField />
+      <button
+        title="Find anything (Ctrl K, ⌘ K)"
+        aria-label="Find anything"
+        onClick={() => props.overlays.show('palette')}
+      >
+        <Icon of={Command} />
+      </button>
       <A class="button" href={path('/glossary')} title="Glossary and keys (?)">
         <Icon of={CircleHelp} />
         Help
@@ -236,8 +257,11 @@ function Freshness(props: { readonly isReplay: boolean }): JSX.Element {
   )
 }
 
-/** `g t` opens Tasks, and so on; `/` focuses the search field; `?` opens the help, which lists the keys. */
-function useKeys(places: () => readonly Place[]): void {
+/**
+ * `g t` opens Tasks, and so on; `/` focuses the search field; `?` lists the keys; Ctrl K and ⌘ K open the
+ * palette, also from a field.
+ */
+function useKeys(places: () => readonly Place[], overlays: Overlays): void {
   const navigate = useNavigate()
   const path = usePath()
   let isAfterG = false
@@ -246,13 +270,17 @@ function useKeys(places: () => readonly Place[]): void {
     const isTyping =
       target instanceof HTMLElement &&
       (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
+    if (event.key.toLowerCase() === 'k' && event.ctrlKey !== event.metaKey && !event.altKey) {
+      event.preventDefault()
+      overlays.show('palette')
+    }
     if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return
     if (isAfterG) {
       isAfterG = false
       const place = places().find(({ key }) => key === event.key)
       if (place !== undefined) navigate(path(place.path))
     } else if (event.key === 'g') isAfterG = true
-    else if (event.key === '?') navigate(path('/glossary'))
+    else if (event.key === '?') overlays.show('keys')
     else if (event.key === '/') {
       const search = document.querySelector<HTMLInputElement>('input[type=search]')
       if (search !== null) {

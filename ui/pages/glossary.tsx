@@ -1,5 +1,7 @@
 /** The keys, and the terms of the pages in a sentence each. docs/glossary.md has the formulas. */
 import { For, type JSX } from 'solid-js'
+import { KeyList } from '../components/key-list.tsx'
+import { usePageTitle } from '../state/page-title.ts'
 
 const WORDS: readonly (readonly [word: string, meaning: string])[] = [
   ['Task', 'A request for GPU execution: VRAM on one or more GPUs, with a priority and an optional command.'],
@@ -55,39 +57,14 @@ const WORDS: readonly (readonly [word: string, meaning: string])[] = [
   ],
 ]
 
-const KEYS: readonly (readonly [keys: string, what: string])[] = [
-  ['g d', 'Dashboard'],
-  ['g t', 'Tasks'],
-  ['g n', 'Nodes'],
-  ['g g', 'Groups'],
-  ['g p', 'Planner'],
-  ['g m', 'Simulator'],
-  ['g e', 'Events'],
-  ['g s', 'Settings'],
-  ['g x, g f', 'In a simulator session: the exercise, the faults'],
-  ['/', 'Search'],
-  ['?', 'This page'],
-  ['← →', 'In a focused chart: previous point, next point'],
-]
-
 export default function Glossary(): JSX.Element {
+  usePageTitle(() => 'Glossary')
   return (
     <div class="stack">
       <h1>Glossary</h1>
       <section class="card" aria-label="Keys">
         <h2>Keys</h2>
-        <dl>
-          <For each={KEYS}>
-            {([keys, what]) => (
-              <>
-                <dt>
-                  <kbd>{keys}</kbd>
-                </dt>
-                <dd>{what}</dd>
-              </>
-            )}
-          </For>
-        </dl>
+        <KeyList />
       </section>
       <dl class="card">
         <For each={WORDS}>

@@ -1,7 +1,7 @@
 /** The groups: their nodes, and what they take from the common pool. */
-import { A } from '@solidjs/router'
+import { A, useSearchParams } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
-import { createSignal, For, Show, type JSX } from 'solid-js'
+import { createEffect, createSignal, For, Show, type JSX } from 'solid-js'
 import type { GroupBody, GroupPageBody, GroupSumsBody } from '../../../controller/api/groups/schema.ts'
 import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
@@ -39,6 +39,13 @@ export default function Groups(): JSX.Element {
     refetchInterval: 5_000,
   }))
   const whyNot = () => session.whyNot('operator')
+  const [search, setSearch] = useSearchParams<{ new?: string }>()
+  // A link of the palette. A reload must not open the editor again.
+  createEffect(() => {
+    if (search.new === undefined || !session.isLoaded()) return
+    if (whyNot() === null) setOpened({ group: null })
+    setSearch({ new: null }, { replace: true })
+  })
   const columns: readonly Column<Row>[] = [
     { name: 'Group', class: 'text', cell: (row) => <Name group={row().group} /> },
     { name: 'Nodes', isNumber: true, cell: (row) => <NodeCount row={row()} /> },

@@ -7,6 +7,7 @@ import { useQuery } from '@tanstack/solid-query'
 import { Show, type JSX } from 'solid-js'
 import type { NodeBody } from '../../../controller/api/nodes/schema.ts'
 import { pathSegment } from '../../api/client.ts'
+import { Crumbs } from '../../components/crumbs.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 import { usePageTitle } from '../../state/page-title.ts'
@@ -43,6 +44,7 @@ function NodePage(props: { readonly id: string }): JSX.Element {
   usePageTitle(() => node.data?.node.name)
   return (
     <div class="stack">
+      <Crumbs path="/nodes" name="Nodes" />
       <h1 class="text">{node.data?.node.name ?? 'Node'}</h1>
       <QueryState query={node}>
         {(at) => (

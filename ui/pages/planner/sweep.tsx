@@ -1,13 +1,14 @@
 /** One simulation: progress and results. */
-import { A, useParams } from '@solidjs/router'
+import { useParams } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { Match, Show, Switch, type JSX } from 'solid-js'
 import type { SimulationBody } from '../../../controller/api/simulations/schema.ts'
 import { isFinal, pathSegment } from '../../api/client.ts'
-import { usePath } from '../../api/world.ts'
+import { Crumbs } from '../../components/crumbs.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { clockTime } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
+import { usePageTitle } from '../../state/page-title.ts'
 import { isSweep } from './figures.ts'
 import { Progress } from './progress.tsx'
 import { RunResult } from './run-result.tsx'
@@ -17,7 +18,6 @@ const AGAIN_MS = 500
 
 export default function Sweep(): JSX.Element {
   const { api } = useCluster()
-  const path = usePath()
   const { id = '' } = useParams<{ id: string }>()
   const simulation = useQuery(() => ({
     queryKey: ['simulations', id],
@@ -26,12 +26,11 @@ export default function Sweep(): JSX.Element {
     refetchInterval: ({ state }: { state: { data?: SimulationBody | undefined; error: Error | null } }) =>
       isOver(state.data) || isFinal(state.error) ? false : AGAIN_MS,
   }))
+  usePageTitle(() => simulation.data?.scenario)
   return (
     <div class="stack">
-      <div class="row">
-        <h1 class="text">{simulation.data?.scenario ?? 'Simulation'}</h1>
-        <A href={path('/planner')}>Previous sweeps</A>
-      </div>
+      <Crumbs path="/planner" name="Planner" />
+      <h1 class="text">{simulation.data?.scenario ?? 'Simulation'}</h1>
       <QueryState query={simulation}>
         {(record) => (
           <>

@@ -15,8 +15,10 @@ import { AheadNodes } from './ahead-nodes.tsx'
 import { Attempts } from './attempts.tsx'
 import { AwaitedNodes } from './awaited-nodes.tsx'
 import { UnknownResults } from './unknown-results.tsx'
+import { usePageTitle } from '../../state/page-title.ts'
 
 export default function Recovery(): JSX.Element {
+  usePageTitle(() => 'Recovery')
   const recovery = useRecovery()
   return (
     <div class="stack">

@@ -10,8 +10,10 @@ import { mib, whole } from '../../format/figures.ts'
 import { statusWords } from '../../format/nodes.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { exactMatch, find, SHOWN, type Found } from './find.ts'
+import { usePageTitle } from '../../state/page-title.ts'
 
 export default function Search(): JSX.Element {
+  usePageTitle(() => 'Search')
   const { api } = useCluster()
   const [search] = useSearchParams<{ q?: string }>()
   const text = (): string => (search.q ?? '').trim().slice(0, 200)

@@ -44,6 +44,7 @@ function Form(props: ChangeProps): JSX.Element {
   const { session } = useCluster()
   const change = createChange(props)
   const proposed = useProposed(change)
+  useLinkedField()
   const submit = (event: Event): void => {
     event.preventDefault()
     void change.makePlan()
@@ -143,6 +144,12 @@ function Pending(props: {
       </div>
     </section>
   )
+}
+
+/** `?field=NAME`, a link of the palette: the field is in view and has the focus. */
+function useLinkedField(): void {
+  const [search] = useSearchParams<{ field?: string }>()
+  onMount(() => document.getElementById(`field-${search.field ?? ''}`)?.focus())
 }
 
 /**

@@ -1,8 +1,8 @@
 /** Submits a task from a drawer, which says while one types where and when it would start. */
-import { useNavigate } from '@solidjs/router'
+import { useNavigate, useSearchParams } from '@solidjs/router'
 import { useQueryClient } from '@tanstack/solid-query'
 import { CopyPlus, Plus } from 'lucide'
-import { createSignal, For, Show, type JSX } from 'solid-js'
+import { createEffect, createSignal, For, Show, type JSX } from 'solid-js'
 import type { TaskBody } from '../../../controller/api/tasks/schema.ts'
 import { pathSegment } from '../../api/client.ts'
 import { usePath, useWorld } from '../../api/world.ts'
@@ -32,6 +32,13 @@ export function SubmitTask(props: { readonly of?: TaskBody }): JSX.Element {
   const { session } = useCluster()
   const world = useWorld()
   const [isOpen, setOpen] = createSignal(false)
+  const [search, setSearch] = useSearchParams<{ submit?: string }>()
+  // A link of the palette. A reload must not open the form again.
+  createEffect(() => {
+    if (props.of !== undefined || search.submit === undefined) return
+    setOpen(whyNot(session.body(), 'submitter', world) === null)
+    setSearch({ submit: null }, { replace: true })
+  })
   const title = (): string => (props.of === undefined ? 'Submit task' : `Clone ${props.of.name}`)
   const whyNotClone = (): string | null =>
     props.of?.command === null ? 'The task is a lease: it has no command.' : null

@@ -1,10 +1,11 @@
 /** One task: its details, the explanation of its state, its history, and its actions. */
-import { A, useParams, useSearchParams } from '@solidjs/router'
+import { useParams, useSearchParams } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { Match, Show, Switch, type JSX } from 'solid-js'
 import type { TaskBody } from '../../../controller/api/tasks/schema.ts'
 import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
+import { Crumbs } from '../../components/crumbs.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 import { usePageTitle } from '../../state/page-title.ts'
@@ -42,7 +43,7 @@ function TaskPage(props: { readonly id: string }): JSX.Element {
   usePageTitle(() => task.data?.name)
   return (
     <div class="stack">
-      <Crumbs />
+      <Crumbs path="/tasks" name="Tasks" />
       <div class="row">
         <h1 class="text">{task.data?.name ?? 'Task'}</h1>
         <Show when={task.data}>{(body) => <Chip tone={toneOf(body())}>{stateOf(body())}</Chip>}</Show>
@@ -59,15 +60,6 @@ function TaskPage(props: { readonly id: string }): JSX.Element {
         )}
       </QueryState>
     </div>
-  )
-}
-
-function Crumbs(): JSX.Element {
-  const path = usePath()
-  return (
-    <nav aria-label="Breadcrumb" class={styles['crumbs']}>
-      <A href={path('/tasks')}>Tasks</A> <span aria-hidden="true">/</span>
-    </nav>
   )
 }
 
