@@ -10,7 +10,7 @@ import {
   titleOf,
   type FieldInfo,
   type OpenApi,
-} from '../../ui/pages/settings/fields.ts'
+} from '../../ui/format/config-fields.ts'
 import { apiClient } from '../support/api-client.ts'
 import { FakeController } from '../support/api-world.ts'
 

@@ -5,7 +5,7 @@ import { pathSegment } from '../../api/client.ts'
 import { queryText } from '../../api/query-text.ts'
 import { statusWords } from '../../format/nodes.ts'
 import { stateWords } from '../../format/tasks.ts'
-import { find } from '../../pages/search/find.ts'
+import { find } from '../../api/find.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import type { Entry } from './entries.ts'
 

@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/solid-query'
 import { createMemo } from 'solid-js'
 import { queryText } from '../../api/query-text.ts'
-import { fieldsOf, titleOf, type OpenApi } from '../../pages/settings/fields.ts'
+import { fieldsOf, titleOf, type OpenApi } from '../../format/config-fields.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { chooseTheme } from '../../state/theme.ts'
 import type { Entry } from './entries.ts'

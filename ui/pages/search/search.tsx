@@ -9,7 +9,7 @@ import { QueryState } from '../../components/query-state.tsx'
 import { mib, whole } from '../../format/figures.ts'
 import { statusWords } from '../../format/nodes.ts'
 import { useCluster } from '../../state/cluster.tsx'
-import { exactMatch, find, SHOWN, type Found } from './find.ts'
+import { exactMatch, find, SHOWN, type Found } from '../../api/find.ts'
 import { usePageTitle } from '../../state/page-title.ts'
 
 export default function Search(): JSX.Element {

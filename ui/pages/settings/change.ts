@@ -8,7 +8,7 @@ import type { ChangedConfigBody, ConfigBody } from '../../../controller/api/conf
 import { Refused, type ApiResponse } from '../../api/client.ts'
 import { toast } from '../../design/toast.tsx'
 import { useCluster } from '../../state/cluster.tsx'
-import { differences, readField, textOf, type FieldInfo, type FieldName } from './fields.ts'
+import { differences, readField, textOf, type FieldInfo, type FieldName } from '../../format/config-fields.ts'
 import type { Plan } from './plan-panel.tsx'
 
 export interface ChangeProps {

@@ -6,7 +6,7 @@ import { useQuery } from '@tanstack/solid-query'
 import { For, type JSX } from 'solid-js'
 import type { ConfigBody, RevisionPage } from '../../../controller/api/config/schema.ts'
 import { useCluster } from '../../state/cluster.tsx'
-import { differences, shown } from './fields.ts'
+import { differences, shown } from '../../format/config-fields.ts'
 
 export interface ConflictProps {
   readonly before: ConfigBody

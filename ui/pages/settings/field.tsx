@@ -1,5 +1,12 @@
 import { For, Show, type JSX } from 'solid-js'
-import { rangeOf, shown, textOf, titleOf, type FieldInfo, type FieldValue } from './fields.ts'
+import {
+  rangeOf,
+  shown,
+  textOf,
+  titleOf,
+  type FieldInfo,
+  type FieldValue,
+} from '../../format/config-fields.ts'
 import styles from './settings.module.css'
 
 export interface FieldProps {

@@ -14,7 +14,7 @@ import { QueryState } from '../../components/query-state.tsx'
 import { clockTime, UNKNOWN } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { Table, type Column } from '../../design/table.tsx'
-import { differences, shown } from './fields.ts'
+import { differences, shown } from '../../format/config-fields.ts'
 import { PlanPanel, type Plan } from './plan-panel.tsx'
 
 const SHOWN = 20

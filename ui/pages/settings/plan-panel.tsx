@@ -3,7 +3,7 @@ import { createSignal, onMount, Show, type JSX } from 'solid-js'
 import type { ImpactBody } from '../../../controller/api/config/impact-schema.ts'
 import { Impact } from '../../components/impact.tsx'
 import { Table, type Column } from '../../design/table.tsx'
-import { isLowering, shown, type Difference } from './fields.ts'
+import { isLowering, shown, type Difference } from '../../format/config-fields.ts'
 
 export interface Plan {
   readonly title: string

@@ -14,25 +14,8 @@ import { Table, type Column } from '../../design/table.tsx'
 import { bytesOf, byteWords } from '../../format/bytes.ts'
 import { clockTime, UNKNOWN, whole } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
-import { useWhyNoHost } from './why-no-host.ts'
 
 export function Files(props: { readonly task: TaskBody }): JSX.Element {
-  const whyNot = useWhyNoHost(() => props.task, 'files')
-  return (
-    <Show
-      when={whyNot() === null}
-      fallback={
-        <Show when={whyNot()}>
-          <EmptyState icon={FolderOpen} title={whyNot() ?? ''} />
-        </Show>
-      }
-    >
-      <Folder task={props.task} />
-    </Show>
-  )
-}
-
-function Folder(props: { readonly task: TaskBody }): JSX.Element {
   const { api } = useCluster()
   const [search, setSearch] = useSearchParams<{ path?: string }>()
   const folder = (): string => search.path ?? ''

@@ -21,6 +21,7 @@ import { TaskActions } from './task-actions.tsx'
 import { TaskFacts } from './task-facts.tsx'
 import { TaskJson } from './task-json.tsx'
 import { Timeline } from './timeline.tsx'
+import { OnHost } from './on-host.tsx'
 
 export default function Task(): JSX.Element {
   const params = useParams<{ id: string }>()
@@ -105,10 +106,14 @@ function Views(props: { readonly task: TaskBody }): JSX.Element {
           <SwapHistory taskId={props.task.id} />
         </Match>
         <Match when={view() === 'logs'}>
-          <Logs task={props.task} />
+          <OnHost task={props.task} what="output">
+            <Logs task={props.task} />
+          </OnHost>
         </Match>
         <Match when={view() === 'files'}>
-          <Files task={props.task} />
+          <OnHost task={props.task} what="files">
+            <Files task={props.task} />
+          </OnHost>
         </Match>
         <Match when={view() === 'json'}>
           <TaskJson task={props.task} />

@@ -1,18 +1,16 @@
 /** What a task writes: the end of both streams, and what follows while it runs. */
-import { Search, ScrollText } from 'lucide'
+import { Search } from 'lucide'
 import { createEffect, createMemo, createSignal, For, on, onMount, Show, type JSX } from 'solid-js'
 import type { LogBody } from '../../../../controller/api/tasks/log-schema.ts'
 import type { TaskBody } from '../../../../controller/api/tasks/schema.ts'
 import { pathSegment } from '../../../api/client.ts'
 import { save } from '../../../charts/save.ts'
-import { EmptyState } from '../../../design/empty-state.tsx'
 import { Icon } from '../../../design/icon.tsx'
 import { Problem } from '../../../design/problem.tsx'
 import { bytesOf } from '../../../format/bytes.ts'
 import { plural, whole } from '../../../format/figures.ts'
 import { isOpen } from '../../../format/tasks.ts'
 import { useCluster } from '../../../state/cluster.tsx'
-import { useWhyNoHost } from '../why-no-host.ts'
 import type { LogLine } from './log-lines.ts'
 import { LogPane } from './log-pane.tsx'
 import { LogReader, PIECE_BYTES, type LogStreamName } from './log-reader.ts'
@@ -23,27 +21,11 @@ const STREAMS = ['stdout', 'stderr'] as const
 type Shown = 'both' | LogStreamName
 const SHOWN_NAMES: Readonly<Record<Shown, string>> = { both: 'Both', stdout: 'stdout', stderr: 'stderr' }
 
-export function Logs(props: { readonly task: TaskBody }): JSX.Element {
-  const whyNot = useWhyNoHost(() => props.task, 'output')
-  return (
-    <Show
-      when={whyNot() === null}
-      fallback={
-        <Show when={whyNot()}>
-          <EmptyState icon={ScrollText} title={whyNot() ?? ''} />
-        </Show>
-      }
-    >
-      <Output task={props.task} />
-    </Show>
-  )
-}
-
 interface Found extends LogMatch {
   readonly stream: LogStreamName
 }
 
-function Output(props: { readonly task: TaskBody }): JSX.Element {
+export function Logs(props: { readonly task: TaskBody }): JSX.Element {
   const logs = createLogs(() => props.task)
   const [shown, setShown] = createSignal<Shown>('both')
   const [wanted, setWanted] = createSignal('')

@@ -2,7 +2,7 @@
  * The configuration fields as the API describes them (/openapi.json), so that ranges, defaults and meanings
  * are not duplicated here. Pure.
  */
-import type { ConfigBody } from '../../../controller/api/config/schema.ts'
+import type { ConfigBody } from '../../controller/api/config/schema.ts'
 
 export type FieldName = Exclude<keyof ConfigBody, 'source' | 'revision'>
 export type FieldValue = number | string | null

@@ -1,7 +1,7 @@
 /** A search for tasks and nodes, by a part of the name or by the id. Pure. */
-import type { NodeBody, NodePage } from '../../../controller/api/nodes/schema.ts'
-import type { TaskBody, TaskPage } from '../../../controller/api/tasks/schema.ts'
-import { pathSegment, type ApiClient } from '../../api/client.ts'
+import type { NodeBody, NodePage } from '../../controller/api/nodes/schema.ts'
+import type { TaskBody, TaskPage } from '../../controller/api/tasks/schema.ts'
+import { pathSegment, type ApiClient } from './client.ts'
 
 /** Results of each kind; the lists have all. */
 export const SHOWN = 10
