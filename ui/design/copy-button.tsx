@@ -24,7 +24,7 @@ export function CopyButton(props: CopyButtonProps): JSX.Element {
   )
 }
 
-async function copied(text: string, beside: HTMLElement): Promise<boolean> {
+async function copied(text: string, nextTo: HTMLElement): Promise<boolean> {
   // Missing on pages that were not served over HTTPS or from localhost.
   const clipboard = navigator.clipboard as Clipboard | undefined
   if (clipboard !== undefined) {
@@ -39,11 +39,11 @@ async function copied(text: string, beside: HTMLElement): Promise<boolean> {
   field.value = text
   field.className = 'visually-hidden'
   // Inside a dialog, the focus cannot leave it.
-  beside.after(field)
+  nextTo.after(field)
   field.select()
   // Deprecated, and the only way without a secure context.
   const isCopied = document.execCommand('copy')
   field.remove()
-  beside.focus()
+  nextTo.focus()
   return isCopied
 }

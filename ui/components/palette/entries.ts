@@ -8,7 +8,7 @@ export interface Entry {
   readonly name: string
   /** Also matches, for example the id. */
   readonly also?: string
-  /** Shown beside the name. */
+  /** Shown next to the name. */
   readonly detail?: string
   /** A page of this cluster, or what to do. */
   readonly go: string | (() => void)
