@@ -10,6 +10,7 @@ import { addRecoveryCommands } from './tasks/recovery-commands.ts'
 import { addContextCommands } from './contexts/commands.ts'
 import { addFileCommands } from './files/commands.ts'
 import { addChannelCommands } from './channels/commands.ts'
+import { addGateway } from './gateway/commands.ts'
 import { addGroup } from './groups/commands.ts'
 import { addConfig } from './config/commands.ts'
 import { addDecisions, addEvents } from './events/commands.ts'
@@ -71,6 +72,7 @@ export function programOf(setExit: SetExit): Command {
   addTaskShortcuts(program, setExit)
   addFileCommands(program, setExit)
   addChannelCommands(program, setExit)
+  addGateway(program, setExit)
   addGroup(program, setExit)
   addConfig(program, setExit)
   addRecoveryCommands(program, setExit)

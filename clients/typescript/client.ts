@@ -66,6 +66,7 @@ import type { RequeueBody } from '../../controller/api/tasks/recovery-schema.ts'
 import type { TwinBody } from '../../controller/api/twin/schema.ts'
 import { withClientVariables } from './client-variables.ts'
 import { connectionOf } from './connection.ts'
+import { endpointsOf } from './endpoints.ts'
 import { followEvents, type EventsQuery, type FollowEventsOptions } from './events.ts'
 import { blobsOf, taskFilesOf, usageOf } from './files.ts'
 import { followLog, type FollowLogOptions } from './logs.ts'
@@ -177,6 +178,7 @@ export function createClient(options: ClientOptions = {}) {
     recovery: recoveryOf(transport),
     attempts: attemptsOf(transport),
     fleet: fleetOf(transport),
+    endpoints: endpointsOf(transport),
     config: configOf(transport),
     events: {
       /** Oldest first, after the seq `after`. */

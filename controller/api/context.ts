@@ -18,6 +18,7 @@ import type { Twin } from '../ports/twin.ts'
 import type { Access } from './auth/access.ts'
 import type { StreamsOfTokens } from './auth/open-streams.ts'
 import type { CurrentSummary } from './observe/current-summary.ts'
+import type { EventSource } from '../engine/durable-events.ts'
 import type { EventFeed } from './observe/event-feed.ts'
 import type { Metrics } from './metrics/metrics.ts'
 import type { Series } from '../series/series.ts'
@@ -58,6 +59,8 @@ export interface ApiContext {
   /** The cluster on one page. */
   readonly summary: CurrentSummary
   readonly feed: EventFeed
+  /** Events as they become durable. */
+  readonly events: EventSource
   readonly ownerLimits: OwnerLimits
   readonly streams: StreamsOfTokens
   /** Requests that wait for a task; null in virtual time, where waiting is not possible. */

@@ -59,6 +59,7 @@ import { channelRoutes } from './channels/routes.ts'
 import { isChannelUpgrade } from './channels/upgrade.ts'
 import { groupRoutes } from './groups/routes.ts'
 import { authRoutes } from './auth/routes.ts'
+import { endpointRoutes } from './endpoints/routes.ts'
 import { observeRoutes } from './observe/routes.ts'
 import { metricsRoutes } from './metrics/routes.ts'
 import { nodeRoutes } from './nodes/routes.ts'
@@ -176,6 +177,7 @@ export function createApi(options: ApiOptions): FastifyInstance {
   const waits = options.inVirtualTime === true ? null : new TaskWaits(options.events ?? SILENT)
   const api: ApiContext = {
     access,
+    events: options.events ?? SILENT,
     commands,
     views,
     series,
@@ -290,6 +292,7 @@ function addRoutes(app: ApiApp, api: ApiContext): void {
   channelRoutes(app, api)
   gpuRoutes(app, api)
   ownerRoutes(app, api)
+  endpointRoutes(app, api)
   blobRoutes(app, api)
   groupRoutes(app, api)
   observeRoutes(app, api)

@@ -5,17 +5,23 @@ export const RANKED_ROLES = ['viewer', 'submitter', 'operator', 'admin'] as cons
 export type RankedRole = (typeof RANKED_ROLES)[number]
 
 /**
- * `metrics` may read the metrics and nothing else; every role that may read the cluster may read them too.
+ * Roles of programs, each for one purpose: `metrics` reads the metrics, `gateway` reads what a gateway needs
+ * (docs/serving.md), and `endpoint` may call the endpoints of its owner at a gateway, and no route here.
  */
-export type Role = RankedRole | 'metrics'
-export const ROLES: readonly Role[] = [...RANKED_ROLES, 'metrics']
+const PROGRAM_ROLES = ['metrics', 'gateway', 'endpoint'] as const
+type ProgramRole = (typeof PROGRAM_ROLES)[number]
+
+export type Role = RankedRole | ProgramRole
+export const ROLES: readonly Role[] = [...RANKED_ROLES, ...PROGRAM_ROLES]
 
 /** The minimum role of a route; `public` needs no authentication. */
-export type LeastRole = Role | 'public'
+export type LeastRole = Exclude<Role, 'endpoint'> | 'public'
 
 export function mayCall(role: Role, least: LeastRole): boolean {
-  if (least === 'public') return true
+  if (least === 'public' || role === least) return true
+  const rank = RANKED_ROLES.indexOf(role as RankedRole)
+  if (rank < 0) return false
+  // Every role that may read the cluster may read its metrics; what is for gateways helps no person.
   if (least === 'metrics') return true
-  if (role === 'metrics') return false
-  return RANKED_ROLES.indexOf(role) >= RANKED_ROLES.indexOf(least)
+  return rank >= RANKED_ROLES.indexOf(least === 'gateway' ? 'admin' : least)
 }

@@ -1,6 +1,7 @@
 /**
  * Requests for the tasks of this host: for a task that is stopped while it is out, the kernel holds them
- * (socket-watch.ts), for one that runs on, a proxy does (port-proxies.ts).
+ * (socket-watch.ts), for one that runs on, a proxy does (port-proxies.ts). Where there are proxies, a task
+ * that is stopped has one as well, which passes everything: a gateway reaches only what proxies lead to.
  */
 import type { SwapMethod } from '../../protocol/units.ts'
 import type { PortAddress } from '../core/device.ts'
@@ -23,16 +24,18 @@ export interface TaskRequestsOptions<T extends RequestedTask> extends PortProxie
 export class TaskRequests<T extends RequestedTask> {
   readonly #watch: SocketWatch<T>
   readonly #proxies: PortProxies<T>
+  readonly #hasRange: boolean
 
   constructor(options: TaskRequestsOptions<T>) {
-    const { program, onRequest, onTrouble } = options
+    const { program, onRequest, onTrouble, range } = options
+    this.#hasRange = range !== null
     this.#watch = new SocketWatch({ program, onRequest, onNote: onTrouble })
     this.#proxies = new PortProxies(options)
   }
 
   /** Its processes run, as this server or an earlier one started them. */
   async started(task: T, isOut = false): Promise<void> {
-    if (task.staysRunning) await this.#proxies.adopt(task, isOut)
+    if (this.#isProxied(task)) await this.#proxies.adopt(task, isOut && task.staysRunning)
   }
 
   /**
@@ -76,7 +79,12 @@ export class TaskRequests<T extends RequestedTask> {
 
   /** Where clients reach its declared ports; empty: at the ports themselves. */
   addressesOf(task: T): readonly PortAddress[] {
-    return task.staysRunning ? this.#proxies.addressesOf(task) : []
+    return this.#isProxied(task) ? this.#proxies.addressesOf(task) : []
+  }
+
+  /** Without a range of ports, a task that runs while it is out is told why it has no address. */
+  #isProxied({ staysRunning }: T): boolean {
+    return staysRunning || this.#hasRange
   }
 
   close(): void {

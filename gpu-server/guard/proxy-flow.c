@@ -112,10 +112,13 @@ static void answer_client(struct connection *connection, const char *status, con
   watch_change(&connection->client, EPOLLIN);
 }
 
-static void refuse_client(struct connection *connection) {
+/* `why` is for a gateway (services/gateway), which waits until something listens. */
+static void refuse_client(struct connection *connection, const char *why) {
+  char fields[96];
   bool is_untouched = connection->stage == HELD || connection->stage == CONNECTING;
   if (!connection->port->is_http || !is_untouched) return abort_connection(connection);
-  answer_client(connection, "503 Service Unavailable", "Retry-After: " RETRY_AFTER_S "\r\n", "The task cannot answer now. Try again.\n");
+  snprintf(fields, sizeof fields, "Retry-After: " RETRY_AFTER_S "\r\nHeadroom-Refusal: %s\r\n", why);
+  answer_client(connection, "503 Service Unavailable", fields, "The task cannot answer now. Try again.\n");
 }
 
 static const char *status_text(int status) {
@@ -210,7 +213,7 @@ static void hold(struct connection *connection) {
   if (connection->is_waiting) return;
   if (proxy.held >= proxy.max_held) {
     proxy.refused++;
-    return refuse_client(connection);
+    return refuse_client(connection, "full");
   }
   set_waiting(connection, true);
   set_deadline(connection, proxy.hold_ms);
@@ -240,7 +243,7 @@ static void hear_held(struct connection *connection) {
 
 static void deny(struct connection *connection) {
   proxy.denied++;
-  refuse_client(connection);
+  refuse_client(connection, "not-listening");
 }
 
 static void connect_to_task(struct connection *connection) {
@@ -288,7 +291,7 @@ static void add_connection(struct port *port, int client) {
   watch_begin(&connection->client, 0);
   if (proxy.open > proxy.max_open) {
     proxy.refused++;
-    return refuse_client(connection);
+    return refuse_client(connection, "full");
   }
   if (!proxy.is_out) return connect_to_task(connection);
   hold(connection);
@@ -374,7 +377,7 @@ static void end_late(struct connection *connection) {
   if (connection->stage == CONNECTING) return deny(connection);
   if (connection->stage == REFUSING) return end_connection(connection);
   proxy.expired++;
-  refuse_client(connection);
+  refuse_client(connection, "late");
 }
 
 int end_overdue(void) {

@@ -4,6 +4,7 @@
  * the caller calls `end`.
  */
 import { spawn, type ChildProcess } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createConnection } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -104,6 +105,8 @@ export class LiveCluster {
   #httpPort = 0
   broker: Member
   controller: Member
+  /** Sent with requests; null: the controller is open. */
+  token: string | null = null
 
   private constructor(ports: readonly [nats: number, http: number], controllerEnv: Environment) {
     ;[this.#natsPort, this.#httpPort] = ports
@@ -128,6 +131,17 @@ export class LiveCluster {
       LOG_LEVEL: 'warn',
       ...controllerEnv,
     })
+  }
+
+  /** Also with a token, which every request then needs. */
+  static async startClosed(controllerEnv: Environment = {}): Promise<LiveCluster> {
+    const folder = mkdtempSync(join(tmpdir(), 'headroom-token-'))
+    const file = join(folder, 'admin.token')
+    const token = randomBytes(24).toString('hex')
+    writeFileSync(file, token, { mode: 0o600 })
+    const cluster = await LiveCluster.start({ ...controllerEnv, CONTROLLER_ADMIN_TOKEN_FILE: file })
+    cluster.token = token
+    return cluster
   }
 
   /** Broker and controller run and are connected. */
@@ -234,7 +248,7 @@ export class LiveCluster {
   }
 
   async get<T>(path: string): Promise<T> {
-    const answer = await fetch(`${this.url}/api/v1${path}`)
+    const answer = await fetch(`${this.url}/api/v1${path}`, { headers: this.#authorization })
     if (!answer.ok) throw new Error(`GET ${path}: ${answer.status} ${await answer.text()}`)
     return (await answer.json()) as T
   }
@@ -242,12 +256,23 @@ export class LiveCluster {
   async send<T>(method: 'POST' | 'PUT' | 'PATCH' | 'DELETE', path: string, body?: unknown): Promise<T> {
     const answer = await fetch(`${this.url}/api/v1${path}`, {
       method,
-      ...(body === undefined
-        ? {}
-        : { headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) }),
+      headers: {
+        ...this.#authorization,
+        ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     })
     if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`)
     return (answer.status === 204 ? null : await answer.json()) as T
+  }
+
+  get #authorization(): Readonly<Record<string, string>> {
+    return this.token === null ? {} : { Authorization: `Bearer ${this.token}` }
+  }
+
+  /** A process of this cluster: it ends with it. */
+  addMember(name: string, command: readonly string[], env: Environment): Member {
+    return this.#member(name, command, env)
   }
 
   /** Ends all processes, including tasks under their guards, and removes the folder. */

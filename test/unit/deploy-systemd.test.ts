@@ -27,9 +27,9 @@ describe.each(units)('%s', (name) => {
   it('sets variables that are read, and keeps its data in its state folder', () => {
     const set = valuesOf('Environment').flatMap((value) => value.split(' '))
     expect(set.map((each) => each.split('=')[0] as string).filter((each) => !KNOWN.has(each))).toEqual([])
-    expect(set).toContainEqual(
-      expect.stringMatching(new RegExp(`_DIR=/var/lib/${valuesOf('StateDirectory')[0]}$`)),
-    )
+    const [folder = null] = valuesOf('StateDirectory')
+    if (folder === null) expect(valuesOf('DynamicUser')).toEqual(['yes'])
+    else expect(set).toContainEqual(expect.stringMatching(new RegExp(`_DIR=/var/lib/${folder}$`)))
   })
 })
 

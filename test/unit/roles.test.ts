@@ -14,15 +14,20 @@ function api() {
 }
 
 describe('roles', () => {
-  test('include the permissions of the roles below; metrics reads only metrics', () => {
-    const least: readonly LeastRole[] = ['public', 'metrics', 'viewer', 'submitter', 'operator', 'admin']
+  test('include the permissions of the roles below; those of programs have a single purpose', () => {
+    const least: readonly LeastRole[] = [
+      ...(['public', 'metrics', 'gateway'] as const),
+      ...(['viewer', 'submitter', 'operator', 'admin'] as const),
+    ]
     const may = ROLES.map((role) => [role, least.filter((wanted) => mayCall(role, wanted)).join(' ')])
     expect(Object.fromEntries(may)).toEqual({
       metrics: 'public metrics',
       viewer: 'public metrics viewer',
       submitter: 'public metrics viewer submitter',
       operator: 'public metrics viewer submitter operator',
-      admin: 'public metrics viewer submitter operator admin',
+      admin: 'public metrics gateway viewer submitter operator admin',
+      gateway: 'public gateway',
+      endpoint: 'public',
     })
   })
 })

@@ -118,6 +118,8 @@ export function createRateLimiter(perSecond: number, maxSources = MAX_SOURCES): 
  */
 
 interface HostRules {
+  /** The names that were configured, also with `*`. */
+  readonly names: readonly string[]
   /** @throws ApiProblem misdirected_request */
   require(host: string | undefined): void
   /** Whether a page from there is a page of this server. */
@@ -136,6 +138,7 @@ export function hostRules(allowed: readonly string[]): HostRules {
   // Browsers and clients send the same few again and again.
   const known = new Set<string>()
   return {
+    names: [...names],
     require(host) {
       if (host !== undefined && known.has(host)) return
       const name = host === undefined ? null : nameIn(host)

@@ -23,7 +23,8 @@ const roleNames: readonly Role[] = ROLES
 const role = oneOf(roleNames, {
   description:
     'viewer reads; submitter also submits and manages its own tasks; operator runs the cluster; admin ' +
-    'also manages tokens and reads the audit log; metrics reads metrics',
+    'also manages tokens and reads the audit log; metrics reads metrics; gateway is for `headroom ' +
+    'gateway`; endpoint calls the endpoints of that name at a gateway, and nothing here',
 })
 
 export const NewTokenSchema = closed(

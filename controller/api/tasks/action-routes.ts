@@ -1,8 +1,6 @@
 /** Operator actions on a task. */
-import type { AttemptRecord } from '../../../protocol/messages.ts'
 import type { Placement, Task } from '../../model/placement.ts'
 import type { AnswerTo, KeptLease } from '../../model/command.ts'
-import type { TaskLogs } from '../../ports/task-logs.ts'
 import { signatureOf } from '../auth/caller.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
 import { ask } from '../http/ask.ts'
@@ -12,6 +10,7 @@ import { operation } from '../http/operation.ts'
 import { AssignmentSchema, type AssignmentBody } from './assignment-schema.ts'
 import { KeepaliveSchema, KeptLeaseSchema } from './lease-schema.ts'
 import { openTask } from './open-task.ts'
+import { portAddresses } from './port-addresses.ts'
 import { presentPlacement, presentTask } from './present.ts'
 import { TaskPathSchema, TaskRef } from './schema.ts'
 
@@ -127,37 +126,14 @@ const getAssignment = operation(
 export function assignmentRoutes(app: ApiApp, { views, logs }: ApiContext): void {
   app.get('/tasks/:task_id/assignment', { schema: getAssignment }, async ({ params }) => {
     const task = views.openTask(params.task_id)
-    if (task?.placement) return presentAssignment(task.placement, await recordOf(task.placement, logs))
+    if (task?.placement) return presentAssignment(task.placement, await portAddresses(task.placement, logs))
     const state = task?.state ?? (await views.stored.task(params.task_id))?.state
     if (state === undefined) throw notFound('task', params.task_id)
     throw new ApiProblem('not_found', `The task is ${state} and not assigned to a node.`)
   })
 }
 
-type PortAddresses = Pick<AttemptRecord, 'port_addresses'>
-
-/** Of a task that declares ports, what its server says about them; null: not known, or nothing to know. */
-async function recordOf(
-  { task, node, startedAt }: Placement,
-  logs: TaskLogs | null,
-): Promise<PortAddresses | null> {
-  const isAsked = task.spec.ports !== undefined && node.status === 'up' && startedAt !== null
-  return isAsked ? ((await logs?.readRecord?.(node.id, task.spec.id, task.attempt)) ?? null) : null
-}
-
-function presentPorts({ task, startedAt }: Placement, record: PortAddresses | null): AssignmentBody['ports'] {
-  const unknown = startedAt === null ? 'the task has not started' : 'its GPU server does not answer'
-  const known = record?.port_addresses
-  return (task.spec.ports ?? []).map(({ name, target, protocol }) => {
-    const port = { name, target, protocol }
-    if (record === null) return { ...port, address: null, detail: unknown }
-    const found = known?.find((one) => one.target === target)
-    if (found !== undefined) return { ...port, address: found.address, detail: found.detail }
-    return { ...port, address: null, detail: 'no proxy: clients connect to the port of the task' }
-  })
-}
-
-function presentAssignment(placement: Placement, record: PortAddresses | null): AssignmentBody {
+function presentAssignment(placement: Placement, ports: AssignmentBody['ports']): AssignmentBody {
   const { task, node } = placement
   return {
     task_id: task.spec.id,
@@ -169,7 +145,7 @@ function presentAssignment(placement: Placement, record: PortAddresses | null): 
     noswap: placement.noswap,
     on_node_loss: task.spec.onNodeLoss,
     ...presentPlacement(placement),
-    ports: presentPorts(placement, record),
+    ports,
   }
 }
 

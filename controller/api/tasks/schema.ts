@@ -136,7 +136,7 @@ export const TaskRequestSchema = closed(
 export type TaskRequestBody = Static<typeof TaskRequestSchema>
 
 /** At most 60 s, because proxies often time out after a minute. */
-const wait = Type.Optional(
+export const wait = Type.Optional(
   Type.String({
     pattern: '^([0-5]?\\d{1,4}|60000)ms$|^([0-5]?\\d|60)s$',
     description: 'Maximum time to wait before the response: 500ms, 30s, at most 60s',

@@ -1,0 +1,38 @@
+/** `headroom gateway`: its options. Its action is loaded when it is called. */
+import { Option, type Command } from 'commander'
+import { calls, repeatable, withExamples, withServer, type SetExit } from '../command/command-shape.ts'
+import { timeWithin, whole } from '../command/option-values.ts'
+
+const SECOND_MS = 1_000
+const HOUR_MS = 3_600_000
+
+export function addGateway(program: Command, setExit: SetExit): void {
+  withExamples(
+    withServer(
+      program
+        .command('gateway')
+        .description(
+          'give the clients of tasks that serve HTTP one address: /OWNER/NAME/… (docs/serving.md)',
+        ),
+    )
+      .requiredOption(
+        '--host-name <name>',
+        'name under which clients reach it, not one of the controller; may be repeated',
+        repeatable,
+      )
+      .option('--listen <address:port>', 'where clients connect', '127.0.0.1:30081')
+      .option(
+        '--admin <address:port>',
+        'where /metrics, /livez and /readyz are, without a token',
+        '127.0.0.1:30082',
+      )
+      .addOption(
+        new Option('--hold <time>', 'how long a request waits for a task that starts or returns')
+          .argParser(timeWithin(SECOND_MS, HOUR_MS))
+          .default(60_000, '60s'),
+      )
+      .option('--max-held <n>', 'how many requests of one endpoint wait at a time', whole(1, 10_000), 100)
+      .option('--same-host', 'allow a host name of the controller or localhost: for tests, unsafe'),
+    'headroom gateway --host-name models.example.org --listen 0.0.0.0:30081 --token-file gateway.token',
+  ).action(calls(setExit, () => import('./gateway.ts'), 'gateway'))
+}

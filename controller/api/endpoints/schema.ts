@@ -1,0 +1,56 @@
+import { Type, type Static } from 'typebox'
+import { RESIDENCIES } from '../../../protocol/units.ts'
+import { closed, count, instantOrNull, list, oneOf, oneOfOrNull, textOrNull } from '../http/fields-schema.ts'
+import { wait } from '../tasks/schema.ts'
+
+/** GET /endpoints. */
+export const EndpointsQuerySchema = closed({
+  wait,
+  seen: Type.Optional(
+    Type.String({ maxLength: 64, description: 'The revision that the caller has; `wait` ends with another' }),
+  ),
+})
+export type EndpointsQuery = Static<typeof EndpointsQuerySchema>
+
+const ReplicaSchema = Type.Object({
+  owner: Type.String(),
+  name: Type.String({ description: 'Name of the task: its endpoint is /{owner}/{name}/' }),
+  task_id: Type.String(),
+  attempt: count('0: it was never placed'),
+  state: oneOf(['pending', 'assigned', 'running', 'unreachable']),
+  residency: oneOfOrNull(RESIDENCIES, 'null: it is not placed'),
+  is_engine: Type.Boolean({ description: 'Only paths for serving may be called' }),
+})
+
+export const EndpointsSchema = Type.Object(
+  {
+    revision: Type.String({ description: 'Changes with the content' }),
+    controller_hosts: list(Type.String(), {
+      description: 'Host names of the controller; `*.name`: all names below it. No gateway may have them',
+    }),
+    replicas: list(ReplicaSchema, {
+      description: 'Open tasks with an owner and a declared http port, at most 10,000',
+    }),
+    tokens: list(
+      Type.Object({
+        id: Type.String(),
+        sha256: Type.String({ description: 'Of the whole token, hexadecimal' }),
+        owner: Type.String({ description: 'The token calls endpoints of this owner' }),
+        expires_at: instantOrNull('Time of expiry; null: never'),
+      }),
+      { description: 'Tokens with the role endpoint' },
+    ),
+  },
+  { $id: 'Endpoints', description: 'What a gateway routes by.' },
+)
+export type EndpointsBody = Static<typeof EndpointsSchema>
+export type ReplicaBody = EndpointsBody['replicas'][number]
+
+/** GET /endpoints/{task_id}/address. */
+export const EndpointAddressSchema = Type.Object({
+  task_id: Type.String(),
+  attempt: count('The attempt that listens there'),
+  address: textOrNull('ADDRESS:PORT of its proxy; null: it has none'),
+  detail: textOrNull('Why there is no address; null: there is one'),
+})
+export type EndpointAddressBody = Static<typeof EndpointAddressSchema>
