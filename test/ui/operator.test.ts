@@ -204,7 +204,7 @@ describe.skipIf(CHROMIUM === null)('an operator', { timeout: 300_000 }, () => {
     await row.waitFor()
     const heads = await rows.locator('th').allInnerTexts()
     expect(heads.slice(0, 4)).toEqual(['Name', 'Wait reason', 'Waited', 'Position'])
-    expect(await row.locator('td').nth(2).innerText()).toMatch(/^\d+ (min|s|h)|^\d\.\d s/)
+    expect(await row.locator('td').nth(3).innerText()).toMatch(/^\d+ (min|s|h)|^\d\.\d s/)
     await row.getByRole('link').first().press('Enter')
     const expected = page.getByRole('group', { name: 'Expected start' })
     await expected.waitFor()

@@ -7,7 +7,9 @@ import {
   accessibilityFaults,
   CHROMIUM,
   confirmByKey,
+  faultsInEveryLook,
   focusedDialog,
+  savedBytes,
   sidewaysPixels,
   type WatchedPage,
 } from '../support/browser.ts'
@@ -58,7 +60,7 @@ describe.skipIf(CHROMIUM === null)('the task pages', { timeout: 300_000 }, () =>
   test('show at most 150 rows, and other rows on the next page', async () => {
     const { page, faults } = await open('/tasks?tab=pending&sort=name')
     // The name: the time that a task has waited changes.
-    const firstName = () => rows(page).locator('td').first().innerText()
+    const firstName = () => rows(page).locator('.name').first().innerText()
     const first = await firstName()
     expect(await rows(page).count()).toBeLessThanOrEqual(150)
     await page.getByRole('button', { name: 'Next' }).click()
@@ -73,7 +75,7 @@ describe.skipIf(CHROMIUM === null)('the task pages', { timeout: 300_000 }, () =>
   test('show markup, right-to-left text, emoji and long names as text', async () => {
     const { page, faults } = await open('/tasks?tab=pending&label=team%3Dodd', 390)
     await expect.poll(() => rows(page).count()).toBe(4)
-    const names = await rows(page).locator('td:first-child').allInnerTexts()
+    const names = await rows(page).locator('td .name').allInnerTexts()
     expect(new Set(names.map((name) => name.trim()))).toEqual(new Set([MARKUP, RIGHT_TO_LEFT, EMOJI, LONG]))
     expect(await page.evaluate('window.broken')).toBeUndefined()
     expect(await page.locator('table img, table b').count()).toBe(0)
@@ -88,15 +90,15 @@ describe.skipIf(CHROMIUM === null)('the task pages', { timeout: 300_000 }, () =>
   test('keep rows in place under the pointer: new rows are counted, and shown on request', async () => {
     const { page } = await open('/tasks?tab=pending&owner=&q=filler')
     await rows(page).first().waitFor()
-    const first = await rows(page).first().locator('td').first().innerText()
+    const first = await rows(page).first().locator('.name').innerText()
     await rows(page).nth(3).hover()
     await submit('filler-late')
     const pending = page.getByRole('button', { name: /updates? pending/ })
     await pending.waitFor()
-    expect(await rows(page).first().locator('td').first().innerText()).toBe(first)
+    expect(await rows(page).first().locator('.name').innerText()).toBe(first)
     // With the keyboard: the pointer stays in the table.
     await pending.press('Enter')
-    await expect.poll(() => rows(page).first().locator('td').first().innerText()).toBe('filler-late')
+    await expect.poll(() => rows(page).first().locator('.name').innerText()).toBe('filler-late')
     await page.context().close()
   })
 
@@ -112,7 +114,7 @@ describe.skipIf(CHROMIUM === null)('the task pages', { timeout: 300_000 }, () =>
     await reason.click()
     await page.getByText(` shown of ${counted}`).waitFor()
     expect(await page.getByLabel('Wait reason').inputValue()).toBe('NEVER_FITS')
-    const cells = await rows(page).locator('td:nth-child(2)').allInnerTexts()
+    const cells = await rows(page).locator('td:nth-child(3)').allInnerTexts()
     expect(new Set(cells)).toEqual(new Set(['larger than any GPU can ever admit']))
     expect(faults).toEqual([])
     await page.context().close()
@@ -138,6 +140,67 @@ describe.skipIf(CHROMIUM === null)('the task pages', { timeout: 300_000 }, () =>
     await field.fill('no such name')
     await field.press('Enter')
     await page.getByText('No task or node has').waitFor()
+    expect(faults).toEqual([])
+    await page.context().close()
+  })
+
+  test('do one action for the selected tasks after one question, with a result for each', async () => {
+    for (const name of ['bulk-a', 'bulk-b', 'bulk-c']) await submit(name)
+    const { page, faults } = await open('/tasks?tab=all&q=bulk-')
+    await rows(page).nth(2).waitFor()
+    await page.getByRole('checkbox', { name: 'Select bulk-a' }).check()
+    await page.getByRole('checkbox', { name: 'Select bulk-b' }).check()
+    // One of them is cancelled by another client meanwhile.
+    await fetch(`${api}/tasks/${ids.get('bulk-b') ?? ''}`, { method: 'DELETE' })
+    await rows(page).filter({ hasText: 'bulk-b' }).getByText('cancelled').first().waitFor()
+    const selected = page.getByRole('group', { name: 'Selected tasks' })
+    await selected.getByText('2 tasks selected').waitFor()
+    await selected.getByRole('button', { name: 'Cancel…' }).press('Enter')
+    const question = await focusedDialog(page)
+    await question.getByText('1 pending task', { exact: true }).waitFor()
+    await question.getByText('1 task is skipped').waitFor()
+    expect(await accessibilityFaults(page)).toEqual([])
+    await confirmByKey(page, 'Cancel 1 task')
+    const results = page.getByRole('region', { name: 'Results' })
+    await results.getByRole('heading', { name: '1 of 2 done' }).waitFor()
+    await results.getByRole('row', { name: /bulk-b Skipped: The task is already cancelled/ }).waitFor()
+    await results.getByRole('row', { name: 'bulk-a Cancelled' }).waitFor()
+    const states = await Promise.all(
+      ['bulk-a', 'bulk-c'].map(
+        async (name) => (await getJson<TaskBody>(`${api}/tasks/${ids.get(name)}`)).state,
+      ),
+    )
+    expect(states).toEqual(['cancelled', 'pending'])
+    expect(await selected.count()).toBe(0)
+    expect(await faultsInEveryLook(page)).toEqual([])
+    expect(faults).toEqual([])
+    await page.context().close()
+  })
+
+  test('hide columns in this browser and in links, and save all matching rows', async () => {
+    const { page, faults } = await open('/tasks?tab=pending&q=filler')
+    await rows(page).first().waitFor()
+    const heads = () => page.getByRole('columnheader').allInnerTexts()
+    expect(await heads()).toContain('Owner')
+    await page.getByText('Columns', { exact: true }).click()
+    await page.getByRole('group', { name: 'Columns shown' }).getByLabel('Owner').uncheck()
+    await expect.poll(heads).not.toContain('Owner')
+    expect(page.url()).toContain('hide=Owner')
+    // Another visit without the parameter.
+    await page.goto(`${ui.url}/tasks?tab=pending&q=filler`)
+    await rows(page).first().waitFor()
+    expect(await heads()).not.toContain('Owner')
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'CSV' }).click(),
+    ])
+    const lines = (await savedBytes(download)).toString().trim().split('\n')
+    expect(download.suggestedFilename()).toBe('tasks.csv')
+    expect(lines.length - 1).toBe((await getJson<TaskPage>(`${api}/tasks?state=pending&q=filler`)).total)
+    const chip = page.getByRole('list', { name: 'Filters that apply' })
+    await chip.getByText('name: filler').waitFor()
+    await chip.getByRole('button', { name: 'Remove the filter name: filler' }).press('Enter')
+    await expect.poll(() => page.url()).not.toContain('filler')
     expect(faults).toEqual([])
     await page.context().close()
   })

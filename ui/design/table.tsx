@@ -13,6 +13,8 @@ export interface Column<R> {
   readonly nameAs?: 'code' | 'hidden'
   /** The cells name their rows. */
   readonly isRowHeading?: boolean
+  /** Shown instead of the name. */
+  readonly heading?: () => JSX.Element
   /** Explanation, shown as the title of the heading. */
   readonly help?: string
   /** The server can sort by this column. */
@@ -105,6 +107,7 @@ function Heading<R>(props: HeadingProps<R>): JSX.Element {
 function HeadingName<R>(props: { readonly column: Column<R> }): JSX.Element {
   return (
     <Switch fallback={props.column.name}>
+      <Match when={props.column.heading}>{(heading) => heading()()}</Match>
       <Match when={props.column.nameAs === 'code'}>
         <code>{props.column.name}</code>
       </Match>

@@ -5,8 +5,10 @@ import { createMemo, For, Show, type Accessor, type JSX } from 'solid-js'
 import type { NodeBody, NodePage } from '../../../controller/api/nodes/schema.ts'
 import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
+import { createColumnChoice } from '../../design/column-choice.tsx'
 import { DataTable } from '../../design/data-table.tsx'
 import type { Column } from '../../design/table.tsx'
+import { CsvButton } from '../../components/csv-button.tsx'
 import { Pager } from '../../components/pager.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { ServerLine } from '../../components/server-line.tsx'
@@ -147,6 +149,11 @@ export default function Nodes(): JSX.Element {
   }))
   const set = (name: string, value: string): void =>
     setSearch({ [name]: value === '' ? null : value, cursor: null })
+  const choice = createColumnChoice<NodeBody>(
+    () => 'nodes',
+    () => COLUMNS,
+  )
+  const filters = () => ({ q: query().q, status: query().status, group: query().group })
   const isFiltered = (): boolean => query().q !== '' || query().status !== '' || query().group !== ''
   return (
     <div class="stack">
@@ -185,6 +192,8 @@ export default function Nodes(): JSX.Element {
             <For each={Object.entries(SORTS)}>{([value, name]) => <option value={value}>{name}</option>}</For>
           </select>
         </label>
+        {choice.chooser()}
+        <CsvButton path="/nodes" query={filters()} name="nodes" />
       </form>
       <QueryState
         query={nodes}
@@ -202,7 +211,7 @@ export default function Nodes(): JSX.Element {
           <section>
             <DataTable
               name="Nodes"
-              columns={COLUMNS}
+              columns={choice.columns()}
               rows={answer().page.items}
               idOf={({ node_id: id }) => id}
               request={answer().of}

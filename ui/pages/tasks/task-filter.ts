@@ -52,6 +52,11 @@ export function taskListRequest(asked: TaskListQuery): Query {
   return { ...asked, limit: PAGE_ROWS }
 }
 
+/** The request for all rows that match, which have one order. */
+export function csvRequest({ sort: _sort, cursor: _cursor, ...filters }: TaskListQuery): Query {
+  return filters
+}
+
 /** Final tasks have no wait reason. */
 export function canWait(state: ListName): boolean {
   return state === 'running' || state === 'pending' || state === 'all'

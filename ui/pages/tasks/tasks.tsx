@@ -4,20 +4,25 @@ import { useQuery } from '@tanstack/solid-query'
 import { ListTodo, SearchX } from 'lucide'
 import { createMemo, Show, type JSX } from 'solid-js'
 import type { SummaryBody } from '../../../controller/api/observe/summary-schema.ts'
-import type { TaskPage } from '../../../controller/api/tasks/schema.ts'
+import type { TaskBody, TaskPage } from '../../../controller/api/tasks/schema.ts'
 import { queryText } from '../../api/query-text.ts'
 import { usePath } from '../../api/world.ts'
+import { createColumnChoice } from '../../design/column-choice.tsx'
 import { DataTable } from '../../design/data-table.tsx'
+import { CsvButton } from '../../components/csv-button.tsx'
 import { Pager } from '../../components/pager.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { TabLinks } from '../../design/tab-links.tsx'
 import { useCluster } from '../../state/cluster.tsx'
+import { createSelection } from '../../design/selection.tsx'
 import { EmptyState } from '../../design/empty-state.tsx'
 import { SubmitTask } from './submit-task.tsx'
 import styles from './tasks.module.css'
 import { FilterBar } from './filter-bar.tsx'
 import { TASK_COLUMNS } from './task-columns.tsx'
-import { isFiltered, LISTS, taskListRequest, taskQueryOf, type ListName } from './task-filter.ts'
+import { BulkActions } from './bulk-actions.tsx'
+import { FilterChips } from './filter-chips.tsx'
+import { csvRequest, isFiltered, LISTS, taskListRequest, taskQueryOf, type ListName } from './task-filter.ts'
 
 const TAB_NAMES: Readonly<Record<ListName, string>> = {
   running: 'Running',
@@ -46,6 +51,17 @@ export function Tasks(): JSX.Element {
     },
     staleTime: 2_000,
   }))
+  const rows = (): readonly TaskBody[] => tasks.data?.page.items ?? []
+  const selection = createSelection<TaskBody>({
+    idOf: ({ id }) => id,
+    nameOf: ({ name }) => name,
+    shown: rows,
+  })
+  const list = (): ListName => tasks.data?.list ?? query().state
+  const choice = createColumnChoice<TaskBody>(
+    () => `tasks-${list()}`,
+    () => TASK_COLUMNS[list()],
+  )
   const tabs = () =>
     LISTS.map((list) => {
       const { cursor: _cursor, sort: _sort, state: _state, ...filters } = query()
@@ -64,6 +80,12 @@ export function Tasks(): JSX.Element {
       </div>
       <TabLinks name="Lists of tasks" tabs={tabs()} />
       <FilterBar query={query()} />
+      <div class={styles['tools']}>
+        <FilterChips query={query()} />
+        {choice.chooser()}
+        <CsvButton path="/tasks" query={csvRequest(query())} name="tasks" />
+      </div>
+      <BulkActions selection={selection} />
       <QueryState
         query={tasks}
         isEmpty={({ page }) =>
@@ -81,7 +103,7 @@ export function Tasks(): JSX.Element {
             </Show>
             <DataTable
               name="Tasks"
-              columns={TASK_COLUMNS[answer().list]}
+              columns={[selection.column, ...choice.columns()]}
               rows={answer().page.items}
               idOf={({ id }) => id}
               request={answer().of}

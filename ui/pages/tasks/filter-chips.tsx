@@ -1,0 +1,49 @@
+/** The filters that apply, each with a button that removes it. */
+import { useSearchParams } from '@solidjs/router'
+import { X } from 'lucide'
+import { For, Show, type JSX } from 'solid-js'
+import { Icon } from '../../design/icon.tsx'
+import { reasonWords } from '../../format/reasons.ts'
+import { TEXT_FILTERS, type TaskListQuery } from './task-filter.ts'
+import styles from './tasks.module.css'
+
+interface FilterChip {
+  readonly name: string
+  readonly words: string
+}
+
+export function FilterChips(props: { readonly query: TaskListQuery }): JSX.Element {
+  const [, setSearch] = useSearchParams()
+  const chips = (): readonly FilterChip[] => {
+    const { priority, reason } = props.query
+    return [
+      ...TEXT_FILTERS.flatMap((name) => {
+        const value = props.query[name]
+        return value === undefined ? [] : [{ name, words: `${name === 'q' ? 'name' : name}: ${value}` }]
+      }),
+      ...(priority === undefined ? [] : [{ name: 'priority', words: `priority: P${priority}` }]),
+      ...(reason === undefined ? [] : [{ name: 'reason', words: `reason: ${reasonWords(reason)}` }]),
+    ]
+  }
+  return (
+    <Show when={chips().length > 0}>
+      <ul class={styles['chips']} aria-label="Filters that apply">
+        <For each={chips()}>
+          {({ name, words }) => (
+            <li>
+              <span class="text">{words}</span>
+              <button
+                type="button"
+                class="plain"
+                aria-label={`Remove the filter ${words}`}
+                onClick={() => setSearch({ [name]: null, cursor: null })}
+              >
+                <Icon of={X} />
+              </button>
+            </li>
+          )}
+        </For>
+      </ul>
+    </Show>
+  )
+}
