@@ -14,7 +14,7 @@ import type { Attachments } from './devices/attachments.ts'
 import { HostDevice } from './devices/host-device.ts'
 import type { ProxyRange } from './devices/port-proxies.ts'
 import { attemptsWithIds, kindOf, type TaskIdentity } from './devices/task-identity.ts'
-import { TaskPlaces } from './devices/task-places.ts'
+import { makeWorkFolder, TaskPlaces } from './devices/task-places.ts'
 import type { DiskStorage } from './disk-storage.ts'
 import type { DataMount } from './files/data-mounts.ts'
 import { KeptWork, type WorkLimits } from './files/kept-work.ts'
@@ -91,6 +91,7 @@ const POLL_INTERVAL_MS: DurationMs = 50
  */
 export async function startGpuServer(options: GpuServerOptions): Promise<GpuServer> {
   const { filesProgram, workFolder } = options
+  makeWorkFolder(workFolder, options.stateFolder)
   const kept =
     filesProgram === null
       ? null

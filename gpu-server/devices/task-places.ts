@@ -32,6 +32,15 @@ export interface TaskPlacesOptions {
 
 const VRAM_FILE = '.headroom-vram'
 
+/**
+ * Tasks enter the folder and cannot list it; one that the operator made keeps its mode. Throws the file
+ * system's error.
+ */
+export function makeWorkFolder(workFolder: string, stateFolder: string): void {
+  const made = mkdirSync(workFolder, { recursive: true, mode: 0o711 })
+  if (made !== undefined || workFolder === join(stateFolder, 'work')) chmodSync(workFolder, 0o711)
+}
+
 export class TaskPlaces {
   readonly #options: TaskPlacesOptions
   readonly #pool: IdPool | null
@@ -45,9 +54,7 @@ export class TaskPlaces {
     const { identity, stateFolder, workFolder } = options
     this.#options = options
     this.#pool = 'ids' in identity ? new IdPool(identity.ids, join(stateFolder, 'next-id')) : null
-    const made = mkdirSync(workFolder, { recursive: true, mode: 0o711 })
-    // Tasks cannot list the server's own folder; a folder chosen by the operator keeps its mode.
-    if (made !== undefined || workFolder === join(stateFolder, 'work')) chmodSync(workFolder, 0o711)
+    makeWorkFolder(workFolder, stateFolder)
   }
 
   /**

@@ -5,6 +5,7 @@
 import {
   chmodSync,
   constants,
+  existsSync,
   lchownSync,
   lstatSync,
   mkdirSync,
@@ -51,7 +52,8 @@ export class KeptWork {
   constructor(options: KeptWorkOptions) {
     this.#options = options
     const { folder } = options
-    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    // Not recursively: the work folder above it must be one that tasks can enter.
+    if (!existsSync(folder)) mkdirSync(folder, { mode: 0o700 })
     const fd = openSync(folder, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW)
     this.#path = `/proc/self/fd/${fd}`
     const about = lstatSync(`${this.#path}/.`)
