@@ -76,7 +76,8 @@ class Cluster:
             "server",
             [
                 *self._headroom("gpu-server", "--device", "process"),
-                *("--inventory", str(self.folder / "gpus.yaml"), "--idle-after", "1s", "--allow-exec"),
+                *("--inventory", str(self.folder / "gpus.yaml"), "--idle-after", "1s"),
+                *("--allow-exec", "--allow-attach"),
                 *identity,
             ],
             {"NODE_NAME": "alpha", "NODE_STATE_DIR": str(self.folder / "server")},

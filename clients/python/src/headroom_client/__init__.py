@@ -9,23 +9,29 @@ task.wait(check=True)
 """
 
 from . import models
+from .channel import ExecResult
 from .client import Client
 from .errors import (
     ApiError,
+    ChannelCut,
     ConnectionFailed,
     HeadroomError,
     SettingsError,
     TaskFailed,
     UnexpectedAnswer,
 )
+from .forwarding import Forwarding
 from .lease import Lease, ReservationOnly
 from .magic import load_ipython_extension
 from .task import Task
 
 __all__ = [
     "ApiError",
+    "ChannelCut",
     "Client",
     "ConnectionFailed",
+    "ExecResult",
+    "Forwarding",
     "HeadroomError",
     "Lease",
     "ReservationOnly",

@@ -45,6 +45,10 @@ class ConnectionFailed(HeadroomError):
         """The request was never sent: a retry cannot act twice."""
 
 
+class ChannelCut(HeadroomError):
+    """A command in a task, or a connection to it, was ended by someone else: the message says by whom."""
+
+
 class UnexpectedAnswer(HeadroomError):
     """The answer does not come from a controller: usually another server listens at that address."""
 

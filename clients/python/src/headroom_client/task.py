@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import base64
 import codecs
+import io
+import shlex
 import time
-from typing import TYPE_CHECKING, Any, Iterator, Literal, Optional, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Iterator, Literal, Optional, Sequence, Union, cast
 
 from . import models
+from .channel import ExecResult, open_channel, run_command
 from .errors import ApiError, ConnectionFailed, HeadroomError, TaskFailed
+from .forwarding import Forwarding
 from .transport import backoff_seconds, segment
 
 if TYPE_CHECKING:
@@ -164,6 +168,43 @@ class Task(models.TaskFields):
         query = {"now": True} if now else None
         self.data = self._client._transport.json("DELETE", self._path(), query=query)
         return self
+
+    def exec(
+        self,
+        command: Union[str, Sequence[str]],
+        *,
+        input: Union[None, str, bytes, BinaryIO] = None,
+        stdout: Optional[BinaryIO] = None,
+        stderr: Optional[BinaryIO] = None,
+        timeout: Optional[float] = None,
+        check: bool = False,
+    ) -> ExecResult:
+        """Runs a command in it while it runs, and waits for its end; its server must allow it.
+
+        A text is split into words as a shell would. `stdout` and `stderr` take the output as it comes,
+        instead of the result. After `timeout` seconds the command is ended.
+
+        Raises TimeoutError then, ChannelCut if something else ends it, ApiError if it is refused, and with
+        `check` TaskFailed unless the exit code is 0.
+        """
+        words = shlex.split(command) if isinstance(command, str) else list(command)
+        given = input.encode() if isinstance(input, str) else input or b""
+        channel = open_channel(self._client._transport, self._path(), {"command": words})
+        ended = run_command(
+            channel, io.BytesIO(given) if isinstance(given, bytes) else given, timeout, stdout, stderr
+        )
+        if check and ended.exit_code != 0:
+            last = ended.stderr.strip().rpartition("\n")[2]
+            raise TaskFailed(f"{words[0]} ended with exit code {ended.exit_code}: {last}", ended.exit_code)
+        return ended
+
+    def port_forward(self, port: int, *, local_port: int = 0, timeout: Optional[float] = None) -> Forwarding:
+        """Returns a context manager: in its block a port of this machine leads to `port` of the task.
+
+        `local_port` 0 is any free one. With `timeout` the block begins once the task accepts connections
+        there, or TimeoutError is raised. Only programs on this machine can connect.
+        """
+        return Forwarding(self._client._transport, self._path(), port, local_port, timeout)
 
     def update(self, **fields: Any) -> Task:
         """Changes fields of it (those of `models.TaskPatch`), and returns it."""

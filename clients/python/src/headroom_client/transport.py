@@ -15,6 +15,8 @@ from urllib.parse import quote, unquote, urlencode, urlsplit
 from .errors import ApiError, ConnectionFailed, HeadroomError, UnexpectedAnswer
 from .settings import Connection
 
+API = "/api/v1"
+MAX_HEAD_BYTES = 16 * 1024
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 # Python 3.9 allocates as many bytes as a read may return.
 PIECE_BYTES = 64 * 1024
@@ -36,7 +38,7 @@ class Transport:
         self._port = parts.port
         self._is_tls = parts.scheme == "https"
         self._socket_path = unquote(parts.path) if parts.scheme == "unix" else None
-        self._base = "/api/v1" if self._socket_path else f"{parts.path}/api/v1"
+        self._base = API if self._socket_path else f"{parts.path}{API}"
         self._token = connection.token
         self._timeout = timeout
         self._attempts = attempts
@@ -95,6 +97,40 @@ class Transport:
                 raise self._broken(error, is_unsent=False) from error
         finally:
             connection.close()
+
+    def upgrade(self, path: str, protocol: str) -> Tuple[socket.socket, bytes]:
+        """Connects to a path of the API, and returns the connection with what came after the answer.
+
+        Raises ConnectionFailed or UnexpectedAnswer.
+        """
+        connection = self._new_connection()
+        try:
+            connection.connect()
+            sock = connection.sock
+            host = (
+                "localhost" if self._socket_path is not None else urlsplit(self.url).netloc.rpartition("@")[2]
+            )
+            target = f"{self._base[: -len(API)]}{path}"
+            head = (
+                f"GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade\r\nUpgrade: {protocol}\r\n\r\n"
+            )
+            sock.sendall(head.encode("ascii"))
+            answer = b""
+            while b"\r\n\r\n" not in answer and len(answer) <= MAX_HEAD_BYTES:
+                piece = sock.recv(PIECE_BYTES)
+                if not piece:
+                    break
+                answer += piece
+        except OSError as error:
+            connection.close()
+            raise self._broken(error, is_unsent=False) from error
+        begin, end, rest = answer.partition(b"\r\n\r\n")
+        if not begin.startswith(b"HTTP/1.1 101 ") or not end:
+            connection.close()
+            raise UnexpectedAnswer(
+                f"{self.url} does not pass HTTP Upgrade. A proxy in front of the controller must allow it."
+            )
+        return sock, rest
 
     def close(self) -> None:
         """Closes the idle connections."""
