@@ -211,7 +211,8 @@ test-set-back: install broker ## restore an older data folder under a running cl
 # this host's programs.
 test-containers: install engine build guard ## run docker-compose.yml and tasks with an image on real engines (needs root)
 	@node test/containers/main.ts compose $(DIST)
-	@for engine in docker podman; do node test/containers/main.ts tasks $$engine || exit 1; done
+	@for engine in docker podman; do for proof in push tasks; do \
+	  node test/containers/main.ts $$proof $$engine || exit 1; done; done
 
 # CONTAINER_SEED sets the seed of the storm, CONTAINER_ENGINES="docker" its engines.
 test-container-storm: export CONTAINER_TASKS ?= 100

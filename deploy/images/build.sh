@@ -30,12 +30,25 @@ for name in controller gpu-server; do
     ${BUILD_OPTIONS:-} . >&2
 done
 
+# Podman compresses layers when it pushes: the digest of the image that it keeps is not that of the registry.
+digest=$(mktemp)
+trap 'rm -f "$digest"' EXIT
+push() {
+  case $("$engine" --version) in
+    podman*)
+      "$engine" push --digestfile "$digest" "$1" >&2
+      echo "${1%:*}@$(cat "$digest")" ;;
+    *)
+      "$engine" push "$1" >&2
+      "$engine" image inspect --format "{{range .RepoDigests}}{{println .}}{{end}}" "$1" | grep "^${1%:*}@" ;;
+  esac
+}
+
 # After both are built: a failure pushes nothing.
 for name in controller gpu-server; do
   tag=${registry:+$registry/}headroom-$name:$version
   if [ "${PUSH:-}" = 1 ]; then
-    "$engine" push "$tag" >&2
-    "$engine" image inspect --format "{{range .RepoDigests}}{{println .}}{{end}}" "$tag" | grep "^${tag%:*}@"
+    push "$tag"
   else
     echo "$tag $("$engine" image inspect --format '{{.Id}}' "$tag")"
   fi

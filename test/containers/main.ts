@@ -1,8 +1,8 @@
 /**
  * `make test-containers`: `compose DIST` is the shipped docker-compose.yml, profile gpu, on a real Docker
- * engine, with only the device replaced; `tasks docker` and `tasks podman` are tasks with an image. An engine
- * and its containers have separate network, mounts and processes: ports are free, and firewall rules, bridges
- * and mounts end with them.
+ * engine, with only the device replaced; `tasks docker` and `tasks podman` are tasks with an image; `push
+ * docker` and `push podman` are `make images` with a registry. An engine and its containers have separate
+ * network, mounts and processes: ports are free, and firewall rules, bridges and mounts end with them.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmdirSync, rmSync } from 'node:fs'
@@ -10,9 +10,12 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 
-const EVERY = ['busybox', 'nats-server', 'unshare']
+const ENGINE = ['busybox', 'unshare']
+const EVERY = [...ENGINE, 'nats-server']
 const PROOFS: Readonly<Record<string, { readonly file: string; readonly programs: readonly string[] }>> = {
   compose: { file: 'proof.ts', programs: [...EVERY, 'dockerd', 'docker', 'docker-compose', 'nsenter'] },
+  'push docker': { file: 'push.ts', programs: [...ENGINE, 'git', 'dockerd', 'docker'] },
+  'push podman': { file: 'push.ts', programs: [...ENGINE, 'git', 'podman', 'runc'] },
   'tasks docker': { file: 'tasks.ts', programs: [...EVERY, 'dockerd', 'docker'] },
   'tasks podman': { file: 'tasks.ts', programs: [...EVERY, 'podman', 'runc'] },
 }
@@ -22,7 +25,7 @@ const REMOVAL_TRIES = 50
 const REMOVE_EVERY_MS = 200
 
 const [what = '', more = ''] = process.argv.slice(2)
-const proof = PROOFS[what === 'tasks' ? `${what} ${more}` : what]
+const proof = PROOFS[what === 'compose' ? what : `${what} ${more}`]
 if (proof === undefined) throw new Error(`unknown proof ${what} ${more}`)
 const { file, programs } = proof
 const why = whyNot()

@@ -51,6 +51,7 @@ export async function startPodman(folder: string): Promise<TaskEngine> {
     kind: 'podman',
     env: { CONTAINER_HOST: socket },
     socketPath: inFolder('podman.sock'),
+    commandEnv: commandIn(folder, places, env),
     importImage: (root, tag) => {
       execFileSync('sh', ['-c', 'tar c -C "$0" . | podman "$@"', root, ...client, 'import', '-', tag], {
         env,
@@ -75,6 +76,25 @@ export async function startPodman(folder: string): Promise<TaskEngine> {
         stdio: 'ignore',
       })
     },
+  }
+}
+
+/** A command `podman` of the same engine, without its service. */
+function commandIn(
+  folder: string,
+  places: readonly string[],
+  env: Readonly<Record<'CONTAINERS_CONF' | 'CONTAINERS_REGISTRIES_CONF' | 'TMPDIR', string>>,
+): Readonly<Record<string, string>> {
+  const program = execFileSync('sh', ['-c', 'command -v podman'], { encoding: 'utf8' }).trim()
+  const bin = join(folder, 'bin')
+  mkdirSync(bin)
+  writeFileSync(join(bin, 'podman'), `#!/bin/sh\nexec ${program} ${places.join(' ')} "$@"\n`, { mode: 0o755 })
+  writeFileSync(join(folder, 'auth.json'), '{}')
+  const { CONTAINERS_CONF, CONTAINERS_REGISTRIES_CONF, TMPDIR } = env
+  return {
+    PATH: `${bin}:${process.env['PATH'] ?? ''}`,
+    REGISTRY_AUTH_FILE: join(folder, 'auth.json'),
+    ...{ CONTAINERS_CONF, CONTAINERS_REGISTRIES_CONF, TMPDIR },
   }
 }
 

@@ -10,6 +10,8 @@ export interface TaskEngine {
   /** Names it to a GPU server. */
   readonly env: Readonly<Record<string, string>>
   readonly socketPath: string
+  /** With which its own command works in this process, in addition to `env`. */
+  readonly commandEnv: Readonly<Record<string, string>>
   importImage(root: string, tag: string): void
   /** Of the whole engine, running or not. */
   containers(): readonly string[]
@@ -48,6 +50,7 @@ async function startDocker(folder: string): Promise<TaskEngine> {
     kind: 'docker',
     env: { DOCKER_HOST: `unix://${socket}` },
     socketPath: socket,
+    commandEnv: { DOCKER_CONFIG: join(folder, 'docker-config') },
     importImage: (root, tag) => {
       execFileSync('sh', ['-c', 'tar c -C "$0" . | docker import - "$1"', root, tag], {
         env,

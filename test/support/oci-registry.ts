@@ -1,9 +1,9 @@
 /**
- * A registry of container images with one image of one layer, over HTTP on the loopback interface: what an
- * engine needs to pull it by tag or digest, with a login or without.
+ * A registry of container images over HTTP on the loopback interface, with a login or without: what an engine
+ * needs to pull an image of one layer by tag or digest, and to push images of its own.
  */
 import { execFileSync } from 'node:child_process'
-import { createHash } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { gunzipSync } from 'node:zlib'
 
@@ -17,8 +17,8 @@ const MAX_LAYER_BYTES = 64 * 1024 * 1024
 
 export interface OciRegistryOptions {
   readonly port: number
-  /** The content of the image. */
-  readonly root: string
+  /** The content of the image that `push` makes. */
+  readonly root?: string
   /** USER:PASSWORD; absent: no login is needed. */
   readonly login?: string
 }
@@ -32,6 +32,7 @@ export class OciRegistry {
   readonly #options: OciRegistryOptions
   readonly #blobs = new Map<string, Blob>()
   readonly #tags = new Map<string, string>()
+  readonly #uploads = new Map<string, Buffer>()
   #server: Server | null = null
   #released: Promise<void> = Promise.resolve()
   /** Paths of its answers with status 200. */
@@ -56,7 +57,7 @@ export class OciRegistry {
 
   /** @returns the digest of the image */
   push(name: string, tag: string): string {
-    const layer = execFileSync('sh', ['-c', 'tar c -C "$0" . | gzip -1', this.#options.root], {
+    const layer = execFileSync('sh', ['-c', 'tar c -C "$0" . | gzip -1', this.#options.root ?? ''], {
       maxBuffer: MAX_LAYER_BYTES,
     })
     const config = Buffer.from(
@@ -77,6 +78,11 @@ export class OciRegistry {
     const digest = this.#keep(manifest, MANIFEST)
     this.#tags.set(`${name}:${tag}`, digest)
     return digest
+  }
+
+  /** Of the image that the tag names; null: no image has it. */
+  digestOf(name: string, tag: string): string | null {
+    return this.#tags.get(`${name}:${tag}`) ?? null
   }
 
   /** Layers are not answered until the returned function is called. */
@@ -101,6 +107,7 @@ export class OciRegistry {
     }
     response.setHeader('Docker-Distribution-Api-Version', 'registry/2.0')
     if (path === '/v2/') return void response.end('{}')
+    if (method !== 'GET' && method !== 'HEAD') return this.#take(request, response)
     const [, name = '', kind, id = ''] = /^\/v2\/(.+)\/(manifests|blobs)\/([^/]+)$/.exec(path) ?? []
     const digest = id.startsWith('sha256:') ? id : (this.#tags.get(`${name}:${id}`) ?? '')
     const blob = this.#blobs.get(digest)
@@ -114,6 +121,44 @@ export class OciRegistry {
     })
     response.end(method === 'HEAD' ? undefined : blob.bytes)
   }
+
+  /** A push: parts of blobs, then the manifest that names them. */
+  async #take(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { url = '', method, headers } = request
+    const { pathname, searchParams } = new URL(url, 'http://registry')
+    const bytes = await bodyOf(request)
+    const [, name = '', tag = ''] = /^\/v2\/(.+)\/manifests\/([^/]+)$/.exec(pathname) ?? []
+    if (method === 'PUT' && name !== '') {
+      const digest = this.#keep(bytes, headers['content-type'] ?? MANIFEST)
+      this.#tags.set(`${name}:${tag}`, digest)
+      return void response.writeHead(201, { 'Docker-Content-Digest': digest, Location: pathname }).end()
+    }
+    const [, at = '', upload = ''] = /^(\/v2\/.+\/blobs\/uploads)\/(\w*)$/.exec(pathname) ?? []
+    if (at === '') return fail(response, 404, 'UNSUPPORTED', 'unknown upload')
+    const id = upload === '' ? randomBytes(8).toString('hex') : upload
+    const whole = Buffer.concat([this.#uploads.get(id) ?? Buffer.alloc(0), bytes])
+    const digest = searchParams.get('digest')
+    if (digest === null) {
+      this.#uploads.set(id, whole)
+      const range = `0-${Math.max(0, whole.length - 1)}`
+      const about = { Location: `${at}/${id}`, Range: range, 'Docker-Upload-UUID': id }
+      return void response.writeHead(202, about).end()
+    }
+    this.#uploads.delete(id)
+    if (this.#keep(whole, LAYER) !== digest) return fail(response, 400, 'DIGEST_INVALID', 'other content')
+    response.writeHead(201, { 'Docker-Content-Digest': digest, Location: pathname }).end()
+  }
+}
+
+async function bodyOf(request: IncomingMessage): Promise<Buffer> {
+  const parts: Buffer[] = []
+  let bytes = 0
+  for await (const part of request as AsyncIterable<Buffer>) {
+    bytes += part.length
+    if (bytes > MAX_LAYER_BYTES) throw new Error('the upload is too large')
+    parts.push(part)
+  }
+  return Buffer.concat(parts)
 }
 
 function fail(response: ServerResponse, status: number, code: string, message: string): void {

@@ -14,6 +14,8 @@ const DIGEST = `sha256:${'ab'.repeat(32)}`
 const ENGINE = `#!/bin/sh
 echo "$@" >> ${calls}
 case "$1 $2" in
+  "--version ") echo "\${0##*/} version 4.3.1" ;;
+  "push --digestfile") echo ${DIGEST} > "$3" ;;
   "image inspect") case "$*" in
     *RepoDigests*) echo "other.example/x@sha256:00"; echo "\${5%:*}@${DIGEST}" ;;
     *) echo ${DIGEST} ;;
@@ -76,11 +78,11 @@ describe('make images', () => {
     expect(calls[0]).toMatch(/revision=[0-9a-f]{40}-dirty --build-arg NODE_IMAGE=x \.$/)
   })
 
-  it('pushes to a registry, and prints the digests there', () => {
+  it.each(['docker', 'podman'])('pushes to a registry with %s, and prints the digests there', (engine) => {
     const { status, stdout, calls } = build({
       PUSH: '1',
       REGISTRY: 'reg.example:5000/team',
-      ENGINE: 'podman',
+      ENGINE: engine,
     })
     expect(status).toBe(0)
     expect(stdout.split('\n')).toEqual([
@@ -88,7 +90,8 @@ describe('make images', () => {
       `reg.example:5000/team/headroom-gpu-server@${DIGEST}`,
       '',
     ])
-    expect(calls.filter((call) => call.startsWith('push'))).toEqual([
+    const pushed = calls.filter((call) => call.startsWith('push'))
+    expect(pushed.map((call) => call.replace(/--digestfile \S+ /, ''))).toEqual([
       'push reg.example:5000/team/headroom-controller:1.2.3',
       'push reg.example:5000/team/headroom-gpu-server:1.2.3',
     ])
