@@ -14,7 +14,7 @@ const UNIT = [...tests('unit'), ...MEASURED_WORLDS]
 /** Tests of store, bus, sign-in and sessions with a real database, broker, provider and simulation. */
 const ADAPTERS = [
   ...tests('contract'),
-  ...['exercises', 'nats-bus', 'nats-hostile', 'sign-in*', 'sqlite-*'].map(
+  ...['exercises', 'nats-bus', 'nats-hostile', 'postgres-*', 'sign-in*', 'sqlite-*'].map(
     (name) => `test/integration/${name}.test.ts`,
   ),
 ]

@@ -1,6 +1,6 @@
 /**
- * `headroom serve`: the controller over SQLite, with GPU servers over a broker, or with an embedded simulated
- * fleet when no broker is configured.
+ * `headroom serve`: the controller over its store, with GPU servers over a broker, or with an embedded
+ * simulated fleet when no broker is configured.
  */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -12,18 +12,15 @@ import type { SignIn } from '../../controller/api/auth/sign-in.ts'
 import { createApi } from '../../controller/api/server.ts'
 import { collectBlobs, openBlobs } from './uploaded-files.ts'
 import { createSeriesFiles } from '../../controller/adapters/series-files.ts'
+import { describePlace } from '../../controller/adapters/postgres/store-url.ts'
 import { SCHEMA_VERSION } from '../../controller/adapters/sqlite/migrations.ts'
-import {
-  createSqliteStore,
-  type SqliteStore,
-  type SqliteStoreOptions,
-} from '../../controller/adapters/sqlite/store.ts'
 import type { ControllerOptions } from '../../controller/controller.ts'
 import type { Peers } from '../../controller/api/auth/authenticator.ts'
 import type { Bus } from '../../controller/ports/bus.ts'
 import type { ConfigFields } from '../../controller/model/config.ts'
 import type { Store } from '../../controller/ports/store.ts'
 import { adminToken, httpAccess, requireToken, requireTokenForTcp, browserSignIn } from './http-access.ts'
+import { openStore, type DurableStore } from './open-store.ts'
 import { openSimulationServices } from './simulation-services.ts'
 import { monitorDisk, ownChecks } from './readiness.ts'
 import { ENVIRONMENT } from '../settings/env-table.ts'
@@ -40,15 +37,13 @@ import {
 import { createLog, auditOfClients } from './log.ts'
 import { natsSettings, type NatsSettings } from '../settings/nats-settings.ts'
 import { packageCommit, packageRoot, packageVersion } from '../package-info.ts'
-import { openSecretsKey, requireKeyOf, type SecretsKey } from './secrets-key.ts'
+import { openSecretsKey, requireKeyOf } from './secrets-key.ts'
 import { startRecording } from './recording.ts'
 import { createServedMetrics, uploadMetrics } from './served-metrics.ts'
 import { readSettings, unreadVariables, type Settings } from '../settings/settings.ts'
 import { removePartialUploads } from '../simulations/library/partial-uploads.ts'
 import { untilSignal } from '../until-signal.ts'
 
-const DAY_MS = 86_400_000
-const MIB_BYTES = 1_048_576
 /** Time for work in progress to end after a signal. */
 const STOP_TIMEOUT_MS = 8_000
 
@@ -105,13 +100,17 @@ export async function startServing(env: Environment, options: ServeOptions = {})
   for (const line of unreadVariables(env)) log.warn(line)
   const measured = createServedMetrics()
   const key = openSecretsKey(settings)
-  const store = openStore(settings, options, key, measured.onCommit, log)
+  let isStopping = false
+  removeCutOffUploads(settings, log)
+  const onLost = (fault: unknown, lost: Store) => (isStopping ? undefined : endWithStore(fault, lost, log))
+  const { acceptLoss } = options
+  const opened = await openStore(settings, { acceptLoss, onCommit: measured.onCommit, onLost }, log)
+  const store = options.newSecretsKey === true ? opened : requireKeyOf(opened, key)
   await requireTokenFor(local, settings, token, store)
   let access: Access | null = null
   const recording = startRecording(settings, log)
   const blobs = await openBlobs(settings, store)
   const logEvents = createEventLog(log, 'played' in managed ? 'simulated' : 'live')
-  let isStopping = false
   const how: ControllerOptions = {
     series: {
       archive: createSeriesFiles({ dir: join(settings.dataDir, 'series'), log: (line) => log.warn(line) }),
@@ -166,7 +165,7 @@ export async function startServing(env: Environment, options: ServeOptions = {})
     await fleet.stop()
     throw fault
   })
-  const about = `data in ${settings.dataDir}; ${withAuthenticator(access, signIn)}; Ctrl-C stops it`
+  const about = `data in ${placesOf(settings)}; ${withAuthenticator(access, signIn)}; Ctrl-C stops it`
   return {
     describe: `Headroom ${packageVersion()} runs ${fleet.describe} on ${url} (${about})\n`,
     async stop() {
@@ -182,6 +181,10 @@ export async function startServing(env: Environment, options: ServeOptions = {})
       measured.process.stop()
     },
   }
+}
+
+function placesOf({ dataDir, storePlace }: Settings): string {
+  return storePlace === null ? dataDir : `${dataDir} and ${describePlace(storePlace)}`
 }
 
 /** Closes the store when the start is refused. */
@@ -237,7 +240,7 @@ type Managed = { readonly nats: NatsSettings } | { readonly played: FleetScenari
 
 async function startFleet(
   managed: Managed,
-  store: SqliteStore,
+  store: DurableStore,
   log: Logger,
   options: ControllerOptions,
 ): Promise<ServedFleet> {
@@ -261,28 +264,6 @@ function initialConfig(env: Environment, settings: Settings, managed: Managed): 
   if (!('played' in managed) || managed.played.file === null) return percent
   const { config } = managed.played.scenario
   return env[ENVIRONMENT.defaultOvercommitPercent.name] ? { ...config, ...percent } : config
-}
-
-function openStore(
-  settings: Settings,
-  { acceptLoss, newSecretsKey = false }: ServeOptions,
-  key: SecretsKey,
-  onCommit: NonNullable<SqliteStoreOptions['onCommit']>,
-  log: Logger,
-): SqliteStore {
-  removeCutOffUploads(settings, log)
-  const store = createSqliteStore({
-    dataDir: settings.dataDir,
-    retainEvents: settings.eventsMaxCount,
-    retainEventsMs: settings.eventsMaxDays * DAY_MS,
-    retainEventBytes: settings.eventsMaxMib * MIB_BYTES,
-    isStoreExpected: settings.isStoreExpected,
-    ...(acceptLoss === undefined ? {} : { acceptLoss }),
-    kind: settings.storeKind,
-    onCommit,
-    log: (line) => log.info(line),
-  })
-  return newSecretsKey ? store : requireKeyOf(store, key)
 }
 
 /** @returns the URL on which it listens */

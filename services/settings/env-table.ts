@@ -6,6 +6,7 @@ import { isIP } from 'node:net'
 import { ROLES } from '../../controller/model/role.ts'
 import { CONFIG_RULES, DEFAULT_CONFIG, describeRule } from '../../controller/model/config.ts'
 import { OIDC_VARIABLES } from './env-oidc.ts'
+import { EXPECT_STORE, STORE_URL } from './env-store.ts'
 import {
   aPath,
   decimalIn,
@@ -126,9 +127,10 @@ export const ENVIRONMENT = {
     name: 'CONTROLLER_DATA_DIR',
     range: 'a path',
     byDefault: './data',
-    meaning: 'Folder of the SQLite store; created when missing',
+    meaning: 'Folder of the SQLite store and of other files; created when missing',
     read: aPath,
   },
+  storeUrl: STORE_URL,
   uploadsMaxMib: {
     name: 'CONTROLLER_UPLOADS_MAX_MIB',
     range: 'an integer from 1 to 16777216',
@@ -220,15 +222,7 @@ export const ENVIRONMENT = {
     meaning: 'Number of these files kept, newest first',
     read: (text) => integerIn(text, 2, 10_000),
   },
-  expectStore: {
-    name: 'CONTROLLER_EXPECT_STORE',
-    range: 'true or false',
-    byDefault: 'false',
-    meaning:
-      'Require an existing store in that folder, so that an unmounted volume is not taken for a new ' +
-      'installation',
-    read: trueOrFalse,
-  },
+  expectStore: EXPECT_STORE,
   storeKind: {
     name: 'CONTROLLER_STORE_KIND',
     range: 'live or trial, with CONTROLLER_NATS_URL',

@@ -1,5 +1,6 @@
 /** The settings of `headroom serve`, read from the environment once, at the start. */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
+import type { StorePlace } from '../../controller/adapters/postgres/store-url.ts'
 import type { OwnerLimits } from '../../controller/model/owner-limits.ts'
 import type { ClaimRules } from '../../controller/model/role-claims.ts'
 import type { StoreKind } from '../../controller/model/store-kind.ts'
@@ -20,6 +21,8 @@ export interface Settings {
   readonly oidc: OidcSettings | null
   readonly ownerLimits: OwnerLimits
   readonly dataDir: string
+  /** Null: SQLite in the data folder. */
+  readonly storePlace: StorePlace | null
   /** Null: in the data folder. */
   readonly secretsKeyFile: string | null
   /** Limits of stored events by number, age and size. */
@@ -64,7 +67,7 @@ export class SettingsError extends Error {
 
   constructor(variable: string, value: string, range: string, options?: ErrorOptions) {
     super(
-      `${variable} is ${JSON.stringify(withoutSecrets(value).slice(0, 200))}; it must be ${range}`,
+      `${variable} is ${JSON.stringify(withoutSecrets(variable, value).slice(0, 200))}; it must be ${range}`,
       options,
     )
     this.variable = variable
@@ -91,6 +94,7 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
       p0: env[ENVIRONMENT.p0Allowed.name] ? valueOf(env, ENVIRONMENT.p0Allowed) : null,
     },
     dataDir: valueOf(env, ENVIRONMENT.dataDir),
+    storePlace: env[ENVIRONMENT.storeUrl.name] ? valueOf(env, ENVIRONMENT.storeUrl) : null,
     secretsKeyFile: env[ENVIRONMENT.secretsKeyFile.name] || null,
     uploads: {
       maxBytes: valueOf(env, ENVIRONMENT.uploadsMaxMib) * MIB_BYTES,
@@ -175,9 +179,9 @@ function valueOf<T>(env: Readonly<Record<string, string | undefined>>, variable:
   return value
 }
 
-/** A broker's URL may hold a password, and this line goes to the log. */
-function withoutSecrets(value: string): string {
-  return value.replace(/\/\/[^,]*@/g, '//…@')
+/** A URL may contain a password, and this line goes to the log. */
+function withoutSecrets(variable: string, value: string): string {
+  return value.replace(variable === ENVIRONMENT.storeUrl.name ? /\/\/.*@/gs : /\/\/[^,]*@/g, '//…@')
 }
 
 /** Surrounding spaces are removed, so the file may be a little longer. */

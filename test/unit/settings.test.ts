@@ -15,6 +15,7 @@ const DEFAULTS = {
   anonymousRequestsPerSecond: 100,
   ownerLimits: { maxPending: 100_000, maxPlacedGpus: null, p0: null },
   dataDir: './data',
+  storePlace: null,
   secretsKeyFile: null,
   isStoreExpected: false,
   eventsMaxCount: 1_000_000,
@@ -76,6 +77,7 @@ describe('the settings of a server', () => {
       CONTROLLER_P0_ALLOWED: 'ann, role:operator',
       CONTROLLER_SECRETS_KEY_FILE: '/etc/headroom/secrets.key',
       CONTROLLER_DATA_DIR: '/var/lib/headroom',
+      CONTROLLER_STORE_URL: 'postgres://h:p%40ss@db1:5433,[::1]/headroom?sslrootcert=/ca.pem',
       CONTROLLER_EXPECT_STORE: 'true',
       CONTROLLER_UPLOADS_MAX_MIB: '100',
       CONTROLLER_UPLOADS_MAX_MIB_PER_OWNER: '10',
@@ -104,6 +106,14 @@ describe('the settings of a server', () => {
       clientRequestsPerSecond: 9,
       ownerLimits: { maxPending: 50, maxPlacedGpus: 8, p0: ['ann', 'role:operator'] },
       dataDir: '/var/lib/headroom',
+      storePlace: {
+        hosts: [
+          { host: 'db1', port: 5433 },
+          { host: '::1', port: 5432 },
+        ],
+        ...{ user: 'h', password: 'p@ss', database: 'headroom', poolSize: 4 },
+        ...{ sslMode: 'verify-full', sslRootCert: '/ca.pem', sslCert: null, sslKey: null },
+      },
       secretsKeyFile: '/etc/headroom/secrets.key',
       isStoreExpected: true,
       uploads: { maxBytes: 100 * MIB, maxBytesPerOwner: 10 * MIB, minFreeBytes: 0, minFreePercent: 2 },
@@ -228,6 +238,28 @@ describe('the settings of a server', () => {
     )
     expect(error.message).toContain('nats://…@a:4222')
     expect(error.message).not.toContain('secret')
+  })
+
+  test.each([
+    'mysql://h@db/headroom',
+    'postgres://db/headroom',
+    'postgres://h@db',
+    'postgres://h@db:0/headroom',
+    'postgres://h@db:5432,/headroom',
+    'postgres://h@db/headroom?sslmode=prefer',
+    'postgres://h@db/headroom?sslcert=/c.pem',
+    'postgres://h@db/headroom?pool_size=0',
+    'postgres://h@db/headroom?sslmod=disable',
+  ])('refuse the store URL %s', (url) => {
+    const { variable } = errorOf(() => readSettings({ CONTROLLER_STORE_URL: url })) as SettingsError
+    expect(variable).toBe('CONTROLLER_STORE_URL')
+  })
+
+  test('hide the password of a refused store URL, whatever characters it has', () => {
+    const error = errorOf(() =>
+      readSettings({ CONTROLLER_STORE_URL: 'postgres://h:sec,r/e@t@db:x/headroom' }),
+    )
+    expect(error.message).toMatch(/^CONTROLLER_STORE_URL is "postgres:\/\/…@db:x\/headroom"; it must be /)
   })
 })
 

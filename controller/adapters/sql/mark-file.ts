@@ -7,6 +7,7 @@ import {
   chownSync,
   closeSync,
   constants,
+  existsSync,
   openSync,
   readFileSync,
   rmSync,
@@ -14,6 +15,7 @@ import {
   writeFileSync,
   writeSync,
 } from 'node:fs'
+import { dirname } from 'node:path'
 import { StoreFault } from '../../ports/store.ts'
 import { oneLine } from './one-line.ts'
 import { publishFile } from './files.ts'
@@ -102,7 +104,7 @@ function replaceFile(storePath: string, slot: Buffer): void {
 /** If root runs the command on another user's store, the mark belongs to that user. */
 function giveToOwner(file: string, storePath: string): void {
   if (process.geteuid?.() !== 0) return
-  const { uid, gid } = statSync(storePath)
+  const { uid, gid } = statSync(existsSync(storePath) ? storePath : dirname(storePath))
   chownSync(file, uid, gid)
 }
 

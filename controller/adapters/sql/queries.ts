@@ -10,7 +10,9 @@ import type { Schema } from './schema.ts'
 
 /** Everything a controller starts from, as of one instant. */
 export function loadRows(db: Kysely<Schema>): Promise<StoredRows> {
-  return db.transaction().execute(async (at) => {
+  // SQLite reads a snapshot in every transaction, and ignores the level.
+  const snapshot = db.transaction().setIsolationLevel('repeatable read')
+  return snapshot.execute(async (at) => {
     const openTasks = await openTasksQuery(at).execute()
     const nodes = await at.selectFrom('nodes').select('record').orderBy('ordinal').orderBy('id').execute()
     const groups = await at.selectFrom('groups').select('record').orderBy('id').execute()

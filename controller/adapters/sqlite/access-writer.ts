@@ -6,14 +6,8 @@ import type Database from 'better-sqlite3'
 import type { AuditKind } from '../../ports/store.ts'
 import { kyselyOf } from './dialect.ts'
 import type { AccessRows } from '../sql/rows.ts'
+import { RETAIN_AUDITS } from '../sql/retained-audits.ts'
 import { summed } from '../sql/row-sums.ts'
-
-/** Maximum number of entries of each kind: at most 100 MB (measured: 400 bytes each). */
-export const RETAIN_AUDITS: Readonly<Record<AuditKind, number>> = {
-  control: 100_000,
-  work: 100_000,
-  refusal: 50_000,
-}
 
 /** Number of new entries after which the surplus is removed. */
 const PRUNE_EVERY = 1_000

@@ -1,4 +1,4 @@
-/** Messages between the main thread and the store's two worker threads. Rows only, no records. */
+/** Settings of the store's two worker threads, and requests to the reader. Rows only, no records. */
 import type {
   AuditQuery,
   DecisionQuery,
@@ -9,7 +9,7 @@ import type {
 } from '../../ports/store.ts'
 import type { StoreKind } from '../../model/store-kind.ts'
 import type { DecisionRetention, EventRetention } from '../sql/pruning.ts'
-import type { BatchRows, ConfigRow, EventRow, StoredRows } from '../sql/rows.ts'
+import type { ConfigRow, EventRow, StoredRows } from '../sql/rows.ts'
 
 /** The `workerData` of both threads. */
 export interface WorkerSettings {
@@ -26,15 +26,6 @@ export interface WorkerSettings {
   readonly kind: StoreKind | null
 }
 
-/** The first and the last request of each thread. */
-export type FrameRequest = { readonly op: 'open' } | { readonly op: 'close' }
-
-/** Requests to the writer's thread. All batches of one `commit` form one transaction, in order. */
-export interface WriterRequest {
-  readonly op: 'commit'
-  readonly batches: readonly BatchRows[]
-}
-
 /** Requests to the reader's thread. */
 export type ReaderRequest =
   | { readonly op: 'load' }
@@ -49,9 +40,6 @@ export type ReaderRequest =
 
 /** Answers to requests. */
 export interface Answers {
-  /** Lines for the log. */
-  readonly open: readonly string[]
-  readonly commit: null
   readonly load: StoredRows
   readonly task: string | null
   readonly finishedTasks: readonly string[]
@@ -61,15 +49,4 @@ export interface Answers {
   readonly decisions: readonly string[]
   readonly configRevisions: readonly ConfigRow[]
   readonly audits: readonly string[]
-  readonly close: null
 }
-
-export interface Numbered<R> {
-  readonly number: number
-  readonly request: R
-}
-
-export type Reply =
-  | { readonly number: number; readonly ok: true; readonly value: unknown }
-  /** `isGone`: the thread could not open the file and has ended. */
-  | { readonly number: number; readonly ok: false; readonly fault: string; readonly isGone: boolean }

@@ -14,7 +14,7 @@ import { holdLock } from './lock.ts'
 import { openMarkFile, readMark, type FoundMark, type MarkFile } from '../sql/mark-file.ts'
 import type { WorkerSettings } from './messages.ts'
 import { migrate, SCHEMA_VERSION, schemaVersion } from './migrations.ts'
-import { enterRecovery, type Recovery } from './recovery.ts'
+import { enterRecovery, type Recovery } from '../sql/recovery.ts'
 import { damagedRow } from './damaged-row.ts'
 import { markText, type FileMark } from '../sql/store-mark.ts'
 import { keepKind, requireKind } from './store-kind.ts'
@@ -71,8 +71,11 @@ export async function openForWriting(settings: WorkerSettings): Promise<OpenedFo
     const migrated = await migrate(kyselyOf(db), path, Date.now())
     // A new store avoids the epochs of the previous one, whose tasks the GPU servers may still run.
     const before = position === null && found.is === 'there' ? found.slot.mark : null
-    if (before !== null) enterRecovery(db, lossOf(markText(before), before.epoch))
-    if (loss !== null) enterRecovery(db, loss)
+    const entered = loss ?? (before === null ? null : lossOf(markText(before), before.epoch))
+    if (entered !== null)
+      await kyselyOf(db)
+        .transaction()
+        .execute((at) => enterRecovery(at, entered))
     if (settings.kind !== null) keepKind(db, settings.kind)
     markStore(settings.path, new Date())
     const current = currentMark(db)

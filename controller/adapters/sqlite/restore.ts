@@ -14,7 +14,7 @@ import { markOf, markStore } from './identity.ts'
 import { holdLock } from './lock.ts'
 import { readMark } from '../sql/mark-file.ts'
 import { migrate } from './migrations.ts'
-import { enterRecovery } from './recovery.ts'
+import { enterRecovery } from '../sql/recovery.ts'
 import { markText } from '../sql/store-mark.ts'
 import { verifyStore, type Verdict } from './verify.ts'
 
@@ -95,12 +95,15 @@ async function prepare(file: string, path: string, at: Date): Promise<void> {
     db.pragma('journal_mode = delete')
     db.pragma('synchronous = full')
     await migrate(kyselyOf(db), file, at.getTime())
-    enterRecovery(db, {
+    const recovery = {
       reason: 'restored',
       sinceWallMs: at.getTime(),
       highestEpoch: Math.max(epochOf(db), existsSync(path) ? epochIn(path) : 0, mark?.epoch ?? 0),
       supersedes: mark === null ? null : markText(mark),
-    })
+    } as const
+    await kyselyOf(db)
+      .transaction()
+      .execute((step) => enterRecovery(step, recovery))
   } finally {
     db.close()
   }

@@ -5,6 +5,7 @@
 import type Database from 'better-sqlite3'
 import { STORE_KINDS, type StoreKind } from '../../model/store-kind.ts'
 import { StoreFault } from '../../ports/store.ts'
+import { otherKind } from '../sql/other-kind.ts'
 
 /** Nodes of the first schema were all simulated: their records name no device. */
 const ALL_SIMULATED =
@@ -36,23 +37,4 @@ export function requireKind(db: Database.Database, path: string, schema: number,
 export function keepKind(db: Database.Database, kind: StoreKind): void {
   const number = STORE_KINDS.indexOf(kind) + 1
   if (db.pragma('user_version', { simple: true }) !== number) db.pragma(`user_version = ${number}`)
-}
-
-const HOLDS: Readonly<Record<StoreKind, string>> = {
-  live: 'a live cluster',
-  trial: 'a trial cluster (simulated servers over a broker)',
-  simulated: 'a simulated cluster',
-}
-
-const GO_ON: Readonly<Record<StoreKind, string>> = {
-  live: 'set CONTROLLER_NATS_URL and leave CONTROLLER_STORE_KIND unset to go on with it',
-  trial: 'set CONTROLLER_NATS_URL and CONTROLLER_STORE_KIND=trial to go on with it',
-  simulated: 'unset CONTROLLER_NATS_URL to go on with it',
-}
-
-function otherKind(path: string, kept: StoreKind, wanted: StoreKind): string {
-  return (
-    `${path} holds ${HOLDS[kept]}: ${GO_ON[kept]}, ` +
-    `or name another data directory (CONTROLLER_DATA_DIR) for ${HOLDS[wanted]}`
-  )
 }

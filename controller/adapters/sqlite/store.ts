@@ -2,7 +2,7 @@
  * The durable store: one SQLite file, written by one worker thread and read by another (docs/decisions/0020).
  * The main thread only converts between records and rows.
  */
-import { join, resolve } from 'node:path'
+import { extname, join, resolve } from 'node:path'
 import type { StoreKind } from '../../model/store-kind.ts'
 import { StoreFault, type Batch, type Store, type StoreReads } from '../../ports/store.ts'
 import { createCommitQueue, type CommitQueue } from '../sql/commit-queue.ts'
@@ -10,9 +10,10 @@ import { decodeDecision } from '../sql/decisions.ts'
 import type { EventRetention } from '../sql/pruning.ts'
 import { damaged } from './faults.ts'
 import { oneLine } from '../sql/one-line.ts'
-import type { ReaderRequest, WorkerSettings, WriterRequest } from './messages.ts'
+import type { WriterAnswers, WriterRequest } from '../sql/messages.ts'
+import type { Answers, ReaderRequest, WorkerSettings } from './messages.ts'
 import { decodeAudit, decodeConfig, decodeEvent, decodeState, decodeTask, encodeBatch } from '../sql/rows.ts'
-import { createWorkerLink, type WorkerLink } from './worker-link.ts'
+import { createWorkerLink, type WorkerLink } from '../sql/worker-link.ts'
 
 export interface SqliteStoreOptions {
   /** The directory of `headroom.db`; created with mode 0700 if absent. */
@@ -63,10 +64,11 @@ const RETAIN_EVENTS = 1_000_000
 const RETAIN_DECISIONS = 200_000
 const RETAIN_DECISIONS_MS = 30 * 86_400_000
 
-type Reader = WorkerLink<ReaderRequest>
+type Writer = WorkerLink<WriterRequest, WriterAnswers>
+type Reader = WorkerLink<ReaderRequest, Answers>
 
 interface Threads {
-  readonly writer: WorkerLink<WriterRequest>
+  readonly writer: Writer
   readonly reader: Reader
   /** Resolves when both threads are ready, rejects with the StoreFault of the file. */
   readonly opened: Promise<void>
@@ -154,14 +156,20 @@ function requireWhole(name: string, value: number, min: number): void {
 }
 
 function start(settings: WorkerSettings, log: SqliteStoreOptions['log']): Threads {
+  const { path } = settings
   const threads = {
-    writer: createWorkerLink<WriterRequest>('writer-worker', settings),
-    reader: createWorkerLink<ReaderRequest>('reader-worker', settings),
+    writer: createWorkerLink<WriterRequest, WriterAnswers>(path, worker('writer-worker'), settings),
+    reader: createWorkerLink<ReaderRequest, Answers>(path, worker('reader-worker'), settings),
   }
   const opened = open(threads, log)
   // Callers get the fault; without a caller it must not end the process.
   opened.catch(() => undefined)
   return { ...threads, opened }
+}
+
+/** Sources run as .ts, an installed package as .js. */
+function worker(name: string): URL {
+  return new URL(`./${name}${extname(import.meta.url)}`, import.meta.url)
 }
 
 /**

@@ -1,20 +1,21 @@
 /**
  * The main thread's end of a worker thread: requests, answers, and one fault for all when the thread is gone.
  */
-import { extname } from 'node:path'
+import { basename, extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { StoreFault } from '../../ports/store.ts'
-import { oneLine } from '../sql/one-line.ts'
-import type { Answers, FrameRequest, Numbered, Reply, WorkerSettings } from './messages.ts'
+import type { FrameRequest, Note, Numbered, Reply } from './messages.ts'
+import { oneLine } from './one-line.ts'
 
-export interface WorkerLink<R extends { readonly op: keyof Answers }> {
+/** @template R the requests, besides those of the frame; A the answers by `op` */
+export interface WorkerLink<R extends { readonly op: keyof A }, A> {
   /**
    * Opens the file in the thread; the first call. Resolves to lines for the log. Rejects with StoreFault if
    * the file cannot be opened: the thread has then ended, and every request is answered with the same fault.
    */
   open(): Promise<readonly string[]>
   /** Rejects with StoreFault if the thread answers with one or is gone. */
-  ask<Q extends R>(request: Q): Promise<Answers[Q['op']]>
+  ask<Q extends R>(request: Q): Promise<A[Q['op']]>
   /** Resolves when the thread has closed the file and ended. Never rejects; may be called repeatedly. */
   close(): Promise<void>
 }
@@ -25,22 +26,23 @@ interface Waiting {
 }
 
 /**
- * @param name of the file in this folder, without its extension: sources run as .ts, an installed package as
- * .js
+ * @param store its name, for messages
+ * @param hear `onFault` is called when the thread ends without being asked to, `onNote` with its notes
  */
-export function createWorkerLink<R extends { readonly op: keyof Answers }>(
-  name: string,
-  settings: WorkerSettings,
-): WorkerLink<R> {
-  const worker = new Worker(new URL(`./${name}${extname(import.meta.url)}`, import.meta.url), {
-    workerData: settings,
-    name,
-  })
+export function createWorkerLink<R extends { readonly op: keyof A }, A>(
+  store: string,
+  file: URL,
+  workerData: unknown,
+  hear: { readonly onFault?: (fault: StoreFault) => void; readonly onNote?: (line: string) => void } = {},
+): WorkerLink<R, A> {
+  const name = basename(file.pathname, extname(file.pathname))
+  const worker = new Worker(file, { workerData, name })
   const waiting = new Map<number, Waiting>()
   let lastNumber = 0
   let gone: StoreFault | null = null
   const ended = new Promise<void>((resolve) => worker.once('exit', () => resolve()))
-  worker.on('message', (reply: Reply) => {
+  worker.on('message', (reply: Reply | Note) => {
+    if ('note' in reply) return hear.onNote?.(reply.note)
     const asked = waiting.get(reply.number)
     waiting.delete(reply.number)
     if (reply.ok) return asked?.resolve(reply.value)
@@ -48,10 +50,12 @@ export function createWorkerLink<R extends { readonly op: keyof Answers }>(
     asked?.reject(fault)
     if (reply.isGone) end(fault)
   })
-  worker.once('error', (cause: Error) =>
-    end(new StoreFault(`${settings.path}: the ${name} thread failed: ${oneLine(cause.message)}`, { cause })),
-  )
-  worker.once('exit', () => end(new StoreFault(`${settings.path}: the store is closed`)))
+  worker.once('error', (cause: Error) => {
+    const fault = new StoreFault(`${store}: the ${name} thread failed: ${oneLine(cause.message)}`, { cause })
+    end(fault)
+    hear.onFault?.(fault)
+  })
+  worker.once('exit', () => end(new StoreFault(`${store}: the store is closed`)))
 
   function end(fault: StoreFault): void {
     gone ??= fault
@@ -70,7 +74,7 @@ export function createWorkerLink<R extends { readonly op: keyof Answers }>(
 
   return {
     open: () => send({ op: 'open' }) as Promise<readonly string[]>,
-    ask: <Q extends R>(request: Q) => send(request) as Promise<Answers[Q['op']]>,
+    ask: <Q extends R>(request: Q) => send(request) as Promise<A[Q['op']]>,
     close: async () => {
       await send({ op: 'close' }).catch(() => undefined)
       await ended

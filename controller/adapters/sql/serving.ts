@@ -1,14 +1,13 @@
 /** The loop of a worker thread: it opens on request, then answers requests one after the other. */
 import type { MessagePort } from 'node:worker_threads'
 import { StoreFault } from '../../ports/store.ts'
-import { faultOf } from './faults.ts'
 import type { FrameRequest, Numbered, Reply } from './messages.ts'
 
 export interface Served<R> {
   /** Messages of the opening, for the log. */
   readonly lines: readonly string[]
   answer(request: R): unknown
-  close(): void
+  close(): unknown
 }
 
 /**
@@ -17,7 +16,7 @@ export interface Served<R> {
  */
 export function serve<R extends { readonly op: string }>(
   port: MessagePort,
-  path: string,
+  faultOf: (error: unknown) => StoreFault,
   open: () => Served<R> | Promise<Served<R>>,
 ): void {
   let served: Served<R> | null = null
@@ -33,7 +32,7 @@ export function serve<R extends { readonly op: string }>(
       port.postMessage({
         number,
         ok: false,
-        fault: faultOf(error, path).message,
+        fault: faultOf(error).message,
         isGone: served === null,
       } satisfies Reply)
     }
@@ -43,11 +42,11 @@ export function serve<R extends { readonly op: string }>(
 
   async function answer(request: R | FrameRequest): Promise<unknown> {
     if (isFrame(request)) {
-      if (request.op === 'close') return (served?.close(), null)
+      if (request.op === 'close') return (await served?.close(), null)
       served = await open()
       return served.lines
     }
-    if (served === null) throw new StoreFault(`${path} is not open`)
+    if (served === null) throw new StoreFault('the store is not open')
     return served.answer(request)
   }
 }

@@ -1,0 +1,34 @@
+/** One controller per database: a lock of the session, which ends with its connection. */
+import { setTimeout as delay } from 'node:timers/promises'
+import type pg from 'pg'
+import { StoreFault } from '../../ports/store.ts'
+
+/** The letters `headroom` as a number. */
+const LOCK = '7521962890172263277'
+const TRY_EVERY_MS = 100
+
+/** @throws StoreFault if another session has it and keeps it for this time */
+export async function holdLock(client: pg.ClientBase, waitMs: number): Promise<void> {
+  const until = performance.now() + waitMs
+  for (;;) {
+    const { rows } = await client.query<{ held: boolean }>(`select pg_try_advisory_lock(${LOCK}) as held`)
+    if (rows[0]?.held === true) return
+    if (performance.now() >= until)
+      throw new StoreFault(
+        `the database is in use by another controller${await whoHolds(client)}: stop that one first, or ` +
+          'name another database',
+      )
+    await delay(TRY_EVERY_MS)
+  }
+}
+
+async function whoHolds(client: pg.ClientBase): Promise<string> {
+  const { rows } = await client.query<{ address: string | null }>(
+    `select host(activity.client_addr) as address from pg_locks join pg_stat_activity activity using (pid)
+     where locktype = 'advisory' and granted and database =
+       (select oid from pg_database where datname = current_database())
+       and (classid::bigint << 32 | objid::bigint) = ${LOCK} limit 1`,
+  )
+  const address = rows[0]?.address ?? null
+  return address === null ? '' : ` (connected from ${address})`
+}

@@ -1,0 +1,139 @@
+/** Only the holder of the fence commits to a PostgreSQL store, and every part of the check is needed. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pg from 'pg'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { commitFunction, FENCE } from '../../controller/adapters/postgres/commit-function.ts'
+import { faultOf } from '../../controller/adapters/postgres/faults.ts'
+import { requireOwnSessions } from '../../controller/adapters/postgres/session.ts'
+import { createPostgresStore } from '../../controller/adapters/postgres/store.ts'
+import { aBatch, aTask, anEvent } from '../support/store-builders.ts'
+import { PostgresServer, whyNoPostgres } from '../support/postgres-server.ts'
+
+describe.skipIf(whyNoPostgres() !== null)('the fence of a PostgreSQL store', () => {
+  let server: PostgresServer
+  const dataDir = mkdtempSync(join(tmpdir(), 'headroom-store-'))
+  const markBase = join(dataDir, 'postgres')
+  const clients: pg.Client[] = []
+  beforeAll(async () => {
+    server = await PostgresServer.start({ fsync: false })
+  })
+  beforeEach(async () => {
+    await Promise.all(clients.splice(0).map((client) => client.end()))
+    await server.clear()
+    rmSync(`${markBase}.mark`, { force: true })
+    const store = createPostgresStore({ place: server.place, markBase })
+    await store.load()
+    await store.close()
+  })
+  afterAll(async () => {
+    await Promise.all(clients.splice(0).map((client) => client.end()))
+    rmSync(dataDir, { recursive: true })
+  })
+
+  async function session(): Promise<pg.Client> {
+    const client = new pg.Client({ connectionString: server.url, application_name: 'headroom writer' })
+    client.on('error', () => {})
+    await client.connect()
+    clients.push(client)
+    return client
+  }
+
+  /** A commit of the holder `a`, epoch 1, while another session takes over and has not committed. */
+  async function commitDuring(takeover: string, fence = FENCE): Promise<'fenced' | 'written'> {
+    await server.query(commitFunction(fence))
+    await server.query("update headroom.leader set holder = 'a', epoch = 1")
+    const [a, b] = [await session(), await session()]
+    await b.query('begin')
+    await b.query(takeover)
+    const json = JSON.stringify({ marks: [1, 1, 1, 1] })
+    const outcome = a.query("select headroom.commit_batch(1, 'a', 0, $1)", [json]).then(
+      () => 'written' as const,
+      (error: Error & { readonly code?: string }) => {
+        if (error.code === 'HR001') return 'fenced' as const
+        throw error
+      },
+    )
+    // Either it waits for the row, or it has gone past the check.
+    let isDone = false
+    void outcome.finally(() => (isDone = true))
+    await expect.poll(async () => isDone || (await isWaiting())).toBe(true)
+    await b.query('commit')
+    return outcome
+  }
+
+  async function isWaiting(): Promise<boolean> {
+    const rows = await server.query(
+      `select 1 from pg_stat_activity
+       where wait_event_type = 'Lock' and application_name = 'headroom writer'`,
+    )
+    return rows.length > 0
+  }
+
+  const HOLDER = "update headroom.leader set holder = 'b'"
+  const EPOCH = 'update headroom.leader set epoch = 2'
+
+  it.each([
+    ['another holder', HOLDER],
+    ['a later epoch', EPOCH],
+  ])('refuses a commit when %s is committed between its check and its write', async (_, takeover) => {
+    expect(await commitDuring(takeover)).toBe('fenced')
+    expect(await server.query('select 1 from headroom.commit_log')).toEqual([])
+  })
+
+  it.each([
+    ['the whole check', FENCE, '', HOLDER],
+    ['the row lock', ' for update', '', HOLDER],
+    ['the holder', 'v_leader.holder is distinct from p_holder or ', '', HOLDER],
+    ['the epoch', ' or p_epoch < v_leader.epoch', '', EPOCH],
+  ])('is needed: without %s an earlier holder writes', async (_, part, instead, takeover) => {
+    const mutant = FENCE.replace(part, instead)
+    expect(mutant).not.toBe(FENCE)
+    expect(await commitDuring(takeover, mutant)).toBe('written')
+  })
+
+  it('ends the sessions of the previous holder when another takes it', async () => {
+    const [a, b] = [await session(), await session()]
+    await a.query("select headroom.claim('a')")
+    await b.query("select headroom.claim('b')")
+    await expect(a.query('select 1')).rejects.toThrow()
+    expect(await server.query('select holder from headroom.leader')).toEqual([{ holder: 'b' }])
+  })
+
+  it('admits one controller at a time, and names the address of the other one', async () => {
+    const first = createPostgresStore({ place: server.place, markBase })
+    await first.load()
+    const second = createPostgresStore({ place: server.place, markBase, lockWaitMs: 0 })
+    await expect(second.load()).rejects.toThrow(
+      /in use by another controller \(connected from 127\.0\.0\.1\)/,
+    )
+    await first.commit(aBatch({ tasks: [aTask()] }))
+    await Promise.all([first.close(), second.close()])
+    const third = createPostgresStore({ place: server.place, markBase })
+    expect((await third.load()).openTasks).toHaveLength(1)
+    await third.close()
+  })
+
+  it('reports a lost connection at once, and then refuses every commit', async () => {
+    const lost: string[] = []
+    const onLost = (fault: Error) => void lost.push(fault.message)
+    const store = createPostgresStore({ place: server.place, markBase, onLost })
+    await store.commit(aBatch({ events: [anEvent(1)] }))
+    await server.query('select pg_terminate_backend(unnest(sessions)) from headroom.leader')
+    await expect.poll(() => lost).toEqual([expect.stringContaining('cannot be reached') as string])
+    await expect(store.commit(aBatch({ events: [anEvent(2)] }))).rejects.toThrow('cannot be reached')
+    expect(await store.reads.eventRange()).toEqual({ firstSeq: 1, lastSeq: 1 })
+    await store.close()
+  })
+
+  it('is not entrusted to a pooler that shares sessions', async () => {
+    const [a, b] = [await session(), await session()]
+    await requireOwnSessions(a, b, 'token-1')
+    await expect(requireOwnSessions(a, a, 'token-2')).rejects.toThrow(/pool_mode = session/)
+  })
+
+  it('has no password in its faults', () => {
+    expect(faultOf(new Error('x'), 'postgres://h/db').message).toBe('postgres://h/db failed (x)')
+  })
+})

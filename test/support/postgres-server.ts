@@ -1,0 +1,170 @@
+/**
+ * A real PostgreSQL server on a free port of the loopback interface, with its data in a temporary folder: it
+ * can be killed, stopped for a while, and started again on the same port. It never runs as root.
+ */
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
+import { chownSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import pg from 'pg'
+import { readStoreUrl, type StorePlace } from '../../controller/adapters/postgres/store-url.ts'
+import { afterEachFile } from './endings.ts'
+import { freePort } from './free-port.ts'
+
+const START_WITHIN_MS = 60_000
+/** Debian installs the programs in a folder of their version. */
+const PATH = [process.env['PATH'], ...[17, 16, 15, 14].map((v) => `/usr/lib/postgresql/${v}/bin`)].join(':')
+const ENVIRONMENT = { ...process.env, PATH, TZ: 'UTC' }
+/** PostgreSQL refuses to run as root. This user owns nothing. */
+const UNPRIVILEGED = 65_534
+
+const open = new Set<PostgresServer>()
+afterEachFile(async () => {
+  await Promise.all([...open].map((server) => server.remove()))
+})
+
+/**
+ * Null when PostgreSQL's programs are installed; otherwise the reason to skip its tests. Throws in continuous
+ * integration, where they are never skipped.
+ */
+export function whyNoPostgres(): string | null {
+  try {
+    execFileSync('initdb', ['--version'], { stdio: 'ignore', env: ENVIRONMENT })
+    return null
+  } catch {
+    const why = 'PostgreSQL is not installed: `apt-get install postgresql`'
+    if (process.env['CI']) throw new Error(why)
+    process.stderr.write(`skipped: ${why}\n`)
+    return why
+  }
+}
+
+export interface PostgresOptions {
+  /** Whether commits wait for the disk (default true). */
+  readonly fsync?: boolean
+  /** Further lines of postgresql.conf as arguments: `log_connections=on`. */
+  readonly settings?: readonly string[]
+}
+
+export class PostgresServer {
+  readonly port: number
+  readonly folder: string
+  readonly #settings: readonly string[]
+  #child: ChildProcess | null = null
+
+  private constructor(port: number, folder: string, settings: readonly string[]) {
+    this.port = port
+    this.folder = folder
+    this.#settings = settings
+  }
+
+  static async start({ fsync = true, settings = [] }: PostgresOptions = {}): Promise<PostgresServer> {
+    const folder = mkdtempSync(join(tmpdir(), 'headroom-postgres-'))
+    if (process.geteuid?.() === 0) chownSync(folder, UNPRIVILEGED, UNPRIVILEGED)
+    const data = join(folder, 'data')
+    const how = ['-D', data, '-U', 'headroom', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync']
+    execFileSync('initdb', how, {
+      stdio: ['ignore', 'ignore', 'pipe'],
+      env: ENVIRONMENT,
+      cwd: folder,
+      ...unprivileged(),
+    })
+    const all = [`fsync=${fsync ? 'on' : 'off'}`, ...settings]
+    const server = new PostgresServer(await freePort(), folder, all)
+    open.add(server)
+    await server.restart()
+    return server
+  }
+
+  get url(): string {
+    return `postgres://headroom@127.0.0.1:${this.port}/postgres`
+  }
+
+  get place(): StorePlace {
+    return placeOf(this.url)
+  }
+
+  /** The process that accepts connections. */
+  get postmasterPid(): number {
+    return Number(readFileSync(join(this.folder, 'data/postmaster.pid'), 'utf8').split('\n')[0])
+  }
+
+  async query<T extends object>(text: string, values: readonly unknown[] = []): Promise<readonly T[]> {
+    const client = new pg.Client({ connectionString: this.url })
+    client.on('error', () => {})
+    await client.connect()
+    try {
+      return (await client.query<T>(text, [...values])).rows
+    } finally {
+      await client.end()
+    }
+  }
+
+  /** Removes everything that a store has made. */
+  async clear(): Promise<void> {
+    await this.query('drop schema if exists headroom cascade')
+  }
+
+  /** Starts it on the same port. */
+  async restart(): Promise<void> {
+    const settings = [
+      ...['listen_addresses=127.0.0.1', `port=${this.port}`, 'unix_socket_directories='],
+      ...['autovacuum_naptime=10s', 'max_connections=50', ...this.#settings],
+    ].flatMap((setting) => ['-c', setting])
+    const child = spawn('postgres', ['-D', join(this.folder, 'data'), ...settings], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+      env: ENVIRONMENT,
+      cwd: this.folder,
+      ...unprivileged(),
+    })
+    this.#child = child
+    let output = ''
+    child.stderr.on('data', (text: Buffer) => (output = `${output}${text.toString()}`.slice(-4_000)))
+    const until = Date.now() + START_WITHIN_MS
+    while (!(await this.#answers())) {
+      if (child.exitCode !== null || Date.now() > until)
+        throw new Error(`PostgreSQL did not start: ${output}`)
+      await delay(50)
+    }
+  }
+
+  async #answers(): Promise<boolean> {
+    return this.query('select 1').then(
+      () => true,
+      () => false,
+    )
+  }
+
+  /** SIGQUIT: all sessions end at once, without a checkpoint. SIGKILL: only the postmaster. */
+  async stop(signal: 'SIGQUIT' | 'SIGINT' | 'SIGKILL' = 'SIGQUIT'): Promise<void> {
+    const child = this.#child
+    if (child === null || child.exitCode !== null || child.signalCode !== null) return
+    const ended = new Promise((resolve) => child.once('exit', resolve))
+    child.kill(signal)
+    await ended
+  }
+
+  /** All of its processes: the postmaster and its children. */
+  pids(): readonly number[] {
+    const postmaster = this.postmasterPid
+    const children = execFileSync('ps', ['-o', 'pid=', '--ppid', String(postmaster)], { encoding: 'utf8' })
+    return [postmaster, ...children.split(/\s+/).filter(Boolean).map(Number)]
+  }
+
+  async remove(): Promise<void> {
+    open.delete(this)
+    await this.stop()
+    rmSync(this.folder, { recursive: true, force: true })
+  }
+}
+
+export function placeOf(url: string): StorePlace {
+  const place = readStoreUrl(url)
+  if (place === undefined) throw new Error(`${url} is no URL of a store`)
+  return place
+}
+
+function unprivileged(): { readonly uid?: number; readonly gid?: number } {
+  return process.geteuid?.() === 0 ? { uid: UNPRIVILEGED, gid: UNPRIVILEGED } : {}
+}
