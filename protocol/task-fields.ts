@@ -33,7 +33,7 @@ import {
   swapEngineOrNull,
   swapHooksOrNull,
 } from './message-fields.ts'
-import { cpus, memoryMib, pidsLimit } from './resource-limits.ts'
+import { cpus, memoryMib, pidsLimit, vramLimitMib } from './resource-limits.ts'
 import { ON_NODE_LOSS, REQUESTED_SWAP_METHODS } from './units.ts'
 
 const SWAP_HOOKS = 'How it is told, with swap_method hooks; null: by messages on its control socket'
@@ -101,6 +101,14 @@ export const RUN_POLICY = record({
   pids_limit: optional(
     orNull(pidsLimit('Processes and threads at once; null: none on the host, 4096 in a container')),
   ),
+  vram_limit_mib: optional(
+    orNull(
+      vramLimitMib(
+        'The most VRAM that it may use on each GPU, at least vram_mib: a task that uses more is ended, and ' +
+          'a growth beyond it is refused; null: no limit',
+      ),
+    ),
+  ),
   idle_swap_out_seconds: optional(
     orNull(
       integer(1, MAX_IDLE_SWAP_OUT_SECONDS),
@@ -147,6 +155,7 @@ export const RUN_POLICY_REQUEST = {
   memory_mib: optional(withDefault(properties.memory_mib, null)),
   cpus: optional(withDefault(properties.cpus, null)),
   pids_limit: optional(withDefault(properties.pids_limit, null)),
+  vram_limit_mib: optional(withDefault(properties.vram_limit_mib, null)),
   idle_swap_out_seconds: optional(withDefault(properties.idle_swap_out_seconds, null)),
   swap_method: optional(withDefault(properties.swap_method, null)),
   swap_hooks: optional(withDefault(swapHooksOrNull(SWAP_HOOKS, ARGUMENT), null)),

@@ -78,6 +78,7 @@ export const FEATURES = [
   'channels',
   'swap_hooks',
   'swap_engine',
+  'vram_limit',
 ] as const
 export type Feature = (typeof FEATURES)[number]
 /**

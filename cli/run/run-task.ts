@@ -41,6 +41,7 @@ export interface RunOptions extends DemandOptions, EnvironmentOptions {
   readonly memory?: Mib
   readonly cpus?: number
   readonly pidsLimit?: number
+  readonly vramLimit?: Mib
   readonly idleSwapOut?: number
   readonly file?: string
   readonly detach?: boolean
@@ -116,6 +117,7 @@ function requestOf(command: readonly string[], options: RunOptions): TaskRequest
     ...(options.memory === undefined ? {} : { memory_mib: options.memory }),
     ...(options.cpus === undefined ? {} : { cpus: options.cpus }),
     ...(options.pidsLimit === undefined ? {} : { pids_limit: options.pidsLimit }),
+    ...(options.vramLimit === undefined ? {} : { vram_limit_mib: options.vramLimit }),
   }
 }
 

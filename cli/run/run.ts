@@ -13,7 +13,14 @@ import {
 import { mib, priority, timeout, timeWithin, vram, whole } from '../command/option-values.ts'
 import type { SwapEngine } from '../../protocol/message-fields.ts'
 import { ENGINE_KINDS, REQUESTED_SWAP_METHODS } from '../../protocol/units.ts'
-import { MAX_CPUS, MAX_HOST_MIB, MAX_PIDS, MIN_MEMORY_MIB, MIN_PIDS } from '../../protocol/limits.ts'
+import {
+  MAX_CPUS,
+  MAX_HOST_MIB,
+  MAX_PIDS,
+  MAX_VRAM_MIB,
+  MIN_MEMORY_MIB,
+  MIN_PIDS,
+} from '../../protocol/limits.ts'
 
 /** Equals the limit in controller/api/tasks/schema.ts. */
 const MAX_GPUS = 1024
@@ -94,6 +101,7 @@ const DESCRIBING = [
   'memory',
   'cpus',
   'pidsLimit',
+  'vramLimit',
   'idleSwapOut',
   'maxRuntime',
   'stopGrace',
@@ -202,6 +210,11 @@ function running(command: Command): Command {
     )
     .option('--cpus <n>', 'limit of processors', whole(1, MAX_CPUS))
     .option('--pids-limit <n>', 'limit of processes and threads', whole(MIN_PIDS, MAX_PIDS))
+    .option(
+      '--vram-limit <size>',
+      'the most VRAM that it may use on each GPU; a task that uses more is ended',
+      mib(1, MAX_VRAM_MIB),
+    )
     .option(
       '--env <name=value>',
       'an environment variable of the task; NAME alone: its value here; may be repeated',

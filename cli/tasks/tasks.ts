@@ -252,13 +252,14 @@ function wakeWords({ ports, wake_on_request: wakes }: Task): string {
 }
 
 /** With the limit of memory that its node has set, where that includes its VRAM. */
-function limitsOf({ memory_mib: memory, cpus, pids_limit: pids, placement }: Task): string | null {
+function limitsOf({ memory_mib: memory, cpus, pids_limit: pids, vram_limit_mib: vram, placement }: Task) {
   const set = placement?.memory_limit_mib ?? memory
   const withVram = set === memory || set === null ? '' : ` (${size(set)} with its VRAM)`
   const parts = [
     memory === null ? '' : `memory ${size(memory)}${withVram}`,
     cpus === null ? '' : `${cpus} CPUs`,
     pids === null ? '' : `${pids} processes`,
+    vram === null ? '' : `VRAM ${size(vram)} a GPU`,
   ].filter((part) => part !== '')
   return parts.length === 0 ? null : parts.join(', ')
 }

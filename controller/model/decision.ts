@@ -43,6 +43,7 @@ export const DECISION_RULES = [
   'eager_return',
   'waited_too_long',
   'larger_than_gpu',
+  'above_vram_limit',
 ] as const
 export type DecisionRule = (typeof DECISION_RULES)[number]
 

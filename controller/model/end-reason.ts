@@ -2,7 +2,7 @@
  * Why a task ended, as a closed list of codes. Every ended task has exactly one. Its reason text may add
  * details; without one the code's own sentence is used. The list is in docs/events.md; a test compares both.
  */
-import { MEMORY_LIMIT_REACHED } from '../../protocol/resource-limits.ts'
+import { MEMORY_LIMIT_REACHED, VRAM_LIMIT_EXCEEDED } from '../../protocol/resource-limits.ts'
 import type { TaskState } from '../../protocol/units.ts'
 
 export const END_SENTENCES = {
@@ -10,6 +10,7 @@ export const END_SENTENCES = {
   exit_code: 'an exit code other than 0',
   signal: 'ended by a signal that Headroom did not send',
   memory_limit: 'it reached its limit of memory (memory_mib), and the kernel killed a process of it',
+  vram_limit: 'it used more VRAM than its limit (vram_limit_mib), and the GPU server ended it',
   start_failed: 'the GPU server could not start the command',
   image_not_available: 'no GPU server could get its image',
   cancelled: 'cancelled',
@@ -54,6 +55,7 @@ function ownEndCode(exitCode: number | null, detail: string | null): EndCode {
   if (exitCode === null) return 'start_failed'
   if (exitCode === 0) return 'completed'
   if (detail === MEMORY_LIMIT_REACHED) return 'memory_limit'
+  if (detail?.startsWith(VRAM_LIMIT_EXCEEDED) === true) return 'vram_limit'
   return detail !== null && /^signal SIG/.test(detail) ? 'signal' : 'exit_code'
 }
 

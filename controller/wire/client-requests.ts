@@ -7,6 +7,7 @@ import { MAX_ANSWER_REASON_LENGTH } from '../../protocol/limits.ts'
 import type { ControllerBody, Envelope } from '../../protocol/envelope.ts'
 import { clientIdOf, everyClient } from '../../protocol/subjects.ts'
 import { uuidV5 } from '../../protocol/uuid.ts'
+import { faultInVramLimit, LIMIT_FIELDS } from '../../protocol/resource-limits.ts'
 import { GROUP_ID_PATTERN } from '../model/group.ts'
 import { busOwner } from '../model/bus-owner.ts'
 import { mayUseP0, type OwnerLimits } from '../model/owner-limits.ts'
@@ -196,8 +197,6 @@ function answerOfRecord(record: TaskRecord): TaskAnswer {
   return { op: 'task', ...course, residency: 'none', node_id: null, gpus: [], expires_in_ms: null }
 }
 
-const LIMITS = ['memory_mib', 'cpus', 'pids_limit'] as const
-
 /** Checks rules that span the items of a list; the codec has validated the rest. Same rules as in REST. */
 function problemOf(body: SubmitTask): Refusal | null {
   const { groups, labels, command, image = null, cwd = null, workdir = null } = body
@@ -208,8 +207,10 @@ function problemOf(body: SubmitTask): Refusal | null {
   if (image !== null && cwd !== null)
     return invalid('cwd', 'a task with an image does not see folders of the host')
   if (workdir !== null) return invalid('workdir', 'clients of the bus cannot upload files; use REST')
-  const limit = LIMITS.find((field) => typeof body[field] === 'number')
+  const limit = LIMIT_FIELDS.find((field) => typeof body[field] === 'number')
   if (command === null && limit !== undefined) return invalid(limit, 'needs a command: a lease runs none')
+  const tooLow = faultInVramLimit(body.vram_mib, body.vram_limit_mib ?? null)
+  if (tooLow !== null) return invalid('vram_limit_mib', tooLow)
   if (!groups.every((group) => GROUP_ID.test(group))) return invalid('groups', 'must hold names of groups')
   if (new Set(groups).size < groups.length) return invalid('groups', 'must not hold a group twice')
   if (new Set(labels.map(({ name }) => name)).size < labels.length)

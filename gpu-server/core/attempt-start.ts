@@ -40,4 +40,6 @@ export interface AttemptStart {
   readonly swapEngine?: SwapEngine
   /** Its limit of memory, as requested. Absent: none. */
   readonly memoryMib?: Mib
+  /** The most that it may use on each GPU. Absent: no limit. */
+  readonly vramLimitMib?: Mib
 }

@@ -114,6 +114,7 @@ export function startOf(command: StartCommand): AttemptStart {
     isLease: command.command === null,
     ...(command.stop_grace_ms === undefined ? {} : { stopGraceMs: command.stop_grace_ms }),
     ...(command.limits?.memory_mib === undefined ? {} : { memoryMib: command.limits.memory_mib }),
+    ...(command.limits?.vram_limit_mib === undefined ? {} : { vramLimitMib: command.limits.vram_limit_mib }),
     ...wakeIn(command),
     ...swapMethodIn({
       swapMethod: command.swap_method,

@@ -257,7 +257,9 @@ function missingFeatureOf(
   features: readonly (Feature | MountFeature)[],
 ): keyof typeof MISSING_FEATURES | null {
   if (image !== undefined && !features.includes('image')) return 'image'
-  if (limits !== undefined && !features.includes('limits')) return 'limits'
+  const { vram_limit_mib: vramLimit, ...ofHost } = limits ?? {}
+  if (Object.keys(ofHost).length > 0 && !features.includes('limits')) return 'limits'
+  if (vramLimit !== undefined && !features.includes('vram_limit')) return 'limits'
   if (!mounts.every((name) => features.includes(mountFeature(name)))) return 'mounts'
   const needsFiles = workdir !== undefined || cwd !== undefined
   return needsFiles && !features.includes('files') ? 'files' : null

@@ -36,6 +36,8 @@ import { SwapMethods } from './swap-methods.ts'
 import { TaskRequests } from './task-requests.ts'
 import { TaskSockets } from './task-sockets.ts'
 import { UseTracker } from './use-tracker.ts'
+import { Sampling } from './sampling.ts'
+import { VramLimits } from './vram-limits.ts'
 
 export interface HostDeviceOptions extends HostLaunchOptions {
   /** The guard program. */
@@ -56,17 +58,17 @@ export interface HostDeviceOptions extends HostLaunchOptions {
 
 type LivingSurvivor = Extract<Survivor, { readonly end: null }>
 
-const SAMPLE_INTERVAL_MS: DurationMs = 1_000
-
 export class HostDevice implements Device {
   readonly #options: HostDeviceOptions
   readonly #sockets: TaskSockets
   readonly #uses: UseTracker
+  readonly #limits: VramLimits
   readonly #methods: SwapMethods
   readonly #requests: TaskRequests<HostTask>
   readonly #leases: LeaseProcesses
   readonly #tasks = new Map<string, HostTask>()
   readonly #launches: HostLaunches
+  readonly #sampling: Sampling
   /** Ended attempts by task, until they are forgotten. */
   readonly #ended = new Map<string, { readonly start: AttemptStart; readonly end: AttemptEnd }>()
   /** Where the bytes of adopted tasks are, according to the accelerator. */
@@ -76,13 +78,13 @@ export class HostDevice implements Device {
   >()
   #listener: DeviceListener | null = null
   #leaseUntil: Instant = -1
-  #cancelSample: () => void = () => {}
   #isClosed = false
 
   /** Throws when the socket folder cannot be used. */
   constructor(options: HostDeviceOptions) {
     this.#options = options
     this.#uses = new UseTracker(options.clock, options.idleAfterMs, () => this.#listener)
+    this.#limits = new VramLimits((task) => options.guards.kill(task.taskId, task.attempt))
     this.#requests = new TaskRequests({
       program: options.program,
       folderOf: (taskId, attempt) => options.guards.folderOf(taskId, attempt),
@@ -116,6 +118,16 @@ export class HostDevice implements Device {
       onNote: (task, why) => this.#note(task, why),
     })
     this.#launches = new HostLaunches(options, (taskId, attempt) => this.#sockets.open(taskId, attempt))
+    this.#sampling = new Sampling({
+      ...options,
+      tasks: () => this.#tasks.values(),
+      listener: () => this.#listener,
+      leases: this.#leases,
+      methods: this.#methods,
+      limits: this.#limits,
+      requests: this.#requests,
+      uses: this.#uses,
+    })
   }
 
   /**
@@ -154,7 +166,7 @@ export class HostDevice implements Device {
   async close(): Promise<void> {
     this.#isClosed = true
     this.#listener = null
-    this.#cancelSample()
+    this.#sampling.stop()
     this.#sockets.closeAll()
     this.#requests.close()
     this.#leases.close()
@@ -168,7 +180,7 @@ export class HostDevice implements Device {
 
   observe(listener: DeviceListener): void {
     this.#listener = listener
-    this.#planSample()
+    this.#sampling.start()
   }
 
   survivors(known: readonly KeptAttempt[]): readonly Survivor[] {
@@ -433,7 +445,7 @@ export class HostDevice implements Device {
 
   #exited(guarded: GuardedTask): void {
     const task = this.#find(guarded.taskId, guarded.attempt)
-    const end = endOf(guarded)
+    const end = (task === null ? null : this.#limits.endOf(task)) ?? endOf(guarded)
     if (task !== null) return this.#end(task, end)
     const start = startIn(guarded)
     if (start !== null) this.#ended.set(guarded.taskId, { start, end })
@@ -471,37 +483,6 @@ export class HostDevice implements Device {
   #signalled(taskId: string, attempt: number, isBusy: boolean): void {
     const task = this.#find(taskId, attempt)
     if (task !== null) this.#uses.signalled(task, isBusy)
-  }
-
-  #planSample(): void {
-    const { clock } = this.#options
-    this.#cancelSample()
-    this.#cancelSample = clock.at(clock.now() + SAMPLE_INTERVAL_MS, () => void this.#sample(), RANK_DEVICE)
-  }
-
-  async #sample(): Promise<void> {
-    try {
-      this.#leases.dropEnded(this.#tasks.values())
-      const tasks = [...this.#tasks.values()].filter((task) => task.isSampled)
-      const { uses, freeMib } = await this.#options.accelerator.sample(tasks)
-      if (this.#isClosed) return
-      this.#methods.sampled(uses)
-      for (const [task, { isBusy }] of uses) if (task instanceof HostTask) void this.#sampled(task, isBusy)
-      freeMib.forEach((mib, gpu) => mib !== null && this.#listener?.freeMeasured(gpu, mib))
-    } catch (error) {
-      this.#options.onNote(
-        `the accelerator cannot be sampled: ${error instanceof Error ? error.message : String(error)}`,
-      )
-    }
-    if (!this.#isClosed) this.#planSample()
-  }
-
-  /** A request that waits is use, although the GPU is idle. */
-  async #sampled(task: HostTask, isBusy: boolean | null): Promise<void> {
-    const doesWait = isBusy !== true && task.isResident && (await this.#requests.hasRequest(task))
-    if (task.isEnded || this.#isClosed) return
-    if (doesWait && task.isResident && !task.isMoving) this.#uses.requested(task)
-    else this.#uses.sampled(task, isBusy)
   }
 
   #note(task: HostTask, why: string): void {

@@ -99,6 +99,7 @@ export function offersOf(
   const features: (Feature | MountFeature)[] = [
     'env',
     'attach',
+    'vram_limit',
     ...mounts.map(({ name }) => mountFeature(name)),
   ]
   if (containers !== null) features.push('image')

@@ -18,6 +18,7 @@ import {
   MAX_MOUNTS,
   MAX_PATH_LENGTH,
   MAX_PIDS,
+  MAX_VRAM_MIB,
   MAX_PORT_NAME_LENGTH,
   MAX_PORTS,
   MIN_MEMORY_MIB,
@@ -116,4 +117,9 @@ export const LAUNCH = {
   memory_mib: optional(nullable(size(MIN_MEMORY_MIB, MAX_HOST_MIB)), null, `Limit of host memory; ${UNUSED}`),
   cpus: optional(nullable(integer(1, MAX_CPUS)), null, `Limit of processors; ${UNUSED}`),
   pids_limit: optional(nullable(integer(MIN_PIDS, MAX_PIDS)), null, `Limit of processes; ${UNUSED}`),
+  vram_limit_mib: optional(
+    nullable(size(1, MAX_VRAM_MIB)),
+    null,
+    'The most VRAM on each GPU, growths beyond it are refused.',
+  ),
 }

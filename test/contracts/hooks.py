@@ -23,6 +23,9 @@ def follow_in_body(body):
         body["ports"] = list({each["name"]: each for each in body["ports"]}.values())
     # Only an upload gives the hash of a folder.
     body.pop("workdir", None)
+    # A limit is at least the demand.
+    if isinstance(body.get("vram_limit_mib"), int) and isinstance(body.get("vram_mib"), int):
+        body["vram_limit_mib"] = max(body["vram_limit_mib"], body["vram_mib"])
     follow_swap_method(body)
 
 

@@ -171,6 +171,7 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
           memory_mib: null,
           cpus: null,
           pids_limit: null,
+          vram_limit_mib: null,
         }
         expect(answer.body).toMatchObject({
           state: 'pending',
@@ -215,14 +216,25 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
       })
 
       test('limits of a task need a command, are returned, and never change', async () => {
-        const limits = { memory_mib: 512, cpus: 2, pids_limit: 100 }
+        const limits = { memory_mib: 512, cpus: 2, pids_limit: 100, vram_limit_mib: TOO_LARGE }
         const mounts = ['datasets', 'scratch']
         const { id } = await submit({ command: ['train'], mounts, ...limits })
         expect((await api.send('GET', `/tasks/${id}`)).body).toMatchObject({ mounts, ...limits })
         for (const field of Object.keys(limits))
           expectRefusal(await api.send('PATCH', `/tasks/${id}`, { [field]: 200 }), `/${field}`)
         const other = await submit({ command: ['train'] })
-        expect(other).toMatchObject({ memory_mib: null, cpus: null, pids_limit: null })
+        expect(other).toMatchObject({ memory_mib: null, cpus: null, pids_limit: null, vram_limit_mib: null })
+      })
+
+      test('a limit of VRAM is at least the demand, also after a change of the demand', async () => {
+        const body = { command: ['train'], vram_mib: 300_000 }
+        expectRefusal(
+          await api.send('POST', '/tasks', { ...body, vram_limit_mib: 299_999 }),
+          '/vram_limit_mib',
+        )
+        const { id } = await submit({ ...body, vram_limit_mib: 300_000 })
+        expectRefusal(await api.send('PATCH', `/tasks/${id}`, { vram_mib: 300_001 }), '/vram_mib')
+        expect((await api.send('GET', `/tasks/${id}`)).body).toMatchObject({ vram_mib: 300_000 })
       })
 
       test('PATCH is a merge patch', async () => {
@@ -456,6 +468,8 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
         ['mounts', ['datasets']],
         ['cpus', 1],
         ['pids_limit', 100],
+        ['vram_limit_mib', 0],
+        ['vram_limit_mib', 100_000],
         ['owner', 'me'],
         ['id', 'mine'],
       ])('with a bad %s of a task is answered with 400', async (pointer, value) => {

@@ -7,7 +7,7 @@ import {
   endSentenceOf,
   type EndCode,
 } from '../../controller/model/end-reason.ts'
-import { MEMORY_LIMIT_REACHED } from '../../protocol/resource-limits.ts'
+import { MEMORY_LIMIT_REACHED, vramLimitWords } from '../../protocol/resource-limits.ts'
 
 const ended = { state: 'lost', exitCode: null, endReason: null } as const
 
@@ -44,6 +44,11 @@ describe('the end reason of a task', () => {
       { ...ended, state: 'failed', exitCode: 137, endReason: MEMORY_LIMIT_REACHED },
       'memory_limit',
       MEMORY_LIMIT_REACHED,
+    ],
+    [
+      { ...ended, state: 'failed', exitCode: 137, endReason: vramLimitWords(51, 50) },
+      'vram_limit',
+      vramLimitWords(51, 50),
     ],
     [{ ...ended, state: 'failed', exitCode: 139, endReason: 'signal SIGSEGV' }, 'signal', 'signal SIGSEGV'],
     [

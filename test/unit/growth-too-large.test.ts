@@ -3,14 +3,16 @@
  * (semantics 1, "growth").
  */
 import { describe, expect, it } from 'vitest'
+import { limitsOfBody } from '../../protocol/resource-limits.ts'
 import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
 
 /** A task of 40 MiB on each of these GPUs, with a reserve of 10 MiB. */
-function running(gpus: readonly number[], gpuCount: number) {
+function running(gpus: readonly number[], gpuCount: number, limitMib: number | null = null) {
   const b = new ClusterBuilder({ default_vram_overcommit_percent: 300 })
   b.cluster.eventLog.keepsDecisions = true
-  b.addNode({ id: 'n1', gpus })
-  const task = b.submit({ vramMib: 40, gpuCount, name: 'grower' })
+  b.addNode({ id: 'n1', gpus, features: ['vram_limit'] })
+  const limits = limitMib === null ? {} : { limits: limitsOfBody({ vram_limit_mib: limitMib }) }
+  const task = b.submit({ vramMib: 40, gpuCount, name: 'grower', ...limits })
   b.settle()
   return { b, task }
 }
@@ -58,5 +60,26 @@ describe('A growth beyond the capacity of a GPU less its reserve', () => {
     b.wantsToGrow(task, 100)
     b.cycle()
     expect(placementOf(task).demandMib).toBe(100)
+  })
+})
+
+describe('A growth beyond the limit of VRAM of the task', () => {
+  it('is refused in the same cycle, although the GPU has room', () => {
+    const { b, task } = running([110], 1, 60)
+    b.wantsToGrow(task, 61)
+    b.cycle()
+    expect(b.effects.at(-1)).toMatchObject({ kind: 'refuse_growth', mib: 40, reason: 'VRAM_LIMIT' })
+    expect(placementOf(task)).toMatchObject({ demandMib: 40, heldGrowth: null, entry: null })
+    expect(b.decisions.at(-1)).toMatchObject({ kind: 'growth_refused', rule: 'above_vram_limit' })
+    expect(b.decisions.at(-1)?.sentence).toBe(
+      'grower does not get 61 MiB on GPU 0 of n1: its own limit (vram_limit_mib) is 60 MiB (VRAM_LIMIT).',
+    )
+  })
+
+  it('is granted up to exactly that limit', () => {
+    const { b, task } = running([110], 1, 60)
+    b.wantsToGrow(task, 60)
+    b.cycle()
+    expect(placementOf(task).demandMib).toBe(60)
   })
 })

@@ -332,6 +332,14 @@ describe('a server without a container runtime', () => {
     const limits = { memory_mib: 512 }
     expect(h.start('a', { image, limits })).toMatchObject({ outcome: 'refused', reason: 'feature_missing' })
     expect([...h.device.everLaunched]).toEqual([])
+    const vramOnly = { vram_limit_mib: 512 }
+    expect(h.start('b', { limits: vramOnly })).toMatchObject({
+      outcome: 'refused',
+      reason: 'feature_missing',
+    })
+    const measures = new ServerCoreHarness({ features: ['vram_limit'] })
+    expect(measures.start('a', { limits: vramOnly })).toMatchObject({ outcome: 'accepted' })
+    expect(measures.start('b', { limits })).toMatchObject({ outcome: 'refused', reason: 'feature_missing' })
     const able = new ServerCoreHarness({ features: ['limits'] })
     able.run('a', { limits, name: 'train' })
     able.bounce()

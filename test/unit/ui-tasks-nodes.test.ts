@@ -34,6 +34,7 @@ const placement = {
   demand_mib: 4096,
   residual_mib: 0,
   memory_mib: null,
+  vram_limit_mib: null,
   memory_limit_mib: null,
   wants_gpu: false,
   can_signal: true,

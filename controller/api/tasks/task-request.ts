@@ -8,10 +8,9 @@ import {
   type TaskEnvironment,
   type TaskRequest,
 } from '../../../protocol/task.ts'
+import { faultInVramLimit, LIMIT_FIELDS } from '../../../protocol/resource-limits.ts'
 import { invalidField } from '../http/errors.ts'
 import { TASK_LIMITS, type TaskPatchBody, type TaskRequestBody } from './schema.ts'
-
-const LIMITS = ['memory_mib', 'cpus', 'pids_limit'] as const
 
 /**
  * @throws ApiProblem when `vram_mib` is missing and the task would share its GPU, its command names no
@@ -44,15 +43,19 @@ export function taskRequest(
     throw invalidField('/cwd', 'cwd names a folder of the host, which a task with an image does not see')
   if (body.command === undefined && (body.mounts ?? []).length > 0)
     throw invalidField('/mounts', 'mounts needs a command: a lease runs none')
-  const limit = LIMITS.find((field) => typeof body[field] === 'number')
+  const limit = LIMIT_FIELDS.find((field) => typeof body[field] === 'number')
   if (body.command === undefined && limit !== undefined)
     throw invalidField(`/${limit}`, `${limit} needs a command: a lease runs none`)
+  requireVramLimit('vram_limit_mib', body.vram_mib ?? null, body.vram_limit_mib ?? null)
   const request = requestOfBody(body, null, owner)
   return environment === null ? request : { ...request, environment }
 }
 
 /** A merge patch applied to the task as it is (RFC 7396). */
 export function taskChange(task: Task, patch: TaskPatchBody): TaskChange {
+  const limitMib = task.spec.limits?.vramMib ?? null
+  if (limitMib !== null && (patch.vram_mib ?? 0) > limitMib)
+    throw invalidField('/vram_mib', `vram_mib must be at most vram_limit_mib of the task, ${limitMib}`)
   return {
     ...(patch.noswap === undefined ? {} : { noswap: patch.noswap }),
     ...(patch.priority === undefined ? {} : { priority: patch.priority }),
@@ -62,6 +65,11 @@ export function taskChange(task: Task, patch: TaskPatchBody): TaskChange {
     ...(patch.groups === undefined ? {} : { groups: patch.groups ?? [] }),
     ...(patch.labels === undefined ? {} : { labels: mergeLabels(task.spec.labels, patch.labels) }),
   }
+}
+
+function requireVramLimit(field: string, demandMib: number | null, limitMib: number | null): void {
+  const fault = faultInVramLimit(demandMib, limitMib)
+  if (fault !== null) throw invalidField(`/${field}`, `${field} ${fault}`)
 }
 
 type Labels = Readonly<Record<string, string>>

@@ -20,6 +20,7 @@ import {
   growthRefusedInWords,
   growthInWords,
   growthTooLargeInWords,
+  type NeverGranted,
   operatorSwapInWords,
   placementInWords,
   returnGrownInWords,
@@ -199,13 +200,19 @@ export function noteGrowthRefused(c: Cluster, entry: LiveEntry, reason: string, 
   })
 }
 
-/** As above, for a growth larger than any GPU of the task. */
-export function noteGrowthTooLarge(c: Cluster, placement: LivePlacement, mib: Mib, now: Instant): void {
+/** As above, for a growth that can never be granted. */
+export function noteGrowthTooLarge(
+  c: Cluster,
+  placement: LivePlacement,
+  mib: Mib,
+  reason: NeverGranted,
+  now: Instant,
+): void {
   if (!c.eventLog.keepsDecisions) return
-  const sentence = growthTooLargeInWords(placement, mib)
+  const sentence = growthTooLargeInWords(placement, mib, reason)
   record(c, placement.task, placement.gpus, now, {
     kind: 'growth_refused',
-    rule: 'larger_than_gpu',
+    rule: reason === 'VRAM_LIMIT' ? 'above_vram_limit' : 'larger_than_gpu',
     sentence,
   })
 }

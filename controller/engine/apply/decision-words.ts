@@ -91,13 +91,15 @@ export function growthRefusedInWords(entry: LiveEntry, reason: string, now: Inst
   )
 }
 
-export function growthTooLargeInWords(placement: LivePlacement, mib: Mib): string {
-  const limitMib = Math.min(...placement.gpus.map(largestEverMib))
-  const where = gpusInWords(placement.gpus)
-  return (
-    `${nameOf(placement.task)} does not get ${inMib(mib)} on ${where}: ` +
-    `at most ${inMib(limitMib)} fit there next to the reserve (NEVER_FITS).`
-  )
+export type NeverGranted = 'VRAM_LIMIT' | 'NEVER_FITS'
+
+export function growthTooLargeInWords(placement: LivePlacement, mib: Mib, reason: NeverGranted): string {
+  const { task, gpus } = placement
+  const why =
+    reason === 'VRAM_LIMIT'
+      ? `its own limit (vram_limit_mib) is ${inMib(task.spec.limits?.vramMib ?? 0)}`
+      : `at most ${inMib(Math.min(...gpus.map(largestEverMib)))} fit there next to the reserve`
+  return `${nameOf(task)} does not get ${inMib(mib)} on ${gpusInWords(gpus)}: ${why} (${reason}).`
 }
 
 function whyThey(

@@ -3,6 +3,7 @@
  * one number per GPU and kind of request suffices; `test/property/feasible.test.ts` compares it with `admit`.
  */
 import type { TaskSpec } from '../../../protocol/task.ts'
+import { hasHostLimits } from '../../../protocol/resource-limits.ts'
 import { mountFeature, type Feature, type Mib, type MountFeature } from '../../../protocol/units.ts'
 import { hasRefusedStart } from '../../model/start-refusal.ts'
 import type { Task, Gpu, Node } from '../../model/placement.ts'
@@ -206,9 +207,10 @@ export function requiredFeatures({
     image !== null,
     environment !== null,
     hasFiles,
-    limits !== null,
+    limits !== null && hasHostLimits(limits),
     swapMethod === 'hooks',
     swapMethod === 'engine',
+    (limits?.vramMib ?? null) !== null,
   ]
   let index = 0
   for (let bit = 0; bit < needs.length; bit++) if (needs[bit] === true) index |= 1 << bit
@@ -227,6 +229,7 @@ const IN_ORDER = [
   'limits',
   'swap_hooks',
   'swap_engine',
+  'vram_limit',
 ] as const satisfies readonly Feature[]
 /** Bit i of the index: the feature at place i is required. */
 const COMBINATIONS: readonly (readonly Feature[])[] = Array.from(

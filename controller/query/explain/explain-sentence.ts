@@ -203,6 +203,7 @@ const FEATURE_WORDS: Readonly<Record<Feature, string>> = {
   attach: 'processes of leases',
   prepare: 'preparing before the start',
   channels: 'channels into running tasks',
+  vram_limit: 'limits of VRAM',
 }
 
 function featureWords(feature: Required): string {

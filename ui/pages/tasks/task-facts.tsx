@@ -122,7 +122,8 @@ function portsOf({ ports }: TaskBody): readonly Fact[] {
     : [{ name: 'Ports', value: all.join(', '), title: 'Requests to these ports bring it back' }]
 }
 
-function limitsOf({ memory_mib: memory, cpus, pids_limit: pids, placement }: TaskBody): readonly Fact[] {
+function limitsOf(task: TaskBody): readonly Fact[] {
+  const { memory_mib: memory, cpus, pids_limit: pids, vram_limit_mib: vram, placement } = task
   const set = placement?.memory_limit_mib ?? memory
   const words = set === memory ? mib(memory) : `${mib(memory)}; ${mib(set)} set`
   const title = set === memory ? undefined : 'A swap-out copies its VRAM into the process'
@@ -130,6 +131,9 @@ function limitsOf({ memory_mib: memory, cpus, pids_limit: pids, placement }: Tas
     ...(memory === null ? [] : [{ name: 'Memory limit', value: words, title }]),
     ...(cpus === null ? [] : [{ name: 'CPUs', value: whole(cpus) }]),
     ...(pids === null ? [] : [{ name: 'Processes', value: `at most ${whole(pids)}` }]),
+    ...(vram === null
+      ? []
+      : [{ name: 'VRAM limit', value: `${mib(vram)} per GPU`, title: 'Above it the task is ended' }]),
   ]
 }
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Literal, Optional, TypedDict, Union
 
-TaskEndCode = Literal["completed", "exit_code", "signal", "memory_limit", "start_failed", "image_not_available", "cancelled", "lease_expired", "requeue_limit", "max_runtime", "stopped_by_node", "run_lease_ended", "process_lost", "result_unknown", "node_unreachable", "node_state_lost", "gpu_replaced", "unknown_before_upgrade"]
+TaskEndCode = Literal["completed", "exit_code", "signal", "memory_limit", "vram_limit", "start_failed", "image_not_available", "cancelled", "lease_expired", "requeue_limit", "max_runtime", "stopped_by_node", "run_lease_ended", "process_lost", "result_unknown", "node_unreachable", "node_state_lost", "gpu_replaced", "unknown_before_upgrade"]
 TaskWaitReason = Literal["HELD", "STORE_BEHIND", "RECOVERY", "AWAITING_NODES", "GROUP_NOT_FOUND", "GROUP_EMPTY", "NEVER_FITS", "EXCEEDS_NODE_GPU_COUNT", "NO_NODES", "NODES_OFFLINE", "NODES_CORDONED", "EXEC_NOT_ALLOWED", "FEATURE_MISSING", "MAX_TASKS_PER_GPU", "OWNER_LIMIT", "SWAP_SPACE_EXHAUSTED", "RESIDENCY_IMPOSSIBLE", "START_REFUSED", "REQUEUE_DELAY", "RESULT_AWAITED", "NODE_TASK_LIMIT", "PREPARING", "WAITING_VRAM", "WAITING_PHYSICAL_VRAM", "NEVER_RESIDENT", "WOULD_STRAND", "FRAGMENTED", "WAITING_EXCLUSIVE_GPU", "NO_ELIGIBLE_VICTIM", "SWAPPING_OUT_FOR_YOU", "AWAITING_NODE_ACK", "RESERVED_FOR_ANOTHER", "QUEUED_BEHIND"]
 TaskQueryState = Literal["all", "pending", "running", "completed", "succeeded", "failed", "assigned", "unreachable", "cancelled", "lost"]
 ExplanationVictimStanding = Literal["ELIGIBLE", "ELIGIBLE_FOR_P0_ONLY", "NOT_STARTED", "NOSWAP", "NOT_RESIDENT", "OVER", "STOPPING", "SWAP_FAILED_LATELY", "WANTS_GPU", "NOT_IDLE_LONG_ENOUGH", "NO_HOST_MEMORY"]
-ExplanationPlacedByRule = Literal["fits_now", "victims_left", "victims_cover", "collector", "operator", "return_grown", "bytes_free", "eager_return", "waited_too_long", "larger_than_gpu"]
+ExplanationPlacedByRule = Literal["fits_now", "victims_left", "victims_cover", "collector", "operator", "return_grown", "bytes_free", "eager_return", "waited_too_long", "larger_than_gpu", "above_vram_limit"]
 SummaryAlarmsItemCode = Literal["STORE_BEHIND", "RECOVERY", "BROKER_AWAY", "MASS_SILENCE", "QUARANTINE", "AUTO_CORDONED", "AUTO_CORDON_LIMIT", "START_REFUSED", "STOP_OVERDUE"]
 
 
@@ -118,6 +118,11 @@ class TaskRequest(TypedDict, total=False):
     """Processors that it may use at once; null: no limit."""
     pids_limit: Optional[int]
     """Processes and threads at once; null: none on the host, 4096 in a container."""
+    vram_limit_mib: Optional[int]
+    """
+    The most VRAM that it may use on each GPU, at least vram_mib: a task that uses more is ended, and a
+    growth beyond it is refused; null: no limit.
+    """
     idle_swap_out_seconds: Optional[int]
     """Idle time after which it may be swapped out; null: idle_swap_out_seconds of the cluster."""
     swap_method: Optional[Literal["driver", "hooks", "engine", "none"]]
@@ -352,6 +357,11 @@ class Task(TypedDict):
     """Processors that it may use at once; null: no limit."""
     pids_limit: Optional[int]
     """Processes and threads at once; null: none on the host, 4096 in a container."""
+    vram_limit_mib: Optional[int]
+    """
+    The most VRAM that it may use on each GPU, at least vram_mib: a task that uses more is ended, and a
+    growth beyond it is refused; null: no limit.
+    """
     idle_swap_out_seconds: Optional[int]
     """Idle time after which it may be swapped out; null: idle_swap_out_seconds of the cluster."""
     swap_method: Optional[Literal["driver", "hooks", "engine", "none"]]
@@ -1411,6 +1421,14 @@ class TaskFields:
     def pids_limit(self) -> Optional[int]:
         """Processes and threads at once; null: none on the host, 4096 in a container."""
         return self.data["pids_limit"]
+
+    @property
+    def vram_limit_mib(self) -> Optional[int]:
+        """
+        The most VRAM that it may use on each GPU, at least vram_mib: a task that uses more is ended, and
+        a growth beyond it is refused; null: no limit.
+        """
+        return self.data["vram_limit_mib"]
 
     @property
     def idle_swap_out_seconds(self) -> Optional[int]:

@@ -8,7 +8,7 @@ import type {
   NodeEvent,
   ResidencyEvent,
 } from '../../../../protocol/messages.ts'
-import type { Instant } from '../../../../protocol/units.ts'
+import type { Instant, Mib } from '../../../../protocol/units.ts'
 import type { EndCode, TaskEnd } from '../../../model/end-reason.ts'
 import { ownEnd } from '../../../model/end-reason.ts'
 import type { FinalState } from '../../../model/task.ts'
@@ -24,7 +24,7 @@ import { applyPrepareAnswer } from '../../apply/lifecycle/preparations.ts'
 import { noteRefusal } from '../../apply/lifecycle/refusals.ts'
 import { requeueLost } from '../../apply/lifecycle/requeue-limit.ts'
 import { refuseStart } from './start-refusals.ts'
-import { isLargerThanGpu, refuseTooLarge } from './too-large.ts'
+import { whyNeverGranted, refuseTooLarge } from './too-large.ts'
 import {
   changeWants,
   finish,
@@ -77,8 +77,7 @@ export function applyNodeEvent(c: Cluster, nodeId: string, event: NodeEvent, now
       return applyNodeWants(c, placement, false, event.idle_ms, now)
     case 'allocation_wanted':
       if (event.mib <= placement.demandMib) grantAgain(c, placement)
-      else if (isLargerThanGpu(placement, event.mib)) refuseTooLarge(c, placement, event.mib, now)
-      else askForGrowth(c, placement, event.mib, now)
+      else growOrRefuse(c, placement, event.mib, now)
       return
     case 'reserve_breached':
       c.eventLog.emit(now, 'reserve_breached', event.task_id, nodeId, null, {
@@ -87,6 +86,12 @@ export function applyNodeEvent(c: Cluster, nodeId: string, event: NodeEvent, now
       })
       return
   }
+}
+
+function growOrRefuse(c: Cluster, placement: LivePlacement, mib: Mib, now: Instant): void {
+  const why = whyNeverGranted(placement, mib)
+  if (why === null) askForGrowth(c, placement, mib, now)
+  else refuseTooLarge(c, placement, mib, why, now)
 }
 
 /** A later attempt runs the same image. */
