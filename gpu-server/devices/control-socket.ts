@@ -7,6 +7,7 @@
 import type { Socket } from 'node:net'
 import type { Mib } from '../../protocol/units.ts'
 import { MAX_VRAM_MIB } from '../../protocol/limits.ts'
+import type { HookOrder } from '../core/swap-steps.ts'
 import { openLineSocket, type LineSocket, type ReceiveLine, type SendLine } from './line-socket.ts'
 
 /** Receives checked messages. */
@@ -23,9 +24,6 @@ export interface ControlListener {
   /** An order of its hooks is carried out. Null: it does not say what stays in VRAM. */
   hookDone(send: SendLine, order: HookOrder, residentMib: Mib | null): void
 }
-
-/** What a task that moves its data itself is told. */
-export type HookOrder = 'suspend' | 'resume'
 
 /** Maximum unanswered allocations of one connection. */
 const MAX_WAITING = 8

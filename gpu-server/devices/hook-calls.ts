@@ -3,8 +3,8 @@ import { encodeFrame, endIn, FRAME, FrameReader, type Frame } from '../../protoc
 import type { SwapEngine, SwapHook, SwapHooks } from '../../protocol/message-fields.ts'
 import type { DurationMs } from '../../protocol/units.ts'
 import { startChannelProcess, type ChannelHost } from '../channels/channel-process.ts'
-import type { HookOrder } from './control-socket.ts'
-import type { HookAnswer, TaskSockets } from './task-sockets.ts'
+import type { HookAnswer, HookOrder } from '../core/swap-steps.ts'
+import type { TaskSockets } from './task-sockets.ts'
 
 export interface HookedTask {
   readonly taskId: string

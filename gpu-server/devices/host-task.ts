@@ -2,13 +2,14 @@
  * One attempt on this host, and whether its processes run: they do unless the end of the lease or the
  * accelerator stops them.
  */
-import type { Mib, SwapMethod } from '../../protocol/units.ts'
+import type { Instant, Mib, SwapMethod } from '../../protocol/units.ts'
 import type { AttemptStart } from '../core/attempt-start.ts'
+import { staysRunning, type SwappedTask } from '../core/swap-steps.ts'
 import type { Guards } from '../guard/guards.ts'
 import type { AcceleratedTask } from './accelerator.ts'
 import type { AttachedProcess } from './attached-process.ts'
 
-export class HostTask implements AcceleratedTask {
+export class HostTask implements AcceleratedTask, SwappedTask {
   readonly start: AttemptStart
   readonly taskId: string
   readonly attempt: number
@@ -23,14 +24,11 @@ export class HostTask implements AcceleratedTask {
   /** A request waited for it, and it has not signalled since. */
   isWoken = false
   isMoving = false
-  /** How its bytes last left. */
   swappedOutBy: SwapMethod = 'driver'
-  /** What it keeps in VRAM on each GPU while it is swapped out. */
   residualMib: Mib = 0
-  /** It was told to move its data out, and has not said since that the data is back. */
   mayBeSuspended = false
-  /** Its hooks failed too often: the driver swaps it. */
   areHooksGivenUp = false
+  hookFailures: readonly Instant[] = []
   /** Its length says what it uses of declared GPUs, if it exists; null: a lease. */
   vramFile: string | null = null
   isEnded = false
@@ -75,10 +73,8 @@ export class HostTask implements AcceleratedTask {
     return !this.#isFrozen && !this.#isHeld
   }
 
-  /** Its processes run while its bytes are not in VRAM, unless its hooks fail; others are stopped. */
   get staysRunning(): boolean {
-    const { swapMethod = 'driver' } = this.start
-    return swapMethod !== 'driver'
+    return staysRunning(this)
   }
 
   /** A lease without a process uses nothing that can be measured. */

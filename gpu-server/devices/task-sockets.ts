@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import type { Mib } from '../../protocol/units.ts'
 import type { DurationMs } from '../../protocol/units.ts'
 import type { LineSocket, SendLine } from './line-socket.ts'
-import { openControlSocket, type HookOrder } from './control-socket.ts'
+import { openControlSocket } from './control-socket.ts'
+import type { HookAnswer, HookOrder } from '../core/swap-steps.ts'
 
 export interface TaskSocketsListener {
   busy(taskId: string, attempt: number, isBusy: boolean): void
@@ -17,12 +18,6 @@ interface Waiting {
   readonly mib: Mib
   readonly answer: (isGranted: boolean) => void
 }
-
-/** What a task said about an order: done, or why not. */
-export type HookAnswer =
-  | { readonly error: null; readonly residentMib: Mib | null }
-  /** Late: it may do so yet. */
-  | { readonly error: string; readonly isLate?: boolean }
 
 interface Order {
   readonly order: HookOrder
