@@ -22,6 +22,8 @@ export interface SwappedTask {
   areHooksGivenUp: boolean
   /** When its hooks failed, within the time that counts. */
   hookFailures: readonly Instant[]
+  /** When it was last told to suspend although it was out; null: never. */
+  toldAgainAt: Instant | null
 }
 
 /** What a task that moves its data itself is told. */
@@ -85,6 +87,8 @@ const MEASURE_FOR_MS: DurationMs = 3_000
 /** Hooks that failed this often within an hour are not called again. */
 const MAX_FAILURES = 2
 const FAILURES_COUNT_FOR_MS: DurationMs = 3_600_000
+/** Between two orders to suspend again, besides the time for the order. */
+const TOLD_AGAIN_MS: DurationMs = 10_000
 
 export function* suspendSteps(task: SwappedTask, ground: SwapGround): Steps<Suspension> {
   const areHooksUsed = staysRunning(task) && !task.areHooksGivenUp
@@ -115,7 +119,23 @@ export function* resumeSteps(task: SwappedTask, ground: SwapGround): Steps<SwapO
  */
 export function* undoSteps(task: SwappedTask, ground: SwapGround): Steps<void> {
   const mib = yield* ask({ kind: 'measure' })
-  if (mib !== null && mib <= mostResidualMib(task) && mib < task.vramMib) yield* resumeByHooks(task, ground)
+  if (mib !== null && mib <= mostResidualMib(task)) yield* resumeByHooks(task, ground)
+}
+
+/**
+ * Of a task that took its data back while it is out, as one does whose resume was given up: it is told to
+ * suspend again. Otherwise its own VRAM, which counts as foreign, could keep it from returning for ever.
+ */
+export function mayTellAgain(task: SwappedTask, usedMib: Mib, now: Instant): boolean {
+  const isBack = 2 * surplusMib(task, usedMib) > task.vramMib - task.residualMib
+  return isBack && (task.toldAgainAt === null || now >= task.toldAgainAt + deadlineFor(task) + TOLD_AGAIN_MS)
+}
+
+export function* suspendAgain(task: SwappedTask, { now, note }: SwapGround): Steps<void> {
+  task.toldAgainAt = now()
+  note('it took its VRAM back while it was swapped out: it is told to suspend again')
+  const answer = yield* ask({ kind: 'order', order: 'suspend', withinMs: deadlineFor(task) })
+  if (answer.error !== null && !task.isEnded) note(`its suspend hook failed: ${answer.error}`)
 }
 
 export function* resumeByHooks(task: SwappedTask, { note }: SwapGround): Steps<boolean> {
@@ -128,6 +148,14 @@ export function* resumeByHooks(task: SwappedTask, { note }: SwapGround): Steps<b
 /** Its processes run while its bytes are not in VRAM, unless its hooks fail; others are stopped. */
 export function staysRunning({ start: { swapMethod = 'driver' } }: Pick<SwappedTask, 'start'>): boolean {
   return swapMethod !== 'driver'
+}
+
+/**
+ * Of a task that is swapped out and not on its way: what it uses on a GPU although it said that it had moved
+ * it out. That counts as foreign.
+ */
+export function surplusMib({ swappedOutBy, residualMib }: SwappedTask, usedMib: Mib): Mib {
+  return swappedOutBy === 'driver' ? 0 : Math.max(0, usedMib - residualMib)
 }
 
 /** Null: its hooks failed, and the driver may try. */
@@ -161,8 +189,10 @@ function failed(task: SwappedTask, { now, note }: SwapGround, why: string): null
   return null
 }
 
+/** A suspend that frees nothing has failed, however small the task is. */
 function mostResidualMib({ vramMib }: SwappedTask): Mib {
-  return Math.max(MAX_RESIDUAL_MIB, Math.floor((vramMib * MAX_RESIDUAL_PERCENT) / 100))
+  const bound = Math.max(MAX_RESIDUAL_MIB, Math.floor((vramMib * MAX_RESIDUAL_PERCENT) / 100))
+  return Math.min(bound, vramMib - 1)
 }
 
 function deadlineFor({ vramMib }: SwappedTask): DurationMs {

@@ -73,7 +73,9 @@ export class Swaps {
     if (outcome === 'done') {
       attempt.isWakeable = left.isWakeable ?? false
       attempt.isOutByHooks = left.byHooks ?? false
-      attempt.residualMib = Math.min(left.residualMib ?? 0, attempt.vramMib)
+      attempt.residualMib = Math.min(left.residualMib ?? 0, attempt.residentMib)
+      ledger.leaveHost(attempt)
+      ledger.enterHost(attempt, (attempt.residentMib - attempt.residualMib) * attempt.gpus.length)
       ledger.leaveVram(attempt, attempt.residualMib)
       this.#moved(attempt, 'swapped_out', outcome)
       this.#growths.vramFreed()

@@ -29,6 +29,7 @@ export class HostTask implements AcceleratedTask, SwappedTask {
   mayBeSuspended = false
   areHooksGivenUp = false
   hookFailures: readonly Instant[] = []
+  toldAgainAt: Instant | null = null
   /** Its length says what it uses of declared GPUs, if it exists; null: a lease. */
   vramFile: string | null = null
   isEnded = false

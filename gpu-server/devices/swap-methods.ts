@@ -5,7 +5,15 @@
 import type { GpuReport } from '../../protocol/messages.ts'
 import type { DurationMs, Mib } from '../../protocol/units.ts'
 import type { SwapOutcome } from '../core/device.ts'
-import { resumeByHooks, resumeSteps, suspendSteps, undoSteps } from '../core/swap-steps.ts'
+import {
+  mayTellAgain,
+  resumeByHooks,
+  resumeSteps,
+  surplusMib,
+  suspendAgain,
+  suspendSteps,
+  undoSteps,
+} from '../core/swap-steps.ts'
 import type { Answer, Step, Steps, Suspension, SwapGround } from '../core/swap-steps.ts'
 import type { AcceleratedTask, Accelerator, TaskUse } from './accelerator.ts'
 import type { HookCalls } from './hook-calls.ts'
@@ -23,6 +31,8 @@ export class SwapMethods {
   readonly #options: SwapMethodsOptions
   /** By GPU. */
   readonly #surplusMib = new Map<number, Mib>()
+  /** Orders in progress to tasks that took their VRAM back; a return waits for them. */
+  readonly #again = new Map<HostTask, Promise<void>>()
 
   constructor(options: SwapMethodsOptions) {
     this.#options = options
@@ -34,6 +44,7 @@ export class SwapMethods {
 
   async resume(task: HostTask): Promise<SwapOutcome> {
     const ground = this.#groundOf(task)
+    await this.#again.get(task)
     const outcome = await this.#carryOut(task, resumeSteps(task, ground))
     // An order that was not answered in time may have been carried out since.
     if (outcome === 'done' && task.mayBeSuspended) void this.#carryOut(task, resumeByHooks(task, ground))
@@ -48,9 +59,10 @@ export class SwapMethods {
   sampled(uses: ReadonlyMap<AcceleratedTask, TaskUse>): void {
     this.#surplusMib.clear()
     for (const [task, { usedMib }] of uses) {
-      if (!(task instanceof HostTask) || task.isResident || task.swappedOutBy === 'driver') continue
+      if (!(task instanceof HostTask) || task.isResident || task.isMoving) continue
       task.gpus.forEach((gpu, place) => {
-        const mib = (usedMib[place] ?? 0) - task.residualMib
+        const mib = surplusMib(task, usedMib[place] ?? 0)
+        if (mayTellAgain(task, usedMib[place] ?? 0, this.#options.now())) this.#tellAgain(task)
         if (mib > 0) this.#surplusMib.set(gpu, (this.#surplusMib.get(gpu) ?? 0) + mib)
       })
     }
@@ -63,6 +75,12 @@ export class SwapMethods {
       ...report,
       foreign_mib: report.foreign_mib + (this.#surplusMib.get(report.index) ?? 0),
     }))
+  }
+
+  #tellAgain(task: HostTask): void {
+    const told = this.#carryOut(task, suspendAgain(task, this.#groundOf(task)))
+    this.#again.set(task, told)
+    void told.finally(() => this.#again.delete(task))
   }
 
   #groundOf(task: HostTask): SwapGround {

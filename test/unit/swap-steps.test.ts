@@ -1,0 +1,88 @@
+/** The rules of the swap methods, step by step, and what a server makes of measurements. */
+import { describe, expect, it } from 'vitest'
+import type { AcceleratedTask, TaskUse } from '../../gpu-server/devices/accelerator.ts'
+import { HostTask } from '../../gpu-server/devices/host-task.ts'
+import { SwapMethods, type SwapMethodsOptions } from '../../gpu-server/devices/swap-methods.ts'
+import type { HookAnswer } from '../../gpu-server/core/swap-steps.ts'
+import type { Guards } from '../../gpu-server/guard/guards.ts'
+
+const VRAM_MIB = 16_000
+const REPORTS = [{ index: 0, model: 'declared', physical_mib: 24_576, foreign_mib: 100 }]
+
+function setup() {
+  const asked: string[] = []
+  let now = 0
+  const options = {
+    accelerator: { hasFree: () => Promise.resolve(true), usedMib: () => Promise.resolve([600]) },
+    hooks: {
+      call: (_task: unknown, order: string): Promise<HookAnswer> => {
+        asked.push(order)
+        return Promise.resolve({ error: null, residentMib: null })
+      },
+    },
+    now: () => now,
+    onNote: (_task: unknown, why: string) => asked.push(why),
+  } as unknown as SwapMethodsOptions
+  const start = { taskId: 't', attempt: 1, gpus: [0], vramMib: VRAM_MIB, swapMethod: 'hooks', isLease: false }
+  const task = new HostTask(
+    start as never,
+    0,
+    {} as Guards,
+    { isStopped: false, isHeld: false },
+    () => undefined,
+  )
+  const methods = new SwapMethods(options)
+  const sampled = (usedMib: number): number => {
+    methods.sampled(
+      new Map<AcceleratedTask, TaskUse>([[task, { isBusy: false, usedMib: [usedMib] } as TaskUse]]),
+    )
+    return methods.withSurplus(REPORTS)[0]?.foreign_mib ?? 0
+  }
+  const wait = (ms: number): void => void (now += ms)
+  return { task, methods, sampled, asked, wait }
+}
+
+async function swappedOut() {
+  const world = setup()
+  expect(await world.methods.suspend(world.task)).toEqual({
+    outcome: 'done',
+    method: 'hooks',
+    residualMib: 600,
+  })
+  world.task.isResident = false
+  world.asked.length = 0
+  return world
+}
+
+describe('VRAM of a task that its hooks have moved out', () => {
+  it('is foreign as far as it is more than what stayed, and not at all while it returns', async () => {
+    const { task, sampled } = await swappedOut()
+    expect(sampled(600)).toBe(100)
+    expect(sampled(900)).toBe(400)
+    task.isMoving = true
+    expect(sampled(VRAM_MIB)).toBe(100)
+  })
+
+  it('makes its server tell it to suspend again once most of it is back, from time to time', async () => {
+    const { sampled, asked, wait } = await swappedOut()
+    sampled(5_000)
+    expect(asked).toEqual([])
+    sampled(VRAM_MIB)
+    await new Promise((resolve) => setImmediate(resolve))
+    const said = 'it took its VRAM back while it was swapped out: it is told to suspend again'
+    expect(asked).toEqual([said, 'suspend'])
+    wait(60_000)
+    sampled(VRAM_MIB)
+    expect(asked).toHaveLength(2)
+    wait(60_000)
+    sampled(VRAM_MIB)
+    expect(asked).toHaveLength(4)
+  })
+
+  it('is asked back only after an order to suspend again is over', async () => {
+    const { task, methods, sampled, asked } = await swappedOut()
+    sampled(VRAM_MIB)
+    expect(await methods.resume(task)).toBe('done')
+    expect(asked.slice(1)).toEqual(['suspend', 'resume'])
+  })
+})
