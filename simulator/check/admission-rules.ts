@@ -7,6 +7,7 @@
 import type { Event } from '../../controller/model/event.ts'
 import type { Mib } from '../../protocol/units.ts'
 import type { AlwaysRule, RuleContext } from './always-rule.ts'
+import { isNoswap, movableMib } from './shadow.ts'
 import type { Shadow, ShadowNode, ShadowPlacement, ShadowTask } from './shadow.ts'
 import type { SwapDecision } from './swap-decision.ts'
 import { swapDecisionOf } from './swap-decision.ts'
@@ -74,9 +75,11 @@ function isPlacement({ kind, data }: Event): boolean {
   return kind === 'task_placed' && data['when'] !== 'reported'
 }
 
-/** What an operator may change while a task waits for victims. */
-function isChange({ kind }: Event): boolean {
+/** What may change while a task waits for victims: by an operator, or because a swap-out has left VRAM. */
+function isChange({ kind, data }: Event): boolean {
   return (
+    kind === 'task_became_noswap' ||
+    (kind === 'task_residency' && data['residual_mib'] !== undefined) ||
     kind === 'config_changed' ||
     kind === 'node_config_changed' ||
     kind === 'task_updated' ||
@@ -112,13 +115,11 @@ function problemsOn(gpu: number, { task, placement, node }: Placed, shadow: Shad
   const owner = tasks.find(({ request }) => request.gpuMode === 'exclusive')
   if (owner !== undefined && tasks.length > 1)
     problems.push(`it is exclusive to ${owner.id}, but ${tasks.length} tasks are placed there`)
-  const besideMib = shadow.capacityMib(node) - sum(tasks.filter(({ request }) => request.noswap === 1))
-  if (task.request.noswap === 0 && task.request.gpuMode === 'shared' && placement.demandMib > besideMib)
+  const besideMib = shadow.capacityMib(node) - noswapMib(tasks)
+  if (task.request.noswap === 0 && task.request.gpuMode === 'shared' && movableMib(task) > besideMib)
     problems.push(`it requests ${placement.demandMib} MiB, but noswap tasks leave ${besideMib} MiB`)
   if (task.request.noswap === 0) return problems
-  const stranded = tasks.filter(
-    ({ request, placement: other }) => request.noswap === 0 && (other?.demandMib ?? 0) > besideMib,
-  )
+  const stranded = tasks.filter((other) => !isNoswap(other) && movableMib(other) > besideMib)
   if (stranded.length > 0)
     problems.push(`it strands ${stranded.map(({ id }) => id).join(', ')}: ${besideMib} MiB are left`)
   return problems
@@ -129,11 +130,19 @@ function promisedMib(shadow: Shadow, node: ShadowNode): Mib {
   let mib = 0
   for (const [gpu, tasks] of node.tasks.entries()) {
     if (shadow.placedMib(node, gpu) > shadow.capacityMib(node))
-      mib += sum([...tasks].filter(({ request }) => request.noswap === 0))
+      mib += sum([...tasks].filter((task) => !isNoswap(task)))
   }
   return mib
 }
 
 function sum(tasks: readonly ShadowTask[]): Mib {
-  return tasks.reduce((mib, { placement }) => mib + (placement?.demandMib ?? 0), 0)
+  return tasks.reduce((mib, task) => mib + movableMib(task), 0)
+}
+
+/** N: of noswap tasks everything, of others what they have left. */
+function noswapMib(tasks: readonly ShadowTask[]): Mib {
+  return tasks.reduce(
+    (mib, task) => mib + (task.placement?.residualMib ?? 0) + (isNoswap(task) ? movableMib(task) : 0),
+    0,
+  )
 }

@@ -16,6 +16,10 @@ export interface ShadowPlacement {
   readonly gpus: readonly number[]
   readonly attempt: number
   demandMib: Mib
+  /** What its last swap-out left in VRAM on each GPU. */
+  residualMib: Mib
+  /** Its server found that it cannot be swapped out. */
+  isUnswappable: boolean
   residency: ShadowResidency
   /** Since its start or its last swap-in. */
   residentSince: Instant | null
@@ -115,6 +119,8 @@ export class Shadow {
     })
     if (task.placement !== null) {
       task.placement.residency = placement.residency
+      task.placement.residualMib = placement.residualMib ?? 0
+      task.placement.isUnswappable = placement.noswap === 1 && record.noswap === 0
       task.placement.residentSince = placement.residentSince
       task.placement.isStopping = placement.stopping !== null
       task.placement.idleFrom = placement.idleFrom ?? placement.residentSince
@@ -171,11 +177,12 @@ export class Shadow {
     return mib
   }
 
-  /** Σ d of tasks in VRAM or in a swap, new placements included. */
+  /** Σ d of tasks in VRAM or in a swap, new placements included, and what others have left there. */
   residentMib(node: ShadowNode, gpu: number): Mib {
     let mib = 0
     for (const { placement } of node.tasks[gpu] ?? [])
-      if (placement !== null && placement.residency !== 'swapped_out') mib += placement.demandMib
+      if (placement !== null)
+        mib += placement.residency === 'swapped_out' ? placement.residualMib : placement.demandMib
     return mib
   }
 
@@ -185,7 +192,7 @@ export class Shadow {
     for (const task of new Set(node.tasks.flatMap((tasks) => [...tasks]))) {
       const { placement } = task
       if (placement !== null && placement.residency !== 'none' && placement.residency !== 'resident')
-        mib -= placement.demandMib * placement.gpus.length
+        mib -= movableMib(task) * placement.gpus.length
     }
     return mib
   }
@@ -265,7 +272,12 @@ export class Shadow {
         task.pendingSince = at
         return
       case 'task_residency':
+        if (task.placement !== null && data['residency'] === 'swapped_out')
+          task.placement.residualMib = (data['residual_mib'] as Mib | undefined) ?? 0
         return changeResidency(task, data['residency'] as ShadowResidency, at)
+      case 'task_became_noswap':
+        if (task.placement !== null) task.placement.isUnswappable = true
+        return
       case 'growth_granted':
         if (task.placement !== null) task.placement.demandMib = data['demand_mib'] as Mib
         return
@@ -281,7 +293,6 @@ export class Shadow {
       case 'swap_decided':
       case 'growth_refused':
       case 'reserve_breached':
-      case 'task_became_noswap':
       case 'task_late_result':
       case 'task_held':
       case 'task_released':
@@ -315,6 +326,8 @@ export class Shadow {
       gpus,
       attempt: data['attempt'] as number,
       demandMib: data['demand_mib'] as Mib,
+      residualMib: 0,
+      isUnswappable: false,
       residency: 'none',
       residentSince: null,
       isStopping: false,
@@ -349,6 +362,15 @@ export class Shadow {
       if ('safety_reserve_mib' in data) node.reserveMib = data['safety_reserve_mib'] as Mib | null
     }
   }
+}
+
+/** What a swap-out frees on each GPU, as far as the last one has shown. */
+export function movableMib({ placement }: ShadowTask): Mib {
+  return placement === null ? 0 : placement.demandMib - placement.residualMib
+}
+
+export function isNoswap({ request, placement }: ShadowTask): boolean {
+  return request.noswap === 1 || placement?.isUnswappable === true
 }
 
 /** A cancelled swap-out has interrupted nothing. */

@@ -5,7 +5,7 @@
 import type { Event } from '../../controller/model/event.ts'
 import type { Instant, Mib } from '../../protocol/units.ts'
 import type { Observed } from './observed.ts'
-import type { Shadow, ShadowNode, ShadowTask } from './shadow.ts'
+import { isNoswap, movableMib, type Shadow, type ShadowNode, type ShadowTask } from './shadow.ts'
 
 export type VictimClass = 'non_p0' | 'p0'
 
@@ -55,15 +55,15 @@ export function ineligibility(
   shadow: Shadow,
   observed: Observed,
 ): string | null {
-  const { placement, request } = task
+  const { placement } = task
   if (task === requester) return 'it is the requester'
   if (placement === null || placement.nodeId !== node.id) return 'it is not on that node'
-  if (request.noswap === 1) return 'it is noswap'
+  if (isNoswap(task)) return 'it is noswap'
   if (placement.residency !== 'resident' || placement.residentSince === null)
     return `it is ${placement.residency}, not resident`
   if (placement.isStopping) return 'it is being stopped'
   if (at < task.backOffUntil) return 'it is in back-off after a failed swap'
-  if (placement.demandMib * placement.gpus.length > shadow.hostFreeMib(node))
+  if (movableMib(task) * placement.gpus.length > shadow.hostFreeMib(node))
     return 'it does not fit in host memory'
   const attempt = observed.attemptsOn(node.id).get(task.id)
   if (attempt === undefined) return 'it does not run on that node'

@@ -6,7 +6,7 @@
 import type { Event } from '../../controller/model/event.ts'
 import type { Mib } from '../../protocol/units.ts'
 import type { AlwaysRule, RuleContext } from './always-rule.ts'
-import type { ShadowTask } from './shadow.ts'
+import { movableMib, type ShadowTask } from './shadow.ts'
 import { storedMarks } from './stored-marks.ts'
 import { classOf, eligibleOn, swapDecisionOf, type SwapDecision, type VictimClass } from './swap-decision.ts'
 
@@ -150,7 +150,7 @@ function isBeside({ gpu, class: victimClass }: Place): (other: Place) => boolean
 }
 
 function total(tasks: readonly ShadowTask[]): Mib {
-  return tasks.reduce((mib, { placement }) => mib + (placement?.demandMib ?? 0), 0)
+  return tasks.reduce((mib, task) => mib + movableMib(task), 0)
 }
 
 function idsOf(tasks: readonly ShadowTask[]): string {

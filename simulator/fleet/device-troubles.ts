@@ -1,6 +1,7 @@
 /** Current faults of a simulated host's devices. */
 import type { DurationMs, Mib } from '../../protocol/units.ts'
 import type { GpuReport } from '../../protocol/messages.ts'
+import type { HookFault } from '../scenario/fault.ts'
 import type { SimulatedProcess } from './simulated-process.ts'
 
 /** Observes which tasks run on a host: a process that is not frozen runs, whether or not it works. */
@@ -11,6 +12,12 @@ export interface RunWatcher {
 
 type HostedProcess = Pick<SimulatedProcess, 'vramMib' | 'gpus' | 'isResident'>
 
+/** How the swap hooks of tasks misbehave; null keeps everything. */
+export interface HookTrouble {
+  readonly kind: HookFault
+  readonly keepsMib: Mib | null
+}
+
 export class DeviceTroubles {
   /** 1000: swaps take the time of the profile. */
   swapFactorPermille = 1000
@@ -19,6 +26,9 @@ export class DeviceTroubles {
   /** Swaps that took longer, and swap-outs without host memory. */
   slowedSwaps = 0
   refusedSwaps = 0
+  hooks: HookTrouble | null = null
+  /** Calls of hooks that misbehaved. */
+  readonly brokenHooks = new Map<HookFault, number>()
   readonly #lost = new Set<number>()
 
   get lostGpus(): ReadonlySet<number> {
@@ -31,6 +41,13 @@ export class DeviceTroubles {
 
   find(gpu: number): void {
     this.#lost.delete(gpu)
+  }
+
+  /** How the hook that is called now misbehaves; null: it does not. */
+  hookTrouble(): HookTrouble | null {
+    const { hooks, brokenHooks } = this
+    if (hooks !== null) brokenHooks.set(hooks.kind, (brokenHooks.get(hooks.kind) ?? 0) + 1)
+    return hooks
   }
 
   slowed(ms: DurationMs): DurationMs {

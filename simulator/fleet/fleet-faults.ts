@@ -30,6 +30,11 @@ const BREAKS: Readonly<Record<FaultKind, 'fleet' | 'broker' | 'controller'>> = {
   slow_swap: 'fleet',
   host_memory_short: 'fleet',
   clock_drift: 'fleet',
+  hook_hangs: 'fleet',
+  hook_late: 'fleet',
+  hook_lies: 'fleet',
+  hook_errs: 'fleet',
+  hook_dies: 'fleet',
 }
 
 const WHY = 'a served fleet has no faults of the controller (headroom sim run has)'

@@ -9,11 +9,11 @@ import type { ServerCore } from '../../gpu-server/core/server-core.ts'
 import type { NodeState, NodeStorage } from '../../gpu-server/core/storage.ts'
 import { createMemoryStorage, EMPTY_NODE_STATE } from '../../gpu-server/core/storage.ts'
 import type { DurationMs, Mib } from '../../protocol/units.ts'
-import type { RunWatcher } from './device-troubles.ts'
+import type { HookTrouble, RunWatcher } from './device-troubles.ts'
 import { SimulatedDevice } from './simulated-device.ts'
 import type { InitialProcess } from './simulated-process.ts'
 import type { Workload } from './workload.ts'
-import type { Fault } from '../scenario/fault.ts'
+import { HOOK_FAULTS, type Fault, type HookFault } from '../scenario/fault.ts'
 import { idOfNode } from '../scenario/node-id.ts'
 import type { ScenarioNode } from '../scenario/scenario.ts'
 import { serverStream, simulatedServer } from './simulated-server.ts'
@@ -69,7 +69,13 @@ export type MachineFault =
       Fault,
       {
         readonly kind:
-          'gpu_lost' | 'slow_swap' | 'host_memory_short' | 'clock_drift' | 'crash' | 'node_disk_lost'
+          | 'gpu_lost'
+          | HookFault
+          | 'slow_swap'
+          | 'host_memory_short'
+          | 'clock_drift'
+          | 'crash'
+          | 'node_disk_lost'
       }
     >
   | (Extract<Fault, { readonly kind: 'disk_full' }> & { readonly on: { readonly node: string } })
@@ -196,6 +202,11 @@ export class NodeHost {
       case 'slow_swap':
       case 'host_memory_short':
       case 'disk_full':
+      case 'hook_hangs':
+      case 'hook_late':
+      case 'hook_lies':
+      case 'hook_errs':
+      case 'hook_dies':
         return this.#refresh()
     }
   }
@@ -217,6 +228,11 @@ export class NodeHost {
       case 'slow_swap':
       case 'host_memory_short':
       case 'disk_full':
+      case 'hook_hangs':
+      case 'hook_late':
+      case 'hook_lies':
+      case 'hook_errs':
+      case 'hook_dies':
         return this.#refresh()
     }
   }
@@ -237,14 +253,17 @@ export class NodeHost {
     let hostShortMib: Mib = 0
     let ppm = 0
     let isFull = false
+    const hooks: HookTrouble[] = []
     for (const fault of this.#active) {
       if (fault.kind === 'slow_swap') factorPermille = Math.max(factorPermille, fault.factorPermille)
       else if (fault.kind === 'host_memory_short') hostShortMib += fault.mib
       else if (fault.kind === 'clock_drift') ppm += fault.ppm
       else if (fault.kind === 'disk_full') isFull = true
+      else if ('keepsMib' in fault) hooks.push(fault)
     }
     this.#device.troubles.swapFactorPermille = factorPermille
     this.#device.troubles.hostShortMib = hostShortMib
+    this.#device.troubles.hooks = hooks.at(-1) ?? null
     this.#drifting?.setDrift(ppm)
     this.#storage.isFull = isFull
   }
@@ -253,6 +272,8 @@ export class NodeHost {
     const { troubles } = this.#device
     this.#o.tally.fires('slow_swap', troubles.slowedSwaps)
     this.#o.tally.fires('host_memory_short', troubles.refusedSwaps)
+    for (const kind of HOOK_FAULTS) this.#o.tally.fires(kind, troubles.brokenHooks.get(kind) ?? 0)
+    troubles.brokenHooks.clear()
     troubles.slowedSwaps = 0
     troubles.refusedSwaps = 0
   }
@@ -260,6 +281,7 @@ export class NodeHost {
   #newDevice(): SimulatedDevice {
     const { clock, deviceClock = clock, node, workload, runs } = this.#o
     const device = new SimulatedDevice(deviceClock, node, workload, this.#clock, runs)
+    device.onSurplus = () => this.server?.heartbeatNow()
     for (const gpu of this.#lostGpus()) device.loseGpu(gpu)
     return device
   }

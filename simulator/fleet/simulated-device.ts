@@ -13,13 +13,15 @@ import type {
   Launched,
   LaunchRequest,
   Survivor,
+  Suspended,
   SwapOutcome,
 } from '../../gpu-server/core/device.ts'
 import type { AttemptStart } from '../../gpu-server/core/attempt-start.ts'
+import type { KeptAttempt } from '../../gpu-server/core/storage.ts'
+import { staysRunning, surplusMib } from '../../gpu-server/core/swap-steps.ts'
 import type { ScenarioNode } from '../scenario/scenario.ts'
 import type { SimClock } from '../kernel/virtual-clock.ts'
 import { ComputeSharing } from './compute-sharing.ts'
-import { CopyEngines } from './copy-engines.ts'
 import { EndedAttempts } from './ended-attempts.ts'
 import { DeviceTroubles, type RunWatcher } from './device-troubles.ts'
 import { gpuReports } from './gpu-reports.ts'
@@ -27,11 +29,12 @@ import { newSimulatedProcess, workLeftOf } from './simulated-process.ts'
 import type { InitialProcess, SimulatedProcess as Process, WorkLeft } from './simulated-process.ts'
 import { ProcessStart } from './process-start.ts'
 import { SimulatedImages } from './simulated-images.ts'
-import { swapDurationMs } from '../scenario/swap-profiles.ts'
+import { SimulatedSwaps } from './simulated-swaps.ts'
 import type { WorkPlan } from './work-plan.ts'
 import type { Workload } from './workload.ts'
 
 /** As reported by a real device. */
+const MEASURED_EVERY_MS: DurationMs = 1_000
 const NEVER_RAN = 'it could not run within the stop grace, and ended without handling SIGTERM'
 
 export class SimulatedDevice implements Device {
@@ -43,6 +46,8 @@ export class SimulatedDevice implements Device {
   unsignalledWaitMs: DurationMs = 0
   /** Called when a process ends with its own exit code. */
   onOwnEnd: ((taskId: string) => void) | null = null
+  /** Called when tasks use VRAM that they said they had left, or no longer do. */
+  onSurplus: (() => void) | null = null
   readonly #clock: SimClock
   readonly #node: ScenarioNode
   readonly #workload: Workload
@@ -51,13 +56,14 @@ export class SimulatedDevice implements Device {
   readonly #runWatcher: RunWatcher | null
   readonly #processes = new Map<string, Process>()
   readonly #sharing: ComputeSharing<Process>
-  readonly #copies: CopyEngines
+  readonly #swaps: SimulatedSwaps
   readonly #ended = new EndedAttempts()
   readonly #images: SimulatedImages
   /** The servers' clock: a lease ends in their time, however fast the device runs. */
   readonly #leaseClock: Clock
   #cancelLease: () => void = () => {}
   #listener: DeviceListener | null = null
+  #isMeasuring = false
   readonly #onIdleOver = (process: Process): void => {
     if (process.isStill) process.isStepOver = true
     else this.#advance(process)
@@ -84,7 +90,19 @@ export class SimulatedDevice implements Device {
     this.#sharing = new ComputeSharing(clock, node.gpuCount, node.gpu.efficiencyPermille, (process) =>
       this.#stepDone(process),
     )
-    this.#copies = new CopyEngines(node.gpuCount, node.hostLinkMibPerS ?? null)
+    this.#swaps = new SimulatedSwaps({
+      clock,
+      node,
+      troubles: this.troubles,
+      processes: () => this.#processes.values(),
+      freeMib: (gpu) => this.#freeMib(gpu),
+      share: (process) => this.#share(process),
+      returned: (process) => this.#returned(process),
+      stayed: (process) => this.#growIfDue(process),
+      isOutAndRuns: (process) => this.#handleStop(process),
+      exit: (process, detail) => this.#exit(process, 1, detail),
+      surplusChanged: () => this.#surplusChanged(),
+    })
   }
 
   gpus(): readonly GpuReport[] {
@@ -132,15 +150,17 @@ export class SimulatedDevice implements Device {
   }
 
   /** A swap in progress is reverted: its bytes are where they were. */
-  survivors(): readonly Survivor[] {
+  survivors(known: readonly KeptAttempt[]): readonly Survivor[] {
+    const outByHooks = new Set(known.flatMap((kept) => (kept.isOutByHooks === true ? [kept.taskId] : [])))
     const living = [...this.#processes.values()].map((process): Survivor => {
+      // What hooks have moved looks resident to a driver; a task whose server does not know of it is told to
+      // resume.
+      if (process.swappedOutBy !== 'driver' && !outByHooks.has(process.taskId)) process.isInVram = true
       const { start, isInVram, vramMib, heldMib } = process
       const isFrozen = process.isFrozen || process.isSuspended
-      process.moves += 1
       process.onUse = null
-      process.isResident = isInVram
-      this.#share(process)
-      if (process.isStill && isInVram) this.#soon(() => !process.isGone && this.#wake(process))
+      this.#swaps.adopted(process)
+      if (process.isStill && isInVram) this.#soon(() => !process.isEnded && this.#wake(process))
       const isBusy = process.isBusy && !process.isStill
       const residency = isInVram ? 'resident' : 'swapped_out'
       const idleMs = isBusy ? 0 : Math.max(0, this.#clock.now() - process.lastUseAt)
@@ -151,13 +171,16 @@ export class SimulatedDevice implements Device {
   }
 
   /** Adds a process that is present at the start of the world, before a server adopts it. */
-  addInitialProcess({ start, startedAt, isInVram, lastUseAt, heldMib, doneUs }: InitialProcess): void {
+  addInitialProcess(initial: InitialProcess): void {
+    const { start, startedAt, isInVram, residualMib, lastUseAt, heldMib, doneUs } = initial
     const process = this.#newProcess(start, this.#workload.planOf(start.taskId, null), startedAt)
     process.isInVram = process.isResident = isInVram
-    process.isStill = !isInVram && this.#node.signalsWanted === false
+    if (!isInVram) process.usedMib = process.residualMib = residualMib
+    if (residualMib > 0) process.swappedOutBy = start.swapMethod ?? 'driver'
+    process.isStill = !isInVram && process.swappedOutBy === 'driver' && this.#node.signalsWanted === false
     process.lastUseAt = lastUseAt
     process.heldMib = heldMib
-    if (!this.#begin(process, doneUs)) this.#soon(() => !process.isGone && this.#exit(process, 0, null))
+    if (!this.#begin(process, doneUs)) this.#soon(() => !process.isEnded && this.#exit(process, 0, null))
     else if (heldMib === null) this.#planGrowth(process)
   }
 
@@ -187,7 +210,7 @@ export class SimulatedDevice implements Device {
     const process = this.#newProcess(start, this.#workload.planOf(start.taskId, command), starting.at)
     process.onUse = onUse
     starting.whenOver(() => {
-      if (process.isGone) return
+      if (process.isEnded) return
       const isOver = !this.#begin(process)
       // Another server adopted it between its launch and its first step: the launcher is gone.
       if (process.moves === 0) done({ error: null, wantsGpu: process.isBusy })
@@ -197,49 +220,16 @@ export class SimulatedDevice implements Device {
     })
   }
 
-  suspend(taskId: string, attempt: number, done: (outcome: SwapOutcome) => void): void {
+  suspend(taskId: string, attempt: number, done: Suspended): void {
     const process = this.#find(taskId, attempt)
     if (process === null) return this.#soon(() => done('copy_failed'))
-    if (!this.troubles.hasHostRoom(process, this.#processes.values(), this.#node))
-      return this.#soon(() => done('no_host_memory'))
-    // Locked: it does not run from now on. The copy begins when the copy engine is free.
-    const beginsAt = this.#copies.freeAt(process.gpus, this.#clock.now())
-    const wasBusy = process.isBusy
-    const move = ++process.moves
-    process.isResident = false
-    this.#share(process)
-    const copy = (): void => {
-      if (process.isGone || process.moves !== move) return
-      if (process.isBusy && !wasBusy) {
-        process.isResident = true
-        this.#share(process)
-        done('woke_while_locked')
-        this.#growIfDue(process)
-        return
-      }
-      process.isStill = this.#node.signalsWanted === false
-      this.#afterTransfer(process, 'out', () => {
-        process.isInVram = false
-        done('done')
-      })
-    }
-    if (beginsAt <= this.#clock.now()) copy()
-    else this.#clock.at(beginsAt, copy, RANK_DEVICE)
+    this.#swaps.suspend(process, done)
   }
 
   resume(taskId: string, attempt: number, done: (outcome: SwapOutcome) => void): void {
     const process = this.#find(taskId, attempt)
     if (process === null) return this.#soon(() => done('copy_failed'))
-    process.moves += 1
-    this.#afterTransfer(process, 'in', () => {
-      process.isInVram = true
-      process.isResident = true
-      this.#share(process)
-      done('done')
-      this.#growIfDue(process)
-      if (process.isStill) this.#wake(process)
-      this.#handleStop(process)
-    })
+    this.#swaps.resume(process, done)
   }
 
   freeze(taskId: string, attempt: number): void {
@@ -296,7 +286,9 @@ export class SimulatedDevice implements Device {
 
   /** It handles SIGTERM once it runs. */
   #handleStop(process: Process): void {
-    if (!process.hasGrace || process.isHandling || !process.isInVram || !process.isResident) return
+    if (!process.hasGrace || process.isHandling) return
+    const runsOutside = !process.isInVram && process.swappedOutBy !== 'driver'
+    if (!runsOutside && (!process.isInVram || !process.isResident)) return
     if (process.isFrozen || process.isSuspended) return
     process.isHandling = true
     const takesMs = this.#workload.stopTakesMs?.(process.taskId) ?? 0
@@ -305,7 +297,7 @@ export class SimulatedDevice implements Device {
   }
 
   #stopped(process: Process, detail: string): void {
-    if (!process.isGone) this.#exit(process, null, detail)
+    if (!process.isEnded) this.#exit(process, null, detail)
   }
 
   forget(taskId: string, attempt: number): void {
@@ -323,8 +315,9 @@ export class SimulatedDevice implements Device {
     process.heldMib = null
     if (isGranted) {
       process.vramMib = mib
+      if (process.isInVram) process.usedMib = mib
       this.#planGrowth(process)
-    } else this.#soon(() => !process.isGone && this.#exit(process, 1, 'the allocation was refused'))
+    } else this.#soon(() => !process.isEnded && this.#exit(process, 1, 'the allocation was refused'))
   }
 
   #newProcess(start: AttemptStart, plan: WorkPlan, startedAt: Instant): Process {
@@ -392,11 +385,12 @@ export class SimulatedDevice implements Device {
     const end = { exitCode, detail, didEndItself: exitCode !== null && !process.hasGrace, didLeaseEnd }
     this.#processes.delete(process.taskId)
     this.#runWatcher?.rests(process.taskId)
-    process.isGone = true
+    process.isEnded = true
     this.#ended.add(process.start, end)
     if (exitCode !== null) this.onOwnEnd?.(process.taskId)
     process.isBusy = false
     this.#share(process)
+    if (staysRunning(process)) this.#soon(() => this.#surplusChanged())
     process.idleTimer?.clear()
     process.growthTimer?.clear()
     this.#listener?.exited(process.taskId, process.attempt, end)
@@ -413,16 +407,56 @@ export class SimulatedDevice implements Device {
     else this.#sharing.remove(process)
   }
 
-  // ── transfers ───────────────────────────────────────────────────────────────
+  // ── VRAM ────────────────────────────────────────────────────────────────────
 
-  /** Calls `then` when its bytes have moved, unless another change came first. */
-  #afterTransfer(process: Process, direction: 'out' | 'in', then: () => void): void {
-    const { swap } = this.#node.gpu
-    const fixedMs = direction === 'out' ? swap.outFixedMs : swap.inFixedMs
-    const copyMs = this.troubles.slowed(swapDurationMs(swap, direction, process.vramMib)) - fixedMs
-    const endsAt = this.#copies.take(process.gpus, this.#clock.now(), process.vramMib, fixedMs, copyMs)
-    const move = process.moves
-    this.#clock.at(endsAt, () => !process.isGone && process.moves === move && then(), RANK_DEVICE)
+  /** What its tasks have in VRAM on this GPU, and what they have there although they said they had left. */
+  usedMib(gpu: number): { readonly mib: Mib; readonly surplusMib: Mib } {
+    let [mib, surplus] = [0, 0]
+    for (const process of this.#processes.values()) {
+      if (!process.gpus.includes(gpu)) continue
+      mib += process.usedMib
+      surplus += surplusOf(process)
+    }
+    return { mib, surplusMib: surplus }
+  }
+
+  /** What the task has in VRAM on each of its GPUs; null: it is not here. */
+  vramOf(taskId: string): { readonly mib: Mib; readonly surplusMib: Mib } | null {
+    const process = this.#processes.get(taskId)
+    return process === undefined ? null : { mib: process.usedMib, surplusMib: surplusOf(process) }
+  }
+
+  #freeMib(gpu: number): Mib {
+    const { physical_mib = 0, foreign_mib = 0 } = this.#gpus[gpu] ?? {}
+    const { mib, surplusMib: surplus } = this.usedMib(gpu)
+    return Math.max(0, physical_mib - (foreign_mib - surplus) - mib)
+  }
+
+  /** As a real server, it measures once a second. */
+  #surplusChanged(): void {
+    const before = this.#gpus
+    this.#look()
+    if (this.#gpus.some(({ foreign_mib }, index) => foreign_mib !== before[index]?.foreign_mib))
+      this.onSurplus?.()
+    const over = this.#gpus.filter(({ index }) => this.usedMib(index).surplusMib > 0)
+    for (const process of this.#processes.values()) if (surplusOf(process) > 0) this.#swaps.measured(process)
+    for (const { index } of over) this.#listener?.freeMeasured(index, this.#freeMib(index))
+    if (over.length === 0 || this.#isMeasuring) return
+    this.#isMeasuring = true
+    this.#clock.at(
+      this.#clock.now() + MEASURED_EVERY_MS,
+      () => {
+        this.#isMeasuring = false
+        this.#surplusChanged()
+      },
+      RANK_DEVICE,
+    )
+  }
+
+  #returned(process: Process): void {
+    this.#growIfDue(process)
+    if (process.isStill) this.#wake(process)
+    this.#handleStop(process)
   }
 
   // ── growth ──────────────────────────────────────────────────────────────────
@@ -468,7 +502,11 @@ export class SimulatedDevice implements Device {
   }
 
   #look(): void {
-    this.#gpus = this.troubles.seen(gpuReports(this.#node, this.#foreignMib))
+    const gpus = gpuReports(this.#node, this.#foreignMib).map((gpu) => {
+      const { surplusMib: surplus } = this.usedMib(gpu.index)
+      return surplus === 0 ? gpu : { ...gpu, foreign_mib: gpu.foreign_mib + surplus }
+    })
+    this.#gpus = this.troubles.seen(gpus)
   }
 
   #find(taskId: string, attempt: number): Process | null {
@@ -479,4 +517,8 @@ export class SimulatedDevice implements Device {
   #soon(fn: () => void): void {
     this.#clock.soon(fn, RANK_DEVICE)
   }
+}
+
+function surplusOf(process: Process): Mib {
+  return process.isInVram || process.isMoving ? 0 : surplusMib(process, process.usedMib)
 }

@@ -1,14 +1,17 @@
 import type { UseReport } from '../../gpu-server/core/device.ts'
 import type { AttemptStart } from '../../gpu-server/core/attempt-start.ts'
 import type { Instant, Mib } from '../../protocol/units.ts'
+import type { SwappedTask } from '../../gpu-server/core/swap-steps.ts'
 import type { SimTimer } from '../kernel/virtual-clock.ts'
 import type { Runner } from './compute-sharing.ts'
 import { WorkCursor } from './work-cursor.ts'
 import type { WorkPlan } from './work-plan.ts'
 import type { Work } from '../trace/trace-format.ts'
 
+const NO_FAILURES: SwappedTask['hookFailures'] = []
+
 /** One attempt on a simulated device. */
-export interface SimulatedProcess extends Runner {
+export interface SimulatedProcess extends Runner, SwappedTask {
   readonly start: AttemptStart
   readonly taskId: string
   readonly attempt: number
@@ -21,6 +24,10 @@ export interface SimulatedProcess extends Runner {
   /** Timer for the end of its steps without work; null before the first. */
   idleTimer: SimTimer | null
   vramMib: Mib
+  /** What it has in VRAM on each GPU, as a driver would measure it. */
+  usedMib: Mib
+  /** Its hooks are at work. */
+  isMoving: boolean
   isBusy: boolean
   /** It may run: it is in VRAM, and no swap-out is in progress. */
   isResident: boolean
@@ -51,7 +58,7 @@ export interface SimulatedProcess extends Runner {
   /** and has begun to handle SIGTERM. */
   isHandling: boolean
   /** It has ended completely. */
-  isGone: boolean
+  isEnded: boolean
   /** It is among the tasks that share its GPUs. */
   isRunning: boolean
   growthTimer: SimTimer | null
@@ -65,6 +72,8 @@ export interface InitialProcess {
   readonly start: AttemptStart
   readonly startedAt: Instant
   readonly isInVram: boolean
+  /** What it keeps on each GPU while it is out. */
+  readonly residualMib: Mib
   /** Its server knows that it wants the GPU, although it is paused. */
   readonly isKnownToWant: boolean
   readonly lastUseAt: Instant
@@ -110,6 +119,14 @@ export function newSimulatedProcess(
     start,
     startedAt,
     vramMib: start.vramMib,
+    usedMib: start.vramMib,
+    isMoving: false,
+    swappedOutBy: 'driver',
+    residualMib: 0,
+    mayBeSuspended: false,
+    areHooksGivenUp: false,
+    hookFailures: NO_FAILURES,
+    toldAgainAt: null,
     isInVram: true,
     isStill: false,
     isStepOver: false,
@@ -119,7 +136,7 @@ export function newSimulatedProcess(
     isStopping: false,
     hasGrace: false,
     isHandling: false,
-    isGone: false,
+    isEnded: false,
     growthTimer: null,
     nextGrowth: 0,
     isGrowthDue: false,

@@ -1,7 +1,7 @@
 /** Converts `faults` entries to faults and checks their names against the fleet. */
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Fault, FaultItem, Link, Machine, Swarm } from './fault.ts'
-import { SWARM_KINDS } from './fault.ts'
+import { HOOK_FAILURES, HOOK_FAULTS, SWARM_KINDS } from './fault.ts'
 import { nearestName } from '../document/nearest-name.ts'
 import type { Refuse } from '../document/refusal.ts'
 import type { ScenarioNode } from './scenario.ts'
@@ -71,6 +71,7 @@ class Builder {
     if ('fsync_error' in entry) return { kind: 'fsync_error', atMs, forMs: null }
     if ('store_set_back' in entry) return setBackOf(entry)
     if ('gpu_lost' in entry) return this.#gpuLost(entry)
+    if ('hooks_fail' in entry) return this.#hooksFail(entry)
     return this.#lasting(entry, atMs)
   }
 
@@ -84,6 +85,7 @@ class Builder {
       | { fsync_error: unknown }
       | { store_set_back: unknown }
       | { gpu_lost: unknown }
+      | { hooks_fail: unknown }
     >,
     atMs: DurationMs,
   ): Fault {
@@ -174,6 +176,17 @@ class Builder {
         `node ${node} has ${gpuCount} GPUs: indexes go from 0 to ${gpuCount - 1}`,
       )
     return { kind: 'gpu_lost', atMs, forMs, node, gpu }
+  }
+
+  #hooksFail({
+    at: atMs,
+    for: forMs,
+    hooks_fail,
+    how,
+    keeps_mib: keepsMib,
+  }: Extract<Written, { hooks_fail: unknown }>): Fault {
+    const kind = HOOK_FAULTS[HOOK_FAILURES.indexOf(how)] ?? 'hook_hangs'
+    return { kind, atMs, forMs, node: this.#node(hooks_fail, 'hooks_fail'), keepsMib }
   }
 
   #machine(name: string, field: string): Machine {

@@ -1,12 +1,13 @@
 /** `fleet` entries to nodes. */
 import { MAX_ATTEMPTS_PER_NODE } from '../../protocol/limits.ts'
-import { type SwapProfile, SWAP_PROFILES } from './swap-profiles.ts'
+import { type MethodProfile, type SwapProfile, SWAP_PROFILES } from './swap-profiles.ts'
 import type { Refuse } from '../document/refusal.ts'
 import type { ForeignStep, GpuModel, ScenarioNode } from './scenario.ts'
 import type { ScenarioDocument } from './schema.ts'
 import { MAX_NODES } from './schema-fleet.ts'
 
 type NodesEntry = ScenarioDocument['fleet'][number]
+type Method = NonNullable<NodesEntry['gpu']['swap_hooks']>
 
 /** In the order of the file. Refuses names that come up twice and more nodes than MAX_NODES. */
 export function nodesOf(fleet: ScenarioDocument['fleet'], refuse: Refuse): ScenarioNode[] {
@@ -67,8 +68,24 @@ function gpuModelOf({ gpu }: NodesEntry): GpuModel {
     model: gpu.model,
     vramMib: gpu.vram_mib,
     swap: swapProfileOf(gpu.swap),
+    ...methodsOf(gpu),
+    ...(gpu.driver_swaps ? {} : { driverSwaps: false }),
     efficiencyPermille: gpu.efficiency,
     ...(gpu.start_ms === 0 ? {} : { startMs: gpu.start_ms }),
+  }
+}
+
+function methodsOf({ swap_hooks: hooks, swap_engine: engine }: NodesEntry['gpu']): Partial<GpuModel> {
+  if (hooks === null && engine === null) return {}
+  const of = ({ swap, residual_mib }: Method): MethodProfile => ({
+    swap: swapProfileOf(swap),
+    residualMib: residual_mib,
+  })
+  return {
+    swapMethods: {
+      ...(hooks === null ? {} : { hooks: of(hooks) }),
+      ...(engine === null ? {} : { engine: of(engine) }),
+    },
   }
 }
 

@@ -38,6 +38,7 @@ function placedOf(placed: PlacedFields, request: StartRequest): PlacedStart {
     demandMib: placed.vram_mib ?? request.vramMib ?? 0,
     noswap: placed.noswap ?? request.noswap,
     residency: placed.residency,
+    residualMib: placed.residual_mib,
     startedAgoMs: placed.started_ago,
     residentForMs,
     idleForMs: placed.idle_for,
@@ -104,6 +105,8 @@ function refuseImpossiblePlace(
     refuse([...place, 'gpus'], `are ${placed.gpus.length}; the task has ${request.gpuCount}`)
   if (placed.residency === 'swapped_out' && placed.noswap === 1)
     refuse([...place, 'residency'], 'a noswap task is never swapped out')
+  if (placed.residualMib > placed.demandMib)
+    refuse([...place, 'residual_mib'], `is more than the ${placed.demandMib} MiB that it has`)
   for (const gpu of placed.gpus) {
     if (gpu >= node.gpuCount)
       return refuse(

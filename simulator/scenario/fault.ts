@@ -24,15 +24,27 @@ export const FAULT_KINDS = [
   'slow_swap',
   'host_memory_short',
   'clock_drift',
+  'hook_hangs',
+  'hook_late',
+  'hook_lies',
+  'hook_errs',
+  'hook_dies',
 ] as const
 
 export type FaultKind = (typeof FAULT_KINDS)[number]
 
+/** How the swap hooks of tasks misbehave (`hooks_fail`), in the order of `HOOK_FAILURES`. */
+export const HOOK_FAULTS = ['hook_hangs', 'hook_late', 'hook_lies', 'hook_errs', 'hook_dies'] as const
+export type HookFault = (typeof HOOK_FAULTS)[number]
+export const HOOK_FAILURES = ['hang', 'late', 'lie', 'error', 'die'] as const
+
 /**
- * Kinds that a swarm draws by default. A store that is set back loses acknowledged data, so a swarm draws it
- * only if it is named.
+ * Kinds that a swarm draws by default. A store that is set back loses acknowledged data, and few workloads
+ * have hooks, so a swarm draws them only if they are named.
  */
-export const SWARM_KINDS: readonly FaultKind[] = FAULT_KINDS.filter((kind) => kind !== 'store_set_back')
+export const SWARM_KINDS: readonly FaultKind[] = FAULT_KINDS.filter(
+  (kind) => kind !== 'store_set_back' && !HOOK_FAULTS.some((fault) => fault === kind),
+)
 
 /**
  * Points of a commit at which the controller crashes, at the first commit after the fault's instant that
@@ -97,6 +109,7 @@ export type Fault =
   | Each<'slow_swap', { node: string; factorPermille: number }>
   | Each<'host_memory_short', { node: string; mib: Mib }>
   | Each<'clock_drift', { node: string; ppm: number }>
+  | Each<HookFault, { node: string; keepsMib: Mib | null }>
 
 /**
  * Random faults between two instants, drawn from the seed of the run. Remaining faults heal at `healAtMs`.

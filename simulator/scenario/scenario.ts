@@ -5,7 +5,7 @@ import type { ConfigFields } from '../../controller/model/config.ts'
 import type { OwnerLimits } from '../../controller/model/owner-limits.ts'
 import type { DurationMs, GpuMode, Instant, Mib, NoSwap, Percent } from '../../protocol/units.ts'
 import type { ActivityModelName } from '../trace/activity.ts'
-import type { SwapProfile } from './swap-profiles.ts'
+import type { MethodProfile, SwapProfile } from './swap-profiles.ts'
 import type { Work } from '../trace/trace-format.ts'
 import type { Assertions } from './assertions.ts'
 import type { FaultItem } from './fault.ts'
@@ -80,7 +80,12 @@ export interface ForeignStep {
 export interface GpuModel {
   readonly model: string
   readonly vramMib: Mib
+  /** Of the driver; also of the other methods where nothing else is said. */
   readonly swap: SwapProfile
+  /** Absent: as fast as the driver, and nothing stays. */
+  readonly swapMethods?: { readonly hooks?: MethodProfile; readonly engine?: MethodProfile }
+  /** False: the driver can move no task. */
+  readonly driverSwaps?: false
   /**
    * Throughput of k working tasks in permille of one task alone: [k - 1]; the last value applies to all
    * larger k. Never empty.
@@ -242,6 +247,8 @@ export interface PlacedStart {
   /** Effective value used by the accounting. */
   readonly noswap: NoSwap
   readonly residency: 'resident' | 'swapped_out'
+  /** What its last swap-out left in VRAM on each GPU. */
+  readonly residualMib: Mib
   readonly startedAgoMs: DurationMs
   readonly residentForMs: DurationMs
   /** Since its last use; null: it wants the GPU. */

@@ -1,5 +1,5 @@
 /** Table of `faults`: kind, time and duration of each fault. */
-import { FAULT_KINDS, LOSSES, PERSIST_POINTS, STORE_POINTS } from './fault.ts'
+import { FAULT_KINDS, HOOK_FAILURES, LOSSES, PERSIST_POINTS, STORE_POINTS } from './fault.ts'
 import {
   boolean,
   byKey,
@@ -20,7 +20,7 @@ import {
   textLike,
 } from '../document/rule.ts'
 import { MAX_GPUS_PER_NODE, MAX_NODES } from './schema-fleet.ts'
-import { MAX_HOST_MIB } from '../../protocol/limits.ts'
+import { MAX_HOST_MIB, MAX_VRAM_MIB } from '../../protocol/limits.ts'
 import { MAX_TIME_MS, permilleOf } from './schema-workload.ts'
 
 export const MAX_FAULTS = 10_000
@@ -181,7 +181,7 @@ const swarmRule = record(
     kinds: optional(
       nullable(list(choice(...FAULT_KINDS), 1, FAULT_KINDS.length)),
       null,
-      'Kinds of faults; null: all but store_set_back.',
+      'Kinds of faults; null: all but store_set_back and those of hooks.',
     ),
     rate_per_hour: optional(numberAbove(0, MAX_SWARM_RATE), 60, 'Mean number of faults per hour.'),
   },
@@ -353,6 +353,30 @@ export const faultRule = byKey({
       for: lasting,
     },
     { otherNames, check: ({ ppm }, refuse) => (ppm === 0 ? refuse('ppm', 'must not be 0') : undefined) },
+  ),
+  hooks_fail: record(
+    {
+      at,
+      hooks_fail: required(nodeName, 'Swap hooks of tasks there misbehave when they are called.'),
+      how: required(
+        choice(...HOOK_FAILURES),
+        'hang: they do not answer. late: a task that is told to resume does so 2 s after the deadline. ' +
+          'lie: a task says that all of its VRAM is free, and keeps keeps_mib. error: they answer with ' +
+          'an error. die: the task crashes.',
+      ),
+      keeps_mib: optional(
+        nullable(size(0, MAX_VRAM_MIB)),
+        null,
+        'With lie: what it keeps on each GPU, at most its demand; null: everything.',
+      ),
+      for: lasting,
+    },
+    {
+      otherNames,
+      check: ({ how, keeps_mib }, refuse) => {
+        if (keeps_mib !== null && how !== 'lie') refuse('keeps_mib', 'goes with how: lie only')
+      },
+    },
   ),
   swarm: record({ swarm: required(swarmRule, 'Random faults, drawn from the seed.') }),
 })

@@ -70,10 +70,26 @@ export const swapRule = scalarOr(
   }),
 )
 
+const methodRule = record({
+  swap: required(swapRule, 'Its speed: a named profile, or its numbers.'),
+  residual_mib: optional(
+    size(0, MAX_VRAM_MIB),
+    0,
+    'VRAM that a task keeps on each GPU while it is swapped out; at most its demand.',
+  ),
+})
+
 const gpuRule = record({
   model: optional(text(200), 'generic', 'Display name; not used in decisions.'),
   vram_mib: required(size(1, MAX_VRAM_MIB), 'Physical VRAM: the total minus the reserve of the driver.'),
   swap: optional(swapRule, 'stock-driver', 'Swap speed: a named profile, or its numbers.'),
+  swap_hooks: optional(nullable(methodRule), null, 'Of tasks with swap_method hooks; null: as `swap`.'),
+  swap_engine: optional(nullable(methodRule), null, 'Of tasks with swap_method engine; null: as `swap`.'),
+  driver_swaps: optional(
+    boolean,
+    true,
+    'Whether the driver can swap tasks; false: only their own hooks can, and tasks without become noswap.',
+  ),
   start_ms: optional(
     integer(0, MAX_START_MS),
     0,

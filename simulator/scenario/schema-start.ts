@@ -52,6 +52,11 @@ const placedRule = record(
       'Effective value used by the accounting; null: the noswap of the task.',
     ),
     residency: optional(choice('resident', 'swapped_out'), 'resident', 'Residency of its memory.'),
+    residual_mib: optional(
+      integer(0, MAX_VRAM_MIB),
+      0,
+      'What its last swap-out by its own hooks left in VRAM on each GPU.',
+    ),
     started_ago: optional(ago, 0, 'Start time on the node.'),
     resident_for: optional(nullable(ago), null, 'Since its start or its last return; null is started_ago.'),
     idle_for: optional(nullable(ago), null, 'Since its last use of the GPU; null: it wants the GPU.'),

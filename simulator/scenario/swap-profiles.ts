@@ -14,6 +14,13 @@ export interface SwapProfile {
   readonly inFixedMs: DurationMs
 }
 
+/** Of a method in which the task moves its data itself. */
+export interface MethodProfile {
+  readonly swap: SwapProfile
+  /** What it keeps in VRAM on each GPU. */
+  readonly residualMib: Mib
+}
+
 /**
  * What the NVIDIA driver's own checkpoint does: 3 GiB/s out + 0.5 s, 5 GiB/s in + 0.8 s. Measured elsewhere:
  * torch_memory_saver on an L20 2.4 out and 5.3 GiB/s in; toggles on an H100 3.5 to 5.3 GiB/s; dynamo's

@@ -5,6 +5,7 @@
 import type { DurationMs } from '../../protocol/units.ts'
 import { formatDuration } from '../document/quantity.ts'
 import type {
+  GpuModel,
   PlacedStart,
   ScenarioNode,
   SimTask,
@@ -14,6 +15,7 @@ import type {
 } from '../scenario/scenario.ts'
 import { TASK_DEFAULTS } from '../../protocol/limits.ts'
 import { briefRunPolicyBodyOf } from '../../protocol/task.ts'
+import type { MethodProfile, SwapProfile } from '../scenario/swap-profiles.ts'
 import type { Work } from '../trace/trace-format.ts'
 import type { Snapshot } from './snapshot.ts'
 
@@ -72,7 +74,7 @@ export function* snapshotText(
 // ── fleet ────────────────────────────────────────────────────────────────────
 
 function nodeEntry(node: ScenarioNode): object {
-  const { swap, efficiencyPermille, startMs = 0 } = node.gpu
+  const { swap, swapMethods = {}, driverSwaps, efficiencyPermille, startMs = 0 } = node.gpu
   const { hostLinkMibPerS = null } = node
   return {
     name: node.name,
@@ -81,12 +83,9 @@ function nodeEntry(node: ScenarioNode): object {
     gpu: {
       model: node.gpu.model,
       vram_mib: node.gpu.vramMib,
-      swap: {
-        out_mib_per_s: swap.outMibPerS,
-        in_mib_per_s: swap.inMibPerS,
-        out_fixed_ms: swap.outFixedMs,
-        in_fixed_ms: swap.inFixedMs,
-      },
+      swap: swapEntry(swap),
+      ...methodEntries(swapMethods),
+      ...(driverSwaps === false ? { driver_swaps: false } : {}),
       ...(efficiencyPermille.length === 1 && efficiencyPermille[0] === 1000
         ? {}
         : { efficiency: efficiencyPermille }),
@@ -104,6 +103,26 @@ function nodeEntry(node: ScenarioNode): object {
     ...(node.foreign === undefined
       ? {}
       : { foreign: node.foreign.map(({ atMs, mib, gpus }) => ({ at: time(atMs), mib, gpus })) }),
+  }
+}
+
+function methodEntries({ hooks, engine }: NonNullable<GpuModel['swapMethods']>): object {
+  const entry = ({ swap, residualMib }: MethodProfile): object => ({
+    swap: swapEntry(swap),
+    residual_mib: residualMib,
+  })
+  return {
+    ...(hooks === undefined ? {} : { swap_hooks: entry(hooks) }),
+    ...(engine === undefined ? {} : { swap_engine: entry(engine) }),
+  }
+}
+
+function swapEntry(swap: SwapProfile): object {
+  return {
+    out_mib_per_s: swap.outMibPerS,
+    in_mib_per_s: swap.inMibPerS,
+    out_fixed_ms: swap.outFixedMs,
+    in_fixed_ms: swap.inFixedMs,
   }
 }
 
@@ -171,6 +190,7 @@ function placedEntry(p: PlacedStart, { vramMib, noswap }: SimTaskRequest): objec
     ...(p.demandMib === vramMib ? {} : { vram_mib: p.demandMib }),
     ...(p.noswap === noswap ? {} : { noswap: p.noswap }),
     ...(p.residency === 'resident' ? {} : { residency: p.residency }),
+    ...(p.residualMib === 0 ? {} : { residual_mib: p.residualMib }),
     started_ago: time(p.startedAgoMs),
     ...(p.residentForMs === p.startedAgoMs ? {} : { resident_for: time(p.residentForMs) }),
     ...(p.idleForMs === null ? {} : { idle_for: time(p.idleForMs) }),

@@ -28,7 +28,7 @@ export interface SnapshotModel {
   /** Since the start of the snapshot; null: never cancelled. */
   cancelAtOf?(task: TaskRecord): DurationMs | null
   /** How its GPUs swap and share, and how processes start; absent: stock driver, time slices, at once. */
-  gpuModelOf?(node: SnapshotNode): Pick<GpuModel, 'swap' | 'efficiencyPermille' | 'startMs'>
+  gpuModelOf?(node: SnapshotNode): Partial<GpuModel> & Pick<GpuModel, 'swap' | 'efficiencyPermille'>
 }
 
 export interface Snapshot<Tasks extends Iterable<TaskItem> = readonly TaskItem[]> {
@@ -102,7 +102,8 @@ function nodeOf(
   name: string,
   model: SnapshotModel,
 ): ScenarioNode {
-  const { swap, efficiencyPermille, startMs = 0 } = model.gpuModelOf?.(node) ?? STOCK
+  const modelled = model.gpuModelOf?.(node) ?? STOCK
+  const { swap, swapMethods, driverSwaps, efficiencyPermille, startMs = 0 } = modelled
   const { hostLinkMibPerS = null } = node
   const vramMib = largestMib(node)
   const foreign = node.gpus.flatMap(({ index, foreignMib, physicalMib }) => {
@@ -118,6 +119,8 @@ function nodeOf(
       model: node.gpus[0]?.model === '' ? 'generic' : (node.gpus[0]?.model ?? 'generic'),
       vramMib,
       swap,
+      ...(swapMethods === undefined ? {} : { swapMethods }),
+      ...(driverSwaps === undefined ? {} : { driverSwaps }),
       efficiencyPermille,
       ...(startMs === 0 ? {} : { startMs }),
     },
@@ -133,7 +136,7 @@ function nodeOf(
   }
 }
 
-const STOCK: Pick<GpuModel, 'swap' | 'efficiencyPermille' | 'startMs'> = {
+const STOCK: ReturnType<NonNullable<SnapshotModel['gpuModelOf']>> = {
   swap: SWAP_PROFILES['stock-driver'],
   efficiencyPermille: [1000],
 }
@@ -190,6 +193,7 @@ function placedOf(
     demandMib: p.demandMib,
     noswap: p.noswap,
     residency: isOut ? 'swapped_out' : 'resident',
+    residualMib: p.residualMib ?? 0,
     startedAgoMs,
     residentForMs: p.startedAt === null ? 0 : since(at, p.residentSince),
     idleForMs: p.wantsGpu || p.startedAt === null ? null : since(at, p.idleSince),

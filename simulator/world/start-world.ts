@@ -18,7 +18,7 @@ import type { InitialProcess } from '../fleet/simulated-process.ts'
 import { idOfNode } from '../scenario/node-id.ts'
 import type { StartTask } from '../scenario/generate.ts'
 import type { PlacedStart, Scenario, ScenarioNode } from '../scenario/scenario.ts'
-import { specOfRequest } from '../../protocol/task.ts'
+import { specOfRequest, swapMethodIn } from '../../protocol/task.ts'
 
 export interface WorldStart {
   readonly stored: StoredState
@@ -148,6 +148,7 @@ function placementOf(placed: PlacedStart, nodeId: string, demandMib: Mib, at: In
     demandMib,
     noswap: placed.noswap,
     residency: placed.residency,
+    ...(placed.residualMib === 0 ? {} : { residualMib: placed.residualMib }),
     generation: GENERATION,
     assignedAt: at - placed.startedAgoMs,
     startedAt: at - placed.startedAgoMs,
@@ -239,11 +240,13 @@ function initialProcessOf(
     priority: request.priority,
     onNodeLoss: request.onNodeLoss,
     isLease: false,
+    ...swapMethodIn(request),
   }
   return {
     start,
     startedAt: at - placed.startedAgoMs,
     isInVram: placed.residency === 'resident',
+    residualMib: placed.residency === 'resident' ? 0 : placed.residualMib,
     isKnownToWant: node.signalsWanted === false && placed.idleForMs === null,
     lastUseAt: at - (placed.idleForMs ?? 0),
     heldMib: placed.growth?.mib ?? null,
@@ -260,13 +263,15 @@ function nodeStateWith(initialProcesses: readonly InitialProcess[]): InitialNode
   return { state, initialProcesses }
 }
 
-function keptOf({ start, isInVram, isKnownToWant }: InitialProcess): KeptAttempt {
+function keptOf({ start, isInVram, isKnownToWant, residualMib }: InitialProcess): KeptAttempt {
   return {
     ...start,
     residency: isInVram ? 'resident' : 'swapped_out',
     generation: GENERATION - 1,
     isStartAcknowledged: true,
     wantsGpu: isKnownToWant,
+    // How it was swapped out is not in a snapshot: whatever stays, its hooks have left.
+    ...(residualMib > 0 ? { isOutByHooks: true, residualMib } : {}),
   }
 }
 

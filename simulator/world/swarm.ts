@@ -1,7 +1,7 @@
 /** Draws random faults from a seed: number, kind, place and duration. All are healed by `healAtMs`. */
 import { DEFAULT_CONFIG } from '../../controller/model/config.ts'
 import type { RandomStream } from '../../controller/ports/random.ts'
-import type { DurationMs } from '../../protocol/units.ts'
+import type { DurationMs, Mib } from '../../protocol/units.ts'
 import { log } from '../kernel/exact-math.ts'
 import type { Fault, FaultKind, Link, Swarm } from '../scenario/fault.ts'
 import { PERSIST_POINTS } from '../scenario/fault.ts'
@@ -17,6 +17,8 @@ export interface SwarmPlace {
 const DIRECTIONS: readonly Link['direction'][] = ['both', 'both', 'to_controller', 'from_controller']
 const SHORTEST_MS: DurationMs = 100
 const MAX_FAULTS = 100_000
+/** Twice what a suspend of a small task may leave. */
+const MAX_KEPT_MIB: Mib = 2048
 const MAX_BACK_MS: DurationMs = 120_000
 
 /** The faults of a scenario, and the lease times they depend on. */
@@ -116,6 +118,13 @@ class Draw {
         const { name, hostSwapMib } = this.#node()
         return { kind, ...timed, node: name, mib: 1 + this.#below(Math.max(1, hostSwapMib)) }
       }
+      case 'hook_lies':
+        return { kind, ...timed, node: this.#node().name, keepsMib: this.#keepsMib() }
+      case 'hook_hangs':
+      case 'hook_late':
+      case 'hook_errs':
+      case 'hook_dies':
+        return { kind, ...timed, node: this.#node().name, keepsMib: null }
       case 'clock_drift':
         return { kind, ...timed, node: this.#node().name, ppm: this.#ppm() }
     }
@@ -131,6 +140,11 @@ class Draw {
   #ppm(): number {
     const ppm = 1_000 + this.#below(44_000)
     return this.#below(2) === 0 ? ppm : -ppm
+  }
+
+  /** All of it, or less than it may keep. */
+  #keepsMib(): Mib | null {
+    return this.#below(2) === 0 ? null : this.#below(MAX_KEPT_MIB)
   }
 
   /** One node, some, or all. */

@@ -129,7 +129,7 @@ describe('a device whose processes take 250 ms to start', () => {
     workload.add('t', { kind: 'duration', ms: 1000 }, [])
     launch()
     runTo(100)
-    expect(device.survivors()).toMatchObject([
+    expect(device.survivors([])).toMatchObject([
       { start: { taskId: 't' }, end: null, residency: 'resident', wantsGpu: false, idleMs: 0 },
     ])
     runTo(5000)

@@ -219,6 +219,6 @@ describe('a fault outside the fleet', () => {
     expect(refusedOf([{ swarm: { until: '1m', kinds: ['crash', 'drop', 'restart_broker'] } }], true)).toEqual(
       [],
     )
-    expect(FAULT_KINDS).toHaveLength(21)
+    expect(FAULT_KINDS).toHaveLength(26)
   })
 })

@@ -1,6 +1,12 @@
 /** Draws faults one by one, so that a shrinker can remove each. Every fault ends by `overMs`. */
 import type { DurationMs } from '../../../protocol/units.ts'
-import { PERSIST_POINTS, type FaultKind } from '../../scenario/fault.ts'
+import {
+  HOOK_FAILURES,
+  HOOK_FAULTS,
+  PERSIST_POINTS,
+  type FaultKind,
+  type HookFault,
+} from '../../scenario/fault.ts'
 import type { FuzzRandom } from './fuzz-random.ts'
 import type { Entry, Value } from './document.ts'
 import type { DrawnNode } from './draw-fleet.ts'
@@ -123,6 +129,12 @@ function drawFault(draw: Draw, kind: FaultKind): Entry {
       return { slow_swap: draw.name(), factor: dice.oneOf([2, 10, 100]), for: draw.lasting() }
     case 'host_memory_short':
       return { host_memory_short: draw.name(), mib: dice.oneOf([200, 1000, 5000]), for: draw.lasting() }
+    case 'hook_hangs':
+    case 'hook_late':
+    case 'hook_lies':
+    case 'hook_errs':
+    case 'hook_dies':
+      return hooksFail(draw, kind)
     case 'clock_drift':
       // The protocol tolerates 5%.
       return {
@@ -131,6 +143,14 @@ function drawFault(draw: Draw, kind: FaultKind): Entry {
         for: draw.lasting(),
       }
   }
+}
+
+function hooksFail(draw: Draw, kind: HookFault): Entry {
+  const { dice } = draw
+  const how = HOOK_FAILURES[HOOK_FAULTS.indexOf(kind)] ?? 'hang'
+  const keeps =
+    how === 'lie' && dice.chance(70) ? { keeps_mib: dice.oneOf([0, 40, 300, 900, 1_100, 3_000]) } : {}
+  return { hooks_fail: draw.name(), how, ...keeps, for: draw.lasting() }
 }
 
 function linked(draw: Draw, kind: FaultKind, rest: Entry): Entry {

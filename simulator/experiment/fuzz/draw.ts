@@ -5,6 +5,7 @@ import { FuzzRandom } from './fuzz-random.ts'
 import type { Entry, FuzzDocument } from './document.ts'
 import { drawEager } from './draw-eager.ts'
 import { drawFaults } from './draw-faults.ts'
+import { drawHookFaults, drawHooks } from './draw-hooks.ts'
 import { drawConfig, drawFleet } from './draw-fleet.ts'
 import { drawLimits } from './draw-limits.ts'
 import { drawOperator } from './draw-operator.ts'
@@ -45,6 +46,7 @@ export function featuresOf(seed: number): Features {
     stops: dice('stops'),
     limits: dice('limits'),
     setBack: dice('set-back'),
+    hooks: dice('hooks'),
   }
   return drawFeatures(dice('features'), own)
 }
@@ -73,10 +75,8 @@ export function drawDocument(seed: number): FuzzDocument {
   )
   const drawn = { fleet: limited, config, workload }
   const taskIds = workload.map(({ task }) => String((task as Entry)['id']))
-  const whole = drawEager(
-    dice('eager'),
-    drawSignals(dice('signals/nodes'), drawn, features, times.arrivalsMs),
-  )
+  const signalled = drawSignals(dice('signals/nodes'), drawn, features, times.arrivalsMs)
+  const whole = drawHooks(dice('hooks/tasks'), drawEager(dice('eager'), signalled), features)
   const everyTaskId = whole.workload.map(({ task }) => String((task as Entry)['id']))
   const setBackShape = {
     fromMs: SET_BACK_FROM_MS,
@@ -108,6 +108,11 @@ export function drawDocument(seed: number): FuzzDocument {
         overMs: times.overMs,
       }),
       ...setBacks,
+      ...drawHookFaults(dice('hooks/faults'), nodes, features, {
+        fromMs: 1_000,
+        untilMs: times.untilMs,
+        overMs: times.overMs,
+      }),
     ],
     assert: {
       always:

@@ -6,7 +6,7 @@
  */
 import type { Event } from '../../../controller/model/event.ts'
 import type { GpuReading, PlacementReading } from '../../../controller/query/cluster-reading.ts'
-import type { Instant } from '../../../protocol/units.ts'
+import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { Report } from '../../check/violation.ts'
 import type { World } from '../../world/world.ts'
 
@@ -53,7 +53,7 @@ export class EagerWatch {
 
   /** No request, no obstacle, and no other resident task on its GPUs. */
   #isLeftAlone(placement: PlacementReading): boolean {
-    const { entry, stopping, isOver, gpus, demandMib, task } = placement
+    const { entry, stopping, isOver, gpus, task } = placement
     if (
       entry !== null ||
       stopping !== null ||
@@ -63,7 +63,9 @@ export class EagerWatch {
     )
       return false
     if (isClosed(placement) || waitsThere(placement).length > 0) return false
-    return gpus.every((gpu) => isDeserted(gpu) && gpu.capacityMib >= demandMib)
+    return gpus.every(
+      (gpu) => isDeserted(gpu) && gpu.capacityMib - gpu.noswapResidentMib >= movableMib(placement),
+    )
   }
 
   #judge(taskId: string): void {
@@ -116,16 +118,21 @@ function freeMib({ capacityMib, noswapResidentMib, swappableResidentMib }: GpuRe
   return capacityMib - noswapResidentMib - swappableResidentMib
 }
 
+function movableMib({ demandMib, residualMib }: PlacementReading): Mib {
+  return demandMib - residualMib
+}
+
 function isDeserted({ placements, pendingClaimants }: GpuReading): boolean {
   return pendingClaimants.length === 0 && placements.every(({ residency }) => residency === 'swapped_out')
 }
 
 /** A task on the same GPUs that needs no more VRAM, has been out for longer, and could return. */
 function absentLonger(
-  { node, gpus, demandMib, swappedOutSince }: PlacementReading,
+  placement: PlacementReading,
   sentAway: ReadonlySet<string>,
   now: Instant,
 ): string | null {
+  const { node, gpus, swappedOutSince } = placement
   for (const other of new Set(node.gpus.flatMap((gpu) => [...gpu.placements]))) {
     const { task, residency, entry, stopping, backOffUntil, isOver } = other
     const isFree =
@@ -134,7 +141,13 @@ function absentLonger(
       stopping === null &&
       !isOver &&
       task.state === 'running'
-    if (!isFree || backOffUntil > now || sentAway.has(task.spec.id) || other.demandMib > demandMib) continue
+    if (
+      !isFree ||
+      backOffUntil > now ||
+      sentAway.has(task.spec.id) ||
+      movableMib(other) > movableMib(placement)
+    )
+      continue
     const isSame = other.gpus.length === gpus.length && other.gpus.every((gpu) => gpus.includes(gpu))
     if (isSame && (other.swappedOutSince ?? Infinity) < (swappedOutSince ?? 0)) return task.spec.id
   }

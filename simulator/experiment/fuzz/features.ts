@@ -60,7 +60,12 @@ const FEW_ATTEMPTS_PERCENT = 25
 export const SET_BACK_FEATURE = 'store_set_back'
 const SET_BACK_PERCENT = 4
 
+/** From a separate random stream too: tasks move their data themselves, and some keep a part or misbehave. */
+export const HOOK_FEATURE = 'hooks'
+const HOOKS_PERCENT = 10
+
 export type Feature =
+  | typeof HOOK_FEATURE
   | typeof SET_BACK_FEATURE
   | typeof SIGNAL_FEATURE
   | typeof STOP_FEATURE
@@ -84,6 +89,7 @@ export const FEATURES: readonly Feature[] = [
   STOP_FEATURE,
   LIMIT_FEATURE,
   SET_BACK_FEATURE,
+  HOOK_FEATURE,
 ]
 /** Percentage of seeds without faults, in which every rule is checked exactly. */
 const CALM_PERCENT = 40
@@ -95,6 +101,7 @@ export interface FeatureRandom {
   readonly stops: FuzzRandom
   readonly limits: FuzzRandom
   readonly setBack: FuzzRandom
+  readonly hooks: FuzzRandom
 }
 
 export function drawFeatures(dice: FuzzRandom, own: FeatureRandom): Features {
@@ -109,6 +116,7 @@ export function drawFeatures(dice: FuzzRandom, own: FeatureRandom): Features {
   if (own.stops.chance(STOP_GRACES_PERCENT)) on.add(STOP_FEATURE)
   if (own.limits.chance(FEW_ATTEMPTS_PERCENT)) on.add(LIMIT_FEATURE)
   if (own.setBack.chance(SET_BACK_PERCENT) && !isCalm) on.add(SET_BACK_FEATURE)
+  if (own.hooks.chance(HOOKS_PERCENT)) on.add(HOOK_FEATURE)
   return { on, faults: isCalm ? [] : drawKinds(dice) }
 }
 

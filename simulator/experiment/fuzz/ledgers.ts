@@ -94,13 +94,45 @@ export function checkAgreement(world: World, report: Report): void {
     const theirs =
       attempt === undefined
         ? 'nothing'
-        : `${attempt.residency}, ${attempt.vramMib} MiB${attempt.wantsGpu ? ', wants' : ''}`
-    const ours = `${placement.residency}, ${placement.demandMib} MiB${placement.wantsGpu ? ', wants' : ''}`
+        : sayingOf(attempt.residency, attempt.vramMib, attempt.residualMib, attempt.wantsGpu)
+    const { residency, demandMib, residualMib, wantsGpu } = placement
+    const ours = sayingOf(residency, demandMib, residualMib, wantsGpu)
     if (theirs !== ours)
       report(`the controller records ${ours}; its server reports ${theirs}`, {
         taskId: spec.id,
         nodeId: placement.node.id,
       })
+  }
+}
+
+function sayingOf(residency: string, vramMib: Mib, residualMib: Mib, wantsGpu: boolean): string {
+  const kept = residency === 'swapped_out' ? `, keeps ${residualMib}` : ''
+  return `${residency}, ${vramMib} MiB${kept}${wantsGpu ? ', wants' : ''}`
+}
+
+/**
+ * The VRAM of the devices: never more than there is. A task that its server knows to be in VRAM has what the
+ * server counts; one that is swapped out keeps what server and controller count, or the rest is foreign.
+ */
+export function checkDevices(world: World, report: Report): void {
+  for (const [nodeId, server] of world.fleet.servers) {
+    const device = world.fleet.deviceOf(nodeId)
+    if (device === undefined) continue
+    for (const { index, physical_mib } of device.gpus()) {
+      const { mib } = device.usedMib(index)
+      if (mib > physical_mib) report(`GPU ${index} holds ${mib} MiB of ${physical_mib}`, { nodeId })
+    }
+    for (const { taskId, residency, residentMib, residualMib } of server.attempts.values()) {
+      const used = device.vramOf(taskId)
+      if (used === null || (residency !== 'resident' && residency !== 'swapped_out')) continue
+      const counted = residency === 'resident' ? residentMib : residualMib + used.surplusMib
+      if (used.mib !== counted || (residency === 'swapped_out' && residentMib !== residualMib))
+        report(
+          `it is ${residency} and has ${used.mib} MiB in VRAM, ${used.surplusMib} of them foreign; ` +
+            `its server counts ${residentMib}, ${residualMib} of them kept`,
+          { taskId, nodeId },
+        )
+    }
   }
 }
 

@@ -88,7 +88,7 @@ function servedByEvent({ kind, taskId, at, data }: Event, cluster: ClusterReadin
     task,
     node: placement.node,
     gpus: placement.gpus,
-    mib: placement.demandMib,
+    mib: placement.demandMib - placement.residualMib,
     askedAt,
     isPlacement: !isReturn,
   }
@@ -228,9 +228,9 @@ function missingMib(gpu: GpuReading, { needMib }: EntryReading): Mib {
 
 function swappableMibFor(gpu: GpuReading, { task }: EntryReading): Mib {
   let mib = 0
-  for (const { task: other, noswap, residency, demandMib, startedAt } of gpu.placements) {
+  for (const { task: other, noswap, residency, demandMib, residualMib, startedAt } of gpu.placements) {
     const isFree = noswap === 0 && residency === 'resident' && other !== task && startedAt !== null
-    if (isFree && (other.spec.priority !== 0 || task.spec.priority === 0)) mib += demandMib
+    if (isFree && (other.spec.priority !== 0 || task.spec.priority === 0)) mib += demandMib - residualMib
   }
   return mib
 }

@@ -8,7 +8,7 @@ import type { DurationMs } from '../../../protocol/units.ts'
 import type { Envelope } from '../../../protocol/envelope.ts'
 import type { Report, Violation } from '../../check/violation.ts'
 import type { World } from '../../world/world.ts'
-import { checkAgreement, checkLedgers, checkLeftovers } from './ledgers.ts'
+import { checkAgreement, checkDevices, checkLedgers, checkLeftovers } from './ledgers.ts'
 import { checkPreparing } from './preparing-watch.ts'
 import { ProbeWatch } from './probe-watch.ts'
 import { EagerWatch } from './eager-watch.ts'
@@ -82,6 +82,7 @@ export class Soundness {
     if (!this.#isNews) return
     this.#isNews = false
     checkLedgers(this.#world, this.#nodeIds, this.#reportAs('books'))
+    checkDevices(this.#world, this.#reportAs('device'))
     if (this.#isCalm) checkCollector(this.#world, this.#nodeIds, this.#reportAs('collector'))
     this.#nodeIds.clear()
     if (this.#isCalm) this.#eager.afterInstant()
@@ -99,6 +100,7 @@ export class Soundness {
   finish(): void {
     this.#probes.afterInstant()
     checkLedgers(this.#world, this.#world.controller.cluster.nodes.keys(), this.#reportAs('books'))
+    checkDevices(this.#world, this.#reportAs('device'))
     checkLeftovers(this.#world, this.#reportAs('leftovers'))
     checkAgreement(this.#world, this.#reportAs('agreement'))
   }
