@@ -20,6 +20,11 @@ export class CopyEngines {
     return at
   }
 
+  /** A copy that is given up then keeps the links until then. */
+  giveUpAt(gpus: readonly number[], at: Instant): void {
+    for (const gpu of gpus) this.#until[gpu] = at
+  }
+
   /**
    * Copies a task's bytes on all its GPUs at once, each over its GPU's own link; the links are busy until the
    * end.

@@ -200,13 +200,10 @@ export class SimulatedSwaps {
     const profile = this.#profileOf(process)
     const keepsMib = trouble === null ? profile.residualMib : (trouble.keepsMib ?? process.vramMib)
     const keptMib = Math.min(process.vramMib, keepsMib)
-    const lateAt = this.#copies.freeAt(process.gpus, now) + withinMs
-    const endsAt = this.#transfer(process, 'out', profile.swap, process.vramMib - keptMib)
-    if (endsAt > lateAt) return this.#at(lateAt, process, () => answer(TOO_LATE))
-    this.#at(endsAt, process, () => {
-      process.usedMib = keptMib
+    this.#carryOutOrder(process, 'out', process.vramMib - keptMib, withinMs, (said) => {
+      if (said === IN_TIME) process.usedMib = keptMib
       if (!process.isInVram) this.#site.surplusChanged()
-      answer(IN_TIME)
+      answer(said)
     })
   }
 
@@ -216,14 +213,24 @@ export class SimulatedSwaps {
     const trouble = troubles.hookTrouble()
     if (trouble?.kind === 'hook_late') this.#takesBackAt(now + withinMs + LATE_BY_MS, process)
     if (this.#misbehaves(process, trouble, withinMs, answer)) return
-    const profile = this.#profileOf(process)
     const backMib = process.vramMib - process.usedMib
     process.usedMib = process.vramMib
-    // The copies of a GPU are one after the other; the time of those before does not count.
-    const lateAt = this.#copies.freeAt(process.gpus, now) + withinMs
-    const endsAt = this.#transfer(process, 'in', profile.swap, backMib)
-    if (endsAt > lateAt) this.#at(lateAt, process, () => answer(TOO_LATE))
-    else this.#at(endsAt, process, () => answer(IN_TIME))
+    this.#carryOutOrder(process, 'in', backMib, withinMs, answer)
+  }
+
+  /** The copies of a GPU are one after the other; the time of those before does not count. */
+  #carryOutOrder(
+    process: Process,
+    direction: 'out' | 'in',
+    mib: Mib,
+    withinMs: DurationMs,
+    answer: (answer: HookAnswer) => void,
+  ): void {
+    const { swap } = this.#profileOf(process)
+    const lateAt = this.#copies.freeAt(process.gpus, this.#site.clock.now()) + withinMs
+    const endsAt = this.#transfer(process, direction, swap, mib)
+    if (endsAt > lateAt) this.#copies.giveUpAt(process.gpus, lateAt)
+    this.#at(Math.min(endsAt, lateAt), process, () => answer(endsAt > lateAt ? TOO_LATE : IN_TIME))
   }
 
   /** It does not do what it was told, and says so, or nothing. */

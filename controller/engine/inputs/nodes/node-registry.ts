@@ -364,7 +364,8 @@ function reconcile(c: Cluster, node: LiveNode, report: TaskReport, now: Instant)
     (report.residency === 'resident' || report.residency === 'swapped_out')
   ) {
     placement.generation = report.generation
-    setResidency(c, placement, report.residency, null, now)
+    if (report.residency === 'resident') setResidency(c, placement, report.residency, null, now)
+    else setSwappedOut(c, placement, report.residual_mib ?? 0, null, now)
   }
   if (report.generation === placement.generation) {
     if (report.residency === 'swapped_out' && placement.residency === 'swapped_out')
