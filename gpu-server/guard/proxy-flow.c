@@ -21,6 +21,7 @@
 #define REFUSE_MS 2000
 #define CLOSED_MS 100      /* a port on which nothing of the task listened is not looked for again */
 #define ACCEPTS 64         /* at a time */
+#define QUIET_MS 200       /* an answer that ends with its connection has ended before */
 #define ANY_BYTES (1 << 30)
 #define RETRY_AFTER_S "5"
 
@@ -37,7 +38,8 @@ struct connection {
   bool is_waiting; /* counted as held */
   bool is_heard;   /* it has sent something, or ended, since the task is out: nothing new to see */
   bool is_broken;  /* the task has refused its bytes */
-  int64_t deadline;
+  bool is_answered; /* the task has sent something since it got something */
+  int64_t deadline, last_out;
   struct connection *next, *previous;
 };
 
@@ -121,15 +123,6 @@ static void refuse_client(struct connection *connection, const char *why) {
   answer_client(connection, "503 Service Unavailable", fields, "The task cannot answer now. Try again.\n");
 }
 
-static const char *status_text(int status) {
-  switch (status) {
-    case 403: return "403 Forbidden";
-    case 431: return "431 Request Header Fields Too Large";
-    case 501: return "501 Not Implemented";
-    default: return "400 Bad Request";
-  }
-}
-
 static void drain(struct connection *connection) {
   char text[16384];
   for (int round = 0; round < DRAIN_ROUNDS; round++) {
@@ -164,10 +157,31 @@ static void forbid(struct connection *connection) {
 
 static enum moved move_in(struct connection *connection) {
   int client = connection->client.fd, upstream = connection->upstream.fd;
-  if (!connection->port->is_engine) return move_bytes(&connection->in, client, upstream, &proxy.bytes_in);
-  enum moved moved = move_requests(&connection->requests, client, upstream, &proxy.bytes_in);
-  connection->in.size = moved == BLOCKED ? connection->requests.read : 0;
+  uint64_t before = proxy.bytes_in;
+  enum moved moved = connection->port->is_engine ? move_requests(&connection->requests, client, upstream, &proxy.bytes_in)
+    : move_bytes(&connection->in, client, upstream, &proxy.bytes_in);
+  if (connection->port->is_engine) connection->in.size = moved == BLOCKED ? connection->requests.read : 0;
+  if (proxy.bytes_in != before) connection->is_answered = false;
   return moved;
+}
+
+/* A request is held of which the task has got nothing, and the task has closed the connection, as servers do with idle ones.
+ * What the client has sent has to begin as a request does: it could be the rest of one that was refused early. */
+static bool may_connect_again(const struct connection *connection) {
+  const struct requests *requests = &connection->requests;
+  if (!connection->port->is_http || !connection->is_waiting || !connection->is_answered || connection->in.is_over) return false;
+  if (connection->in.size > 0 || connection->out.size > 0 || now_boot() - connection->last_out < QUIET_MS) return false;
+  if (requests->part != HEAD || requests->read > 0) return false;
+  return requests->size > 0 || begins_request(connection->client.fd);
+}
+
+/* It is connected to the task when the task is back. */
+static void hold_again(struct connection *connection) {
+  watch_end(&connection->upstream);
+  connection->upstream = (struct watch){.kind = ON_END, .fd = -1, .of = connection};
+  give_pipe(&connection->out);
+  connection->stage = HELD;
+  watch_change(&connection->client, 0);
 }
 
 static void pass_in(struct connection *connection) {
@@ -188,7 +202,13 @@ static void pass_in(struct connection *connection) {
 static void pass_out(struct connection *connection) {
   struct flow *out = &connection->out;
   if (out->is_over) return;
+  uint64_t before = proxy.bytes_out;
   enum moved moved = move_bytes(out, connection->upstream.fd, connection->client.fd, &proxy.bytes_out);
+  if (proxy.bytes_out != before) {
+    connection->is_answered = true;
+    connection->last_out = now_boot();
+  }
+  if ((moved == OVER || moved == UNREADABLE) && may_connect_again(connection)) return hold_again(connection);
   if (moved == UNREADABLE || moved == UNWRITABLE) return abort_connection(connection);
   if (moved != OVER) return;
   out->is_over = true;
@@ -203,11 +223,6 @@ static void end_if_over(struct connection *connection) {
 }
 
 /* ---- requests that are held ---- */
-
-/* What a client may send at once. It was told so, and may send that; it is told no more. */
-static void set_window(const struct connection *connection, int bytes) {
-  setsockopt(connection->client.fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, &bytes, sizeof bytes);
-}
 
 static void hold(struct connection *connection) {
   if (connection->is_waiting) return;
@@ -267,7 +282,7 @@ static void connected(struct connection *connection) {
   bool is_made = getsockopt(connection->upstream.fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0;
   if (!is_made || !task_connected(connection->port->target, &connection->target)) return deny(connection);
   setsockopt(connection->upstream.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  if (proxy.is_out) set_window(connection, HELD_BYTES);
+  if (proxy.is_out) set_window(connection->client.fd, HELD_BYTES);
   connection->stage = PASSING;
   connection->is_heard = false;
   clear_deadline(connection);
@@ -342,11 +357,12 @@ void on_end(struct watch *watch, uint32_t events) {
 }
 
 static void pass_held(struct connection *connection) {
+  if (connection->stage == PASSING && has_ended(connection->upstream.fd) && may_connect_again(connection)) hold_again(connection);
   if (connection->stage == HELD) return connect_to_task(connection);
   if (connection->stage != PASSING) return;
   set_waiting(connection, false);
   clear_deadline(connection);
-  set_window(connection, ANY_BYTES);
+  set_window(connection->client.fd, ANY_BYTES);
   pass_in(connection);
   end_if_over(connection);
 }
@@ -354,7 +370,7 @@ static void pass_held(struct connection *connection) {
 static void hold_open(struct connection *connection) {
   if (connection->stage != PASSING) return;
   connection->is_heard = false;
-  set_window(connection, HELD_BYTES);
+  set_window(connection->client.fd, HELD_BYTES);
   if (connection->in.size > 0 || connection->requests.size > 0) {
     hold(connection);
     if (connection->stage == PASSING) say_wanted();

@@ -21,6 +21,7 @@
 #define MAX_DIGITS 15       /* of a length */
 #define MAX_CHUNK_DIGITS 8
 #define ROUNDS 16
+#define PEEKED_BYTES (8 << 10) /* a longer request line is none */
 
 static const char *const served[] = {"/health", "/health_generate", "/ping", "/version", "/metrics", "/load", "/generate", "/encode",
   "/classify", "/score", "/rerank", "/pooling", "/tokenize", "/detokenize", "/invocations", "/get_model_info", "/model_info"};
@@ -214,6 +215,17 @@ static void read_parts(struct requests *requests) {
   }
 }
 
+/* ---- the beginning of a request ---- */
+
+bool begins_request(int client) {
+  char text[PEEKED_BYTES];
+  ssize_t size = recv(client, text, sizeof text, MSG_PEEK);
+  const char *target = size > 0 ? memchr(text, ' ', (size_t)size) : NULL;
+  if (target == NULL || !is_token(text, (size_t)(target - text)) || target + 1 == text + size || target[1] != '/') return false;
+  const char *end = memchr(target, '\n', (size_t)(text + size - target));
+  return end != NULL && end - target > 10 && strncmp(end - 10, " HTTP/1.", 8) == 0 && end[-1] == '\r';
+}
+
 /* ---- moving ---- */
 
 void requests_free(struct requests *requests) {
@@ -256,4 +268,15 @@ enum moved move_requests(struct requests *requests, int from, int to, uint64_t *
   }
   enum moved sent = send_read(requests, to, count);
   return sent != IDLE ? sent : requests->status != 0 ? REFUSED : MORE;
+}
+
+/* ---- answers ---- */
+
+const char *status_text(int status) {
+  switch (status) {
+    case 403: return "403 Forbidden";
+    case 431: return "431 Request Header Fields Too Large";
+    case 501: return "501 Not Implemented";
+    default: return "400 Bad Request";
+  }
 }

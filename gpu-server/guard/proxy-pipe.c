@@ -4,7 +4,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define PIPE_BYTES (256 << 10)
@@ -60,3 +63,11 @@ enum moved move_bytes(struct flow *flow, int from, int to, uint64_t *count) {
   }
   return flow->size > 0 ? BLOCKED : MORE;
 }
+
+bool has_ended(int socket) {
+  char byte;
+  ssize_t size = recv(socket, &byte, 1, MSG_PEEK);
+  return size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+void set_window(int client, int bytes) { setsockopt(client, IPPROTO_TCP, TCP_WINDOW_CLAMP, &bytes, sizeof bytes); }

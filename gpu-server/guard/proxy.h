@@ -61,6 +61,10 @@ enum moved { IDLE, MORE, BLOCKED, OVER, UNREADABLE, UNWRITABLE, REFUSED };
 /* Passes bytes on until there are none, the receiver is full, or others have their turn. Counts them. */
 enum moved move_bytes(struct flow *flow, int from, int to, uint64_t *count);
 void give_pipe(struct flow *flow);
+/* The other side has closed the connection, and all its bytes were read. */
+bool has_ended(int socket);
+/* What a client may send at once. It was told so, and may send that; it is told no more. */
+void set_window(int client, int bytes);
 
 /* ---- requests to an engine: proxy-http.c ---- */
 
@@ -79,6 +83,9 @@ struct requests {
 /* As move_bytes. When it returns REFUSED, the engine has got everything before the request, and nothing of it. */
 enum moved move_requests(struct requests *requests, int from, int to, uint64_t *count);
 void requests_free(struct requests *requests);
+/* What the client has sent, and was not read, begins with a request line of HTTP/1. */
+bool begins_request(int client);
+const char *status_text(int status);
 
 /* ---- the task's own sockets: proxy-task.c ---- */
 
