@@ -32,7 +32,8 @@ export type ReadDone = (piece: ChannelPiece | ChannelRefused) => void
 
 export class Channel {
   readonly #child: ChildProcess
-  readonly #onOpen: (refused: ChannelRefused | null) => void
+  /** Of requests to open it that have no answer yet. */
+  #onOpen: ((refused: ChannelRefused | null) => void)[]
   readonly #onClosed: () => void
   readonly #frames = new FrameReader()
   /** Frames for the controller, the first ones first. */
@@ -63,7 +64,7 @@ export class Channel {
     onClosed: () => void,
   ) {
     this.#child = child
-    this.#onOpen = onOpen
+    this.#onOpen = [onOpen]
     this.#onClosed = onClosed
     this.#watch = this.#closeAfter(OPEN_WITHIN_MS)
     child.once('error', () => this.#over('the process for it did not start'))
@@ -72,6 +73,12 @@ export class Channel {
     child.stdin?.on('drain', () => this.#drained())
     child.stdout?.on('data', (bytes: Buffer) => this.#receive(bytes))
     if (request !== null) child.stdin?.write(encodeFrame(FRAME.request, request))
+  }
+
+  /** A repeated request to open it: its answer was lost, or is still to come. */
+  openAgain(done: (refused: ChannelRefused | null) => void): void {
+    if (this.#isOpen) setImmediate(() => done(null))
+    else this.#onOpen.push(done)
   }
 
   write(n: number, base64: string, done: WriteDone): void {
@@ -115,7 +122,7 @@ export class Channel {
   #opened(refused: ChannelRefused | null): void {
     if (this.#isOpen) return
     this.#isOpen = true
-    this.#onOpen(refused)
+    for (const done of this.#onOpen.splice(0)) done(refused)
     if (refused !== null) this.close()
   }
 

@@ -1,4 +1,5 @@
 /** Channels into the tasks of this host, each through a process of its own (docs/decisions/0123). */
+import { isDeepStrictEqual } from 'node:util'
 import type { ChannelTarget } from '../../protocol/channel-messages.ts'
 import type { ChannelPiece, ChannelRefused, ChannelsPort } from '../core/channels-port.ts'
 import { Channel } from './channel.ts'
@@ -11,6 +12,7 @@ const UNKNOWN: ChannelRefused = { refused: 'unknown_channel' }
 
 interface Held {
   readonly of: string
+  readonly target: ChannelTarget
   readonly channel: Channel
 }
 
@@ -35,13 +37,16 @@ export class TaskChannels implements ChannelsPort {
   ): void {
     const of = `${taskId} ${attempt}`
     const ofAttempt = [...this.#held.values()].filter((held) => held.of === of).length
-    if (this.#held.size >= MAX_CHANNELS || ofAttempt >= MAX_CHANNELS_OF_ATTEMPT || this.#held.has(id))
+    const before = this.#held.get(id)
+    if (before?.of === of && isDeepStrictEqual(before.target, target)) return before.channel.openAgain(done)
+    if (before !== undefined) return void setImmediate(() => done({ refused: 'channel_exists' }))
+    if (this.#held.size >= MAX_CHANNELS || ofAttempt >= MAX_CHANNELS_OF_ATTEMPT)
       return void setImmediate(() => done({ refused: 'too_many_channels' }))
     const started = startChannelProcess(this.#options, taskId, attempt, target)
     if ('refused' in started) return void setImmediate(() => done(started))
     const { child, request } = started
     const channel = new Channel(child, request, done, () => this.#held.delete(id))
-    this.#held.set(id, { of, channel })
+    this.#held.set(id, { of, target, channel })
   }
 
   write(id: string, n: number, base64: string, done: (refused: ChannelRefused | null) => void): void {

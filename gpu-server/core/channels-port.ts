@@ -13,6 +13,7 @@ export interface ChannelPiece {
 
 /** Channels into attempts that run on this host. No answer comes within the call. */
 export interface ChannelsPort {
+  /** A repeat with the same target opens no other channel, and is answered as the first call. */
   open(
     attempt: { readonly taskId: string; readonly attempt: number },
     channel: string,

@@ -1,5 +1,6 @@
 /** Channels into tasks of real guards: commands besides that of the task, and connections to its ports. */
 import { createHash, randomBytes } from 'node:crypto'
+import { existsSync, readFileSync } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
 import { TaskChannels } from '../../gpu-server/channels/task-channels.ts'
@@ -61,6 +62,24 @@ describe.each([
       '4',
     ])
     expect(channel.err).toBe('wrong\n')
+  })
+
+  it('is started once if the request for it is repeated; another one gets no channel of its id', async () => {
+    const world = await guardWorld({ isIsolated })
+    await world.sh('twice', 'sleep 1000')
+    const channels = await channelsOf(world)
+    const marks = `${world.folder}/marks`
+    const target = (script: string) =>
+      ({ kind: 'exec', command: ['sh', '-c', script], terminal: null }) as const
+    const script = `echo started >> ${marks}; sleep 1000`
+    const ask = (of: ReturnType<typeof target>) =>
+      new Promise((done) => channels.open({ taskId: 'twice', attempt: 1 }, 'one', of, done))
+    expect(await Promise.all([ask(target(script)), ask(target(script))])).toEqual([null, null])
+    expect(await ask(target(script))).toBe(null)
+    expect(await ask(target('true'))).toEqual({ refused: 'channel_exists' })
+    expect(channels.count).toBe(1)
+    await until('it has started', () => existsSync(marks))
+    expect(readFileSync(marks, 'utf8')).toBe('started\n')
   })
 
   it('passes 10 MB through its input and output unchanged', async () => {

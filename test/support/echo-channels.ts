@@ -42,8 +42,8 @@ export class EchoChannels implements ChannelsPort {
     done: (refused: ChannelRefused | null) => void,
   ): void {
     const isClosed = target.kind === 'port' && this.#faults.isPortOpen !== true
-    const refused = isClosed ? 'port_closed' : this.#held.has(channel) ? 'too_many_channels' : null
-    if (refused === null)
+    const refused = isClosed ? 'port_closed' : null
+    if (refused === null && !this.#held.has(channel))
       this.#held.set(channel, { taskId, frames: new FrameReader(), input: [], pieces: [], written: 0 })
     this.#soon(() => done(refused === null ? null : { refused }))
   }
