@@ -124,7 +124,7 @@ export function impactFields(impact: Impact): readonly Field[] {
     ['dry run', 'nothing was changed'],
     [
       'commit limit',
-      `${before.commit_limit_mib} → ${after.commit_limit_mib} MiB on ${impact.node_count} nodes`,
+      `${before.commit_limit_mib} → ${after.commit_limit_mib} MiB on ${plural(impact.node_count, 'node')}`,
     ],
     ['schedulable', `${before.effective_schedulable_mib} → ${after.effective_schedulable_mib} MiB`],
     ['over the limit', `${before.over_committed_mib} → ${after.over_committed_mib} MiB`],

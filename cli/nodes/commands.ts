@@ -1,6 +1,6 @@
 /** `headroom node …`: arguments and options. */
 import { Option, type Command } from 'commander'
-import { calls, remote, withExamples, type SetExit } from '../command/command-shape.ts'
+import { calls, DRY_RUN, remote, withExamples, type SetExit } from '../command/command-shape.ts'
 import { folder, nodeName, timeWithin } from '../command/option-values.ts'
 import type { CommandOptions } from '../command/session.ts'
 
@@ -23,9 +23,11 @@ export function addNode(program: Command, setExit: SetExit): void {
         ),
     )
       .argument('<node>', 'name or id')
-      .argument('<setting=value...>', 'overcommit=50, reserve=2Gi'),
+      .argument('<setting=value...>', 'overcommit=50, reserve=2Gi')
+      .option('--dry-run', DRY_RUN),
     'headroom node set a100-1 overcommit=50 reserve=4Gi',
     'headroom node set a100-1 overcommit=null  # the global default again',
+    'headroom node set a100-1 overcommit=50 --dry-run',
   ).action(calls(setExit, () => import('./nodes.ts'), 'nodeSet'))
   for (const [verb, what] of [
     ['cordon', 'stop placing tasks on a node; its tasks stay'],

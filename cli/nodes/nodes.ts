@@ -2,6 +2,7 @@
 import type { Node, NodeConfigChange } from '../../clients/typescript/client.ts'
 import { EXIT_OK, UsageError } from '../../services/exit-codes.ts'
 import type { Palette } from '../output/terminal-text.ts'
+import { impactFields, type ChangeOptions } from '../config/config.ts'
 import { age, size } from '../output/figures.ts'
 import { printDone, printList, printOne, type Column, type Field } from '../output/table.ts'
 import { nodeNamed, openClient, pairsOf, type CommandOptions } from '../command/session.ts'
@@ -83,7 +84,7 @@ const SHORT_NAMES: Readonly<Record<string, keyof NodeConfigChange>> = {
 export async function nodeSet(
   name: string,
   texts: readonly string[],
-  { output, ...server }: CommandOptions,
+  { output, dryRun = false, ...server }: ChangeOptions,
 ): Promise<number> {
   const change: Record<string, unknown> = {}
   for (const [short, text] of pairsOf(texts)) {
@@ -97,7 +98,11 @@ export async function nodeSet(
   const before = await nodeNamed(client, name)
   // An absent percentage would be cleared (specification 4).
   const whole = { overcommit_vram_percent: before.overcommit.override_percent, ...change }
-  const node = await client.nodes.configure(before.node_id, whole)
+  const node = await client.nodes.configure(before.node_id, whole, { dryRun })
+  if (node.impact !== undefined) {
+    await printOne(node, impactFields(node.impact), output)
+    return EXIT_OK
+  }
   await printDone(
     node,
     `${node.name}: overcommit ${node.overcommit.effective_percent} %, reserve ` +
