@@ -125,6 +125,16 @@ describe('GET /tasks/{id}/logs', () => {
     })
   })
 
+  test('answers for files of a silent GPU server as routes that need its processes do', async () => {
+    const silent = { list: () => Promise.resolve(null), read: () => Promise.resolve(null) }
+    const unanswered = await apiClient(world, { files: silent })
+    for (const path of ['files', 'files/content?path=out'])
+      expect(await unanswered.send('GET', `/tasks/${id}/${path}`)).toMatchObject({
+        status: 503,
+        body: { code: 'node_unavailable', detail: /does not answer/ },
+      })
+  })
+
   test('accepts only GET', async () => {
     expect((await api.send('HEAD', `/tasks/${id}/logs?follow=true`)).status).toBe(405)
   })

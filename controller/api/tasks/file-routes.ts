@@ -14,7 +14,7 @@ import {
 import { logSourceOf } from './log-source.ts'
 import { TaskPathSchema } from './schema.ts'
 
-const PROBLEMS = ['not_found', 'conflict', 'logs_unavailable', 'too_many_reads', 'store_failed'] as const
+const PROBLEMS = ['not_found', 'conflict', 'node_unavailable', 'too_many_reads', 'store_failed'] as const
 
 const listFiles = operation(
   {
@@ -129,5 +129,5 @@ const WORDS: Readonly<Record<string, string>> = {
 }
 
 function unavailable(detail: string): ApiProblem {
-  return new ApiProblem('logs_unavailable', detail, { headers: { 'retry-after': '5' } })
+  return new ApiProblem('node_unavailable', detail, { headers: { 'retry-after': '5' } })
 }
