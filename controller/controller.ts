@@ -192,7 +192,7 @@ export function createController(given: ControllerPorts, options: ControllerOpti
   const commands = inputTap?.commands(engine.commands) ?? engine.commands
   // Views decide nothing, so they are not tapped.
   const views = createViews(engine, given.clock, ports.store.reads, isElided)
-  const series = new Series(views)
+  const series = new Series(views, events)
   const messages = new MessageTally()
   const livenessTimer = new LivenessTimer(engine, clock)
   const mayAsk = (nodeId: string): boolean => aheadOf(engine.cluster, nodeId) === null

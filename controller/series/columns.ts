@@ -42,11 +42,33 @@ export const COLUMN = {
   inMib: 21,
   /** Duration of the copies that ended, ms. */
   copy: 22,
+  /** Returns of swapped-out tasks that wanted the GPU: up to each of WAKE_BOUNDS_S, and longer ones. */
+  wake0: 23,
+  wake1: 24,
+  wake2: 25,
+  wake3: 26,
+  wake4: 27,
+  wake5: 28,
+  wake6: 29,
+  wake7: 30,
+  wake8: 31,
+  wake9: 32,
+  wake10: 33,
+  wake11: 34,
+  wake12: 35,
+  wakeLonger: 36,
 } as const
 
 export type ColumnName = keyof typeof COLUMN
 
-/** Rows that were archived before the last column was added have one less: it is 0 in them. */
+/** Seconds. */
+export const WAKE_BOUNDS_S = [0.25, 0.5, 1, 1.5, 2, 3, 5, 7.5, 10, 20, 30, 60, 300] as const
+export const FIRST_WAKE_COLUMN = COLUMN.wake0
+export const WAKE_COLUMNS = (Object.keys(COLUMN) as readonly ColumnName[]).filter(
+  (name) => COLUMN[name] >= FIRST_WAKE_COLUMN,
+)
+
+/** An archived row has at least these columns. Columns at its end that are 0 for every scope are left out. */
 export const ARCHIVED_COLUMNS = 22
 
 export const COLUMNS = Object.keys(COLUMN).length

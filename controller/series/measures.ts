@@ -3,7 +3,7 @@
  * formulas).
  */
 import { starvationPercent } from '../metrics/starvation.ts'
-import { COLUMN, type ColumnName } from './columns.ts'
+import { COLUMN, WAKE_BOUNDS_S, WAKE_COLUMNS, type ColumnName } from './columns.ts'
 import type { TableKind } from './retention.ts'
 
 export type Unit = 'percent' | 'MiB' | 'tasks' | 'swaps' | 'seconds'
@@ -69,6 +69,9 @@ export const MEASURES = {
   swap_out_mib: moved('MiB', 'What they moved out', 'outMib'),
   swap_in_mib: moved('MiB', 'What they moved in', 'inMib'),
   swap_copy_seconds: seconds('Duration of the copies that ended, out and in, summed over GPUs', ['copy']),
+  wake_p50_seconds: wake(0.5),
+  wake_p95_seconds: wake(0.95),
+  wake_p99_seconds: wake(0.99),
   gpu_seconds_lost: seconds('GPU time that tasks wanted and were not given: demand − served', [
     'queue',
     'swap',
@@ -143,6 +146,32 @@ function seconds(meaning: string, columns: readonly ColumnName[]): Measure {
     of: (sums) =>
       sums('known') === 0 ? null : columns.reduce((sum, column) => sum + sums(column), 0) / 1000,
   }
+}
+
+/** A quantile of the wakes that ended in the interval, by linear interpolation between the bounds. */
+function wake(share: number): Measure {
+  return {
+    unit: 'seconds',
+    meaning: `From request to swap-in: ${share * 100}% of the tasks that returned took no longer`,
+    columns: WAKE_COLUMNS,
+    kinds: ['cluster', 'group', 'node'],
+    of: (sums) => quantileOf(WAKE_COLUMNS.map(sums), share),
+  }
+}
+
+function quantileOf(counts: readonly number[], share: number): number | null {
+  const total = counts.reduce((sum, count) => sum + count, 0)
+  if (total === 0) return null
+  let below = 0
+  for (const [place, bound] of WAKE_BOUNDS_S.entries()) {
+    const count = counts[place] ?? 0
+    if (count > 0 && below + count >= share * total) {
+      const from = WAKE_BOUNDS_S[place - 1] ?? 0
+      return from + ((bound - from) * (share * total - below)) / count
+    }
+    below += count
+  }
+  return WAKE_BOUNDS_S.at(-1) ?? null
 }
 
 export const placesOf = (columns: Iterable<ColumnName>): readonly number[] =>

@@ -12,6 +12,7 @@ import { COLUMN, COLUMNS } from './columns.ts'
 import { addTo, type Interval, newInterval } from './interval.ts'
 import type { TableKind } from './retention.ts'
 import type { SeriesTable } from './table.ts'
+import type { WakeCounts } from './wake-counts.ts'
 
 export type Tables = Readonly<Record<TableKind, SeriesTable>>
 
@@ -40,12 +41,14 @@ interface SeenNode {
 export class NodeSampler {
   readonly #views: Views
   readonly #tables: Tables
+  readonly #wakes: WakeCounts
   readonly #seen = new Map<string, SeenNode>()
   readonly #swapRow = new Float64Array(COLUMNS)
   readonly #nodeRow = new Float64Array(COLUMNS)
 
-  constructor(views: Views, tables: Tables) {
+  constructor(views: Views, tables: Tables, wakes: WakeCounts) {
     this.#views = views
+    this.#wakes = wakes
     this.#tables = tables
   }
 
@@ -91,6 +94,7 @@ export class NodeSampler {
         countSwaps(row, seen.swaps, swaps)
         seen.swaps = { ...swaps }
       }
+      this.#wakes.read(node.id, row)
       row[COLUMN.entries] = node.queue.length
       row[COLUMN.readings] = 1
       row[COLUMN.vramReadings] = seen.gpus.length > 0 ? 1 : 0

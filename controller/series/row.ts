@@ -39,7 +39,7 @@ export function packRow(
     for (let column = 0; column < COLUMNS; column++) {
       for (let i = 0; i < count; i++) dense[column * count + i] = values[column * stride + i] as number
     }
-    return { at, count, dense, columns: [], bytes: ROW_BYTES + ARRAY_BYTES + dense.byteLength }
+    return denseRow(at, count, dense)
   }
   const columns: Column[] = []
   for (let column = 0; column < COLUMNS; column++) {
@@ -47,7 +47,20 @@ export function packRow(
       packColumn(values.subarray(column * stride, column * stride + count), before?.columns[column]),
     )
   }
+  while (columns.at(-1) === 0) columns.pop()
   return { at, count, dense: null, columns, bytes: bytesOf(columns, before) }
+}
+
+/** Columns at the end that are 0 for every scope take no memory. */
+function denseRow(at: Instant, count: number, all: Float64Array): Row {
+  let columns = COLUMNS
+  while (columns > 0 && isZero(all.subarray((columns - 1) * count, columns * count))) columns -= 1
+  const dense = all.slice(0, columns * count)
+  return { at, count, dense, columns: [], bytes: ROW_BYTES + ARRAY_BYTES + dense.byteLength }
+}
+
+function isZero(values: Float64Array): boolean {
+  return values.every((value) => value === 0)
 }
 
 function packColumn(values: Float64Array, before: Column | undefined): Column {
@@ -77,6 +90,7 @@ export function rowOf(at: Instant, count: number, columns: readonly Column[], be
     const shared = columns.map((column, place) =>
       isEqual(column, before?.columns[place]) ? (before?.columns[place] as Column) : column,
     )
+    while (shared.at(-1) === 0) shared.pop()
     return { at, count, dense: null, columns: shared, bytes: bytesOf(shared, before) }
   }
   const dense = new Float64Array(COLUMNS * count)
@@ -84,7 +98,7 @@ export function rowOf(at: Instant, count: number, columns: readonly Column[], be
     if (typeof column === 'number') dense.fill(column, place * count, (place + 1) * count)
     else dense.set(column, place * count)
   })
-  return { at, count, dense, columns: [], bytes: ROW_BYTES + ARRAY_BYTES + dense.byteLength }
+  return denseRow(at, count, dense)
 }
 
 function isEqual(column: Column, other: Column | undefined): boolean {
@@ -94,7 +108,7 @@ function isEqual(column: Column, other: Column | undefined): boolean {
 }
 
 function bytesOf(columns: readonly Column[], before: Row | undefined): number {
-  let bytes = ROW_BYTES + 8 * COLUMNS
+  let bytes = ROW_BYTES + 8 * columns.length
   columns.forEach((column, place) => {
     if (typeof column === 'object' && column !== before?.columns[place])
       bytes += ARRAY_BYTES + column.byteLength
@@ -104,9 +118,8 @@ function bytesOf(columns: readonly Column[], before: Row | undefined): number {
 
 export function columnOf(row: Row, column: number): Column {
   const { dense, count } = row
-  return dense === null
-    ? (row.columns[column] as Column)
-    : dense.subarray(column * count, (column + 1) * count)
+  if (dense === null) return row.columns[column] ?? 0
+  return column * count < dense.length ? dense.subarray(column * count, (column + 1) * count) : 0
 }
 
 /** Adds one column of the scopes at `indexes` to `sums`, from `offset` on; an index of -1 is skipped. */
@@ -118,8 +131,9 @@ export function addColumn(
   offset: number,
 ): void {
   const { count, dense } = row
-  const packed = dense ?? (row.columns[column] as Column)
+  const packed = dense ?? row.columns[column] ?? 0
   const start = dense === null ? 0 : column * count
+  if (dense !== null && start >= dense.length) return
   for (let i = 0; i < indexes.length; i++) {
     const index = indexes[i] as number
     if (index < 0 || index >= count) continue

@@ -10,6 +10,7 @@ import { intervalOf, newInterval, sumOfIntervals, type Interval } from './interv
 import { gpuKey, NodeSampler, type Tables } from './node-sampler.ts'
 import { QueueSampler } from './queue-sampler.ts'
 import { BASE_SLOT_MS, TABLE_KINDS } from './retention.ts'
+import type { WakeCounts } from './wake-counts.ts'
 
 export const CLUSTER_KEY = 'cluster'
 
@@ -27,10 +28,10 @@ export class Sampler {
   #lastInterval: Interval = newInterval()
   #isReading = false
 
-  constructor(views: Views, tables: Tables) {
+  constructor(views: Views, tables: Tables, wakes: WakeCounts) {
     this.#views = views
     this.#tables = tables
-    this.#nodes = new NodeSampler(views, tables)
+    this.#nodes = new NodeSampler(views, tables, wakes)
     this.#queue = new QueueSampler(views, tables.group)
   }
 

@@ -22,6 +22,7 @@ const ARRAYS = { 1: Uint8Array, 2: Uint16Array, 4: Uint32Array, 8: Float64Array 
  */
 export function encodeRow(row: Row): Uint8Array<ArrayBuffer> {
   const columns = Array.from({ length: COLUMNS }, (_, column) => columnOf(row, column))
+  while (columns.length > ARCHIVED_COLUMNS && columns.at(-1) === 0) columns.pop()
   const size = columns.reduce<number>(
     (sum, column) => sum + 1 + (typeof column === 'number' ? 8 : column.byteLength),
     HEAD_BYTES,
@@ -31,7 +32,7 @@ export function encodeRow(row: Row): Uint8Array<ArrayBuffer> {
   bytes[0] = ROW
   view.setFloat64(1, row.at, true)
   view.setUint32(9, row.count, true)
-  bytes[13] = COLUMNS
+  bytes[13] = columns.length
   let at = HEAD_BYTES
   for (const column of columns) {
     if (typeof column === 'number') {
@@ -69,7 +70,7 @@ export function decodeRecord(bytes: Uint8Array, before: Row | undefined): Series
 }
 
 function isKnown(columns: number | undefined): boolean {
-  return columns === COLUMNS || columns === ARCHIVED_COLUMNS
+  return columns !== undefined && columns >= ARCHIVED_COLUMNS && columns <= COLUMNS
 }
 
 function decodeColumns(

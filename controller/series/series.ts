@@ -16,6 +16,8 @@ import { BASE_SLOT_MS, TABLE_KINDS, type TableKind } from './retention.ts'
 import { Sampler } from './sampler.ts'
 import { swapStorms, type SwapStorm } from './storms.ts'
 import { SeriesTable } from './table.ts'
+import { WakeCounts } from './wake-counts.ts'
+import type { EventSource } from '../engine/durable-events.ts'
 
 export interface SeriesAnswer {
   readonly grid: Grid
@@ -40,14 +42,21 @@ export class Series {
   readonly #views: Views
   readonly #sampler: Sampler
   readonly #recent: RecentWindow
+  readonly #events: EventSource | null
+  readonly #wakes: WakeCounts
+  /** Null before the first reading: what is never read is not counted. */
+  #unfollow: (() => void) | null = null
   #cancelTimer: CancelTimer = () => {}
   #isStopped = false
   #isRestoring = false
   #ready: Promise<void> = Promise.resolve()
 
-  constructor(views: Views) {
+  /** @param events without them no wakes are counted */
+  constructor(views: Views, events: EventSource | null = null) {
     this.#views = views
-    this.#sampler = new Sampler(views, this.tables)
+    this.#events = events
+    this.#wakes = new WakeCounts(views)
+    this.#sampler = new Sampler(views, this.tables, this.#wakes)
     this.#recent = new RecentWindow(views, this.#sampler)
   }
 
@@ -75,12 +84,14 @@ export class Series {
   stop(): void {
     this.#isStopped = true
     this.#cancelTimer()
+    this.#unfollow?.()
   }
 
   /** Takes a reading if one is due; not needed with a clock. */
   take(): void {
     // New rows would precede the archived ones.
     if (this.#isRestoring) return
+    if (this.#events !== null && !this.#isStopped) this.#unfollow ??= this.#wakes.follow(this.#events)
     this.#sampler.take()
     this.#recent.note()
   }

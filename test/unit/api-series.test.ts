@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { MAX_SERIES_VALUES } from '../../controller/api/http/limits.ts'
 import { MEASURE_NAMES } from '../../controller/series/measures.ts'
+import { DurableEvents } from '../../controller/engine/durable-events.ts'
+import type { Event } from '../../controller/model/event.ts'
 import { Series } from '../../controller/series/series.ts'
 import { apiClient, type ApiClient } from '../support/api-client.ts'
 import { FakeController, NODE_ID } from '../support/api-world.ts'
@@ -206,7 +208,8 @@ describe('GET /series', () => {
     const { api, pass } = await seriesWorld()
     pass(20)
     for (const scope of ['cluster', 'group:*', 'node:*', `gpu:${NODE_ID}/*`]) {
-      for (const name of MEASURE_NAMES) {
+      // Without a return there is no wake.
+      for (const name of MEASURE_NAMES.filter((each) => !each.startsWith('wake'))) {
         const { status, body } = await api.send('GET', `/series?scope=${scope}&names=${name}&from=-10s`)
         if (status === 200)
           expect(
@@ -265,7 +268,7 @@ describe('GET /series refuses invalid queries and names the parameter:', () => {
   test(`more than ${MAX_SERIES_VALUES} values, with a maximum that is possible`, async () => {
     const { api } = await seriesWorld()
     const all = MEASURE_NAMES.filter(
-      (name) => !name.startsWith('tasks') && name !== 'vram_queue_length',
+      (name) => !/^(tasks|wake)/.test(name) && name !== 'vram_queue_length',
     ).join(',')
     const scope = `cluster,node:*,gpu:${NODE_ID}/*,gpu:${OTHER_ID}/*`
     const { status, body } = await api.send(
@@ -294,4 +297,43 @@ describe('GET /series refuses invalid queries and names the parameter:', () => {
     }
     await api.app.close()
   })
+})
+
+test('Wakes are series: quantiles of the returns that ended in a step, by node', async () => {
+  const world = new FakeController()
+  world.now = Date.UTC(2026, 0, 2, 3, 0, 0)
+  await world.addNode({ id: NODE_ID, gpus: 20, physicalMib: 40_000 })
+  await world.addNode({ id: OTHER_ID, gpus: 1, physicalMib: 40_000 })
+  const events = new DurableEvents()
+  const wantsSince = world.now
+  const openTask = () => ({ placement: { wantsGpu: true, wantsSince } }) as never
+  const series = new Series({ ...world.views, openTask }, events)
+  series.take()
+  const move = (taskId: string, at: number, residency: string): Event =>
+    ({ kind: 'task_residency', taskId, nodeId: NODE_ID, at, data: { residency } }) as never
+  // 100 tasks return after 1.2 s, 4 after 4 s, one after an hour.
+  const returns = [...Array<number>(100).fill(1_200), ...Array<number>(4).fill(4_000), 3_600_000]
+  for (const [place, ms] of returns.entries()) {
+    const id = String(place)
+    events.publish([move(id, wantsSince, 'swapped_out'), move(id, wantsSince + ms, 'resident')])
+  }
+  world.now += 10_000
+  series.take()
+  const api = await apiClient(world, { series })
+  const names = 'wake_p50_seconds,wake_p95_seconds,wake_p99_seconds'
+  const read = async (scope: string): Promise<unknown[]> => {
+    const { body } = await api.send('GET', `/series?scope=${scope}&names=${names}&from=-10s`)
+    return body.series.map(({ values }: { values: unknown[] }) => values)
+  }
+  // 52.5 of 100 between 1 and 1.5 s; 99.75 of 100 there; 103.95 − 100 of 4 between 3 and 5 s.
+  const expected = [[1.2625], [1.49875], [4.975]].map(([value = 0]) => [expect.closeTo(value, 3)])
+  expect(await read('cluster')).toEqual(expected)
+  expect(await read(`node:${NODE_ID}`)).toEqual(expected)
+  expect(await read(`node:${OTHER_ID}`)).toEqual([[null], [null], [null]])
+  const refused = await api.send('GET', `/series?scope=gpu:${NODE_ID}/0&names=${names}&from=-10s`)
+  expect([refused.status, refused.body.errors[0].pointer]).toEqual([400, '/names'])
+  world.now += 10_000
+  series.take()
+  expect(await read('cluster')).toEqual([[null], [null], [null]])
+  await api.app.close()
 })

@@ -4,7 +4,7 @@
  */
 import { createMemo, type JSX } from 'solid-js'
 import type { SeriesBody } from '../../controller/api/observe/series-schema.ts'
-import { mib, percent, whole } from '../format/figures.ts'
+import { mib, percent, seconds, whole } from '../format/figures.ts'
 import { columnsFor, perHour } from './series-data.ts'
 import { TimeChart, type ChartLine } from './time-chart.tsx'
 
@@ -30,12 +30,19 @@ const SWAPS: readonly ChartLine[] = [
   { name: 'in', colour: '--resident', format: whole },
 ]
 
+const WAKE: readonly (ChartLine & { readonly series: string })[] = [
+  { name: 'p50', series: 'wake_p50_seconds', colour: '--resident', format: seconds },
+  { name: 'p95', series: 'wake_p95_seconds', colour: '--swap', format: seconds },
+  { name: 'p99', series: 'wake_p99_seconds', colour: '--queue', format: seconds },
+]
+
 /** The series that these charts request. */
 export const VITAL_SERIES: readonly string[] = [
   'utilization_percent',
   ...VRAM.map(({ series }) => series),
   'swap_outs',
   'swap_ins',
+  ...WAKE.map(({ series }) => series),
 ]
 
 export interface VitalChartProps {
@@ -85,6 +92,20 @@ export function SwapChart(props: VitalChartProps): JSX.Element {
       name="Swaps per hour"
       lines={SWAPS}
       data={data()}
+      marks={props.body.marks}
+    />
+  )
+}
+
+/** How long tasks took to return after a request for them; empty where none returned. */
+export function WakeChart(props: VitalChartProps): JSX.Element {
+  const names = WAKE.map(({ series }) => series)
+  return (
+    <TimeChart
+      syncKey={props.syncKey}
+      name="Wake latency"
+      lines={WAKE}
+      data={columnsFor(props.body, names, props.scope)}
       marks={props.body.marks}
     />
   )

@@ -6,7 +6,13 @@ import type { JSX } from 'solid-js'
 import { columnsFor } from '../../charts/series-data.ts'
 import { TimeChart, type ChartLine } from '../../charts/time-chart.tsx'
 import { useSeries } from '../../charts/use-series.ts'
-import { SwapChart, UtilizationChart, VITAL_SERIES, VramChart } from '../../charts/vital-charts.tsx'
+import {
+  SwapChart,
+  UtilizationChart,
+  VITAL_SERIES,
+  VramChart,
+  WakeChart,
+} from '../../charts/vital-charts.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { percent, whole } from '../../format/figures.ts'
 import type { SeriesBody } from '../../../controller/api/observe/series-schema.ts'
@@ -70,6 +76,9 @@ function Drawn(props: { readonly body: SeriesBody }): JSX.Element {
       </section>
       <section class="card">
         <SwapChart {...vital} body={props.body} />
+      </section>
+      <section class="card">
+        <WakeChart {...vital} body={props.body} />
       </section>
     </div>
   )

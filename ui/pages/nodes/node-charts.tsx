@@ -6,6 +6,7 @@ import {
   UtilizationChart,
   VITAL_SERIES,
   VramChart,
+  WakeChart,
   type VitalChartProps,
 } from '../../charts/vital-charts.tsx'
 import { QueryState } from '../../components/query-state.tsx'
@@ -37,6 +38,9 @@ function Drawn(props: VitalChartProps): JSX.Element {
       </section>
       <section class="card">
         <SwapChart {...props} />
+      </section>
+      <section class="card">
+        <WakeChart {...props} />
       </section>
     </div>
   )
