@@ -47,7 +47,7 @@ export function endpointFollower({ client, signal, onNote }: FollowerOptions): E
       } catch (error) {
         if (signal.aborted) break
         if (isFirst && error instanceof ApiError && error.status < 500) throw error
-        if (!isSilent) onNote(`the controller does not answer; requests go on: ${(error as Error).message}`)
+        if (!isSilent) onNote(`${(error as Error).message}. It is asked again every second`)
         isSilent = true
         await pause(RETRY_MS, signal)
       }

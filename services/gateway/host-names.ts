@@ -34,7 +34,7 @@ export function whyNotOwn(
   for (const name of names) {
     if (isLoopbackHost(name)) return `${name} is a name of every program on this host`
     const found = taken.find((host) => covers(host.toLowerCase().replace(/\.$/, ''), name))
-    if (found !== undefined) return `the controller is known as ${found}, which includes ${name}`
+    if (found !== undefined) return `${name} is a name of the controller (${found})`
   }
   return null
 }
