@@ -7,7 +7,7 @@
 .PHONY: build guard fmt clean accept screenshots mutants fidelity structure
 .PHONY: bench bench-live bench-rest bench-proxy bench-memory bench-sweep bench-ui
 .PHONY: test-ui test-gpu test-kills test-faults test-storms test-durability test-loss test-set-back test-hostile
-.PHONY: test-serving
+.PHONY: test-serving test-ha bench-store
 .PHONY: images
 .PHONY: test-contracts test-containers test-container-storm test-package test-tutorial package-contents python wheel
 
@@ -122,6 +122,9 @@ bench: install ## measure decisions per second and simulation speed
 bench-live: install broker ## measure tasks per second from REST to completion over a real broker
 	@exec node test/bench/end-to-end.ts $(ARGS)
 
+bench-store: install ## measure durable submissions per second: PostgreSQL against SQLite
+	@exec node test/bench/store-rate.ts $(ARGS)
+
 # ARGS=ratios runs the comparison with a bare HTTP server only.
 bench-rest: install broker ## measure the REST API: against a bare HTTP server, and task lists under load
 	@exec node test/bench/rest/main.ts $(ARGS)
@@ -190,6 +193,18 @@ test-durability: export DURABILITY_STARTS ?= 5
 test-durability: export DURABILITY_READY_WITHIN_MS ?= 3000
 test-durability: install broker ## kill after acknowledged writes; full and failing disks; restart time
 	vitest run test/durability --disable-console-intercept=true --no-file-parallelism
+
+# HA_FAULTS, HA_CUTS and DURABILITY_KILLS set the counts. Needs PostgreSQL's programs: initdb and postgres.
+test-ha: export HA_FAULTS ?= 20
+test-ha: export HA_CUTS ?= 200
+test-ha: export HA_FROZEN_MS ?= 30000
+test-ha: export HA_FIRST_201_WITHIN_MS ?= 5000
+test-ha: export DURABILITY_STORE = postgres
+test-ha: export DURABILITY_KILLS ?= 100
+test-ha: install ## kill a controller on PostgreSQL, and kill, freeze, restart and cut off PostgreSQL
+	vitest run test/ha test/durability/acknowledged-writes.test.ts --disable-console-intercept=true \
+	  --no-file-parallelism
+	@exec node test/bench/store-rate.ts
 
 # Each case starts a controller on a copy of one data folder. LOSS_SEED sets the seed, LOSS_FROM resumes.
 test-loss: export LOSS_BITS ?= 1000

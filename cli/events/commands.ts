@@ -29,7 +29,7 @@ export function addEvents(program: Command, setExit: SetExit): void {
     events
       .command('verify')
       .description('check that the event log is unchanged since it was written; exits with 1 when it is not')
-      .argument('[path]', 'data directory, store file or a copy of one (CONTROLLER_DATA_DIR, or else ./data)')
+      .argument('[path]', 'data directory, store file or a copy of one; else the store of the controller')
       .addOption(
         new Option(
           '--noted <seq:hash>',
@@ -41,7 +41,7 @@ export function addEvents(program: Command, setExit: SetExit): void {
     'headroom events verify backup/headroom.db --noted 48213:5f0c…',
   ).action(async (path: string | undefined, options: VerifyEventsOptions) => {
     const { verifyEventLog } = await import('./verify-events.ts')
-    setExit(verifyEventLog(path, options, process.env))
+    setExit(await verifyEventLog(path, options, process.env))
   })
 }
 

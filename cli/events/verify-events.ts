@@ -1,12 +1,15 @@
-/** `headroom events verify`: reads the file, without a controller. */
+/** `headroom events verify`: reads the store, without a controller. */
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
+import { verifyPostgresEvents } from '../../controller/adapters/postgres/commands.ts'
+import { describePlace } from '../../controller/adapters/postgres/store-url.ts'
 import { STORE_FILE } from '../../controller/adapters/sqlite/store.ts'
 import {
   verifyEvents,
   type NotedLink,
   type Verification,
 } from '../../controller/adapters/sqlite/verify-events.ts'
+import { postgresMarkBase } from '../../services/controller/open-store.ts'
 import { EXIT_FAILED, EXIT_OK } from '../../services/exit-codes.ts'
 import { readSettings } from '../../services/settings/settings.ts'
 
@@ -15,14 +18,25 @@ export interface VerifyEventsOptions {
   readonly json?: boolean
 }
 
-/** @throws StoreFault when the file cannot be read or has no chain. */
-export function verifyEventLog(
+/**
+ * Without a path the store of the settings: a file, or PostgreSQL.
+ * @throws StoreFault when it cannot be read or has no chain
+ */
+export async function verifyEventLog(
   path: string | undefined,
   { noted, json }: VerifyEventsOptions,
   env: NodeJS.ProcessEnv,
-): number {
-  const file = storeFileAt(path ?? readSettings({ CONTROLLER_DATA_DIR: env['CONTROLLER_DATA_DIR'] }).dataDir)
-  const result = verifyEvents(file, noted)
+): Promise<number> {
+  const { dataDir, storePlace } = readSettings({
+    CONTROLLER_DATA_DIR: env['CONTROLLER_DATA_DIR'],
+    CONTROLLER_STORE_URL: env['CONTROLLER_STORE_URL'],
+  })
+  const place = path === undefined ? storePlace : null
+  const file = place === null ? storeFileAt(path ?? dataDir) : describePlace(place)
+  const result =
+    place === null
+      ? verifyEvents(file, noted)
+      : await verifyPostgresEvents({ place, markBase: postgresMarkBase({ dataDir }) }, noted)
   process.stdout.write(
     json === true ? `${JSON.stringify(jsonOf(file, result))}\n` : `${file}: ${textOf(result)}\n`,
   )

@@ -2,7 +2,7 @@
 import type { Command } from 'commander'
 import { calls, withExamples, type SetExit } from '../command/command-shape.ts'
 import { folder, whole } from '../command/option-values.ts'
-import type { StoreOptions } from './store-path.ts'
+import type { StoreOptions } from './store-access.ts'
 
 export function addStoreCommands(program: Command, setExit: SetExit): void {
   withExamples(
@@ -42,16 +42,31 @@ export function addStoreCommands(program: Command, setExit: SetExit): void {
       program
         .command('verify')
         .description('check the integrity of the store, or of a backup; exits with 1 when a check fails'),
-    ).argument('[file]', 'the file; else headroom.db in the data folder'),
+    ).argument('[file]', 'the file; else the store'),
     'headroom verify',
     'headroom verify /backup/headroom.db',
   ).action(calls(setExit, () => import('./store-path.ts'), 'verify'))
+  const store = program.command('store').description('the store of a stopped controller')
+  withExamples(
+    onStore(
+      store
+        .command('migrate')
+        .description(
+          'move the SQLite store with its whole history into the empty PostgreSQL database of ' +
+            'CONTROLLER_STORE_URL; the file is put aside',
+        ),
+    ),
+    'CONTROLLER_STORE_URL=postgres://headroom@/headroom?host=/run/postgresql headroom store migrate',
+  ).action(async (options: StoreOptions) => {
+    const { migrateStore } = await import('./migrate-store.ts')
+    await migrateStore(options)
+  })
 }
 
 function onStore(command: Command): Command {
   return command.option(
     '--data-dir <folder>',
-    'folder of the store (CONTROLLER_DATA_DIR, else ./data)',
+    'data folder of the controller (CONTROLLER_DATA_DIR, else ./data)',
     folder,
   )
 }

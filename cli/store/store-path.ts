@@ -1,37 +1,20 @@
-/** The path of the store for these commands. */
+/** `headroom backup`, `restore` and `verify`. */
 import { existsSync, lchownSync, readdirSync, rmSync, statSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { openWorkdirs, type OpenWorkdir } from '../../controller/adapters/sqlite/open-workdirs.ts'
-import { backUp } from '../../controller/adapters/sqlite/backup.ts'
 import { SCHEMA_VERSION } from '../../controller/adapters/sqlite/migrations.ts'
-import {
-  previewRestore,
-  type LostRecords,
-  type RestorePreview,
-} from '../../controller/adapters/sqlite/restore-preview.ts'
-import { requireWell, restoreStore } from '../../controller/adapters/sqlite/restore.ts'
+import type { LostRecords, RestorePreview } from '../../controller/adapters/sqlite/restore-preview.ts'
 import { markText } from '../../controller/adapters/sql/store-mark.ts'
-import { STORE_FILE } from '../../controller/adapters/sqlite/store.ts'
 import { StoreFault } from '../../controller/ports/store.ts'
 import { verifyStore } from '../../controller/adapters/sqlite/verify.ts'
 import { EXIT_FAILED, EXIT_OK, UsageError } from '../../services/exit-codes.ts'
 import { FILES_FOLDER } from '../../services/files/blob-store.ts'
 import { copyFiles } from '../../services/files/copied-files.ts'
-import { readSettings } from '../../services/settings/settings.ts'
 import { visible } from '../output/terminal-text.ts'
+import { openAccess, type StoreAccess, type StoreOptions } from './store-access.ts'
 
-export interface StoreOptions {
-  readonly dataDir?: string
-}
-
-/** Wait for a file that another program has locked. */
-export const BUSY_TIMEOUT_MS = 2_000
 /** Tasks that a message names. */
 const MAX_NAMED = 20
-
-export function storePath({ dataDir }: StoreOptions): string {
-  return resolve(join(dataDir ?? readSettings(process.env).dataDir, STORE_FILE))
-}
 
 /**
  * @param hint what to name instead
@@ -50,8 +33,7 @@ export async function backup(
   target: string,
   options: StoreOptions & { readonly keep?: number },
 ): Promise<void> {
-  const source = storePath(options)
-  if (!existsSync(source)) throw new UsageError(`no store at ${source}: name its folder with --data-dir`)
+  const access = openAccess(options)
   const isFolder = target.endsWith('/') || (existsSync(target) && statSync(target).isDirectory())
   if (options.keep !== undefined && !isFolder) throw new UsageError('--keep requires a folder')
   const file = isFolder
@@ -60,9 +42,9 @@ export async function backup(
   if (isFolder && !existsSync(target)) throw new UsageError(`folder ${target} not found`)
   for (const path of [file, filesNextTo(file)])
     if (existsSync(path)) throw new UsageError(`${path} already exists: name another file`)
-  backUp(source, file, BUSY_TIMEOUT_MS)
+  await access.backUp(file)
   const { complete, incomplete, copiedBytes } = copied(
-    filesOf(source),
+    filesOf(access),
     filesNextTo(file),
     file,
     false,
@@ -81,7 +63,7 @@ export async function backup(
     process.stdout.write(
       `${filesNextTo(file)} (${filesKib} KiB): uploaded folders of ${complete.length} open tasks\n`,
     )
-  process.stdout.write(missingText(incomplete, filesOf(source)))
+  process.stdout.write(missingText(incomplete, filesOf(access)))
 }
 
 /** Names begin with the time, so they sort by age. */
@@ -104,31 +86,26 @@ export interface RestoreCommandOptions extends StoreOptions {
 
 /** @throws UsageError, or StoreFault, each one line. */
 export async function restore(file: string, options: RestoreCommandOptions): Promise<void> {
-  const [backup, path] = [resolve(file), storePath(options)]
+  const [backup, access] = [resolve(file), openAccess(options)]
   requireFile(backup)
-  if (backup === path) throw new UsageError(`${backup} is the store itself`)
+  if (backup === access.path) throw new UsageError(`${backup} is the store itself`)
   if (options.dryRun === true) {
-    await requireWell(backup)
-    process.stdout.write(previewText(backup, path, await previewRestore(backup, path)))
-    process.stdout.write(missingText(restoredFiles(backup, path, true).incomplete, filesOf(path)))
+    process.stdout.write(previewText(backup, access.name, await access.preview(backup)))
+    process.stdout.write(missingText(restoredFiles(backup, access, true).incomplete, filesOf(access)))
     return
   }
-  const { verdict, aside } = await restoreStore({
-    backup,
-    path,
-    isForced: options.force ?? false,
-    at: new Date(),
-    busyTimeoutMs: BUSY_TIMEOUT_MS,
-  })
+  const { verdict, aside } = await access.restore(backup, options.force ?? false)
   process.stdout.write(
-    `${path} contains ${verdict.tasks} tasks, ${verdict.nodes} nodes and ${verdict.events} events of ` +
-      `${backup}\n`,
+    `${access.name} contains ${verdict.tasks} tasks, ${verdict.nodes} nodes and ${verdict.events} events ` +
+      `of ${backup}\n`,
   )
   if (aside !== null) process.stdout.write(`the previous store is now ${aside}\n`)
-  const { complete, incomplete } = restoredFiles(backup, path, false)
+  const { complete, incomplete } = restoredFiles(backup, access, false)
   if (complete.length > 0)
-    process.stdout.write(`${filesOf(path)} contains the uploaded folders of ${complete.length} open tasks\n`)
-  process.stdout.write(missingText(incomplete, filesOf(path)))
+    process.stdout.write(
+      `${filesOf(access)} contains the uploaded folders of ${complete.length} open tasks\n`,
+    )
+  process.stdout.write(missingText(incomplete, filesOf(access)))
   process.stdout.write(
     'the next controller starts in recovery: it contacts every node before it places, requeues or gives ' +
       'up a task\n',
@@ -136,19 +113,19 @@ export async function restore(file: string, options: RestoreCommandOptions): Pro
 }
 
 /** Uploaded files of tasks in the data folder of a store. */
-function filesOf(store: string): string {
-  return join(dirname(store), FILES_FOLDER)
+function filesOf({ dataDir }: StoreAccess): string {
+  return join(dataDir, FILES_FOLDER)
 }
 
 function filesNextTo(backup: string): string {
   return `${backup}.files`
 }
 
-function restoredFiles(backup: string, path: string, isDryRun: boolean) {
-  const result = copied(filesNextTo(backup), filesOf(path), backup, isDryRun, () => {
+function restoredFiles(backup: string, access: StoreAccess, isDryRun: boolean) {
+  const result = copied(filesNextTo(backup), filesOf(access), backup, isDryRun, () => {
     return 'The store is restored: copy them before the controller starts'
   })
-  if (!isDryRun) giveToOwnerOf(dirname(path), filesOf(path))
+  if (!isDryRun) giveToOwnerOf(access.dataDir, filesOf(access))
   return result
 }
 
@@ -241,17 +218,21 @@ function recordLines({ tasks, named, reopened, configRevisions }: LostRecords): 
 
 /** @throws UsageError, or StoreFault, each one line. */
 export async function verify(file: string | undefined, options: StoreOptions): Promise<number> {
-  const path = file === undefined ? storePath(options) : resolve(file)
-  requireFile(path, ': name it, or its folder with --data-dir')
-  const { schema, epoch, tasks, nodes, events, problems } = await verifyStore(path)
+  const access = openAccess(options)
+  const path = file === undefined ? access.path : resolve(file)
+  const name = path ?? access.name
+  if (path !== null) requireFile(path, ': name it, or its folder with --data-dir')
+  const { schema, epoch, tasks, nodes, events, problems } = await (path === null
+    ? access.verify()
+    : verifyStore(path))
   for (const problem of problems) process.stdout.write(`${problem}\n`)
   if (problems.length > 0) {
-    process.stderr.write(`${path}: damaged\n`)
+    process.stderr.write(`${name}: damaged\n`)
     return EXIT_FAILED
   }
   const age = schema === SCHEMA_VERSION ? '' : ` (this program migrates it to ${SCHEMA_VERSION})`
   process.stdout.write(
-    `${path}: intact; schema ${schema}${age}, epoch ${epoch}, ${tasks} tasks, ${nodes} nodes, ${events} ` +
+    `${name}: intact; schema ${schema}${age}, epoch ${epoch}, ${tasks} tasks, ${nodes} nodes, ${events} ` +
       `events\n`,
   )
   return EXIT_OK

@@ -1,12 +1,10 @@
 /**
  * kill -9 right after an acknowledged write, repeatedly: everything acknowledged exists after the restart.
  */
-import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { STORE_FILE } from '../../controller/adapters/sqlite/store.ts'
-import { verifyStore } from '../../controller/adapters/sqlite/verify.ts'
 import { nodeIdFromName } from '../../protocol/node-id.ts'
 import { controllerOn, figure, fillStore, newFolder } from './controller-on.ts'
+import { storeOn } from './store-on.ts'
 
 const KILLS = figure('DURABILITY_KILLS', 3)
 /** Maximum number of acknowledgements before the kill, so that every write is the last one in some case. */
@@ -133,8 +131,9 @@ it(
   `${KILLS} times kill -9 right after an acknowledged write: no acknowledged write is lost`,
   async () => {
     const data = newFolder()
-    await fillStore(data, { nodes: 1, openTasks: 10 })
-    const controller = controllerOn(data)
+    const store = await storeOn(data)
+    await fillStore(data, { nodes: 1, openTasks: 10 }, store.open())
+    const controller = controllerOn(data, store.env)
     await controller.start()
     const patched = String(
       (await send('POST', `${controller.url()}/tasks`, { name: 'patched', vram_mib: 1_000 }))?.['id'],
@@ -163,10 +162,10 @@ it(
     for (const [id, name] of acknowledged.tasks)
       expect(await get(`${controller.url()}/tasks/${id}`)).toMatchObject({ name })
     await controller.member.end('SIGTERM')
-    const verdict = await verifyStore(join(data, STORE_FILE))
+    const verdict = await store.verify()
     console.log(
-      `${KILLS} kills: ${acknowledged.count} writes acknowledged, ${acknowledged.tasks.size} of them ` +
-        `tasks, none lost; ${verdict.events} events`,
+      `${KILLS} kills on ${store.name}: ${acknowledged.count} writes acknowledged, ` +
+        `${acknowledged.tasks.size} of them tasks, none lost; ${verdict.events} events`,
     )
     expect(verdict.problems).toEqual([])
   },

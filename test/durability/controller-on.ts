@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll } from 'vitest'
 import { createSqliteStore } from '../../controller/adapters/sqlite/store.ts'
-import type { NodeRecord, TaskRecord } from '../../controller/ports/store.ts'
+import type { NodeRecord, Store, TaskRecord } from '../../controller/ports/store.ts'
 import { nodeIdFromName } from '../../protocol/node-id.ts'
 import { headroom, Member, type Environment } from '../support/live-cluster.ts'
 import { aBatch, aFinalTask, aNode, aRunningTask, aTask } from '../support/store-builders.ts'
@@ -88,8 +88,8 @@ export async function fillStore(
     openTasks,
     finished = 0,
   }: { readonly nodes: number; readonly openTasks: number; readonly finished?: number },
+  store: Store = createSqliteStore({ dataDir }),
 ): Promise<void> {
-  const store = createSqliteStore({ dataDir })
   const names = Array.from({ length: nodes }, (_, i) => `node-${i}`)
   const total = openTasks + finished
   const marks = { epoch: 1, nextTaskSeq: total + 1, nextEventSeq: 1, nextDecision: 1 }

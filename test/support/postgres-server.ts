@@ -52,6 +52,7 @@ export class PostgresServer {
   readonly folder: string
   readonly #settings: readonly string[]
   #child: ChildProcess | null = null
+  #output = ''
 
   private constructor(port: number, folder: string, settings: readonly string[]) {
     this.port = port
@@ -112,21 +113,28 @@ export class PostgresServer {
       ...['listen_addresses=127.0.0.1', `port=${this.port}`, 'unix_socket_directories='],
       ...['autovacuum_naptime=10s', 'max_connections=50', ...this.#settings],
     ].flatMap((setting) => ['-c', setting])
+    const until = Date.now() + START_WITHIN_MS
+    let child = this.#spawn(settings)
+    while (!(await this.#answers())) {
+      if (Date.now() > until) throw new Error(`PostgreSQL did not start: ${this.#output}`)
+      // Processes of a killed postmaster may still be ending.
+      if (child.exitCode !== null) child = this.#spawn(settings)
+      await delay(50)
+    }
+  }
+
+  #spawn(settings: readonly string[]): ChildProcess {
     const child = spawn('postgres', ['-D', join(this.folder, 'data'), ...settings], {
       stdio: ['ignore', 'ignore', 'pipe'],
       env: ENVIRONMENT,
       cwd: this.folder,
       ...unprivileged(),
     })
+    child.stderr.on('data', (text: Buffer) => {
+      this.#output = `${this.#output}${text.toString()}`.slice(-4_000)
+    })
     this.#child = child
-    let output = ''
-    child.stderr.on('data', (text: Buffer) => (output = `${output}${text.toString()}`.slice(-4_000)))
-    const until = Date.now() + START_WITHIN_MS
-    while (!(await this.#answers())) {
-      if (child.exitCode !== null || Date.now() > until)
-        throw new Error(`PostgreSQL did not start: ${output}`)
-      await delay(50)
-    }
+    return child
   }
 
   async #answers(): Promise<boolean> {

@@ -42,21 +42,30 @@ export async function schemaVersion(client: pg.ClientBase): Promise<number> {
 }
 
 /** Brings the schema to the last step, in one transaction, and renews its functions. @param at wall clock */
-export async function migrate(client: pg.ClientBase, from: number, at: number): Promise<void> {
+export function migrate(client: pg.ClientBase, from: number, at: number): Promise<void> {
+  return inTransaction(client, () => migrateWithin(client, from, at))
+}
+
+/** The same within a transaction. */
+export async function migrateWithin(client: pg.ClientBase, from: number, at: number): Promise<void> {
+  const add = (version: number, name: string) =>
+    client.query('insert into headroom.schema_version values ($1, $2, $3)', [version, name, at])
+  if (from === 0) {
+    await client.query(BASE_SCHEMA)
+    await add(BASE_VERSION, 'base')
+    await client.query('insert into headroom.retention_clock values (1, $1, $1, 0, 0)', [at])
+  }
+  for (const step of STEPS.filter(({ version }) => version > from)) {
+    await client.query(step.sql)
+    await add(step.version, step.name)
+  }
+  for (const text of FUNCTIONS) await client.query(text)
+}
+
+export async function inTransaction(client: pg.ClientBase, work: () => Promise<void>): Promise<void> {
   await client.query('begin')
   try {
-    if (from === 0) await client.query(BASE_SCHEMA)
-    const add = (version: number, name: string) =>
-      client.query('insert into headroom.schema_version values ($1, $2, $3)', [version, name, at])
-    if (from === 0) {
-      await add(BASE_VERSION, 'base')
-      await client.query('insert into headroom.retention_clock values (1, $1, $1, 0, 0)', [at])
-    }
-    for (const step of STEPS.filter(({ version }) => version > from)) {
-      await client.query(step.sql)
-      await add(step.version, step.name)
-    }
-    for (const text of FUNCTIONS) await client.query(text)
+    await work()
     await client.query('commit')
   } catch (error) {
     await client.query('rollback').catch(() => undefined)

@@ -85,7 +85,8 @@ export function copyBeforeUpgrade(db: Database.Database, path: string, schema: n
   return target
 }
 
-function requireWhole(path: string): void {
+/** @throws StoreFault if the file has no valid structure */
+export function requireWhole(path: string): void {
   const copy = new Database(path, { readonly: true, fileMustExist: true })
   try {
     const found = copy.pragma('quick_check(1)', { simple: true })

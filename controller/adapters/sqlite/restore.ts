@@ -72,7 +72,7 @@ async function replace(backup: string, path: string, at: Date): Promise<string |
   try {
     backUp(backup, ready, 0)
     await prepare(ready, path, at)
-    const aside = putAside(path, at)
+    const aside = putAside(path, at, 'restore')
     publishFile(ready, path)
     markStore(path, at)
     giveToOwner(path)
@@ -128,8 +128,8 @@ function epochIn(path: string): number {
 }
 
 /** The log first: next to another store it would be taken for that store's. */
-function putAside(path: string, at: Date): string | null {
-  const aside = `${path}.before-restore-${at.toISOString().replaceAll(/[:.]/g, '-')}`
+export function putAside(path: string, at: Date, reason: 'restore' | 'migration'): string | null {
+  const aside = `${path}.before-${reason}-${at.toISOString().replaceAll(/[:.]/g, '-')}`
   for (const suffix of ['-wal', '-shm'])
     if (existsSync(`${path}${suffix}`)) renameSync(`${path}${suffix}`, `${aside}${suffix}`)
   if (!existsSync(path)) return null

@@ -1,0 +1,27 @@
+/** `headroom store migrate`: from SQLite to PostgreSQL. */
+import { existsSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { migrateToPostgres } from '../../controller/adapters/postgres/commands.ts'
+import { describePlace } from '../../controller/adapters/postgres/store-url.ts'
+import { STORE_FILE } from '../../controller/adapters/sqlite/store.ts'
+import { postgresMarkBase } from '../../services/controller/open-store.ts'
+import { UsageError } from '../../services/exit-codes.ts'
+import { readSettings } from '../../services/settings/settings.ts'
+import type { StoreOptions } from './store-access.ts'
+
+/** The URL is no argument, because every user of the host could read its password there. */
+export async function migrateStore(options: StoreOptions): Promise<void> {
+  const settings = readSettings(process.env)
+  const { storePlace: place } = settings
+  if (place === null) throw new UsageError('set CONTROLLER_STORE_URL to the empty database')
+  const dataDir = resolve(options.dataDir ?? settings.dataDir)
+  const path = join(dataDir, STORE_FILE)
+  if (!existsSync(path)) throw new UsageError(`no store at ${path}: name its folder with --data-dir`)
+  const store = { place, markBase: postgresMarkBase({ dataDir }) }
+  const { verdict, aside } = await migrateToPostgres(path, store, new Date())
+  process.stdout.write(
+    `${describePlace(place)} contains ${verdict.tasks} tasks, ${verdict.nodes} nodes and ${verdict.events} ` +
+      `events of ${path}\nthe SQLite store is now ${aside ?? path}\n` +
+      'start the controller with CONTROLLER_STORE_URL and the same data folder\n',
+  )
+}

@@ -1,0 +1,224 @@
+/**
+ * One controller on PostgreSQL under load, while the server is killed, stopped, restarted and cut off:
+ * nothing acknowledged is lost, a repeated request gives the one true answer, and no hand is needed.
+ */
+import { setTimeout as delay } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { controllerOn, figure, newFolder, type ControllerOn } from '../durability/controller-on.ts'
+import { CommitCutter } from '../support/commit-cutter.ts'
+import { freePort } from '../support/free-port.ts'
+import { PostgresServer, whyNoPostgres } from '../support/postgres-server.ts'
+
+const FAULTS = figure('HA_FAULTS', 1)
+const CUTS = figure('HA_CUTS', 2)
+/** `make test-ha` promises 5 s on an idle machine. */
+const FIRST_WITHIN_MS = figure('HA_FIRST_201_WITHIN_MS', 60_000)
+const FROZEN_MS = figure('HA_FROZEN_MS', 5_000)
+const CLIENTS = 4
+
+describe.skipIf(whyNoPostgres() !== null)('a controller on PostgreSQL', () => {
+  let server: PostgresServer
+  let cutter: CommitCutter
+  let load: Load
+  let supervisor: Supervisor
+  beforeAll(async () => {
+    server = await PostgresServer.start()
+    cutter = await CommitCutter.start(server.port)
+    const port = await freePort()
+    const controller = controllerOn(newFolder(), {
+      CONTROLLER_STORE_URL: `postgres://headroom@127.0.0.1:${cutter.port}/postgres`,
+      CONTROLLER_HTTP_PORT: String(port),
+    })
+    supervisor = new Supervisor(controller, `http://127.0.0.1:${port}`)
+    await supervisor.begin()
+    load = new Load(`http://127.0.0.1:${port}/api/v1/tasks`)
+    load.begin()
+    await load.nextAcknowledgement()
+  })
+  afterAll(async () => {
+    await load.end()
+    await supervisor.end()
+    await cutter.end()
+    await server.remove()
+  })
+
+  /** @param fault resolves when the server can answer again. @returns times until the first 201 after it */
+  async function repeated(count: number, fault: () => Promise<void>): Promise<readonly number[]> {
+    const times: number[] = []
+    for (let i = 0; i < count; i++) {
+      await load.nextAcknowledgement()
+      await fault()
+      const from = performance.now()
+      await load.nextAcknowledgement()
+      times.push(performance.now() - from)
+    }
+    await load.check()
+    return times.sort((a, b) => a - b)
+  }
+
+  function report(what: string, times: readonly number[]): void {
+    const at = (share: number) => Math.round(times[Math.ceil(times.length * share) - 1] ?? 0)
+    console.log(
+      `${times.length} times ${what}: first 201 after median ${at(0.5)} ms, worst ${at(1)} ms; ` +
+        `${load.acknowledged} tasks acknowledged, none lost; ${load.repeated} unknown answers repeated`,
+    )
+    expect(at(1)).toBeLessThan(FIRST_WITHIN_MS)
+  }
+
+  it.each([
+    ['shut down at once (SIGQUIT) and restarted', 'SIGQUIT'],
+    ['restarted (SIGINT)', 'SIGINT'],
+    ['left without a postmaster (SIGKILL) and restarted', 'SIGKILL'],
+  ] as const)('loses nothing when PostgreSQL is %s', async (what, signal) => {
+    const times = await repeated(FAULTS, async () => {
+      await server.stop(signal)
+      await server.restart()
+    })
+    report(`PostgreSQL was ${what}`, times)
+  })
+
+  it('loses nothing when PostgreSQL is frozen', async () => {
+    const times = await repeated(FAULTS, async () => {
+      const pids = server.pids()
+      for (const pid of pids) process.kill(pid, 'SIGSTOP')
+      await delay(FROZEN_MS)
+      for (const pid of pids) process.kill(pid, 'SIGCONT')
+    })
+    report(`PostgreSQL was frozen for ${FROZEN_MS} ms`, times)
+  })
+
+  it('gives the one true answer after the connection was cut at a commit', async () => {
+    let cut = 0
+    const times = await repeated(CUTS, async () => {
+      // In turn before the server has the commit, and after it, before its answer.
+      await cutter.cut(cut++ % 2 === 0 ? 'before' : 'after')
+    })
+    report('the connection was cut at a commit', times)
+  })
+})
+
+/** Starts the controller again whenever it has ended. */
+class Supervisor {
+  readonly #controller: ControllerOn
+  readonly #root: string
+  #isEnding = false
+  #running: Promise<void> | null = null
+
+  constructor(controller: ControllerOn, root: string) {
+    this.#controller = controller
+    this.#root = root
+  }
+
+  async begin(): Promise<void> {
+    await this.#start()
+    this.#running = this.#run()
+  }
+
+  #start(): Promise<void> {
+    const isUp = () =>
+      fetch(`${this.#root}/livez`).then(
+        (answer) => answer.ok,
+        () => false,
+      )
+    return this.#controller.member.start(isUp)
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#isEnding) {
+      if (!this.#controller.member.isRunning) await this.#start().catch(() => undefined)
+      await delay(20)
+    }
+  }
+
+  async end(): Promise<void> {
+    this.#isEnding = true
+    await this.#controller.member.end()
+    await this.#running
+    await this.#controller.member.end()
+  }
+}
+
+/** Clients that submit one task after the other, and repeat each with its key until it is acknowledged. */
+class Load {
+  readonly #url: string
+  readonly #ids = new Map<string, string>()
+  #isEnding = false
+  #next = 0
+  /** When the newest acknowledged submission was sent. */
+  #lastSentAt = 0
+  #clients: Promise<void>[] = []
+  repeated = 0
+
+  constructor(url: string) {
+    this.#url = url
+  }
+
+  get acknowledged(): number {
+    return this.#ids.size
+  }
+
+  begin(): void {
+    this.#clients = Array.from({ length: CLIENTS }, () => this.#client())
+  }
+
+  async end(): Promise<void> {
+    this.#isEnding = true
+    await Promise.all(this.#clients)
+  }
+
+  /** Of a submission that was sent after this call. */
+  async nextAcknowledgement(): Promise<void> {
+    const from = performance.now()
+    while (this.#lastSentAt < from) await delay(2)
+  }
+
+  async #client(): Promise<void> {
+    while (!this.#isEnding) {
+      const name = `task-${(this.#next += 1)}`
+      for (let tries = 0; !this.#isEnding && !this.#ids.has(name); tries++) {
+        if (tries === 1) this.repeated += 1
+        await this.#submit(name)
+      }
+    }
+  }
+
+  async #submit(name: string): Promise<void> {
+    const sentAt = performance.now()
+    const answer = await fetch(this.#url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'idempotency-key': name },
+      body: JSON.stringify({ name, vram_mib: 1_000 }),
+      signal: AbortSignal.timeout(10_000),
+    }).catch(() => null)
+    if (answer?.status === 201) {
+      this.#ids.set(name, ((await answer.json()) as { readonly id: string }).id)
+      this.#lastSentAt = Math.max(this.#lastSentAt, sentAt)
+    } else {
+      if (answer !== null && answer.status !== 503) throw new Error(`${answer.status} ${await answer.text()}`)
+      await answer?.body?.cancel()
+      await delay(50)
+    }
+  }
+
+  /** Every acknowledged task exists once. */
+  async check(): Promise<void> {
+    const known = [...this.#ids]
+    const found = new Map<string, string[]>()
+    for (let cursor: string | null = ''; cursor !== null;) {
+      const query: string = cursor === '' ? '' : `&cursor=${encodeURIComponent(cursor)}`
+      const answer = await fetch(`${this.#url}?limit=200${query}`).catch(() => null)
+      if (answer?.ok !== true) {
+        await delay(50)
+        continue
+      }
+      const page = (await answer.json()) as {
+        readonly items: readonly { readonly id: string; readonly name: string }[]
+        readonly next_cursor: string | null
+      }
+      for (const { id, name } of page.items) found.set(name, [...(found.get(name) ?? []), id])
+      cursor = page.next_cursor
+    }
+    for (const [name, ids] of found) expect(ids, name).toHaveLength(1)
+    for (const [name, id] of known) expect(found.get(name), name).toEqual([id])
+  }
+}
