@@ -43,7 +43,7 @@ import type { SnapshotAnswer } from './inputs/nodes/node-registry.ts'
 import { applyHello, applySnapshot, heard, noteReset } from './inputs/nodes/node-registry.ts'
 import { grantLease } from '../state/node-contact.ts'
 import { restore } from './recovery.ts'
-import { Transaction } from '../state/transaction.ts'
+import { Transaction, type CommitFailed } from '../state/transaction.ts'
 import { batchOf } from './transaction-batch.ts'
 import type { EngineInputTap } from './input-tap.ts'
 import { NO_TAP } from './input-tap.ts'
@@ -93,7 +93,7 @@ export class Engine {
     this.cluster = new Cluster(config, now, wake, options.victimPolicy)
     const transaction = {
       now: () => this.#now(),
-      whenDurable: (done: () => void, failed: (detail: string) => void) => this.#whenDurable(done, failed),
+      whenDurable: (done: () => void, failed: CommitFailed) => this.#whenDurable(done, failed),
       fault: () => (this.#fault === null ? null : messageOf(this.#fault)),
     }
     this.commands = new EngineCommands(this.cluster, options.random.stream('task-ids'), transaction)
@@ -371,7 +371,7 @@ export class Engine {
     if (node !== undefined) grantLease(node.contact, this.cluster.policy.runLeaseMs, this.#now())
   }
 
-  #whenDurable(done: () => void, failed: (detail: string) => void = NO_OP, leaseTo?: string): void {
+  #whenDurable(done: () => void, failed: CommitFailed = NO_OP, leaseTo?: string): void {
     const { eventLog } = this.cluster
     const isDecided = !this.#isCyclePlanned && !this.cluster.hasWork()
     if (isDecided) this.#wakeForNextEligibility()
@@ -510,8 +510,10 @@ export class Engine {
     if (this.#fault !== null) return
     this.#fault = fault
     const detail = messageOf(fault)
-    for (const each of [transaction, this.cluster.eventLog.transaction])
-      for (const answer of each.acknowledgements) answer.failed(detail)
+    for (const answer of transaction.acknowledgements) answer.failed(detail, 'commit_unknown')
+    const { transaction: next } = this.cluster.eventLog
+    if (next !== transaction)
+      for (const answer of next.acknowledgements) answer.failed(detail, 'store_failed')
     this.#options.onFault(fault)
   }
 }

@@ -33,7 +33,10 @@ export type Refusal =
   | { readonly code: 'too_many_pending'; readonly limit: number; readonly owner: string | null }
   /** The idempotency key was used with another body before. */
   | { readonly code: 'key_reused'; readonly taskId: string }
+  /** Nothing of it was written. */
   | { readonly code: 'store_failed'; readonly detail: string }
+  /** It may have been written: the commit ended with an error. */
+  | { readonly code: 'commit_unknown'; readonly detail: string }
 
 export type Answer<T> =
   { readonly ok: true; readonly value: T } | { readonly ok: false; readonly refusal: Refusal }

@@ -11,6 +11,9 @@ import type { AccessChanges, ConfigRecord, SubmissionKeyRecord } from '../ports/
 import type { Group } from '../model/group.ts'
 import { clear } from '../structures/list-edit.ts'
 
+/** `commit_unknown`: the commit ended with an error; `store_failed`: nothing of it was written. */
+export type CommitFailed = (detail: string, code: 'store_failed' | 'commit_unknown') => void
+
 export class Transaction {
   readonly dirtyTasks: LiveTask[] = []
   readonly dirtyNodes: LiveNode[] = []
@@ -32,7 +35,7 @@ export class Transaction {
   /** Answers to clients and acknowledgements to nodes. */
   readonly acknowledgements: {
     readonly done: () => void
-    readonly failed: (detail: string) => void
+    readonly failed: CommitFailed
     /** The node that gets a lease with it. */
     readonly leaseTo?: string
   }[] = []

@@ -50,6 +50,7 @@ const STATUS = {
   key_reused: 422,
   too_many_pending: 429,
   store_failed: 503,
+  commit_unknown: 503,
 } as const satisfies Record<Refusal['code'], number>
 
 /** Records the outcome of a request once it is answered. */

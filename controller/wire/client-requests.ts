@@ -261,6 +261,7 @@ function reasonOf(refusal: Refusal): string {
       return refusal.code
     case 'conflict':
     case 'store_failed':
+    case 'commit_unknown':
       return `${refusal.code}: ${oneLine(refusal.detail)}`.slice(0, MAX_REFUSAL_LENGTH)
     case 'too_many_pending':
       return `too_many_pending: at most ${refusal.limit}`

@@ -3,6 +3,7 @@
  * the idempotency key of the first try.
  */
 import type { Controller } from '../../controller/controller.ts'
+import type { Refusal } from '../../controller/model/command.ts'
 import type { TaskRequest } from '../../protocol/task.ts'
 import type { Clock } from '../../controller/ports/clock.ts'
 import { RANK_ARRIVAL } from '../../controller/ports/clock.ts'
@@ -50,8 +51,7 @@ export class Client {
       commands.submitOnce(request, key, (answer) => {
         if (answer.ok) {
           if (done()) this.#o.onAcknowledged(request.id)
-        } else if (answer.refusal.code !== 'store_failed')
-          throw new SubmissionRefused(request.id, answer.refusal)
+        } else if (!isOfStore(answer.refusal)) throw new SubmissionRefused(request.id, answer.refusal)
       }),
     )
   }
@@ -60,7 +60,7 @@ export class Client {
   cancel(taskId: string): void {
     this.#ask((commands, done) =>
       commands.cancelTask(taskId, 'its owner', (answer) => {
-        if (answer.ok || answer.refusal.code !== 'store_failed') done()
+        if (answer.ok || !isOfStore(answer.refusal)) done()
       }),
     )
   }
@@ -84,4 +84,9 @@ export class Client {
     this.#waiting += 1
     attempt()
   }
+}
+
+/** The client asks the next controller again. */
+function isOfStore({ code }: Refusal): boolean {
+  return code === 'store_failed' || code === 'commit_unknown'
 }

@@ -14,10 +14,12 @@ import { aBatch, anEvent, aTask } from '../support/store-builders.ts'
 
 const FLOOR = 0.5
 const ROUNDS = 3
-const CLIENTS = [1, 16, 64]
 
-const { values } = parseArgs({ options: { tasks: { type: 'string', default: '5000' } } })
+const { values } = parseArgs({
+  options: { tasks: { type: 'string', default: '5000' }, clients: { type: 'string', default: '1,16,64' } },
+})
 const tasks = Number(values.tasks)
+const counts = values.clients.split(',').map(Number)
 const folder = mkdtempSync(join(tmpdir(), 'headroom-bench-'))
 chmodSync(folder, 0o755)
 const server = await PostgresServer.start()
@@ -30,7 +32,7 @@ let isBelow = false
 try {
   for (const store of Object.values(stores)) await store.load()
   for (const name of ['sqlite', 'postgres'] as const) await rateOf(name, 64, 500)
-  for (const clients of CLIENTS) {
+  for (const clients of counts) {
     const rates = { sqlite: [] as number[], postgres: [] as number[] }
     const count = clients === 1 ? Math.ceil(tasks / 4) : tasks
     for (let round = 0; round < ROUNDS; round++)

@@ -204,6 +204,7 @@ describe('a refusal of the engine', () => {
     [{ code: 'conflict', detail: 'It does not fit.' }, 409, 'conflict'],
     [{ code: 'too_many_pending', limit: 7, owner: null }, 429, 'too_many_pending'],
     [{ code: 'store_failed', detail: 'disk full' }, 503, 'store_failed'],
+    [{ code: 'commit_unknown', detail: 'disk full' }, 503, 'commit_unknown'],
   ]
   test.each(cases)('%j is mapped to its status and code', async (refusal, status, code) => {
     world.nextRefusal = refusal

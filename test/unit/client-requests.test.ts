@@ -194,7 +194,7 @@ test('A submission is acknowledged only when it is durable, and a store failure 
   await world.pass(100)
   commits.splice(0).forEach((commit) => commit(new Error('disk full\nsorry')))
   await world.pass(100)
-  expect(answers.at(-1)).toBe('{"op":"refused","reason":"store_failed: disk full sorry"}')
+  expect(answers.at(-1)).toBe('{"op":"refused","reason":"commit_unknown: disk full sorry"}')
 })
 
 test('A message on the wrong subject is refused and audited', async () => {

@@ -147,6 +147,22 @@ describe('an idle controller', () => {
   })
 })
 
+describe('a commit that fails', () => {
+  it('A change in a failed commit is unknown, and one that waited for it was not written', async () => {
+    const leader = await Leader.ofOneNode()
+    const codes: string[] = []
+    for (const value of [7, 8]) {
+      leader.engine.commands.putConfig({ max_tasks_per_gpu: value }, null, (answer) => {
+        codes.push(`${value}: ${answer.ok ? 'ok' : answer.refusal.code}`)
+      })
+      await leader.pass(0)
+    }
+    leader.takeCommit().fails()
+    await leader.settle()
+    expect(codes).toEqual(['7: commit_unknown', '8: store_failed'])
+  })
+})
+
 describe('an answer that needs no write', () => {
   it('An answer that needs no write is sent at once if the epoch was written recently', async () => {
     const leader = await Leader.ofOneNode()

@@ -137,7 +137,9 @@ function streamOf({ description }: { readonly description?: string }): object {
 }
 
 function problemResponses(codes: readonly ProblemCode[]): object {
-  const ofStatus = Map.groupBy(codes, (code) => PROBLEMS[code].status)
+  // What needs the store may end in a commit whose outcome is unknown.
+  const all = codes.flatMap((code) => (code === 'store_failed' ? [code, 'commit_unknown' as const] : code))
+  const ofStatus = Map.groupBy(all, (code) => PROBLEMS[code].status)
   const responses = [...ofStatus].map(([status, ofOne]) => {
     const description = ofOne.map((code) => `${PROBLEMS[code].title} (${code})`).join('; ')
     return [status, { description, content: { 'application/problem+json': { schema: ProblemRef } } }]

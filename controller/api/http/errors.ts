@@ -35,6 +35,7 @@ export const PROBLEMS = {
   headers_too_large: { status: 431, title: 'The headers are too large' },
   internal_error: { status: 500, title: 'Internal error in the controller' },
   store_failed: { status: 503, title: 'The store is not available' },
+  commit_unknown: { status: 503, title: 'It is unknown whether the change was stored' },
   uploads_full: { status: 507, title: 'The upload quota is exhausted' },
   provider_unreachable: { status: 503, title: 'The identity provider is unreachable' },
   node_unavailable: { status: 503, title: 'The GPU server does not answer' },
@@ -44,7 +45,7 @@ export const PROBLEMS = {
 export type ProblemCode = keyof typeof PROBLEMS
 
 /** Delay before a client should retry, in seconds. */
-const RETRY_AFTER_SECONDS = { too_many_pending: 5, store_failed: 10 } as const
+const RETRY_AFTER_SECONDS = { too_many_pending: 5, store_failed: 10, commit_unknown: 1 } as const
 
 interface ProblemOptions {
   readonly errors?: readonly ProblemError[]
@@ -128,7 +129,8 @@ export function problemOfRefusal(refusal: Refusal): ApiProblem {
           : `${refusal.limit} tasks of ${refusal.owner} are pending, which is the limit of one owner.`,
       )
     case 'store_failed':
-      return tryLater('store_failed', refusal.detail)
+    case 'commit_unknown':
+      return tryLater(refusal.code, refusal.detail)
   }
 }
 

@@ -10,7 +10,7 @@ import type {
 } from '../../../ports/store.ts'
 import type { AnswerTo, Refusal } from '../../../model/command.ts'
 import { byCodeUnits } from '../../../structures/order.ts'
-import type { Transaction } from '../../../state/transaction.ts'
+import type { CommitFailed, Transaction } from '../../../state/transaction.ts'
 
 /** Maximum number of tokens. */
 export const MAX_TOKENS = 1_000
@@ -26,7 +26,7 @@ export type AuditEntry = Omit<AuditRecord, 'seq'>
 export interface AccessTransaction {
   readonly transaction: () => Transaction
   /** Calls `done` once everything in the transaction is durable. */
-  readonly whenDurable: (done: () => void, failed: (detail: string) => void) => void
+  readonly whenDurable: (done: () => void, failed: CommitFailed) => void
   /** Commits the transaction now if it is not empty and no other commit is in progress. */
   readonly write: () => void
   /** Why nothing is stored anymore; null while the store works. */
@@ -190,7 +190,7 @@ export class AccessRegistry {
   #answer<T>(value: T, answer: AnswerTo<T>): void {
     this.#access.whenDurable(
       () => answer({ ok: true, value }),
-      (detail) => refuse(answer, { code: 'store_failed', detail }),
+      (detail, code) => refuse(answer, { code, detail }),
     )
   }
 }

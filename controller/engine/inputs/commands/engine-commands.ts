@@ -22,6 +22,7 @@ import type {
 import type { TaskRequest } from '../../../../protocol/task.ts'
 import { drainNode, setCordon } from './drain.ts'
 import { holdTask, releaseTask } from './holding.ts'
+import type { CommitFailed } from '../../../state/transaction.ts'
 import { keepalive } from './leases.ts'
 import type { RequeueFreeze } from '../../../model/controller-status.ts'
 import { releaseFreeze } from '../nodes/requeue-freeze.ts'
@@ -32,7 +33,7 @@ import { cancelTask, requeueTask, submitOnce, submitTask, updateTask } from './t
 export interface CommandTransaction {
   now(): Instant
   /** Calls one of them when all changes so far are durable or have failed. */
-  whenDurable(done: () => void, failed: (detail: string) => void): void
+  whenDurable(done: () => void, failed: CommitFailed): void
   /** Why nothing is acknowledged anymore; null while the store works (R10). */
   fault(): string | null
 }
@@ -151,16 +152,16 @@ export class EngineCommands implements Commands {
 
   #answer<T>(result: Answer<T>, answer: AnswerTo<T>): void {
     const fault = this.#transaction.fault()
-    if (fault !== null) refuseAs(answer, fault)
+    if (fault !== null) refuseAs(answer, fault, 'store_failed')
     else if (result.ok)
       this.#transaction.whenDurable(
         () => answer(result),
-        (detail) => refuseAs(answer, detail),
+        (detail, code) => refuseAs(answer, detail, code),
       )
     else answer(result)
   }
 }
 
-function refuseAs<T>(answer: AnswerTo<T>, detail: string): void {
-  answer({ ok: false, refusal: { code: 'store_failed', detail } })
+function refuseAs<T>(answer: AnswerTo<T>, ...[detail, code]: Parameters<CommitFailed>): void {
+  answer({ ok: false, refusal: { code, detail } })
 }
