@@ -1,9 +1,9 @@
 /** How the GPUs of each node copy and start tasks: as observed, otherwise as the profile says. */
 import type { MethodSpeeds, NodeSpeeds } from '../../controller/ports/twin.ts'
 import type { GpuModel } from '../scenario/scenario.ts'
-import { SWAP_PROFILES, type SwapProfile } from '../scenario/swap-profiles.ts'
+import { type MethodProfile, SWAP_PROFILES, type SwapProfile } from '../scenario/swap-profiles.ts'
 
-export type LearnedModel = Pick<GpuModel, 'swap' | 'efficiencyPermille' | 'startMs'>
+export type LearnedModel = Pick<GpuModel, 'swap' | 'swapMethods' | 'efficiencyPermille' | 'startMs'>
 
 /** @returns the model of a node, by its id */
 export function learnedModels(
@@ -13,9 +13,11 @@ export function learnedModels(
   const byNode = new Map(speeds.map((each) => [each.nodeId, each]))
   return (nodeId) => {
     const { methods, starts } = byNode.get(nodeId) ?? NOTHING
-    const driver = methods.find(({ method }) => method === 'driver')
+    const learned = new Map(methods.map((each) => [each.method, each]))
+    const [driver, hooks, engine] = [learned.get('driver'), learned.get('hooks'), learned.get('engine')]
     return {
       swap: driver === undefined ? profile : profileOf(driver),
+      ...(hooks === undefined && engine === undefined ? {} : { swapMethods: methodsOf({ hooks, engine }) }),
       efficiencyPermille: [1000],
       startMs: starts.ms,
     }
@@ -23,6 +25,23 @@ export function learnedModels(
 }
 
 const NOTHING: Pick<NodeSpeeds, 'methods' | 'starts'> = { methods: [], starts: { observed: 0, ms: 0 } }
+
+function methodsOf({
+  hooks,
+  engine,
+}: {
+  readonly hooks: MethodSpeeds | undefined
+  readonly engine: MethodSpeeds | undefined
+}) {
+  const of = (method: MethodSpeeds): MethodProfile => ({
+    swap: profileOf(method),
+    residualMib: method.residualMib,
+  })
+  return {
+    ...(hooks === undefined ? {} : { hooks: of(hooks) }),
+    ...(engine === undefined ? {} : { engine: of(engine) }),
+  }
+}
 
 function profileOf(method: MethodSpeeds): SwapProfile {
   return {

@@ -71,6 +71,21 @@ describe('the speeds of a node', () => {
     expect(description).toContain('swaps take as long as the latest 64 on 1 node')
   })
 
+  it('are those of each swap method, with what its tasks keep in VRAM', async () => {
+    const hooks = `swap_hooks: { swap: { out_mib_per_s: 24000, in_mib_per_s: 20000 }, residual_mib: 400 }`
+    const text = IDLERS.replace('start_ms: 4000', hooks).replace('activity:', 'swap_method: hooks, activity:')
+    const { past, image } = await observed(text, 8 * HOUR_MS)
+    const [method] = past.speeds[0]?.methods ?? []
+    expect(past.speeds[0]?.methods).toHaveLength(1)
+    expect(method).toMatchObject({ method: 'hooks', residualMib: 400, out: { observed: MAX_OBSERVED } })
+    expect(Math.abs((method?.out.mibPerS ?? 0) / 24_000 - 1)).toBeLessThan(0.02)
+    expect(Math.abs((method?.in.mibPerS ?? 0) / 20_000 - 1)).toBeLessThan(0.02)
+    expect(snapshotOfLive(image, past).snapshot.nodes[0]?.gpu).toMatchObject({
+      swap: SWAP_PROFILES['stock-driver'],
+      swapMethods: { hooks: { residualMib: 400, swap: { outMibPerS: method?.out.mibPerS } } },
+    })
+  })
+
   it('are the profile for a node without observations', () => {
     const models = learnedModels(slow.past.speeds)
     expect(models('another')).toEqual({
