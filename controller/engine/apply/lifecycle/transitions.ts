@@ -295,10 +295,10 @@ export function setResidency(
  * resident (semantics 1, "growth").
  */
 function askForReturnGrown(c: Cluster, placement: LivePlacement, now: Instant): void {
-  const { heldGrowth, demandMib } = placement
+  const { heldGrowth, demandMib, residualMib } = placement
   if (heldGrowth === null) return
   const isPossible =
-    placement.gpus.every((gpu) => heldGrowth.mib <= capacityForSwappableMib(gpu)) &&
+    placement.gpus.every((gpu) => heldGrowth.mib - residualMib <= capacityForSwappableMib(gpu)) &&
     hasHostRoomToGrow(placement.gpus, heldGrowth.mib - demandMib, placement.noswap === 1)
   if (heldGrowth.mib > demandMib && isPossible) {
     grow(c, placement, heldGrowth.mib, now)
