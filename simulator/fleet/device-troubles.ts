@@ -27,6 +27,9 @@ export class DeviceTroubles {
   slowedSwaps = 0
   refusedSwaps = 0
   hooks: HookTrouble | null = null
+  /** Swap-outs of the driver after hooks had failed, and tasks whose hooks were given up. */
+  fallbacks = 0
+  hooksGivenUp = 0
   /** Calls of hooks that misbehaved. */
   readonly brokenHooks = new Map<HookFault, number>()
   readonly #lost = new Set<number>()

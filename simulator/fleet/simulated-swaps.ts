@@ -58,11 +58,14 @@ export class SimulatedSwaps {
 
   suspend(process: Process, done: Suspended): void {
     if (!staysRunning(process)) return this.#driverOut(process, done)
+    const wasGivenUp = process.areHooksGivenUp
     process.moves += 1
     process.isMoving = true
     this.#carryOut(process, suspendSteps(process, this.#ground), ({ outcome, method, residualMib }) => {
       process.isMoving = false
       const isByHooks = outcome === 'done' && method !== 'driver'
+      if (outcome === 'done' && !isByHooks && !wasGivenUp) this.#site.troubles.fallbacks += 1
+      if (process.areHooksGivenUp && !wasGivenUp) this.#site.troubles.hooksGivenUp += 1
       if (isByHooks) process.isInVram = false
       else if (outcome !== 'done') this.#stays(process)
       done(outcome, isByHooks ? { byHooks: true, residualMib } : {})

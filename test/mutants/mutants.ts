@@ -1,5 +1,6 @@
 import { ADMISSION_MUTANTS } from './admission-mutants.ts'
 import { COMMAND_MUTANTS } from './command-mutants.ts'
+import { HOOK_MUTANTS } from './hook-mutants.ts'
 import { LOST_HISTORY_MUTANTS } from './lost-history-mutants.ts'
 import type { Mutant } from './mutant.ts'
 import { NODE_QUEUE_MUTANTS } from './node-queue-mutants.ts'
@@ -18,6 +19,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...PREPARING_MUTANTS,
   ...SWAP_MUTANTS,
   ...NODE_QUEUE_MUTANTS,
+  ...HOOK_MUTANTS,
 ]
 
 export function mutantNamed(name: string): Mutant {

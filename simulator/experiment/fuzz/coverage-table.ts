@@ -107,6 +107,10 @@ const USUAL: readonly string[] = [
 const RARE: readonly string[] = [
   'noswap placed beyond the commit limit',
   'round closed p0',
+  'residency swapped_out, a rest stays',
+  'hooks failed, the driver took over',
+  'hooks given up',
+  'task_became_noswap',
   'several GPUs short',
   'collector placement',
   'swap_ordered',

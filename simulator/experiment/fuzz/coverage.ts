@@ -52,7 +52,20 @@ export class Coverage {
     if (faults !== null)
       for (const kind of FAULT_KINDS)
         if (faults[kind].fired > 0) this.#counts.set(`fault ${kind}`, faults[kind].fired)
+    this.#countHooks()
     return Object.fromEntries([...this.#counts].sort(([a], [b]) => (a < b ? -1 : 1)))
+  }
+
+  /** Of the machines that are there at the end. */
+  #countHooks(): void {
+    let [fallbacks, givenUp] = [0, 0]
+    for (const { name } of this.#world.plan.nodes) {
+      const { troubles } = this.#world.fleet.node(name).device
+      fallbacks += troubles.fallbacks
+      givenUp += troubles.hooksGivenUp
+    }
+    if (fallbacks > 0) this.#counts.set('hooks failed, the driver took over', fallbacks)
+    if (givenUp > 0) this.#counts.set('hooks given up', givenUp)
   }
 
   #countWaits(): void {
@@ -120,6 +133,7 @@ function pathsOf(event: Event): string[] {
     case 'task_residency':
       return [
         `residency ${String(data['residency'])}`,
+        ...(data['residual_mib'] === undefined ? [] : ['residency swapped_out, a rest stays']),
         ...(data['because'] === null ? [] : [`moved because ${wordOf(data['because'])}`]),
       ]
     case 'swap_decided':

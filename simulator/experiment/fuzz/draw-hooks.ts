@@ -49,7 +49,7 @@ function takingTurns(dice: FuzzRandom, { fleet, config, workload }: Drawn, idleM
         dice.between(1, 3) * idleMs + dice.below(5_000),
       ])
       const isShared = wanted['gpu_mode'] === undefined && wanted['alloc'] === undefined
-      const vram = isShared ? { vram_mib: dice.between(300, 900) } : {}
+      const vram = isShared ? { vram_mib: dice.between(300, 800) } : {}
       return { task: { ...wanted, ...vram, work: { kind: 'phases', phases } } }
     }),
   }
