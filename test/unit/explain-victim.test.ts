@@ -1,13 +1,14 @@
 import { expect, it } from 'vitest'
 import { explainVictim } from '../../controller/query/explain/explain-victim.ts'
 import type { LiveTask } from '../../controller/state/facts.ts'
+import { FEATURES } from '../../protocol/units.ts'
 import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
 
 const IDLE_MS = 300_000
 
 function placed(request = {}, hostSwapMib = 60): { readonly b: ClusterBuilder; readonly task: LiveTask } {
   const b = new ClusterBuilder({ default_vram_overcommit_percent: 100 })
-  b.addNode({ id: 'n', gpus: [110], hostSwapMib })
+  b.addNode({ id: 'n', gpus: [110], hostSwapMib, features: FEATURES })
   const task = b.submit({ vramMib: 50, ...request })
   b.cycle()
   return { b, task }
@@ -139,4 +140,24 @@ it('A stopping task is no victim: the task that needs its VRAM starts after its 
   b.stopped(task)
   b.cycle()
   expect(placementOf(waits).residency).toBe('none')
+})
+
+it('A task that its own method has swapped out says what stays in VRAM', () => {
+  const out = (residualMib: number, request = {}) => {
+    const world = placed(request, 1000)
+    world.b.started(world.task)
+    world.b.advance(IDLE_MS)
+    world.b.submit({ vramMib: 70 })
+    world.b.cycle()
+    world.b.swapped(world.task, false, false, residualMib)
+    return standing(world)
+  }
+  expect(out(0, { swapMethod: 'hooks' })).toMatchObject({ sentence: 'It is swapped out already.' })
+  expect(out(5, { swapMethod: 'hooks' })).toMatchObject({
+    standing: 'NOT_RESIDENT',
+    sentence: 'It is swapped out already, by its hooks: 5 MiB stay in VRAM on each GPU.',
+  })
+  expect(out(5, { swapMethod: 'engine' })).toMatchObject({
+    sentence: 'It is swapped out already, by its inference engine: 5 MiB stay in VRAM on each GPU.',
+  })
 })

@@ -77,9 +77,11 @@ function inWords(
     case 'NOT_STARTED':
       return 'It is not swapped out: its node has not confirmed that it runs.'
     case 'NOSWAP':
-      return 'It is never swapped out: it is noswap.'
+      return task.spec.noswap === 1
+        ? 'It is never swapped out: it is noswap.'
+        : 'It is never swapped out: its node counts it as noswap.'
     case 'NOT_RESIDENT':
-      return residency === 'swapped_out' ? 'It is swapped out already.' : 'It is being moved.'
+      return residency === 'swapped_out' ? outInWords(placement) : 'It is being moved.'
     case 'OVER':
       return 'It is not swapped out: its node says that it has ended.'
     case 'STOPPING':
@@ -107,4 +109,11 @@ function inWords(
         `MiB of host memory left, and it needs ${movableMib(placement) * gpus.length}.`
       )
   }
+}
+
+/** The driver leaves nothing: what stays was left by its own method. */
+function outInWords({ residualMib, task }: LivePlacement): string {
+  if (residualMib === 0) return 'It is swapped out already.'
+  const by = task.spec.swapMethod === 'engine' ? 'its inference engine' : 'its hooks'
+  return `It is swapped out already, by ${by}: ${residualMib} MiB stay in VRAM on each GPU.`
 }
