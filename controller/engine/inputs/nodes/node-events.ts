@@ -19,7 +19,7 @@ import { applyLateResult } from './late-result.ts'
 import type { LivePlacement, LiveTask, Stopping } from '../../../state/facts.ts'
 import { lacksHistoryOf, pauseOf } from '../../../state/placement-pause.ts'
 import { endUnknown } from './result-unknown.ts'
-import { noteUnknownEnd, returnUnlessSuperseded } from './quarantine.ts'
+import { noteUnknownEnd, returnUnlessSuperseded, supersede } from './quarantine.ts'
 import { applyPrepareAnswer } from '../../apply/lifecycle/preparations.ts'
 import { noteRefusal } from '../../apply/lifecycle/refusals.ts'
 import { requeueLost } from '../../apply/lifecycle/requeue-limit.ts'
@@ -171,6 +171,7 @@ export function endLost(
 ): void {
   const { task, stopping } = placement
   if (stopping !== null) endStopped(c, placement, null, detail, now)
+  else if (supersede(c, placement, now)) return
   else if (task.spec.onNodeLoss === 'requeue') requeueLost(c, placement, because, now)
   else
     finish(
