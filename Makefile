@@ -267,7 +267,7 @@ engine:
 
 # ARGS=test/ui/tasks.test.ts runs only these tests.
 test-ui: install ui browser ## test the web page in a browser against a simulated fleet
-	vitest run $(or $(ARGS),test/ui)
+	SCANS=all vitest run $(or $(ARGS),test/ui)
 
 # ARGS selects measurements: crowded, gantt, heap.
 bench-ui: install ui broker browser ## measure the web page with 10,000 GPUs and 100,000 tasks (idle machine)

@@ -24,6 +24,8 @@ const Instructor = lazyPage(() => import('./pages/simulator/instructor.tsx'))
 const Planner = lazyPage(() => import('./pages/planner/planner.tsx'))
 const Sweep = lazyPage(() => import('./pages/planner/sweep.tsx'))
 const Search = lazyPage(() => import('./pages/search/search.tsx'))
+/** Only the development server has it. */
+const Design = import.meta.env.DEV ? lazyPage(() => import('./pages/design/design.tsx')) : null
 const NotFound = lazyPage(() => import('./pages/not-found.tsx'))
 
 /**
@@ -65,6 +67,7 @@ export function App(): JSX.Element {
         <Route path="/planner" component={Planner} />
         <Route path="/planner/:id" component={Sweep} />
         <Route path="/simulator" component={Simulator} />
+        {Design === null ? null : <Route path="/design" component={Design} />}
         <Route path="*" component={NotFound} />
       </Route>
     </Router>

@@ -76,5 +76,6 @@ export default defineConfig({
     // On a slow machine it would print plugin timings, which only matter for work on the build.
     rolldownOptions: { checks: { pluginTimings: false } },
   },
-  server: { proxy: { '/api': process.env['HEADROOM_URL'] ?? 'http://127.0.0.1:30080' } },
+  // Not `/api`: the folder of that name has sources.
+  server: { proxy: { '/api/v1': process.env['HEADROOM_URL'] ?? 'http://127.0.0.1:30080' } },
 })

@@ -4,11 +4,12 @@ import { useQuery } from '@tanstack/solid-query'
 import { CircleCheck, CircleAlert, Clock, TriangleAlert, type IconNode } from 'lucide'
 import { For, Show, type JSX } from 'solid-js'
 import type { ChangedConfigBody } from '../../../controller/api/config/schema.ts'
+import type { SummaryBody } from '../../../controller/api/observe/summary-schema.ts'
 import { usePath, useWorld } from '../../api/world.ts'
 import { Icon } from '../../design/icon.tsx'
 import { plural } from '../../format/figures.ts'
 import { reasonWords } from '../../format/reasons.ts'
-import { useCluster } from '../../state/cluster.tsx'
+import { now, useCluster } from '../../state/cluster.tsx'
 import { whyNot } from '../../state/rights.ts'
 import styles from './dashboard.module.css'
 
@@ -44,10 +45,26 @@ export function StatusLine(): JSX.Element {
   )
 }
 
+/** The feed brings a summary each second. */
+const STALE_MS = 10_000
+
+/** Failures of the last hour are unknown right after a start. */
+function isKnown({ tasks }: SummaryBody): boolean {
+  return tasks.ended_last_hour !== null && tasks.ended_last_hour !== undefined
+}
+
+function notAllKnown(pending: number): string {
+  return pending > 0
+    ? `${plural(pending, 'task is', 'tasks are')} waiting.`
+    : 'All nodes are up, and no task waits. Failures of the last hour are not known.'
+}
+
 /** The first that applies. */
 function useLine(): () => Line | null {
   const { feed } = useCluster()
   const tried = useTriedOvercommit()
+  /** An all-clear from old data would be wrong. */
+  const isFresh = (): boolean => feed.status() === 'live' && now() - (feed.heardAt() ?? 0) < STALE_MS
   return () => {
     const summary = feed.summary()
     if (summary === null || summary.nodes.total === 0) return null
@@ -79,7 +96,15 @@ function useLine(): () => Line | null {
           `most often: ${reasonWords(reason.reason)}.`,
         link: { path: '/tasks?tab=pending', words: 'Show tasks' },
       }
-    return { icon: CircleCheck, tone: 'good', words: 'All nodes are up, and no task waits or has failed.' }
+    return pending > 0 || !isKnown(summary)
+      ? { icon: Clock, tone: 'warn', words: notAllKnown(pending) }
+      : isFresh()
+        ? { icon: CircleCheck, tone: 'good', words: 'All nodes are up, and no task waits or has failed.' }
+        : {
+            icon: TriangleAlert,
+            tone: 'warn',
+            words: 'The controller does not respond: the figures below are from before that.',
+          }
   }
 }
 
