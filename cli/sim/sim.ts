@@ -69,7 +69,7 @@ function addSweep(sim: Command, setExit: (code: number) => void): void {
     .option('--set <field=value,…>', 'values of another field; may be repeated for several fields', sweptAxes)
     .option(
       '--objective <figure<=max>',
-      'objective that must hold in 95 % of the seeds; may be repeated (else starvation.total<=20)',
+      'objective that must hold in 95% of the seeds; may be repeated (else starvation.total<=20)',
       objectives,
     )
     .option('--jobs <n>', 'concurrent runs; else one per core', whole(1, MAX_JOBS))

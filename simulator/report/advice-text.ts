@@ -26,13 +26,13 @@ function recommendation(advice: Advice): string {
   if (chosen === undefined || utilization === null)
     return `None of the overcommit percentages tried meets ${wished(advice.objectives)}.`
   const band =
-    `${points(utilization.mean)} % utilization (p10–p90 over ${seeds(chosen.seeds)}: ` +
-    `${points(utilization.p10)}–${points(utilization.p90)} %)`
+    `${points(utilization.mean)}% utilization (p10–p90 over ${seeds(chosen.seeds)}: ` +
+    `${points(utilization.p10)}–${points(utilization.p90)}%)`
   const choice =
     `the highest utilization that keeps ${wished(advice.objectives)}: ` + `${band}, with ${measured(chosen)}`
-  if (advice.gain === null || advice.changes.length === 0) return `Overcommit ${percent} %: ${choice}.`
+  if (advice.gain === null || advice.changes.length === 0) return `Overcommit ${percent}%: ${choice}.`
   return (
-    `Overcommit ${percent} % instead of ${advice.gain.over_percent} %: ` +
+    `Overcommit ${percent}% instead of ${advice.gain.over_percent}%: ` +
     `${advice.changes.map(changeText).join(', ')}. It has ${choice}.`
   )
 }
@@ -47,12 +47,12 @@ export function adviceNotes(advice: Advice): string[] {
 export function adviceTable({ candidates, objectives, recommended_percent, knee_percent }: Advice): string {
   const head = ['overcommit', 'utilization', 'p10', 'p90', ...objectives.map((each) => `p95 of ${each}`), '']
   const rows = candidates.map((candidate) => [
-    `${candidate.overcommit_percent} %`,
+    `${candidate.overcommit_percent}%`,
     ...[
       candidate.utilization_percent?.mean,
       candidate.utilization_percent?.p10,
       candidate.utilization_percent?.p90,
-    ].map((value) => (value === undefined ? '–' : `${points(value)} %`)),
+    ].map((value) => (value === undefined ? '–' : `${points(value)}%`)),
     ...candidate.objectives.map(
       ({ objective, p95, keeps }) => `${shownFigure(figureOf(objective), p95)} ${keeps ? 'kept' : 'broken'}`,
     ),
@@ -64,12 +64,12 @@ export function adviceTable({ candidates, objectives, recommended_percent, knee_
   return tableOf([head, ...rows])
 }
 
-/** A metric of an objective with its unit: `12.3 %`, `10.0 min`. */
+/** A metric of an objective with its unit: `12.3%`, `10.0 min`. */
 export function shownFigure(figure: ObjectiveFigure, value: number | null): string {
   if (value === null) return '–'
   switch (unitOf(figure)) {
     case 'percent':
-      return `${points(value)} %`
+      return `${points(value)}%`
     case 'seconds':
       return shownSeconds(value)
     case 'number':
@@ -96,7 +96,7 @@ export function figureOf(objective: string): ObjectiveFigure {
 }
 
 function wished(objectives: readonly string[]): string {
-  return `${objectives.join(' and ')} in 95 % of the seeds`
+  return `${objectives.join(' and ')} in 95% of the seeds`
 }
 
 function measured({ objectives }: Candidate): string {
@@ -108,10 +108,10 @@ function measured({ objectives }: Candidate): string {
     .join(' and ')
 }
 
-/** `queue wait p95 falls from 6.6 h to 11.2 min`, `utilization stays at 31.5 % (+0.04 ± 0.04 points)`. */
+/** `queue wait p95 falls from 6.6 h to 11.2 min`, `utilization stays at 31.5% (+0.04 ± 0.04 points)`. */
 function changeText({ figure, before, after, difference, verdict }: Change): string {
   const show = (value: number): string =>
-    figure === 'queue_wait.p95' ? shownSeconds(value) : `${points(value)} %`
+    figure === 'queue_wait.p95' ? shownSeconds(value) : `${points(value)}%`
   const title = figure === 'utilization' ? 'utilization' : titleOf(figure)
   if (verdict === 'same') {
     const detail =
@@ -135,19 +135,19 @@ function kneeSentence({ knee_percent, recommended_percent }: Advice): string {
   if (knee_percent === null)
     return 'Second opinion: mean utilization has no knee (Kneedle) among the percentages tried.'
   const agrees = knee_percent === recommended_percent ? ', the same' : ''
-  return `Second opinion: the knee of mean utilization (Kneedle) is at ${knee_percent} %${agrees}.`
+  return `Second opinion: the knee of mean utilization (Kneedle) is at ${knee_percent}%${agrees}.`
 }
 
 function caveatSentence(caveat: Caveat, advice: Advice): string {
   switch (caveat.kind) {
     case 'mostly_exclusive':
       return (
-        `${points(caveat.exclusive_percent)} % of the GPU-hours belong to tasks that take whole ` +
+        `${points(caveat.exclusive_percent)}% of the GPU-hours belong to tasks that take whole ` +
         'GPUs, and overcommit changes nothing for them.'
       )
     case 'none_keeps':
       return (
-        `Nearest comes ${caveat.nearest_percent} %: ${caveat.objective} is ` +
+        `Nearest comes ${caveat.nearest_percent}%: ${caveat.objective} is ` +
         `${shownFigure(figureOf(caveat.objective), caveat.p95)} there at the 95th percentile; ` +
         'add GPUs, take less work, or allow more.'
       )
@@ -156,7 +156,7 @@ function caveatSentence(caveat: Caveat, advice: Advice): string {
     case 'no_idleness':
       return (
         `No task that may be swapped is ever idle for ${shownSeconds(caveat.idle_period_s)} ` +
-        `(GPUs are without work ${points(caveat.idle_percent)} % of the time): nothing can be ` +
+        `(GPUs are without work ${points(caveat.idle_percent)}% of the time): nothing can be ` +
         'swapped out, so overcommit cannot help.'
       )
     case 'never_swapped':
@@ -176,7 +176,7 @@ function caveatSentence(caveat: Caveat, advice: Advice): string {
       )
     case 'highest_tried':
       return (
-        `${caveat.overcommit_percent} % is the highest percentage that was tried: a higher one ` +
+        `${caveat.overcommit_percent}% is the highest percentage that was tried: a higher one ` +
         'may be better.'
       )
     case 'fit_nowhere':
@@ -196,10 +196,10 @@ function fewSeedsSentence(seedCount: number, ties: readonly Tie[], { recommended
   if (seedCount < 2) return 'One seed says nothing about chance: run at least two, better ten.'
   const each = ties.map(
     ({ overcommit_percent, difference }) =>
-      `${overcommit_percent} % (${signed(difference)}${needed(difference)})`,
+      `${overcommit_percent}% (${signed(difference)}${needed(difference)})`,
   )
   return (
-    `${seeds(seedCount)} are too few to tell the utilization of ${recommended_percent} % ` +
+    `${seeds(seedCount)} are too few to tell the utilization of ${recommended_percent}% ` +
     `from that of ${each.join(', ')}.`
   )
 }

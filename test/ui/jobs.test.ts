@@ -2,13 +2,13 @@
  * Jobs of an operator at 1440 × 900, with a limit on the number of inputs: a click, a key, and a field that
  * is filled count one each. The answer must be in the window without scrolling.
  */
-import type { Locator, Page } from 'playwright-core'
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { ConfigBody } from '../../controller/api/config/schema.ts'
 import type { DecisionPage } from '../../controller/api/observe/decision-schema.ts'
 import type { NodeBody, NodePage } from '../../controller/api/nodes/schema.ts'
 import type { TaskBody, TaskPage } from '../../controller/api/tasks/schema.ts'
 import { CHROMIUM, focusedDialog } from '../support/browser.ts'
+import { Hands } from '../support/hands.ts'
 import { temporaryFolder } from '../support/headroom-command.ts'
 import { servedPage } from '../support/served-page.ts'
 import { getJson, putJson } from '../support/served.ts'
@@ -17,43 +17,6 @@ import { getJson, putJson } from '../support/served.ts'
 const ui = servedPage(`${temporaryFolder()}/data`, { isNew: true })
 let api: string
 let nodes: readonly NodeBody[]
-
-/** A user who counts. */
-class Hands {
-  inputs = 0
-  readonly page: Page
-
-  constructor(page: Page) {
-    this.page = page
-  }
-
-  async click(target: Locator): Promise<void> {
-    this.inputs += 1
-    await target.click()
-  }
-
-  async press(key: string): Promise<void> {
-    this.inputs += 1
-    await this.page.keyboard.press(key)
-  }
-
-  async fill(field: Locator, text: string): Promise<void> {
-    this.inputs += 1
-    await field.fill(text)
-  }
-
-  button(name: string): Locator {
-    return this.page.getByRole('button', { name, exact: true })
-  }
-
-  /** Whether the element is inside the window, which was not scrolled. */
-  async sees(element: Locator): Promise<boolean> {
-    await element.waitFor()
-    const box = await element.boundingBox()
-    const { width, height } = this.page.viewportSize() ?? { width: 0, height: 0 }
-    return box !== null && box.y >= 0 && box.y + box.height <= height && box.x >= 0 && box.x < width
-  }
-}
 
 async function start(path: string): Promise<Hands> {
   const { page } = await ui.browser.page({ width: 1440, height: 900 })

@@ -42,7 +42,7 @@ async function writeText(text: string): Promise<void> {
 }
 
 async function run(): Promise<void> {
-  await page.locator('button.primary:not([aria-disabled])', { hasText: 'Run' }).click()
+  await page.locator('button.primary:not([aria-disabled])', { hasText: 'Run sweep' }).click()
   await page.waitForURL(/\/planner\/[0-9a-f-]{36}$/)
 }
 
@@ -250,7 +250,7 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
       expect(await page.locator('[data-recommended]').getAttribute('data-recommended')).toBe(
         String(recommended),
       )
-      expect(await page.locator('[data-recommended]').textContent()).toContain(`Overcommit ${recommended} %`)
+      expect(await page.locator('[data-recommended]').textContent()).toContain(`Overcommit ${recommended}%`)
       expect(await sidewaysPixels(page)).toBeLessThanOrEqual(0)
       expect(await accessibilityFaults(page)).toEqual([])
 
@@ -297,10 +297,10 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
       const values = page.getByLabel('Values of fleet.0.count')
       await values.fill('1, 0')
       await page.getByText('3 percentages × 3 seeds × 2 values of fleet.0.count = 18 runs').waitFor()
-      await page.locator('button.primary', { hasText: 'Run' }).press('Enter')
+      await page.locator('button.primary', { hasText: 'Run sweep' }).press('Enter')
       await page.getByRole('alert').getByText('with fleet.0.count=0: fleet[0].count').waitFor()
       await values.fill('1, 3')
-      await page.locator('button.primary:not([aria-disabled])', { hasText: 'Run' }).press('Enter')
+      await page.locator('button.primary:not([aria-disabled])', { hasText: 'Run sweep' }).press('Enter')
       await page.waitForURL(/\/planner\/[0-9a-f-]{36}$/)
       const combinations = page.locator('#combinations tbody tr')
       await combinations.nth(1).waitFor({ timeout: 60_000 })
@@ -308,7 +308,7 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
       expect(await best.count()).toBe(1)
       const sentence = page.getByRole('region', { name: 'Combinations' }).locator('p').first()
       expect(await sentence.textContent()).toMatch(
-        /^Best of 2 combinations: fleet\.0\.count=[13]\. Overcommit \d+ %.* the highest utilization/,
+        /^Best of 2 combinations: fleet\.0\.count=[13]\. Overcommit \d+%.* the highest utilization/,
       )
       expect(await best.getByRole('radio').isChecked()).toBe(true)
       expect(await page.locator('#runs tbody tr').count()).toBe(18)

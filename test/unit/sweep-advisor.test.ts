@@ -29,7 +29,7 @@ function runs(
   return curve.flatMap(([percent, utilization, starvation]) =>
     Array.from({ length: seeds }, (_, i) => {
       // Odd at one percentage and even at the next: a difference that the percentage does not cause.
-      const wobble = noise * (((percent / 20 + i) % 2) - 0.5)
+      const wobble = noise * (((percent / 20 + i)% 2) - 0.5)
       return sweptRun({
         percent,
         seed: i + 1,
@@ -76,16 +76,16 @@ describe('the advisor', () => {
     expect(advice.gain?.over_percent).toBe(0)
     expect(advice.gain?.difference.mean).toBeCloseTo(25)
     expect(adviceSentence(advice)).toBe(
-      'Overcommit 60 % instead of 0 %: utilization rises from 30.2 % to 55.2 %, starvation rises ' +
-        'from 6.0 % to 16.0 %. It has the highest utilization that keeps starvation.total<=20 in 95 % ' +
-        'of the seeds: 55.2 % utilization (p10–p90 over 5 seeds: 55.0–55.4 %), with starvation of 18.0 ' +
-        '% at the 95th percentile.',
+      'Overcommit 60% instead of 0%: utilization rises from 30.2% to 55.2%, starvation rises ' +
+        'from 6.0% to 16.0%. It has the highest utilization that keeps starvation.total<=20 in 95% ' +
+        'of the seeds: 55.2% utilization (p10–p90 over 5 seeds: 55.0–55.4%), with starvation of 18.0% ' +
+        'at the 95th percentile.',
     )
     expect(adviceNotes(advice)).toEqual([
-      'Second opinion: the knee of mean utilization (Kneedle) is at 40 %.',
+      'Second opinion: the knee of mean utilization (Kneedle) is at 40%.',
     ])
     expect(adviceTable(advice).split('\n')[4]).toMatch(
-      /^60 % +55\.2 % +55\.0 % +55\.4 % +18\.0 % kept +← recommended$/,
+      /^60% +55\.2% +55\.0% +55\.4% +18\.0% kept +← recommended$/,
     )
   })
 
@@ -123,9 +123,9 @@ describe('the advisor', () => {
       { kind: 'none_keeps', nearest_percent: 0, objective: 'starvation.total<=3', p95: 8 },
     ])
     expect(adviceSentence(advice)).toBe(
-      'None of the overcommit percentages tried meets starvation.total<=3 in 95 % of the seeds.',
+      'None of the overcommit percentages tried meets starvation.total<=3 in 95% of the seeds.',
     )
-    expect(adviceNotes(advice).at(-1)).toContain('Nearest comes 0 %: starvation.total<=3 is 8.0 % there')
+    expect(adviceNotes(advice).at(-1)).toContain('Nearest comes 0%: starvation.total<=3 is 8.0% there')
   })
 
   it('keeps all of several objectives; an objective without a figure is missed', () => {
@@ -149,7 +149,7 @@ describe('the advisor', () => {
     })
     expect(adviceNotes(advice)[1]).toMatch(
       new RegExp(
-        /^5 seeds are too few to tell the utilization of 60 % from that of 40 % \(\+\d\.\d\d /.source +
+        /^5 seeds are too few to tell the utilization of 60% from that of 40% \(\+\d\.\d\d /.source +
           /± \d\.\d\d points, told by about \d+ seeds\)\.$/.source,
       ),
     )
@@ -257,8 +257,8 @@ describe('the advisor', () => {
     ])
     expect(adviceSentence(advice)).toMatch(
       new RegExp(
-        /^Overcommit 150 % instead of 0 %: queue wait p95 falls from 6\.6 h to 11\.3 min, /.source +
-          /starvation falls from 73\.0 % to 19\.0 %, utilization stays at 31\.6 % \(\+0\.04 ± /.source +
+        /^Overcommit 150% instead of 0%: queue wait p95 falls from 6\.6 h to 11\.3 min, /.source +
+          /starvation falls from 73\.0% to 19\.0%, utilization stays at 31\.6% \(\+0\.04 ± /.source +
           /0\.00 points\)\. It has the highest/.source,
       ),
     )
@@ -295,8 +295,8 @@ describe('the advisor', () => {
     expect(advice.caveats[0]).toEqual({ kind: 'mostly_exclusive', exclusive_percent: 74.04 })
     expect(adviceSentence(advice)).toMatch(
       new RegExp(
-        /^74\.0 % of the GPU-hours belong to tasks that take whole GPUs, and overcommit /.source +
-          /changes nothing for them\. Overcommit 60 % /.source,
+        /^74\.0% of the GPU-hours belong to tasks that take whole GPUs, and overcommit /.source +
+          /changes nothing for them\. Overcommit 60% /.source,
       ),
     )
     expect(adviceNotes(advice).join(' ')).not.toContain('GPU-hours')
@@ -333,7 +333,7 @@ describe('the advisor', () => {
       'uneven_seeds',
     ])
     expect(adviceNotes(adviceOn(rising.slice(1))).slice(1)).toEqual([
-      '40 % is the highest percentage that was tried: a higher one may be better.',
+      '40% is the highest percentage that was tried: a higher one may be better.',
       'Some percentages were run with other seeds than others, so their means do not compare seed by seed.',
     ])
   })

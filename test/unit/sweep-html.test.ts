@@ -137,7 +137,7 @@ describe('the page of many combinations', () => {
 
   it('names the best one and links to each; above four only the best is open', () => {
     const page = report('plan', fields(6))
-    expect(page).toContain('Best of 6 combinations: fleet.0.count=1. Overcommit 40 % instead of')
+    expect(page).toContain('Best of 6 combinations: fleet.0.count=1. Overcommit 40% instead of')
     expect(page.match(/<a href="#c\d">/g)).toHaveLength(6)
     expect(page.match(/<div id="c\d">/g)).toHaveLength(6)
     expect(page.match(/<details open><summary>fleet\.0\.count=1</g)).toHaveLength(1)

@@ -63,8 +63,8 @@ export function Impact(props: { readonly impact: ImpactBody }): JSX.Element {
           placed.
         </li>
         <li>
-          {whole(props.impact.gpu_over_count)} GPUs would be over their commit limit. No task is evicted; the
-          excess shrinks as tasks end or are swapped out for others.
+          {whole(props.impact.gpu_over_count)} GPUs would be over their commit limit. No task is swapped out
+          at once; the excess shrinks as tasks end or are swapped out for others.
         </li>
         <li>{whole(props.impact.residency_impossible_count)} placed tasks could not return to VRAM.</li>
       </ul>

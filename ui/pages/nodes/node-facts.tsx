@@ -37,7 +37,7 @@ export function NodeFacts(props: { readonly node: NodeBody }): JSX.Element {
       {
         name: 'Over-committed',
         value: mib(vram.over_committed_mib),
-        title: 'Remains after the limit was lowered; no task is evicted',
+        title: 'Remains after the limit was lowered; no task is swapped out at once',
       },
       {
         name: 'Reserve deficit',

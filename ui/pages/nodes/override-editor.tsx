@@ -97,8 +97,8 @@ export function OverrideEditor(props: { readonly at: TaggedNode }): JSX.Element 
         </Show>
         <Show when={isLowering(props.at.node, state.plan())}>
           <p class="warn">
-            This lowers the commit limit. No task is evicted; the excess shrinks as tasks end or are swapped
-            out for others.
+            This lowers the commit limit. No task is swapped out at once; the excess shrinks as tasks end or
+            are swapped out for others.
           </p>
         </Show>
       </ConfirmDialog>

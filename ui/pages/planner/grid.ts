@@ -89,3 +89,5 @@ export function defaultPercents(current: number | null): string {
 }
 
 const DEFAULT_PERCENTS = '0..100:25'
+
+export const DEFAULT_OBJECTIVE = 'starvation.total<=20'

@@ -6,6 +6,7 @@ import { useSearchParams } from '@solidjs/router'
 import { type JSX } from 'solid-js'
 import { ComparedSimulations } from './compared-simulations.tsx'
 import { SimulationList } from './simulation-list.tsx'
+import { StartCards } from './start-cards.tsx'
 import { SweepForm } from './sweep-form.tsx'
 
 export default function Planner(): JSX.Element {
@@ -20,6 +21,7 @@ export default function Planner(): JSX.Element {
         How much VRAM can be overcommitted? The planner runs a workload in virtual time at several percentages
         and with several seeds, and recommends a percentage. Nothing here changes the live cluster.
       </p>
+      <StartCards />
       <SweepForm />
       <SimulationList picked={picked()} onPick={pick} />
       <ComparedSimulations ids={picked()} />

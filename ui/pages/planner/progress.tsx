@@ -54,20 +54,17 @@ export function Progress(props: ProgressProps): JSX.Element {
       <Show
         when={isUnderWay()}
         fallback={
-          <>
-            <Show when={props.simulation.reason}>{(reason) => <p class="warn text">{reason()}</p>}</Show>
-            <ConfirmedAction
-              label="Delete"
-              title={`Delete the results of ${props.simulation.scenario}?`}
-              confirm="Delete"
-              isDanger
-              whyNot={session.whyNot('submitter')}
-              run={() => remove().then(() => navigate(path('/planner')))}
-            >
-              This deletes its runs and its report. The same scenario with the same seeds gives the same
-              results again.
-            </ConfirmedAction>
-          </>
+          <ConfirmedAction
+            label="Delete"
+            title={`Delete the results of ${props.simulation.scenario}?`}
+            confirm="Delete"
+            isDanger
+            whyNot={session.whyNot('submitter')}
+            run={() => remove().then(() => navigate(path('/planner')))}
+          >
+            This deletes its runs and its report. The same scenario with the same seeds gives the same results
+            again.
+          </ConfirmedAction>
         }
       >
         <progress

@@ -2,13 +2,14 @@
  * Uploads a file, or the recent history of this cluster, as a trace. The controller checks all of it and
  * counts the rows that it drops.
  */
-import { createSignal, For, type JSX } from 'solid-js'
-import type { EventPage } from '../../../controller/api/observe/event-schema.ts'
+import { createSignal, For, Show, type JSX } from 'solid-js'
 import type { TraceBody } from '../../../controller/api/simulations/trace-schema.ts'
 import { ActionButton } from '../../design/action-button.tsx'
 import { Problem } from '../../design/problem.tsx'
-import { whole } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
+import { ColumnMapping } from './column-mapping.tsx'
+import { cellsOf, guessedMapping, mappedHeader, missingOf, type Mapping } from './csv-columns.ts'
+import { recordHistory } from './record-history.ts'
 import { TextField } from './field.tsx'
 import { traceName } from './traced-scenario.ts'
 import styles from './planner.module.css'
@@ -29,12 +30,18 @@ const FORMATS = [
   'nvidia-smi',
   'dcgm',
 ]
+const FORMAT_OF_ENDING: Readonly<Record<string, string>> = { csv: 'csv', swf: 'swf' }
+
+interface Head {
+  readonly columns: readonly string[]
+  /** Of the first line, without its end. */
+  readonly headBytes: number
+}
+
 const ACTIVITIES = ['', 'always-busy', 'serving', 'training']
 const HOURS = [1, 6, 24, 168]
-/** The events that the importer of Headroom's own events reads. */
-const KINDS = 'task_submitted,task_started,task_returned,task_finished,task_residency,swap_in_decided'
-const PAGE = 200
-const MAX_EVENTS = 100_000
+/** The first lines of a file: the header of a CSV file is in them. */
+const HEAD_BYTES = 65_536
 
 export function SendTrace(props: { readonly onSent: (name: string) => void }): JSX.Element {
   const { api, session } = useCluster()
@@ -42,6 +49,8 @@ export function SendTrace(props: { readonly onSent: (name: string) => void }): J
   const [name, setName] = createSignal('')
   const [format, setFormat] = createSignal('')
   const [activity, setActivity] = createSignal('')
+  const [columns, setColumns] = createSignal<Head | null>(null)
+  const [mapping, setMapping] = createSignal<Mapping>({})
   const [hours, setHours] = createSignal(1)
   const [state, setState] = createSignal<string | null>(null)
   const [problem, setProblem] = createSignal<string | null>(null)
@@ -73,29 +82,33 @@ export function SendTrace(props: { readonly onSent: (name: string) => void }): J
   const sendFile = (): void => {
     const chosenFile = file()
     if (chosenFile === null) return void setProblem('Choose a file.')
-    void send({ name: name(), format: format(), activity: activity() }, () => Promise.resolve(chosenFile))
+    const read = columns()
+    const isMapped = format() === 'csv' && read !== null
+    if (isMapped && missingOf(mapping()) !== null) return void setProblem(missingOf(mapping()))
+    const body = isMapped
+      ? new Blob([mappedHeader(read.columns, mapping()), chosenFile.slice(read.headBytes)])
+      : chosenFile
+    void send({ name: name(), format: format(), activity: activity() }, () => Promise.resolve(body))
   }
   const takeEvents = (): void => {
-    const since = new Date(Date.now() - hours() * 3_600_000).toISOString()
-    void send({ name: `here-${hours()}h`, format: 'headroom', activity: '' }, () => eventsSince(since))
+    const past = hours()
+    void send({ name: `here-${past}h`, format: 'headroom', activity: '' }, () =>
+      recordHistory(api, past, setState),
+    )
   }
-  const eventsSince = async (since: string): Promise<Blob> => {
-    const lines: string[] = []
-    let after = 0
-    for (let read = 0; ;) {
-      const page = await api.get<EventPage>('/events', { after, since, kind: KINDS, limit: PAGE })
-      if (page.items.length > 0) lines.push(JSON.stringify(page))
-      read += page.items.length
-      setState(`${whole(read)} events read…`)
-      if (page.items.length < PAGE) break
-      if (read >= MAX_EVENTS)
-        throw new Error(
-          `More than ${whole(MAX_EVENTS)} events. Choose a shorter time, or use headroom sim record.`,
-        )
-      after = page.items.at(-1)?.seq ?? after
+  const choose = async (first: File | null): Promise<void> => {
+    setFile(first)
+    setColumns(null)
+    if (first === null) return
+    setName(traceName(first.name))
+    const guessed = FORMAT_OF_ENDING[first.name.toLowerCase().replace(/^.*\./, '')]
+    if (guessed !== undefined) setFormat(guessed)
+    if (guessed === 'csv') {
+      const head = (await first.slice(0, HEAD_BYTES).text()).split('\n')[0] ?? ''
+      const columns = cellsOf(head.replace(/\r$/, ''))
+      setColumns({ columns, headBytes: new TextEncoder().encode(head).length })
+      setMapping(guessedMapping(columns))
     }
-    if (lines.length === 0) throw new Error('No task was submitted, ran or ended here in that time.')
-    return new Blob([`${lines.join('\n')}\n`])
   }
   return (
     <details>
@@ -105,14 +118,7 @@ export function SendTrace(props: { readonly onSent: (name: string) => void }): J
         <div class={styles['fields']}>
           <label class={styles['field']}>
             File
-            <input
-              type="file"
-              onChange={(event) => {
-                const [first = null] = event.currentTarget.files ?? []
-                setFile(first)
-                if (first !== null) setName(traceName(first.name))
-              }}
-            />
+            <input type="file" onChange={(event) => void choose(event.currentTarget.files?.[0] ?? null)} />
           </label>
           <TextField
             name="Trace name"
@@ -124,7 +130,11 @@ export function SendTrace(props: { readonly onSent: (name: string) => void }): J
             Format
             <select aria-label="Format" onChange={(event) => setFormat(event.currentTarget.value)}>
               <For each={FORMATS}>
-                {(each) => <option value={each}>{each === '' ? 'Headroom trace' : each}</option>}
+                {(each) => (
+                  <option value={each} selected={each === format()}>
+                    {each === '' ? 'Headroom trace' : each}
+                  </option>
+                )}
               </For>
             </select>
           </label>
@@ -137,6 +147,9 @@ export function SendTrace(props: { readonly onSent: (name: string) => void }): J
             </select>
           </label>
         </div>
+        <Show when={format() === 'csv' && columns()}>
+          {(read) => <ColumnMapping columns={read().columns} mapping={mapping()} onMap={setMapping} />}
+        </Show>
         <p>
           <ActionButton whyNot={whyNot()} onClick={sendFile}>
             Upload file

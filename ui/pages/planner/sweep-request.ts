@@ -1,7 +1,16 @@
 /** The parameters of the sweep form, from the URL: parsed, counted, and as a request body. */
 import { createMemo } from 'solid-js'
 import type { SweptFieldBody } from '../../../controller/api/simulations/scenario-schema.ts'
-import { PERCENTS, readNumbers, readObjectives, runsText, SEEDS, tooMany, defaultPercents } from './grid.ts'
+import {
+  DEFAULT_OBJECTIVE,
+  PERCENTS,
+  readNumbers,
+  readObjectives,
+  runsText,
+  SEEDS,
+  tooMany,
+  defaultPercents,
+} from './grid.ts'
 import { readValues, type Values } from './varied-fields.ts'
 
 export interface SweepTexts {
@@ -25,7 +34,7 @@ export function createSweepRequest(
   const texts = () => ({
     percents: search.percents ?? defaultPercents(current()),
     seeds: search.seeds ?? '1..3',
-    keep: search.keep ?? 'starvation.total<=20',
+    keep: search.keep ?? DEFAULT_OBJECTIVE,
   })
   const field = (): string => search.field ?? ''
   const percents = createMemo(() => readNumbers(texts().percents, PERCENTS))

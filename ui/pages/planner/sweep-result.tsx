@@ -54,7 +54,6 @@ export function SweepResult(props: {
           these.
         </p>
       </Show>
-      <Downloads id={props.id} name={props.name} />
       <Show when={combinations().length > 1}>
         <CombinationTable
           combinations={combinations()}
@@ -62,7 +61,7 @@ export function SweepResult(props: {
           onShow={({ name }) => setSearch({ show: name }, { replace: true, scroll: false })}
         />
       </Show>
-      <Advice advice={shown().advice} name={shown().name} />
+      <Advice advice={shown().advice} summary={shown().summary} name={shown().name} current={current()} />
       <SweepCharts combination={shown()} current={current()} />
       <BeforeAfter simulation={props.id} combination={shown()} current={current()} />
       <PercentTable combination={shown()} />
@@ -72,6 +71,7 @@ export function SweepResult(props: {
         picked={picked()}
         onPick={pick}
       />
+      <Downloads id={props.id} name={props.name} />
       <Show when={compared().length >= 2}>
         <Comparison
           compared={compared().map((run) => ({ name: runName(run), figures: figuresOfRun(run) }))}

@@ -39,10 +39,14 @@ export default function Sweep(): JSX.Element {
               {record().created_by === null ? '' : ` by ${record().created_by}`}; scenario{' '}
               <code title={record().scenario_sha256}>{record().scenario_sha256.slice(0, 12)}</code>
             </p>
-            <Progress simulation={record()} onChange={() => void simulation.refetch()} />
+            <Show when={isOver(record()) && record().reason}>
+              {(reason) => <p class="warn text">{reason()}</p>}
+            </Show>
             <Show when={isOver(record())}>
               <Report simulation={record()} />
             </Show>
+            {/* Deleting comes after the results. */}
+            <Progress simulation={record()} onChange={() => void simulation.refetch()} />
           </>
         )}
       </QueryState>

@@ -56,7 +56,8 @@ export function PlanPanel(props: PlanPanelProps): JSX.Element {
             checked={isSure()}
             onChange={(event) => setSure(event.currentTarget.checked)}
           />{' '}
-          This lowers the commit limit. No task is evicted, but new tasks may wait longer. Apply it anyway.
+          This lowers the commit limit. No task is swapped out at once, but new tasks may wait longer. Apply
+          it anyway.
         </label>
       </Show>
       <div class="row">
