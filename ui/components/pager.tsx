@@ -4,6 +4,7 @@
  */
 import { createSignal, Show, type JSX } from 'solid-js'
 import { whole } from '../format/figures.ts'
+import styles from './pager.module.css'
 
 export interface PagerProps {
   /** Cursor of this page, from the URL; null: the first page. */
@@ -32,7 +33,7 @@ export function Pager(props: PagerProps): JSX.Element {
     props.onGo(null)
   }
   return (
-    <nav class="row" aria-label="Pages of the list">
+    <nav class={`row ${styles['pager']}`} aria-label="Pages of the list">
       <button disabled={props.cursor === null} onClick={goFirst}>
         First
       </button>

@@ -43,7 +43,7 @@ export function DataTable<R>(props: DataTableProps<R>): JSX.Element {
         </Show>
       </p>
       <UseArea onChange={setInUse}>
-        <Table {...props} rows={kept().rows} class={styles['table']} />
+        <Table {...props} rows={kept().rows} isFramed />
       </UseArea>
     </>
   )

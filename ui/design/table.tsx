@@ -41,6 +41,8 @@ export interface TableProps<R> {
   /** The current order; omitted: the columns cannot be sorted. */
   readonly sort?: TableSort | undefined
   readonly class?: string | undefined
+  /** On a surface of its own, with a heading that stays in view. */
+  readonly isFramed?: boolean
   readonly caption?: JSX.Element
   /** The names of the columns are only for screen readers. */
   readonly isHeadHidden?: boolean
@@ -56,7 +58,12 @@ export function Table<R>(props: TableProps<R>): JSX.Element {
   const idOf = (row: R): unknown => (props.idOf === undefined ? row : props.idOf(row))
   const byId = createMemo(() => new Map(props.rows.map((row) => [idOf(row), row])))
   return (
-    <div class={`scroll ${props.class ?? ''}`} tabindex="0" role="group" aria-label={props.name}>
+    <div
+      class={`scroll ${props.class ?? ''} ${props.isFramed === true ? styles['table'] : ''}`}
+      tabindex="0"
+      role="group"
+      aria-label={props.name}
+    >
       <table id={props.id}>
         <Show when={props.caption}>
           <caption>{props.caption}</caption>

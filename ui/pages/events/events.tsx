@@ -135,6 +135,7 @@ export default function Events(): JSX.Element {
               <UseArea onChange={setHeld}>
                 <Table
                   name="Events, newest first"
+                  isFramed
                   columns={columns}
                   rows={page().items}
                   idOf={({ seq }) => seq}

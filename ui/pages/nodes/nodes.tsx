@@ -6,6 +6,7 @@ import type { NodeBody, NodePage } from '../../../controller/api/nodes/schema.ts
 import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { createColumnChoice } from '../../design/column-choice.tsx'
+import { Chip } from '../../design/chip.tsx'
 import { DataTable } from '../../design/data-table.tsx'
 import type { Column } from '../../design/table.tsx'
 import { CsvButton } from '../../components/csv-button.tsx'
@@ -60,7 +61,9 @@ function Status(props: { readonly row: Accessor<NodeBody> }): JSX.Element {
   const isUp = (): boolean => props.row().status === 'up'
   return (
     <>
-      <span class={isUp() ? '' : 'bad'}>{statusWords(props.row(), isAhead(props.row().node_id))}</span>
+      <Chip tone={isUp() ? (props.row().cordoned ? 'pending' : 'running') : 'failed'}>
+        {statusWords(props.row(), isAhead(props.row().node_id))}
+      </Chip>
       <Show when={!isUp()}>
         <span class="quiet">
           , last seen <LastSeen at={props.row().last_seen_at} />

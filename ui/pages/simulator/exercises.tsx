@@ -12,6 +12,7 @@ import { QueryState } from '../../components/query-state.tsx'
 import { seconds } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { wordsOf } from './session-control.ts'
+import styles from './simulator.module.css'
 
 type Exercise = Static<typeof ExercisePageSchema>['items'][number]
 
@@ -62,9 +63,11 @@ function Card(props: { readonly exercise: Exercise }): JSX.Element {
     }
   }
   return (
-    <article class="card" aria-label={props.exercise.title}>
+    <article class={`card ${styles['exercise']}`} aria-label={props.exercise.title}>
       <h3 class="text">{props.exercise.title}</h3>
-      <p class="text">{props.exercise.task}</p>
+      <p class="text" data-grows>
+        {props.exercise.task}
+      </p>
       <p class="quiet">
         {counted(props.exercise.questions.length, 'question')}
         {counted(props.exercise.objectives.length, 'objective')}

@@ -76,15 +76,15 @@ export function Tasks(): JSX.Element {
     <div class="stack">
       <div class={styles['head']}>
         <h1>Tasks</h1>
-        <SubmitTask />
+        <div class={styles['tools']}>
+          {choice.chooser()}
+          <CsvButton path="/tasks" query={csvRequest(query())} name="tasks" />
+          <SubmitTask />
+        </div>
       </div>
       <TabLinks name="Lists of tasks" tabs={tabs()} />
       <FilterBar query={query()} />
-      <div class={styles['tools']}>
-        <FilterChips query={query()} />
-        {choice.chooser()}
-        <CsvButton path="/tasks" query={csvRequest(query())} name="tasks" />
-      </div>
+      <FilterChips query={query()} />
       <BulkActions selection={selection} />
       <QueryState
         query={tasks}
