@@ -29,7 +29,7 @@ function runs(
   return curve.flatMap(([percent, utilization, starvation]) =>
     Array.from({ length: seeds }, (_, i) => {
       // Odd at one percentage and even at the next: a difference that the percentage does not cause.
-      const wobble = noise * (((percent / 20 + i)% 2) - 0.5)
+      const wobble = noise * (((percent / 20 + i) % 2) - 0.5)
       return sweptRun({
         percent,
         seed: i + 1,
@@ -81,9 +81,7 @@ describe('the advisor', () => {
         'of the seeds: 55.2% utilization (p10–p90 over 5 seeds: 55.0–55.4%), with starvation of 18.0% ' +
         'at the 95th percentile.',
     )
-    expect(adviceNotes(advice)).toEqual([
-      'Second opinion: the knee of mean utilization (Kneedle) is at 40%.',
-    ])
+    expect(adviceNotes(advice)).toEqual(['Second opinion: the knee of mean utilization (Kneedle) is at 40%.'])
     expect(adviceTable(advice).split('\n')[4]).toMatch(
       /^60% +55\.2% +55\.0% +55\.4% +18\.0% kept +← recommended$/,
     )
