@@ -250,6 +250,7 @@ export class Shadow {
       case 'task_updated':
         task.request = this.#observed.requestOf(task.id) ?? task.request
         if (task.placement !== null && data['stopping'] === true) task.placement.isStopping = true
+        if (task.placement !== null && isNamed(data['fields'], 'noswap')) task.placement.isUnswappable = false
         return
       case 'task_placed':
         return this.#place(task, nodeId, data)
@@ -396,4 +397,8 @@ function requestFrom(data: EventData): ObservedRequest {
     priority: data['priority'] as ObservedRequest['priority'],
     groups: [],
   }
+}
+
+function isNamed(fields: unknown, field: string): boolean {
+  return Array.isArray(fields) && fields.includes(field)
 }

@@ -111,22 +111,27 @@ function sayingOf(residency: string, vramMib: Mib, residualMib: Mib, wantsGpu: b
 }
 
 /**
- * The VRAM of the devices: never more than there is. A task that its server knows to be in VRAM has what the
- * server counts; one that is swapped out keeps what server and controller count, or the rest is foreign.
+ * The VRAM of the devices: never more given away than there is. A task that its server knows to be in VRAM
+ * has what the server counts; one that is swapped out keeps what server and controller count, or the rest is
+ * foreign.
  */
 export function checkDevices(world: World, report: Report): void {
   for (const [nodeId, server] of world.fleet.servers) {
     const device = world.fleet.deviceOf(nodeId)
     if (device === undefined) continue
     for (const { index, physical_mib } of device.gpus()) {
-      const { mib } = device.usedMib(index)
-      if (mib > physical_mib) report(`GPU ${index} holds ${mib} MiB of ${physical_mib}`, { nodeId })
+      const { mib, surplusMib } = device.usedMib(index)
+      // What a task took back unasked is left out: no order of the server can prevent that.
+      const given = mib - surplusMib
+      if (given > physical_mib) report(`GPU ${index} holds ${given} MiB of ${physical_mib}`, { nodeId })
     }
     for (const { taskId, residency, residentMib, residualMib } of server.attempts.values()) {
       const used = device.vramOf(taskId)
       if (used === null || (residency !== 'resident' && residency !== 'swapped_out')) continue
       const counted = residency === 'resident' ? residentMib : residualMib + used.surplusMib
-      if (used.mib !== counted || (residency === 'swapped_out' && residentMib !== residualMib))
+      // Told to suspend again, a task may keep less than was measured at first: then too much is counted.
+      const isCounted = used.mib === counted || (residency === 'swapped_out' && used.mib < residualMib)
+      if (!isCounted || (residency === 'swapped_out' && residentMib !== residualMib))
         report(
           `it is ${residency} and has ${used.mib} MiB in VRAM, ${used.surplusMib} of them foreign; ` +
             `its server counts ${residentMib}, ${residualMib} of them kept`,
