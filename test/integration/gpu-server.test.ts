@@ -290,7 +290,7 @@ describe.skipIf(whyNoNatsServer() !== null)(
     it('refuses a command of a container image: it has no runtime, and the host runs nothing', async () => {
       start('--allow-exec')
       expect(await controller.hello(1)).toMatchObject({
-        features: ['env', 'attach', 'files', 'limits', 'prepare', 'swap_hooks', 'swap_engine'],
+        features: ['env', 'attach', 'vram_limit', 'files', 'limits', 'prepare', 'swap_hooks', 'swap_engine'],
       })
       expect(await controller.start('a', waiting('a'), { image: 'docker.io/library/busybox' })).toMatchObject(
         {
