@@ -788,7 +788,10 @@ class Log(TypedDict):
     """Where it ran."""
     stream: Literal["stdout", "stderr"]
     offset: int
-    """Start of data, in bytes; later than requested if the server no longer keeps earlier output."""
+    """
+    Start of data, in bytes; later than requested if the server no longer keeps earlier output, and the
+    end of the output, without data, if the requested offset is beyond it.
+    """
     next_offset: int
     """Send it as `offset` to continue."""
     data: str
