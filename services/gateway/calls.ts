@@ -48,16 +48,20 @@ export class OpenCall implements Call {
     this.#wake = null
   }
 
-  /** Resolves with a replica to ask, or null when the request is over. */
-  async nextReplica(): Promise<Replica | null> {
+  /** Resolves with a replica to ask and where it is reached, or null when the request is over. */
+  async nextReplica() {
     for (;;) {
       if (this.isOver) return null
       const replica = this.endpoint.take()
-      if (replica !== null) {
-        this.replica = replica
-        return replica
+      if (replica === null) {
+        await new Promise<void>((resolve) => (this.#wake = resolve))
+        continue
       }
-      await new Promise<void>((resolve) => (this.#wake = resolve))
+      this.replica = replica
+      const address = await replica.address()
+      if (this.isOver) return null
+      if (address !== null) return { replica, address }
+      this.giveBack()
     }
   }
 

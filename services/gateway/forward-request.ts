@@ -45,14 +45,9 @@ export async function forwardRequest(
     call.end()
   })
   for (;;) {
-    const replica = await call.nextReplica()
-    if (replica === null) return
-    const address = await replica.address()
-    if (call.isOver) return
-    if (address === null) {
-      call.giveBack()
-      continue
-    }
+    const next = await call.nextReplica()
+    if (next === null) return
+    const { replica, address } = next
     sent = httpRequest({
       ...{ ...address, path, method: request.method, agent: false, setHost: false },
       headers: headersForTask(request.rawHeaders),

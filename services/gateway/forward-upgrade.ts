@@ -40,14 +40,9 @@ export async function forwardUpgrade(
     call.end()
   })
   for (;;) {
-    const replica = await call.nextReplica()
-    if (replica === null) return
-    const address = await replica.address()
-    if (call.isOver) return
-    if (address === null) {
-      call.giveBack()
-      continue
-    }
+    const next = await call.nextReplica()
+    if (next === null) return
+    const { replica, address } = next
     const fields = ['Connection', 'Upgrade', 'Upgrade', 'websocket']
     sent = httpRequest({
       ...{ ...address, path, method: 'GET', agent: false, setHost: false },
