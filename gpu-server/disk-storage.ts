@@ -25,6 +25,7 @@ import { ReplayedState } from './core/replayed-state.ts'
 import type { AttemptDescription, KeptAttempt, NodeChange, NodeState, NodeStorage } from './core/storage.ts'
 import { StateFault } from './state-fault.ts'
 import { lockFolder } from './state-lock.ts'
+import { errorText } from '../protocol/error-text.ts'
 
 /** A snapshot is due when this many bytes, and twice the last snapshot, were appended since. */
 const COMPACT_FROM_BYTES = 1024 * 1024
@@ -286,7 +287,7 @@ function readIfThere(path: string): Buffer {
 
 function asFault(error: unknown, path: string): StateFault {
   if (error instanceof StateFault) return error
-  return new StateFault(`${path}: ${error instanceof Error ? error.message : String(error)}`, {
+  return new StateFault(`${path}: ${errorText(error)}`, {
     cause: error,
   })
 }

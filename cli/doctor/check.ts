@@ -18,8 +18,3 @@ export function warn(name: string, detail: string, todo: string | null): Check {
 export function fail(name: string, detail: string, todo: string): Check {
   return { name, verdict: 'fail', detail, todo }
 }
-
-/** Returns the reason of a failure in one line. */
-export function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
-}

@@ -7,9 +7,10 @@ import { ENVIRONMENT } from '../../services/settings/env-table.ts'
 import { SettingsError } from '../../services/settings/settings.ts'
 import { openClient, type CommandOptions, type ServerOption } from '../command/session.ts'
 import { printList, type Column } from '../output/table.ts'
-import { fail, ok, reasonOf, warn, type Check } from './check.ts'
+import { fail, ok, warn, type Check } from './check.ts'
 import { keyChecks, nodeIdentityCheck, taskUserChecks } from './confinement.ts'
 import { compilerCheck, containerCheck, dataDirCheck, nodeVersionCheck, nvidiaCheck } from './host.ts'
+import { errorText } from '../../protocol/error-text.ts'
 
 export async function doctor({ output, ...server }: CommandOptions): Promise<number> {
   const found = await Promise.all([
@@ -78,7 +79,11 @@ export async function controllerChecks(server: ServerOption): Promise<readonly C
       ]
     }
     return [
-      fail('controller', reasonOf(error), 'start one with `headroom serve`, or set HEADROOM_URL or --server'),
+      fail(
+        'controller',
+        errorText(error),
+        'start one with `headroom serve`, or set HEADROOM_URL or --server',
+      ),
     ]
   }
 }
@@ -145,7 +150,7 @@ async function brokerCheck(url: URL): Promise<Check> {
         `${info.version}${info.auth_required === true ? ', with login' : ', open to everyone'}`,
     )
   } catch (error) {
-    return fail('broker', `${where}: ${reasonOf(error)}`, `start nats-server there, or correct ${VARIABLE}`)
+    return fail('broker', `${where}: ${errorText(error)}`, `start nats-server there, or correct ${VARIABLE}`)
   }
 }
 

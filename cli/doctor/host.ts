@@ -6,7 +6,8 @@ import { dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { findEngine } from '../../gpu-server/container/find-engine.ts'
 import { ENVIRONMENT } from '../../services/settings/env-table.ts'
-import { fail, ok, reasonOf, warn, type Check } from './check.ts'
+import { fail, ok, warn, type Check } from './check.ts'
+import { errorText } from '../../protocol/error-text.ts'
 
 /** Equals `engines` in package.json. */
 const REQUIRED_NODE = [22, 18] as const
@@ -50,7 +51,7 @@ export async function compilerCheck(): Promise<readonly Check[]> {
     const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT'
     const detail = isMissing
       ? 'no C compiler found'
-      : `cc does not work: ${reasonOf(error).split('\n', 1)[0]}`
+      : `cc does not work: ${errorText(error).split('\n', 1)[0]}`
     return [warn('guard', detail, 'a GPU server needs one to build its guard: install gcc and libc6-dev')]
   } finally {
     await rm(folder, { recursive: true, force: true })

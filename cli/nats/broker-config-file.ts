@@ -4,6 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { UsageError } from '../../services/exit-codes.ts'
 import { writeOutput } from '../../services/output-file.ts'
 import { CONFIG_HEADER, ENROLLED, userText, type BrokerUser } from './nats-config-text.ts'
+import { errorText } from '../../protocol/error-text.ts'
 
 /** The name, the block with its comment, and the public key. */
 const USER = /^ {4}# (\S+)\n {4}\{\n {6}nkey: (U[A-Z2-7]{55})\n(?: {6}.*\n)* {4}\}.*\n/gm
@@ -22,7 +23,7 @@ export function readBrokerConfig(out: string): string {
   try {
     text = readFileSync(out, 'utf8')
   } catch (error) {
-    throw new UsageError(`--out ${out}: ${error instanceof Error ? error.message : String(error)}`, {
+    throw new UsageError(`--out ${out}: ${errorText(error)}`, {
       cause: error,
     })
   }

@@ -24,6 +24,7 @@ import { withManifest, withUpload } from './task-workdir.ts'
 import { retryWhileUnreachable } from './retry.ts'
 import { readTaskFile } from './task-file.ts'
 import { demandOf, environmentOf, type DemandOptions, type EnvironmentOptions } from './task-request.ts'
+import { errorText } from '../../protocol/error-text.ts'
 
 export interface RunOptions extends DemandOptions, EnvironmentOptions {
   readonly maxRuntime?: number
@@ -353,8 +354,7 @@ class Run {
       )
     } catch (error) {
       // 409: it has just ended by itself.
-      if (!(error instanceof ApiError && error.status === 409))
-        this.#line.print(error instanceof Error ? error.message : String(error))
+      if (!(error instanceof ApiError && error.status === 409)) this.#line.print(errorText(error))
     }
   }
 }

@@ -21,6 +21,7 @@ import { loginOptions } from './nats/login.ts'
 import type { NatsAuth, NatsTls } from './nats/login.ts'
 import { Requests } from './nats/requests.ts'
 import { unsentBytes } from './nats/transport.ts'
+import { errorText } from '../../protocol/error-text.ts'
 
 export type { BusCounts, NatsLimits } from './nats/limits.ts'
 export type { NatsAuth, NatsTls } from './nats/login.ts'
@@ -261,7 +262,7 @@ class TransportBus implements NatsBus {
       return true
     } catch (error) {
       // Too large for the protocol or this broker, or an invalid subject.
-      const why = error instanceof Error ? error.message : String(error)
+      const why = errorText(error)
       callThrowingAsync(() => this.#options.onBadMessage(subject, why, 'unsendable'))
       return false
     }

@@ -8,6 +8,7 @@ import { appendFile, mkdir, readdir, readFile, rename, rm } from 'node:fs/promis
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import type { SeriesArchive } from '../ports/series-archive.ts'
+import { errorText } from '../../protocol/error-text.ts'
 
 export interface SeriesFilesOptions {
   /** Created if missing. */
@@ -151,10 +152,7 @@ class SeriesFiles implements SeriesArchive {
 
   /** Reported once, until a write succeeds again. */
   #failed(error: unknown): void {
-    if (!this.#isTroubleTold)
-      this.#tell(
-        `series are not kept in ${this.#dir}: ${error instanceof Error ? error.message : String(error)}`,
-      )
+    if (!this.#isTroubleTold) this.#tell(`series are not kept in ${this.#dir}: ${errorText(error)}`)
     this.#isTroubleTold = true
   }
 }
@@ -177,7 +175,7 @@ async function readSegment(
   try {
     file = await readFile(path)
   } catch (error) {
-    return { records: [], damage: error instanceof Error ? error.message : String(error) }
+    return { records: [], damage: errorText(error) }
   }
   const records: Uint8Array[] = []
   if (!file.subarray(0, HEAD.length).equals(HEAD.subarray(0, file.length)))

@@ -23,7 +23,7 @@ import type { EngineOptions } from './engine-options.ts'
 import type { MarkVerdict, NodeMark, OwnMark } from '../state/epoch-history.ts'
 import type { BehindReason } from '../model/controller-status.ts'
 import { processIdFrom } from './process-id.ts'
-import { messageOf } from './message-of.ts'
+import { errorText } from '../../protocol/error-text.ts'
 import { settlePause } from './inputs/nodes/after-pause.ts'
 import type { NodeReport, StampedMark } from './inputs/nodes/contacts.ts'
 import { noteAhead, noteContact, noteLossHeard } from './inputs/nodes/contacts.ts'
@@ -94,7 +94,7 @@ export class Engine {
     const transaction = {
       now: () => this.#now(),
       whenDurable: (done: () => void, failed: CommitFailed) => this.#whenDurable(done, failed),
-      fault: () => (this.#fault === null ? null : messageOf(this.#fault)),
+      fault: () => (this.#fault === null ? null : errorText(this.#fault)),
     }
     this.commands = new EngineCommands(this.cluster, options.random.stream('task-ids'), transaction)
     this.access = new AccessRegistry(
@@ -233,7 +233,7 @@ export class Engine {
           ? null
           : { at: this.#wakeAt, timer: ids.timer(this.#cancelWake) },
       committing: this.#committing === null ? null : captureTransaction(this.#committing),
-      fault: this.#fault === null ? null : messageOf(this.#fault),
+      fault: this.#fault === null ? null : errorText(this.#fault),
       cluster: captureCluster(this.cluster, (cancel) => ids.timer(cancel)),
     }
   }
@@ -461,7 +461,7 @@ export class Engine {
     committed.then(
       () => this.#inputTap.storeAnswered({ k: 'durable', n }, () => this.#committed(transaction)),
       (fault: unknown) =>
-        this.#inputTap.storeAnswered({ k: 'failed', n, message: messageOf(fault) }, () =>
+        this.#inputTap.storeAnswered({ k: 'failed', n, message: errorText(fault) }, () =>
           this.#fail(transaction, fault),
         ),
     )
@@ -509,7 +509,7 @@ export class Engine {
   #fail(transaction: Transaction, fault: unknown): void {
     if (this.#fault !== null) return
     this.#fault = fault
-    const detail = messageOf(fault)
+    const detail = errorText(fault)
     for (const answer of transaction.acknowledgements) answer.failed(detail, 'commit_unknown')
     const { transaction: next } = this.cluster.eventLog
     if (next !== transaction)

@@ -23,6 +23,7 @@ import { audited, auditSubjectOf, type ClientAudit } from './client-audit.ts'
 import type { RefusedReason } from './message-counts.ts'
 import { RequestBudget } from './request-budget.ts'
 import { faultInSwapMethod, isSameRequest, requestOfBody, sharedPortName } from '../../protocol/task.ts'
+import { errorText } from '../../protocol/error-text.ts'
 
 export interface ClientRequestsOptions {
   readonly commands: Commands
@@ -154,7 +155,7 @@ class ClientRequests {
 
   #fromStore(taskId: string, tell: Respond, found: (record: TaskRecord | null) => void): void {
     this.#options.views.stored.task(taskId).then(found, (fault: unknown) => {
-      tell({ code: 'store_failed', detail: fault instanceof Error ? fault.message : String(fault) })
+      tell({ code: 'store_failed', detail: errorText(fault) })
     })
   }
 

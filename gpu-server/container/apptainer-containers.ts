@@ -27,9 +27,11 @@ import {
   lastLine,
   wordsFrom,
 } from './apptainer-images.ts'
+import { ContainerRemovals } from './container-removals.ts'
 import type { PullPolicy } from './engine-containers.ts'
 import { imageMissing, pullRefusal } from './pull-refusal.ts'
 import { findLogin } from './registry-credentials.ts'
+import { errorText } from '../../protocol/error-text.ts'
 
 export interface ApptainerContainersOptions {
   readonly apptainer: Apptainer
@@ -48,22 +50,24 @@ const NAME = /^headroom-[0-9a-f]{12}$/
 const START_MS = 120_000
 const END_MS = 10_000
 const LOOK_MS = 25
-const REMOVE_AGAIN_MS = 10_000
 
 export class ApptainerContainers implements Containers {
   readonly #options: ApptainerContainersOptions
   readonly #folder: string
   readonly #records: string
   readonly #images: ApptainerImages
-  #isNeeded: (name: string) => boolean = () => true
-  #timer: NodeJS.Timeout | null = null
-  #isClosed = false
+  readonly #removals: ContainerRemovals
 
   private constructor(options: ApptainerContainersOptions) {
     this.#options = options
     this.#folder = join(options.stateFolder, 'apptainer')
     this.#records = join(this.#folder, 'containers')
     this.#images = new ApptainerImages({ program: options.apptainer.program, folder: this.#folder })
+    this.#removals = new ContainerRemovals({
+      remove: (name) => this.#remove(name),
+      names: async () => (await readdir(this.#records)).filter((name) => NAME.test(name)),
+      onNote: options.onNote,
+    })
   }
 
   /** Rejects with the file system's error when the folder cannot be used. */
@@ -94,7 +98,7 @@ export class ApptainerContainers implements Containers {
       return { error: null, imageId, workingDirectory: '/', digest: digestIn(image) }
     } catch (error) {
       if (error instanceof ApptainerFault) return pullRefusal(image, error.message)
-      return { error: wordsOf(error), refused: NO_RUNTIME }
+      return { error: errorText(error), refused: NO_RUNTIME }
     }
   }
 
@@ -119,7 +123,7 @@ export class ApptainerContainers implements Containers {
       await this.#record(start.name, child.pid ?? 0)
     } catch (error) {
       child.kill('SIGKILL')
-      return { error: wordsOf(error), refused: NO_RUNTIME }
+      return { error: errorText(error), refused: NO_RUNTIME }
     }
     const until = performance.now() + START_MS
     while (existsSync(start.socket) && child.exitCode === null && child.signalCode === null) {
@@ -132,24 +136,16 @@ export class ApptainerContainers implements Containers {
     return { error: `container: ${lastLine(words())}`, refused: NO_CONTAINER }
   }
 
-  async remove(name: string): Promise<void> {
-    await this.#remove(name).catch((error: unknown) => this.#later(error))
+  remove(name: string): Promise<void> {
+    return this.#removals.remove(name)
   }
 
   removeOthers(isNeeded: (name: string) => boolean): void {
-    this.#isNeeded = isNeeded
-    void this.#removeOthers().catch((error: unknown) => this.#later(error))
+    this.#removals.removeOthers(isNeeded)
   }
 
   close(): void {
-    this.#isClosed = true
-    if (this.#timer !== null) clearTimeout(this.#timer)
-  }
-
-  async #removeOthers(): Promise<void> {
-    const names = (await readdir(this.#records)).filter((name) => NAME.test(name))
-    const others = names.filter((name) => !this.#isNeeded(name))
-    await Promise.all(others.map((name) => this.#remove(name)))
+    this.#removals.close()
   }
 
   /** Apptainer unmounts the image and removes its cgroup after the container. */
@@ -182,16 +178,6 @@ export class ApptainerContainers implements Containers {
     const [, pid, startTime] = /^(\d+) (\d+)\n$/.exec(text) ?? []
     return pid === undefined ? null : { pid: Number(pid), startTime: Number(startTime) }
   }
-
-  #later(error: unknown): void {
-    if (this.#isClosed || this.#timer !== null) return
-    this.#options.onNote(`a container cannot be removed yet: ${wordsOf(error)}`)
-    this.#timer = setTimeout(() => {
-      this.#timer = null
-      this.removeOthers(this.#isNeeded)
-    }, REMOVE_AGAIN_MS)
-    this.#timer.unref()
-  }
 }
 
 function spawned(child: ChildProcessByStdio<null, null, Readable>): Promise<void> {
@@ -207,8 +193,4 @@ function killQuietly(pid: number): void {
   } catch {
     // It has ended.
   }
-}
-
-function wordsOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

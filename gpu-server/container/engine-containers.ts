@@ -9,12 +9,14 @@ import type {
   Refused,
 } from '../guard/containers.ts'
 import { NO_CONTAINER, NO_NETWORK, NO_RUNTIME } from '../guard/launch-refusal.ts'
+import { ContainerRemovals } from './container-removals.ts'
 import { containerRequest, ownerLabel } from './container-request.ts'
 import { EngineApi, type EngineKind } from './engine-api.ts'
 import { EngineFault } from './engine-socket.ts'
 import { imageMissing, NO_PROGRESS, pullRefusal } from './pull-refusal.ts'
 import { loginFor } from './registry-credentials.ts'
 import { TaskNetworks } from './task-networks.ts'
+import { errorText } from '../../protocol/error-text.ts'
 
 export const PULL_POLICIES = ['missing', 'always', 'never'] as const
 export type PullPolicy = (typeof PULL_POLICIES)[number]
@@ -39,7 +41,6 @@ export interface EngineContainersOptions {
   readonly onNote: (line: string) => void
 }
 
-const REMOVE_AGAIN_MS = 10_000
 const OWNER_DIGITS = 16
 const SEEN_FOR_MS = 60_000
 
@@ -48,9 +49,7 @@ export class EngineContainers implements Containers {
   readonly #api: EngineApi
   readonly #networks: TaskNetworks
   readonly #owner: string
-  #isNeeded: (name: string) => boolean = () => true
-  #timer: NodeJS.Timeout | null = null
-  #isClosed = false
+  readonly #removals: ContainerRemovals
   readonly #seen = new Map<string, { readonly isHere: boolean; readonly at: number }>()
 
   constructor(options: EngineContainersOptions) {
@@ -58,6 +57,11 @@ export class EngineContainers implements Containers {
     this.#api = new EngineApi(options.engine.socketPath)
     this.#owner = createHash('sha256').update(options.stateFolder).digest('hex').slice(0, OWNER_DIGITS)
     this.#networks = new TaskNetworks(options.engine, ownerLabel(this.#owner))
+    this.#removals = new ContainerRemovals({
+      remove: (name) => this.#remove(name),
+      names: () => this.#names(),
+      onNote: options.onNote,
+    })
   }
 
   /** Of the engine. */
@@ -139,39 +143,26 @@ export class EngineContainers implements Containers {
     }
   }
 
-  async remove(name: string): Promise<void> {
-    await this.#remove(name).catch((error: unknown) => this.#later(error))
+  remove(name: string): Promise<void> {
+    return this.#removals.remove(name)
   }
 
   removeOthers(isNeeded: (name: string) => boolean): void {
-    this.#isNeeded = isNeeded
-    void this.#removeOthers().catch((error: unknown) => this.#later(error))
+    this.#removals.removeOthers(isNeeded)
   }
 
   close(): void {
-    this.#isClosed = true
-    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#removals.close()
   }
 
-  async #removeOthers(): Promise<void> {
+  async #names(): Promise<readonly string[]> {
     const label = ownerLabel(this.#owner).join('=')
-    const names = [...(await this.#api.names(label)), ...(await this.#networks.containers())]
-    for (const name of new Set(names)) if (!this.#isClosed && !this.#isNeeded(name)) await this.#remove(name)
+    return [...(await this.#api.names(label)), ...(await this.#networks.containers())]
   }
 
   async #remove(name: string): Promise<void> {
     await this.#api.remove(name)
     await this.#networks.remove(name)
-  }
-
-  #later(error: unknown): void {
-    if (this.#isClosed || this.#timer !== null) return
-    this.#options.onNote(`a container cannot be removed yet: ${wordsOf(error)}`)
-    this.#timer = setTimeout(() => {
-      this.#timer = null
-      this.removeOthers(this.#isNeeded)
-    }, REMOVE_AGAIN_MS)
-    this.#timer.unref()
   }
 }
 
@@ -188,11 +179,7 @@ export function digestOf(reference: string, repoDigests: readonly string[]): str
 
 /** The engine answered: the reason is the image's or the container's. It did not: the host's. */
 function refusalOf(error: unknown, ofAnswer: (why: string) => Refused): Refused {
-  const words = wordsOf(error)
+  const words = errorText(error)
   if (error instanceof EngineFault && error.status !== null) return ofAnswer(words)
   return { error: words, refused: NO_RUNTIME }
-}
-
-function wordsOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

@@ -3,6 +3,7 @@ import type { Apptainer } from './apptainer-command.ts'
 import { EngineApi, type EngineKind } from './engine-api.ts'
 import type { Engine } from './engine-containers.ts'
 import { findApptainer } from './find-apptainer.ts'
+import { errorText } from '../../protocol/error-text.ts'
 
 export const CONTAINER_RUNTIMES = ['auto', 'docker', 'podman', 'apptainer', 'none'] as const
 export type ContainerRuntime = (typeof CONTAINER_RUNTIMES)[number]
@@ -26,14 +27,14 @@ export async function findEngine(
       const { kind, version } = await api.version()
       return { engine: { kind, version, socketPath: place.socketPath, ...(await api.abilities()) } }
     } catch (error) {
-      whys.push(wordsOf(error))
+      whys.push(errorText(error))
     }
   }
   if (runtime === 'auto' || runtime === 'apptainer') {
     try {
       return { engine: await findApptainer(env) }
     } catch (error) {
-      whys.push(wordsOf(error))
+      whys.push(errorText(error))
     }
   }
   return { engine: null, why: whys.join('; ') }
@@ -54,8 +55,4 @@ function placesOf(env: Environment): readonly Place[] {
 /** An engine on another host cannot run tasks of this one. */
 function socketIn(url: string | undefined): string | null {
   return /^unix:\/\/(\/.+)$/.exec(url ?? '')?.[1] ?? null
-}
-
-function wordsOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

@@ -5,6 +5,7 @@ import type { DurationMs } from '../../protocol/units.ts'
 import { startChannelProcess, type ChannelHost } from '../channels/channel-process.ts'
 import type { HookAnswer, HookOrder } from '../core/swap-steps.ts'
 import type { TaskSockets } from './task-sockets.ts'
+import { errorText } from '../../protocol/error-text.ts'
 
 export interface HookedTask {
   readonly taskId: string
@@ -67,7 +68,7 @@ export class HookCalls {
         try {
           frames.take(bytes).forEach(hear)
         } catch (error) {
-          settle({ error: error instanceof Error ? error.message : String(error) })
+          settle({ error: errorText(error) })
         }
       })
       if (request !== null) {

@@ -38,6 +38,7 @@ import { TaskSockets } from './task-sockets.ts'
 import { UseTracker } from './use-tracker.ts'
 import { Sampling } from './sampling.ts'
 import { VramLimits } from './vram-limits.ts'
+import { errorText } from '../../protocol/error-text.ts'
 
 export interface HostDeviceOptions extends HostLaunchOptions {
   /** The guard program. */
@@ -356,7 +357,7 @@ export class HostDevice implements Device {
     try {
       this.#options.guards.setMemoryLimit(task.taskId, task.attempt, limit)
     } catch (error) {
-      this.#note(task, `its limit of memory stays: ${error instanceof Error ? error.message : String(error)}`)
+      this.#note(task, `its limit of memory stays: ${errorText(error)}`)
     }
   }
 
@@ -433,7 +434,7 @@ export class HostDevice implements Device {
     task.isMoving = true
     move(task)
       .catch((error: unknown): SwapOutcome => {
-        this.#note(task, `a swap failed: ${error instanceof Error ? error.message : String(error)}`)
+        this.#note(task, `a swap failed: ${errorText(error)}`)
         return 'copy_failed'
       })
       .then((outcome) => {

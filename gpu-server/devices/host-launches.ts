@@ -9,6 +9,7 @@ import { refusalOfFault, STOPPED_FIRST } from '../guard/launch-refusal.ts'
 import type { Accelerator } from './accelerator.ts'
 import { HostPreparations, type HostPreparationOptions } from './host-preparations.ts'
 import type { HostTask } from './host-task.ts'
+import { errorText } from '../../protocol/error-text.ts'
 
 export interface HostLaunchOptions extends HostPreparationOptions {
   readonly guards: Guards
@@ -81,7 +82,7 @@ export class HostLaunches {
       return await launched
     } catch (error) {
       return {
-        error: error instanceof Error ? error.message : String(error),
+        error: errorText(error),
         refused: refusalOfFault(error, code),
       }
     } finally {

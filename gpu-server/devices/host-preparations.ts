@@ -5,6 +5,7 @@ import { folderNameOf } from '../guard/guard-folder.ts'
 import type { LaunchAnswer, TaskPlace } from '../guard/guards.ts'
 import { NO_RUNTIME, refusalOfFault, STOPPED_FIRST } from '../guard/launch-refusal.ts'
 import type { TaskPlaces } from './task-places.ts'
+import { errorText } from '../../protocol/error-text.ts'
 
 export interface HostPreparationOptions {
   readonly places: TaskPlaces
@@ -98,7 +99,7 @@ export class HostPreparations {
       )
     } catch (error) {
       return {
-        error: error instanceof Error ? error.message : String(error),
+        error: errorText(error),
         refused: refusalOfFault(error, 'work_folder'),
       }
     }

@@ -8,6 +8,7 @@ import { staysRunning, type SwappedTask } from '../core/swap-steps.ts'
 import type { Guards } from '../guard/guards.ts'
 import type { AcceleratedTask } from './accelerator.ts'
 import type { AttachedProcess } from './attached-process.ts'
+import { errorText } from '../../protocol/error-text.ts'
 
 export class HostTask implements AcceleratedTask, SwappedTask {
   readonly start: AttemptStart
@@ -150,7 +151,7 @@ export class HostTask implements AcceleratedTask, SwappedTask {
 
   #signalled(done: Promise<void>): void {
     done.catch((error: unknown) => {
-      if (!this.isEnded) this.#onTrouble(this, error instanceof Error ? error.message : String(error))
+      if (!this.isEnded) this.#onTrouble(this, errorText(error))
     })
   }
 }

@@ -10,6 +10,7 @@ import type { AttachedProcess } from './attached-process.ts'
 import type { Attachments, AttachmentsListener, LeaseRef } from './attachments.ts'
 import type { HostTask } from './host-task.ts'
 import type { UseTracker } from './use-tracker.ts'
+import { errorText } from '../../protocol/error-text.ts'
 
 export interface LeaseProcessesOptions {
   /** null: leases are reservations only. */
@@ -115,7 +116,7 @@ export class LeaseProcesses {
     try {
       task.process.signal('SIGKILL')
     } catch (error) {
-      this.#options.onNote(task, error instanceof Error ? error.message : String(error))
+      this.#options.onNote(task, errorText(error))
     }
     clock.at(clock.now() + POLL_MS, () => this.#kill(task, onGone), RANK_DEVICE)
   }

@@ -6,9 +6,9 @@
 import { randomInt } from 'node:crypto'
 import type { DurationMs } from '../../protocol/units.ts'
 import type { PortAddress } from '../core/device.ts'
-import { textOf } from '../guard/guard-fault.ts'
 import { GuardLink } from '../guard/guard-link.ts'
 import { proxyCountsIn, startProxy, type ProxyCounts, type ProxyTarget } from '../guard/start-proxy.ts'
+import { errorText } from '../../protocol/error-text.ts'
 
 /** The task as the proxies need it. The same object from launch to end. */
 export interface ProxiedTask {
@@ -163,7 +163,7 @@ export class PortProxies<T extends ProxiedTask> {
       try {
         return this.#isOver(entry) ? false : await act()
       } catch (error) {
-        if (!this.#isOver(entry)) this.#options.onNote(entry.task, `its proxy: ${textOf(error)}`)
+        if (!this.#isOver(entry)) this.#options.onNote(entry.task, `its proxy: ${errorText(error)}`)
         return false
       }
     })
@@ -180,7 +180,7 @@ export class PortProxies<T extends ProxiedTask> {
   async #connect(entry: Entry<T>): Promise<boolean> {
     const folder = this.#options.folderOf(entry.task.taskId, entry.task.attempt)
     if (folder === null) return false
-    const why = await this.#reach(entry, folder).catch(textOf)
+    const why = await this.#reach(entry, folder).catch(errorText)
     if (this.#isOver(entry)) return false
     if (why !== null && this.#options.range !== null) this.#failed(entry, why)
     entry.why = why

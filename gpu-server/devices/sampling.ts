@@ -10,6 +10,7 @@ import type { SwapMethods } from './swap-methods.ts'
 import type { TaskRequests } from './task-requests.ts'
 import type { UseTracker } from './use-tracker.ts'
 import type { VramLimits } from './vram-limits.ts'
+import { errorText } from '../../protocol/error-text.ts'
 
 export interface SamplingParts {
   readonly accelerator: Accelerator
@@ -59,7 +60,7 @@ export class Sampling {
       for (const [task, { isBusy }] of uses) if (task instanceof HostTask) void this.#sampled(task, isBusy)
       freeMib.forEach((mib, gpu) => mib !== null && listener()?.freeMeasured(gpu, mib))
     } catch (error) {
-      onNote(`the accelerator cannot be sampled: ${error instanceof Error ? error.message : String(error)}`)
+      onNote(`the accelerator cannot be sampled: ${errorText(error)}`)
     }
     if (!this.#isStopped) this.start()
   }

@@ -3,6 +3,7 @@ import { statfs } from 'node:fs/promises'
 import type { Workdirs } from '../devices/host-preparations.ts'
 import { prepareWorkdir } from './prepare-workdir.ts'
 import { WorkHelper } from './work-helper.ts'
+import { errorText } from '../../protocol/error-text.ts'
 
 /** Stays free on the disk when uploaded folders are written. */
 const MIN_FREE_BYTES = 512 * 1024 * 1024
@@ -34,6 +35,6 @@ export async function whyNoFiles(program: string, folder: string): Promise<strin
       helper.end()
     }
   } catch (error) {
-    return error instanceof Error ? error.message : String(error)
+    return errorText(error)
   }
 }

@@ -6,7 +6,3 @@ export class GuardFault extends Error {
 export function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : ''
 }
-
-export function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
-}

@@ -1,7 +1,6 @@
 import { spawn } from 'node:child_process'
 import type { StartRefused } from '../../protocol/message-fields.ts'
 import type { LaunchAnswer, LaunchSpec } from './guards.ts'
-import { textOf } from './guard-fault.ts'
 import {
   BAD_COMMAND,
   GUARD_FAILED,
@@ -13,6 +12,7 @@ import {
   refusalInContainer,
   refusalOfFault,
 } from './launch-refusal.ts'
+import { errorText } from '../../protocol/error-text.ts'
 
 const ANSWER_LIMIT_MS = 30_000
 const ANSWER_BYTES = 1024
@@ -69,7 +69,7 @@ export function startGuard(start: GuardStart, spec: LaunchSpec, isLeased: boolea
       child.kill('SIGKILL')
     }
     child.once('error', (error) =>
-      settle({ error: `guard ${start.program}: ${textOf(error)}`, refused: refusalOfFault(error) }),
+      settle({ error: `guard ${start.program}: ${errorText(error)}`, refused: refusalOfFault(error) }),
     )
     child.stdin.on('error', () => undefined) // a refusal may come before it has read everything
     child.stdin.end(encodeSpec(start, spec, isLeased))

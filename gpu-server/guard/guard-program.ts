@@ -3,6 +3,7 @@ import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { GuardFault, codeOf } from './guard-fault.ts'
+import { errorText } from '../../protocol/error-text.ts'
 
 const run = promisify(execFile)
 
@@ -54,6 +55,6 @@ async function compile(folder: string, sources: readonly string[], program: stri
 function whyNot(error: unknown): string {
   if (codeOf(error) === 'ENOENT')
     return 'there is no C compiler (cc); install gcc, or run `make guard` on a machine that has one'
-  const text = error instanceof Error ? error.message : String(error)
+  const text = errorText(error)
   return text.split('\n').find((line) => /error|EACCES|EROFS/.test(line)) ?? text.split('\n')[0] ?? ''
 }

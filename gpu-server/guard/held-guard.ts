@@ -1,5 +1,5 @@
 import type { GuardedTask } from './guards.ts'
-import { codeOf, GuardFault, textOf } from './guard-fault.ts'
+import { codeOf, GuardFault } from './guard-fault.ts'
 import {
   exitOfReport,
   readExit,
@@ -13,6 +13,7 @@ import { removeCgroup } from './guard-cgroup.ts'
 import { GuardLink } from './guard-link.ts'
 import { sweep } from './guard-sweep.ts'
 import { descendantsOf, isRunnable } from './process-table.ts'
+import { errorText } from '../../protocol/error-text.ts'
 
 const SWEEP_ROUND_MS = 10_000
 const UNKNOWN_EXIT: FolderExit = {
@@ -116,7 +117,7 @@ export class HeldGuard {
     this.#ask(`stop ${Math.floor(graceMs)}`).then(
       () => (this.#isStopping = !this.isEnded),
       (error: unknown) => {
-        if (textOf(error).includes('unknown command')) this.send('kill')
+        if (errorText(error).includes('unknown command')) this.send('kill')
       },
     )
   }
@@ -139,7 +140,7 @@ export class HeldGuard {
         await this.settleOnce(SWEEP_ROUND_MS)
         this.#onEnd(this, null)
       } catch (error) {
-        this.#onEnd(this, error instanceof Error ? error : new GuardFault(textOf(error)))
+        this.#onEnd(this, error instanceof Error ? error : new GuardFault(errorText(error)))
         if (codeOf(error) !== '') return // a disk error, not a process: a retry does not help
       }
     }

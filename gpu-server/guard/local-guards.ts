@@ -6,7 +6,7 @@ import type { GuardedTask, Guards, LaunchAnswer, LaunchSpec, OutputChunk } from 
 import { adoptFolder } from './adopt-folder.ts'
 import { EndedOutputs, isEndedAndForgotten, type OutputLimits } from './ended-outputs.ts'
 import { findCgroupRoot, makeCgroup, removeCgroup } from './guard-cgroup.ts'
-import { GuardFault, textOf } from './guard-fault.ts'
+import { GuardFault } from './guard-fault.ts'
 import {
   createFolder,
   folderNameOf,
@@ -23,6 +23,7 @@ import { readGuardOutput } from './guard-output.ts'
 import { sweep } from './guard-sweep.ts'
 import { BAD_COMMAND, NO_LIMITS, NO_RUNTIME, refusalOfFault, STOPPED_FIRST } from './launch-refusal.ts'
 import { HeldGuard } from './held-guard.ts'
+import { errorText } from '../../protocol/error-text.ts'
 
 const SWEEP_LIMIT_MS = 30_000
 /** Characters of the name of an attempt in the name of its cgroup. */
@@ -124,7 +125,7 @@ class LocalGuards implements Guards {
       if (image !== null && image.error !== null) return image
       return await this.#launchIn(key, spec, launching, image)
     } catch (error) {
-      const words = error instanceof GuardFault ? error.message : `guard folder: ${textOf(error)}`
+      const words = error instanceof GuardFault ? error.message : `guard folder: ${errorText(error)}`
       return { error: words, refused: refusalOfFault(error) }
     } finally {
       this.#launching.delete(key)
@@ -281,7 +282,7 @@ class LocalGuards implements Guards {
       makeLimits(limitRoots, name, limits)
       return null
     } catch (error) {
-      return { error: `its limits cannot be set: ${textOf(error)}`, refused: NO_LIMITS }
+      return { error: `its limits cannot be set: ${errorText(error)}`, refused: NO_LIMITS }
     }
   }
 
@@ -344,6 +345,7 @@ class LocalGuards implements Guards {
   }
 
   #fault(error: unknown): void {
-    if (!this.#isClosed) this.#options.onFault(error instanceof Error ? error : new GuardFault(textOf(error)))
+    if (this.#isClosed) return
+    this.#options.onFault(error instanceof Error ? error : new GuardFault(errorText(error)))
   }
 }

@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { text } from 'node:stream/consumers'
 import type { DurationMs } from '../../protocol/units.ts'
-import { textOf } from './guard-fault.ts'
+import { errorText } from '../../protocol/error-text.ts'
 
 export interface ProxyTarget {
   /** The port on which the task listens. */
@@ -69,7 +69,7 @@ export async function startProxy(start: ProxyStart): Promise<readonly number[] |
   )
   const timer = setTimeout(() => child.kill('SIGKILL'), ANSWER_LIMIT_MS)
   const failed = new Promise<string>((resolve) => {
-    child.once('error', (error) => resolve(`error ${textOf(error)}\n`))
+    child.once('error', (error) => resolve(`error ${errorText(error)}\n`))
   })
   const answer = await Promise.race([text(child.stdout), failed])
   clearTimeout(timer)

@@ -43,6 +43,7 @@ import { createServedMetrics, uploadMetrics } from './served-metrics.ts'
 import { readSettings, unreadVariables, type Settings } from '../settings/settings.ts'
 import { removePartialUploads } from '../simulations/library/partial-uploads.ts'
 import { untilSignal } from '../until-signal.ts'
+import { errorText } from '../../protocol/error-text.ts'
 
 /** Time for work in progress to end after a signal. */
 const STOP_TIMEOUT_MS = 8_000
@@ -222,9 +223,7 @@ function removeCutOffUploads({ dataDir }: Settings, log: Logger): void {
 /** Only durable changes were acknowledged, and nothing will be from now on (R10). */
 function endWithStore(fault: unknown, store: Store, log: Logger): void {
   log.fatal({ err: fault }, 'the store failed: nothing is acknowledged any more')
-  process.stderr.write(
-    `headroom: the store failed: ${fault instanceof Error ? fault.message : String(fault)}\n`,
-  )
+  process.stderr.write(`headroom: the store failed: ${errorText(fault)}\n`)
   setTimeout(() => process.exit(1), STOP_TIMEOUT_MS).unref()
   void store.close().finally(() => process.exit(1))
 }
@@ -285,7 +284,7 @@ function reasonOf(error: unknown): string {
   const code = (error as NodeJS.ErrnoException).code
   if (code === 'EADDRINUSE') return 'the port is already in use'
   if (code === 'EACCES') return 'the port requires more privileges'
-  return error instanceof Error ? error.message : String(error)
+  return errorText(error)
 }
 
 function hostInUrl(host: string): string {

@@ -10,6 +10,7 @@ import { list, nullable, optional, record, required, size, text } from '../../si
 import { MAX_GPUS_PER_NODE, swapRule } from '../../simulator/scenario/schema-fleet.ts'
 import { MAX_HOST_MIB, MAX_VRAM_MIB } from '../../protocol/limits.ts'
 import { UsageError } from '../exit-codes.ts'
+import { errorText } from '../../protocol/error-text.ts'
 
 export interface Inventory {
   readonly gpus: readonly DeclaredGpu[]
@@ -65,6 +66,6 @@ function textOf(file: string): string {
     if (statSync(file).size > MAX_FILE_BYTES) throw new Error(`more than ${MAX_FILE_BYTES} bytes`)
     return readFileSync(file, 'utf8')
   } catch (error) {
-    throw new UsageError(`${file}: cannot be read: ${error instanceof Error ? error.message : String(error)}`)
+    throw new UsageError(`${file}: cannot be read: ${errorText(error)}`)
   }
 }

@@ -2,6 +2,7 @@
 import type { Views } from '../../controller/query/views.ts'
 import type { NoForecast, StartForecast } from '../../controller/ports/twin.ts'
 import type { Instant } from '../../protocol/units.ts'
+import { errorText } from '../../protocol/error-text.ts'
 
 type Answer = StartForecast | NoForecast
 
@@ -26,7 +27,7 @@ export class LatestStarts {
       asked !== null && now >= asked.at && (mustBeFresh ? now === asked.at : now - asked.at <= FRESH_MS)
     if (asked !== null && isFresh) return asked.answer
     const answer = this.#make().catch((fault: unknown): NoForecast => {
-      return { reason: 'FAILED', detail: fault instanceof Error ? fault.message : String(fault) }
+      return { reason: 'FAILED', detail: errorText(fault) }
     })
     this.#asked = { at: now, answer }
     void answer.then((made) => (this.#latest = made))

@@ -25,6 +25,7 @@ import { DriftMonitor } from './drift-monitor.ts'
 import { LatestStarts } from './latest-starts.ts'
 import { RecentPastReader } from './recent-past.ts'
 import type { TwinAnswer, TwinJob } from './twin-job.ts'
+import { errorText } from '../../protocol/error-text.ts'
 
 const HEAP_MIB = 1_024
 /** Interval of checks for the end of an interval. */
@@ -159,7 +160,7 @@ class TwinProcess {
     try {
       return await this.#process.ask(job)
     } catch (fault) {
-      const detail = fault instanceof Error ? fault.message : String(fault)
+      const detail = errorText(fault)
       if (!this.#isClosed) this.#log(`the twin failed: ${detail}`)
       return { reason: 'FAILED', detail: `the twin failed: ${detail}` }
     }

@@ -7,6 +7,7 @@ import { save } from '../charts/save.ts'
 import { Icon } from '../design/icon.tsx'
 import { toast } from '../design/toast.tsx'
 import { useCluster } from '../state/cluster.tsx'
+import { errorText } from '../api/error-text.ts'
 
 export interface CsvButtonProps {
   /** Path of the list, for example `/tasks`. */
@@ -32,7 +33,7 @@ export function CsvButton(props: CsvButtonProps): JSX.Element {
       if (!response.ok) throw new Error(`The controller answered ${response.status}.`)
       save(`${props.name}.csv`, await response.blob())
     } catch (error) {
-      toast({ text: error instanceof Error ? error.message : String(error) })
+      toast({ text: errorText(error) })
     } finally {
       setBusy(false)
     }

@@ -7,6 +7,7 @@ import { createSignal, type JSX } from 'solid-js'
 import { ActionButton } from './action-button.tsx'
 import styles from './dialog.module.css'
 import { Problem } from './problem.tsx'
+import { errorText } from '../api/error-text.ts'
 
 export interface ConfirmDialogProps {
   readonly isOpen: boolean
@@ -37,7 +38,7 @@ export function ConfirmDialog(props: ConfirmDialogProps): JSX.Element {
       await props.run()
       close()
     } catch (error) {
-      setProblem(error instanceof Error ? error.message : String(error))
+      setProblem(errorText(error))
     } finally {
       setBusy(false)
     }

@@ -1,6 +1,7 @@
 /** Short messages at the bottom of the window, with Undo where a change can be taken back. */
 import { createSignal, For, Show, type JSX } from 'solid-js'
 import styles from './toast.module.css'
+import { errorText } from '../api/error-text.ts'
 
 export interface ToastMessage {
   readonly text: string
@@ -47,7 +48,7 @@ function Toast(props: { readonly message: Shown }): JSX.Element {
     try {
       toast({ text: (await takeBack?.()) ?? 'Undone.' })
     } catch (error) {
-      toast({ text: error instanceof Error ? error.message : String(error) })
+      toast({ text: errorText(error) })
     }
   }
   return (

@@ -10,6 +10,7 @@ import { chosen, notYet, type Chosen } from './choice.ts'
 import { ScenarioForm } from './scenario-form.tsx'
 import { lineCount, offsetOf } from './text-lines.ts'
 import styles from './scenario.module.css'
+import { errorText } from '../api/error-text.ts'
 
 type Problem = ValidationBody['problems'][number]
 
@@ -42,7 +43,7 @@ export function ScenarioEditor(props: ScenarioEditorProps): JSX.Element {
           : notYet('The text is not valid yet.'),
       )
     } catch (error) {
-      if (question === asked) setFailure(error instanceof Error ? error.message : String(error))
+      if (question === asked) setFailure(errorText(error))
     }
   }
   createEffect(

@@ -1,6 +1,7 @@
 /** Translates faults of PostgreSQL and of the connection into one line: store, what is wrong, what to do. */
 import { StoreFault } from '../../ports/store.ts'
 import { oneLine } from '../sql/one-line.ts'
+import { errorText } from '../../../protocol/error-text.ts'
 
 /** Raised by the functions of the schema (commit-function.ts). */
 export const FENCED = 'HR001'
@@ -78,5 +79,5 @@ function codeOf(error: unknown): string {
 function messageOf(error: unknown): string {
   if (error instanceof AggregateError && error.message === '')
     return error.errors.map((each) => messageOf(each)).join(', ')
-  return error instanceof Error ? error.message : String(error)
+  return errorText(error)
 }

@@ -24,6 +24,7 @@ import {
   type FileHeader,
 } from './format.ts'
 import { headerOf } from './read-file.ts'
+import { errorText } from '../../../protocol/error-text.ts'
 
 export interface RecordingFilesOptions {
   /** Created with mode 0700 if missing. */
@@ -171,7 +172,7 @@ class Files implements RecordingFiles {
     this.#timer = null
     if (this.#work !== null || this.stopped !== null) return
     this.#work = this.#write()
-      .catch((error: unknown) => this.#stop(error instanceof Error ? error.message : String(error)))
+      .catch((error: unknown) => this.#stop(errorText(error)))
       .finally(() => {
         this.#work = null
         if (this.stopped === null && this.#waitingChars >= FLUSH_FROM_CHARS) this.#flush()
@@ -272,7 +273,7 @@ class Files implements RecordingFiles {
       return null
     } catch (error) {
       if (signal.aborted) return String(signal.reason)
-      return error instanceof Error ? error.message : String(error)
+      return errorText(error)
     } finally {
       this.#folding = null
     }

@@ -20,6 +20,7 @@ import { StoreFault } from '../../ports/store.ts'
 import { oneLine } from './one-line.ts'
 import { publishFile } from './files.ts'
 import { decodeSlot, encodeSlot, SLOT_BYTES, type FileMark, type MarkSlot } from './store-mark.ts'
+import { errorText } from '../../../protocol/error-text.ts'
 
 export type FoundMark =
   { readonly is: 'absent' } | { readonly is: 'damaged' } | { readonly is: 'there'; readonly slot: MarkSlot }
@@ -114,7 +115,7 @@ function writeSlot(handle: number, slot: Buffer, position: number): void {
 }
 
 function markFault(path: string, cause: unknown): StoreFault {
-  const because = cause instanceof Error ? cause.message : String(cause)
+  const because = errorText(cause)
   return new StoreFault(
     oneLine(
       `${path} cannot be written (${because}): check the disk and the rights of the folder, then start again`,

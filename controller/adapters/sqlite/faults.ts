@@ -1,11 +1,12 @@
 /** Translates faults of SQLite and the file system into one line: the file, what is wrong, what to do. */
 import { StoreFault } from '../../ports/store.ts'
 import { oneLine } from '../sql/one-line.ts'
+import { errorText } from '../../../protocol/error-text.ts'
 
 /** @returns a StoreFault unchanged; any other fault translated, with the original as its cause */
 export function faultOf(error: unknown, path: string): StoreFault {
   if (error instanceof StoreFault) return error
-  return new StoreFault(oneLine(describe(codeOf(error), messageOf(error), path)), { cause: error })
+  return new StoreFault(oneLine(describe(codeOf(error), errorText(error), path)), { cause: error })
 }
 
 function describe(code: string, message: string, path: string): string {
@@ -55,10 +56,6 @@ export function damaged(path: string, because: string): string {
 
 function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }
 
 function userId(): number | string {

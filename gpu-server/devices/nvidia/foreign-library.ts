@@ -1,6 +1,7 @@
 import type * as Koffi from 'koffi'
 import type { LibraryHandle } from 'koffi'
 import { HelperFault } from './helper-messages.ts'
+import { errorText } from '../../../protocol/error-text.ts'
 
 /**
  * A function of the library. It runs in its own thread, so that the process notices its parent's end even
@@ -121,5 +122,5 @@ function call(native: NativeFunction, args: readonly unknown[]): Promise<number>
 }
 
 function firstLine(cause: unknown): string {
-  return (cause instanceof Error ? cause.message : String(cause)).split('\n')[0] ?? ''
+  return errorText(cause).split('\n')[0] ?? ''
 }

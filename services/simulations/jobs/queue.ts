@@ -2,6 +2,7 @@
 import type { DurationMs } from '../../../protocol/units.ts'
 import type { SimulationRegistry } from './simulation-registry.ts'
 import { LIMITS } from '../library/limits.ts'
+import { errorText } from '../../../protocol/error-text.ts'
 
 /** A simulation. Throws its failure; when `signal` aborts it ends its processes and rejects. */
 export type Work = (how: {
@@ -95,6 +96,6 @@ const SHOWN_CHARACTERS = 2_000
 
 /** The thrown message: scenarios, traces and limits have messages for users. */
 function reasonOf(error: unknown): string {
-  const message = error instanceof Error ? error.message : String(error)
+  const message = errorText(error)
   return message.slice(0, SHOWN_CHARACTERS)
 }

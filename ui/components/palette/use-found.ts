@@ -8,6 +8,7 @@ import { stateWords } from '../../format/tasks.ts'
 import { find } from '../../api/find.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import type { Entry } from './entries.ts'
+import { errorText } from '../../api/error-text.ts'
 
 /** Pause in typing after which the controller is asked. */
 const TYPING_MS = 150
@@ -59,7 +60,7 @@ export function useFound(text: () => string) {
     } catch (error) {
       if (signal.aborted) return
       setEntries([])
-      setProblem(error instanceof Error ? error.message : String(error))
+      setProblem(errorText(error))
     }
     setBusy(false)
   }

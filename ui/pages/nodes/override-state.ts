@@ -6,6 +6,7 @@ import { pathSegment, Refused, type ApiResponse } from '../../api/client.ts'
 import { toast } from '../../design/toast.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 import { changeOf, draftOf, settingsWords, type OverrideDraft } from './override-draft.ts'
+import { errorText } from '../../api/error-text.ts'
 
 /** The node with the ETag of its settings. */
 export interface TaggedNode {
@@ -70,7 +71,7 @@ export function createOverride(at: Accessor<TaggedNode>) {
   const refused = async (error: unknown): Promise<void> => {
     // Reads the current settings; the conflict notice shows them.
     if (isConflict(error)) await queries.invalidateQueries({ queryKey: ['nodes'] })
-    else setProblem(error instanceof Error ? error.message : String(error))
+    else setProblem(errorText(error))
   }
   /** Refused if the settings have changed since. */
   const undo = async (before: NodeBody, etag: string | null): Promise<string> => {

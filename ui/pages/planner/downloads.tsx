@@ -4,6 +4,7 @@ import { pathSegment } from '../../api/client.ts'
 import { save } from '../../charts/save.ts'
 import { Problem } from '../../design/problem.tsx'
 import { useCluster } from '../../state/cluster.tsx'
+import { errorText } from '../../api/error-text.ts'
 
 const FILES = [
   { format: 'csv', type: 'text/csv', label: 'CSV' },
@@ -26,7 +27,7 @@ export function Downloads(props: { readonly id: string; readonly name: string })
       const text = typeof content === 'string' ? content : `${JSON.stringify(content, null, 2)}\n`
       save(`${props.name}.${format}`, new Blob([text], { type }))
     } catch (error) {
-      setProblem(error instanceof Error ? error.message : String(error))
+      setProblem(errorText(error))
     } finally {
       setBusy(false)
     }

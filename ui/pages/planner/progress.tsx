@@ -11,6 +11,7 @@ import { percent, seconds } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { secondsLeft, type Observation } from './time-left.ts'
 import styles from './planner.module.css'
+import { errorText } from '../../api/error-text.ts'
 
 export interface ProgressProps {
   readonly simulation: SimulationBody
@@ -43,7 +44,7 @@ export function Progress(props: ProgressProps): JSX.Element {
     try {
       await remove()
     } catch (error) {
-      setProblem(error instanceof Error ? error.message : String(error))
+      setProblem(errorText(error))
     } finally {
       setCancelling(false)
       props.onChange()

@@ -13,6 +13,7 @@ import { recordHistory } from './record-history.ts'
 import { TextField } from './field.tsx'
 import { traceName } from './traced-scenario.ts'
 import styles from './planner.module.css'
+import { errorText } from '../../api/error-text.ts'
 
 /** docs/trace-format.md; the first one is Headroom's own trace format. */
 const FORMATS = [
@@ -74,7 +75,7 @@ export function SendTrace(props: { readonly onSent: (name: string) => void }): J
       })
       props.onSent(answer.body.name)
     } catch (error) {
-      setProblem(error instanceof Error ? error.message : String(error))
+      setProblem(errorText(error))
     } finally {
       setState(null)
     }

@@ -13,6 +13,7 @@ import { DEFAULT_OBJECTIVE, defaultPercents, PERCENTS, readNumbers } from './gri
 import styles from './planner.module.css'
 import { recordHistory } from './record-history.ts'
 import { tracedScenario, type SnapshotParts } from './traced-scenario.ts'
+import { errorText } from '../../api/error-text.ts'
 
 interface StartCard {
   readonly title: string
@@ -102,7 +103,7 @@ export function StartCards(): JSX.Element {
       })
       navigate(path(`/planner/${body.id}`))
     } catch (error) {
-      setProblem(error instanceof Error ? error.message : String(error))
+      setProblem(errorText(error))
     } finally {
       setBusy(null)
     }

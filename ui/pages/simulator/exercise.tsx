@@ -10,8 +10,9 @@ import { QueryState } from '../../components/query-state.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 import { Actions } from './actions.tsx'
 import { answerOf } from './answer.ts'
-import { useSessionControl, wordsOf } from './session-control.ts'
+import { useSessionControl } from './session-control.ts'
 import { clockWords } from '../../format/figures.ts'
+import { errorText } from '../../api/error-text.ts'
 
 type UnderWay = Static<typeof ExerciseUnderWaySchema>
 
@@ -105,7 +106,7 @@ function Question(props: QuestionProps): JSX.Element {
       await control.send('/answers', { question: props.question.id, answer: answerOf(text()) })
       props.onAnswered()
     } catch (error) {
-      setProblem(wordsOf(error))
+      setProblem(errorText(error))
     }
   }
   const submit = (event: Event): void => {

@@ -11,8 +11,8 @@ import { Problem } from '../../design/problem.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { seconds } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
-import { wordsOf } from './session-control.ts'
 import styles from './simulator.module.css'
+import { errorText } from '../../api/error-text.ts'
 
 type Exercise = Static<typeof ExercisePageSchema>['items'][number]
 
@@ -57,7 +57,7 @@ function Card(props: { readonly exercise: Exercise }): JSX.Element {
       )
       navigate(`/simulator/${pathSegment(body.id)}/exercise`)
     } catch (error) {
-      setProblem(wordsOf(error))
+      setProblem(errorText(error))
     } finally {
       setBusy(false)
     }

@@ -6,9 +6,10 @@ import { Refused } from '../../api/client.ts'
 import { ActionButton } from '../../design/action-button.tsx'
 import { Problem } from '../../design/problem.tsx'
 import { useCluster } from '../../state/cluster.tsx'
-import { useSessionControl, wordsOf } from './session-control.ts'
+import { useSessionControl } from './session-control.ts'
 import { FAULT_TEMPLATES } from './fault-templates.ts'
 import styles from './simulator.module.css'
+import { errorText } from '../../api/error-text.ts'
 
 export function FaultForm(props: { readonly onDone: () => void }): JSX.Element {
   const control = useSessionControl()
@@ -39,7 +40,7 @@ export function FaultForm(props: { readonly onDone: () => void }): JSX.Element {
       setProblem(
         error instanceof Refused
           ? [error.message, ...error.errors.map(({ detail }) => detail)].join(' ')
-          : wordsOf(error),
+          : errorText(error),
       )
     }
   }

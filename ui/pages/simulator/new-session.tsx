@@ -14,9 +14,9 @@ import { Problem } from '../../design/problem.tsx'
 import { Prose } from '../../components/prose.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { useCluster } from '../../state/cluster.tsx'
-import { wordsOf } from './session-control.ts'
 import { notYet, type Chosen } from '../../scenario/choice.ts'
 import { ScenarioEditor } from '../../scenario/scenario-editor.tsx'
+import { errorText } from '../../api/error-text.ts'
 
 type Entries = Static<typeof ScenarioEntryPageSchema>
 
@@ -40,7 +40,7 @@ export function NewSession(): JSX.Element {
     try {
       await what()
     } catch (error) {
-      setProblem(wordsOf(error))
+      setProblem(errorText(error))
     } finally {
       setBusy(false)
     }

@@ -6,6 +6,7 @@ import { createContext, createSignal, onCleanup, useContext, type Accessor } fro
 import type { SessionBody } from '../../../controller/api/simulations/session-schema.ts'
 import type { SimulationBody } from '../../../controller/api/simulations/schema.ts'
 import { ApiClient, pathSegment, Refused } from '../../api/client.ts'
+import { errorText } from '../../api/error-text.ts'
 
 const POLL_EVERY_MS = 1_000
 
@@ -65,9 +66,9 @@ export function createSessionControl(id: string): SessionControl {
       const next = await api.get<SessionBody>('/session')
       if (startedAt === commandCount) show(next)
     } catch (error) {
-      if (record() === null) setProblem(wordsOf(error))
+      if (record() === null) setProblem(errorText(error))
       else if (error instanceof Refused)
-        await api.get<SimulationBody>('').then(setRecord, (why: unknown) => setProblem(wordsOf(why)))
+        await api.get<SimulationBody>('').then(setRecord, (why: unknown) => setProblem(errorText(why)))
     }
   }
   const send = async <T>(path: string, body?: unknown): Promise<T> => {
@@ -113,13 +114,9 @@ export function createSessionControl(id: string): SessionControl {
         // Events of a step arrive with the stream; charts do not.
         if ((view()?.events ?? 0) >= before && path !== '/speed') setJumps((count) => count + 1)
       } catch (error) {
-        setProblem(wordsOf(error))
+        setProblem(errorText(error))
         await refresh()
       }
     },
   }
-}
-
-export function wordsOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

@@ -4,9 +4,10 @@ import type { SessionBody } from '../../../controller/api/simulations/session-sc
 import { ActionButton } from '../../design/action-button.tsx'
 import { Problem } from '../../design/problem.tsx'
 import { useCluster } from '../../state/cluster.tsx'
-import { useSessionControl, wordsOf } from './session-control.ts'
+import { useSessionControl } from './session-control.ts'
 import { clockWords } from '../../format/figures.ts'
 import styles from './time-controls.module.css'
+import { errorText } from '../../api/error-text.ts'
 
 export function Snapshots(props: {
   readonly view: SessionBody
@@ -23,7 +24,7 @@ export function Snapshots(props: {
       const text = typeof snapshot === 'string' ? snapshot : `${JSON.stringify(snapshot, null, 2)}\n`
       save(text, `snapshot-${Math.floor(props.view.virtual_seconds)}s.scenario.json`)
     } catch (error) {
-      setProblem(wordsOf(error))
+      setProblem(errorText(error))
     }
   }
   return (

@@ -8,10 +8,11 @@ import { ActionButton } from '../../design/action-button.tsx'
 import { Problem } from '../../design/problem.tsx'
 import { clockWords, whole } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
-import { useSessionControl, wordsOf } from './session-control.ts'
+import { useSessionControl } from './session-control.ts'
 import { Snapshots } from './snapshots.tsx'
 import { readClock, scrubEnd, SPEEDS, speedWords, virtualInstant } from './time.ts'
 import styles from './time-controls.module.css'
+import { errorText } from '../../api/error-text.ts'
 
 export function TimeControls(): JSX.Element {
   const control = useSessionControl()
@@ -190,7 +191,7 @@ function Fork(props: { readonly whyNot: string | null }): JSX.Element {
       const { id } = await control.send<SimulationBody>('/fork', {})
       navigate(`/simulator/${pathSegment(id)}`)
     } catch (error) {
-      setProblem(wordsOf(error))
+      setProblem(errorText(error))
     }
   }
   return (

@@ -1,5 +1,6 @@
 /** One action for many tasks: who takes part, and one request for each, a few at a time. Pure. */
 import type { TaskBody } from '../../../controller/api/tasks/schema.ts'
+import { errorText } from '../../api/error-text.ts'
 
 export interface Result {
   readonly id: string
@@ -43,7 +44,7 @@ export async function runEach(
         await run(task)
         results.push({ id, name, isDone: true, words: done })
       } catch (error) {
-        const words = error instanceof Error ? error.message : String(error)
+        const words = errorText(error)
         results.push({ id, name, isDone: false, words: `Failed: ${words}` })
       }
     }

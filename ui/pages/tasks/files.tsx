@@ -14,6 +14,7 @@ import { Table, type Column } from '../../design/table.tsx'
 import { bytesOf, byteWords } from '../../format/bytes.ts'
 import { clockTime, UNKNOWN, whole } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
+import { errorText } from '../../api/error-text.ts'
 
 export function Files(props: { readonly task: TaskBody }): JSX.Element {
   const { api } = useCluster()
@@ -37,7 +38,7 @@ export function Files(props: { readonly task: TaskBody }): JSX.Element {
       )
       save(nameOf(file.path), new Blob(parts, { type: 'application/octet-stream' }))
     } catch (error) {
-      setProblem(error instanceof Error ? error.message : String(error))
+      setProblem(errorText(error))
     } finally {
       setProgress(null)
     }

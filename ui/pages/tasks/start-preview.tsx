@@ -7,6 +7,7 @@ import { plural, seconds } from '../../format/figures.ts'
 import { gpuWords } from '../../format/tasks.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import styles from './tasks.module.css'
+import { errorText } from '../../api/error-text.ts'
 
 /** Pause in typing after which the controller is asked. */
 const TYPING_MS = 300
@@ -41,7 +42,7 @@ export function StartPreview(props: { readonly request: Request }): JSX.Element 
       if (body.starts !== 'now' && !isOutdated) setAnswer((await of(true)).body)
     } catch (error) {
       setAnswer(null)
-      setProblem(error instanceof Error ? error.message : String(error))
+      setProblem(errorText(error))
     }
     isAsking = false
     if (isOutdated) void ask()

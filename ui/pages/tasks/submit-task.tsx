@@ -26,6 +26,7 @@ import {
 } from './submission.ts'
 import { StartPreview } from './start-preview.tsx'
 import styles from './tasks.module.css'
+import { errorText } from '../../api/error-text.ts'
 
 /** Opens the form with the fields of no task, or of the task that is cloned. */
 export function SubmitTask(props: { readonly of?: TaskBody }): JSX.Element {
@@ -94,7 +95,7 @@ function Form(props: FormProps): JSX.Element {
       props.onDone()
       navigate(path(`/tasks/${pathSegment(body.id)}`))
     } catch (error) {
-      setProblem(error instanceof Error ? error.message : String(error))
+      setProblem(errorText(error))
     } finally {
       setBusy(false)
     }

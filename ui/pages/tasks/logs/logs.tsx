@@ -16,6 +16,7 @@ import { LogPane } from './log-pane.tsx'
 import { LogReader, PIECE_BYTES, type LogStreamName } from './log-reader.ts'
 import { matchesIn, MAX_MATCHES, type LogMatch } from './log-search.ts'
 import styles from './logs.module.css'
+import { errorText } from '../../../api/error-text.ts'
 
 const STREAMS = ['stdout', 'stderr'] as const
 type Shown = 'both' | LogStreamName
@@ -114,7 +115,7 @@ function createLogs(task: () => TaskBody) {
       setProblem(null)
       setLoaded(true)
     } catch (error) {
-      setProblem(error instanceof Error ? error.message : String(error))
+      setProblem(errorText(error))
     } finally {
       isBusy = false
     }
@@ -247,7 +248,7 @@ function PaneHead(props: PaneHeadProps): JSX.Element {
       save(`${props.task.name}.${props.stream}.log`, new Blob(parts, { type: 'text/plain' }))
       setSaving(null)
     } catch (error) {
-      setSaving(error instanceof Error ? error.message : String(error))
+      setSaving(errorText(error))
     }
   }
   return (
