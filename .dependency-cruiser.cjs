@@ -9,6 +9,7 @@ const FOLDERS = [
   'protocol',
   'controller',
   'gpu-server',
+  'operator',
   'simulator',
   'services',
   'clients',
@@ -47,6 +48,10 @@ const SERIES = '^controller/series/'
 const SCHEMAS = '^controller/api/[a-z]+/[a-z-]*schema\\.ts$'
 /** Recording of the controller's inputs. */
 const RECORDING = '^controller/recording/'
+
+/** The operator stack: its contract with users of Kubernetes; pure decisions; ports. */
+const OPERATOR_CONTRACT = '^operator/contract/'
+const OPERATOR_PORTS = '^operator/ports/'
 
 const BELOW_STATE = [PROTOCOL, MODEL, PORTS, POLICY, METRICS]
 
@@ -145,6 +150,9 @@ module.exports = {
     mayImport('controller', '^controller/', [PROTOCOL]),
     mayImport('gpu-server-core', '^gpu-server/core/', [PROTOCOL, MODEL, OPEN_PORTS]),
     mayImport('gpu-server', '^gpu-server/', [PROTOCOL, MODEL, OPEN_PORTS]),
+    mayImport('operator-contract', OPERATOR_CONTRACT, [PROTOCOL, MODEL]),
+    mayImport('operator-ports', OPERATOR_PORTS, [PROTOCOL, MODEL, OPERATOR_CONTRACT]),
+    mayImport('operator', '^operator/', [PROTOCOL, MODEL, OPEN_PORTS]),
     mayImport(
       'simulator',
       '^simulator/',
@@ -181,6 +189,7 @@ module.exports = {
       PROTOCOL,
       '^controller/',
       '^gpu-server/',
+      '^operator/',
       '^simulator/',
       '^clients/',
     ]),
@@ -188,6 +197,7 @@ module.exports = {
       PROTOCOL,
       '^controller/',
       '^gpu-server/',
+      '^operator/',
       '^simulator/',
       '^services/',
       '^clients/',
@@ -200,7 +210,7 @@ module.exports = {
       severity: 'error',
       from: { path: '^(ui|clients)/' },
       to: {
-        path: '^(protocol|controller|gpu-server|simulator|services|cli)/',
+        path: '^(protocol|controller|gpu-server|operator|simulator|services|cli)/',
         pathNot: '^protocol/channel-frames\\.ts$',
         dependencyTypesNot: ['type-only'],
       },
@@ -221,7 +231,7 @@ module.exports = {
     },
     mayUsePackages(
       'pure-controller-packages',
-      '^(protocol|controller/(structures|model|policy|metrics|state|engine|query|ports|recording|series|wire)|gpu-server/core)/',
+      '^(protocol|controller/(structures|model|policy|metrics|state|engine|query|ports|recording|series|wire)|gpu-server/core|operator/(contract|ports))/',
       ['typebox'],
     ),
     mayUsePackages('simulator-packages', '^simulator/', [
@@ -249,7 +259,7 @@ module.exports = {
       name: 'declared-packages',
       comment: 'Packages used in production are listed under dependencies in package.json.',
       severity: 'error',
-      from: { path: '^(protocol|controller|gpu-server|simulator|services|clients|cli)/' },
+      from: { path: '^(protocol|controller|gpu-server|operator|simulator|services|clients|cli)/' },
       to: {
         dependencyTypes: ['npm-dev', 'npm-no-pkg', 'npm-unknown'],
         dependencyTypesNot: ['type-only', 'npm'],

@@ -47,6 +47,9 @@ const FORBIDDEN: Record<string, readonly (readonly [from: string, to: string])[]
   'nothing-inside-imports-the-whole': [['controller/api/docs/openapi.ts', 'controller/controller.ts']],
   'gpu-server-core': [['gpu-server/core/ledger.ts', 'gpu-server/server.ts']],
   'gpu-server': [['gpu-server/agent.ts', 'controller/engine/cycle.ts']],
+  'operator-contract': [['operator/contract/names.ts', 'operator/ports/kube-api.ts']],
+  'operator-ports': [['operator/ports/kube-api.ts', 'operator/adapters/kube-client.ts']],
+  operator: [['operator/adapters/kube-client.ts', 'controller/adapters/nats-bus.ts']],
   simulator: [
     ['simulator/trace/device.ts', 'controller/controller.ts'],
     ['simulator/network/sim-bus.ts', 'gpu-server/core/outbox.ts'],
@@ -108,6 +111,8 @@ const ALLOWED: readonly (readonly [from: string, to: string, keyword?: 'import t
   ['controller/controller.ts', 'controller/adapters/memory-store.ts'],
   ['gpu-server/server.ts', 'gpu-server/core/outbox.ts'],
   ['gpu-server/core/outbox.ts', 'controller/ports/clock.ts'],
+  ['operator/adapters/kube-client.ts', 'operator/ports/kube-api.ts'],
+  ['operator/contract/names.ts', 'controller/model/vram.ts'],
   ['simulator/kernel/seeded-random.ts', 'controller/ports/random.ts'],
   ['simulator/kernel/seeded-random.ts', 'node_modules/seedrandom/index.js'],
   ['simulator/world/world.ts', 'controller/controller.ts'],

@@ -8,6 +8,7 @@ const FOLDERS = [
   'protocol',
   'controller',
   'gpu-server',
+  'operator',
   'simulator',
   'services',
   'clients',

@@ -8,7 +8,17 @@ import { byCodeUnits } from '../../controller/structures/order.ts'
 import { codeText } from './code-text.ts'
 import { wholeClusterFunctions } from './whole-cluster.ts'
 
-const PRODUCT = ['protocol', 'controller', 'gpu-server', 'simulator', 'ui', 'cli', 'services', 'clients']
+const PRODUCT = [
+  'protocol',
+  'controller',
+  'gpu-server',
+  'operator',
+  'simulator',
+  'ui',
+  'cli',
+  'services',
+  'clients',
+]
 /** The file whose types describe the state of the cluster. */
 const STATE = 'controller/state/facts.ts'
 const EXPLAINING = /^controller\/(?:query\/(?:explain|preview)|engine\/apply\/decision-words)/

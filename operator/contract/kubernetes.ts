@@ -1,0 +1,114 @@
+/** The parts of Kubernetes' own objects that Headroom reads and writes. Other fields pass through unread. */
+
+export interface ObjectMeta {
+  readonly name?: string
+  readonly generateName?: string
+  readonly namespace?: string
+  readonly uid?: string
+  readonly resourceVersion?: string
+  readonly generation?: number
+  readonly creationTimestamp?: string
+  readonly deletionTimestamp?: string
+  readonly labels?: Readonly<Record<string, string>>
+  readonly annotations?: Readonly<Record<string, string>>
+  readonly ownerReferences?: readonly OwnerReference[]
+  readonly finalizers?: readonly string[]
+}
+
+export interface OwnerReference {
+  readonly kind: string
+  readonly name: string
+  readonly controller?: boolean
+}
+
+export interface EnvVar {
+  readonly name: string
+  readonly value?: string
+  readonly valueFrom?: {
+    readonly fieldRef?: { readonly fieldPath: string; readonly apiVersion?: string }
+    readonly configMapKeyRef?: object
+    readonly secretKeyRef?: object
+    readonly resourceFieldRef?: object
+  }
+}
+
+export type ResourceList = Readonly<Record<string, string | number>>
+
+export interface ResourceRequirements {
+  readonly requests?: ResourceList
+  readonly limits?: ResourceList
+}
+
+export interface ContainerPort {
+  readonly name?: string
+  readonly containerPort: number
+}
+
+export interface HttpGet {
+  readonly path?: string
+  readonly port: number | string
+  readonly host?: string
+  readonly scheme?: string
+  readonly httpHeaders?: readonly { readonly name: string; readonly value: string }[]
+}
+
+export interface Probe {
+  readonly exec?: { readonly command?: readonly string[] }
+  readonly httpGet?: HttpGet
+  readonly tcpSocket?: { readonly port: number | string; readonly host?: string }
+  readonly grpc?: { readonly port: number; readonly service?: string | null }
+  readonly timeoutSeconds?: number
+}
+
+export interface VolumeMount {
+  readonly name: string
+  readonly mountPath: string
+  readonly readOnly?: boolean
+}
+
+export interface Container {
+  readonly name: string
+  readonly image?: string
+  readonly command?: readonly string[]
+  readonly args?: readonly string[]
+  readonly env?: readonly EnvVar[]
+  readonly ports?: readonly ContainerPort[]
+  readonly resources?: ResourceRequirements
+  readonly volumeMounts?: readonly VolumeMount[]
+  readonly livenessProbe?: Probe
+  readonly readinessProbe?: Probe
+  readonly startupProbe?: Probe
+  /** "Always" on an init container: it runs next to the others. */
+  readonly restartPolicy?: string
+  readonly securityContext?: object
+}
+
+export interface Toleration {
+  readonly key?: string
+  readonly operator?: string
+  readonly value?: string
+  readonly effect?: string
+}
+
+export interface PodSpec {
+  readonly containers: readonly Container[]
+  readonly initContainers?: readonly Container[]
+  readonly nodeName?: string
+  readonly schedulerName?: string
+  readonly schedulingGates?: readonly { readonly name: string }[]
+  readonly priorityClassName?: string
+  readonly priority?: number
+  readonly runtimeClassName?: string
+  readonly tolerations?: readonly Toleration[]
+  readonly volumes?: readonly ({ readonly name: string } & Readonly<Record<string, unknown>>)[]
+  readonly resources?: ResourceRequirements
+  readonly nodeSelector?: Readonly<Record<string, string>>
+}
+
+export interface Pod {
+  readonly apiVersion?: string
+  readonly kind?: string
+  readonly metadata: ObjectMeta
+  readonly spec: PodSpec
+  readonly status?: { readonly phase?: string }
+}
