@@ -8,7 +8,7 @@
 .PHONY: bench bench-live bench-rest bench-proxy bench-memory bench-sweep bench-ui
 .PHONY: test-ui test-gpu test-kills test-faults test-storms test-durability test-loss test-set-back test-hostile
 .PHONY: test-serving test-ha bench-store
-.PHONY: images
+.PHONY: images kubernetes-tools
 .PHONY: test-contracts test-containers test-container-storm test-package test-tutorial package-contents python wheel
 
 # Debian installs nats-server in /usr/sbin, which is not on a user's PATH.
@@ -296,7 +296,7 @@ build: install ## compile into dist/, which packages and images run
 # `npm pack` runs this first. The package carries its dependencies, without files that are never loaded.
 package-contents: build
 	@node tools/package/strip-packages.ts .
-	@find $(addprefix $(DIST)/,cli gpu-server services simulator) -name '*.d.ts' -delete
+	@find $(addprefix $(DIST)/,cli gpu-server operator services simulator) -name '*.d.ts' -delete
 
 # Packs, installs the npm package into an empty folder and the Debian packages into a clean Debian root.
 test-package: install guard ## test the npm and Debian packages: contents, size, installation, first run (minutes)
@@ -322,11 +322,16 @@ $(GUARD)/build/headroom-guard: $(wildcard $(GUARD)/*.[ch]) $(GUARD)/cc-flags
 	  $(CC) @$(GUARD)/cc-flags -o $@.new $(filter %.c,$^)
 	@mv $@.new $@
 
+# PROGRAMS="etcd kube-apiserver kubectl" builds only these. GO_JOBS=1 uses one core.
+kubernetes-tools: ## build etcd, Kubernetes and Helm from Go modules into .tools (needs Go; 6 minutes, once)
+	@tools/kubernetes/build.sh .tools $(PROGRAMS)
+
 fmt: install ## format the sources and regenerate the documents that are made from code
 	@prettier --write --log-level warn .
 	@node tools/reference/cli-reference.ts
 	@node tools/reference/scenario-reference.ts
 	@node tools/reference/trace-reference.ts
+	@node tools/reference/custom-resources.ts
 
 clean: ## remove installed packages and build output
 	rm -rf node_modules coverage dist $(GUARD)/build

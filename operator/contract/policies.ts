@@ -104,7 +104,7 @@ const ClusterGPUPolicySpec = record(
       ),
     ),
     safetyReserveMib: Type.Optional(
-      mib('VRAM of each GPU that no pod gets; 2048 if omitted', MAX_RESERVE_MIB),
+      whole(0, MAX_RESERVE_MIB, 'VRAM of each GPU that no pod gets, in MiB; 2048 if omitted.'),
     ),
     idleSwapOutSeconds: Type.Optional(
       whole(
@@ -141,9 +141,10 @@ const VendorNodePolicySpec = record(
       ),
     ),
     safetyReserveMib: Type.Optional(
-      mib(
-        'VRAM of each GPU of this node that no pod gets; the value of the ClusterGPUPolicy if omitted',
+      whole(
+        0,
         MAX_RESERVE_MIB,
+        'VRAM of each GPU of this node that no pod gets, in MiB; that of the ClusterGPUPolicy if omitted.',
       ),
     ),
   },

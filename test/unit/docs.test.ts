@@ -25,6 +25,8 @@ const PAGES = [
   'docs/testing.md',
   'docs/scenario-format.md',
   'scenarios/README.md',
+  'docs/kubernetes/README.md',
+  'docs/kubernetes/reference.md',
   'deploy/kubernetes/README.md',
   'deploy/grafana/README.md',
 ]

@@ -13,7 +13,7 @@ const IGNORE_FILES = ['.gitignore', '.prettierignore'].map((name) => join(ROOT, 
 
 /**
  * Created by `headroom sim sweep --out plan`, `nats config -o broker/nats.conf`, `gpu-server`, `make up`,
- * `trace import`, `sim fuzz`.
+ * `trace import`, `sim fuzz`, `make kubernetes-tools`.
  */
 const LITTER = [
   'plan/report.html',
@@ -26,6 +26,7 @@ const LITTER = [
   'data/demo/live-demo/headroom.db',
   'week.trace.jsonl',
   'fuzz-7.scenario.yaml',
+  '.tools/kube-apiserver',
 ]
 
 describe.each(LITTER)('%s', (path) => {
