@@ -115,6 +115,14 @@ export const RUN_POLICY = record({
       'Idle time after which it may be swapped out; null: idle_swap_out_seconds of the cluster',
     ),
   ),
+  keep_warm: optional(
+    Type.Unsafe<boolean>(
+      flag(
+        'It is swapped out only when the other tasks of its class (P0, or all others) that may leave are ' +
+          'not enough',
+      ),
+    ),
+  ),
   swap_method: optional(
     orNull(
       oneOf(REQUESTED_SWAP_METHODS),
@@ -157,6 +165,7 @@ export const RUN_POLICY_REQUEST = {
   pids_limit: optional(withDefault(properties.pids_limit, null)),
   vram_limit_mib: optional(withDefault(properties.vram_limit_mib, null)),
   idle_swap_out_seconds: optional(withDefault(properties.idle_swap_out_seconds, null)),
+  keep_warm: optional(withDefault(properties.keep_warm, false)),
   swap_method: optional(withDefault(properties.swap_method, null)),
   swap_hooks: optional(withDefault(swapHooksOrNull(SWAP_HOOKS, ARGUMENT), null)),
   swap_engine: optional(withDefault(properties.swap_engine, null)),

@@ -83,6 +83,8 @@ export interface RequestedRunPolicy {
   readonly wakeOnRequest?: boolean | null
   /** Idle time after which it may be swapped out; null or omitted: the setting of the cluster. */
   readonly idleSwapOutSeconds?: number | null
+  /** Last victim of its class; omitted: no. */
+  readonly keepWarm?: boolean
   /** Null or omitted: the driver's. `none` is kept as noswap 1. */
   readonly swapMethod?: SwapMethod | null
   /** How it is told to move its data; null or omitted: on its control socket. */
@@ -132,6 +134,8 @@ export interface RunPolicy {
   readonly wakeOnRequest?: boolean | null
   /** Idle time after which it may be swapped out; null or omitted: the setting of the cluster. */
   readonly idleSwapOutSeconds?: number | null
+  /** Last victim of its class; omitted: no. */
+  readonly keepWarm?: boolean
   /** Null or omitted: the driver's. `none` is kept as noswap 1. */
   readonly swapMethod?: SwapMethod | null
   /** How it is told to move its data; null or omitted: on its control socket. */
@@ -194,6 +198,7 @@ export function runPolicyOfBody(body: RequestedRunPolicyBody): RequestedRunPolic
       ports: body.ports,
       wakeOnRequest: body.wake_on_request,
       idleSwapOutSeconds: body.idle_swap_out_seconds,
+      keepWarm: body.keep_warm,
       swapMethod: body.swap_method === 'none' ? null : body.swap_method,
       swapHooks: body.swap_hooks,
       swapEngine: body.swap_engine,
@@ -303,6 +308,7 @@ export function runPolicyBodyOf(spec: RunPolicy): RunPolicyBody {
     mounts: spec.mounts ?? [],
     ...limitsBodyOf(spec.limits),
     idle_swap_out_seconds: spec.idleSwapOutSeconds ?? null,
+    keep_warm: spec.keepWarm ?? false,
     swap_method: spec.swapMethod ?? null,
     swap_hooks: spec.swapHooks ?? null,
     swap_engine: spec.swapEngine ?? null,
@@ -324,6 +330,7 @@ export function briefRunPolicyBodyOf(policy: RequestedRunPolicy): Partial<RunPol
     ...(ports.length === 0 ? {} : { ports }),
     ...(wakeOnRequest === null ? {} : { wake_on_request: wakeOnRequest }),
     ...(idleSwapOutSeconds === null ? {} : { idle_swap_out_seconds: idleSwapOutSeconds }),
+    ...(policy.keepWarm === true ? { keep_warm: true } : {}),
     ...(swapMethod === null ? {} : { swap_method: swapMethod }),
     ...(swapHooks === null ? {} : { swap_hooks: swapHooks }),
     ...(swapEngine === null ? {} : { swap_engine: swapEngine }),
@@ -340,6 +347,7 @@ export function isSameRequest(spec: TaskBase & RunPolicy & { name: string }, req
     spec.onNodeLoss === request.onNodeLoss &&
     (spec.wakeOnRequest ?? null) === (request.wakeOnRequest ?? null) &&
     (spec.idleSwapOutSeconds ?? null) === (request.idleSwapOutSeconds ?? null) &&
+    (spec.keepWarm ?? false) === (request.keepWarm ?? false) &&
     (spec.swapMethod ?? null) === (request.swapMethod ?? null) &&
     JSON.stringify(spec.swapHooks ?? null) === JSON.stringify(request.swapHooks ?? null) &&
     JSON.stringify(spec.swapEngine ?? null) === JSON.stringify(request.swapEngine ?? null) &&
@@ -351,7 +359,7 @@ export function isSameRequest(spec: TaskBase & RunPolicy & { name: string }, req
 }
 
 type SwapField = 'swapMethod' | 'swapHooks' | 'swapEngine'
-type ServingField = 'ports' | 'wakeOnRequest' | 'idleSwapOutSeconds' | SwapField
+type ServingField = 'ports' | 'wakeOnRequest' | 'idleSwapOutSeconds' | 'keepWarm' | SwapField
 type Launch = TaskSurroundings & Pick<RunPolicy, 'limits' | 'environment' | ServingField>
 
 /** Surroundings, limits, environment and how it serves, for a task that has them. */
@@ -374,6 +382,7 @@ function servingIn(task: Given<Pick<RunPolicy, ServingField>>): Pick<RunPolicy, 
     ...(ports.length === 0 ? {} : { ports }),
     ...(wakeOnRequest === null ? {} : { wakeOnRequest }),
     ...(idleSwapOutSeconds === null ? {} : { idleSwapOutSeconds }),
+    ...(task.keepWarm === true ? { keepWarm: true } : {}),
   }
 }
 

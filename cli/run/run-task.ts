@@ -44,6 +44,7 @@ export interface RunOptions extends DemandOptions, EnvironmentOptions {
   readonly pidsLimit?: number
   readonly vramLimit?: Mib
   readonly idleSwapOut?: number
+  readonly keepWarm?: boolean
   readonly file?: string
   readonly detach?: boolean
   readonly dryRun?: boolean
@@ -109,6 +110,7 @@ function requestOf(command: readonly string[], options: RunOptions): TaskRequest
     ...(options.image === undefined ? {} : { image: options.image }),
     ...(options.port.length === 0 ? {} : { ports: options.port.map(portOf) }),
     ...(options.idleSwapOut === undefined ? {} : { idle_swap_out_seconds: options.idleSwapOut }),
+    ...(options.keepWarm === true ? { keep_warm: true } : {}),
     ...(options.wakeOnRequest === undefined ? {} : { wake_on_request: options.wakeOnRequest }),
     ...(options.swapMethod === undefined ? {} : { swap_method: options.swapMethod }),
     ...(options.engine === undefined ? {} : { swap_method: 'engine', swap_engine: options.engine }),

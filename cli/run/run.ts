@@ -103,6 +103,7 @@ const DESCRIBING = [
   'pidsLimit',
   'vramLimit',
   'idleSwapOut',
+  'keepWarm',
   'maxRuntime',
   'stopGrace',
   'onNodeLoss',
@@ -164,6 +165,7 @@ function serving(command: Command): Command {
       'idle time after which the task may be swapped out (10s; a number alone is seconds)',
       idleSeconds,
     )
+    .option('--keep-warm', 'swap it out only when the other tasks of its class that may leave are not enough')
     .addOption(
       new Option(
         '--swap-method <method>',

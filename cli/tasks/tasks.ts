@@ -298,6 +298,7 @@ function fieldsOf(task: Task, now: number, addresses: readonly string[] = []): r
       'swapped out after',
       task.idle_swap_out_seconds === null ? 'cluster default' : `${task.idle_swap_out_seconds} s idle`,
     ],
+    ['kept warm', task.keep_warm ? 'last victim of its class' : 'no'],
     ['swap method', task.noswap === 1 ? 'none' : (task.swap_method ?? 'driver')],
     ['variables', [...task.env_names, ...Object.keys(task.secrets).map((name) => `${name} (secret)`)]],
     ['on node loss', task.on_node_loss],

@@ -74,8 +74,12 @@ export interface ConsideredGpu {
 export const VICTIM_LEVELS = [
   'non_p0_not_yet_swapped',
   'non_p0_swapped',
+  'non_p0_warm_not_yet_swapped',
+  'non_p0_warm_swapped',
   'p0_not_yet_swapped',
   'p0_swapped',
+  'p0_warm_not_yet_swapped',
+  'p0_warm_swapped',
 ] as const
 export type VictimLevel = (typeof VICTIM_LEVELS)[number]
 

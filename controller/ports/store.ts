@@ -125,6 +125,9 @@ export interface GpuRecord {
   readonly foreignMib: Mib
   readonly roundNonP0: number
   readonly roundP0: number
+  /** Rounds of tasks that are kept warm; absent: 0. */
+  readonly roundNonP0Warm?: number
+  readonly roundP0Warm?: number
 }
 
 export interface NodeRecord {

@@ -489,11 +489,6 @@ export interface IndexState {
   readonly staleGpus: readonly LiveGpu[]
 }
 
-/** Returns the key of one GPU and class in the fairness tracker. */
-export function fairnessScope(gpu: LiveGpu, isP0: boolean): string {
-  return isP0 ? gpu.fairnessScopes.p0 : gpu.fairnessScopes.nonP0
-}
-
 /** Returns the tasks with an attempt on a node that is ahead of the store. */
 export function blockedTasksIn(contacts: Cluster['contacts']): ReadonlySet<string> {
   return new Set([...contacts.values()].flatMap((ahead) => ahead?.taskIds ?? []))

@@ -13,8 +13,9 @@ import type { TaskSpec } from '../../protocol/task.ts'
 import type { Placement, QueueEntry, Task, Gpu, Reservation, Node } from '../model/placement.ts'
 import type { GpuMeter, Sharer } from '../metrics/meter.ts'
 import { newGpuMeter } from '../metrics/meter.ts'
+import type { VictimClass } from '../model/victim-class.ts'
 import type { GpuRounds } from '../policy/swap/rounds.ts'
-import { newGpuRounds } from '../policy/swap/rounds.ts'
+import { fairnessScopesOf, newGpuRounds } from '../policy/swap/rounds.ts'
 import type { NodeContact } from './node-contact.ts'
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] }
@@ -191,7 +192,7 @@ export interface LiveGpu extends Mutable<Gpu> {
   /** Duration of all ended copies, out and in; a cancelled one counts too. Never decreases. */
   copyMs: DurationMs
   /** Keys of its two classes in the fairness tracker. */
-  readonly fairnessScopes: { readonly p0: string; readonly nonP0: string }
+  readonly fairnessScopes: Readonly<Record<VictimClass, string>>
   /** Grows with every change of its ledger or of what the ledger covers. */
   ledgerVersion: number
   /** Its pools must be updated: */
@@ -416,7 +417,7 @@ export function newLiveGpu(
     meter: newGpuMeter(now),
     swaps: newSwapTotals(),
     copyMs: 0,
-    fairnessScopes: { p0: `${node.id}/${index}/p0`, nonP0: `${node.id}/${index}/non_p0` },
+    fairnessScopes: fairnessScopesOf(`${node.id}/${index}`),
     ledgerVersion: 0,
     isStale: false,
     isLedgerStale: false,

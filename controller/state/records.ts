@@ -6,6 +6,7 @@ import { endCodeOf } from '../model/end-reason.ts'
 import { NO_TROUBLE } from '../model/start-refusal.ts'
 import type { TaskSpec } from '../../protocol/task.ts'
 import type { NodeRecord, PlacementRecord, TaskRecord } from '../ports/store.ts'
+import { ROUND_FIELDS, VICTIM_CLASSES, victimClassOf } from '../model/victim-class.ts'
 import { markOf } from '../policy/swap/rounds.ts'
 import type { LiveGpu, LiveNode, LivePlacement, LiveTask } from './facts.ts'
 import { countQuarantined } from './gpu-ledger.ts'
@@ -87,6 +88,9 @@ export function recordOfNode(node: LiveNode): NodeRecord {
       foreignMib: gpu.foreignMib,
       roundNonP0: gpu.rounds.non_p0.round,
       roundP0: gpu.rounds.p0.round,
+      // Absent until a task that is kept warm was swapped out: records of other clusters stay as they were.
+      ...(gpu.rounds.non_p0_warm.round === 0 ? {} : { roundNonP0Warm: gpu.rounds.non_p0_warm.round }),
+      ...(gpu.rounds.p0_warm.round === 0 ? {} : { roundP0Warm: gpu.rounds.p0_warm.round }),
     })),
   }
 }
@@ -148,8 +152,7 @@ export function nodeOf(record: NodeRecord, now: Instant): LiveNode {
   }
   node.gpus = record.gpus.map((gpu) => {
     const live = newLiveGpu(node, gpu.index, gpu.model, gpu.physicalMib, gpu.foreignMib, now)
-    live.rounds.non_p0.round = gpu.roundNonP0
-    live.rounds.p0.round = gpu.roundP0
+    for (const each of VICTIM_CLASSES) live.rounds[each].round = gpu[ROUND_FIELDS[each]] ?? 0
     return live
   })
   for (const attempt of node.quarantine) countQuarantined(node, attempt, 1)
@@ -198,5 +201,5 @@ export function placementOf(
 }
 
 function classRound(gpu: LiveGpu, spec: TaskSpec): LiveGpu['rounds']['p0'] {
-  return spec.priority === 0 ? gpu.rounds.p0 : gpu.rounds.non_p0
+  return gpu.rounds[victimClassOf(spec)]
 }

@@ -6,10 +6,15 @@ import type { AlwaysRule, RuleContext } from './always-rule.ts'
 import { FairnessTracker } from './fairness-tracker.ts'
 import type { ShadowTask } from './shadow.ts'
 import { storedMarks } from './stored-marks.ts'
-import { classOf, eligibleOn, swapDecisionOf } from './swap-decision.ts'
+import { CLASSES, classOf, eligibleOn, swapDecisionOf } from './swap-decision.ts'
 import type { SwapDecision, VictimClass } from './swap-decision.ts'
 
-const CLASSES: readonly VictimClass[] = ['non_p0', 'p0']
+const CLASS_WORDS: Readonly<Record<VictimClass, string>> = {
+  non_p0: 'non-P0',
+  non_p0_warm: 'non-P0 kept-warm',
+  p0: 'P0',
+  p0_warm: 'P0 kept-warm',
+}
 
 export function fairnessBound(context: RuleContext): AlwaysRule {
   const { shadow } = context
@@ -82,7 +87,7 @@ function enter(
   const victims = decision.victims
     .filter((victim) => victim.gpu === gpu && victim.class === victimClass)
     .map((victim) => victim.id)
-  const where = `${victimClass === 'p0' ? 'P0' : 'non-P0'} tasks of GPU ${gpu}`
+  const where = `${CLASS_WORDS[victimClass]} tasks of GPU ${gpu}`
   const closes = victims.some((id) => book.isSwappedThisRound(id))
   const isSaidToClose = decision.closedRounds.some(
     (closed) => closed.gpu === gpu && closed.class === victimClass,

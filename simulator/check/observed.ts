@@ -33,6 +33,7 @@ export interface ObservedRequest {
   readonly groups: readonly string[]
   /** Absent: the setting of the cluster. */
   readonly idleSwapOutSeconds?: number | null
+  readonly keepWarm?: boolean | undefined
 }
 
 /** An attempt on a server, as the server reports it. */

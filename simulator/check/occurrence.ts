@@ -52,7 +52,7 @@ function happensIn(name: SometimesName, event: Event, shadow: Shadow): boolean {
       return (
         decision !== null &&
         decision.requester.request.priority === 0 &&
-        decision.victims.some((victim) => victim.class === 'p0')
+        decision.victims.some((victim) => victim.class === 'p0' || victim.class === 'p0_warm')
       )
     }
     case 'multi_gpu_placed':

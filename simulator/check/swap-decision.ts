@@ -4,10 +4,12 @@
  */
 import type { Event } from '../../controller/model/event.ts'
 import type { Instant, Mib } from '../../protocol/units.ts'
-import type { Observed } from './observed.ts'
+import type { Observed, ObservedRequest } from './observed.ts'
 import { isNoswap, movableMib, type Shadow, type ShadowNode, type ShadowTask } from './shadow.ts'
 
-export type VictimClass = 'non_p0' | 'p0'
+/** In the order in which they leave. */
+export const CLASSES = ['non_p0', 'non_p0_warm', 'p0', 'p0_warm'] as const
+export type VictimClass = (typeof CLASSES)[number]
 
 export interface SwapDecision {
   readonly at: Instant
@@ -42,7 +44,15 @@ export function swapDecisionOf(
 }
 
 export function classOf({ request }: ShadowTask): VictimClass {
-  return request.priority === 0 ? 'p0' : 'non_p0'
+  return classOfRequest(request)
+}
+
+export function classOfRequest({
+  priority,
+  keepWarm = false,
+}: Pick<ObservedRequest, 'priority' | 'keepWarm'>): VictimClass {
+  if (priority === 0) return keepWarm ? 'p0_warm' : 'p0'
+  return keepWarm ? 'non_p0_warm' : 'non_p0'
 }
 
 /**

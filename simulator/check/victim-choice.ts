@@ -8,7 +8,14 @@ import type { Mib } from '../../protocol/units.ts'
 import type { AlwaysRule, RuleContext } from './always-rule.ts'
 import { movableMib, type ShadowTask } from './shadow.ts'
 import { storedMarks } from './stored-marks.ts'
-import { classOf, eligibleOn, swapDecisionOf, type SwapDecision, type VictimClass } from './swap-decision.ts'
+import {
+  CLASSES,
+  classOf,
+  eligibleOn,
+  swapDecisionOf,
+  type SwapDecision,
+  type VictimClass,
+} from './swap-decision.ts'
 
 interface Mark {
   /** It was swapped out in the current round of its class. */
@@ -36,8 +43,7 @@ export function victimChoice({ shadow, observed, report }: RuleContext): AlwaysR
       const task = shadow.tasks.get(event.taskId ?? '')
       if (task?.placement && (event.kind === 'task_finished' || event.kind === 'task_returned'))
         for (const gpu of task.placement.gpus)
-          for (const victimClass of ['non_p0', 'p0'] as const)
-            marksOf(task.placement.nodeId, gpu, victimClass).delete(task.id)
+          for (const victimClass of CLASSES) marksOf(task.placement.nodeId, gpu, victimClass).delete(task.id)
       const decision = swapDecisionOf(event, shadow)
       if (decision === null) return
       const [only] = decision.missing
@@ -73,7 +79,9 @@ function problemOf(
   // Another rule checks eligibility; a collector takes whatever is available.
   if (taken.length < chosen.size || total(eligible) < missingMib) return null
   if (total(taken) < missingMib) return `${total(taken)} MiB leave GPU ${gpu}, ${missingMib} are missing`
-  const levels = [0, 1, 2, 3].map((level) => eligible.filter((task) => levelOf(task, markOf(task)) === level))
+  const levels = Array.from({ length: 2 * CLASSES.length }, (_, level) =>
+    eligible.filter((task) => levelOf(task, markOf(task)) === level),
+  )
   let leftMib = missingMib
   for (const level of levels) {
     const leaving = level.filter(({ id }) => chosen.has(id))
@@ -121,7 +129,7 @@ function leastOf(
 }
 
 function levelOf(task: ShadowTask, { isSwapped }: Mark): number {
-  return (classOf(task) === 'p0' ? 2 : 0) + (isSwapped ? 1 : 0)
+  return 2 * CLASSES.indexOf(classOf(task)) + (isSwapped ? 1 : 0)
 }
 
 /** Marks the victims; if one was marked already, its class begins a new round with this victim only. */

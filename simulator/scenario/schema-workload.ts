@@ -2,6 +2,7 @@
 import { ACTIVITY_MODELS } from '../trace/activity.ts'
 import { TASK_DEFAULTS } from '../../protocol/limits.ts'
 import {
+  boolean,
   byKey,
   byValue,
   choice,
@@ -72,6 +73,7 @@ const maxRuntime = nullable(integer(1, 315_360_000))
 const maxRequeues = nullable(integer(0, MAX_REQUEUES))
 const stopGrace = nullable(integer(0, MAX_STOP_GRACE_SECONDS))
 const idleSwapOut = nullable(integer(1, MAX_IDLE_SWAP_OUT_SECONDS))
+const KEEP_WARM_DOC = 'Swapped out only when the other tasks of its class that may leave are not enough.'
 const IDLE_SWAP_OUT_DOC = 'Idle time after which it may be swapped out; null: the setting of the cluster.'
 const stopTakes = duration(0, 3_600_000)
 const onNodeLoss = choice(...ON_NODE_LOSS)
@@ -257,6 +259,7 @@ export const generateItemRule = record(
     ),
     ...LAUNCH,
     idle_swap_out_seconds: optional(idleSwapOut, null, IDLE_SWAP_OUT_DOC),
+    keep_warm: optional(boolean, false, KEEP_WARM_DOC),
     cancel_after: optional(
       nullable(durationRule),
       null,
@@ -367,6 +370,7 @@ export const taskRule = record(
     ),
     ...LAUNCH,
     idle_swap_out_seconds: optional(idleSwapOut, null, IDLE_SWAP_OUT_DOC),
+    keep_warm: optional(boolean, false, KEEP_WARM_DOC),
     run: optional(nullable(workTime), null, 'Run time of the task alone. Without run and work: 1h.'),
     activity: optional(activity, 'always-busy', 'GPU activity during run.'),
     work: optional(

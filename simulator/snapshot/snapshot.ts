@@ -7,6 +7,7 @@ import type { ClusterSnapshot, SnapshotNode } from '../../controller/ports/twin.
 import type { PlacementRecord, TaskRecord } from '../../controller/ports/store.ts'
 import type { ConfigFields } from '../../controller/model/config.ts'
 import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
+import { ROUND_FIELDS, victimClassOf } from '../../controller/model/victim-class.ts'
 import { SWAP_PROFILES } from '../scenario/swap-profiles.ts'
 import type { WorkLeft } from '../fleet/simulated-process.ts'
 import type {
@@ -210,7 +211,7 @@ function placedOf(
     backOffMs: Math.max(0, (p.backOffUntil ?? 0) - at),
     marks: p.marks.map((mark, index) => {
       const gpu = gpus[p.gpus[index] ?? -1]
-      const round = task.priority === 0 ? gpu?.roundP0 : gpu?.roundNonP0
+      const round = gpu?.[ROUND_FIELDS[victimClassOf(task)]] ?? 0
       return mark === null ? null : { isThisRound: mark.round === round, decision: mark.lastSwapOut }
     }),
     doneUs,

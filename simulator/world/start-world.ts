@@ -216,6 +216,8 @@ function nodeRecord(node: ScenarioNode, ordinal: number, at: Instant): NodeRecor
       foreignMib: 0,
       roundNonP0: 1,
       roundP0: 1,
+      roundNonP0Warm: 1,
+      roundP0Warm: 1,
     })),
   }
 }

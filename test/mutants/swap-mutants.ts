@@ -6,6 +6,16 @@ const ENGINE = 'controller/engine'
 
 const VICTIMS: readonly Mutant[] = [
   {
+    name: 's-kept-warm-like-others',
+    rule: 'swap',
+    says: 'a task that is kept warm leaves as early as the others of its class',
+    edits: [
+      edit(`${SWAP}/eligible.ts`, 'eligibleOn', 'spec.keepWarm === true', 'false'),
+      edit('controller/model/victim-class.ts', 'victimClassOf', "keepWarm === true ? 'non_p0_warm' : ", ''),
+    ],
+    directed: { scenario: 'fairness/kept-warm' },
+  },
+  {
     name: 's-noswap-is-a-victim',
     rule: 'swap',
     says: 'a noswap task is eligible',
@@ -186,8 +196,8 @@ const VICTIMS: readonly Mutant[] = [
       edit(
         `${SWAP}/order.ts`,
         'levelOf',
-        '  return candidate.isSwappedThisRound ? 1 : 0\n',
-        '  return candidate.isSwappedThisRound ? 0 : 1\n',
+        'Number(candidate.isSwappedThisRound)',
+        'Number(!candidate.isSwappedThisRound)',
       ),
     ],
     directed: { test: 'test/unit/swap-victims.test.ts' },
@@ -200,10 +210,8 @@ const VICTIMS: readonly Mutant[] = [
       edit(
         `${SWAP}/order.ts`,
         'levelOf',
-        '  if (candidate.isP0) return candidate.isSwappedThisRound ? 3 : 2\n' +
-          '  return candidate.isSwappedThisRound ? 1 : 0\n',
-        '  if (candidate.isP0) return candidate.isSwappedThisRound ? 1 : 0\n' +
-          '  return candidate.isSwappedThisRound ? 3 : 2\n',
+        'VICTIM_CLASSES.indexOf(classOf(candidate))',
+        '((VICTIM_CLASSES.indexOf(classOf(candidate)) + 2) % VICTIM_CLASSES.length)',
       ),
     ],
     likes: ['priorities'],

@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { byCodeUnits } from '../../controller/structures/order.ts'
-import { classOf, levelOf, swapOutAge } from '../../controller/policy/swap/order.ts'
+import { classOf, levelOf, LEVELS, swapOutAge } from '../../controller/policy/swap/order.ts'
+import { victimClassOf } from '../../controller/model/victim-class.ts'
 import { enactRound, forgetTask, markOf, newGpuRounds } from '../../controller/policy/swap/rounds.ts'
 import { EXACT_SUBSET_TASKS, fewestBytesCovering, totalOf } from '../../controller/policy/swap/subset.ts'
 import { chooseVictims } from '../../controller/policy/swap/victims.ts'
@@ -16,7 +17,7 @@ import type {
 
 const SEED = 20_250_611
 const FILE = 'test/property/swap-fairness.test.ts'
-const CLASSES: readonly VictimClass[] = ['non_p0', 'p0']
+const CLASSES: readonly VictimClass[] = ['non_p0', 'non_p0_warm', 'p0', 'p0_warm']
 
 /** design/semantics.md 5: maximum difference between the swap-outs of two comparable tasks. */
 const BOUND_IN_ANY_WINDOW = 2
@@ -26,6 +27,7 @@ const BOUND_FROM_ROUND_START = 1
 function candidateArb(maxMib: number): fc.Arbitrary<Omit<Candidate, 'id'>> {
   return fc.record({
     isP0: fc.boolean(),
+    isKeptWarm: fc.boolean(),
     idleMs: fc.integer({ min: 300_000, max: 300_003 }),
     mib: fc.integer({ min: 1, max: maxMib }),
     isSwappedThisRound: fc.boolean(),
@@ -63,10 +65,9 @@ const shortagesArb: fc.Arbitrary<Shortage[]> = fc
       missingMib,
       candidates: tasks.flatMap(({ on, gpus }, index) => {
         const [first, here] = [on[0], on[gpu]]
-        const isHere = (gpus & (1 << gpu)) !== 0
-        return isHere && first && here
-          ? [{ ...here, id: nameOf(index), isP0: first.isP0, mib: first.mib, idleMs: first.idleMs }]
-          : []
+        if ((gpus & (1 << gpu)) === 0 || first === undefined || here === undefined) return []
+        const { isP0, isKeptWarm = false, mib, idleMs } = first
+        return [{ ...here, ...{ isP0, isKeptWarm, mib, idleMs }, id: nameOf(index) }]
       }),
     })),
   )
@@ -127,6 +128,22 @@ describe('the choice of victims', () => {
           .filter((shortage) => shortage.gpu === gpu)
           .flatMap((shortage) => shortage.candidates)
         expect(others.filter((task) => !task.isP0 && !ids.has(task.id))).toEqual([])
+      }
+    })
+    holds(property, 3000)
+  })
+
+  it('takes a kept-warm task only after all others of its class on that GPU', () => {
+    const property = fc.property(shortagesArb, (shortages) => {
+      const choice = chooseVictims(shortages, 'collect')
+      const victims = choice.covered ? choice.victims : []
+      const ids = new Set(victims.map((victim) => victim.id))
+      for (const { gpu, id } of victims) {
+        const here = shortages.find((shortage) => shortage.gpu === gpu)?.candidates ?? []
+        const victim = here.find((task) => task.id === id)
+        if (victim?.isKeptWarm !== true) continue
+        const others = here.filter((task) => task.isP0 === victim.isP0 && task.isKeptWarm !== true)
+        expect(others.filter((task) => !ids.has(task.id))).toEqual([])
       }
     })
     holds(property, 3000)
@@ -255,6 +272,7 @@ type Chooser = (shortages: readonly Shortage[], mode: 'cover' | 'collect') => Vi
 
 interface ModelTask {
   readonly isP0: boolean
+  readonly isKeptWarm: boolean
   readonly mib: number
   /** One bit for each of its GPUs. */
   readonly gpus: number
@@ -302,6 +320,7 @@ function fleetArb({ gpus, allP0 = false }: { gpus: number; allP0?: boolean }): f
     fc.oneof({ weight: 4, arbitrary: fc.constant(usual) }, { weight: 1, arbitrary: arb })
   const task = fc.record({
     isP0: allP0 ? fc.constant(true) : rarely(false, fc.constant(true)),
+    isKeptWarm: rarely(false, fc.constant(true)),
     mib: fc.integer({ min: 1, max: 12 }),
     gpus: fc.integer({ min: 1, max: allGpus }),
     joins: rarely(0, fc.nat({ max: 20 })),
@@ -366,10 +385,11 @@ function shortagesOf(
       const isThere = task.joins <= number && number < task.leaves
       const isEligible = (decision.notEligible & (1 << index)) === 0 && (!task.isP0 || decision.isForP0)
       if (!isThere || !isEligible || (task.gpus & (1 << gpu)) === 0) return []
-      const state = gpuRounds[task.isP0 ? 'p0' : 'non_p0']
+      const { isP0, isKeptWarm, mib } = task
+      const state = gpuRounds[victimClassOf({ priority: isP0 ? 0 : 2, keepWarm: isKeptWarm })]
       const mark = markOf(state, nameOf(index))
       const standing = { isSwappedThisRound: mark.round === state.round, lastSwapOut: mark.lastSwapOut }
-      return [{ id: nameOf(index), isP0: task.isP0, idleMs: 400_000, mib: task.mib, ...standing }]
+      return [{ id: nameOf(index), isP0, isKeptWarm, idleMs: 400_000, mib, ...standing }]
     })
     return missingMib > 0 ? [{ gpu, missingMib, candidates }] : []
   })
@@ -512,7 +532,7 @@ function plainReading(shortages: readonly Shortage[], mode: 'cover' | 'collect')
   for (const { gpu, missingMib, candidates } of shortages) {
     const isLeaving = (task: Candidate) => victims.some((victim) => victim.id === task.id)
     const free = candidates.filter((task) => !isLeaving(task))
-    for (const level of [0, 1, 2, 3]) {
+    for (let level = 0; level < LEVELS; level++) {
       const stillMib = missingMib - totalOf(candidates.filter(isLeaving))
       const members = free.filter((task) => levelOf(task) === level)
       const ids = new Set(
@@ -523,8 +543,9 @@ function plainReading(shortages: readonly Shortage[], mode: 'cover' | 'collect')
         .sort((a, b) => swapOutAge(a) - swapOutAge(b) || byCodeUnits(a.id, b.id))
       const rule = totalOf(members) <= stillMib ? 'whole_level' : 'oldest_then_fewest_bytes'
       for (const task of taken) victims.push({ id: task.id, gpu, class: classOf(task), rule })
-      if (taken.length > 0 && level % 2 === 1)
-        closedRounds.push({ gpu, class: level === 1 ? 'non_p0' : 'p0' })
+      const victimClass = CLASSES[Math.floor(level / 2)]
+      if (taken.length > 0 && level % 2 === 1 && victimClass !== undefined)
+        closedRounds.push({ gpu, class: victimClass })
     }
   }
   return { covered: true, victims, closedRounds }
@@ -585,7 +606,7 @@ function plainCandidate(id: string, mib: number): Candidate {
 }
 
 function modelTask(fields: Partial<ModelTask>): ModelTask {
-  return { isP0: false, mib: 1, gpus: 1, joins: 0, leaves: Infinity, ...fields }
+  return { isP0: false, isKeptWarm: false, mib: 1, gpus: 1, joins: 0, leaves: Infinity, ...fields }
 }
 
 function repeat(count: number, fields: Partial<Decision> & Pick<Decision, 'needMib'>): Decision[] {

@@ -34,6 +34,16 @@ it('An idle task reports when it becomes eligible, and then that it is eligible'
   expect(standing(world)).toMatchObject({ standing: 'ELIGIBLE', eligibleAt: null })
 })
 
+it('A task that is kept warm may leave when the others of its class are not enough', () => {
+  const world = placed({ keepWarm: true })
+  world.b.started(world.task)
+  world.b.advance(300_000)
+  expect(standing(world)).toMatchObject({
+    standing: 'ELIGIBLE',
+    sentence: 'It is kept warm: it may be swapped out when the other tasks that are not P0 are not enough.',
+  })
+})
+
 it('A task with an idle period of its own is eligible after that one', () => {
   const world = placed({ idleSwapOutSeconds: 20 })
   world.b.started(world.task)

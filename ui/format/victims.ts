@@ -2,8 +2,12 @@
 const LEVELS: Readonly<Record<string, string>> = {
   non_p0_not_yet_swapped: 'not P0, not yet swapped in this round',
   non_p0_swapped: 'not P0, swapped in this round',
+  non_p0_warm_not_yet_swapped: 'not P0, kept warm, not yet swapped in this round',
+  non_p0_warm_swapped: 'not P0, kept warm, swapped in this round',
   p0_not_yet_swapped: 'P0, not yet swapped in this round',
   p0_swapped: 'P0, swapped in this round',
+  p0_warm_not_yet_swapped: 'P0, kept warm, not yet swapped in this round',
+  p0_warm_swapped: 'P0, kept warm, swapped in this round',
 }
 const CHOICES: Readonly<Record<string, string>> = {
   whole_level: 'victim: all tasks of its level were needed',

@@ -106,8 +106,8 @@ export function noteSwapOut(
   const all = shortages.flatMap(({ gpu, candidates }) =>
     candidates.map((candidate): ConsideredVictim => {
       const { id: taskId, lastSwapOut, mib, idleMs } = candidate
-      const chosenBy = rules.get(taskId) ?? null
-      return { taskId, gpu, level: VICTIM_LEVELS[levelOf(candidate)], lastSwapOut, mib, idleMs, chosenBy }
+      const level = VICTIM_LEVELS[levelOf(candidate)] ?? 'non_p0_not_yet_swapped'
+      return { taskId, gpu, level, lastSwapOut, mib, idleMs, chosenBy: rules.get(taskId) ?? null }
     }),
   )
   const candidates = all

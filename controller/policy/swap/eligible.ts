@@ -4,6 +4,7 @@
  */
 import type { DurationMs, Instant, Mib } from '../../../protocol/units.ts'
 import type { Policy } from '../../model/config.ts'
+import { victimClassOf } from '../../model/victim-class.ts'
 import { movableMib } from '../../model/placement.ts'
 import type { Gpu } from '../../model/placement.ts'
 import type { Placement, Task } from '../../model/placement.ts'
@@ -58,12 +59,13 @@ export function eligibleOn(gpu: SwapGpu, requester: Task, now: Instant, hostFree
   const candidates: Candidate[] = []
   for (const placement of gpu.placements) {
     if (!isEligibleFor(placement, requester, hostFreeMib)) continue
-    const isP0 = placement.task.spec.priority === 0
-    const state = isP0 ? gpu.rounds.p0 : gpu.rounds.non_p0
-    const mark = markOf(state, placement.task.spec.id)
+    const { spec } = placement.task
+    const state = gpu.rounds[victimClassOf(spec)]
+    const mark = markOf(state, spec.id)
     candidates.push({
-      id: placement.task.spec.id,
-      isP0,
+      id: spec.id,
+      isP0: spec.priority === 0,
+      isKeptWarm: spec.keepWarm === true,
       idleMs: placement.wantsGpu ? 0 : now - placement.idleSince,
       mib: movableMib(placement),
       isSwappedThisRound: mark.round === state.round,

@@ -1,5 +1,5 @@
 import { byCodeUnits, firstDifference } from '../../structures/order.ts'
-import type { VictimClass } from './rounds.ts'
+import { VICTIM_CLASSES, type VictimClass } from '../../model/victim-class.ts'
 import type { DurationMs, Mib } from '../../../protocol/units.ts'
 
 /**
@@ -9,6 +9,8 @@ import type { DurationMs, Mib } from '../../../protocol/units.ts'
 export interface Candidate {
   readonly id: string
   readonly isP0: boolean
+  /** It is to stay while others cover (`keep_warm`); absent: no. */
+  readonly isKeptWarm?: boolean
   readonly idleMs: DurationMs
   /** What its swap-out frees on this GPU; more than 0. */
   readonly mib: Mib
@@ -17,24 +19,20 @@ export interface Candidate {
   readonly lastSwapOut: number | null
 }
 
-export function classOf(candidate: Candidate): VictimClass {
-  return candidate.isP0 ? 'p0' : 'non_p0'
+export function classOf({ isP0, isKeptWarm = false }: Candidate): VictimClass {
+  if (isP0) return isKeptWarm ? 'p0_warm' : 'p0'
+  return isKeptWarm ? 'non_p0_warm' : 'non_p0'
 }
 
 /**
- * The levels, in the order in which they are used up (design/semantics.md 5).
- * 0. Non-P0, not yet swapped in this round.
- * 1. Non-P0, already swapped.
- * 2. P0, not yet swapped in this round.
- * 3. P0, already swapped.
+ * The levels, in the order in which they are used up (design/semantics.md 5): two of each class, first the
+ * tasks not yet swapped in this round, then those already swapped. `VICTIM_LEVELS` has their names.
  */
-export function levelOf(candidate: Candidate): 0 | 1 | 2 | 3 {
-  if (candidate.isP0) return candidate.isSwappedThisRound ? 3 : 2
-  return candidate.isSwappedThisRound ? 1 : 0
+export function levelOf(candidate: Candidate): number {
+  return 2 * VICTIM_CLASSES.indexOf(classOf(candidate)) + Number(candidate.isSwappedThisRound)
 }
 
-/** Number of levels. */
-export const LEVELS = 4
+export const LEVELS = 2 * VICTIM_CLASSES.length
 
 /**
  * The decision that last swapped it out; never swapped out counts as oldest. Equal ages form one tie block

@@ -1,5 +1,4 @@
-/** Rounds are separate for P0 and other tasks, on each GPU (specification 8, rules 3 and 4). */
-export type VictimClass = 'non_p0' | 'p0'
+import { VICTIM_CLASSES, type VictimClass } from '../../model/victim-class.ts'
 
 /** The mark of a task on one GPU in one class. */
 export interface SwapMark {
@@ -31,8 +30,22 @@ export interface RoundChoice {
 /** The mark of a new task: not swapped, and oldest of all. */
 const NEVER_SWAPPED: SwapMark = { round: -1, lastSwapOut: null }
 
+/** The keys of a GPU's classes in the fairness tracker. */
+export function fairnessScopesOf(gpu: string): Readonly<Record<VictimClass, string>> {
+  return {
+    non_p0: `${gpu}/non_p0`,
+    non_p0_warm: `${gpu}/non_p0_warm`,
+    p0: `${gpu}/p0`,
+    p0_warm: `${gpu}/p0_warm`,
+  }
+}
+
 export function newGpuRounds(): GpuRounds {
-  return { non_p0: { round: 0, marks: new Map() }, p0: { round: 0, marks: new Map() } }
+  return { non_p0: newRound(), non_p0_warm: newRound(), p0: newRound(), p0_warm: newRound() }
+}
+
+function newRound(): ClassRound {
+  return { round: 0, marks: new Map() }
 }
 
 /** `markOf(state, id).round === state.round` is true if the task counts as swapped in this round. */
@@ -70,8 +83,7 @@ export function enactRound(gpus: readonly GpuRounds[], choice: RoundChoice, deci
 
 /** Drops the marks of a task that will not return to this GPU; if it does, it counts as new. */
 export function forgetTask(rounds: GpuRounds, taskId: string): void {
-  rounds.non_p0.marks.delete(taskId)
-  rounds.p0.marks.delete(taskId)
+  for (const victimClass of VICTIM_CLASSES) rounds[victimClass].marks.delete(taskId)
 }
 
 function closes(choice: RoundChoice, gpu: number, victimClass: VictimClass): boolean {

@@ -1,12 +1,12 @@
 import { byOldestSwapOut, classOf, levelOf, LEVELS, swapOutAge } from './order.ts'
 import { fewestBytesCovering, totalOf } from './subset.ts'
 import type { Candidate } from './order.ts'
-import type { VictimClass } from './rounds.ts'
+import type { VictimClass } from '../../model/victim-class.ts'
 import type { Mib } from '../../../protocol/units.ts'
 import type { ChoiceRule } from '../../model/decision.ts'
 
 export type { Candidate } from './order.ts'
-export type { VictimClass } from './rounds.ts'
+export type { VictimClass } from '../../model/victim-class.ts'
 
 /** The shortage of one GPU, and the eligible tasks with VRAM on it, in any order. */
 export interface Shortage {

@@ -71,9 +71,13 @@ function inWords(
   const inSeconds = eligibleAt === null ? '' : ` in ${Math.ceil((eligibleAt - now) / 1000)} s`
   switch (standing) {
     case 'ELIGIBLE':
-      return 'It may be swapped out for any task that needs its VRAM.'
+      return task.spec.keepWarm === true
+        ? 'It is kept warm: it may be swapped out when the other tasks that are not P0 are not enough.'
+        : 'It may be swapped out for any task that needs its VRAM.'
     case 'ELIGIBLE_FOR_P0_ONLY':
-      return 'It is P0 and may be swapped out for a P0 task only, when no other may leave.'
+      return task.spec.keepWarm === true
+        ? 'It is P0 and kept warm: it may be swapped out for a P0 task when all others are not enough.'
+        : 'It is P0 and may be swapped out for a P0 task only, when no other may leave.'
     case 'NOT_STARTED':
       return 'It is not swapped out: its node has not confirmed that it runs.'
     case 'NOSWAP':

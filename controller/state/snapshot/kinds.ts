@@ -139,8 +139,19 @@ const KINDS = {
     (numbers, refs) => numbers.map((number) => refs.reservations.items[number] as Reservation),
   ),
   rounds: kind(
-    ({ p0, non_p0 }: GpuRounds) => ({ p0: roundOf(p0), non_p0: roundOf(non_p0) }),
-    ({ p0, non_p0 }) => ({ ...newGpuRounds(), p0: withMarks(p0), non_p0: withMarks(non_p0) }),
+    ({ p0, non_p0, p0_warm, non_p0_warm }: GpuRounds) => ({
+      p0: roundOf(p0),
+      non_p0: roundOf(non_p0),
+      ...(isUnused(p0_warm) ? {} : { p0_warm: roundOf(p0_warm) }),
+      ...(isUnused(non_p0_warm) ? {} : { non_p0_warm: roundOf(non_p0_warm) }),
+    }),
+    ({ p0, non_p0, p0_warm, non_p0_warm }) => ({
+      ...newGpuRounds(),
+      p0: withMarks(p0),
+      non_p0: withMarks(non_p0),
+      ...(p0_warm === undefined ? {} : { p0_warm: withMarks(p0_warm) }),
+      ...(non_p0_warm === undefined ? {} : { non_p0_warm: withMarks(non_p0_warm) }),
+    }),
   ),
   meter: kind(
     ({ sharers, ...meter }: LiveGpu['meter'], refs) => ({
@@ -212,6 +223,10 @@ function copied(value: object): object {
 
 function roundOf({ round, marks }: ClassRound): { round: number; marks: (readonly [string, SwapMark])[] } {
   return { round, marks: [...marks] }
+}
+
+function isUnused({ round, marks }: ClassRound): boolean {
+  return round === 0 && marks.size === 0
 }
 
 function withMarks({ round, marks }: ReturnType<typeof roundOf>): ClassRound {

@@ -32,6 +32,7 @@ const MORE_FIELDS = [
   'cpus',
   'pids_limit',
   'idle_swap_out_seconds',
+  'keep_warm',
   'swap_method',
   'swap_hooks',
   'swap_engine',
@@ -175,6 +176,7 @@ function optionsOf(more: MoreFields): readonly string[] {
       ? []
       : [more.wake_on_request ? '--wake-on-request' : '--no-wake-on-request']),
     ...one('idle-swap-out', more.idle_swap_out_seconds, 's'),
+    ...(more.keep_warm === true ? ['--keep-warm'] : []),
     ...each('secret', pairs(more.secrets)),
   ]
 }

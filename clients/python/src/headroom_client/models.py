@@ -125,6 +125,11 @@ class TaskRequest(TypedDict, total=False):
     """
     idle_swap_out_seconds: Optional[int]
     """Idle time after which it may be swapped out; null: idle_swap_out_seconds of the cluster."""
+    keep_warm: bool
+    """
+    It is swapped out only when the other tasks of its class (P0, or all others) that may leave are not
+    enough.
+    """
     swap_method: Optional[Literal["driver", "hooks", "engine", "none"]]
     """
     driver: the driver copies its VRAM while it is stopped. hooks: it moves its data itself when told, and
@@ -364,6 +369,11 @@ class Task(TypedDict):
     """
     idle_swap_out_seconds: Optional[int]
     """Idle time after which it may be swapped out; null: idle_swap_out_seconds of the cluster."""
+    keep_warm: bool
+    """
+    It is swapped out only when the other tasks of its class (P0, or all others) that may leave are not
+    enough.
+    """
     swap_method: Optional[Literal["driver", "hooks", "engine", "none"]]
     """
     driver: the driver copies its VRAM while it is stopped. hooks: it moves its data itself when told, and
@@ -1437,6 +1447,14 @@ class TaskFields:
     def idle_swap_out_seconds(self) -> Optional[int]:
         """Idle time after which it may be swapped out; null: idle_swap_out_seconds of the cluster."""
         return self.data["idle_swap_out_seconds"]
+
+    @property
+    def keep_warm(self) -> bool:
+        """
+        It is swapped out only when the other tasks of its class (P0, or all others) that may leave are
+        not enough.
+        """
+        return self.data["keep_warm"]
 
     @property
     def swap_method(self) -> Optional[Literal["driver", "hooks", "engine", "none"]]:

@@ -11,8 +11,8 @@ import { type Residency } from '../../../../protocol/units.ts'
 import { mayQueue, movableMib } from '../../../model/placement.ts'
 import { addSharer, removeSharer, settle } from '../../../metrics/meter.ts'
 import { capacityForSwappableMib, hasHostRoomToGrow } from '../../../policy/placement/feasible.ts'
+import { victimClassOf } from '../../../model/victim-class.ts'
 import { forgetTask } from '../../../policy/swap/rounds.ts'
-import { fairnessScope } from '../../../state/cluster.ts'
 import type { Cluster } from '../../../state/cluster.ts'
 import type { Considered } from '../decision-log.ts'
 import { noteGrowth, notePlacement } from '../decision-log.ts'
@@ -369,7 +369,7 @@ function unplace(c: Cluster, placement: LivePlacement, now: Instant): void {
   for (const gpu of placement.gpus) {
     removePlacement(gpu, placement)
     forgetTask(gpu.rounds, task.spec.id)
-    c.fairness.leaves(fairnessScope(gpu, task.spec.priority === 0), task.spec.id)
+    c.fairness.leaves(gpu.fairnessScopes[victimClassOf(task.spec)], task.spec.id)
     c.touchGpu(gpu)
   }
   forgetRuntime(c, placement)

@@ -4,10 +4,11 @@
  */
 import type { Instant } from '../../../../protocol/units.ts'
 import type { EventValue } from '../../../model/event.ts'
+import { classOf } from '../../../policy/swap/order.ts'
+import { VICTIM_CLASSES } from '../../../model/victim-class.ts'
 import { enactRound } from '../../../policy/swap/rounds.ts'
 import type { EntryDecision } from '../../../policy/swap/swap.ts'
 import { decideEntry } from '../../../policy/swap/swap.ts'
-import { fairnessScope } from '../../../state/cluster.ts'
 import type { Cluster } from '../../../state/cluster.ts'
 import type { Considered } from '../decision-log.ts'
 import { noteGrowth, noteSwapIn, noteSwapOut } from '../decision-log.ts'
@@ -108,9 +109,9 @@ function bookFairness(
     const compared = candidates.filter(
       (candidate) => !choice.victims.some((victim) => victim.id === candidate.id && victim.gpu < index),
     )
-    for (const isP0 of [false, true]) {
-      const ids = compared.filter((candidate) => candidate.isP0 === isP0).map((candidate) => candidate.id)
-      if (ids.length > 0) c.fairness.decided(fairnessScope(gpu, isP0), ids, victims.get(index) ?? none)
+    for (const victimClass of VICTIM_CLASSES) {
+      const ids = compared.filter((each) => classOf(each) === victimClass).map(({ id }) => id)
+      if (ids.length > 0) c.fairness.decided(gpu.fairnessScopes[victimClass], ids, victims.get(index) ?? none)
     }
   }
 }
