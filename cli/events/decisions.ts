@@ -79,7 +79,8 @@ function fieldsOf(decision: Decision): readonly Field[] {
     (one) =>
       `${one.chosen_by === null ? '  ' : '* '}${one.task_name === null ? '' : `${one.task_name} `}` +
       `${one.task_id} ` +
-      `on GPU ${one.gpu}: ${one.level}, last swap-out ${one.last_swap_out ?? 'never'}, ${one.mib} MiB, ` +
+      `on GPU ${one.gpu}: ${one.level}${one.above_request ? ', above its request' : ''}, ` +
+      `last swap-out ${one.last_swap_out ?? 'never'}, ${one.mib} MiB, ` +
       `idle ${Math.floor(one.idle_seconds)} s${one.chosen_by === null ? '' : ` (${one.chosen_by})`}`,
   )
   const left = decision.candidates_left_out

@@ -97,6 +97,8 @@ export interface ConsideredVictim {
   readonly taskName?: string
   readonly gpu: number
   readonly level: VictimLevel
+  /** It used more VRAM than it requested, and so came first in its level. Absent: no. */
+  readonly isAboveRequest?: boolean
   /** `swapNumber` of the decision that last chose it there; null: none. */
   readonly lastSwapOut: number | null
   readonly mib: Mib

@@ -235,6 +235,11 @@ export function movableMib({ demandMib, residualMib }: Pick<Placement, 'demandMi
   return demandMib - residualMib
 }
 
+/** Returns true if it uses more VRAM than its request, by a growth; an exclusive task requested the GPU. */
+export function isAboveRequest({ demandMib, task }: Pick<Placement, 'demandMib' | 'task'>): boolean {
+  return task.spec.gpuMode === 'shared' && demandMib > task.spec.vramMib
+}
+
 type MayQueue = Pick<Task, 'isHeld' | 'trouble' | 'preparations'>
 
 /** Returns true if a pending task may be in the queue: neither on hold, nor paused, nor being prepared. */

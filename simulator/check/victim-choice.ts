@@ -79,7 +79,7 @@ function problemOf(
   // Another rule checks eligibility; a collector takes whatever is available.
   if (taken.length < chosen.size || total(eligible) < missingMib) return null
   if (total(taken) < missingMib) return `${total(taken)} MiB leave GPU ${gpu}, ${missingMib} are missing`
-  const levels = Array.from({ length: 2 * CLASSES.length }, (_, level) =>
+  const levels = Array.from({ length: 4 * CLASSES.length }, (_, level) =>
     eligible.filter((task) => levelOf(task, markOf(task)) === level),
   )
   let leftMib = missingMib
@@ -129,7 +129,12 @@ function leastOf(
 }
 
 function levelOf(task: ShadowTask, { isSwapped }: Mark): number {
-  return 2 * CLASSES.indexOf(classOf(task)) + (isSwapped ? 1 : 0)
+  return 4 * CLASSES.indexOf(classOf(task)) + (isSwapped ? 2 : 0) + (isAboveRequest(task) ? 0 : 1)
+}
+
+/** By a growth; an exclusive task requested its whole GPU. */
+function isAboveRequest({ placement, request: { gpuMode, vramMib } }: ShadowTask): boolean {
+  return gpuMode === 'shared' && placement !== null && placement.demandMib > vramMib
 }
 
 /** Marks the victims; if one was marked already, its class begins a new round with this victim only. */

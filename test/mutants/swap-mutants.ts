@@ -6,6 +6,14 @@ const ENGINE = 'controller/engine'
 
 const VICTIMS: readonly Mutant[] = [
   {
+    name: 's-above-request-like-others',
+    rule: 'swap',
+    says: 'a task that uses more VRAM than it requested does not go first among its equals',
+    edits: [edit(`${SWAP}/eligible.ts`, 'eligibleOn', 'isAboveRequest(placement)', 'false')],
+    likes: ['growth'],
+    directed: { scenario: 'above-its-request-first' },
+  },
+  {
     name: 's-kept-warm-like-others',
     rule: 'swap',
     says: 'a task that is kept warm leaves as early as the others of its class',

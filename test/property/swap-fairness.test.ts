@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { byCodeUnits } from '../../controller/structures/order.ts'
-import { classOf, levelOf, LEVELS, swapOutAge } from '../../controller/policy/swap/order.ts'
+import { classOf, levelOf, swapOutAge } from '../../controller/policy/swap/order.ts'
 import { victimClassOf } from '../../controller/model/victim-class.ts'
 import { enactRound, forgetTask, markOf, newGpuRounds } from '../../controller/policy/swap/rounds.ts'
 import { EXACT_SUBSET_TASKS, fewestBytesCovering, totalOf } from '../../controller/policy/swap/subset.ts'
@@ -28,6 +28,7 @@ function candidateArb(maxMib: number): fc.Arbitrary<Omit<Candidate, 'id'>> {
   return fc.record({
     isP0: fc.boolean(),
     isKeptWarm: fc.boolean(),
+    isAboveRequest: fc.boolean(),
     idleMs: fc.integer({ min: 300_000, max: 300_003 }),
     mib: fc.integer({ min: 1, max: maxMib }),
     isSwappedThisRound: fc.boolean(),
@@ -66,8 +67,8 @@ const shortagesArb: fc.Arbitrary<Shortage[]> = fc
       candidates: tasks.flatMap(({ on, gpus }, index) => {
         const [first, here] = [on[0], on[gpu]]
         if ((gpus & (1 << gpu)) === 0 || first === undefined || here === undefined) return []
-        const { isP0, isKeptWarm = false, mib, idleMs } = first
-        return [{ ...here, ...{ isP0, isKeptWarm, mib, idleMs }, id: nameOf(index) }]
+        const { isP0, isKeptWarm = false, isAboveRequest = false, mib, idleMs } = first
+        return [{ ...here, ...{ isP0, isKeptWarm, isAboveRequest, mib, idleMs }, id: nameOf(index) }]
       }),
     })),
   )
@@ -144,6 +145,19 @@ describe('the choice of victims', () => {
         if (victim?.isKeptWarm !== true) continue
         const others = here.filter((task) => task.isP0 === victim.isP0 && task.isKeptWarm !== true)
         expect(others.filter((task) => !ids.has(task.id))).toEqual([])
+      }
+    })
+    holds(property, 3000)
+  })
+
+  it('takes a task above its request before the others of its level on that GPU', () => {
+    const property = fc.property(shortagesArb, (shortages) => {
+      const choice = chooseVictims(shortages, 'collect')
+      const ids = new Set(choice.covered ? choice.victims.map((victim) => victim.id) : [])
+      const onOne = shortages.length === 1 ? (shortages[0]?.candidates ?? []) : []
+      for (const victim of onOne.filter((task) => ids.has(task.id) && task.isAboveRequest !== true)) {
+        const equals = onOne.filter((task) => levelOf(task) === levelOf(victim))
+        expect(equals.filter((task) => task.isAboveRequest === true && !ids.has(task.id))).toEqual([])
       }
     })
     holds(property, 3000)
@@ -273,6 +287,8 @@ type Chooser = (shortages: readonly Shortage[], mode: 'cover' | 'collect') => Vi
 interface ModelTask {
   readonly isP0: boolean
   readonly isKeptWarm: boolean
+  /** One bit for each of eight decisions, in turn: it uses more than it requested then. */
+  readonly aboveAt: number
   readonly mib: number
   /** One bit for each of its GPUs. */
   readonly gpus: number
@@ -321,6 +337,7 @@ function fleetArb({ gpus, allP0 = false }: { gpus: number; allP0?: boolean }): f
   const task = fc.record({
     isP0: allP0 ? fc.constant(true) : rarely(false, fc.constant(true)),
     isKeptWarm: rarely(false, fc.constant(true)),
+    aboveAt: rarely(0, fc.nat({ max: 255 })),
     mib: fc.integer({ min: 1, max: 12 }),
     gpus: fc.integer({ min: 1, max: allGpus }),
     joins: rarely(0, fc.nat({ max: 20 })),
@@ -389,7 +406,8 @@ function shortagesOf(
       const state = gpuRounds[victimClassOf({ priority: isP0 ? 0 : 2, keepWarm: isKeptWarm })]
       const mark = markOf(state, nameOf(index))
       const standing = { isSwappedThisRound: mark.round === state.round, lastSwapOut: mark.lastSwapOut }
-      return [{ id: nameOf(index), isP0, isKeptWarm, idleMs: 400_000, mib, ...standing }]
+      const isAboveRequest = (task.aboveAt & (1 << (number % 8))) !== 0
+      return [{ id: nameOf(index), isP0, isKeptWarm, isAboveRequest, idleMs: 400_000, mib, ...standing }]
     })
     return missingMib > 0 ? [{ gpu, missingMib, candidates }] : []
   })
@@ -532,9 +550,9 @@ function plainReading(shortages: readonly Shortage[], mode: 'cover' | 'collect')
   for (const { gpu, missingMib, candidates } of shortages) {
     const isLeaving = (task: Candidate) => victims.some((victim) => victim.id === task.id)
     const free = candidates.filter((task) => !isLeaving(task))
-    for (let level = 0; level < LEVELS; level++) {
+    for (let rank = 0; rank < 4 * CLASSES.length; rank++) {
       const stillMib = missingMib - totalOf(candidates.filter(isLeaving))
-      const members = free.filter((task) => levelOf(task) === level)
+      const members = free.filter((task) => plainRankOf(task) === rank)
       const ids = new Set(
         stillMib <= 0 ? [] : totalOf(members) <= stillMib ? sortedIds(members) : plainCut(members, stillMib),
       )
@@ -543,12 +561,18 @@ function plainReading(shortages: readonly Shortage[], mode: 'cover' | 'collect')
         .sort((a, b) => swapOutAge(a) - swapOutAge(b) || byCodeUnits(a.id, b.id))
       const rule = totalOf(members) <= stillMib ? 'whole_level' : 'oldest_then_fewest_bytes'
       for (const task of taken) victims.push({ id: task.id, gpu, class: classOf(task), rule })
-      const victimClass = CLASSES[Math.floor(level / 2)]
-      if (taken.length > 0 && level % 2 === 1 && victimClass !== undefined)
-        closedRounds.push({ gpu, class: victimClass })
+      for (const task of taken.filter(({ isSwappedThisRound }) => isSwappedThisRound))
+        if (!closedRounds.some((closed) => closed.gpu === gpu && closed.class === classOf(task)))
+          closedRounds.push({ gpu, class: classOf(task) })
     }
   }
   return { covered: true, victims, closedRounds }
+}
+
+/** Class, then swapped in this round, then above the request. */
+function plainRankOf(task: Candidate): number {
+  const isLast = [task.isP0, task.isKeptWarm === true, task.isSwappedThisRound, task.isAboveRequest !== true]
+  return isLast.reduce((rank, each) => 2 * rank + Number(each), 0)
 }
 
 /** The oldest complete tie blocks that cover the shortage, and the best of all their subsets. */
@@ -606,7 +630,8 @@ function plainCandidate(id: string, mib: number): Candidate {
 }
 
 function modelTask(fields: Partial<ModelTask>): ModelTask {
-  return { isP0: false, isKeptWarm: false, mib: 1, gpus: 1, joins: 0, leaves: Infinity, ...fields }
+  const usual = { isP0: false, isKeptWarm: false, aboveAt: 0, mib: 1, gpus: 1, joins: 0, leaves: Infinity }
+  return { ...usual, ...fields }
 }
 
 function repeat(count: number, fields: Partial<Decision> & Pick<Decision, 'needMib'>): Decision[] {

@@ -44,6 +44,17 @@ it('A task that is kept warm may leave when the others of its class are not enou
   })
 })
 
+it('A task above its request goes before its equals, and the explanation has both figures', () => {
+  const world = placed()
+  world.b.started(world.task)
+  Object.assign(placementOf(world.task), { demandMib: 54 })
+  world.b.advance(IDLE_MS)
+  expect(standing(world).sentence).toBe(
+    'It may be swapped out for any task that needs its VRAM. ' +
+      'It goes before its equals: it uses 54 MiB on each GPU and requested 50.',
+  )
+})
+
 it('A task with an idle period of its own is eligible after that one', () => {
   const world = placed({ idleSwapOutSeconds: 20 })
   world.b.started(world.task)

@@ -41,7 +41,7 @@ const CANDIDATES: readonly Column<DecisionBody['candidates'][number]>[] = [
       </>
     ),
   },
-  { name: 'Level', cell: (row) => levelWords(row().level) },
+  { name: 'Level', cell: (row) => levelWords(row().level, row().above_request) },
   { name: 'frees', isNumber: true, cell: (row) => mib(row().mib) },
   { name: 'idle for', isNumber: true, cell: (row) => seconds(row().idle_seconds) },
   { name: 'Chosen', cell: (row) => choiceWords(row().chosen_by) },

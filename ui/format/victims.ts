@@ -14,8 +14,9 @@ const CHOICES: Readonly<Record<string, string>> = {
   oldest_then_fewest_bytes: 'victim: longest not swapped, fewest bytes',
 }
 
-export function levelWords(level: string): string {
-  return LEVELS[level] ?? level.replaceAll('_', ' ')
+export function levelWords(level: string, isAboveRequest = false): string {
+  const words = LEVELS[level] ?? level.replaceAll('_', ' ')
+  return isAboveRequest ? `${words}, above its request` : words
 }
 
 export function choiceWords(choice: string | null): string {

@@ -92,11 +92,12 @@ function presentDecision(decision: Decision): DecisionBody {
     victim_ids: decision.victimIds,
     missing: decision.missing,
     candidates: decision.candidates.map(
-      ({ taskId, taskName, gpu, level, lastSwapOut, mib, idleMs, chosenBy }) => ({
+      ({ taskId, taskName, gpu, level, isAboveRequest = false, lastSwapOut, mib, idleMs, chosenBy }) => ({
         task_id: taskId,
         task_name: taskName ?? null,
         gpu,
         level,
+        above_request: isAboveRequest,
         last_swap_out: lastSwapOut,
         mib,
         idle_seconds: idleMs / 1000,

@@ -38,6 +38,9 @@ const VictimConsideredSchema = Type.Object({
   task_name: textOrNull('null: decided by an earlier version that did not record it'),
   gpu: count('The GPU with the shortfall'),
   level: oneOf(VICTIM_LEVELS, { description: 'Levels are exhausted in this order' }),
+  above_request: Type.Boolean({
+    description: 'It used more VRAM than it requested, and comes first in its level',
+  }),
   last_swap_out: countOrNull(
     'swap_number of the decision that last chose the task there; null: never chosen, ranks as the oldest',
   ),

@@ -107,7 +107,8 @@ export function noteSwapOut(
     candidates.map((candidate): ConsideredVictim => {
       const { id: taskId, lastSwapOut, mib, idleMs } = candidate
       const level = VICTIM_LEVELS[levelOf(candidate)] ?? 'non_p0_not_yet_swapped'
-      return { taskId, gpu, level, lastSwapOut, mib, idleMs, chosenBy: rules.get(taskId) ?? null }
+      const above = candidate.isAboveRequest === true ? { isAboveRequest: true } : {}
+      return { taskId, gpu, level, ...above, lastSwapOut, mib, idleMs, chosenBy: rules.get(taskId) ?? null }
     }),
   )
   const candidates = all
@@ -263,12 +264,13 @@ function othersWaiting(
 /**
  * Order in which candidates are recorded.
  * 1. Chosen victims first.
- * 2. Earlier level, then older last swap-out: the order in which victims would be taken.
+ * 2. Earlier level, then above the request, then older last swap-out: the order in which victims are taken.
  * 3. GPU, then task id, so that the order is total.
  */
 const byChoice = firstDifference<ConsideredVictim>(
   (a, b) => Number(a.chosenBy === null) - Number(b.chosenBy === null),
   (a, b) => VICTIM_LEVELS.indexOf(a.level) - VICTIM_LEVELS.indexOf(b.level),
+  (a, b) => Number(b.isAboveRequest === true) - Number(a.isAboveRequest === true),
   (a, b) => (a.lastSwapOut ?? -1) - (b.lastSwapOut ?? -1),
   (a, b) => a.gpu - b.gpu,
   (a, b) => byCodeUnits(a.taskId, b.taskId),

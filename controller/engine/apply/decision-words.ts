@@ -1,5 +1,5 @@
 /** Renders decisions as one sentence each. Lists of names are shortened, so that the length is bounded. */
-import { movableMib } from '../../model/placement.ts'
+import { isAboveRequest, movableMib } from '../../model/placement.ts'
 import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { PlacementStrategy } from '../../model/config.ts'
 import type { ConsideredVictim } from '../../model/decision.ts'
@@ -122,7 +122,8 @@ function victimsInWords(victims: readonly LiveTask[], now: Instant): string {
     const { placement } = task
     if (placement === null) return nameOf(task)
     const idle = placement.wantsGpu ? 'active' : `idle ${secondsSince(placement.idleSince, now)}`
-    return `${nameOf(task)} (${inMib(movableMib(placement))}, ${idle})`
+    const above = isAboveRequest(placement) ? `, above its request of ${inMib(task.spec.vramMib)}` : ''
+    return `${nameOf(task)} (${inMib(movableMib(placement))}, ${idle}${above})`
   })
   const more = victims.length - named.length
   return `${named.join(', ')}${more > 0 ? ` and ${more} more` : ''}`

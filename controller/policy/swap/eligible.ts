@@ -5,7 +5,7 @@
 import type { DurationMs, Instant, Mib } from '../../../protocol/units.ts'
 import type { Policy } from '../../model/config.ts'
 import { victimClassOf } from '../../model/victim-class.ts'
-import { movableMib } from '../../model/placement.ts'
+import { isAboveRequest, movableMib } from '../../model/placement.ts'
 import type { Gpu } from '../../model/placement.ts'
 import type { Placement, Task } from '../../model/placement.ts'
 import type { Candidate } from './order.ts'
@@ -66,6 +66,7 @@ export function eligibleOn(gpu: SwapGpu, requester: Task, now: Instant, hostFree
       id: spec.id,
       isP0: spec.priority === 0,
       isKeptWarm: spec.keepWarm === true,
+      isAboveRequest: isAboveRequest(placement),
       idleMs: placement.wantsGpu ? 0 : now - placement.idleSince,
       mib: movableMib(placement),
       isSwappedThisRound: mark.round === state.round,

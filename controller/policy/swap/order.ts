@@ -11,6 +11,8 @@ export interface Candidate {
   readonly isP0: boolean
   /** It is to stay while others cover (`keep_warm`); absent: no. */
   readonly isKeptWarm?: boolean
+  /** It uses more VRAM than it requested; absent: no. */
+  readonly isAboveRequest?: boolean
   readonly idleMs: DurationMs
   /** What its swap-out frees on this GPU; more than 0. */
   readonly mib: Mib
@@ -27,12 +29,18 @@ export function classOf({ isP0, isKeptWarm = false }: Candidate): VictimClass {
 /**
  * The levels, in the order in which they are used up (design/semantics.md 5): two of each class, first the
  * tasks not yet swapped in this round, then those already swapped. `VICTIM_LEVELS` has their names.
+ * Within a level, tasks above their request are used up first.
  */
 export function levelOf(candidate: Candidate): number {
   return 2 * VICTIM_CLASSES.indexOf(classOf(candidate)) + Number(candidate.isSwappedThisRound)
 }
 
-export const LEVELS = 2 * VICTIM_CLASSES.length
+/** The position in the order in which candidates are used up: level, then above the request. */
+export function rankOf(candidate: Candidate): number {
+  return 2 * levelOf(candidate) + Number(candidate.isAboveRequest !== true)
+}
+
+export const RANKS = 4 * VICTIM_CLASSES.length
 
 /**
  * The decision that last swapped it out; never swapped out counts as oldest. Equal ages form one tie block

@@ -1,4 +1,4 @@
-import { byOldestSwapOut, classOf, levelOf, LEVELS, swapOutAge } from './order.ts'
+import { byOldestSwapOut, classOf, rankOf, RANKS, swapOutAge } from './order.ts'
 import { fewestBytesCovering, totalOf } from './subset.ts'
 import type { Candidate } from './order.ts'
 import type { VictimClass } from '../../model/victim-class.ts'
@@ -64,7 +64,8 @@ export type VictimChoice =
  * Which tasks leave VRAM so that every short GPU of a node is covered (specification 8, rules 3 to 5;
  * design/semantics.md 5, "Choice").
  * 1. If all candidates together do not cover some GPU's shortage, none leaves.
- * 2. A level that does not exceed the remaining shortage leaves whole; then the next.
+ * 2. A level that does not exceed the remaining shortage leaves whole; then the next. Tasks above their
+ *    request count as a level before the others of theirs (design/serving.md 4).
  * 3. A level that exceeds it gives its oldest tie blocks, as few as cover, and of these tasks the subset that
  *    moves the least VRAM.
  * 4. Victims of an earlier level stay chosen whatever later levels give.
@@ -97,9 +98,10 @@ function coverOneGpu(shortage: Shortage, victims: Victim[], closedRounds: Closed
   let missingMib = shortage.missingMib
   if (leaving !== null)
     for (const candidate of shortage.candidates) if (leaving.has(candidate.id)) missingMib -= candidate.mib
-  for (let level = 0; level < LEVELS && missingMib > 0; level++) {
+  let closed: VictimClass | null = null
+  for (let rank = 0; rank < RANKS && missingMib > 0; rank++) {
     const offered = shortage.candidates.filter(
-      (candidate) => levelOf(candidate) === level && leaving?.has(candidate.id) !== true,
+      (candidate) => rankOf(candidate) === rank && leaving?.has(candidate.id) !== true,
     )
     const { rule, taken } = takeFromLevel(offered, missingMib)
     for (const candidate of taken) {
@@ -107,7 +109,9 @@ function coverOneGpu(shortage: Shortage, victims: Victim[], closedRounds: Closed
       victims.push({ id: candidate.id, gpu: shortage.gpu, class: classOf(candidate), rule })
     }
     const [first] = taken
-    if (first?.isSwappedThisRound) closedRounds.push({ gpu: shortage.gpu, class: classOf(first) })
+    if (first?.isSwappedThisRound !== true || classOf(first) === closed) continue
+    closed = classOf(first)
+    closedRounds.push({ gpu: shortage.gpu, class: closed })
   }
 }
 

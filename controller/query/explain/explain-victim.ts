@@ -1,7 +1,7 @@
 /**
  * Whether a placed task could be swapped out now, and if not, why and until when (semantics 5, "Eligible").
  */
-import { movableMib } from '../../model/placement.ts'
+import { isAboveRequest, movableMib } from '../../model/placement.ts'
 import type { Instant } from '../../../protocol/units.ts'
 import type { Policy } from '../../model/config.ts'
 import { eligibleFrom, idlePeriodOf } from '../../policy/swap/eligible.ts'
@@ -41,7 +41,16 @@ export function explainVictim(
   const standing = standingOf(policy, placement, now)
   const at = eligibleFrom(placement, policy)
   const eligibleAt = at !== null && at > now ? at : null
-  return { standing, eligibleAt, sentence: inWords(standing, placement, policy, eligibleAt, now) }
+  const sentence = inWords(standing, placement, policy, eligibleAt, now)
+  const mayLeave = standing === 'ELIGIBLE' || standing === 'ELIGIBLE_FOR_P0_ONLY' || eligibleAt !== null
+  return { standing, eligibleAt, sentence: mayLeave ? sentence + firstInWords(placement) : sentence }
+}
+
+function firstInWords(placement: LivePlacement): string {
+  if (!isAboveRequest(placement)) return ''
+  const { demandMib, task } = placement
+  const { vramMib } = task.spec
+  return ` It goes before its equals: it uses ${demandMib} MiB on each GPU and requested ${vramMib}.`
 }
 
 /** Returns the first verdict that applies. */
