@@ -68,6 +68,8 @@ export interface ControllerOptions {
   readonly areHeartbeatsElided?: boolean
   /** Samples the cluster over time; `archive` stores the samples beyond the process. Omitted: no samples. */
   readonly series?: { readonly archive: SeriesArchive | null }
+  /** Of the leader among several controllers. Default: there are no others. */
+  readonly leaseMs?: number
   /** Default: no limits. */
   readonly ownerLimits?: OwnerLimits
   /** Simulation only: observes swap-out decisions, and may replace a victim. */
@@ -154,6 +156,7 @@ export function createController(given: ControllerPorts, options: ControllerOpti
     ownerLimits,
     areHeartbeatsElided: isElided,
     ...(storeKind === null ? {} : { storeKind }),
+    ...(options.leaseMs === undefined ? {} : { leaseMs: options.leaseMs }),
   })
   const ports = inputTap?.ports(given) ?? given
   const { clock, bus } = ports
@@ -168,6 +171,7 @@ export function createController(given: ControllerPorts, options: ControllerOpti
     ownerLimits,
     ...(options.victimOverride ? { victimPolicy: overridden(options.victimOverride) } : {}),
     taskLeaseMs: isElided ? null : TASK_LEASE_MS,
+    ...(options.leaseMs === undefined ? {} : { leaseMs: options.leaseMs }),
     send: (effect) => outbound.send(effect),
     onResumed: () => outbound.resume(),
     onEvents: (list) => events.publish(list),

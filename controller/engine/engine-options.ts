@@ -17,6 +17,8 @@ export interface EngineOptions {
   readonly initialConfig: Partial<ConfigFields>
   /** Lifetime of a task without a command unless it is renewed; null: unlimited. */
   readonly taskLeaseMs: DurationMs | null
+  /** After a commit no other controller leads for this long. Default: as without a standby. */
+  readonly leaseMs?: DurationMs
   /** Default: no limits. */
   readonly ownerLimits?: OwnerLimits
   /** Called with effects once they are durable. */

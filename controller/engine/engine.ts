@@ -22,6 +22,7 @@ import { EngineCommands } from './inputs/commands/engine-commands.ts'
 import type { EngineOptions } from './engine-options.ts'
 import type { MarkVerdict, NodeMark, OwnMark } from '../state/epoch-history.ts'
 import type { BehindReason } from '../model/controller-status.ts'
+import { leaseTimes, LONE_LEASE_MS, type LeaseTimes } from './lease-times.ts'
 import { processIdFrom } from './process-id.ts'
 import { errorText } from '../../protocol/error-text.ts'
 import { settlePause } from './inputs/nodes/after-pause.ts'
@@ -53,6 +54,7 @@ export class Engine {
   readonly access: AccessRegistry
   readonly commands: Commands
   readonly #options: EngineOptions
+  readonly #lease: LeaseTimes
   readonly #inputTap: EngineInputTap
   #epoch = 0
   /** Id of this process; empty before the start. */
@@ -84,6 +86,7 @@ export class Engine {
 
   constructor(options: EngineOptions) {
     this.#options = options
+    this.#lease = leaseTimes(options.leaseMs ?? LONE_LEASE_MS)
     this.#inputTap = options.inputTap ?? NO_TAP
     const fields: ConfigFields = { ...DEFAULT_CONFIG, ...options.initialConfig }
     const now = options.clock.now()
@@ -187,12 +190,12 @@ export class Engine {
 
   /**
    * Writes the epoch again, unless a commit has just done so or is about to (R9). Fails when the store has
-   * not answered within COMMIT_WITHIN_MS.
+   * not answered within `commitWithinMs`.
    */
   renewEpoch(): void {
     if (this.#fault !== null) return
     const now = this.#now()
-    if (this.isCommitting && now - this.#committedAt > COMMIT_WITHIN_MS) {
+    if (this.isCommitting && now - this.#committedAt > this.#lease.commitWithinMs) {
       const seconds = Math.round((now - this.#committedAt) / 1000)
       this.#fail(
         new Transaction(),
@@ -204,7 +207,7 @@ export class Engine {
       this.isCommitting ||
       this.#isCyclePlanned ||
       !transaction.isEmpty() ||
-      now - this.#renewedAt < EPOCH_RENEW_MS
+      now - this.#renewedAt < this.#lease.renewMs
     )
       return
     transaction.renewsEpoch = true
@@ -485,7 +488,7 @@ export class Engine {
    * node a lease window from then on (R5, R9).
    */
   #mayBeReplaced(): boolean {
-    return this.#now() - this.#renewedAt > LEADS_FOR_MS
+    return this.#now() - this.#renewedAt > this.#lease.leadsForMs
   }
 
   #store(transaction: Transaction): Promise<void> | undefined {
@@ -517,15 +520,5 @@ export class Engine {
     this.#options.onFault(fault)
   }
 }
-
-/** Interval at which an idle leader writes its epoch (R9). */
-const EPOCH_RENEW_MS = 2_000
-/**
- * After the epoch was written, answers for this long need no further write. Less than the margin of a lease
- * window (`LEASE_MARGIN_MS`).
- */
-const LEADS_FOR_MS = 4_000
-/** A commit that takes longer is a fault of the store. */
-const COMMIT_WITHIN_MS = 60_000
 
 const NO_OP = (): void => {}

@@ -31,6 +31,8 @@ export interface StartEntry {
   readonly areHeartbeatsElided: boolean
   /** Omitted: all servers may join. */
   readonly storeKind?: StoreKind
+  /** Of the leader among several controllers. */
+  readonly leaseMs?: number
 }
 
 export type InputEntry =

@@ -1,10 +1,14 @@
 /** The store of `headroom serve`: SQLite in the data folder, or PostgreSQL at CONTROLLER_STORE_URL. */
 import { join } from 'node:path'
 import type { Logger } from 'pino'
-import { createPostgresStore } from '../../controller/adapters/postgres/store.ts'
+import { createPostgresStore, type PostgresStoreOptions } from '../../controller/adapters/postgres/store.ts'
+import type { StorePlace } from '../../controller/adapters/postgres/store-url.ts'
 import { createSqliteStore } from '../../controller/adapters/sqlite/store.ts'
+import type { Term } from '../../controller/ports/leadership.ts'
 import type { Store, StoreFault } from '../../controller/ports/store.ts'
 import type { Settings } from '../settings/settings.ts'
+import { packageVersion } from '../package-info.ts'
+import { createStandbyState } from './standby-state.ts'
 import { listenWhileWaiting } from './waiting-listener.ts'
 
 const DAY_MS = 86_400_000
@@ -13,6 +17,10 @@ const MIB_BYTES = 1_048_576
 export interface DurableStore extends Store {
   /** Number of batches that wait for the current transaction. */
   queueDepth(): number
+  /** Of a controller among several; null or omitted: there are no others. */
+  readonly term?: Term | null
+  /** Ends the term after the last commit. @param to the next leader; null: any other */
+  resign?(to: string | null): Promise<void>
 }
 
 interface OpenOptions {
@@ -29,7 +37,8 @@ export function postgresMarkBase({ dataDir }: Pick<Settings, 'dataDir'>): string
 }
 
 /**
- * SQLite opens in the background. PostgreSQL is waited for; until it answers, health checks are answered.
+ * SQLite opens in the background. PostgreSQL is waited for, and until this controller leads; health checks
+ * are answered meanwhile.
  * @throws StoreFault, StartFault
  */
 export async function openStore(
@@ -48,22 +57,49 @@ export async function openStore(
     log: (line: string) => log.info(line),
   }
   if (settings.storePlace === null) return createSqliteStore({ ...options, dataDir: settings.dataDir })
+  return openAmongControllers(settings, settings.storePlace, { ...options, onLost }, log)
+}
+
+async function openAmongControllers(
+  settings: Settings,
+  place: StorePlace,
+  options: Omit<PostgresStoreOptions, 'place' | 'markBase' | 'onLost'> & Pick<OpenOptions, 'onLost'>,
+  log: Logger,
+): Promise<DurableStore> {
+  const { leaseMs, ...candidate } = settings.among
+  const standby = createStandbyState()
   const store = createPostgresStore({
     ...options,
-    place: settings.storePlace,
+    place,
     markBase: postgresMarkBase(settings),
+    leaseMs,
+    candidate: { ...candidate, version: packageVersion() },
     waits: true,
-    onWaiting: (why) => log.warn(`waiting for the store: ${why}`),
-    onLost: (fault) => onLost(fault, store),
+    onWaiting: (why) => {
+      standby.waits()
+      log.warn(`waiting for the store: ${why}`)
+    },
+    onLeader: (leader) => {
+      standby.sees(leader)
+      if (leader !== null) log.info({ leader: leader.name, epoch: leader.epoch }, 'standby')
+    },
+    onLost: (fault) => options.onLost(fault, store),
   })
-  const listener = await listenWhileWaiting(settings)
+  const listener = await listenWhileWaiting(settings, standby)
+  // Nothing has to be finished yet.
+  const end = (): void => process.exit(0)
+  for (const signal of SIGNALS) process.once(signal, end)
   try {
     await store.opened
   } catch (fault) {
     await store.close()
     throw fault
   } finally {
+    for (const signal of SIGNALS) process.off(signal, end)
     await listener.close()
   }
+  if (store.term !== null) log.info(store.term, 'this controller leads')
   return store
 }
+
+const SIGNALS = ['SIGINT', 'SIGTERM'] as const

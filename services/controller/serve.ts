@@ -123,7 +123,7 @@ export async function startServing(env: Environment, options: ServeOptions = {})
     // Deferred: an audit entry is an input itself and must follow the input that reported it.
     onRefused: (senderId, reason) => queueMicrotask(() => access?.trail?.messageRefused(senderId, reason)),
     ...(recording === null ? {} : { inputTap: recording.tap }),
-    ...{ ownerLimits: settings.ownerLimits, storeKind: settings.storeKind, sealer: key.sealer, blobs },
+    ...{ ...ofCluster(settings), sealer: key.sealer, blobs },
     clientRequestsPerSecond: settings.clientRequestsPerSecond,
     clientAudit: auditOfClients(() => access?.trail ?? null),
     initialConfig: initialConfig(env, settings, managed),
@@ -186,6 +186,11 @@ export async function startServing(env: Environment, options: ServeOptions = {})
 
 function placesOf({ dataDir, storePlace }: Settings): string {
   return storePlace === null ? dataDir : `${dataDir} and ${describePlace(storePlace)}`
+}
+
+/** A controller on SQLite is alone. */
+function ofCluster({ storePlace, among, ownerLimits, storeKind }: Settings) {
+  return { ownerLimits, storeKind, ...(storePlace === null ? {} : { leaseMs: among.leaseMs }) }
 }
 
 /** Closes the store when the start is refused. */

@@ -1,12 +1,13 @@
-/** Answers health checks while the store is waited for: alive, and not ready. */
+/** Answers health checks while the store is waited for, or another controller leads: alive, and not ready. */
 import { createServer } from 'node:http'
 import type { Settings } from '../settings/settings.ts'
+import type { StandbyState } from './standby-state.ts'
 
 /** The API then listens on the same port; 0 leaves nothing to listen on. */
-export async function listenWhileWaiting({
-  httpHost,
-  httpPort,
-}: Pick<Settings, 'httpHost' | 'httpPort'>): Promise<{ close(): Promise<void> }> {
+export async function listenWhileWaiting(
+  { httpHost, httpPort }: Pick<Settings, 'httpHost' | 'httpPort'>,
+  standby: StandbyState,
+): Promise<{ close(): Promise<void> }> {
   if (httpPort === 0) return { close: () => Promise.resolve() }
   const server = createServer((request, response) => {
     const isAlive = request.url?.split('?')[0] === '/livez'
@@ -15,7 +16,7 @@ export async function listenWhileWaiting({
       ...(isAlive ? {} : { 'retry-after': '1' }),
       connection: 'close',
     })
-    response.end(isAlive ? '{"status":"alive"}\n' : `${NOT_READY}\n`)
+    response.end(isAlive ? '{"status":"alive"}\n' : `${notReady(standby)}\n`)
   })
   // The API reports a port that cannot be used.
   await new Promise<void>((resolve) => {
@@ -31,7 +32,6 @@ export async function listenWhileWaiting({
   }
 }
 
-const NOT_READY = JSON.stringify({
-  status: 'not_ready',
-  checks: [{ name: 'store', ok: false, detail: 'waiting for the store' }],
-})
+function notReady({ detail }: StandbyState): string {
+  return JSON.stringify({ status: 'not_ready', checks: [{ name: 'store', ok: false, detail }] })
+}

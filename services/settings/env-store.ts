@@ -1,6 +1,7 @@
 /** Environment variables of the store. */
 import { readStoreUrl, type StorePlace } from '../../controller/adapters/postgres/store-url.ts'
-import { trueOrFalse, type EnvironmentVariable } from './env-variable.ts'
+import { DEFAULT_LEASE_MS, MAX_LEASE_MS, MIN_LEASE_MS } from '../../controller/ports/leadership.ts'
+import { integerIn, trueOrFalse, type EnvironmentVariable } from './env-variable.ts'
 
 export const STORE_URL: EnvironmentVariable<StorePlace> = {
   name: 'CONTROLLER_STORE_URL',
@@ -21,5 +22,46 @@ export const EXPECT_STORE: EnvironmentVariable<boolean> = {
   meaning:
     'Require an existing store in that folder, so that an unmounted volume is not taken for a new ' +
     'installation',
+  read: trueOrFalse,
+}
+
+/** Names in the store, in messages and in arguments. */
+const NAME = /^[A-Za-z0-9][\w.:-]{0,99}$/
+
+export const CONTROLLER_NAME: EnvironmentVariable<string> = {
+  name: 'CONTROLLER_NAME',
+  range: 'a name of at most 100 letters, digits, _ . : and -',
+  byDefault: null,
+  meaning: 'Name of this controller among those of one PostgreSQL store; unset: host name and port',
+  read: (text) => (NAME.test(text) ? text : undefined),
+}
+
+export const ADVERTISED_URL: EnvironmentVariable<string> = {
+  name: 'CONTROLLER_ADVERTISED_URL',
+  range: 'an http or https URL without path, user and query',
+  byDefault: null,
+  meaning: 'Where the other controllers of the store reach this one; unset: its address and port',
+  read: (text) => {
+    const url = URL.canParse(text) ? new URL(text) : null
+    const isPlain = url !== null && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`
+    return isPlain ? url.origin : undefined
+  },
+}
+
+export const LEASE_MS: EnvironmentVariable<number> = {
+  name: 'CONTROLLER_LEASE_MS',
+  range: `an integer from ${MIN_LEASE_MS} to ${MAX_LEASE_MS}`,
+  byDefault: String(DEFAULT_LEASE_MS),
+  meaning:
+    'With PostgreSQL: another controller takes over when the leader has been silent for this long, ms. The ' +
+    'same for all controllers of a store',
+  read: (text) => integerIn(text, MIN_LEASE_MS, MAX_LEASE_MS),
+}
+
+export const MAY_LEAD: EnvironmentVariable<boolean> = {
+  name: 'CONTROLLER_MAY_LEAD',
+  range: 'true or false',
+  byDefault: 'true',
+  meaning: 'With PostgreSQL: false keeps this controller a standby, which never leads',
   read: trueOrFalse,
 }

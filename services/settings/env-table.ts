@@ -6,7 +6,7 @@ import { isIP } from 'node:net'
 import { ROLES } from '../../controller/model/role.ts'
 import { CONFIG_RULES, DEFAULT_CONFIG, describeRule } from '../../controller/model/config.ts'
 import { OIDC_VARIABLES } from './env-oidc.ts'
-import { EXPECT_STORE, STORE_URL } from './env-store.ts'
+import { ADVERTISED_URL, CONTROLLER_NAME, EXPECT_STORE, LEASE_MS, MAY_LEAD, STORE_URL } from './env-store.ts'
 import {
   aPath,
   decimalIn,
@@ -131,6 +131,10 @@ export const ENVIRONMENT = {
     read: aPath,
   },
   storeUrl: STORE_URL,
+  controllerName: CONTROLLER_NAME,
+  advertisedUrl: ADVERTISED_URL,
+  leaseMs: LEASE_MS,
+  mayLead: MAY_LEAD,
   uploadsMaxMib: {
     name: 'CONTROLLER_UPLOADS_MAX_MIB',
     range: 'an integer from 1 to 16777216',

@@ -1,4 +1,5 @@
 /** The settings of `headroom serve`, read from the environment once, at the start. */
+import { hostname } from 'node:os'
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
 import type { StorePlace } from '../../controller/adapters/postgres/store-url.ts'
 import type { OwnerLimits } from '../../controller/model/owner-limits.ts'
@@ -23,6 +24,8 @@ export interface Settings {
   readonly dataDir: string
   /** Null: SQLite in the data folder. */
   readonly storePlace: StorePlace | null
+  /** Among the controllers of one store. */
+  readonly among: AmongControllers
   /** Null: in the data folder. */
   readonly secretsKeyFile: string | null
   /** Limits of stored events by number, age and size. */
@@ -47,6 +50,13 @@ export interface Settings {
 }
 
 const MIB_BYTES = 1_048_576
+
+export interface AmongControllers {
+  readonly name: string
+  readonly url: string
+  readonly leaseMs: number
+  readonly mayLead: boolean
+}
 
 /** Sign-in to the page, and the roles of its users. */
 export interface OidcSettings {
@@ -95,6 +105,7 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
     },
     dataDir: valueOf(env, ENVIRONMENT.dataDir),
     storePlace: env[ENVIRONMENT.storeUrl.name] ? valueOf(env, ENVIRONMENT.storeUrl) : null,
+    among: amongControllers(env),
     secretsKeyFile: env[ENVIRONMENT.secretsKeyFile.name] || null,
     uploads: {
       maxBytes: valueOf(env, ENVIRONMENT.uploadsMaxMib) * MIB_BYTES,
@@ -124,6 +135,19 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
     simulatedFleet: simulatedFleet(env),
     defaultOvercommitPercent: valueOf(env, ENVIRONMENT.defaultOvercommitPercent),
     logLevel: valueOf(env, ENVIRONMENT.logLevel),
+  }
+}
+
+function amongControllers(env: Readonly<Record<string, string | undefined>>): AmongControllers {
+  const { controllerName, advertisedUrl, httpHost, httpPort } = ENVIRONMENT
+  const [host, port] = [valueOf(env, httpHost), valueOf(env, httpPort)]
+  const isEverywhere = host === '0.0.0.0' || host === '::'
+  const reached = isEverywhere ? hostname() : host.includes(':') ? `[${host}]` : host
+  return {
+    name: env[controllerName.name] ? valueOf(env, controllerName) : `${hostname()}:${port}`,
+    url: env[advertisedUrl.name] ? valueOf(env, advertisedUrl) : `http://${reached}:${port}`,
+    leaseMs: valueOf(env, ENVIRONMENT.leaseMs),
+    mayLead: valueOf(env, ENVIRONMENT.mayLead),
   }
 }
 

@@ -4,17 +4,17 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { controllerOn, figure, newFolder, type ControllerOn } from '../durability/controller-on.ts'
+import { controllerOn, figure, newFolder } from '../durability/controller-on.ts'
 import { CommitCutter } from '../support/commit-cutter.ts'
 import { freePort } from '../support/free-port.ts'
 import { PostgresServer, whyNoPostgres } from '../support/postgres-server.ts'
+import { Load, Supervisor } from './load.ts'
 
 const FAULTS = figure('HA_FAULTS', 1)
 const CUTS = figure('HA_CUTS', 2)
 /** `make test-ha` promises 5 s on an idle machine. */
 const FIRST_WITHIN_MS = figure('HA_FIRST_201_WITHIN_MS', 60_000)
 const FROZEN_MS = figure('HA_FROZEN_MS', 5_000)
-const CLIENTS = 4
 
 describe.skipIf(whyNoPostgres() !== null)('a controller on PostgreSQL', () => {
   let server: PostgresServer
@@ -31,7 +31,7 @@ describe.skipIf(whyNoPostgres() !== null)('a controller on PostgreSQL', () => {
     })
     supervisor = new Supervisor(controller, `http://127.0.0.1:${port}`)
     await supervisor.begin()
-    load = new Load(`http://127.0.0.1:${port}/api/v1/tasks`)
+    load = new Load([`http://127.0.0.1:${port}`])
     load.begin()
     await load.nextAcknowledgement()
   })
@@ -96,129 +96,3 @@ describe.skipIf(whyNoPostgres() !== null)('a controller on PostgreSQL', () => {
     report('the connection was cut at a commit', times)
   })
 })
-
-/** Starts the controller again whenever it has ended. */
-class Supervisor {
-  readonly #controller: ControllerOn
-  readonly #root: string
-  #isEnding = false
-  #running: Promise<void> | null = null
-
-  constructor(controller: ControllerOn, root: string) {
-    this.#controller = controller
-    this.#root = root
-  }
-
-  async begin(): Promise<void> {
-    await this.#start()
-    this.#running = this.#run()
-  }
-
-  #start(): Promise<void> {
-    const isUp = () =>
-      fetch(`${this.#root}/livez`).then(
-        (answer) => answer.ok,
-        () => false,
-      )
-    return this.#controller.member.start(isUp)
-  }
-
-  async #run(): Promise<void> {
-    while (!this.#isEnding) {
-      if (!this.#controller.member.isRunning) await this.#start().catch(() => undefined)
-      await delay(20)
-    }
-  }
-
-  async end(): Promise<void> {
-    this.#isEnding = true
-    await this.#controller.member.end()
-    await this.#running
-    await this.#controller.member.end()
-  }
-}
-
-/** Clients that submit one task after the other, and repeat each with its key until it is acknowledged. */
-class Load {
-  readonly #url: string
-  readonly #ids = new Map<string, string>()
-  #isEnding = false
-  #next = 0
-  /** When the newest acknowledged submission was sent. */
-  #lastSentAt = 0
-  #clients: Promise<void>[] = []
-  repeated = 0
-
-  constructor(url: string) {
-    this.#url = url
-  }
-
-  get acknowledged(): number {
-    return this.#ids.size
-  }
-
-  begin(): void {
-    this.#clients = Array.from({ length: CLIENTS }, () => this.#client())
-  }
-
-  async end(): Promise<void> {
-    this.#isEnding = true
-    await Promise.all(this.#clients)
-  }
-
-  /** Of a submission that was sent after this call. */
-  async nextAcknowledgement(): Promise<void> {
-    const from = performance.now()
-    while (this.#lastSentAt < from) await delay(2)
-  }
-
-  async #client(): Promise<void> {
-    while (!this.#isEnding) {
-      const name = `task-${(this.#next += 1)}`
-      for (let tries = 0; !this.#isEnding && !this.#ids.has(name); tries++) {
-        if (tries === 1) this.repeated += 1
-        await this.#submit(name)
-      }
-    }
-  }
-
-  async #submit(name: string): Promise<void> {
-    const sentAt = performance.now()
-    const answer = await fetch(this.#url, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', 'idempotency-key': name },
-      body: JSON.stringify({ name, vram_mib: 1_000 }),
-      signal: AbortSignal.timeout(10_000),
-    }).catch(() => null)
-    if (answer?.status === 201) {
-      this.#ids.set(name, ((await answer.json()) as { readonly id: string }).id)
-      this.#lastSentAt = Math.max(this.#lastSentAt, sentAt)
-    } else {
-      if (answer !== null && answer.status !== 503) throw new Error(`${answer.status} ${await answer.text()}`)
-      await answer?.body?.cancel()
-      await delay(50)
-    }
-  }
-
-  /** Every acknowledged task exists once. */
-  async check(): Promise<void> {
-    const known = [...this.#ids]
-    const found = new Map<string, string[]>()
-    for (let cursor: string | null = ''; cursor !== null;) {
-      const query: string = cursor === '' ? '' : `&cursor=${encodeURIComponent(cursor)}`
-      const answer = await fetch(`${this.#url}?limit=200${query}`).catch(() => null)
-      if (answer?.ok !== true) {
-        await delay(50)
-        continue
-      }
-      const page = (await answer.json()) as {
-        readonly items: readonly { readonly id: string; readonly name: string }[]
-        readonly next_cursor: string | null
-      }
-      for (const { id, name } of page.items) found.set(name, [...(found.get(name) ?? []), id])
-      cursor = page.next_cursor
-    }
-    for (const [name, ids] of found) expect(ids, name).toHaveLength(1)
-    for (const [name, id] of known) expect(found.get(name), name).toEqual([id])
-  }
-}

@@ -40,8 +40,8 @@ export const COMMAND_MUTANTS: readonly Mutant[] = [
       edit(
         `${ENGINE}/engine.ts`,
         'Engine.#mayBeReplaced',
-        '    return this.#now() - this.#renewedAt > LEADS_FOR_MS\n',
-        '    return this.#now() < 0 * LEADS_FOR_MS\n',
+        '    return this.#now() - this.#renewedAt > this.#lease.leadsForMs\n',
+        '    return this.#now() < 0 * this.#lease.leadsForMs\n',
       ),
     ],
     likes: ['second_controller'],

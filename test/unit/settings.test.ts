@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { hostname } from 'node:os'
 import { describe, expect, test } from 'vitest'
 import { ENVIRONMENT } from '../../services/settings/env-table.ts'
 import { readSettings, SettingsError } from '../../services/settings/settings.ts'
@@ -16,6 +17,7 @@ const DEFAULTS = {
   ownerLimits: { maxPending: 100_000, maxPlacedGpus: null, p0: null },
   dataDir: './data',
   storePlace: null,
+  among: { name: `${hostname()}:30080`, url: 'http://127.0.0.1:30080', leaseMs: 2_000, mayLead: true },
   secretsKeyFile: null,
   isStoreExpected: false,
   eventsMaxCount: 1_000_000,
@@ -78,6 +80,10 @@ describe('the settings of a server', () => {
       CONTROLLER_SECRETS_KEY_FILE: '/etc/headroom/secrets.key',
       CONTROLLER_DATA_DIR: '/var/lib/headroom',
       CONTROLLER_STORE_URL: 'postgres://h:p%40ss@db1:5433,[::1]/headroom?sslrootcert=/ca.pem',
+      CONTROLLER_NAME: 'head-1',
+      CONTROLLER_ADVERTISED_URL: 'https://head-1.example:8443',
+      CONTROLLER_LEASE_MS: '500',
+      CONTROLLER_MAY_LEAD: 'false',
       CONTROLLER_EXPECT_STORE: 'true',
       CONTROLLER_UPLOADS_MAX_MIB: '100',
       CONTROLLER_UPLOADS_MAX_MIB_PER_OWNER: '10',
@@ -114,6 +120,7 @@ describe('the settings of a server', () => {
         ...{ user: 'h', password: 'p@ss', database: 'headroom', poolSize: 4 },
         ...{ sslMode: 'verify-full', sslRootCert: '/ca.pem', sslCert: null, sslKey: null },
       },
+      among: { name: 'head-1', url: 'https://head-1.example:8443', leaseMs: 500, mayLead: false },
       secretsKeyFile: '/etc/headroom/secrets.key',
       isStoreExpected: true,
       uploads: { maxBytes: 100 * MIB, maxBytesPerOwner: 10 * MIB, minFreeBytes: 0, minFreePercent: 2 },

@@ -20,7 +20,7 @@ export function isPassing(error: unknown): boolean {
   return (
     PASSING.has(code) ||
     code.startsWith('08') ||
-    /timeout expired|Connection terminated|no primary/.test(messageOf(error))
+    /timeout expired|Query read timeout|Connection terminated|no primary/.test(messageOf(error))
   )
 }
 
@@ -29,6 +29,8 @@ const PASSING = new Set([
   ...['ENOTFOUND', 'EAI_AGAIN', 'ENOENT'],
   // Starting up, shutting down, crashed; too many connections.
   ...['57P01', '57P02', '57P03', '53300'],
+  // Cancelled by its time limit.
+  '57014',
 ])
 
 const IN_URL = 'in CONTROLLER_STORE_URL'

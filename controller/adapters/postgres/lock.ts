@@ -11,8 +11,7 @@ const TRY_EVERY_MS = 100
 export async function holdLock(client: pg.ClientBase, waitMs: number): Promise<void> {
   const until = performance.now() + waitMs
   for (;;) {
-    const { rows } = await client.query<{ held: boolean }>(`select pg_try_advisory_lock(${LOCK}) as held`)
-    if (rows[0]?.held === true) return
+    if (await tryLock(client)) return
     if (performance.now() >= until)
       throw new StoreFault(
         `the database is in use by another controller${await whoHolds(client)}: stop that one first, or ` +
@@ -20,6 +19,15 @@ export async function holdLock(client: pg.ClientBase, waitMs: number): Promise<v
       )
     await delay(TRY_EVERY_MS)
   }
+}
+
+export async function tryLock(client: pg.ClientBase): Promise<boolean> {
+  const { rows } = await client.query<{ held: boolean }>(`select pg_try_advisory_lock(${LOCK}) as held`)
+  return rows[0]?.held === true
+}
+
+export async function unlock(client: pg.ClientBase): Promise<void> {
+  await client.query(`select pg_advisory_unlock(${LOCK})`)
 }
 
 async function whoHolds(client: pg.ClientBase): Promise<string> {

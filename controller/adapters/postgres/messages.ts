@@ -1,10 +1,32 @@
 /** Requests to the writer's thread, besides those of every store. */
 import type { WriterAnswers, WriterRequest } from '../sql/messages.ts'
+import type { Term, TermEnd } from '../../ports/leadership.ts'
 import type { StoreHost } from './store-url.ts'
 
-export type PostgresRequest = WriterRequest | { readonly op: 'host' }
+export type PostgresRequest =
+  | WriterRequest
+  | { readonly op: 'host' }
+  | { readonly op: 'term' }
+  | { readonly op: 'resign'; readonly to: string | null }
 
 export interface PostgresAnswers extends WriterAnswers {
   /** The one that accepts writes. */
   readonly host: StoreHost
+  /** Null: it is no candidate. */
+  readonly term: Term | null
+  readonly resign: null
+}
+
+/** What the thread says without being asked. */
+export type PostgresNote =
+  /** Why it waits for the server. */
+  | { readonly k: 'waiting'; readonly why: string }
+  /** Null: no controller leads. */
+  | { readonly k: 'leader'; readonly leader: LeaderSeen | null }
+  | { readonly k: 'lost'; readonly end: TermEnd }
+
+export interface LeaderSeen {
+  readonly name: string
+  readonly url: string
+  readonly epoch: number
 }

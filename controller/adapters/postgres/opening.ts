@@ -1,8 +1,10 @@
 /** Opens the database for writing: connection, lock, check against the mark, schema, fence. */
 import { randomUUID } from 'node:crypto'
+import { uptime } from 'node:os'
 import { dirname } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
+import type { Term } from '../../ports/leadership.ts'
 import { StoreFault } from '../../ports/store.ts'
 import { refusal, type StorePosition } from '../sql/continuity.ts'
 import { makeDirectory } from '../sql/files.ts'
@@ -12,11 +14,13 @@ import type { FileMark } from '../sql/store-mark.ts'
 import type { LogPart } from './commit-log-window.ts'
 import { faultOf, isPassing } from './faults.ts'
 import { keepKind, requireKind } from './kind.ts'
+import { createPostgresLeadership, type PostgresLeadership } from './leadership.ts'
 import { holdLock } from './lock.ts'
+import type { PostgresNote } from './messages.ts'
 import { compareStore, readPosition } from './position.ts'
 import { migrate, POSTGRES_SCHEMA_VERSION, schemaVersion } from './schema-steps.ts'
 import { COPYING, connect, kyselyOn, requireOwnSessions, writing } from './session.ts'
-import type { PostgresSettings } from './settings.ts'
+import type { Candidate, PostgresSettings } from './settings.ts'
 import { describePlace, type StoreHost } from './store-url.ts'
 
 const RETRY_MS = 500
@@ -30,68 +34,168 @@ export interface OpenedForWriting {
   readonly storeId: string
   readonly logParts: readonly LogPart[]
   readonly lines: readonly string[]
+  /** Null: it is no candidate. */
+  readonly leadership: PostgresLeadership | null
+  readonly term: Term | null
 }
 
+type Noted = (note: PostgresNote) => void
+
 /**
- * @param note called once for each reason why the server is waited for
+ * Waits for the server, and as a candidate until this controller leads.
+ * @param note called once for each reason why the server is waited for, and for each leader
  * @throws StoreFault, or an error of the server or the connection; nothing stays open then
  */
 export async function openForWriting(
   settings: PostgresSettings,
-  note: (line: string) => void = () => {},
+  note: Noted = () => {},
 ): Promise<OpenedForWriting> {
-  const { place, markBase, leaseMs } = settings
-  makeDirectory(dirname(markBase))
-  const { client, at } = await untilReachable(settings)
-  // Reads and changes of the schema may take longer than a commit.
-  const slow = await connect({ ...place, hosts: [at] }, COPYING)
+  makeDirectory(dirname(settings.markBase))
+  if (settings.candidate !== null) return openAsLeader(settings, settings.candidate, note)
+  const { client, at } = await untilReachable(settings, note)
   try {
-    await requireOwnSessions(client, slow.client, randomUUID())
+    await requireSessions(client, at, settings)
     await holdLock(client, settings.lockWaitMs)
-    const name = describePlace(place)
-    const found = readMark(markBase)
-    const schema = await schemaVersion(slow.client)
-    const loss = await inspect(slow.client, schema, found, settings)
-    await migrate(slow.client, schema, Date.now())
-    if (loss !== null)
-      await kyselyOn(slow.client)
-        .transaction()
-        .execute((step) => enterRecovery(step, loss))
-    if (settings.kind !== null) await keepKind(slow.client, settings.kind)
+    const prepared = await prepare(at, settings)
     const holder = randomUUID()
     await client.query('select headroom.claim($1)', [holder])
-    const current = markOf(await readPosition(slow.client))
-    const mark = openMarkFile(
-      markBase,
-      current,
-      found.is === 'there' ? found.slot.generation + 1 : 1,
-      Date.now,
-    )
-    await slow.client.query('update history set is_marked = 1 where is_marked = 0')
-    const logParts = await readLogParts(slow.client)
-    await slow.client.end()
-    const lines = schema === 0 ? [`made the schema in ${name}`] : []
-    if (schema > 0 && schema < POSTGRES_SCHEMA_VERSION)
-      lines.push(`${name}: schema ${schema} → ${POSTGRES_SCHEMA_VERSION}`)
-    if (loss !== null) lines.push(`${name}: the loss is accepted; the controller is in recovery`)
-    return { client, at, holder, mark, storeId: current.storeId, logParts, lines }
+    return { client, at, holder, ...(await prepared.begin()), leadership: null, term: null }
   } catch (error) {
-    await Promise.all([client.end(), slow.client.end()]).catch(() => undefined)
+    await client.end().catch(() => undefined)
     throw error
   }
+}
 
-  async function untilReachable({ waits }: PostgresSettings): ReturnType<typeof connect> {
-    let noted = ''
-    for (;;) {
-      try {
-        return await connect(place, writing(leaseMs))
-      } catch (error) {
-        if (!waits || !isPassing(error)) throw faultOf(error, describePlace(place))
-        const why = faultOf(error, describePlace(place)).message
-        if (why !== noted) note(why)
-        noted = why
-        await delay(RETRY_MS)
-      }
+async function openAsLeader(
+  settings: PostgresSettings,
+  candidate: Candidate,
+  note: Noted,
+): Promise<OpenedForWriting> {
+  const opening: { client?: pg.Client; at?: StoreHost; prepared?: Prepared } = {}
+  const leadership = createPostgresLeadership({
+    ...candidate,
+    leaseMs: settings.leaseMs,
+    connect: async () => {
+      Object.assign(opening, await untilReachable(settings, note))
+      const { client, at } = opening as OpenedForWriting
+      await requireSessions(client, at, settings)
+      return client
+    },
+    prepare: async () => {
+      opening.prepared = await prepare((opening as OpenedForWriting).at, settings)
+    },
+    now: bootMs,
+    ...(settings.progress === null ? {} : { isAlive: progressOf(settings.progress, settings.leaseMs) }),
+    onLeader: (leader) => note({ k: 'leader', leader }),
+  })
+  const term = await leadership.campaign()
+  const { client, at, prepared } = opening
+  if (client === undefined || at === undefined || prepared === undefined)
+    throw new Error('broken invariant: a term began without a session')
+  try {
+    return { client, at, holder: leadership.holder, ...(await prepared.begin()), leadership, term }
+  } catch (error) {
+    await leadership.close()
+    throw error
+  }
+}
+
+/** Whole milliseconds since the host started, its sleep included (CLOCK_BOOTTIME). */
+function bootMs(): number {
+  return Math.round(uptime() * 1_000)
+}
+
+/** @returns a function: the event loop of the main thread made progress within one lease */
+function progressOf(shared: SharedArrayBuffer, leaseMs: number): () => boolean {
+  const counter = new Int32Array(shared)
+  let last = -1
+  let changedAt = 0
+  return () => {
+    const now = performance.now()
+    const count = Atomics.load(counter, 0)
+    if (count !== last) changedAt = now
+    last = count
+    return now - changedAt < leaseMs
+  }
+}
+
+async function requireSessions(client: pg.Client, at: StoreHost, { place }: PostgresSettings): Promise<void> {
+  try {
+    const other = await connect({ ...place, hosts: [at] }, COPYING)
+    await requireOwnSessions(client, other.client, randomUUID()).finally(() => other.client.end())
+  } catch (error) {
+    await client.end().catch(() => undefined)
+    throw error
+  }
+}
+
+interface Prepared {
+  /** After the fence was taken: opens the mark. */
+  begin(): Promise<Pick<OpenedForWriting, 'mark' | 'storeId' | 'logParts' | 'lines'>>
+}
+
+/** With the lock held: checks the store against the mark, and migrates it. */
+async function prepare(at: StoreHost, settings: PostgresSettings): Promise<Prepared> {
+  const { place, markBase } = settings
+  const name = describePlace(place)
+  // Reads and changes of the schema may take longer than a commit.
+  const { client: slow } = await connect({ ...place, hosts: [at] }, COPYING)
+  try {
+    const found = readMark(markBase)
+    const schema = await schemaVersion(slow)
+    const loss = await inspect(slow, schema, found, settings)
+    await migrate(slow, schema, Date.now())
+    if (loss !== null)
+      await kyselyOn(slow)
+        .transaction()
+        .execute((step) => enterRecovery(step, loss))
+    if (settings.kind !== null) await keepKind(slow, settings.kind)
+    const generation = found.is === 'there' ? found.slot.generation + 1 : 1
+    return { begin: () => begin(slow, markBase, generation, linesOf(name, schema, loss)) }
+  } catch (error) {
+    await slow.end().catch(() => undefined)
+    throw error
+  }
+}
+
+async function begin(
+  slow: pg.Client,
+  markBase: string,
+  generation: number,
+  lines: readonly string[],
+): ReturnType<Prepared['begin']> {
+  try {
+    const current = markOf(await readPosition(slow))
+    const mark = openMarkFile(markBase, current, generation, Date.now)
+    await slow.query('update history set is_marked = 1 where is_marked = 0')
+    return { mark, storeId: current.storeId, logParts: await readLogParts(slow), lines }
+  } finally {
+    await slow.end().catch(() => undefined)
+  }
+}
+
+function linesOf(name: string, schema: number, loss: Recovery | null): readonly string[] {
+  const lines = schema === 0 ? [`made the schema in ${name}`] : []
+  if (schema > 0 && schema < POSTGRES_SCHEMA_VERSION)
+    lines.push(`${name}: schema ${schema} → ${POSTGRES_SCHEMA_VERSION}`)
+  if (loss !== null) lines.push(`${name}: the loss is accepted; the controller is in recovery`)
+  return lines
+}
+
+async function untilReachable(
+  { waits, place, leaseMs }: PostgresSettings,
+  note: Noted,
+): ReturnType<typeof connect> {
+  let noted = ''
+  for (;;) {
+    try {
+      return await connect(place, writing(leaseMs))
+    } catch (error) {
+      if (!waits || !isPassing(error)) throw faultOf(error, describePlace(place))
+      const why = faultOf(error, describePlace(place)).message
+      if (why !== noted) note({ k: 'waiting', why })
+      noted = why
+      await delay(RETRY_MS)
     }
   }
 }

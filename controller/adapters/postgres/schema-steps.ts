@@ -1,8 +1,10 @@
 /** The schema of PostgreSQL: the base, then steps, numbered as those of SQLite. Forward only. */
+import { hash } from 'node:crypto'
 import type pg from 'pg'
 import { StoreFault } from '../../ports/store.ts'
 import { BASE_SCHEMA, BASE_VERSION } from './base-schema.ts'
 import { FUNCTIONS } from './commit-function.ts'
+import { LEASE_SCHEMA } from './lease-schema.ts'
 import { SCHEMA } from './session.ts'
 
 export interface Step {
@@ -59,7 +61,19 @@ export async function migrateWithin(client: pg.ClientBase, from: number, at: num
     await client.query(step.sql)
     await add(step.version, step.name)
   }
-  for (const text of FUNCTIONS) await client.query(text)
+  await renewFunctions(client)
+}
+
+/** They are those of the program that leads. Those of the same program are left as they are. */
+async function renewFunctions(client: pg.ClientBase): Promise<void> {
+  const texts = [...FUNCTIONS, ...LEASE_SCHEMA]
+  const digest = `functions ${hash('sha256', texts.join('\n'), 'hex')}`
+  const { rows } = await client.query<{ comment: string | null }>(
+    "select obj_description(to_regnamespace('headroom'), 'pg_namespace') as comment",
+  )
+  if (rows[0]?.comment === digest) return
+  for (const text of texts) await client.query(text)
+  await client.query(`comment on schema headroom is '${digest}'`)
 }
 
 export async function inTransaction(client: pg.ClientBase, work: () => Promise<void>): Promise<void> {

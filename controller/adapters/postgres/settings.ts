@@ -3,11 +3,24 @@ import type { StoreKind } from '../../model/store-kind.ts'
 import type { Retentions } from './commit-plan.ts'
 import type { StorePlace } from './store-url.ts'
 
+/** A controller that is one of several on the store. */
+export interface Candidate {
+  readonly name: string
+  /** Where the others reach it. */
+  readonly url: string
+  readonly mayLead: boolean
+  readonly version: string
+}
+
 export interface PostgresSettings extends Retentions {
   readonly place: StorePlace
   /** The file of the mark is this path with `.mark`. */
   readonly markBase: string
   readonly leaseMs: number
+  /** It waits until it leads; null: another controller is a fault. */
+  readonly candidate: Candidate | null
+  /** Counts the progress of the main thread's event loop; null: it is always alive. */
+  readonly progress: SharedArrayBuffer | null
   /** How long to wait for a controller that is ending. */
   readonly lockWaitMs: number
   /** An unreachable server is waited for; otherwise it is a fault. */

@@ -5,7 +5,8 @@
 import { extname } from 'node:path'
 import type { Kysely } from 'kysely'
 import type { StoreKind } from '../../model/store-kind.ts'
-import { StoreFault, type Store, type StoreReads } from '../../ports/store.ts'
+import { DEFAULT_LEASE_MS, type Term } from '../../ports/leadership.ts'
+import { StoreFault, type Store, type StoredState, type StoreReads } from '../../ports/store.ts'
 import { createCommitQueue } from '../sql/commit-queue.ts'
 import { decisionByNumber, decisions, decodeDecision } from '../sql/decisions.ts'
 import { eventRange, events } from '../sql/event-queries.ts'
@@ -15,20 +16,21 @@ import { decodeAudit, decodeConfig, decodeEvent, decodeState, decodeTask, encode
 import type { Schema } from '../sql/schema.ts'
 import { createWorkerLink } from '../sql/worker-link.ts'
 import { faultOf } from './faults.ts'
-import type { PostgresAnswers, PostgresRequest } from './messages.ts'
+import type { LeaderSeen, PostgresAnswers, PostgresNote, PostgresRequest } from './messages.ts'
 import { readingPool } from './session.ts'
-import type { PostgresSettings } from './settings.ts'
+import type { Candidate, PostgresSettings } from './settings.ts'
 import { describePlace } from './store-url.ts'
 
-const LEASE_MS = 2_000
 const LOCK_WAIT_MS = 6_000
 const RETAIN_EVENTS = 1_000_000
 const RETAIN_DECISIONS = 200_000
 const RETAIN_DECISIONS_MS = 30 * 86_400_000
 
 export interface PostgresStoreOptions extends Pick<PostgresSettings, 'place' | 'markBase'> {
-  /** A commit that takes longer is given up (default 2000). */
+  /** A commit that takes longer is given up, and a silent leader is replaced (default 2000). */
   readonly leaseMs?: number
+  /** It waits until it leads. Omitted: another controller on the store is a fault. */
+  readonly candidate?: Candidate
   /** How long to wait for a controller that is ending (default 6000). */
   readonly lockWaitMs?: number
   /** Wait for a server that cannot be reached (default false). */
@@ -49,12 +51,18 @@ export interface PostgresStoreOptions extends Pick<PostgresSettings, 'place' | '
   readonly onCommit?: (ms: number, batches: number) => void
   /** Called once when the connection of the writer is lost while nothing is written. */
   readonly onLost?: (fault: StoreFault) => void
+  /** The leader that a standby sees; null: none. */
+  readonly onLeader?: (leader: LeaderSeen | null) => void
 }
 
 export interface PostgresStore extends Store {
   /** Rejects with the StoreFault of the opening. */
   readonly opened: Promise<void>
   queueDepth(): number
+  /** Of a candidate, once it has opened; otherwise null. */
+  readonly term: Term | null
+  /** Ends the term after the last commit. @param to the next leader; null: any other */
+  resign(to: string | null): Promise<void>
 }
 
 interface Reader {
@@ -70,13 +78,24 @@ interface Reader {
 export function createPostgresStore(options: PostgresStoreOptions): PostgresStore {
   const settings = settingsOf(options)
   const name = describePlace(settings.place)
-  const writer = createWorkerLink<PostgresRequest, PostgresAnswers>(name, workerFile(), settings, {
-    onFault: (fault) => {
-      queue.fail(fault)
-      options.onLost?.(fault)
+  const stopProgress =
+    settings.progress === null ? () => {} : countProgress(settings.progress, settings.leaseMs)
+  let term: Term | null = null
+  const writer = createWorkerLink<PostgresRequest, PostgresAnswers, PostgresNote>(
+    name,
+    workerFile(),
+    settings,
+    {
+      onFault: (fault) => {
+        queue.fail(fault)
+        options.onLost?.(fault)
+      },
+      onNote: (note) => {
+        if (note.k === 'waiting') options.onWaiting?.(note.why)
+        if (note.k === 'leader') options.onLeader?.(note.leader)
+      },
     },
-    onNote: (line) => options.onWaiting?.(line),
-  })
+  )
   const queue = createCommitQueue(async (batches) => {
     const from = performance.now()
     await writer.ask({ op: 'commit', batches })
@@ -90,6 +109,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
   async function open(): Promise<Reader> {
     try {
       for (const line of await writer.open()) options.log?.(line)
+      term = await writer.ask({ op: 'term' })
       return readingPool(settings.place, await writer.ask({ op: 'host' }))
     } catch (error) {
       await writer.close()
@@ -110,11 +130,12 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     const end = (await reader.catch(() => null))?.end
     await queue.end(new StoreFault(`${name}: the store is closed`))
     await Promise.all([end?.(), writer.close()])
+    stopProgress()
   }
 
   let closed: Promise<void> | null = null
   return {
-    load: async () => decodeState(await read(loadRows)),
+    load: async () => inTerm(decodeState(await read(loadRows)), term),
     commit: (batch) => {
       try {
         return queue.add(encodeBatch(batch))
@@ -125,11 +146,34 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
       }
     },
     opened,
+    get term() {
+      return term
+    },
+    resign: async (to) => {
+      await queue.end(new StoreFault(`${name}: this controller has resigned`))
+      await writer.ask({ op: 'resign', to })
+    },
     queueDepth: () => queue.depth(),
     keepsDecisions: true,
     reads: readsOf(read),
     close: () => (closed ??= close()),
   }
+}
+
+/** The engine takes the epoch after the last one: that of the term. */
+function inTerm(state: StoredState, term: Term | null): StoredState {
+  if (term === null) return state
+  return { ...state, marks: { ...state.marks, epoch: Math.max(state.marks.epoch, term.epoch - 1) } }
+}
+
+/** Times per lease. */
+const PROGRESS_PER_LEASE = 10
+
+/** The writer's thread stops beating when this event loop makes no progress. */
+function countProgress(shared: SharedArrayBuffer, leaseMs: number): () => void {
+  const counter = new Int32Array(shared)
+  const timer = setInterval(() => Atomics.add(counter, 0, 1), leaseMs / PROGRESS_PER_LEASE).unref()
+  return () => clearInterval(timer)
 }
 
 function settingsOf(options: PostgresStoreOptions): PostgresSettings {
@@ -138,7 +182,9 @@ function settingsOf(options: PostgresStoreOptions): PostgresSettings {
   return {
     place: options.place,
     markBase: options.markBase,
-    leaseMs: options.leaseMs ?? LEASE_MS,
+    leaseMs: options.leaseMs ?? DEFAULT_LEASE_MS,
+    candidate: options.candidate ?? null,
+    progress: options.candidate === undefined ? null : new SharedArrayBuffer(4),
     lockWaitMs: options.lockWaitMs ?? LOCK_WAIT_MS,
     waits: options.waits ?? false,
     retention: { maxEvents: retainEvents, maxBytes: retainEventBytes, maxAgeMs: retainEventsMs },

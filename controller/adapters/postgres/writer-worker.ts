@@ -1,29 +1,31 @@
 /** The writer thread: it waits for commits and for the mark, so that the event loop never does. */
-import { setTimeout as delay } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
 import type { Note } from '../sql/messages.ts'
-import type pg from 'pg'
+import { StoreFault } from '../../ports/store.ts'
+import type { BatchRows } from '../sql/rows.ts'
 import { serve } from '../sql/serving.ts'
 import { faultOf } from './faults.ts'
-import type { PostgresRequest } from './messages.ts'
+import { endClient } from './leadership.ts'
+import type { PostgresNote, PostgresRequest } from './messages.ts'
 import { openForWriting } from './opening.ts'
 import type { PostgresSettings } from './settings.ts'
 import { describePlace } from './store-url.ts'
 import { createWriter } from './writer.ts'
 
-/** A connection that does not close is left to the server. */
-const CLOSE_WITHIN_MS = 1_000
-
 const settings = workerData as PostgresSettings
 if (parentPort === null) throw new Error('writer-worker runs in a worker thread')
 const name = describePlace(settings.place)
+
+function note(said: PostgresNote): void {
+  parentPort?.postMessage({ note: said } satisfies Note<PostgresNote>)
+}
 
 serve<PostgresRequest>(
   parentPort,
   (error) => faultOf(error, name),
   async () => {
-    const opened = await openForWriting(settings, (note) => parentPort?.postMessage({ note } satisfies Note))
-    const { client, at, mark, storeId } = opened
+    const opened = await openForWriting(settings, note)
+    const { client, at, mark, storeId, leadership, term } = opened
     const write = await createWriter(opened, settings, {
       wallNow: Date.now,
       monotonicNow: () => performance.now(),
@@ -33,26 +35,43 @@ serve<PostgresRequest>(
     client.on('error', (error) => {
       if (!isClosing) throw faultOf(error, name)
     })
+    void leadership?.lost.then((end) => {
+      note({ k: 'lost', end })
+      if (end.reason !== 'resigned' && !isClosing)
+        setImmediate(() => {
+          throw new StoreFault(`${name}: this controller leads no more: ${end.detail}`)
+        })
+    })
+    const commit = async (request: { readonly batches: readonly BatchRows[] }): Promise<null> => {
+      // The mark is written after the commit, and both before the acknowledgement: it is never ahead of the
+      // store, nor behind acknowledged data.
+      const work = () => write(request.batches)
+      mark.put({ storeId, ...(await (leadership?.whileCommitting(work) ?? work())) })
+      return null
+    }
     return {
       lines: opened.lines,
       answer: async (request) => {
-        if (request.op === 'host') return at
-        // The mark is written after the commit, and both before the acknowledgement: it is never ahead of the
-        // store, nor behind acknowledged data.
-        const reached = await write(request.batches)
-        mark.put({ storeId, ...reached })
-        return null
+        switch (request.op) {
+          case 'host':
+            return at
+          case 'term':
+            return term
+          case 'commit':
+            return commit(request)
+          case 'resign':
+            isClosing = true
+            await leadership?.resign(request.to)
+            return null
+        }
       },
       close: async () => {
         isClosing = true
         mark.close()
-        await Promise.race([client.end().catch(() => undefined), delay(CLOSE_WITHIN_MS)])
-        if (!isEnded(client)) client.connection.stream.destroy()
+        if (leadership === null) return endClient(client)
+        await leadership.resign()
+        await leadership.close()
       },
     }
   },
 )
-
-function isEnded(client: pg.Client): boolean {
-  return (client as unknown as { readonly _ended: boolean })._ended
-}

@@ -20,9 +20,9 @@ export interface Numbered<R> {
   readonly request: R
 }
 
-/** A line for the log that answers no request. */
-export interface Note {
-  readonly note: string
+/** What a thread says without being asked. */
+export interface Note<N = unknown> {
+  readonly note: N
 }
 
 export type Reply =

@@ -27,13 +27,14 @@ interface Waiting {
 
 /**
  * @param store its name, for messages
- * @param hear `onFault` is called when the thread ends without being asked to, `onNote` with its notes
+ * @param hear `onFault` is called when the thread ends without being asked to, `onNote` with its notes of
+ * type N
  */
-export function createWorkerLink<R extends { readonly op: keyof A }, A>(
+export function createWorkerLink<R extends { readonly op: keyof A }, A, N = never>(
   store: string,
   file: URL,
   workerData: unknown,
-  hear: { readonly onFault?: (fault: StoreFault) => void; readonly onNote?: (line: string) => void } = {},
+  hear: { readonly onFault?: (fault: StoreFault) => void; readonly onNote?: (note: N) => void } = {},
 ): WorkerLink<R, A> {
   const name = basename(file.pathname, extname(file.pathname))
   const worker = new Worker(file, { workerData, name })
@@ -41,7 +42,7 @@ export function createWorkerLink<R extends { readonly op: keyof A }, A>(
   let lastNumber = 0
   let gone: StoreFault | null = null
   const ended = new Promise<void>((resolve) => worker.once('exit', () => resolve()))
-  worker.on('message', (reply: Reply | Note) => {
+  worker.on('message', (reply: Reply | Note<N>) => {
     if ('note' in reply) return hear.onNote?.(reply.note)
     const asked = waiting.get(reply.number)
     waiting.delete(reply.number)

@@ -36,7 +36,7 @@ export class ReplayedController {
   private constructor(start: StartEntry, state: StoredState, onCommit: OnCommit) {
     this.#clock = new ReplayedClock(start.at)
     this.#store = new ReplayedStore(state, onCommit)
-    const { initialConfig, ownerLimits, areHeartbeatsElided, storeKind } = start
+    const { initialConfig, ownerLimits, areHeartbeatsElided, storeKind, leaseMs } = start
     const inputTap: InputTap = {
       begins: () => {},
       ports: (ports) => ports,
@@ -52,6 +52,7 @@ export class ReplayedController {
         areHeartbeatsElided,
         inputTap,
         ...(storeKind === undefined ? {} : { storeKind }),
+        ...(leaseMs === undefined ? {} : { leaseMs }),
       },
     )
   }

@@ -1,0 +1,267 @@
+/**
+ * Leadership by a lock of a session and a lease in the database. The session of the leader holds the lock: it
+ * ends with its process or host. A leader that is silent for one lease loses its sessions. The session that
+ * leads is the one that commits, so a beat and a commit are refused alike.
+ */
+import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import type pg from 'pg'
+import { createLeaseWatch } from '../../model/lease-watch.ts'
+import {
+  BEATS_PER_LEASE,
+  type Leadership,
+  type Term,
+  type TermEnd,
+  type TermReason,
+} from '../../ports/leadership.ts'
+import { FENCED, isPassing } from './faults.ts'
+import { tryLock, unlock } from './lock.ts'
+
+export interface LeadershipOptions {
+  /** Of this controller, unique among those of the store. */
+  readonly name: string
+  /** Where the others reach it. */
+  readonly url: string
+  readonly leaseMs: number
+  /** Otherwise it waits, and never leads (default true). */
+  readonly mayLead?: boolean
+  /** A session for commits; waits for a server that cannot be reached. */
+  readonly connect: () => Promise<pg.Client>
+  /** Called with the lock held, before the term begins: checks and migrates the store. */
+  readonly prepare: (client: pg.Client) => Promise<void>
+  /** Milliseconds of a clock that goes on while the host sleeps. */
+  readonly now: () => number
+  /** False: the leader is stuck, and should be replaced. Default: true. */
+  readonly isAlive?: () => boolean
+  /** Called when the leader that is observed changes. */
+  readonly onLeader?: (leader: ObservedLeader | null) => void
+}
+
+export interface ObservedLeader {
+  readonly name: string
+  readonly url: string
+  readonly epoch: number
+}
+
+export interface PostgresLeadership extends Leadership {
+  /** Names the current term in the fence. */
+  readonly holder: string
+  /** Call around each commit: every commit is a beat. */
+  whileCommitting<T>(commit: () => Promise<T>): Promise<T>
+}
+
+const UNKNOWN = 'unknown'
+/** Observations per lease. */
+const LOOKS_PER_LEASE = 20
+const LONGEST_LOOK_MS = 200
+
+export function createPostgresLeadership(options: LeadershipOptions): PostgresLeadership {
+  return new OnPostgres(options)
+}
+
+interface Observed {
+  readonly sign: string
+  readonly epoch: number
+  readonly name: string
+  readonly url: string
+  readonly heir: string | null
+  readonly isResigned: boolean
+  readonly isLed: boolean
+}
+
+class OnPostgres implements PostgresLeadership {
+  readonly #options: LeadershipOptions
+  #client: pg.Client | null = null
+  #term: Term | null = null
+  #holder = ''
+  #lost = Promise.withResolvers<TermEnd>()
+  #timer: NodeJS.Timeout | undefined
+  #isClosed = false
+  #isSending = false
+  #running = Promise.resolve()
+  /** Before the last successful commit or beat was sent. */
+  #confirmedAt = 0
+  #observed = UNKNOWN
+
+  constructor(options: LeadershipOptions) {
+    this.#options = options
+  }
+
+  get epoch(): number {
+    return this.#term?.epoch ?? 0
+  }
+
+  get holder(): string {
+    return this.#holder
+  }
+
+  get lost(): Promise<TermEnd> {
+    return this.#lost.promise
+  }
+
+  campaign(): Promise<Term> {
+    const campaign = this.#campaign()
+    this.#running = campaign.then(
+      () => undefined,
+      () => undefined,
+    )
+    return campaign
+  }
+
+  async #campaign(): Promise<Term> {
+    for (;;) {
+      const client = await this.#options.connect()
+      try {
+        if (this.#isClosed) throw new Error('the campaign was closed')
+        return await this.#begin(client, await this.#untilFree(client))
+      } catch (error) {
+        await endClient(client)
+        // It is reported again after the server was waited for.
+        this.#observed = UNKNOWN
+        if (this.#isClosed || !isPassing(error)) throw error
+      }
+    }
+  }
+
+  async #begin(client: pg.Client, won: Omit<Term, 'epoch'>): Promise<Term> {
+    await this.#options.prepare(client)
+    const { name, url, now } = this.#options
+    const sentAt = now()
+    this.#holder = randomUUID()
+    const { rows } = await client.query<{ epoch: number }>('select headroom.lead($1, $2, $3) as epoch', [
+      this.#holder,
+      name,
+      url,
+    ])
+    const term = { ...won, epoch: rows[0]?.epoch ?? 0 }
+    this.#client = client
+    this.#term = term
+    this.#confirmedAt = sentAt
+    this.#lost = Promise.withResolvers<TermEnd>()
+    client.once('end', () => this.#end({ reason: 'disconnected', detail: 'the connection has ended' }))
+    const { leaseMs } = this.#options
+    this.#timer = setInterval(() => void this.#beatWhenIdle(), leaseMs / BEATS_PER_LEASE / 2)
+    return term
+  }
+
+  /** Resolves with the lock held. */
+  async #untilFree(client: pg.Client): Promise<Omit<Term, 'epoch'>> {
+    const { leaseMs, name, now, mayLead = true } = this.#options
+    const watch = createLeaseWatch(leaseMs)
+    let deposed = ''
+    const everyMs = Math.min(leaseMs / LOOKS_PER_LEASE, LONGEST_LOOK_MS)
+    const look = async () => {
+      const leader = await this.#observe(client)
+      const isSilent = watch.observe(leader?.sign ?? null, now()) >= leaseMs
+      const isHeir = leader === null || leader.heir === null || leader.heir === name
+      return { leader, isSilent, mayTake: mayLead && (isHeir || isSilent) }
+    }
+    for (;;) {
+      const { leader, isSilent, mayTake } = await look()
+      if (mayTake && (await tryLock(client))) {
+        // The leader may have ended its term since it was observed, in favour of another one.
+        const seen = await look()
+        if (seen.mayTake) return wonFrom(seen.leader, seen.leader?.sign === deposed)
+        await unlock(client)
+      } else if (mayTake && isSilent && leader !== null) {
+        // It is ended only if it has given no sign of life since.
+        await client.query('select headroom.depose($1)', [leader.sign])
+        deposed = leader.sign
+      }
+      if (this.#isClosed) throw new Error('the campaign was closed')
+      await delay(everyMs)
+    }
+  }
+
+  /** Null: the store has no lease yet. */
+  async #observe(client: pg.Client): Promise<Observed | null> {
+    const { rows: found } = await client.query<{ there: boolean }>(
+      "select to_regclass('headroom.controllers') is not null as there",
+    )
+    if (found[0]?.there !== true) return null
+    const { rows } = await client.query<Observed>({
+      name: 'observe',
+      text: `select headroom.sign_of_life() as sign, leader.epoch, name, url, heir,
+        is_resigned = 1 as "isResigned", holder <> '' as "isLed" from headroom.leader, headroom.lease`,
+    })
+    const leader = rows[0] ?? null
+    const key = leader === null || !leader.isLed ? '' : `${leader.name}/${leader.url}/${leader.epoch}`
+    if (key !== this.#observed) {
+      this.#observed = key
+      this.#options.onLeader?.(leader === null || !leader.isLed ? null : leader)
+    }
+    return leader
+  }
+
+  async whileCommitting<T>(commit: () => Promise<T>): Promise<T> {
+    const sentAt = this.#options.now()
+    this.#isSending = true
+    try {
+      const result = await commit()
+      this.#confirmedAt = sentAt
+      return result
+    } finally {
+      this.#isSending = false
+    }
+  }
+
+  async #beatWhenIdle(): Promise<void> {
+    const { leaseMs, now, isAlive = () => true } = this.#options
+    const client = this.#client
+    if (client === null || this.#isSending || now() - this.#confirmedAt < leaseMs / BEATS_PER_LEASE) return
+    if (!isAlive()) return
+    try {
+      await this.whileCommitting(() =>
+        client.query({ name: 'beat', text: 'select headroom.beat($1)', values: [this.#holder] }),
+      )
+    } catch (error) {
+      const isReplaced = (error as { readonly code?: unknown }).code === FENCED
+      const detail = error instanceof Error ? error.message : String(error)
+      this.#end({ reason: isReplaced ? 'replaced' : 'disconnected', detail })
+    }
+  }
+
+  async resign(to: string | null = null): Promise<void> {
+    const client = this.#client
+    if (client === null || this.#term === null) return
+    this.#stop()
+    await client.query('select headroom.resign($1, $2)', [this.#holder, to]).catch(() => undefined)
+    this.#end({ reason: 'resigned', detail: to === null ? 'it resigned' : `it resigned in favour of ${to}` })
+    await endClient(client)
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await this.#running
+    const client = this.#client
+    this.#end({ reason: 'disconnected', detail: 'it was closed' })
+    if (client !== null) await endClient(client)
+  }
+
+  #stop(): void {
+    clearInterval(this.#timer)
+    this.#client = null
+  }
+
+  #end(end: TermEnd): void {
+    this.#stop()
+    if (this.#term === null) return
+    this.#term = null
+    this.#lost.resolve(end)
+  }
+}
+
+function wonFrom(leader: Observed | null, isSilent: boolean): Omit<Term, 'epoch'> {
+  const before = leader === null || leader.name === '' ? null : leader.name
+  const reason: TermReason =
+    before === null ? 'first' : leader?.isResigned ? 'resigned' : isSilent ? 'silent' : 'disconnected'
+  return { reason, before }
+}
+
+/** A connection that does not close is left to the server. */
+const CLOSE_WITHIN_MS = 1_000
+
+export async function endClient(client: pg.Client): Promise<void> {
+  await Promise.race([client.end().catch(() => undefined), delay(CLOSE_WITHIN_MS)])
+  if (!(client as unknown as { readonly _ended: boolean })._ended) client.connection.stream.destroy()
+}

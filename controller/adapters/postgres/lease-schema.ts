@@ -1,0 +1,87 @@
+/**
+ * Tables and functions of the lease. They have no part in the safety of the store, so that they are no step
+ * of its schema: they are created when they are missing.
+ */
+
+/** Tables besides those of base-schema.ts. */
+export const LEASE_TABLES = ['lease', 'controllers'] as const
+
+const TEXT = 'text collate "C"'
+
+const TABLES = `
+create table if not exists headroom.lease (
+  id bigint primary key check (id = 1),
+  beat bigint not null,
+  name ${TEXT} not null,
+  url ${TEXT} not null,
+  heir ${TEXT},
+  is_resigned bigint not null,
+  takeovers bigint not null
+);
+insert into headroom.lease values (1, 0, '', '', null, 0, 0) on conflict (id) do nothing;
+create table if not exists headroom.controllers (
+  name ${TEXT} primary key,
+  url ${TEXT} not null,
+  version ${TEXT} not null,
+  may_lead bigint not null,
+  lag_ms bigint,
+  seen timestamptz not null
+);`
+
+/** Begins a term: sessions of the leader before are ended, and the epoch rises. */
+const LEAD = `
+create or replace function headroom.lead(p_holder text, p_name text, p_url text) returns bigint
+language plpgsql set search_path = headroom, pg_temp as $$
+declare
+  v_epoch bigint;
+begin
+  perform claim(p_holder);
+  update leader set epoch = epoch + 1 where id = 1 returning epoch into v_epoch;
+  update lease set beat = beat + 1, takeovers = takeovers + 1, name = p_name, url = p_url, heir = null,
+    is_resigned = 0;
+  return v_epoch;
+end
+$$;`
+
+/** Ends the sessions of a leader, unless it has given a sign of life since it was observed. */
+const DEPOSE = `
+create or replace function headroom.depose(p_sign text) returns void language plpgsql
+set search_path = headroom, pg_temp as $$
+begin
+  perform pg_terminate_backend(activity.pid)
+    from leader, pg_stat_activity activity
+    where sign_of_life() = p_sign
+      and activity.pid = any(leader.sessions) and activity.pid <> pg_backend_pid()
+      and activity.datname = current_database() and activity.application_name = 'headroom writer';
+end
+$$;`
+
+const SIGN = `
+create or replace function headroom.sign_of_life() returns text language sql stable
+set search_path = headroom, pg_temp as $$
+  select concat_ws('/', holder, epoch, commits, beat) from leader, history, lease
+$$;`
+
+/** A beat is refused as a commit is: so an idle leader learns that it was replaced. */
+const BEAT = `
+create or replace function headroom.beat(p_holder text) returns void language plpgsql
+set search_path = headroom, pg_temp as $$
+begin
+  if (select holder from leader) is distinct from p_holder then
+    raise exception 'fenced: another controller leads' using errcode = 'HR001';
+  end if;
+  update lease set beat = beat + 1;
+end
+$$;`
+
+const RESIGN = `
+create or replace function headroom.resign(p_holder text, p_heir text) returns void language plpgsql
+set search_path = headroom, pg_temp as $$
+begin
+  perform beat(p_holder);
+  update lease set heir = p_heir, is_resigned = 1;
+  update leader set holder = '', sessions = '{}' where id = 1;
+end
+$$;`
+
+export const LEASE_SCHEMA = [TABLES, SIGN, LEAD, DEPOSE, BEAT, RESIGN]

@@ -1,0 +1,25 @@
+/** Leadership in one process satisfies the contract of every leadership, in virtual time. */
+import { createMemoryLeadership, createMemoryLease } from '../../controller/adapters/memory-leadership.ts'
+import { VirtualClock } from '../../simulator/kernel/virtual-clock.ts'
+import { leadershipContract } from '../support/leadership-contract.ts'
+
+const LEASE_MS = 2_000
+
+leadershipContract('leadership in memory', () => {
+  const clock = new VirtualClock(0)
+  const lease = createMemoryLease()
+  return Promise.resolve({
+    leaseMs: LEASE_MS,
+    isExact: true,
+    candidate: (name) => {
+      const leadership = createMemoryLeadership(lease, { name, clock, leaseMs: LEASE_MS })
+      return { leadership, freeze: () => leadership.freeze(), thaw: () => leadership.thaw() }
+    },
+    pass: async (ms) => {
+      clock.run(clock.now() + ms, () => false)
+      // Continuations of what has happened.
+      for (let i = 0; i < 4; i++) await Promise.resolve()
+    },
+    remove: () => Promise.resolve(),
+  })
+})

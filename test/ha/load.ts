@@ -1,0 +1,140 @@
+/** Load on controllers that die, and the supervisor that starts them again. */
+import { setTimeout as delay } from 'node:timers/promises'
+import { expect } from 'vitest'
+import type { ControllerOn } from '../durability/controller-on.ts'
+
+const CLIENTS = 4
+
+/** Starts the controller again whenever it has ended. */
+export class Supervisor {
+  readonly #controller: ControllerOn
+  readonly #root: string
+  #isEnding = false
+  #running: Promise<void> | null = null
+
+  constructor(controller: ControllerOn, root: string) {
+    this.#controller = controller
+    this.#root = root
+  }
+
+  async begin(): Promise<void> {
+    await this.#start()
+    this.#running = this.#run()
+  }
+
+  #start(): Promise<void> {
+    const isUp = () =>
+      fetch(`${this.#root}/livez`).then(
+        (answer) => answer.ok,
+        () => false,
+      )
+    return this.#controller.member.start(isUp)
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#isEnding) {
+      if (!this.#controller.member.isRunning) await this.#start().catch(() => undefined)
+      await delay(20)
+    }
+  }
+
+  async end(): Promise<void> {
+    this.#isEnding = true
+    await this.#controller.member.end()
+    await this.#running
+    await this.#controller.member.end()
+  }
+}
+
+/** Clients that submit one task after the other, and repeat each with its key until it is acknowledged. */
+export class Load {
+  readonly #urls: readonly string[]
+  readonly #ids = new Map<string, string>()
+  #isEnding = false
+  #next = 0
+  /** When the newest acknowledged submission was sent. */
+  #lastSentAt = 0
+  #clients: Promise<void>[] = []
+  repeated = 0
+
+  /** @param roots of the controllers; none is told which one leads */
+  constructor(roots: readonly string[]) {
+    this.#urls = roots.map((root) => `${root}/api/v1/tasks`)
+  }
+
+  get acknowledged(): number {
+    return this.#ids.size
+  }
+
+  begin(): void {
+    this.#clients = Array.from({ length: CLIENTS }, (_, client) => this.#client(client))
+  }
+
+  async end(): Promise<void> {
+    this.#isEnding = true
+    await Promise.all(this.#clients)
+  }
+
+  /** Of a submission that was sent after this call. */
+  async nextAcknowledgement(): Promise<void> {
+    const from = performance.now()
+    while (this.#lastSentAt < from) await delay(2)
+  }
+
+  async #client(first: number): Promise<void> {
+    let at = first
+    while (!this.#isEnding) {
+      const name = `task-${(this.#next += 1)}`
+      for (let tries = 0; !this.#isEnding && !this.#ids.has(name); tries++) {
+        if (tries === 1) this.repeated += 1
+        const isDone = await this.#submit(name, this.#urls[at % this.#urls.length] ?? '')
+        if (!isDone) at += 1
+      }
+    }
+  }
+
+  /** @returns false: try the next address */
+  async #submit(name: string, url: string): Promise<boolean> {
+    const sentAt = performance.now()
+    const answer = await fetch(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'idempotency-key': name },
+      body: JSON.stringify({ name, vram_mib: 1_000 }),
+      signal: AbortSignal.timeout(this.#urls.length > 1 ? 1_000 : 10_000),
+    }).catch(() => null)
+    if (answer?.status === 201) {
+      this.#ids.set(name, ((await answer.json()) as { readonly id: string }).id)
+      this.#lastSentAt = Math.max(this.#lastSentAt, sentAt)
+      return true
+    }
+    if (answer !== null && answer.status !== 503) throw new Error(`${answer.status} ${await answer.text()}`)
+    await answer?.body?.cancel()
+    await delay(50)
+    return false
+  }
+
+  /** Every acknowledged task exists once. */
+  async check(): Promise<void> {
+    const known = [...this.#ids]
+    const found = new Map<string, string[]>()
+    let at = 0
+    for (let cursor: string | null = ''; cursor !== null;) {
+      const query: string = cursor === '' ? '' : `&cursor=${encodeURIComponent(cursor)}`
+      const url = this.#urls[at % this.#urls.length] ?? ''
+      const answer = await fetch(`${url}?limit=200${query}`).catch(() => null)
+      if (answer?.ok !== true) {
+        at += 1
+        await delay(50)
+        continue
+      }
+      const page = (await answer.json()) as {
+        readonly items: readonly { readonly id: string; readonly name: string }[]
+        readonly next_cursor: string | null
+      }
+      for (const { id, name } of page.items) found.set(name, [...(found.get(name) ?? []), id])
+      cursor = page.next_cursor
+    }
+    for (const [name, ids] of found) expect(ids, name).toHaveLength(1)
+    for (const [name, id] of known) expect(found.get(name), name).toEqual([id])
+  }
+}
