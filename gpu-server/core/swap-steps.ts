@@ -115,11 +115,19 @@ export function* resumeSteps(task: SwappedTask, ground: SwapGround): Steps<SwapO
 
 /**
  * A found task is in VRAM as far as known. If the device says otherwise, a suspend whose end no server saw is
- * undone; a task that was not told to suspend is not told to resume, which some cannot bear.
+ * undone; a task that was not told to suspend is not told to resume, which some cannot bear. Returns false if
+ * its data is there: a suspend may be in progress yet.
  */
-export function* undoSteps(task: SwappedTask, ground: SwapGround): Steps<void> {
+export function* undoSteps(task: SwappedTask, ground: SwapGround): Steps<boolean> {
   const mib = yield* ask({ kind: 'measure' })
-  if (mib !== null && mib <= mostResidualMib(task)) yield* resumeByHooks(task, ground)
+  if (mib === null || !hasMovedOut(task, mib)) return false
+  yield* resumeByHooks(task, ground)
+  return true
+}
+
+/** Returns true if what it uses on a GPU is no more than a suspend may leave. */
+export function hasMovedOut(task: SwappedTask, usedMib: Mib): boolean {
+  return usedMib <= mostResidualMib(task)
 }
 
 /**
@@ -195,7 +203,8 @@ function mostResidualMib({ vramMib }: SwappedTask): Mib {
   return Math.min(bound, vramMib - 1)
 }
 
-function deadlineFor({ vramMib }: SwappedTask): DurationMs {
+/** The time for an order to its hooks. */
+export function deadlineFor({ vramMib }: SwappedTask): DurationMs {
   return Math.min(DEADLINE_MAX_MS, DEADLINE_FIXED_MS + Math.ceil((3 * vramMib * 1000) / SLOW_MIB_PER_S))
 }
 

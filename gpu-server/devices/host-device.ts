@@ -411,7 +411,7 @@ export class HostDevice implements Device {
   #listen(task: HostTask): void {
     this.#sockets.open(task.taskId, task.attempt).then(
       () => {
-        if (task.staysRunning && task.isResident && !task.isEnded) void this.#methods.undo(task)
+        if (task.staysRunning && task.isResident && !task.isEnded) this.#methods.undo(task)
       },
       (error: unknown) => this.#note(task, `its socket cannot be opened: ${String(error)}`),
     )

@@ -6,6 +6,8 @@ import type { GpuReport } from '../../protocol/messages.ts'
 import type { DurationMs, Mib } from '../../protocol/units.ts'
 import type { SwapOutcome } from '../core/device.ts'
 import {
+  deadlineFor,
+  hasMovedOut,
   mayTellAgain,
   resumeByHooks,
   resumeSteps,
@@ -18,6 +20,7 @@ import type { Answer, Step, Steps, Suspension, SwapGround } from '../core/swap-s
 import type { AcceleratedTask, Accelerator, TaskUse } from './accelerator.ts'
 import type { HookCalls } from './hook-calls.ts'
 import { HostTask } from './host-task.ts'
+import { errorText } from '../../protocol/error-text.ts'
 
 export interface SwapMethodsOptions {
   readonly accelerator: Accelerator
@@ -31,14 +34,18 @@ export class SwapMethods {
   readonly #options: SwapMethodsOptions
   /** By GPU. */
   readonly #surplusMib = new Map<number, Mib>()
-  /** Orders in progress to tasks that took their VRAM back; a return waits for them. */
-  readonly #again = new Map<HostTask, Promise<void>>()
+  /** Orders in progress that no swap asked for; the next swap waits for them. */
+  readonly #again = new Map<HostTask, Promise<unknown>>()
+  /** Tasks of an earlier server whose suspend may be in progress, until this time. */
+  readonly #found = new Map<HostTask, DurationMs>()
 
   constructor(options: SwapMethodsOptions) {
     this.#options = options
   }
 
-  suspend(task: HostTask): Promise<Suspension> {
+  async suspend(task: HostTask): Promise<Suspension> {
+    this.#found.delete(task)
+    await this.#again.get(task)
     return this.#carryOut(task, suspendSteps(task, this.#groundOf(task)))
   }
 
@@ -51,15 +58,24 @@ export class SwapMethods {
     return outcome
   }
 
-  undo(task: HostTask): Promise<void> {
-    return this.#carryOut(task, undoSteps(task, this.#groundOf(task)))
+  /**
+   * An earlier server may have told the task to suspend, and no server waits for the end: if its data leaves
+   * within the time of such an order, it is told to resume.
+   */
+  undo(task: HostTask): void {
+    this.#found.set(task, this.#options.now() + deadlineFor(task))
+    this.#undo(task)
   }
 
   /** Notes what tasks use although they said that they had moved it out. */
   sampled(uses: ReadonlyMap<AcceleratedTask, TaskUse>): void {
     this.#surplusMib.clear()
     for (const [task, { usedMib }] of uses) {
-      if (!(task instanceof HostTask) || task.isResident || task.isMoving) continue
+      if (!(task instanceof HostTask) || task.isMoving) continue
+      if (task.isResident) {
+        this.#sampledFound(task, usedMib)
+        continue
+      }
       task.gpus.forEach((gpu, place) => {
         const mib = surplusMib(task, usedMib[place] ?? 0)
         if (mayTellAgain(task, usedMib[place] ?? 0, this.#options.now())) this.#tellAgain(task)
@@ -77,10 +93,31 @@ export class SwapMethods {
     }))
   }
 
+  #sampledFound(task: HostTask, usedMib: TaskUse['usedMib']): void {
+    const until = this.#found.get(task)
+    if (until === undefined || this.#again.has(task)) return
+    if (task.isEnded || this.#options.now() > until) this.#found.delete(task)
+    else if (usedMib.every((mib) => mib !== null && hasMovedOut(task, mib))) this.#undo(task)
+  }
+
+  #undo(task: HostTask): void {
+    const undone = this.#carryOut(task, undoSteps(task, this.#groundOf(task)))
+    this.#begin(task, undone)
+    void undone.then(
+      (isDone) => isDone && this.#found.delete(task),
+      () => undefined,
+    )
+  }
+
   #tellAgain(task: HostTask): void {
-    const told = this.#carryOut(task, suspendAgain(task, this.#groundOf(task)))
-    this.#again.set(task, told)
-    void told.finally(() => this.#again.delete(task))
+    this.#begin(task, this.#carryOut(task, suspendAgain(task, this.#groundOf(task))))
+  }
+
+  #begin(task: HostTask, order: Promise<unknown>): void {
+    const settled = order
+      .catch((error: unknown) => this.#options.onNote(task, errorText(error)))
+      .then(() => this.#again.delete(task))
+    this.#again.set(task, settled)
   }
 
   #groundOf(task: HostTask): SwapGround {

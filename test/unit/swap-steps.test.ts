@@ -12,8 +12,9 @@ const REPORTS = [{ index: 0, model: 'declared', physical_mib: 24_576, foreign_mi
 function setup() {
   const asked: string[] = []
   let now = 0
+  const device = { usedMib: 600 }
   const options = {
-    accelerator: { hasFree: () => Promise.resolve(true), usedMib: () => Promise.resolve([600]) },
+    accelerator: { hasFree: () => Promise.resolve(true), usedMib: () => Promise.resolve([device.usedMib]) },
     hooks: {
       call: (_task: unknown, order: string): Promise<HookAnswer> => {
         asked.push(order)
@@ -39,7 +40,7 @@ function setup() {
     return methods.withSurplus(REPORTS)[0]?.foreign_mib ?? 0
   }
   const wait = (ms: number): void => void (now += ms)
-  return { task, methods, sampled, asked, wait }
+  return { task, methods, sampled, asked, wait, device }
 }
 
 async function swappedOut() {
@@ -84,5 +85,57 @@ describe('VRAM of a task that its hooks have moved out', () => {
     sampled(VRAM_MIB)
     expect(await methods.resume(task)).toBe('done')
     expect(asked.slice(1)).toEqual(['suspend', 'resume'])
+  })
+})
+
+describe('A suspend of a task whose server has restarted', () => {
+  const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+  /** The next server finds the task with its data in VRAM. */
+  async function found() {
+    const world = setup()
+    world.device.usedMib = VRAM_MIB
+    world.methods.undo(world.task)
+    await settled()
+    expect(world.asked).toEqual([])
+    const use = async (usedMib: number): Promise<void> => {
+      world.device.usedMib = usedMib
+      world.sampled(usedMib)
+      await settled()
+    }
+    return { ...world, use }
+  }
+
+  it('is undone at once if it is over', async () => {
+    const { task, methods, asked } = setup()
+    methods.undo(task)
+    await settled()
+    expect(asked).toEqual(['resume'])
+  })
+
+  it('is undone when it ends later, once', async () => {
+    const { use, asked, wait } = await found()
+    await use(VRAM_MIB)
+    wait(20_000)
+    await use(600)
+    expect(asked).toEqual(['resume'])
+    await use(VRAM_MIB)
+    await use(600)
+    expect(asked).toEqual(['resume'])
+  })
+
+  it('is not expected after the time for an order: the task may give up its VRAM by itself', async () => {
+    const { use, asked, wait } = await found()
+    wait(121_000)
+    await use(600)
+    expect(asked).toEqual([])
+  })
+
+  it('is not undone when this server has told the task to suspend', async () => {
+    const { task, methods, use, device, asked } = await found()
+    device.usedMib = 600
+    await methods.suspend(task)
+    await use(600)
+    expect(asked).toEqual(['suspend'])
   })
 })
