@@ -160,6 +160,7 @@ const OF_THE_CONTROLLER: readonly Mutant[] = [
       ),
     ],
     likes,
+    directed: { scenario: 'rest-of-a-report' },
   },
   {
     name: 'h-grows-with-its-rest',
@@ -174,6 +175,7 @@ const OF_THE_CONTROLLER: readonly Mutant[] = [
       ),
     ],
     likes,
+    directed: { scenario: 'regressions/grows-with-a-rest' },
   },
 ]
 
