@@ -188,6 +188,9 @@ const FinishedEvent = record({
 })
 export type FinishedEvent = Value<typeof FinishedEvent>
 
+/** Characters. */
+export const MAX_RESIDENCY_DETAIL = 200
+
 const ResidencyEvent = record({
   kind: oneOf(['residency']),
   ...entry,
@@ -201,6 +204,9 @@ const ResidencyEvent = record({
   wakeable: optional(wakeable),
   residual_mib: optional(RESIDUAL),
   swap_method: optional(oneOf(SWAP_METHODS, 'How it left; only when it is swapped out. Absent: driver')),
+  detail: optional(
+    text(0, MAX_RESIDENCY_DETAIL, 'Why it cannot be swapped, in words; only with not_swappable'),
+  ),
 })
 export type ResidencyEvent = Value<typeof ResidencyEvent>
 

@@ -9,6 +9,7 @@ import type {
   TaskState,
   DeviceKind,
   TaskIdentityKind,
+  SwapMethod,
 } from '../../protocol/units.ts'
 import type { ConfigFields } from '../model/config.ts'
 import type { Decision, DecisionKind } from '../model/decision.ts'
@@ -96,6 +97,10 @@ export interface PlacementRecord {
   readonly isWakeable?: boolean
   /** What it keeps in VRAM on each GPU while it is out. Absent: nothing. */
   readonly residualMib?: Mib
+  /** How it was swapped out. Absent: not said, or not out. */
+  readonly outBy?: SwapMethod
+  /** Why its server cannot swap it. Absent: it can, or did not say. */
+  readonly whyNotSwappable?: string
   /** An operator swapped it out, and nothing has requested its return since. Absent: false. */
   readonly isSentAway?: boolean
   /** Its current or last return was not requested. Absent: false. */

@@ -4,7 +4,7 @@
  */
 import type { CancelTimer } from '../ports/clock.ts'
 import type { Boot } from '../../protocol/message-fields.ts'
-import type { DurationMs, Instant, Mib, Microseconds } from '../../protocol/units.ts'
+import type { DurationMs, Instant, Mib, Microseconds, SwapMethod } from '../../protocol/units.ts'
 import type { IndexEntry } from '../structures/ordered-index.ts'
 import type { EndCode } from '../model/end-reason.ts'
 import { NO_PREPARATIONS } from '../model/preparation.ts'
@@ -84,6 +84,10 @@ export interface LivePlacement extends Mutable<Placement>, Sharer {
   /** It is swapped out, and its server reports requests for it: no probe and no eager return is needed. */
   isWakeable: boolean
   residualMib: Mib
+  /** How it was swapped out, as its server said; null: not said, or not out. */
+  outBy: SwapMethod | null
+  /** Why its server cannot swap it, in words; null: it can, or did not say. */
+  whyNotSwappable: string | null
   /**
    * An operator requested its return: the request stays until it is resident, whether or not it wants the
    * GPU.
@@ -367,6 +371,8 @@ export function newLivePlacement(
     movingSince: null,
     isProbed: false,
     isWakeable: false,
+    outBy: null,
+    whyNotSwappable: null,
     isSwapInRequested: false,
     isSwappedOutByOperator: false,
     isEager: false,

@@ -42,6 +42,8 @@ function recordOfPlacement(p: LivePlacement): PlacementRecord {
     isProbed: p.isProbed,
     ...(p.isWakeable ? { isWakeable: true } : {}),
     ...(p.residualMib === 0 ? {} : { residualMib: p.residualMib }),
+    ...(p.outBy === null ? {} : { outBy: p.outBy }),
+    ...(p.whyNotSwappable === null ? {} : { whyNotSwappable: p.whyNotSwappable }),
     ...(p.isSwappedOutByOperator ? { isSentAway: true } : {}),
     ...(p.isEager ? { isEager: true, idleFrom: p.idleFrom } : {}),
     outSince: p.swappedOutSince,
@@ -188,6 +190,8 @@ export function placementOf(
   placement.isProbed = record.isProbed ?? false
   placement.isWakeable = record.isWakeable ?? false
   placement.residualMib = record.residualMib ?? 0
+  placement.outBy = record.outBy ?? null
+  placement.whyNotSwappable = record.whyNotSwappable ?? null
   placement.isSwappedOutByOperator = record.isSentAway ?? false
   placement.isEager = record.isEager ?? false
   placement.idleFrom = record.idleFrom ?? record.residentSince

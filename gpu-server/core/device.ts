@@ -96,6 +96,8 @@ export interface LeftAs {
   readonly byHooks?: boolean
   /** What it keeps in VRAM on each GPU. */
   readonly residualMib?: Mib
+  /** Why it cannot be swapped, in words; only with `not_swappable`. */
+  readonly whyNot?: string
 }
 export type Suspended = (outcome: SwapOutcome, left?: LeftAs) => void
 

@@ -1,5 +1,5 @@
 /** Swaps whole tasks out of VRAM and back. The server decides last about its GPUs (R12). */
-import type { RefusalReason, SwapCommand } from '../../protocol/messages.ts'
+import { MAX_RESIDENCY_DETAIL, type RefusalReason, type SwapCommand } from '../../protocol/messages.ts'
 import type { Mib, Residency } from '../../protocol/units.ts'
 import type { Attempt } from './attempt.ts'
 import type { LeftAs, SwapOutcome } from './device.ts'
@@ -82,7 +82,7 @@ export class Swaps {
     } else {
       ledger.leaveHost(attempt)
       if (outcome === 'not_swappable') attempt.noswap = 1
-      this.#moved(attempt, 'resident', outcome)
+      this.#moved(attempt, 'resident', outcome, left.whyNot)
       this.#growths.settle(attempt)
     }
   }
@@ -106,7 +106,7 @@ export class Swaps {
   /**
    * Counts every finished swap, successful or not, in the generation, so that earlier decisions are stale.
    */
-  #moved(attempt: Attempt, residency: Residency, outcome: SwapOutcome): void {
+  #moved(attempt: Attempt, residency: Residency, outcome: SwapOutcome, whyNot?: string): void {
     attempt.residency = residency
     attempt.generation += 1
     this.#parts.durable.keep(attempt)
@@ -122,6 +122,7 @@ export class Swaps {
       ...(attempt.isWakeable ? { wakeable: true } : {}),
       ...(attempt.residualMib > 0 ? { residual_mib: attempt.residualMib } : {}),
       ...(attempt.isOutByHooks ? { swap_method: attempt.swapMethod } : {}),
+      ...(whyNot === undefined ? {} : { detail: whyNot.slice(0, MAX_RESIDENCY_DETAIL) }),
     })
   }
 }

@@ -246,6 +246,8 @@ export class HostDevice implements Device {
         const suspension = await this.#methods.suspend(task)
         outcome = suspension.outcome
         const { method, residualMib } = suspension
+        const whyNot = this.#methods.whyNotSwappable(task)
+        if (outcome === 'not_swappable' && whyNot !== undefined) left = { whyNot }
         if (outcome !== 'done' || task.isEnded) return false
         task.isResident = false
         left = method === 'driver' ? {} : { byHooks: true, residualMib }

@@ -39,6 +39,8 @@ export class SwapMethods {
   /** Tasks of an earlier server whose suspend may be in progress, until this time. */
   readonly #found = new Map<HostTask, DurationMs>()
 
+  readonly #whyNot = new WeakMap<HostTask, string>()
+
   constructor(options: SwapMethodsOptions) {
     this.#options = options
   }
@@ -47,6 +49,11 @@ export class SwapMethods {
     this.#found.delete(task)
     await this.#again.get(task)
     return this.#carryOut(task, suspendSteps(task, this.#groundOf(task)))
+  }
+
+  /** Why the driver cannot swap the task, as found at its last suspend; undefined: not asked, or it can. */
+  whyNotSwappable(task: HostTask): string | undefined {
+    return this.#whyNot.get(task)
   }
 
   async resume(task: HostTask): Promise<SwapOutcome> {
@@ -153,6 +160,7 @@ export class SwapMethods {
     const why = await this.#options.accelerator.whyNotSwappable(task)
     if (why === null) return this.#options.accelerator.swapOut(task)
     this.#options.onNote(task, `it stays in VRAM: ${why}`)
+    this.#whyNot.set(task, why)
     return 'not_swappable'
   }
 

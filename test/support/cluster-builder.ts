@@ -5,7 +5,7 @@
  */
 import fc from 'fast-check'
 import type { GpuReport, Hello, NodeEvent, TaskReport } from '../../protocol/messages.ts'
-import type { Instant, Mib, NoSwap, Priority } from '../../protocol/units.ts'
+import type { Instant, Mib, NoSwap, Priority, SwapMethod } from '../../protocol/units.ts'
 import type { ConfigFields } from '../../controller/model/config.ts'
 import { DEFAULT_CONFIG } from '../../controller/model/config.ts'
 import type { Decision } from '../../controller/model/decision.ts'
@@ -296,7 +296,7 @@ export class ClusterBuilder {
   }
 
   /** Ends a swap in progress, successfully or with a return to the previous residency. */
-  swapped(task: LiveTask, isFailed = false, isWakeable = false, residualMib = 0): void {
+  swapped(task: LiveTask, isFailed = false, isWakeable = false, residualMib = 0, by?: SwapMethod): void {
     const { residency, generation } = placementOf(task)
     if (residency !== 'swapping_out' && residency !== 'swapping_in') return
     const isOut = (residency === 'swapping_out') !== isFailed
@@ -308,6 +308,7 @@ export class ClusterBuilder {
       because,
       ...(isWakeable ? { wakeable: true } : {}),
       ...(residualMib > 0 ? { residual_mib: residualMib } : {}),
+      ...(by === undefined ? {} : { swap_method: by }),
     })
   }
 

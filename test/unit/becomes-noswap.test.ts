@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import { applyCommandResult, applyNodeEvent } from '../../controller/engine/inputs/nodes/node-events.ts'
+import { explainVictim } from '../../controller/query/explain/explain-victim.ts'
 import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
 
 /** Creates one GPU of 100 MiB; `a` is idle and being swapped out for `b`. */
@@ -25,9 +26,14 @@ it('A task that its server reports as not swappable is noswap from then on, and 
     residency: 'resident',
     generation: 2,
     because: 'not_swappable',
+    detail: 'it uses managed memory',
   } as const
   applyNodeEvent(cluster.cluster, node.id, event, cluster.now)
   const events = cluster.cycle()
+  expect(explainVictim(cluster.cluster, placementOf(a), cluster.now)).toMatchObject({
+    standing: 'NOSWAP',
+    sentence: 'It is never swapped out: n cannot swap it (it uses managed memory).',
+  })
   expect(placementOf(a)).toMatchObject({ residency: 'resident', noswap: 1 })
   expect(node.gpus[0]).toMatchObject({ noswapMib: 60, swappableMib: 0 })
   expect(events.map(({ kind }) => kind)).toContain('task_became_noswap')

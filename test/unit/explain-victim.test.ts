@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { explainVictim } from '../../controller/query/explain/explain-victim.ts'
 import type { LiveTask } from '../../controller/state/facts.ts'
-import { FEATURES } from '../../protocol/units.ts'
+import { FEATURES, type SwapMethod } from '../../protocol/units.ts'
 import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
 
 const IDLE_MS = 300_000
@@ -28,7 +28,8 @@ it('An idle task reports when it becomes eligible, and then that it is eligible'
   expect(standing(world)).toEqual({
     standing: 'NOT_IDLE_LONG_ENOUGH',
     eligibleAt: since + IDLE_MS,
-    sentence: 'It may be swapped out in 300 s, once it has been idle for 300 s.',
+    sentence:
+      'It may be swapped out in 300 s, once it has been idle for 300 s. The driver would move its VRAM.',
   })
   world.b.advance(IDLE_MS)
   expect(standing(world)).toMatchObject({ standing: 'ELIGIBLE', eligibleAt: null })
@@ -40,7 +41,9 @@ it('A task that is kept warm may leave when the others of its class are not enou
   world.b.advance(300_000)
   expect(standing(world)).toMatchObject({
     standing: 'ELIGIBLE',
-    sentence: 'It is kept warm: it may be swapped out when the other tasks that are not P0 are not enough.',
+    sentence:
+      'It is kept warm: it may be swapped out when the other tasks that are not P0 are not enough. ' +
+      'The driver would move its VRAM.',
   })
 })
 
@@ -50,7 +53,7 @@ it('A task above its request goes before its equals, and the explanation has bot
   Object.assign(placementOf(world.task), { demandMib: 54 })
   world.b.advance(IDLE_MS)
   expect(standing(world).sentence).toBe(
-    'It may be swapped out for any task that needs its VRAM. ' +
+    'It may be swapped out for any task that needs its VRAM. The driver would move its VRAM. ' +
       'It goes before its equals: it uses 54 MiB on each GPU and requested 50.',
   )
 })
@@ -61,7 +64,8 @@ it('A task with an idle period of its own is eligible after that one', () => {
   expect(standing(world)).toEqual({
     standing: 'NOT_IDLE_LONG_ENOUGH',
     eligibleAt: world.b.now + 20_000,
-    sentence: 'It may be swapped out in 20 s, once it has been idle for 20 s.',
+    sentence:
+      'It may be swapped out in 20 s, once it has been idle for 20 s. The driver would move its VRAM.',
   })
   world.b.advance(20_000)
   expect(standing(world)).toMatchObject({ standing: 'ELIGIBLE', eligibleAt: null })
@@ -163,17 +167,22 @@ it('A stopping task is no victim: the task that needs its VRAM starts after its 
   expect(placementOf(waits).residency).toBe('none')
 })
 
-it('A task that its own method has swapped out says what stays in VRAM', () => {
-  const out = (residualMib: number, request = {}) => {
+it('A task that is swapped out says by what, and what stays in VRAM', () => {
+  const out = (residualMib: number, request = {}, by?: SwapMethod) => {
     const world = placed(request, 1000)
     world.b.started(world.task)
     world.b.advance(IDLE_MS)
     world.b.submit({ vramMib: 70 })
     world.b.cycle()
-    world.b.swapped(world.task, false, false, residualMib)
+    world.b.swapped(world.task, false, false, residualMib, by)
     return standing(world)
   }
-  expect(out(0, { swapMethod: 'hooks' })).toMatchObject({ sentence: 'It is swapped out already.' })
+  expect(out(0, { swapMethod: 'hooks' })).toMatchObject({
+    sentence: 'It is swapped out already, by the driver.',
+  })
+  expect(out(0, { swapMethod: 'hooks' }, 'hooks')).toMatchObject({
+    sentence: 'It is swapped out already, by its hooks.',
+  })
   expect(out(5, { swapMethod: 'hooks' })).toMatchObject({
     standing: 'NOT_RESIDENT',
     sentence: 'It is swapped out already, by its hooks: 5 MiB stay in VRAM on each GPU.',

@@ -451,8 +451,12 @@ describe('a reserve deficit on a GPU', () => {
     const h = new ServerCoreHarness()
     h.run('a')
     h.swapOut('a')
-    h.device.suspended('a', 'not_swappable')
+    h.device.suspended('a', 'not_swappable', { whyNot: 'it uses managed memory' })
     h.settle()
+    expect(h.bus.events().at(-1)).toMatchObject({
+      because: 'not_swappable',
+      detail: 'it uses managed memory',
+    })
     expect(h.swapOut('a')).toMatchObject({ outcome: 'refused', reason: 'noswap' })
     const before = h.device.calls.length
     h.device.listener?.freeMeasured(0, 1)

@@ -2,7 +2,7 @@
  * Whether a placed task could be swapped out now, and if not, why and until when (semantics 5, "Eligible").
  */
 import { isAboveRequest, movableMib } from '../../model/placement.ts'
-import type { Instant } from '../../../protocol/units.ts'
+import type { Instant, SwapMethod } from '../../../protocol/units.ts'
 import type { Policy } from '../../model/config.ts'
 import { eligibleFrom, idlePeriodOf } from '../../policy/swap/eligible.ts'
 import type { Cluster } from '../../state/cluster.ts'
@@ -43,7 +43,15 @@ export function explainVictim(
   const eligibleAt = at !== null && at > now ? at : null
   const sentence = inWords(standing, placement, policy, eligibleAt, now)
   const mayLeave = standing === 'ELIGIBLE' || standing === 'ELIGIBLE_FOR_P0_ONLY' || eligibleAt !== null
-  return { standing, eligibleAt, sentence: mayLeave ? sentence + firstInWords(placement) : sentence }
+  return {
+    standing,
+    eligibleAt,
+    sentence: mayLeave ? `${sentence} ${methodInWords(placement)}${firstInWords(placement)}` : sentence,
+  }
+}
+
+function methodInWords({ task }: LivePlacement): string {
+  return `${capitalized(MOVERS[task.spec.swapMethod ?? 'driver'])} would move its VRAM.`
 }
 
 function firstInWords(placement: LivePlacement): string {
@@ -90,9 +98,11 @@ function inWords(
     case 'NOT_STARTED':
       return 'It is not swapped out: its node has not confirmed that it runs.'
     case 'NOSWAP':
-      return task.spec.noswap === 1
-        ? 'It is never swapped out: it is noswap.'
-        : 'It is never swapped out: its node counts it as noswap.'
+      if (task.spec.noswap === 1) return 'It is never swapped out: it is noswap.'
+      return (
+        `It is never swapped out: ${node.name} cannot swap it` +
+        `${placement.whyNotSwappable === null ? '' : ` (${placement.whyNotSwappable})`}.`
+      )
     case 'NOT_RESIDENT':
       return residency === 'swapped_out' ? outInWords(placement) : 'It is being moved.'
     case 'OVER':
@@ -124,9 +134,20 @@ function inWords(
   }
 }
 
-/** The driver leaves nothing: what stays was left by its own method. */
-function outInWords({ residualMib, task }: LivePlacement): string {
-  if (residualMib === 0) return 'It is swapped out already.'
-  const by = task.spec.swapMethod === 'engine' ? 'its inference engine' : 'its hooks'
-  return `It is swapped out already, by ${by}: ${residualMib} MiB stay in VRAM on each GPU.`
+/** A report without the method comes from a server that has restarted: the method of the task is likely. */
+function outInWords({ residualMib, task, outBy }: LivePlacement): string {
+  const by = MOVERS[outBy ?? (residualMib === 0 ? 'driver' : (task.spec.swapMethod ?? 'driver'))]
+  const left = residualMib === 0 ? '' : `: ${residualMib} MiB stay in VRAM on each GPU`
+  return `It is swapped out already, by ${by}${left}.`
+}
+
+/** What moves the VRAM of a task, by its swap method. */
+const MOVERS: Readonly<Record<SwapMethod, string>> = {
+  driver: 'the driver',
+  hooks: 'its hooks',
+  engine: 'its inference engine',
+}
+
+function capitalized(words: string): string {
+  return words.charAt(0).toUpperCase() + words.slice(1)
 }

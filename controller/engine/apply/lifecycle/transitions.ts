@@ -278,6 +278,7 @@ export function setResidency(
     placement.isProbed = placement.isSwapInRequested = placement.isSwappedOutByOperator = false
     placement.swappedOutSince = null
     placement.isWakeable = false
+    placement.outBy = null
   } else if (to === 'swapped_out') placement.swappedOutSince ??= now
   planProbe(c, placement, now)
   for (const gpu of placement.gpus) c.touchGpu(gpu)

@@ -285,10 +285,11 @@ function applyResidency(c: Cluster, placement: LivePlacement, event: ResidencyEv
   if (to !== 'resident' && to !== 'swapped_out') return
   if (event.because !== null && event.because !== 'woke_while_locked')
     backOff(c, placement, event.because, now)
+  placement.outBy = to === 'swapped_out' ? (event.swap_method ?? null) : null
   if (to === 'swapped_out') setSwappedOut(c, placement, event.residual_mib ?? 0, event.because, now)
   else setResidency(c, placement, to, event.because, now)
   setWakeable(c, placement, event.wakeable === true, now)
-  if (event.because === 'not_swappable') becomesNoswap(c, placement, now)
+  if (event.because === 'not_swappable') becomesNoswap(c, placement, event.detail ?? null, now)
   if (to === 'swapped_out' && isWantedBack(placement)) askForSwapIn(c, placement, now)
 }
 
@@ -296,11 +297,13 @@ function applyResidency(c: Cluster, placement: LivePlacement, event: ResidencyEv
  * Its server found that it cannot be swapped (several processes, managed memory, …). The server decides (R12)
  * and already counts the task as noswap.
  */
-function becomesNoswap(c: Cluster, placement: LivePlacement, now: Instant): void {
+function becomesNoswap(c: Cluster, placement: LivePlacement, why: string | null, now: Instant): void {
   if (placement.noswap === 1 || placement.residency !== 'resident') return
+  placement.whyNotSwappable = why
   setNoswap(c, placement, 1, now)
   c.eventLog.taskEvent(now, 'task_became_noswap', placement.task, placement.node.id, {
     attempt: placement.attempt,
+    ...(why === null ? {} : { reason: why }),
   })
 }
 
@@ -383,7 +386,7 @@ function applyRefusal(
   if (command === 'swap_out' && placement.residency === 'swapping_out') {
     if (reason !== 'wants_gpu') backOff(c, placement, reason, now)
     setResidency(c, placement, 'resident', reason, now)
-    if (reason === 'noswap') becomesNoswap(c, placement, now)
+    if (reason === 'noswap') becomesNoswap(c, placement, null, now)
     if (reason === 'wants_gpu') applyNodeWants(c, placement, true, 0, now)
   }
   if (command === 'swap_in' && placement.residency === 'swapping_in') {
