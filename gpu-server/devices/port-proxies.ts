@@ -101,6 +101,17 @@ export class PortProxies<T extends ProxiedTask> {
     return isHeld && task.start.wakeOnRequest !== false
   }
 
+  /** The task has left: asks whether a request came while it did, in case that was forgotten since. */
+  async left(task: T): Promise<void> {
+    const entry = this.#entries.get(task)
+    if (entry === undefined) return
+    await this.#turn(entry, async () => {
+      const now = entry.link === null ? null : proxyCountsIn(await entry.link.ask('stat'))
+      if (now?.isWanted === true && now.held > 0) this.#wanted(entry)
+      return true
+    })
+  }
+
   /** The task is back, or has not left: requests are passed to it. */
   async pass(task: T): Promise<void> {
     await this.#order(task, false)
@@ -139,8 +150,9 @@ export class PortProxies<T extends ProxiedTask> {
     entry.isOut = isOut
     return this.#turn(entry, async () => {
       if (entry.link === null) return false
-      if (!entry.isOut) await this.#noteRefused(entry, entry.link)
-      await entry.link.ask(entry.isOut ? 'hold' : 'pass')
+      // Not the latest order: without the pass between two holds, its requests would stay where they are.
+      if (!isOut) await this.#noteRefused(entry, entry.link)
+      await entry.link.ask(isOut ? 'hold' : 'pass')
       return true
     })
   }

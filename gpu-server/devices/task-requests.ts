@@ -51,6 +51,7 @@ export class TaskRequests<T extends RequestedTask> {
     } finally {
       if (!hasLeft) await this.#proxies.pass(task)
     }
+    if (hasLeft && isHeld) await this.#proxies.left(task)
     const isWatched = hasLeft && task.swappedOutBy === 'driver' && (await this.#watch.watch(task))
     return hasLeft && (isHeld || isWatched)
   }

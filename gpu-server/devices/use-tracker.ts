@@ -19,12 +19,15 @@ export class UseTracker {
   }
 
   /**
-   * Handles a signal on its socket; from now on samples are ignored. A task that runs while it is out does
-   * not know of the request that waits for it.
+   * Handles a signal on its socket; from now on samples are ignored. A task that runs while it is out, or on
+   * its way, does not know of the request that waits for it.
    */
   signalled(task: HostTask, isBusy: boolean): void {
     task.doesSignal = true
-    if (!isBusy && !task.isResident && task.isWoken) return
+    if (isHeldFor(task)) {
+      if (isBusy) this.#used(task)
+      return
+    }
     task.isWoken = false
     if (isBusy) this.#used(task)
     else this.#becameIdle(task, this.#clock.now())
@@ -48,7 +51,7 @@ export class UseTracker {
 
   /** Handles a sample of its use; null: unknown. A stopped task cannot show use, but may have been woken. */
   sampled(task: HostTask, isBusy: boolean | null): void {
-    if ((task.doesSignal && !task.isWoken) || isBusy === null || !task.isResident) return
+    if ((task.doesSignal && !task.isWoken) || isBusy === null || !task.isResident || isHeldFor(task)) return
     const now = this.#clock.now()
     if (isBusy) this.#used(task)
     else if (now - task.lastUseAt >= this.#idleAfterMs) this.#becameIdle(task, task.lastUseAt)
@@ -67,4 +70,9 @@ export class UseTracker {
     task.wantsGpu = false
     this.#listener()?.gpuUsed(task.taskId, task.attempt, this.#clock.now() - lastUseAt)
   }
+}
+
+/** A proxy holds a request for it since its swap-out began, and says so once: only its return ends that. */
+function isHeldFor({ isWoken, isResident, isMoving }: HostTask): boolean {
+  return isWoken && (!isResident || isMoving)
 }

@@ -82,6 +82,36 @@ it('Requests that arrive while a task is out are reported once, and answered aft
   late.socket.destroy()
 })
 
+it('A return that is followed at once by a swap-out passes what was held', async () => {
+  const world = await guardWorld()
+  const { proxies, wanted } = await proxiesIn(world)
+  const task = taskOf('echo', [await serving(world, 'echo', ECHO)])
+  await proxies.open(task)
+  await proxies.hold(task)
+  const client = await TestClient.open(portOf(proxies, task))
+  client.socket.write('hello')
+  await until('it is reported', () => wanted.length > 0)
+  void proxies.pass(task)
+  await proxies.hold(task)
+  await client.receives('hello')
+})
+
+it('A request that came while a task left is reported again when it has left', async () => {
+  const world = await guardWorld()
+  const { proxies, wanted } = await proxiesIn(world)
+  const task = taskOf('echo', [await serving(world, 'echo', ECHO)])
+  await proxies.open(task)
+  await proxies.hold(task)
+  await proxies.left(task)
+  expect(wanted).toEqual([])
+  const client = await TestClient.open(portOf(proxies, task))
+  client.socket.write('hello')
+  await until('it is reported', () => wanted.length > 0)
+  await proxies.left(task)
+  expect(wanted).toEqual(['echo', 'echo'])
+  client.socket.destroy()
+})
+
 it('Requests that were refused while the task was out are noted at its return', async () => {
   const world = await guardWorld()
   const task = taskOf('order', [await serving(world, 'order', ORDER)])

@@ -7,7 +7,8 @@ import type { Guards } from '../../gpu-server/guard/guards.ts'
 import type { Clock } from '../../controller/ports/clock.ts'
 
 function tracked() {
-  const clock = { now: () => 0 } as unknown as Clock
+  let now = 0
+  const clock = { now: () => now } as unknown as Clock
   const said: string[] = []
   const listener = {
     gpuWanted: () => said.push('wanted'),
@@ -22,7 +23,7 @@ function tracked() {
     { isStopped: false, isHeld: false },
     () => {},
   )
-  return { said, uses, task }
+  return { said, uses, task, wait: (ms: number) => void (now += ms) }
 }
 
 it('A task that runs while it is out stays wanted by a request, although it says that it is idle', () => {
@@ -43,4 +44,18 @@ it('A task that is out without a request is idle when it says so', () => {
   uses.signalled(task, true)
   uses.signalled(task, false)
   expect(said).toEqual(['wanted', 'used'])
+})
+
+it('A request that is held while its task leaves wakes it, however long the swap-out takes', () => {
+  const { said, uses, task, wait } = tracked()
+  task.isMoving = true
+  uses.requested(task)
+  wait(60_000)
+  uses.sampled(task, false)
+  uses.signalled(task, false)
+  expect([said, task.wantsGpu]).toEqual([['wanted'], true])
+  task.isResident = task.isMoving = false
+  uses.signalled(task, true)
+  uses.signalled(task, false)
+  expect([said, task.wantsGpu]).toEqual([['wanted'], true])
 })
