@@ -124,8 +124,9 @@ export type {
 
 export interface ClientOptions {
   /**
-   * Base address, also `unix:///path`; else HEADROOM_URL, VENDOR_CONTROLLER_URL, the current context, the
-   * socket of a server on this host, http://127.0.0.1:30080.
+   * Base address, also `unix:///path`, or several of one cluster, separated by commas; else HEADROOM_URL,
+   * VENDOR_CONTROLLER_URL, the current context, the socket of a server on this host,
+   * http://127.0.0.1:30080.
    */
   readonly url?: string
   /** Else HEADROOM_TOKEN, or the token of the context that gave the address; null sends none. */
@@ -160,7 +161,7 @@ interface GroupRequest {
 export function createClient(options: ClientOptions = {}) {
   const { url, token, source } = connectionOf(options, process.env)
   const transport = new Transport({
-    url: baseUrl(url, source),
+    urls: baseUrls(url, source),
     token,
     attempts: options.attempts ?? 3,
     signal: options.signal ?? null,
@@ -480,6 +481,15 @@ async function* eachOf<T>(
     if (page.next_cursor === null) return
     page = await pageAt({ cursor: page.next_cursor })
   }
+}
+
+const MAX_URLS = 8
+
+/** Several addresses are separated by commas. */
+function baseUrls(text: string, source: string | null): readonly string[] {
+  const urls = text.split(',').map((each) => baseUrl(each.trim(), source))
+  if (urls.length <= MAX_URLS) return urls
+  throw new TypeError(`${source === null ? '' : `${source}: `}at most ${MAX_URLS} addresses are possible`)
 }
 
 /** Removes a trailing slash; keeps a path in front of /api/v1. */

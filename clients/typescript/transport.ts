@@ -16,8 +16,8 @@ const FIRST_PAUSE_MS = 200
 export const DEFAULT_URL = 'http://127.0.0.1:30080'
 
 export interface TransportOptions {
-  /** Base address of the controller, without /api/v1. */
-  readonly url: string
+  /** Base addresses of the controllers of one cluster, without /api/v1; any of them answers for it. */
+  readonly urls: readonly string[]
   /** Sent as Bearer; null: none. */
   readonly token: string | null
   /** Maximum attempts per request, where a retry is safe. */
@@ -53,12 +53,21 @@ const UNSENT_CODES: ReadonlySet<string> = new Set([
 ])
 
 export class Transport {
-  readonly url: string
   readonly #options: TransportOptions
+  /** The address that answered last. */
+  #at = 0
 
   constructor(options: TransportOptions) {
     this.#options = options
-    this.url = options.url
+  }
+
+  get url(): string {
+    return this.#options.urls[this.#at] ?? DEFAULT_URL
+  }
+
+  /** Uses the next address, unless another call has left this one already. */
+  #leave(url: string): void {
+    if (this.url === url) this.#at = (this.#at + 1) % this.#options.urls.length
   }
 
   /**
@@ -67,9 +76,11 @@ export class Transport {
    */
   async json<T>(call: Call): Promise<T> {
     for (let attempt = 1; ; attempt++) {
+      const { url } = this
       try {
         return await this.#once<T>(call)
       } catch (error) {
+        if (error instanceof ApiError && error.status === 503) this.#leave(url)
         if (attempt >= this.#options.attempts || !mayTryAgain(error, call)) throw error
         await pause(pauseMs(error, attempt), this.#signalOf(call))
       }
@@ -112,7 +123,20 @@ export class Transport {
     return response.status === 204 ? (null as T) : this.#bodyOf<T>(response)
   }
 
+  /** Tries each address once while none has received the request. */
   async #fetch(call: Call, limit: AbortSignal): Promise<Response> {
+    for (let left = this.#options.urls.length - 1; ; left--) {
+      const { url } = this
+      try {
+        return await this.#fetchFrom(url, call, limit)
+      } catch (error) {
+        if (error instanceof ConnectionError) this.#leave(url)
+        if (!(error instanceof ConnectionError) || !error.isUnsent || left <= 0) throw error
+      }
+    }
+  }
+
+  async #fetchFrom(url: string, call: Call, limit: AbortSignal): Promise<Response> {
     const path = `/api/v1${call.path}${queryText(call.query)}`
     const headers: Record<string, string> = { accept: 'application/json', ...call.headers }
     if (this.#options.token !== null) headers['authorization'] = `Bearer ${this.#options.token}`
@@ -124,9 +148,9 @@ export class Transport {
         signal: AbortSignal.any([limit, ...this.#signals(call)]),
         ...(call.body === undefined ? {} : { body: encoded(call.body) }),
       }
-      const socketPath = socketPathIn(this.url)
+      const socketPath = socketPathIn(url)
       return socketPath === null
-        ? await fetch(`${this.url}${path}`, { ...asked, redirect: 'manual' })
+        ? await fetch(`${url}${path}`, { ...asked, redirect: 'manual' })
         : await socketFetch(socketPath, path, asked)
     } catch (error) {
       throw this.broken(error, call)

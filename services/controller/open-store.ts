@@ -67,7 +67,7 @@ async function openAmongControllers(
   log: Logger,
 ): Promise<DurableStore> {
   const { leaseMs, ...candidate } = settings.among
-  const standby = createStandbyState()
+  const standby = createStandbyState(candidate)
   const store = createPostgresStore({
     ...options,
     place,
@@ -91,6 +91,7 @@ async function openAmongControllers(
   for (const signal of SIGNALS) process.once(signal, end)
   try {
     await store.opened
+    standby.leads()
   } catch (fault) {
     await store.close()
     throw fault

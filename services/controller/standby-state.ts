@@ -4,30 +4,54 @@ import type { LeaderSeen } from '../../controller/adapters/postgres/messages.ts'
 export interface StandbyState {
   /** The server cannot be reached. */
   waits(): void
+  /** Null: no controller leads. */
   sees(leader: LeaderSeen | null): void
+  /** This controller leads now. */
+  leads(): void
   /** Null: no leader is known. */
   readonly leader: LeaderSeen | null
   /** One line, for /readyz. */
   readonly detail: string
+  /** Resolves with the leader, or with null when no controller leads for this long. */
+  leaderWithin(ms: number): Promise<LeaderSeen | null>
 }
 
-export function createStandbyState(): StandbyState {
+export function createStandbyState(own: Pick<LeaderSeen, 'name' | 'url'>): StandbyState {
   let leader: LeaderSeen | null = null
   let detail = 'waiting for the store'
+  const waiting = new Set<(leader: LeaderSeen) => void>()
+  const set = (now: LeaderSeen | null, why: string): void => {
+    leader = now
+    detail = why
+    if (now === null) return
+    for (const done of waiting) done(now)
+    waiting.clear()
+  }
   return {
-    waits() {
-      leader = null
-      detail = 'waiting for the store'
+    waits: () => set(null, 'waiting for the store'),
+    sees: (seen) => {
+      // It was the leader before it was started again.
+      const other = seen?.name === own.name ? null : seen
+      set(other, other === null ? 'standby: no controller leads' : `standby: ${other.name} leads`)
     },
-    sees(seen) {
-      leader = seen
-      detail = seen === null ? 'standby: no controller leads' : `standby: ${seen.name} leads`
-    },
+    leads: () => set({ ...own, epoch: 0 }, 'this controller leads'),
     get leader() {
       return leader
     },
     get detail() {
       return detail
     },
+    leaderWithin: (ms) =>
+      leader !== null
+        ? Promise.resolve(leader)
+        : new Promise((resolve) => {
+            const done = (now: LeaderSeen | null): void => {
+              clearTimeout(timer)
+              waiting.delete(done)
+              resolve(now)
+            }
+            const timer = setTimeout(() => done(null), ms)
+            waiting.add(done)
+          }),
   }
 }

@@ -1,37 +1,86 @@
-/** Answers health checks while the store is waited for, or another controller leads: alive, and not ready. */
-import { createServer } from 'node:http'
+/**
+ * Listens while the store is waited for, or another controller leads: health checks are answered here, and
+ * everything else by the leader.
+ */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { isChannelUpgrade } from '../../controller/api/channels/upgrade.ts'
+import { blockListOf, limitConnections } from '../../controller/api/http/connection-limits.ts'
+import {
+  HEADERS_TIMEOUT_MS,
+  MAX_CONNECTIONS,
+  REQUEST_TIMEOUT_MS,
+  TIMEOUTS_CHECKED_EVERY_MS,
+} from '../../controller/api/http/limits.ts'
 import type { Settings } from '../settings/settings.ts'
+import { forwardRequest, forwardUpgrade } from './forward-to-leader.ts'
 import type { StandbyState } from './standby-state.ts'
+
+/** Requests that have begun may end after the API listens on the same port. */
+const END_WITHIN_MS = 10_000
 
 /** The API then listens on the same port; 0 leaves nothing to listen on. */
 export async function listenWhileWaiting(
-  { httpHost, httpPort }: Pick<Settings, 'httpHost' | 'httpPort'>,
+  {
+    httpHost,
+    httpPort,
+    trustedProxies,
+    among,
+  }: Pick<Settings, 'httpHost' | 'httpPort' | 'trustedProxies' | 'among'>,
   standby: StandbyState,
 ): Promise<{ close(): Promise<void> }> {
   if (httpPort === 0) return { close: () => Promise.resolve() }
-  const server = createServer((request, response) => {
-    const isAlive = request.url?.split('?')[0] === '/livez'
-    response.writeHead(isAlive ? 200 : 503, {
-      'content-type': 'application/json; charset=utf-8',
-      ...(isAlive ? {} : { 'retry-after': '1' }),
-      connection: 'close',
-    })
-    response.end(isAlive ? '{"status":"alive"}\n' : `${notReady(standby)}\n`)
+  const options = { standby, name: among.name, trustedProxies: blockListOf(trustedProxies) }
+  const limits = {
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    headersTimeout: HEADERS_TIMEOUT_MS,
+    connectionsCheckingInterval: TIMEOUTS_CHECKED_EVERY_MS,
+    shouldUpgradeCallback: isChannelUpgrade,
+  }
+  const server = createServer(limits, (request, response) => {
+    if (!answerHealth(request, response, standby)) void forwardRequest(request, response, options)
   })
+  server.maxConnections = MAX_CONNECTIONS
+  limitConnections(server, trustedProxies)
+  server.on('upgrade', (request, socket, head) => void forwardUpgrade(request, socket, head, options))
   // The API reports a port that cannot be used.
   await new Promise<void>((resolve) => {
     server.once('error', () => resolve())
     server.listen(httpPort, httpHost, resolve)
   })
   return {
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve())
-        server.closeAllConnections()
-      }),
+    close: async () => {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+      server.closeIdleConnections()
+      setTimeout(() => server.closeAllConnections(), END_WITHIN_MS).unref()
+      // The port is free at once; requests in progress may go on.
+      await Promise.race([closed, new Promise((resolve) => setImmediate(resolve))])
+    },
   }
 }
 
-function notReady({ detail }: StandbyState): string {
-  return JSON.stringify({ status: 'not_ready', checks: [{ name: 'store', ok: false, detail }] })
+const HEALTH = /^(?:\/api\/v1)?\/(livez|readyz)(?:\?(.*))?$/
+
+function answerHealth(
+  { url = '' }: IncomingMessage,
+  response: ServerResponse,
+  standby: StandbyState,
+): boolean {
+  const [, what, query = ''] = HEALTH.exec(url) ?? []
+  if (what === undefined) return false
+  const mustLead = new URLSearchParams(query).get('role') === 'leader'
+  const isWell = what === 'livez' || (standby.leader !== null && !mustLead)
+  response.writeHead(isWell ? 200 : 503, {
+    'content-type': 'application/json; charset=utf-8',
+    ...(isWell ? {} : { 'retry-after': '1' }),
+    connection: 'close',
+  })
+  response.end(`${what === 'livez' ? '{"status":"alive"}' : readiness(standby, isWell)}\n`)
+  return true
+}
+
+function readiness({ detail }: StandbyState, ok: boolean): string {
+  return JSON.stringify({
+    status: ok ? 'ready' : 'not_ready',
+    checks: [{ name: 'leader', ok, detail }],
+  })
 }

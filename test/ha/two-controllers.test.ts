@@ -101,12 +101,25 @@ describe.skipIf(whyNoPostgres() !== null)('two controllers on PostgreSQL', () =>
     expect(at(1)).toBeLessThan(FIRST_WITHIN_MS)
   }
 
-  it('lets the standby be alive and not answer for the cluster', async () => {
+  it('answers at the address of the standby, through the leader', async () => {
     await standbyIsThere()
     const { name } = await lease()
-    const standby = running.find((each) => each.name !== name)
-    const answer = await fetch(`${standby?.root ?? ''}/livez`)
-    expect(answer.status).toBe(200)
+    const root = running.find((each) => each.name !== name)?.root ?? ''
+    const ready = async (path: string) => (await fetch(`${root}${path}`)).status
+    expect([await ready('/livez'), await ready('/readyz'), await ready('/readyz?role=leader')]).toEqual([
+      200, 200, 503,
+    ])
+    const submitted = await fetch(`${root}/api/v1/tasks`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ name: 'through the standby', vram_mib: 1_000 }),
+    })
+    expect(submitted.status).toBe(201)
+    const { id } = (await submitted.json()) as { readonly id: string }
+    const atLeader = (await leader()).root
+    expect((await fetch(`${atLeader}/api/v1/tasks/${id}`)).status).toBe(200)
+    // It has no broker here, and is no standby.
+    expect(await (await fetch(`${atLeader}/readyz?role=leader`)).text()).toMatch(/"name":"broker","ok":false/)
   })
 
   it('loses nothing when the leader is killed', async () => {

@@ -42,6 +42,13 @@ def test_the_first_of_argument_variables_context_and_default_wins(home: Dict[str
     assert resolve("http://argument:1", None, home).url == "http://argument:1"
 
 
+def test_several_addresses_are_checked_each(home: Dict[str, str]) -> None:
+    assert resolve("http://a:1/ , https://b", None, home).urls == ["http://a:1", "https://b"]
+    for text in ("http://a,", "http://a,b", ",".join(["http://a"] * 9)):
+        with pytest.raises(SettingsError):
+            resolve(text, None, home)
+
+
 def test_the_socket_of_this_host_is_before_the_default(home: Dict[str, str], tmp_path: Path) -> None:
     home["XDG_RUNTIME_DIR"] = str(tmp_path / "run 1%")
     path = tmp_path / "run 1%" / "headroom" / "gpu-server.sock"

@@ -89,6 +89,26 @@ def test_a_submission_whose_answer_is_lost_is_repeated_with_the_same_key(server:
     assert len(keys) == 2 and keys[0] == keys[1]
 
 
+def test_the_next_address_is_used_when_one_does_not_listen(server: Server) -> None:
+    server.answers = [reply(201, TASK)]
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        dead = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    with Client(f"{dead}, {server.url}/", attempts=1, environment={}) as client:
+        assert client.submit(["true"]).id == "t"
+        assert client.url == server.url
+    assert len(server.requests) == 1
+
+
+def test_the_next_address_is_used_when_no_controller_leads(server: Server) -> None:
+    server.answers = [problem(503, "no_leader", **{"Retry-After": "0"}), reply(200, {"version": "1"})]
+    same = server.url.replace("127.0.0.1", "localhost")
+    with Client(f"{server.url},{same}", environment={}) as client:
+        assert client.version() == {"version": "1"}
+        assert client.url == same
+    assert len(server.requests) == 2
+
+
 def test_requests_and_problems_pass_over_a_unix_socket(server: Server, tmp_path: Path) -> None:
     server.answers = [reply(201, TASK), reply(200, TASK), problem(409, "conflict")]
     # The same server, behind a socket in the file system.

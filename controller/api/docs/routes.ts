@@ -6,6 +6,7 @@ import {
   DocsStyleSchema,
   LivezSchema,
   OpenApiSchema,
+  ReadyzQuerySchema,
   ReadyzSchema,
   VersionSchema,
 } from '../http/service-schema.ts'
@@ -34,8 +35,11 @@ export function healthRoutes(
     operationId: `readyz${suffix}`,
     role: 'public',
     summary: 'Readiness of the controller',
-    description: '200 when every check passes, 503 otherwise; the response lists the checks.',
+    description:
+      '200 when every check passes, 503 otherwise; the response lists the checks. A standby is ready while ' +
+      'a controller leads.',
     tags: ['service'],
+    querystring: ReadyzQuerySchema,
     response: { 200: ReadyzSchema, 503: ReadyzSchema },
   })
   const getVersion = operation({

@@ -62,7 +62,7 @@ export function sourceOf(address: string): string {
   return [...before, ...Array.from({ length: zeros }, () => '0'), ...after].slice(0, 4).join(':')
 }
 
-function blockListOf(networks: readonly string[]): BlockList {
+export function blockListOf(networks: readonly string[]): BlockList {
   const list = new BlockList()
   for (const network of networks) {
     const [address = '', prefix] = network.split('/')

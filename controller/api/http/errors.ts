@@ -36,6 +36,7 @@ export const PROBLEMS = {
   internal_error: { status: 500, title: 'Internal error in the controller' },
   store_failed: { status: 503, title: 'The store is not available' },
   commit_unknown: { status: 503, title: 'It is unknown whether the change was stored' },
+  no_leader: { status: 503, title: 'No controller leads' },
   uploads_full: { status: 507, title: 'The upload quota is exhausted' },
   provider_unreachable: { status: 503, title: 'The identity provider is unreachable' },
   node_unavailable: { status: 503, title: 'The GPU server does not answer' },
@@ -45,7 +46,12 @@ export const PROBLEMS = {
 export type ProblemCode = keyof typeof PROBLEMS
 
 /** Delay before a client should retry, in seconds. */
-const RETRY_AFTER_SECONDS = { too_many_pending: 5, store_failed: 10, commit_unknown: 1 } as const
+const RETRY_AFTER_SECONDS = {
+  too_many_pending: 5,
+  store_failed: 10,
+  commit_unknown: 1,
+  no_leader: 1,
+} as const
 
 interface ProblemOptions {
   readonly errors?: readonly ProblemError[]

@@ -4,6 +4,10 @@ import { countOrNull, list, oneOf, oneOfOrNull, textOrNull } from './fields-sche
 
 export const LivezSchema = Type.Object({ status: oneOf(['alive']) })
 
+export const ReadyzQuerySchema = Type.Object({
+  role: Type.Optional(oneOf(['leader'], { description: 'A standby is never ready' })),
+})
+
 export const ReadyzSchema = Type.Object({
   status: oneOf(['ready', 'not_ready']),
   checks: list(Type.Object({ name: Type.String(), ok: Type.Boolean(), detail: Type.String() })),

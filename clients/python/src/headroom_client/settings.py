@@ -12,21 +12,26 @@ import json
 import os
 import stat
 from pathlib import Path
-from typing import Any, Mapping, NamedTuple, Optional
+from typing import Any, List, Mapping, NamedTuple, Optional
 from urllib.parse import quote, urlsplit
 
 from .errors import SettingsError
 
 DEFAULT_URL = "http://127.0.0.1:30080"
 SOCKET_NAME = "gpu-server.sock"
+MAX_URLS = 8
 SYSTEM_FOLDER = "/run/headroom"
 
 
 class Connection(NamedTuple):
-    """Address without a trailing slash, and token or None."""
+    """Addresses of one cluster without a trailing slash, separated by commas, and token or None."""
 
     url: str
     token: Optional[str]
+
+    @property
+    def urls(self) -> List[str]:
+        return self.url.split(",")
 
 
 def resolve(
@@ -41,7 +46,14 @@ def resolve(
     token = token if token is not None else env.get("HEADROOM_TOKEN") or context_token
     if token is not None and any(not 0x20 < ord(character) < 0x7F for character in token):
         raise SettingsError("The token has characters other than printable ASCII.")
-    return Connection(_checked(address or _local_socket(env) or DEFAULT_URL), token or None)
+    return Connection(_all_checked(address or _local_socket(env) or DEFAULT_URL), token or None)
+
+
+def _all_checked(addresses: str) -> str:
+    urls = [_checked(each.strip()) for each in addresses.split(",")]
+    if len(urls) > MAX_URLS:
+        raise SettingsError(f"At most {MAX_URLS} addresses are possible.")
+    return ",".join(urls)
 
 
 def _checked(url: str) -> str:

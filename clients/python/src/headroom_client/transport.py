@@ -31,19 +31,33 @@ class Transport:
     """Sends requests; may be used by several threads at once."""
 
     def __init__(self, connection: Connection, *, timeout: float, attempts: int) -> None:
-        parts = urlsplit(connection.url)
-        self.url = connection.url
         self.connection = connection
-        self._host = parts.hostname or ""
-        self._port = parts.port
-        self._is_tls = parts.scheme == "https"
-        self._socket_path = unquote(parts.path) if parts.scheme == "unix" else None
-        self._base = API if self._socket_path else f"{parts.path}{API}"
+        self._urls = connection.urls
+        self._use(self._urls[0])
         self._token = connection.token
         self._timeout = timeout
         self._attempts = attempts
         self._idle: List[http.client.HTTPConnection] = []
         self._lock = threading.Lock()
+
+    def _use(self, url: str) -> None:
+        parts = urlsplit(url)
+        self.url = url
+        self._host = parts.hostname or ""
+        self._port = parts.port
+        self._is_tls = parts.scheme == "https"
+        self._socket_path = unquote(parts.path) if parts.scheme == "unix" else None
+        self._base = API if self._socket_path else f"{parts.path}{API}"
+
+    def _leave(self, url: str) -> None:
+        """Uses the next address, unless another thread has left this one already."""
+        with self._lock:
+            if self.url != url or len(self._urls) == 1:
+                return
+            self._use(self._urls[(self._urls.index(url) + 1) % len(self._urls)])
+            connections, self._idle = self._idle, []
+        for connection in connections:
+            connection.close()
 
     def json(
         self,
@@ -62,9 +76,12 @@ class Transport:
         """
         repeatable = method == "GET" if is_repeatable is None else is_repeatable
         for attempt in range(1, self._attempts + 1):
+            url = self.url
             try:
                 return self._once(method, path, query or {}, body, headers or {})
             except HeadroomError as error:
+                if isinstance(error, ConnectionFailed) or getattr(error, "status", None) == 503:
+                    self._leave(url)
                 if attempt == self._attempts or not _may_repeat(error, repeatable):
                     raise
                 time.sleep(_pause_seconds(error, attempt))
@@ -188,11 +205,17 @@ class Transport:
             if not _is_closed(connection):
                 return connection
             connection.close()
-        connection = self._new_connection()
-        try:
-            connection.connect()
-        except OSError as error:
-            raise self._broken(error, is_unsent=True) from error
+        for left in reversed(range(len(self._urls))):
+            url = self.url
+            connection = self._new_connection()
+            try:
+                connection.connect()
+                break
+            except OSError as error:
+                failed = self._broken(error, is_unsent=True)
+                self._leave(url)
+                if left == 0:
+                    raise failed from error
         if self._socket_path is None:
             connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connection

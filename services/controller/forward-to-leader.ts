@@ -1,0 +1,151 @@
+/**
+ * A standby forwards each request to the leader, with the credentials of its caller. While no controller
+ * leads, or the leader does not accept connections, it holds the request for a while.
+ */
+import {
+  request as httpRequest,
+  STATUS_CODES,
+  type ClientRequest,
+  type IncomingMessage,
+  type ServerResponse,
+} from 'node:http'
+import { request as httpsRequest } from 'node:https'
+import type { BlockList } from 'node:net'
+import { pipeline, type Duplex } from 'node:stream'
+import { setTimeout as delay } from 'node:timers/promises'
+import { PROBLEMS, type ProblemCode } from '../../controller/api/http/errors.ts'
+import { endToEnd, FORWARDED, forwardedFields } from './forwarded-headers.ts'
+import type { StandbyState } from './standby-state.ts'
+
+export interface ForwardingOptions {
+  readonly standby: StandbyState
+  /** Name of this controller. */
+  readonly name: string
+  readonly trustedProxies: BlockList
+  /** How long a request waits for a leader. */
+  readonly holdMs?: number
+}
+
+const HOLD_MS = 5_000
+const TRY_EVERY_MS = 100
+const CONNECT_WITHIN_MS = 2_000
+
+/** The leader has the request, or nothing of it. */
+type Sent = { readonly to: ClientRequest } | 'no_leader'
+
+/** Sends one request to the leader, once a connection to it exists. */
+async function send(
+  request: IncomingMessage,
+  { standby, name, trustedProxies, holdMs = HOLD_MS }: ForwardingOptions,
+  more: readonly string[] = [],
+): Promise<Sent> {
+  const until = performance.now() + holdMs
+  // Another standby has taken this one for the leader.
+  if (request.headers[FORWARDED] !== undefined) return 'no_leader'
+  const address = request.socket.remoteAddress ?? ''
+  const headers = [...forwardedFields(request.rawHeaders, address, trustedProxies, name), ...more]
+  for (;;) {
+    const leader = await standby.leaderWithin(Math.max(0, until - performance.now()))
+    if (leader === null || request.socket.destroyed) return 'no_leader'
+    const to = start(new URL(leader.url), request, headers)
+    if (await isConnected(to)) return { to }
+    if (performance.now() + TRY_EVERY_MS >= until) return 'no_leader'
+    await delay(TRY_EVERY_MS)
+  }
+}
+
+function start(root: URL, { url, method }: IncomingMessage, headers: readonly string[]): ClientRequest {
+  const open = root.protocol === 'https:' ? httpsRequest : httpRequest
+  const port = root.port === '' ? undefined : root.port
+  const host = root.hostname.replace(/^\[|\]$/g, '')
+  return open({ host, port, path: url, method, headers, agent: false, setHost: false } as never)
+}
+
+function isConnected(sent: ClientRequest): Promise<boolean> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => sent.destroy(), CONNECT_WITHIN_MS)
+    const settle = (is: boolean): void => {
+      clearTimeout(timer)
+      resolve(is)
+    }
+    sent.on('error', () => settle(false))
+    sent.once('close', () => settle(false))
+    sent.once('socket', (socket) => socket.once('connect', () => settle(true)))
+  })
+}
+
+export async function forwardRequest(
+  request: IncomingMessage,
+  response: ServerResponse,
+  options: ForwardingOptions,
+): Promise<void> {
+  const chunked = request.headers['transfer-encoding'] === undefined ? [] : ['Transfer-Encoding', 'chunked']
+  const sent = await send(request, options, chunked)
+  if (sent === 'no_leader') return refuse(response, 'no_leader')
+  const { to } = sent
+  response.once('close', () => to.destroy())
+  const isRead = request.method === 'GET' || request.method === 'HEAD'
+  const broken = (): void => {
+    if (response.headersSent) response.destroy()
+    else refuse(response, isRead ? 'no_leader' : 'commit_unknown')
+  }
+  to.on('error', broken)
+  to.once('response', (answer) => {
+    response.writeHead(answer.statusCode ?? 502, answer.statusMessage, endToEnd(answer.rawHeaders))
+    response.flushHeaders()
+    pipeline(answer, response, () => {})
+  })
+  request.pipe(to)
+}
+
+/** After the handshake, bytes in both directions. */
+export async function forwardUpgrade(
+  request: IncomingMessage,
+  client: Duplex,
+  early: Buffer,
+  options: ForwardingOptions,
+): Promise<void> {
+  client.on('error', () => {})
+  const fields = ['Connection', 'Upgrade', 'Upgrade', request.headers.upgrade ?? '']
+  const sent = await send(request, options, fields)
+  if (sent === 'no_leader') return void client.end(headText(503, ['Connection', 'close', 'Retry-After', '1']))
+  const { to } = sent
+  client.once('close', () => to.destroy())
+  to.on('error', () => client.destroy())
+  to.once('upgrade', (answer, leader, head) => {
+    client.write(headText(101, [...endToEnd(answer.rawHeaders), ...fields]))
+    if (head.length > 0) client.write(head)
+    if (early.length > 0) leader.write(early)
+    pipeline(leader, client, leader, () => {})
+  })
+  to.once('response', (answer) => {
+    client.write(headText(answer.statusCode ?? 502, [...endToEnd(answer.rawHeaders), 'Connection', 'close']))
+    pipeline(answer, client, () => {})
+  })
+  to.end()
+}
+
+function headText(status: number, fields: readonly string[]): string {
+  let text = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n`
+  for (let i = 0; i + 1 < fields.length; i += 2) text += `${fields[i] ?? ''}: ${fields[i + 1] ?? ''}\r\n`
+  return `${text}\r\n`
+}
+
+const DETAILS = {
+  no_leader: 'No controller leads at the moment. Try again, or use another address.',
+  commit_unknown: 'The leader ended before it answered. Repeat the request with the same Idempotency-Key.',
+} as const satisfies Partial<Record<ProblemCode, string>>
+
+function refuse(response: ServerResponse, code: keyof typeof DETAILS): void {
+  const { status, title } = PROBLEMS[code]
+  const id = String(response.getHeader('x-request-id') ?? '')
+  const problem = { type: `urn:headroom:problem:${code}`, title, status, detail: DETAILS[code], code }
+  response.writeHead(status, {
+    'content-type': 'application/problem+json',
+    'x-content-type-options': 'nosniff',
+    'retry-after': '1',
+    // What its sender still sends is not read.
+    connection: 'close',
+  })
+  response.end(`${JSON.stringify({ ...problem, errors: [], request_id: id })}\n`)
+}

@@ -1,0 +1,173 @@
+/** The listener of a standby forwards requests to a leader. */
+import { createServer, request as httpRequest, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach, describe, expect, it } from 'vitest'
+import { createStandbyState, type StandbyState } from '../../services/controller/standby-state.ts'
+import { listenWhileWaiting } from '../../services/controller/waiting-listener.ts'
+import { freePort } from '../support/free-port.ts'
+import { deadAddress } from '../support/asked.ts'
+
+interface Seen {
+  readonly method: string | undefined
+  readonly url: string | undefined
+  readonly headers: Readonly<Record<string, unknown>>
+  readonly body: string
+}
+
+describe('a standby', () => {
+  const ends: (() => unknown)[] = []
+  afterEach(async () => {
+    for (const end of ends.splice(0)) await end()
+  })
+
+  async function leader(status = 201): Promise<{ readonly url: string; readonly seen: Seen[] }> {
+    const seen: Seen[] = []
+    const server = createServer((request, response) => {
+      const chunks: Buffer[] = []
+      request.on('data', (chunk: Buffer) => chunks.push(chunk))
+      request.on('end', () => {
+        const { method, url, headers } = request
+        seen.push({ method, url, headers, body: Buffer.concat(chunks).toString() })
+        if (url === '/api/v1/broken') return void request.socket.destroy()
+        response.writeHead(status, { 'content-type': 'application/json', 'x-own': '1' })
+        response.end('{"id":"t"}')
+      })
+    })
+    return { url: await listening(server), seen }
+  }
+
+  async function listening(server: Server): Promise<string> {
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    ends.push(() => {
+      server.closeAllConnections()
+      server.close()
+    })
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  }
+
+  async function standby(trustedProxies: readonly string[] = []) {
+    const port = await freePort()
+    const url = `http://127.0.0.1:${port}`
+    const state: StandbyState = createStandbyState({ name: 'b', url })
+    const among = { name: 'b', url, leaseMs: 2_000, mayLead: true }
+    const listener = await listenWhileWaiting(
+      { httpHost: '127.0.0.1', httpPort: port, trustedProxies, among },
+      state,
+    )
+    ends.push(() => listener.close())
+    return { url, state }
+  }
+
+  const submit = (root: string, headers: Readonly<Record<string, string>> = {}) =>
+    fetch(`${root}/api/v1/tasks?dry_run=true`, {
+      method: 'POST',
+      headers: { authorization: 'Bearer s', 'content-type': 'application/json', ...headers },
+      body: '{"name":"t"}',
+    })
+
+  it('forwards a request with its credentials, and says where it comes from', async () => {
+    const [to, { url, state }] = [await leader(), await standby()]
+    state.sees({ name: 'a', url: to.url, epoch: 1 })
+    const answer = await submit(url, { 'x-forwarded-for': '6.6.6.6', 'x-forwarded-host': 'evil.example' })
+    expect([answer.status, await answer.json(), answer.headers.get('x-own')]).toEqual([201, { id: 't' }, '1'])
+    const [{ headers, ...request } = { headers: {} }] = to.seen
+    expect(request).toEqual({ method: 'POST', url: '/api/v1/tasks?dry_run=true', body: '{"name":"t"}' })
+    expect(headers).toMatchObject({ authorization: 'Bearer s', host: new URL(url).host })
+    // What a client claims about itself does not count.
+    expect(headers).toMatchObject({ 'x-forwarded-for': '127.0.0.1', 'headroom-forwarded': 'b' })
+    expect(headers).not.toHaveProperty('x-forwarded-host')
+  })
+
+  it('adds the address of a proxy that is trusted to what that proxy says', async () => {
+    const [to, { url, state }] = [await leader(), await standby(['127.0.0.0/8'])]
+    state.sees({ name: 'a', url: to.url, epoch: 1 })
+    await submit(url, { 'x-forwarded-for': '10.1.1.1', 'x-forwarded-host': 'page.example' })
+    expect(to.seen[0]?.headers).toMatchObject({
+      'x-forwarded-for': '10.1.1.1, 127.0.0.1',
+      'x-forwarded-host': 'page.example',
+    })
+  })
+
+  it('holds a request until a controller leads', async () => {
+    const [to, { url, state }] = [await leader(), await standby()]
+    const answer = submit(url)
+    await expect.poll(async () => (await fetch(`${url}/readyz`)).status).toBe(503)
+    expect(to.seen).toHaveLength(0)
+    state.sees({ name: 'a', url: to.url, epoch: 1 })
+    expect((await answer).status).toBe(201)
+  })
+
+  it('holds a request while the leader does not listen, and sends it to the next one', async () => {
+    const [to, { url, state }] = [await leader(), await standby()]
+    state.sees({ name: 'a', url: await deadAddress(), epoch: 1 })
+    const answer = submit(url)
+    await new Promise((resolve) => setImmediate(resolve))
+    state.sees({ name: 'c', url: to.url, epoch: 2 })
+    expect((await answer).status).toBe(201)
+    expect(to.seen).toHaveLength(1)
+  })
+
+  it('forwards nothing that another standby has forwarded', async () => {
+    const [to, { url, state }] = [await leader(), await standby()]
+    state.sees({ name: 'a', url: to.url, epoch: 1 })
+    const answer = await submit(url, { 'headroom-forwarded': 'c' })
+    expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '1'])
+    expect(await answer.json()).toMatchObject({ code: 'no_leader' })
+    expect(to.seen).toHaveLength(0)
+  })
+
+  it('reports a change as unknown, and a read as not done, when the leader ends meanwhile', async () => {
+    const [to, { url, state }] = [await leader(), await standby()]
+    state.sees({ name: 'a', url: to.url, epoch: 1 })
+    const [change, read] = await Promise.all([
+      fetch(`${url}/api/v1/broken`, { method: 'POST', body: 'x' }),
+      fetch(`${url}/api/v1/broken`),
+    ])
+    expect(change.status).toBe(503)
+    expect(await change.json()).toMatchObject({ code: 'commit_unknown' })
+    expect(read.status).toBe(503)
+    expect(await read.json()).toMatchObject({ code: 'no_leader' })
+  })
+
+  it('passes bytes in both directions after an upgrade', async () => {
+    const server = createServer()
+    server.on('upgrade', (_request, socket, head) => {
+      socket.write(
+        'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: headroom-channel\r\n\r\n',
+      )
+      socket.write(head)
+      socket.pipe(socket)
+    })
+    const { url, state } = await standby()
+    state.sees({ name: 'a', url: await listening(server), epoch: 1 })
+    const echoed = await new Promise<string>((resolve, reject) => {
+      const asked = httpRequest(`${url}/api/v1/channels/x`, {
+        headers: { connection: 'Upgrade', upgrade: 'headroom-channel' },
+      })
+      asked.on('error', reject)
+      asked.on('upgrade', (_answer, socket) => {
+        socket.on('data', (data: Buffer) => {
+          resolve(data.toString())
+          socket.destroy()
+        })
+        socket.write('ping')
+      })
+      asked.end()
+    })
+    expect(echoed).toBe('ping')
+  })
+
+  it('answers health checks itself', async () => {
+    const { url, state } = await standby()
+    const statusOf = async (path: string) => (await fetch(`${url}${path}`)).status
+    expect([await statusOf('/livez'), await statusOf('/readyz')]).toEqual([200, 503])
+    state.sees({ name: 'a', url: await deadAddress(), epoch: 1 })
+    expect([await statusOf('/readyz'), await statusOf('/readyz?role=leader')]).toEqual([200, 503])
+    expect(await (await fetch(`${url}/api/v1/readyz`)).json()).toEqual({
+      status: 'ready',
+      checks: [{ name: 'leader', ok: true, detail: 'standby: a leads' }],
+    })
+    state.sees({ name: 'b', url, epoch: 2 })
+    expect(await statusOf('/readyz')).toBe(503)
+  })
+})
