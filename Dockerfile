@@ -48,8 +48,8 @@ COPY package.json ./
 COPY --from=build /src/dist ./dist
 # A new volume takes its owner from the folder. Keys are created in broker/keys and copied to one folder per
 # container.
-RUN mkdir -p /var/lib/headroom /etc/headroom/admin /etc/headroom/broker/keys /etc/headroom/key \
-      /etc/headroom/keys/controller /etc/headroom/keys/gpu-server /etc/headroom/keys/sim && \
+RUN mkdir -p /var/lib/headroom /etc/headroom/admin /etc/headroom/broker/keys /etc/headroom/gateway \
+      /etc/headroom/key /etc/headroom/keys/controller /etc/headroom/keys/gpu-server /etc/headroom/keys/sim && \
     chown -R 1000:1000 /var/lib/headroom /etc/headroom
 USER 1000:1000
 ENTRYPOINT ["node", "--", "dist/cli/main.js"]

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Builds the Debian packages headroom, headroom-controller and headroom-gpu-server from the npm package.
+# Builds the Debian packages headroom, headroom-controller, headroom-gpu-server and headroom-gateway from the
+# npm package.
 # Usage: deploy/debian/build.sh FOLDER [VERSION], in the root of the checkout, after `make install guard`.
 set -eu
 out=$1
@@ -40,7 +41,7 @@ chmod 0755 "$root/usr/bin/headroom"
 "$lib/bin/node" "$lib/dist/cli/main.js" completion bash > "$root/usr/share/bash-completion/completions/headroom"
 
 # The services. Variables are in a conffile each; keys are not part of a package.
-for name in controller gpu-server; do
+for name in controller gpu-server gateway; do
   root=$work/headroom-$name
   mkdir -p "$root/etc/headroom" "$root/usr/lib/systemd/system"
   cp "$here/headroom-$name/$name.env" "$root/etc/headroom/"
@@ -55,7 +56,7 @@ cp -r node_modules/koffi "$packages/"
 cp -r node_modules/@koromix/koffi-linux-$cpu "$packages/@koromix/"
 rm -rf "$packages/koffi/src" "$packages/koffi/vendor" "$packages/koffi/doc"
 
-for name in headroom headroom-controller headroom-gpu-server; do
+for name in headroom headroom-controller headroom-gpu-server headroom-gateway; do
   root=$work/$name
   mkdir -p "$root/DEBIAN"
   for file in "$here/$name"/*; do

@@ -12,7 +12,7 @@ import { freePort } from '../support/free-port.ts'
 import { getJson } from '../support/served.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
-const NAMES = ['headroom', 'headroom-controller', 'headroom-gpu-server']
+const NAMES = ['headroom', 'headroom-controller', 'headroom-gpu-server', 'headroom-gateway']
 const run = promisify(execFile)
 
 const why = whyNoDebian(['nats-server', 'systemd-analyze'])
@@ -64,10 +64,15 @@ describe.skipIf(why !== null)('the Debian packages', { timeout: 600_000 }, () =>
     const { stdout } = await inRoot('dpkg-query', '-W', '-f', '${Conffiles}\n', ...NAMES)
     expect(stdout).toContain('/etc/headroom/controller.env')
     expect(stdout).toContain('/etc/headroom/gpu-server.env')
+    expect(stdout).toContain('/etc/headroom/gateway.env')
   })
 
   it('have units that systemd accepts', async () => {
-    for (const name of ['headroom-controller.service', 'headroom-gpu-server.service']) {
+    for (const name of [
+      'headroom-controller.service',
+      'headroom-gpu-server.service',
+      'headroom-gateway.service',
+    ]) {
       const unit = readFileSync(join(root, 'usr/lib/systemd/system', name), 'utf8')
       // The command is installed in the root only.
       writeFileSync(join(folder, name), unit.replace('=/usr/bin/headroom', `=${root}/usr/bin/headroom`))

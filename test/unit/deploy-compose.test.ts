@@ -12,7 +12,7 @@ const SECRETS = new Set<string>(
   Object.values(ENVIRONMENT).flatMap((each) => ('isSecret' in each ? [each.name] : [])),
 )
 /** Values that the operator of the cluster may set and that no process reads. */
-const OF_THE_FILE = ['HEADROOM_NODES']
+const OF_THE_FILE = ['HEADROOM_NODES', 'GATEWAY_HOST_NAME']
 const KEYS = '/etc/headroom/key'
 
 interface Service {
@@ -47,7 +47,7 @@ const ours = all.filter(([, { build }]) => build !== undefined)
 describe('docker-compose.yml', () => {
   it('starts the broker and the controller, and the servers by profile', () => {
     const byProfile = Map.groupBy(all, ([, { profiles }]) => profiles?.join() ?? 'always')
-    expect([...byProfile.keys()].toSorted(byText)).toEqual(['always', 'gpu', 'sim'])
+    expect([...byProfile.keys()].toSorted(byText)).toEqual(['always', 'gateway', 'gpu', 'sim'])
     expect(byProfile.get('always')?.map(([name]) => name)).toEqual([
       'broker-config',
       'admin-token',
@@ -57,10 +57,11 @@ describe('docker-compose.yml', () => {
     for (const [, { runtime }] of byProfile.get('gpu') ?? []) expect(runtime).toBe('nvidia')
   })
 
-  it('publishes the broker as 30422, and the API for this host alone', () => {
+  it('publishes the broker as 30422, the gateway as 30081, and the API for this host alone', () => {
     expect(services['nats']?.ports).toEqual(['30422:4222'])
     expect(services['controller']?.ports).toEqual(['127.0.0.1:30080:30080'])
-    expect(all.filter(([, { ports }]) => ports !== undefined)).toHaveLength(2)
+    expect(all.filter(([, { ports }]) => ports !== undefined)).toHaveLength(3)
+    expect(services['gateway']?.ports).toEqual(['30081:30081'])
   })
 
   it.each(all)(
@@ -148,6 +149,7 @@ describe('docker-compose.yml', () => {
     expect(services['controller']?.depends_on?.['admin-token']?.condition).toBe(
       'service_completed_successfully',
     )
+    expect(services['gateway']?.volumes).toEqual(['gateway-token:/etc/headroom/gateway:ro'])
     const config = services['broker-config']
     const copies = config?.command?.find((word) => word.startsWith('--key-copies=')) ?? ''
     for (const [name, { environment = {}, depends_on, volumes: mounts = [] }] of all) {
