@@ -31,6 +31,7 @@ import { UsageError } from '../services/exit-codes.ts'
 import { addProtocolCommands } from './gpu-server/protocol.ts'
 import { addApply, addLease, addRun, addSubmit } from './run/run.ts'
 import { addServiceCommands } from './doctor/service-commands.ts'
+import { addLeader } from './leader/commands.ts'
 import { addStoreCommands } from './store/store-commands.ts'
 import { addSimCommands } from './sim/sim.ts'
 import { addSecretCommands } from './tokens/secret.ts'
@@ -92,6 +93,7 @@ export function programOf(setExit: SetExit): Command {
   addConformance(program, setExit)
   addServiceCommands(program, setExit)
   addStoreCommands(program, setExit)
+  addLeader(program)
   addTraceCommands(program, setExit)
   addNatsCommands(program)
   addProtocolCommands(program)

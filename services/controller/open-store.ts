@@ -29,6 +29,8 @@ interface OpenOptions {
   readonly onCommit: (ms: number, batches: number) => void
   /** The connection was lost while nothing was written. */
   readonly onLost: (fault: StoreFault, store: DurableStore) => void
+  /** An operator asks this leader to resign, in favour of a controller; null: of any. */
+  readonly onAsked: (to: string | null) => void
 }
 
 /** The file of the mark of a PostgreSQL store is this path with `.mark`. */
@@ -43,7 +45,7 @@ export function postgresMarkBase({ dataDir }: Pick<Settings, 'dataDir'>): string
  */
 export async function openStore(
   settings: Settings,
-  { acceptLoss, onCommit, onLost }: OpenOptions,
+  { acceptLoss, onCommit, onLost, onAsked }: OpenOptions,
   log: Logger,
 ): Promise<DurableStore> {
   const options = {
@@ -57,7 +59,7 @@ export async function openStore(
     log: (line: string) => log.info(line),
   }
   if (settings.storePlace === null) return createSqliteStore({ ...options, dataDir: settings.dataDir })
-  return openAmongControllers(settings, settings.storePlace, { ...options, onLost }, log)
+  return openAmongControllers(settings, settings.storePlace, { ...options, onLost, onAsked }, log)
 }
 
 async function openAmongControllers(

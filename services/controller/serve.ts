@@ -74,16 +74,29 @@ export interface LocalServing {
 export interface Serving {
   /** The line at the start. */
   readonly describe: string
+  /** Resolves when an operator asks this leader to resign. */
+  readonly asked: Promise<Resignation>
   /** Also closes the store. Ends the process if work in progress does not end. */
-  stop(): Promise<void>
+  stop(resignation?: Resignation): Promise<void>
+}
+
+interface Resignation {
+  /** The next leader; null: any other. */
+  readonly to: string | null
 }
 
 /** Runs until SIGINT or SIGTERM. Throws as `startServing` does. */
 export async function serve(env: Environment, options: ServeOptions = {}): Promise<void> {
-  const serving = await startServing(env, options)
-  process.stdout.write(serving.describe)
-  await untilSignal()
-  await serving.stop()
+  const signalled = untilSignal()
+  // The options apply to the first start.
+  for (let given = options; ; given = {}) {
+    const serving = await startServing(env, given)
+    process.stdout.write(serving.describe)
+    const resignation = await Promise.race([signalled, serving.asked])
+    await serving.stop(resignation ?? undefined)
+    // After it has resigned, this controller is a standby.
+    if (!resignation) return
+  }
 }
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -104,8 +117,13 @@ export async function startServing(env: Environment, options: ServeOptions = {})
   let isStopping = false
   removeCutOffUploads(settings, log)
   const onLost = (fault: unknown, lost: Store) => (isStopping ? undefined : endWithStore(fault, lost, log))
-  const { acceptLoss } = options
-  const opened = await openStore(settings, { acceptLoss, onCommit: measured.onCommit, onLost }, log)
+  const asked = Promise.withResolvers<Resignation>()
+  const hearing = {
+    onCommit: measured.onCommit,
+    onLost,
+    onAsked: (to: string | null) => asked.resolve({ to }),
+  }
+  const opened = await openStore(settings, { acceptLoss: options.acceptLoss, ...hearing }, log)
   const store = options.newSecretsKey === true ? opened : requireKeyOf(opened, key)
   await requireTokenFor(local, settings, token, store)
   let access: Access | null = null
@@ -113,9 +131,7 @@ export async function startServing(env: Environment, options: ServeOptions = {})
   const blobs = await openBlobs(settings, store)
   const logEvents = createEventLog(log, 'played' in managed ? 'simulated' : 'live')
   const how: ControllerOptions = {
-    series: {
-      archive: createSeriesFiles({ dir: join(settings.dataDir, 'series'), log: (line) => log.warn(line) }),
-    },
+    series: { archive: seriesArchive(settings, log) },
     onEvents: (events) => {
       measured.onEvents(events)
       logEvents(events)
@@ -136,17 +152,13 @@ export async function startServing(env: Environment, options: ServeOptions = {})
   const stopCollecting = collectBlobs(blobs, views, log)
   access = httpAccess(settings, token, signIn, controller, key.sealer, local?.api.peers ?? null)
   const disk = monitorDisk(settings.dataDir)
-  const depths = { commitQueueDepth: () => store.queueDepth(), diskFreeBytes: () => disk.freeBytes() }
   measured.watch({
     ...{ controller, dropped: fleet.dropped, recording: recording?.files ?? null },
-    ...depths,
+    ...{ commitQueueDepth: () => store.queueDepth(), diskFreeBytes: () => disk.freeBytes() },
   })
-  const simulationServices = await openSimulationServices({
-    controller,
-    dataDir: settings.dataDir,
-    uploads: settings.uploads,
-    log: (line) => log.warn(line),
-  })
+  const { dataDir, uploads } = settings
+  const warn = (line: string): void => log.warn(line)
+  const simulationServices = await openSimulationServices({ controller, dataDir, uploads, log: warn })
   measured.metrics.add(...uploadMetrics(simulationServices.simulation.uploadBytes, settings.uploads.maxBytes))
   const app = createApi({
     ...{ commands, views, events, logs, files, channels, blobs, series },
@@ -162,30 +174,44 @@ export async function startServing(env: Environment, options: ServeOptions = {})
     ownerLimits: settings.ownerLimits,
     trustedProxies: settings.trustedProxies,
   })
-  const url = await (local?.api.listen(app) ?? listen(app, settings)).catch(async (fault: unknown) => {
-    await fleet.stop()
-    throw fault
-  })
+  const url = await listenOrStop(local?.api.listen(app) ?? listen(app, settings), fleet)
   const about = `data in ${placesOf(settings)}; ${withAuthenticator(access, signIn)}; Ctrl-C stops it`
   return {
     describe: `Headroom ${packageVersion()} runs ${fleet.describe} on ${url} (${about})\n`,
-    async stop() {
-      setTimeout(() => process.exit(1), STOP_TIMEOUT_MS).unref()
+    asked: asked.promise,
+    async stop(resignation) {
+      const timer = setTimeout(() => process.exit(1), STOP_TIMEOUT_MS).unref()
       stopCollecting()
       await simulationServices.close()
       local?.api.close()
       await app.close()
       isStopping = true
+      if (resignation !== undefined) await store.resign?.(resignation.to)
       await fleet.stop()
       await recording?.files.close()
       disk.stop()
       measured.process.stop()
+      clearTimeout(timer)
     },
   }
 }
 
 function placesOf({ dataDir, storePlace }: Settings): string {
   return storePlace === null ? dataDir : `${dataDir} and ${describePlace(storePlace)}`
+}
+
+function seriesArchive({ dataDir }: Settings, log: Logger) {
+  return createSeriesFiles({ dir: join(dataDir, 'series'), log: (line) => log.warn(line) })
+}
+
+/** @returns the address */
+async function listenOrStop(listening: Promise<string>, fleet: ServedFleet): Promise<string> {
+  try {
+    return await listening
+  } catch (fault) {
+    await fleet.stop()
+    throw fault
+  }
 }
 
 /** A controller on SQLite is alone. */

@@ -24,7 +24,7 @@ describe.skipIf(whyNoPostgres() !== null)('with a PostgreSQL server', () => {
     candidate: (name) => {
       let isFrozen = false
       const leadership = createPostgresLeadership({
-        ...{ name, url: `http://${name}`, leaseMs: LEASE_MS, now: () => performance.now() },
+        ...{ name, url: `http://${name}`, version: '1', leaseMs: LEASE_MS, now: () => performance.now() },
         connect: async () => (await connect(server.place, writing(LEASE_MS))).client,
         prepare: () => Promise.resolve(),
         isAlive: () => !isFrozen,

@@ -56,6 +56,10 @@ export class Load {
   #lastSentAt = 0
   #clients: Promise<void>[] = []
   repeated = 0
+  /** Answers other than 201. */
+  refused = 0
+  #acknowledgedAt = 0
+  #longestGapMs = 0
 
   /** @param roots of the controllers; none is told which one leads */
   constructor(roots: readonly string[]) {
@@ -64,6 +68,13 @@ export class Load {
 
   get acknowledged(): number {
     return this.#ids.size
+  }
+
+  /** Between acknowledgements, since the last call. */
+  takeLongestGapMs(): number {
+    const longest = this.#longestGapMs
+    this.#longestGapMs = 0
+    return longest
   }
 
   begin(): void {
@@ -104,10 +115,15 @@ export class Load {
     }).catch(() => null)
     if (answer?.status === 201) {
       this.#ids.set(name, ((await answer.json()) as { readonly id: string }).id)
+      const now = performance.now()
+      if (this.#acknowledgedAt > 0)
+        this.#longestGapMs = Math.max(this.#longestGapMs, now - this.#acknowledgedAt)
+      this.#acknowledgedAt = now
       this.#lastSentAt = Math.max(this.#lastSentAt, sentAt)
       return true
     }
     if (answer !== null && answer.status !== 503) throw new Error(`${answer.status} ${await answer.text()}`)
+    if (answer !== null) this.refused += 1
     await answer?.body?.cancel()
     await delay(50)
     return false

@@ -5,11 +5,13 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { controllerOn, figure, newFolder, type ControllerOn } from '../durability/controller-on.ts'
+import { headroom } from '../support/headroom-command.ts'
 import { freePort } from '../support/free-port.ts'
 import { PostgresServer, whyNoPostgres } from '../support/postgres-server.ts'
 import { Load, Supervisor } from './load.ts'
 
 const LOSSES = figure('HA_LEADER_LOSSES', 1)
+const HANDOVERS = figure('HA_HANDOVERS', 1)
 const LEASE_MS = figure('HA_LEASE_MS', 2_000)
 const FIRST_WITHIN_MS = figure('HA_FIRST_201_WITHIN_MS', 60_000)
 
@@ -120,6 +122,55 @@ describe.skipIf(whyNoPostgres() !== null)('two controllers on PostgreSQL', () =>
     expect((await fetch(`${atLeader}/api/v1/tasks/${id}`)).status).toBe(200)
     // It has no broker here, and is no standby.
     expect(await (await fetch(`${atLeader}/readyz?role=leader`)).text()).toMatch(/"name":"broker","ok":false/)
+  })
+
+  it('hands over when an operator asks for it, without a refused request', async () => {
+    const [refusedBefore, gaps] = [load.refused, [] as number[]]
+    for (let i = 0; i < HANDOVERS; i++) {
+      await standbyIsThere()
+      const was = await lease()
+      const to = running.find(({ name }) => name !== was.name)?.name ?? ''
+      await load.nextAcknowledgement()
+      load.takeLongestGapMs()
+      const { code, stdout, stderr } = await headroom(['leader', 'resign', '--to', to], {
+        env: { CONTROLLER_STORE_URL: server.url },
+      })
+      expect([code, stderr]).toEqual([0, ''])
+      expect(stdout).toMatch(new RegExp(`^${to} leads since epoch ${was.epoch + 1}, \\d+ ms after`))
+      await load.nextAcknowledgement()
+      gaps.push(load.takeLongestGapMs())
+    }
+    await load.check()
+    console.log(
+      `${HANDOVERS} planned handovers: longest gap between acknowledgements ` +
+        `${Math.round(Math.max(...gaps))} ms, ${load.refused - refusedBefore} answers other than 201`,
+    )
+    expect(load.refused).toBe(refusedBefore)
+  })
+
+  it('shows who leads and who can take over', async () => {
+    await standbyIsThere()
+    const env = { CONTROLLER_STORE_URL: server.url }
+    const { name } = await lease()
+    const shown = await headroom(['leader', 'show', '-o', 'json'], { env })
+    const other = running.find((each) => each.name !== name)?.name
+    await expect
+      .poll(
+        async () => JSON.parse((await headroom(['leader', 'show', '-o', 'json'], { env })).stdout) as unknown,
+      )
+      .toMatchObject([
+        { name, role: 'leader' },
+        { name: other, role: 'standby' },
+      ])
+    expect(shown.code).toBe(0)
+    const refused = await headroom(['leader', 'resign', '--to', 'x'], { env })
+    expect([refused.code, refused.stderr]).toEqual([
+      1,
+      `headroom: x cannot take over: standbys are ${other ?? ''}\n`,
+    ])
+    const alone = await headroom(['leader'], { env: { CONTROLLER_STORE_URL: '' } })
+    expect(alone.code).toBe(2)
+    expect(alone.stderr).toContain('CONTROLLER_STORE_URL is not set: a controller on SQLite has no standby')
   })
 
   it('loses nothing when the leader is killed', async () => {

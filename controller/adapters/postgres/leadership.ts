@@ -23,6 +23,8 @@ export interface LeadershipOptions {
   /** Where the others reach it. */
   readonly url: string
   readonly leaseMs: number
+  /** Of the program. */
+  readonly version: string
   /** Otherwise it waits, and never leads (default true). */
   readonly mayLead?: boolean
   /** A session for commits; waits for a server that cannot be reached. */
@@ -35,6 +37,8 @@ export interface LeadershipOptions {
   readonly isAlive?: () => boolean
   /** Called when the leader that is observed changes. */
   readonly onLeader?: (leader: ObservedLeader | null) => void
+  /** Called once in a term, when an operator asks the leader to resign; null: in favour of any other. */
+  readonly onAsked?: (to: string | null) => void
 }
 
 export interface ObservedLeader {
@@ -46,14 +50,14 @@ export interface ObservedLeader {
 export interface PostgresLeadership extends Leadership {
   /** Names the current term in the fence. */
   readonly holder: string
-  /** Call around each commit: every commit is a beat. */
-  whileCommitting<T>(commit: () => Promise<T>): Promise<T>
 }
 
 const UNKNOWN = 'unknown'
 /** Observations per lease. */
 const LOOKS_PER_LEASE = 20
 const LONGEST_LOOK_MS = 200
+/** A standby tells that it is there. */
+const ANNOUNCE_EVERY_MS = 1_000
 
 export function createPostgresLeadership(options: LeadershipOptions): PostgresLeadership {
   return new OnPostgres(options)
@@ -77,10 +81,9 @@ class OnPostgres implements PostgresLeadership {
   #lost = Promise.withResolvers<TermEnd>()
   #timer: NodeJS.Timeout | undefined
   #isClosed = false
-  #isSending = false
+  #isAsked = false
+  #beatAt = 0
   #running = Promise.resolve()
-  /** Before the last successful commit or beat was sent. */
-  #confirmedAt = 0
   #observed = UNKNOWN
 
   constructor(options: LeadershipOptions) {
@@ -125,8 +128,7 @@ class OnPostgres implements PostgresLeadership {
 
   async #begin(client: pg.Client, won: Omit<Term, 'epoch'>): Promise<Term> {
     await this.#options.prepare(client)
-    const { name, url, now } = this.#options
-    const sentAt = now()
+    const { name, url } = this.#options
     this.#holder = randomUUID()
     const { rows } = await client.query<{ epoch: number }>('select headroom.lead($1, $2, $3) as epoch', [
       this.#holder,
@@ -136,11 +138,12 @@ class OnPostgres implements PostgresLeadership {
     const term = { ...won, epoch: rows[0]?.epoch ?? 0 }
     this.#client = client
     this.#term = term
-    this.#confirmedAt = sentAt
+    this.#beatAt = 0
+    this.#isAsked = false
     this.#lost = Promise.withResolvers<TermEnd>()
     client.once('end', () => this.#end({ reason: 'disconnected', detail: 'the connection has ended' }))
     const { leaseMs } = this.#options
-    this.#timer = setInterval(() => void this.#beatWhenIdle(), leaseMs / BEATS_PER_LEASE / 2)
+    this.#timer = setInterval(() => void this.#beat(), leaseMs / BEATS_PER_LEASE / 2)
     return term
   }
 
@@ -156,8 +159,13 @@ class OnPostgres implements PostgresLeadership {
       const isHeir = leader === null || leader.heir === null || leader.heir === name
       return { leader, isSilent, mayTake: mayLead && (isHeir || isSilent) }
     }
+    let announcedAt = -Infinity
     for (;;) {
       const { leader, isSilent, mayTake } = await look()
+      if (leader !== null && now() - announcedAt >= ANNOUNCE_EVERY_MS) {
+        announcedAt = now()
+        await this.#announce(client)
+      }
       if (mayTake && (await tryLock(client))) {
         // The leader may have ended its term since it was observed, in favour of another one.
         const seen = await look()
@@ -171,6 +179,11 @@ class OnPostgres implements PostgresLeadership {
       if (this.#isClosed) throw new Error('the campaign was closed')
       await delay(everyMs)
     }
+  }
+
+  async #announce(client: pg.Client): Promise<void> {
+    const { name, url, version, mayLead = true } = this.#options
+    await client.query('select headroom.announce($1, $2, $3, $4)', [name, url, version, mayLead ? 1 : 0])
   }
 
   /** Null: the store has no lease yet. */
@@ -193,27 +206,22 @@ class OnPostgres implements PostgresLeadership {
     return leader
   }
 
-  async whileCommitting<T>(commit: () => Promise<T>): Promise<T> {
-    const sentAt = this.#options.now()
-    this.#isSending = true
-    try {
-      const result = await commit()
-      this.#confirmedAt = sentAt
-      return result
-    } finally {
-      this.#isSending = false
-    }
-  }
-
-  async #beatWhenIdle(): Promise<void> {
+  /** Commits count as beats too; only a beat learns that the leader is asked to resign. */
+  async #beat(): Promise<void> {
     const { leaseMs, now, isAlive = () => true } = this.#options
     const client = this.#client
-    if (client === null || this.#isSending || now() - this.#confirmedAt < leaseMs / BEATS_PER_LEASE) return
-    if (!isAlive()) return
+    if (client === null || now() - this.#beatAt < leaseMs / BEATS_PER_LEASE || !isAlive()) return
+    this.#beatAt = now()
     try {
-      await this.whileCommitting(() =>
-        client.query({ name: 'beat', text: 'select headroom.beat($1)', values: [this.#holder] }),
-      )
+      const { rows } = await client.query<{ heir: string | null }>({
+        name: 'beat',
+        text: 'select headroom.beat($1) as heir',
+        values: [this.#holder],
+      })
+      const heir = rows[0]?.heir ?? null
+      if (heir === null || this.#isAsked || this.#client === null) return
+      this.#isAsked = true
+      this.#options.onAsked?.(heir === '' ? null : heir)
     } catch (error) {
       const isReplaced = (error as { readonly code?: unknown }).code === FENCED
       const detail = error instanceof Error ? error.message : String(error)

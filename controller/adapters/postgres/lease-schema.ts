@@ -19,6 +19,8 @@ create table if not exists headroom.lease (
   takeovers bigint not null
 );
 insert into headroom.lease values (1, 0, '', '', null, 0, 0) on conflict (id) do nothing;
+alter table headroom.lease add column if not exists is_asked bigint not null default 0;
+alter table headroom.lease add column if not exists asked_heir ${TEXT};
 create table if not exists headroom.controllers (
   name ${TEXT} primary key,
   url ${TEXT} not null,
@@ -38,7 +40,7 @@ begin
   perform claim(p_holder);
   update leader set epoch = epoch + 1 where id = 1 returning epoch into v_epoch;
   update lease set beat = beat + 1, takeovers = takeovers + 1, name = p_name, url = p_url, heir = null,
-    is_resigned = 0;
+    is_resigned = 0, is_asked = 0, asked_heir = null;
   return v_epoch;
 end
 $$;`
@@ -62,15 +64,20 @@ set search_path = headroom, pg_temp as $$
   select concat_ws('/', holder, epoch, commits, beat) from leader, history, lease
 $$;`
 
-/** A beat is refused as a commit is: so an idle leader learns that it was replaced. */
+/**
+ * A beat is refused as a commit is: so an idle leader learns that it was replaced. Returns the wanted next
+ * leader if an operator asks it to resign: empty for any, null: it is not asked.
+ */
 const BEAT = `
-create or replace function headroom.beat(p_holder text) returns void language plpgsql
+drop function if exists headroom.beat(text);
+create function headroom.beat(p_holder text) returns text language plpgsql
 set search_path = headroom, pg_temp as $$
 begin
   if (select holder from leader) is distinct from p_holder then
     raise exception 'fenced: another controller leads' using errcode = 'HR001';
   end if;
   update lease set beat = beat + 1;
+  return (select coalesce(asked_heir, '') from lease where is_asked = 1);
 end
 $$;`
 
@@ -84,4 +91,14 @@ begin
 end
 $$;`
 
-export const LEASE_SCHEMA = [TABLES, SIGN, LEAD, DEPOSE, BEAT, RESIGN]
+/** A standby tells that it is there. */
+const ANNOUNCE = `
+create or replace function headroom.announce(p_name text, p_url text, p_version text, p_may_lead bigint)
+returns void language sql set search_path = headroom, pg_temp as $$
+  insert into controllers (name, url, version, may_lead, seen)
+    values (p_name, p_url, p_version, p_may_lead, clock_timestamp())
+  on conflict (name) do update set url = excluded.url, version = excluded.version,
+    may_lead = excluded.may_lead, seen = excluded.seen
+$$;`
+
+export const LEASE_SCHEMA = [TABLES, SIGN, LEAD, DEPOSE, BEAT, RESIGN, ANNOUNCE]

@@ -24,6 +24,8 @@ export type PostgresNote =
   /** Null: no controller leads. */
   | { readonly k: 'leader'; readonly leader: LeaderSeen | null }
   | { readonly k: 'lost'; readonly end: TermEnd }
+  /** An operator asks the leader to resign. */
+  | { readonly k: 'asked'; readonly to: string | null }
 
 export interface LeaderSeen {
   readonly name: string

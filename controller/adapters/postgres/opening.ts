@@ -87,6 +87,7 @@ async function openAsLeader(
     now: bootMs,
     ...(settings.progress === null ? {} : { isAlive: progressOf(settings.progress, settings.leaseMs) }),
     onLeader: (leader) => note({ k: 'leader', leader }),
+    onAsked: (to) => note({ k: 'asked', to }),
   })
   const term = await leadership.campaign()
   const { client, at, prepared } = opening

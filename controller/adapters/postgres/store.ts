@@ -53,6 +53,8 @@ export interface PostgresStoreOptions extends Pick<PostgresSettings, 'place' | '
   readonly onLost?: (fault: StoreFault) => void
   /** The leader that a standby sees; null: none. */
   readonly onLeader?: (leader: LeaderSeen | null) => void
+  /** An operator asks the leader to resign, in favour of a controller; null: of any. */
+  readonly onAsked?: (to: string | null) => void
 }
 
 export interface PostgresStore extends Store {
@@ -93,6 +95,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
       onNote: (note) => {
         if (note.k === 'waiting') options.onWaiting?.(note.why)
         if (note.k === 'leader') options.onLeader?.(note.leader)
+        if (note.k === 'asked') options.onAsked?.(note.to)
       },
     },
   )

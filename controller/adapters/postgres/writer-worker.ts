@@ -45,8 +45,7 @@ serve<PostgresRequest>(
     const commit = async (request: { readonly batches: readonly BatchRows[] }): Promise<null> => {
       // The mark is written after the commit, and both before the acknowledgement: it is never ahead of the
       // store, nor behind acknowledged data.
-      const work = () => write(request.batches)
-      mark.put({ storeId, ...(await (leadership?.whileCommitting(work) ?? work())) })
+      mark.put({ storeId, ...(await write(request.batches)) })
       return null
     }
     return {
