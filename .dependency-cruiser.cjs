@@ -152,6 +152,7 @@ module.exports = {
     mayImport('gpu-server', '^gpu-server/', [PROTOCOL, MODEL, OPEN_PORTS]),
     mayImport('operator-contract', OPERATOR_CONTRACT, [PROTOCOL, MODEL]),
     mayImport('operator-ports', OPERATOR_PORTS, [PROTOCOL, MODEL, OPERATOR_CONTRACT]),
+    mayImport('operator-memory-api', '^operator/memory-api/', [PROTOCOL, OPERATOR_CONTRACT, OPERATOR_PORTS]),
     mayImport('operator', '^operator/', [PROTOCOL, MODEL, OPEN_PORTS]),
     mayImport(
       'simulator',
@@ -231,7 +232,7 @@ module.exports = {
     },
     mayUsePackages(
       'pure-controller-packages',
-      '^(protocol|controller/(structures|model|policy|metrics|state|engine|query|ports|recording|series|wire)|gpu-server/core|operator/(contract|ports))/',
+      '^(protocol|controller/(structures|model|policy|metrics|state|engine|query|ports|recording|series|wire)|gpu-server/core|operator/(contract|ports|memory-api))/',
       ['typebox'],
     ),
     mayUsePackages('simulator-packages', '^simulator/', [

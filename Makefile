@@ -8,7 +8,7 @@
 .PHONY: bench bench-live bench-rest bench-proxy bench-memory bench-sweep bench-ui
 .PHONY: test-ui test-gpu test-kills test-faults test-storms test-durability test-loss test-set-back test-hostile
 .PHONY: test-serving test-ha bench-store
-.PHONY: images kubernetes-tools
+.PHONY: images kubernetes-tools test-kubernetes
 .PHONY: test-contracts test-containers test-container-storm test-package test-tutorial package-contents python wheel
 
 # Debian installs nats-server in /usr/sbin, which is not on a user's PATH.
@@ -79,7 +79,8 @@ else
 	@$(call checked,check-types check-format check-imports)
 	rm -rf coverage
 	@eslint . & lint=$$!; trap "kill $$lint 2>/dev/null" INT TERM; tests=0; \
-	  c8 vitest run --project "!kills" --project "!serving" --project "!package" --project "!tutorials" || \
+	  c8 vitest run --project "!kills" --project "!serving" --project "!package" --project "!tutorials" \
+	    --project "!kubernetes" || \
 	  tests=$$?; \
 	  wait $$lint || { echo "eslint failed. Its findings are above."; exit 1; }; exit $$tests
 	node tools/coverage/check-coverage.ts
@@ -327,6 +328,10 @@ $(GUARD)/build/headroom-guard: $(wildcard $(GUARD)/*.[ch]) $(GUARD)/cc-flags
 # PROGRAMS="etcd kube-apiserver kubectl" builds only these. GO_JOBS=1 uses one core.
 kubernetes-tools: ## build etcd, Kubernetes and Helm from Go modules into .tools (needs Go; 6 minutes, once)
 	@tools/kubernetes/build.sh .tools $(PROGRAMS)
+
+# Skipped, with the reason, without the programs of `make kubernetes-tools`.
+test-kubernetes: install ## test the operator stack on a real etcd and kube-apiserver
+	vitest run --project kubernetes --no-file-parallelism
 
 fmt: install ## format the sources and regenerate the documents that are made from code
 	@prettier --write --log-level warn .

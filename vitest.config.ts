@@ -30,6 +30,9 @@ const PACKAGE = tests('package')
 /** Model servers that sleep and wake in real time; `make test-serving`. */
 const SERVING = tests('serving')
 
+/** etcd and kube-apiserver, built by `make kubernetes-tools`; `make test-kubernetes`. */
+const KUBERNETES = tests('kubernetes')
+
 /** They build the packages first; `make test-tutorial`. */
 const TUTORIALS = tests('tutorials')
 
@@ -76,6 +79,7 @@ export default defineConfig({
           ...PAGES,
           ...PACKAGE,
           ...SERVING,
+          ...KUBERNETES,
           ...TUTORIALS,
         ],
         globalSetup: './test/support/demonstration-place.ts',
@@ -91,6 +95,7 @@ export default defineConfig({
       project('kills', { include: KILLS, env: UNMEASURED }),
       project('package', { include: PACKAGE, env: UNMEASURED }),
       project('serving', { include: SERVING, env: UNMEASURED }),
+      project('kubernetes', { include: KUBERNETES, env: UNMEASURED }),
       project('tutorials', { include: TUTORIALS, env: UNMEASURED }),
     ],
   },

@@ -49,6 +49,7 @@ const FORBIDDEN: Record<string, readonly (readonly [from: string, to: string])[]
   'gpu-server': [['gpu-server/agent.ts', 'controller/engine/cycle.ts']],
   'operator-contract': [['operator/contract/names.ts', 'operator/ports/kube-api.ts']],
   'operator-ports': [['operator/ports/kube-api.ts', 'operator/adapters/kube-client.ts']],
+  'operator-memory-api': [['operator/memory-api/memory-api.ts', 'operator/adapters/kube-client.ts']],
   operator: [['operator/adapters/kube-client.ts', 'controller/adapters/nats-bus.ts']],
   simulator: [
     ['simulator/trace/device.ts', 'controller/controller.ts'],
