@@ -152,6 +152,8 @@ module.exports = {
     mayImport('gpu-server', '^gpu-server/', [PROTOCOL, MODEL, OPEN_PORTS]),
     mayImport('operator-contract', OPERATOR_CONTRACT, [PROTOCOL, MODEL]),
     mayImport('operator-ports', OPERATOR_PORTS, [PROTOCOL, MODEL, OPERATOR_CONTRACT]),
+    mayImport('operator-admission', '^operator/admission/', [PROTOCOL, OPERATOR_CONTRACT, OPERATOR_PORTS]),
+    mayImport('operator-plan', '^operator/plan/', [PROTOCOL, OPERATOR_CONTRACT]),
     mayImport('operator-memory-api', '^operator/memory-api/', [PROTOCOL, OPERATOR_CONTRACT, OPERATOR_PORTS]),
     mayImport('operator', '^operator/', [PROTOCOL, MODEL, OPEN_PORTS]),
     mayImport(
@@ -232,7 +234,7 @@ module.exports = {
     },
     mayUsePackages(
       'pure-controller-packages',
-      '^(protocol|controller/(structures|model|policy|metrics|state|engine|query|ports|recording|series|wire)|gpu-server/core|operator/(contract|ports|memory-api))/',
+      '^(protocol|controller/(structures|model|policy|metrics|state|engine|query|ports|recording|series|wire)|gpu-server/core|operator/(admission|contract|ports|plan|memory-api))/',
       ['typebox'],
     ),
     mayUsePackages('simulator-packages', '^simulator/', [

@@ -24,6 +24,8 @@ export const POD_ANNOTATIONS = {
   gpuUuids: `${DOMAIN}/gpu-uuids`,
   /** Written by admission: why the pod is not swapped although it asks for it. */
   notSwappable: `${DOMAIN}/not-swappable`,
+  /** Written by admission: what it added to the memory of containers, as `main=8192`. */
+  memoryRaised: `${DOMAIN}/memory-raised-mib`,
 } as const
 
 export const NODE_LABELS = {

@@ -62,6 +62,7 @@ const FIXED = [
   POD_ANNOTATIONS.containers,
   POD_ANNOTATIONS.gpuUuids,
   POD_ANNOTATIONS.notSwappable,
+  POD_ANNOTATIONS.memoryRaised,
 ]
 
 /** Changes of a pod that was admitted which its owner may not make. */

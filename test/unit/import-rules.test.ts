@@ -49,6 +49,8 @@ const FORBIDDEN: Record<string, readonly (readonly [from: string, to: string])[]
   'gpu-server': [['gpu-server/agent.ts', 'controller/engine/cycle.ts']],
   'operator-contract': [['operator/contract/names.ts', 'operator/ports/kube-api.ts']],
   'operator-ports': [['operator/ports/kube-api.ts', 'operator/adapters/kube-client.ts']],
+  'operator-admission': [['operator/admission/review.ts', 'operator/adapters/kube-client.ts']],
+  'operator-plan': [['operator/plan/plan-pods.ts', 'operator/ports/kube-api.ts']],
   'operator-memory-api': [['operator/memory-api/memory-api.ts', 'operator/adapters/kube-client.ts']],
   operator: [['operator/adapters/kube-client.ts', 'controller/adapters/nats-bus.ts']],
   simulator: [

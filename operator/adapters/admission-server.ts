@@ -1,0 +1,109 @@
+/** The webhooks over HTTPS. The API server calls them; nothing else may reach them (a NetworkPolicy). */
+import { createServer, type Server } from 'node:https'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { AdmissionOptions } from '../admission/admission-options.ts'
+import {
+  type AdmissionAnswer,
+  type AdmissionRequest,
+  mutatePod,
+  requestOf,
+  validatePod,
+  validatePolicy,
+} from '../admission/review.ts'
+import { VENDOR_NODE_POLICY, type VendorNodePolicy } from '../contract/policies.ts'
+import { type KubeApi, ownResource } from '../ports/kube-api.ts'
+import { AnswerTooLarge, textOf } from './answer-bytes.ts'
+
+export interface AdmissionServerOptions extends AdmissionOptions {
+  readonly host: string
+  /** 0: any free port. */
+  readonly port: number
+  /** Certificate and key in PEM. */
+  readonly cert: string
+  readonly key: string
+  /** For a policy all others are read. */
+  readonly api: KubeApi
+  /** Told of faults; texts of requests are not in them. */
+  readonly log: (message: string) => void
+}
+
+/** etcd stores objects of at most 1.5 MiB; an update carries two. */
+const MAX_REVIEW_BYTES = 4 * 1024 * 1024
+/** The API server waits for 10 s. */
+const REQUEST_TIMEOUT_MS = 10_000
+const MAX_CONNECTIONS = 256
+
+type Handler = (request: AdmissionRequest) => Promise<AdmissionAnswer> | AdmissionAnswer
+
+export class AdmissionServer {
+  readonly #server: Server
+  readonly #handlers: Readonly<Record<string, Handler>>
+  readonly #log: (message: string) => void
+
+  private constructor(options: AdmissionServerOptions) {
+    const { cert, key, api, log } = options
+    this.#log = log
+    this.#handlers = {
+      '/mutate-pods': (request) => mutatePod(request, options),
+      '/validate-pods': (request) => validatePod(request, options),
+      '/validate-policies': async (request) => validatePolicy(request, await nodePolicies(api)),
+    }
+    this.#server = createServer({ cert, key, minVersion: 'TLSv1.2' }, (request, response) => {
+      void this.#answer(request, response)
+    })
+    this.#server.maxConnections = MAX_CONNECTIONS
+    this.#server.requestTimeout = REQUEST_TIMEOUT_MS
+    this.#server.headersTimeout = REQUEST_TIMEOUT_MS
+  }
+
+  /** Resolves once it listens. */
+  static async start(options: AdmissionServerOptions): Promise<AdmissionServer> {
+    const server = new AdmissionServer(options)
+    await new Promise<void>((resolve, reject) => {
+      server.#server.once('error', reject)
+      server.#server.listen(options.port, options.host, resolve)
+    })
+    return server
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port
+  }
+
+  /** New connections get this certificate; those that are open go on. */
+  renewCertificate(cert: string, key: string): void {
+    this.#server.setSecureContext({ cert, key, minVersion: 'TLSv1.2' })
+  }
+
+  /** Answers the requests that are in progress, then closes. */
+  async close(): Promise<void> {
+    const closed = new Promise((resolve) => this.#server.close(resolve))
+    this.#server.closeIdleConnections()
+    await closed
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { pathname } = new URL(request.url ?? '/', 'https://localhost')
+    if (request.method === 'GET' && pathname === '/readyz') return void response.end('ok')
+    const handler = Object.hasOwn(this.#handlers, pathname) ? this.#handlers[pathname] : undefined
+    if (request.method !== 'POST' || handler === undefined) return void response.writeHead(404).end()
+    try {
+      const review = requestOf(JSON.parse(await textOf(request, MAX_REVIEW_BYTES)))
+      if (review === null) return void response.writeHead(400).end('not an AdmissionReview of version v1')
+      const text = JSON.stringify(await handler(review))
+      response.writeHead(200, { 'content-type': 'application/json' }).end(text)
+    } catch (error) {
+      // Without an answer the failurePolicy of the webhook decides.
+      const code = error instanceof SyntaxError ? 400 : error instanceof AnswerTooLarge ? 413 : 500
+      this.#log(`${pathname} answered ${code}: ${error instanceof Error ? error.name : 'unknown error'}`)
+      if (!response.headersSent) response.writeHead(code, { connection: 'close' }).end()
+    }
+  }
+}
+
+async function nodePolicies(api: KubeApi): Promise<readonly VendorNodePolicy[]> {
+  const kind = ownResource(VENDOR_NODE_POLICY)
+  const { items } = await api.list(kind)
+  return items as unknown as readonly VendorNodePolicy[]
+}

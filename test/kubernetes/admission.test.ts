@@ -1,0 +1,178 @@
+/** Admission as the real API server calls it: what kubectl is told, and what is stored. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { AdmissionServer } from '../../operator/adapters/admission-server.ts'
+import { DEFAULT_ADMISSION } from '../../operator/admission/admission-options.ts'
+import { webhookConfigurations } from '../../operator/admission/webhook-configurations.ts'
+import type { Pod } from '../../operator/contract/kubernetes.ts'
+import { POD_ANNOTATIONS } from '../../operator/contract/names.ts'
+import { type KubeApi, KubeError, type KubeObject, NODES, PODS } from '../../operator/ports/kube-api.ts'
+import { ControlPlane, whyNoControlPlane } from '../support/kubernetes/control-plane.ts'
+import { aNodePolicy, aPod } from '../support/kubernetes/objects.ts'
+
+describe.skipIf(whyNoControlPlane() !== null)('With etcd, kube-apiserver and the webhooks', () => {
+  let plane: ControlPlane
+  let server: AdmissionServer
+  let api: KubeApi
+
+  beforeAll(async () => {
+    plane = await ControlPlane.start()
+    api = plane.client()
+    const text = (name: string): string => readFileSync(join(plane.folder, name), 'utf8')
+    server = await AdmissionServer.start({
+      ...DEFAULT_ADMISSION,
+      host: '127.0.0.1',
+      port: 0,
+      cert: text('server.pem'),
+      key: text('server.key'),
+      api,
+      log: () => {},
+    })
+    const caBundle = Buffer.from(text('ca.pem')).toString('base64')
+    const configurations = webhookConfigurations({ url: `https://127.0.0.1:${server.port}` }, caBundle)
+    plane.kubectl(
+      ['apply', '-f', '-'],
+      JSON.stringify({ apiVersion: 'v1', kind: 'List', items: configurations }),
+    )
+    // The API server reads the configurations a moment after they are stored.
+    await expect
+      .poll(async () => (await create(named(aPod(), 'first'))).pod.spec.schedulerName)
+      .toBe('headroom-scheduler')
+  })
+  afterAll(async () => {
+    await server.close()
+    await plane.stop()
+  })
+
+  let serial = 0
+  const named = (pod: Pod, name = `pod-${(serial += 1)}`): Pod => ({
+    ...pod,
+    metadata: { ...pod.metadata, name },
+  })
+  async function create(pod: Pod): Promise<{ readonly pod: Pod; readonly warnings: readonly string[] }> {
+    const warnings: string[] = []
+    // A try before the webhooks are there leaves a pod behind.
+    await api.delete(PODS, { namespace: 'default', name: pod.metadata.name! }).catch(() => {})
+    const made = await api.create(PODS, pod as unknown as KubeObject, {
+      onWarning: (text) => warnings.push(text),
+    })
+    return { pod: made as unknown as Pod, warnings }
+  }
+  const refusal = (pod: Pod): Promise<string> =>
+    create(named(pod)).then(
+      () => expect.fail('it was not refused'),
+      (error: unknown) => (error instanceof KubeError ? error.message : String(error)),
+    )
+
+  it('A labelled pod is stored with gate, scheduler, quota resource and variables', async () => {
+    const { pod, warnings } = await create(named(aPod()))
+    expect(warnings).toEqual([])
+    expect(pod.spec).toMatchObject({
+      schedulerName: 'headroom-scheduler',
+      schedulingGates: [{ name: 'headroom.dev/vram' }],
+    })
+    const [main] = pod.spec.containers
+    expect(main?.resources?.limits).toEqual({ 'headroom.dev/vram-mib': '8192' })
+    expect(main?.env?.map(({ name }) => name)).toEqual([
+      'VENDOR_SWAP_FROM_VRAM',
+      'NVIDIA_VISIBLE_DEVICES',
+      'CUDA_VISIBLE_DEVICES',
+    ])
+  })
+
+  it('Amounts that the API server writes in another form are accepted', async () => {
+    const resources = { limits: { memory: '1500M' }, requests: { memory: '1500M' } }
+    const pod = named(aPod({ [POD_ANNOTATIONS.podVram]: '8000Mi' }))
+    const stored = await create({
+      ...pod,
+      spec: { ...pod.spec, containers: [{ name: 'main', image: 'x:1', resources }] },
+    })
+    expect(stored.pod.spec.containers[0]?.resources?.limits?.['headroom.dev/vram-mib']).toBe('8k')
+  })
+
+  it.each([
+    [{ [POD_ANNOTATIONS.podVram]: '0' }, 'metadata.annotations[headroom.dev/pod-vram]'],
+    [{ [POD_ANNOTATIONS.podVram]: undefined }, 'metadata.annotations[headroom.dev/pod-vram]: is required'],
+    [{ [POD_ANNOTATIONS.swapFromVram]: 'TRUE' }, 'metadata.annotations[headroom.dev/swap-from-vram]'],
+    [{ [POD_ANNOTATIONS.gpuUuids]: 'GPU-0' }, 'metadata.annotations[headroom.dev/gpu-uuids]'],
+  ])(
+    'A pod with the annotations %j is refused, and the message names the field',
+    async (annotations, path) => {
+      expect(await refusal(aPod(annotations))).toContain(path)
+    },
+  )
+
+  it('A variable set by hand becomes the annotation, and kubectl shows the warning', async () => {
+    const pod = named(aPod())
+    const env = [{ name: 'VENDOR_SWAP_FROM_VRAM', value: '0' }]
+    const text = JSON.stringify({
+      ...pod,
+      spec: { containers: [{ name: 'main', image: 'registry.example/x:1', env }] },
+    })
+    expect(plane.kubectl(['apply', '-f', '-', '--dry-run=server', '-o', 'yaml'], text)).toContain(
+      'headroom.dev/swap-from-vram: "false"',
+    )
+    const { warnings } = await create(JSON.parse(text) as Pod)
+    expect(warnings).toEqual([expect.stringContaining('set the annotation headroom.dev/swap-from-vram')])
+  })
+
+  it('A misspelt label is warned about, and the pod is left as it is', async () => {
+    const pod = named(aPod())
+    const labels = { 'gpu-runtime': 'headrom' }
+    const { warnings, ...made } = await create({ ...pod, metadata: { ...pod.metadata, labels } })
+    expect(warnings).toEqual([expect.stringContaining('did you mean "headroom"?')])
+    expect(made.pod.spec.schedulerName).toBe('default-scheduler')
+    expect(made.pod.spec.schedulingGates).toBeUndefined()
+  })
+
+  it('An annotation that admission has read cannot be changed or removed', async () => {
+    const { pod } = await create(named(aPod()))
+    const key = { namespace: 'default', name: pod.metadata.name! }
+    for (const value of ['9Gi', null]) {
+      const body = { metadata: { annotations: { [POD_ANNOTATIONS.podVram]: value } } }
+      await expect(api.patch(PODS, key, { type: 'merge', body })).rejects.toThrow('headroom.dev/pod-vram')
+    }
+    await api.patch(PODS, key, { type: 'merge', body: { metadata: { annotations: { note: 'x' } } } })
+  })
+
+  it('The owner cannot choose GPUs of a bound pod; the binding writes them', async () => {
+    await api.create(NODES, { metadata: { name: 'gpu-1' } })
+    const { pod } = await create(named(aPod()))
+    const key = { namespace: 'default', name: pod.metadata.name! }
+    const gate = [{ op: 'remove', path: '/spec/schedulingGates/0' }] as const
+    await api.patch(PODS, key, { type: 'json', body: gate })
+    const annotations = { [POD_ANNOTATIONS.gpuUuids]: 'GPU-0' }
+    const binding = { metadata: { ...key, annotations }, target: { kind: 'Node', name: 'gpu-1' } }
+    await api.create(PODS, binding, { subresource: 'binding' })
+    expect(await api.get(PODS, key)).toMatchObject({ metadata: { annotations }, spec: { nodeName: 'gpu-1' } })
+    const body = { metadata: { annotations: { [POD_ANNOTATIONS.gpuUuids]: 'GPU-1' } } }
+    await expect(api.patch(PODS, key, { type: 'merge', body })).rejects.toThrow('headroom.dev/gpu-uuids')
+  })
+
+  it('A second VendorNodePolicy for a node is refused with the name of the first', () => {
+    const policy = (name: string, percent: number): string =>
+      JSON.stringify({
+        apiVersion: 'headroom.dev/v1alpha1',
+        kind: 'VendorNodePolicy',
+        ...aNodePolicy(name, percent, 'gpu-5'),
+      })
+    plane.kubectl(['apply', '-f', '-'], policy('one', 0))
+    expect(() => plane.kubectl(['apply', '-f', '-'], policy('two', 20))).toThrow(
+      /node "gpu-5" already has the VendorNodePolicy one/,
+    )
+    plane.kubectl(['apply', '-f', '-'], policy('one', 30))
+  })
+
+  it('While no webhook answers, labelled pods are refused and all others are created', async () => {
+    await server.close()
+    const pod = named(aPod())
+    await create({ ...pod, metadata: { ...pod.metadata, labels: {} } })
+    const { warnings } = await create({
+      ...named(aPod()),
+      metadata: { name: 'other', namespace: 'default', labels: { 'gpu-runtime': 'nvidia' } },
+    })
+    expect(warnings).toEqual([])
+    expect(await refusal(aPod())).toMatch(/failed calling webhook "mutate-pods.headroom.dev"/)
+  })
+})

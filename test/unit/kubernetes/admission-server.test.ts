@@ -1,0 +1,108 @@
+/** The webhooks over HTTPS, with an API server in memory. */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { request } from 'node:https'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { AdmissionServer } from '../../../operator/adapters/admission-server.ts'
+import { textOf } from '../../../operator/adapters/answer-bytes.ts'
+import { DEFAULT_ADMISSION } from '../../../operator/admission/admission-options.ts'
+import { VENDOR_NODE_POLICY } from '../../../operator/contract/policies.ts'
+import { KubeError, ownResource } from '../../../operator/ports/kube-api.ts'
+import { makeCertificates } from '../../support/certificates.ts'
+import { memoryApi } from '../../support/kubernetes/memory-world.ts'
+import { aNodePolicy, aPod } from '../../support/kubernetes/objects.ts'
+
+const api = memoryApi()
+const log: string[] = []
+let folder = ''
+let server: AdmissionServer
+const text = (name: string): string => readFileSync(join(folder, name), 'utf8')
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'headroom-admission-'))
+  makeCertificates(folder, 'IP:127.0.0.1')
+  server = await AdmissionServer.start({
+    ...DEFAULT_ADMISSION,
+    host: '127.0.0.1',
+    port: 0,
+    cert: text('server.pem'),
+    key: text('server.key'),
+    api,
+    log: (message) => log.push(message),
+  })
+})
+afterAll(async () => {
+  await server.close()
+  rmSync(folder, { recursive: true })
+})
+
+async function call(method: string, path: string, body?: string) {
+  const url = `https://127.0.0.1:${server.port}${path}`
+  return new Promise<{ readonly code: number | undefined; readonly text: string; readonly serial: string }>(
+    (resolve, reject) => {
+      const sent = request(url, { method, ca: text('ca.pem'), agent: false }, (answer) => {
+        const { serialNumber } = (answer.socket as import('node:tls').TLSSocket).getPeerCertificate()
+        const { statusCode: code } = answer
+        textOf(answer, 1_000_000).then((body) => resolve({ code, text: body, serial: serialNumber }), reject)
+      })
+      sent.on('error', reject)
+      sent.end(body)
+    },
+  )
+}
+
+const review = (kind: string, object: object) =>
+  JSON.stringify({
+    apiVersion: 'admission.k8s.io/v1',
+    kind: 'AdmissionReview',
+    request: { uid: 'u-1', operation: 'CREATE', kind: { kind }, object },
+  })
+
+it('A pod is answered with its patch, a second policy of a node with a refusal', async () => {
+  const pod = await call('POST', '/mutate-pods?timeout=5s', review('Pod', aPod()))
+  expect(pod.code).toBe(200)
+  expect(JSON.parse(pod.text)).toMatchObject({
+    kind: 'AdmissionReview',
+    response: { uid: 'u-1', allowed: true, patchType: 'JSONPatch' },
+  })
+  await api.create(ownResource(VENDOR_NODE_POLICY), { ...aNodePolicy('first', 10, 'gpu-1') })
+  const policy = review('VendorNodePolicy', aNodePolicy('second', 20, 'gpu-1'))
+  expect(JSON.parse((await call('POST', '/validate-policies', policy)).text)).toMatchObject({
+    response: { allowed: false, status: { code: 422 } },
+  })
+})
+
+it('Other paths, methods and documents are refused', async () => {
+  expect((await call('GET', '/readyz')).code).toBe(200)
+  expect((await call('GET', '/mutate-pods')).code).toBe(404)
+  expect((await call('POST', '/other', '{}')).code).toBe(404)
+  expect((await call('POST', '/constructor', '{}')).code).toBe(404)
+  expect((await call('POST', '/mutate-pods', '{}')).code).toBe(400)
+  expect((await call('POST', '/mutate-pods', '{')).code).toBe(400)
+})
+
+it('A review that is too large is refused', async () => {
+  const large = review('Pod', { padding: 'x'.repeat(5_000_000) })
+  const refused = await call('POST', '/mutate-pods', large).then(
+    ({ code }) => code,
+    (error: NodeJS.ErrnoException) => error.code,
+  )
+  // The server closes while the client still writes.
+  expect([413, 'EPIPE', 'ECONNRESET']).toContain(refused)
+  expect(log.at(-1)).toBe('/mutate-pods answered 413: AnswerTooLarge')
+})
+
+it('Without the API server a policy gets no answer: the failure policy decides', async () => {
+  api.failNext(new KubeError(503, 'ServiceUnavailable', 'a secret of the server'))
+  const policy = review('VendorNodePolicy', aNodePolicy('third', 20, 'gpu-3'))
+  expect((await call('POST', '/validate-policies', policy)).code).toBe(500)
+  expect(log.at(-1)).toBe('/validate-policies answered 500: KubeError')
+})
+
+it('A renewed certificate is that of the next connection', async () => {
+  const before = (await call('GET', '/readyz')).serial
+  makeCertificates(folder, 'IP:127.0.0.1')
+  server.renewCertificate(text('server.pem'), text('server.key'))
+  expect((await call('GET', '/readyz')).serial).not.toBe(before)
+})

@@ -1,0 +1,328 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { type AdmissionOptions, DEFAULT_ADMISSION } from '../../../operator/admission/admission-options.ts'
+import { admitPod } from '../../../operator/admission/admit-pod.ts'
+import { mutatePod, requestOf, validatePod, validatePolicy } from '../../../operator/admission/review.ts'
+import type { Container, Pod, Probe } from '../../../operator/contract/kubernetes.ts'
+import { POD_ANNOTATIONS } from '../../../operator/contract/names.ts'
+import { jsonPatched } from '../../../operator/memory-api/patches.ts'
+import { aNodePolicy, aPod } from '../../support/kubernetes/objects.ts'
+
+const REWRITE: AdmissionOptions = {
+  ...DEFAULT_ADMISSION,
+  probes: 'rewrite',
+  helperImage: 'registry.example/p:1',
+}
+const LIVENESS: Probe = { httpGet: { path: '/live', port: 'web' }, timeoutSeconds: 3 }
+
+function withContainers(pod: Pod, ...containers: readonly Partial<Container>[]): Pod {
+  const all = containers.map((each, i) => ({ name: `c${i}`, image: 'registry.example/x:1', ...each }))
+  return { ...pod, spec: { ...pod.spec, containers: all } }
+}
+
+function admitted(pod: Pod, options = DEFAULT_ADMISSION) {
+  const decided = admitPod(pod, options)
+  if (!decided.ok) expect.fail(JSON.stringify(decided.faults))
+  return decided
+}
+
+function refusedPaths(pod: Pod, options = DEFAULT_ADMISSION): readonly string[] {
+  const decided = admitPod(pod, options)
+  return decided.ok ? [] : decided.faults.map(({ path }) => path)
+}
+
+const variable = (container: Container | undefined, name: string) =>
+  container?.env?.find((each) => each.name === name)
+
+it('A pod without the label, or with another value, is left as it is', () => {
+  for (const labels of [{}, { 'gpu-runtime': 'nvidia' }]) {
+    const pod = { ...aPod(), metadata: { ...aPod().metadata, labels } }
+    expect(admitted(pod)).toEqual({ ok: true, pod, warnings: [] })
+  }
+})
+
+it('A pod gets gate, scheduler, toleration, the resource of quotas and the variables of its GPUs', () => {
+  const { pod, warnings } = admitted(aPod({ [POD_ANNOTATIONS.gpuCount]: '2' }))
+  expect(warnings).toEqual([])
+  expect(pod.spec).toMatchObject({
+    schedulerName: 'headroom-scheduler',
+    schedulingGates: [{ name: 'headroom.dev/vram' }],
+    tolerations: [{ key: 'headroom.dev/gpu', operator: 'Exists', effect: 'NoSchedule' }],
+  })
+  const [main] = pod.spec.containers
+  expect(main?.resources?.requests).toEqual({ 'headroom.dev/vram-mib': '16384' })
+  expect(main?.resources?.limits).toEqual({ 'headroom.dev/vram-mib': '16384' })
+  const fieldRef = { fieldPath: "metadata.annotations['headroom.dev/gpu-uuids']" }
+  for (const name of ['NVIDIA_VISIBLE_DEVICES', 'CUDA_VISIBLE_DEVICES'])
+    expect(variable(main, name)?.valueFrom).toEqual({ fieldRef })
+})
+
+describe('Admission injects VENDOR_SWAP_FROM_VRAM, and the annotation is preferred', () => {
+  it.each([
+    ['true', '1'],
+    ['false', '0'],
+    [undefined, '1'],
+  ])('The annotation %s gives %s in every container, init containers too', (annotation, value) => {
+    const plain = withContainers(aPod({ [POD_ANNOTATIONS.swapFromVram]: annotation }), {}, {})
+    const { pod } = admitted({ ...plain, spec: { ...plain.spec, initContainers: [{ name: 'init' }] } })
+    for (const container of [...pod.spec.containers, ...pod.spec.initContainers!])
+      expect(variable(container, 'VENDOR_SWAP_FROM_VRAM')).toEqual({ name: 'VENDOR_SWAP_FROM_VRAM', value })
+    expect(pod.metadata.annotations?.[POD_ANNOTATIONS.swapFromVram]).toBe(annotation ?? 'true')
+  })
+
+  it('Both set and contrary: the annotation applies, with a warning', () => {
+    const env = [{ name: 'VENDOR_SWAP_FROM_VRAM', value: '1' }]
+    const { pod, warnings } = admitted(
+      withContainers(aPod({ [POD_ANNOTATIONS.swapFromVram]: 'false' }), { env }),
+    )
+    expect(variable(pod.spec.containers[0], 'VENDOR_SWAP_FROM_VRAM')?.value).toBe('0')
+    expect(warnings).toEqual([expect.stringMatching(/^spec.containers\[0\].env: .*annotation .* applies/)])
+  })
+
+  it.each(['VENDOR_SWAP_FROM_VRAM', 'HEADROOM_SWAP_FROM_VRAM'])(
+    '%s without an annotation becomes the annotation, with a warning',
+    (name) => {
+      const { pod, warnings } = admitted(withContainers(aPod(), { env: [{ name, value: '0' }] }))
+      expect(pod.metadata.annotations?.[POD_ANNOTATIONS.swapFromVram]).toBe('false')
+      expect(variable(pod.spec.containers[0], 'VENDOR_SWAP_FROM_VRAM')?.value).toBe('0')
+      expect(warnings).toHaveLength(1)
+    },
+  )
+
+  it('Variables that differ between containers, or mean nothing, are refused with the path', () => {
+    const env = (value: string) => ({ env: [{ name: 'VENDOR_SWAP_FROM_VRAM', value }] })
+    expect(refusedPaths(withContainers(aPod(), env('1'), env('0')))).toEqual(['spec.containers[1].env'])
+    expect(refusedPaths(withContainers(aPod(), {}, env('no')))).toEqual([
+      'spec.containers[1].env[VENDOR_SWAP_FROM_VRAM]',
+    ])
+  })
+
+  it('It is injected again after another webhook has added a container', () => {
+    const { pod } = admitted(aPod())
+    const added = { ...pod, spec: { ...pod.spec, containers: [...pod.spec.containers, { name: 'late' }] } }
+    const again = admitted(added)
+    expect(variable(again.pod.spec.containers[1], 'VENDOR_SWAP_FROM_VRAM')?.value).toBe('1')
+  })
+})
+
+it('Containers that the annotation does not name get no GPU', () => {
+  const { pod } = admitted(withContainers(aPod({ [POD_ANNOTATIONS.containers]: 'c1' }), {}, {}))
+  const [first, second] = pod.spec.containers
+  expect(variable(first, 'NVIDIA_VISIBLE_DEVICES')).toEqual({ name: 'NVIDIA_VISIBLE_DEVICES', value: 'void' })
+  expect(first?.resources).toBeUndefined()
+  expect(variable(second, 'NVIDIA_VISIBLE_DEVICES')?.valueFrom).toBeDefined()
+  expect(second?.resources?.limits).toEqual({ 'headroom.dev/vram-mib': '8192' })
+})
+
+describe('What a pod may not say', () => {
+  it('The node, the GPUs and bad annotations are refused with their paths', () => {
+    const pod = aPod()
+    expect(refusedPaths({ ...pod, spec: { ...pod.spec, nodeName: 'gpu-1' } })).toEqual(['spec.nodeName'])
+    expect(refusedPaths(aPod({ [POD_ANNOTATIONS.gpuUuids]: 'GPU-0' }))).toEqual([
+      'metadata.annotations[headroom.dev/gpu-uuids]',
+    ])
+    expect(refusedPaths(aPod({ [POD_ANNOTATIONS.podVram]: '0' }))).toHaveLength(1)
+  })
+
+  it('A mirror pod of the kubelet is left as it is', () => {
+    const pod = aPod({ 'kubernetes.io/config.mirror': 'x' })
+    const mirror = { ...pod, spec: { ...pod.spec, nodeName: 'gpu-1' } }
+    expect(admitted(mirror).pod).toBe(mirror)
+  })
+
+  it('Another scheduler is replaced, and a number without a unit is questioned: both with a warning', () => {
+    const pod = aPod({ [POD_ANNOTATIONS.podVram]: '8' })
+    const { warnings } = admitted({ ...pod, spec: { ...pod.spec, schedulerName: 'volcano' } })
+    expect(warnings).toEqual([
+      'spec.schedulerName volcano is replaced by headroom-scheduler',
+      'metadata.annotations[headroom.dev/pod-vram]: 8 are bytes; did you mean 8Gi?',
+    ])
+  })
+})
+
+describe('Memory of swappable pods', () => {
+  const memory = (pod: Pod, i = 0) => {
+    const { requests, limits } = pod.spec.containers[i]?.resources ?? {}
+    return [requests?.['memory'], limits?.['memory']]
+  }
+  const guaranteed = { resources: { requests: { memory: '2Gi' }, limits: { memory: '2Gi' } } }
+
+  it('Request and limit grow by the VRAM on all GPUs, once', () => {
+    const { pod } = admitted(withContainers(aPod({ [POD_ANNOTATIONS.gpuCount]: '2' }), guaranteed))
+    expect(memory(pod)).toEqual(['18432Mi', '18432Mi'])
+    expect(memory(admitted(pod).pod)).toEqual(['18432Mi', '18432Mi'])
+  })
+
+  it('A request without a limit grows, and a container without either is left as it is', () => {
+    const only = { resources: { requests: { memory: '1500M' } } }
+    const { pod } = admitted(withContainers(aPod(), only, {}))
+    expect(memory(pod)).toEqual([String(1_500_000_000 + 8192 * 1024 * 1024), undefined])
+    expect(memory(pod, 1)).toEqual([undefined, undefined])
+  })
+
+  it('Resources of the whole pod grow as well', () => {
+    const pod = aPod()
+    const resources = { limits: { memory: '4Gi' } }
+    expect(admitted({ ...pod, spec: { ...pod.spec, resources } }).pod.spec.resources).toEqual({
+      limits: { memory: '12288Mi' },
+    })
+  })
+
+  it('A noswap pod keeps its memory', () => {
+    const { pod } = admitted(withContainers(aPod({ [POD_ANNOTATIONS.swapFromVram]: 'false' }), guaranteed))
+    expect(memory(pod)).toEqual(['2Gi', '2Gi'])
+  })
+
+  it('With `require` a limit that is too small is refused with its path', () => {
+    const options: AdmissionOptions = { ...DEFAULT_ADMISSION, swapMemory: 'require' }
+    expect(refusedPaths(withContainers(aPod(), guaranteed), options)).toEqual([
+      'spec.containers[0].resources.limits.memory',
+    ])
+    const enough = { resources: { limits: { memory: '8Gi' } } }
+    expect(memory(admitted(withContainers(aPod(), enough), options).pod)).toEqual([undefined, '8Gi'])
+  })
+})
+
+describe('Probes of swappable pods', () => {
+  const ports = [{ name: 'web', containerPort: 8080 }]
+
+  it('Without the helper a liveness or startup probe makes the pod noswap, with a warning', () => {
+    const { pod, warnings } = admitted(withContainers(aPod(), { ports, livenessProbe: LIVENESS }))
+    expect(warnings).toEqual(['the pod is not swapped out: container c0 has a livenessProbe'])
+    expect(variable(pod.spec.containers[0], 'VENDOR_SWAP_FROM_VRAM')?.value).toBe('0')
+    expect(pod.metadata.annotations?.[POD_ANNOTATIONS.notSwappable]).toBe('container c0 has a livenessProbe')
+    expect(pod.spec.containers[0]?.livenessProbe).toEqual(LIVENESS)
+    const ready = admitted(withContainers(aPod(), { ports, readinessProbe: LIVENESS }))
+    expect(ready.warnings).toEqual([])
+  })
+
+  it.each<[string, Probe, readonly string[]]>([
+    ['HTTP', LIVENESS, ['http', '--scheme', 'http', '--port', '8080', '--', '/live']],
+    ['TCP', { tcpSocket: { port: 9 } }, ['tcp', '--port', '9']],
+    ['gRPC', { grpc: { port: 7, service: 's' } }, ['grpc', '--port', '7', '--', 's']],
+    ['exec', { exec: { command: ['cat', '/tmp/ok'] } }, ['exec', '--', 'cat', '/tmp/ok']],
+  ])('A probe by %s becomes one of the helper, with its timing', (_kind, livenessProbe, args) => {
+    const { pod, warnings } = admitted(withContainers(aPod(), { ports, livenessProbe }), REWRITE)
+    expect(warnings).toEqual([])
+    const [container] = pod.spec.containers
+    const { timeoutSeconds } = livenessProbe
+    expect(container?.livenessProbe).toEqual({
+      ...(timeoutSeconds === undefined ? {} : { timeoutSeconds }),
+      exec: { command: ['/headroom-probe/probe', ...args] },
+    })
+    expect(container?.volumeMounts).toEqual([
+      { name: 'headroom-probe', mountPath: '/headroom-probe', readOnly: true },
+    ])
+    expect(pod.spec.initContainers).toMatchObject([{ name: 'headroom-probe', image: 'registry.example/p:1' }])
+    expect(pod.spec.volumes).toMatchObject([{ name: 'headroom-probe' }])
+  })
+
+  it('A readiness probe repeats its last result', () => {
+    const { pod } = admitted(withContainers(aPod(), { ports, readinessProbe: LIVENESS }), REWRITE)
+    expect(pod.spec.containers[0]?.readinessProbe?.exec?.command?.[1]).toBe('--repeat-last')
+  })
+
+  it.each<[string, Probe]>([
+    ['a host', { httpGet: { port: 80, host: '10.0.0.1' } }],
+    ['the unknown port', { tcpSocket: { port: 'absent' } }],
+    ['no command', { exec: {} }],
+  ])('A probe with %s makes the pod noswap, with a warning', (why, startupProbe) => {
+    const { warnings, pod } = admitted(withContainers(aPod(), { ports, startupProbe }), REWRITE)
+    expect(warnings).toEqual([expect.stringMatching(`startupProbe of container c0 .*${why}`)])
+    expect(pod.spec.containers[0]?.startupProbe).toEqual(startupProbe)
+  })
+})
+
+const review = (operation: string, object: unknown, more: object = {}) =>
+  requestOf({
+    apiVersion: 'admission.k8s.io/v1',
+    request: { uid: 'u', operation, kind: { kind: 'Pod' }, object, ...more },
+  })!
+
+/** As the API server stores it: names in order, quantities in their shortest form. */
+function asStored(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(asStored)
+  if (typeof value === 'string') return /^[1-9]\d*000$/.test(value) ? `${value.slice(0, -3)}k` : value
+  if (typeof value !== 'object' || value === null) return value
+  const entries = Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1))
+  return Object.fromEntries(entries.map(([name, field]) => [name, asStored(field)]))
+}
+
+const anyProbe = fc.constantFrom<Probe | undefined>(undefined, LIVENESS, { exec: { command: ['true'] } })
+const anyContainer = fc.record({
+  env: fc.subarray([
+    { name: 'A', value: 'b' },
+    { name: 'NVIDIA_VISIBLE_DEVICES', value: 'all' },
+  ]),
+  resources: fc.constantFrom({}, { limits: { memory: '1Gi' } }, { requests: { memory: '500M', cpu: '1' } }),
+  livenessProbe: anyProbe,
+  readinessProbe: anyProbe,
+})
+
+it('For any pod the patch leads to a pod that admission accepts unchanged', () => {
+  fc.assert(
+    fc.property(
+      fc.array(anyContainer, { minLength: 1, maxLength: 3 }),
+      fc.constantFrom('8Gi', '8000Mi', '1.5Gi', '1'),
+      fc.constantFrom(undefined, 'true', 'false'),
+      fc.constantFrom(DEFAULT_ADMISSION, REWRITE, { ...REWRITE, runtimeClassName: 'nvidia' }),
+      (containers, vram, swap, options) => {
+        const annotations = { [POD_ANNOTATIONS.podVram]: vram, [POD_ANNOTATIONS.swapFromVram]: swap }
+        const parts = JSON.parse(JSON.stringify(containers)) as Partial<Container>[]
+        const pod = withContainers(aPod(annotations), ...parts)
+        const { response } = mutatePod(review('CREATE', pod), options)
+        const patch = JSON.parse(Buffer.from(response.patch ?? '', 'base64').toString())
+        const stored = asStored(jsonPatched(pod, patch))
+        expect(mutatePod(review('CREATE', stored), options).response.patch).toBeUndefined()
+        expect(validatePod(review('CREATE', stored), options).response).toMatchObject({ allowed: true })
+      },
+    ),
+  )
+})
+
+describe('Reviews', () => {
+  it('A refusal has the code 422 and names every field', () => {
+    const pod = aPod({ [POD_ANNOTATIONS.podVram]: 'x', [POD_ANNOTATIONS.swapFromVram]: 'no' })
+    const { response } = mutatePod(review('CREATE', pod), DEFAULT_ADMISSION)
+    expect(response).toMatchObject({ uid: 'u', allowed: false, status: { code: 422, reason: 'Invalid' } })
+    expect(response.status?.message).toMatch(/pod-vram\]: .*; metadata.annotations\[.*swap-from-vram\]: /)
+  })
+
+  it('A pod that another webhook has taken the gate from is refused', () => {
+    const { pod } = admitted(aPod())
+    const { schedulingGates: _gates, ...spec } = pod.spec
+    const { response } = validatePod(review('CREATE', { ...pod, spec }), DEFAULT_ADMISSION)
+    expect(response.status?.message).toMatch(/^spec.schedulingGates: /)
+  })
+
+  it('An update may not change what admission has read; one of another pod may', () => {
+    const before = admitted(aPod()).pod
+    const { annotations } = before.metadata
+    const after = {
+      ...before,
+      metadata: { ...before.metadata, annotations: { ...annotations, [POD_ANNOTATIONS.podVram]: '1Gi' } },
+    }
+    const update = review('UPDATE', after, { oldObject: before })
+    expect(validatePod(update, DEFAULT_ADMISSION).response).toMatchObject({ allowed: false })
+    const other = (pod: Pod) => ({ ...pod, metadata: { ...pod.metadata, labels: {} } })
+    const ofOther = review('UPDATE', other(after), { oldObject: other(before) })
+    expect(validatePod(ofOther, DEFAULT_ADMISSION).response).toEqual({ uid: 'u', allowed: true })
+  })
+
+  it('A second policy for a node is refused; its deletion is not', () => {
+    const request = review('CREATE', aNodePolicy('b', 20, 'gpu-1'), { kind: { kind: 'VendorNodePolicy' } })
+    const others = [aNodePolicy('gpu-1', 10)]
+    expect(validatePolicy(request, others).response.status?.message).toMatch(/^spec.nodeName: /)
+    expect(validatePolicy(request, []).response.allowed).toBe(true)
+    expect(validatePolicy({ ...request, operation: 'DELETE' }, others).response.allowed).toBe(true)
+  })
+
+  it.each([
+    null,
+    {},
+    { apiVersion: 'admission.k8s.io/v1beta1' },
+    { apiVersion: 'admission.k8s.io/v1', request: 1 },
+  ])('%j is no review', (document) => {
+    expect(requestOf(document)).toBeNull()
+  })
+})
