@@ -26,6 +26,7 @@ import {
   whole,
 } from './command/option-values.ts'
 import { packageVersion } from '../services/package-info.ts'
+import { addWhatif } from './kubernetes/commands.ts'
 import { addNatsCommands } from './nats/nats.ts'
 import { UsageError } from '../services/exit-codes.ts'
 import { addProtocolCommands } from './gpu-server/protocol.ts'
@@ -95,6 +96,7 @@ export function programOf(setExit: SetExit): Command {
   addStoreCommands(program, setExit)
   addLeader(program)
   addTraceCommands(program, setExit)
+  addWhatif(program, setExit)
   addNatsCommands(program)
   addProtocolCommands(program)
   addSimCommands(program, setExit)

@@ -26,6 +26,8 @@ const PAGES = [
   'docs/scenario-format.md',
   'scenarios/README.md',
   'docs/kubernetes/README.md',
+  'docs/kubernetes/admission.md',
+  'docs/kubernetes/whatif.md',
   'docs/kubernetes/reference.md',
   'deploy/kubernetes/README.md',
   'deploy/grafana/README.md',

@@ -1,6 +1,7 @@
 /** The webhooks over HTTPS, with an API server in memory. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { request } from 'node:https'
+import type { TLSSocket } from 'node:tls'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -42,7 +43,7 @@ async function call(method: string, path: string, body?: string) {
   return new Promise<{ readonly code: number | undefined; readonly text: string; readonly serial: string }>(
     (resolve, reject) => {
       const sent = request(url, { method, ca: text('ca.pem'), agent: false }, (answer) => {
-        const { serialNumber } = (answer.socket as import('node:tls').TLSSocket).getPeerCertificate()
+        const { serialNumber } = (answer.socket as TLSSocket).getPeerCertificate()
         const { statusCode: code } = answer
         textOf(answer, 1_000_000).then((body) => resolve({ code, text: body, serial: serialNumber }), reject)
       })

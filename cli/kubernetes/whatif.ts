@@ -1,0 +1,110 @@
+/** `headroom whatif`: the sweep of a scenario that is made from what kubectl prints. */
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { stringify } from 'yaml'
+import { type ClusterPlan, clusterScenario, PlanError } from '../../operator/plan/cluster-scenario.ts'
+import { isFields, listAt } from '../../operator/plan/plan-fields.ts'
+import type { Mib } from '../../protocol/units.ts'
+import { UsageError } from '../../services/exit-codes.ts'
+import { checkPlace, writeOutput } from '../../services/output-file.ts'
+import type { ActivityModelName } from '../../simulator/trace/activity.ts'
+import { parseVramMap } from '../../simulator/trace/import/vram-map.ts'
+import { fileFailure } from '../command/file-failure.ts'
+import { visible } from '../output/terminal-text.ts'
+import { simSweep, type SimSweepOptions } from '../sim/sim-sweep.ts'
+
+export interface WhatifOptions extends Pick<
+  SimSweepOptions,
+  'overcommit' | 'seeds' | 'objective' | 'jobs' | 'out' | 'json'
+> {
+  readonly kubernetes: string
+  readonly podVram?: Mib
+  readonly vramMap?: string
+  readonly activity: ActivityModelName
+  readonly until: string
+  readonly scenario?: string
+}
+
+/** The largest clusters print some hundred megabytes. */
+const MAX_FILE_BYTES = 512 * 1024 * 1024
+const REDELIVER_MS = 30_000
+
+export async function whatif(options: WhatifOptions): Promise<number> {
+  const { kubernetes, podVram, vramMap, activity, until, scenario, ...sweep } = options
+  if (scenario !== undefined) checkPlace(`--scenario ${scenario}`, scenario)
+  const objects = kubernetes.split(',').flatMap((file) => objectsOf(file.trim()))
+  const plan = planned(objects, {
+    vramByModel: vramMap === undefined ? new Map() : parseVramMap(vramMap),
+    podVramMib: podVram ?? null,
+    activity,
+    until,
+  })
+  // With --json, stdout is the JSON of the sweep alone.
+  const tell = options.json === true ? process.stderr : process.stdout
+  tell.write(`${summaryOf(plan).map(visible).join('\n')}\n\n`)
+  const text = stringify(plan.scenario, { lineWidth: 0 })
+  if (scenario !== undefined) writeOutput(`--scenario ${scenario}`, scenario, text)
+  const folder = mkdtempSync(join(tmpdir(), 'headroom-whatif-'))
+  try {
+    const file = join(folder, 'kubernetes-whatif.scenario.yaml')
+    writeFileSync(file, text)
+    return await simSweep(file, { ...sweep, journal: false, redeliver: REDELIVER_MS })
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+
+function planned(...[objects, options]: Parameters<typeof clusterScenario>): ClusterPlan {
+  try {
+    return clusterScenario(objects, options)
+  } catch (error) {
+    if (error instanceof PlanError) throw new UsageError(`--kubernetes: ${error.message}`)
+    throw error
+  }
+}
+
+/** Items of a list, or the one object of the file. */
+function objectsOf(file: string): readonly unknown[] {
+  const document = read(file)
+  if (!isFields(document) || typeof document['kind'] !== 'string')
+    throw new UsageError(`--kubernetes ${file}: not an object of Kubernetes. Use kubectl get … -o json.`)
+  const { kind } = document
+  if (!kind.endsWith('List')) return [document]
+  // The API server names the kind of items once, kubectl with each of them.
+  const ofItems = kind.slice(0, -'List'.length)
+  return listAt(document, 'items').map((item) =>
+    isFields(item) && item['kind'] === undefined ? { ...item, kind: ofItems } : item,
+  )
+}
+
+function read(file: string): unknown {
+  try {
+    if (statSync(file).size > MAX_FILE_BYTES)
+      throw new UsageError(`--kubernetes ${file}: larger than ${MAX_FILE_BYTES / 1024 / 1024} MiB.`)
+    return JSON.parse(readFileSync(file, 'utf8'))
+  } catch (error) {
+    if (error instanceof SyntaxError)
+      throw new UsageError(`--kubernetes ${file}: not JSON. Use kubectl get … -o json.`)
+    const why = fileFailure(error)
+    throw why === null ? error : new UsageError(`--kubernetes ${file}: ${why}`)
+  }
+}
+
+/** What was found, for a reader who knows the cluster. */
+function summaryOf({ nodes, pods, notes }: ClusterPlan): readonly string[] {
+  const gpus = nodes.reduce((sum, node) => sum + node.gpus, 0)
+  const vramMib = nodes.reduce((sum, node) => sum + node.gpus * node.vramMib, 0)
+  const running = pods.filter(({ isRunning }) => isRunning).length
+  const neededMib = pods.reduce((sum, pod) => sum + pod.gpus * (pod.vramMib ?? 0), 0)
+  const whole = pods.filter(({ vramMib: mib }) => mib === null)
+  const wholeGpus = whole.reduce((sum, pod) => sum + pod.gpus, 0)
+  const ofPods =
+    `${pods.length} pods use GPUs, ${running} of them run: ${grouped(neededMib)} MiB of VRAM` +
+    (whole.length === 0 ? '' : `, and ${wholeGpus} whole GPUs for ${whole.length} pods`)
+  return [`${nodes.length} nodes with ${gpus} GPUs, ${grouped(vramMib)} MiB of VRAM`, ofPods, ...notes]
+}
+
+function grouped(number: number): string {
+  return number.toLocaleString('en-US')
+}
