@@ -154,6 +154,13 @@ module.exports = {
     mayImport('operator-ports', OPERATOR_PORTS, [PROTOCOL, MODEL, OPERATOR_CONTRACT]),
     mayImport('operator-admission', '^operator/admission/', [PROTOCOL, OPERATOR_CONTRACT, OPERATOR_PORTS]),
     mayImport('operator-plan', '^operator/plan/', [PROTOCOL, OPERATOR_CONTRACT]),
+    mayImport('operator-reflector', '^operator/reflector/', [
+      PROTOCOL,
+      MODEL,
+      OPEN_PORTS,
+      OPERATOR_CONTRACT,
+      OPERATOR_PORTS,
+    ]),
     mayImport('operator-memory-api', '^operator/memory-api/', [PROTOCOL, OPERATOR_CONTRACT, OPERATOR_PORTS]),
     mayImport('operator', '^operator/', [PROTOCOL, MODEL, OPEN_PORTS]),
     mayImport(
@@ -234,7 +241,7 @@ module.exports = {
     },
     mayUsePackages(
       'pure-controller-packages',
-      '^(protocol|controller/(structures|model|policy|metrics|state|engine|query|ports|recording|series|wire)|gpu-server/core|operator/(admission|contract|ports|plan|memory-api))/',
+      '^(protocol|controller/(structures|model|policy|metrics|state|engine|query|ports|recording|series|wire)|gpu-server/core|operator/(admission|contract|ports|plan|memory-api|reflector))/',
       ['typebox'],
     ),
     mayUsePackages('simulator-packages', '^simulator/', [

@@ -7,7 +7,7 @@ const PURE = [
   'protocol/**/*.ts',
   'controller/{structures,model,policy,state,engine,query,metrics,ports,recording,series,wire}/**/*.ts',
   'gpu-server/core/**/*.ts',
-  'operator/{admission,contract,memory-api,plan,ports}/**/*.ts',
+  'operator/{admission,contract,memory-api,plan,ports,reflector}/**/*.ts',
   'simulator/**/*.ts',
 ]
 

@@ -24,14 +24,14 @@ import { warningsOf } from './warning-header.ts'
 export interface KubeClientOptions {
   readonly userAgent: string
   readonly requestTimeoutMs?: number
-  /** A watch that sends no byte for so long is taken for broken. */
-  readonly watchSilenceMs?: number
+  /** A watch that sends no byte for its own timeout and so long is taken for broken. */
+  readonly watchGraceMs?: number
   readonly maxAnswerBytes?: number
 }
 
 const REQUEST_TIMEOUT_MS = 30_000
-/** The server sends a bookmark every minute. */
-const WATCH_SILENCE_MS = 90_000
+/** An API server need not send bookmarks: without events a watch is silent until the server ends it. */
+const WATCH_GRACE_MS = 30_000
 /** 500 objects of the largest size that etcd takes are more, but no list of pods is near. */
 const MAX_ANSWER_BYTES = 256 * 1024 * 1024
 const MAX_CONNECTIONS = 64
@@ -92,12 +92,13 @@ export class KubeClient implements KubeApi {
 
   async *watch(kind: ResourceKind, options: WatchOptions): AsyncGenerator<WatchEvent> {
     const { namespace, labelSelector, resourceVersion, timeoutMs, signal } = options
-    const { watchSilenceMs = WATCH_SILENCE_MS, maxAnswerBytes = MAX_ANSWER_BYTES } = this.#options
+    const { watchGraceMs = WATCH_GRACE_MS, maxAnswerBytes = MAX_ANSWER_BYTES } = this.#options
+    const silenceMs = timeoutMs + watchGraceMs
     const query = {
       ...{ watch: 'true', allowWatchBookmarks: 'true', labelSelector, resourceVersion },
       timeoutSeconds: String(Math.max(1, Math.round(timeoutMs / 1000))),
     }
-    const call = { method: 'GET', path: pathOf(kind, namespace), query, silenceMs: watchSilenceMs, signal }
+    const call = { method: 'GET', path: pathOf(kind, namespace), query, silenceMs, signal }
     try {
       const answer = await this.#send(call)
       if (answer.statusCode !== 200) throw await this.#refusal(answer)

@@ -1,7 +1,7 @@
 /** Admission as the real API server calls it: what kubectl is told, and what is stored. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { AdmissionServer } from '../../operator/adapters/admission-server.ts'
 import { DEFAULT_ADMISSION } from '../../operator/admission/admission-options.ts'
 import { webhookConfigurations } from '../../operator/admission/webhook-configurations.ts'
@@ -31,14 +31,19 @@ describe.skipIf(whyNoControlPlane() !== null)('With etcd, kube-apiserver and the
     })
     const caBundle = Buffer.from(text('ca.pem')).toString('base64')
     const configurations = webhookConfigurations({ url: `https://127.0.0.1:${server.port}` }, caBundle)
-    plane.kubectl(
+    await plane.kubectl(
       ['apply', '-f', '-'],
       JSON.stringify({ apiVersion: 'v1', kind: 'List', items: configurations }),
     )
     // The API server reads the configurations a moment after they are stored.
-    await expect
-      .poll(async () => (await create(named(aPod(), 'first'))).pod.spec.schedulerName)
-      .toBe('headroom-scheduler')
+    await vi.waitFor(
+      async () => {
+        const { pod } = await create(named(aPod(), 'first'))
+        if (pod.spec.schedulerName !== 'headroom-scheduler')
+          throw new Error('the webhooks are not called yet')
+      },
+      { timeout: 60_000 },
+    )
   })
   afterAll(async () => {
     await server.close()
@@ -110,7 +115,7 @@ describe.skipIf(whyNoControlPlane() !== null)('With etcd, kube-apiserver and the
       ...pod,
       spec: { containers: [{ name: 'main', image: 'registry.example/x:1', env }] },
     })
-    expect(plane.kubectl(['apply', '-f', '-', '--dry-run=server', '-o', 'yaml'], text)).toContain(
+    expect(await plane.kubectl(['apply', '-f', '-', '--dry-run=server', '-o', 'yaml'], text)).toContain(
       'headroom.dev/swap-from-vram: "false"',
     )
     const { warnings } = await create(JSON.parse(text) as Pod)
@@ -150,18 +155,18 @@ describe.skipIf(whyNoControlPlane() !== null)('With etcd, kube-apiserver and the
     await expect(api.patch(PODS, key, { type: 'merge', body })).rejects.toThrow('headroom.dev/gpu-uuids')
   })
 
-  it('A second VendorNodePolicy for a node is refused with the name of the first', () => {
+  it('A second VendorNodePolicy for a node is refused with the name of the first', async () => {
     const policy = (name: string, percent: number): string =>
       JSON.stringify({
         apiVersion: 'headroom.dev/v1alpha1',
         kind: 'VendorNodePolicy',
         ...aNodePolicy(name, percent, 'gpu-5'),
       })
-    plane.kubectl(['apply', '-f', '-'], policy('one', 0))
-    expect(() => plane.kubectl(['apply', '-f', '-'], policy('two', 20))).toThrow(
+    await plane.kubectl(['apply', '-f', '-'], policy('one', 0))
+    await expect(plane.kubectl(['apply', '-f', '-'], policy('two', 20))).rejects.toThrow(
       /node "gpu-5" already has the VendorNodePolicy one/,
     )
-    plane.kubectl(['apply', '-f', '-'], policy('one', 30))
+    await plane.kubectl(['apply', '-f', '-'], policy('one', 30))
   })
 
   it('While no webhook answers, labelled pods are refused and all others are created', async () => {

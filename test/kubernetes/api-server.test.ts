@@ -10,21 +10,20 @@ describe.skipIf(whyNoControlPlane() !== null)('With etcd and kube-apiserver', ()
   beforeAll(async () => {
     plane = await ControlPlane.start()
   })
-  afterAll(() => plane.stop())
+  afterAll(() => plane?.stop())
 
   apiContract('The real API server', async () => ({
     api: plane.client(),
-    sendBookmarks: () => {},
     // Its cache of watches begins long after version 1.
     compact: () => {},
     end: async () => {},
   }))
 
-  it.each(OWN_KINDS)('kubectl explain shows every field of $kind with its description', (own) => {
+  it.each(OWN_KINDS)('kubectl explain shows every field of $kind with its description', async (own) => {
     const { spec, status } = schemaOf(own).properties ?? {}
     const pages = { ...(spec === undefined ? {} : { spec }), ...(status === undefined ? {} : { status }) }
     for (const [path, schema] of Object.entries(pages).flatMap(([name, field]) => recordsOf(name, field))) {
-      const page = plane.kubectl(['explain', `${own.plural}.${path}`])
+      const page = await plane.kubectl(['explain', `${own.plural}.${path}`])
       for (const [name, { description = '' }] of Object.entries(schema.properties ?? {})) {
         expect(page).toMatch(new RegExp(`^ +${name}\\t<`, 'm'))
         expect(page.replaceAll(/\s+/g, ' ')).toContain(description.slice(0, 60))
@@ -32,20 +31,20 @@ describe.skipIf(whyNoControlPlane() !== null)('With etcd and kube-apiserver', ()
     }
   })
 
-  it('kubectl shows the columns, and finds the resources by their short names and category', () => {
+  it('kubectl shows the columns, and finds the resources by their short names and category', async () => {
     const policy = {
       apiVersion: 'headroom.dev/v1alpha1',
       kind: 'VendorNodePolicy',
       metadata: { name: 'columns' },
       spec: { nodeName: 'gpu-7', vramOvercommitPercent: 70 },
     }
-    plane.kubectl(['apply', '-f', '-'], JSON.stringify(policy))
-    expect(plane.kubectl(['get', 'vnp', 'columns'])).toMatch(
+    await plane.kubectl(['apply', '-f', '-'], JSON.stringify(policy))
+    expect(await plane.kubectl(['get', 'vnp', 'columns'])).toMatch(
       /^NAME +NODE +PERCENT +RESERVE +READY +AGE\ncolumns +gpu-7 +70 /,
     )
-    expect(plane.kubectl(['get', 'headroom', '-o', 'name'])).toContain('vendornodepolicy')
+    expect(await plane.kubectl(['get', 'headroom', '-o', 'name'])).toContain('vendornodepolicy')
     const selected = ['get', 'vnp', '-o', 'name', '--field-selector', 'spec.nodeName=gpu-7']
-    expect(plane.kubectl(selected).trim()).toBe('vendornodepolicy.headroom.dev/columns')
+    expect((await plane.kubectl(selected)).trim()).toBe('vendornodepolicy.headroom.dev/columns')
   })
 
   it.each([
@@ -53,10 +52,10 @@ describe.skipIf(whyNoControlPlane() !== null)('With etcd and kube-apiserver', ()
     ['clustergpupolicies', 'ClusterGPUPolicy', 'default', { defaultVramOvercommitPercent: -1 }],
     ['clustergpupolicies', 'ClusterGPUPolicy', 'default', { idleSwapOutSeconds: 0 }],
     ['vendornodepolicies', 'VendorNodePolicy', 'x', { nodeName: 'Not A Name' }],
-  ])('kubectl apply of %s with a bad value names the field', (_plural, kind, name, spec) => {
+  ])('kubectl apply of %s with a bad value names the field (%#)', async (_plural, kind, name, spec) => {
     const object = { apiVersion: 'headroom.dev/v1alpha1', kind, metadata: { name }, spec }
     const [field] = Object.keys(spec)
-    expect(() => plane.kubectl(['apply', '-f', '-'], JSON.stringify(object))).toThrow(`spec.${field}`)
+    await expect(plane.kubectl(['apply', '-f', '-'], JSON.stringify(object))).rejects.toThrow(`spec.${field}`)
   })
 })
 

@@ -51,6 +51,7 @@ const FORBIDDEN: Record<string, readonly (readonly [from: string, to: string])[]
   'operator-ports': [['operator/ports/kube-api.ts', 'operator/adapters/kube-client.ts']],
   'operator-admission': [['operator/admission/review.ts', 'operator/adapters/kube-client.ts']],
   'operator-plan': [['operator/plan/plan-pods.ts', 'operator/ports/kube-api.ts']],
+  'operator-reflector': [['operator/reflector/reflector.ts', 'operator/memory-api/memory-api.ts']],
   'operator-memory-api': [['operator/memory-api/memory-api.ts', 'operator/adapters/kube-client.ts']],
   operator: [['operator/adapters/kube-client.ts', 'controller/adapters/nats-bus.ts']],
   simulator: [

@@ -16,7 +16,8 @@ fi
 export CGO_ENABLED=0
 
 # The version that a program reports; clients compare it.
-version=$(sed -n 's|^.*k8s.io/kubernetes v\([0-9.]*\)$|\1|p' "$root/tools/kubernetes/go.mod")
+version=$(sed -n 's|^.*k8s.io/kubernetes v\([0-9.]*\).*$|\1|p' "$root/tools/kubernetes/go.mod")
+[ -n "$version" ] || { echo "tools/kubernetes/go.mod names no version of k8s.io/kubernetes" >&2; exit 1; }
 minor=${version#*.}
 at=k8s.io/component-base/version
 kubernetes="-X $at.gitVersion=v$version -X $at.gitMajor=${version%%.*} -X $at.gitMinor=${minor%%.*}"

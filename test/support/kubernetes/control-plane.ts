@@ -2,7 +2,7 @@
  * A real etcd and kube-apiserver on free ports of the loopback interface, with RBAC, certificates of their
  * own and the resources of the operator stack. `make kubernetes-tools` builds the programs.
  */
-import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
+import { execFile, execFileSync, spawn, type ChildProcess } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -86,14 +86,19 @@ export class ControlPlane {
     return client
   }
 
-  /** The output of kubectl; throws with its errors if it fails. */
-  kubectl(args: readonly string[], input?: string): string {
-    return execFileSync(join(TOOLS, 'kubectl'), [`--kubeconfig=${this.kubeconfig}`, ...args], {
-      encoding: 'utf8',
-      // kubectl caches what the server offers.
-      env: { ...process.env, HOME: this.folder },
-      stdio: ['pipe', 'pipe', 'pipe'],
-      ...(input === undefined ? {} : { input }),
+  /**
+   * The output of kubectl; rejects with its errors if it fails. It does not block, because the API server may
+   * call a webhook of this process meanwhile.
+   */
+  kubectl(args: readonly string[], input?: string): Promise<string> {
+    const all = [`--kubeconfig=${this.kubeconfig}`, ...args]
+    // kubectl caches what the server offers.
+    const env = { ...process.env, HOME: this.folder }
+    return new Promise((resolve, reject) => {
+      const child = execFile(join(TOOLS, 'kubectl'), all, { env }, (error, stdout) =>
+        error === null ? resolve(stdout) : reject(new Error(error.message, { cause: error })),
+      )
+      child.stdin?.end(input ?? '')
     })
   }
 
@@ -117,21 +122,24 @@ export class ControlPlane {
 
   async #untilReady(): Promise<void> {
     const until = Date.now() + START_WITHIN_MS
-    const tried = (args: readonly string[]): boolean => {
-      try {
-        this.kubectl(args)
-        return true
-      } catch (error) {
-        if (Date.now() < until) return false
-        throw new Error(`the API server is not ready: ${this.#output}`, { cause: error })
+    const untilDone = async (args: readonly string[]): Promise<void> => {
+      for (;;) {
+        try {
+          await this.kubectl(args)
+          return
+        } catch (error) {
+          if (Date.now() > until)
+            throw new Error(`the API server is not ready: ${this.#output}`, { cause: error })
+          await delay(200)
+        }
       }
     }
-    while (!tried(['get', '--raw', '/readyz'])) await delay(200)
-    while (!tried(['get', 'namespace', 'default'])) await delay(200)
-    this.kubectl(['apply', '-f', CRD_FOLDER])
-    this.kubectl(['wait', '--for=condition=Established', '--timeout=60s', '-f', CRD_FOLDER])
+    await untilDone(['get', '--raw', '/readyz'])
+    await untilDone(['get', 'namespace', 'default'])
+    await this.kubectl(['apply', '-f', CRD_FOLDER])
+    await this.kubectl(['wait', '--for=condition=Established', '--timeout=60s', '-f', CRD_FOLDER])
     // Discovery and OpenAPI follow a moment later.
-    while (!tried(['get', 'clustergpupolicies,vendornodepolicies,gpunodes'])) await delay(200)
+    await untilDone(['get', 'clustergpupolicies,vendornodepolicies,gpunodes'])
   }
 }
 

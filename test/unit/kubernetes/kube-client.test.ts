@@ -107,7 +107,7 @@ it('A watch that is silent ends with an error, and one whose events arrive in pa
     response.write(bytes.subarray(0, cut))
     setImmediate(() => response.write(bytes.subarray(cut)))
   }
-  const watch = client({ watchSilenceMs: 200 }).watch(CONFIG_MAPS, watching())
+  const watch = client({ watchGraceMs: 200 }).watch(CONFIG_MAPS, { ...watching(), timeoutMs: 0 })
   expect((await watch.next()).value).toMatchObject({ object: { metadata: { name: 'é' } } })
   await expect(watch.next()).rejects.toThrow('sent nothing for 0.2 s')
 })

@@ -8,7 +8,6 @@ apiContract('The API server in memory', async () => {
   const api = memoryApi()
   return {
     api,
-    sendBookmarks: () => api.sendBookmarks(),
     compact: () => api.compact(),
     end: async () => {},
   }
@@ -25,6 +24,19 @@ it('Dropped watches end without an error, and leave no watcher', async () => {
   api.dropWatches()
   expect(await next).toEqual({ done: true, value: undefined })
   expect(api.watchCount).toBe(0)
+})
+
+it('A bookmark has the current version, also for a watch whose selector matches nothing', async () => {
+  const api = memoryApi()
+  const { signal } = new AbortController()
+  const options = { labelSelector: 'test=none', resourceVersion: '0', timeoutMs: 60_000, signal }
+  const next = api.watch(CONFIG_MAPS, options).next()
+  await api.create(CONFIG_MAPS, aMap('a'))
+  api.sendBookmarks()
+  expect((await next).value).toMatchObject({
+    type: 'BOOKMARK',
+    object: { metadata: { resourceVersion: '1' } },
+  })
 })
 
 it('A history that is full forgets its oldest events: their watch gets 410', async () => {
