@@ -156,6 +156,11 @@ export interface DeviceListener {
   allocationWanted(taskId: string, attempt: number, mib: Mib): void
   /** Measured free VRAM of this GPU; once a second where the device can measure. */
   freeMeasured(gpu: number, freeMib: Mib): void
+  /**
+   * A task that is out by its hooks took VRAM back, was told to leave it again, and still has `mib` on each
+   * of its GPUs. Until now the device counted it as foreign. Returns true if it counts as the task's rest.
+   */
+  restStays(taskId: string, attempt: number, mib: Mib): boolean
 }
 
 /**

@@ -80,6 +80,7 @@ export class ServerCore {
   readonly #options: ServerCoreOptions
   readonly #parts: Parts
   readonly #growths: Growths
+  readonly #swaps: Swaps
   readonly #runs: Runs
   readonly #commands: Commands
   readonly #channels: ChannelRequests
@@ -112,15 +113,15 @@ export class ServerCore {
     }
     this.#growths = new Growths(this.#parts)
     this.#runs = new Runs(this.#parts, this.#growths, () => this.#events.plan())
-    const swaps = new Swaps(this.#parts, this.#growths)
+    this.#swaps = new Swaps(this.#parts, this.#growths)
     const { allowExec, features = [] } = options
     const blobsOf = blobReads(options.nodeId, options.bus, envelopes)
     this.#preparations = new Preparations(device, blobsOf, () => this.#presence.heartbeatNow())
     const preparations = this.#preparations
     const limits = { allowExec, features, maxAttempts: maxAttemptsOf(options), blobsOf, preparations }
-    this.#commands = new Commands(this.#parts, this.#runs, swaps, this.#growths, limits)
+    this.#commands = new Commands(this.#parts, this.#runs, this.#swaps, this.#growths, limits)
     this.#channels = new ChannelRequests(this.#parts, options.channels ?? null)
-    this.#relief = new Relief(this.#parts, swaps)
+    this.#relief = new Relief(this.#parts, this.#swaps)
     this.#leaseEnforcer = new LeaseEnforcer(this.#parts, this.#runs)
     this.#events = this.#createEventSender()
     this.#presence = this.#createPresence()
@@ -309,6 +310,10 @@ export class ServerCore {
         if (living !== null) this.#growths.wanted(living, mib)
       },
       freeMeasured: (gpu, freeMib) => this.#relief.measured(gpu, freeMib),
+      restStays: (taskId, attempt, mib) => {
+        const living = this.#parts.tasks.find(taskId, attempt)
+        return living !== null && this.#swaps.restStays(living, mib)
+      },
     }
   }
 

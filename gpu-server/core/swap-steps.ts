@@ -132,18 +132,24 @@ export function hasMovedOut(task: SwappedTask, usedMib: Mib): boolean {
 
 /**
  * Of a task that took its data back while it is out, as one does whose resume was given up: it is told to
- * suspend again. Otherwise its own VRAM, which counts as foreign, could keep it from returning for ever.
+ * suspend again. Otherwise its own VRAM, which counts as foreign, could keep it from returning for ever; so
+ * could what it does not leave this time, which counts as its rest.
  */
 export function mayTellAgain(task: SwappedTask, usedMib: Mib, now: Instant): boolean {
-  const isBack = 2 * surplusMib(task, usedMib) > task.vramMib - task.residualMib
+  const surplus = surplusMib(task, usedMib)
+  const isBack = surplus > 1 && 2 * surplus > task.vramMib - task.residualMib
   return isBack && (task.toldAgainAt === null || now >= task.toldAgainAt + deadlineFor(task) + TOLD_AGAIN_MS)
 }
 
-export function* suspendAgain(task: SwappedTask, { now, note }: SwapGround): Steps<void> {
+/** @returns what it has on each GPU all the same, at least 1 MiB less than its demand; null: nothing more */
+export function* suspendAgain(task: SwappedTask, { now, note }: SwapGround): Steps<Mib | null> {
   task.toldAgainAt = now()
   note('it took its VRAM back while it was swapped out: it is told to suspend again')
   const answer = yield* ask({ kind: 'order', order: 'suspend', withinMs: deadlineFor(task) })
   if (answer.error !== null && !task.isEnded) note(`its suspend hook failed: ${answer.error}`)
+  const mib = yield* ask({ kind: 'measure' })
+  const restMib = Math.min(mib ?? 0, task.vramMib - 1)
+  return restMib > task.residualMib ? restMib : null
 }
 
 export function* resumeByHooks(task: SwappedTask, { note }: SwapGround): Steps<boolean> {

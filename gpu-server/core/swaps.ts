@@ -56,6 +56,23 @@ export class Swaps {
     return null
   }
 
+  /**
+   * What it took back and does not leave again counts as its rest, so that it needs only the others' share to
+   * return. It keeps counting as foreign where it does not fit together with what others were given.
+   */
+  restStays(attempt: Attempt, mib: Mib): boolean {
+    const { ledger } = this.#parts
+    const { residency, isOutByHooks, residentMib, vramMib } = attempt
+    if (residency !== 'swapped_out' || !isOutByHooks || mib <= residentMib || mib >= vramMib) return false
+    if (!ledger.fits(attempt.gpus, mib - residentMib)) return false
+    attempt.residualMib = mib
+    ledger.leaveHost(attempt)
+    ledger.enterHost(attempt, (vramMib - mib) * attempt.gpus.length)
+    ledger.enterVram(attempt, mib - residentMib)
+    this.#moved(attempt, 'swapped_out', 'done')
+    return true
+  }
+
   #leave(attempt: Attempt, bytesMib: Mib): void {
     const { clock, ledger, device } = this.#parts
     attempt.residency = 'swapping_out'

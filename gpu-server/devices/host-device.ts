@@ -117,6 +117,7 @@ export class HostDevice implements Device {
       hooks: new HookCalls(options, this.#sockets),
       now: () => options.clock.now(),
       onNote: (task, why) => this.#note(task, why),
+      restStays: (task, mib) => this.#listener?.restStays(task.taskId, task.attempt, mib) ?? false,
     })
     this.#launches = new HostLaunches(options, (taskId, attempt) => this.#sockets.open(taskId, attempt))
     this.#sampling = new Sampling({

@@ -28,6 +28,8 @@ export interface SwapMethodsOptions {
   /** Monotonic. */
   readonly now: () => DurationMs
   readonly onNote: (task: HostTask, why: string) => void
+  /** A task that was told again to leave VRAM still has this much on each GPU. True: that is its rest now. */
+  readonly restStays: (task: HostTask, mib: Mib) => boolean
 }
 
 export class SwapMethods {
@@ -117,7 +119,11 @@ export class SwapMethods {
   }
 
   #tellAgain(task: HostTask): void {
-    this.#begin(task, this.#carryOut(task, suspendAgain(task, this.#groundOf(task))))
+    const told = this.#carryOut(task, suspendAgain(task, this.#groundOf(task)))
+    this.#begin(
+      task,
+      told.then((mib) => mib !== null && this.#keep(task, mib)),
+    )
   }
 
   #begin(task: HostTask, order: Promise<unknown>): void {
@@ -125,6 +131,17 @@ export class SwapMethods {
       .catch((error: unknown) => this.#options.onNote(task, errorText(error)))
       .then(() => this.#again.delete(task))
     this.#again.set(task, settled)
+  }
+
+  #keep(task: HostTask, mib: Mib): void {
+    const before = task.residualMib
+    const changeBy = (change: Mib): void => {
+      task.residualMib += change
+      for (const gpu of task.gpus)
+        this.#surplusMib.set(gpu, Math.max(0, (this.#surplusMib.get(gpu) ?? 0) - change))
+    }
+    changeBy(mib - before)
+    if (!this.#options.restStays(task, mib)) changeBy(before - mib)
   }
 
   #groundOf(task: HostTask): SwapGround {

@@ -102,6 +102,7 @@ export class SimulatedDevice implements Device {
       isOutAndRuns: (process) => this.#handleStop(process),
       exit: (process, detail) => this.#exit(process, 1, detail),
       surplusChanged: () => this.#surplusChanged(),
+      restStays: (process, mib) => this.#restStays(process, mib),
     })
   }
 
@@ -451,6 +452,14 @@ export class SimulatedDevice implements Device {
       },
       RANK_DEVICE,
     )
+  }
+
+  #restStays(process: Process, mib: Mib): void {
+    const before = process.residualMib
+    process.residualMib = mib
+    this.#look()
+    if (this.#listener?.restStays(process.taskId, process.attempt, mib) !== true) process.residualMib = before
+    this.#surplusChanged()
   }
 
   #returned(process: Process): void {

@@ -40,6 +40,8 @@ export interface SwapSite {
   exit(process: Process, detail: string): void
   /** A task uses VRAM that it said it had left, or no longer does. */
   surplusChanged(): void
+  /** A task that was told again to leave VRAM still has this much on each GPU. */
+  restStays(process: Process, mib: Mib): void
 }
 
 /** Hooks that answer late do so this long after the deadline. */
@@ -100,7 +102,9 @@ export class SimulatedSwaps {
   /** It has VRAM although it is out. */
   measured(process: Process): void {
     if (!mayTellAgain(process, process.usedMib, this.#site.clock.now())) return
-    this.#carryOut(process, suspendAgain(process, this.#ground), () => {})
+    this.#carryOut(process, suspendAgain(process, this.#ground), (mib) => {
+      if (mib !== null) this.#site.restStays(process, mib)
+    })
   }
 
   /** A new server adopts it: a swap in progress is undone, and nothing is known of its hooks. */

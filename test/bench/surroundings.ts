@@ -216,4 +216,10 @@ class Server {
 }
 
 const HEARD = (): void => {}
-const UNUSED = { gpuWanted: HEARD, gpuUsed: HEARD, allocationWanted: HEARD, freeMeasured: HEARD }
+const UNUSED = {
+  gpuWanted: HEARD,
+  gpuUsed: HEARD,
+  allocationWanted: HEARD,
+  freeMeasured: HEARD,
+  restStays: () => false,
+}

@@ -70,6 +70,7 @@ async function deviceIn(folder: string, accelerator: Running) {
     gpuUsed: (taskId) => used.push(taskId),
     allocationWanted: () => {},
     freeMeasured: () => {},
+    restStays: () => false,
   })
   return { device, notes, wanted, used }
 }

@@ -9,6 +9,21 @@ const likes = ['hooks']
 
 const OF_THE_SERVER: readonly Mutant[] = [
   {
+    name: 'h-what-stays-is-foreign',
+    rule: 'hooks',
+    says: 'what a task does not leave when it is told again counts as foreign for ever',
+    edits: [
+      edit(
+        SWAPS,
+        'Swaps.restStays',
+        "if (residency !== 'swapped_out' ||",
+        "if (residency === 'swapped_out' ||",
+      ),
+    ],
+    likes,
+    directed: { scenario: 'fault-rest-stays' },
+  },
+  {
     name: 'h-claim-is-believed',
     rule: 'hooks',
     says: 'what a task says about its rest counts, not what the device measures',
@@ -161,6 +176,21 @@ const OF_THE_CONTROLLER: readonly Mutant[] = [
     ],
     likes,
     directed: { scenario: 'rest-of-a-report' },
+  },
+  {
+    name: 'h-asks-for-the-old-rest',
+    rule: 'hooks',
+    says: 'a task whose rest has changed goes on waiting for what it needed before',
+    edits: [
+      edit(
+        'controller/engine/apply/lifecycle/entries.ts',
+        'askForSwapIn',
+        "if (before?.needMib === needMib || (before !== null && before.kind !== 'swap_in')) return",
+        'if (before !== null) return',
+      ),
+    ],
+    likes,
+    directed: { scenario: 'fault-rest-stays' },
   },
   {
     name: 'h-grows-with-its-rest',

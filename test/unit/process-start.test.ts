@@ -63,6 +63,7 @@ describe('a device whose processes take 250 ms to start', () => {
     gpuUsed: () => told.push(['used', clock.now()]),
     allocationWanted: (_task, _attempt, mib) => told.push(['allocates', clock.now(), mib]),
     freeMeasured: () => {},
+    restStays: () => false,
   }
 
   beforeEach(() => {

@@ -9,8 +9,9 @@ import type { Guards } from '../../gpu-server/guard/guards.ts'
 const VRAM_MIB = 16_000
 const REPORTS = [{ index: 0, model: 'declared', physical_mib: 24_576, foreign_mib: 100 }]
 
-function setup() {
+function setup({ keepsMib = 600, isRest = true } = {}) {
   const asked: string[] = []
+  const rests: number[] = []
   let now = 0
   const device = { usedMib: 600 }
   const options = {
@@ -23,6 +24,7 @@ function setup() {
     },
     now: () => now,
     onNote: (_task: unknown, why: string) => asked.push(why),
+    restStays: (_task: unknown, mib: number) => rests.push(mib) > 0 && isRest,
   } as unknown as SwapMethodsOptions
   const start = { taskId: 't', attempt: 1, gpus: [0], vramMib: VRAM_MIB, swapMethod: 'hooks', isLease: false }
   const task = new HostTask(
@@ -40,11 +42,12 @@ function setup() {
     return methods.withSurplus(REPORTS)[0]?.foreign_mib ?? 0
   }
   const wait = (ms: number): void => void (now += ms)
-  return { task, methods, sampled, asked, wait, device }
+  const keeps = (): void => void (device.usedMib = keepsMib)
+  return { task, methods, sampled, asked, rests, keeps, wait, device }
 }
 
-async function swappedOut() {
-  const world = setup()
+async function swappedOut(options: Parameters<typeof setup>[0] = {}) {
+  const world = setup(options)
   expect(await world.methods.suspend(world.task)).toEqual({
     outcome: 'done',
     method: 'hooks',
@@ -52,6 +55,7 @@ async function swappedOut() {
   })
   world.task.isResident = false
   world.asked.length = 0
+  world.keeps()
   return world
 }
 
@@ -78,6 +82,29 @@ describe('VRAM of a task that its hooks have moved out', () => {
     wait(60_000)
     sampled(VRAM_MIB)
     expect(asked).toHaveLength(4)
+  })
+
+  it('is its rest, and no longer foreign, if it stays after it was told to suspend again', async () => {
+    const { task, sampled, rests } = await swappedOut({ keepsMib: 9_000 })
+    expect(sampled(9_000)).toBe(8_500)
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(rests).toEqual([9_000])
+    expect([task.residualMib, sampled(9_000)]).toEqual([9_000, 100])
+  })
+
+  it('stays foreign if it does not fit together with what others were given', async () => {
+    const { task, methods, sampled } = await swappedOut({ keepsMib: 9_000, isRest: false })
+    sampled(9_000)
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(task.residualMib).toBe(600)
+    expect(methods.withSurplus(REPORTS)[0]?.foreign_mib).toBe(8_500)
+  })
+
+  it('leaves at least 1 MiB to return, also if all of it stays', async () => {
+    const { task, sampled } = await swappedOut({ keepsMib: VRAM_MIB })
+    sampled(VRAM_MIB)
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(task.residualMib).toBe(VRAM_MIB - 1)
   })
 
   it('is asked back only after an order to suspend again is over', async () => {

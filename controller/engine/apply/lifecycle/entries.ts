@@ -11,8 +11,11 @@ import type { LiveEntry, LiveGpu, LivePlacement, LiveTask } from '../../../state
 
 /** Requests the return of a swapped-out task that wants the GPU. */
 export function askForSwapIn(c: Cluster, placement: LivePlacement, now: Instant): void {
-  if (placement.entry !== null) return
-  placement.entry = join(c, 'swap_in', placement.task, placement.gpus, movableMib(placement), now)
+  const { entry: before, task, gpus } = placement
+  const needMib = movableMib(placement)
+  if (before?.needMib === needMib || (before !== null && before.kind !== 'swap_in')) return
+  if (before !== null) dropEntry(c, before)
+  placement.entry = join(c, 'swap_in', task, gpus, needMib, before?.askedAt ?? now)
 }
 
 /**

@@ -245,6 +245,7 @@ export function setSwappedOut(
   if (placement.residualMib !== keptMib) {
     changeResidual(placement, keptMib)
     c.eventLog.dirtyTask(placement.task)
+    for (const gpu of placement.gpus) c.touchGpu(gpu)
   }
   setResidency(c, placement, 'swapped_out', because, now)
 }
