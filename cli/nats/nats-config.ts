@@ -17,6 +17,8 @@ import { CONFIG_HEADER, brokerConfigText, type BrokerUser } from './nats-config-
 export interface NatsConfigOptions {
   readonly nodes?: readonly string[]
   readonly clients?: readonly string[]
+  /** Several controllers of one store; else there is one, without a name. */
+  readonly controllers?: readonly string[]
   readonly fleets?: readonly string[]
   /** Only for a trial store. */
   readonly trialFleets?: readonly string[]
@@ -153,11 +155,14 @@ function isFileError(error: unknown): error is NodeJS.ErrnoException {
 function identitiesOf({
   nodes = [],
   clients = [],
+  controllers = [],
   fleets = [],
   workers = [],
 }: NatsConfigOptions): readonly Named[] {
   return [
-    { name: 'controller', identity: { kind: 'controller' } },
+    ...(controllers.length === 0 ? ['controller'] : controllers.map((name) => `controller-${name}`)).map(
+      (name): Named => ({ name, identity: { kind: 'controller' } }),
+    ),
     ...nodes.map((node): Named => {
       const [name = '', nodeId] = node.split('=')
       return { name: `node-${name}`, identity: { kind: 'node', nodeId: nodeId ?? nodeIdFromName(name) } }

@@ -18,6 +18,11 @@ export function addNatsCommands(program: Command): void {
     )
     .option('--clients <id,…>', 'clients', list(CLIENT, 'ids of letters, digits, _ and -'))
     .option(
+      '--controllers <name,…>',
+      'controllers of one PostgreSQL store, each with a key of its own; else one `controller`',
+      list(CLIENT, 'names of letters, digits, _ and -'),
+    )
+    .option(
       '--fleets <name,…>',
       'simulated fleets, which may speak for every node: for trials',
       list(CLIENT, 'names of letters, digits, _ and -'),
@@ -63,7 +68,7 @@ export function addNatsCommands(program: Command): void {
     )
     .argument(
       '[party...]',
-      'controller, node-NAME, client-ID or fleet-NAME, as `headroom nats config` lists them',
+      'controller, controller-NAME, node-NAME, client-ID or fleet-NAME, as `headroom nats config` lists them',
     )
     .option('--all', 'every party of the configuration')
     .requiredOption(

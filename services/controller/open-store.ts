@@ -2,6 +2,7 @@
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { createPostgresStore, type PostgresStoreOptions } from '../../controller/adapters/postgres/store.ts'
+import type { Succession } from '../../controller/adapters/postgres/standbys.ts'
 import type { StorePlace } from '../../controller/adapters/postgres/store-url.ts'
 import { createSqliteStore } from '../../controller/adapters/sqlite/store.ts'
 import type { Term } from '../../controller/ports/leadership.ts'
@@ -17,6 +18,8 @@ const MIB_BYTES = 1_048_576
 export interface DurableStore extends Store {
   /** Number of batches that wait for the current transaction. */
   queueDepth(): number
+  /** Of the leader among several controllers; null or omitted: not known, or there are no others. */
+  succession?(): Succession | null
   /** Of a controller among several; null or omitted: there are no others. */
   readonly term?: Term | null
   /** Ends the term after the last commit. @param to the next leader; null: any other */

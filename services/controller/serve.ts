@@ -155,6 +155,7 @@ export async function startServing(env: Environment, options: ServeOptions = {})
   measured.watch({
     ...{ controller, dropped: fleet.dropped, recording: recording?.files ?? null },
     ...{ commitQueueDepth: () => store.queueDepth(), diskFreeBytes: () => disk.freeBytes() },
+    succession: () => store.succession?.() ?? null,
   })
   const { dataDir, uploads } = settings
   const warn = (line: string): void => log.warn(line)

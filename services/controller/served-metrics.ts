@@ -5,6 +5,7 @@ import { FAST_SECONDS, Histogram } from '../../controller/api/metrics/instrument
 import { Metrics, byLabel, counted, counters, gauge, gauges } from '../../controller/api/metrics/metrics.ts'
 import { measureProcess, type ProcessMetrics } from '../../controller/api/metrics/process-metrics.ts'
 import type { Controller } from '../../controller/controller.ts'
+import type { Succession } from '../../controller/adapters/postgres/standbys.ts'
 import type { Event } from '../../controller/model/event.ts'
 
 export interface ServedMetrics {
@@ -24,6 +25,8 @@ interface WatchedSources {
   readonly dropped: ReadonlyMap<string, number>
   readonly commitQueueDepth: () => number
   readonly diskFreeBytes: () => number | null
+  /** Null: it is not known, or the controller is alone. */
+  readonly succession: () => Succession | null
   /** Null: nothing is recorded. */
   readonly recording: RecordingFigures | null
 }
@@ -66,6 +69,7 @@ export function createServedMetrics(): ServedMetrics {
       controller = sources.controller
       timeDecisions(sources.controller, decisions)
       addQueues(metrics, sources)
+      addLeadership(metrics, sources)
     },
   }
 }
@@ -116,6 +120,23 @@ function addQueues(
       'headroom_recording_written_bytes_total',
       'Bytes written by the recording.',
       () => recording?.writtenBytes ?? null,
+    ),
+  )
+}
+
+function addLeadership(metrics: Metrics, { controller, succession }: WatchedSources): void {
+  metrics.add(
+    gauge('headroom_controller_leads', 'This controller leads (1), or is a standby (0).', () => 1),
+    gauge('headroom_controller_epoch', 'Epoch of the leader.', () => controller.status.epoch),
+    gauge(
+      'headroom_standbys',
+      'Standbys that could take over, seen in the last 10 s.',
+      () => succession()?.standbys ?? null,
+    ),
+    counted(
+      'headroom_leader_terms_total',
+      'Terms of all controllers of the store.',
+      () => succession()?.terms ?? null,
     ),
   )
 }

@@ -58,7 +58,7 @@ export async function listenWhileWaiting(
   }
 }
 
-const HEALTH = /^(?:\/api\/v1)?\/(livez|readyz)(?:\?(.*))?$/
+const HEALTH = /^(?:\/api\/v1)?\/(livez|readyz|metrics)(?:\?(.*))?$/
 
 function answerHealth(
   { url = '' }: IncomingMessage,
@@ -67,6 +67,7 @@ function answerHealth(
 ): boolean {
   const [, what, query = ''] = HEALTH.exec(url) ?? []
   if (what === undefined) return false
+  if (what === 'metrics') return answerMetrics(response)
   const mustLead = new URLSearchParams(query).get('role') === 'leader'
   const isWell = what === 'livez' || (standby.leader !== null && !mustLead)
   response.writeHead(isWell ? 200 : 503, {
@@ -75,6 +76,16 @@ function answerHealth(
     connection: 'close',
   })
   response.end(`${what === 'livez' ? '{"status":"alive"}' : readiness(standby, isWell)}\n`)
+  return true
+}
+
+/** Those of the cluster are at the leader: here they would count twice. */
+function answerMetrics(response: ServerResponse): true {
+  response.writeHead(200, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' })
+  response.end(
+    '# HELP headroom_controller_leads This controller leads (1), or is a standby (0).\n' +
+      '# TYPE headroom_controller_leads gauge\nheadroom_controller_leads 0\n',
+  )
   return true
 }
 

@@ -91,6 +91,7 @@ await controller.start()
 measured.watch({
   controller,
   dropped: new Map(),
+  succession: () => null,
   commitQueueDepth: () => store.queueDepth(),
   diskFreeBytes: () => null,
   recording: null,

@@ -168,6 +168,10 @@ describe.skipIf(whyNoPostgres() !== null)('two controllers on PostgreSQL', () =>
       1,
       `headroom: x cannot take over: standbys are ${other ?? ''}\n`,
     ])
+    const metrics = (root: string) => fetch(`${root}/metrics`).then((answer) => answer.text())
+    await expect
+      .poll(async () => metrics((await leader()).root), { timeout: 30_000 })
+      .toMatch(/\nheadroom_controller_leads 1\n[^]*\nheadroom_standbys 1\n/)
     const alone = await headroom(['leader'], { env: { CONTROLLER_STORE_URL: '' } })
     expect(alone.code).toBe(2)
     expect(alone.stderr).toContain('CONTROLLER_STORE_URL is not set: a controller on SQLite has no standby')

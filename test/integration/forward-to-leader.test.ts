@@ -167,6 +167,7 @@ describe('a standby', () => {
       status: 'ready',
       checks: [{ name: 'leader', ok: true, detail: 'standby: a leads' }],
     })
+    expect(await (await fetch(`${url}/metrics`)).text()).toContain('\nheadroom_controller_leads 0\n')
     state.sees({ name: 'b', url, epoch: 2 })
     expect(await statusOf('/readyz')).toBe(503)
   })

@@ -78,6 +78,20 @@ describe.skipIf(whyNoNatsServer() !== null)('headroom nats rotate', () => {
 })
 
 describe('headroom nats config', () => {
+  it('gives each of several controllers a key of its own, which is replaced alone', async () => {
+    const place = temporaryFolder()
+    const out = join(place, 'nats.conf')
+    const keyIn = (name: string): string => readFileSync(join(place, `keys/${name}.nk`), 'utf8')
+    await headroom(['nats', 'config', '--controllers', 'a,b', '--nodes', 'x', '-o', out])
+    expect(readdirSync(join(place, 'keys'))).toEqual(['controller-a.nk', 'controller-b.nk', 'node-x.nk'])
+    // Each may send commands to every node.
+    expect(readFileSync(out, 'utf8').split('"gpu.v1.node.*.command"')).toHaveLength(3)
+    const before = [keyIn('controller-a'), keyIn('controller-b')]
+    expect(await headroom(['nats', 'rotate', 'controller-a', '-o', out])).toMatchObject({ code: 0 })
+    expect(keyIn('controller-a')).not.toBe(before[0])
+    expect(keyIn('controller-b')).toBe(before[1])
+  })
+
   it('leaves each container a folder with only its own key, with --key-copies', async () => {
     const place = temporaryFolder()
     const copies = join(place, 'gpu-server')

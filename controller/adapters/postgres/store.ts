@@ -16,6 +16,7 @@ import { decodeAudit, decodeConfig, decodeEvent, decodeState, decodeTask, encode
 import type { Schema } from '../sql/schema.ts'
 import { createWorkerLink } from '../sql/worker-link.ts'
 import { faultOf } from './faults.ts'
+import { countStandbys, type Succession } from './standbys.ts'
 import type { LeaderSeen, PostgresAnswers, PostgresNote, PostgresRequest } from './messages.ts'
 import { readingPool } from './session.ts'
 import type { Candidate, PostgresSettings } from './settings.ts'
@@ -61,6 +62,8 @@ export interface PostgresStore extends Store {
   /** Rejects with the StoreFault of the opening. */
   readonly opened: Promise<void>
   queueDepth(): number
+  /** Null: it is not known, or this is no candidate. */
+  succession(): Succession | null
   /** Of a candidate, once it has opened; otherwise null. */
   readonly term: Term | null
   /** Ends the term after the last commit. @param to the next leader; null: any other */
@@ -83,6 +86,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
   const stopProgress =
     settings.progress === null ? () => {} : countProgress(settings.progress, settings.leaseMs)
   let term: Term | null = null
+  let counted: ReturnType<typeof countStandbys> | null = null
   const writer = createWorkerLink<PostgresRequest, PostgresAnswers, PostgresNote>(
     name,
     workerFile(),
@@ -113,7 +117,9 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     try {
       for (const line of await writer.open()) options.log?.(line)
       term = await writer.ask({ op: 'term' })
-      return readingPool(settings.place, await writer.ask({ op: 'host' }))
+      const pool = readingPool(settings.place, await writer.ask({ op: 'host' }))
+      if (term !== null) counted = countStandbys(pool.db)
+      return pool
     } catch (error) {
       await writer.close()
       throw error
@@ -131,6 +137,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
 
   async function close(): Promise<void> {
     const end = (await reader.catch(() => null))?.end
+    counted?.stop()
     await queue.end(new StoreFault(`${name}: the store is closed`))
     await Promise.all([end?.(), writer.close()])
     stopProgress()
@@ -157,6 +164,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
       await writer.ask({ op: 'resign', to })
     },
     queueDepth: () => queue.depth(),
+    succession: () => counted?.current() ?? null,
     keepsDecisions: true,
     reads: readsOf(read),
     close: () => (closed ??= close()),

@@ -1,0 +1,31 @@
+/** Counts the standbys of the store, for the metrics of the leader. */
+import { sql, type Kysely } from 'kysely'
+import type { Schema } from '../sql/schema.ts'
+
+export interface Succession {
+  /** Controllers that could take over, seen lately. */
+  readonly standbys: number
+  /** Of all controllers of the store. */
+  readonly terms: number
+}
+
+const LOOK_EVERY_MS = 5_000
+
+/** Null before the first answer, and after a failed one. */
+export function countStandbys(db: Kysely<Schema>): { current(): Succession | null; stop(): void } {
+  let current: Succession | null = null
+  const query = sql<Succession>`
+    select takeovers as terms, (select count(*) from headroom.controllers
+      where may_lead = 1 and name <> lease.name and seen > clock_timestamp() - interval '10 seconds'
+    ) as standbys
+    from headroom.lease`
+  const look = async (): Promise<void> => {
+    current = await query.execute(db).then(
+      ({ rows }) => rows[0] ?? null,
+      () => null,
+    )
+  }
+  void look()
+  const timer = setInterval(() => void look(), LOOK_EVERY_MS).unref()
+  return { current: () => current, stop: () => clearInterval(timer) }
+}
