@@ -70,23 +70,15 @@ $(DIST)/ui/index.html: $(UI) $(SERVING)
 	@DIST=$(DIST) vite build -c ui/vite.config.ts --logLevel warn
 
 # ARGS=test/unit/x.test.ts runs only these tests, without coverage.
-# Lint needs one core for a minute: it runs next to the tests, and what it finds fails the target at the end.
-test: install ui broker browser ## run all checks, the tests without kills and real leases, and check coverage
+test: install ui broker ## run the tests that need no browser, no kills and no real leases, and check coverage
 ifdef ARGS
-	@$(MAKE) --no-print-directory check
 	vitest run $(ARGS)
 else
-	@$(call checked,check-types check-format check-imports)
 	rm -rf coverage
-	@eslint . & lint=$$!; trap "kill $$lint 2>/dev/null" INT TERM; tests=0; \
-	  c8 vitest run --project "!kills" --project "!serving" --project "!package" --project "!tutorials" \
-	    --project "!kubernetes" || \
-	  tests=$$?; \
-	  wait $$lint || { echo "eslint failed. Its findings are above."; exit 1; }; exit $$tests
+	c8 vitest run --project unit --project adapters --project worlds --project processes
 	node tools/coverage/check-coverage.ts
 endif
 
-checked = $(MAKE) --no-print-directory --keep-going --jobs=4 --output-sync=target $(1)
 check: install ## check types, lint, format and import rules
 	@$(call checked,check-types check-lint check-format check-imports)
 
@@ -95,7 +87,7 @@ check-types:
 	@tsc
 	@tsc -p ui/tsconfig.json
 
-# The cache is per file and misses type changes in other files, so `make test` lints without it.
+# The cache is per file and misses type changes in other files; continuous integration starts without one.
 check-lint:
 	@eslint --cache --cache-strategy content --cache-location $(CACHE)/eslint/ .
 
@@ -268,9 +260,10 @@ ENGINE := dockerd docker docker-compose podman busybox nats-server
 engine:
 	@$(call installed,$(ENGINE),docker.io docker-compose podman netavark busybox-static nats-server) true
 
-# ARGS=test/ui/tasks.test.ts runs only these tests.
-test-ui: install ui browser ## test the web page in a browser against a simulated fleet
-	SCANS=all vitest run $(or $(ARGS),test/ui)
+# ARGS=test/ui/tasks.test.ts runs only these tests. SCANS=one draws one state of each page.
+test-ui: export SCANS ?= all
+test-ui: install ui broker browser ## test the web page in a browser against a simulated fleet
+	vitest run $(or $(ARGS),test/ui)
 
 # ARGS selects measurements: crowded, gantt, heap.
 bench-ui: install ui broker browser ## measure the web page with 10,000 GPUs and 100,000 tasks (idle machine)

@@ -42,6 +42,9 @@ const ANSWER_WITHIN = '30s'
 const JETSTREAM_FILE_STORE = '16G'
 const JETSTREAM_MEMORY_STORE = '64M'
 
+/** A busy host takes long to sign the broker's challenge; the broker's default is 2 s. */
+const LOGIN_SECONDS = 10
+
 /** @param enrolled texts of identities of the earlier configuration, which stay */
 export function brokerConfigText(
   users: readonly BrokerUser[],
@@ -58,7 +61,7 @@ export function brokerConfigText(
     `max_payload: ${MAX_MESSAGE_BYTES}\n`,
     tls === null ? '' : tlsText(tls),
     jetStreamDir === null ? '' : jetStreamText(jetStreamDir),
-    'authorization {\n  users: [\n',
+    `authorization {\n  timeout: ${LOGIN_SECONDS}\n  users: [\n`,
     ...users.map(userText),
     ...enrolled,
     '  ]\n}\n',

@@ -1,10 +1,11 @@
-/** The `headroom` command in a separate process, and small inputs for it. */
-import { execFile } from 'node:child_process'
+/** The `headroom` command outside the process of the tests, and small inputs for it. */
+import { execFile, fork, type ChildProcess } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll } from 'vitest'
+import type { CommandRequest } from './command-host.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const MAX_OUTPUT_BYTES = 64 * 1024 * 1024
@@ -34,21 +35,69 @@ export const FROM_SOURCES_ENV: Readonly<Record<string, string>> =
     ? {}
     : { NODE_OPTIONS: `--import ${pathToFileURL(join(import.meta.dirname, 'preload.mjs')).href}` }
 
-/** Runs the command to its end, whatever its exit code. */
-export function headroom(
-  args: readonly string[],
-  { cwd = ROOT, env = {}, stdin }: CommandOptions = {},
-): Promise<Ended> {
+/** They serve until a signal, or start other processes: each gets its own process. */
+const OWN_PROCESS = new Set(['gateway', 'gpu-server', 'live', 'serve', 'standalone', 'work'])
+
+let host: ChildProcess | null = null
+let isHostBusy = false
+
+/**
+ * Runs the command to its end, whatever its exit code. Loading the modules takes most of the time of a short
+ * command, so commands share a process that has loaded them. A command with input or options of Node, or
+ * while another one runs, gets its own.
+ */
+export function headroom(args: readonly string[], options: CommandOptions = {}): Promise<Ended> {
+  const { env = {}, stdin } = options
+  const hasOptions = stdin !== undefined || 'NODE_OPTIONS' in env || OWN_PROCESS.has(args[0] ?? '')
+  return isHostBusy || hasOptions ? headroomProcess(args, options) : inHost(args, options)
+}
+
+function environmentOf({ env = {} }: CommandOptions): Record<string, string> {
+  return { ...(process.env as Record<string, string>), ...UNMEASURED, ...FROM_SOURCES_ENV, ...env }
+}
+
+async function inHost(args: readonly string[], options: CommandOptions): Promise<Ended> {
+  isHostBusy = true
+  try {
+    const used = (host ??= startHost())
+    return await new Promise<Ended>((resolve, reject) => {
+      const onExit = (code: number | null, signal: string | null): void => {
+        host = null
+        reject(new Error(`headroom ${args.join(' ')}: its process ended with ${signal ?? code}`))
+      }
+      used.once('exit', onExit)
+      used.once('message', (ended: Ended) => {
+        used.off('exit', onExit)
+        resolve(ended)
+      })
+      const request: CommandRequest = { args, cwd: options.cwd ?? ROOT, env: environmentOf(options) }
+      used.send(request)
+    })
+  } finally {
+    isHostBusy = false
+  }
+}
+
+function startHost(): ChildProcess {
+  const started = fork(join(import.meta.dirname, 'command-host.ts'), {
+    execArgv: ['--import', join(ROOT, 'cli/require-node.mjs')],
+    env: environmentOf({}),
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+  })
+  started.unref()
+  started.channel?.unref()
+  return started
+}
+
+/** Runs the command in its own process. */
+export function headroomProcess(args: readonly string[], options: CommandOptions = {}): Promise<Ended> {
+  const { cwd = ROOT, stdin } = options
   const command = ['--import', join(ROOT, 'cli/require-node.mjs'), '--', join(ROOT, 'cli/main.ts'), ...args]
   return new Promise((resolve, reject) => {
     const child = execFile(
       process.execPath,
       command,
-      {
-        cwd,
-        env: { ...process.env, ...UNMEASURED, ...FROM_SOURCES_ENV, ...env },
-        maxBuffer: MAX_OUTPUT_BYTES,
-      },
+      { cwd, env: environmentOf(options), maxBuffer: MAX_OUTPUT_BYTES },
       (error, stdout, stderr) => {
         if (error !== null && typeof error.code !== 'number')
           reject(new Error(`headroom ${args.join(' ')}: ${error.message}`, { cause: error }))

@@ -1,0 +1,51 @@
+/** Runs one command line of `headroom`, and turns what it throws into an exit code and a message. */
+import { CommanderError } from 'commander'
+import {
+  EXIT_DENIED,
+  EXIT_FAILED,
+  EXIT_OK,
+  EXIT_USAGE,
+  exitCodeOf,
+  isUsageError,
+} from '../services/exit-codes.ts'
+import { programOf } from './program.ts'
+import { visible } from './output/terminal-text.ts'
+
+/** @returns the exit code */
+export async function runCommandLine(args: readonly string[]): Promise<number> {
+  let exitCode = EXIT_OK
+  const program = programOf((code) => {
+    exitCode = code
+  })
+  try {
+    await program.parseAsync(args, { from: 'user' })
+    return exitCode
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_OK : EXIT_USAGE
+    if (isUsageError(error)) {
+      process.stderr.write(`${error.name === 'UsageError' ? 'error: ' : ''}${error.message}\n`)
+      return EXIT_USAGE
+    }
+    return printError(error)
+  }
+}
+
+/**
+ * A fault at the start, of the store or of the connection has a complete message; any other error is a bug,
+ * so its stack is shown.
+ */
+function printError(error: unknown): number {
+  const code = error instanceof Error ? exitCodeOf(error) : null
+  const text =
+    error instanceof Error
+      ? withHint(code === null ? (error.stack ?? error.message) : visible(error.message), error)
+      : String(error)
+  process.stderr.write(`headroom: ${text}\n`)
+  return code ?? EXIT_FAILED
+}
+
+function withHint(text: string, error: Error): string {
+  return error.name === 'ApiError' && exitCodeOf(error) === EXIT_DENIED
+    ? `${text} The token comes from HEADROOM_TOKEN, the file of --token-file, or \`headroom login\`.`
+    : text
+}
