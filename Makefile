@@ -5,7 +5,7 @@
 .PHONY: help up live install install-serving ui test check check-types check-lint check-format check-imports
 .PHONY: broker browser engine
 .PHONY: build guard fmt clean accept screenshots mutants fidelity structure
-.PHONY: bench bench-live bench-rest bench-proxy bench-memory bench-sweep bench-ui
+.PHONY: bench bench-live bench-rest bench-proxy bench-gateway bench-memory bench-sweep bench-ui
 .PHONY: test-ui test-gpu test-kills test-faults test-storms test-durability test-loss test-set-back test-hostile
 .PHONY: test-serving test-ha bench-store
 .PHONY: images kubernetes-tools test-kubernetes
@@ -124,6 +124,9 @@ bench-rest: install broker ## measure the REST API: against a bare HTTP server, 
 
 bench-proxy: install guard ## measure the proxy of a task: against nginx's stream module, and 1,000 held connections
 	@exec node test/bench/proxy/main.ts $(ARGS)
+
+bench-gateway: install guard ## measure headroom gateway against the proxy and the port of a task (needs curl)
+	@exec node test/bench/gateway/main.ts
 
 # ARGS selects measurements: day, openb, speedup.
 bench-sweep: install ## measure sweeps: two cores against one, openb, a day of 64 GPUs (idle machine)
@@ -302,7 +305,7 @@ test-package: install guard ## test the npm and Debian packages: contents, size,
 test-tutorial: install guard ## type the commands of docs/tutorials into a clean Debian and compare their output
 	vitest run --project tutorials --disable-console-intercept=true --no-file-parallelism
 
-deb: install guard ## build Debian packages of command line, controller and GPU server into dist-deb/
+deb: install guard ## build Debian packages of command line, controller, GPU server and gateway into dist-deb/
 	@deploy/debian/build.sh $(CURDIR)/dist-deb
 
 # ENGINE=podman, REGISTRY=registry.example/team, PUSH=1, BUILD_OPTIONS="--build-arg …": deploy/images/build.sh
