@@ -94,11 +94,25 @@ const TaskReport = record({
 })
 export type TaskReport = Value<typeof TaskReport>
 
+const RequestCounts = record(
+  {
+    full_queues: count(
+      'Listening sockets of stopped tasks whose accept queue is full now: clients are refused',
+    ),
+    refused: count('Requests beyond what proxies hold for a task'),
+    expired: count('Requests that proxies held for as long as they do, without a return of the task'),
+  },
+  'Refused requests for tasks that are out: full_queues now, the others since the start of the server, ' +
+    'counted when a task returns. Absent: all are 0',
+)
+export type RequestCounts = Value<typeof RequestCounts>
+
 const snapshot = {
   node_id: id('The id in the subject; another one is refused'),
   gpus: indexed(list(GpuReport, 0, MAX_GPUS, 'All GPUs of the node, by index'), MAX_GPUS),
   tasks: list(TaskReport, 0, MAX_ATTEMPTS_PER_NODE, 'Attempts that live on the node'),
   finished_unacked: attemptRefs('Attempts that ended and whose finished event is not acknowledged yet'),
+  requests: optional(RequestCounts),
   ...PREPARATIONS,
 }
 

@@ -18,6 +18,7 @@ import type { QuarantinedAttempt } from './quarantine.ts'
 import { isBeingPrepared, type Preparation } from './preparation.ts'
 import type { StartTrouble } from './start-refusal.ts'
 import type { EntryKind } from './task.ts'
+import type { RequestCounts } from '../../protocol/messages.ts'
 import type { TaskSpec } from '../../protocol/task.ts'
 import type { GpuLoad } from './vram.ts'
 
@@ -152,6 +153,8 @@ export interface Node {
   readonly features: readonly string[]
   /** Images of waiting tasks that it has, as last reported. */
   readonly images: readonly string[]
+  /** Refused requests for tasks that are out, as last reported; null: none. */
+  readonly requests: RequestCounts | null
   /** Tasks that it prepares, or has prepared, and that are not placed. */
   readonly preparationCount: number
   /** Maximum number of attempts that the server holds at once, as declared. */

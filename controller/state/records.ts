@@ -119,6 +119,7 @@ export function nodeOf(record: NodeRecord, now: Instant): LiveNode {
     allowExec: record.allowExec,
     features: record.features ?? [],
     images: [],
+    requests: null,
     preparationCount: 0,
     taskIdentity: record.taskIdentity ?? null,
     maxAttempts: record.maxAttempts ?? MAX_ATTEMPTS_PER_NODE,

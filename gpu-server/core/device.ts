@@ -1,6 +1,6 @@
 import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
 import type { StartRefused } from '../../protocol/message-fields.ts'
-import type { GpuReport, LogStream } from '../../protocol/messages.ts'
+import type { GpuReport, LogStream, RequestCounts } from '../../protocol/messages.ts'
 import type { LimitsRecord } from '../../protocol/resource-limits.ts'
 import type { AttemptStart } from './attempt-start.ts'
 import type { KeptAttempt } from './storage.ts'
@@ -171,6 +171,8 @@ export interface DeviceListener {
 export interface Device {
   /** The current GPUs, in the order of their indexes, from 0 without gaps. */
   gpus(): readonly GpuReport[]
+  /** Requests that were refused because their tasks are out. Absent: none ever are. */
+  requestCounts?(): RequestCounts
   /** Reports go to the latest listener only. */
   observe(listener: DeviceListener): void
   /**

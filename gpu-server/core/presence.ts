@@ -3,7 +3,7 @@
  * (R4, R6).
  */
 import type { Envelope } from '../../protocol/envelope.ts'
-import type { AttemptRef, Heartbeat, Lease, Welcome } from '../../protocol/messages.ts'
+import type { AttemptRef, Heartbeat, Lease, RequestCounts, Welcome } from '../../protocol/messages.ts'
 import type { DurationMs, DeviceKind, Feature, MountFeature, TaskIdentityKind } from '../../protocol/units.ts'
 import type { Bus, NoAnswer } from '../../controller/ports/bus.ts'
 import { RANK_MESSAGE } from '../../controller/ports/clock.ts'
@@ -269,9 +269,16 @@ export class Presence {
       gpus: device.gpus(),
       tasks: tasks.reports(clock.now()),
       finished_unacked: durable.outbox.finished(),
+      ...requestsIn(device.requestCounts?.()),
       ...this.#options.preparations(),
     }
   }
+}
+
+/** Absent while all are 0, as in messages of earlier versions. */
+function requestsIn(requests: RequestCounts | undefined): Pick<Heartbeat, 'requests'> {
+  const isAny = requests !== undefined && Object.values(requests).some((count) => count > 0)
+  return isAny ? { requests } : {}
 }
 
 /** Without a controller on the broker a retry is cheap; any other silence may be an overload (R11). */

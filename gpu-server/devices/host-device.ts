@@ -2,7 +2,7 @@
  * The `Device` port on a real host: tasks run under guards, an accelerator moves their bytes, and each task
  * has a control socket. The same for NVIDIA GPUs and declared ones.
  */
-import type { GpuReport, LogStream } from '../../protocol/messages.ts'
+import type { GpuReport, LogStream, RequestCounts } from '../../protocol/messages.ts'
 import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
 import type { Clock } from '../../controller/ports/clock.ts'
 import { RANK_DEVICE } from '../../controller/ports/clock.ts'
@@ -178,6 +178,10 @@ export class HostDevice implements Device {
 
   gpus(): readonly GpuReport[] {
     return this.#methods.withSurplus(this.#options.accelerator.gpus())
+  }
+
+  requestCounts(): RequestCounts {
+    return this.#requests.counts()
   }
 
   observe(listener: DeviceListener): void {

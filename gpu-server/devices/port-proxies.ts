@@ -70,6 +70,7 @@ export class PortProxies<T extends ProxiedTask> {
   readonly #entries = new Map<T, Entry<T>>()
   /** The port that is tried first: ports of ended tasks rest for as long as possible. */
   #next: number
+  #totals = { refused: 0, expired: 0 }
   #isClosed = false
 
   constructor(options: PortProxiesOptions<T>) {
@@ -77,6 +78,11 @@ export class PortProxies<T extends ProxiedTask> {
     this.#options = options
     // Not the first one: the servers before this one have given it away as well.
     this.#next = range === null ? 0 : randomInt(range.ports.from, range.ports.to + 1)
+  }
+
+  /** Requests that were refused while their tasks were out, and had returned or stayed since. */
+  get totals(): { readonly refused: number; readonly expired: number } {
+    return this.#totals
   }
 
   /** The task runs: its declared ports get addresses. */
@@ -164,6 +170,7 @@ export class PortProxies<T extends ProxiedTask> {
     entry.counts = now
     const [refused, expired] = [now.refused - before.refused, now.expired - before.expired]
     if (refused + expired === 0) return
+    this.#totals = { refused: this.#totals.refused + refused, expired: this.#totals.expired + expired }
     const seconds = (this.#options.holdMs ?? HOLD_MS) / 1_000
     const why = `its proxy refused ${refused} requests above its limits, and ${expired} after ${seconds} s`
     this.#options.onNote(entry.task, why)

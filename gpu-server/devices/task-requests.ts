@@ -3,6 +3,7 @@
  * (socket-watch.ts), for one that runs on, a proxy does (port-proxies.ts). Where there are proxies, a task
  * that is stopped has one as well, which passes everything: a gateway reaches only what proxies lead to.
  */
+import type { RequestCounts } from '../../protocol/messages.ts'
 import type { SwapMethod } from '../../protocol/units.ts'
 import type { PortAddress } from '../core/device.ts'
 import { PortProxies, type PortProxiesOptions, type ProxiedTask } from './port-proxies.ts'
@@ -76,6 +77,11 @@ export class TaskRequests<T extends RequestedTask> {
   /** Returns true if a request waits for this running task now. */
   hasRequest(task: T): Promise<boolean> {
     return this.#watch.hasRequest(task)
+  }
+
+  /** Refused ones, for heartbeats. */
+  counts(): RequestCounts {
+    return { full_queues: this.#watch.fullQueues, ...this.#proxies.totals }
   }
 
   /** Where clients reach its declared ports; empty: at the ports themselves. */

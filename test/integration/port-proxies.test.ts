@@ -122,6 +122,7 @@ it('Requests that were refused while the task was out are noted at its return', 
   await until('all are refused', () => clients.every((client) => client.isClosed))
   await proxies.pass(task)
   expect(notes).toEqual(['order: its proxy refused 1 requests above its limits, and 2 after 0.4 s'])
+  expect(proxies.totals).toEqual({ refused: 1, expired: 2 })
   await proxies.hold(task)
   await proxies.pass(task)
   expect(notes).toHaveLength(1)

@@ -541,7 +541,7 @@ function emptyNode(id: string, ordinal: number, now: number): Mutable<Node> {
     isCordoned: false,
     autoCordon: null,
     isCordonDenied: false,
-    drain: null,
+    ...{ requests: null, drain: null },
     quarantine: [],
     gpus: [],
     groups: [],

@@ -401,6 +401,7 @@ export class FakeDevice extends FakePreparations implements Device {
     return used
   }
 
+  requestCounts = () => ({ full_queues: 0, refused: 0, expired: 0 })
   gpus(): readonly GpuReport[] {
     return this.#reports.slice()
   }

@@ -159,6 +159,22 @@ describe('GET /metrics', () => {
     await api.app.close()
   })
 
+  it('The metrics have what nodes report of refused requests, and 0 for other nodes', async () => {
+    const world = new FakeController()
+    await world.addNode({ id: NODE_ID, gpus: 1, physicalMib: 1000 })
+    const [node] = world.views.nodes()
+    const { api, read } = await exposition(world)
+    expect(Object.values(valuesOf((await read()).get('headroom_node_full_queues')))).toEqual([0])
+    Object.assign(node ?? {}, { requests: { full_queues: 2, refused: 5, expired: 3 } })
+    const families = await read()
+    expect(Object.values(valuesOf(families.get('headroom_node_full_queues')))).toEqual([2])
+    expect(valuesOf(families.get('headroom_node_refused_requests_total'))).toEqual({
+      'node-1 full': 5,
+      'node-1 late': 3,
+    })
+    await api.app.close()
+  })
+
   it('The metrics have no heartbeat age for a node that sends no heartbeats', async () => {
     const world = new FakeController()
     await world.addNode({ id: NODE_ID, gpus: 1, physicalMib: 1000 })

@@ -24,6 +24,15 @@ const frozen = (h: ServerCoreHarness) =>
 const stopped = (h: ServerCoreHarness) => h.device.calls.filter((call) => call.startsWith('stop'))
 
 describe('the run lease (R4)', () => {
+  it('comes with heartbeats, which count refused requests once there are some', () => {
+    const h = new ServerCoreHarness()
+    h.advance(6_000)
+    expect(h.bus.of('heartbeat').at(-1)?.body).not.toHaveProperty('requests')
+    h.device.requestCounts = () => ({ full_queues: 1, refused: 0, expired: 0 })
+    h.advance(6_000)
+    expect(h.bus.of('heartbeat').at(-1)?.body).toMatchObject({ requests: { full_queues: 1 } })
+  })
+
   it('counts from the sending of the heartbeat, not from its answer', () => {
     const h = threeTasks()
     h.bus.answerAfterMs = 4_000

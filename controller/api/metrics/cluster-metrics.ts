@@ -224,6 +224,26 @@ function addNodes(metrics: Metrics, views: Views, fleet: ClusterSources['fleet']
           yield { labels: [name], value: Math.max(0, now - node.lastSeenAt) / 1000 }
       },
     ),
+    gauges(
+      'headroom_node_full_queues',
+      'Accept queues of swapped-out tasks that are full: clients are refused.',
+      ['node'],
+      function* () {
+        for (const [name, { requests }] of namedNodes(views))
+          yield { labels: [name], value: requests?.full_queues ?? 0 }
+      },
+    ),
+    counters(
+      'headroom_node_refused_requests_total',
+      'Requests for swapped-out tasks that proxies refused; counted when the task is back.',
+      ['node', 'reason'],
+      function* () {
+        for (const [name, { requests }] of namedNodes(views)) {
+          yield { labels: [name, 'full'], value: requests?.refused ?? 0 }
+          yield { labels: [name, 'late'], value: requests?.expired ?? 0 }
+        }
+      },
+    ),
     gauge(
       'headroom_nodes_without_series',
       `Nodes beyond the first ${MAX_NODES_WITH_SERIES}, which have no series of their own.`,

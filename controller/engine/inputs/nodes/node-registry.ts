@@ -81,7 +81,10 @@ function hasSameItems(one: readonly string[], other: readonly string[]): boolean
   return one.length === other.length && one.every((item, i) => item === other[i])
 }
 
-export type NodeSnapshot = Pick<Heartbeat, 'gpus' | 'tasks' | 'finished_unacked' | 'preparing' | 'images'>
+export type NodeSnapshot = Pick<
+  Heartbeat,
+  'gpus' | 'tasks' | 'finished_unacked' | 'preparing' | 'images' | 'requests'
+>
 
 /** Applies a snapshot of the node's tasks, newer than any before, and settles the differences. */
 export function applySnapshot(
@@ -97,6 +100,7 @@ export function applySnapshot(
   // The answer carries a lease once it is durable: waits for the end of its leases count from here on (R5).
   grantLease(node.contact, c.policy.runLeaseMs, now)
   applyMemory(c, node, gpus)
+  node.requests = snapshot.requests ?? null
   liftRefusalsBefore(c, node, seq)
   const stop: AttemptRef[] = []
   const unknown: AttemptRef[] = []
