@@ -86,7 +86,7 @@ export const COMMAND_MUTANTS: readonly Mutant[] = [
         `${ENGINE}/engine.ts`,
         'Engine.#await',
         "(fault: unknown) => this.#inputTap.storeAnswered({ k: 'failed', n, message: " +
-          'messageOf(fault) }, () => this.#fail(transaction, fault))',
+          'errorText(fault) }, () => this.#fail(transaction, fault))',
         '() => this.#committed(transaction)',
       ),
     ],

@@ -21,7 +21,7 @@ const OF_THE_SERVER: readonly Mutant[] = [
       ),
     ],
     likes,
-    directed: { scenario: 'fault-rest-stays' },
+    directed: { scenario: 'faults/rest-stays' },
   },
   {
     name: 'h-claim-is-believed',
@@ -190,7 +190,7 @@ const OF_THE_CONTROLLER: readonly Mutant[] = [
       ),
     ],
     likes,
-    directed: { scenario: 'fault-rest-stays' },
+    directed: { scenario: 'faults/rest-stays' },
   },
   {
     name: 'h-grows-with-its-rest',

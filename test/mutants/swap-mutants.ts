@@ -273,8 +273,8 @@ const VICTIMS: readonly Mutant[] = [
       edit(
         `${SWAP}/victims.ts`,
         'coverOneGpu',
-        'if (first?.isSwappedThisRound) closedRounds.push',
-        'if (first === null) closedRounds.push',
+        'closedRounds.push({ gpu: shortage.gpu, class: closed })',
+        'closedRounds.push(...[])',
       ),
     ],
   },
