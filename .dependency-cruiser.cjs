@@ -23,7 +23,7 @@ const PROTOCOL = '^protocol/'
 const STRUCTURES = '^controller/structures/'
 const MODEL = '^controller/(structures|model)/'
 const PORTS = '^controller/ports/'
-const OPEN_PORTS = '^controller/ports/(clock|random|bus|store|device|twin)\\.ts$'
+const OPEN_PORTS = '^controller/ports/(clock|random|bus|store|device|twin|leadership)\\.ts$'
 /** Metric definitions: a simulation reports with the controller's own. */
 const METRICS = '^controller/metrics/'
 /** The port for the devices of a GPU server. The simulator implements it with a model. */

@@ -150,6 +150,14 @@ export const CONFIG_MAPS: ResourceKind = {
   isNamespaced: true,
 }
 
+export const LEASES: ResourceKind = {
+  group: 'coordination.k8s.io',
+  version: 'v1',
+  plural: 'leases',
+  kind: 'Lease',
+  isNamespaced: true,
+}
+
 /** The resource of one of the operator's own kinds. */
 export function ownResource(own: { readonly kind: string; readonly plural: string }): ResourceKind {
   return { group: API_GROUP, version: API_VERSION, plural: own.plural, kind: own.kind, isNamespaced: false }

@@ -3,7 +3,7 @@ import { schemaOf } from '../../../operator/contract/crd.ts'
 import { CLUSTER_GPU_POLICY, GPU_NODE, VENDOR_NODE_POLICY } from '../../../operator/contract/policies.ts'
 import { MemoryApi, type ServedKind } from '../../../operator/memory-api/memory-api.ts'
 import { OWN_RULES } from '../../../operator/memory-api/own-rules.ts'
-import { CONFIG_MAPS, NODES, ownResource, PODS } from '../../../operator/ports/kube-api.ts'
+import { CONFIG_MAPS, LEASES, NODES, ownResource, PODS } from '../../../operator/ports/kube-api.ts'
 
 export function memoryApi(maxEvents?: number): MemoryApi {
   const own = [CLUSTER_GPU_POLICY, VENDOR_NODE_POLICY, GPU_NODE].map((kind): ServedKind => {
@@ -17,7 +17,7 @@ export function memoryApi(maxEvents?: number): MemoryApi {
   })
   let uid = 0
   return new MemoryApi({
-    kinds: [CONFIG_MAPS, { ...PODS, hasStatus: true }, { ...NODES, hasStatus: true }, ...own],
+    kinds: [CONFIG_MAPS, LEASES, { ...PODS, hasStatus: true }, { ...NODES, hasStatus: true }, ...own],
     now: () => '2026-11-26T10:00:00Z',
     newUid: () => `00000000-0000-4000-8000-${String((uid += 1)).padStart(12, '0')}`,
     ...(maxEvents === undefined ? {} : { maxEvents }),

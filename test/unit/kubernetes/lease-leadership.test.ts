@@ -1,0 +1,73 @@
+/** Leadership by a Lease satisfies the contract of every leadership, in virtual time. */
+import { expect, it } from 'vitest'
+import { LeaseLeadership } from '../../../operator/adapters/lease-leadership.ts'
+import { KubeError, LEASES } from '../../../operator/ports/kube-api.ts'
+import { VirtualClock } from '../../../simulator/kernel/virtual-clock.ts'
+import { freezableClock } from '../../support/kubernetes/freezable-clock.ts'
+import { memoryApi } from '../../support/kubernetes/memory-world.ts'
+import { leadershipContract } from '../../support/leadership-contract.ts'
+
+const LEASE_MS = 15_000
+const STEPS = 20
+const lease = { namespace: 'default', name: 'headroom-operator' }
+
+function aWorld() {
+  const clock = new VirtualClock(1_000_000)
+  const api = memoryApi()
+  return {
+    clock,
+    api,
+    candidate: (name: string) => {
+      const own = freezableClock(clock)
+      const leadership = new LeaseLeadership({ api, clock: own, name, lease, leaseMs: LEASE_MS })
+      return { leadership, freeze: () => own.freeze(), thaw: () => own.thaw() }
+    },
+    pass: async (ms: number) => {
+      for (let step = 0; step < STEPS; step++) {
+        const until = clock.now() + ms / STEPS
+        // Virtual time stops at timers only.
+        clock.at(until, () => {})
+        clock.run(until, () => false)
+        // Requests are answered within a turn.
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+    },
+  }
+}
+
+leadershipContract('Leadership by a Lease', async () => ({
+  ...aWorld(),
+  leaseMs: LEASE_MS,
+  isExact: true,
+  remove: async () => {},
+}))
+
+it('A leader that cannot renew stops before another one may begin', async () => {
+  const { api, clock, candidate, pass } = aWorld()
+  const { leadership } = candidate('a')
+  await leadership.campaign()
+  for (let i = 0; i < 100; i++) api.failNext(new KubeError(503, 'ServiceUnavailable', 'away'))
+  const since = clock.now()
+  await pass(LEASE_MS * 0.6)
+  expect(leadership.epoch).toBe(1)
+  await pass(LEASE_MS * 0.1)
+  expect(leadership.epoch).toBe(0)
+  await pass(LEASE_MS * 0.3)
+  expect(await leadership.lost).toEqual({
+    reason: 'disconnected',
+    detail: 'the Lease was not renewed in time',
+  })
+  expect(clock.now() - since).toBeLessThanOrEqual(LEASE_MS)
+})
+
+it('A leader goes on after an edit of the Lease, and ends its term when the Lease is deleted', async () => {
+  const { api, candidate, pass } = aWorld()
+  const { leadership } = candidate('a')
+  await leadership.campaign()
+  await api.patch(LEASES, lease, { type: 'merge', body: { metadata: { labels: { note: 'x' } } } })
+  await pass(LEASE_MS * 2)
+  expect(leadership.epoch).toBe(1)
+  await api.delete(LEASES, lease)
+  await pass(LEASE_MS)
+  expect(await leadership.lost).toMatchObject({ reason: 'replaced' })
+})
