@@ -246,8 +246,22 @@ export function setSwappedOut(
     changeResidual(placement, keptMib)
     c.eventLog.dirtyTask(placement.task)
     for (const gpu of placement.gpus) c.touchGpu(gpu)
+    if (placement.residency === 'swapped_out') noteResidency(c, placement, because, now)
   }
   setResidency(c, placement, 'swapped_out', because, now)
+}
+
+function noteResidency(
+  c: Cluster,
+  placement: LivePlacement,
+  because: string | null,
+  now: Instant,
+  causedBy = placement.task.lastEventSeq,
+): void {
+  const { residency, generation, residualMib, task, node } = placement
+  const left = residency === 'swapped_out' && residualMib > 0 ? { residual_mib: residualMib } : {}
+  const data = { residency, generation, because, ...left }
+  c.eventLog.taskEvent(now, 'task_residency', task, node.id, data, causedBy)
 }
 
 /** One step on the residency axis. The first step of a victim has the decision as its cause. */
@@ -283,10 +297,7 @@ export function setResidency(
   } else if (to === 'swapped_out') placement.swappedOutSince ??= now
   planProbe(c, placement, now)
   for (const gpu of placement.gpus) c.touchGpu(gpu)
-  const left =
-    to === 'swapped_out' && placement.residualMib > 0 ? { residual_mib: placement.residualMib } : {}
-  const data = { residency: to, generation: placement.generation, because, ...left }
-  c.eventLog.taskEvent(now, 'task_residency', placement.task, placement.node.id, data, causedBy)
+  noteResidency(c, placement, because, now, causedBy)
   if (placement.heldGrowth === null) return
   if (to === 'resident') resumeGrowth(c, placement)
   else if (to === 'swapped_out') askForReturnGrown(c, placement, now)
