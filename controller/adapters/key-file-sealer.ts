@@ -33,6 +33,14 @@ export function openKeyFile(path: string): Sealer {
   }
 }
 
+/**
+ * Returns the id of the key in the file, which is created if it is missing.
+ * @throws KeyFileFault as openKeyFile
+ */
+export function keyIdIn(path: string): string {
+  return idOf(readKey(path) ?? createKey(path)).toString('hex')
+}
+
 /** Returns null if there is no such file. */
 function readKey(path: string): Buffer | null {
   const about = statSync(path, { throwIfNoEntry: false })
@@ -58,11 +66,12 @@ function createKey(path: string): Buffer {
   return key
 }
 
+function idOf(key: Buffer): Buffer {
+  return createHash('sha256').update(key).digest().subarray(0, KEY_ID_BYTES)
+}
+
 export function sealerOf(key: Buffer): Sealer {
-  const head = Buffer.concat([
-    Buffer.from([VERSION]),
-    createHash('sha256').update(key).digest().subarray(0, KEY_ID_BYTES),
-  ])
+  const head = Buffer.concat([Buffer.from([VERSION]), idOf(key)])
   return {
     seal: (text, context) => {
       const nonce = randomBytes(NONCE_BYTES)

@@ -9,6 +9,7 @@ import type { Term } from '../../controller/ports/leadership.ts'
 import type { Store, StoreFault } from '../../controller/ports/store.ts'
 import type { Settings } from '../settings/settings.ts'
 import { packageVersion } from '../package-info.ts'
+import type { SecretsKey } from './secrets-key.ts'
 import { createStandbyState } from './standby-state.ts'
 import { listenWhileWaiting } from './waiting-listener.ts'
 
@@ -29,11 +30,13 @@ export interface DurableStore extends Store {
 interface OpenOptions {
   /** The mark that the store need not reach. */
   readonly acceptLoss: string | undefined
+  /** The same at all controllers of a store, unless it replaces that of the others. */
+  readonly key: Pick<SecretsKey, 'path' | 'id'> & { readonly isNew: boolean }
   readonly onCommit: (ms: number, batches: number) => void
   /** The connection was lost while nothing was written. */
   readonly onLost: (fault: StoreFault, store: DurableStore) => void
   /** An operator asks this leader to resign, in favour of a controller; null: of any. */
-  readonly onAsked: (to: string | null) => void
+  readonly onAsked: (asked: { readonly to: string | null }) => void
 }
 
 /** The file of the mark of a PostgreSQL store is this path with `.mark`. */
@@ -48,7 +51,7 @@ export function postgresMarkBase({ dataDir }: Pick<Settings, 'dataDir'>): string
  */
 export async function openStore(
   settings: Settings,
-  { acceptLoss, onCommit, onLost, onAsked }: OpenOptions,
+  { acceptLoss, key, onCommit, onLost, onAsked }: OpenOptions,
   log: Logger,
 ): Promise<DurableStore> {
   const options = {
@@ -62,13 +65,15 @@ export async function openStore(
     log: (line: string) => log.info(line),
   }
   if (settings.storePlace === null) return createSqliteStore({ ...options, dataDir: settings.dataDir })
-  return openAmongControllers(settings, settings.storePlace, { ...options, onLost, onAsked }, log)
+  return openAmongControllers(settings, settings.storePlace, { ...options, key, onLost, onAsked }, log)
 }
+
+type SharedOptions = Omit<PostgresStoreOptions, 'place' | 'markBase' | 'onLost' | 'onAsked'>
 
 async function openAmongControllers(
   settings: Settings,
   place: StorePlace,
-  options: Omit<PostgresStoreOptions, 'place' | 'markBase' | 'onLost'> & Pick<OpenOptions, 'onLost'>,
+  options: SharedOptions & Pick<OpenOptions, 'onLost' | 'onAsked' | 'key'>,
   log: Logger,
 ): Promise<DurableStore> {
   const { leaseMs, ...candidate } = settings.among
@@ -78,7 +83,7 @@ async function openAmongControllers(
     place,
     markBase: postgresMarkBase(settings),
     leaseMs,
-    candidate: { ...candidate, version: packageVersion() },
+    candidate: { ...candidate, version: packageVersion(), key: { ...options.key, id: options.key.id ?? '' } },
     waits: true,
     onWaiting: (why) => {
       standby.waits()
@@ -89,6 +94,7 @@ async function openAmongControllers(
       if (leader !== null) log.info({ leader: leader.name, epoch: leader.epoch }, 'standby')
     },
     onLost: (fault) => options.onLost(fault, store),
+    onAsked: (to) => options.onAsked({ to }),
   })
   const listener = await listenWhileWaiting(settings, standby)
   // Nothing has to be finished yet.

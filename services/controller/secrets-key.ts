@@ -1,6 +1,7 @@
 /** The key of secrets and environment variables, at the start of `headroom serve`. */
-import { join } from 'node:path'
-import { KeyFileFault, openKeyFile } from '../../controller/adapters/key-file-sealer.ts'
+import { dirname, join } from 'node:path'
+import { keyIdIn, KeyFileFault, openKeyFile } from '../../controller/adapters/key-file-sealer.ts'
+import { makeDirectory } from '../../controller/adapters/sql/files.ts'
 import { openedEnvironment, openedSecret } from '../../controller/model/environment-values.ts'
 import type { Sealer } from '../../controller/ports/sealer.ts'
 import { StoreFault, type Store, type StoredState } from '../../controller/ports/store.ts'
@@ -10,16 +11,25 @@ import type { Settings } from '../settings/settings.ts'
 export interface SecretsKey {
   readonly path: string
   readonly sealer: Sealer
+  /** Among several controllers, where all have the same; else null. */
+  readonly id: string | null
 }
 
 /** @throws StartFault if the key file cannot be used */
-export function openSecretsKey({ secretsKeyFile, dataDir }: Settings): SecretsKey {
+export function openSecretsKey({ secretsKeyFile, dataDir, storePlace }: Settings): SecretsKey {
   const path = secretsKeyFile ?? join(dataDir, 'secrets.key')
   try {
-    return { path, sealer: openKeyFile(path) }
+    const id = storePlace === null ? null : madeKey(path)
+    return { path, sealer: openKeyFile(path), id }
   } catch (fault) {
     throw fault instanceof KeyFileFault ? new StartFault(fault.message) : fault
   }
+}
+
+/** The other controllers need a copy of it before they lead, so that it is not made later. */
+function madeKey(path: string): string {
+  makeDirectory(dirname(path))
+  return keyIdIn(path)
 }
 
 /** The same store, which refuses to load what this key does not open. */

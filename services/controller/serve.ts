@@ -103,7 +103,7 @@ type Environment = Readonly<Record<string, string | undefined>>
 
 /** Throws SettingsError, StoreFault or StartFault when it cannot start; each says why in one line. */
 export async function startServing(env: Environment, options: ServeOptions = {}): Promise<Serving> {
-  const { local = null } = options
+  const { local = null, newSecretsKey: isNewKey = false } = options
   const settings = local === null ? readSettings(env) : { ...readSettings(env), storeKind: 'live' as const }
   const nats = natsSettings(env)
   const token = adminToken(env)
@@ -118,13 +118,10 @@ export async function startServing(env: Environment, options: ServeOptions = {})
   removeCutOffUploads(settings, log)
   const onLost = (fault: unknown, lost: Store) => (isStopping ? undefined : endWithStore(fault, lost, log))
   const asked = Promise.withResolvers<Resignation>()
-  const hearing = {
-    onCommit: measured.onCommit,
-    onLost,
-    onAsked: (to: string | null) => asked.resolve({ to }),
-  }
-  const opened = await openStore(settings, { acceptLoss: options.acceptLoss, ...hearing }, log)
-  const store = options.newSecretsKey === true ? opened : requireKeyOf(opened, key)
+  const hearing = { onCommit: measured.onCommit, onLost, onAsked: asked.resolve }
+  const given = { acceptLoss: options.acceptLoss, key: { path: key.path, id: key.id, isNew: isNewKey } }
+  const opened = await openStore(settings, { ...given, ...hearing }, log)
+  const store = isNewKey ? opened : requireKeyOf(opened, key)
   await requireTokenFor(local, settings, token, store)
   let access: Access | null = null
   const recording = startRecording(settings, log)

@@ -2,6 +2,7 @@
  * Two controllers on one PostgreSQL store under load, while the one that leads is killed, or stopped for
  * longer than its lease: the other one takes over, and nothing acknowledged is lost.
  */
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { controllerOn, figure, newFolder, type ControllerOn } from '../durability/controller-on.ts'
@@ -33,7 +34,8 @@ describe.skipIf(whyNoPostgres() !== null)('two controllers on PostgreSQL', () =>
   let load: Load
   beforeAll(async () => {
     server = await PostgresServer.start()
-    running = await Promise.all(['a', 'b'].map((name) => controllerNamed(name, server.url)))
+    const keyFile = join(newFolder(), 'secrets.key')
+    running = await Promise.all(['a', 'b'].map((name) => controllerNamed(name, server.url, keyFile)))
     for (const { supervisor } of running) await supervisor.begin()
     load = new Load(running.map(({ root }) => root))
     load.begin()
@@ -124,6 +126,21 @@ describe.skipIf(whyNoPostgres() !== null)('two controllers on PostgreSQL', () =>
     expect(await (await fetch(`${atLeader}/readyz?role=leader`)).text()).toMatch(/"name":"broker","ok":false/)
   })
 
+  it('refuses a controller with another key of secrets when it starts', async () => {
+    const folder = newFolder()
+    const { code, stderr } = await headroom(['serve'], {
+      env: {
+        CONTROLLER_STORE_URL: server.url,
+        CONTROLLER_HTTP_PORT: '0',
+        CONTROLLER_NAME: 'c',
+        CONTROLLER_NATS_URL: 'nats://127.0.0.1:9',
+        CONTROLLER_DATA_DIR: folder,
+      },
+    })
+    expect(code).toBe(1)
+    expect(stderr).toContain(`${join(folder, 'secrets.key')} is not the key of the other controllers`)
+  })
+
   it('hands over when an operator asks for it, without a refused request', async () => {
     const [refusedBefore, gaps] = [load.refused, [] as number[]]
     for (let i = 0; i < HANDOVERS; i++) {
@@ -201,12 +218,13 @@ describe.skipIf(whyNoPostgres() !== null)('two controllers on PostgreSQL', () =>
   })
 })
 
-async function controllerNamed(name: string, storeUrl: string): Promise<Running> {
+async function controllerNamed(name: string, storeUrl: string, keyFile: string): Promise<Running> {
   const port = await freePort()
   const controller = controllerOn(newFolder(), {
     CONTROLLER_STORE_URL: storeUrl,
     CONTROLLER_HTTP_PORT: String(port),
     CONTROLLER_NAME: name,
+    CONTROLLER_SECRETS_KEY_FILE: keyFile,
     CONTROLLER_LEASE_MS: String(LEASE_MS),
   })
   const root = `http://127.0.0.1:${port}`

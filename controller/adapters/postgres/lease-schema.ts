@@ -21,6 +21,7 @@ create table if not exists headroom.lease (
 insert into headroom.lease values (1, 0, '', '', null, 0, 0) on conflict (id) do nothing;
 alter table headroom.lease add column if not exists is_asked bigint not null default 0;
 alter table headroom.lease add column if not exists asked_heir ${TEXT};
+alter table headroom.lease add column if not exists key_id ${TEXT};
 create table if not exists headroom.controllers (
   name ${TEXT} primary key,
   url ${TEXT} not null,

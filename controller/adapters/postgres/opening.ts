@@ -17,6 +17,7 @@ import { keepKind, requireKind } from './kind.ts'
 import { createPostgresLeadership, type PostgresLeadership } from './leadership.ts'
 import { holdLock } from './lock.ts'
 import type { PostgresNote } from './messages.ts'
+import { keepKey, requireSameKey } from './same-key.ts'
 import { compareStore, readPosition } from './position.ts'
 import { migrate, POSTGRES_SCHEMA_VERSION, schemaVersion } from './schema-steps.ts'
 import { COPYING, connect, kyselyOn, requireOwnSessions, writing } from './session.ts'
@@ -79,7 +80,13 @@ async function openAsLeader(
       Object.assign(opening, await untilReachable(settings, note))
       const { client, at } = opening as OpenedForWriting
       await requireSessions(client, at, settings)
-      return client
+      try {
+        await requireSameKey(client, describePlace(settings.place), candidate.key)
+        return client
+      } catch (error) {
+        await client.end().catch(() => undefined)
+        throw error
+      }
     },
     prepare: async () => {
       opening.prepared = await prepare((opening as OpenedForWriting).at, settings)
@@ -151,6 +158,10 @@ async function prepare(at: StoreHost, settings: PostgresSettings): Promise<Prepa
         .transaction()
         .execute((step) => enterRecovery(step, loss))
     if (settings.kind !== null) await keepKind(slow, settings.kind)
+    if (settings.candidate !== null) {
+      await requireSameKey(slow, name, settings.candidate.key)
+      await keepKey(slow, settings.candidate.key)
+    }
     const generation = found.is === 'there' ? found.slot.generation + 1 : 1
     return { begin: () => begin(slow, markBase, generation, linesOf(name, schema, loss)) }
   } catch (error) {

@@ -3,6 +3,14 @@ import type { StoreKind } from '../../model/store-kind.ts'
 import type { Retentions } from './commit-plan.ts'
 import type { StorePlace } from './store-url.ts'
 
+/** Of secrets and environment variables: the same at all controllers of a store. */
+export interface CandidateKey {
+  readonly path: string
+  readonly id: string
+  /** It replaces that of the others. */
+  readonly isNew: boolean
+}
+
 /** A controller that is one of several on the store. */
 export interface Candidate {
   readonly name: string
@@ -10,6 +18,7 @@ export interface Candidate {
   readonly url: string
   readonly mayLead: boolean
   readonly version: string
+  readonly key: CandidateKey
 }
 
 export interface PostgresSettings extends Retentions {
