@@ -3,7 +3,9 @@
  * simulated fleet when no broker is configured.
  */
 import { existsSync } from 'node:fs'
+import { Server as NetServer } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
@@ -47,6 +49,9 @@ import { errorText } from '../../protocol/error-text.ts'
 
 /** Time for work in progress to end after a signal. */
 const STOP_TIMEOUT_MS = 8_000
+/** For requests in progress at a handover; open streams are cut after it. */
+const REQUESTS_END_WITHIN_MS = 200
+const REQUESTS_ARRIVE_WITHIN_MS = 50
 
 /** Options of the command line. */
 export interface ServeOptions {
@@ -182,6 +187,7 @@ export async function startServing(env: Environment, options: ServeOptions = {})
       stopCollecting()
       await simulationServices.close()
       local?.api.close()
+      if (resignation !== undefined) await finishRequests(app)
       await app.close()
       isStopping = true
       if (resignation !== undefined) await store.resign?.(resignation.to)
@@ -192,6 +198,18 @@ export async function startServing(env: Environment, options: ServeOptions = {})
       clearTimeout(timer)
     },
   }
+}
+
+/**
+ * Accepts no more connections, and lets requests in progress end: their clients need no second try. The close
+ * of an HTTP server would cut connections whose request is on its way.
+ */
+async function finishRequests({ server }: FastifyInstance): Promise<void> {
+  const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()))
+  await Promise.race([closed, delay(REQUESTS_ARRIVE_WITHIN_MS)])
+  const idle = setInterval(() => server.closeIdleConnections(), 10)
+  await Promise.race([closed, delay(REQUESTS_END_WITHIN_MS)])
+  clearInterval(idle)
 }
 
 function placesOf({ dataDir, storePlace }: Settings): string {

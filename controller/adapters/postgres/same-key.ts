@@ -20,7 +20,7 @@ export async function requireSameKey(client: pg.ClientBase, name: string, key: C
   if (id === null || id === key.id) return
   throw new StoreFault(
     `${key.path} is not the key of the other controllers of ${name}: copy their file to this path, or ` +
-      'start one controller once with --new-secrets-key, then the others with its key: stored secrets are lost',
+      'start one controller once with --new-secrets-key, then the others with its key: secrets are lost',
   )
 }
 
