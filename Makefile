@@ -80,7 +80,8 @@ else
 endif
 
 check: install ## check types, lint, format and import rules
-	@$(call checked,check-types check-lint check-format check-imports)
+	@$(MAKE) --no-print-directory --keep-going --jobs=4 --output-sync=target \
+	  check-types check-lint check-format check-imports
 
 check-types:
 	@tsc -v | grep -q '^Version 7\.' || { echo "tsc is not TypeScript 7 but: $$(tsc -v)"; exit 1; }
