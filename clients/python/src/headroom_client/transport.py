@@ -199,26 +199,30 @@ class Transport:
         """Returns an idle connection that the controller has not closed, or a new one."""
         while True:
             with self._lock:
-                connection = self._idle.pop() if self._idle else None
-            if connection is None:
-                break
-            if not _is_closed(connection):
-                return connection
-            connection.close()
+                idle = self._idle.pop() if self._idle else None
+            if idle is None:
+                return self._connect_anew()
+            if not _is_closed(idle):
+                return idle
+            idle.close()
+
+    def _connect_anew(self) -> http.client.HTTPConnection:
+        """Tries each address once, from the one in use on."""
         for left in reversed(range(len(self._urls))):
             url = self.url
             connection = self._new_connection()
             try:
                 connection.connect()
-                break
             except OSError as error:
                 failed = self._broken(error, is_unsent=True)
                 self._leave(url)
                 if left == 0:
                     raise failed from error
-        if self._socket_path is None:
-            connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return connection
+                continue
+            if self._socket_path is None:
+                connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return connection
+        raise AssertionError("unreachable")
 
     def _new_connection(self) -> http.client.HTTPConnection:
         if self._socket_path is not None:
