@@ -11,8 +11,8 @@ import type { ComposeConfig } from './override.ts'
 const MAX_ARGUMENT_LENGTH = 4_096
 /** Published ports, the broker's monitor, and the ports of Docker's own API. */
 const PORTS = [2375, 2376, 4222, 8222, 30080, 30422]
-/** In a live store a simulated fleet has no key. */
-const EMPTY_VOLUMES = ['key-sim']
+/** In a live store a simulated fleet has no key; an operator makes the token of a gateway. */
+const EMPTY_VOLUMES = ['gateway-token', 'key-sim']
 /** Split, so that the probe does not find itself. */
 export const CANARY = ['CANARY', 'of', 'another'].join('-')
 
