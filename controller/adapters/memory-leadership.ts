@@ -8,6 +8,8 @@ import {
   type Term,
   type TermEnd,
   type TermReason,
+  resignation,
+  CLOSED,
 } from '../ports/leadership.ts'
 
 /** What the controllers share. */
@@ -82,14 +84,14 @@ class InMemory implements MemoryLeadership {
   async resign(to: string | null = null): Promise<void> {
     if (this.#epoch === 0) return
     if (this.#leads()) Object.assign(this.#lease, { holder: null, heir: to, isResigned: true })
-    this.#end({ reason: 'resigned', detail: to === null ? 'it resigned' : `it resigned in favour of ${to}` })
+    this.#end(resignation(to))
   }
 
   async close(): Promise<void> {
     this.#won = null
     this.#cancel()
     if (this.#leads()) this.#lease.holder = null
-    if (this.#epoch !== 0) this.#end({ reason: 'disconnected', detail: 'it was closed' })
+    if (this.#epoch !== 0) this.#end(CLOSED)
   }
 
   freeze(): void {

@@ -31,6 +31,13 @@ export interface TermEnd {
   readonly detail: string
 }
 
+/** @param to the next leader; null: any other */
+export function resignation(to: string | null): TermEnd {
+  return { reason: 'resigned', detail: to === null ? 'it resigned' : `it resigned in favour of ${to}` }
+}
+
+export const CLOSED: TermEnd = { reason: 'disconnected', detail: 'it was closed' }
+
 export interface Leadership {
   /** Waits until this controller leads. Call it once, or again when a term has ended. */
   campaign(): Promise<Term>

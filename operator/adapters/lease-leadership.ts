@@ -10,6 +10,8 @@ import {
   type Term,
   type TermEnd,
   type TermReason,
+  resignation,
+  CLOSED,
 } from '../../controller/ports/leadership.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import { DOMAIN } from '../contract/names.ts'
@@ -84,14 +86,13 @@ export class LeaseLeadership implements Leadership {
   }
 
   async resign(to: string | null = null): Promise<void> {
-    const detail = to === null ? 'it resigned' : `it resigned in favour of ${to}`
-    await this.#release('resigned', { reason: 'resigned', detail }, to)
+    await this.#release('resigned', resignation(to), to)
   }
 
   async close(): Promise<void> {
     this.#won = null
     this.#cancel()
-    await this.#release('closed', { reason: 'disconnected', detail: 'it was closed' }, null)
+    await this.#release('closed', CLOSED, null)
   }
 
   readonly #look = async (): Promise<void> => {

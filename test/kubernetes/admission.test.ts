@@ -2,12 +2,12 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { AdmissionServer } from '../../operator/adapters/admission-server.ts'
-import { DEFAULT_ADMISSION } from '../../operator/admission/admission-options.ts'
+import type { AdmissionServer } from '../../operator/adapters/admission-server.ts'
 import { webhookConfigurations } from '../../operator/admission/webhook-configurations.ts'
 import type { Pod } from '../../operator/contract/kubernetes.ts'
 import { POD_ANNOTATIONS } from '../../operator/contract/names.ts'
 import { type KubeApi, KubeError, type KubeObject, NODES, PODS } from '../../operator/ports/kube-api.ts'
+import { startAdmission } from '../support/kubernetes/admission.ts'
 import { ControlPlane, whyNoControlPlane } from '../support/kubernetes/control-plane.ts'
 import { aNodePolicy, aPod } from '../support/kubernetes/objects.ts'
 
@@ -19,17 +19,8 @@ describe.skipIf(whyNoControlPlane() !== null)('With etcd, kube-apiserver and the
   beforeAll(async () => {
     plane = await ControlPlane.start()
     api = plane.client()
-    const text = (name: string): string => readFileSync(join(plane.folder, name), 'utf8')
-    server = await AdmissionServer.start({
-      ...DEFAULT_ADMISSION,
-      host: '127.0.0.1',
-      port: 0,
-      cert: text('server.pem'),
-      key: text('server.key'),
-      api,
-      log: () => {},
-    })
-    const caBundle = Buffer.from(text('ca.pem')).toString('base64')
+    server = await startAdmission(plane.folder, api)
+    const caBundle = readFileSync(join(plane.folder, 'ca.pem'), 'base64')
     const configurations = webhookConfigurations({ url: `https://127.0.0.1:${server.port}` }, caBundle)
     await plane.kubectl(
       ['apply', '-f', '-'],

@@ -13,6 +13,8 @@ import {
   type Term,
   type TermEnd,
   type TermReason,
+  resignation,
+  CLOSED,
 } from '../../ports/leadership.ts'
 import { FENCED, isPassing } from './faults.ts'
 import { tryLock, unlock } from './lock.ts'
@@ -234,7 +236,7 @@ class OnPostgres implements PostgresLeadership {
     if (client === null || this.#term === null) return
     this.#stop()
     await client.query('select headroom.resign($1, $2)', [this.#holder, to]).catch(() => undefined)
-    this.#end({ reason: 'resigned', detail: to === null ? 'it resigned' : `it resigned in favour of ${to}` })
+    this.#end(resignation(to))
     await endClient(client)
   }
 
@@ -242,7 +244,7 @@ class OnPostgres implements PostgresLeadership {
     this.#isClosed = true
     await this.#running
     const client = this.#client
-    this.#end({ reason: 'disconnected', detail: 'it was closed' })
+    this.#end(CLOSED)
     if (client !== null) await endClient(client)
   }
 

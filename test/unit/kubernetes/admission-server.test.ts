@@ -5,12 +5,12 @@ import type { TLSSocket } from 'node:tls'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { AdmissionServer } from '../../../operator/adapters/admission-server.ts'
+import type { AdmissionServer } from '../../../operator/adapters/admission-server.ts'
 import { textOf } from '../../../operator/adapters/answer-bytes.ts'
-import { DEFAULT_ADMISSION } from '../../../operator/admission/admission-options.ts'
 import { VENDOR_NODE_POLICY } from '../../../operator/contract/policies.ts'
 import { KubeError, ownResource } from '../../../operator/ports/kube-api.ts'
 import { makeCertificates } from '../../support/certificates.ts'
+import { startAdmission } from '../../support/kubernetes/admission.ts'
 import { memoryApi } from '../../support/kubernetes/memory-world.ts'
 import { aNodePolicy, aPod } from '../../support/kubernetes/objects.ts'
 
@@ -23,15 +23,7 @@ const text = (name: string): string => readFileSync(join(folder, name), 'utf8')
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'headroom-admission-'))
   makeCertificates(folder, 'IP:127.0.0.1')
-  server = await AdmissionServer.start({
-    ...DEFAULT_ADMISSION,
-    host: '127.0.0.1',
-    port: 0,
-    cert: text('server.pem'),
-    key: text('server.key'),
-    api,
-    log: (message) => log.push(message),
-  })
+  server = await startAdmission(folder, api, (line) => log.push(line))
 })
 afterAll(async () => {
   await server.close()
