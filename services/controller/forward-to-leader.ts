@@ -29,6 +29,7 @@ export interface ForwardingOptions {
 const HOLD_MS = 5_000
 const TRY_EVERY_MS = 100
 const CONNECT_WITHIN_MS = 2_000
+const MAX_REPEATED_BYTES = 262_144
 
 /** The leader has the request, or nothing of it. */
 type Sent = { readonly to: ClientRequest } | 'no_leader'
@@ -79,23 +80,54 @@ export async function forwardRequest(
   response: ServerResponse,
   options: ForwardingOptions,
 ): Promise<void> {
+  const until = performance.now() + (options.holdMs ?? HOLD_MS)
   const chunked = request.headers['transfer-encoding'] === undefined ? [] : ['Transfer-Encoding', 'chunked']
-  const sent = await send(request, options, chunked)
-  if (sent === 'no_leader') return refuse(response, 'no_leader')
-  const { to } = sent
-  response.once('close', () => to.destroy())
-  const isRead = request.method === 'GET' || request.method === 'HEAD'
-  const broken = (): void => {
-    if (response.headersSent) response.destroy()
-    else refuse(response, isRead ? 'no_leader' : 'commit_unknown')
+  const body = await repeatableBody(request).catch(() => 'cut_off' as const)
+  if (body === 'cut_off') return void response.destroy()
+  for (;;) {
+    const sent = await send(request, options, chunked)
+    if (sent === 'no_leader') return refuse(response, 'no_leader')
+    const isAnswered = answered(sent.to, response)
+    if (body === null) request.pipe(sent.to)
+    else sent.to.end(body)
+    if (await isAnswered) return
+    const isRead = request.method === 'GET' || request.method === 'HEAD'
+    const mayRepeat = body !== null && !request.socket.destroyed && performance.now() < until
+    if (!mayRepeat) return refuse(response, isRead ? 'no_leader' : 'commit_unknown')
   }
-  to.on('error', broken)
-  to.once('response', (answer) => {
-    response.writeHead(answer.statusCode ?? 502, answer.statusMessage, endToEnd(answer.rawHeaders))
-    response.flushHeaders()
-    pipeline(answer, response, () => {})
+}
+
+/** Passes the answer on. Resolves with false when the connection ends before an answer begins. */
+function answered(to: ClientRequest, response: ServerResponse): Promise<boolean> {
+  const stop = (): void => void to.destroy()
+  response.once('close', stop)
+  return new Promise((resolve) => {
+    to.on('error', () => {
+      if (response.headersSent) response.destroy()
+      response.off('close', stop)
+      resolve(response.headersSent)
+    })
+    to.once('response', (answer) => {
+      response.writeHead(answer.statusCode ?? 502, answer.statusMessage, endToEnd(answer.rawHeaders))
+      response.flushHeaders()
+      pipeline(answer, response, () => {})
+      resolve(true)
+    })
   })
-  request.pipe(to)
+}
+
+/**
+ * Body of a request that may be sent twice: a read, or a short one with an Idempotency-Key, of which the
+ * leader carries out one. Null: another request. Rejects when the client ends in its middle.
+ */
+async function repeatableBody(request: IncomingMessage): Promise<Buffer | null> {
+  const { method, headers } = request
+  const length = Number(headers['content-length'] ?? 0)
+  if (headers['transfer-encoding'] !== undefined || length > MAX_REPEATED_BYTES) return null
+  if (method !== 'GET' && method !== 'HEAD' && headers['idempotency-key'] === undefined) return null
+  const parts: Buffer[] = []
+  for await (const part of request) parts.push(part as Buffer)
+  return Buffer.concat(parts)
 }
 
 /** After the handshake, bytes in both directions. */
