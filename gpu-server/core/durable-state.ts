@@ -35,6 +35,8 @@ export class DurableState {
   #controller: string | null
   /** The last event that the controller of this epoch had made durable. */
   #eventSeq: number
+  /** The three values above, as messages carry them. */
+  #mark: ControllerMark
   #isMarkSaved = true
   #durableEpoch = -1
   #isDirty = true
@@ -49,6 +51,7 @@ export class DurableState {
     this.#highestEpoch = kept.highestEpoch
     this.#controller = kept.controller ?? null
     this.#eventSeq = kept.eventSeq ?? 0
+    this.#mark = this.#markNow()
     this.#seen = new SeenAttempts(kept.attempts, kept.burned)
     this.#living = new Map(kept.living)
     this.#described = new Map(kept.described)
@@ -78,6 +81,11 @@ export class DurableState {
     return this.#highestEpoch
   }
 
+  /** The mark that messages of this server carry; of the highest epoch. */
+  get mark(): ControllerMark {
+    return this.#mark
+  }
+
   get seen(): Pick<SeenAttempts, 'highest' | 'isBurned'> {
     return this.#seen
   }
@@ -85,16 +93,6 @@ export class DurableState {
   /** Attempts that live here, by task. */
   get living(): ReadonlyMap<string, KeptAttempt> {
     return this.#living
-  }
-
-  /** The controller process of the highest epoch; null: not known. */
-  get controller(): string | null {
-    return this.#controller
-  }
-
-  /** The last event that the controller of the highest epoch had made durable. */
-  get eventSeq(): number {
-    return this.#eventSeq
   }
 
   /**
@@ -106,24 +104,53 @@ export class DurableState {
     return this.#controller !== null && controller !== this.#controller
   }
 
+  /** True for the controller whose orders this server obeys now. */
+  isObeyed({ epoch, controller }: ControllerMark): boolean {
+    return epoch === this.#highestEpoch && (controller ?? null) === this.#controller
+  }
+
+  /**
+   * True if the controller that answers has judged the present mark of this server. A new controller that
+   * has judged an older one only does not know that its store may lack what this server has heard of since,
+   * and with its own mark that would be forgotten here too.
+   */
+  isJudged(asked: ControllerMark, answer: ControllerMark): boolean {
+    const { epoch, controller, event_seq } = this.#mark
+    const isPresent =
+      asked.epoch === epoch && asked.controller === controller && asked.event_seq === event_seq
+    return isPresent || this.isObeyed(answer)
+  }
+
+  acceptsAnswer(asked: ControllerMark, answer: ControllerMark): boolean {
+    return this.isJudged(asked, answer) && this.accepts(answer)
+  }
+
   /**
    * True if orders of this controller may be obeyed: no later controller was seen, and its epoch is durable.
    */
   accepts(mark: ControllerMark): boolean {
     if (this.isOfOtherController(mark)) return false
     const { epoch, controller = null, event_seq = 0 } = mark
-    if (epoch > this.#highestEpoch || controller !== this.#controller) {
+    if (!this.isObeyed(mark)) {
       if (epoch > this.#highestEpoch) this.#eventSeq = 0
       this.#highestEpoch = epoch
       this.#controller = controller
+      this.#mark = this.#markNow()
       this.#changed({ kind: 'epoch', epoch, controller })
     }
     if (event_seq > this.#eventSeq) {
       // Durable with the next save, which comes before any command is obeyed.
       this.#eventSeq = event_seq
+      this.#mark = this.#markNow()
       this.#isMarkSaved = false
     }
     return this.#durableEpoch === epoch || this.persist()
+  }
+
+  #markNow(): ControllerMark {
+    const epoch = this.#highestEpoch
+    const controller = this.#controller
+    return controller === null ? { epoch } : { epoch, controller, event_seq: this.#eventSeq }
   }
 
   /** Null: the start carried no description. */

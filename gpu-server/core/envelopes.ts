@@ -37,22 +37,21 @@ export class Envelopes {
    * together (R6).
    */
   seal<B extends NodeBody>(body: B): Envelope<B> {
-    const { boot, highestEpoch, controller, eventSeq } = this.#durable
+    const { boot, mark } = this.#durable
     if (boot !== this.#boot) {
       this.#boot = boot
       this.#prefix = `${boot.counter}.`
       this.#seq = 0
     }
     const seq = ++this.#seq
-    const message = {
+    return {
       v: PROTOCOL_VERSION,
       id: `${this.#prefix}${seq}`,
       sent_mono: this.mono(),
       boot,
       seq,
-      epoch: highestEpoch,
+      ...mark,
       body,
-    } as const
-    return controller === null ? message : { ...message, controller, event_seq: eventSeq }
+    }
   }
 }

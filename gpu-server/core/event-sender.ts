@@ -44,7 +44,9 @@ export class EventSender {
     if (this.#isAcknowledged(message, outcome)) {
       this.#isSending = false
       this.plan()
-    } else this.#later(() => this.#again(message))
+    } else if (outcome.answered && !this.#options.durable.isJudged(message, outcome.answer))
+      this.#later(() => this.#send(this.#retryMs))
+    else this.#later(() => this.#again(message))
   }
 
   constructor(options: EventSenderOptions) {
@@ -99,7 +101,7 @@ export class EventSender {
    */
   #isAcknowledged(message: Envelope<NodeEvents>, outcome: RequestOutcome): boolean {
     const { durable } = this.#options
-    if (!this.#isOpen || !outcome.answered || !durable.accepts(outcome.answer)) return false
+    if (!this.#isOpen || !outcome.answered || !durable.acceptsAnswer(message, outcome.answer)) return false
     const { body } = outcome.answer
     if (body.op !== 'events_ack') {
       this.#options.onUnexpectedAnswer(message, outcome.answer)

@@ -169,7 +169,7 @@ export class Presence {
     bus.request(subjects.hello, sent, ANSWER_TIMEOUT_MS, (outcome) => {
       if (this.#isStopped) return
       if (!outcome.answered) return this.#helloAgain(retryDelayMs(outcome.why, retryMs))
-      if (!durable.accepts(outcome.answer)) return this.#helloAgain(retryMs)
+      if (!durable.acceptsAnswer(sent, outcome.answer)) return this.#helloAgain(retryMs)
       const { body } = outcome.answer
       if (body.op === 'welcome') return this.#welcome(body, sent.sent_mono)
       this.#noteRefusal(body)
@@ -219,7 +219,7 @@ export class Presence {
       if (this.#isStopped) return
       if (!outcome.answered) return this.#unanswered(outcome.why)
       this.#unansweredRetryMs = RETRY_FIRST_MS
-      if (!durable.accepts(outcome.answer)) return
+      if (!durable.acceptsAnswer(sent, outcome.answer)) return
       const { body } = outcome.answer
       if (body.op === 'lease') this.#granted(body, sent.sent_mono)
       else this.onUnexpectedAnswer(sent, outcome.answer)

@@ -193,10 +193,20 @@ export class ServerCore {
       reply(this.#parts.envelopes.seal(this.#expectProcess(message, body)))
     else if (isOfChannel(body)) this.#channels.answer(message, body, reply)
     else if (isCommand(body)) {
+      if (this.#isUnjudged(message)) return
       const result = this.#commands.answer(message, body)
       reply(this.#parts.envelopes.seal(result))
       if (body.op === 'start' && result.outcome === 'refused') this.#presence.heartbeatAfterRefusal()
     }
+  }
+
+  /**
+   * Returns true for a new controller that this server has accepted no answer from: it may not know this
+   * server's mark. It gets no answer, as if its command were lost, and repeats it.
+   */
+  #isUnjudged(message: Envelope): boolean {
+    const { durable } = this.#parts
+    return !durable.isObeyed(message) && !durable.isOfOtherController(message)
   }
 
   #readLog({ task_id, attempt, stream, offset, max_bytes }: ReadLog, reply: Reply): void {

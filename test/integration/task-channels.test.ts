@@ -78,7 +78,7 @@ describe.each([
     expect(await ask(target(script))).toBe(null)
     expect(await ask(target('true'))).toEqual({ refused: 'channel_exists' })
     expect(channels.count).toBe(1)
-    await until('it has started', () => existsSync(marks))
+    await until('it has started', () => existsSync(marks) && readFileSync(marks, 'utf8') !== '')
     expect(readFileSync(marks, 'utf8')).toBe('started\n')
   })
 

@@ -87,6 +87,36 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     directed: { test: 'test/unit/server-core-commands.test.ts' },
   },
   {
+    name: 'r5-answer-to-an-earlier-mark',
+    rule: 'R5',
+    says: 'a server takes the mark of a new controller that has judged an earlier mark of it',
+    edits: [
+      edit(
+        `${SERVER}/durable-state.ts`,
+        'DurableState.acceptsAnswer',
+        '    return this.isJudged(asked, answer) && this.accepts(answer)\n',
+        '    return this.accepts(answer)\n',
+      ),
+    ],
+    likes: ['store_set_back', 'hold', 'restart_broker'],
+    directed: { test: 'test/unit/server-core-messages.test.ts' },
+  },
+  {
+    name: 'r5-command-before-an-answer',
+    rule: 'R5',
+    says: 'a server obeys a new controller that has not judged its mark',
+    edits: [
+      edit(
+        `${SERVER}/server-core.ts`,
+        'ServerCore.#isUnjudged',
+        '    return !durable.isObeyed(message) && !durable.isOfOtherController(message)\n',
+        '    return false\n',
+      ),
+    ],
+    likes: ['store_set_back', 'hold', 'restart_broker'],
+    directed: { test: 'test/unit/server-core-commands.test.ts' },
+  },
+  {
     name: 'r3-other-boot-obeyed',
     rule: 'R3',
     says: 'a server obeys a command for an earlier boot',

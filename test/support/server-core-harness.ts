@@ -2,7 +2,6 @@
  * A GPU server's core with a passive device, a bus with scripted answers, a storage that can fail, and a
  * clock under the control of the test. The calls of the core are recorded; a forbidden call throws at once.
  */
-import type { Body, ControllerBody, Envelope } from '../../protocol/envelope.ts'
 import type { Boot } from '../../protocol/message-fields.ts'
 import type {
   Command,
@@ -11,18 +10,12 @@ import type {
   GrantCommand,
   Hello,
   LogStream,
-  NodeEvent,
   NodeSettings,
   PrepareCommand,
   SwapCommand,
 } from '../../protocol/messages.ts'
 import type { StartCommand } from '../../protocol/start-command.ts'
-import { decode, encode } from '../../protocol/codec.ts'
-import { nodeSubject } from '../../protocol/subjects.ts'
 import type { DurationMs, Feature, Instant, Mib } from '../../protocol/units.ts'
-import { PROTOCOL_VERSION } from '../../protocol/limits.ts'
-import type { Bus, Handler, RequestOutcome } from '../../controller/ports/bus.ts'
-import { RANK_MESSAGE } from '../../controller/ports/clock.ts'
 import type {
   AttemptEnd,
   Device,
@@ -39,11 +32,11 @@ import type { AttemptStart } from '../../gpu-server/core/attempt-start.ts'
 import { ServerCore } from '../../gpu-server/core/server-core.ts'
 import { EMPTY_NODE_STATE } from '../../gpu-server/core/storage.ts'
 import type { NodeChange, NodeState, NodeStorage } from '../../gpu-server/core/storage.ts'
+import { NODE_ID, ScriptedBus } from './scripted-bus.ts'
 import { FakePreparations } from './fake-preparations.ts'
 import { seededStream } from '../../simulator/kernel/seeded-random.ts'
 import { VirtualClock } from '../../simulator/kernel/virtual-clock.ts'
 
-export const NODE_ID = 'node-1'
 export const COMMAND_TTL_MS = 15_000
 const STEPS_IN_ONE_MOVE = 100_000
 
@@ -118,6 +111,12 @@ export class ServerCoreHarness {
     this.clock.run(until, () => this.clock.steps > stepsAllowed)
     if (this.clock.steps > stepsAllowed) throw new Error(`the core is busy for ever at ${this.clock.now()}`)
     this.clock.advanceTo(until)
+  }
+
+  /** A controller of this epoch answers the next heartbeat, and commands come from it from now on. */
+  controllerChanges(epoch: number): void {
+    this.bus.epoch = epoch
+    this.advance(6_000)
   }
 
   get mono(): number {
@@ -224,7 +223,12 @@ export class ServerCoreHarness {
   }
 
   #address(taskId: string, attempt: number) {
-    return { task_id: taskId, attempt, valid_until_mono: this.mono + COMMAND_TTL_MS, node_boot: this.boot }
+    return { task_id: taskId, attempt, ...this.address() }
+  }
+
+  /** Of a command that is sent now. */
+  address() {
+    return { valid_until_mono: this.mono + COMMAND_TTL_MS, node_boot: this.boot }
   }
 
   #newDevice(): FakeDevice {
@@ -571,172 +575,4 @@ export class FakeDevice extends FakePreparations implements Device {
       if (process.isInHost) used += process.vramMib * process.gpus.length
     if (used > this.hostSwapMib) throw new Error(`${used} MiB in host memory, ${this.hostSwapMib} are there`)
   }
-}
-
-type Verb = 'hello' | 'heartbeat' | 'events'
-type Script = (message: Envelope) => ControllerBody | null
-
-/**
- * The controller's side: scripted answers, at once; null means that no answer ever comes. Everything passes
- * through the codec.
- */
-export class ScriptedBus implements Bus {
-  /** All messages of the core, in order, including repeats. */
-  readonly sent: Envelope[] = []
-  readonly script: Record<Verb, Script>
-  settings: NodeSettings
-  epoch = 1
-  /** Delay of an answer. */
-  answerAfterMs: DurationMs = 0
-  /** The reserve in the answer to the core's latest message. */
-  appliedReserveMib: Mib = 0
-  delivered = 0
-  answersSinceHello = 0
-  /** Settings of an epoch that cannot be saved on disk are not applied. */
-  mayBeTaken: (epoch: number) => boolean = () => true
-  /** Handler of the last command: a bus may deliver one more after the handler has ended. */
-  lastHandler: Handler = () => {}
-  readonly #clock: VirtualClock
-  readonly #handlers = new Map<string, Handler>()
-  /** Sending time of the message whose answer contained the reserve. */
-  #appliedOf = 0
-  #seq = 0
-
-  constructor(clock: VirtualClock, settings: NodeSettings) {
-    this.#clock = clock
-    this.settings = settings
-    this.script = {
-      hello: () => ({ op: 'welcome', settings: this.settings, stop: [] }),
-      heartbeat: () => ({ op: 'lease', settings: this.settings, stop: [] }),
-      events: acknowledgeAll,
-    }
-  }
-
-  /** The broker reports that the subject has no listener. */
-  isControllerAway = false
-
-  /** From now on nothing is answered, or everything is answered again. */
-  silence(): () => void {
-    const before = { ...this.script }
-    for (const verb of Object.keys(this.script) as Verb[]) this.script[verb] = () => null
-    return () => Object.assign(this.script, before)
-  }
-
-  of(verb: Verb): readonly Envelope[] {
-    return this.sent.filter((message) => message.body.op === verb)
-  }
-
-  snapshots(): readonly (Body & { readonly op: 'hello' | 'heartbeat' })[] {
-    return this.sent.flatMap(({ body }) => (body.op === 'hello' || body.op === 'heartbeat' ? [body] : []))
-  }
-
-  /** Every event sent, without repeats. */
-  events(): readonly NodeEvent[] {
-    const byNumber = new Map<string, NodeEvent>()
-    for (const { boot, body } of this.sent) {
-      if (body.op === 'events')
-        for (const entry of body.entries) byNumber.set(`${boot.counter}.${entry.n}`, entry)
-    }
-    return [...byNumber.values()]
-  }
-
-  finishedOf(taskId: string): readonly string[] {
-    return this.events().flatMap((event) =>
-      event.kind === 'finished' && event.task_id === taskId ? [event.outcome] : [],
-    )
-  }
-
-  envelope(body: ControllerBody, epoch = this.epoch): Envelope {
-    this.#seq += 1
-    return {
-      v: PROTOCOL_VERSION,
-      id: `c${this.#seq}`,
-      sent_mono: this.#clock.now(),
-      boot: { counter: 1, random: 'controller' },
-      seq: this.#seq,
-      epoch,
-      body,
-    }
-  }
-
-  deliver(message: Envelope): CommandResult {
-    const body = this.ask(message)
-    if (body.op !== 'result') throw new Error(`the command was answered with ${body.op}`)
-    return body
-  }
-
-  /** With any answer. */
-  ask(message: Envelope): Body {
-    this.delivered += 1
-    let result: Body | null = null
-    const subject = nodeSubject(NODE_ID, 'command')
-    const handler = this.#handlers.get(subject)
-    if (handler === undefined) throw new Error('no handler listens for commands')
-    this.lastHandler = handler
-    handler(throughTheWire(message), subject, (answer) => {
-      result = throughTheWire(answer).body
-    })
-    if (result === null) throw new Error('the command was not answered')
-    return result
-  }
-
-  publish(): void {
-    throw new Error('the core publishes nothing')
-  }
-
-  request(
-    _subject: string,
-    message: Envelope,
-    timeoutMs: DurationMs,
-    done: (outcome: RequestOutcome) => void,
-  ): void {
-    const carried = throughTheWire(message)
-    this.sent.push(carried)
-    const now = this.#clock.now()
-    if (this.isControllerAway) {
-      this.#clock.at(now, () => done({ answered: false, why: 'no_responder' }), RANK_MESSAGE)
-      return
-    }
-    const body = this.script[carried.body.op as Verb](carried)
-    if (body === null || this.answerAfterMs >= timeoutMs) {
-      this.#clock.at(now + timeoutMs, () => done({ answered: false, why: 'timeout' }), RANK_MESSAGE)
-      return
-    }
-    const answer = throughTheWire(this.envelope(body))
-    this.#clock.at(
-      now + this.answerAfterMs,
-      () => {
-        this.answersSinceHello += 1
-        const isNews = body.op === 'welcome' || (body.op === 'lease' && carried.sent_mono >= this.#appliedOf)
-        if (isNews && this.mayBeTaken(answer.epoch)) {
-          this.appliedReserveMib = body.settings.safety_reserve_mib
-          this.#appliedOf = carried.sent_mono
-        }
-        done({ answered: true, answer })
-      },
-      RANK_MESSAGE,
-    )
-  }
-
-  subscribe(pattern: string, handler: Handler): () => void {
-    this.#handlers.set(pattern, handler)
-    return () => {
-      if (this.#handlers.get(pattern) === handler) this.#handlers.delete(pattern)
-    }
-  }
-
-  drain(): Promise<void> {
-    return Promise.resolve()
-  }
-}
-
-export function acknowledgeAll(message: Envelope): ControllerBody {
-  if (message.body.op !== 'events') throw new Error('not events')
-  return { op: 'events_ack', up_to: message.body.entries.at(-1)?.n ?? 0 }
-}
-
-function throughTheWire(message: Envelope): Envelope {
-  const decoded = decode(encode(message))
-  if (!decoded.ok) throw new Error(`it does not decode: ${decoded.why}`)
-  return decoded.envelope
 }

@@ -12,6 +12,7 @@ describe('a command is executed only (R3)', () => {
     const h = new ServerCoreHarness()
     h.run('a')
     expect(h.stop('b')).toMatchObject({ outcome: 'never_seen' })
+    h.controllerChanges(7)
     expect(h.command(startOf(h, 'c'), 7)).toMatchObject(accepted)
     expect(h.command(stopOf(h, 'a'), 6)).toMatchObject(refused('stale_epoch'))
     expect(h.command(stopOf(h, 'a'), 7)).toMatchObject(accepted)
@@ -20,7 +21,8 @@ describe('a command is executed only (R3)', () => {
 
   it('for the newest epoch also after a restart: the epoch is durable before the answer', () => {
     const h = new ServerCoreHarness()
-    expect(h.start('a', { epoch: 9 })).toMatchObject(accepted)
+    h.controllerChanges(9)
+    expect(h.start('a')).toMatchObject(accepted)
     expect(h.storage.kept.highestEpoch).toBe(9)
     h.bus.epoch = 8
     h.restart()
@@ -34,6 +36,8 @@ describe('a command is executed only (R3)', () => {
         ...h.bus.envelope(startOf(h, taskId), 7),
         ...(controller === undefined ? {} : { controller, event_seq: 12 }),
       })
+    h.bus.stamped = (answer) => ({ ...answer, controller: 'one', event_seq: 11 })
+    h.controllerChanges(7)
     expect(sent('one', 'a')).toMatchObject(accepted)
     expect(sent('other', 'b')).toMatchObject(refused('stale_epoch'))
     expect(sent(undefined, 'c')).toMatchObject(refused('stale_epoch'))
@@ -43,8 +47,19 @@ describe('a command is executed only (R3)', () => {
 
   it('without the process id check if the controller is too old to send one', () => {
     const h = new ServerCoreHarness()
+    h.controllerChanges(7)
     expect(h.command(startOf(h, 'a'), 7)).toMatchObject(accepted)
     expect(h.command(startOf(h, 'b'), 7)).toMatchObject(accepted)
+  })
+
+  it('from a controller whose answer to the present mark has arrived: others get no answer', () => {
+    const h = new ServerCoreHarness()
+    h.run('a')
+    expect(h.bus.tell(h.bus.envelope(stopOf(h, 'a'), 7))).toBe(null)
+    expect(h.storage.kept).toMatchObject({ highestEpoch: 1, attempts: new Map([['a', 1]]) })
+    expect(h.device.calls).toEqual(['launch a'])
+    h.controllerChanges(7)
+    expect(h.command(stopOf(h, 'a'))).toMatchObject(accepted)
   })
 
   it('for the boot that it names', () => {
@@ -82,10 +97,9 @@ describe('a command is executed only (R3)', () => {
 
 describe('a start requires', () => {
   it('a run lease (R3)', () => {
-    const h = new ServerCoreHarness({ isStarted: false })
+    const h = new ServerCoreHarness()
     h.bus.script.hello = () => null
-    h.core.start()
-    h.settle()
+    h.restart()
     expect(h.start('before the welcome')).toMatchObject(refused('no_lease'))
     const late = new ServerCoreHarness({ settings: { run_lease_ms: 20_000, heartbeat_ms: 60_000 } })
     late.advance(19_999)
@@ -194,7 +208,8 @@ describe('an attempt never starts twice (R3, R7)', () => {
 
   it('a refusal burns the attempt, whatever the reason', () => {
     const h = new ServerCoreHarness()
-    h.start('new epoch', { epoch: 5 })
+    h.controllerChanges(5)
+    h.start('new epoch')
     const refusals = {
       stale_epoch: { epoch: 4 },
       other_boot: { node_boot: { counter: 0, random: 'old' } },
@@ -307,6 +322,7 @@ describe('while the disk fails (R1)', () => {
     const h = new ServerCoreHarness()
     h.run('a')
     h.storage.isFailing = true
+    h.controllerChanges(4)
     expect(h.command(stopOf(h, 'a'), 4)).toMatchObject(refused('disk_failed'))
     expect(h.command(stopOf(h, 'a'), 1)).toMatchObject(refused('stale_epoch'))
     h.storage.isFailing = false

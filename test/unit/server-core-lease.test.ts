@@ -159,7 +159,8 @@ describe('the run lease (R4)', () => {
 
   it('is ignored if it comes from an old controller', () => {
     const h = threeTasks()
-    h.start('x', { epoch: 5 })
+    h.controllerChanges(5)
+    h.start('x')
     h.bus.epoch = 4
     h.advance(LEASE_MS)
     expect(frozen(h)).toEqual(['fails', 'requeues', 'x'])

@@ -3,7 +3,8 @@ import type { Envelope } from '../../protocol/envelope.ts'
 import { MAX_DETAIL_LENGTH, MAX_EVENTS } from '../../protocol/limits.ts'
 import { COMPACT_FROM_ENTRIES, Outbox } from '../../gpu-server/core/outbox.ts'
 import { createMemoryStorage } from '../../gpu-server/core/storage.ts'
-import { ServerCoreHarness, acknowledgeAll } from '../support/server-core-harness.ts'
+import { ServerCoreHarness } from '../support/server-core-harness.ts'
+import { acknowledgeAll } from '../support/scripted-bus.ts'
 
 const gaps = (messages: readonly Envelope[]) =>
   messages.slice(1).map((message, i) => message.sent_mono - (messages[i] as Envelope).sent_mono)
@@ -323,7 +324,8 @@ describe('the outbox (R1, R8)', () => {
   it('keeps entries that an old controller acknowledges', () => {
     const h = new ServerCoreHarness()
     h.run('a')
-    h.start('x', { epoch: 5 })
+    h.controllerChanges(5)
+    h.start('x')
     h.bus.epoch = 4
     h.exit('a')
     h.advance(30_000)
@@ -468,6 +470,47 @@ describe('answers out of order', () => {
       expect(h.isVramFree(0, 9_000)).toBe(true)
     }
     expect(overtaken).toBeGreaterThan(10)
+  })
+})
+
+describe('an answer of a new controller to a message from before the present mark', () => {
+  /** The answer to the first message of this kind comes after a command with a later mark was obeyed. */
+  const answeredLate = (verb: 'events' | 'heartbeat') => {
+    const h = new ServerCoreHarness()
+    h.run('a')
+    h.bus.stamped = (answer) => ({ ...answer, controller: `p${answer.epoch}`, event_seq: 5 })
+    h.controllerChanges(2)
+    h.bus.answerAfterMs = 1_000
+    h.bus.epoch = 3
+    const before = h.bus.of(verb).length
+    if (verb === 'events') h.exit('a')
+    else while (h.bus.of(verb).length === before) h.advance(100)
+    const obeyed = h.bus.envelope({ op: 'stop', task_id: 'a', attempt: 1, reason: '', ...h.address() }, 2)
+    h.bus.tell({ ...obeyed, controller: 'p2', event_seq: 9 })
+    const restore = h.bus.silence()
+    h.advance(8_000)
+    return { h, restore }
+  }
+  const present = { epoch: 2, controller: 'p2', event_seq: 9 }
+
+  it('acknowledges no event: it is sent again, with the present mark', () => {
+    const { h, restore } = answeredLate('events')
+    expect(h.storage.kept).toMatchObject({ highestEpoch: 2, outbox: [{ kind: 'finished', task_id: 'a' }] })
+    expect(h.bus.of('events').at(-1)).toMatchObject(present)
+    restore()
+    h.advance(20_000)
+    expect(h.storage.kept).toMatchObject({ highestEpoch: 3, controller: 'p3' })
+    const sent = h.bus.of('events').length
+    h.advance(60_000)
+    expect(h.bus.of('events')).toHaveLength(sent)
+  })
+
+  it('grants no lease, and the next heartbeat carries the present mark', () => {
+    const { h, restore } = answeredLate('heartbeat')
+    expect(h.bus.of('heartbeat').at(-1)).toMatchObject(present)
+    restore()
+    h.advance(7_000)
+    expect(h.storage.kept).toMatchObject({ highestEpoch: 3, controller: 'p3', eventSeq: 5 })
   })
 })
 
