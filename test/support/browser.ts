@@ -29,6 +29,7 @@ export interface PageOptions {
   readonly width?: number
   readonly height?: number
   readonly colorScheme?: 'light' | 'dark'
+  readonly timezoneId?: string
 }
 
 export function launched(): LaunchOptions {
@@ -81,10 +82,12 @@ export class TestBrowser {
     width = 1440,
     height = 900,
     colorScheme = 'light',
+    timezoneId = 'UTC',
   }: PageOptions = {}): Promise<BrowserContext> {
     const context = await this.#browser.newContext({
       viewport: { width, height },
       colorScheme,
+      timezoneId,
       reducedMotion: 'reduce',
     })
     // The page may answer late on a loaded machine.

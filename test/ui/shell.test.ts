@@ -12,9 +12,10 @@ import {
   TestBrowser,
   type WatchedPage,
 } from '../support/browser.ts'
+import type { NodePage } from '../../controller/api/nodes/schema.ts'
 import { keepKind } from '../../controller/adapters/sqlite/store-kind.ts'
 import { temporaryFolder } from '../support/headroom-command.ts'
-import { serve, WITHOUT_HISTORY, type Served } from '../support/served.ts'
+import { getJson, serve, WITHOUT_HISTORY, type Served } from '../support/served.ts'
 
 const folder = temporaryFolder()
 const SUSPECT_WITHIN = { timeout: 90_000 }
@@ -88,6 +89,46 @@ describe.skipIf(CHROMIUM === null)('the frame around every page', { timeout: 300
     await keys.waitFor()
     expect(await keys.innerText()).toContain('g t')
     expect(page.url()).toMatch(/\/tasks/)
+    expect(faults).toEqual([])
+    await end(controller)
+  })
+
+  test('shows all times in the local zone or in UTC, as chosen in this browser', async () => {
+    const controller = await served('zones')
+    const url = controller.url.replace('127.0.0.1', MAPPED_HOST)
+    const [{ node_id: id, registered_at: at } = { node_id: '', registered_at: '' }] = (
+      await getJson<NodePage>(`${controller.url}/api/v1/nodes`)
+    ).items
+    const text = (offsetMs: number): string =>
+      new Date(Date.parse(at) + offsetMs).toISOString().slice(0, 19).replace('T', ' ')
+    const { page, faults } = await browser.page({ timezoneId: 'Asia/Kolkata' })
+    await page.goto(`${url}/nodes/${id}`)
+    const seen = page.getByRole('region', { name: 'Details' })
+    await seen.getByText(text(5.5 * 3_600_000), { exact: true }).waitFor()
+    const ago = seen.getByText(/ ago$/)
+    expect(await ago.getAttribute('title')).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/)
+
+    await page.getByRole('button', { name: 'Times: local, UTC+05:30' }).click()
+    await seen.getByText(`${text(0)}Z`, { exact: true }).waitFor()
+    expect(await ago.getAttribute('title')).toMatch(/Z$/)
+    const chart = page.getByRole('figure', { name: 'Utilization' })
+    await expect.poll(() => chart.getByRole('status').innerText()).toMatch(/:\d\dZ: /)
+    await page.reload()
+    await seen.getByText(`${text(0)}Z`, { exact: true }).waitFor()
+    await page.getByRole('button', { name: 'Times: UTC' }).click()
+    await seen.getByText(text(5.5 * 3_600_000), { exact: true }).waitFor()
+
+    // A virtual clock has no local time.
+    const started = await fetch(`${controller.url}/api/v1/exercises/handle-a-lost-node/start`, {
+      method: 'POST',
+    })
+    const { id: session } = (await started.json()) as { readonly id: string }
+    await page.goto(`${url}/simulator/${session}`)
+    const fixed = page.getByRole('button', { name: 'Times: UTC' })
+    await fixed.press('Enter')
+    expect(await fixed.getAttribute('title')).toBe('A virtual clock is always in UTC.')
+    await page.getByRole('link', { name: 'Exit session' }).click()
+    await page.getByRole('button', { name: 'Times: local, UTC+05:30' }).waitFor()
     expect(faults).toEqual([])
     await end(controller)
   })

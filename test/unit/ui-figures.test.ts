@@ -1,8 +1,8 @@
 /** How the page shows a figure: unknown is a dash, 0 is 0. */
 import { describe, expect, test } from 'vitest'
 import { columnsFor, perHour } from '../../ui/charts/series-data.ts'
+import { clockTime, localOffset } from '../../ui/format/clock.ts'
 import {
-  clockTime,
   mib,
   overcommitWords,
   percent,
@@ -45,6 +45,16 @@ describe('a figure on the page', () => {
     [overcommitWords(20, 20), 'override 20%'],
   ])('is formatted: %s', (shown, expected) => {
     expect(shown).toBe(expected)
+  })
+
+  test('has the date and the zone in UTC, and the zone of this computer otherwise', () => {
+    const at = '2026-07-02T23:30:05.900Z'
+    expect(clockTime(at, 'utc')).toBe('2026-07-02 23:30:05Z')
+    expect(clockTime(Date.parse(at), 'utc')).toBe('2026-07-02 23:30:05Z')
+    const local = clockTime(at, 'local')
+    expect(local).toMatch(/^2026-07-0\d \d\d:\d\d:05$/)
+    const offset = localOffset(Date.parse(at)).replace('UTC', '').replace('−', '-')
+    expect(new Date(`${local.replace(' ', 'T')}${offset}`).toISOString()).toBe('2026-07-02T23:30:05.000Z')
   })
 
   test('is never a negative age', () => {

@@ -15,7 +15,8 @@ import {
   type Accessor,
   type JSX,
 } from 'solid-js'
-import { clockTime, seconds } from '../format/figures.ts'
+import { clockTime } from '../format/clock.ts'
+import { seconds } from '../format/figures.ts'
 import { theme } from '../state/theme.ts'
 import { BAR_LOOKS, drawGantt } from './gantt-draw.ts'
 import { barAt, layoutGantt, type BarKind, type GanttBar } from './gantt-layout.ts'

@@ -8,6 +8,7 @@ import uPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
 import { createEffect, createSignal, For, on, onCleanup, onMount, Show, type JSX } from 'solid-js'
 import { theme } from '../state/theme.ts'
+import { zone } from '../state/zone.ts'
 import { ChartExport, type ChartExportProps } from './chart-export.tsx'
 import { savePicture, type PictureKey } from './save.ts'
 import styles from './line-chart.module.css'
@@ -84,7 +85,7 @@ export function LineChart(props: LineChartProps): JSX.Element {
     onCleanup(() => resized.disconnect())
   })
   createEffect(on(() => [props.data, props.keys], update, { defer: true }))
-  createEffect(on(theme, make, { defer: true }))
+  createEffect(on([theme, zone], make, { defer: true }))
   onCleanup(() => {
     clearTimeout(timer)
     plot?.destroy()

@@ -1,8 +1,9 @@
 /** Lines over time: the newest data on the right, zoomed by dragging, with marks. */
-import type uPlot from 'uplot'
+import uPlot from 'uplot'
 import { createMemo, type JSX } from 'solid-js'
 import type { CsvCell } from '../format/csv.ts'
-import { clockTime } from '../format/figures.ts'
+import { clockTime } from '../format/clock.ts'
+import { zone } from '../state/zone.ts'
 import { LineChart, type ColourOf, type LineKey, type PlotOptions } from './line-chart.tsx'
 
 export interface ChartLine extends LineKey {
@@ -119,6 +120,8 @@ function columnsOf({ data, lines }: ChartProps): uPlot.AlignedData {
 function optionsOf(props: ChartProps, colourOf: ColourOf): PlotOptions {
   const formatTick = (tick: number): string => props.lines[0]?.format(tick) ?? String(tick)
   return {
+    // The ticks are at full hours and days of the chosen zone.
+    tzDate: (at) => (zone() === 'utc' ? uPlot.tzDate(new Date(at * 1000), 'Etc/UTC') : new Date(at * 1000)),
     cursor: {
       drag: { x: true, y: false },
       ...(props.syncKey === undefined ? {} : { sync: { key: props.syncKey, setSeries: false } }),

@@ -1,7 +1,8 @@
 /** A decision: one sentence, then the tables of the candidates, then the JSON. */
 import { Show, type JSX } from 'solid-js'
 import type { DecisionBody } from '../../controller/api/observe/decision-schema.ts'
-import { clockTime, mib, seconds } from '../format/figures.ts'
+import { clockTime } from '../format/clock.ts'
+import { mib, seconds } from '../format/figures.ts'
 import { choiceWords, levelWords } from '../format/victims.ts'
 import { Table, type Column } from '../design/table.tsx'
 import { TaskLink } from './links.tsx'

@@ -1,5 +1,5 @@
 import { For, Show, type JSX } from 'solid-js'
-import { clockTime } from '../format/figures.ts'
+import { clockTime } from '../format/clock.ts'
 import { RANGES, useAround, useRange } from '../state/range.ts'
 
 export function RangePicker(): JSX.Element {

@@ -35,6 +35,7 @@ import { RangePicker } from './range-picker.tsx'
 import { SearchField } from './search-field.tsx'
 import styles from './shell.module.css'
 import { SignIn } from './sign-in.tsx'
+import { ZoneSwitch } from './zone-switch.tsx'
 
 export interface Place {
   readonly path: string
@@ -211,6 +212,7 @@ function TopBar(props: TopBarProps): JSX.Element {
         <Icon of={CircleHelp} />
         Help
       </A>
+      <ZoneSwitch />
       <button onClick={nextTheme} title={`Theme: ${theme()}`} aria-label={`Theme: ${theme()}`}>
         <For each={[theme()]}>{(each) => <Icon of={THEME_ICONS[each]} />}</For>
       </button>

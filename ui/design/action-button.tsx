@@ -9,6 +9,8 @@ export interface ActionButtonProps {
   /** null: enabled. */
   readonly whyNot: string | null
   readonly class?: string
+  /** Says more than the text of the button, as its name and its title. */
+  readonly label?: string
   /** submit: for the form that it is in. */
   readonly type?: 'button' | 'submit'
 }
@@ -22,7 +24,8 @@ export function ActionButton(props: ActionButtonProps): JSX.Element {
         class={props.class}
         aria-disabled={props.whyNot === null ? undefined : 'true'}
         aria-describedby={props.whyNot === null ? undefined : id}
-        title={props.whyNot ?? undefined}
+        aria-label={props.label}
+        title={props.whyNot ?? props.label}
         onClick={() => props.whyNot === null && props.onClick()}
       >
         {props.children}

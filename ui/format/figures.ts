@@ -1,7 +1,4 @@
-/**
- * Formats figures as text. Unknown is a dash, never 0. The text does not depend on the time zone, except for
- * `clockTime`.
- */
+/** Formats figures as text. Unknown is a dash, never 0. The text does not depend on the time zone. */
 
 export const UNKNOWN = '—'
 
@@ -49,15 +46,6 @@ export function seconds(value: number | null | undefined): string {
 
 export function secondsSince(at: string | null | undefined, now: number): number | null {
   return at === null || at === undefined ? null : Math.max(0, (now - Date.parse(at)) / 1000)
-}
-
-/** `2026-01-02 03:04:05`, in the time zone of this browser. */
-export function clockTime(at: string | number | null | undefined): string {
-  if (at === null || at === undefined) return UNKNOWN
-  const date = new Date(at)
-  const pad2 = (value: number): string => String(value).padStart(2, '0')
-  const day = `${date.getFullYear()}-${pad2(date.getMonth() + 1)}-${pad2(date.getDate())}`
-  return `${day} ${pad2(date.getHours())}:${pad2(date.getMinutes())}:${pad2(date.getSeconds())}`
 }
 
 /** The override of a node: `override 20%`, `off` for 0, `inherits 50%` for null. */

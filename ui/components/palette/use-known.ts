@@ -5,6 +5,7 @@ import { queryText } from '../../api/query-text.ts'
 import { fieldsOf, titleOf, type OpenApi } from '../../format/config-fields.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { chooseTheme } from '../../state/theme.ts'
+import { chooseZone } from '../../state/zone.ts'
 import type { Entry } from './entries.ts'
 
 const MORE_PAGES = [
@@ -58,5 +59,7 @@ function actionsOf(isLive: boolean): readonly Entry[] {
     action('Theme: light', () => chooseTheme('light')),
     action('Theme: dark', () => chooseTheme('dark')),
     action('Theme: as the system', () => chooseTheme('system')),
+    action('Times: local', () => chooseZone('local')),
+    action('Times: UTC', () => chooseZone('utc')),
   ]
 }

@@ -6,7 +6,7 @@ import type { DecisionPage } from '../../../controller/api/observe/decision-sche
 import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { QueryState } from '../../components/query-state.tsx'
-import { clockTime } from '../../format/figures.ts'
+import { clockTime } from '../../format/clock.ts'
 import { SWAP_KINDS } from '../../format/event-groups.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import styles from './dashboard.module.css'

@@ -4,9 +4,10 @@ import { useQuery } from '@tanstack/solid-query'
 import { For, Show, type JSX } from 'solid-js'
 import type { NodeBody, NodePage } from '../../../controller/api/nodes/schema.ts'
 import { usePath } from '../../api/world.ts'
+import { Ago } from '../../components/ago.tsx'
 import { NodeLink } from '../../components/links.tsx'
 import { QueryState } from '../../components/query-state.tsx'
-import { seconds, secondsSince, whole } from '../../format/figures.ts'
+import { whole } from '../../format/figures.ts'
 import { conditionWords, CONDITIONS, troubleWords } from '../../format/nodes.ts'
 import { Table, type Column } from '../../design/table.tsx'
 import { useCluster } from '../../state/cluster.tsx'
@@ -107,7 +108,6 @@ function Worst(): JSX.Element {
 }
 
 function Trouble(props: { readonly node: NodeBody }): JSX.Element {
-  const { now } = useCluster()
   const isAhead = useIsAhead()
   return (
     <>
@@ -115,7 +115,10 @@ function Trouble(props: { readonly node: NodeBody }): JSX.Element {
         {troubleWords(props.node, isAhead(props.node.node_id)).join('; ')}
       </span>
       <Show when={props.node.status !== 'up'}>
-        <span class="quiet"> last seen {seconds(secondsSince(props.node.last_seen_at, now()))} ago</span>
+        <span class="quiet">
+          {' '}
+          last seen <Ago at={props.node.last_seen_at} />
+        </span>
       </Show>
     </>
   )

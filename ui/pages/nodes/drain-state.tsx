@@ -5,7 +5,8 @@ import type { NodeBody } from '../../../controller/api/nodes/schema.ts'
 import type { TaskBody } from '../../../controller/api/tasks/schema.ts'
 import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
-import { clockTime, whole } from '../../format/figures.ts'
+import { clockTime } from '../../format/clock.ts'
+import { whole } from '../../format/figures.ts'
 import { usePlacedTasks } from './gpu-table.tsx'
 
 const NAMED = 12

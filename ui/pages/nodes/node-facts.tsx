@@ -1,14 +1,14 @@
 import type { JSX } from 'solid-js'
 import type { NodeBody } from '../../../controller/api/nodes/schema.ts'
+import { Ago } from '../../components/ago.tsx'
 import { Facts, type Fact } from '../../components/facts.tsx'
 import { VramBar } from '../../components/vram-bar.tsx'
-import { clockTime, mib, overcommitWords, seconds, secondsSince, whole } from '../../format/figures.ts'
+import { clockTime } from '../../format/clock.ts'
+import { mib, overcommitWords, whole } from '../../format/figures.ts'
 import { gpuModels, groupWords, statusWords } from '../../format/nodes.ts'
-import { useCluster } from '../../state/cluster.tsx'
 import { useIsAhead } from '../../state/recovery.ts'
 
 export function NodeFacts(props: { readonly node: NodeBody }): JSX.Element {
-  const { now } = useCluster()
   const isAhead = useIsAhead()
   const facts = (): readonly Fact[] => {
     const { node } = props
@@ -67,7 +67,7 @@ export function NodeFacts(props: { readonly node: NodeBody }): JSX.Element {
           'processes',
       },
       { name: 'Address', value: node.address },
-      { name: 'Last seen', value: `${seconds(secondsSince(node.last_seen_at, now()))} ago` },
+      { name: 'Last seen', value: <Ago at={node.last_seen_at} /> },
       { name: 'First seen', value: clockTime(node.registered_at) },
       { name: 'Id', value: node.node_id },
     ]

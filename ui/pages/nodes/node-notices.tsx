@@ -6,7 +6,8 @@ import { A } from '@solidjs/router'
 import { Show, type JSX } from 'solid-js'
 import type { NodeBody } from '../../../controller/api/nodes/schema.ts'
 import { usePath } from '../../api/world.ts'
-import { clockTime, whole } from '../../format/figures.ts'
+import { clockTime } from '../../format/clock.ts'
+import { whole } from '../../format/figures.ts'
 import { useIsAhead } from '../../state/recovery.ts'
 
 export function NodeNotices(props: { readonly node: NodeBody }): JSX.Element {

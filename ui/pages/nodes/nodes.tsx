@@ -9,12 +9,13 @@ import { createColumnChoice } from '../../design/column-choice.tsx'
 import { Chip } from '../../design/chip.tsx'
 import { DataTable } from '../../design/data-table.tsx'
 import type { Column } from '../../design/table.tsx'
+import { Ago } from '../../components/ago.tsx'
 import { CsvButton } from '../../components/csv-button.tsx'
 import { Pager } from '../../components/pager.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { ServerLine } from '../../components/server-line.tsx'
 import { VramBar } from '../../components/vram-bar.tsx'
-import { mib, overcommitWords, seconds, secondsSince, whole } from '../../format/figures.ts'
+import { mib, overcommitWords, whole } from '../../format/figures.ts'
 import { conditionWords, CONDITIONS, gpuModels, groupWords, statusWords } from '../../format/nodes.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { useIsAhead } from '../../state/recovery.ts'
@@ -50,11 +51,6 @@ function Name(props: { readonly row: Accessor<NodeBody> }): JSX.Element {
   )
 }
 
-function LastSeen(props: { readonly at: NodeBody['last_seen_at'] }): JSX.Element {
-  const { now } = useCluster()
-  return <>{seconds(secondsSince(props.at, now()))} ago</>
-}
-
 /** With the time of the last contact if the node does not respond. */
 function Status(props: { readonly row: Accessor<NodeBody> }): JSX.Element {
   const isAhead = useIsAhead()
@@ -66,7 +62,7 @@ function Status(props: { readonly row: Accessor<NodeBody> }): JSX.Element {
       </Chip>
       <Show when={!isUp()}>
         <span class="quiet">
-          , last seen <LastSeen at={props.row().last_seen_at} />
+          , last seen <Ago at={props.row().last_seen_at} />
         </span>
       </Show>
     </>

@@ -6,7 +6,7 @@ import type { SimulationBody } from '../../../controller/api/simulations/schema.
 import { isFinal, pathSegment } from '../../api/client.ts'
 import { Crumbs } from '../../components/crumbs.tsx'
 import { QueryState } from '../../components/query-state.tsx'
-import { clockTime } from '../../format/figures.ts'
+import { clockTime } from '../../format/clock.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { usePageTitle } from '../../state/page-title.ts'
 import { isSweep } from './figures.ts'

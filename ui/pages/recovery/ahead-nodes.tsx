@@ -6,7 +6,8 @@ import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { DataTable } from '../../design/data-table.tsx'
 import type { Column } from '../../design/table.tsx'
-import { clockTime, whole } from '../../format/figures.ts'
+import { clockTime } from '../../format/clock.ts'
+import { whole } from '../../format/figures.ts'
 import { aheadWords } from '../../format/recovery.ts'
 
 type Ahead = RecoveryBody['nodes_ahead'][number]

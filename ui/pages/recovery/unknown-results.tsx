@@ -8,7 +8,8 @@ import { usePath } from '../../api/world.ts'
 import { DataTable } from '../../design/data-table.tsx'
 import type { Column } from '../../design/table.tsx'
 import { QueryState } from '../../components/query-state.tsx'
-import { clockTime, UNKNOWN } from '../../format/figures.ts'
+import { clockTime } from '../../format/clock.ts'
+import { UNKNOWN } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
 
 /** Maximum page size of the API. */

@@ -11,7 +11,8 @@ import type {
   RevisionPage,
 } from '../../../controller/api/config/schema.ts'
 import { QueryState } from '../../components/query-state.tsx'
-import { clockTime, UNKNOWN } from '../../format/figures.ts'
+import { clockTime } from '../../format/clock.ts'
+import { UNKNOWN } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { Table, type Column } from '../../design/table.tsx'
 import { differences, shown } from '../../format/config-fields.ts'

@@ -11,6 +11,7 @@ import { WorldContext } from '../../api/world.ts'
 import { LiveLayout } from '../../components/live-layout.tsx'
 import { Shell } from '../../components/shell.tsx'
 import { ClusterProvider } from '../../state/cluster.tsx'
+import { useVirtualTime } from '../../state/zone.ts'
 import { Debrief } from './debrief.tsx'
 import {
   createSessionControl,
@@ -61,6 +62,7 @@ function Open(props: { readonly record: SimulationBody; readonly children?: JSX.
     ...(exercise === null ? [] : [{ path: '/exercise', name: 'Exercise', key: 'x' }]),
     { path: '/instructor', name: 'Faults', key: 'f' },
   ]
+  useVirtualTime()
   const title = document.title
   onMount(() => (document.title = `SIM ${exercise ?? props.record.scenario} · Headroom`))
   onCleanup(() => (document.title = title))

@@ -7,7 +7,8 @@ import type { SimulationBody, SimulationPageSchema } from '../../../controller/a
 import { pathSegment } from '../../api/client.ts'
 import { ConfirmedAction } from '../../design/confirm-dialog.tsx'
 import { QueryState, type QueryPart } from '../../components/query-state.tsx'
-import { clockTime, UNKNOWN } from '../../format/figures.ts'
+import { clockTime } from '../../format/clock.ts'
+import { UNKNOWN } from '../../format/figures.ts'
 import { Table, type Column } from '../../design/table.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 

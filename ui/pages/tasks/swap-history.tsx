@@ -8,7 +8,7 @@ import { createSignal, For, onMount, Show, type JSX } from 'solid-js'
 import type { DecisionBody, DecisionPage } from '../../../controller/api/observe/decision-schema.ts'
 import { DecisionDetails } from '../../components/decision-details.tsx'
 import { QueryState } from '../../components/query-state.tsx'
-import { clockTime } from '../../format/figures.ts'
+import { clockTime } from '../../format/clock.ts'
 import { useCluster } from '../../state/cluster.tsx'
 
 const SHOWN = 50

@@ -3,9 +3,11 @@ import { Show, type Accessor, type JSX } from 'solid-js'
 import type { TaskBody } from '../../../controller/api/tasks/schema.ts'
 import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
+import { Since } from '../../components/ago.tsx'
 import { Chip } from '../../design/chip.tsx'
 import type { Column } from '../../design/table.tsx'
-import { clockTime, mib, percent, seconds, secondsSince, UNKNOWN, whole } from '../../format/figures.ts'
+import { clockTime } from '../../format/clock.ts'
+import { mib, percent, seconds, UNKNOWN, whole } from '../../format/figures.ts'
 import {
   askedWords,
   gpuWords,
@@ -49,12 +51,6 @@ export function Where(props: { readonly task: TaskBody }): JSX.Element {
 function Idle(props: { readonly row: TaskBody }): JSX.Element {
   const { now } = useCluster()
   return <>{idleWords(props.row, now())}</>
-}
-
-/** Time in the queue. */
-function Waited(props: Cell): JSX.Element {
-  const { now } = useCluster()
-  return <>{seconds(secondsSince(props.row().pending_since, now()))}</>
 }
 
 /** From the first start to the end. */
@@ -166,7 +162,7 @@ export const TASK_COLUMNS: Readonly<Record<ListName, readonly Column<TaskBody>[]
       name: 'Waited',
       help: 'Since it entered the queue',
       isNumber: true,
-      cell: (row) => <Waited row={row} />,
+      cell: (row) => <Since at={row().pending_since} />,
     },
     {
       name: 'Position',
