@@ -176,7 +176,15 @@ describe('GET /series', () => {
     const fields = world.config.fields
     world.views.stored.configRevisions = async () => [
       { revision: 2, at: world.now - 90_000, author: 'ada', fields },
-      { revision: 1, at: world.now - 7_200_000, author: null, fields },
+      {
+        ...{ revision: 1, at: world.now - 7_200_000, author: null },
+        fields: {
+          ...fields,
+          default_vram_overcommit_percent: 20,
+          swap_in_aging_seconds: 1,
+          max_tasks_per_gpu: 3,
+        },
+      },
     ]
     pass(60)
     world.swaps = { swapOuts: 7, swapIns: 5, swappedOutMib: 7_000, swappedInMib: 5_000 }
@@ -190,7 +198,9 @@ describe('GET /series', () => {
         kind: 'config_changed',
         from: world.now / 1000 - 90,
         to: world.now / 1000 - 90,
-        text: 'Configuration 2 by ada',
+        text:
+          'Configuration 2 by ada: default_vram_overcommit_percent 20 → 0, ' +
+          'swap_in_aging_seconds 1 → 600, and 1 more',
       },
       {
         kind: 'swap_storm',

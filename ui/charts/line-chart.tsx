@@ -10,6 +10,7 @@ import { createEffect, createSignal, For, on, onCleanup, onMount, Show, type JSX
 import { theme } from '../state/theme.ts'
 import { zone } from '../state/zone.ts'
 import { ChartExport, type ChartExportProps } from './chart-export.tsx'
+import { ChartTooltip, type TooltipContent } from './chart-tooltip.tsx'
 import { savePicture, type PictureKey } from './save.ts'
 import styles from './line-chart.module.css'
 
@@ -34,11 +35,16 @@ export interface LineChartProps extends Omit<ChartExportProps, 'onPicture'> {
   /** Text for an index; null: none is chosen. */
   readonly readout: (index: number | null) => string
   /**
-   * New data is drawn at most every REDRAW_EVERY_MS and never resets a zoom, and keys start at the last
-   * point. Omitted: new data makes a new plot.
+   * New data is drawn at most every REDRAW_EVERY_MS, and keys start at the last point. Omitted: new data
+   * makes a new plot.
    */
   readonly isLive?: boolean
-  readonly onZoom?: ((range: { readonly from: number; readonly to: number } | null) => void) | undefined
+  /** The selected part of the x axis. */
+  readonly onZoom?: (from: number, to: number) => void
+  /** Shown at the crosshair while the pointer is in the chart or keys move through it. */
+  readonly tooltip?: (index: number) => TooltipContent
+  /** Instead of the names of the keys. */
+  readonly legend?: () => JSX.Element
 }
 
 const REDRAW_EVERY_MS = 500
@@ -48,13 +54,16 @@ export function LineChart(props: LineChartProps): JSX.Element {
   let plot: uPlot | undefined
   let drawnAt = 0
   let timer: ReturnType<typeof setTimeout> | undefined
-  const [isZoomed, setZoomed] = createSignal(false)
   const [at, setAt] = createSignal<number | null>(null)
+  /** The pointer or the keys are in this chart, and not in one that shares its crosshair. */
+  const [isUsed, setUsed] = createSignal(false)
 
-  const zoom = ({ select, posToVal }: uPlot): void => {
+  const zoom = (from: uPlot): void => {
+    const { select, posToVal } = from
     if (select.width < 4) return
-    setZoomed(true)
-    props.onZoom?.({ from: posToVal(select.left, 'x'), to: posToVal(select.left + select.width, 'x') })
+    const [start, end] = [posToVal(select.left, 'x'), posToVal(select.left + select.width, 'x')]
+    from.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false)
+    props.onZoom?.(start, end)
   }
   const make = (): void => {
     plot?.destroy()
@@ -63,18 +72,12 @@ export function LineChart(props: LineChartProps): JSX.Element {
   const draw = (): void => {
     timer = undefined
     drawnAt = performance.now()
-    plot?.setData(props.data, !isZoomed())
-    if (isZoomed()) plot?.redraw(true, true)
+    plot?.setData(props.data)
   }
   const update = (): void => {
     if (props.isLive === true)
       timer ??= setTimeout(draw, Math.max(0, drawnAt + REDRAW_EVERY_MS - performance.now()))
     else make()
-  }
-  const resume = (): void => {
-    setZoomed(false)
-    props.onZoom?.(null)
-    draw()
   }
   onMount(() => {
     make()
@@ -84,8 +87,8 @@ export function LineChart(props: LineChartProps): JSX.Element {
     resized.observe(place)
     onCleanup(() => resized.disconnect())
   })
-  createEffect(on(() => [props.data, props.keys], update, { defer: true }))
-  createEffect(on([theme, zone], make, { defer: true }))
+  createEffect(on(() => props.data, update, { defer: true }))
+  createEffect(on([theme, zone, () => props.keys], make, { defer: true }))
   onCleanup(() => {
     clearTimeout(timer)
     plot?.destroy()
@@ -95,16 +98,22 @@ export function LineChart(props: LineChartProps): JSX.Element {
     const index = indexAfter(event.key, at(), count, props.isLive === true)
     if (index === null || plot === undefined) return
     event.preventDefault()
+    setUsed(true)
     plot.setCursor({ left: plot.valToPos(props.data[0][index] ?? 0, 'x'), top: 0 })
     setAt(index)
+  }
+  const content = (): TooltipContent | null => {
+    const index = at()
+    return isUsed() && index !== null && index < props.data[0].length
+      ? (props.tooltip?.(index) ?? null)
+      : null
   }
   return (
     <figure class={styles['chart']} aria-label={props.name}>
       <figcaption class={styles['caption']}>
         <strong>{props.name}</strong>
-        <Legend keys={props.keys} />
-        <Show when={isZoomed()}>
-          <button onClick={resume}>Resume live</button>
+        <Show when={props.legend === undefined}>
+          <Keys keys={props.keys} />
         </Show>
       </figcaption>
       <div
@@ -114,10 +123,15 @@ export function LineChart(props: LineChartProps): JSX.Element {
         role="group"
         aria-label={`${props.name}: arrow keys move through it`}
         onKeyDown={move}
+        onPointerEnter={() => setUsed(true)}
+        onPointerLeave={() => setUsed(false)}
+        onFocusOut={() => setUsed(false)}
       />
-      <p class={styles['status']} role="status">
+      <ChartTooltip content={content()} place={() => crosshairOf(place, plot)} />
+      <p class={styles['status']} role="status" aria-live={isUsed() ? 'polite' : 'off'}>
         {props.readout(at())}
       </p>
+      {props.legend?.()}
       <ChartExport
         {...props}
         onPicture={() => plot !== undefined && savePicture(props.name, plot.ctx.canvas, props.keys)}
@@ -126,7 +140,16 @@ export function LineChart(props: LineChartProps): JSX.Element {
   )
 }
 
-function Legend(props: { readonly keys: readonly LineKey[] }): JSX.Element {
+/** In pixels of the window. */
+function crosshairOf(
+  place: HTMLElement,
+  plot: uPlot | undefined,
+): { readonly x: number; readonly y: number } {
+  const { left, top } = (plot?.over ?? place).getBoundingClientRect()
+  return { x: left + Math.max(0, plot?.cursor.left ?? 0), y: top + Math.max(0, plot?.cursor.top ?? 0) }
+}
+
+function Keys(props: { readonly keys: readonly LineKey[] }): JSX.Element {
   return (
     <span class={styles['legend']}>
       <For each={props.keys}>

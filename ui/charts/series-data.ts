@@ -24,3 +24,15 @@ function columnOf(body: SeriesBody, scope: string, name: string): Column {
 export function perHour(column: Column, stepSeconds: number): Column {
   return column.map((value) => (value === null ? null : (value * 3600) / stepSeconds))
 }
+
+/** The last, lowest and highest known value; null: none is known. */
+export function figuresOf(column: Column): readonly [number | null, number | null, number | null] {
+  let [last, min, max]: (number | null)[] = [null, null, null]
+  for (const value of column) {
+    if (value === null) continue
+    last = value
+    min = Math.min(min ?? value, value)
+    max = Math.max(max ?? value, value)
+  }
+  return [last as number | null, min as number | null, max as number | null]
+}

@@ -1,9 +1,13 @@
 /** Lines over time: the newest data on the right, zoomed by dragging, with marks. */
 import uPlot from 'uplot'
-import { createMemo, type JSX } from 'solid-js'
+import { createMemo, createSignal, onCleanup, onMount, type JSX } from 'solid-js'
 import type { CsvCell } from '../format/csv.ts'
 import { clockTime } from '../format/clock.ts'
 import { zone } from '../state/zone.ts'
+import { useZoom } from '../state/range.ts'
+import type { TooltipContent } from './chart-tooltip.tsx'
+import { LineLegend } from './line-legend.tsx'
+import { shareCursor, sharedReadouts, type Readout } from './shared-cursor.ts'
 import { LineChart, type ColourOf, type LineKey, type PlotOptions } from './line-chart.tsx'
 
 export interface ChartLine extends LineKey {
@@ -26,39 +30,95 @@ export interface ChartProps {
   /** x in seconds since the epoch, then one column per line; null is a gap. */
   readonly data: readonly (readonly (number | null)[])[]
   readonly marks?: readonly ChartMark[]
-  /** Charts with the same key share a cursor. */
-  readonly syncKey?: string
+  /** Charts with the same key share a crosshair and a tooltip. */
+  readonly syncKey: string
   /** Upper end of the scale; omitted: from the data. */
   readonly max?: number
   /** Steps of the scale in ascending order; omitted: decimal steps. */
   readonly steps?: readonly number[]
-  readonly height?: number
-  readonly onZoom?: (range: { readonly from: number; readonly to: number } | null) => void
 }
 
 const HEIGHT = 180
 
 export function TimeChart(props: ChartProps): JSX.Element {
+  const zoom = useZoom()
+  const [hidden, setHidden] = createSignal<ReadonlySet<string>>(new Set())
+  const toggle = (name: string): void => {
+    const next = new Set(hidden())
+    if (!next.delete(name)) next.add(name)
+    setHidden(next)
+  }
+  /** What is drawn: without the hidden lines. */
+  const lines = createMemo(() => props.lines.filter(({ name }) => !hidden().has(name)))
+  const shown = (): ChartProps => ({ ...props, lines: lines(), data: shownData(props, hidden()) })
   // Marks are drawn with the data.
   const data = createMemo(() => {
     void props.marks
-    return columnsOf(props)
+    return columnsOf(shown())
   })
+  onMount(() => onCleanup(shareCursor(props.syncKey, (at) => readoutAt(shown(), at))))
   return (
     <LineChart
       name={props.name}
-      keys={props.lines}
+      keys={lines()}
       data={data()}
-      height={props.height ?? HEIGHT}
-      optionsOf={(colourOf) => optionsOf(props, colourOf)}
-      readout={(index) => readoutOf(props, index)}
+      height={HEIGHT}
+      optionsOf={(colourOf) => optionsOf(shown(), colourOf)}
+      readout={(index) => readoutOf(shown(), index)}
       isLive
-      onZoom={props.onZoom}
+      onZoom={(from, to) => zoom(from * 1000, to * 1000)}
+      tooltip={(index) => tooltipOf(props, props.data[0]?.[index] ?? 0)}
+      legend={() => (
+        <LineLegend
+          name={props.name}
+          lines={props.lines}
+          columns={props.data.slice(1)}
+          hidden={hidden()}
+          onToggle={toggle}
+        />
+      )}
       head={['Time', ...props.lines.map(({ name }) => name)]}
       shown={() => rowsOf(props)}
       csv={() => csvRowsOf(props)}
     />
   )
+}
+
+function shownData({ lines, data }: ChartProps, hidden: ReadonlySet<string>): ChartProps['data'] {
+  return data.filter((_column, at) => at === 0 || !hidden.has(lines[at - 1]?.name ?? ''))
+}
+
+function tooltipOf({ syncKey, marks = [], data: [x = []] }: ChartProps, at: number): TooltipContent {
+  return {
+    time: clockTime(at * 1000),
+    readouts: sharedReadouts(syncKey, at),
+    marks: marksAt(marks, x, at).map(({ text }) => text),
+  }
+}
+
+function readoutAt({ name, lines, data }: ChartProps, at: number): Readout {
+  const [x = [], ...columns] = data
+  const index = x.indexOf(at)
+  return {
+    name,
+    lines: lines.map((line, c) => ({
+      name: line.name,
+      colour: line.colour,
+      text: line.format(columns[c]?.[index] ?? null),
+    })),
+  }
+}
+
+/** Share of the range within which an annotation is at the crosshair. */
+const NEAR = 0.01
+
+function marksAt(
+  marks: readonly ChartMark[],
+  x: readonly (number | null)[],
+  at: number,
+): readonly ChartMark[] {
+  const near = ((x.at(-1) ?? 0) - (x[0] ?? 0)) * NEAR
+  return marks.filter(({ from, to }) => from - near <= at && at <= to + near)
 }
 
 const SHOWN_ROWS = 120
@@ -81,16 +141,15 @@ function csvRowsOf({ data, lines }: ChartProps): CsvCell[][] {
   return [['time', ...lines.map(({ name }) => name)], ...rows]
 }
 
-function readoutOf({ data, lines }: ChartProps, at: number | null): string {
+function readoutOf({ data, lines, marks = [] }: ChartProps, at: number | null): string {
   const [x = [], ...columns] = data
   // The last point may be incomplete.
   const index = at ?? x.findLastIndex((_, i) => columns.some((column) => (column[i] ?? null) !== null))
   const time = x[index]
   if (time === undefined || time === null) return 'No data yet.'
-  return (
-    `${clockTime(time * 1000)}: ` +
-    `${lines.map((line, c) => `${line.name} ${line.format(columns[c]?.[index] ?? null)}`).join(', ')}`
-  )
+  const values = lines.map((line, c) => `${line.name} ${line.format(columns[c]?.[index] ?? null)}`)
+  const titles = at === null ? [] : marksAt(marks, x, time).map(({ text }) => `. ${text}`)
+  return `${clockTime(time * 1000)}: ${values.join(', ')}${titles.join('')}`
 }
 
 // ---- uPlot options ----
@@ -123,8 +182,9 @@ function optionsOf(props: ChartProps, colourOf: ColourOf): PlotOptions {
     // The ticks are at full hours and days of the chosen zone.
     tzDate: (at) => (zone() === 'utc' ? uPlot.tzDate(new Date(at * 1000), 'Etc/UTC') : new Date(at * 1000)),
     cursor: {
-      drag: { x: true, y: false },
-      ...(props.syncKey === undefined ? {} : { sync: { key: props.syncKey, setSeries: false } }),
+      // The selected range is requested, and drawn when it has arrived.
+      drag: { x: true, y: false, setScale: false },
+      sync: { key: props.syncKey, setSeries: false },
     },
     scales: { x: { time: true }, y: { range: (_plot, _min, max) => [0, Math.max(props.max ?? 0, max, 1)] } },
     axes: [
@@ -146,13 +206,14 @@ function optionsOf(props: ChartProps, colourOf: ColourOf): PlotOptions {
         ...(isDashed === true ? { dash: [6, 4] } : {}),
         // The lowest line of a stack is filled down to the axis; the others are filled down to the line
         // below.
-        ...(isStacked !== true && props.lines[index + 1]?.isStacked === true
+        ...((index === 0 || isStacked !== true) &&
+        (isStacked === true || props.lines[index + 1]?.isStacked === true)
           ? { fill: `${colourOf(colour)}40` }
           : {}),
       })),
     ],
     bands: props.lines.flatMap(({ colour, isStacked }, index) =>
-      isStacked === true
+      isStacked === true && index > 0
         ? [{ series: [index + 1, index] as [number, number], fill: `${colourOf(colour)}40` }]
         : [],
     ),

@@ -1,21 +1,21 @@
-/** Requests series of a scope over the range of the page, and repeats the request periodically. */
+/** Requests series of a scope over the range of the page, and repeats the request while it is live. */
 import { useQuery } from '@tanstack/solid-query'
 import type { SeriesBody } from '../../controller/api/observe/series-schema.ts'
 import { useCluster } from '../state/cluster.tsx'
-import { useAround, useRange } from '../state/range.ts'
+import { useRange, useSpan } from '../state/range.ts'
 
 const MAX_POINTS = 360
 /** Interval of the controller's samples. */
 const AGAIN_MS = 10_000
 
 export function useSeries(names: readonly string[], scope: () => string = () => 'cluster') {
-  const { api } = useCluster()
+  const { api, now } = useCluster()
   const [range] = useRange()
-  const around = useAround()
+  const span = useSpan()
   return useQuery(() => ({
-    queryKey: ['series', scope(), names.join(','), around()?.at ?? range()],
+    queryKey: ['series', scope(), names.join(','), span() ?? range()],
     queryFn: async ({ signal }: { signal: AbortSignal }) => {
-      const { at, from, to } = around() ?? { at: null, from: range(), to: '' }
+      const { at, from, to } = span() ?? { at: null, from: range(), to: '' }
       const body = await api.get<SeriesBody>(
         '/series',
         { names: names.join(','), scope: scope(), from, to, max_points: MAX_POINTS },
@@ -23,7 +23,11 @@ export function useSeries(names: readonly string[], scope: () => string = () => 
       )
       return at === null ? body : { ...body, marks: [...body.marks, markAt(at)] }
     },
-    refetchInterval: AGAIN_MS,
+    // The past does not change.
+    refetchInterval: () => {
+      const end = span()?.to
+      return end !== undefined && Date.parse(end) < now() ? false : AGAIN_MS
+    },
   }))
 }
 

@@ -1,34 +1,32 @@
-/** The time range of charts, in the URL (`?range=-6h`), so that a shared link shows the same range. */
+/**
+ * The time range of charts, in the URL, so that a shared link shows the same range: `?range=-6h` ends now;
+ * `?from=…&to=…` and `?at=…` are fixed.
+ */
 import { useSearchParams } from '@solidjs/router'
 import type { Accessor } from 'solid-js'
+import { MIN_SPAN_MS, spanOf, textOf, type Span } from './span.ts'
 
 export const RANGES = [
-  { value: '-15m', name: '15 minutes' },
-  { value: '-1h', name: '1 hour' },
-  { value: '-6h', name: '6 hours' },
-  { value: '-24h', name: '1 day' },
-  { value: '-7d', name: '7 days' },
+  { value: '-15m', name: '15 minutes', ms: 900_000 },
+  { value: '-1h', name: '1 hour', ms: 3_600_000 },
+  { value: '-6h', name: '6 hours', ms: 21_600_000 },
+  { value: '-24h', name: '1 day', ms: 86_400_000 },
+  { value: '-7d', name: '7 days', ms: 604_800_000 },
 ] as const
 
 export const DEFAULT_RANGE = '-1h'
 
-/** Range before and after an instant given by `?at=`. */
-const AROUND_MS = 30 * 60_000
-
-/** `?at=`: the range around that instant, instead of a range that ends now. */
-export interface Around {
-  readonly at: string
-  readonly from: string
-  readonly to: string
+export function useSpan(): Accessor<Span | null> {
+  const [search] = useSearchParams()
+  return () => spanOf(search)
 }
 
-export function useAround(): Accessor<Around | null> {
-  const [search] = useSearchParams()
-  return () => {
-    const at = typeof search['at'] === 'string' ? Date.parse(search['at']) : NaN
-    if (Number.isNaN(at)) return null
-    const instant = (ms: number): string => new Date(ms).toISOString()
-    return { at: instant(at), from: instant(at - AROUND_MS), to: instant(at + AROUND_MS) }
+/** Sets a fixed range, in milliseconds since the epoch; widened to at least a minute. */
+export function useZoom(): (from: number, to: number) => void {
+  const [, setSearch] = useSearchParams()
+  return (from, to) => {
+    const missing = Math.max(0, MIN_SPAN_MS - (to - from)) / 2
+    setSearch({ from: textOf(from - missing), to: textOf(to + missing), at: null })
   }
 }
 
@@ -37,6 +35,10 @@ export function useRange(): readonly [range: Accessor<string>, setRange: (range:
   const range = (): string => RANGES.find(({ value }) => value === search['range'])?.value ?? DEFAULT_RANGE
   return [
     range,
-    (value) => setSearch({ range: value === DEFAULT_RANGE ? null : value, at: null }, { replace: true }),
+    (value) =>
+      setSearch(
+        { range: value === DEFAULT_RANGE ? null : value, at: null, from: null, to: null },
+        { replace: true },
+      ),
   ]
 }

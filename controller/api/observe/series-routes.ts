@@ -1,3 +1,4 @@
+import type { ConfigFields } from '../../model/config.ts'
 import type { ConfigRecord } from '../../ports/store.ts'
 import { MEASURES } from '../../series/measures.ts'
 import type { Grid, SeriesQuery } from '../../series/query.ts'
@@ -37,9 +38,10 @@ export function seriesRoutes(app: ApiApp, { views, series }: ApiContext): void {
     refuseTooMuch(query, grid)
     const answer = series.answer(query)
     const to = grid.from + grid.points * grid.stepMs
-    const changes = (await views.stored.configRevisions({ before: null, limit: MAX_CHANGES })).filter(
-      ({ at }) => at >= grid.from && at < to,
-    )
+    const revisions = await views.stored.configRevisions({ before: null, limit: MAX_CHANGES })
+    const changes = revisions
+      .map((record, at) => ({ record, before: revisions[at + 1] ?? null }))
+      .filter(({ record: { at } }) => at >= grid.from && at < to)
     // For long columns of numbers a serialiser made from the schema is several times slower.
     reply.type('application/json; charset=utf-8').serializer(JSON.stringify)
     return presentSeries(answer, changes)
@@ -61,9 +63,35 @@ function refuseTooMuch({ names, scopes }: SeriesQuery, { points }: Grid): void {
   )
 }
 
+interface ConfigChange {
+  readonly record: ConfigRecord
+  /** The revision before it; null: not known. */
+  readonly before: ConfigRecord | null
+}
+
+/** Fields that the title of a change names; the others are counted. */
+const NAMED_FIELDS = 2
+
+/** `Configuration 2 by ada: default_vram_overcommit_percent 0 → 50`. */
+function titleOf({ record, before }: ConfigChange): string {
+  const title = `Configuration ${record.revision}${record.author === null ? '' : ` by ${record.author}`}`
+  const changed = before === null ? [] : changedFields(before.fields, record.fields)
+  if (changed.length === 0) return title
+  const more = changed.length - NAMED_FIELDS
+  return `${title}: ${changed.slice(0, NAMED_FIELDS).join(', ')}${more > 0 ? `, and ${more} more` : ''}`
+}
+
+function changedFields(before: ConfigFields, after: ConfigFields): readonly string[] {
+  const old = new Map<string, unknown>(Object.entries(before))
+  return Object.entries(after).flatMap(([name, value]) => {
+    const [from, to] = [JSON.stringify(old.get(name)), JSON.stringify(value)]
+    return from === to ? [] : [`${name} ${from} → ${to}`]
+  })
+}
+
 function presentSeries(
   { grid, columns, storms }: SeriesAnswer,
-  changes: readonly ConfigRecord[],
+  changes: readonly ConfigChange[],
 ): SeriesBody {
   const { from, stepMs, points, tier } = grid
   return {
@@ -79,11 +107,11 @@ function presentSeries(
       values: values.map(rounded),
     })),
     marks: [
-      ...changes.map(({ at, revision, author }) => ({
+      ...changes.map((change) => ({
         kind: 'config_changed' as const,
-        from: at / 1000,
-        to: at / 1000,
-        text: `Configuration ${revision}${author === null ? '' : ` by ${author}`}`,
+        from: change.record.at / 1000,
+        to: change.record.at / 1000,
+        text: titleOf(change),
       })),
       ...storms.map((storm) => ({
         kind: 'swap_storm' as const,
