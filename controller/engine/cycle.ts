@@ -13,6 +13,8 @@ import { pauseOf } from '../state/placement-pause.ts'
 import { returnEagerly } from './apply/vram/eager-returns.ts'
 import { serveNode, settleOldGrowths } from './apply/vram/node-queue.ts'
 import { placeByPlan } from './apply/vram/placing.ts'
+import type { Placed } from './apply/vram/enact-entry.ts'
+import type { LiveEntry, LiveNode } from '../state/facts.ts'
 
 /**
  * Two passes are usual. Reaching this limit means that placements and node queues keep changing each other.
@@ -50,9 +52,10 @@ export function runCycle(c: Cluster, now: Instant): Instant | null {
     for (let isPlacing = mayPlace; isPlacing;) {
       holdAt = updatePoolReservations(c, now)
       c.refreshPools()
-      isPlacing = placePending(c, now)
+      const placed = placePending(c, now)
       // Tasks may have failed because the reservation of a head that is placed now was still there.
-      if (isPlacing) clearFailedPlacements(c)
+      if (placed !== 'not') clearFailedPlacements(c)
+      isPlacing = placed === 'placed'
     }
     if (!c.hasTouchedNodes()) break
   }
@@ -86,17 +89,23 @@ function clearFailedPlacements(c: Cluster): void {
 }
 
 /**
- * Places pending tasks one by one until nothing more fits. Returns true if any was placed or has VRAM
- * reserved now.
+ * Places pending tasks one by one until nothing more fits. It stops after one that has freed VRAM on a node
+ * where other entries wait: they may come before the next pending task, and are served first.
  */
-function placePending(c: Cluster, now: Instant): boolean {
-  if (c.pendingCount === 0) return false
+function placePending(c: Cluster, now: Instant): Placed {
+  if (c.pendingCount === 0) return 'not'
   let isPlacing = false
   for (let plan = nextPlacement(c); plan !== null; plan = nextPlacement(c)) {
-    isPlacing = placeByPlan(c, plan, now) || isPlacing
+    const placed = placeByPlan(c, plan, now)
     c.refreshPools()
+    if (placed === 'freed' && (plan.node as LiveNode).queue.some(isWaiting)) return 'freed'
+    isPlacing ||= placed !== 'not'
   }
-  return isPlacing
+  return isPlacing ? 'placed' : 'not'
+}
+
+function isWaiting({ kind, hasReserved }: LiveEntry): boolean {
+  return kind !== 'placement' && !hasReserved
 }
 
 /**

@@ -21,6 +21,20 @@ const QUEUE: readonly Mutant[] = [
     directed: { test: 'test/unit/one-queue-per-node.test.ts' },
   },
   {
+    name: 's-surplus-of-a-placement',
+    rule: 'return',
+    says: 'what victims of a pending task free beyond its need goes to the next pending task',
+    edits: [
+      edit(
+        `${ENGINE}/cycle.ts`,
+        'placePending',
+        "    if (placed === 'freed' && (plan.node as LiveNode).queue.some(isWaiting)) return 'freed'\n",
+        '',
+      ),
+    ],
+    directed: { scenario: 'regressions/surplus-of-a-placement' },
+  },
+  {
     name: 's-pending-before-returns',
     rule: 'return',
     says: 'every pending task that fits on a node goes before its returns',

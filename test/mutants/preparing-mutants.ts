@@ -15,7 +15,7 @@ export const PREPARING_MUTANTS: readonly Mutant[] = [
       edit(
         `${ENGINE}/vram/placing.ts`,
         'placeByPlan',
-        'beginPreparing(c, task, plan.node as LiveNode, now)\n    return true\n',
+        "beginPreparing(c, task, plan.node as LiveNode, now)\n    return 'placed'\n",
         'beginPreparing(c, task, plan.node as LiveNode, now)\n',
       ),
     ],

@@ -143,21 +143,25 @@ export function orderSwapOut(
   )
 }
 
-/** Reserves the VRAM of a placement that the victims in `decision` will free. */
+/** `freed`: victims leave for the task, maybe with more VRAM than it needs. */
+export type Placed = 'not' | 'placed' | 'freed'
+
+/** Reserves the VRAM of a placement that is leaving, or that victims will free. */
 export function reserveForPlacement(
   c: Cluster,
   entry: LiveEntry,
   considered: Considered | null,
   now: Instant,
-): boolean {
+): Placed {
   const decision = decideEntry(entry, entry.gpus, now, false)
   if (decision.kind !== 'swap_out' && decision.kind !== 'wait') {
     dropEntry(c, entry)
-    return false
+    return 'not'
   }
   reserveVram(c, entry)
-  if (decision.kind === 'swap_out') enactSwapOut(c, entry, decision, considered, now)
-  return true
+  if (decision.kind === 'wait') return 'placed'
+  enactSwapOut(c, entry, decision, considered, now)
+  return 'freed'
 }
 
 /**

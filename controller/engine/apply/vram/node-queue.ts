@@ -52,10 +52,7 @@ function serve(c: Cluster, entry: LiveEntry, now: Instant): Served {
   if (isUnchangedSinceFailure(entry)) return 'unchanged'
   const decision = decideEntry(entry, entry.gpus, now, entry.isCollector)
   const isCovered = decision.kind !== 'not_covered' && decision.kind !== 'impossible'
-  if (isCovered && !entry.hasReserved && placeAhead(c, entry, now)) {
-    if (isQueued(entry)) serve(c, entry, now)
-    return 'freed'
-  }
+  if (isCovered && !entry.hasReserved && placeAhead(c, entry, now)) return 'freed'
   // Not before: a task that was placed ahead on other GPUs leaves everything here as it was.
   entry.failedAttempt =
     decision.kind === 'ready' || decision.kind === 'swap_out' ? null : failedAttemptKeyOf(entry)

@@ -9,28 +9,32 @@ import { consideredFor } from '../decision-log.ts'
 import type { LiveGpu, LiveNode, LiveTask } from '../../../state/facts.ts'
 import { beginPreparing } from '../lifecycle/preparations.ts'
 import { assign } from '../lifecycle/transitions.ts'
-import { reserveForPlacement } from './enact-entry.ts'
+import { reserveForPlacement, type Placed } from './enact-entry.ts'
 import { askForPlacement } from '../lifecycle/entries.ts'
 
 /**
- * Returns true if the task is placed, has VRAM reserved or is prepared first; otherwise it avoids the node
+ * Returns `not` if the task is neither placed nor prepared first, nor has VRAM reserved: it avoids the node
  * for the rest of the cycle.
  */
-export function placeByPlan(c: Cluster, plan: Plan, now: Instant): boolean {
+export function placeByPlan(c: Cluster, plan: Plan, now: Instant): Placed {
   const task = plan.task as LiveTask
   const gpus = plan.gpus as readonly LiveGpu[]
   if (mustPrepare(task, plan.node)) {
     beginPreparing(c, task, plan.node as LiveNode, now)
-    return true
+    return 'placed'
   }
   const considered = consideredFor(c, plan)
-  if (plan.when === 'now') assign(c, task, gpus, 'now', now, considered)
-  else if (!reserveAfterSwap(c, task, gpus, considered, now)) avoid(c, task, plan.node)
-  return task.queue === null
+  if (plan.when === 'now') {
+    assign(c, task, gpus, 'now', now, considered)
+    return 'placed'
+  }
+  const placed = reserveAfterSwap(c, task, gpus, considered, now)
+  if (placed === 'not') avoid(c, task, plan.node)
+  return placed
 }
 
 /**
- * The task fits once victims have left: its VRAM is reserved. Returns false if the victims do not cover it
+ * The task fits once victims have left: its VRAM is reserved. Returns `not` if the victims do not cover it
  * after all.
  */
 function reserveAfterSwap(
@@ -39,7 +43,7 @@ function reserveAfterSwap(
   gpus: readonly LiveGpu[],
   considered: Considered | null,
   now: Instant,
-): boolean {
+): Placed {
   const isThere =
     task.placementEntry !== null &&
     task.placementEntry.gpus.length === gpus.length &&

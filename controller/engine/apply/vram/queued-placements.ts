@@ -22,14 +22,16 @@ import type { Cluster } from '../../../state/cluster.ts'
 import type { LiveEntry, LiveGpu, LiveNode, LiveTask } from '../../../state/facts.ts'
 import type { PendingQueue } from '../../../state/index/pending-queue.ts'
 import { pauseOf } from '../../../state/placement-pause.ts'
+import type { Placed } from './enact-entry.ts'
 import { placeByPlan } from './placing.ts'
 import { updatePoolReservations } from './reservations.ts'
 
 export type QueuedPlacement = PendingTurn<PendingQueue>
 
 /**
- * Places pending tasks that come before the entry and that its node can take. Returns true if any was placed
- * or owns its bytes now.
+ * Places pending tasks that come before the entry and that its node can take, up to the first one for which
+ * victims leave: what they free is for the entries checked before, too. Returns true if any was placed or
+ * owns its bytes now.
  */
 export function placeAhead(c: Cluster, entry: LiveEntry, now: Instant): boolean {
   // While placements are paused no head may reserve GPUs: it would become a collector and be placed.
@@ -39,18 +41,19 @@ export function placeAhead(c: Cluster, entry: LiveEntry, now: Instant): boolean 
   updatePoolReservations(c, now)
   let isChanged = false
   for (let ahead = firstAhead(c, entry, now); ahead !== null; ahead = firstAhead(c, entry, now)) {
-    isChanged = placeQueued(c, ahead, now) || isChanged
+    const placed = placeQueued(c, ahead, now)
+    if (placed === 'freed') return true
+    isChanged ||= placed === 'placed'
   }
   return isChanged
 }
 
-/** Returns true if the task is placed or has VRAM reserved now. */
-export function placeQueued(c: Cluster, { queued, queue }: QueuedPlacement, now: Instant): boolean {
+export function placeQueued(c: Cluster, { queued, queue }: QueuedPlacement, now: Instant): Placed {
   c.refreshPools()
   const plan = placeFor(queued, queue, c.policy)
   if (plan !== null) return placeByPlan(c, plan, now)
   queue.setAside(queued.task as LiveTask)
-  return false
+  return 'not'
 }
 
 /** Returns true if some node of its pool can take the task now. */
