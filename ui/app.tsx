@@ -17,6 +17,7 @@ const Task = lazyPage(() => import('./pages/tasks/task.tsx'))
 const Nodes = lazyPage(() => import('./pages/nodes/nodes.tsx'))
 const Node = lazyPage(() => import('./pages/nodes/node.tsx'))
 const Recovery = lazyPage(() => import('./pages/recovery/recovery.tsx'))
+const Owners = lazyPage(() => import('./pages/owners/owners.tsx'))
 const Simulator = lazyPage(() => import('./pages/simulator/simulator.tsx'))
 const SessionLayout = lazyPage(() => import('./pages/simulator/session-layout.tsx'))
 const Exercise = lazyPage(() => import('./pages/simulator/exercise.tsx'))
@@ -44,6 +45,7 @@ const LATER = [
   SessionLayout,
   Exercise,
   Instructor,
+  Owners,
   Recovery,
   Glossary,
   Search,
@@ -82,6 +84,7 @@ function ClusterPages(): JSX.Element {
       <Route path="/groups" component={Groups} />
       <Route path="/events" component={Events} />
       <Route path="/glossary" component={Glossary} />
+      <Route path="/owners" component={Owners} />
       <Route path="/recovery" component={Recovery} />
       <Route path="/search" component={Search} />
       <Route path="/settings" component={Settings} />

@@ -25,6 +25,7 @@ const PAGES: readonly Looked[] = [
   // The id of a simulated node is derived from its name.
   ['/nodes/4726aedd-7477-5c50-b7eb-2c660a62cebc', 'a100-0'],
   ['/groups', 'Groups'],
+  ['/owners', 'Owners', (page) => page.getByText('What each role sees').click()],
   ['/events', 'Events'],
   ['/planner', 'Planner'],
   ['/planner?source=trace', 'Planner'],
@@ -38,6 +39,7 @@ const PAGES: readonly Looked[] = [
   ['/simulator/:exercise/tasks', 'Tasks'],
   ['/simulator/:exercise/nodes', 'Nodes'],
   ['/simulator/:exercise/groups', 'Groups'],
+  ['/simulator/:exercise/owners', 'Owners'],
   ['/simulator/:exercise/events', 'Events'],
   ['/simulator/:exercise/settings', 'Settings'],
   ['/simulator/:exercise/instructor', 'Faults'],

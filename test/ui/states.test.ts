@@ -29,6 +29,7 @@ const PLACES: readonly Place[] = [
   { path: '/nodes', noMatch: '/nodes?q=there-is-none' },
   { path: '/nodes/:node', noMatch: '/nodes/there-is-none' },
   { path: '/groups', noMatch: null },
+  { path: '/owners', noMatch: '/owners?q=there-is-none' },
   { path: '/events', noMatch: '/events?node=there-is-none' },
   { path: '/settings', noMatch: null },
   { path: '/planner', noMatch: '/planner?source=trace&trace=there-is-none' },

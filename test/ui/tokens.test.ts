@@ -6,7 +6,14 @@ import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { NodePage } from '../../controller/api/nodes/schema.ts'
 import type { TaskBody } from '../../controller/api/tasks/schema.ts'
-import { accessibilityFaults, CHROMIUM, confirmByKey, MAPPED_HOST, TestBrowser } from '../support/browser.ts'
+import {
+  accessibilityFaults,
+  CHROMIUM,
+  confirmByKey,
+  faultsInEveryLook,
+  MAPPED_HOST,
+  TestBrowser,
+} from '../support/browser.ts'
 import { headroom, temporaryFolder } from '../support/headroom-command.ts'
 import { serve, WITHOUT_HISTORY, type Served } from '../support/served.ts'
 
@@ -97,6 +104,36 @@ describe.skipIf(CHROMIUM === null)('the page of a controller with tokens', { tim
     await expectRefused(['Cordon', 'Drain'])
     expect(await page.getByRole('alertdialog').count()).toBe(0)
     expect(sent).toEqual([])
+    await page.context().close()
+  })
+
+  test('shows a submitter what the own tasks use and wait for, and leads to these tasks', async () => {
+    await submitted('of-the-admin')
+    const answer = await fetch(`${served.url}/api/v1/tasks`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${tokens.get('submitter')}`,
+        'content-type': 'application/json',
+      },
+      body: JSON.stringify({ name: 'of-the-submitter', vram_mib: 900_000, command: ['x'] }),
+    })
+    expect(answer.status).toBe(201)
+    const page = await signedIn('submitter', '/owners')
+    const own = page.getByRole('region', { name: 'Your tasks' })
+    await expect
+      .poll(() => own.getByRole('region', { name: 'Pending' }).innerText())
+      .toMatch(/^Pending\s+1\s/)
+    expect(await own.getByRole('region', { name: 'Running' }).innerText()).toMatch(/^Running\s+0\s/)
+    const rows = page.getByRole('group', { name: 'Owners' }).getByRole('row')
+    expect(await rows.filter({ hasText: 'admin-name' }).innerText()).toMatch(/admin-name\s+0\s/)
+    await page.getByText('What each role sees').press('Enter')
+    await page.getByRole('rowheader', { name: 'submitter (yours)' }).waitFor()
+    expect(await faultsInEveryLook(page)).toEqual([])
+
+    await own.getByRole('link', { name: 'Pending tasks' }).press('Enter')
+    await page.getByRole('link', { name: 'of-the-submitter' }).waitFor()
+    expect(page.url()).toMatch(/\/tasks\?tab=pending&owner=submitter-name$/)
+    expect(await page.getByRole('link', { name: 'of-the-admin' }).count()).toBe(0)
     await page.context().close()
   })
 

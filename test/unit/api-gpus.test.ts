@@ -210,6 +210,10 @@ describe('GET /owners', () => {
       total: 3,
     })
     expect((await api.send('GET', '/owners?q=bo')).body.items).toHaveLength(1)
+    expect((await api.send('GET', '/owners?owner=bo')).body.items).toEqual([])
+    expect((await api.send('GET', '/owners?owner=bob')).body).toMatchObject({
+      ...{ items: [{ owner: 'bob' }], total: 1 },
+    })
     expect((await api.send('GET', '/owners?format=csv')).body).toContain('\nbob,0,0,1,0,0,0,0,9,0,0,9,')
   })
 })

@@ -16,6 +16,7 @@ import {
   Server,
   Settings2,
   Sun,
+  Users,
   type IconNode,
 } from 'lucide'
 import { createSignal, For, onCleanup, onMount, Show, type JSX } from 'solid-js'
@@ -55,6 +56,7 @@ const PLACES: readonly (readonly Place[])[] = [
     { path: '/tasks', name: 'Tasks', icon: ListTodo, key: 't' },
     { path: '/nodes', name: 'Nodes', icon: Server, key: 'n' },
     { path: '/groups', name: 'Groups', icon: Boxes, key: 'g' },
+    { path: '/owners', name: 'Owners', icon: Users, key: 'o' },
   ],
   [
     { path: '/planner', name: 'Planner', icon: LineChart, key: 'p', isLiveOnly: true },

@@ -39,6 +39,7 @@ const PAGE_PATHS = [
   '/nodes/*',
   '/groups',
   '/groups/*',
+  '/owners',
   '/events',
   '/recovery',
   '/search',

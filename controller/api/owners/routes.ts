@@ -49,10 +49,13 @@ const CSV: CsvColumns<OwnerBody> = {
 export function ownerRoutes(app: ApiApp, { views, ownerLimits }: ApiContext): void {
   const figures = createOwnerFigures(views)
   app.get('/owners', { schema: listOwners }, async ({ query }, reply) => {
-    const { q, sort = 'lost', order, limit = DEFAULT_LIMIT, cursor = null } = query
+    const { q, owner: only, sort = 'lost', order, limit = DEFAULT_LIMIT, cursor = null } = query
     const { at, owners } = await figures()
     const { rest, total, cursorAfter } = inOrder(
-      owners.filter(({ owner }) => q === undefined || (owner ?? '').includes(q)),
+      owners.filter(
+        ({ owner }) =>
+          (q === undefined || (owner ?? '').includes(q)) && (only === undefined || owner === only),
+      ),
       {
         sort,
         direction: order ?? (sort === 'name' ? 'asc' : 'desc'),

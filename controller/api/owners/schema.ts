@@ -11,6 +11,7 @@ import {
   list,
   mib,
   oneOf,
+  pathId,
   textOrNull,
 } from '../http/fields-schema.ts'
 
@@ -19,6 +20,7 @@ export const OWNER_SORTS = ['lost', 'gpus', 'running', 'pending', 'name'] as con
 export type OwnerSort = (typeof OWNER_SORTS)[number]
 
 export const OwnerQuerySchema = closed({
+  owner: Type.Optional(pathId('Only this owner')),
   q: Type.Optional(Type.String({ minLength: 1, maxLength: 200, description: 'Part of the name' })),
   sort: Type.Optional(
     oneOf(OWNER_SORTS, {
