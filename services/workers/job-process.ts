@@ -26,6 +26,10 @@ export class JobProcess<Job extends object, Answer> {
     return this.#isEnded || this.#worker.fault !== null
   }
 
+  get cpuMs(): number {
+    return this.#worker.cpuMs
+  }
+
   /** Rejects with the error of the job, by name, or with WorkerFault. */
   ask(job: Job, onProgress: (fraction: number) => void = () => {}): Promise<Answer> {
     const worker = this.#worker

@@ -4,6 +4,7 @@
  * collect garbage and compile at the priority of the process, and its locks on memory.
  */
 import { fork, type ChildProcess } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { finished } from 'node:stream/promises'
 
 /** The process is gone: out of memory, crashed, or ended. */
@@ -26,6 +27,8 @@ export interface WorkerListener {
 const STDERR_TAIL_CHARACTERS = 16_384
 /** Time for an idle process to end by itself before it is killed. */
 const EXIT_GRACE_MS = 2_000
+/** Of the times in /proc, on every machine. */
+const MS_PER_TICK = 10
 
 export class WorkerProcess {
   readonly #child: ChildProcess
@@ -61,6 +64,11 @@ export class WorkerProcess {
   /** Why it is gone; null: it is alive. */
   get fault(): WorkerFault | null {
     return this.#fault
+  }
+
+  /** CPU time of its main thread; 0 once it is gone. Other systems than Linux: time by the clock. */
+  get cpuMs(): number {
+    return process.platform === 'linux' ? cpuMsOf(this.#child.pid) : performance.now()
   }
 
   /** Does not reach a process that is ending or gone. */
@@ -117,6 +125,17 @@ export class WorkerProcess {
       return new WorkerFault('it needed more memory than a simulation may have')
     process.stderr.write(this.#stderrTail)
     return new WorkerFault(`its process ended with ${signal ?? `code ${code}`}`)
+  }
+}
+
+/** proc_pid_stat(5): utime and stime are the 12th and 13th field after the name, which may hold anything. */
+function cpuMsOf(pid: number | undefined): number {
+  try {
+    const text = readFileSync(`/proc/${pid}/task/${pid}/stat`, 'latin1')
+    const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
+    return (Number(fields[11]) + Number(fields[12])) * MS_PER_TICK
+  } catch {
+    return 0
   }
 }
 

@@ -8,8 +8,10 @@ import type { SimulationRefusal, Uploader } from '../../../controller/ports/simu
 export const LIMITS = {
   /** The text of a scenario; equals the limit in simulator/document/yaml-syntax.ts. */
   scenarioBytes: 1_048_576,
-  /** Time for reading and checking it. */
-  readWithinMs: 2_000,
+  /** CPU time for reading and checking it: a busy machine accepts what an idle one accepts. */
+  readCpuMs: 2_000,
+  /** Time by the clock for it: other requests wait meanwhile. */
+  readWithinMs: 60_000,
   nodes: 10_000,
   gpus: 20_000,
   /** Tasks of one run, including those of traces. */

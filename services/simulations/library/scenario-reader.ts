@@ -10,18 +10,15 @@ import type { ReadAnswer, ReadJob } from './read-job.ts'
 const MAX_WAITING = 16
 const HEAP_MIB = 512
 /** The library has many files, each of which was checked before it was stored. */
-const LIBRARY_TIMEOUT_MS: DurationMs = 20_000
+const LIBRARY_CPU_MS: DurationMs = 20_000
+/** Between two looks at its CPU time, at least. */
+const LOOK_MS: DurationMs = 50
 
 export class ScenarioReader {
-  readonly #withinMs: DurationMs
   #process: JobProcess<ReadJob, ReadAnswer> | null = null
   #last: Promise<unknown> = Promise.resolve()
   #waiting = 0
   #isClosed = false
-
-  constructor(withinMs: DurationMs = LIMITS.readWithinMs) {
-    this.#withinMs = withinMs
-  }
 
   /**
    * Reads one text at a time. Null: too many are waiting. Rejects with WorkerFault when it takes too much
@@ -47,21 +44,14 @@ export class ScenarioReader {
 
   async #readNow(job: ReadJob): Promise<ReadAnswer> {
     const process = await this.#warm()
-    const withinMs = job.kind === 'library' ? Math.max(this.#withinMs, LIBRARY_TIMEOUT_MS) : this.#withinMs
-    let timer: NodeJS.Timeout | undefined
-    const tooLong = new Promise<never>((_, reject) => {
-      timer = setTimeout(
-        () => reject(new WorkerFault(`it took longer than ${withinMs / 1000} s to read`)),
-        withinMs,
-      )
-    })
+    const limit = timeLimit(process, job.kind === 'library' ? LIBRARY_CPU_MS : LIMITS.readCpuMs)
     try {
-      return await Promise.race([process.ask(job), tooLong])
+      return await Promise.race([process.ask(job), limit.exceeded])
     } catch (error) {
       if (error instanceof WorkerFault) void process.end()
       throw error
     } finally {
-      clearTimeout(timer)
+      limit.end()
     }
   }
 
@@ -75,4 +65,25 @@ export class ScenarioReader {
     await process.ask({ kind: 'library', files: [] })
     return process
   }
+}
+
+interface TimeLimit {
+  /** Rejects with WorkerFault. */
+  readonly exceeded: Promise<never>
+  end(): void
+}
+
+function timeLimit(process: JobProcess<ReadJob, ReadAnswer>, maxCpuMs: DurationMs): TimeLimit {
+  const { promise, reject } = Promise.withResolvers<never>()
+  const startedAt = performance.now()
+  const cpuMsBefore = process.cpuMs
+  const look = (): void => {
+    const leftCpuMs = maxCpuMs - (process.cpuMs - cpuMsBefore)
+    const leftMs = LIMITS.readWithinMs - (performance.now() - startedAt)
+    if (leftCpuMs <= 0) reject(new WorkerFault(`it took more than ${maxCpuMs / 1000} s of CPU time to read`))
+    else if (leftMs <= 0) reject(new WorkerFault(`it took more than ${LIMITS.readWithinMs / 1000} s to read`))
+    else timer = setTimeout(look, Math.max(LOOK_MS, Math.min(leftCpuMs, leftMs)))
+  }
+  let timer = setTimeout(look, maxCpuMs)
+  return { exceeded: promise, end: () => clearTimeout(timer) }
 }
