@@ -44,12 +44,18 @@ let isHostBusy = false
 /**
  * Runs the command to its end, whatever its exit code. Loading the modules takes most of the time of a short
  * command, so commands share a process that has loaded them. A command with input or options of Node, or
- * while another one runs, gets its own.
+ * while another one runs, gets its own. Its stderr is without progress, which only a slow machine prints.
  */
-export function headroom(args: readonly string[], options: CommandOptions = {}): Promise<Ended> {
+export async function headroom(args: readonly string[], options: CommandOptions = {}): Promise<Ended> {
   const { env = {}, stdin } = options
   const hasOptions = stdin !== undefined || 'NODE_OPTIONS' in env || OWN_PROCESS.has(args[0] ?? '')
-  return isHostBusy || hasOptions ? headroomProcess(args, options) : inHost(args, options)
+  const ended = await (isHostBusy || hasOptions ? headroomProcess(args, options) : inHost(args, options))
+  return { ...ended, stderr: withoutProgress(ended.stderr) }
+}
+
+/** A command that takes seconds, as it may on a busy machine, prints how far it is. */
+function withoutProgress(stderr: string): string {
+  return stderr.replaceAll(/^[^\n]*: \d+ %(?:, [^\n]*)?\n/gm, '')
 }
 
 function environmentOf({ env = {} }: CommandOptions): Record<string, string> {
