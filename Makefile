@@ -7,7 +7,7 @@
 .PHONY: build guard fmt clean accept screenshots mutants fidelity structure
 .PHONY: bench bench-live bench-rest bench-proxy bench-gateway bench-memory bench-sweep bench-ui
 .PHONY: test-ui test-gpu test-kills test-faults test-storms test-durability test-loss test-set-back test-hostile
-.PHONY: test-serving test-ha bench-store
+.PHONY: test-serving test-ha test-worlds bench-store
 .PHONY: images kubernetes-tools test-kubernetes
 .PHONY: test-contracts test-containers test-container-storm test-package test-tutorial package-contents python wheel
 
@@ -136,6 +136,11 @@ bench-sweep: install ## measure sweeps: two cores against one, openb, a day of 6
 # ARGS="--tasks 100000" sets the number of tasks.
 bench-memory: install ## measure controller memory between 100,000 and 1,000,000 completed tasks (minutes)
 	@exec node --expose-gc test/bench/memory.ts $(ARGS)
+
+# HEADROOM_RUNS multiplies the cases, HEADROOM_SEED sets the seed.
+test-worlds: export HEADROOM_RUNS ?= 20
+test-worlds: install ## check properties over 20 times the drawn cases of `make test`
+	vitest run test/property
 
 # Each of these tests once; test-faults, test-storms, test-durability, test-loss and test-set-back repeat them.
 # SERVING_REQUESTS=300 makes the loop longer.

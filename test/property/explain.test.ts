@@ -6,7 +6,8 @@ import type { ReasonDetail, WaitExplanation, WaitReason } from '../../controller
 import { WAIT_REASONS } from '../../controller/query/explain/explain.ts'
 import { MAX_NAMED_NODES } from '../../controller/query/explain/explain-tally.ts'
 import type { ClusterBuilder, FleetShape, Step } from '../support/cluster-builder.ts'
-import { applyStep, buildFleet, fleetShapeArb, holds, stepsArb } from '../support/cluster-builder.ts'
+import { applyStep, buildFleet, fleetShapeArb, stepsArb } from '../support/cluster-builder.ts'
+import { holds } from '../support/drawn-cases.ts'
 
 const FILE = 'test/property/explain.test.ts'
 const MAX_STEPS = 60
@@ -58,7 +59,7 @@ describe('the explanation of a wait', () => {
         }
       },
     )
-    holds(property, 200, FILE)
+    holds(property, 100, FILE)
   })
 
   it("calls no pending task placeable after a cycle, except tasks behind a strict queue's head", () => {
@@ -72,7 +73,7 @@ describe('the explanation of a wait', () => {
         }
       })
     })
-    holds(property, 100, FILE)
+    holds(property, 50, FILE)
   })
 
   it('exists exactly for waiting tasks, with one primary reason and the others by precedence', () => {
@@ -85,7 +86,7 @@ describe('the explanation of a wait', () => {
         }
       })
     })
-    holds(property, 100, FILE)
+    holds(property, 50, FILE)
   })
 
   it('names a configuration reason exactly when the wait adds no demand', () => {
@@ -98,7 +99,7 @@ describe('the explanation of a wait', () => {
         }
       })
     })
-    holds(property, 200, FILE)
+    holds(property, 100, FILE)
   })
 
   it('lists the closest nodes, counts the others, and marks exactly the possible placements', () => {
@@ -117,7 +118,7 @@ describe('the explanation of a wait', () => {
         }
       })
     })
-    holds(property, 60, FILE)
+    holds(property, 30, FILE)
   })
 
   it('changes nothing: events are equal with and without explanations', () => {
@@ -133,7 +134,7 @@ describe('the explanation of a wait', () => {
       for (const b of [asked, left]) b.cycle()
       expect(asked.events).toEqual(left.events)
     })
-    holds(property, 100, FILE)
+    holds(property, 50, FILE)
   })
 })
 

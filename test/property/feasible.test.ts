@@ -18,7 +18,8 @@ import {
 } from '../../controller/policy/placement/feasible.ts'
 import { movingOutForMib } from '../../controller/policy/swap/bytes.ts'
 import type { ClusterBuilder, FleetShape, Step } from '../support/cluster-builder.ts'
-import { applyStep, buildFleet, fleetShapeArb, holds, stepsArb } from '../support/cluster-builder.ts'
+import { applyStep, buildFleet, fleetShapeArb, stepsArb } from '../support/cluster-builder.ts'
+import { holds } from '../support/drawn-cases.ts'
 
 const FILE = 'test/property/feasible.test.ts'
 const MAX_STEPS = 60
@@ -58,7 +59,7 @@ describe('the largest admitted demand of a GPU', () => {
         }
       })
     })
-    holds(property, 150, FILE)
+    holds(property, 75, FILE)
   })
 
   it('after a swap is the limit where eligible victims cover the missing VRAM', () => {
@@ -85,7 +86,7 @@ describe('the largest admitted demand of a GPU', () => {
         }
       })
     })
-    holds(property, 150, FILE)
+    holds(property, 75, FILE)
   })
 
   it('is never larger now than after a swap', () => {
@@ -99,7 +100,7 @@ describe('the largest admitted demand of a GPU', () => {
         }
       })
     })
-    holds(property, 150, FILE)
+    holds(property, 75, FILE)
   })
 })
 
@@ -115,7 +116,7 @@ describe('the ledger of a GPU and a node', () => {
         }
       })
     })
-    holds(property, 400, FILE)
+    holds(property, 200, FILE)
   })
 
   it('never exceeds commit limit, resident capacity or task slots because of an admission', () => {
@@ -145,7 +146,7 @@ describe('the ledger of a GPU and a node', () => {
         }
       }
     })
-    holds(property, 400, FILE)
+    holds(property, 200, FILE)
   })
 
   it('never exceeds host memory because of an admission', () => {
@@ -161,7 +162,7 @@ describe('the ledger of a GPU and a node', () => {
         }
       }
     })
-    holds(property, 1500, FILE)
+    holds(property, 750, FILE)
   })
 })
 
@@ -175,7 +176,7 @@ describe('a scheduling cycle', () => {
         expect(b.cycle()).toEqual([])
       }
     })
-    holds(property, 1000, FILE)
+    holds(property, 500, FILE)
   })
 })
 
@@ -228,7 +229,7 @@ describe('an ordered index', () => {
         }
       },
     )
-    holds(property, 60, FILE)
+    holds(property, 30, FILE)
   })
 })
 
@@ -279,7 +280,7 @@ describe('the member table of a pool, with one order for several values', () => 
         }
       },
     )
-    holds(property, 60, FILE)
+    holds(property, 30, FILE)
   })
 })
 

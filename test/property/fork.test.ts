@@ -8,7 +8,8 @@ import { byCodeUnits } from '../../controller/structures/order.ts'
 import { runCycle } from '../../controller/engine/cycle.ts'
 import { forkCluster } from '../../controller/state/snapshot/snapshot.ts'
 import type { ClusterBuilder } from '../support/cluster-builder.ts'
-import { applyStep, buildFleet, fleetShapeArb, holds, stepsArb } from '../support/cluster-builder.ts'
+import { applyStep, buildFleet, fleetShapeArb, stepsArb } from '../support/cluster-builder.ts'
+import { holds } from '../support/drawn-cases.ts'
 
 const FILE = 'test/property/fork.test.ts'
 const MAX_STEPS = 80
@@ -28,7 +29,7 @@ describe('a copy of the cluster', () => {
       b.cycle()
       expectSettled(b)
     })
-    holds(property, 600, FILE)
+    holds(property, 300, FILE)
   })
 })
 

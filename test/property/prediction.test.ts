@@ -12,9 +12,9 @@ import {
   buildFleet,
   type ClusterBuilder,
   fleetShapeArb,
-  holds,
   stepsArb,
 } from '../support/cluster-builder.ts'
+import { holds } from '../support/drawn-cases.ts'
 
 const FILE = 'test/property/prediction.test.ts'
 

@@ -6,14 +6,15 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Event } from '../../controller/model/event.ts'
 import type { ScenarioNode } from '../../simulator/scenario/scenario.ts'
+import { holdsInTime } from '../support/drawn-cases.ts'
 import { worldArb } from '../support/world-arbitraries.ts'
 import type { PlayOptions, WorldCase } from '../support/world-builder.ts'
 import { busyFor, HOUR, MINUTE, node, play, task } from '../support/world-builder.ts'
 import type { RefusalPlan, Refused } from '../support/refusing-bus.ts'
 import { refusingBus, START_REFUSALS } from '../support/refusing-bus.ts'
 
-const SEED = Number(process.env['HEADROOM_SEED'] ?? 20_261_123)
-const FACTOR = Number(process.env['HEADROOM_RUNS'] ?? 1)
+/** Among its cases are all reasons to refuse a start. */
+const SEED = 20_261_123
 const FILE = 'test/property/refusals.test.ts'
 const UNTIL_MS = 3 * HOUR
 
@@ -63,12 +64,7 @@ describe('runs with and without enacted heartbeats', () => {
       for (const { kind, data } of events)
         if (kind === 'task_returned') seen.add(`returned ${String(data['reason'])}`)
     })
-    const details = await fc.check(property, { seed: SEED, numRuns: 60 * FACTOR, endOnFailure: true })
-    const repeat = `HEADROOM_SEED=${SEED} HEADROOM_RUNS=${FACTOR} node_modules/.bin/vitest run ${FILE}`
-    if (details.failed)
-      throw new Error(`${fc.defaultReportMessage(details)}\nrepeat: ${repeat}`, {
-        cause: details.errorInstance,
-      })
+    await holdsInTime(property, 30, FILE, { seed: SEED, endOnFailure: true })
     for (const reason of START_REFUSALS) expect(seen, reason).toContain(reason)
     expect(seen).toContain('returned node_full')
   })
@@ -80,8 +76,7 @@ describe('runs with and without enacted heartbeats', () => {
         events.filter(({ kind, data }) => kind === 'task_returned' && data['reason'] === 'node_full'),
       ).toEqual([])
     })
-    const details = await fc.check(property, { seed: SEED, numRuns: 40 * FACTOR, endOnFailure: true })
-    if (details.failed) throw new Error(fc.defaultReportMessage(details), { cause: details.errorInstance })
+    await holdsInTime(property, 20, FILE, { endOnFailure: true })
   })
 
   it.each([

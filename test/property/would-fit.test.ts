@@ -8,7 +8,8 @@ import type { LiveNode, LiveTask } from '../../controller/state/facts.ts'
 import type { WouldFit, WouldFitIf } from '../../controller/query/preview/would-fit.ts'
 import { wouldFitIf } from '../../controller/query/preview/would-fit.ts'
 import type { ClusterBuilder, FleetShape, Step } from '../support/cluster-builder.ts'
-import { applyStep, buildFleet, fleetShapeArb, holds, stepsArb } from '../support/cluster-builder.ts'
+import { applyStep, buildFleet, fleetShapeArb, stepsArb } from '../support/cluster-builder.ts'
+import { holds } from '../support/drawn-cases.ts'
 
 const FILE = 'test/property/would-fit.test.ts'
 
@@ -33,7 +34,7 @@ describe('the changes that would place a task', () => {
         expect(isPlaced(task), `${task.spec.id}: ${tellOf(change)}`).toBe(true)
       }
     })
-    holds(property, 400, FILE)
+    holds(property, 200, FILE)
   })
 
   it('do not place it when they are one unit smaller', () => {
@@ -49,7 +50,7 @@ describe('the changes that would place a task', () => {
         expect(isPlaced(task), `${task.spec.id}: one less than ${tellOf(change)}`).toBe(false)
       }
     })
-    holds(property, 400, FILE)
+    holds(property, 200, FILE)
   })
 
   it('are missing exactly when the task already fits', () => {
@@ -63,7 +64,7 @@ describe('the changes that would place a task', () => {
       asked.b.cycle()
       expect(isPlaced(asked.task)).toBe(asked.answer.fitsAlone)
     })
-    holds(property, 150, FILE)
+    holds(property, 75, FILE)
   })
 })
 

@@ -687,16 +687,3 @@ function applyToTask(b: ClusterBuilder, step: TaskStep): void {
 function chosen<T>(items: readonly T[], number: number): T | null {
   return items[number % items.length] ?? null
 }
-
-/**
- * Fails with the seed, the smallest counterexample, and the command that repeats it. HEADROOM_RUNS multiplies
- * the number of runs.
- */
-export function holds<T extends unknown[]>(property: fc.IProperty<T>, numRuns: number, file: string): void {
-  const seed = Number(process.env.HEADROOM_SEED ?? 20_250_612)
-  const factor = Number(process.env.HEADROOM_RUNS ?? 1)
-  const details = fc.check(property, { seed, numRuns: numRuns * factor })
-  if (!details.failed) return
-  const repeat = `HEADROOM_SEED=${seed} HEADROOM_RUNS=${factor} node_modules/.bin/vitest run ${file}`
-  throw new Error(`${fc.defaultReportMessage(details)}\nrepeat: ${repeat}`, { cause: details.errorInstance })
-}

@@ -7,14 +7,8 @@ import { largestAfterSwapMib, largestNowMib } from '../../controller/policy/plac
 import { byScore } from '../../controller/policy/placement/score.ts'
 import { shapeOf } from '../../controller/policy/placement/shape.ts'
 import { TASK_DEFAULTS } from '../../protocol/limits.ts'
-import {
-  applyStep,
-  buildFleet,
-  ClusterBuilder,
-  fleetShapeArb,
-  holds,
-  stepsArb,
-} from '../support/cluster-builder.ts'
+import { applyStep, buildFleet, ClusterBuilder, fleetShapeArb, stepsArb } from '../support/cluster-builder.ts'
+import { holds } from '../support/drawn-cases.ts'
 
 /** GPUs of 100 MiB, of which tasks may use 90 MiB; the commit limit is 200 MiB. */
 function overcommitted(gpus: readonly number[]): ClusterBuilder {

@@ -8,14 +8,8 @@ import { recordOfNode, recordOfTask } from '../../controller/state/records.ts'
 import { restore } from '../../controller/engine/recovery.ts'
 import { TASK_DEFAULTS } from '../../protocol/limits.ts'
 import { submitTask } from '../../controller/engine/inputs/commands/task-commands.ts'
-import {
-  applyStep,
-  buildFleet,
-  ClusterBuilder,
-  fleetShapeArb,
-  holds,
-  stepsArb,
-} from '../support/cluster-builder.ts'
+import { applyStep, buildFleet, ClusterBuilder, fleetShapeArb, stepsArb } from '../support/cluster-builder.ts'
+import { holds } from '../support/drawn-cases.ts'
 
 const FILE = 'test/unit/owner-limits.test.ts'
 
