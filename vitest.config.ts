@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { configDefaults, defineConfig, type TestProjectInlineConfiguration } from 'vitest/config'
+import LongestFirst from './tools/tests/longest-first.ts'
 
 type ProjectConfig = TestProjectInlineConfiguration['test']
 
@@ -43,6 +44,10 @@ const UNMEASURED = {
 }
 /** Files share their worker: each module is loaded once per worker. A test must leave no global state. */
 const SHARED = { isolate: false }
+/** Of two cores vitest would use one. Tests that wait for processes, disks and leases leave cores idle. */
+const WAITING = { ...SHARED, maxWorkers: 6, sequence: { groupOrder: 1 } }
+/** More would load the modules more often. */
+const COMPUTING = { ...SHARED, maxWorkers: 3, sequence: { groupOrder: 2 } }
 
 /**
  * Node runs the sources itself, in threads: only so does c8 see what really ran. With vitest's defaults it
@@ -52,8 +57,8 @@ const SHARED = { isolate: false }
 export default defineConfig({
   test: {
     pool: 'threads',
-    // Of two cores vitest would use one; many tests wait for processes, so four keep two cores busy.
     maxWorkers: 4,
+    sequence: { sequencer: LongestFirst },
     experimental: { viteModuleRunner: false },
     globalSetup: './test/support/bundled-packages.ts',
     setupFiles: './test/support/setup.ts',
@@ -65,9 +70,9 @@ export default defineConfig({
     hookTimeout: 300_000,
     reporters: ['default', './tools/tests/test-summary.ts'],
     projects: [
-      project('unit', { include: UNIT, ...SHARED }),
-      project('adapters', { include: ADAPTERS, ...SHARED }),
-      project('worlds', { include: WORLDS, exclude: MEASURED_WORLDS, ...SHARED, env: UNMEASURED }),
+      project('unit', { include: UNIT, ...COMPUTING }),
+      project('adapters', { include: ADAPTERS, ...WAITING }),
+      project('worlds', { include: WORLDS, exclude: MEASURED_WORLDS, ...COMPUTING, env: UNMEASURED }),
       project('processes', {
         include: tests('**'),
         exclude: [
@@ -83,7 +88,7 @@ export default defineConfig({
           ...TUTORIALS,
         ],
         globalSetup: './test/support/demonstration-place.ts',
-        ...SHARED,
+        ...WAITING,
         env: UNMEASURED,
       }),
       project('ui', {

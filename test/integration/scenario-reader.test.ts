@@ -25,7 +25,7 @@ async function readFromPipe(name: string) {
   return { reading, write: () => writeNow(file, busyScenario()) }
 }
 
-/** Throws while nobody reads it. */
+/** Throws while the reader has not opened it. */
 function writeNow(pipe: string, text: string): void {
   const fd = openSync(pipe, constants.O_WRONLY | constants.O_NONBLOCK)
   writeSync(fd, text)
