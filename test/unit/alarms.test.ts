@@ -34,6 +34,7 @@ describe('a raised alarm', async () => {
     window: null,
     pendingByReason: { counted: 0, of: 0, is_estimate: false, reasons: [] },
     recentEnds: null,
+    yesterday: { utilization: null, starvation: null, pending: null },
   })
 
   it('appears in the summary', () => {

@@ -48,6 +48,13 @@ export function secondsSince(at: string | null | undefined, now: number): number
   return at === null || at === undefined ? null : Math.max(0, (now - Date.parse(at)) / 1000)
 }
 
+/** `+5.2 pp`, `−3 tasks`, `±0 pp`: a difference with its sign; tasks are whole. */
+export function trendWords(by: number | null | undefined, unit: 'pp' | 'tasks'): string {
+  if (by === null || by === undefined) return UNKNOWN
+  const size = Math.abs(unit === 'tasks' ? Math.round(by) : by)
+  return `${size === 0 ? '±' : by > 0 ? '+' : '−'}${unit === 'tasks' ? whole(size) : size} ${unit}`
+}
+
 /** The override of a node: `override 20%`, `off` for 0, `inherits 50%` for null. */
 export function overcommitWords(override: number | null, effective: number): string {
   if (override === null) return `inherits ${effective}%`

@@ -4,6 +4,7 @@ import type { PendingByReason } from './pending-reasons.ts'
 import { presentSummary } from './present-summary.ts'
 import { EndsOfTheHour, type RecentEnds } from './recent-ends.ts'
 import type { SummaryBody } from './summary-schema.ts'
+import { createYesterday } from './trends.ts'
 
 export interface CurrentSummary {
   /** For those who follow: what the store says may be some seconds old. */
@@ -23,6 +24,7 @@ interface Sources {
 /** The summary as it is at each call. */
 export function createSummary({ views, fleet, series, brokerUrls, pendingReasons }: Sources): CurrentSummary {
   const ends = new EndsOfTheHour(views)
+  const yesterday = createYesterday(series)
   const present = (recentEnds: RecentEnds | null): SummaryBody => {
     series.take()
     return presentSummary({
@@ -31,6 +33,7 @@ export function createSummary({ views, fleet, series, brokerUrls, pendingReasons
       brokerUrls,
       window: series.lastMinute(),
       pendingByReason: pendingReasons(),
+      yesterday: yesterday(views.now()),
       recentEnds,
     })
   }

@@ -7,6 +7,7 @@ import type { Views } from '../../query/views.ts'
 import { starvationPercent } from '../../metrics/starvation.ts'
 import type { SeriesWindow } from '../../series/recent-window.ts'
 import type { RecentEnds } from './recent-ends.ts'
+import { trendsOf, type Figures } from './trends.ts'
 import type { SummaryBody } from './summary-schema.ts'
 import { presentInstant, presentInstantOrNull } from '../http/instant.ts'
 import { vramOfNodes } from '../nodes/present-vram.ts'
@@ -18,6 +19,7 @@ export interface SummarySources {
   /** null when no two readings are far enough apart yet. */
   readonly window: SeriesWindow | null
   readonly pendingByReason: SummaryBody['pending_by_reason']
+  readonly yesterday: Figures
   /** null: the store has not answered yet. */
   readonly recentEnds: RecentEnds | null
 }
@@ -28,9 +30,16 @@ export function presentSummary({
   brokerUrls,
   window,
   pendingByReason,
+  yesterday,
   recentEnds,
 }: SummarySources): SummaryBody {
   const totals = views.totals()
+  const percentages = presentPercentages(window, totals.gpusUp)
+  const figures = {
+    utilization: percentages.utilization_percent,
+    starvation: percentages.starvation_percent?.total ?? null,
+    pending: views.counts().pending,
+  }
   return {
     at: presentInstant(views.now()),
     revision: views.lastEventSeq(),
@@ -49,8 +58,9 @@ export function presentSummary({
       out_mib: totals.swappedOutMibTotal,
       in_mib: totals.swappedInMibTotal,
     },
-    ...presentPercentages(window, totals.gpusUp),
+    ...percentages,
     starvation_compute_is_estimate: fleet === 'live',
+    trends: trendsOf(figures, yesterday),
   }
 }
 

@@ -66,6 +66,21 @@ const AlarmSchema = Type.Object({
   detail: Type.String({ description: 'What is wrong, then what to do' }),
 })
 
+const difference = (of: string) => numberOrNull(`${of}, minus its mean in that hour`)
+
+const TrendsSchema = Type.Object(
+  {
+    utilization_points: difference('utilization_percent, in percentage points'),
+    starvation_points: difference('The total of starvation_percent, in percentage points'),
+    pending_tasks: difference('Number of pending tasks'),
+  },
+  {
+    description:
+      'Against yesterday: the hour that ended 24 hours before `at`; null: one of the two is unknown. ' +
+      'At most one minute old',
+  },
+)
+
 export const SummarySchema = Type.Object(
   {
     at: instant('Time of the summary'),
@@ -140,6 +155,7 @@ export const SummarySchema = Type.Object(
     starvation_compute_is_estimate: Type.Boolean({
       description: 'On real GPUs the compute part is an estimate',
     }),
+    trends: TrendsSchema,
   },
   { $id: 'Summary' },
 )

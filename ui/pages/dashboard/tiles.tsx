@@ -4,11 +4,10 @@ import { For, Show, type JSX } from 'solid-js'
 import { usePath } from '../../api/world.ts'
 import { Tile } from '../../components/tile.tsx'
 import { clockTime } from '../../format/clock.ts'
-import { percent, UNKNOWN, whole } from '../../format/figures.ts'
+import { percent, trendWords, UNKNOWN, whole } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { HELPS } from './helps.ts'
 import styles from './dashboard.module.css'
-import { useYesterday } from './yesterday.ts'
 
 /** Events older than an hour may not be retained: the figure then starts later. */
 const HOUR_MARGIN_MS = 3_590_000
@@ -18,7 +17,6 @@ const PARTS = ['queue', 'swap', 'compute'] as const
 export function Tiles(): JSX.Element {
   const { feed } = useCluster()
   const summary = feed.summary
-  const yesterday = useYesterday()
   return (
     <div class={`card ${styles['tiles']}`} data-revision={summary()?.revision}>
       <Tile
@@ -27,7 +25,7 @@ export function Tiles(): JSX.Element {
         note={summary()?.utilization_unknown_because ?? null}
         help={HELPS.utilization}
       >
-        <Trend now={summary()?.utilization_percent} before={yesterday()?.utilization_percent} unit="pp" />
+        <Trend by={summary()?.trends.utilization_points} unit="pp" />
       </Tile>
       <Starvation />
       <Tile
@@ -37,7 +35,7 @@ export function Tiles(): JSX.Element {
         help={HELPS.running}
       />
       <Tile name="Queue" value={whole(summary()?.tasks.by_list.pending)} help={HELPS.queue}>
-        <Trend now={summary()?.tasks.by_list.pending} before={yesterday()?.tasks_pending} unit="tasks" />
+        <Trend by={summary()?.trends.pending_tasks} unit="tasks" />
       </Tile>
       <Gpus />
       <Failed />
@@ -46,26 +44,25 @@ export function Tiles(): JSX.Element {
 }
 
 interface TrendProps {
-  readonly now: number | null | undefined
-  readonly before: number | null | undefined
+  readonly by: number | null | undefined
   readonly unit: 'pp' | 'tasks'
 }
 
 /** The difference to the same hour yesterday; a dash where nothing is known of yesterday. */
 function Trend(props: TrendProps): JSX.Element {
-  const words = (): string => {
-    const { now, before } = props
-    if (now === null || now === undefined || before === null || before === undefined) return UNKNOWN
-    const difference = props.unit === 'pp' ? Math.round((now - before) * 10) / 10 : Math.round(now - before)
-    return `${difference > 0 ? '+' : difference < 0 ? '−' : '±'}${Math.abs(difference)} ${props.unit}`
-  }
-  return <p class={styles['trend']}>yesterday {words()}</p>
+  return (
+    <p
+      class={styles['trend']}
+      title={props.by === null ? 'Nothing is known about this hour yesterday.' : undefined}
+    >
+      yesterday {trendWords(props.by, props.unit)}
+    </p>
+  )
 }
 
 function Starvation(): JSX.Element {
   const { feed } = useCluster()
   const summary = feed.summary
-  const yesterday = useYesterday()
   const starvation = () => summary()?.starvation_percent ?? null
   return (
     <Tile
@@ -90,7 +87,7 @@ function Starvation(): JSX.Element {
           </p>
         )}
       </Show>
-      <Trend now={starvation()?.total} before={yesterday()?.starvation_percent} unit="pp" />
+      <Trend by={summary()?.trends.starvation_points} unit="pp" />
     </Tile>
   )
 }

@@ -1227,6 +1227,15 @@ class SummaryStarvationPercent(TypedDict):
     """Resident, sharing; an estimate on real GPUs."""
 
 
+class SummaryTrends(TypedDict):
+    utilization_points: Optional[float]
+    """utilization_percent, in percentage points, minus its mean in that hour."""
+    starvation_points: Optional[float]
+    """The total of starvation_percent, in percentage points, minus its mean in that hour."""
+    pending_tasks: Optional[float]
+    """Number of pending tasks, minus its mean in that hour."""
+
+
 class Summary(TypedDict):
     at: str
     """Time of the summary."""
@@ -1257,6 +1266,11 @@ class Summary(TypedDict):
     """Why starvation_percent is null."""
     starvation_compute_is_estimate: bool
     """On real GPUs the compute part is an estimate."""
+    trends: SummaryTrends
+    """
+    Against yesterday: the hour that ended 24 hours before `at`; null: one of the two is unknown. At most
+    one minute old.
+    """
 
 
 class Version(TypedDict):
