@@ -14,7 +14,7 @@ import type { BlockList } from 'node:net'
 import { pipeline, type Duplex } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import { PROBLEMS, type ProblemCode } from '../../controller/api/http/errors.ts'
-import { endToEnd, FORWARDED, forwardedFields } from './forwarded-headers.ts'
+import { endToEnd, FORWARDED, forwardedFields, NOT_LEADING } from './forwarded-headers.ts'
 import type { StandbyState } from './standby-state.ts'
 
 export interface ForwardingOptions {
@@ -86,19 +86,26 @@ export async function forwardRequest(
   if (body === 'cut_off') return void response.destroy()
   for (;;) {
     const sent = await send(request, options, chunked)
-    if (sent === 'no_leader') return refuse(response, 'no_leader')
-    const isAnswered = answered(sent.to, response)
+    if (sent === 'no_leader') {
+      if (request.headers[FORWARDED] !== undefined) response.setHeader(NOT_LEADING, '1')
+      return refuse(response, 'no_leader')
+    }
+    const isAnswered = answered(sent.to, response, body !== null && performance.now() < until)
     if (body === null) request.pipe(sent.to)
     else sent.to.end(body)
     if (await isAnswered) return
+    await delay(TRY_EVERY_MS)
     const isRead = request.method === 'GET' || request.method === 'HEAD'
     const mayRepeat = body !== null && !request.socket.destroyed && performance.now() < until
     if (!mayRepeat) return refuse(response, isRead ? 'no_leader' : 'commit_unknown')
   }
 }
 
-/** Passes the answer on. Resolves with false when the connection ends before an answer begins. */
-function answered(to: ClientRequest, response: ServerResponse): Promise<boolean> {
+/**
+ * Passes the answer on. Resolves with false when the connection ends before an answer begins, or the answer
+ * is that another controller leads and the request may be sent again.
+ */
+function answered(to: ClientRequest, response: ServerResponse, mayRepeat: boolean): Promise<boolean> {
   const stop = (): void => void to.destroy()
   response.once('close', stop)
   return new Promise((resolve) => {
@@ -108,6 +115,11 @@ function answered(to: ClientRequest, response: ServerResponse): Promise<boolean>
       resolve(response.headersSent)
     })
     to.once('response', (answer) => {
+      if (mayRepeat && answer.headers[NOT_LEADING] !== undefined) {
+        answer.resume()
+        response.off('close', stop)
+        return resolve(false)
+      }
       response.writeHead(answer.statusCode ?? 502, answer.statusMessage, endToEnd(answer.rawHeaders))
       response.flushHeaders()
       pipeline(answer, response, () => {})

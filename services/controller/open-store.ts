@@ -10,6 +10,7 @@ import type { Store, StoreFault } from '../../controller/ports/store.ts'
 import type { Settings } from '../settings/settings.ts'
 import { packageVersion } from '../package-info.ts'
 import type { SecretsKey } from './secrets-key.ts'
+import { rehearseStart } from './rehearsal.ts'
 import { createStandbyState } from './standby-state.ts'
 import { listenWhileWaiting } from './waiting-listener.ts'
 
@@ -25,6 +26,8 @@ export interface DurableStore extends Store {
   readonly term?: Term | null
   /** Ends the term after the last commit. @param to the next leader; null: any other */
   resign?(to: string | null): Promise<void>
+  /** Standbys forward requests from now on. */
+  serves?(): Promise<void>
 }
 
 interface OpenOptions {
@@ -91,6 +94,7 @@ async function openAmongControllers(
     },
     onLeader: (leader) => {
       standby.sees(leader)
+      if (standby.leader !== null) rehearse(log)
       if (leader !== null) log.info({ leader: leader.name, epoch: leader.epoch }, 'standby')
     },
     onLost: (fault) => options.onLost(fault, store),
@@ -112,6 +116,15 @@ async function openAmongControllers(
   }
   if (store.term !== null) log.info(store.term, 'this controller leads')
   return store
+}
+
+let rehearsal: Promise<void> | null = null
+
+/** Once per process. */
+function rehearse(log: Logger): void {
+  rehearsal ??= rehearseStart().catch((error: unknown) =>
+    log.warn({ err: error }, 'the rehearsal of a takeover failed: the first one takes longer'),
+  )
 }
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const

@@ -178,6 +178,7 @@ export async function startServing(env: Environment, options: ServeOptions = {})
     trustedProxies: settings.trustedProxies,
   })
   const url = await listenOrStop(local?.api.listen(app) ?? listen(app, settings), fleet)
+  await store.serves?.()
   const about = `data in ${placesOf(settings)}; ${withAuthenticator(access, signIn)}; Ctrl-C stops it`
   return {
     describe: `Headroom ${packageVersion()} runs ${fleet.describe} on ${url} (${about})\n`,

@@ -32,7 +32,9 @@ export function createStandbyState(own: Pick<LeaderSeen, 'name' | 'url'>): Stand
     sees: (seen) => {
       // It was the leader before it was started again.
       const other = seen?.name === own.name ? null : seen
-      set(other, other === null ? 'standby: no controller leads' : `standby: ${other.name} leads`)
+      if (other === null) set(null, 'standby: no controller leads')
+      else if (other.url === '') set(null, `standby: ${other.name} begins to lead`)
+      else set(other, `standby: ${other.name} leads`)
     },
     leads: () => set({ ...own, epoch: 0 }, 'this controller leads'),
     get leader() {

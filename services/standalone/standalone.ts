@@ -10,7 +10,7 @@ import { gpuServer, type GpuServerCommandOptions } from '../gpu-server/gpu-serve
 import { taskIdentityOf } from '../gpu-server/task-identity.ts'
 import { ENVIRONMENT } from '../settings/env-table.ts'
 import { readSettings } from '../settings/settings.ts'
-import { connectInProcess } from './in-process-bus.ts'
+import { connectInProcess } from '../controller/in-process-bus.ts'
 import { LocalApi, socketPathOf } from './local-api.ts'
 
 export interface StandaloneOptions extends GpuServerCommandOptions {

@@ -1,7 +1,10 @@
 /** Leadership on PostgreSQL satisfies the contract of every leadership. */
 import { setTimeout as delay } from 'node:timers/promises'
-import { beforeAll, describe } from 'vitest'
-import { createPostgresLeadership } from '../../controller/adapters/postgres/leadership.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import {
+  createPostgresLeadership,
+  type ObservedLeader,
+} from '../../controller/adapters/postgres/leadership.ts'
 import { migrate, schemaVersion } from '../../controller/adapters/postgres/schema-steps.ts'
 import { connect, COPYING, writing } from '../../controller/adapters/postgres/session.ts'
 import { PostgresServer, whyNoPostgres } from '../support/postgres-server.ts'
@@ -37,4 +40,27 @@ describe.skipIf(whyNoPostgres() !== null)('with a PostgreSQL server', () => {
       await server.query("update headroom.lease set name = '', url = '', heir = null, is_resigned = 0")
     },
   }))
+
+  it('tells standbys at once that the leader resigns, and its URL once it answers requests', async () => {
+    // A look at the lease comes every 200 ms at the latest: far more often than this lease ends.
+    const leaseMs = 60_000
+    const seen: (ObservedLeader | null)[] = []
+    const candidate = (name: string, onLeader: (leader: ObservedLeader | null) => void = () => {}) =>
+      createPostgresLeadership({
+        ...{ name, url: `http://${name}`, version: '1', leaseMs, now: () => performance.now(), onLeader },
+        connect: async () => (await connect(server.place, writing(leaseMs))).client,
+        prepare: () => Promise.resolve(),
+      })
+    const [first, second] = [candidate('first'), candidate('second', (leader) => seen.push(leader))]
+    const { epoch } = await first.campaign()
+    const next = second.campaign()
+    await expect.poll(() => seen.at(-1)).toMatchObject({ name: 'first', url: '', epoch })
+    await first.serves()
+    await expect.poll(() => seen.at(-1)).toMatchObject({ name: 'first', url: 'http://first' })
+    await first.resign()
+    expect(await next).toMatchObject({ epoch: epoch + 1, reason: 'resigned', before: 'first' })
+    expect(seen.at(-1)).toBe(null)
+    await second.resign()
+    await Promise.all([first.close(), second.close()])
+  })
 })

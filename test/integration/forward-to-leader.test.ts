@@ -116,6 +116,31 @@ describe('a standby', () => {
     expect(to.seen).toHaveLength(0)
   })
 
+  it('sends a request again that went to a controller which does not lead any more', async () => {
+    const [to, former, { url, state }] = [await leader(), await standby(), await standby()]
+    former.state.sees({ name: 'c', url: to.url, epoch: 2 })
+    const formerly = { name: 'a', url: former.url, epoch: 1 }
+    state.sees(formerly)
+    const refused = await submit(url)
+    expect([refused.status, await refused.json()]).toMatchObject([503, { code: 'no_leader' }])
+    const answers = [submit(url, { 'idempotency-key': 'k' }), fetch(`${url}/api/v1/nodes`)]
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(to.seen).toHaveLength(0)
+    state.sees({ name: 'c', url: to.url, epoch: 2 })
+    expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([201, 201])
+    expect(to.seen).toHaveLength(2)
+  })
+
+  it('holds a request while the next leader does not answer yet', async () => {
+    const [to, { url, state }] = [await leader(), await standby()]
+    state.sees({ name: 'a', url: '', epoch: 1 })
+    const answer = submit(url)
+    const health = await fetch(`${url}/readyz`)
+    expect([health.status, await health.text()]).toEqual([503, expect.stringContaining('a begins to lead')])
+    state.sees({ name: 'a', url: to.url, epoch: 1 })
+    expect((await answer).status).toBe(201)
+  })
+
   it('reports a change as unknown, and a read as not done, when the leader ends meanwhile', async () => {
     const [to, { url, state }] = [await leader(), await standby()]
     state.sees({ name: 'a', url: to.url, epoch: 1 })

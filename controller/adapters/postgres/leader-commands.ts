@@ -35,7 +35,7 @@ export function viewLeader(place: StorePlace): Promise<LeaderView> {
 }
 
 /**
- * Resolves with the next leader, once it leads.
+ * Resolves with the next leader, once it answers requests.
  * @param to its name; null: any standby
  * @throws StoreFault if no standby can take over, or none has within this time
  */
@@ -47,7 +47,7 @@ export function askToResign(place: StorePlace, to: string | null, withinMs: numb
     const until = performance.now() + withinMs
     for (;;) {
       const now = await view(client)
-      if (now.epoch > before.epoch && now.leader !== null) return now
+      if (now.epoch > before.epoch && now.leader !== null && now.leader.url !== '') return now
       if (performance.now() >= until) {
         await client.query('update headroom.lease set is_asked = 0, asked_heir = null')
         throw new StoreFault(`no other controller leads after ${withinMs / 1_000} s: see headroom leader`)

@@ -45,6 +45,7 @@ export interface LeadershipOptions {
 
 export interface ObservedLeader {
   readonly name: string
+  /** Empty while its term has begun and it does not answer yet. */
   readonly url: string
   readonly epoch: number
 }
@@ -52,9 +53,14 @@ export interface ObservedLeader {
 export interface PostgresLeadership extends Leadership {
   /** Names the current term in the fence. */
   readonly holder: string
+  /** The leader answers requests from now on: standbys learn its URL. */
+  serves(): Promise<void>
 }
 
 const UNKNOWN = 'unknown'
+const NOT_YET = ''
+/** Standbys are told that the leader has resigned, or answers requests. */
+const LEADER_CHANNEL = 'headroom_leader'
 /** Observations per lease. */
 const LOOKS_PER_LEASE = 20
 const LONGEST_LOOK_MS = 200
@@ -130,12 +136,11 @@ class OnPostgres implements PostgresLeadership {
 
   async #begin(client: pg.Client, won: Omit<Term, 'epoch'>): Promise<Term> {
     await this.#options.prepare(client)
-    const { name, url } = this.#options
     this.#holder = randomUUID()
     const { rows } = await client.query<{ epoch: number }>('select headroom.lead($1, $2, $3) as epoch', [
       this.#holder,
-      name,
-      url,
+      this.#options.name,
+      NOT_YET,
     ])
     const term = { ...won, epoch: rows[0]?.epoch ?? 0 }
     this.#client = client
@@ -162,6 +167,7 @@ class OnPostgres implements PostgresLeadership {
       return { leader, isSilent, mayTake: mayLead && (isHeir || isSilent) }
     }
     let announcedAt = -Infinity
+    await client.query(`listen ${LEADER_CHANNEL}`)
     for (;;) {
       const { leader, isSilent, mayTake } = await look()
       if (leader !== null && now() - announcedAt >= ANNOUNCE_EVERY_MS) {
@@ -179,7 +185,7 @@ class OnPostgres implements PostgresLeadership {
         deposed = leader.sign
       }
       if (this.#isClosed) throw new Error('the campaign was closed')
-      await delay(everyMs)
+      await notificationWithin(client, everyMs)
     }
   }
 
@@ -231,11 +237,19 @@ class OnPostgres implements PostgresLeadership {
     }
   }
 
+  async serves(): Promise<void> {
+    await this.#client?.query('update headroom.lease set url = $1 where name = $2', [
+      this.#options.url,
+      this.#options.name,
+    ])
+    await this.#client?.query(`notify ${LEADER_CHANNEL}`)
+  }
+
   async resign(to: string | null = null): Promise<void> {
     const client = this.#client
     if (client === null || this.#term === null) return
     this.#stop()
-    await client.query('select headroom.resign($1, $2)', [this.#holder, to]).catch(() => undefined)
+    await giveUpLead(client, this.#holder, to).catch(() => undefined)
     this.#end(resignation(to))
     await endClient(client)
   }
@@ -268,10 +282,28 @@ function wonFrom(leader: Observed | null, isSilent: boolean): Omit<Term, 'epoch'
   return { reason, before }
 }
 
+/** The lock is free before the standbys are told. */
+async function giveUpLead(client: pg.Client, holder: string, to: string | null): Promise<void> {
+  await client.query('select headroom.resign($1, $2)', [holder, to])
+  await unlock(client)
+  await client.query(`notify ${LEADER_CHANNEL}`)
+}
+
+async function notificationWithin(client: pg.Client, ms: number): Promise<void> {
+  const notified = Promise.withResolvers<void>()
+  const timer = setTimeout(notified.resolve, ms)
+  client.once('notification', notified.resolve)
+  await notified.promise
+  clearTimeout(timer)
+  client.off('notification', notified.resolve)
+}
+
 /** A connection that does not close is left to the server. */
 const CLOSE_WITHIN_MS = 1_000
 
 export async function endClient(client: pg.Client): Promise<void> {
-  await Promise.race([client.end().catch(() => undefined), delay(CLOSE_WITHIN_MS)])
+  // The timer keeps no thread alive.
+  const late = delay(CLOSE_WITHIN_MS, undefined, { ref: false })
+  await Promise.race([client.end().catch(() => undefined), late])
   if (!(client as unknown as { readonly _ended: boolean })._ended) client.connection.stream.destroy()
 }

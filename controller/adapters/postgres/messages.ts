@@ -7,6 +7,7 @@ export type PostgresRequest =
   | WriterRequest
   | { readonly op: 'host' }
   | { readonly op: 'term' }
+  | { readonly op: 'serves' }
   | { readonly op: 'resign'; readonly to: string | null }
 
 export interface PostgresAnswers extends WriterAnswers {
@@ -14,6 +15,7 @@ export interface PostgresAnswers extends WriterAnswers {
   readonly host: StoreHost
   /** Null: it is no candidate. */
   readonly term: Term | null
+  readonly serves: null
   readonly resign: null
 }
 
@@ -29,6 +31,7 @@ export type PostgresNote =
 
 export interface LeaderSeen {
   readonly name: string
+  /** Empty while its term has begun and it does not answer yet. */
   readonly url: string
   readonly epoch: number
 }

@@ -68,6 +68,8 @@ export interface PostgresStore extends Store {
   readonly term: Term | null
   /** Ends the term after the last commit. @param to the next leader; null: any other */
   resign(to: string | null): Promise<void>
+  /** The leader answers requests from now on: standbys forward theirs to it. */
+  serves(): Promise<void>
 }
 
 interface Reader {
@@ -158,6 +160,9 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     opened,
     get term() {
       return term
+    },
+    serves: async () => {
+      await writer.ask({ op: 'serves' })
     },
     resign: async (to) => {
       await queue.end(new StoreFault(`${name}: this controller has resigned`))

@@ -58,6 +58,9 @@ serve<PostgresRequest>(
             return term
           case 'commit':
             return commit(request)
+          case 'serves':
+            await leadership?.serves()
+            return null
           case 'resign':
             isClosing = true
             await leadership?.resign(request.to)
