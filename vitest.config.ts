@@ -12,6 +12,8 @@ const MEASURED_WORLDS = ['faults', 'snapshot-world', 'swap-fairness'].map(
 )
 /** Tests of single modules. Coverage is measured over these and ADAPTERS (docs/decisions/0007). */
 const UNIT = [...tests('unit'), ...MEASURED_WORLDS]
+/** Generated messages and texts; of the measured folders they repeat what other tests take. */
+const QUANTITY = ['asyncapi', 'codec', 'scenario-hostile'].map((name) => `test/unit/${name}.test.ts`)
 /** Tests of store, bus, sign-in and sessions with a real database, broker, provider and simulation. */
 const ADAPTERS = [
   ...tests('contract'),
@@ -20,7 +22,7 @@ const ADAPTERS = [
   ),
 ]
 /** Pure code in quantity: generated worlds, library scenarios, the texts of all files. */
-const WORLDS = tests('property', 'scenario', 'tidy')
+const WORLDS = [...tests('property', 'scenario', 'tidy'), ...QUANTITY]
 /** Tests that kill and stop processes and wait for real leases; `make test-kills` and its longer forms. */
 const KILLS = tests('faults', 'durability', 'ha', 'storms')
 /** The page in a real browser. */
@@ -70,7 +72,7 @@ export default defineConfig({
     hookTimeout: 300_000,
     reporters: ['default', './tools/tests/test-summary.ts'],
     projects: [
-      project('unit', { include: UNIT, ...COMPUTING }),
+      project('unit', { include: UNIT, exclude: QUANTITY, ...COMPUTING }),
       project('adapters', { include: ADAPTERS, ...WAITING }),
       project('worlds', { include: WORLDS, exclude: MEASURED_WORLDS, ...COMPUTING, env: UNMEASURED }),
       project('processes', {

@@ -12,6 +12,7 @@ import type { Envelope } from '../../protocol/envelope.ts'
 import { clientSubject, leaderSubject, nodeSubject } from '../../protocol/subjects.ts'
 import type { ClientVerb, NodeVerb } from '../../protocol/subjects.ts'
 import { mayBeAccepted, validatorOf } from '../support/asyncapi-validators.ts'
+import { holds } from '../support/drawn-cases.ts'
 import { headroom } from '../support/headroom-command.ts'
 import { ODD_VALUES, OPERATIONS, envelopeOf, pathsOf, withValueAt } from '../support/message-arbitraries.ts'
 
@@ -128,7 +129,7 @@ describe('the schemas of the document agree with the codec:', () => {
     const property = fc.property(envelopeOf(op), (envelope) => {
       expect(validate?.(JSON.parse(new TextDecoder().decode(encode(envelope))))).toBe(true)
     })
-    holds(property, 100)
+    holds(property, 50, FILE)
   })
 
   it('a message is valid only as its own operation', () => {
@@ -149,9 +150,9 @@ describe('the schemas of the document agree with the codec:', () => {
         agree(JSON.stringify(withValueAt(envelope, paths[at % paths.length] as string, value)), seen)
       },
     )
-    holds(property, 5_000)
-    expect(seen.accepted).toBeGreaterThan(100)
-    expect(seen.refused).toBeGreaterThan(2_000)
+    holds(property, 2_000, FILE)
+    expect(seen.accepted).toBeGreaterThan(30)
+    expect(seen.refused).toBeGreaterThan(700)
   })
 
   it('both ignore one additional field, and both refuse a field name of the prototype', () => {
@@ -160,9 +161,9 @@ describe('the schemas of the document agree with the codec:', () => {
     const property = fc.property(anyMessage(), fc.nat(), name, (envelope, at, field) => {
       agree(withFieldAdded(JSON.stringify(envelope), at, field), seen)
     })
-    holds(property, 2_000)
-    expect(seen.accepted).toBeGreaterThan(500)
-    expect(seen.refused).toBeGreaterThan(500)
+    holds(property, 1_000, FILE)
+    expect(seen.accepted).toBeGreaterThan(200)
+    expect(seen.refused).toBeGreaterThan(200)
   })
 })
 
@@ -235,12 +236,4 @@ function withFieldAdded(text: string, at: number, name: string): string {
 
 function byText(a: string, b: string): number {
   return a < b ? -1 : Number(a > b)
-}
-
-function holds<T extends unknown[]>(property: fc.IProperty<T>, numRuns: number): void {
-  const details = fc.check(property, { seed: SEED, numRuns })
-  if (details.failed)
-    throw new Error(`${fc.defaultReportMessage(details)}\nrepeat: node_modules/.bin/vitest run ${FILE}`, {
-      cause: details.errorInstance,
-    })
 }
