@@ -30,6 +30,7 @@ import type { ApiApp, ApiContext, Build, ReadinessCheck } from './context.ts'
 import { requireDeclaredRoles } from './http/declared-roles.ts'
 import { createSummary } from './observe/current-summary.ts'
 import { createPendingReasons } from './observe/pending-reasons.ts'
+import type { SummaryBody } from './observe/summary-schema.ts'
 import { answerBrokenRequest, replyWithProblems, requireRoute, sendProblem } from './http/error-replies.ts'
 import { EventFeed } from './observe/event-feed.ts'
 import { handleEveryRequest } from './http/every-request.ts'
@@ -93,6 +94,8 @@ export interface ApiOptions {
   readonly fleet?: 'simulated' | 'live'
   /** Addresses of the message broker, without credentials. Left out without a broker. */
   readonly brokerUrls?: readonly string[]
+  /** The controllers of the store, for /summary; if omitted, this one has no standby. */
+  readonly controllers?: () => SummaryBody['controllers']
   /** No timer is set then, and request ids are counted instead of drawn. */
   readonly inVirtualTime?: boolean
   /** The series of the cluster; if omitted, /summary counts from its first request. */
@@ -163,11 +166,9 @@ export function createApi(options: ApiOptions): FastifyInstance {
   const access = options.access ?? createAccess({ book: null, now: () => views.now() })
   const pendingReasons = createPendingReasons(views)
   const summary = createSummary({
-    views,
-    fleet,
-    series,
+    ...{ views, fleet, series, pendingReasons },
     brokerUrls: options.brokerUrls ?? [],
-    pendingReasons,
+    controllers: options.controllers ?? (() => null),
   })
   const feed = new EventFeed({
     source: options.events ?? SILENT,

@@ -41,6 +41,7 @@ import { natsSettings, type NatsSettings } from '../settings/nats-settings.ts'
 import { packageCommit, packageRoot, packageVersion } from '../package-info.ts'
 import { openSecretsKey, requireKeyOf } from './secrets-key.ts'
 import { startRecording } from './recording.ts'
+import { createControllers } from './controllers.ts'
 import { createServedMetrics, uploadMetrics } from './served-metrics.ts'
 import { readSettings, unreadVariables, type Settings } from '../settings/settings.ts'
 import { removePartialUploads } from '../simulations/library/partial-uploads.ts'
@@ -170,6 +171,7 @@ export async function startServing(env: Environment, options: ServeOptions = {})
     build: { commit: packageCommit(), schema: SCHEMA_VERSION, storeKind: settings.storeKind },
     metrics: measured.metrics,
     ...{ fleet: fleet.kind, brokerUrls: nats?.urls ?? [] },
+    controllers: createControllers(settings.among.name, () => store.succession?.() ?? null),
     logger: log,
     ...builtPage(),
     readiness: () => [...ownChecks(controller, measured.process), ...fleet.readiness(), disk.check()],

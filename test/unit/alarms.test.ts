@@ -34,6 +34,7 @@ describe('a raised alarm', async () => {
     window: null,
     pendingByReason: { counted: 0, of: 0, is_estimate: false, reasons: [] },
     recentEnds: null,
+    controllers: null,
     yesterday: { utilization: null, starvation: null, pending: null },
   })
 

@@ -30,6 +30,7 @@ import { Icon } from '../design/icon.tsx'
 import { Toasts } from '../design/toast.tsx'
 import { Alarms } from './alarms.tsx'
 import { PageFaults } from './lazy-page.tsx'
+import { ControllersChip } from './controllers-chip.tsx'
 import { createOverlays, type Overlays } from './overlays.ts'
 import { ModeChip } from './mode-chip.tsx'
 import { RangePicker } from './range-picker.tsx'
@@ -189,6 +190,7 @@ function TopBar(props: TopBarProps): JSX.Element {
         Headroom
       </strong>
       <ModeChip isReplay={props.isReplay} />
+      <ControllersChip />
       <Freshness isReplay={props.isReplay} />
       <Range />
       <span class={styles['spring']} />

@@ -19,10 +19,13 @@ interface Sources {
   readonly series: Series
   readonly brokerUrls: readonly string[]
   readonly pendingReasons: () => PendingByReason
+  /** null: this controller has no standby. */
+  readonly controllers: () => SummaryBody['controllers']
 }
 
 /** The summary as it is at each call. */
-export function createSummary({ views, fleet, series, brokerUrls, pendingReasons }: Sources): CurrentSummary {
+export function createSummary(sources: Sources): CurrentSummary {
+  const { views, fleet, series, brokerUrls, pendingReasons } = sources
   const ends = new EndsOfTheHour(views)
   const yesterday = createYesterday(series)
   const present = (recentEnds: RecentEnds | null): SummaryBody => {
@@ -34,6 +37,7 @@ export function createSummary({ views, fleet, series, brokerUrls, pendingReasons
       window: series.lastMinute(),
       pendingByReason: pendingReasons(),
       yesterday: yesterday(views.now()),
+      controllers: sources.controllers(),
       recentEnds,
     })
   }

@@ -20,6 +20,7 @@ export interface SummarySources {
   readonly window: SeriesWindow | null
   readonly pendingByReason: SummaryBody['pending_by_reason']
   readonly yesterday: Figures
+  readonly controllers: SummaryBody['controllers']
   /** null: the store has not answered yet. */
   readonly recentEnds: RecentEnds | null
 }
@@ -31,6 +32,7 @@ export function presentSummary({
   window,
   pendingByReason,
   yesterday,
+  controllers,
   recentEnds,
 }: SummarySources): SummaryBody {
   const totals = views.totals()
@@ -61,6 +63,7 @@ export function presentSummary({
     ...percentages,
     starvation_compute_is_estimate: fleet === 'live',
     trends: trendsOf(figures, yesterday),
+    controllers,
   }
 }
 

@@ -3,6 +3,7 @@ import { ALARM_CODES } from '../../query/alarms.ts'
 import { WAIT_REASONS } from '../../query/explain/explain.ts'
 import {
   count,
+  countOrNull,
   instant,
   instantOrNull,
   list,
@@ -81,6 +82,13 @@ const TrendsSchema = Type.Object(
   },
 )
 
+const ControllersSchema = Type.Object({
+  leader: Type.String({ description: 'Name of the controller that leads: the one that answers' }),
+  standbys: countOrNull(
+    'Controllers that can take over, seen in the last 10 seconds; null: the store has not answered',
+  ),
+})
+
 export const SummarySchema = Type.Object(
   {
     at: instant('Time of the summary'),
@@ -156,6 +164,10 @@ export const SummarySchema = Type.Object(
       description: 'On real GPUs the compute part is an estimate',
     }),
     trends: TrendsSchema,
+    controllers: objectOrNull(
+      ControllersSchema,
+      'Controllers of this store; null: no standby was seen since this controller leads',
+    ),
   },
   { $id: 'Summary' },
 )

@@ -1236,6 +1236,13 @@ class SummaryTrends(TypedDict):
     """Number of pending tasks, minus its mean in that hour."""
 
 
+class SummaryControllers(TypedDict):
+    leader: str
+    """Name of the controller that leads: the one that answers."""
+    standbys: Optional[int]
+    """Controllers that can take over, seen in the last 10 seconds; null: the store has not answered."""
+
+
 class Summary(TypedDict):
     at: str
     """Time of the summary."""
@@ -1271,6 +1278,8 @@ class Summary(TypedDict):
     Against yesterday: the hour that ended 24 hours before `at`; null: one of the two is unknown. At most
     one minute old.
     """
+    controllers: Optional[SummaryControllers]
+    """Controllers of this store; null: no standby was seen since this controller leads."""
 
 
 class Version(TypedDict):
