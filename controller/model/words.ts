@@ -7,6 +7,11 @@ export function gpusInWords(gpus: readonly Gpu[]): string {
   return `GPU ${gpus.map((gpu) => gpu.index).join(', ')} of ${gpus[0]?.node.name ?? 'no node'}`
 }
 
+/** `7,285 MiB`: exact, with grouped digits; negative sizes are 0. */
 export function inMib(mib: Mib | null | undefined): string {
-  return mib === null || mib === undefined ? 'nothing' : `${Math.max(0, mib)} MiB`
+  return mib === null || mib === undefined ? 'nothing' : `${groupedMib(mib)} MiB`
+}
+
+function groupedMib(mib: Mib): string {
+  return String(Math.max(0, mib)).replaceAll(/\B(?=(\d{3})+(?!\d))/g, ',')
 }

@@ -53,7 +53,7 @@ describe('the explanation of a waiting task', () => {
     expect(would).toMatchObject({ fits_alone: false, nodes_tried: 2, nodes: 2 })
     const vram = would.changes.find(({ change }: { change: string }) => change === 'vram')
     expect(vram).toMatchObject({ from: 18_000, to: 17_104, node_id: LARGE })
-    expect(vram.sentence).toMatch(/^It would fit .* if it asked for 17104 MiB instead of 18000\.$/)
+    expect(vram.sentence).toMatch(/^It would fit .* if it asked for 17,104 MiB instead of 18,000 MiB\.$/)
     const reserve = would.changes.filter(({ change }: { change: string }) => change === 'reserve')
     expect(reserve).toMatchObject([
       { scope: 'cluster', from: 2_048, to: 1_152, node_id: LARGE },

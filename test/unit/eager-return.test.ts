@@ -253,7 +253,7 @@ describe('an eager return', () => {
       rule: 'eager_return',
       sentence:
         't1 returns to GPU 0 of n after 10 s out of VRAM although nothing asked for it: no task ' +
-        'waits for VRAM there, and 19000 MiB stay free.',
+        'waits for VRAM there, and 19,000 MiB stay free.',
     })
   })
 })

@@ -54,7 +54,7 @@ it('A task above its request goes before its equals, and the explanation has bot
   world.b.advance(IDLE_MS)
   expect(standing(world).sentence).toBe(
     'It may be swapped out for any task that needs its VRAM. The driver would move its VRAM. ' +
-      'It goes before its equals: it uses 54 MiB on each GPU and requested 50.',
+      'It goes before its equals: it uses 54 MiB on each GPU and requested 50 MiB.',
   )
 })
 
@@ -103,7 +103,7 @@ it('A task is no victim without host memory, while swapped out or moving, or aft
   b.advance(IDLE_MS)
   expect(standing(world)).toMatchObject({
     standing: 'NO_HOST_MEMORY',
-    sentence: 'It is not swapped out: n has 60 MiB of host memory left, and it needs 70.',
+    sentence: 'It is not swapped out: n has 60 MiB of host memory left, and it needs 70 MiB.',
   })
   const mover = placed({}, 200)
   mover.b.started(mover.task)

@@ -139,7 +139,7 @@ describe('a swap-out by an operator', () => {
     b.cycle()
     expect(b.byHand(task, 'swap-out')).toBe('task t1 has not started yet')
     b.settle()
-    expect(b.byHand(task, 'swap-out')).toBe('task t1 needs 60 MiB of host memory to swap to; n has 50')
+    expect(b.byHand(task, 'swap-out')).toBe('task t1 needs 60 MiB of host memory to swap to; n has 50 MiB')
     b.wants(task, true)
     expect(b.byHand(task, 'swap-out')).toBe('task t1 wants the GPU: an active task is not swapped out')
     b.update(task, { noswap: 1 })

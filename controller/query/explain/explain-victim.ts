@@ -2,6 +2,7 @@
  * Whether a placed task could be swapped out now, and if not, why and until when (semantics 5, "Eligible").
  */
 import { isAboveRequest, movableMib } from '../../model/placement.ts'
+import { inMib } from '../../model/words.ts'
 import type { Instant, SwapMethod } from '../../../protocol/units.ts'
 import type { Policy } from '../../model/config.ts'
 import { eligibleFrom, idlePeriodOf } from '../../policy/swap/eligible.ts'
@@ -58,7 +59,7 @@ function firstInWords(placement: LivePlacement): string {
   if (!isAboveRequest(placement)) return ''
   const { demandMib, task } = placement
   const { vramMib } = task.spec
-  return ` It goes before its equals: it uses ${demandMib} MiB on each GPU and requested ${vramMib}.`
+  return ` It goes before its equals: it uses ${inMib(demandMib)} on each GPU and requested ${inMib(vramMib)}.`
 }
 
 /** Returns the first verdict that applies. */
@@ -128,8 +129,8 @@ function inWords(
       )
     case 'NO_HOST_MEMORY':
       return (
-        `It is not swapped out: ${node.name} has ${Math.max(0, node.hostSwapMib - node.hostUsedMib)} ` +
-        `MiB of host memory left, and it needs ${movableMib(placement) * gpus.length}.`
+        `It is not swapped out: ${node.name} has ${inMib(node.hostSwapMib - node.hostUsedMib)} ` +
+        `of host memory left, and it needs ${inMib(movableMib(placement) * gpus.length)}.`
       )
   }
 }
@@ -137,7 +138,7 @@ function inWords(
 /** A report without the method comes from a server that has restarted: the method of the task is likely. */
 function outInWords({ residualMib, task, outBy }: LivePlacement): string {
   const by = MOVERS[outBy ?? (residualMib === 0 ? 'driver' : (task.spec.swapMethod ?? 'driver'))]
-  const left = residualMib === 0 ? '' : `: ${residualMib} MiB stay in VRAM on each GPU`
+  const left = residualMib === 0 ? '' : `: ${inMib(residualMib)} stay in VRAM on each GPU`
   return `It is swapped out already, by ${by}${left}.`
 }
 

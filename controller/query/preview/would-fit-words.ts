@@ -1,5 +1,6 @@
 /** Renders each change that would place a task as one sentence. */
 import type { Instant } from '../../../protocol/units.ts'
+import { inMib } from '../../model/words.ts'
 import type { WouldFit } from './would-fit.ts'
 
 export function wouldFitInWords(change: WouldFit, now: Instant): string {
@@ -17,7 +18,7 @@ export function wouldFitInWords(change: WouldFit, now: Instant): string {
       return `${fits} with safety_reserve_mib${whose} ${change.to} instead of ${change.from}.`
     }
     case 'vram':
-      return `${fits} if it asked for ${change.to} MiB instead of ${change.from}.`
+      return `${fits} if it asked for ${inMib(change.to)} instead of ${inMib(change.from)}.`
     case 'noswap':
       return `${fits} with noswap 0: it could then use overcommit headroom, and be swapped out.`
     case 'uncordon':
@@ -27,7 +28,7 @@ export function wouldFitInWords(change: WouldFit, now: Instant): string {
         ? `${fits} if it targeted no group.`
         : `${fits} if it targeted group ${change.group}.`
     case 'task_ends':
-      return `${fits} once ${change.task.spec.name} has ended there (${change.mib} MiB).`
+      return `${fits} once ${change.task.spec.name} has ended there (${inMib(change.mib)}).`
     case 'victims_idle':
       return (
         `${fits} in ${Math.ceil((change.at - now) / 1000)} s, ` +

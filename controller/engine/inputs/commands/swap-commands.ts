@@ -3,6 +3,7 @@
  * with the reason.
  */
 import { movableMib } from '../../../model/placement.ts'
+import { inMib } from '../../../model/words.ts'
 import type { Instant } from '../../../../protocol/units.ts'
 import type { Cluster } from '../../../state/cluster.ts'
 import type { Answer } from '../../../model/command.ts'
@@ -91,7 +92,7 @@ function refusalToLeave(placement: LivePlacement, now: Instant): string | null {
   const haveMib = node.hostSwapMib - node.hostUsedMib
   return needMib <= haveMib
     ? null
-    : `needs ${needMib} MiB of host memory to swap to; ${node.name} has ${Math.max(0, haveMib)}`
+    : `needs ${inMib(needMib)} of host memory to swap to; ${node.name} has ${inMib(haveMib)}`
 }
 
 function emitOrdered(
