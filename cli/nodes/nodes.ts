@@ -105,7 +105,7 @@ export async function nodeSet(
   }
   await printDone(
     node,
-    `${node.name}: overcommit ${node.overcommit.effective_percent} %, reserve ` +
+    `${node.name}: overcommit ${node.overcommit.effective_percent}%, reserve ` +
       `${size(node.reserve.effective_mib)} a GPU`,
     output,
   )
@@ -122,7 +122,7 @@ export function nodeColumns(now: number): readonly Column<Node>[] {
     { title: 'USED', isNumber: true, of: (node) => size(node.vram.used_mib) },
     { title: 'COMMITTED', isNumber: true, of: (node) => size(node.vram.committed_mib) },
     { title: 'LIMIT', isNumber: true, of: (node) => size(node.vram.commit_limit_mib) },
-    { title: 'OVERCOMMIT', isNumber: true, of: (node) => `${node.overcommit.effective_percent} %` },
+    { title: 'OVERCOMMIT', isNumber: true, of: (node) => `${node.overcommit.effective_percent}%` },
     { title: 'SWAPPED', isNumber: true, of: (node) => size(node.vram.swapped_mib) },
     { title: 'SEEN', isNumber: true, of: (node) => age(node.last_seen_at, now) },
     { title: 'QUEUE', isWide: true, isNumber: true, of: (node) => node.queue_length },
@@ -176,7 +176,7 @@ function fieldsOf(node: Node, now: number): readonly Field[] {
     ['features', featuresOf(node)],
     [
       'overcommit',
-      `${overcommit.effective_percent} % ` +
+      `${overcommit.effective_percent}% ` +
         `(${overcommit.source === 'node' ? 'node override' : 'global default'})`,
     ],
     [

@@ -19,7 +19,7 @@ export function byteSize(bytes: number): string {
 }
 
 export function percent(value: number | null): string | null {
-  return value === null ? null : `${value.toFixed(1)} %`
+  return value === null ? null : `${value.toFixed(1)}%`
 }
 
 /** Time since the instant, in the largest unit: `5s`, `12m`, `3h`, `2d`. A future instant is now. */
@@ -36,7 +36,7 @@ export function span(ms: number): string {
   return `${Math.floor(seconds / 86_400)}d`
 }
 
-/** Returns `███░░░ 50 %`, with a bar of `width` characters. */
+/** Returns `███░░░ 50%`, with a bar of `width` characters. */
 export function bar(part: number, whole: number, width: number): string {
   const filled = whole <= 0 ? 0 : Math.min(width, Math.max(0, Math.round((part / whole) * width)))
   return '█'.repeat(filled) + '░'.repeat(width - filled)

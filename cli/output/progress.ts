@@ -53,7 +53,7 @@ interface Painter {
 async function barPainter(label: string, stream: NodeJS.WriteStream): Promise<Painter> {
   const { default: cliProgress } = await import('cli-progress')
   const bar = new cliProgress.SingleBar({
-    format: `${label} {bar} {percentage} % | {duration_formatted} so far {left}`,
+    format: `${label} {bar} {percentage}% | {duration_formatted} so far {left}`,
     barCompleteChar: '█',
     barIncompleteChar: '░',
     hideCursor: true,
@@ -79,7 +79,7 @@ function linePainter(label: string, stream: NodeJS.WriteStream): Painter {
       const tenth = Math.floor(fraction * 10 + 1e-9)
       if (tenth <= shown) return
       shown = tenth
-      stream.write(`${label}: ${tenth * 10} %${left === '' ? '' : `, ${left}`}\n`)
+      stream.write(`${label}: ${tenth * 10}%${left === '' ? '' : `, ${left}`}\n`)
     },
     end() {},
   }

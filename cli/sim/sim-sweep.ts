@@ -167,7 +167,7 @@ async function finish(
   const faults = answers.flatMap(({ run, operatorFaults }) =>
     operatorFaults.map(
       (fault) =>
-        `${[`${run.overcommit_percent} %`, settingsText(run.settings)].filter(Boolean).join(', ')}, ` +
+        `${[`${run.overcommit_percent}%`, settingsText(run.settings)].filter(Boolean).join(', ')}, ` +
         `seed ${run.seed}: ${fault}`,
     ),
   )

@@ -75,7 +75,7 @@ export function summaryFields({
     ['committed', `${size(vram.committed_mib)} of ${size(vram.commit_limit_mib)}`],
     [
       'overcommit',
-      `${overcommit.default_percent} % (${overcommit.source}), ${overcommit.nodes_with_override} nodes ` +
+      `${overcommit.default_percent}% (${overcommit.source}), ${overcommit.nodes_with_override} nodes ` +
         'have their own',
     ],
     ['swaps', `${swaps.outs} out, ${swaps.ins} in since the controller started`],

@@ -171,7 +171,7 @@ function writeCommandScript(folder: string): string {
 function welcomeText(url: string, { servers, gpus, vram, idle, overcommit }: LiveOptions): string {
   const half = Math.floor((vram * 3) / 5)
   return `
-${servers} servers with ${gpus} declared GPU(s) of ${vram} MiB each, ${overcommit} % overcommit.
+${servers} servers with ${gpus} declared GPU(s) of ${vram} MiB each, ${overcommit}% overcommit.
 Idle tasks may be swapped out after ${Math.ceil(idle / 1000)} s. Controller: ${url}
 In another terminal:
   export HEADROOM_URL=${url}

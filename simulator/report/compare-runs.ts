@@ -19,7 +19,7 @@ export interface Comparison {
   readonly pairs: number
   /** Pairs with the same digest and metrics. */
   readonly same: number
-  /** Runs without a partner, as `80 %, seed 3`. */
+  /** Runs without a partner, as `80%, seed 3`. */
   readonly only_in_a: readonly string[]
   readonly only_in_b: readonly string[]
   /** One for each percentage and setting with a difference. */
@@ -27,7 +27,7 @@ export interface Comparison {
 }
 
 export interface ComparedGroup {
-  /** `80 %`; empty for two single runs. */
+  /** `80%`; empty for two single runs. */
   readonly title: string
   readonly pairs: number
   /** Pairs with different journals. */
@@ -110,7 +110,7 @@ function titleOf(run: ComparableRun): string {
 }
 
 function percentText({ overcommit_percent }: ComparableRun): string {
-  return overcommit_percent === undefined ? '' : `${overcommit_percent} %`
+  return overcommit_percent === undefined ? '' : `${overcommit_percent}%`
 }
 
 function groupOf(title: string, pairs: readonly Pair[]): ComparedGroup {

@@ -7,7 +7,7 @@ export function shownSeconds(seconds: number): string {
 }
 
 export function shownPercent(percent: number | null): string {
-  return percent === null ? '–' : `${percent.toFixed(1)} %`
+  return percent === null ? '–' : `${percent.toFixed(1)}%`
 }
 
 export function shownNumber(value: number | null, digits: number): string {

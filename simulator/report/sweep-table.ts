@@ -84,7 +84,7 @@ export function formatSweep(summaries: readonly SweepSummary[]): string {
   ]
   const head = ['overcommit', ...fields, ...shown.map((column) => column.title)]
   const rows = summaries.map((summary) => [
-    `${summary.overcommit_percent} %`,
+    `${summary.overcommit_percent}%`,
     ...fields.map((field) => String(summary.settings[field])),
     ...shown.map((column) => {
       const band = column.valueOf(summary)

@@ -22,7 +22,7 @@ export type ActivityModel = (residenceMs: DurationMs, random: RandomStream) => W
 /** Models with their descriptions. */
 export const ACTIVITY_MODELS = {
   'always-busy': 'The GPU works from start to end.',
-  serving: 'An inference server as in Alibaba GenTD26: no GPU work in 66.8 % of the time.',
+  serving: 'An inference server as in Alibaba GenTD26: no GPU work in 66.8% of the time.',
   training: 'Work for half an hour at the median, with gaps of 20 s at the median.',
 } as const
 export type ActivityModelName = keyof typeof ACTIVITY_MODELS
@@ -85,7 +85,7 @@ export const SERVING_BUSY_RUNS: RunLengthDistribution = exponential(
 
 /**
  * Inference servers as in GENTD26. The residence is a window of an endless alternation (it begins in the
- * middle of a run), so the expected idle share is 66.8 % for any residence, and a short one is often all idle
+ * middle of a run), so the expected idle share is 66.8% for any residence, and a short one is often all idle
  * or all busy.
  */
 export const serving: ActivityModel = (residenceMs, random) => {

@@ -105,7 +105,7 @@ export function formatSummary(summary: TraceSummary): string {
     ['GPU work', `${summary.busy_gpu_hours.toFixed(1)} GPU-hours`],
     [
       'idle',
-      summary.idle_share === null ? 'unknown' : `${(100 * summary.idle_share).toFixed(1)} % of GPU time`,
+      summary.idle_share === null ? 'unknown' : `${(100 * summary.idle_share).toFixed(1)}% of GPU time`,
     ],
     ['synthetic', summary.synthetic === null ? 'unknown' : summary.synthetic.join(', ') || 'nothing'],
   ]

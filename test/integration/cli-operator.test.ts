@@ -63,7 +63,7 @@ describe('operator commands with a simulated fleet', { timeout: 240_000 }, () =>
     // A forecast may take a limited time, which is too little while other processes use the cores.
     await expect
       .poll(async () => (await headroom('task', 'explain', task.id)).stdout)
-      .toMatch(/forecast +It is not expected to start within .*: in 100 % of \d+ runs it did not\.\n/)
+      .toMatch(/forecast +It is not expected to start within .*: in 100% of \d+ runs it did not\.\n/)
     await expect
       .poll(async () => {
         const change = ['default_vram_overcommit_percent=60', '--dry-run']
@@ -76,7 +76,7 @@ describe('operator commands with a simulated fleet', { timeout: 240_000 }, () =>
     { verb: ['status'], says: ['ready        yes', 'simulated fleet', '5 of 5 up, 16 of 16 GPUs'] },
     { verb: ['top'], says: ['headroom  20', '5/5 nodes', 'a100-0', 'STATE'] },
     { verb: ['node', 'list'], says: ['NAME', 'a100-0', 'l40s-1'] },
-    { verb: ['node', 'show', 'a100-0'], says: ['a100-0', 'overcommit', '0 % (global default)', 'A100-40'] },
+    { verb: ['node', 'show', 'a100-0'], says: ['a100-0', 'overcommit', '0% (global default)', 'A100-40'] },
     { verb: ['task', 'list'], says: ['ID', 'too-large', 'pending'] },
     { verb: ['group', 'list'], says: ['NAME'] },
     {

@@ -26,7 +26,7 @@ describe('headroom sim compare', () => {
     const { code, stdout } = await headroom(['sim', 'compare', one, other])
     expect(code).toBe(6)
     expect(stdout).toMatch(/^A {2}.*one: a sweep of 4 runs, scenario [0-9a-f]{12}, version /)
-    expect(stdout).toContain('\n4 pairs of runs: 2 the same, 2 different\n\novercommit 50 %\n')
+    expect(stdout).toContain('\n4 pairs of runs: 2 the same, 2 different\n\novercommit 50%\n')
     expect(stdout).toMatch(/\nswaps_per_hour .*higher in 2, lower in 0/)
     const json = await headroom(['sim', 'compare', one, other, '--json'])
     expect([json.code, JSON.parse(json.stdout)]).toEqual([6, expect.objectContaining({ pairs: 4, same: 2 })])

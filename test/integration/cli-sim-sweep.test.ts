@@ -93,8 +93,8 @@ describe('headroom sim sweep', () => {
             /p95 +swaps\/h +GiB\/h +Jain +wake p50 +wake p95$/.source,
         ),
       ),
-      expect.stringMatching(/^0 % +\d+\.\d % .* –$/),
-      expect.stringMatching(/^50 % +\d+\.\d % .* \d\.\d{3}( +[\d.]+ (s|min|h)){2}$/),
+      expect.stringMatching(/^0% +\d+\.\d% .* –$/),
+      expect.stringMatching(/^50% +\d+\.\d% .* \d\.\d{3}( +[\d.]+ (s|min|h)){2}$/),
       '',
       expect.stringMatching(/^overcommit +utilization +p10 +p90 +p95 of starvation\.total<=20$/),
       expect.stringMatching(/^0% .* (kept|broken)/),
@@ -134,6 +134,6 @@ describe('headroom sim sweep', () => {
     )
     const { code, stderr } = await headroom(['sim', 'sweep', file, '--overcommit', '0..10:10', '--jobs', '2'])
     expect(code).toBe(1)
-    expect(stderr).toContain('10 %, seed 42: operator at 1h: GET /api/v1/nodes/none was answered 404')
+    expect(stderr).toContain('10%, seed 42: operator at 1h: GET /api/v1/nodes/none was answered 404')
   })
 })

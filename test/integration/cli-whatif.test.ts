@@ -35,7 +35,7 @@ describe('headroom whatif', () => {
     expect(stdout).toContain(
       '1 nodes with 1 GPUs, 24,576 MiB of VRAM\n2 pods use GPUs, 2 of them run: 28,672 MiB',
     )
-    expect(stdout).toMatch(/^50 % /m)
+    expect(stdout).toMatch(/^50% /m)
     expect(readFileSync(scenario, 'utf8')).toContain('name: ml/a')
     expect(existsSync(join(out, 'report.html'))).toBe(true)
   })

@@ -131,7 +131,7 @@ describe('the folder of a sweep', () => {
 
   it('is suggested on Ctrl-C of a sweep without a folder', async () => {
     const stopped = startHeadroom(['sim', 'sweep', busy, '--seeds', '1..40', '--jobs', '2'])
-    await stopped.says(/120 runs: \d0 %, \d+ s left/)
+    await stopped.says(/120 runs: \d0%, \d+ s left/)
     stopped.process.kill('SIGINT')
     expect(await stopped.ended).toBe(130)
     expect(stopped.output()).toMatch(

@@ -89,11 +89,11 @@ describe('explain', () => {
   it.each([
     [
       { p50: 60_000, p90: null, notWithinHorizon: 0.3 },
-      'It is expected to start in 1 minute, but in 30 % of 10 runs it did not start within 2.0 hours.',
+      'It is expected to start in 1 minute, but in 30% of 10 runs it did not start within 2.0 hours.',
     ],
     [
       { p50: null, p90: null, notWithinHorizon: 0.8 },
-      'It is not expected to start within 2.0 hours: in 80 % of 10 runs it did not.',
+      'It is not expected to start within 2.0 hours: in 80% of 10 runs it did not.',
     ],
     [
       { p50: 1000, p90: 59_000_000, notWithinHorizon: 0 },
@@ -207,7 +207,7 @@ describe('the forecast of a dry run', () => {
         },
         sentence:
           'Over the next 2.0 hours, in 10 pairs of runs: queue wait falls from 100 to 60.0 s; ' +
-          'starvation may go either way (2.0 → 2.5 %); utilization stays at 50.0 %.',
+          'starvation may go either way (2.0 → 2.5%); utilization stays at 50.0%.',
       },
       forecast_unavailable_because: null,
     })

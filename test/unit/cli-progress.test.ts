@@ -48,7 +48,7 @@ describe('progress output', () => {
     expect([answer, to.text()]).toEqual([7, ''])
   })
 
-  it('is one line per 10 % without a terminal', async () => {
+  it('is one line per 10% without a terminal', async () => {
     stopTime()
     const to = stream(false)
     await withProgress(
@@ -59,7 +59,7 @@ describe('progress output', () => {
       },
       to,
     )
-    expect(to.text()).toBe('slow: 10 %, 23 s left\nslow: 40 %, 4 s left\nslow: 90 %, 1 s left\nslow: 100 %\n')
+    expect(to.text()).toBe('slow: 10%, 23 s left\nslow: 40%, 4 s left\nslow: 90%, 1 s left\nslow: 100%\n')
   })
 
   it('estimates the remaining time once there is enough data', () => {
@@ -73,7 +73,7 @@ describe('progress output', () => {
   it('shows the detail that the work reports', async () => {
     stopTime()
     for (const [isTTY, shown] of [
-      [false, 'rows: 50 %, 3 s left, 1,000 rows, 10 a second\n'],
+      [false, 'rows: 50%, 3 s left, 1,000 rows, 10 a second\n'],
       [true, 'so far 3 s left, 1,000 rows, 10 a second'],
     ] as const) {
       const to = stream(isTTY)
@@ -106,7 +106,7 @@ describe('progress output', () => {
     )
     await expect(work).rejects.toThrow('broken')
     expect(to.text()).toContain('bar ')
-    expect(to.text()).toContain('25 %')
+    expect(to.text()).toContain('25%')
     expect(to.text()).toContain('8 s left')
   })
 })

@@ -33,7 +33,7 @@ describe('a comparison of two sweeps', () => {
     expect(comparison).toMatchObject({ pairs: 6, same: 3 })
     expect(comparison.groups).toHaveLength(1)
     const [group] = comparison.groups
-    expect(group).toMatchObject({ title: '50 %', pairs: 3, digests: 0 })
+    expect(group).toMatchObject({ title: '50%', pairs: 3, digests: 0 })
     expect(group?.figures).toHaveLength(1)
     expect(group?.figures[0]).toMatchObject({
       figure: 'utilization_percent',
@@ -46,7 +46,7 @@ describe('a comparison of two sweeps', () => {
     expect(group?.figures[0]?.difference.mean).toBeCloseTo(2.02)
     expect(formatComparison(comparison)).toMatch(
       new RegExp(
-        /\novercommit 50 %\n +A +B +B − A\nutilization_percent +52\.000 +54\.020 +\+2\.020 ± /.source +
+        /\novercommit 50%\n +A +B +B − A\nutilization_percent +52\.000 +54\.020 +\+2\.020 ± /.source +
           /0\.025 +told apart +higher in 3, lower in 0\n$/.source,
       ),
     )
@@ -60,12 +60,12 @@ describe('a comparison of two sweeps', () => {
     expect(comparison).toMatchObject({
       pairs: 4,
       same: 4,
-      only_in_a: ['50 %, seed 3'],
-      only_in_b: ['0 %, seed 1', '80 %, seed 1'],
+      only_in_a: ['50%, seed 3'],
+      only_in_b: ['0%, seed 1', '80%, seed 1'],
     })
     expect(hasDifferences(comparison)).toBe(true)
     expect(formatComparison(comparison)).toContain(
-      'only in A: 50 %, seed 3\nonly in B: 0 %, seed 1; 80 %, seed 1\n',
+      'only in A: 50%, seed 3\nonly in B: 0%, seed 1; 80%, seed 1\n',
     )
     const many = Array.from({ length: 12 }, (_, i) => sweptRun({ percent: 0, seed: 100 + i }))
     expect(formatComparison(compareRuns(before, [...before, ...many]))).toContain('seed 109 and 2 more\n')
@@ -77,13 +77,13 @@ describe('a comparison of two sweeps', () => {
     expect(compareRuns(at({ x: 1 }), at({ x: 2 })).pairs).toBe(3)
     const both = [...at({ x: 1 }), ...at({ x: 2 })]
     const comparison = compareRuns(both, at({ x: 2 }))
-    expect([comparison.pairs, comparison.only_in_a[0]]).toEqual([3, '50 %, x=1, seed 1'])
+    expect([comparison.pairs, comparison.only_in_a[0]]).toEqual([3, '50%, x=1, seed 1'])
   })
 
   it('reports journals that differ while all figures are equal', () => {
     const [first, ...rest] = before as [ComparableRun, ...ComparableRun[]]
     const comparison = compareRuns(before, [{ ...first, digest: 'another' }, ...rest])
-    expect(comparison.groups).toEqual([{ title: '0 %', pairs: 3, digests: 1, figures: [] }])
+    expect(comparison.groups).toEqual([{ title: '0%', pairs: 3, digests: 1, figures: [] }])
     expect(formatComparison(comparison)).toContain('every figure is the same; the journals of 1 of 3 differ')
   })
 })

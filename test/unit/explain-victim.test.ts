@@ -54,7 +54,7 @@ it('A task above its request goes before its equals, and the explanation has bot
   world.b.advance(IDLE_MS)
   expect(standing(world).sentence).toBe(
     'It may be swapped out for any task that needs its VRAM. The driver would move its VRAM. ' +
-      'It goes before its equals: it uses 54 MiB on each GPU and requested 50 MiB.',
+      'It goes before its equals: it uses 54 MiB on each GPU, requested 50 MiB.',
   )
 })
 

@@ -66,7 +66,7 @@ describe('a number in a report', () => {
     expect([shownPercent(null), shownNumber(null, 3), shownPercent(12.34), shownNumber(0.98765, 3)]).toEqual([
       '–',
       '–',
-      '12.3 %',
+      '12.3%',
       '0.988',
     ])
   })
@@ -209,7 +209,7 @@ describe('a sweep', () => {
     expect(bySettings(done).map(({ runs: group }) => group.length)).toEqual([2, 2, 2, 2])
     const text = formatSweep(summarize(done)).split('\n')
     expect(text[0]).toMatch(/^overcommit +config\.idle_swap_out_seconds +fleet\.0\.count +utilization/)
-    expect(text[4]).toMatch(/^50 % +60 +4 +3\.0 %/)
+    expect(text[4]).toMatch(/^50% +60 +4 +3\.0%/)
     expect(sweepCsv(summarize(done)).split('\n')[8]).toMatch(/^50,300,4,1,7\.000000,/)
     expect(runsCsv(done).split('\n')[8]).toMatch(/^50,300,4,1,7,0,0,0,0,,,,,,,0,0,,0,0,0,0,60,d$/)
   })
@@ -239,7 +239,7 @@ describe('a sweep', () => {
 
   it('is a table or a CSV', () => {
     const summary = summarize(runs)
-    expect(formatSweep(summary).split('\n')[1]).toMatch(/^0 % +1\.0 % .*–$/)
+    expect(formatSweep(summary).split('\n')[1]).toMatch(/^0% +1\.0% .*–$/)
     const [head, first] = sweepCsv(summary).split('\n')
     expect(head?.split(',')).toHaveLength(2 + 4 * 10)
     expect(first).toMatch(/^0,3,1\.000000,0\.000000,2\.000000,2\.000000,.*,,,,$/)
@@ -263,9 +263,9 @@ describe('a sweep', () => {
         .map((line) => line.split(/ {2,}/))
       expect(table.map((row) => row.slice(5, 7))).toEqual([
         ['compute', 'unsignalled wait'],
-        ['0.0 %', '0.0 %'],
-        ['0.0 %', '12.3 %'],
-        ['0.0 %', '–'],
+        ['0.0%', '0.0%'],
+        ['0.0%', '12.3%'],
+        ['0.0%', '–'],
       ])
       const figures = sweepCsv(summary).trimEnd().split('\n')
       expect(figures[0]).toMatch(

@@ -131,7 +131,7 @@ describe('the summary of a trace', () => {
         'VRAM, MiB   p50 1000, p95 1000, max 1000',
         'duration    p50 1.0 s, p95 1.0 s, max 1.0 s',
         'GPU work    0.0 GPU-hours',
-        'idle        0.0 % of GPU time',
+        'idle        0.0% of GPU time',
         'synthetic   activity',
         '',
       ].join('\n'),

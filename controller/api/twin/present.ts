@@ -33,7 +33,7 @@ function startSentence(
   { p50, p90, notWithinHorizon }: TaskStartForecast,
 ): string {
   const within = minutes(horizonMs)
-  const share = `${Math.round(notWithinHorizon * 100)} % of ${runs} runs`
+  const share = `${Math.round(notWithinHorizon * 100)}% of ${runs} runs`
   if (p50 === null) return `It is not expected to start within ${within}: in ${share} it did not.`
   const likely = `It is expected to start in ${minutes(p50 - at)}`
   if (p90 === null) return `${likely}, but in ${share} it did not start within ${within}.`
@@ -73,12 +73,12 @@ function presentBand({ p10, p50, p90 }: ForecastBand): ForecastBand {
   return { p10: column(p10), p50: column(p50), p90: column(p90) }
 }
 
-/** Each in the singular, as the verbs are. */
+/** Each in the singular, as the verbs are; the unit as it follows the number. */
 const NAMES: Readonly<Record<TwinMetric, readonly [name: string, unit: string]>> = {
-  queue_wait_s: ['queue wait', 's'],
+  queue_wait_s: ['queue wait', ' s'],
   starvation_percent: ['starvation', '%'],
   utilization_percent: ['utilization', '%'],
-  swap_outs_per_hour: ['the rate of swap-outs', 'an hour'],
+  swap_outs_per_hour: ['the rate of swap-outs', ' an hour'],
 }
 
 function changeSentence({ metrics, horizonMs, runs }: ChangeForecast): string {
@@ -87,10 +87,10 @@ function changeSentence({ metrics, horizonMs, runs }: ChangeForecast): string {
     if (change === null) return []
     const [name, unit] = NAMES[metric]
     const { verdict, before, after } = change
-    if (verdict === 'stays') return [`${name} stays at ${shown(before)} ${unit}`]
+    if (verdict === 'stays') return [`${name} stays at ${shown(before)}${unit}`]
     if (verdict === 'unclear')
-      return [`${name} may go either way (${shown(before)} → ${shown(after)} ${unit})`]
-    return [`${name} ${verdict} from ${shown(before)} to ${shown(after)} ${unit}`]
+      return [`${name} may go either way (${shown(before)} → ${shown(after)}${unit})`]
+    return [`${name} ${verdict} from ${shown(before)} to ${shown(after)}${unit}`]
   })
   return `Over the next ${minutes(horizonMs)}, in ${runs} pairs of runs: ${parts.join('; ')}.`
 }

@@ -59,7 +59,7 @@ function firstInWords(placement: LivePlacement): string {
   if (!isAboveRequest(placement)) return ''
   const { demandMib, task } = placement
   const { vramMib } = task.spec
-  return ` It goes before its equals: it uses ${inMib(demandMib)} on each GPU and requested ${inMib(vramMib)}.`
+  return ` It goes before its equals: it uses ${inMib(demandMib)} on each GPU, requested ${inMib(vramMib)}.`
 }
 
 /** Returns the first verdict that applies. */

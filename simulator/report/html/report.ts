@@ -87,7 +87,7 @@ function overviewOf(combinations: readonly Combination[], best: Combination | nu
       const { percent, isTaken, candidate } = takenOf(each.advice)
       return [
         markup`<a href="#${each.place}">${each.title}</a>`,
-        percent === null ? 'none' : isTaken ? `${percent} %` : `none; nearest ${percent} %`,
+        percent === null ? 'none' : isTaken ? `${percent}%` : `none; nearest ${percent}%`,
         utilizationText(candidate?.utilization_percent ?? null),
         ...(candidate?.objectives.map(shownObjective) ?? objectives.map(() => '–')),
         each === best ? 'best' : null,
@@ -102,7 +102,7 @@ function judgementOf({ candidates, objectives, recommended_percent, knee_percent
     'Mean utilization over the seeds, and the 95th percentile of each objective (nearest rank)',
     ['overcommit', 'seeds', 'utilization', ...objectives, ''],
     candidates.map((each) => [
-      `${each.overcommit_percent} %`,
+      `${each.overcommit_percent}%`,
       each.seeds,
       utilizationText(each.utilization_percent),
       ...each.objectives.map(shownObjective),
@@ -115,7 +115,7 @@ function judgementOf({ candidates, objectives, recommended_percent, knee_percent
 }
 
 function utilizationText(band: Band | null): string {
-  return band === null ? '–' : `${band.mean.toFixed(2)} %`
+  return band === null ? '–' : `${band.mean.toFixed(2)}%`
 }
 
 interface Section {
@@ -235,6 +235,6 @@ function sourceOf(runs: readonly SweepRun[]): Markup {
       of utilization_percent among those at which the nearest-rank 95th percentile over the seeds of every
       objective's figure is at most its maximum; of two that are equal, the lower. The knee is found with
       Kneedle (Satopää, Albrecht, Irwin, Raghavan, ICDCSW 2011) on the means. Differences between percentages
-      are paired by seed, with Student's 95 % interval.
+      are paired by seed, with Student's 95% interval.
     </p>`
 }

@@ -32,7 +32,7 @@ export const dcgm: Importer = {
       name: 'GRACT',
       isRequired: true,
       becomes:
-        'share of 1; above `--busy-above` (0 %): GPU work until the next sample, otherwise ' +
+        'share of 1; above `--busy-above` (0%): GPU work until the next sample, otherwise ' +
         'idle. Without it GPUTL (%), then SMACT (share)',
     },
     { name: 'GPUTL, SMACT', isRequired: false, becomes: 'the same, without GRACT' },

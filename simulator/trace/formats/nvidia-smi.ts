@@ -34,7 +34,7 @@ export const nvidiaSmi: Importer = {
     {
       name: 'utilization.gpu',
       isRequired: true,
-      becomes: 'above `--busy-above` (0 %): GPU work from this sample to the next, otherwise idle',
+      becomes: 'above `--busy-above` (0%): GPU work from this sample to the next, otherwise idle',
     },
     {
       name: 'memory.used',
