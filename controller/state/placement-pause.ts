@@ -42,6 +42,12 @@ export function lacksHistoryOf(c: Cluster, nodeId: string): boolean {
   return c.recovery !== null || c.heardOfLoss.has(nodeId)
 }
 
+/** Returns true while the report of the node may show that the store lacks a part of its history. */
+export function isReportAwaited(c: Cluster, nodeId: string): boolean {
+  const isAwaited = c.recovery?.awaited.has(nodeId) === true || c.startWait?.awaited.has(nodeId) === true
+  return isAwaited || (c.contacts.get(nodeId) ?? null) !== null
+}
+
 /** The node has reported its attempts, or was removed. */
 export function hasSpoken(c: Cluster, nodeId: string): void {
   if (c.startWait !== null && c.startWait.awaited.delete(nodeId) && c.startWait.awaited.size === 0)

@@ -24,12 +24,15 @@ export function eventChain({ report }: RuleContext): AlwaysRule {
   }
 }
 
-/** `finals_never_change`: a task that has ended has no more events, and attempt numbers only increase. */
-export function finalsNeverChange({ report }: RuleContext): AlwaysRule {
+/**
+ * `finals_never_change`: a task that has ended has no more events, and attempt numbers only increase. An
+ * attempt that the store has lost may have the number of one that it knew on another node.
+ */
+export function finalsNeverChange({ shadow, report }: RuleContext): AlwaysRule {
   const ended = new Map<string, { readonly state: string; readonly seq: number }>()
   const attempts = new Map<string, number>()
   return {
-    before({ kind, taskId, data, seq }) {
+    before({ kind, taskId, nodeId, data, seq }) {
       if (taskId === null) return
       const final = ended.get(taskId)
       if (final !== undefined) report(`it was ${final.state}, and then came ${kind}`, { taskId })
@@ -37,7 +40,11 @@ export function finalsNeverChange({ report }: RuleContext): AlwaysRule {
       if (kind !== 'task_placed') return
       const attempt = data['attempt'] as number
       const before = attempts.get(taskId) ?? 0
-      if (attempt <= before) report(`attempt ${attempt} follows attempt ${before}`, { taskId })
+      const isTwin =
+        attempt === before &&
+        data['when'] === 'reported' &&
+        shadow.history.isLost({ nodeId: nodeId ?? '', taskId, attempt })
+      if (attempt <= before && !isTwin) report(`attempt ${attempt} follows attempt ${before}`, { taskId })
       attempts.set(taskId, attempt)
     },
     // Lost ends and attempts no longer count.

@@ -116,6 +116,42 @@ export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
     directed: { scenario: 'faults/store-restored' },
   },
   {
+    name: 'r5-twin-in-quarantine',
+    rule: 'R5',
+    says: 'a task does not go on with an attempt in quarantine that has the number of the one it gave up',
+    edits: [
+      edit(
+        `${ENGINE}/inputs/nodes/quarantine.ts`,
+        'supersede',
+        '(attempt > task.attempt || (attempt === task.attempt && node !== placement.node))',
+        'attempt > task.attempt',
+      ),
+      edit(
+        `${ENGINE}/inputs/nodes/quarantine.ts`,
+        'isKnownToBeOver',
+        '  if (quarantined !== undefined && task.lastNodeId !== node.id) return false\n',
+        '',
+      ),
+    ],
+    likes,
+    directed: { scenario: 'regressions/quarantined-twin' },
+  },
+  {
+    name: 'r5-noswap-before-a-report',
+    rule: 'R5',
+    says: 'a task becomes noswap although its node has not reported that it is swapped out',
+    edits: [
+      edit(
+        `${ENGINE}/inputs/commands/task-commands.ts`,
+        'noswapRefusal',
+        '  if (isReportAwaited(c, node.id))\n',
+        '  if (isReportAwaited(c, node.id) && (false as boolean))\n',
+      ),
+    ],
+    likes,
+    directed: { scenario: 'regressions/noswap-before-a-report' },
+  },
+  {
     name: 'r5-head-reserves-in-a-pause',
     rule: 'R5',
     says: 'the head of a queue becomes a collector, and is placed, while placements are paused',

@@ -21,6 +21,20 @@ const QUEUE: readonly Mutant[] = [
     directed: { test: 'test/unit/one-queue-per-node.test.ts' },
   },
   {
+    name: 's-reservation-of-a-served-entry',
+    rule: 'return',
+    says: 'an entry that got its VRAM in this turn still reserves its GPU against pending tasks',
+    edits: [
+      edit(
+        `${ENGINE}/apply/vram/queued-placements.ts`,
+        'placeAhead',
+        '  updateEntryReservations(c, entry.node, now)\n',
+        '',
+      ),
+    ],
+    directed: { scenario: 'regressions/reservation-in-one-turn' },
+  },
+  {
     name: 's-surplus-of-a-placement',
     rule: 'return',
     says: 'what victims of a pending task free beyond its need goes to the next pending task',

@@ -24,7 +24,7 @@ import type { PendingQueue } from '../../../state/index/pending-queue.ts'
 import { pauseOf } from '../../../state/placement-pause.ts'
 import type { Placed } from './enact-entry.ts'
 import { placeByPlan } from './placing.ts'
-import { updatePoolReservations } from './reservations.ts'
+import { updateEntryReservations, updatePoolReservations } from './reservations.ts'
 
 export type QueuedPlacement = PendingTurn<PendingQueue>
 
@@ -36,7 +36,9 @@ export type QueuedPlacement = PendingTurn<PendingQueue>
 export function placeAhead(c: Cluster, entry: LiveEntry, now: Instant): boolean {
   // While placements are paused no head may reserve GPUs: it would become a collector and be placed.
   if (c.pendingCount === 0 || pauseOf(c) !== null) return false
-  // Reservations of heads must be current: the decision before this one may have brought other GPUs closer.
+  // Reservations must be current: the decision before this one may have brought other GPUs closer to a head,
+  // or served an entry that reserved its GPUs.
+  updateEntryReservations(c, entry.node, now)
   c.refreshPools()
   updatePoolReservations(c, now)
   let isChanged = false

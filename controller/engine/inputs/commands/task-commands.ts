@@ -22,6 +22,7 @@ import { orderStop } from '../../apply/lifecycle/stops.ts'
 import { stopGraceOf } from '../../apply/node-commands.ts'
 import { finish, returnToPending, setNoswap } from '../../apply/lifecycle/transitions.ts'
 import { specOfRequest } from '../../../../protocol/task.ts'
+import { isReportAwaited } from '../../../state/placement-pause.ts'
 
 /** Beyond this number of pending tasks submissions are refused with "try again" (R11). */
 export const MAX_PENDING_TASKS = 1_000_000
@@ -99,7 +100,7 @@ export function updateTask(c: Cluster, id: string, change: TaskChange, now: Inst
     )
   }
   if (task.placement !== null && change.noswap === 1 && task.placement.noswap === 0) {
-    const refusal = noswapRefusal(task.placement)
+    const refusal = noswapRefusal(c, task.placement)
     if (refusal !== null) return conflict(refusal)
   }
   applyChange(c, task, change, now)
@@ -183,7 +184,11 @@ export function problemsOf(request: TaskRequest): FieldProblem[] {
 /**
  * Returns why a placed task cannot become noswap; null if it can (semantics 1, "Changes while tasks run").
  */
-function noswapRefusal(placement: LivePlacement): string | null {
+function noswapRefusal(c: Cluster, placement: LivePlacement): string | null {
+  const { node } = placement
+  // The store may lack that the task was swapped out.
+  if (isReportAwaited(c, node.id))
+    return `${node.name} has not reported since the controller started; noswap can be set once it has`
   if (placement.residency === 'none') return 'the task is being started; noswap can be set once it runs'
   if (placement.residency !== 'resident')
     return `the task is ${placement.residency}; noswap can be set only while it is resident`

@@ -24,7 +24,7 @@ export function fateOf(c: Cluster, node: LiveNode, report: TaskReport, now: Inst
   const { task_id: taskId, attempt } = report
   const quarantined = node.quarantine.find((one) => isAttempt(one, taskId, attempt))
   const task = c.tasks.get(taskId)
-  if (isKnownToBeOver(c, node, task, taskId, attempt)) return 'stop'
+  if (isKnownToBeOver(c, node, task, report, quarantined)) return 'stop'
   const isIncomplete = !isHistoryComplete(c, node.id)
   if (
     (isIncomplete || quarantined !== undefined) &&
@@ -48,17 +48,23 @@ export function fateOf(c: Cluster, node: LiveNode, report: TaskReport, now: Inst
   return 'stop'
 }
 
-/** An earlier attempt than the task's current one, or a current one that is over or elsewhere. */
+/**
+ * An earlier attempt than the task's current one, or a current one that is over or elsewhere. An attempt in
+ * quarantine may have the number of one that the store knew on another node: the end of that one says nothing
+ * about it.
+ */
 function isKnownToBeOver(
   c: Cluster,
   node: LiveNode,
   task: LiveTask | undefined,
-  taskId: string,
-  attempt: number,
+  { task_id: taskId, attempt }: TaskReport,
+  quarantined: QuarantinedAttempt | undefined,
 ): boolean {
   if (attempt <= (c.endedUnconfirmed.get(taskId) ?? 0)) return true
   if (task === undefined || attempt > task.attempt) return false
-  return attempt < task.attempt || task.placement === null || isHistoryComplete(c, node.id)
+  if (attempt < task.attempt) return true
+  if (quarantined !== undefined && task.lastNodeId !== node.id) return false
+  return task.placement === null || isHistoryComplete(c, node.id)
 }
 
 /** Attempts in quarantine that the node no longer has are over. */
@@ -112,15 +118,17 @@ function endOf({ outcome, exit_code: exitCode, detail: reason }: FinishedEvent):
 }
 
 /**
- * If a later attempt of the task runs in quarantine, the task continues with that one. Returns false if none
- * exists.
+ * If a later attempt of the task runs in quarantine, or one of the same number on another node, the task
+ * continues with that one. Returns false if none exists.
  */
 export function supersede(c: Cluster, placement: LivePlacement, now: Instant): boolean {
   const { task } = placement
   for (const node of c.nodes.values()) {
     const later = node.quarantine.find(
       ({ taskId, attempt, stoppedBy }) =>
-        taskId === task.spec.id && attempt > task.attempt && stoppedBy === null,
+        taskId === task.spec.id &&
+        stoppedBy === null &&
+        (attempt > task.attempt || (attempt === task.attempt && node !== placement.node)),
     )
     if (later === undefined) continue
     returnToPending(c, placement, 'superseded', now)
