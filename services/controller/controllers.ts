@@ -4,16 +4,19 @@ import type { SummaryBody } from '../../controller/api/observe/summary-schema.ts
 
 /**
  * @param leader name of this controller, which leads
- * @returns null until a standby is seen; from then on a standby that is missing can be told.
+ * @param before the leader before it; null: none
+ * @returns null while this controller knows of no other one. After a takeover the other one is missing, and that
+ * must be told.
  */
 export function createControllers(
   leader: string,
-  succession: () => Pick<Succession, 'standbys'> | null,
+  before: string | null,
+  succession: () => Pick<Succession, 'standbys' | 'others'> | null,
 ): () => SummaryBody['controllers'] {
-  let hasStandby = false
+  let isAmongOthers = before !== null && before !== leader
   return () => {
-    const standbys = succession()?.standbys ?? null
-    if (standbys !== null && standbys > 0) hasStandby = true
-    return hasStandby ? { leader, standbys } : null
+    const seen = succession()
+    if (seen !== null && seen.others > 0) isAmongOthers = true
+    return isAmongOthers ? { leader, standbys: seen?.standbys ?? null } : null
   }
 }

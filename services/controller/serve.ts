@@ -171,7 +171,11 @@ export async function startServing(env: Environment, options: ServeOptions = {})
     build: { commit: packageCommit(), schema: SCHEMA_VERSION, storeKind: settings.storeKind },
     metrics: measured.metrics,
     ...{ fleet: fleet.kind, brokerUrls: nats?.urls ?? [] },
-    controllers: createControllers(settings.among.name, () => store.succession?.() ?? null),
+    controllers: createControllers(
+      settings.among.name,
+      store.term?.before ?? null,
+      () => store.succession?.() ?? null,
+    ),
     logger: log,
     ...builtPage(),
     readiness: () => [...ownChecks(controller, measured.process), ...fleet.readiness(), disk.check()],

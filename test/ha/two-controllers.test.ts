@@ -190,6 +190,8 @@ describe.skipIf(whyNoPostgres() !== null)('two controllers on PostgreSQL', () =>
     await expect
       .poll(async () => metrics((await leader()).root), { timeout: 30_000 })
       .toMatch(/\nheadroom_controller_leads 1\n[^]*\nheadroom_standbys 1\n/)
+    const summary = await fetch(`${(await leader()).root}/api/v1/summary`)
+    expect(await summary.json()).toMatchObject({ controllers: { leader: (await lease()).name, standbys: 1 } })
     const alone = await headroom(['leader'], { env: { CONTROLLER_STORE_URL: '' } })
     expect(alone.code).toBe(2)
     expect(alone.stderr).toContain('CONTROLLER_STORE_URL is not set: a controller on SQLite has no standby')

@@ -6,17 +6,25 @@ import { apiClient } from '../support/api-client.ts'
 import { FakeController } from '../support/api-world.ts'
 
 test('A controller without a standby names no controllers; one that lost its standby says so', () => {
-  let seen: { readonly standbys: number } | null = null
-  const controllers = createControllers('head-1', () => seen)
+  let seen: { readonly standbys: number; readonly others: number } | null = null
+  const controllers = createControllers('head-1', null, () => seen)
   expect(controllers()).toBe(null)
-  seen = { standbys: 0 }
+  seen = { standbys: 0, others: 0 }
   expect(controllers()).toBe(null)
-  seen = { standbys: 1 }
+  seen = { standbys: 1, others: 1 }
   expect(controllers()).toEqual({ leader: 'head-1', standbys: 1 })
-  seen = { standbys: 0 }
+  seen = { standbys: 0, others: 0 }
   expect(controllers()).toEqual({ leader: 'head-1', standbys: 0 })
   seen = null
   expect(controllers()).toEqual({ leader: 'head-1', standbys: null })
+})
+
+test('A controller that took over says at once that no standby answers', () => {
+  const seen = { standbys: 0, others: 0 }
+  expect(createControllers('head-2', 'head-1', () => seen)()).toEqual({ leader: 'head-2', standbys: 0 })
+  expect(createControllers('head-2', 'head-2', () => seen)()).toBe(null)
+  const missing = { standbys: 0, others: 1 }
+  expect(createControllers('head-2', null, () => missing)()).toEqual({ leader: 'head-2', standbys: 0 })
 })
 
 test('GET /summary has the leader and the number of standbys', async () => {

@@ -5,6 +5,8 @@ import type { Schema } from '../sql/schema.ts'
 export interface Succession {
   /** Controllers that could take over, seen lately. */
   readonly standbys: number
+  /** Other controllers of the store that were there in the last week, whether or not they are now. */
+  readonly others: number
   /** Of all controllers of the store. */
   readonly terms: number
 }
@@ -15,10 +17,11 @@ const LOOK_EVERY_MS = 5_000
 export function countStandbys(db: Kysely<Schema>): { current(): Succession | null; stop(): void } {
   let current: Succession | null = null
   const query = sql<Succession>`
-    select takeovers as terms, (select count(*) from headroom.controllers
-      where may_lead = 1 and name <> lease.name and seen > clock_timestamp() - interval '10 seconds'
-    ) as standbys
-    from headroom.lease`
+    select takeovers as terms, seen.standbys, seen.others from headroom.lease, lateral (
+      select count(*) as others, count(*) filter (
+        where may_lead = 1 and seen > clock_timestamp() - interval '10 seconds') as standbys
+      from headroom.controllers
+      where name <> lease.name and seen > clock_timestamp() - interval '7 days') seen`
   const look = async (): Promise<void> => {
     current = await query.execute(db).then(
       ({ rows }) => rows[0] ?? null,

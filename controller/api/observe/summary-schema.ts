@@ -166,7 +166,7 @@ export const SummarySchema = Type.Object(
     trends: TrendsSchema,
     controllers: objectOrNull(
       ControllersSchema,
-      'Controllers of this store; null: no standby was seen since this controller leads',
+      'Controllers of this store; null: this controller knows of no other one',
     ),
   },
   { $id: 'Summary' },

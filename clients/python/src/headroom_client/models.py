@@ -1279,7 +1279,7 @@ class Summary(TypedDict):
     one minute old.
     """
     controllers: Optional[SummaryControllers]
-    """Controllers of this store; null: no standby was seen since this controller leads."""
+    """Controllers of this store; null: this controller knows of no other one."""
 
 
 class Version(TypedDict):
