@@ -5,8 +5,8 @@ import type { SummaryBody } from '../../controller/api/observe/summary-schema.ts
 /**
  * @param leader name of this controller, which leads
  * @param before the leader before it; null: none
- * @returns null while this controller knows of no other one. After a takeover the other one is missing, and that
- * must be told.
+ * @returns null while this controller knows of no other one. After a takeover the other one is missing, and
+ * that must be told.
  */
 export function createControllers(
   leader: string,

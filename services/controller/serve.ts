@@ -155,10 +155,10 @@ export async function startServing(env: Environment, options: ServeOptions = {})
   const stopCollecting = collectBlobs(blobs, views, log)
   access = httpAccess(settings, token, signIn, controller, key.sealer, local?.api.peers ?? null)
   const disk = monitorDisk(settings.dataDir)
+  const succession = () => store.succession?.() ?? null
   measured.watch({
-    ...{ controller, dropped: fleet.dropped, recording: recording?.files ?? null },
+    ...{ controller, dropped: fleet.dropped, recording: recording?.files ?? null, succession },
     ...{ commitQueueDepth: () => store.queueDepth(), diskFreeBytes: () => disk.freeBytes() },
-    succession: () => store.succession?.() ?? null,
   })
   const { dataDir, uploads } = settings
   const warn = (line: string): void => log.warn(line)
@@ -171,11 +171,7 @@ export async function startServing(env: Environment, options: ServeOptions = {})
     build: { commit: packageCommit(), schema: SCHEMA_VERSION, storeKind: settings.storeKind },
     metrics: measured.metrics,
     ...{ fleet: fleet.kind, brokerUrls: nats?.urls ?? [] },
-    controllers: createControllers(
-      settings.among.name,
-      store.term?.before ?? null,
-      () => store.succession?.() ?? null,
-    ),
+    controllers: createControllers(settings.among.name, store.term?.before ?? null, succession),
     logger: log,
     ...builtPage(),
     readiness: () => [...ownChecks(controller, measured.process), ...fleet.readiness(), disk.check()],

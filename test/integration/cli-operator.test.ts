@@ -104,7 +104,7 @@ describe('operator commands with a simulated fleet', { timeout: 240_000 }, () =>
 
   it('show, explain, change and cancel a task, and refuse a second cancellation', async () => {
     expect((await headroom('task', 'show', task.id)).stdout).toMatch(
-      /name +too-large\nstate +pending\nwhy .*16000000/,
+      /name +too-large\nstate +pending\nwhy .*16,000,000/,
     )
     expect((await headroom('task', 'explain', task.id)).stdout).toMatch(/reason +NEVER_FITS\n/)
     expect((await headroom('why-pending', task.id)).stdout).toMatch(/reason +NEVER_FITS\n/)
