@@ -82,7 +82,7 @@ it('Requests that arrive while a task is out are reported once, and answered aft
   late.socket.destroy()
 })
 
-it('A return that is followed at once by a swap-out passes what was held', async () => {
+it('A return that is followed at once by a swap-out passes what was held, or reports it again', async () => {
   const world = await guardWorld()
   const { proxies, wanted } = await proxiesIn(world)
   const task = taskOf('echo', [await serving(world, 'echo', ECHO)])
@@ -93,6 +93,9 @@ it('A return that is followed at once by a swap-out passes what was held', async
   await until('it is reported', () => wanted.length > 0)
   void proxies.pass(task)
   await proxies.hold(task)
+  // The connection to the task may be made only after it has begun to leave.
+  await until('it is passed, or reported', () => client.text === 'hello' || wanted.length > 1)
+  await proxies.pass(task)
   await client.receives('hello')
 })
 
