@@ -79,7 +79,7 @@ describe.skipIf(CHROMIUM === null)('the charts of a page', { timeout: 300_000 },
     await page.reload()
     await page.getByRole('button', { name: 'Go live' }).click()
     await expect.poll(() => page.url()).not.toContain('from=')
-    await page.getByRole('button', { name: 'Pause' }).click()
+    await page.getByRole('button', { name: 'Pause charts' }).click()
     await expect.poll(() => page.url()).toMatch(/\?from=.+&to=.+/)
     await page.getByRole('button', { name: 'Go live' }).waitFor()
     expect(faults).toEqual([])

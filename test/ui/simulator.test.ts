@@ -133,7 +133,7 @@ describe.skipIf(CHROMIUM === null)('the simulator page', () => {
       await page.getByTestId('virtual-time').waitFor()
       await page.getByRole('button', { name: '×60', exact: true }).click()
       await expect.poll(() => eventsOf(page)).toBeGreaterThan(0)
-      await page.getByRole('button', { name: 'Pause' }).click()
+      await page.getByRole('button', { name: 'Pause', exact: true }).click()
       await page.getByText('paused', { exact: true }).waitFor()
       const [events, hash] = [await eventsOf(page), await hashOf(page)]
       for (let asked = 0; asked < 2; asked += 1) await page.waitForResponse(/\/session$/)

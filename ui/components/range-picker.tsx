@@ -30,7 +30,7 @@ export function RangePicker(): JSX.Element {
         when={span()}
         fallback={
           <button title="Keep the charts at this time" onClick={pause}>
-            Pause
+            Pause charts
           </button>
         }
       >
