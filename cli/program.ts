@@ -28,6 +28,7 @@ import {
 import { packageVersion } from '../services/package-info.ts'
 import { addWhatif } from './kubernetes/commands.ts'
 import { addNatsCommands } from './nats/nats.ts'
+import { addOperatorCommands } from './operator/commands.ts'
 import { UsageError } from '../services/exit-codes.ts'
 import { addProtocolCommands } from './gpu-server/protocol.ts'
 import { addApply, addLease, addRun, addSubmit } from './run/run.ts'
@@ -97,6 +98,7 @@ export function programOf(setExit: SetExit): Command {
   addLeader(program)
   addTraceCommands(program, setExit)
   addWhatif(program, setExit)
+  addOperatorCommands(program, setExit)
   addNatsCommands(program)
   addProtocolCommands(program)
   addSimCommands(program, setExit)

@@ -53,6 +53,7 @@ const USAGE_ERRORS: ReadonlySet<string> = new Set([
   'SettingsError',
   'SettingsFault',
   'RecordingError',
+  'KubeConfigError',
 ])
 
 export function isUsageError(error: unknown): error is Error {

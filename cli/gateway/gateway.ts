@@ -1,8 +1,8 @@
 import { EXIT_OK, UsageError } from '../../services/exit-codes.ts'
 import { startGateway } from '../../services/gateway/gateway.ts'
 import { hostNameIn } from '../../services/gateway/host-names.ts'
-import { addressIn, type ReplicaAddress } from '../../services/gateway/replica.ts'
 import { untilSignal } from '../../services/until-signal.ts'
+import { addressOf, addressText } from '../command/addresses.ts'
 import { openClient, type ServerOption } from '../command/session.ts'
 
 interface GatewayArguments extends ServerOption {
@@ -23,7 +23,7 @@ export async function gateway(given: GatewayArguments): Promise<number> {
       throw new UsageError(`--host-name: ${JSON.stringify(text)} must be a host name, not an address`)
     return name
   })
-  const [listen, admin] = [whereIn('--listen', given.listen), whereIn('--admin', given.admin)]
+  const [listen, admin] = [addressOf('--listen', given.listen), addressOf('--admin', given.admin)]
   const ended = new AbortController()
   const signalled = untilSignal().then(() => ended.abort())
   const running = await startGateway({
@@ -38,20 +38,10 @@ export async function gateway(given: GatewayArguments): Promise<number> {
   })
   if (running === null) return EXIT_OK
   process.stdout.write(
-    `Headroom gateway for ${hostNames.join(', ')} listens on ${portAt(listen, running.port)}; metrics on ` +
-      `${portAt(admin, running.adminPort)}; Ctrl-C stops it\n`,
+    `Headroom gateway for ${hostNames.join(', ')} listens on ${addressText(listen, running.port)}; ` +
+      `metrics on ${addressText(admin, running.adminPort)}; Ctrl-C stops it\n`,
   )
   await signalled
   await running.stop()
   return EXIT_OK
-}
-
-function whereIn(option: string, text: string): ReplicaAddress {
-  const where = addressIn(text)
-  if (where !== null && where.port <= 65_535) return where
-  throw new UsageError(`${option}: ${JSON.stringify(text)} must be ADDRESS:PORT, for example 0.0.0.0:30081`)
-}
-
-function portAt({ host }: ReplicaAddress, port: number): string {
-  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
 }

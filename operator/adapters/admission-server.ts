@@ -26,7 +26,12 @@ export interface AdmissionServerOptions extends AdmissionOptions {
   readonly api: KubeApi
   /** Told of faults; texts of requests are not in them. */
   readonly log: (message: string) => void
+  /** Called for each review. */
+  readonly onAnswered?: (path: string, outcome: ReviewOutcome) => void
 }
+
+/** `failed`: the failurePolicy of the webhook decides. */
+export type ReviewOutcome = 'allowed' | 'refused' | 'failed'
 
 /** etcd stores objects of at most 1.5 MiB; an update carries two. */
 const MAX_REVIEW_BYTES = 4 * 1024 * 1024
@@ -40,10 +45,12 @@ export class AdmissionServer {
   readonly #server: Server
   readonly #handlers: Readonly<Record<string, Handler>>
   readonly #log: (message: string) => void
+  readonly #onAnswered: (path: string, outcome: ReviewOutcome) => void
 
   private constructor(options: AdmissionServerOptions) {
-    const { cert, key, api, log } = options
+    const { cert, key, api, log, onAnswered = () => {} } = options
     this.#log = log
+    this.#onAnswered = onAnswered
     this.#handlers = {
       '/mutate-pods': (request) => mutatePod(request, options),
       '/validate-pods': (request) => validatePod(request, options),
@@ -91,11 +98,13 @@ export class AdmissionServer {
     try {
       const review = requestOf(JSON.parse(await textOf(request, MAX_REVIEW_BYTES)))
       if (review === null) return void response.writeHead(400).end('not an AdmissionReview of version v1')
-      const text = JSON.stringify(await handler(review))
-      response.writeHead(200, { 'content-type': 'application/json' }).end(text)
+      const answer = await handler(review)
+      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer))
+      this.#onAnswered(pathname, answer.response.allowed ? 'allowed' : 'refused')
     } catch (error) {
       // Without an answer the failurePolicy of the webhook decides.
       const code = error instanceof SyntaxError ? 400 : error instanceof AnswerTooLarge ? 413 : 500
+      this.#onAnswered(pathname, 'failed')
       this.#log(`${pathname} answered ${code}: ${error instanceof Error ? error.name : 'unknown error'}`)
       if (!response.headersSent) response.writeHead(code, { connection: 'close' }).end()
     }

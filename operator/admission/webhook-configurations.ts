@@ -35,11 +35,12 @@ const OF_OTHERS = {
  */
 export function webhookConfigurations(
   place: WebhookPlace,
-  caBundle: string,
+  /** Null: left to the process, which knows its certificates. */
+  caBundle: string | null,
 ): readonly WebhookConfiguration[] {
   const webhook = (name: string, path: string, failurePolicy: 'Fail' | 'Ignore', more: object): object => ({
     name: `${name}.${API_GROUP}`,
-    clientConfig: { ...clientOf(place, path), caBundle },
+    clientConfig: { ...clientOf(place, path), ...(caBundle === null ? {} : { caBundle }) },
     admissionReviewVersions: ['v1'],
     sideEffects: 'None',
     failurePolicy,

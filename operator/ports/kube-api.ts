@@ -128,28 +128,10 @@ export class KubeError extends Error {
   }
 }
 
-export const PODS: ResourceKind = {
-  group: '',
-  version: 'v1',
-  plural: 'pods',
-  kind: 'Pod',
-  isNamespaced: true,
-}
-export const NODES: ResourceKind = {
-  group: '',
-  version: 'v1',
-  plural: 'nodes',
-  kind: 'Node',
-  isNamespaced: false,
-}
-export const CONFIG_MAPS: ResourceKind = {
-  group: '',
-  version: 'v1',
-  plural: 'configmaps',
-  kind: 'ConfigMap',
-  isNamespaced: true,
-}
-
+export const PODS = coreKind('pods', 'Pod', true)
+export const NODES = coreKind('nodes', 'Node', false)
+export const CONFIG_MAPS = coreKind('configmaps', 'ConfigMap', true)
+export const SECRETS = coreKind('secrets', 'Secret', true)
 export const LEASES: ResourceKind = {
   group: 'coordination.k8s.io',
   version: 'v1',
@@ -157,6 +139,11 @@ export const LEASES: ResourceKind = {
   kind: 'Lease',
   isNamespaced: true,
 }
+export const MUTATING_WEBHOOKS = webhookKind('mutatingwebhookconfigurations', 'MutatingWebhookConfiguration')
+export const VALIDATING_WEBHOOKS = webhookKind(
+  'validatingwebhookconfigurations',
+  'ValidatingWebhookConfiguration',
+)
 
 /** The resource of one of the operator's own kinds. */
 export function ownResource(own: { readonly kind: string; readonly plural: string }): ResourceKind {
@@ -165,4 +152,12 @@ export function ownResource(own: { readonly kind: string; readonly plural: strin
 
 export function apiVersionOf({ group, version }: ResourceKind): string {
   return group === '' ? version : `${group}/${version}`
+}
+
+function coreKind(plural: string, kind: string, isNamespaced: boolean): ResourceKind {
+  return { group: '', version: 'v1', plural, kind, isNamespaced }
+}
+
+function webhookKind(plural: string, kind: string): ResourceKind {
+  return { group: 'admissionregistration.k8s.io', version: 'v1', plural, kind, isNamespaced: false }
 }

@@ -5,12 +5,13 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { HeadroomClient } from '../../clients/typescript/client.ts'
 import type { Endpoints as EndpointsBody } from '../../clients/typescript/endpoints.ts'
+import { adminServer, listenOn } from '../admin-server.ts'
 import { CommandFailure, EXIT_USAGE } from '../exit-codes.ts'
 import { Calls, type CallLimits } from './calls.ts'
 import { Endpoints } from './endpoints.ts'
 import { endpointFollower } from './follow-endpoints.ts'
 import { GatewayFigures } from './gateway-figures.ts'
-import { adminServer, clientServer, listenOn } from './gateway-servers.ts'
+import { clientServer } from './gateway-servers.ts'
 import { isLoopbackHost, whyNotOwn } from './host-names.ts'
 import { KEPT_BYTES } from './request-body.ts'
 import type { ReplicaAddress } from './replica.ts'
@@ -60,8 +61,9 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
   const update = (body: EndpointsBody): void => endpoints.update(body)
   const refresh = (): Promise<void> => follower.refresh(update)
   const server = clientServer({ endpoints, figures, hostNames, sameHost }, calls, refresh)
-  const isReady = (): boolean => performance.now() - (follower.heardAt ?? 0) < STALE_MS
-  const admin = adminServer(() => figures.metrics.text(), isReady, !isLoopbackHost(options.admin.host))
+  const whyNotReady = (): string | null =>
+    performance.now() - (follower.heardAt ?? 0) < STALE_MS ? null : 'the controller does not answer'
+  const admin = adminServer(() => figures.metrics.text(), whyNotReady, !isLoopbackHost(options.admin.host))
   const port = await listenOn(server, options.listen, '--listen')
   const adminPort = await listenOn(admin, options.admin, '--admin')
   void follower.follow(update)

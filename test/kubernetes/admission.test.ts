@@ -1,45 +1,25 @@
 /** Admission as the real API server calls it: what kubectl is told, and what is stored. */
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import type { AdmissionServer } from '../../operator/adapters/admission-server.ts'
-import { webhookConfigurations } from '../../operator/admission/webhook-configurations.ts'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Pod } from '../../operator/contract/kubernetes.ts'
 import { POD_ANNOTATIONS } from '../../operator/contract/names.ts'
 import { type KubeApi, KubeError, type KubeObject, NODES, PODS } from '../../operator/ports/kube-api.ts'
-import { startAdmission } from '../support/kubernetes/admission.ts'
+import { rightsOf } from '../support/kubernetes/account.ts'
+import { startAdmissionOn } from '../support/kubernetes/components.ts'
 import { ControlPlane, whyNoControlPlane } from '../support/kubernetes/control-plane.ts'
 import { aNodePolicy, aPod } from '../support/kubernetes/objects.ts'
+import type { RunningCommand } from '../support/running-command.ts'
 
 describe.skipIf(whyNoControlPlane() !== null)('With etcd, kube-apiserver and the webhooks', () => {
   let plane: ControlPlane
-  let server: AdmissionServer
+  let admission: RunningCommand
   let api: KubeApi
 
   beforeAll(async () => {
     plane = await ControlPlane.start()
     api = plane.client()
-    server = await startAdmission(plane.folder, api)
-    const caBundle = readFileSync(join(plane.folder, 'ca.pem'), 'base64')
-    const configurations = webhookConfigurations({ url: `https://127.0.0.1:${server.port}` }, caBundle)
-    await plane.kubectl(
-      ['apply', '-f', '-'],
-      JSON.stringify({ apiVersion: 'v1', kind: 'List', items: configurations }),
-    )
-    // The API server reads the configurations a moment after they are stored.
-    await vi.waitFor(
-      async () => {
-        const { pod } = await create(named(aPod(), 'first'))
-        if (pod.spec.schedulerName !== 'headroom-scheduler')
-          throw new Error('the webhooks are not called yet')
-      },
-      { timeout: 60_000 },
-    )
+    admission = await startAdmissionOn(plane)
   })
-  afterAll(async () => {
-    await server.close()
-    await plane.stop()
-  })
+  afterAll(() => plane.stop())
 
   let serial = 0
   const named = (pod: Pod, name = `pod-${(serial += 1)}`): Pod => ({
@@ -160,8 +140,10 @@ describe.skipIf(whyNoControlPlane() !== null)('With etcd, kube-apiserver and the
     await plane.kubectl(['apply', '-f', '-'], policy('one', 30))
   })
 
-  it('While no webhook answers, labelled pods are refused and all others are created', async () => {
-    await server.close()
+  it('Without admission, which used all its rights, only labelled pods are refused', async () => {
+    admission.process.kill('SIGTERM')
+    expect(await admission.ended).toBe(0)
+    expect(rightsOf(plane, 'admission')).toEqual({ forbidden: [], unused: [] })
     const pod = named(aPod())
     await create({ ...pod, metadata: { ...pod.metadata, labels: {} } })
     const { warnings } = await create({

@@ -14,16 +14,27 @@ import { afterEachFile } from '../endings.ts'
 import { freePort } from '../free-port.ts'
 
 const TOOLS = join(import.meta.dirname, '../../../.tools')
+const SCHEDULER_CONFIG = join(import.meta.dirname, '../../../deploy/helm/headroom/files/scheduler.yaml')
 const START_WITHIN_MS = 120_000
 const PROGRAMS = ['etcd', 'kube-apiserver', 'kubectl']
 
 /** Null when the programs exist; otherwise the reason to skip what needs them. */
-export function whyNoControlPlane(): string | null {
-  const missing = PROGRAMS.filter((name) => !existsSync(join(TOOLS, name)))
+export function whyNoControlPlane(...others: readonly string[]): string | null {
+  const missing = [...PROGRAMS, ...others].filter((name) => !existsSync(join(TOOLS, name)))
   if (missing.length === 0) return null
   const why = `${missing.join(', ')} not found in .tools: run \`make kubernetes-tools\` (needs Go)`
   process.stderr.write(`skipped: ${why}\n`)
   return why
+}
+
+/** Who asked for what, of accounts in namespaces of tests. */
+const AUDIT_POLICY = {
+  apiVersion: 'audit.k8s.io/v1',
+  kind: 'Policy',
+  rules: [
+    { level: 'None', userGroups: ['system:masters', 'system:nodes'] },
+    { level: 'Metadata', userGroups: ['system:serviceaccounts'] },
+  ],
 }
 
 const open = new Set<ControlPlane>()
@@ -50,6 +61,7 @@ export class ControlPlane {
     const plane = new ControlPlane(folder, `https://127.0.0.1:${port}`)
     open.add(plane)
     makeKeys(folder)
+    writeFileSync(join(folder, 'audit-policy'), JSON.stringify(AUDIT_POLICY))
     const etcdUrl = `http://127.0.0.1:${etcd}`
     plane.#spawn('etcd', [
       ...[`--data-dir=${join(folder, 'etcd')}`, '--unsafe-no-fsync', '--log-level=error'],
@@ -68,12 +80,17 @@ export class ControlPlane {
       `--service-account-signing-key-file=${join(folder, 'account.key')}`,
       '--service-account-issuer=https://kubernetes.default.svc',
       '--authorization-mode=RBAC',
+      ...[`--audit-log-path=${plane.auditLog}`, `--audit-policy-file=${join(folder, 'audit-policy')}`],
       // No controller creates the accounts that pods would get.
       '--disable-admission-plugins=ServiceAccount',
     ])
     writeFileSync(plane.kubeconfig, kubeconfigText(folder, plane.server))
     await plane.#untilReady()
     return plane
+  }
+
+  get auditLog(): string {
+    return join(this.folder, 'audit.log')
   }
 
   get kubeconfig(): string {
@@ -100,6 +117,30 @@ export class ControlPlane {
       )
       child.stdin?.end(input ?? '')
     })
+  }
+
+  /** The official scheduler with the configuration of the chart, and this extender. */
+  async startScheduler(extenderPort: number, certificates: Readonly<Record<string, string>>): Promise<void> {
+    for (const [name, base64] of Object.entries(certificates))
+      writeFileSync(join(this.folder, `scheduler-${name}`), Buffer.from(base64, 'base64'))
+    const config = readFileSync(SCHEDULER_CONFIG, 'utf8')
+      .replace('leaderElect: true', 'leaderElect: false')
+      .replace('https://headroom-extender.NAMESPACE.svc', `https://localhost:${extenderPort}`)
+      .replaceAll('/etc/headroom/certificates/', join(this.folder, 'scheduler-'))
+      .replaceAll('NAMESPACE', 'default')
+    const file = join(this.folder, 'scheduler.yaml')
+    writeFileSync(file, `${config}clientConnection:\n  kubeconfig: ${this.kubeconfig}\n`)
+    const port = await freePort()
+    this.#spawn('kube-scheduler', [
+      ...[`--config=${file}`, `--secure-port=${port}`, '--bind-address=127.0.0.1'],
+      ...[`--authentication-kubeconfig=${this.kubeconfig}`, `--authorization-kubeconfig=${this.kubeconfig}`],
+      `--cert-dir=${this.folder}`,
+    ])
+  }
+
+  /** The last lines of its programs. */
+  get output(): string {
+    return this.#output
   }
 
   async stop(): Promise<void> {

@@ -3,7 +3,16 @@ import { schemaOf } from '../../../operator/contract/crd.ts'
 import { CLUSTER_GPU_POLICY, GPU_NODE, VENDOR_NODE_POLICY } from '../../../operator/contract/policies.ts'
 import { MemoryApi, type ServedKind } from '../../../operator/memory-api/memory-api.ts'
 import { OWN_RULES } from '../../../operator/memory-api/own-rules.ts'
-import { CONFIG_MAPS, LEASES, NODES, ownResource, PODS } from '../../../operator/ports/kube-api.ts'
+import {
+  CONFIG_MAPS,
+  LEASES,
+  MUTATING_WEBHOOKS,
+  NODES,
+  ownResource,
+  PODS,
+  SECRETS,
+  VALIDATING_WEBHOOKS,
+} from '../../../operator/ports/kube-api.ts'
 
 export function memoryApi(maxEvents?: number): MemoryApi {
   const own = [CLUSTER_GPU_POLICY, VENDOR_NODE_POLICY, GPU_NODE].map((kind): ServedKind => {
@@ -17,7 +26,11 @@ export function memoryApi(maxEvents?: number): MemoryApi {
   })
   let uid = 0
   return new MemoryApi({
-    kinds: [CONFIG_MAPS, LEASES, { ...PODS, hasStatus: true }, { ...NODES, hasStatus: true }, ...own],
+    kinds: [
+      ...[CONFIG_MAPS, LEASES, SECRETS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS],
+      ...[PODS, NODES].map((kind) => ({ ...kind, hasStatus: true })),
+      ...own,
+    ],
     now: () => '2026-11-26T10:00:00Z',
     newUid: () => `00000000-0000-4000-8000-${String((uid += 1)).padStart(12, '0')}`,
     ...(maxEvents === undefined ? {} : { maxEvents }),

@@ -1,0 +1,14 @@
+/** Addresses on which a command listens, in its options and in its first line. */
+import { UsageError } from '../../services/exit-codes.ts'
+import { addressIn, type ReplicaAddress } from '../../services/gateway/replica.ts'
+
+/** @throws UsageError */
+export function addressOf(option: string, text: string): ReplicaAddress {
+  const where = addressIn(text)
+  if (where !== null && where.port <= 65_535) return where
+  throw new UsageError(`${option}: ${JSON.stringify(text)} must be ADDRESS:PORT, for example 0.0.0.0:30081`)
+}
+
+export function addressText({ host }: ReplicaAddress, port: number): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
+}

@@ -1,0 +1,43 @@
+import { DEFAULT_ADMISSION, type AdmissionOptions } from '../../operator/admission/admission-options.ts'
+import { EXIT_OK } from '../../services/exit-codes.ts'
+import { startAdmissionProcess } from '../../services/operator/admission.ts'
+import { openCluster, ownNamespace, type ClusterOptions } from '../../services/operator/cluster-access.ts'
+import { untilSignal } from '../../services/until-signal.ts'
+import { addressOf, addressText } from '../command/addresses.ts'
+
+interface AdmissionArguments extends ClusterOptions {
+  readonly namespace?: string
+  readonly listen: string
+  readonly admin: string
+  readonly secret: string
+  readonly service: string
+  readonly configuration: string
+  readonly dnsName: readonly string[]
+  readonly swapMemory: AdmissionOptions['swapMemory']
+  readonly runtimeClass?: string
+}
+
+export async function admission(given: AdmissionArguments): Promise<number> {
+  const [listen, admin] = [addressOf('--listen', given.listen), addressOf('--admin', given.admin)]
+  const namespace = ownNamespace(given.namespace, process.env)
+  const api = openCluster(given, process.env, 'admission')
+  const ended = new AbortController()
+  const signalled = untilSignal().then(() => ended.abort())
+  const { secret, service, configuration, swapMemory, runtimeClass: runtimeClassName = null } = given
+  const running = await startAdmissionProcess({
+    ...{ api, namespace, listen, admin, secret, service, configuration, signal: ended.signal },
+    dnsNames: given.dnsName,
+    admission: { ...DEFAULT_ADMISSION, swapMemory, runtimeClassName },
+    onNote: (line) => process.stderr.write(`headroom: ${line}\n`),
+  })
+  if (running !== null) {
+    const [where, whereAdmin] = [addressText(listen, running.port), addressText(admin, running.adminPort)]
+    process.stdout.write(
+      `Headroom admission listens on ${where}; metrics on ${whereAdmin}; Ctrl-C stops it\n`,
+    )
+    await signalled
+    await running.stop()
+  }
+  api.close()
+  return EXIT_OK
+}
