@@ -78,7 +78,7 @@ export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
       edit(
         'controller/model/epoch-after-loss.ts',
         'epochAfterLoss',
-        'return Math.max(highest + MIN_EPOCHS_AHEAD, wallMs * EPOCHS_PER_MS) + below(MAX_RANDOM_EPOCHS)',
+        'return Math.max(highest + MIN_EPOCHS_AHEAD, wallMs * EPOCHS_PER_MS) + below(EPOCHS_PER_MS)',
         'return Math.min(highest, wallMs + below(1))',
       ),
     ],
