@@ -136,8 +136,7 @@ export function hasMovedOut(task: SwappedTask, usedMib: Mib): boolean {
  * could what it does not leave this time, which counts as its rest.
  */
 export function mayTellAgain(task: SwappedTask, usedMib: Mib, now: Instant): boolean {
-  const surplus = surplusMib(task, usedMib)
-  const isBack = surplus > 1 && 2 * surplus > task.vramMib - task.residualMib
+  const isBack = 2 * surplusMib(task, usedMib) > task.vramMib - task.residualMib
   return isBack && (task.toldAgainAt === null || now >= task.toldAgainAt + deadlineFor(task) + TOLD_AGAIN_MS)
 }
 

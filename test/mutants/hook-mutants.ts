@@ -89,6 +89,21 @@ const OF_THE_SERVER: readonly Mutant[] = [
     directed: { test: 'test/unit/swap-steps.test.ts' },
   },
   {
+    name: 'h-last-mib-is-left',
+    rule: 'hooks',
+    says: 'a task that took all of its VRAM back after most of it became its rest is not told again',
+    edits: [
+      edit(
+        STEPS,
+        'mayTellAgain',
+        '2 * surplusMib(task, usedMib) > task.vramMib - task.residualMib',
+        'surplusMib(task, usedMib) > 1 && 2 * surplusMib(task, usedMib) > task.vramMib - task.residualMib',
+      ),
+    ],
+    likes,
+    directed: { scenario: 'regressions/last-mib-taken-back' },
+  },
+  {
     name: 'h-rest-is-free-on-the-server',
     rule: 'hooks',
     says: 'the server gives what a task keeps to others',
