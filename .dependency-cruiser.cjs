@@ -27,7 +27,7 @@ const OPEN_PORTS = '^controller/ports/(clock|random|bus|store|device|twin|leader
 /** Metric definitions: a simulation reports with the controller's own. */
 const METRICS = '^controller/metrics/'
 /** The port for the devices of a GPU server. The simulator implements it with a model. */
-const DEVICE = '^gpu-server/core/(device|attempt-start)\\.ts$'
+const DEVICE = '^gpu-server/core/(device|attempt-start|storage)\\.ts$'
 const POLICY = '^controller/policy/'
 const PLACEMENT = '^controller/policy/placement/'
 const SWAP = '^controller/policy/swap/'
@@ -162,7 +162,16 @@ module.exports = {
       OPERATOR_PORTS,
     ]),
     mayImport('operator-memory-api', '^operator/memory-api/', [PROTOCOL, OPERATOR_CONTRACT, OPERATOR_PORTS]),
-    mayImport('operator', '^operator/', [PROTOCOL, MODEL, OPEN_PORTS]),
+    mayImport('operator', '^operator/', [PROTOCOL, MODEL, OPEN_PORTS, DEVICE]),
+    mayImport('operator-placing', '^operator/placing/', [
+      PROTOCOL,
+      MODEL,
+      OPEN_PORTS,
+      DEVICE,
+      OPERATOR_CONTRACT,
+      OPERATOR_PORTS,
+      '^operator/reflector/',
+    ]),
     mayImport(
       'simulator',
       '^simulator/',
@@ -241,7 +250,7 @@ module.exports = {
     },
     mayUsePackages(
       'pure-controller-packages',
-      '^(protocol|controller/(structures|model|policy|metrics|state|engine|query|ports|recording|series|wire)|gpu-server/core|operator/(admission|contract|ports|plan|memory-api|reflector))/',
+      '^(protocol|controller/(structures|model|policy|metrics|state|engine|query|ports|recording|series|wire)|gpu-server/core|operator/(admission|contract|ports|plan|placing|memory-api|reflector))/',
       ['typebox'],
     ),
     mayUsePackages('simulator-packages', '^simulator/', [

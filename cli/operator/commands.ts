@@ -1,6 +1,9 @@
 /** `headroom operator`: the components of the operator stack. Their actions are loaded when called. */
 import { Option, type Command } from 'commander'
+import { MAX_LEASE_MS, MIN_LEASE_MS } from '../../controller/ports/leadership.ts'
 import { DEFAULT_ADMISSION } from '../../operator/admission/admission-options.ts'
+import { MAX_PERCENT } from '../../operator/contract/percent.ts'
+import { timeWithin, whole } from '../command/option-values.ts'
 import { calls, repeatable, withExamples, type SetExit } from '../command/command-shape.ts'
 
 const ADMIN = '0.0.0.0:8081'
@@ -29,6 +32,36 @@ export function addOperatorCommands(program: Command, setExit: SetExit): void {
       .option('--runtime-class <name>', 'RuntimeClass of GPU pods that name none'),
     'headroom operator admission --namespace headroom --kubeconfig ~/.kube/config',
   ).action(calls(setExit, () => import('./admission.ts'), 'admission'))
+  addRun(operator, setExit)
+}
+
+function addRun(operator: Command, setExit: SetExit): void {
+  withExamples(
+    inCluster(
+      operator
+        .command('run')
+        .description('place pods: one replica leads, and answers the scheduler of Kubernetes'),
+    )
+      .option('--listen <address:port>', 'where the scheduler asks, over HTTPS', '0.0.0.0:8443')
+      .option('--admin <address:port>', 'where /metrics, /livez and /readyz are', ADMIN)
+      .option('--name <name>', 'of this replica; else POD_NAME, else the name of the host')
+      .option('--lease-name <name>', 'Lease by which one replica leads', 'headroom-operator')
+      .addOption(
+        new Option('--lease <time>', 'silence after which another replica leads')
+          .argParser(timeWithin(MIN_LEASE_MS, MAX_LEASE_MS))
+          .default(15_000, '15s'),
+      )
+      .option('--overcommit <percent>', 'of nodes that no policy or label names', whole(0, MAX_PERCENT), 0)
+      .option('--service <name>', 'Service by which the scheduler asks', 'headroom-extender')
+      .option('--secret <name>', 'Secret that keeps the certificates', 'headroom-extender')
+      .option(
+        '--scheduler-secret <name>',
+        'Secret for the certificate with which the scheduler calls',
+        'headroom-scheduler',
+      )
+      .option('--dns-name <name>', 'further name in the certificate; may be repeated', repeatable, []),
+    'headroom operator run --namespace headroom --kubeconfig ~/.kube/config',
+  ).action(calls(setExit, () => import('./run.ts'), 'run'))
 }
 
 function inCluster(command: Command): Command {

@@ -103,6 +103,32 @@ export interface PodSpec {
   readonly volumes?: readonly ({ readonly name: string } & Readonly<Record<string, unknown>>)[]
   readonly resources?: ResourceRequirements
   readonly nodeSelector?: Readonly<Record<string, string>>
+  readonly affinity?: {
+    readonly nodeAffinity?: {
+      readonly requiredDuringSchedulingIgnoredDuringExecution?: {
+        readonly nodeSelectorTerms: readonly NodeSelectorTerm[]
+      }
+    }
+  }
+}
+
+export interface NodeSelectorTerm {
+  readonly matchExpressions?: readonly NodeRequirement[]
+  readonly matchFields?: readonly NodeRequirement[]
+}
+
+export interface NodeRequirement {
+  readonly key: string
+  readonly operator: string
+  readonly values?: readonly string[]
+}
+
+export interface PodCondition {
+  readonly type: string
+  readonly status: string
+  readonly reason?: string
+  readonly message?: string
+  readonly lastTransitionTime?: string
 }
 
 export interface Pod {
@@ -110,5 +136,16 @@ export interface Pod {
   readonly kind?: string
   readonly metadata: ObjectMeta
   readonly spec: PodSpec
-  readonly status?: { readonly phase?: string }
+  readonly status?: { readonly phase?: string; readonly conditions?: readonly PodCondition[] }
+}
+
+export interface Taint {
+  readonly key: string
+  readonly value?: string
+  readonly effect: string
+}
+
+export interface Node {
+  readonly metadata: ObjectMeta
+  readonly spec?: { readonly unschedulable?: boolean; readonly taints?: readonly Taint[] }
 }

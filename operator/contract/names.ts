@@ -34,8 +34,22 @@ export const NODE_LABELS = {
   enabled: `${DOMAIN}/enabled`,
 } as const
 
+/** On a node: its GPUs, as JSON `[{"uuid": …, "model": …, "vram_mib": …}]`. */
+export const NODE_GPUS = `${DOMAIN}/gpus`
+
 /** On nodes, namespaces and pods: the group of nodes. */
 export const GROUP_LABEL = `${DOMAIN}/group`
+
+/**
+ * Changed by the operator when it gives up a claim, so that a binding that rests on an older version of the
+ * pod is refused; and when VRAM is reserved again, so that the scheduler looks at the pod.
+ */
+export const PLACING_ANNOTATION = `${DOMAIN}/placing`
+/** Condition of a pod: whether its VRAM is reserved, and otherwise what it waits for. */
+export const ADMITTED_CONDITION = `${DOMAIN}/VRAMAdmitted`
+
+/** On the pod of the operator that leads. */
+export const LEADER_LABEL = `${DOMAIN}/leads`
 
 /** Keeps a pod from the scheduler until its VRAM is reserved. */
 export const SCHEDULING_GATE = `${DOMAIN}/vram`

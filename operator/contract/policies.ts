@@ -197,6 +197,8 @@ const GPUNodeStatus = record(
   'The GPUs of the node, as the agent and the operator see them.',
 )
 export type GPUNodeStatus = Value<typeof GPUNodeStatus>
+export type Claim = Value<typeof Claim>
+export type GpuStatus = Value<typeof Gpu>
 
 // ---- the kinds ----
 

@@ -260,13 +260,15 @@ export class MemoryApi implements KubeApi {
   /** Binding a pod writes its node and the annotations of the binding at once. */
   #bind(kind: ResourceKind, binding: KubeObject): KubeObject {
     const store = this.#store(kind)
-    const { name = '', namespace, annotations = {}, uid } = binding.metadata
+    const { name = '', namespace, annotations = {}, uid, resourceVersion } = binding.metadata
     const key = { name, ...(namespace === undefined ? {} : { namespace }) }
     const pod = found(store, key)
     const spec = isRecord(pod['spec']) ? pod['spec'] : {}
     const gates = spec['schedulingGates']
     const target = isRecord(binding['target']) ? binding['target']['name'] : undefined
     if (uid !== undefined && uid !== pod.metadata.uid) throw conflict(store, name, 'its uid is another')
+    if (resourceVersion !== undefined && resourceVersion !== pod.metadata.resourceVersion)
+      throw conflict(store, name, 'its version is another')
     if (spec['nodeName'] !== undefined)
       throw conflict(store, name, `pod ${name} is already assigned to node "${String(spec['nodeName'])}"`)
     if (Array.isArray(gates) && gates.length > 0)

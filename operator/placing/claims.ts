@@ -1,0 +1,38 @@
+/**
+ * Claims: which pods hold VRAM on a node, as GPUNode.status has them. A claim is written before the binding
+ * of its pod, against the version that was read: so no two operators give the same VRAM.
+ */
+import type { Mib, Percent } from '../../protocol/units.ts'
+import { commitLimitMib, residentCapacityMib } from '../../controller/model/vram.ts'
+import type { Claim, GPUNodeStatus } from '../contract/policies.ts'
+
+export interface NodeLimits {
+  readonly percent: Percent
+  /** Of each GPU. */
+  readonly reserveMib: Mib
+}
+
+/** Returns the status with the claim, or why the VRAM is not there. */
+export function withClaim(status: GPUNodeStatus, claim: Claim, limits: NodeLimits): GPUNodeStatus | string {
+  const others = (status.claims ?? []).filter(({ podUid }) => podUid !== claim.podUid)
+  for (const uuid of claim.gpuUuids) {
+    const gpu = status.gpus?.find((each) => each.uuid === uuid)
+    if (gpu === undefined) return `GPU ${uuid} is not on the node`
+    const here = others.filter(({ gpuUuids }) => gpuUuids.includes(uuid))
+    const sum = (claims: readonly Claim[]): Mib => claims.reduce((total, { vramMib }) => total + vramMib, 0)
+    const capacityMib = residentCapacityMib(gpu.physicalMib, limits.reserveMib, gpu.foreignMib)
+    const limitMib = commitLimitMib(gpu.physicalMib, limits.percent, capacityMib)
+    const all = sum(here) + claim.vramMib
+    if (all > limitMib) return `GPU ${uuid} would have claims of ${all} MiB, and the limit is ${limitMib} MiB`
+    const fixed = sum(here.filter(({ swappable }) => !swappable)) + (claim.swappable ? 0 : claim.vramMib)
+    if (fixed > capacityMib)
+      return `GPU ${uuid} would have ${fixed} MiB that cannot be swapped, and holds ${capacityMib} MiB`
+  }
+  return { ...status, claims: [...others, claim] }
+}
+
+export function withoutClaim(status: GPUNodeStatus, podUid: string): GPUNodeStatus {
+  const { claims = [] } = status
+  const kept = claims.filter((claim) => claim.podUid !== podUid)
+  return kept.length === claims.length ? status : { ...status, claims: kept }
+}

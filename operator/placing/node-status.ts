@@ -1,0 +1,80 @@
+/** What the operator reports about a node in its GPUNode. */
+import { effectiveSchedulableMib } from '../../controller/model/vram.ts'
+import type { Mib } from '../../protocol/units.ts'
+import type { NodeOvercommit } from '../contract/overcommit.ts'
+import type { Condition, GPUNodeStatus, GpuStatus } from '../contract/policies.ts'
+import type { DeclaredGpu } from './declared-gpus.ts'
+
+export interface NodeFacts {
+  readonly gpus: readonly DeclaredGpu[]
+  readonly overcommit: NodeOvercommit
+  /** Why its GPUs cannot be used; null: they can. */
+  readonly fault: string | null
+  /** ISO 8601, whole seconds. */
+  readonly now: string
+}
+
+/** Leaves the claims as they are, and what they sum up to follows from them. */
+export function reportedStatus(status: GPUNodeStatus, facts: NodeFacts): GPUNodeStatus {
+  const { percent, source } = facts.overcommit
+  const { claims = [] } = status
+  const gpus = facts.gpus.map(({ uuid, model, vramMib }): GpuStatus => {
+    const here = claims.filter(({ gpuUuids }) => gpuUuids.includes(uuid))
+    const committedMib = sum(here, ({ vramMib: mib }) => mib)
+    const effectiveMib = effectiveSchedulableMib(vramMib, percent)
+    return {
+      uuid,
+      ...(model === '' ? {} : { model }),
+      ...{ physicalMib: vramMib, effectiveMib, committedMib, residentMib: committedMib },
+      ...{ foreignMib: 0, swappedOutMib: 0 },
+    }
+  })
+  return {
+    ...status,
+    overcommit: { percent, source },
+    gpuCount: gpus.length,
+    physicalMib: sum(gpus, ({ physicalMib }) => physicalMib),
+    effectiveMib: sum(gpus, ({ effectiveMib }) => effectiveMib),
+    committedMib: sum(gpus, ({ committedMib }) => committedMib),
+    swappedOutMib: 0,
+    gpus,
+    conditions: [...conditionsOf(status.conditions ?? [], facts)],
+  }
+}
+
+const FINDINGS = ['InvalidOverride', 'OverrideConflict'] as const
+
+type Wanted = Omit<Condition, 'lastTransitionTime'>
+
+function conditionsOf(
+  before: readonly Condition[],
+  { fault, gpus, overcommit, now }: NodeFacts,
+): readonly Condition[] {
+  const wanted: Wanted[] = [readiness(fault, gpus.length)]
+  for (const type of FINDINGS) {
+    const found = overcommit.findings.find((each) => each.type === type)
+    if (found !== undefined) wanted.push({ type, status: 'True', reason: type, message: found.message })
+    // One that never held is not reported.
+    else if (before.some((each) => each.type === type))
+      wanted.push({ type, status: 'False', reason: 'Resolved', message: 'The override is in order.' })
+  }
+  return wanted.map((each) => datedCondition(each, before, now))
+}
+
+/** The time stays as long as the status does. */
+export function datedCondition(wanted: Wanted, before: readonly Condition[], now: string): Condition {
+  const was = before.find(({ type }) => type === wanted.type)
+  return { ...wanted, lastTransitionTime: was?.status === wanted.status ? was.lastTransitionTime : now }
+}
+
+function readiness(fault: string | null, gpus: number): Wanted {
+  const type = 'Ready'
+  if (fault !== null) return { type, status: 'False', reason: 'InvalidGPUs', message: fault }
+  return gpus === 0
+    ? { type, status: 'False', reason: 'NoGPUs', message: 'The node declares no GPUs.' }
+    : { type, status: 'True', reason: 'GPUsDeclared', message: `Pods can get its ${gpus} GPUs.` }
+}
+
+function sum<T>(items: readonly T[], mibOf: (item: T) => Mib): Mib {
+  return items.reduce((total, item) => total + mibOf(item), 0)
+}

@@ -1,0 +1,307 @@
+/**
+ * Pods on their way to the node that the controller has chosen:
+ * 1. The gate is removed. From now on the scheduler of Kubernetes asks where the pod may run.
+ * 2. `filter` offers the chosen node alone. If the scheduler does not propose that node, the pod does not fit
+ *    there for other reasons than VRAM, and the controller chooses again.
+ * 3. `bind` writes the claim, then the binding. A binding names the version of the pod on which it rests, and
+ *    giving up a claim changes that version: an operator that was paused in between binds nothing.
+ */
+import type { CancelTimer, Clock } from '../../controller/ports/clock.ts'
+import type { StartRefused } from '../../protocol/message-fields.ts'
+import type { DurationMs } from '../../protocol/units.ts'
+import type { Pod } from '../contract/kubernetes.ts'
+import { POD_ANNOTATIONS, PLACING_ANNOTATION, SCHEDULING_GATE } from '../contract/names.ts'
+import type { Claim } from '../contract/policies.ts'
+import {
+  CONFLICT,
+  INVALID,
+  type KubeApi,
+  KubeError,
+  type KubeObject,
+  NOT_FOUND,
+  PODS,
+} from '../ports/kube-api.ts'
+import { type NodeLimits, withClaim, withoutClaim } from './claims.ts'
+import type { NodeBook } from './node-book.ts'
+import { gpusOf } from './pod-task.ts'
+
+export type Bound = { readonly error: null } | { readonly error: string; readonly refused: StartRefused }
+
+export interface PodBindingsOptions {
+  readonly api: KubeApi
+  readonly clock: Clock
+  /** As last seen; undefined: it is gone. */
+  readonly pod: (uid: string) => Pod | undefined
+  readonly book: (nodeName: string) => NodeBook
+  readonly limits: (nodeName: string) => NodeLimits
+  /** Whether this operator leads now. */
+  readonly leads: () => boolean
+  /** Why a pod waits that has no node yet. */
+  readonly whyWaiting: (uid: string) => string
+  readonly onFault: (error: unknown) => void
+  readonly bindWithinMs?: DurationMs
+}
+
+export interface FilterAnswer {
+  readonly nodeNames: readonly string[]
+  /** Why not, for each other node. */
+  readonly failed: Readonly<Record<string, string>>
+}
+
+interface Way {
+  readonly claim: Claim
+  readonly nodeName: string
+  readonly done: (bound: Bound) => void
+  /** What the scheduler has said about the pod in tries before this way. */
+  said: string | null
+  cancel: CancelTimer
+  isBinding: boolean
+}
+
+const BIND_WITHIN_MS = 30_000
+/** The scheduler has seen a pod without its gate before, and its pause between two tries is short. */
+const BIND_AGAIN_WITHIN_MS = 10_000
+/** A start that failed for a passing reason is not repeated at once. */
+const PAUSE_MS = 2_000
+const BIND_TRIES = 4
+const CONSTRAINTS: StartRefused = { cause: 'task', code: 'node_constraints' }
+const ABANDONED = 'abandoned'
+const PASSING = (code: string): StartRefused => ({ cause: 'passing', code })
+
+export class PodBindings {
+  readonly #options: PodBindingsOptions
+  readonly #ways = new Map<string, Way>()
+  /** Pods to which `filter` has refused all nodes: the scheduler will say so in the condition of the pod. */
+  readonly #answered = new Set<string>()
+  #touched = 0
+
+  constructor(options: PodBindingsOptions) {
+    this.#options = options
+  }
+
+  /** `done` is called once, later. */
+  begin(claim: Claim, nodeName: string, done: (bound: Bound) => void): void {
+    const said = this.#schedulerSaid(claim.podUid)
+    const way: Way = { claim, nodeName, done, said, cancel: () => {}, isBinding: false }
+    this.#ways.set(claim.podUid, way)
+    void this.#ungate(way).catch((error: unknown) => {
+      this.#options.onFault(error)
+      this.#end(way, { error: messageOf(error), refused: PASSING('api_server') })
+    })
+  }
+
+  /** The pod ends, or the controller has changed its mind. A binding in progress decides itself. */
+  abandon(podUid: string, why: string): void {
+    const way = this.#ways.get(podUid)
+    if (way !== undefined && !way.isBinding) this.#end(way, { error: why, refused: PASSING(ABANDONED) })
+  }
+
+  /** The scheduler may have found that no node fits for other reasons than VRAM: then it asks nothing. */
+  podChanged(podUid: string): void {
+    const way = this.#ways.get(podUid)
+    const said = this.#schedulerSaid(podUid)
+    if (way === undefined || way.isBinding || said === null || said === way.said) return
+    way.said = said
+    if (this.#answered.delete(podUid)) return
+    this.#end(way, { error: `the scheduler finds no node: ${said}`, refused: CONSTRAINTS })
+  }
+
+  /** It no longer leads: nothing is decided any more. */
+  close(): void {
+    for (const way of this.#ways.values()) way.cancel()
+    this.#ways.clear()
+  }
+
+  isOnItsWay(podUid: string): boolean {
+    return this.#ways.has(podUid)
+  }
+
+  filter(podUid: string, candidates: readonly string[]): FilterAnswer {
+    const way = this.#ways.get(podUid)
+    this.#answered.add(podUid)
+    if (way === undefined) return refusal(candidates, this.#options.whyWaiting(podUid))
+    const { nodeName } = way
+    const others = candidates.filter((name) => name !== nodeName)
+    const why = `VRAM is reserved on ${nodeName}`
+    if (others.length < candidates.length) {
+      this.#answered.delete(podUid)
+      return { ...refusal(others, why), nodeNames: [nodeName] }
+    }
+    const error = `the scheduler does not propose ${nodeName}`
+    if (!way.isBinding) this.#end(way, { error, refused: CONSTRAINTS })
+    return refusal(candidates, `${why}, which is not among the candidates`)
+  }
+
+  /** Resolves with null once the pod is bound, or with the reason. */
+  async bind(podUid: string, nodeName: string): Promise<string | null> {
+    const way = this.#ways.get(podUid)
+    if (way === undefined) return 'no VRAM is reserved for the pod'
+    if (way.nodeName !== nodeName) return `VRAM is reserved on ${way.nodeName}, not on ${nodeName}`
+    if (way.isBinding) return 'the pod is being bound'
+    way.isBinding = true
+    way.cancel()
+    const bound = await this.#bind(way).catch((error: unknown) => this.#afterFault(way, error))
+    this.#end(way, bound)
+    return bound.error
+  }
+
+  forget(podUid: string): void {
+    this.#answered.delete(podUid)
+  }
+
+  /** Gives up the claim of a pod that is not bound. Resolves with the pod; null: it is gone. */
+  async release(podUid: string, key: PodKey, book: NodeBook): Promise<Pod | null> {
+    await book.change((status) => withoutClaim(status, podUid))
+    return this.#touch(podUid, key)
+  }
+
+  /** Gives the pod a new version. Null: it is gone. */
+  async #touch(podUid: string, key: PodKey): Promise<Pod | null> {
+    this.#touched += 1
+    const mark = `${this.#options.clock.now()}.${this.#touched}`
+    const body = { metadata: { uid: podUid, annotations: { [PLACING_ANNOTATION]: mark } } }
+    try {
+      return (await this.#options.api.patch(PODS, key, { type: 'merge', body })) as unknown as Pod
+    } catch (error) {
+      // Another pod has the name: the precondition of its uid does not hold.
+      if (error instanceof KubeError && [NOT_FOUND, CONFLICT, INVALID].includes(error.code)) return null
+      throw error
+    }
+  }
+
+  async #ungate(way: Way): Promise<void> {
+    const { pod: podOf, api, clock, bindWithinMs = BIND_WITHIN_MS } = this.#options
+    const pod = podOf(way.claim.podUid)
+    if (pod === undefined) return this.#end(way, { error: 'the pod is gone', refused: PASSING('pod_gone') })
+    const gates = pod.spec.schedulingGates ?? []
+    const place = gates.findIndex(({ name }) => name === SCHEDULING_GATE)
+    if (place === -1) await this.#touch(way.claim.podUid, keyOf(way.claim))
+    else {
+      const path = `/spec/schedulingGates/${place}`
+      await api.patch(PODS, keyOf(way.claim), {
+        type: 'json',
+        body: [
+          { op: 'test', path: '/metadata/uid', value: way.claim.podUid },
+          { op: 'test', path: `${path}/name`, value: SCHEDULING_GATE },
+          { op: 'remove', path },
+        ],
+      })
+    }
+    if (this.#ways.get(way.claim.podUid) !== way || way.isBinding) return
+    const withinMs = place === -1 ? Math.min(bindWithinMs, BIND_AGAIN_WITHIN_MS) : bindWithinMs
+    way.cancel = clock.at(clock.now() + withinMs, () => {
+      const said = this.#schedulerSaid(way.claim.podUid) ?? 'the scheduler has not said why'
+      const error = `not bound within ${withinMs / 1000} s: ${said}`
+      this.#end(way, { error, refused: CONSTRAINTS })
+    })
+  }
+
+  async #bind(way: Way): Promise<Bound> {
+    const { api, book, leads, limits } = this.#options
+    const { claim, nodeName } = way
+    const own = book(nodeName)
+    let pod = await this.#read(claim)
+    const refused = await own.change((status) => withClaim(status, claim, limits(nodeName)))
+    if (refused !== null) return { error: refused, refused: PASSING('claim_refused') }
+    for (let tries = 1; ; tries += 1) {
+      if (pod === null) {
+        await own.change((status) => withoutClaim(status, claim.podUid))
+        return { error: 'the pod is gone', refused: PASSING('pod_gone') }
+      }
+      if (isBoundTo(pod, way)) return { error: null }
+      if (!leads()) return { error: 'another operator leads', refused: PASSING('not_leader') }
+      try {
+        await api.create(PODS, bindingOf(way, pod), { subresource: 'binding' })
+        return { error: null }
+      } catch (error) {
+        const isOutdated = error instanceof KubeError && error.code === CONFLICT
+        if (!isOutdated || tries === BIND_TRIES) throw error
+      }
+      // The claim may have been given up by another operator meanwhile.
+      pod = await this.#read(claim)
+      const { claims = [] } = await own.reread()
+      if (!claims.some(({ podUid }) => podUid === claim.podUid))
+        return { error: 'its claim was given up', refused: PASSING('claim_lost') }
+    }
+  }
+
+  /** Whether the binding was stored is not known until the pod has been changed. */
+  async #afterFault(way: Way, fault: unknown): Promise<Bound> {
+    const { book, leads, onFault } = this.#options
+    onFault(fault)
+    const { claim, nodeName } = way
+    const failed: Bound = { error: messageOf(fault), refused: PASSING('binding_failed') }
+    // The claim belongs to the operator that leads now.
+    for (let tries = 1; tries <= BIND_TRIES && leads(); tries += 1)
+      try {
+        const pod = await this.release(claim.podUid, keyOf(claim), book(nodeName))
+        if (pod === null || pod.spec.nodeName === undefined) return failed
+        await book(nodeName).change((status) => ({ ...status, claims: [...(status.claims ?? []), claim] }))
+        return { error: null }
+      } catch (error) {
+        onFault(error)
+      }
+    return failed
+  }
+
+  async #read(claim: Claim): Promise<Pod | null> {
+    try {
+      const pod = (await this.#options.api.get(PODS, keyOf(claim))) as unknown as Pod
+      return pod.metadata.uid === claim.podUid ? pod : null
+    } catch (error) {
+      if (error instanceof KubeError && error.code === NOT_FOUND) return null
+      throw error
+    }
+  }
+
+  #end(way: Way, bound: Bound): void {
+    if (this.#ways.get(way.claim.podUid) !== way) return
+    way.cancel()
+    this.#ways.delete(way.claim.podUid)
+    const isPassing = bound.error !== null && bound.refused.cause === 'passing'
+    // Never inside a call of the one that is told.
+    if (!isPassing || bound.refused.code === ABANDONED) queueMicrotask(() => way.done(bound))
+    else this.#options.clock.at(this.#options.clock.now() + PAUSE_MS, () => way.done(bound))
+  }
+
+  /** Why the scheduler of Kubernetes last found no node; null: it has not tried. */
+  #schedulerSaid(podUid: string): string | null {
+    const { conditions = [] } = this.#options.pod(podUid)?.status ?? {}
+    const said = conditions.find(({ type }) => type === 'PodScheduled')
+    return said?.status === 'False' && said.reason === 'Unschedulable' ? (said.message ?? '') : null
+  }
+}
+
+export interface PodKey {
+  readonly namespace: string
+  readonly name: string
+}
+
+export function keyOf({ podNamespace: namespace, podName: name }: Claim): PodKey {
+  return { namespace, name }
+}
+
+function refusal(names: readonly string[], why: string): FilterAnswer {
+  return { nodeNames: [], failed: Object.fromEntries(names.map((name) => [name, why])) }
+}
+
+function isBoundTo(pod: Pod, { claim, nodeName }: Way): boolean {
+  return pod.spec.nodeName === nodeName && gpusOf(pod).join() === claim.gpuUuids.join()
+}
+
+function bindingOf({ claim, nodeName }: Way, { metadata }: Pod): KubeObject {
+  const { uid, resourceVersion } = metadata
+  return {
+    metadata: {
+      ...keyOf(claim),
+      ...(uid === undefined ? {} : { uid }),
+      ...(resourceVersion === undefined ? {} : { resourceVersion }),
+      annotations: { [POD_ANNOTATIONS.gpuUuids]: claim.gpuUuids.join(',') },
+    },
+    target: { apiVersion: 'v1', kind: 'Node', name: nodeName },
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

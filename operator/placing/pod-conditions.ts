@@ -1,0 +1,88 @@
+/**
+ * The condition headroom.dev/VRAMAdmitted of pods. It is written when its reason changes, and at most every
+ * half minute when only its message does.
+ */
+import type { DurationMs, Instant } from '../../protocol/units.ts'
+import type { Pod, PodCondition } from '../contract/kubernetes.ts'
+import { ADMITTED_CONDITION } from '../contract/names.ts'
+import { type JsonPatchStep, type KubeApi, KubeError, NOT_FOUND, PODS } from '../ports/kube-api.ts'
+
+export interface Admission {
+  readonly status: 'True' | 'False'
+  /** CamelCase. */
+  readonly reason: string
+  readonly message: string
+}
+
+const REWRITE_AFTER_MS: DurationMs = 30_000
+const MAX_MESSAGE = 1024
+
+export class PodConditions {
+  readonly #api: KubeApi
+  readonly #now: () => Instant
+  /** By UID. */
+  readonly #written = new Map<string, { readonly admission: Admission; readonly at: Instant }>()
+
+  constructor(api: KubeApi, now: () => Instant) {
+    this.#api = api
+    this.#now = now
+  }
+
+  /** Returns true if it wrote. */
+  async write(pod: Pod, wanted: Admission): Promise<boolean> {
+    const { uid = '', namespace = '', name = '' } = pod.metadata
+    const admission = { ...wanted, message: wanted.message.slice(0, MAX_MESSAGE) }
+    const conditions = pod.status?.conditions ?? []
+    const place = conditions.findIndex(({ type }) => type === ADMITTED_CONDITION)
+    const found = conditions[place]
+    const last = this.#written.get(uid)
+    const isOutOfDate = !isSame(last?.admission ?? found, admission)
+    const hasNewReason = (last?.admission ?? found)?.reason !== admission.reason
+    if (!isOutOfDate || (!hasNewReason && this.#now() - (last?.at ?? 0) < REWRITE_AFTER_MS)) return false
+    this.#written.set(uid, { admission, at: this.#now() })
+    try {
+      const body = steps(pod, place, { ...admission, ...this.#timeOf(found, admission) })
+      await this.#api.patch(PODS, { namespace, name }, { type: 'json', body }, { subresource: 'status' })
+      return true
+    } catch (error) {
+      // Another writer was faster, or the pod is gone: the next look decides again.
+      this.#written.delete(uid)
+      if (error instanceof KubeError && [NOT_FOUND, 422].includes(error.code)) return false
+      throw error
+    }
+  }
+
+  forget(uid: string): void {
+    this.#written.delete(uid)
+  }
+
+  #timeOf(found: PodCondition | undefined, { status }: Admission) {
+    const now = new Date(this.#now()).toISOString().replace(/\.\d+Z$/, 'Z')
+    return { lastTransitionTime: found?.status === status ? (found.lastTransitionTime ?? now) : now }
+  }
+}
+
+function steps(
+  { metadata, status }: Pod,
+  place: number,
+  condition: Omit<PodCondition, 'type'>,
+): readonly JsonPatchStep[] {
+  const value = { type: ADMITTED_CONDITION, ...condition }
+  const own: JsonPatchStep = { op: 'test', path: '/metadata/uid', value: metadata.uid }
+  if (place !== -1) {
+    const path = `/status/conditions/${place}`
+    return [
+      own,
+      { op: 'test', path: `${path}/type`, value: ADMITTED_CONDITION },
+      { op: 'replace', path, value },
+    ]
+  }
+  if (status === undefined) return [own, { op: 'add', path: '/status', value: { conditions: [value] } }]
+  return status.conditions === undefined
+    ? [own, { op: 'add', path: '/status/conditions', value: [value] }]
+    : [own, { op: 'add', path: '/status/conditions/-', value }]
+}
+
+function isSame(a: Partial<Admission> | PodCondition | undefined, b: Admission): boolean {
+  return a?.status === b.status && a.reason === b.reason && a.message === b.message
+}

@@ -1,0 +1,87 @@
+/** A pod as a task of the controller, and where it is in its life. */
+import type { TaskRequest } from '../../protocol/task.ts'
+import type { Priority } from '../../protocol/units.ts'
+import { type Parsed, valid } from '../contract/field-fault.ts'
+import type { Pod } from '../contract/kubernetes.ts'
+import { POD_ANNOTATIONS, SCHEDULER_NAME, SCHEDULING_GATE } from '../contract/names.ts'
+import { podRequestOf } from '../contract/pod-request.ts'
+import type { Claim } from '../contract/policies.ts'
+
+/**
+ * `held`: another controller keeps it, and it reserves nothing. `foreign`: another scheduler places it.
+ * `over`: its containers have ended.
+ */
+export type PodStage = 'held' | 'waiting' | 'bound' | 'over' | 'foreign'
+
+export function stageOf({ metadata, spec, status }: Pod): PodStage {
+  if (status?.phase === 'Succeeded' || status?.phase === 'Failed') return 'over'
+  if (spec.nodeName !== undefined && spec.nodeName !== '')
+    return gpusOf({ metadata }).length > 0 ? 'bound' : 'foreign'
+  if (spec.schedulerName !== SCHEDULER_NAME) return 'foreign'
+  if (metadata.deletionTimestamp !== undefined) return 'over'
+  const isHeld = (spec.schedulingGates ?? []).some(({ name }) => name !== SCHEDULING_GATE)
+  return isHeld ? 'held' : 'waiting'
+}
+
+/** UUIDs of the GPUs that the binding gave it. */
+export function gpusOf({ metadata }: Pick<Pod, 'metadata'>): readonly string[] {
+  const text = metadata.annotations?.[POD_ANNOTATIONS.gpuUuids] ?? ''
+  return text === '' ? [] : text.split(',')
+}
+
+/** What a bound pod holds; null if its annotations say nothing that can be read. */
+export function claimOfPod(pod: Pod): Claim | null {
+  const request = podRequestOf(pod)
+  if (!request.ok) return null
+  const { uid: podUid = '', namespace: podNamespace = '', name: podName = '' } = pod.metadata
+  const { vramMib, isSwappable: swappable } = request.value
+  return { podUid, podNamespace, podName, gpuUuids: [...gpusOf(pod)], vramMib, swappable }
+}
+
+/** @param group of the nodes that admit it */
+export function taskOfPod(pod: Pod, group: string): Parsed<TaskRequest> {
+  const request = podRequestOf(pod)
+  if (!request.ok) return request
+  const { vramMib, gpus, isSwappable } = request.value
+  const { uid = '', namespace = 'default', name = '' } = pod.metadata
+  return valid({
+    id: uid,
+    name: `${namespace}/${name}`.slice(0, MAX_NAME),
+    owner: namespace,
+    // The kubelet runs it; a task without a command would be a lease.
+    command: ['pod'],
+    vramMib,
+    gpuCount: gpus,
+    gpuMode: 'shared',
+    noswap: isSwappable ? 0 : 1,
+    priority: priorityOf(pod),
+    groups: [group],
+    labels: {},
+    maxRuntimeSeconds: null,
+    onNodeLoss: 'wait',
+    maxRequeues: null,
+  })
+}
+
+const MAX_NAME = 200
+const OWN_CLASS = /^headroom-p([0-4])$/
+const DEFAULT_PRIORITY: Priority = 2
+
+/** By the name of the chart's PriorityClasses. */
+function priorityOf({ spec: { priorityClassName = '' } }: Pod): Priority {
+  const digit = OWN_CLASS.exec(priorityClassName)?.[1]
+  return digit === undefined ? DEFAULT_PRIORITY : (Number(digit) as Priority)
+}
+
+/**
+ * Order in which pods that exist at a start are submitted.
+ * 1. Creation.
+ * 2. UID.
+ */
+export function byCreation({ metadata: a }: Pod, { metadata: b }: Pod): number {
+  const [first, second] = [
+    `${a.creationTimestamp ?? ''} ${a.uid ?? ''}`,
+    `${b.creationTimestamp ?? ''} ${b.uid ?? ''}`,
+  ]
+  return first < second ? -1 : first > second ? 1 : 0
+}

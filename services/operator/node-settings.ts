@@ -1,0 +1,38 @@
+/** Percentage, reserve and idle period, from policies, labels and the Helm value. */
+import type { ConfigFields } from '../../controller/model/config.ts'
+import { DEFAULT_CONFIG } from '../../controller/model/config.ts'
+import { nodeOvercommit, type NodeOvercommit, policyOfNode } from '../../operator/contract/overcommit.ts'
+import type { NodeLimits } from '../../operator/placing/claims.ts'
+import type { Percent } from '../../protocol/units.ts'
+import type { ClusterObjects } from './cluster-objects.ts'
+
+export class NodeSettings {
+  readonly #objects: ClusterObjects
+  readonly #helmPercent: Percent
+
+  constructor(objects: ClusterObjects, helmPercent: Percent) {
+    this.#objects = objects
+    this.#helmPercent = helmPercent
+  }
+
+  overcommitOf(nodeName: string): NodeOvercommit {
+    return nodeOvercommit({
+      node: this.#objects.node(nodeName)?.metadata ?? { name: nodeName },
+      nodePolicies: this.#objects.nodePolicies(),
+      clusterPolicy: this.#objects.clusterPolicy(),
+      helmPercent: this.#helmPercent,
+    })
+  }
+
+  limitsOf(nodeName: string): NodeLimits {
+    const own = policyOfNode(nodeName, this.#objects.nodePolicies())?.spec.safetyReserveMib
+    const { safetyReserveMib = DEFAULT_CONFIG.safety_reserve_mib } = this.#objects.clusterPolicy()?.spec ?? {}
+    return { percent: this.overcommitOf(nodeName).percent, reserveMib: own ?? safetyReserveMib }
+  }
+
+  config(): Partial<ConfigFields> {
+    const { idleSwapOutSeconds = DEFAULT_CONFIG.idle_swap_out_seconds } =
+      this.#objects.clusterPolicy()?.spec ?? {}
+    return { idle_swap_out_seconds: idleSwapOutSeconds }
+  }
+}

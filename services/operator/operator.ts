@@ -1,0 +1,180 @@
+/** `headroom operator run`: places pods while it leads, and keeps copies of the cluster while it does not. */
+import { createSystemClock } from '../../controller/adapters/system-clock.ts'
+import { createSystemRandom } from '../../controller/adapters/system-random.ts'
+import type { Clock } from '../../controller/ports/clock.ts'
+import type { TermEnd } from '../../controller/ports/leadership.ts'
+import type { Extender } from '../../operator/adapters/extender-server.ts'
+import { LeaseLeadership } from '../../operator/adapters/lease-leadership.ts'
+import type { Pod } from '../../operator/contract/kubernetes.ts'
+import type { KubeApi, ObjectKey } from '../../operator/ports/kube-api.ts'
+import { ClusterCopy, type Copied } from '../../operator/reflector/cluster-copy.ts'
+import type { Change } from '../../operator/reflector/reflector.ts'
+import { errorText } from '../../protocol/error-text.ts'
+import type { DurationMs, Percent } from '../../protocol/units.ts'
+import { ClusterObjects } from './cluster-objects.ts'
+import { Placement, type PlacementOptions } from './placement.ts'
+import { Reports } from './reports.ts'
+
+export interface OperatorOptions extends Pick<PlacementOptions, 'bindWithinMs'> {
+  readonly api: KubeApi
+  /** Of this process among the replicas. */
+  readonly name: string
+  readonly lease: Required<ObjectKey>
+  readonly leaseMs: DurationMs
+  readonly helmPercent: Percent
+  readonly onNote: (line: string) => void
+  /** Called when it begins and ceases to place pods. */
+  readonly onLeading?: (isLeading: boolean) => void
+  /** Of the lease and the copies; the system's. */
+  readonly clock?: Clock
+}
+
+/** Pauses before another try of a term that could not begin. */
+const RETRY_MS = 2_000
+
+export class Operator {
+  readonly #options: OperatorOptions
+  readonly #own = createSystemClock()
+  readonly #clock: Clock
+  readonly #objects: ClusterObjects
+  readonly #copy: ClusterCopy
+  readonly #leadership: LeaseLeadership
+  readonly #stop = Promise.withResolvers<'stopped'>()
+  #placement: Placement | null = null
+  #reports: Reports | null = null
+  #running: Promise<void> | null = null
+  #isStopped = false
+  #isSynced = false
+
+  constructor(options: OperatorOptions) {
+    const { api, name, lease, leaseMs } = options
+    this.#options = options
+    this.#clock = options.clock ?? this.#own
+    const noted = onceEach(options.onNote)
+    this.#objects = new ClusterObjects(() => this.#copy)
+    this.#copy = new ClusterCopy({
+      ...{ api, clock: this.#clock, random: createSystemRandom().stream('reflectors') },
+      onChange: (what, change) => this.#changed(what, change),
+      onFault: (error) => noted(`a copy of the cluster is behind: ${errorText(error)}`),
+    })
+    this.#leadership = new LeaseLeadership({
+      ...{ api, clock: this.#clock, name, lease, leaseMs },
+      onFault: (error) => noted(`the lease is not reached: ${errorText(error)}`),
+    })
+  }
+
+  start(): void {
+    this.#running ??= this.#run()
+  }
+
+  get isLeading(): boolean {
+    return this.#placement !== null && this.#leadership.epoch !== 0
+  }
+
+  get isSynced(): boolean {
+    return this.#isSynced
+  }
+
+  get placement(): Placement | null {
+    return this.#placement
+  }
+
+  /** What answers the scheduler; null: it does not lead. */
+  readonly extender = (): Extender | null => (this.isLeading ? (this.#placement?.bindings ?? null) : null)
+
+  /** Another replica leads at once. */
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    this.#stop.resolve('stopped')
+    await this.#running
+    await this.#leadership.close()
+    await this.#copy.stop()
+    this.#own.stop()
+  }
+
+  async #run(): Promise<void> {
+    const synced = this.#copy.start().then(() => (this.#isSynced = true))
+    await Promise.race([synced, this.#stop.promise])
+    while (!this.#isStopped) {
+      const won = await Promise.race([this.#leadership.campaign(), this.#stop.promise])
+      if (won === 'stopped') return
+      this.#options.onNote(`leads, term ${won.epoch} (${won.reason})`)
+      const end = await this.#lead()
+      this.#options.onLeading?.(false)
+      if (end !== 'stopped') this.#options.onNote(`leads no more: ${end.detail}`)
+    }
+  }
+
+  /** Until the term ends. A contradiction begins again from what is stored. */
+  async #lead(): Promise<TermEnd | 'stopped'> {
+    for (;;) {
+      const contradiction = Promise.withResolvers<'contradiction'>()
+      const placement = await this.#begin(contradiction.resolve)
+      const reports = placement === null ? null : this.#report(placement)
+      const pause = placement === null ? [this.#pause()] : []
+      const ends = [this.#leadership.lost, contradiction.promise, this.#stop.promise, ...pause]
+      const end = await Promise.race(ends)
+      this.#placement = null
+      this.#reports = null
+      await reports?.stop()
+      await placement?.stop()
+      if (end !== 'contradiction' && end !== 'paused') return end
+    }
+  }
+
+  #report(placement: Placement): Reports {
+    const { api, onNote } = this.#options
+    this.#reports = new Reports(api, this.#objects, placement, onNote)
+    this.#reports.start()
+    return this.#reports
+  }
+
+  async #begin(onContradiction: (how: 'contradiction') => void): Promise<Placement | null> {
+    const { api, helmPercent, onNote, bindWithinMs } = this.#options
+    try {
+      const placement = await Placement.start({
+        ...{ api, helmPercent, onNote, objects: this.#objects },
+        leads: () => this.#leadership.epoch !== 0,
+        onContradiction: (why) => {
+          onNote(`begins again: ${why}`)
+          onContradiction('contradiction')
+        },
+        ...(bindWithinMs === undefined ? {} : { bindWithinMs }),
+      })
+      this.#placement = placement
+      // What has changed while it began.
+      for (const pod of this.#objects.pods()) placement.podChanged(pod, false)
+      placement.nodesChanged()
+      this.#options.onLeading?.(true)
+      return placement
+    } catch (error) {
+      onNote(`placing cannot begin: ${errorText(error)}`)
+      return null
+    }
+  }
+
+  #pause(): Promise<'paused'> {
+    return new Promise((resolve) => {
+      this.#clock.at(this.#clock.now() + RETRY_MS, () => resolve('paused'))
+    })
+  }
+
+  #changed(what: Copied, change: Change): void {
+    if (what === 'pods') {
+      this.#objects.directory.take(change)
+      this.#placement?.podChanged(change.object as unknown as Pod, change.type === 'deleted')
+    } else if (what === 'nodes') this.#placement?.nodesChanged()
+    if (what === 'pods' || what === 'gpuNodes') return
+    this.#placement?.settle()
+    this.#reports?.nodesChanged()
+  }
+}
+
+/** The same line is written once until another one comes. */
+function onceEach(write: (line: string) => void): (line: string) => void {
+  let last = ''
+  return (line) => {
+    if (line !== last) write(line)
+    last = line
+  }
+}

@@ -1,0 +1,147 @@
+/** `headroom operator run`: the operator with the extender that the scheduler of Kubernetes asks. */
+import { gauge, gauges, Metrics } from '../../controller/api/metrics/metrics.ts'
+import { clientCertificate, ownCertificates } from '../../operator/adapters/certificate-secret.ts'
+import { ExtenderServer } from '../../operator/adapters/extender-server.ts'
+import { expiryOf, type OwnCertificates } from '../../operator/adapters/own-certificates.ts'
+import { LEADER_LABEL } from '../../operator/contract/names.ts'
+import { PODS } from '../../operator/ports/kube-api.ts'
+import { errorText } from '../../protocol/error-text.ts'
+import type { DurationMs, Instant } from '../../protocol/units.ts'
+import { adminServer, listenFault, listenOn } from '../admin-server.ts'
+import { certificateLook, firstCertificates, keepLooking } from './certificate-looks.ts'
+import { Operator, type OperatorOptions } from './operator.ts'
+
+interface Address {
+  readonly host: string
+  readonly port: number
+}
+
+export interface OperatorProcessOptions extends Omit<OperatorOptions, 'lease' | 'onLeading'> {
+  readonly namespace: string
+  readonly leaseName: string
+  readonly listen: Address
+  readonly admin: Address
+  /** Of the extender: the Service, and the Secrets with its certificates and those of the scheduler. */
+  readonly service: string
+  readonly secret: string
+  readonly schedulerSecret: string
+  readonly dnsNames: readonly string[]
+  /** Of this process: it is labelled while it leads; null: not in a pod. */
+  readonly podName: string | null
+  readonly signal: AbortSignal
+  readonly now?: () => Instant
+  readonly lookEveryMs?: DurationMs
+}
+
+export interface RunningOperator {
+  readonly port: number
+  readonly adminPort: number
+  readonly operator: Operator
+  stop(): Promise<void>
+}
+
+/** Common name in the certificate with which the scheduler calls. */
+const SCHEDULER = 'headroom-scheduler'
+
+/** Returns null if it was stopped before the API server answered. @throws StartFault */
+export async function startOperatorProcess(options: OperatorProcessOptions): Promise<RunningOperator | null> {
+  const { api, namespace, listen, admin, signal, onNote, now = Date.now } = options
+  const operator = new Operator({
+    ...options,
+    lease: { namespace, name: options.leaseName },
+    onLeading: leaderLabel(options),
+  })
+  let certificates: OwnCertificates | null = null
+  const metrics = metricsOf(operator, () => certificates, now)
+  const whyNotReady = (): string | null =>
+    certificates === null
+      ? 'there is no certificate yet'
+      : operator.isSynced
+        ? null
+        : 'the copies of the cluster are not complete'
+  const adminHttp = adminServer(() => metrics.text(), whyNotReady, true)
+  const adminPort = await listenOn(adminHttp, admin, '--admin')
+  const secretNamed = (name: string) => ({ api, now, secret: { namespace, name } })
+  const look = certificateLook(
+    async () => {
+      const own = await ownCertificates(secretNamed(options.secret), [
+        `${options.service}.${namespace}.svc`,
+        ...options.dnsNames,
+      ])
+      await clientCertificate(secretNamed(options.schedulerSecret), SCHEDULER, own)
+      return own
+    },
+    { onNote, onFault: () => {}, onFound: (found) => (certificates = found) },
+  )
+  const first = await firstCertificates(look, signal)
+  if (first === null) {
+    adminHttp.close()
+    return null
+  }
+  const server = await ExtenderServer.start({
+    ...listen,
+    ...identityOf(first),
+    ...{ caller: SCHEDULER, extender: operator.extender, log: onNote },
+  }).catch((error: Error) => {
+    adminHttp.close()
+    throw listenFault(error, listen, '--listen')
+  })
+  operator.start()
+  const looking = keepLooking(look, first, options, (found) => server.renew(identityOf(found)))
+  return {
+    ...{ port: server.port, adminPort, operator },
+    async stop() {
+      await operator.stop()
+      await server.close()
+      await looking
+      adminHttp.close()
+      adminHttp.closeAllConnections()
+    },
+  }
+}
+
+function identityOf({ cert, key, authorities }: OwnCertificates) {
+  return { cert, key, ca: authorities }
+}
+
+/** The Service of the extender selects the pod with the label: the scheduler reaches the one that leads. */
+function leaderLabel({ api, namespace, podName, onNote }: OperatorProcessOptions) {
+  let last: Promise<unknown> = Promise.resolve()
+  return (isLeading: boolean): void => {
+    if (podName === null) return
+    const body = { metadata: { labels: { [LEADER_LABEL]: isLeading ? 'true' : null } } }
+    last = last
+      .then(() => api.patch(PODS, { namespace, name: podName }, { type: 'merge', body }))
+      .catch((error: unknown) => onNote(`the pod ${podName} is not labelled: ${errorText(error)}`))
+  }
+}
+
+function metricsOf(
+  operator: Operator,
+  certificates: () => OwnCertificates | null,
+  now: () => Instant,
+): Metrics {
+  const metrics = new Metrics()
+  metrics.add(
+    gauge('headroom_operator_leading', 'Whether this operator places pods.', () =>
+      operator.isLeading ? 1 : 0,
+    ),
+    gauge('headroom_operator_certificate_expires_in_seconds', 'Until the certificate is over.', () => {
+      const found = certificates()
+      return found === null ? null : Math.round((expiryOf(found) - now()) / 1000)
+    }),
+    gauges(
+      'headroom_operator_pods',
+      'Pods that this operator knows, while it leads.',
+      ['state'],
+      function* () {
+        const counts = operator.placement?.controller.views.counts()
+        if (counts === undefined) return
+        yield { labels: ['waiting'], value: counts.pending }
+        yield { labels: ['reserved'], value: counts.assigned }
+        yield { labels: ['bound'], value: counts.running }
+      },
+    ),
+  )
+  return metrics
+}

@@ -1,0 +1,157 @@
+/**
+ * The whole way of a pod on a real API server with the real scheduler: admission, gate, claim, extender,
+ * binding. Nodes are objects without a kubelet; a test ends pods by their status.
+ */
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import type { Pod } from '../../operator/contract/kubernetes.ts'
+import { ADMITTED_CONDITION, NODE_GPUS, NODE_LABELS, POD_ANNOTATIONS } from '../../operator/contract/names.ts'
+import { GPU_NODE, type GPUNodeStatus } from '../../operator/contract/policies.ts'
+import { type KubeApi, NODES, ownResource, PODS } from '../../operator/ports/kube-api.ts'
+import { freePort } from '../support/free-port.ts'
+import { rightsOf } from '../support/kubernetes/account.ts'
+import { schedulerCertificates, startAdmissionOn, startOperatorOn } from '../support/kubernetes/components.ts'
+import { ControlPlane, whyNoControlPlane } from '../support/kubernetes/control-plane.ts'
+import { aClusterPolicy, aPod } from '../support/kubernetes/objects.ts'
+import type { RunningCommand } from '../support/running-command.ts'
+
+const WAIT = { timeout: 90_000, interval: 100 }
+
+describe.skipIf(whyNoControlPlane('kube-scheduler') !== null)('With the scheduler of Kubernetes', () => {
+  let plane: ControlPlane
+  let operator: RunningCommand
+  let api: KubeApi
+  let port = 0
+
+  beforeAll(async () => {
+    plane = await ControlPlane.start()
+    api = plane.client()
+    await startAdmissionOn(plane)
+    port = await freePort()
+    operator = await startOperatorOn(plane, port)
+    await plane.startScheduler(port, await schedulerCertificates(plane))
+  })
+  afterAll(() => plane.stop())
+
+  /** @param gib of each GPU */
+  async function addNode(name: string, cpus: number, ...gib: readonly number[]): Promise<void> {
+    const gpus = gib.map((size, index) => ({ uuid: `${name}-GPU-${index}`, vram_mib: size * 1024 }))
+    const labels = { [NODE_LABELS.enabled]: 'true', test: name }
+    await api.create(NODES, {
+      metadata: { name, labels, annotations: { [NODE_GPUS]: JSON.stringify(gpus) } },
+    })
+    const amounts = { cpu: String(cpus), memory: '64Gi', pods: '110' }
+    const conditions = [{ type: 'Ready', status: 'True', reason: 'Test', message: '' }]
+    const status = { capacity: amounts, allocatable: amounts, conditions }
+    await api.patch(NODES, { name }, { type: 'merge', body: { status } }, { subresource: 'status' })
+    // No controller sees that the node is ready.
+    await api.patch(NODES, { name }, { type: 'merge', body: { spec: { taints: null } } })
+  }
+  async function addPod(name: string, vram: string, node: string, cpu = '100m'): Promise<void> {
+    const pod = aPod({ [POD_ANNOTATIONS.podVram]: vram })
+    const [main] = pod.spec.containers
+    const resources = { requests: { cpu } }
+    const selector = node === '' ? {} : { nodeSelector: { test: node } }
+    const spec = { containers: [{ ...main, resources }], ...selector }
+    await api.create(PODS, { ...pod, metadata: { ...pod.metadata, name }, spec })
+  }
+  const podOf = async (name: string) =>
+    (await api.get(PODS, { namespace: 'default', name })) as unknown as Pod
+  const bound = (name: string): Promise<Pod> =>
+    vi.waitFor(async () => {
+      const pod = await podOf(name)
+      if (pod.spec.nodeName === undefined)
+        throw new Error(`${name}: ${JSON.stringify(pod.status)} ${operator.output()} ${plane.output}`)
+      return pod
+    }, WAIT)
+  const waiting = (name: string): Promise<string> =>
+    vi.waitFor(async () => {
+      const { status } = await podOf(name)
+      const found = status?.conditions?.find(({ type }) => type === ADMITTED_CONDITION)
+      if (found?.reason !== 'WaitingForVRAM') throw new Error(`${name}: ${JSON.stringify(status)}`)
+      return found.message ?? ''
+    }, WAIT)
+  const finish = (name: string) =>
+    api.patch(
+      PODS,
+      { namespace: 'default', name },
+      { type: 'merge', body: { status: { phase: 'Succeeded' } } },
+      { subresource: 'status' },
+    )
+  const statusOf = async (name: string) =>
+    (await api.get(ownResource(GPU_NODE), { name }))['status'] as GPUNodeStatus
+
+  it('Pods get GPUs by the binding, and the next one waits with its reason until one ends', async () => {
+    await addNode('one', 8, 24)
+    await addPod('first', '10Gi', 'one')
+    await addPod('second', '10Gi', 'one')
+    const [first, second] = [await bound('first'), await bound('second')]
+    for (const { metadata, spec } of [first, second]) {
+      expect(metadata.annotations?.[POD_ANNOTATIONS.gpuUuids]).toBe('one-GPU-0')
+      expect(spec.schedulingGates).toBeUndefined()
+    }
+    await addPod('third', '10Gi', 'one')
+    expect(await waiting('third')).toMatch(/10 GiB|10,240 MiB/)
+    expect(await plane.kubectl(['get', 'pod', 'third'])).toContain('SchedulingGated')
+    await finish('first')
+    await bound('third')
+    await vi.waitFor(async () => {
+      const names = (await statusOf('one')).claims?.map(({ podName }) => podName)
+      expect(names).toHaveLength(2)
+      expect(names).toEqual(expect.arrayContaining(['second', 'third']))
+    }, WAIT)
+    expect(await plane.kubectl(['get', 'gn', 'one'])).toMatch(/24576 +24576/)
+  })
+
+  it('A node without enough CPU gives way to one that has it', async () => {
+    // The smallest GPU that fits is on the node without CPU.
+    await addNode('weak', 1, 16)
+    await addNode('strong', 8, 24)
+    await addPod('cpu', '8Gi', '', '4')
+    expect((await bound('cpu')).spec.nodeName).toBe('strong')
+  })
+
+  it('An operator that is killed comes back and gives nothing twice', async () => {
+    await addNode('two', 8, 24)
+    await addPod('kept', '20Gi', 'two')
+    await bound('kept')
+    operator.process.kill('SIGKILL')
+    await operator.ended
+    await addPod('later', '20Gi', 'two')
+    await addPod('small', '1Gi', 'two')
+    operator = await startOperatorOn(plane, port)
+    await bound('small')
+    await waiting('later')
+    await finish('kept')
+    await bound('later')
+  })
+
+  it('A policy applies at once, and its status says to how many nodes', async () => {
+    await plane.kubectl(
+      ['apply', '-f', '-'],
+      JSON.stringify({
+        apiVersion: 'headroom.dev/v1alpha1',
+        kind: 'ClusterGPUPolicy',
+        ...aClusterPolicy(50),
+      }),
+    )
+    await vi.waitFor(async () => {
+      expect((await statusOf('one')).overcommit).toEqual({ percent: 50, source: 'ClusterGPUPolicy' })
+      expect(await plane.kubectl(['get', 'cgp'])).toMatch(/default +50 .* 4 +True/)
+    }, WAIT)
+  })
+
+  it('The operator used every right of its roles, and was refused nothing', async () => {
+    const bodies = { spec: { nodeName: 'one', vramOvercommitPercent: 20 } }
+    await plane.kubectl(
+      ['apply', '-f', '-'],
+      JSON.stringify({
+        ...{ apiVersion: 'headroom.dev/v1alpha1', kind: 'VendorNodePolicy', metadata: { name: 'one' } },
+        ...bodies,
+      }),
+    )
+    await vi.waitFor(async () => expect(await plane.kubectl(['get', 'vnp'])).toContain('True'), WAIT)
+    operator.process.kill('SIGTERM')
+    expect(await operator.ended).toBe(0)
+    expect(rightsOf(plane, 'operator')).toEqual({ forbidden: [], unused: [] })
+  })
+})

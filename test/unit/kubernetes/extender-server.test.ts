@@ -1,0 +1,84 @@
+/** The extender over HTTPS: requests as the scheduler of Kubernetes sends them. */
+import { request } from 'node:https'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { textOf } from '../../../operator/adapters/answer-bytes.ts'
+import { type Extender, ExtenderServer } from '../../../operator/adapters/extender-server.ts'
+import { renewedCertificates, renewedClient } from '../../../operator/adapters/own-certificates.ts'
+
+const own = renewedCertificates(null, 'headroom-extender', ['localhost'], Date.now())
+const scheduler = renewedClient(null, 'headroom-scheduler', own, Date.now())
+const other = renewedClient(null, 'another-client', own, Date.now())
+const stranger = renewedCertificates(null, 'stranger', ['localhost'], Date.now())
+
+const asked: unknown[] = []
+const leading: Extender = {
+  filter: (uid, names) => {
+    asked.push([uid, names])
+    return { nodeNames: names.slice(0, 1), failed: { b: 'VRAM is reserved on a' } }
+  },
+  bind: (uid, node) => Promise.resolve(uid === 'good' ? null : `no VRAM for ${uid} on ${node}`),
+}
+let extender: Extender | null = leading
+let server: ExtenderServer
+beforeAll(async () => {
+  server = await ExtenderServer.start({
+    ...{ host: '127.0.0.1', port: 0, cert: own.cert, key: own.key, ca: own.authorities },
+    ...{ caller: 'headroom-scheduler', extender: () => extender, log: () => {} },
+  })
+})
+afterAll(() => server.close())
+
+function call(
+  path: string,
+  body: string,
+  client: { readonly cert: string; readonly key: string } | null = scheduler,
+) {
+  return new Promise<{ readonly code: number | undefined; readonly text: string }>((resolve, reject) => {
+    const identity = client === null ? {} : { cert: client.cert, key: client.key }
+    const how = { method: 'POST', ca: own.authorities, agent: false as const, family: 4, ...identity }
+    const sent = request(`https://localhost:${server.port}${path}`, how, (answer) => {
+      textOf(answer, 100_000).then((text) => resolve({ code: answer.statusCode, text }), reject)
+    })
+    sent.on('error', reject)
+    sent.end(body)
+  })
+}
+
+it('A filter is answered with the nodes, and why not the others', async () => {
+  const pod = { metadata: { name: 'p', uid: 'u' }, spec: {} }
+  const body = JSON.stringify({ Pod: pod, Nodes: null, NodeNames: ['a', 'b'] })
+  const { code, text } = await call('/filter', body)
+  expect([code, JSON.parse(text)]).toEqual([
+    200,
+    { NodeNames: ['a'], FailedNodes: { b: 'VRAM is reserved on a' }, Error: '' },
+  ])
+  expect(asked).toEqual([['u', ['a', 'b']]])
+})
+
+it('A binding is answered with an empty error, or with the reason', async () => {
+  const bind = (PodUID: string) =>
+    call('/bind', JSON.stringify({ PodName: 'p', PodNamespace: 'd', PodUID, Node: 'a' }))
+  expect(JSON.parse((await bind('good')).text)).toEqual({ Error: '' })
+  expect(JSON.parse((await bind('bad')).text)).toEqual({ Error: 'no VRAM for bad on a' })
+})
+
+it('Only the scheduler may ask', async () => {
+  expect((await call('/filter', '{}', other)).code).toBe(403)
+  await expect(call('/filter', '{}', stranger)).rejects.toThrow()
+  await expect(call('/filter', '{}', null)).rejects.toThrow()
+})
+
+it('Other paths and documents are refused', async () => {
+  expect((await call('/prioritize', '{}')).code).toBe(404)
+  expect((await call('/filter', '{')).code).toBe(400)
+  expect(JSON.parse((await call('/filter', '{"Pod": {}}')).text)).toEqual({
+    Error: 'Pod or NodeNames is missing',
+  })
+  expect(JSON.parse((await call('/bind', 'null')).text)).toEqual({ Error: 'PodUID or Node is missing' })
+})
+
+it('A replica that does not lead says so', async () => {
+  extender = null
+  expect(await call('/filter', '{}')).toEqual({ code: 503, text: 'another operator leads' })
+  extender = leading
+})
