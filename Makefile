@@ -341,6 +341,7 @@ fmt: install ## format the sources and regenerate the documents that are made fr
 	@node tools/reference/scenario-reference.ts
 	@node tools/reference/trace-reference.ts
 	@node tools/reference/custom-resources.ts
+	@node tools/reference/webhooks.ts
 
 clean: ## remove installed packages and build output
 	rm -rf node_modules coverage dist $(GUARD)/build

@@ -1,0 +1,84 @@
+/** The Helm chart as helm renders it and as the API server takes it. */
+import { execFileSync } from 'node:child_process'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { parseAllDocuments } from 'yaml'
+import { ControlPlane, whyNoControlPlane } from '../support/kubernetes/control-plane.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+const CHART = join(ROOT, 'deploy/helm/headroom')
+
+interface Rendered {
+  readonly kind: string
+  readonly metadata: { readonly name: string; readonly namespace?: string }
+  readonly spec?: {
+    readonly template?: { readonly spec: { readonly containers: readonly { readonly args?: string[] }[] } }
+  }
+}
+
+function helm(...args: readonly string[]): string {
+  return execFileSync(join(ROOT, '.tools/helm'), args, { encoding: 'utf8', stdio: 'pipe' })
+}
+
+function rendered(...args: readonly string[]): readonly Rendered[] {
+  const version = ['--kube-version', '1.36.4', '--namespace', 'headroom']
+  const text = helm('template', 'headroom', CHART, '--include-crds', ...version, ...args)
+  return parseAllDocuments(text).flatMap((each) => (each.toJS() === null ? [] : [each.toJS() as Rendered]))
+}
+
+const argsOf = (name: string, ...values: readonly string[]): readonly string[] =>
+  rendered(...values).find(({ kind, metadata }) => kind === 'Deployment' && metadata.name === name)?.spec
+    ?.template?.spec.containers[0]?.args ?? []
+
+describe.skipIf(whyNoControlPlane('helm') !== null)('With helm', () => {
+  let plane: ControlPlane
+  beforeAll(async () => {
+    plane = await ControlPlane.start()
+    await plane.kubectl(['create', 'namespace', 'headroom'])
+  })
+  afterAll(() => plane.stop())
+
+  it('The chart has no faults for helm lint', () => {
+    expect(helm('lint', CHART, '--strict', '--kube-version', '1.36.4')).toContain('0 chart(s) failed')
+  })
+
+  it('The API server takes every object, without a warning about an unknown field', async () => {
+    const items = rendered()
+    expect(items.map(({ kind }) => kind)).toEqual(
+      expect.arrayContaining([
+        'Deployment',
+        'MutatingWebhookConfiguration',
+        'NetworkPolicy',
+        'PriorityClass',
+      ]),
+    )
+    const list = JSON.stringify({ apiVersion: 'v1', kind: 'List', items })
+    await plane.kubectl(['apply', '--server-side', '--dry-run=server', '--validate=strict', '-f', '-'], list)
+  })
+
+  it('Values reach the command lines', () => {
+    expect(argsOf('headroom-operator', '--set', 'controller.clusterOvercommitPercent=50')).toEqual([
+      ...['operator', 'run', '--lease=15s', '--overcommit=50'],
+    ])
+    expect(argsOf('headroom-admission', '--set', 'admission.swapMemory=require')).toContain(
+      '--swap-memory=require',
+    )
+  })
+
+  it.each([
+    'controller.clusterOvercommitPercent=1001',
+    'controller.clusterOvercommitPercent=-1',
+    'controller.clusterOvercommitPercent=half',
+    'controller.clusterOvercommit=5',
+    'admission.swapMemory=grow',
+    'admission.replicas=0',
+    'operator.leaseSeconds=0',
+    'image.digest=latest',
+    'image.pullPolicy=Sometimes',
+    'networkPolicy.enabled=5',
+    'agents.replicas=1',
+  ])('The value %s is refused with its path', (value) => {
+    const path = value.split('=')[0]!.split('.')[0]!
+    expect(() => rendered('--set', value)).toThrow(new RegExp(`values don't meet[^]*${path}`))
+  })
+})

@@ -1,0 +1,45 @@
+/** Files of the Helm chart that must agree with the code. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { parse } from 'yaml'
+import { SCHEDULER_NAME, VRAM_RESOURCE } from '../../../operator/contract/names.ts'
+import { WEBHOOKS_FILE, webhooksText } from '../../../tools/reference/webhooks.ts'
+
+const FILES = join(import.meta.dirname, '../../../deploy/helm/headroom/files')
+const yaml = (name: string): unknown => parse(readFileSync(join(FILES, name), 'utf8'))
+
+it('The webhook configurations are those of the code', () => {
+  expect(readFileSync(WEBHOOKS_FILE, 'utf8')).toBe(webhooksText())
+})
+
+it('The scheduler has the name that admission sets, sees all nodes, and leaves VRAM to the extender', () => {
+  expect(yaml('scheduler.yaml')).toMatchObject({
+    percentageOfNodesToScore: 100,
+    profiles: [
+      {
+        schedulerName: SCHEDULER_NAME,
+        plugins: { postFilter: { disabled: [{ name: 'DefaultPreemption' }] } },
+      },
+    ],
+    extenders: [
+      {
+        enableHTTPS: true,
+        ignorable: false,
+        nodeCacheCapable: true,
+        managedResources: [{ name: VRAM_RESOURCE, ignoredByScheduler: true }],
+      },
+    ],
+  })
+})
+
+it.each(['admission', 'operator'])(
+  'The rights of %s name no wildcard, and Secrets by their names',
+  (name) => {
+    const roles = yaml(`roles/${name}.yaml`) as Record<string, { resources: string[]; verbs: string[] }[]>
+    const rules = Object.values(roles).flat()
+    expect(JSON.stringify(rules)).not.toContain('*')
+    for (const rule of rules.filter(({ resources }) => resources.includes('secrets')))
+      expect(rule).toHaveProperty('resourceNames')
+  },
+)
