@@ -26,7 +26,9 @@ export interface DurableStore extends Store {
   readonly term?: Term | null
   /** Ends the term after the last commit. @param to the next leader; null: any other */
   resign?(to: string | null): Promise<void>
-  /** Standbys forward requests from now on. */
+  /** The API is ready: frees the port, at which requests were held, and keeps them until `serves`. */
+  endWaiting?(): Promise<void>
+  /** The API listens: requests that were held are answered, and standbys forward theirs. */
   serves?(): Promise<void>
 }
 
@@ -100,22 +102,32 @@ async function openAmongControllers(
     onLost: (fault) => options.onLost(fault, store),
     onAsked: (to) => options.onAsked({ to }),
   })
+  const { serves, close } = store
   const listener = await listenWhileWaiting(settings, standby)
   // Nothing has to be finished yet.
   const end = (): void => process.exit(0)
   for (const signal of SIGNALS) process.once(signal, end)
   try {
     await store.opened
-    standby.leads()
   } catch (fault) {
-    await store.close()
+    await Promise.all([listener.close(), store.close()])
     throw fault
   } finally {
     for (const signal of SIGNALS) process.off(signal, end)
-    await listener.close()
   }
+  // A leader that was disconnected is known until now; requests wait for this one.
+  standby.sees(null)
   if (store.term !== null) log.info(store.term, 'this controller leads')
-  return store
+  return Object.assign(store, {
+    endWaiting: () => listener.close(),
+    serves: async () => {
+      standby.leads()
+      await serves()
+    },
+    close: async () => {
+      await Promise.all([listener.close(), close()])
+    },
+  })
 }
 
 let rehearsal: Promise<void> | null = null

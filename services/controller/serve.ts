@@ -179,7 +179,7 @@ export async function startServing(env: Environment, options: ServeOptions = {})
     ownerLimits: settings.ownerLimits,
     trustedProxies: settings.trustedProxies,
   })
-  const url = await listenOrStop(local?.api.listen(app) ?? listen(app, settings), fleet)
+  const url = await listenOrStop(local?.api.listen(app) ?? listen(app, settings, store), fleet)
   await store.serves?.()
   const about = `data in ${placesOf(settings)}; ${withAuthenticator(access, signIn)}; Ctrl-C stops it`
   return {
@@ -316,7 +316,13 @@ function initialConfig(env: Environment, settings: Settings, managed: Managed): 
 }
 
 /** @returns the URL on which it listens */
-async function listen(app: FastifyInstance, { httpHost: host, httpPort }: Settings): Promise<string> {
+async function listen(
+  app: FastifyInstance,
+  { httpHost: host, httpPort }: Settings,
+  store: DurableStore,
+): Promise<string> {
+  await app.ready()
+  await store.endWaiting?.()
   try {
     await app.listen({ host, port: httpPort })
   } catch (error) {

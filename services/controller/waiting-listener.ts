@@ -36,7 +36,12 @@ export async function listenWhileWaiting(
     connectionsCheckingInterval: TIMEOUTS_CHECKED_EVERY_MS,
     shouldUpgradeCallback: isChannelUpgrade,
   }
+  const unanswered = new Set<ServerResponse>()
+  let closing: Promise<void> | null = null
   const server = createServer(limits, (request, response) => {
+    response.shouldKeepAlive &&= closing === null
+    unanswered.add(response)
+    response.once('close', () => unanswered.delete(response))
     if (!answerHealth(request, response, standby)) void forwardRequest(request, response, options)
   })
   server.maxConnections = MAX_CONNECTIONS
@@ -47,14 +52,16 @@ export async function listenWhileWaiting(
     server.once('error', () => resolve())
     server.listen(httpPort, httpHost, resolve)
   })
-  return {
-    close: async () => {
-      const closed = new Promise<void>((resolve) => server.close(() => resolve()))
-      server.closeIdleConnections()
-      setTimeout(() => server.closeAllConnections(), END_WITHIN_MS).unref()
-      // The port is free at once; requests in progress may go on.
-      await Promise.race([closed, new Promise((resolve) => setImmediate(resolve))])
-    },
+  return { close: () => (closing ??= close()) }
+
+  async function close(): Promise<void> {
+    const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+    server.closeIdleConnections()
+    // Their clients use another connection next: this one would be cut under a request.
+    for (const response of unanswered) response.shouldKeepAlive = false
+    setTimeout(() => server.closeAllConnections(), END_WITHIN_MS).unref()
+    // The port is free at once; requests in progress may go on.
+    await Promise.race([closed, new Promise<void>((resolve) => setImmediate(resolve))])
   }
 }
 

@@ -58,6 +58,8 @@ export class Load {
   repeated = 0
   /** Answers other than 201. */
   refused = 0
+  /** Requests without an answer within the time that a client waits. */
+  timedOut = 0
   #acknowledgedAt = 0
   #longestGapMs = 0
 
@@ -112,7 +114,10 @@ export class Load {
       headers: { 'content-type': 'application/json', 'idempotency-key': name },
       body: JSON.stringify({ name, vram_mib: 1_000 }),
       signal: AbortSignal.timeout(this.#urls.length > 1 ? 1_000 : 10_000),
-    }).catch(() => null)
+    }).catch((error: unknown) => {
+      if ((error as Error).name === 'TimeoutError') this.timedOut += 1
+      return null
+    })
     if (answer?.status === 201) {
       this.#ids.set(name, ((await answer.json()) as { readonly id: string }).id)
       const now = performance.now()

@@ -141,8 +141,9 @@ describe.skipIf(whyNoPostgres() !== null)('two controllers on PostgreSQL', () =>
     expect(stderr).toContain(`${join(folder, 'secrets.key')} is not the key of the other controllers`)
   })
 
-  it('hands over when an operator asks for it, and answers at most one request as unknown', async () => {
-    const [refusedBefore, gaps] = [load.refused, [] as number[]]
+  it('hands over when an operator asks for it, and answers every request meanwhile', async () => {
+    const { refused, timedOut } = load
+    const gaps: number[] = []
     for (let i = 0; i < HANDOVERS; i++) {
       await standbyIsThere()
       const was = await lease()
@@ -160,10 +161,10 @@ describe.skipIf(whyNoPostgres() !== null)('two controllers on PostgreSQL', () =>
     await load.check()
     console.log(
       `${HANDOVERS} planned handovers: longest gap between acknowledgements ` +
-        `${Math.round(Math.max(...gaps))} ms, ${load.refused - refusedBefore} answers other than 201`,
+        `${gaps.map(Math.round).join(', ')} ms; ${load.refused - refused} answers other than 201, ` +
+        `${load.timedOut - timedOut} without an answer in time`,
     )
-    // A connection that a controller closes while a forwarded request is on its way (1 in 40 handovers).
-    expect(load.refused - refusedBefore).toBeLessThanOrEqual(HANDOVERS)
+    expect(load.refused).toBe(refused)
   })
 
   it('shows who leads and who can take over', async () => {
