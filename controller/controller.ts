@@ -111,7 +111,7 @@ export interface ControllerCheckpoint {
 export type Stopwatch = NonNullable<Engine['stopwatch']>
 
 export interface Controller {
-  readonly status: Pick<Engine, 'epoch' | 'process' | 'isCommitting' | 'isFaulty'>
+  readonly status: Pick<Engine, 'epoch' | 'process' | 'isCommitting' | 'isFaulty' | 'durableEventSeq'>
   readonly cluster: ClusterReading
   readonly access: AccessRegistry
   readonly commands: Commands

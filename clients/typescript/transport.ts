@@ -56,6 +56,8 @@ export class Transport {
   readonly #options: TransportOptions
   /** The address that answered last. */
   #at = 0
+  /** The newest event of any answer: no later answer is of an older state. */
+  #eventSeq = 0
 
   constructor(options: TransportOptions) {
     this.#options = options
@@ -81,7 +83,7 @@ export class Transport {
         return await this.#once<T>(call)
       } catch (error) {
         if (error instanceof ApiError && error.status === 503) this.#leave(url)
-        if (attempt >= this.#options.attempts || !mayTryAgain(error, call)) throw error
+        if (attempt >= this.#options.attempts || !mayTryAgain(error, call)) throw this.#told(error)
         await pause(pauseMs(error, attempt), this.#signalOf(call))
       }
     }
@@ -96,7 +98,7 @@ export class Transport {
     const timer = setTimeout(() => limit.abort(new DOMException('', 'TimeoutError')), TIMEOUT_MS)
     try {
       const response = await this.#fetch(call, limit.signal)
-      if (!response.ok) throw await this.#problemOf(response)
+      if (!response.ok) throw this.#told(await this.#problemOf(response))
       return response
     } finally {
       clearTimeout(timer)
@@ -140,6 +142,7 @@ export class Transport {
     const path = `/api/v1${call.path}${queryText(call.query)}`
     const headers: Record<string, string> = { accept: 'application/json', ...call.headers }
     if (this.#options.token !== null) headers['authorization'] = `Bearer ${this.#options.token}`
+    if (this.#eventSeq > 0) headers['headroom-min-event-seq'] = String(this.#eventSeq)
     if (call.body !== undefined) headers['content-type'] ??= 'application/json'
     try {
       const asked = {
@@ -149,12 +152,26 @@ export class Transport {
         ...(call.body === undefined ? {} : { body: encoded(call.body) }),
       }
       const socketPath = socketPathIn(url)
-      return socketPath === null
-        ? await fetch(`${url}${path}`, { ...asked, redirect: 'manual' })
-        : await socketFetch(socketPath, path, asked)
+      const response =
+        socketPath === null
+          ? await fetch(`${url}${path}`, { ...asked, redirect: 'manual' })
+          : await socketFetch(socketPath, path, asked)
+      this.#note(response)
+      return response
     } catch (error) {
       throw this.broken(error, call)
     }
+  }
+
+  #note({ headers }: Response): void {
+    const seq = Number(headers.get('headroom-event-seq'))
+    if (Number.isSafeInteger(seq)) this.#eventSeq = Math.max(this.#eventSeq, seq)
+  }
+
+  /** The caller learns that the store went back (a restore); what it asks next is answered from there. */
+  #told(error: unknown): unknown {
+    if (error instanceof ApiError && error.code === 'state_behind') this.#eventSeq = 0
+    return error
   }
 
   /** Converts a failure below HTTP to an error of one line. An abort by the caller is returned as it is. */
@@ -248,8 +265,10 @@ export function backoffMs(attempt: number, maxMs = MAX_PAUSE_MS): number {
 
 function mayTryAgain(error: unknown, { method, isRepeatable = method === 'GET' }: Call): boolean {
   if (error instanceof ConnectionError) return error.isUnsent || isRepeatable
-  if (error instanceof ApiError) return error.status === 429 || (isRepeatable && error.status === 503)
-  return false
+  if (!(error instanceof ApiError)) return false
+  // These two were not carried out.
+  if (error.status === 429 || error.code === 'state_behind') return true
+  return isRepeatable && error.status === 503
 }
 
 function pauseMs(error: unknown, attempt: number): number {

@@ -102,6 +102,8 @@ export interface ApiOptions {
   readonly series?: Series
   /** Events as they become durable; without it streams tell of none. */
   readonly events?: EventSource
+  /** Number of the last durable event; without it answers do not carry it. */
+  readonly eventSeq?: () => number
   /** What one owner may take; without it all there is. */
   readonly ownerLimits?: OwnerLimits
   /** Output of tasks; if omitted, it cannot be read. */
@@ -217,6 +219,7 @@ export function createApi(options: ApiOptions): FastifyInstance {
     recorder: isInRealTime ? recordRequests(app, metrics) : null,
     answering: isInRealTime ? endStreamsWithTheirTokens(untyped, access.authenticator) : null,
     audit: addAuditing(untyped, access.trail),
+    eventSeq: options.eventSeq ?? null,
   })
   // Before the server waits for requests that are under way.
   app.addHook('preClose', (done) => {

@@ -166,6 +166,7 @@ export async function startServing(env: Environment, options: ServeOptions = {})
   measured.metrics.add(...uploadMetrics(simulationServices.simulation.uploadBytes, settings.uploads.maxBytes))
   const app = createApi({
     ...{ commands, views, events, logs, files, channels, blobs, series },
+    eventSeq: () => controller.status.durableEventSeq,
     ...{ simulation: simulationServices.simulation, twin: simulationServices.twin },
     version: packageVersion(),
     build: { commit: packageCommit(), schema: SCHEMA_VERSION, storeKind: settings.storeKind },

@@ -57,6 +57,8 @@ export class Unreachable extends Error {
 
 export class ApiClient {
   readonly base: string
+  /** The newest event of any response: no later response is of an older state. */
+  #eventSeq = 0
 
   constructor(base: string) {
     this.base = base
@@ -77,6 +79,7 @@ export class ApiClient {
     if (token !== null) headers['authorization'] = `Bearer ${token}`
     if (body !== undefined) headers['content-type'] = contentType ?? 'application/json'
     if (ifMatch !== null) headers['if-match'] = ifMatch
+    if (this.#eventSeq > 0) headers['headroom-min-event-seq'] = String(this.#eventSeq)
     const limit = AbortSignal.timeout(RESPONSE_TIMEOUT_MS)
     let response: Response
     let text: string
@@ -98,7 +101,14 @@ export class ApiClient {
       throw new Unreachable('The controller does not respond.', { cause: error })
     }
     const parsed = text === '' ? null : parseBody(text, response.headers.get('content-type'))
-    if (!response.ok) throw new Refused(response.status, (parsed ?? {}) as Partial<Problem>)
+    const seq = Number(response.headers.get('headroom-event-seq'))
+    if (Number.isSafeInteger(seq)) this.#eventSeq = Math.max(this.#eventSeq, seq)
+    if (!response.ok) {
+      const refused = new Refused(response.status, (parsed ?? {}) as Partial<Problem>)
+      // The store went back (a restore): what is requested next is answered from there.
+      if (refused.code === 'state_behind') this.#eventSeq = 0
+      throw refused
+    }
     return { body: parsed as T, etag: response.headers.get('etag') }
   }
 }

@@ -109,6 +109,28 @@ def test_the_next_address_is_used_when_no_controller_leads(server: Server) -> No
     assert len(server.requests) == 2
 
 
+def test_no_answer_is_of_an_older_state_than_the_one_before(server: Server) -> None:
+    behind = problem(503, "state_behind", **{"Retry-After": "0"})
+    server.answers = [
+        reply(201, TASK, headers={"Headroom-Event-Seq": "7"}),
+        behind,
+        reply(200, {"version": "1"}, headers={"Headroom-Event-Seq": "5"}),
+        behind,
+        reply(200, {"version": "2"}),
+    ]
+    with Client(server.url, attempts=2, environment={}) as client:
+        client.submit(["true"])
+        assert client.version() == {"version": "1"}
+        server.answers.insert(0, behind)
+        # The store was restored: the caller learns it once, and then reads what is there.
+        with pytest.raises(ApiError) as refused:
+            client.version()
+        assert refused.value.code == "state_behind"
+        assert client.version() == {"version": "2"}
+    sent = [headers.get("Headroom-Min-Event-Seq") for _, _, headers in server.requests]
+    assert sent == [None, "7", "7", "7", "7", None]
+
+
 def test_requests_and_problems_pass_over_a_unix_socket(server: Server, tmp_path: Path) -> None:
     server.answers = [reply(201, TASK), reply(200, TASK), problem(409, "conflict")]
     # The same server, behind a socket in the file system.

@@ -18,7 +18,9 @@ export function openApiOptions(version: string): FastifyDynamicSwaggerOptions {
         version,
         description:
           'GPU task controller with VRAM overcommit. JSON, snake_case, RFC 3339 times in UTC, whole MiB. ' +
-          'Errors are RFC 9457.',
+          'Errors are RFC 9457. Answers carry the number of the last durable event in Headroom-Event-Seq; ' +
+          'a request with Headroom-Min-Event-Seq is never answered from an older state ' +
+          '(503 state_behind).',
         license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
         contact: { name: 'Headroom' },
       },

@@ -37,6 +37,7 @@ export const PROBLEMS = {
   store_failed: { status: 503, title: 'The store is not available' },
   commit_unknown: { status: 503, title: 'It is unknown whether the change was stored' },
   no_leader: { status: 503, title: 'No controller leads' },
+  state_behind: { status: 503, title: 'The state of this controller is older than the request allows' },
   uploads_full: { status: 507, title: 'The upload quota is exhausted' },
   provider_unreachable: { status: 503, title: 'The identity provider is unreachable' },
   node_unavailable: { status: 503, title: 'The GPU server does not answer' },

@@ -13,6 +13,7 @@ import type {
 import type { DryRunQuery } from '../config/impact-schema.ts'
 import type { RequestRecorder } from '../metrics/request-log.ts'
 import { invalidField } from './errors.ts'
+import { EVENT_SEQ, MIN_EVENT_SEQ, requireReached } from './event-seq.ts'
 import { requireBody, requireNoBody } from './json-body.ts'
 import { canonicalId } from './names.ts'
 import { isConditional, isForwarded } from './operation.ts'
@@ -30,11 +31,13 @@ interface EveryRequest {
   /** null: streams are not ended (virtual time). */
   readonly answering: ((request: FastifyRequest, reply: FastifyReply, payload: unknown) => void) | null
   readonly audit: (request: FastifyRequest, status: number) => void
+  /** Number of the last durable event; null: answers do not carry it. */
+  readonly eventSeq: (() => number) | null
 }
 
 /** Before the first route is added. */
 export function handleEveryRequest(app: FastifyInstance, every: EveryRequest): void {
-  const { admit, requireRoute, recorder, answering, audit } = every
+  const { admit, requireRoute, recorder, answering, audit, eventSeq } = every
   app.addHook('onRequest', (request, reply, done) => {
     recorder?.came(request)
     reply
@@ -44,6 +47,7 @@ export function handleEveryRequest(app: FastifyInstance, every: EveryRequest): v
     try {
       isOwn = admit(request)
       if (isOwn === null) requireRoute(request)
+      if (eventSeq !== null) requireReached(request.headers[MIN_EVENT_SEQ], eventSeq())
     } catch (error) {
       done(error as Error)
       return
@@ -57,8 +61,9 @@ export function handleEveryRequest(app: FastifyInstance, every: EveryRequest): v
     )
     if (checks.length > 0) route.preValidation = [...checks, ...[route.preValidation ?? []].flat()]
   })
-  if (recorder !== null || answering !== null) {
+  if (recorder !== null || answering !== null || eventSeq !== null) {
     app.addHook('onSend', (request, reply, payload, done) => {
+      if (eventSeq !== null && request.url.startsWith('/api/')) reply.header(EVENT_SEQ, String(eventSeq()))
       recorder?.answering(reply, payload)
       answering?.(request, reply, payload)
       done(null, payload)

@@ -45,6 +45,7 @@ const OF_EVERY_ROUTE: readonly ProblemCode[] = [
   'too_many_requests',
   'headers_too_large',
   'internal_error',
+  'state_behind',
 ]
 const OF_EVERY_CLOSED_ROUTE: readonly ProblemCode[] = ['unauthorized', 'forbidden']
 const OF_EVERY_BODY: readonly ProblemCode[] = ['body_too_large', 'unsupported_media_type']

@@ -23,6 +23,7 @@ PIECE_BYTES = 64 * 1024
 MAX_PAUSE_SECONDS = 10.0
 FIRST_PAUSE_SECONDS = 0.2
 MAX_IDLE_CONNECTIONS = 8
+MAX_SEQ_DIGITS = 15
 
 Query = Mapping[str, Any]
 
@@ -39,6 +40,8 @@ class Transport:
         self._attempts = attempts
         self._idle: List[http.client.HTTPConnection] = []
         self._lock = threading.Lock()
+        # The newest event of any answer: no later answer is of an older state.
+        self._event_seq = 0
 
     def _use(self, url: str) -> None:
         parts = urlsplit(url)
@@ -83,6 +86,7 @@ class Transport:
                 if isinstance(error, ConnectionFailed) or getattr(error, "status", None) == 503:
                     self._leave(url)
                 if attempt == self._attempts or not _may_repeat(error, repeatable):
+                    self._told(error)
                     raise
                 time.sleep(_pause_seconds(error, attempt))
         raise AssertionError("unreachable")
@@ -98,8 +102,9 @@ class Transport:
             try:
                 connection.request("GET", f"{self._base}{path}{_query_text(query)}", None, headers)
                 answer = connection.getresponse()
+                self._note(answer)
                 if answer.status != 200:
-                    self._result_of(answer, _body_of(answer))
+                    self._refused(answer)
                 name, data = "", ""
                 for line in iter(answer.readline, b""):
                     field, _, value = line.decode("utf-8").rstrip("\r\n").partition(": ")
@@ -171,6 +176,7 @@ class Transport:
             try:
                 connection.request(method, target, data, sent)
                 answer = connection.getresponse()
+                self._note(answer)
                 raw = _body_of(answer)
             except (OSError, http.client.HTTPException) as error:
                 raise self._broken(error, is_unsent=False) from error
@@ -193,7 +199,28 @@ class Transport:
         headers = {"Accept": "application/json"}
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
+        if self._event_seq > 0:
+            headers["Headroom-Min-Event-Seq"] = str(self._event_seq)
         return headers
+
+    def _note(self, answer: http.client.HTTPResponse) -> None:
+        seq = answer.headers.get("Headroom-Event-Seq", "")
+        if seq.isascii() and seq.isdigit() and len(seq) <= MAX_SEQ_DIGITS:
+            with self._lock:
+                self._event_seq = max(self._event_seq, int(seq))
+
+    def _told(self, error: HeadroomError) -> None:
+        """The caller learns that the store went back (a restore): what it asks next is answered from there."""
+        if isinstance(error, ApiError) and error.code == "state_behind":
+            with self._lock:
+                self._event_seq = 0
+
+    def _refused(self, answer: http.client.HTTPResponse) -> None:
+        try:
+            self._result_of(answer, _body_of(answer))
+        except ApiError as error:
+            self._told(error)
+            raise
 
     def _connect(self) -> http.client.HTTPConnection:
         """Returns an idle connection that the controller has not closed, or a new one."""
@@ -335,7 +362,9 @@ def _may_repeat(error: HeadroomError, is_repeatable: bool) -> bool:
     if isinstance(error, ConnectionFailed):
         return error.is_unsent or is_repeatable
     if isinstance(error, ApiError):
-        return error.status == 429 or (is_repeatable and error.status == 503)
+        if error.status == 429 or error.code == "state_behind":
+            return True
+        return is_repeatable and error.status == 503
     return False
 
 
