@@ -39,13 +39,16 @@ interface ControllerRow {
   readonly url: string
   readonly version: string | null
   readonly seen_ms_ago: number | null
+  readonly lag_ms: number | null
 }
 
 function rowsOf({ leader, epoch, standbys }: LeaderView): readonly ControllerRow[] {
   const first: readonly ControllerRow[] =
-    leader === null ? [] : [{ ...leader, role: 'leader', epoch, version: null, seen_ms_ago: null }]
-  const others = standbys.map(({ name, url, version, mayLead, ageMs }): ControllerRow => ({
-    ...{ name, url, version, epoch: null, seen_ms_ago: ageMs },
+    leader === null
+      ? []
+      : [{ ...leader, role: 'leader', epoch, version: null, seen_ms_ago: null, lag_ms: null }]
+  const others = standbys.map(({ name, url, version, mayLead, ageMs, lagMs }): ControllerRow => ({
+    ...{ name, url, version, epoch: null, seen_ms_ago: ageMs, lag_ms: lagMs },
     role: mayLead ? 'standby' : 'standby, never leads',
   }))
   return [...first, ...others]
@@ -56,6 +59,7 @@ const COLUMNS = [
   { title: 'ROLE', of: ({ role }: ControllerRow) => role },
   { title: 'EPOCH', of: ({ epoch }: ControllerRow) => epoch, isNumber: true },
   { title: 'SEEN MS AGO', of: ({ seen_ms_ago }: ControllerRow) => seen_ms_ago, isNumber: true },
+  { title: 'LAG MS', of: ({ lag_ms }: ControllerRow) => lag_ms, isNumber: true },
   { title: 'VERSION', of: ({ version }: ControllerRow) => version },
   { title: 'ADDRESS', of: ({ url }: ControllerRow) => url },
 ]

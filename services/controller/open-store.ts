@@ -22,6 +22,8 @@ export interface DurableStore extends Store {
   queueDepth(): number
   /** Of the leader among several controllers; null or omitted: not known, or there are no others. */
   succession?(): Succession | null
+  /** Since the database accepted a commit or a beat of this leader; null or omitted: it has no lease. */
+  leaseAgeMs?(): number | null
   /** Of a controller among several; null or omitted: there are no others. */
   readonly term?: Term | null
   /** Ends the term after the last commit. @param to the next leader; null: any other */

@@ -158,6 +158,7 @@ export async function startServing(env: Environment, options: ServeOptions = {})
   const succession = () => store.succession?.() ?? null
   measured.watch({
     ...{ controller, dropped: fleet.dropped, recording: recording?.files ?? null, succession },
+    leaseAgeMs: () => store.leaseAgeMs?.() ?? null,
     ...{ commitQueueDepth: () => store.queueDepth(), diskFreeBytes: () => disk.freeBytes() },
   })
   const { dataDir, uploads } = settings

@@ -27,6 +27,8 @@ interface WatchedSources {
   readonly diskFreeBytes: () => number | null
   /** Null: it is not known, or the controller is alone. */
   readonly succession: () => Succession | null
+  /** Null: the controller has no lease. */
+  readonly leaseAgeMs: () => number | null
   /** Null: nothing is recorded. */
   readonly recording: RecordingFigures | null
 }
@@ -124,7 +126,7 @@ function addQueues(
   )
 }
 
-function addLeadership(metrics: Metrics, { controller, succession }: WatchedSources): void {
+function addLeadership(metrics: Metrics, { controller, succession, leaseAgeMs }: WatchedSources): void {
   metrics.add(
     gauge('headroom_controller_leads', 'This controller leads (1), or is a standby (0).', () => 1),
     gauge('headroom_controller_epoch', 'Epoch of the leader.', () => controller.status.epoch),
@@ -133,12 +135,26 @@ function addLeadership(metrics: Metrics, { controller, succession }: WatchedSour
       'Standbys that could take over, seen in the last 10 s.',
       () => succession()?.standbys ?? null,
     ),
+    gauge(
+      'headroom_standby_lag_seconds',
+      'Time since the standby that is furthest behind had everything that the leader had written.',
+      () => secondsOf(succession()?.lagMs ?? null),
+    ),
+    gauge(
+      'headroom_lease_age_seconds',
+      'Time since the database accepted a commit or a beat of the leader.',
+      () => secondsOf(leaseAgeMs()),
+    ),
     counted(
       'headroom_leader_terms_total',
       'Terms of all controllers of the store.',
       () => succession()?.terms ?? null,
     ),
   )
+}
+
+function secondsOf(ms: number | null): number | null {
+  return ms === null ? null : ms / 1_000
 }
 
 export function uploadMetrics(bytes: () => number | null, maxBytes: number): readonly ValueFamily[] {

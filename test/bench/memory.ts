@@ -92,6 +92,7 @@ measured.watch({
   controller,
   dropped: new Map(),
   succession: () => null,
+  leaseAgeMs: () => null,
   commitQueueDepth: () => store.queueDepth(),
   diskFreeBytes: () => null,
   recording: null,

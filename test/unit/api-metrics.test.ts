@@ -44,7 +44,8 @@ async function exposition(world = new FakeController(), fleet: 'live' | 'simulat
   served.watch({
     controller,
     dropped: new Map([['wrong_version', 3]]),
-    succession: () => ({ standbys: 1, others: 1, terms: 2 }),
+    succession: () => ({ standbys: 1, others: 1, terms: 2, lagMs: 250 }),
+    leaseAgeMs: () => 40,
     commitQueueDepth: () => 2,
     diskFreeBytes: () => 5e9,
     recording,

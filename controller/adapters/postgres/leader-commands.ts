@@ -13,6 +13,8 @@ export interface StandbyRow {
   readonly mayLead: boolean
   /** Since it was last seen. */
   readonly ageMs: number
+  /** How far it was behind the leader then; null: it does not follow. */
+  readonly lagMs: number | null
 }
 
 export interface LeaderView {
@@ -82,7 +84,7 @@ async function view(client: pg.ClientBase): Promise<LeaderView> {
     throw new StoreFault('the store has no lease: start a controller of this version once')
   const leader = row.isLed && row.name !== '' ? { name: row.name, url: row.url } : null
   const standbys = await client.query<StandbyRow>(
-    `select name, url, version, may_lead = 1 as "mayLead",
+    `select name, url, version, may_lead = 1 as "mayLead", lag_ms as "lagMs",
        (extract(epoch from clock_timestamp() - seen) * 1000)::bigint as "ageMs"
      from headroom.controllers where seen > clock_timestamp() - $1 * interval '1 millisecond'
      order by name`,

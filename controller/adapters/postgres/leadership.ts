@@ -37,6 +37,10 @@ export interface LeadershipOptions {
   readonly now: () => number
   /** False: the leader is stuck, and should be replaced. Default: true. */
   readonly isAlive?: () => boolean
+  /** How far this standby is behind the leader; null: it does not follow. */
+  readonly lagMs?: () => number | null
+  /** Called when the database has accepted a beat. */
+  readonly onBeat?: () => void
   /** Called when the leader that is observed changes. */
   readonly onLeader?: (leader: ObservedLeader | null) => void
   /** Called once in a term, when an operator asks the leader to resign; null: in favour of any other. */
@@ -190,8 +194,9 @@ class OnPostgres implements PostgresLeadership {
   }
 
   async #announce(client: pg.Client): Promise<void> {
-    const { name, url, version, mayLead = true } = this.#options
+    const { name, url, version, mayLead = true, lagMs = () => null } = this.#options
     await client.query('select headroom.announce($1, $2, $3, $4)', [name, url, version, mayLead ? 1 : 0])
+    await client.query('update headroom.controllers set lag_ms = $1 where name = $2', [lagMs(), name])
   }
 
   /** Null: the store has no lease yet. */
@@ -226,6 +231,7 @@ class OnPostgres implements PostgresLeadership {
         text: 'select headroom.beat($1) as heir',
         values: [this.#holder],
       })
+      this.#options.onBeat?.()
       const heir = rows[0]?.heir ?? null
       if (heir === null || this.#isAsked || this.#client === null) return
       this.#isAsked = true

@@ -26,6 +26,8 @@ export type PostgresNote =
   /** Null: no controller leads. */
   | { readonly k: 'leader'; readonly leader: LeaderSeen | null }
   | { readonly k: 'lost'; readonly end: TermEnd }
+  /** The database has accepted a beat. */
+  | { readonly k: 'beat' }
   /** An operator asks the leader to resign. */
   | { readonly k: 'asked'; readonly to: string | null }
 

@@ -22,6 +22,7 @@ import { compareStore, readPosition } from './position.ts'
 import { migrate, POSTGRES_SCHEMA_VERSION, schemaVersion } from './schema-steps.ts'
 import { COPYING, connect, kyselyOn, requireOwnSessions, writing } from './session.ts'
 import type { Candidate, PostgresSettings } from './settings.ts'
+import { aliveIn, lagIn } from './shared-progress.ts'
 import { describePlace, type StoreHost } from './store-url.ts'
 
 const RETRY_MS = 500
@@ -92,7 +93,8 @@ async function openAsLeader(
       opening.prepared = await prepare((opening as OpenedForWriting).at, settings)
     },
     now: bootMs,
-    ...(settings.progress === null ? {} : { isAlive: progressOf(settings.progress, settings.leaseMs) }),
+    ...(settings.progress === null ? {} : progressOf(settings.progress, settings.leaseMs)),
+    onBeat: () => note({ k: 'beat' }),
     onLeader: (leader) => note({ k: 'leader', leader }),
     onAsked: (to) => note({ k: 'asked', to }),
   })
@@ -113,18 +115,8 @@ function bootMs(): number {
   return Math.round(uptime() * 1_000)
 }
 
-/** @returns a function: the event loop of the main thread made progress within one lease */
-function progressOf(shared: SharedArrayBuffer, leaseMs: number): () => boolean {
-  const counter = new Int32Array(shared)
-  let last = -1
-  let changedAt = 0
-  return () => {
-    const now = performance.now()
-    const count = Atomics.load(counter, 0)
-    if (count !== last) changedAt = now
-    last = count
-    return now - changedAt < leaseMs
-  }
+function progressOf(shared: SharedArrayBuffer, leaseMs: number) {
+  return { isAlive: aliveIn(shared, leaseMs), lagMs: () => lagIn(shared) }
 }
 
 async function requireSessions(client: pg.Client, at: StoreHost, { place }: PostgresSettings): Promise<void> {

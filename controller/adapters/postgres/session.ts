@@ -78,10 +78,11 @@ export async function connect(
     client.on('error', () => {})
     try {
       await client.connect()
-      await prepareSession(client, limits)
+      // A session that only reads sets it itself.
       const { rows } = await client.query<{ off: boolean }>(
         "select current_setting('transaction_read_only') = 'off' as off",
       )
+      await prepareSession(client, limits)
       if (rows[0]?.off === true) return { client, at }
       last = new NoPrimary(`${describeHost(at)} is read-only: no primary is reachable`)
     } catch (error) {

@@ -28,7 +28,7 @@ export interface PostgresSettings extends Retentions {
   readonly leaseMs: number
   /** It waits until it leads; null: another controller is a fault. */
   readonly candidate: Candidate | null
-  /** Counts the progress of the main thread's event loop; null: it is always alive. */
+  /** What the main thread tells (shared-progress.ts); null: it is always alive. */
   readonly progress: SharedArrayBuffer | null
   /** How long to wait for a controller that is ending. */
   readonly lockWaitMs: number

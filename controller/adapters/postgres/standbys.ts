@@ -7,6 +7,8 @@ export interface Succession {
   readonly standbys: number
   /** Other controllers of the store that were there in the last week, whether or not they are now. */
   readonly others: number
+  /** Of the standby that is the furthest behind; null: none follows. */
+  readonly lagMs: number | null
   /** Of all controllers of the store. */
   readonly terms: number
 }
@@ -17,9 +19,12 @@ const LOOK_EVERY_MS = 5_000
 export function countStandbys(db: Kysely<Schema>): { current(): Succession | null; stop(): void } {
   let current: Succession | null = null
   const query = sql<Succession>`
-    select takeovers as terms, seen.standbys, seen.others from headroom.lease, lateral (
+    select takeovers as terms, seen.standbys, seen.others, seen.lag_ms as "lagMs"
+    from headroom.lease, lateral (
       select count(*) as others, count(*) filter (
-        where may_lead = 1 and seen > clock_timestamp() - interval '10 seconds') as standbys
+        where may_lead = 1 and seen > clock_timestamp() - interval '10 seconds') as standbys,
+        max(lag_ms) filter (
+          where may_lead = 1 and seen > clock_timestamp() - interval '10 seconds') as lag_ms
       from headroom.controllers
       where name <> lease.name and seen > clock_timestamp() - interval '7 days') seen`
   const look = async (): Promise<void> => {

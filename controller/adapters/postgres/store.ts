@@ -16,8 +16,10 @@ import { decodeAudit, decodeConfig, decodeEvent, decodeState, decodeTask, encode
 import type { Schema } from '../sql/schema.ts'
 import { createWorkerLink } from '../sql/worker-link.ts'
 import { faultOf } from './faults.ts'
+import { createFollower } from './follower.ts'
 import { countStandbys, type Succession } from './standbys.ts'
 import type { LeaderSeen, PostgresAnswers, PostgresNote, PostgresRequest } from './messages.ts'
+import { newProgress, tellProgress } from './shared-progress.ts'
 import { readingPool } from './session.ts'
 import type { Candidate, PostgresSettings } from './settings.ts'
 import { describePlace } from './store-url.ts'
@@ -64,6 +66,8 @@ export interface PostgresStore extends Store {
   queueDepth(): number
   /** Null: it is not known, or this is no candidate. */
   succession(): Succession | null
+  /** Since the database accepted a commit or a beat; null: this is no leader among several. */
+  leaseAgeMs(): number | null
   /** Of a candidate, once it has opened; otherwise null. */
   readonly term: Term | null
   /** Ends the term after the last commit. @param to the next leader; null: any other */
@@ -85,8 +89,14 @@ interface Reader {
 export function createPostgresStore(options: PostgresStoreOptions): PostgresStore {
   const settings = settingsOf(options)
   const name = describePlace(settings.place)
+  const { candidate } = options
+  const follower = candidate && createFollower(settings.place, options.log ?? (() => {}))
   const stopProgress =
-    settings.progress === null ? () => {} : countProgress(settings.progress, settings.leaseMs)
+    settings.progress === null
+      ? () => {}
+      : tellProgress(settings.progress, settings.leaseMs, () => follower?.lagMs() ?? null)
+  // When the last commit or beat was sent that the database has accepted.
+  let renewedAt = performance.now()
   let term: Term | null = null
   let counted: ReturnType<typeof countStandbys> | null = null
   const writer = createWorkerLink<PostgresRequest, PostgresAnswers, PostgresNote>(
@@ -100,7 +110,12 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
       },
       onNote: (note) => {
         if (note.k === 'waiting') options.onWaiting?.(note.why)
-        if (note.k === 'leader') options.onLeader?.(note.leader)
+        if (note.k === 'leader') {
+          // It was the leader before it was started again.
+          if (note.leader !== null && note.leader.name !== candidate?.name) follower?.begin()
+          options.onLeader?.(note.leader)
+        }
+        if (note.k === 'beat') renewedAt = performance.now()
         if (note.k === 'asked') options.onAsked?.(note.to)
       },
     },
@@ -108,6 +123,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
   const queue = createCommitQueue(async (batches) => {
     const from = performance.now()
     await writer.ask({ op: 'commit', batches })
+    renewedAt = Math.max(renewedAt, from)
     options.onCommit?.(performance.now() - from, batches.length)
   })
   const reader = open()
@@ -137,7 +153,18 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     }
   }
 
+  async function load(): Promise<StoredState> {
+    const from = performance.now()
+    // What was followed saves time only: without it everything is loaded.
+    const followed = await read(async (db) => follower?.finish(db) ?? null).catch(() => null)
+    const state = followed ?? decodeState(await read(loadRows))
+    const how = followed === null ? 'loaded the store' : 'read the rest of the commit log'
+    if (candidate !== undefined) options.log?.(`${how} in ${Math.round(performance.now() - from)} ms`)
+    return inTerm(state, term)
+  }
+
   async function close(): Promise<void> {
+    follower?.stop()
     const end = (await reader.catch(() => null))?.end
     counted?.stop()
     await queue.end(new StoreFault(`${name}: the store is closed`))
@@ -147,7 +174,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
 
   let closed: Promise<void> | null = null
   return {
-    load: async () => inTerm(decodeState(await read(loadRows)), term),
+    load,
     commit: (batch) => {
       try {
         return queue.add(encodeBatch(batch))
@@ -170,6 +197,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     },
     queueDepth: () => queue.depth(),
     succession: () => counted?.current() ?? null,
+    leaseAgeMs: () => (term === null ? null : performance.now() - renewedAt),
     keepsDecisions: true,
     reads: readsOf(read),
     close: () => (closed ??= close()),
@@ -182,16 +210,6 @@ function inTerm(state: StoredState, term: Term | null): StoredState {
   return { ...state, marks: { ...state.marks, epoch: Math.max(state.marks.epoch, term.epoch - 1) } }
 }
 
-/** Times per lease. */
-const PROGRESS_PER_LEASE = 10
-
-/** The writer's thread stops beating when this event loop makes no progress. */
-function countProgress(shared: SharedArrayBuffer, leaseMs: number): () => void {
-  const counter = new Int32Array(shared)
-  const timer = setInterval(() => Atomics.add(counter, 0, 1), leaseMs / PROGRESS_PER_LEASE).unref()
-  return () => clearInterval(timer)
-}
-
 function settingsOf(options: PostgresStoreOptions): PostgresSettings {
   const { retainEvents = RETAIN_EVENTS, retainEventBytes = null, retainEventsMs = null } = options
   const { retainDecisions = RETAIN_DECISIONS, retainDecisionsMs = RETAIN_DECISIONS_MS } = options
@@ -200,7 +218,7 @@ function settingsOf(options: PostgresStoreOptions): PostgresSettings {
     markBase: options.markBase,
     leaseMs: options.leaseMs ?? DEFAULT_LEASE_MS,
     candidate: options.candidate ?? null,
-    progress: options.candidate === undefined ? null : new SharedArrayBuffer(4),
+    progress: options.candidate === undefined ? null : newProgress(),
     lockWaitMs: options.lockWaitMs ?? LOCK_WAIT_MS,
     waits: options.waits ?? false,
     retention: { maxEvents: retainEvents, maxBytes: retainEventBytes, maxAgeMs: retainEventsMs },

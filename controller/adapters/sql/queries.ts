@@ -11,44 +11,41 @@ import type { Schema } from './schema.ts'
 /** Everything a controller starts from, as of one instant. */
 export function loadRows(db: Kysely<Schema>): Promise<StoredRows> {
   // SQLite reads a snapshot in every transaction, and ignores the level.
-  const snapshot = db.transaction().setIsolationLevel('repeatable read')
-  return snapshot.execute(async (at) => {
-    const openTasks = await openTasksQuery(at).execute()
-    const nodes = await at.selectFrom('nodes').select('record').orderBy('ordinal').orderBy('id').execute()
-    const groups = await at.selectFrom('groups').select('record').orderBy('id').execute()
-    const marks = await at.selectFrom('marks').selectAll().executeTakeFirst()
-    const tokens = await at
-      .selectFrom('tokens')
-      .select('record')
-      .orderBy('created_at')
-      .orderBy('id')
-      .execute()
-    const secrets = await at.selectFrom('secrets').select('record').orderBy('id').execute()
-    const lastAudit = await at
-      .selectFrom('audits')
-      .select('seq')
-      .orderBy('seq', 'desc')
-      .limit(1)
-      .executeTakeFirst()
-    const [config] = await configRevisions(at, { before: null, limit: 1 })
-    const keys = await at.selectFrom('submission_keys').selectAll().orderBy('seq').execute()
-    return {
-      openTasks: openTasks.map((row) => row.record),
-      nodes: nodes.map((row) => row.record),
-      groups: groups.map((row) => row.record),
-      config: config ?? null,
-      tokens: tokens.map((row) => row.record),
-      secrets: secrets.map((row) => row.record),
-      lastAuditSeq: lastAudit?.seq ?? 0,
-      submissionKeys: keys.map((row) => [row.seq, row.key, row.body, row.task_id, row.at] as const),
-      marks:
-        marks === undefined
-          ? null
-          : ([marks.epoch, marks.next_task_seq, marks.next_event_seq, marks.next_decision] as const),
-      ...(await readHistory(at)),
-      finishedCounts: await finishedCountsQuery(at).execute(),
-    }
-  })
+  return db.transaction().setIsolationLevel('repeatable read').execute(loadRowsIn)
+}
+
+/** @param at a transaction that reads a snapshot */
+export async function loadRowsIn(at: Kysely<Schema>): Promise<StoredRows> {
+  const openTasks = await openTasksQuery(at).execute()
+  const nodes = await at.selectFrom('nodes').select('record').orderBy('ordinal').orderBy('id').execute()
+  const groups = await at.selectFrom('groups').select('record').orderBy('id').execute()
+  const marks = await at.selectFrom('marks').selectAll().executeTakeFirst()
+  const tokens = await at.selectFrom('tokens').select('record').orderBy('created_at').orderBy('id').execute()
+  const secrets = await at.selectFrom('secrets').select('record').orderBy('id').execute()
+  const lastAudit = await at
+    .selectFrom('audits')
+    .select('seq')
+    .orderBy('seq', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  const [config] = await configRevisions(at, { before: null, limit: 1 })
+  const keys = await at.selectFrom('submission_keys').selectAll().orderBy('seq').execute()
+  return {
+    openTasks: openTasks.map((row) => row.record),
+    nodes: nodes.map((row) => row.record),
+    groups: groups.map((row) => row.record),
+    config: config ?? null,
+    tokens: tokens.map((row) => row.record),
+    secrets: secrets.map((row) => row.record),
+    lastAuditSeq: lastAudit?.seq ?? 0,
+    submissionKeys: keys.map((row) => [row.seq, row.key, row.body, row.task_id, row.at] as const),
+    marks:
+      marks === undefined
+        ? null
+        : ([marks.epoch, marks.next_task_seq, marks.next_event_seq, marks.next_decision] as const),
+    ...(await readHistory(at)),
+    finishedCounts: await finishedCountsQuery(at).execute(),
+  }
 }
 
 export async function taskById(db: Kysely<Schema>, id: string): Promise<string | null> {

@@ -187,9 +187,6 @@ function encodeAccess(changes: AccessRecords): AccessRows {
 }
 
 export function decodeState(rows: StoredRows): StoredState {
-  const finishedCounts = { ...EMPTY_STATE.finishedCounts }
-  for (const { state, count } of rows.finishedCounts)
-    finishedCounts[state as keyof typeof finishedCounts] = count
   return {
     openTasks: rows.openTasks.map(decodeTask),
     nodes: rows.nodes.map((record) => JSON.parse(record) as NodeRecord),
@@ -209,8 +206,14 @@ export function decodeState(rows: StoredRows): StoredState {
     recovery: rows.recovery,
     epochs: rows.epochs,
     marks: rows.marks === null ? EMPTY_STATE.marks : decodeMarks(rows.marks),
-    finishedCounts,
+    finishedCounts: countsOf(rows.finishedCounts),
   }
+}
+
+export function countsOf(rows: StoredRows['finishedCounts']): StoredState['finishedCounts'] {
+  const counts = { ...EMPTY_STATE.finishedCounts }
+  for (const { state, count } of rows) counts[state as keyof typeof counts] = count
+  return counts
 }
 
 export function decodeTask(record: string): TaskRecord {
@@ -238,6 +241,11 @@ export function decodeAudit(record: string): AuditRecord {
   return JSON.parse(record) as AuditRecord
 }
 
-function decodeMarks([epoch, nextTaskSeq, nextEventSeq, nextDecision]: MarksRow): StoredState['marks'] {
+export function decodeMarks([
+  epoch,
+  nextTaskSeq,
+  nextEventSeq,
+  nextDecision,
+]: MarksRow): StoredState['marks'] {
   return { epoch, nextTaskSeq, nextEventSeq, nextDecision }
 }

@@ -1,0 +1,215 @@
+/**
+ * Follows the commit log of the leader, so that a takeover reads only the rest of it. A takeover uses what it
+ * has if the store is what was followed; otherwise it loads everything.
+ */
+import { setTimeout as delay } from 'node:timers/promises'
+import { sql, type Kysely, type Transaction } from 'kysely'
+import type pg from 'pg'
+import { secretId, type StoredState } from '../../ports/store.ts'
+import { readHistory } from '../sql/history.ts'
+import { finishedCountsQuery, loadRowsIn } from '../sql/queries.ts'
+import { countsOf, decodeMarks, decodeState } from '../sql/rows.ts'
+import type { Schema } from '../sql/schema.ts'
+import { Replica, type LoggedBatch } from './replica.ts'
+import { COMMIT_CHANNEL } from './commit-function.ts'
+import { endClient } from './leadership.ts'
+import { connect, kyselyOn, READING } from './session.ts'
+import type { StorePlace } from './store-url.ts'
+
+export interface Follower {
+  /** Another controller leads. Call it again at will. */
+  begin(): void
+  /** Time since everything was applied; null: it does not follow. */
+  lagMs(): number | null
+  /**
+   * Stops following, and resolves with the state of the store; null: it has to be loaded.
+   * @param db of the store, whose fence this controller has
+   */
+  finish(db: Kysely<Schema>): Promise<StoredState | null>
+  stop(): void
+}
+
+/** Notifications are hints. */
+const LOOK_EVERY_MS = 200
+const RETRY_MS = 1_000
+const END_WITHIN_MS = 500
+/** Entries read at a time. */
+const ENTRIES = 200
+
+interface Entry {
+  readonly seq: number
+  readonly batch: LoggedBatch
+}
+
+/** What is followed: a store, by the numbers of its commits. */
+interface Followed {
+  readonly replica: Replica
+  readonly storeId: string | null
+  readonly schema: number
+  /** The last commit that was applied. */
+  seq: number
+}
+
+/** @param log of faults, one line each; following goes on after them */
+export function createFollower(place: StorePlace, log: (line: string) => void): Follower {
+  return new OfLog(place, log)
+}
+
+class OfLog implements Follower {
+  readonly #place: StorePlace
+  readonly #log: (line: string) => void
+  #followed: Followed | null = null
+  #running: Promise<void> | null = null
+  #client: pg.Client | null = null
+  #isEnding = false
+  #caughtUpAt = 0
+  #wake: () => void = () => {}
+
+  constructor(place: StorePlace, log: (line: string) => void) {
+    this.#place = place
+    this.#log = log
+  }
+
+  begin(): void {
+    if (!this.#isEnding) this.#running ??= this.#run()
+  }
+
+  lagMs(): number | null {
+    return this.#followed === null ? null : performance.now() - this.#caughtUpAt
+  }
+
+  stop(): void {
+    this.#isEnding = true
+    this.#wake()
+  }
+
+  async finish(db: Kysely<Schema>): Promise<StoredState | null> {
+    this.stop()
+    let isRunning = this.#running !== null
+    void this.#running?.then(() => (isRunning = false))
+    await Promise.race([this.#running, delay(END_WITHIN_MS, undefined, { ref: false })])
+    const followed = this.#followed
+    this.#followed = null
+    // It waits for a database that does not answer there, or loads everything for the first time.
+    if (followed === null || isRunning) return null
+    const reading = db.transaction().setIsolationLevel('repeatable read')
+    return reading.execute((at) => stateAt(at, followed))
+  }
+
+  async #run(): Promise<void> {
+    let reported = ''
+    while (!this.#isEnding) {
+      try {
+        await this.#follow()
+      } catch (error) {
+        const why = error instanceof Error ? error.message : String(error)
+        if (why !== reported) this.#log(`the commit log is not followed at the moment: ${why}`)
+        reported = why
+        if (!this.#isEnding) await this.#within(RETRY_MS)
+      }
+    }
+    // What comes next reads on another connection.
+    if (this.#client !== null) void endClient(this.#client)
+  }
+
+  /** Until it is stopped, or the connection ends. */
+  async #follow(): Promise<void> {
+    const { client } = await connect(this.#place, READING)
+    this.#client = client
+    try {
+      client.on('notification', () => this.#wake())
+      await client.query(`listen ${COMMIT_CHANNEL}`)
+      const db = kyselyOn(client)
+      while (!this.#isEnding) {
+        this.#followed ??= await followedFrom(db)
+        if (await this.#applyNext(db, this.#followed)) continue
+        this.#caughtUpAt = performance.now()
+        await this.#within(LOOK_EVERY_MS)
+      }
+    } catch (error) {
+      this.#client = null
+      await endClient(client)
+      throw error
+    }
+  }
+
+  /** @returns true: more may be there */
+  async #applyNext(db: Kysely<Schema>, followed: Followed): Promise<boolean> {
+    const entries = await entriesAfter(db, followed.seq)
+    if (!applied(followed, entries)) {
+      // Entries are removed after ten minutes.
+      this.#log(`entry ${followed.seq + 1} of the commit log is gone: this standby loads everything again`)
+      this.#followed = null
+      return true
+    }
+    return entries.length === ENTRIES
+  }
+
+  async #within(ms: number): Promise<void> {
+    const woken = new Promise<void>((resolve) => (this.#wake = resolve))
+    await Promise.race([woken, delay(ms, undefined, { ref: false })])
+  }
+}
+
+async function followedFrom(db: Kysely<Schema>): Promise<Followed> {
+  return db
+    .transaction()
+    .setIsolationLevel('repeatable read')
+    .execute(async (at) => {
+      const replica = new Replica(decodeState(await loadRowsIn(at)), secretId)
+      const { storeId, schema, commits } = await extentOf(at)
+      return { replica, storeId, schema, seq: commits }
+    })
+}
+
+/** Null: the store is not the one that was followed. */
+async function stateAt(at: Transaction<Schema>, followed: Followed): Promise<StoredState | null> {
+  const extent = await extentOf(at)
+  if (extent.storeId !== followed.storeId || extent.schema !== followed.schema) return null
+  for (;;) {
+    const entries = await entriesAfter(at, followed.seq)
+    if (!applied(followed, entries)) return null
+    if (entries.length < ENTRIES) break
+  }
+  // Fewer commits than were followed: a backup was restored.
+  if (followed.seq !== extent.commits) return null
+  const marks = await at
+    .selectFrom('marks')
+    .select(['epoch', 'next_task_seq', 'next_event_seq', 'next_decision'])
+    .executeTakeFirst()
+  if (marks === undefined) return null
+  const state = followed.replica.state()
+  return {
+    ...state,
+    ...(await readHistory(at)),
+    marks: decodeMarks([marks.epoch, marks.next_task_seq, marks.next_event_seq, marks.next_decision]),
+    finishedCounts: state.finishedCounts ?? countsOf(await finishedCountsQuery(at).execute()),
+  }
+}
+
+async function extentOf(
+  db: Kysely<Schema>,
+): Promise<{ readonly storeId: string | null; readonly schema: number; readonly commits: number }> {
+  const { rows } = await sql<{ storeId: string | null; schema: number; commits: number }>`
+    select store_id as "storeId", commits, (select max(version) from schema_version) as schema
+    from history`.execute(db)
+  const [row] = rows
+  if (row === undefined) throw new Error('broken invariant: the store has no history')
+  return row
+}
+
+async function entriesAfter(db: Kysely<Schema>, seq: number): Promise<readonly Entry[]> {
+  const { rows } = await sql<Entry>`
+    select seq, batch from commit_log where seq > ${seq} order by seq limit ${sql.lit(ENTRIES)}`.execute(db)
+  return rows
+}
+
+/** @returns false: an entry is missing */
+function applied(followed: Followed, entries: readonly Entry[]): boolean {
+  for (const { seq, batch } of entries) {
+    if (seq !== followed.seq + 1) return false
+    followed.replica.apply(batch)
+    followed.seq = seq
+  }
+  return true
+}

@@ -1,0 +1,201 @@
+/** What a standby has followed is the state that a controller would load. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { createFollower, type Follower } from '../../controller/adapters/postgres/follower.ts'
+import { readingPool } from '../../controller/adapters/postgres/session.ts'
+import { createPostgresStore } from '../../controller/adapters/postgres/store.ts'
+import { noAccessChanges, type Batch, type Store, type TaskRecord } from '../../controller/ports/store.ts'
+import {
+  aBatch,
+  aConfig,
+  aFinalTask,
+  anAudit,
+  anEvent,
+  aNode,
+  aTask,
+  aToken,
+} from '../support/store-builders.ts'
+import { PostgresServer, whyNoPostgres } from '../support/postgres-server.ts'
+
+/** One change of a history; `n` selects what it is about. */
+interface Step {
+  readonly what: keyof typeof CHANGES
+  readonly n: number
+}
+
+interface History {
+  nextTaskSeq: number
+  nextEventSeq: number
+  nextAudit: number
+  revision: number
+  epoch: number
+}
+
+const FINAL = ['completed', 'failed', 'cancelled', 'lost'] as const
+/** The number of a task that is there, or of a new one while there is none. */
+const some = ({ nextTaskSeq }: History, n: number) => ({
+  seq: 1 + (n % Math.max(1, nextTaskSeq - 1)),
+  nextTaskSeq: Math.max(2, nextTaskSeq),
+})
+const group = (id: number) => ({ id: `g${id}`, description: `of ${id}`, nodeIds: [`node-${id}`] })
+const secret = (n: number) => ({ owner: n % 2 === 0 ? null : 'zoë', name: `s${n % 4}` })
+
+/** Every kind of record that a controller starts from. */
+const CHANGES = {
+  submit: (h: History, n: number) => ({
+    tasks: [aTask({ seq: h.nextTaskSeq, name: `n${n}` })],
+    nextTaskSeq: h.nextTaskSeq + 1,
+  }),
+  submitAndEnd: (h: History, n: number) => ({
+    tasks: [aFinalTask({ seq: h.nextTaskSeq, state: FINAL[n % 4] as TaskRecord['state'] })],
+    nextTaskSeq: h.nextTaskSeq + 1,
+  }),
+  change: (h: History, n: number) => {
+    const { seq, nextTaskSeq } = some(h, n)
+    return { tasks: [aTask({ seq, swapOuts: n })], nextTaskSeq }
+  },
+  end: (h: History, n: number) => {
+    const { seq, nextTaskSeq } = some(h, n)
+    return { tasks: [aFinalTask({ seq, state: FINAL[n % 4] as TaskRecord['state'] })], nextTaskSeq }
+  },
+  node: (_: History, n: number) => ({
+    nodes: [aNode({ id: `node-${n % 5}`, ordinal: n % 3, bootCounter: n })],
+  }),
+  forgetNode: (_: History, n: number) => ({ forgottenNodeIds: [`node-${n % 5}`] }),
+  group: (_: History, n: number) => ({ groups: [group(n % 5)] }),
+  deleteGroup: (_: History, n: number) => ({ deletedGroupIds: [`g${n % 5}`] }),
+  config: (h: History) => ({ config: aConfig(h.revision + 1), revision: h.revision + 1 }),
+  token: (_: History, n: number) => ({
+    access: { ...noAccessChanges(), tokens: [aToken({ id: `t${n % 5}`, createdAt: n % 3 })] },
+  }),
+  revokeToken: (_: History, n: number) => ({
+    access: { ...noAccessChanges(), revokedTokenIds: [`t${n % 5}`] },
+  }),
+  secret: (_: History, n: number) => ({
+    access: { ...noAccessChanges(), secrets: [{ ...secret(n), sealed: `v${n}`, updatedAt: n }] },
+  }),
+  deleteSecret: (_: History, n: number) => ({
+    access: { ...noAccessChanges(), deletedSecrets: [secret(n)] },
+  }),
+  audit: (h: History) => ({
+    access: { ...noAccessChanges(), audits: [anAudit({ seq: h.nextAudit })] },
+    nextAudit: h.nextAudit + 1,
+  }),
+  key: (h: History, n: number) => ({
+    submissionKeys: {
+      added: [{ seq: h.nextTaskSeq, key: `k${n}`, body: 'b', taskId: `task-${h.nextTaskSeq}`, at: n }],
+      keptFromSeq: Math.max(0, h.nextTaskSeq - (n % 4)),
+    },
+  }),
+  event: (h: History) => ({ events: [anEvent(h.nextEventSeq)], nextEventSeq: h.nextEventSeq + 1 }),
+  takeover: (h: History) => ({ epoch: h.epoch + 1 }),
+} satisfies Record<string, (history: History, n: number) => Partial<Batch & History>>
+
+const WHATS = Object.keys(CHANGES) as (keyof typeof CHANGES)[]
+const steps = fc.array(fc.record({ what: fc.constantFrom(...WHATS), n: fc.nat(40) }), { maxLength: 40 })
+
+describe.skipIf(whyNoPostgres() !== null)('a standby that follows the commit log', () => {
+  let server: PostgresServer
+  const dataDir = mkdtempSync(join(tmpdir(), 'headroom-follower-'))
+  beforeAll(async () => {
+    server = await PostgresServer.start({ fsync: false })
+  })
+  beforeEach(clear)
+  afterAll(() => rmSync(dataDir, { recursive: true }))
+
+  async function clear(): Promise<void> {
+    await server.clear()
+    rmSync(join(dataDir, 'postgres.mark'), { force: true })
+  }
+
+  const open = () => createPostgresStore({ place: server.place, markBase: join(dataDir, 'postgres') })
+
+  /** A step has one commit. */
+  async function write(store: Store, history: History, given: readonly Step[]): Promise<void> {
+    for (const { what, n } of given) {
+      const { nextTaskSeq, nextEventSeq, nextAudit, revision, epoch, ...batch } = {
+        ...history,
+        ...(CHANGES[what](history, n) as Partial<Batch & History>),
+      }
+      Object.assign(history, { nextTaskSeq, nextEventSeq, nextAudit, revision, epoch })
+      const marks = { epoch, nextTaskSeq, nextEventSeq, nextDecision: 1 }
+      await store.commit(aBatch({ ...batch, marks }))
+    }
+  }
+
+  const newHistory = (): History => ({ nextTaskSeq: 1, nextEventSeq: 1, nextAudit: 1, revision: 0, epoch: 1 })
+
+  async function following(lines: string[] = []): Promise<Follower> {
+    const follower = createFollower(server.place, (line) => lines.push(line))
+    follower.begin()
+    await expect.poll(() => follower.lagMs(), { interval: 5 }).not.toBeNull()
+    return follower
+  }
+
+  async function finished(follower: Follower) {
+    const pool = readingPool(server.place, server.place.hosts[0]!)
+    return follower.finish(pool.db).finally(() => pool.end())
+  }
+
+  it('has the state of the store after any history', async () => {
+    await fc.assert(
+      fc.asyncProperty(steps, steps, async (before, after) => {
+        await clear()
+        const [store, history] = [open(), newHistory()]
+        try {
+          await write(store, history, before)
+          await store.load()
+          const follower = await following()
+          await write(store, history, after)
+          expect(await finished(follower)).toEqual(await store.load())
+        } finally {
+          await store.close()
+        }
+      }),
+      { numRuns: Number(process.env['HA_HISTORIES'] ?? 8) },
+    )
+  })
+
+  it('loads everything again when an entry is missing', async () => {
+    const [store, history] = [open(), newHistory()]
+    await write(store, history, [{ what: 'submit', n: 1 }])
+    const lines: string[] = []
+    const follower = await following(lines)
+    await server.query('update headroom.history set commits = commits + 5')
+    await write(store, history, [{ what: 'submit', n: 2 }])
+    await expect.poll(() => lines).toEqual([expect.stringMatching(/^entry 2 of the commit log .* loads/)])
+    await expect.poll(() => follower.lagMs()).not.toBeNull()
+    await write(store, history, [{ what: 'end', n: 1 }])
+    expect(await finished(follower)).toEqual(await store.load())
+    await store.close()
+  })
+
+  it('is not used when the store went back, or is another one', async () => {
+    const [store, history] = [open(), newHistory()]
+    await write(store, history, [
+      { what: 'submit', n: 1 },
+      { what: 'submit', n: 2 },
+    ])
+    const [back, other] = [await following(), await following()]
+    await server.query('update headroom.history set commits = commits - 1')
+    expect(await finished(back)).toBeNull()
+    await server.query("update headroom.history set commits = commits + 1, store_id = 'another'")
+    expect(await finished(other)).toBeNull()
+    await store.close()
+  })
+
+  it('goes on after its connection was cut', async () => {
+    const [store, history] = [open(), newHistory()]
+    await write(store, history, [{ what: 'submit', n: 1 }])
+    const follower = await following()
+    await server.query(
+      "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'headroom reader'",
+    )
+    await write(store, history, [{ what: 'end', n: 1 }])
+    expect(await finished(follower)).toEqual(await store.load())
+    await store.close()
+  })
+})
