@@ -12,7 +12,7 @@ import { DEFAULT_CONFIG } from '../model/config.ts'
 import { NO_OWNER_LIMITS } from '../model/owner-limits.ts'
 import type { RandomStream } from '../ports/random.ts'
 import { RANK_DECISION } from '../ports/clock.ts'
-import type { StoredState } from '../ports/store.ts'
+import type { StoredState, TermRecord } from '../ports/store.ts'
 import { StoreFault } from '../ports/store.ts'
 import type { Commands } from '../model/command.ts'
 import { AccessRegistry } from './inputs/commands/access-registry.ts'
@@ -177,6 +177,7 @@ export class Engine {
     const committed = this.#store(transaction)
     // Its event is numbered after the epoch's marks are written: a start that fails in between leaves no gap.
     if (state.recovery !== null) beginRecovery(this.cluster, state.recovery, state.nodes, now)
+    if (state.term !== undefined) noteTerm(this.cluster, state.term, this.#epoch, now)
     this.cluster.wasPaused = pauseOf(this.cluster) !== null
     const n = this.#commits
     if (committed === undefined) return act()
@@ -519,6 +520,10 @@ export class Engine {
       for (const answer of next.acknowledgements) answer.failed(detail, 'store_failed')
     this.#options.onFault(fault)
   }
+}
+
+function noteTerm(c: Cluster, { controller, before, reason }: TermRecord, epoch: number, now: Instant): void {
+  c.eventLog.emit(now, 'leader_changed', null, null, null, { leader: controller, before, reason, epoch })
 }
 
 const NO_OP = (): void => {}

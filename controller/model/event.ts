@@ -43,6 +43,7 @@ export const EVENT_KINDS = [
   'recovery',
   'attempt_quarantined',
   'attempt_settled',
+  'leader_changed',
 ] as const
 
 export type EventKind = (typeof EVENT_KINDS)[number]

@@ -20,6 +20,7 @@ import type { AutoCordon, NodeDrain, NodeStatus } from '../model/node.ts'
 import type { QuarantinedAttempt } from '../model/quarantine.ts'
 import type { StartTrouble } from '../model/start-refusal.ts'
 import type { RunPolicy, TaskSpec } from '../../protocol/task.ts'
+import type { Term } from './leadership.ts'
 
 /**
  * A task as the store keeps it: flat, JSON values only. Instants are milliseconds since the Unix epoch
@@ -359,11 +360,19 @@ export const NO_CHANGE: Omit<Batch, 'marks'> = {
   endsRecovery: false,
 }
 
+/** Why this controller leads. */
+export interface TermRecord extends Omit<Term, 'epoch'> {
+  /** Its name. */
+  readonly controller: string
+}
+
 /**
  * The state that a controller starts from. Final tasks are not loaded: they are paged through
  * `finishedTasks`.
  */
 export interface StoredState {
+  /** The term that begins with this start. Omitted: the controller is alone. */
+  readonly term?: TermRecord
   readonly openTasks: readonly TaskRecord[]
   readonly nodes: readonly NodeRecord[]
   readonly groups: readonly Group[]

@@ -10,6 +10,7 @@ const NOTABLE: ReadonlySet<EventKind> = new Set([
   'node_status',
   'node_forgotten',
   'config_changed',
+  'leader_changed',
   'reserve_breached',
 ])
 const ALARMING: ReadonlySet<EventKind> = new Set([

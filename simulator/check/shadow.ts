@@ -314,6 +314,7 @@ export class Shadow {
       case 'recovery':
       case 'attempt_quarantined':
       case 'attempt_settled':
+      case 'leader_changed':
         return
     }
   }

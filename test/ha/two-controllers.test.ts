@@ -191,6 +191,10 @@ describe.skipIf(whyNoPostgres() !== null)('two controllers on PostgreSQL', () =>
     await expect
       .poll(async () => metrics((await leader()).root), { timeout: 30_000 })
       .toMatch(/\nheadroom_controller_leads 1\n[^]*\nheadroom_standbys 1\n/)
+    const changes = await fetch(`${(await leader()).root}/api/v1/events?kind=leader_changed&limit=1&order=newest`)
+    expect(await changes.json()).toMatchObject({
+      items: [{ data: { leader: name, before: other, reason: 'resigned', epoch: (await lease()).epoch } }],
+    })
     const summary = await fetch(`${(await leader()).root}/api/v1/summary`)
     expect(await summary.json()).toMatchObject({ controllers: { leader: (await lease()).name, standbys: 1 } })
     const alone = await headroom(['leader'], { env: { CONTROLLER_STORE_URL: '' } })

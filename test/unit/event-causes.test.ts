@@ -28,6 +28,7 @@ const FROM_OUTSIDE: ReadonlySet<EventKind> = new Set([
   'recovery',
   'attempt_quarantined',
   'attempt_settled',
+  'leader_changed',
 ])
 
 /** Describes the wrong causes. */

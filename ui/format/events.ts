@@ -45,6 +45,7 @@ export const EVENT_WORDS: Readonly<Record<Kind, string>> = {
   recovery: 'recovery started or ended',
   attempt_quarantined: 'unknown attempt quarantined',
   attempt_settled: 'unknown attempt settled',
+  leader_changed: 'leader changed',
 }
 
 export function eventWords(kind: Kind): string {

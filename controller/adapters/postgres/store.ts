@@ -160,7 +160,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     const state = followed ?? decodeState(await read(loadRows))
     const how = followed === null ? 'loaded the store' : 'read the rest of the commit log'
     if (candidate !== undefined) options.log?.(`${how} in ${Math.round(performance.now() - from)} ms`)
-    return inTerm(state, term)
+    return term === null ? state : inTerm(state, term, candidate?.name ?? '')
   }
 
   async function close(): Promise<void> {
@@ -205,9 +205,9 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
 }
 
 /** The engine takes the epoch after the last one: that of the term. */
-function inTerm(state: StoredState, term: Term | null): StoredState {
-  if (term === null) return state
-  return { ...state, marks: { ...state.marks, epoch: Math.max(state.marks.epoch, term.epoch - 1) } }
+function inTerm(state: StoredState, { epoch, reason, before }: Term, controller: string): StoredState {
+  const marks = { ...state.marks, epoch: Math.max(state.marks.epoch, epoch - 1) }
+  return { ...state, marks, term: { controller, before, reason } }
 }
 
 function settingsOf(options: PostgresStoreOptions): PostgresSettings {

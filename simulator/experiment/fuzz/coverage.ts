@@ -180,6 +180,7 @@ function pathsOf(event: Event): string[] {
     case 'group_changed':
     case 'group_deleted':
     case 'growth_granted':
+    case 'leader_changed':
     case 'node_config_changed':
     case 'node_drain':
     case 'node_forgotten':
