@@ -11,9 +11,12 @@ import {
 } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import type { BlockList } from 'node:net'
+import { isIP } from 'node:net'
 import { pipeline, type Duplex } from 'node:stream'
+import type { SecureContextOptions } from 'node:tls'
 import { setTimeout as delay } from 'node:timers/promises'
 import { PROBLEMS, type ProblemCode } from '../../controller/api/http/errors.ts'
+import { errorText } from '../../protocol/error-text.ts'
 import { endToEnd, FORWARDED, forwardedFields, NOT_LEADING } from './forwarded-headers.ts'
 import type { StandbyState } from './standby-state.ts'
 
@@ -22,6 +25,10 @@ export interface ForwardingOptions {
   /** Name of this controller. */
   readonly name: string
   readonly trustedProxies: BlockList
+  /** For a leader with an https address. */
+  readonly tls?: SecureContextOptions
+  /** Called once per reason why the leader cannot be reached. */
+  readonly warn?: (line: string) => void
   /** How long a request waits for a leader. */
   readonly holdMs?: number
 }
@@ -37,10 +44,11 @@ type Sent = { readonly to: ClientRequest } | 'no_leader'
 /** Sends one request to the leader, once a connection to it exists. */
 async function send(
   request: IncomingMessage,
-  { standby, name, trustedProxies, holdMs = HOLD_MS }: ForwardingOptions,
+  options: ForwardingOptions,
   more: readonly string[] = [],
 ): Promise<Sent> {
-  const until = performance.now() + holdMs
+  const { standby, name, trustedProxies, tls = {}, warn = () => {} } = options
+  const until = performance.now() + (options.holdMs ?? HOLD_MS)
   // Another standby has taken this one for the leader.
   if (request.headers[FORWARDED] !== undefined) return 'no_leader'
   const address = request.socket.remoteAddress ?? ''
@@ -48,30 +56,44 @@ async function send(
   for (;;) {
     const leader = await standby.leaderWithin(Math.max(0, until - performance.now()))
     if (leader === null || request.socket.destroyed) return 'no_leader'
-    const to = start(new URL(leader.url), request, headers)
-    if (await isConnected(to)) return { to }
+    const root = new URL(leader.url)
+    const to = start(root, request, headers, tls)
+    const fault = await connected(to, root.protocol === 'https:')
+    if (fault === null) return { to }
+    if (fault !== CLOSED) warn(`the leader ${leader.name} at ${leader.url} cannot be reached: ${fault}`)
     if (performance.now() + TRY_EVERY_MS >= until) return 'no_leader'
     await delay(TRY_EVERY_MS)
   }
 }
 
-function start(root: URL, { url, method }: IncomingMessage, headers: readonly string[]): ClientRequest {
+function start(
+  root: URL,
+  { url, method }: IncomingMessage,
+  headers: readonly string[],
+  tls: SecureContextOptions,
+): ClientRequest {
   const open = root.protocol === 'https:' ? httpsRequest : httpRequest
   const port = root.port === '' ? undefined : root.port
   const host = root.hostname.replace(/^\[|\]$/g, '')
-  return open({ host, port, path: url, method, headers, agent: false, setHost: false } as never)
+  // The certificate is that of the leader, and not of the host that the client has named.
+  const secure = { ...tls, servername: isIP(host) === 0 ? host : '' }
+  return open({ ...secure, host, port, path: url, method, headers, agent: false, setHost: false } as never)
 }
 
-function isConnected(sent: ClientRequest): Promise<boolean> {
+const CLOSED = 'the connection was closed'
+
+/** Null: it is; otherwise why not. */
+function connected(sent: ClientRequest, isSecure: boolean): Promise<string | null> {
   return new Promise((resolve) => {
-    const timer = setTimeout(() => sent.destroy(), CONNECT_WITHIN_MS)
-    const settle = (is: boolean): void => {
+    const late = new Error(`no connection within ${CONNECT_WITHIN_MS} ms`)
+    const timer = setTimeout(() => sent.destroy(late), CONNECT_WITHIN_MS)
+    const settle = (fault: string | null): void => {
       clearTimeout(timer)
-      resolve(is)
+      resolve(fault)
     }
-    sent.on('error', () => settle(false))
-    sent.once('close', () => settle(false))
-    sent.once('socket', (socket) => socket.once('connect', () => settle(true)))
+    sent.on('error', (error) => settle(errorText(error)))
+    sent.once('close', () => settle(CLOSED))
+    sent.once('socket', (socket) => socket.once(isSecure ? 'secureConnect' : 'connect', () => settle(null)))
   })
 }
 

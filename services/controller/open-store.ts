@@ -2,10 +2,12 @@
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { createPostgresStore, type PostgresStoreOptions } from '../../controller/adapters/postgres/store.ts'
+import type { LeaderSeen } from '../../controller/adapters/postgres/messages.ts'
 import type { Succession } from '../../controller/adapters/postgres/standbys.ts'
 import type { StorePlace } from '../../controller/adapters/postgres/store-url.ts'
 import { createSqliteStore } from '../../controller/adapters/sqlite/store.ts'
 import type { Term } from '../../controller/ports/leadership.ts'
+import type { Sealer } from '../../controller/ports/sealer.ts'
 import type { Store, StoreFault } from '../../controller/ports/store.ts'
 import type { Settings } from '../settings/settings.ts'
 import { packageVersion } from '../package-info.ts'
@@ -38,10 +40,10 @@ interface OpenOptions {
   /** The mark that the store need not reach. */
   readonly acceptLoss: string | undefined
   /** The same at all controllers of a store, unless it replaces that of the others. */
-  readonly key: Pick<SecretsKey, 'path' | 'id'> & { readonly isNew: boolean }
+  readonly key: Pick<SecretsKey, 'path' | 'id' | 'sealer'> & { readonly isNew: boolean }
   readonly onCommit: (ms: number, batches: number) => void
   /** The connection was lost while nothing was written. */
-  readonly onLost: (fault: StoreFault, store: DurableStore) => void
+  readonly onLost: (fault: StoreFault, store: Store) => void
   /** An operator asks this leader to resign, in favour of a controller; null: of any. */
   readonly onAsked: (asked: { readonly to: string | null }) => void
 }
@@ -83,21 +85,23 @@ async function openAmongControllers(
   options: SharedOptions & Pick<OpenOptions, 'onLost' | 'onAsked' | 'key'>,
   log: Logger,
 ): Promise<DurableStore> {
-  const { leaseMs, ...candidate } = settings.among
+  const { leaseMs, name, url, mayLead } = settings.among
+  const candidate = { name, url, mayLead }
+  const { path, id, isNew, sealer } = options.key
   const standby = createStandbyState(candidate)
   const store = createPostgresStore({
     ...options,
     place,
     markBase: postgresMarkBase(settings),
     leaseMs,
-    candidate: { ...candidate, version: packageVersion(), key: { ...options.key, id: options.key.id ?? '' } },
+    candidate: { ...candidate, version: packageVersion(), key: { path, id: id ?? '', isNew } },
     waits: true,
     onWaiting: (why) => {
       standby.waits()
       log.warn(`waiting for the store: ${why}`)
     },
     onLeader: (leader) => {
-      standby.sees(leader)
+      standby.sees(leader === null ? null : trusted(leader, sealer, log))
       if (standby.leader !== null) rehearse(log)
       if (leader !== null) log.info({ leader: leader.name, epoch: leader.epoch }, 'standby')
     },
@@ -105,7 +109,7 @@ async function openAmongControllers(
     onAsked: (to) => options.onAsked({ to }),
   })
   const { serves, close } = store
-  const listener = await listenWhileWaiting(settings, standby)
+  const listener = await listenWhileWaiting(settings, standby, (line) => log.warn(line))
   // Nothing has to be finished yet.
   const end = (): void => process.exit(0)
   for (const signal of SIGNALS) process.once(signal, end)
@@ -124,12 +128,29 @@ async function openAmongControllers(
     endWaiting: () => listener.close(),
     serves: async () => {
       standby.leads()
-      await serves()
+      await serves(sealer.seal(url, contextOf({ name, epoch: store.term?.epoch ?? 0 })))
     },
     close: async () => {
       await Promise.all([listener.close(), close()])
     },
   })
+}
+
+/**
+ * Requests are forwarded with the credentials of their callers: only to a URL that a controller with the same
+ * key has sealed in this term. The database alone does not prove it.
+ */
+function trusted(leader: LeaderSeen, sealer: Sealer, log: Logger): LeaderSeen {
+  if (leader.url === '' || sealer.open(leader.seal, contextOf(leader)) === leader.url) return leader
+  log.error(
+    { leader: leader.name, url: leader.url, epoch: leader.epoch },
+    'nothing is forwarded to this leader: its URL is not sealed with the key of the controllers',
+  )
+  return { ...leader, url: '' }
+}
+
+function contextOf({ name, epoch }: Pick<LeaderSeen, 'name' | 'epoch'>): string {
+  return JSON.stringify(['leader', name, epoch])
 }
 
 let rehearsal: Promise<void> | null = null

@@ -125,7 +125,7 @@ export async function startServing(env: Environment, options: ServeOptions = {})
   const onLost = (fault: unknown, lost: Store) => (isStopping ? undefined : endWithStore(fault, lost, log))
   const asked = Promise.withResolvers<Resignation>()
   const hearing = { onCommit: measured.onCommit, onLost, onAsked: asked.resolve }
-  const given = { acceptLoss: options.acceptLoss, key: { path: key.path, id: key.id, isNew: isNewKey } }
+  const given = { acceptLoss: options.acceptLoss, key: { ...key, isNew: isNewKey } }
   const opened = await openStore(settings, { ...given, ...hearing }, log)
   const store = isNewKey ? opened : requireKeyOf(opened, key)
   await requireTokenFor(local, settings, token, store)
@@ -155,25 +155,23 @@ export async function startServing(env: Environment, options: ServeOptions = {})
   const stopCollecting = collectBlobs(blobs, views, log)
   access = httpAccess(settings, token, signIn, controller, key.sealer, local?.api.peers ?? null)
   const disk = monitorDisk(settings.dataDir)
-  const succession = () => store.succession?.() ?? null
+  const leadership = leadershipOf(store)
   measured.watch({
-    ...{ controller, dropped: fleet.dropped, recording: recording?.files ?? null, succession },
-    leaseAgeMs: () => store.leaseAgeMs?.() ?? null,
+    ...{ controller, dropped: fleet.dropped, recording: recording?.files ?? null },
+    ...leadership,
     ...{ commitQueueDepth: () => store.queueDepth(), diskFreeBytes: () => disk.freeBytes() },
   })
   const { dataDir, uploads } = settings
-  const warn = (line: string): void => log.warn(line)
-  const simulationServices = await openSimulationServices({ controller, dataDir, uploads, log: warn })
+  const simulationServices = await openSimulationServices({ controller, dataDir, uploads, log: warning(log) })
   measured.metrics.add(...uploadMetrics(simulationServices.simulation.uploadBytes, settings.uploads.maxBytes))
   const app = createApi({
     ...{ commands, views, events, logs, files, channels, blobs, series },
-    eventSeq: () => controller.status.durableEventSeq,
     ...{ simulation: simulationServices.simulation, twin: simulationServices.twin },
-    version: packageVersion(),
+    ...{ version: packageVersion(), eventSeq: () => controller.status.durableEventSeq },
     build: { commit: packageCommit(), schema: SCHEMA_VERSION, storeKind: settings.storeKind },
     metrics: measured.metrics,
     ...{ fleet: fleet.kind, brokerUrls: nats?.urls ?? [] },
-    controllers: createControllers(settings.among.name, store.term?.before ?? null, succession),
+    controllers: createControllers(settings.among.name, store.term?.before ?? null, leadership.succession),
     logger: log,
     ...builtPage(),
     readiness: () => [...ownChecks(controller, measured.process), ...fleet.readiness(), disk.check()],
@@ -215,6 +213,17 @@ async function finishRequests({ server }: FastifyInstance): Promise<void> {
   const idle = setInterval(() => server.closeIdleConnections(), 10)
   await Promise.race([closed, delay(REQUESTS_END_WITHIN_MS)])
   clearInterval(idle)
+}
+
+function warning(log: Logger): (line: string) => void {
+  return (line) => log.warn(line)
+}
+
+function leadershipOf(store: DurableStore) {
+  return {
+    succession: () => store.succession?.() ?? null,
+    leaseAgeMs: () => store.leaseAgeMs?.() ?? null,
+  }
 }
 
 function placesOf({ dataDir, storePlace }: Settings): string {

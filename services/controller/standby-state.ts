@@ -1,26 +1,28 @@
 /** What a controller that does not lead knows of the store and of the leader. */
 import type { LeaderSeen } from '../../controller/adapters/postgres/messages.ts'
 
+export type KnownLeader = Omit<LeaderSeen, 'seal'>
+
 export interface StandbyState {
   /** The server cannot be reached. */
   waits(): void
   /** Null: no controller leads. */
-  sees(leader: LeaderSeen | null): void
+  sees(leader: KnownLeader | null): void
   /** This controller leads now. */
   leads(): void
   /** Null: no leader is known. */
-  readonly leader: LeaderSeen | null
+  readonly leader: KnownLeader | null
   /** One line, for /readyz. */
   readonly detail: string
   /** Resolves with the leader, or with null when no controller leads for this long. */
-  leaderWithin(ms: number): Promise<LeaderSeen | null>
+  leaderWithin(ms: number): Promise<KnownLeader | null>
 }
 
-export function createStandbyState(own: Pick<LeaderSeen, 'name' | 'url'>): StandbyState {
-  let leader: LeaderSeen | null = null
+export function createStandbyState(own: Pick<KnownLeader, 'name' | 'url'>): StandbyState {
+  let leader: KnownLeader | null = null
   let detail = 'waiting for the store'
-  const waiting = new Set<(leader: LeaderSeen) => void>()
-  const set = (now: LeaderSeen | null, why: string): void => {
+  const waiting = new Set<(leader: KnownLeader) => void>()
+  const set = (now: KnownLeader | null, why: string): void => {
     leader = now
     detail = why
     if (now === null) return
@@ -47,7 +49,7 @@ export function createStandbyState(own: Pick<LeaderSeen, 'name' | 'url'>): Stand
       leader !== null
         ? Promise.resolve(leader)
         : new Promise((resolve) => {
-            const done = (now: LeaderSeen | null): void => {
+            const done = (now: KnownLeader | null): void => {
               clearTimeout(timer)
               waiting.delete(done)
               resolve(now)

@@ -13,6 +13,7 @@ import {
 } from '../../controller/api/http/limits.ts'
 import type { Settings } from '../settings/settings.ts'
 import { forwardRequest, forwardUpgrade } from './forward-to-leader.ts'
+import { readPeerTls } from './peer-tls.ts'
 import type { StandbyState } from './standby-state.ts'
 
 /** Requests that have begun may end after the API listens on the same port. */
@@ -27,9 +28,14 @@ export async function listenWhileWaiting(
     among,
   }: Pick<Settings, 'httpHost' | 'httpPort' | 'trustedProxies' | 'among'>,
   standby: StandbyState,
+  log: (line: string) => void = () => {},
 ): Promise<{ close(): Promise<void> }> {
   if (httpPort === 0) return { close: () => Promise.resolve() }
-  const options = { standby, name: among.name, trustedProxies: blockListOf(trustedProxies) }
+  const options = {
+    ...{ standby, name: among.name, trustedProxies: blockListOf(trustedProxies) },
+    tls: readPeerTls(among.tls),
+    warn: once(log),
+  }
   const limits = {
     requestTimeout: REQUEST_TIMEOUT_MS,
     headersTimeout: HEADERS_TIMEOUT_MS,
@@ -62,6 +68,15 @@ export async function listenWhileWaiting(
     setTimeout(() => server.closeAllConnections(), END_WITHIN_MS).unref()
     // The port is free at once; requests in progress may go on.
     await Promise.race([closed, new Promise<void>((resolve) => setImmediate(resolve))])
+  }
+}
+
+/** Not again while the reason stays the same. */
+function once(log: (line: string) => void): (line: string) => void {
+  let last = ''
+  return (line) => {
+    if (line !== last) log(line)
+    last = line
   }
 }
 

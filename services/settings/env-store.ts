@@ -1,7 +1,7 @@
 /** Environment variables of the store. */
 import { readStoreUrl, type StorePlace } from '../../controller/adapters/postgres/store-url.ts'
 import { DEFAULT_LEASE_MS, MAX_LEASE_MS, MIN_LEASE_MS } from '../../controller/ports/leadership.ts'
-import { integerIn, trueOrFalse, type EnvironmentVariable } from './env-variable.ts'
+import { aPath, integerIn, trueOrFalse, type EnvironmentVariable } from './env-variable.ts'
 
 export const STORE_URL: EnvironmentVariable<StorePlace> = {
   name: 'CONTROLLER_STORE_URL',
@@ -48,6 +48,27 @@ export const ADVERTISED_URL: EnvironmentVariable<string> = {
   },
 }
 
+const peerFile = (name: string, meaning: string): EnvironmentVariable<string> => ({
+  name,
+  range: 'a path',
+  byDefault: null,
+  meaning,
+  read: aPath,
+})
+
+export const PEER_CA_FILE = peerFile(
+  'CONTROLLER_PEER_CA_FILE',
+  'Certificate of the authority that signed the https addresses of the other controllers of the store; ' +
+    'unset: those that Node trusts',
+)
+
+export const PEER_CERT_FILE = peerFile(
+  'CONTROLLER_PEER_CERT_FILE',
+  'Certificate that this controller presents to the other controllers; unset: none',
+)
+
+export const PEER_KEY_FILE = peerFile('CONTROLLER_PEER_KEY_FILE', 'Key of CONTROLLER_PEER_CERT_FILE')
+
 export const LEASE_MS: EnvironmentVariable<number> = {
   name: 'CONTROLLER_LEASE_MS',
   range: `an integer from ${MIN_LEASE_MS} to ${MAX_LEASE_MS}`,
@@ -64,4 +85,15 @@ export const MAY_LEAD: EnvironmentVariable<boolean> = {
   byDefault: 'true',
   meaning: 'With PostgreSQL: false keeps this controller a standby, which never leads',
   read: trueOrFalse,
+}
+
+export const STORE_VARIABLES = {
+  storeUrl: STORE_URL,
+  controllerName: CONTROLLER_NAME,
+  advertisedUrl: ADVERTISED_URL,
+  peerCaFile: PEER_CA_FILE,
+  peerCertFile: PEER_CERT_FILE,
+  peerKeyFile: PEER_KEY_FILE,
+  leaseMs: LEASE_MS,
+  mayLead: MAY_LEAD,
 }

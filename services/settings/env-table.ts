@@ -6,7 +6,7 @@ import { isIP } from 'node:net'
 import { ROLES } from '../../controller/model/role.ts'
 import { CONFIG_RULES, DEFAULT_CONFIG, describeRule } from '../../controller/model/config.ts'
 import { OIDC_VARIABLES } from './env-oidc.ts'
-import { ADVERTISED_URL, CONTROLLER_NAME, EXPECT_STORE, LEASE_MS, MAY_LEAD, STORE_URL } from './env-store.ts'
+import { EXPECT_STORE, STORE_VARIABLES } from './env-store.ts'
 import {
   aPath,
   decimalIn,
@@ -130,11 +130,7 @@ export const ENVIRONMENT = {
     meaning: 'Folder of the SQLite store and of other files; created when missing',
     read: aPath,
   },
-  storeUrl: STORE_URL,
-  controllerName: CONTROLLER_NAME,
-  advertisedUrl: ADVERTISED_URL,
-  leaseMs: LEASE_MS,
-  mayLead: MAY_LEAD,
+  ...STORE_VARIABLES,
   uploadsMaxMib: {
     name: 'CONTROLLER_UPLOADS_MAX_MIB',
     range: 'an integer from 1 to 16777216',

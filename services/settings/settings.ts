@@ -56,6 +56,14 @@ export interface AmongControllers {
   readonly url: string
   readonly leaseMs: number
   readonly mayLead: boolean
+  readonly tls: PeerTlsFiles
+}
+
+/** Files for https between controllers; null: Node's authorities, no certificate. */
+export interface PeerTlsFiles {
+  readonly ca: string | null
+  readonly cert: string | null
+  readonly key: string | null
 }
 
 /** Sign-in to the page, and the roles of its users. */
@@ -148,7 +156,20 @@ function amongControllers(env: Readonly<Record<string, string | undefined>>): Am
     url: env[advertisedUrl.name] ? valueOf(env, advertisedUrl) : `http://${reached}:${port}`,
     leaseMs: valueOf(env, ENVIRONMENT.leaseMs),
     mayLead: valueOf(env, ENVIRONMENT.mayLead),
+    tls: peerTls(env),
   }
+}
+
+function peerTls(env: Readonly<Record<string, string | undefined>>): PeerTlsFiles {
+  const { peerCaFile, peerCertFile, peerKeyFile } = ENVIRONMENT
+  const [ca = null, cert = null, key = null] = [peerCaFile, peerCertFile, peerKeyFile].map((variable) =>
+    env[variable.name] ? valueOf(env, variable) : null,
+  )
+  if ((cert === null) !== (key === null)) {
+    const [missing, given] = key === null ? [peerKeyFile, peerCertFile] : [peerCertFile, peerKeyFile]
+    throw new SettingsError(missing.name, '', `${missing.range}, because ${given.name} is set`)
+  }
+  return { ca, cert, key }
 }
 
 /** Without a broker the servers are simulated. */

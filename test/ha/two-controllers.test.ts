@@ -2,6 +2,8 @@
  * Two controllers on one PostgreSQL store under load, while the one that leads is killed, or stopped for
  * longer than its lease: the other one takes over, and nothing acknowledged is lost.
  */
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -126,6 +128,28 @@ describe.skipIf(whyNoPostgres() !== null)('two controllers on PostgreSQL', () =>
     expect(await (await fetch(`${atLeader}/readyz?role=leader`)).text()).toMatch(/"name":"broker","ok":false/)
   })
 
+  it('forwards nothing to an address that only the database names', async () => {
+    await standbyIsThere()
+    let asked = 0
+    const thief = createServer((_request, response) => {
+      asked += 1
+      response.end()
+    })
+    await new Promise<void>((resolve) => thief.listen(0, '127.0.0.1', resolve))
+    const { name } = await lease()
+    const root = running.find((each) => each.name !== name)?.root ?? ''
+    const own = await server.query<{ url: string }>('select url from headroom.lease')
+    const setUrl = (url: string) => server.query('update headroom.lease set url = $1', [url])
+    await setUrl(`http://127.0.0.1:${(thief.address() as AddressInfo).port}`)
+    await expect.poll(async () => (await fetch(`${root}/readyz`)).text()).toContain(`${name} begins to lead`)
+    const read = fetch(`${root}/api/v1/nodes`, { signal: AbortSignal.timeout(500) })
+    await expect(read).rejects.toThrow('timeout')
+    expect(asked).toBe(0)
+    await setUrl(own[0]?.url ?? '')
+    await standbyIsThere()
+    thief.close()
+  })
+
   it('refuses a controller with another key of secrets when it starts', async () => {
     const folder = newFolder()
     const { code, stderr } = await headroom(['serve'], {
@@ -191,7 +215,9 @@ describe.skipIf(whyNoPostgres() !== null)('two controllers on PostgreSQL', () =>
     await expect
       .poll(async () => metrics((await leader()).root), { timeout: 30_000 })
       .toMatch(/\nheadroom_controller_leads 1\n[^]*\nheadroom_standbys 1\n/)
-    const changes = await fetch(`${(await leader()).root}/api/v1/events?kind=leader_changed&limit=1&order=newest`)
+    const changes = await fetch(
+      `${(await leader()).root}/api/v1/events?kind=leader_changed&limit=1&order=newest`,
+    )
     expect(await changes.json()).toMatchObject({
       items: [{ data: { leader: name, before: other, reason: 'resigned', epoch: (await lease()).epoch } }],
     })

@@ -1,9 +1,16 @@
 /** The listener of a standby forwards requests to a leader. */
 import { createServer, request as httpRequest, type Server } from 'node:http'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer as createSecureServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
-import { afterEach, describe, expect, it } from 'vitest'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TLSSocket } from 'node:tls'
+import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { createStandbyState, type StandbyState } from '../../services/controller/standby-state.ts'
 import { listenWhileWaiting } from '../../services/controller/waiting-listener.ts'
+import type { PeerTlsFiles } from '../../services/settings/settings.ts'
+import { makeCertificates } from '../support/certificates.ts'
 import { freePort } from '../support/free-port.ts'
 import { deadAddress } from '../support/asked.ts'
 
@@ -45,17 +52,20 @@ describe('a standby', () => {
     return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   }
 
-  async function standby(trustedProxies: readonly string[] = []) {
+  async function standby(trustedProxies: readonly string[] = [], files: Partial<PeerTlsFiles> = {}) {
     const port = await freePort()
     const url = `http://127.0.0.1:${port}`
     const state: StandbyState = createStandbyState({ name: 'b', url })
-    const among = { name: 'b', url, leaseMs: 2_000, mayLead: true }
+    const tls = { ca: null, cert: null, key: null, ...files }
+    const among = { name: 'b', url, leaseMs: 2_000, mayLead: true, tls }
+    const lines: string[] = []
     const listener = await listenWhileWaiting(
       { httpHost: '127.0.0.1', httpPort: port, trustedProxies, among },
       state,
+      (line) => lines.push(line),
     )
     ends.push(() => listener.close())
-    return { url, state }
+    return { url, state, lines }
   }
 
   const submit = (root: string, headers: Readonly<Record<string, string>> = {}) =>
@@ -152,6 +162,58 @@ describe('a standby', () => {
     expect(await change.json()).toMatchObject({ code: 'commit_unknown' })
     expect(read.status).toBe(503)
     expect(await read.json()).toMatchObject({ code: 'no_leader' })
+  })
+
+  describe('with a leader at an https address', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'headroom-peers-'))
+    afterAll(() => rmSync(folder, { recursive: true }))
+    const pems = makeCertificates(folder, 'IP:127.0.0.1')
+    const others = makeCertificates(mkdtempSync(join(folder, 'other-')), 'DNS:head-1.example')
+    const pem = (path: string) => readFileSync(path, 'utf8')
+
+    async function secureLeader(at: typeof pems): Promise<string> {
+      const options = { cert: pem(at.serverCert), key: pem(at.serverKey), ca: pem(pems.ca) }
+      const server = createSecureServer({ ...options, requestCert: true }, (request, response) => {
+        const { authorized } = request.socket as TLSSocket
+        response.writeHead(200, { 'content-type': 'text/plain' })
+        response.end(`${request.headers.authorization ?? ''} ${authorized}`)
+      })
+      return (await listening(server)).replace('http:', 'https:')
+    }
+    const read = (url: string) =>
+      fetch(`${url}/api/v1/nodes`, {
+        headers: { authorization: 'Bearer s' },
+        signal: AbortSignal.timeout(400),
+      })
+
+    it('forwards to it over TLS, with its own certificate', async () => {
+      const [to, own] = [
+        await secureLeader(pems),
+        await standby([], { ca: pems.ca, cert: pems.clientCert, key: pems.clientKey }),
+      ]
+      own.state.sees({ name: 'a', url: to, epoch: 1 })
+      expect(await (await read(own.url)).text()).toBe('Bearer s true')
+    })
+
+    it.each([
+      ['another authority has signed its certificate', pems, {}, /self-signed|unable to verify/],
+      ['its certificate is for another host', others, { ca: others.ca }, /127\.0\.0\.1 is not in the cert/],
+    ])('sends nothing when %s, and says why once', async (_what, at, files, why) => {
+      const [to, own] = [await secureLeader(at), await standby([], files)]
+      own.state.sees({ name: 'a', url: to, epoch: 1 })
+      await expect(read(own.url)).rejects.toThrow('timeout')
+      expect(own.lines).toEqual([expect.stringMatching(why)])
+    })
+
+    it('does not start with files that cannot be used, and names their variables', async () => {
+      await expect(standby([], { ca: join(folder, 'none') })).rejects.toThrow(
+        /^CONTROLLER_PEER_CA_FILE cannot/,
+      )
+      const wrong = { cert: pems.clientCert, key: pems.serverKey }
+      await expect(standby([], wrong)).rejects.toThrow(
+        /^CONTROLLER_PEER_CERT_FILE, CONTROLLER_PEER_KEY_FILE cannot be used/,
+      )
+    })
   })
 
   it('passes bytes in both directions after an upgrade', async () => {

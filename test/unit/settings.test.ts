@@ -17,7 +17,10 @@ const DEFAULTS = {
   ownerLimits: { maxPending: 100_000, maxPlacedGpus: null, p0: null },
   dataDir: './data',
   storePlace: null,
-  among: { name: `${hostname()}:30080`, url: 'http://127.0.0.1:30080', leaseMs: 2_000, mayLead: true },
+  among: {
+    ...{ name: `${hostname()}:30080`, url: 'http://127.0.0.1:30080', leaseMs: 2_000, mayLead: true },
+    tls: { ca: null, cert: null, key: null },
+  },
   secretsKeyFile: null,
   isStoreExpected: false,
   eventsMaxCount: 1_000_000,
@@ -45,6 +48,15 @@ describe('the settings of a server', () => {
   test('treat a blank path as unset, and create no folder of that name', () => {
     expect(() => readSettings({ CONTROLLER_DATA_DIR: ' ' })).toThrow(
       new SettingsError('CONTROLLER_DATA_DIR', ' ', 'a path'),
+    )
+  })
+
+  test.each([
+    ['CONTROLLER_PEER_CERT_FILE', 'CONTROLLER_PEER_KEY_FILE'],
+    ['CONTROLLER_PEER_KEY_FILE', 'CONTROLLER_PEER_CERT_FILE'],
+  ])('require with %s also %s', (given, missing) => {
+    expect(() => readSettings({ [given]: '/a.pem' })).toThrow(
+      `${missing} is ""; it must be a path, because ${given} is set`,
     )
   })
 
@@ -84,6 +96,9 @@ describe('the settings of a server', () => {
       CONTROLLER_ADVERTISED_URL: 'https://head-1.example:8443',
       CONTROLLER_LEASE_MS: '500',
       CONTROLLER_MAY_LEAD: 'false',
+      CONTROLLER_PEER_CA_FILE: '/etc/headroom/peers.pem',
+      CONTROLLER_PEER_CERT_FILE: '/etc/headroom/head-1.pem',
+      CONTROLLER_PEER_KEY_FILE: '/etc/headroom/head-1.key',
       CONTROLLER_EXPECT_STORE: 'true',
       CONTROLLER_UPLOADS_MAX_MIB: '100',
       CONTROLLER_UPLOADS_MAX_MIB_PER_OWNER: '10',
@@ -120,7 +135,13 @@ describe('the settings of a server', () => {
         ...{ user: 'h', password: 'p@ss', database: 'headroom', poolSize: 4 },
         ...{ sslMode: 'verify-full', sslRootCert: '/ca.pem', sslCert: null, sslKey: null },
       },
-      among: { name: 'head-1', url: 'https://head-1.example:8443', leaseMs: 500, mayLead: false },
+      among: {
+        ...{ name: 'head-1', url: 'https://head-1.example:8443', leaseMs: 500, mayLead: false },
+        tls: {
+          ...{ ca: '/etc/headroom/peers.pem', cert: '/etc/headroom/head-1.pem' },
+          key: '/etc/headroom/head-1.key',
+        },
+      },
       secretsKeyFile: '/etc/headroom/secrets.key',
       isStoreExpected: true,
       uploads: { maxBytes: 100 * MIB, maxBytesPerOwner: 10 * MIB, minFreeBytes: 0, minFreePercent: 2 },

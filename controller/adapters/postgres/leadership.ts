@@ -18,6 +18,7 @@ import {
 } from '../../ports/leadership.ts'
 import { FENCED, isPassing } from './faults.ts'
 import { tryLock, unlock } from './lock.ts'
+import type { LeaderSeen } from './messages.ts'
 
 export interface LeadershipOptions {
   /** Of this controller, unique among those of the store. */
@@ -47,18 +48,13 @@ export interface LeadershipOptions {
   readonly onAsked?: (to: string | null) => void
 }
 
-export interface ObservedLeader {
-  readonly name: string
-  /** Empty while its term has begun and it does not answer yet. */
-  readonly url: string
-  readonly epoch: number
-}
+export type ObservedLeader = LeaderSeen
 
 export interface PostgresLeadership extends Leadership {
   /** Names the current term in the fence. */
   readonly holder: string
-  /** The leader answers requests from now on: standbys learn its URL. */
-  serves(): Promise<void>
+  /** The leader answers requests from now on: standbys learn its URL. @param seal as LeaderSeen has it */
+  serves(seal: string): Promise<void>
 }
 
 const UNKNOWN = 'unknown'
@@ -80,6 +76,7 @@ interface Observed {
   readonly epoch: number
   readonly name: string
   readonly url: string
+  readonly seal: string
   readonly heir: string | null
   readonly isResigned: boolean
   readonly isLed: boolean
@@ -208,10 +205,12 @@ class OnPostgres implements PostgresLeadership {
     const { rows } = await client.query<Observed>({
       name: 'observe',
       text: `select headroom.sign_of_life() as sign, leader.epoch, name, url, heir,
+        coalesce(to_jsonb(lease)->>'seal', '') as seal,
         is_resigned = 1 as "isResigned", holder <> '' as "isLed" from headroom.leader, headroom.lease`,
     })
     const leader = rows[0] ?? null
-    const key = leader === null || !leader.isLed ? '' : `${leader.name}/${leader.url}/${leader.epoch}`
+    const key =
+      leader === null || !leader.isLed ? '' : `${leader.name}/${leader.url}/${leader.epoch}/${leader.seal}`
     if (key !== this.#observed) {
       this.#observed = key
       this.#options.onLeader?.(leader === null || !leader.isLed ? null : leader)
@@ -243,11 +242,10 @@ class OnPostgres implements PostgresLeadership {
     }
   }
 
-  async serves(): Promise<void> {
-    await this.#client?.query('update headroom.lease set url = $1 where name = $2', [
-      this.#options.url,
-      this.#options.name,
-    ])
+  async serves(seal: string): Promise<void> {
+    const { url, name } = this.#options
+    const values = [url, seal, name]
+    await this.#client?.query('update headroom.lease set url = $1, seal = $2 where name = $3', values)
     await this.#client?.query(`notify ${LEADER_CHANNEL}`)
   }
 

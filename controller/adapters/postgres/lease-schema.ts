@@ -22,6 +22,7 @@ insert into headroom.lease values (1, 0, '', '', null, 0, 0) on conflict (id) do
 alter table headroom.lease add column if not exists is_asked bigint not null default 0;
 alter table headroom.lease add column if not exists asked_heir ${TEXT};
 alter table headroom.lease add column if not exists key_id ${TEXT};
+alter table headroom.lease add column if not exists seal ${TEXT} not null default '';
 create table if not exists headroom.controllers (
   name ${TEXT} primary key,
   url ${TEXT} not null,

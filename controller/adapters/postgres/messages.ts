@@ -7,7 +7,7 @@ export type PostgresRequest =
   | WriterRequest
   | { readonly op: 'host' }
   | { readonly op: 'term' }
-  | { readonly op: 'serves' }
+  | { readonly op: 'serves'; readonly seal: string }
   | { readonly op: 'resign'; readonly to: string | null }
 
 export interface PostgresAnswers extends WriterAnswers {
@@ -35,5 +35,7 @@ export interface LeaderSeen {
   readonly name: string
   /** Empty while its term has begun and it does not answer yet. */
   readonly url: string
+  /** Its URL, sealed with the key of the controllers: whoever writes the database cannot name another one. */
+  readonly seal: string
   readonly epoch: number
 }

@@ -1,4 +1,5 @@
 /** What the main thread tells its writer thread while that one is busy: that it is alive, and its lag. */
+import type { PostgresSettings } from './settings.ts'
 
 /** Times per lease. */
 const PER_LEASE = 10
@@ -11,11 +12,11 @@ export function newProgress(): SharedArrayBuffer {
 
 /** On the main thread. @param lagMs null: it does not follow. @returns a function that ends it */
 export function tellProgress(
-  shared: SharedArrayBuffer,
-  leaseMs: number,
+  { progress, leaseMs }: Pick<PostgresSettings, 'progress' | 'leaseMs'>,
   lagMs: () => number | null,
 ): () => void {
-  const cells = new Int32Array(shared)
+  if (progress === null) return () => {}
+  const cells = new Int32Array(progress)
   const tell = (): void => {
     Atomics.add(cells, COUNT, 1)
     Atomics.store(cells, LAG, Math.round(lagMs() ?? NO_LAG))

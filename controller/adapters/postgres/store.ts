@@ -16,7 +16,7 @@ import { decodeAudit, decodeConfig, decodeEvent, decodeState, decodeTask, encode
 import type { Schema } from '../sql/schema.ts'
 import { createWorkerLink } from '../sql/worker-link.ts'
 import { faultOf } from './faults.ts'
-import { createFollower } from './follower.ts'
+import { createFollower, type Follower } from './follower.ts'
 import { countStandbys, type Succession } from './standbys.ts'
 import type { LeaderSeen, PostgresAnswers, PostgresNote, PostgresRequest } from './messages.ts'
 import { newProgress, tellProgress } from './shared-progress.ts'
@@ -72,8 +72,11 @@ export interface PostgresStore extends Store {
   readonly term: Term | null
   /** Ends the term after the last commit. @param to the next leader; null: any other */
   resign(to: string | null): Promise<void>
-  /** The leader answers requests from now on: standbys forward theirs to it. */
-  serves(): Promise<void>
+  /**
+   * The leader answers requests from now on: standbys forward theirs to it.
+   * @param seal as LeaderSeen has it
+   */
+  serves(seal: string): Promise<void>
 }
 
 interface Reader {
@@ -89,36 +92,25 @@ interface Reader {
 export function createPostgresStore(options: PostgresStoreOptions): PostgresStore {
   const settings = settingsOf(options)
   const name = describePlace(settings.place)
-  const { candidate } = options
-  const follower = candidate && createFollower(settings.place, options.log ?? (() => {}))
-  const stopProgress =
-    settings.progress === null
-      ? () => {}
-      : tellProgress(settings.progress, settings.leaseMs, () => follower?.lagMs() ?? null)
+  const { candidate, log = () => {} } = options
+  const follower = candidate === undefined ? null : createFollower(settings.place, log)
+  const stopProgress = tellProgress(settings, () => follower?.lagMs() ?? null)
   // When the last commit or beat was sent that the database has accepted.
   let renewedAt = performance.now()
   let term: Term | null = null
   let counted: ReturnType<typeof countStandbys> | null = null
-  const writer = createWorkerLink<PostgresRequest, PostgresAnswers, PostgresNote>(
-    name,
-    workerFile(),
-    settings,
-    {
-      onFault: (fault) => {
-        queue.fail(fault)
-        options.onLost?.(fault)
-      },
-      onNote: (note) => {
-        if (note.k === 'waiting') options.onWaiting?.(note.why)
-        if (note.k === 'leader') {
-          // It was the leader before it was started again.
-          if (note.leader !== null && note.leader.name !== candidate?.name) follower?.begin()
-          options.onLeader?.(note.leader)
-        }
-        if (note.k === 'beat') renewedAt = performance.now()
-        if (note.k === 'asked') options.onAsked?.(note.to)
-      },
+  const hearing = {
+    onFault: (fault: StoreFault) => {
+      queue.fail(fault)
+      options.onLost?.(fault)
     },
+    onNote: (note: PostgresNote) => {
+      if (note.k === 'beat') renewedAt = performance.now()
+      hear(note, options, follower)
+    },
+  }
+  const writer = createWorkerLink<PostgresRequest, PostgresAnswers, PostgresNote>(
+    ...([name, workerFile(), settings, hearing] as const),
   )
   const queue = createCommitQueue(async (batches) => {
     const from = performance.now()
@@ -127,13 +119,11 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     options.onCommit?.(performance.now() - from, batches.length)
   })
   const reader = open()
-  // Callers get the fault; without a caller it must not end the process.
-  const opened = reader.then(() => undefined)
-  opened.catch(() => undefined)
+  const opened = handled(reader.then(() => undefined))
 
   async function open(): Promise<Reader> {
     try {
-      for (const line of await writer.open()) options.log?.(line)
+      for (const line of await writer.open()) log(line)
       term = await writer.ask({ op: 'term' })
       const pool = readingPool(settings.place, await writer.ask({ op: 'host' }))
       if (term !== null) counted = countStandbys(pool.db)
@@ -153,16 +143,6 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     }
   }
 
-  async function load(): Promise<StoredState> {
-    const from = performance.now()
-    // What was followed saves time only: without it everything is loaded.
-    const followed = await read(async (db) => follower?.finish(db) ?? null).catch(() => null)
-    const state = followed ?? decodeState(await read(loadRows))
-    const how = followed === null ? 'loaded the store' : 'read the rest of the commit log'
-    if (candidate !== undefined) options.log?.(`${how} in ${Math.round(performance.now() - from)} ms`)
-    return term === null ? state : inTerm(state, term, candidate?.name ?? '')
-  }
-
   async function close(): Promise<void> {
     follower?.stop()
     const end = (await reader.catch(() => null))?.end
@@ -174,7 +154,10 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
 
   let closed: Promise<void> | null = null
   return {
-    load,
+    load: async () => {
+      const state = await loaded(read, follower, log)
+      return term === null ? state : inTerm(state, term, candidate?.name ?? '')
+    },
     commit: (batch) => {
       try {
         return queue.add(encodeBatch(batch))
@@ -188,8 +171,8 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     get term() {
       return term
     },
-    serves: async () => {
-      await writer.ask({ op: 'serves' })
+    serves: async (seal) => {
+      await writer.ask({ op: 'serves', seal })
     },
     resign: async (to) => {
       await queue.end(new StoreFault(`${name}: this controller has resigned`))
@@ -202,6 +185,38 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     reads: readsOf(read),
     close: () => (closed ??= close()),
   }
+}
+
+function hear(note: PostgresNote, options: PostgresStoreOptions, follower: Follower | null): void {
+  if (note.k === 'waiting') options.onWaiting?.(note.why)
+  if (note.k === 'asked') options.onAsked?.(note.to)
+  if (note.k !== 'leader') return
+  // Its own name: it was the leader before it was started again.
+  if (note.leader !== null && note.leader.name !== options.candidate?.name) follower?.begin()
+  options.onLeader?.(note.leader)
+}
+
+/** Callers get the fault; without a caller it must not end the process. */
+function handled<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => undefined)
+  return promise
+}
+
+type Read = <T>(query: (db: Kysely<Schema>) => Promise<T>) => Promise<T>
+
+async function loaded(
+  read: Read,
+  follower: Follower | null,
+  log: (line: string) => void,
+): Promise<StoredState> {
+  if (follower === null) return decodeState(await read(loadRows))
+  const from = performance.now()
+  // What was followed only saves time: without it everything is loaded.
+  const followed = await read((db) => follower.finish(db)).catch(() => null)
+  const state = followed ?? decodeState(await read(loadRows))
+  const how = followed === null ? 'loaded the store' : 'read the rest of the commit log'
+  log(`${how} in ${Math.round(performance.now() - from)} ms`)
+  return state
 }
 
 /** The engine takes the epoch after the last one: that of the term. */
@@ -234,7 +249,7 @@ function workerFile(): URL {
   return new URL(`./writer-worker${extname(import.meta.url)}`, import.meta.url)
 }
 
-function readsOf(read: <T>(query: (db: Kysely<Schema>) => Promise<T>) => Promise<T>): StoreReads {
+function readsOf(read: Read): StoreReads {
   return {
     task: async (id) => {
       const record = await read((db) => taskById(db, id))

@@ -59,7 +59,7 @@ serve<PostgresRequest>(
           case 'commit':
             return commit(request)
           case 'serves':
-            await leadership?.serves()
+            await leadership?.serves(request.seal)
             return null
           case 'resign':
             isClosing = true
