@@ -10,6 +10,7 @@ import { printList, type Column } from '../output/table.ts'
 import { fail, ok, warn, type Check } from './check.ts'
 import { keyChecks, nodeIdentityCheck, taskUserChecks } from './confinement.ts'
 import { compilerCheck, containerCheck, dataDirCheck, nodeVersionCheck, nvidiaCheck } from './host.ts'
+import { storeChecks } from './store.ts'
 import { errorText } from '../../protocol/error-text.ts'
 
 export async function doctor({ output, ...server }: CommandOptions): Promise<number> {
@@ -17,6 +18,7 @@ export async function doctor({ output, ...server }: CommandOptions): Promise<num
     nodeVersionCheck(process.versions.node),
     controllerChecks(server),
     brokerChecks(process.env),
+    storeChecks(process.env),
     compilerCheck(),
     nvidiaCheck(),
     containerCheck(process.env),

@@ -68,7 +68,7 @@ export function addAudit(program: Command, setExit: SetExit): void {
 function offline(command: Command): Command {
   return command.option(
     '--data-dir <dir>',
-    'use the store in this folder directly; its controller must be stopped',
+    'use the store in this folder, or of CONTROLLER_STORE_URL, directly; its controllers must be stopped',
     folder,
   )
 }

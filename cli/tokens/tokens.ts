@@ -1,8 +1,6 @@
 /** `headroom token …`. */
 import { existsSync, linkSync, rmSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
 import type { AuditEntry, AuditQuery, MadeToken, Token } from '../../clients/typescript/client.ts'
-import { STORE_FILE, createSqliteStore } from '../../controller/adapters/sqlite/store.ts'
 import { Authenticator } from '../../controller/api/auth/authenticator.ts'
 import { presentToken } from '../../controller/api/auth/token-present.ts'
 import {
@@ -14,13 +12,7 @@ import { newSecret } from '../../controller/api/auth/token-secrets.ts'
 import { AccessRegistry } from '../../controller/engine/inputs/commands/access-registry.ts'
 import type { Answer, AnswerTo, Refusal } from '../../controller/model/command.ts'
 import type { Role } from '../../controller/model/role.ts'
-import {
-  NO_CHANGE,
-  StoreFault,
-  type Store,
-  type StoredState,
-  type TokenRecord,
-} from '../../controller/ports/store.ts'
+import { NO_CHANGE, type Store, type StoredState, type TokenRecord } from '../../controller/ports/store.ts'
 import { Transaction } from '../../controller/state/transaction.ts'
 import {
   CommandFailure,
@@ -32,6 +24,7 @@ import {
 import { cannotBeWritten, checkPlace } from '../../services/output-file.ts'
 import { openClient, type CommandOptions } from '../command/session.ts'
 import { printDone, printList, printOne, type Column } from '../output/table.ts'
+import { withStoppedStore } from './stopped-store.ts'
 
 export interface TokenOptions extends CommandOptions {
   readonly dataDir?: string
@@ -50,7 +43,7 @@ export async function tokenCreate(name: string, options: TokenCreateOptions): Pr
   const made: MadeToken =
     dataDir === undefined
       ? await openClient(server).tokens.create(wanted)
-      : await withTokenStore(dataDir, (store) => store.create(wanted))
+      : await withTokenStore(dataDir, (store) => store.create(wanted), false)
   if (output !== 'table' && output !== 'wide') {
     await printOne(made, [], output)
     return EXIT_OK
@@ -67,7 +60,7 @@ export async function tokenList({ output, dataDir, ...server }: TokenOptions): P
   const tokens =
     dataDir === undefined
       ? await openClient(server).tokens.list()
-      : await withTokenStore(requireStoreIn(dataDir), (store) => Promise.resolve(store.list()))
+      : await withTokenStore(dataDir, (store) => Promise.resolve(store.list()))
   await printList(tokens, COLUMNS, output)
   return EXIT_OK
 }
@@ -86,18 +79,8 @@ export async function tokenRevoke(
   if (dataDir === undefined) {
     const client = openClient(server)
     await revoke((id) => client.tokens.revoke(id, { force }))
-  } else await withTokenStore(requireStoreIn(dataDir), (store) => revoke((id) => store.revoke(id, force)))
+  } else await withTokenStore(dataDir, (store) => revoke((id) => store.revoke(id, force)))
   return EXIT_OK
-}
-
-/**
- * The first token may be made before the store exists; for other commands a missing store is a mistyped name.
- * @throws UsageError
- */
-function requireStoreIn(dataDir: string): string {
-  const path = resolve(join(dataDir, STORE_FILE))
-  if (!existsSync(path)) throw new UsageError(`no store at ${path}: name its folder with --data-dir`)
-  return dataDir
 }
 
 export function tokenGenerate({ out }: { readonly out?: string }): number {
@@ -151,23 +134,13 @@ export interface TokenStore {
   revoke(id: string, force: boolean): Promise<void>
 }
 
-/** @throws StoreFault when a controller uses the store, or it is not writable */
-export async function withTokenStore<T>(
+/** The first token may be made before the store exists. */
+function withTokenStore<T>(
   dataDir: string,
   work: (store: TokenStore) => Promise<T>,
+  isExpected = true,
 ): Promise<T> {
-  const store = createSqliteStore({ dataDir, log: (line) => process.stderr.write(`${line}\n`) })
-  try {
-    return await work(tokenStore(store, await store.load()))
-  } catch (error) {
-    if (!(error instanceof StoreFault) || !error.message.includes('another controller')) throw error
-    throw new CommandFailure(
-      `A controller is running on ${dataDir}: use its interface, without --data-dir.`,
-      EXIT_CONFLICT,
-    )
-  } finally {
-    await store.close()
-  }
+  return withStoppedStore(dataDir, isExpected, async (store) => work(tokenStore(store, await store.load())))
 }
 
 function tokenStore(store: Store, state: StoredState): TokenStore {
