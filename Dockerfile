@@ -49,7 +49,8 @@ COPY --from=build /src/dist ./dist
 # A new volume takes its owner from the folder. Keys are created in broker/keys and copied to one folder per
 # container.
 RUN mkdir -p /var/lib/headroom /etc/headroom/admin /etc/headroom/broker/keys /etc/headroom/gateway \
-      /etc/headroom/key /etc/headroom/keys/controller /etc/headroom/keys/gpu-server /etc/headroom/keys/sim && \
+      /etc/headroom/key /etc/headroom/keys/controller /etc/headroom/keys/controller-2 \
+      /etc/headroom/keys/gpu-server /etc/headroom/keys/sim /etc/headroom/secrets && \
     chown -R 1000:1000 /var/lib/headroom /etc/headroom
 USER 1000:1000
 ENTRYPOINT ["node", "--", "dist/cli/main.js"]

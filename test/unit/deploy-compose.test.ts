@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { ENVIRONMENT } from '../../services/settings/env-table.ts'
+import { readSettings } from '../../services/settings/settings.ts'
 import { whyNotUnderstood } from '../support/command-lines.ts'
 import { stagesOf } from '../support/dockerfile.ts'
 
@@ -163,6 +164,85 @@ describe('docker-compose.yml', () => {
       expect(config?.volumes).toContain(`key-${name}:${KEYS}s/${name}`)
       expect(depends_on?.['broker-config']?.condition).toBe('service_completed_successfully')
     }
+  })
+})
+
+describe('deploy/compose/two-controllers.yml', () => {
+  const path = join(ROOT, 'deploy/compose/two-controllers.yml')
+  const added = parse(readFileSync(path, 'utf8'), { merge: true }) as {
+    readonly services: Readonly<Record<string, Partial<Service>>>
+    readonly volumes: Readonly<Record<string, unknown>>
+  }
+  const merged = (name: string) => {
+    const [before, more] = [services[name], added.services[name]]
+    return {
+      environment: { ...before?.environment, ...more?.environment },
+      volumes: [...(before?.volumes ?? []), ...(more?.volumes ?? [])],
+    }
+  }
+  const controllers = ['controller', 'controller-2'].map(merged)
+
+  it('gives both controllers one store and one key of secrets, and each a name, an address and data', () => {
+    const settings = controllers.map(({ environment }) => {
+      const taken = Object.entries(environment).map(([name, value]): [string, string] => [
+        name,
+        value.replace(/\$\{\w+:-([^}]*)\}/, '$1').replace(/\$\{\w+:\?[^}]*\}/, 'p4ss'),
+      ])
+      return readSettings(Object.fromEntries(taken))
+    })
+    const [first, second] = settings
+    expect(first?.storePlace).toEqual(second?.storePlace)
+    expect(first?.storePlace).toMatchObject({ password: 'p4ss', sslMode: 'disable', user: 'headroom' })
+    expect(first?.secretsKeyFile).toBe(second?.secretsKeyFile)
+    expect(settings.map(({ among }) => [among.name, among.url])).toEqual([
+      ['head-1', 'http://controller:30080'],
+      ['head-2', 'http://controller-2:30080'],
+    ])
+    for (const { allowedHosts } of settings) expect(allowedHosts).toEqual(['controller', 'controller-2'])
+    const data = controllers.map((each) =>
+      each.volumes.find((volume) => volume.endsWith(':/var/lib/headroom')),
+    )
+    expect(new Set(data).size).toBe(2)
+  })
+
+  it('lets a controller trust only the other ones to say where a request comes from', () => {
+    const addresses = ['controller', 'controller-2'].map((name) => {
+      const { networks } = added.services[name] as { networks: { default: { ipv4_address: string } } }
+      return networks.default.ipv4_address
+    })
+    for (const { environment } of controllers)
+      expect(environment['CONTROLLER_HTTP_TRUSTED_PROXIES']?.split(',')).toEqual(addresses)
+  })
+
+  it('makes a key for the broker for each controller, and the key of the secrets once', () => {
+    const { command = [], volumes: mounts = [] } = added.services['broker-config'] ?? {}
+    expect(whyNotUnderstood(command)).toBeNull()
+    for (const [i, { environment, volumes: own }] of controllers.entries()) {
+      const folder = i === 0 ? 'controller' : 'controller-2'
+      expect(environment['CONTROLLER_NATS_NKEY_FILE']).toBe(`${KEYS}/controller-head-${i + 1}.nk`)
+      expect(command.join()).toContain(`controller-head-${i + 1}=${KEYS}s/${folder}`)
+      expect([...mounts, ...(services['broker-config']?.volumes ?? [])]).toContain(
+        `key-${folder}:${KEYS}s/${folder}`,
+      )
+      expect(own).toContain(`key-${folder}:${KEYS}:ro`)
+      expect(own).toContain('secrets-key:/etc/headroom/secrets')
+    }
+    expect(added.services['secrets-key']?.volumes).toEqual(['secrets-key:/etc/headroom/secrets'])
+  })
+
+  it('confines what it adds, and publishes nothing beyond this host', () => {
+    for (const name of ['postgres', 'secrets-key', 'controller-2']) {
+      const each = added.services[name]
+      expect([each?.read_only, each?.cap_drop, each?.security_opt]).toEqual([
+        true,
+        ['ALL'],
+        ['no-new-privileges:true'],
+      ])
+      expect(each?.user).toMatch(/^[1-9]\d*:[1-9]\d*$/)
+    }
+    expect(added.services['controller-2']?.ports).toEqual(['127.0.0.1:30180:30080'])
+    expect(added.services['postgres']).not.toHaveProperty('ports')
+    expect(Object.keys(added.volumes)).toHaveLength(4)
   })
 })
 
