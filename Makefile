@@ -201,6 +201,7 @@ test-ha: export HA_FAULTS ?= 20
 test-ha: export HA_CUTS ?= 200
 test-ha: export HA_LEADER_LOSSES ?= 70
 test-ha: export HA_HANDOVERS ?= 20
+test-ha: export HA_OPEN_TASKS ?= 10000
 test-ha: export HA_FROZEN_MS ?= 30000
 test-ha: export HA_FIRST_201_WITHIN_MS ?= 5000
 test-ha: export DURABILITY_STORE = postgres

@@ -7,7 +7,8 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { controllerOn, figure, newFolder, type ControllerOn } from '../durability/controller-on.ts'
+import { createPostgresStore } from '../../controller/adapters/postgres/store.ts'
+import { controllerOn, figure, fillStore, newFolder, type ControllerOn } from '../durability/controller-on.ts'
 import { headroom } from '../support/headroom-command.ts'
 import { freePort } from '../support/free-port.ts'
 import { PostgresServer, whyNoPostgres } from '../support/postgres-server.ts'
@@ -16,6 +17,8 @@ import { Load, Supervisor } from './load.ts'
 const LOSSES = figure('HA_LEADER_LOSSES', 1)
 const HANDOVERS = figure('HA_HANDOVERS', 1)
 const LEASE_MS = figure('HA_LEASE_MS', 2_000)
+/** Pending tasks that are there at the start. */
+const OPEN_TASKS = figure('HA_OPEN_TASKS', 0)
 const FIRST_WITHIN_MS = figure('HA_FIRST_201_WITHIN_MS', 60_000)
 
 interface Running {
@@ -36,6 +39,10 @@ describe.skipIf(whyNoPostgres() !== null)('two controllers on PostgreSQL', () =>
   let load: Load
   beforeAll(async () => {
     server = await PostgresServer.start()
+    if (OPEN_TASKS > 0) {
+      const store = createPostgresStore({ place: server.place, markBase: join(newFolder(), 'postgres') })
+      await fillStore('', { nodes: 0, openTasks: OPEN_TASKS }, store)
+    }
     const keyFile = join(newFolder(), 'secrets.key')
     running = await Promise.all(['a', 'b'].map((name) => controllerNamed(name, server.url, keyFile)))
     for (const { supervisor } of running) await supervisor.begin()
@@ -100,7 +107,8 @@ describe.skipIf(whyNoPostgres() !== null)('two controllers on PostgreSQL', () =>
   function report(what: string, times: readonly number[]): void {
     const at = (share: number) => Math.round(times[Math.ceil(times.length * share) - 1] ?? 0)
     console.log(
-      `the leader was ${what} ${times.length} times (lease ${LEASE_MS} ms): first 201 after median ` +
+      `the leader was ${what} ${times.length} times (lease ${LEASE_MS} ms, ${OPEN_TASKS} tasks at the ` +
+        `start): first 201 after median ` +
         `${at(0.5)} ms, p95 ${at(0.95)} ms, worst ${at(1)} ms; ${load.acknowledged} tasks acknowledged, ` +
         'none lost, none twice',
     )
