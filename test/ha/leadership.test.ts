@@ -63,4 +63,29 @@ describe.skipIf(whyNoPostgres() !== null)('with a PostgreSQL server', () => {
     await second.resign()
     await Promise.all([first.close(), second.close()])
   })
+
+  it('goes on waiting when the connection of a standby is cut', async () => {
+    const candidate = (name: string) =>
+      createPostgresLeadership({
+        ...{ name, url: `http://${name}`, version: '1', leaseMs: 60_000, now: () => performance.now() },
+        connect: async () => (await connect(server.place, writing(LEASE_MS))).client,
+        prepare: () => Promise.resolve(),
+      })
+    const [first, second] = [candidate('first'), candidate('second')]
+    const { epoch } = await first.campaign()
+    const next = second.campaign()
+    const others = () =>
+      server.query<{ pid: number }>(
+        `select pid from pg_stat_activity, headroom.leader
+         where application_name = 'headroom writer' and pid <> all(sessions)`,
+      )
+    await expect.poll(others).toHaveLength(1)
+    const [before] = await others()
+    await server.query('select pg_terminate_backend($1)', [before?.pid])
+    await expect.poll(async () => (await others()).map(({ pid }) => pid === before?.pid)).toEqual([false])
+    await first.resign()
+    expect(await next).toMatchObject({ epoch: epoch + 1, reason: 'resigned' })
+    await second.resign()
+    await Promise.all([first.close(), second.close()])
+  })
 })

@@ -17,7 +17,7 @@ const START_WITHIN_MS = 60_000
 const PATH = [process.env['PATH'], ...[17, 16, 15, 14].map((v) => `/usr/lib/postgresql/${v}/bin`)].join(':')
 const ENVIRONMENT = { ...process.env, PATH, TZ: 'UTC' }
 /** PostgreSQL refuses to run as root. This user owns nothing. */
-const UNPRIVILEGED = 65_534
+export const UNPRIVILEGED = 65_534
 
 const open = new Set<PostgresServer>()
 afterEachFile(async () => {

@@ -20,7 +20,7 @@ export function isPassing(error: unknown): boolean {
   return (
     PASSING.has(code) ||
     code.startsWith('08') ||
-    /timeout expired|Query read timeout|Connection terminated|no primary/.test(messageOf(error))
+    /timeout expired|Query read timeout|Connection terminated|not queryable|no primary/.test(messageOf(error))
   )
 }
 
