@@ -35,7 +35,7 @@ interface History {
 }
 
 const FINAL = ['completed', 'failed', 'cancelled', 'lost'] as const
-/** The number of a task that is there, or of a new one while there is none. */
+/** The number of a task that is there, or of the first one. */
 const some = ({ nextTaskSeq }: History, n: number) => ({
   seq: 1 + (n % Math.max(1, nextTaskSeq - 1)),
   nextTaskSeq: Math.max(2, nextTaskSeq),

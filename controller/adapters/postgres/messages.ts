@@ -35,7 +35,7 @@ export interface LeaderSeen {
   readonly name: string
   /** Empty while its term has begun and it does not answer yet. */
   readonly url: string
-  /** Its URL, sealed with the key of the controllers: whoever writes the database cannot name another one. */
+  /** Its URL, sealed with the key of the controllers: access to the database is not enough to change it. */
   readonly seal: string
   readonly epoch: number
 }
