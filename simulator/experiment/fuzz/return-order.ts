@@ -60,7 +60,9 @@ export class ReturnOrder {
     }
     if (served.isPlacement) return
     const pending = firstPending(served, cluster, now)
-    if (pending === null || isExcluded(pending, served, cluster, now)) return
+    if (pending === null) return
+    const reserving = [served, ...newCollector(served.node, ownersBefore)]
+    if (reserving.some((entry) => isExcluded(pending, entry, cluster, now))) return
     if (isAhead({ task: pending, askedAt: pending.spec.submittedAt }, served, cluster, now))
       this.#reportWaiting(served, pending)
   }
@@ -170,13 +172,22 @@ function firstPending(
  */
 function isExcluded(
   { spec }: TaskReading,
-  { task, askedAt }: Served,
+  { task, askedAt }: Pick<Served, 'task' | 'askedAt'>,
   { policy }: ClusterReading,
   now: Instant,
 ): boolean {
   const isLater =
     spec.priority === task.spec.priority ? spec.seq > task.spec.seq : spec.priority > task.spec.priority
   return isLater && now - askedAt >= policy.reservationAfterMs
+}
+
+/** A return that became the collector in this transaction: it excluded later tasks until then. */
+function newCollector(
+  { collector }: NodeReading,
+  ownersBefore: ReadonlySet<string>,
+): readonly EntryReading[] {
+  if (collector === null || collector.kind !== 'swap_in') return []
+  return ownersBefore.has(collector.task.spec.id) ? [] : [collector]
 }
 
 function acceptsTasks(node: NodeReading): boolean {
