@@ -1,4 +1,6 @@
 /** `headroom config …`. */
+import { inMib } from '../../controller/model/words.ts'
+import { grouped } from '../../protocol/grouped-digits.ts'
 import type { ChangedConfig, Config, ConfigFields, Revision } from '../../clients/typescript/client.ts'
 import { EXIT_OK, UsageError } from '../../services/exit-codes.ts'
 import { openClient, pairsOf, type CommandOptions } from '../command/session.ts'
@@ -124,13 +126,13 @@ export function impactFields(impact: Impact): readonly Field[] {
     ['dry run', 'nothing was changed'],
     [
       'commit limit',
-      `${before.commit_limit_mib} → ${after.commit_limit_mib} MiB on ${plural(impact.node_count, 'node')}`,
+      `${change(before.commit_limit_mib, after.commit_limit_mib)} on ${plural(impact.node_count, 'node')}`,
     ],
-    ['schedulable', `${before.effective_schedulable_mib} → ${after.effective_schedulable_mib} MiB`],
-    ['over the limit', `${before.over_committed_mib} → ${after.over_committed_mib} MiB`],
+    ['schedulable', change(before.effective_schedulable_mib, after.effective_schedulable_mib)],
+    ['over the limit', change(before.over_committed_mib, after.over_committed_mib)],
     [
       'below the reserve',
-      `${before.reserve_deficit_mib} → ${after.reserve_deficit_mib} MiB, on ${impact.gpu_over_count} ` +
+      `${change(before.reserve_deficit_mib, after.reserve_deficit_mib)}, on ${impact.gpu_over_count} ` +
         'GPUs in all',
     ],
     ['immediately', cycleWords(impact.next_cycle)],
@@ -157,8 +159,13 @@ export function impactFields(impact: Impact): readonly Field[] {
 function cycleWords(cycle: Impact['next_cycle']): string {
   if (cycle === null) return '- (too many open tasks to simulate)'
   const { starts, starts_after_swaps: later, swap_outs: swapOuts, swap_out_mib: mib } = cycle
-  const leave = swapOuts === 0 ? '' : `; ${plural(swapOuts, 'task')} would start to swap out, ${mib} MiB`
+  const leave = swapOuts === 0 ? '' : `; ${plural(swapOuts, 'task')} would start to swap out, ${inMib(mib)}`
   return `${plural(starts + later, 'pending task')} placed: ${starts} now, ${later} after swaps${leave}`
+}
+
+/** `81,920 → 98,304 MiB`. */
+function change(before: number, after: number): string {
+  return `${grouped(before)} → ${inMib(after)}`
 }
 
 function plural(number: number, noun: string): string {
@@ -173,8 +180,8 @@ export function overLine({
 }: ChangedConfig['over']): string | null {
   if (gpus === 0) return null
   return (
-    `${gpus} ${gpus === 1 ? 'GPU is' : 'GPUs are'} over the limit: ${over} MiB over-committed, ${deficit} ` +
-    'MiB resident in the reserve; no task is swapped out for that'
+    `${gpus} ${gpus === 1 ? 'GPU is' : 'GPUs are'} over the limit: ${inMib(over)} over-committed, ` +
+    `${inMib(deficit)} resident in the reserve; no task is swapped out for that`
   )
 }
 

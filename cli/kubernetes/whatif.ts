@@ -6,6 +6,7 @@ import { stringify } from 'yaml'
 import { type ClusterPlan, clusterScenario, PlanError } from '../../operator/plan/cluster-scenario.ts'
 import { isFields, listAt } from '../../operator/plan/plan-fields.ts'
 import type { Mib } from '../../protocol/units.ts'
+import { grouped } from '../../protocol/grouped-digits.ts'
 import { UsageError } from '../../services/exit-codes.ts'
 import { checkPlace, writeOutput } from '../../services/output-file.ts'
 import type { ActivityModelName } from '../../simulator/trace/activity.ts'
@@ -103,8 +104,4 @@ function summaryOf({ nodes, pods, notes }: ClusterPlan): readonly string[] {
     `${pods.length} pods use GPUs, ${running} of them run: ${grouped(neededMib)} MiB of VRAM` +
     (whole.length === 0 ? '' : `, and ${wholeGpus} whole GPUs for ${whole.length} pods`)
   return [`${nodes.length} nodes with ${gpus} GPUs, ${grouped(vramMib)} MiB of VRAM`, ofPods, ...notes]
-}
-
-function grouped(number: number): string {
-  return number.toLocaleString('en-US')
 }

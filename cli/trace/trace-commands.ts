@@ -1,5 +1,6 @@
 /** `headroom trace import` and `headroom trace inspect`. */
 import { dirname } from 'node:path'
+import { grouped } from '../../protocol/grouped-digits.ts'
 import type { ActivityModelName } from '../../simulator/trace/activity.ts'
 import { type ImportedTrace, importTrace } from '../../simulator/trace/import/import-trace.ts'
 import {
@@ -227,9 +228,4 @@ function linesOf(
     ([reason, count]) =>
       `  ${what} ${count} ${reason}${words[reason] === undefined ? '' : `: ${words[reason]}`}`,
   )
-}
-
-/** Formats 1234567 as 1,234,567. */
-function grouped(count: number): string {
-  return String(count).replaceAll(/\B(?=(\d{3})+$)/g, ',')
 }

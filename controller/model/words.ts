@@ -1,4 +1,5 @@
 /** Phrases shared by sentences about tasks and GPUs. */
+import { grouped } from '../../protocol/grouped-digits.ts'
 import type { Mib } from '../../protocol/units.ts'
 import type { Gpu } from './placement.ts'
 
@@ -9,9 +10,5 @@ export function gpusInWords(gpus: readonly Gpu[]): string {
 
 /** `7,285 MiB`: exact, with grouped digits; negative sizes are 0. */
 export function inMib(mib: Mib | null | undefined): string {
-  return mib === null || mib === undefined ? 'nothing' : `${groupedMib(mib)} MiB`
-}
-
-function groupedMib(mib: Mib): string {
-  return String(Math.max(0, mib)).replaceAll(/\B(?=(\d{3})+(?!\d))/g, ',')
+  return mib === null || mib === undefined ? 'nothing' : `${grouped(Math.max(0, mib))} MiB`
 }

@@ -181,7 +181,9 @@ describe('operator commands with a simulated fleet', { timeout: 240_000 }, () =>
       safety_reserve_mib: 4096,
     })
     const tried = await headroom('node', 'set', 'l40s-0', 'overcommit=60', '--dry-run')
-    expect(tried.stdout).toMatch(/^dry run +nothing was changed\ncommit limit +\d+ → \d+ MiB on 1 node\n/)
+    expect(tried.stdout).toMatch(
+      /^dry run +nothing was changed\ncommit limit +[\d,]+ → [\d,]+ MiB on 1 node\n/,
+    )
     expect(await json('node', 'show', 'l40s-0')).toMatchObject(overcommit(null))
     expect(await json('node', 'cordon', 'l40s-0')).toMatchObject({ cordoned: true })
     expect(await json('node', 'uncordon', 'l40s-0')).toMatchObject({ cordoned: false })
