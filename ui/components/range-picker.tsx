@@ -2,7 +2,7 @@
 import { For, Show, type JSX } from 'solid-js'
 import { clockTime } from '../format/clock.ts'
 import { useCluster } from '../state/cluster.tsx'
-import { RANGES, useRange, useSpan, useZoom } from '../state/range.ts'
+import { keepRange, RANGES, useRange, useSpan, useZoom } from '../state/range.ts'
 import type { Span } from '../state/span.ts'
 
 export function RangePicker(): JSX.Element {
@@ -10,6 +10,7 @@ export function RangePicker(): JSX.Element {
   const [range, setRange] = useRange()
   const span = useSpan()
   const zoom = useZoom()
+  keepRange()
   const pause = (): void => {
     const ms = RANGES.find(({ value }) => value === range())?.ms ?? 0
     zoom(now() - ms, now())

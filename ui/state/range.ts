@@ -3,7 +3,7 @@
  * `?from=…&to=…` and `?at=…` are fixed.
  */
 import { useSearchParams } from '@solidjs/router'
-import type { Accessor } from 'solid-js'
+import { createEffect, type Accessor } from 'solid-js'
 import { MIN_SPAN_MS, spanOf, textOf, type Span } from './span.ts'
 
 export const RANGES = [
@@ -15,6 +15,9 @@ export const RANGES = [
 ] as const
 
 export const DEFAULT_RANGE = '-1h'
+
+/** The last range of this tab. */
+let last: string = DEFAULT_RANGE
 
 export function useSpan(): Accessor<Span | null> {
   const [search] = useSearchParams()
@@ -30,15 +33,30 @@ export function useZoom(): (from: number, to: number) => void {
   }
 }
 
+/** Links between pages have no range: a page that is opened by one gets the last range of this tab. */
+export function keepRange(): void {
+  const [search, setSearch] = useSearchParams()
+  createEffect(() => {
+    const range = rangeIn(search['range'])
+    if (range !== null) last = range
+    else if (last !== DEFAULT_RANGE && spanOf(search) === null) setSearch({ range: last }, { replace: true })
+  })
+}
+
 export function useRange(): readonly [range: Accessor<string>, setRange: (range: string) => void] {
   const [search, setSearch] = useSearchParams()
-  const range = (): string => RANGES.find(({ value }) => value === search['range'])?.value ?? DEFAULT_RANGE
   return [
-    range,
-    (value) =>
+    () => rangeIn(search['range']) ?? DEFAULT_RANGE,
+    (value) => {
+      last = value
       setSearch(
         { range: value === DEFAULT_RANGE ? null : value, at: null, from: null, to: null },
         { replace: true },
-      ),
+      )
+    },
   ]
+}
+
+function rangeIn(text: string | readonly string[] | undefined): string | null {
+  return RANGES.find(({ value }) => value === text)?.value ?? null
 }
