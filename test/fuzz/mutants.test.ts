@@ -1,5 +1,5 @@
 /**
- * One or two mutants of every policy rule, with the seed that last detected them: it must still detect them.
+ * One mutant of every policy rule, with the seed that last detected it: it must still detect it.
  * `make mutants` hunts all of them.
  */
 import { readFileSync } from 'node:fs'
@@ -8,17 +8,13 @@ import { describe, expect, it } from 'vitest'
 import { hunt } from '../mutants/hunt.ts'
 import { MUTANTS } from '../mutants/mutants.ts'
 
-const OF_EACH_RULE = 2
 const OF_POLICY = ['admission', 'queue', 'swap', 'return', 'stop']
 const caught = JSON.parse(
   readFileSync(join(import.meta.dirname, '../mutants/caught.json'), 'utf8'),
 ) as Record<string, number>
 
 const chosen = OF_POLICY.flatMap((rule) =>
-  MUTANTS.filter((mutant) => mutant.rule === rule && caught[mutant.name] !== undefined).slice(
-    0,
-    OF_EACH_RULE,
-  ),
+  MUTANTS.filter((mutant) => mutant.rule === rule && caught[mutant.name] !== undefined).slice(0, 1),
 )
 
 describe('a removed policy rule', () => {

@@ -10,7 +10,7 @@ import { busyScenario, headroom, temporaryFolder, UNMEASURED, write } from '../s
 
 const folder = temporaryFolder()
 const fresh = (): string => mkdtempSync(join(folder, 'x-'))
-const scenario = write(folder, 'busy.scenario.yaml', busyScenario().replace('until: 12h', 'until: 30m'))
+const scenario = write(folder, 'busy.scenario.yaml', busyScenario().replace('until: 6h', 'until: 30m'))
 const csv = write(folder, 'jobs.csv', 'job_id,num_gpu,submit_time,duration\na,1,0,60\nb,2,30,90\n')
 const trace = write(
   folder,
@@ -124,7 +124,7 @@ describe('a device or a folder instead of a file', () => {
 
   it('sim check --update reports the file of a scenario that is not writable', async () => {
     const cwd = fresh()
-    const mine = write(cwd, 'mine.scenario.yaml', busyScenario().replace('until: 12h', 'until: 5m'))
+    const mine = write(cwd, 'mine.scenario.yaml', busyScenario().replace('until: 6h', 'until: 5m'))
     mkdirSync(join(cwd, 'mine.expected.json.new'))
     const { code, stderr } = await headroom(['sim', 'check', '--update', mine], { cwd })
     expect([code, stderr]).toEqual([

@@ -115,8 +115,8 @@ describe('headroom sim run', () => {
     const [seeded, denser, shorter, longer] = await Promise.all([
       run('--seed', '7'),
       run('--overcommit', '0'),
-      run('--until', '6h'),
-      run('--until', '18h'),
+      run('--until', '3h'),
+      run('--until', '12h'),
     ])
     expect(seeded.seed).toBe(7)
     expect(denser.metrics.swaps_per_hour).toBe(0)

@@ -10,7 +10,7 @@ import { busyScenario, headroom, temporaryFolder, write } from '../support/headr
 import { simulationsWorld, type SimulationsWorld } from '../support/simulations-world.ts'
 
 const folder = temporaryFolder()
-const scenario = busyScenario().replace('until: 12h', 'until: 90m')
+const scenario = busyScenario().replace('until: 6h', 'until: 90m')
 let world: SimulationsWorld
 beforeAll(async () => {
   world = await simulationsWorld()

@@ -59,7 +59,7 @@ describe('the largest admitted demand of a GPU', () => {
         }
       })
     })
-    holds(property, 75, FILE)
+    holds(property, 40, FILE)
   })
 
   it('after a swap is the limit where eligible victims cover the missing VRAM', () => {
@@ -86,7 +86,7 @@ describe('the largest admitted demand of a GPU', () => {
         }
       })
     })
-    holds(property, 75, FILE)
+    holds(property, 40, FILE)
   })
 
   it('is never larger now than after a swap', () => {
@@ -100,7 +100,7 @@ describe('the largest admitted demand of a GPU', () => {
         }
       })
     })
-    holds(property, 75, FILE)
+    holds(property, 40, FILE)
   })
 })
 
@@ -116,7 +116,7 @@ describe('the ledger of a GPU and a node', () => {
         }
       })
     })
-    holds(property, 200, FILE)
+    holds(property, 100, FILE)
   })
 
   it('never exceeds commit limit, resident capacity or task slots because of an admission', () => {
@@ -146,7 +146,7 @@ describe('the ledger of a GPU and a node', () => {
         }
       }
     })
-    holds(property, 200, FILE)
+    holds(property, 100, FILE)
   })
 
   it('never exceeds host memory because of an admission', () => {
@@ -162,7 +162,7 @@ describe('the ledger of a GPU and a node', () => {
         }
       }
     })
-    holds(property, 750, FILE)
+    holds(property, 400, FILE)
   })
 })
 
@@ -176,7 +176,7 @@ describe('a scheduling cycle', () => {
         expect(b.cycle()).toEqual([])
       }
     })
-    holds(property, 500, FILE)
+    holds(property, 250, FILE)
   })
 })
 
@@ -229,7 +229,7 @@ describe('an ordered index', () => {
         }
       },
     )
-    holds(property, 30, FILE)
+    holds(property, 15, FILE)
   })
 })
 
@@ -280,7 +280,7 @@ describe('the member table of a pool, with one order for several values', () => 
         }
       },
     )
-    holds(property, 30, FILE)
+    holds(property, 15, FILE)
   })
 })
 

@@ -29,21 +29,21 @@ const AGING_MS = 600_000
 
 describe('random worlds', () => {
   it('keep every rule, end, and leave nothing behind', async () => {
-    await holds(worldArb({ hasExclusive: true }), 75, expectSound)
+    await holds(worldArb({ hasExclusive: true }), 35, expectSound)
   })
 
   it('keep every rule with slow copies and tasks that wake during a copy', async () => {
-    await holds(worldArb({ isHot: true, hasGrowth: true, hasCommands: true }), 75, expectSound)
+    await holds(worldArb({ isHot: true, hasGrowth: true, hasCommands: true }), 35, expectSound)
   })
 
   it('keep every rule when tasks grow', async () => {
-    await holds(worldArb({ hasGrowth: true }), 50, expectSound)
+    await holds(worldArb({ hasGrowth: true }), 25, expectSound)
   })
 
   it('keep every rule while an operator changes settings, groups, and tasks', async () => {
     await holds(
       worldArb({ hasGrowth: true, hasGroups: true, hasExclusive: true, hasCommands: true }),
-      75,
+      35,
       expectSound,
     )
   })
@@ -52,15 +52,15 @@ describe('random worlds', () => {
     const flavour = { hasCommands: true, hasHands: true }
     await holds(
       worldArb({ ...flavour, hasGrowth: true, hasGroups: true, hasExclusive: true }),
-      75,
+      35,
       expectSound,
     )
-    await holds(worldArb({ ...flavour, isHot: true }), 75, expectSound)
+    await holds(worldArb({ ...flavour, isHot: true }), 35, expectSound)
   })
 
   it('keep every rule if all tasks are P0', async () => {
-    await holds(worldArb({ priorities: [0], hasGrowth: true }), 30, expectSound)
-    await holds(worldArb({ priorities: [0], isHot: true }), 30, expectSound)
+    await holds(worldArb({ priorities: [0], hasGrowth: true }), 15, expectSound)
+    await holds(worldArb({ priorities: [0], isHot: true }), 15, expectSound)
   })
 
   it('contain the situations that these rules are about', async () => {

@@ -47,22 +47,22 @@ describe('a scenario of the library', () => {
 })
 
 it(
-  'For a week of serving, queue starvation falls and swap starvation rises with overcommit',
+  'For days of serving, queue starvation falls and swap starvation rises with overcommit',
   async () => {
     const { scenario } = loadScenario('scenarios/two-week-serving.scenario.yaml')
     const queue: number[] = []
     const swap: number[] = []
-    for (const overcommitPercent of [0, 50, 100, 200]) {
-      const { result } = await runScenario(scenario, NO_IDENTITY, { overcommitPercent, untilMs: 5 * DAY_MS })
+    for (const overcommitPercent of [0, 50, 200]) {
+      const { result } = await runScenario(scenario, NO_IDENTITY, { overcommitPercent, untilMs: 2 * DAY_MS })
       queue.push(result.metrics.starvation_percent.queue)
       swap.push(result.metrics.starvation_percent.swap)
     }
     expect(queue).toEqual(queue.toSorted((a, b) => b - a))
     expect(swap).toEqual(swap.toSorted((a, b) => a - b))
     expect(queue[0]).toBeGreaterThan(50)
-    expect(queue[3]).toBeLessThan(10)
+    expect(queue[2]).toBeLessThan(10)
     expect(swap[0]).toBe(0)
-    expect(swap[3]).toBeGreaterThan(30)
+    expect(swap[2]).toBeGreaterThan(30)
   },
   TIMEOUT_MS,
 )

@@ -7,13 +7,13 @@ import fc from 'fast-check'
 
 const MAX_SEED = 2 ** 31 - 1
 /** HEADROOM_SEED repeats a run. */
-const SEED = Number(process.env['HEADROOM_SEED'] ?? randomInt(0, MAX_SEED))
+export const RUN_SEED = Number(process.env['HEADROOM_SEED'] ?? randomInt(0, MAX_SEED))
 /** HEADROOM_RUNS multiplies the number of cases. */
 const FACTOR = Number(process.env['HEADROOM_RUNS'] ?? 1)
 
 /** Fails with the seed, the smallest counterexample, and the command that repeats it. */
 export function holds<T extends unknown[]>(property: fc.IProperty<T>, numRuns: number, file: string): void {
-  reportOf(fc.check(property, { seed: SEED, numRuns: numRuns * FACTOR }), file)
+  reportOf(fc.check(property, { seed: RUN_SEED, numRuns: numRuns * FACTOR }), file)
 }
 
 /**
@@ -26,11 +26,11 @@ export async function holdsInTime<T extends unknown[]>(
   file: string,
   how: { readonly endOnFailure?: boolean; readonly seed?: number } = {},
 ): Promise<void> {
-  reportOf(await fc.check(property, { seed: SEED, ...how, numRuns: numRuns * FACTOR }), file)
+  reportOf(await fc.check(property, { seed: RUN_SEED, ...how, numRuns: numRuns * FACTOR }), file)
 }
 
 function reportOf<T>(details: fc.RunDetails<T>, file: string): void {
   if (!details.failed) return
-  const repeat = `HEADROOM_SEED=${SEED} HEADROOM_RUNS=${FACTOR} node_modules/.bin/vitest run ${file}`
+  const repeat = `HEADROOM_SEED=${RUN_SEED} HEADROOM_RUNS=${FACTOR} node_modules/.bin/vitest run ${file}`
   throw new Error(`${fc.defaultReportMessage(details)}\nrepeat: ${repeat}`, { cause: details.errorInstance })
 }

@@ -144,7 +144,7 @@ export function busyScenario(extra = ''): string {
   return `scenario: busy
 version: 1
 seed: 42
-clock: { until: 12h, drain: true }
+clock: { until: 6h, drain: true }
 fleet:
   - { count: 2, name: "a100-{i}", gpus: 4, gpu: { model: A100-40, vram_mib: 40960, swap: stock-driver } }
 config: { default_vram_overcommit_percent: 60 }

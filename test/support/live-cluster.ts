@@ -17,7 +17,7 @@ const ROOT = join(import.meta.dirname, '../..')
 const START_WITHIN_MS = 100_000
 const END_WITHIN_MS = 15_000
 /** Each look is a request that costs both processes CPU time. */
-const LOOK_EVERY_MS = 50
+const LOOK_EVERY_MS = 200
 /** Characters of a member's output in an error. */
 const OUTPUT_SHOWN = 4_000
 

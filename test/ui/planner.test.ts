@@ -21,7 +21,7 @@ const OBJECTIVE = 'starvation.total<=52'
 const MAX_STARVATION = 52
 const ui = servedPage(`${temporaryFolder()}/data`)
 const scenario = busyScenario()
-  .replace('until: 12h', 'until: 90m')
+  .replace('until: 6h', 'until: 90m')
   .replace('rate_per_hour: 20', 'rate_per_hour: 24')
 let watched: WatchedPage
 let page: Page
