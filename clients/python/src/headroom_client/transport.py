@@ -210,7 +210,7 @@ class Transport:
                 self._event_seq = max(self._event_seq, int(seq))
 
     def _told(self, error: HeadroomError) -> None:
-        """The caller learns that the store went back (a restore): what it asks next is answered from there."""
+        """Learns that the store went back (a restore): what is asked next is answered from there."""
         if isinstance(error, ApiError) and error.code == "state_behind":
             with self._lock:
                 self._event_seq = 0
