@@ -2,8 +2,9 @@
 import { Option, type Command } from 'commander'
 import { MAX_LEASE_MS, MIN_LEASE_MS } from '../../controller/ports/leadership.ts'
 import { DEFAULT_ADMISSION } from '../../operator/admission/admission-options.ts'
+import { MAX_HOST_MIB } from '../../protocol/limits.ts'
 import { MAX_PERCENT } from '../../operator/contract/percent.ts'
-import { timeWithin, whole } from '../command/option-values.ts'
+import { mib, timeWithin, whole } from '../command/option-values.ts'
 import { calls, repeatable, withExamples, type SetExit } from '../command/command-shape.ts'
 
 const ADMIN = '0.0.0.0:8081'
@@ -33,6 +34,40 @@ export function addOperatorCommands(program: Command, setExit: SetExit): void {
     'headroom operator admission --namespace headroom --kubeconfig ~/.kube/config',
   ).action(calls(setExit, () => import('./admission.ts'), 'admission'))
   addRun(operator, setExit)
+  addAgent(operator, setExit)
+}
+
+function addAgent(operator: Command, setExit: SetExit): void {
+  withExamples(
+    operator
+      .command('agent')
+      .description('move VRAM of pods on this node as the operator orders; it needs no right in the cluster')
+      .requiredOption('--operator <host:port>', 'where the operator listens for agents')
+      .requiredOption('--certificates <folder>', 'with ca.crt, tls.crt and tls.key')
+      .requiredOption('--state <folder>', 'where it notes which pods are out; it must outlive the agent')
+      .option('--node <name>', 'of this node; else NODE_NAME')
+      .option('--cgroups <folder>', 'hierarchy of cgroups of the host', '/sys/fs/cgroup')
+      .addOption(
+        new Option('--device <kind>', 'GPUs of this node')
+          .choices(['auto', 'nvidia', 'process'])
+          .default('auto'),
+      )
+      .option('--inventory <file>', 'declares the GPUs of --device process')
+      .option(
+        '--host-swap-mib <size>',
+        'host memory for pods that are out; else half of it, or as the inventory says',
+        mib(0, MAX_HOST_MIB),
+      )
+      .addOption(
+        new Option('--idle-after <time>', 'a pod without measured use for this long is idle')
+          .argParser(timeWithin(1_000, 3_600_000))
+          .default(5_000, '5s'),
+      )
+      .option('--admin <address:port>', 'where /metrics, /livez and /readyz are', ADMIN)
+      .option('--release', 'bring every pod back, then end: before the agent leaves the node for good'),
+    'headroom operator agent --operator headroom-extender.headroom.svc:8444 ' +
+      '--certificates /etc/headroom/certificates --state /var/lib/headroom',
+  ).action(calls(setExit, () => import('./agent.ts'), 'agent'))
 }
 
 function addRun(operator: Command, setExit: SetExit): void {
@@ -43,6 +78,7 @@ function addRun(operator: Command, setExit: SetExit): void {
         .description('place pods: one replica leads, and answers the scheduler of Kubernetes'),
     )
       .option('--listen <address:port>', 'where the scheduler asks, over HTTPS', '0.0.0.0:8443')
+      .option('--agents <address:port>', 'where agents report, over HTTPS', '0.0.0.0:8444')
       .option('--admin <address:port>', 'where /metrics, /livez and /readyz are', ADMIN)
       .option('--name <name>', 'of this replica; else POD_NAME, else the name of the host')
       .option('--lease-name <name>', 'Lease by which one replica leads', 'headroom-operator')
@@ -52,6 +88,14 @@ function addRun(operator: Command, setExit: SetExit): void {
           .default(15_000, '15s'),
       )
       .option('--overcommit <percent>', 'of nodes that no policy or label names', whole(0, MAX_PERCENT), 0)
+      .addOption(
+        new Option(
+          '--probe <time>',
+          'after which a pod that is out gets the GPU, to show whether it has work',
+        )
+          .argParser(timeWithin(1_000, 86_400_000))
+          .default(60_000, '60s'),
+      )
       .option('--service <name>', 'Service by which the scheduler asks', 'headroom-extender')
       .option('--secret <name>', 'Secret that keeps the certificates', 'headroom-extender')
       .option(
@@ -59,6 +103,7 @@ function addRun(operator: Command, setExit: SetExit): void {
         'Secret for the certificate with which the scheduler calls',
         'headroom-scheduler',
       )
+      .option('--agent-secret <name>', 'Secret for the certificate with which agents call', 'headroom-agent')
       .option('--dns-name <name>', 'further name in the certificate; may be repeated', repeatable, []),
     'headroom operator run --namespace headroom --kubeconfig ~/.kube/config',
   ).action(calls(setExit, () => import('./run.ts'), 'run'))

@@ -8,33 +8,43 @@ import { addressOf, addressText } from '../command/addresses.ts'
 interface RunArguments extends ClusterOptions {
   readonly namespace?: string
   readonly listen: string
+  readonly agents: string
   readonly admin: string
   readonly name?: string
   readonly leaseName: string
   readonly lease: number
   readonly overcommit: number
+  readonly probe: number
   readonly service: string
   readonly secret: string
   readonly schedulerSecret: string
+  readonly agentSecret: string
   readonly dnsName: readonly string[]
 }
 
 export async function run(given: RunArguments): Promise<number> {
   const [listen, admin] = [addressOf('--listen', given.listen), addressOf('--admin', given.admin)]
+  const agents = addressOf('--agents', given.agents)
   const namespace = ownNamespace(given.namespace, process.env)
   const api = openCluster(given, process.env, 'operator')
   const podName = process.env['POD_NAME'] || null
   const ended = new AbortController()
   const signalled = untilSignal().then(() => ended.abort())
-  const { leaseName, lease: leaseMs, overcommit: helmPercent, service, secret, schedulerSecret } = given
+  const { leaseName, lease: leaseMs, overcommit: helmPercent, service, secret } = given
+  const { schedulerSecret, agentSecret } = given
   const running = await startOperatorProcess({
-    ...{ api, namespace, listen, admin, leaseName, leaseMs, helmPercent, service, secret, schedulerSecret },
+    ...{ api, namespace, listen, agents, admin, leaseName, leaseMs, helmPercent, service },
+    ...{ secret, schedulerSecret, agentSecret, probeSeconds: Math.ceil(given.probe / 1000) },
     ...{ dnsNames: given.dnsName, podName, name: given.name ?? podName ?? hostname(), signal: ended.signal },
     onNote: (line) => process.stderr.write(`headroom: ${line}\n`),
   })
   if (running !== null) {
     const [where, whereAdmin] = [addressText(listen, running.port), addressText(admin, running.adminPort)]
-    process.stdout.write(`Headroom operator listens on ${where}; metrics on ${whereAdmin}; Ctrl-C stops it\n`)
+    const whereAgents = addressText(agents, running.agentsPort)
+    process.stdout.write(
+      `Headroom operator listens on ${where}, for agents on ${whereAgents}; metrics on ${whereAdmin}; ` +
+        'Ctrl-C stops it\n',
+    )
     await signalled
     await running.stop()
   }

@@ -33,10 +33,16 @@ export class AttachedProcess {
     return stateOf(this.key.pid) === 'T'
   }
 
+  /** All its threads are stopped, or it has ended. */
+  get isStill(): boolean {
+    const { pid } = this.key
+    return !this.isAlive || threadsOf(pid).every((thread) => STOPPED.has(threadStateOf(pid, thread)))
+  }
+
   /** Resolves when all its threads are stopped, or it has ended; rejects when that takes too long. */
   async suspend(): Promise<void> {
     this.signal('SIGSTOP')
-    for (let waited = 0; this.isAlive && !this.#isStill(); waited += POLL_MS) {
+    for (let waited = 0; !this.isStill; waited += POLL_MS) {
       if (waited > STOP_LIMIT_MS) throw new Error(`process ${this.key.pid} cannot be stopped`)
       await this.#wait(POLL_MS)
     }
@@ -54,11 +60,6 @@ export class AttachedProcess {
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
     }
-  }
-
-  #isStill(): boolean {
-    const { pid } = this.key
-    return threadsOf(pid).every((thread) => STOPPED.has(threadStateOf(pid, thread)))
   }
 }
 

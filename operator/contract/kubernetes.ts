@@ -95,6 +95,7 @@ export interface PodSpec {
   readonly initContainers?: readonly Container[]
   readonly nodeName?: string
   readonly schedulerName?: string
+  readonly terminationGracePeriodSeconds?: number
   readonly schedulingGates?: readonly { readonly name: string }[]
   readonly priorityClassName?: string
   readonly priority?: number
@@ -136,7 +137,19 @@ export interface Pod {
   readonly kind?: string
   readonly metadata: ObjectMeta
   readonly spec: PodSpec
-  readonly status?: { readonly phase?: string; readonly conditions?: readonly PodCondition[] }
+  readonly status?: {
+    readonly phase?: string
+    readonly conditions?: readonly PodCondition[]
+    readonly containerStatuses?: readonly ContainerStatus[]
+    readonly initContainerStatuses?: readonly ContainerStatus[]
+  }
+}
+
+export interface ContainerStatus {
+  readonly name: string
+  /** `containerd://ID`. */
+  readonly containerID?: string
+  readonly state?: { readonly running?: object }
 }
 
 export interface Taint {

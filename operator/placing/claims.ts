@@ -36,3 +36,8 @@ export function withoutClaim(status: GPUNodeStatus, podUid: string): GPUNodeStat
   const kept = claims.filter((claim) => claim.podUid !== podUid)
   return kept.length === claims.length ? status : { ...status, claims: kept }
 }
+
+export function withAddedClaim(status: GPUNodeStatus, claim: Claim): GPUNodeStatus {
+  const { claims } = withoutClaim(status, claim.podUid)
+  return { ...status, claims: [...(claims ?? []), claim] }
+}

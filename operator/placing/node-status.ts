@@ -3,6 +3,7 @@ import { effectiveSchedulableMib } from '../../controller/model/vram.ts'
 import type { Mib } from '../../protocol/units.ts'
 import type { NodeOvercommit } from '../contract/overcommit.ts'
 import type { Condition, GPUNodeStatus, GpuStatus } from '../contract/policies.ts'
+import type { KubeObject } from '../ports/kube-api.ts'
 import type { DeclaredGpu } from './declared-gpus.ts'
 
 export interface NodeFacts {
@@ -10,6 +11,8 @@ export interface NodeFacts {
   readonly overcommit: NodeOvercommit
   /** Why its GPUs cannot be used; null: they can. */
   readonly fault: string | null
+  /** An agent has reported within the last seconds. */
+  readonly hasAgent: boolean
   /** ISO 8601, whole seconds. */
   readonly now: string
 }
@@ -44,13 +47,24 @@ export function reportedStatus(status: GPUNodeStatus, facts: NodeFacts): GPUNode
 
 const FINDINGS = ['InvalidOverride', 'OverrideConflict'] as const
 
+/** Whether pods of the node can be swapped. */
+const AGENT = 'AgentReady'
+
+/** As it was reported last. */
+export function hadAgent(gpuNode: KubeObject | null): boolean {
+  const { conditions = [] } = (gpuNode?.['status'] ?? {}) as GPUNodeStatus
+  return conditions.some(({ type, status }) => type === AGENT && status === 'True')
+}
+
 type Wanted = Omit<Condition, 'lastTransitionTime'>
 
 function conditionsOf(
   before: readonly Condition[],
-  { fault, gpus, overcommit, now }: NodeFacts,
+  { fault, gpus, overcommit, hasAgent, now }: NodeFacts,
 ): readonly Condition[] {
   const wanted: Wanted[] = [readiness(fault, gpus.length)]
+  const isAgentKnown = before.some(({ type }) => type === AGENT)
+  if (hasAgent || isAgentKnown || overcommit.percent > 0) wanted.push(agentReadiness(hasAgent, overcommit))
   for (const type of FINDINGS) {
     const found = overcommit.findings.find((each) => each.type === type)
     if (found !== undefined) wanted.push({ type, status: 'True', reason: type, message: found.message })
@@ -65,6 +79,14 @@ function conditionsOf(
 export function datedCondition(wanted: Wanted, before: readonly Condition[], now: string): Condition {
   const was = before.find(({ type }) => type === wanted.type)
   return { ...wanted, lastTransitionTime: was?.status === wanted.status ? was.lastTransitionTime : now }
+}
+
+function agentReadiness(hasAgent: boolean, { percent }: NodeOvercommit): Wanted {
+  if (hasAgent)
+    return { type: AGENT, status: 'True', reason: 'Reporting', message: 'The agent reports each second.' }
+  const effect = percent > 0 ? `, and the overcommit of ${percent} % has no effect` : ''
+  const message = `No agent reports: no pod is swapped${effect}.`
+  return { type: AGENT, status: 'False', reason: 'NoAgent', message }
 }
 
 function readiness(fault: string | null, gpus: number): Wanted {

@@ -14,6 +14,14 @@ export interface Admission {
   readonly message: string
 }
 
+/** Host memory is not what is missing where nothing can be swapped. */
+export function withoutAgents(sentence: string): string {
+  const [, needs = null] = /^Waits for host memory to swap to: ([^;]+);/.exec(sentence) ?? []
+  if (needs === null) return sentence
+  const why = 'no agent runs on the nodes, so that no pod is swapped and overcommit has no effect'
+  return `Waits for VRAM: ${needs}; ${why}.`
+}
+
 const REWRITE_AFTER_MS: DurationMs = 30_000
 const MAX_MESSAGE = 1024
 

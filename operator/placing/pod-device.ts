@@ -1,7 +1,7 @@
 /**
  * The GPUs of a node of Kubernetes behind the port for devices: a launch binds a pod, which the kubelet then
- * runs, and the pod's end is the end of the attempt. Nothing here stops a pod, and without an agent on the
- * node none is swapped.
+ * runs, and the pod's end is the end of the attempt. Nothing here stops a pod. The agent of the node moves
+ * bytes; without one none is swapped.
  */
 import type { Pod } from '../contract/kubernetes.ts'
 import type {
@@ -15,12 +15,14 @@ import type {
   Survivor,
   SwapOutcome,
 } from '../../gpu-server/core/device.ts'
+import type { AgentAnswer, AgentReport, PodReport } from '../../protocol/agent-messages.ts'
 import type { GpuReport, LogStream } from '../../protocol/messages.ts'
 import type { Claim } from '../contract/policies.ts'
 import { podRequestOf } from '../contract/pod-request.ts'
+import type { AgentLink, LinkedDevice } from './agent-link.ts'
 import type { DeclaredGpu } from './declared-gpus.ts'
 import type { PodBindings } from './pod-bindings.ts'
-import { gpusOf } from './pod-task.ts'
+import { containersOf, gpusOf } from './pod-task.ts'
 
 export interface PodDeviceOptions {
   readonly nodeName: string
@@ -32,21 +34,35 @@ export interface PodDeviceOptions {
   readonly bound: readonly Pod[]
   /** Bound to GPUs that are not declared: they hold VRAM that nothing counts. */
   readonly onUnknownGpus: (pod: Pod) => void
+  readonly agent: AgentLink
+  /** The agent reports what this term has not ordered. */
+  readonly onContradiction: (why: string) => void
+}
+
+/** An attempt whose pod is bound. */
+interface BoundPod {
+  readonly attempt: number
+  isOut: boolean
+  wantsGpu: boolean
+  /** The order in progress. */
+  move: { readonly order: number; readonly done: (outcome: SwapOutcome, whyNot?: string) => void } | null
 }
 
 /** Every attempt that the device finds is the first that this controller knows of its pod. */
 const FOUND_ATTEMPT = 1
 
-export class PodDevice implements Device {
+export class PodDevice implements Device, LinkedDevice {
   readonly #options: PodDeviceOptions
   #gpus: readonly DeclaredGpu[]
   #listener: DeviceListener | null = null
   /** Attempts by pod, from their launch to their end. */
   readonly #attempts = new Map<string, number>()
+  readonly #bound = new Map<string, BoundPod>()
 
   constructor(options: PodDeviceOptions) {
     this.#options = options
     this.#gpus = options.gpus
+    options.agent.device = this
   }
 
   declare(gpus: readonly DeclaredGpu[]): void {
@@ -62,6 +78,8 @@ export class PodDevice implements Device {
     const attempt = this.#attempts.get(podUid)
     if (attempt === undefined) return
     this.#attempts.delete(podUid)
+    this.#bound.delete(podUid)
+    this.#options.agent.forget(podUid)
     const end: AttemptEnd = { exitCode, detail, didEndItself: exitCode !== null, didLeaseEnd: false }
     this.#listener?.exited(podUid, attempt, end)
   }
@@ -89,15 +107,18 @@ export class PodDevice implements Device {
       }
       const { uid: taskId = '' } = pod.metadata
       const { vramMib, isSwappable } = request.value
+      const found = this.#found(taskId)
       this.#attempts.set(taskId, FOUND_ATTEMPT)
+      this.#bound.set(taskId, found)
       return [
         {
           start: {
             ...{ taskId, attempt: FOUND_ATTEMPT, gpus, vramMib, gpuMode: 'shared' },
             ...{ noswap: isSwappable ? 0 : 1, priority: 2, onNodeLoss: 'wait', isLease: false },
           },
-          ...{ end: null, residency: 'resident', isFrozen: false, isStopping: false },
-          ...{ wantsGpu: true, idleMs: 0, vramMib, heldMib: null },
+          ...{ end: null, residency: found.isOut ? 'swapped_out' : 'resident', isFrozen: false },
+          ...{ isStopping: false, wantsGpu: found.wantsGpu, vramMib, heldMib: null },
+          idleMs: this.#options.agent.report(taskId)?.idle_ms ?? 0,
         },
       ]
     })
@@ -115,7 +136,10 @@ export class PodDevice implements Device {
     }
     this.#attempts.set(taskId, attempt)
     this.#options.bindings.begin(claim, this.#options.nodeName, (bound) => {
-      if (bound.error === null) return done({ error: null, wantsGpu: true })
+      if (bound.error === null) {
+        this.#bound.set(taskId, { attempt, isOut: false, wantsGpu: true, move: null })
+        return done({ error: null, wantsGpu: true })
+      }
       if (this.#attempts.get(taskId) === attempt) this.#attempts.delete(taskId)
       done(bound)
     })
@@ -126,12 +150,72 @@ export class PodDevice implements Device {
     this.#options.bindings.abandon(taskId, 'the start was called off')
   }
 
-  suspend(_taskId: string, _attempt: number, done: Suspended): void {
-    later(() => done('not_swappable', { whyNot: 'no agent runs on the node' }))
+  suspend(taskId: string, _attempt: number, done: Suspended): void {
+    this.#move(taskId, 'out', (outcome, whyNot) => done(outcome, whyNot === undefined ? {} : { whyNot }))
   }
 
-  resume(_taskId: string, _attempt: number, done: (outcome: SwapOutcome) => void): void {
-    later(() => done('copy_failed'))
+  resume(taskId: string, _attempt: number, done: (outcome: SwapOutcome) => void): void {
+    this.#move(taskId, 'in', done)
+  }
+
+  /** For the agent: the pods of the node, and where their bytes should be. */
+  answer(): AgentAnswer {
+    const { agent, pod: podOf } = this.#options
+    const pods = [...this.#bound.keys()].flatMap((uid): AgentAnswer['pods'] => {
+      const pod = podOf(uid)
+      const request = pod === undefined ? null : podRequestOf(pod)
+      if (pod === undefined || request?.ok !== true) return []
+      const gpus = gpusOf(pod).map((uuid) => this.#gpus.findIndex((gpu) => gpu.uuid === uuid))
+      const { number: order = 0, wanted = 'in' } = agent.order(uid) ?? {}
+      return [
+        {
+          ...{ pod: uid, containers: [...containersOf(pod)], gpus: gpus.filter((gpu) => gpu !== -1) },
+          ...{ vram_mib: request.value.vramMib, order, wanted },
+        },
+      ]
+    })
+    return { pods }
+  }
+
+  /** From the agent. */
+  reported({ pods }: AgentReport): void {
+    for (const report of pods) {
+      const bound = this.#bound.get(report.pod)
+      if (bound === undefined) continue
+      this.#settle(bound, report)
+      if (bound.wantsGpu === report.wants_gpu) continue
+      bound.wantsGpu = report.wants_gpu
+      if (report.wants_gpu) this.#listener?.gpuWanted(report.pod, bound.attempt)
+      else this.#listener?.gpuUsed(report.pod, bound.attempt, report.idle_ms)
+    }
+  }
+
+  #settle(bound: BoundPod, { pod, order, outcome, residency, why_not }: PodReport): void {
+    const { move } = bound
+    if (residency === 'moving') return
+    if (move !== null && move.order === order && outcome !== null) {
+      bound.move = null
+      if (outcome === 'done') bound.isOut = residency === 'out'
+      return later(() => move.done(outcome, why_not ?? undefined))
+    }
+    const last = this.#options.agent.order(pod)?.number ?? order
+    if (move === null && last === order && bound.isOut !== (residency === 'out'))
+      this.#options.onContradiction(`pod ${pod} is ${residency === 'out' ? 'swapped out' : 'in VRAM'}`)
+  }
+
+  #move(podUid: string, wanted: 'in' | 'out', done: (outcome: SwapOutcome, whyNot?: string) => void): void {
+    const bound = this.#bound.get(podUid)
+    const { agent } = this.#options
+    if (bound === undefined || agent.hostSwapMib === null) return later(() => done('copy_failed'))
+    bound.move = { order: agent.give(podUid, wanted).number, done }
+  }
+
+  /** According to the last report of the agent; on its way: where it is going. */
+  #found(podUid: string): BoundPod {
+    const { agent } = this.#options
+    const { residency = 'in', wants_gpu: wantsGpu = true } = agent.report(podUid) ?? {}
+    const isOut = residency === 'moving' ? agent.order(podUid)?.wanted === 'out' : residency === 'out'
+    return { attempt: FOUND_ATTEMPT, isOut, wantsGpu, move: null }
   }
 
   readOutput(

@@ -1,4 +1,5 @@
 /** A pod as a task of the controller, and where it is in its life. */
+import { MAX_STOP_GRACE_SECONDS } from '../../protocol/limits.ts'
 import type { TaskRequest } from '../../protocol/task.ts'
 import type { Priority } from '../../protocol/units.ts'
 import { type Parsed, valid } from '../contract/field-fault.ts'
@@ -27,6 +28,19 @@ export function stageOf({ metadata, spec, status }: Pod): PodStage {
 export function gpusOf({ metadata }: Pick<Pod, 'metadata'>): readonly string[] {
   const text = metadata.annotations?.[POD_ANNOTATIONS.gpuUuids] ?? ''
   return text === '' ? [] : text.split(',')
+}
+
+/** Ids of its containers that run and got the GPUs, without the name of the runtime before them. */
+export function containersOf({ metadata, status }: Pod): readonly string[] {
+  const named = (metadata.annotations?.[POD_ANNOTATIONS.containers] ?? '')
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '')
+  const { containerStatuses = [], initContainerStatuses = [] } = status ?? {}
+  return [...initContainerStatuses, ...containerStatuses]
+    .filter(({ name, state }) => state?.running !== undefined && (named.length === 0 || named.includes(name)))
+    .map(({ containerID = '' }) => containerID.replace(/^[a-z0-9.-]+:\/\//, ''))
+    .filter((id) => id !== '')
 }
 
 /** What a bound pod holds; null if its annotations say nothing that can be read. */
@@ -60,7 +74,13 @@ export function taskOfPod(pod: Pod, group: string): Parsed<TaskRequest> {
     maxRuntimeSeconds: null,
     onNodeLoss: 'wait',
     maxRequeues: null,
+    stopGraceSeconds: graceSecondsOf(pod),
   })
+}
+
+/** The kubelet kills it after that. */
+function graceSecondsOf({ spec: { terminationGracePeriodSeconds = 30 } }: Pod): number {
+  return Math.min(MAX_STOP_GRACE_SECONDS, Math.max(0, terminationGracePeriodSeconds))
 }
 
 const MAX_NAME = 200

@@ -1,5 +1,5 @@
 /** `headroom gpu-server`: adds this host's GPUs to a cluster until a signal arrives. */
-import { hostname, totalmem } from 'node:os'
+import { hostname } from 'node:os'
 import { join, resolve } from 'node:path'
 import { pino } from 'pino'
 import type { Logger } from 'pino'
@@ -8,10 +8,6 @@ import { createSystemClock } from '../../controller/adapters/system-clock.ts'
 import { createSystemRandom } from '../../controller/adapters/system-random.ts'
 import type { NatsBus } from '../../controller/adapters/nats-bus.ts'
 import type { Bus } from '../../controller/ports/bus.ts'
-import type { Clock } from '../../controller/ports/clock.ts'
-import type { Accelerator } from '../../gpu-server/devices/accelerator.ts'
-import { NvidiaAccelerator } from '../../gpu-server/devices/nvidia/nvidia-accelerator.ts'
-import { ProcessAccelerator } from '../../gpu-server/devices/process-accelerator.ts'
 import { openDiskStorage } from '../../gpu-server/disk-storage.ts'
 import { bootTime } from '../../gpu-server/guard/boot-time.ts'
 import { guardProgram } from '../../gpu-server/guard/guard-program.ts'
@@ -33,17 +29,16 @@ import {
   taskIdentityOf,
   type TaskIdentityOptions,
 } from './task-identity.ts'
+import { acceleratorOf, type DeviceChoice } from './accelerator-of.ts'
 import { helloRefusal } from '../hello-refusal.ts'
 import { containersOf, offersOf, limitRootsOf, type MeansOptions } from './task-means.ts'
-import { readInventory } from './inventory.ts'
 import { proxyRangeOf, type ProxyOptions } from './proxy-range.ts'
 import { natsSettings, type NatsSettings } from '../settings/nats-settings.ts'
 import { valueOf } from './value-of.ts'
 import { untilSignal } from '../until-signal.ts'
 
-export interface GpuServerCommandOptions extends TaskIdentityOptions, MeansOptions, ProxyOptions {
-  readonly device: 'auto' | 'nvidia' | 'process'
-  readonly inventory?: string
+export interface GpuServerCommandOptions
+  extends TaskIdentityOptions, MeansOptions, ProxyOptions, DeviceChoice {
   readonly workDir?: string
   readonly hostSwapMib?: Mib
   readonly hostLinkMibPerS?: number
@@ -88,7 +83,7 @@ export async function gpuServer(
   )
   if (options.allowExec === true) logIdentity(log, identity, broker?.auth.kind === 'none')
   const clock = createSystemClock(bootTime)
-  const { accelerator, hostSwapMib } = acceleratorOf(options, clock, log)
+  const { accelerator, hostSwapMib } = acceleratorOf(options, clock, (line) => log.warn(line))
   let remote: NatsBus | null = null
   let server: GpuServer | null = null
   try {
@@ -225,27 +220,6 @@ function die(log: Logger, fault: Error): void {
   log.fatal({ err: fault }, 'the state folder failed: the server ends, its tasks live on under their guards')
   process.stderr.write(`headroom: ${fault.message}\n`)
   process.exit(1)
-}
-
-function acceleratorOf(
-  { device, inventory }: GpuServerCommandOptions,
-  clock: Clock,
-  log: Logger,
-): { readonly accelerator: Accelerator; readonly hostSwapMib: Mib } {
-  const isProcess = device === 'process' || (device === 'auto' && inventory !== undefined)
-  if (!isProcess) {
-    if (inventory !== undefined) throw new UsageError('--inventory declares GPUs of --device process')
-    const hostSwapMib = Math.floor(totalmem() / MIB / 2)
-    return { accelerator: new NvidiaAccelerator({ onNote: (line) => log.warn(line) }), hostSwapMib }
-  }
-  if (inventory === undefined)
-    throw new UsageError('--device process needs --inventory FILE, which declares its GPUs')
-  const { gpus, hostSwapMib } = readInventory(inventory)
-  const wait = (ms: DurationMs): Promise<void> =>
-    new Promise((done) => {
-      clock.at(clock.now() + ms, done)
-    })
-  return { accelerator: new ProcessAccelerator({ gpus, now: () => clock.now(), wait }), hostSwapMib }
 }
 
 /** Null: this server accepts no tasks with files and reads none, and the controller knows. */

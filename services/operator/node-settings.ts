@@ -9,10 +9,12 @@ import type { ClusterObjects } from './cluster-objects.ts'
 export class NodeSettings {
   readonly #objects: ClusterObjects
   readonly #helmPercent: Percent
+  readonly #probeSeconds: number
 
-  constructor(objects: ClusterObjects, helmPercent: Percent) {
+  constructor(objects: ClusterObjects, helmPercent: Percent, probeSeconds: number) {
     this.#objects = objects
     this.#helmPercent = helmPercent
+    this.#probeSeconds = probeSeconds
   }
 
   overcommitOf(nodeName: string): NodeOvercommit {
@@ -33,6 +35,6 @@ export class NodeSettings {
   config(): Partial<ConfigFields> {
     const { idleSwapOutSeconds = DEFAULT_CONFIG.idle_swap_out_seconds } =
       this.#objects.clusterPolicy()?.spec ?? {}
-    return { idle_swap_out_seconds: idleSwapOutSeconds }
+    return { idle_swap_out_seconds: idleSwapOutSeconds, swap_in_probe_seconds: this.#probeSeconds }
   }
 }

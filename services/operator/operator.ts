@@ -1,4 +1,5 @@
 /** `headroom operator run`: places pods while it leads, and keeps copies of the cluster while it does not. */
+import { setTimeout as pause } from 'node:timers/promises'
 import { createSystemClock } from '../../controller/adapters/system-clock.ts'
 import { createSystemRandom } from '../../controller/adapters/system-random.ts'
 import type { Clock } from '../../controller/ports/clock.ts'
@@ -7,8 +8,10 @@ import type { Extender } from '../../operator/adapters/extender-server.ts'
 import { LeaseLeadership } from '../../operator/adapters/lease-leadership.ts'
 import type { Pod } from '../../operator/contract/kubernetes.ts'
 import type { KubeApi, ObjectKey } from '../../operator/ports/kube-api.ts'
+import { AgentLinks } from '../../operator/placing/agent-links.ts'
 import { ClusterCopy, type Copied } from '../../operator/reflector/cluster-copy.ts'
 import type { Change } from '../../operator/reflector/reflector.ts'
+import type { AgentAnswer, AgentReport } from '../../protocol/agent-messages.ts'
 import { errorText } from '../../protocol/error-text.ts'
 import type { DurationMs, Percent } from '../../protocol/units.ts'
 import { ClusterObjects } from './cluster-objects.ts'
@@ -22,6 +25,7 @@ export interface OperatorOptions extends Pick<PlacementOptions, 'bindWithinMs'> 
   readonly lease: Required<ObjectKey>
   readonly leaseMs: DurationMs
   readonly helmPercent: Percent
+  readonly probeSeconds: number
   readonly onNote: (line: string) => void
   /** Called when it begins and ceases to place pods. */
   readonly onLeading?: (isLeading: boolean) => void
@@ -36,6 +40,7 @@ export class Operator {
   readonly #options: OperatorOptions
   readonly #own = createSystemClock()
   readonly #clock: Clock
+  readonly #agents: AgentLinks
   readonly #objects: ClusterObjects
   readonly #copy: ClusterCopy
   readonly #leadership: LeaseLeadership
@@ -50,6 +55,7 @@ export class Operator {
     const { api, name, lease, leaseMs } = options
     this.#options = options
     this.#clock = options.clock ?? this.#own
+    this.#agents = new AgentLinks(() => this.#own.now())
     const noted = onceEach(options.onNote)
     this.#objects = new ClusterObjects(() => this.#copy)
     this.#copy = new ClusterCopy({
@@ -81,6 +87,21 @@ export class Operator {
 
   /** What answers the scheduler; null: it does not lead. */
   readonly extender = (): Extender | null => (this.isLeading ? (this.#placement?.bindings ?? null) : null)
+
+  /** Null: it does not lead, or does not know the node yet. Waits for an order as long as the agent asks. */
+  async agentReported(report: AgentReport): Promise<AgentAnswer | null> {
+    const { node, wait_ms: waitMs } = report
+    if (!this.isBeginning || this.#objects.node(node) === null) return null
+    const link = this.#agents.of(node)
+    link.take(report)
+    await Promise.race([link.ordered(), this.#stop.promise, pause(waitMs, undefined, { ref: false })])
+    return this.isLeading ? (this.#placement?.agentAnswer(node) ?? null) : null
+  }
+
+  /** It leads, though its term may not place pods yet. */
+  get isBeginning(): boolean {
+    return this.#isSynced && this.#leadership.epoch !== 0
+  }
 
   /** Another replica leads at once. */
   async stop(): Promise<void> {
@@ -130,10 +151,10 @@ export class Operator {
   }
 
   async #begin(onContradiction: (how: 'contradiction') => void): Promise<Placement | null> {
-    const { api, helmPercent, onNote, bindWithinMs } = this.#options
+    const { api, helmPercent, probeSeconds, onNote, bindWithinMs } = this.#options
     try {
       const placement = await Placement.start({
-        ...{ api, helmPercent, onNote, objects: this.#objects },
+        ...{ api, helmPercent, probeSeconds, onNote, objects: this.#objects, agents: this.#agents },
         leads: () => this.#leadership.epoch !== 0,
         onContradiction: (why) => {
           onNote(`begins again: ${why}`)
@@ -163,7 +184,10 @@ export class Operator {
     if (what === 'pods') {
       this.#objects.directory.take(change)
       this.#placement?.podChanged(change.object as unknown as Pod, change.type === 'deleted')
-    } else if (what === 'nodes') this.#placement?.nodesChanged()
+    } else if (what === 'nodes') {
+      if (change.type === 'deleted') this.#agents.forget(change.object.metadata.name ?? '')
+      this.#placement?.nodesChanged()
+    }
     if (what === 'pods' || what === 'gpuNodes') return
     this.#placement?.settle()
     this.#reports?.nodesChanged()

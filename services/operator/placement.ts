@@ -3,39 +3,48 @@
  * facts are objects of Kubernetes: a new term begins with an empty store in recovery, and learns from every
  * node which pods it runs.
  */
+import { setTimeout as pause } from 'node:timers/promises'
 import { createMemoryStore, EMPTY_STATE } from '../../controller/adapters/memory-store.ts'
 import { createSystemClock, type SystemClock } from '../../controller/adapters/system-clock.ts'
 import { createSystemRandom } from '../../controller/adapters/system-random.ts'
 import { type Controller, createController } from '../../controller/controller.ts'
 import { byCodeUnits } from '../../controller/structures/order.ts'
-import type { NodeRecord } from '../../controller/ports/store.ts'
 import { createMemoryStorage } from '../../gpu-server/core/storage.ts'
 import { ServerCore } from '../../gpu-server/core/server-core.ts'
 import type { Node, Pod } from '../../operator/contract/kubernetes.ts'
 import { faultText } from '../../operator/contract/field-fault.ts'
-import type { Claim, GPUNodeStatus } from '../../operator/contract/policies.ts'
+import type { GPUNodeStatus } from '../../operator/contract/policies.ts'
+import type { AgentLinks } from '../../operator/placing/agent-links.ts'
 import { declaredGpus, type DeclaredGpu } from '../../operator/placing/declared-gpus.ts'
 import { NodeBook } from '../../operator/placing/node-book.ts'
 import { NodeSets } from '../../operator/placing/node-sets.ts'
-import { reportedStatus } from '../../operator/placing/node-status.ts'
-import { keyOf, PodBindings } from '../../operator/placing/pod-bindings.ts'
+import { hadAgent, reportedStatus } from '../../operator/placing/node-status.ts'
+import { PodBindings } from '../../operator/placing/pod-bindings.ts'
+import { withoutAgents } from '../../operator/placing/pod-conditions.ts'
 import { PodDevice } from '../../operator/placing/pod-device.ts'
-import { byCreation, claimOfPod, gpusOf, stageOf, taskOfPod } from '../../operator/placing/pod-task.ts'
+import { byCreation, gpusOf, stageOf, taskOfPod } from '../../operator/placing/pod-task.ts'
 import { withoutClaim } from '../../operator/placing/claims.ts'
 import type { KubeApi } from '../../operator/ports/kube-api.ts'
 import { errorText } from '../../protocol/error-text.ts'
+import { MAX_STOP_GRACE_SECONDS } from '../../protocol/limits.ts'
 import { nodeIdFromName } from '../../protocol/node-id.ts'
+import type { AgentAnswer } from '../../protocol/agent-messages.ts'
 import type { DurationMs, Mib, Percent } from '../../protocol/units.ts'
 import { deferredBus } from '../../simulator/network/deferred-bus.ts'
 import { UNHINDERED } from '../../simulator/network/passage.ts'
 import { SimBus } from '../../simulator/network/sim-bus.ts'
+import { type ClaimRepairParts, dropStaleClaims, restoreClaims } from './claim-repair.ts'
 import { NodeSettings } from './node-settings.ts'
 import type { ClusterObjects } from './cluster-objects.ts'
+import { inRecovery, NODE_KIND } from './node-records.ts'
 
 export interface PlacementOptions {
   readonly api: KubeApi
   readonly objects: ClusterObjects
+  readonly agents: AgentLinks
   readonly helmPercent: Percent
+  /** A pod that is out cannot say that it wants the GPU: it returns this long after its swap-out. */
+  readonly probeSeconds: number
   readonly leads: () => boolean
   readonly onNote: (line: string) => void
   /** What is stored contradicts what this term has decided: a new term has to begin. */
@@ -48,10 +57,14 @@ interface Host {
   readonly id: string
   readonly device: PodDevice
   readonly core: ServerCore
+  readonly hostSwapMib: Mib
   gpus: readonly DeclaredGpu[]
 }
 
 const BY = 'operator'
+/** Agents report each second. */
+const AGENTS_WITHIN_MS = 5_000
+const AGENTS_LOOK_MS = 50
 
 export class Placement {
   readonly #options: PlacementOptions
@@ -69,11 +82,11 @@ export class Placement {
   #hasChanged = false
 
   private constructor(options: PlacementOptions) {
-    const { api, objects, leads, helmPercent } = options
+    const { api, objects, leads, helmPercent, probeSeconds } = options
     this.#options = options
     const links = { passage: () => UNHINDERED, isCut: () => false }
     this.#bus = new SimBus({ clock: this.#clock, mode: 'wire', links })
-    this.settings = new NodeSettings(objects, helmPercent)
+    this.settings = new NodeSettings(objects, helmPercent, probeSeconds)
     this.bindings = new PodBindings({
       ...{ api, clock: this.#clock, pod: objects.pod, leads },
       book: (nodeName) => this.book(nodeName),
@@ -82,19 +95,25 @@ export class Placement {
       onFault: (error) => options.onNote(errorText(error)),
       ...(options.bindWithinMs === undefined ? {} : { bindWithinMs: options.bindWithinMs }),
     })
-    const nodes = this.#declared()
+    const nodes = [...this.#declared()].map(([name, gpus]) => {
+      return { name, gpus, limits: this.settings.limitsOf(name), hostSwapMib: this.#swapMib(name) }
+    })
     this.controller = createController(
       {
         clock: this.#clock,
         random: this.#random,
         bus: deferredBus(this.#bus.endpoint(null), this.#clock),
         store: createMemoryStore({
-          initial: { ...EMPTY_STATE, ...this.#inRecovery(nodes) },
+          initial: { ...EMPTY_STATE, ...inRecovery(nodes, this.#clock.now()) },
           retainFinished: false,
         }),
       },
       {
-        initialConfig: { default_vram_overcommit_percent: 0, ...this.settings.config() },
+        initialConfig: {
+          default_vram_overcommit_percent: 0,
+          max_stop_grace_seconds: MAX_STOP_GRACE_SECONDS,
+          ...this.settings.config(),
+        },
         onFault: (fault) => options.onContradiction(errorText(fault)),
       },
     )
@@ -102,6 +121,7 @@ export class Placement {
 
   /** Rejects when the API server does not answer. */
   static async start(options: PlacementOptions): Promise<Placement> {
+    await agentsHeard(options)
     const placement = new Placement(options)
     try {
       await placement.#start()
@@ -139,7 +159,14 @@ export class Placement {
   whyWaiting(uid: string): string {
     const task = this.controller.views.openTask(uid)
     if (task === undefined) return 'Headroom does not know the pod yet.'
-    return this.controller.views.explain(task)?.sentence ?? 'Its VRAM is reserved.'
+    const { sentence = 'Its VRAM is reserved.' } = this.controller.views.explain(task) ?? {}
+    const hasAgents = [...this.#hosts.values()].some(({ hostSwapMib }) => hostSwapMib > 0)
+    return hasAgents ? sentence : withoutAgents(sentence)
+  }
+
+  /** Null: nothing is known about the node yet. */
+  agentAnswer(nodeName: string): AgentAnswer | null {
+    return this.#hosts.get(nodeName)?.device.answer() ?? null
   }
 
   // ---- changes ----
@@ -155,6 +182,9 @@ export class Placement {
     this.bindings.podChanged(uid)
     if (stage === 'waiting') this.#submit(pod)
     else if (stage === 'over') this.#end(pod, isDeleted)
+    // With a grace: a pod that is swapped out returns, so that it gets its SIGTERM.
+    else if (stage === 'bound' && pod.metadata.deletionTimestamp !== undefined)
+      this.controller.commands.cancelTask(uid, BY, () => {})
     else if (stage === 'bound' && ![...this.#hosts.values()].some(({ device }) => device.has(uid)))
       if (this.#hosts.has(pod.spec.nodeName ?? '') && this.controller.views.openTask(uid) !== undefined)
         this.#options.onContradiction(`pod ${keyText(pod)} was bound by another operator`)
@@ -178,7 +208,9 @@ export class Placement {
   /** Brings percentages and reserves to the controller; a node takes them once it has joined. */
   settle(): void {
     const { views, commands } = this.controller
-    for (const { id, name } of this.#hosts.values()) {
+    for (const { id, name, hostSwapMib } of this.#hosts.values()) {
+      if (this.#swapMib(name) !== hostSwapMib)
+        return this.#options.onContradiction(`node ${name} has an agent with other host memory`)
       const { percent: overcommitPercent, reserveMib } = this.settings.limitsOf(name)
       const node = views.node(id)
       if (node === undefined) continue
@@ -212,41 +244,17 @@ export class Placement {
     }
   }
 
-  /** Every bound pod has its claim, even if its GPUNode was deleted or written by hand. */
-  async restoreClaims(): Promise<void> {
-    for (const pod of this.#options.objects.pods()) {
-      const claim = stageOf(pod) === 'bound' ? claimOfPod(pod) : null
-      const { nodeName = '' } = pod.spec
-      if (claim === null || !this.#hosts.has(nodeName)) continue
-      const { claims = [] } = this.book(nodeName).status
-      if (claims.some(({ podUid }) => podUid === claim.podUid)) continue
-      await this.book(nodeName).change((status) => withAddedClaim(status, claim))
-    }
-  }
-
-  /** Gives up claims of pods that ended, or that an earlier operator did not bind. */
-  async dropStaleClaims(): Promise<void> {
-    for (const nodeName of new Set([...this.#books.keys(), ...this.#options.objects.gpuNodeNames()])) {
-      const book = this.book(nodeName)
-      for (const claim of book.status.claims ?? []) {
-        const pod = this.#options.objects.pod(claim.podUid)
-        if (pod === undefined || stageOf(pod) === 'over')
-          await book.change((status) => withoutClaim(status, claim.podUid))
-        else if (pod.spec.nodeName === undefined && !this.bindings.isOnItsWay(claim.podUid)) {
-          const released = await this.bindings.release(claim.podUid, keyOf(claim), book)
-          // An earlier operator has bound it meanwhile.
-          if (released?.spec.nodeName === nodeName)
-            await book.change((status) => withAddedClaim(status, claim))
-        }
-      }
-    }
+  async repairClaims(): Promise<void> {
+    await this.#dropStaleClaims()
+    await restoreClaims(this.#claims(), (name) => this.#hosts.has(name))
   }
 
   report(nodeName: string, now: string): Promise<string | null> {
     const { gpus, fault } = this.#gpusOf(this.#options.objects.node(nodeName))
     const overcommit = this.settings.overcommitOf(nodeName)
+    const { isHeard: hasAgent } = this.#options.agents.of(nodeName)
     return this.book(nodeName).change((status: GPUNodeStatus) =>
-      reportedStatus(status, { gpus, fault, overcommit, now }),
+      reportedStatus(status, { gpus, fault, overcommit, hasAgent, now }),
     )
   }
 
@@ -254,7 +262,7 @@ export class Placement {
 
   async #start(): Promise<void> {
     const { objects } = this.#options
-    await this.dropStaleClaims()
+    await this.#dropStaleClaims()
     for (const [name] of this.#declared()) await this.report(name, wholeSeconds(new Date()))
     await this.controller.start()
     const pods = [...objects.pods()].toSorted(byCreation)
@@ -267,6 +275,15 @@ export class Placement {
         gpus,
         bound.filter(({ spec }) => spec.nodeName === name),
       )
+  }
+
+  #claims(): ClaimRepairParts {
+    return { ...this.#options, bindings: this.bindings, book: (name) => this.book(name) }
+  }
+
+  #dropStaleClaims(): Promise<void> {
+    const names = new Set([...this.#books.keys(), ...this.#options.objects.gpuNodeNames()])
+    return dropStaleClaims(this.#claims(), names)
   }
 
   /** A bound pod of a node whose GPUs are declared. */
@@ -325,20 +342,22 @@ export class Placement {
   }
 
   #addHost(name: string, gpus: readonly DeclaredGpu[], bound: readonly Pod[]): void {
-    const { objects, onNote } = this.#options
+    const { objects, agents, onNote, onContradiction } = this.#options
+    const hostSwapMib = this.#swapMib(name)
     const device = new PodDevice({
       ...{ nodeName: name, gpus, bindings: this.bindings, pod: objects.pod, bound },
+      ...{ agent: agents.of(name), onContradiction },
       onUnknownGpus: (pod) => onNote(`pod ${keyText(pod)} has GPUs that node ${name} does not declare`),
     })
     const id = nodeIdFromName(name)
     const core = new ServerCore({
-      ...{ nodeId: id, name, address: name, hostSwapMib: 0, signalsWanted: true, deviceKind: 'nvidia' },
-      ...{ allowExec: true, clock: this.#clock, random: this.#random.stream(`server/${name}`) },
+      ...{ nodeId: id, name, address: name, hostSwapMib, ...NODE_KIND, deviceKind: NODE_KIND.device },
+      ...{ clock: this.#clock, random: this.#random.stream(`server/${name}`) },
       bus: deferredBus(this.#bus.endpoint(name), this.#clock),
       ...{ device, storage: createMemoryStorage(), areHeartbeatsElided: false },
       onRefused: (reason) => onNote(`node ${name} was refused: ${reason}`),
     })
-    this.#hosts.set(name, { name, id, device, core, gpus })
+    this.#hosts.set(name, { name, id, device, core, hostSwapMib, gpus })
     core.start()
   }
 
@@ -357,27 +376,17 @@ export class Placement {
       : { gpus: [], fault: declared.faults.map(faultText).join('; ') }
   }
 
-  #inRecovery(nodes: ReadonlyMap<string, readonly DeclaredGpu[]>) {
-    const now = this.#clock.now()
-    const records = [...nodes].map(([name, gpus], ordinal): NodeRecord => {
-      const { percent, reserveMib } = this.settings.limitsOf(name)
-      return {
-        ...{ id: nodeIdFromName(name), name, address: name, ordinal, isCordoned: false, drain: null },
-        ...{ overcommitOverride: percent, reserveOverrideMib: reserveMib, device: 'nvidia' },
-        ...{ signalsWanted: true, allowExec: true, hostSwapMib: 0, registeredAt: now, lastSeenAt: now },
-        ...{ bootCounter: 0, bootRandom: '', leaseMs: 0, wasReset: false },
-        gpus: gpus.map(({ model, vramMib: physicalMib }, index) => {
-          return { index, model, physicalMib, foreignMib: 0 as Mib, roundNonP0: 0, roundP0: 0 }
-        }),
-      }
-    })
-    return { nodes: records, recovery: { reason: 'restored' as const, sinceWallMs: now } }
+  #swapMib(nodeName: string): Mib {
+    return this.#options.agents.of(nodeName).hostSwapMib ?? 0
   }
 }
 
-function withAddedClaim(status: GPUNodeStatus, claim: Claim): GPUNodeStatus {
-  const { claims } = withoutClaim(status, claim.podUid)
-  return { ...status, claims: [...(claims ?? []), claim] }
+/** A term begins with what the agents know. One that stays silent is not waited for. */
+async function agentsHeard({ objects, agents }: PlacementOptions): Promise<void> {
+  const silent = (): boolean =>
+    objects.gpuNodeNames().some((name) => hadAgent(objects.gpuNode(name)) && !agents.of(name).isHeard)
+  for (let waited = 0; silent() && waited < AGENTS_WITHIN_MS; waited += AGENTS_LOOK_MS)
+    await pause(AGENTS_LOOK_MS)
 }
 
 /** ISO 8601, as the times of Kubernetes. */

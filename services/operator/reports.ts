@@ -66,8 +66,7 @@ export class Reports {
     this.#areNodesDue = false
     const now = wholeSeconds(new Date(this.#placement.clock.now()))
     this.#placement.dropGonePods()
-    await this.#placement.dropStaleClaims()
-    await this.#placement.restoreClaims()
+    await this.#placement.repairClaims()
     for (const { metadata } of this.#objects.nodes()) {
       if (this.#isStopped) return
       await this.#placement.report(metadata.name ?? '', now)

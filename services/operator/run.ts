@@ -1,7 +1,9 @@
-/** `headroom operator run`: the operator with the extender that the scheduler of Kubernetes asks. */
+/** `headroom operator run`: the operator, with what the scheduler of Kubernetes and the agents ask. */
 import { gauge, gauges, Metrics } from '../../controller/api/metrics/metrics.ts'
 import { clientCertificate, ownCertificates } from '../../operator/adapters/certificate-secret.ts'
-import { ExtenderServer } from '../../operator/adapters/extender-server.ts'
+import { AGENT_CALLER, startAgentServer } from '../../operator/adapters/agent-server.ts'
+import type { CallerServer, ServerIdentity } from '../../operator/adapters/caller-server.ts'
+import { startExtenderServer } from '../../operator/adapters/extender-server.ts'
 import { expiryOf, type OwnCertificates } from '../../operator/adapters/own-certificates.ts'
 import { LEADER_LABEL } from '../../operator/contract/names.ts'
 import { PODS } from '../../operator/ports/kube-api.ts'
@@ -20,11 +22,14 @@ export interface OperatorProcessOptions extends Omit<OperatorOptions, 'lease' | 
   readonly namespace: string
   readonly leaseName: string
   readonly listen: Address
+  /** Where agents report. */
+  readonly agents: Address
   readonly admin: Address
   /** Of the extender: the Service, and the Secrets with its certificates and those of the scheduler. */
   readonly service: string
   readonly secret: string
   readonly schedulerSecret: string
+  readonly agentSecret: string
   readonly dnsNames: readonly string[]
   /** Of this process: it is labelled while it leads; null: not in a pod. */
   readonly podName: string | null
@@ -35,6 +40,7 @@ export interface OperatorProcessOptions extends Omit<OperatorOptions, 'lease' | 
 
 export interface RunningOperator {
   readonly port: number
+  readonly agentsPort: number
   readonly adminPort: number
   readonly operator: Operator
   stop(): Promise<void>
@@ -45,7 +51,7 @@ const SCHEDULER = 'headroom-scheduler'
 
 /** Returns null if it was stopped before the API server answered. @throws StartFault */
 export async function startOperatorProcess(options: OperatorProcessOptions): Promise<RunningOperator | null> {
-  const { api, namespace, listen, admin, signal, onNote, now = Date.now } = options
+  const { api, namespace, admin, signal, onNote, now = Date.now } = options
   const operator = new Operator({
     ...options,
     lease: { namespace, name: options.leaseName },
@@ -69,6 +75,7 @@ export async function startOperatorProcess(options: OperatorProcessOptions): Pro
         ...options.dnsNames,
       ])
       await clientCertificate(secretNamed(options.schedulerSecret), SCHEDULER, own)
+      await clientCertificate(secretNamed(options.agentSecret), AGENT_CALLER, own)
       return own
     },
     { onNote, onFault: () => {}, onFound: (found) => (certificates = found) },
@@ -78,21 +85,19 @@ export async function startOperatorProcess(options: OperatorProcessOptions): Pro
     adminHttp.close()
     return null
   }
-  const server = await ExtenderServer.start({
-    ...listen,
-    ...identityOf(first),
-    ...{ caller: SCHEDULER, extender: operator.extender, log: onNote },
-  }).catch((error: Error) => {
+  const servers = await startServers(options, operator, identityOf(first)).catch((error: Error) => {
     adminHttp.close()
-    throw listenFault(error, listen, '--listen')
+    throw error
   })
   operator.start()
-  const looking = keepLooking(look, first, options, (found) => server.renew(identityOf(found)))
+  const looking = keepLooking(look, first, options, (found) => {
+    for (const server of servers) server.renew(identityOf(found))
+  })
   return {
-    ...{ port: server.port, adminPort, operator },
+    ...{ port: servers[0].port, agentsPort: servers[1].port, adminPort, operator },
     async stop() {
       await operator.stop()
-      await server.close()
+      for (const server of servers) await server.close()
       await looking
       adminHttp.close()
       adminHttp.closeAllConnections()
@@ -100,7 +105,28 @@ export async function startOperatorProcess(options: OperatorProcessOptions): Pro
   }
 }
 
-function identityOf({ cert, key, authorities }: OwnCertificates) {
+/** @throws StartFault */
+async function startServers(
+  { listen, agents, onNote: log }: OperatorProcessOptions,
+  operator: Operator,
+  identity: ServerIdentity,
+): Promise<readonly [extender: CallerServer, agents: CallerServer]> {
+  const { extender } = operator
+  const asked = await startExtenderServer({
+    ...{ ...listen, ...identity, caller: SCHEDULER, extender, log },
+  }).catch((error: Error) => {
+    throw listenFault(error, listen, '--listen')
+  })
+  const reported = await startAgentServer({
+    ...{ ...agents, ...identity, log, reported: (report) => operator.agentReported(report) },
+  }).catch(async (error: Error) => {
+    await asked.close()
+    throw listenFault(error, agents, '--agents')
+  })
+  return [asked, reported]
+}
+
+function identityOf({ cert, key, authorities }: OwnCertificates): ServerIdentity {
   return { cert, key, ca: authorities }
 }
 

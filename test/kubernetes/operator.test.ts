@@ -9,7 +9,7 @@ import { GPU_NODE, type GPUNodeStatus } from '../../operator/contract/policies.t
 import { type KubeApi, NODES, ownResource, PODS } from '../../operator/ports/kube-api.ts'
 import { freePort } from '../support/free-port.ts'
 import { rightsOf } from '../support/kubernetes/account.ts'
-import { schedulerCertificates, startAdmissionOn, startOperatorOn } from '../support/kubernetes/components.ts'
+import { callerCertificates, startAdmissionOn, startOperatorOn } from '../support/kubernetes/components.ts'
 import { ControlPlane, whyNoControlPlane } from '../support/kubernetes/control-plane.ts'
 import { aClusterPolicy, aPod } from '../support/kubernetes/objects.ts'
 import type { RunningCommand } from '../support/running-command.ts'
@@ -28,7 +28,7 @@ describe.skipIf(whyNoControlPlane('kube-scheduler') !== null)('With the schedule
     await startAdmissionOn(plane)
     port = await freePort()
     operator = await startOperatorOn(plane, port)
-    await plane.startScheduler(port, await schedulerCertificates(plane))
+    await plane.startScheduler(port, await callerCertificates(plane))
   })
   afterAll(() => plane.stop())
 

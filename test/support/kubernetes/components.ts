@@ -39,18 +39,24 @@ export async function startOperatorOn(
   ...options: readonly string[]
 ): Promise<RunningCommand> {
   const kubeconfig = await componentAccount(plane, 'operator')
-  await apply(plane, [secretNamed('headroom-extender'), secretNamed('headroom-scheduler')])
+  await apply(plane, [...OPERATOR_SECRETS.map(secretNamed)])
   const operator = startHeadroom([
     ...['operator', 'run', '--kubeconfig', kubeconfig, '--namespace', STACK_NAMESPACE, '--lease', '3s'],
-    ...['--listen', `127.0.0.1:${port}`, '--admin', '127.0.0.1:0', '--dns-name', 'localhost', ...options],
+    ...['--listen', `127.0.0.1:${port}`, '--agents', '127.0.0.1:0', '--admin', '127.0.0.1:0'],
+    ...['--dns-name', 'localhost', ...options],
   ])
   await operator.says(/listens on/)
   return operator
 }
 
-/** The certificate with which the scheduler calls, by the name of the file. */
-export async function schedulerCertificates(plane: ControlPlane): Promise<Readonly<Record<string, string>>> {
-  const secret = await plane.client().get(SECRETS, { namespace: STACK_NAMESPACE, name: 'headroom-scheduler' })
+const OPERATOR_SECRETS = ['headroom-extender', 'headroom-scheduler', 'headroom-agent']
+
+/** The certificate with which a caller of the operator calls, by the name of the file. */
+export async function callerCertificates(
+  plane: ControlPlane,
+  name = 'headroom-scheduler',
+): Promise<Readonly<Record<string, string>>> {
+  const secret = await plane.client().get(SECRETS, { namespace: STACK_NAMESPACE, name })
   return secret['data'] as Readonly<Record<string, string>>
 }
 

@@ -28,7 +28,7 @@ export class OperatorWorld {
 
   start(options: Partial<OperatorOptions> = {}): Operator {
     const operator = new Operator({
-      ...{ api: this.api, lease: LEASE, leaseMs: LEASE_MS, helmPercent: 0 },
+      ...{ api: this.api, lease: LEASE, leaseMs: LEASE_MS, helmPercent: 0, probeSeconds: 1 },
       name: `operator-${this.operators.length + 1}`,
       onNote: (line) => this.notes.push(line),
       ...options,

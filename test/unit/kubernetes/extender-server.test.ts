@@ -2,7 +2,8 @@
 import { request } from 'node:https'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { textOf } from '../../../operator/adapters/answer-bytes.ts'
-import { type Extender, ExtenderServer } from '../../../operator/adapters/extender-server.ts'
+import type { CallerServer } from '../../../operator/adapters/caller-server.ts'
+import { type Extender, startExtenderServer } from '../../../operator/adapters/extender-server.ts'
 import { renewedCertificates, renewedClient } from '../../../operator/adapters/own-certificates.ts'
 
 const own = renewedCertificates(null, 'headroom-extender', ['localhost'], Date.now())
@@ -19,9 +20,9 @@ const leading: Extender = {
   bind: (uid, node) => Promise.resolve(uid === 'good' ? null : `no VRAM for ${uid} on ${node}`),
 }
 let extender: Extender | null = leading
-let server: ExtenderServer
+let server: CallerServer
 beforeAll(async () => {
-  server = await ExtenderServer.start({
+  server = await startExtenderServer({
     ...{ host: '127.0.0.1', port: 0, cert: own.cert, key: own.key, ca: own.authorities },
     ...{ caller: 'headroom-scheduler', extender: () => extender, log: () => {} },
   })

@@ -1,0 +1,62 @@
+import { EXIT_OK, CommandFailure, UsageError } from '../../services/exit-codes.ts'
+import { type AgentOptions, releasePods, startAgent } from '../../services/operator/agent.ts'
+import { untilSignal } from '../../services/until-signal.ts'
+import { addressOf, addressText } from '../command/addresses.ts'
+
+interface AgentArguments {
+  readonly operator: string
+  readonly certificates: string
+  readonly state: string
+  readonly node?: string
+  readonly cgroups: string
+  readonly device: AgentOptions['device']
+  readonly inventory?: string
+  readonly hostSwapMib?: number
+  readonly idleAfter: number
+  readonly admin: string
+  readonly release?: boolean
+}
+
+export async function agent(given: AgentArguments): Promise<number> {
+  const node = given.node ?? process.env['NODE_NAME']
+  if (!node) throw new UsageError('the name of the node is not known. Give --node, or set NODE_NAME.')
+  const { state: stateFolder, cgroups, device, inventory, hostSwapMib, idleAfter: idleAfterMs } = given
+  const options: AgentOptions = {
+    ...{ node, stateFolder, cgroups, device, idleAfterMs },
+    ...(inventory === undefined ? {} : { inventory }),
+    ...(hostSwapMib === undefined ? {} : { hostSwapMib }),
+    onNote: (line) => process.stderr.write(`headroom: ${line}\n`),
+  }
+  const where = hostAndPort(given.operator)
+  const admin = addressOf('--admin', given.admin)
+  try {
+    if (given.release === true) return await release(options)
+    const running = await startAgent({
+      ...options,
+      ...{ operator: { ...where, certificates: given.certificates }, admin },
+    })
+    process.stdout.write(
+      `Headroom agent of node ${node} runs; metrics on ${addressText(admin, running.adminPort)}; ` +
+        'Ctrl-C stops it\n',
+    )
+    await untilSignal()
+    await running.stop()
+    return EXIT_OK
+  } catch (error) {
+    const isOneLine = error instanceof Error && ['AcceleratorFault', 'StateFault'].includes(error.name)
+    throw isOneLine ? new CommandFailure(error.message) : error
+  }
+}
+
+async function release(options: AgentOptions): Promise<number> {
+  const left = await releasePods(options)
+  if (left.length > 0) throw new CommandFailure(`not every pod is back: ${left.join('; ')}`)
+  process.stdout.write('Every pod of this node is in VRAM.\n')
+  return EXIT_OK
+}
+
+function hostAndPort(text: string): { readonly host: string; readonly port: number } {
+  const [, host = '', port = ''] = /^([A-Za-z0-9.-]{1,253}):(\d{1,5})$/.exec(text) ?? []
+  if (host !== '' && Number(port) <= 65_535) return { host, port: Number(port) }
+  throw new UsageError(`--operator: ${JSON.stringify(text)} must be HOST:PORT`)
+}

@@ -1,0 +1,204 @@
+/**
+ * The pods of one node: adopts their processes, measures their use, and moves their bytes as the operator
+ * orders. It decides nothing: without an order every pod stays where it is.
+ */
+import type { AgentAnswer, AgentReport, PodOrder } from '../../protocol/agent-messages.ts'
+import { errorText } from '../../protocol/error-text.ts'
+import { MAX_DETAIL_LENGTH } from '../../protocol/limits.ts'
+import type { DurationMs, Mib } from '../../protocol/units.ts'
+import type { SwapOutcome } from '../core/device.ts'
+import type { Accelerator } from '../devices/accelerator.ts'
+import { OutPods } from './out-pods.ts'
+import type { PodCgroups } from './pod-cgroups.ts'
+import { type KeptPod, PodTask } from './pod-task.ts'
+
+export interface PodAgentOptions {
+  readonly node: string
+  readonly accelerator: Accelerator
+  readonly cgroups: PodCgroups
+  readonly stateFolder: string
+  readonly hostSwapMib: Mib
+  /** A pod without measured use for this long is idle. */
+  readonly idleAfterMs: DurationMs
+  /** Why a process with this environment must stay in VRAM; null: it need not. */
+  readonly whyNot: (environment: Readonly<Record<string, string>>) => string | null
+  /** Monotonic. */
+  readonly now: () => DurationMs
+  readonly wait: (ms: DurationMs) => Promise<void>
+  readonly onNote: (line: string) => void
+}
+
+/** How long the answer may wait while nothing moves, and while something does. */
+const CALM_MS = 1_000
+const MOVING_MS = 100
+
+export class PodAgent {
+  readonly #options: PodAgentOptions
+  readonly #out: OutPods
+  readonly #tasks = new Map<string, PodTask>()
+  readonly #moves = new Set<Promise<void>>()
+
+  private constructor(options: PodAgentOptions) {
+    this.#options = options
+    this.#out = new OutPods(options.stateFolder)
+  }
+
+  /** Finds what an earlier agent left. Rejects with AcceleratorFault or StateFault. */
+  static async open(options: PodAgentOptions): Promise<PodAgent> {
+    await options.accelerator.open()
+    const agent = new PodAgent(options)
+    for (const pod of agent.#out.all()) await agent.#adopt(pod)
+    return agent
+  }
+
+  /** Swaps in progress end first; every pod stays where it is. */
+  async close(): Promise<void> {
+    await this.settled()
+    await this.#options.accelerator.close()
+  }
+
+  async settled(): Promise<void> {
+    while (this.#moves.size > 0) await Promise.all(this.#moves)
+  }
+
+  get outCount(): number {
+    return [...this.#tasks.values()].filter(({ isOut }) => isOut).length
+  }
+
+  report(): AgentReport {
+    const { node, hostSwapMib, now } = this.#options
+    const at = now()
+    const pods = [...this.#tasks.values()].map((task) => ({
+      pod: task.taskId,
+      residency: task.isMoving ? ('moving' as const) : task.isOut ? ('out' as const) : ('in' as const),
+      ...{ order: task.order, outcome: task.outcome },
+      why_not: task.whyNot?.slice(0, MAX_DETAIL_LENGTH) ?? null,
+      ...{ wants_gpu: task.wantsGpu, idle_ms: Math.max(0, Math.floor(at - task.lastUseAt)) },
+    }))
+    const wait_ms = this.#moves.size > 0 ? MOVING_MS : CALM_MS
+    return { node, host_swap_mib: hostSwapMib, wait_ms, pods }
+  }
+
+  obey({ pods }: AgentAnswer): void {
+    const known = new Set(pods.map(({ pod }) => pod))
+    for (const task of this.#tasks.values()) if (!known.has(task.taskId)) this.#leave(task)
+    for (const pod of pods) this.#obey(pod)
+  }
+
+  /** Called once a second. */
+  async sample(): Promise<void> {
+    const { accelerator, now, idleAfterMs } = this.#options
+    const present = [...this.#tasks.values()].filter(({ isOut, isMoving }) => !isOut && !isMoving)
+    const { uses } = await accelerator.sample(present)
+    for (const task of present) {
+      const isBusy = uses.get(task)?.isBusy ?? null
+      if (isBusy === null || task.isOut || task.isMoving) continue
+      if (isBusy) task.lastUseAt = now()
+      task.wantsGpu = now() - task.lastUseAt < idleAfterMs
+    }
+  }
+
+  /** Brings back every pod, one after the other. Returns why it could not, for each that is still out. */
+  async release(): Promise<readonly string[]> {
+    await this.settled()
+    const left: string[] = []
+    for (const task of this.#tasks.values()) {
+      if (!task.isOut) continue
+      await this.#move(task, 'in')
+      if (task.isOut) left.push(`pod ${task.taskId}: ${task.outcome ?? 'unknown'}`)
+    }
+    return left
+  }
+
+  async #adopt(pod: KeptPod): Promise<void> {
+    const { accelerator } = this.#options
+    const task = this.#newTask(pod)
+    if (task.processIds().length === 0) return this.#drop(task)
+    const residency = await accelerator.residencyOf(task)
+    task.isOut = residency !== 'resident'
+    if (!task.isOut) {
+      // It was on its way, and some of its processes may be stopped.
+      await task.resume()
+      this.#out.delete(pod.pod)
+    } else task.wantsGpu = false
+  }
+
+  #newTask(pod: KeptPod): PodTask {
+    const { cgroups, now, wait } = this.#options
+    const task = new PodTask(pod, now(), cgroups, wait)
+    this.#tasks.set(pod.pod, task)
+    return task
+  }
+
+  #obey(order: PodOrder): void {
+    const task = this.#tasks.get(order.pod) ?? this.#newTask(order)
+    task.update(order)
+    if (order.order === 0 || order.order === task.order || task.isMoving) return
+    task.order = order.order
+    task.outcome = null
+    task.whyNot = null
+    if (task.isOut === (order.wanted === 'out')) task.outcome = 'done'
+    else this.#begin(task, order.wanted)
+  }
+
+  /** The operator knows it no more: it has ended, or it must not stay stopped. */
+  #leave(task: PodTask): void {
+    if (task.isMoving) return
+    if (!task.isOut || task.processIds().length === 0) return this.#drop(task)
+    this.#begin(task, 'in')
+  }
+
+  #drop(task: PodTask): void {
+    task.forget()
+    this.#tasks.delete(task.taskId)
+    this.#out.delete(task.taskId)
+  }
+
+  #begin(task: PodTask, to: PodOrder['wanted']): void {
+    task.isMoving = true
+    const move = this.#move(task, to).finally(() => this.#moves.delete(move))
+    this.#moves.add(move)
+  }
+
+  async #move(task: PodTask, to: PodOrder['wanted']): Promise<void> {
+    task.isMoving = true
+    try {
+      task.outcome = to === 'out' ? await this.#swapOut(task) : await this.#swapIn(task)
+    } catch (error) {
+      task.outcome = 'copy_failed'
+      this.#options.onNote(`pod ${task.taskId}: a swap failed: ${errorText(error)}`)
+    } finally {
+      task.isMoving = false
+    }
+  }
+
+  async #swapOut(task: PodTask): Promise<SwapOutcome> {
+    const { accelerator, whyNot } = this.#options
+    if (task.processIds().length === 0) return 'copy_failed'
+    const wishes = task.environments().map(whyNot)
+    task.whyNot = wishes.find((why) => why !== null) ?? (await accelerator.whyNotSwappable(task))
+    if (task.whyNot !== null) return 'not_swappable'
+    this.#out.add(task.facts)
+    let outcome: SwapOutcome = 'copy_failed'
+    try {
+      outcome = await accelerator.swapOut(task)
+    } finally {
+      task.isOut = outcome === 'done' || (await accelerator.residencyOf(task)) === 'swapped_out'
+      if (!task.isOut) {
+        await task.resume()
+        this.#out.delete(task.taskId)
+      }
+    }
+    return outcome
+  }
+
+  async #swapIn(task: PodTask): Promise<SwapOutcome> {
+    const { accelerator, now } = this.#options
+    const outcome = await accelerator.swapIn(task)
+    if (outcome !== 'done') return outcome
+    task.isOut = false
+    task.lastUseAt = now()
+    this.#out.delete(task.taskId)
+    return outcome
+  }
+}

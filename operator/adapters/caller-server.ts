@@ -1,0 +1,101 @@
+/** JSON over HTTPS with certificates on both sides, for one kind of caller. */
+import { createServer, type Server } from 'node:https'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { TLSSocket } from 'node:tls'
+import { AnswerTooLarge, textOf } from './answer-bytes.ts'
+
+export interface ServerIdentity {
+  /** PEM. */
+  readonly cert: string
+  readonly key: string
+  /** Authorities of the callers. */
+  readonly ca: string
+}
+
+/** Null: this replica does not lead. @throws Malformed */
+export type Route = (asked: unknown) => Promise<object | null>
+
+export interface CallerServerOptions extends ServerIdentity {
+  readonly host: string
+  readonly port: number
+  /** Common name in the certificate of the caller. */
+  readonly caller: string
+  readonly maxConnections: number
+  readonly maxRequestBytes: number
+  /** POST, by path. */
+  readonly routes: ReadonlyMap<string, Route>
+  readonly log: (message: string) => void
+}
+
+/** The caller learns the message. */
+export class Malformed extends Error {
+  override readonly name = 'Malformed'
+}
+
+const REQUEST_TIMEOUT_MS = 10_000
+
+export class CallerServer {
+  readonly #server: Server
+  readonly #options: CallerServerOptions
+
+  private constructor(options: CallerServerOptions) {
+    this.#options = options
+    this.#server = createServer(tlsOf(options), (request, response) => void this.#answer(request, response))
+    this.#server.maxConnections = options.maxConnections
+    this.#server.requestTimeout = REQUEST_TIMEOUT_MS
+    this.#server.headersTimeout = REQUEST_TIMEOUT_MS
+  }
+
+  /** Resolves once it listens. */
+  static async start(options: CallerServerOptions): Promise<CallerServer> {
+    const server = new CallerServer(options)
+    await new Promise<void>((resolve, reject) => {
+      server.#server.once('error', reject)
+      server.#server.listen(options.port, options.host, resolve)
+    })
+    return server
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port
+  }
+
+  /** New connections use it; those that are open go on. */
+  renew(identity: ServerIdentity): void {
+    this.#server.setSecureContext(tlsOf(identity))
+  }
+
+  async close(): Promise<void> {
+    const closed = new Promise((resolve) => this.#server.close(resolve))
+    this.#server.closeIdleConnections()
+    await closed
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { caller, routes, maxRequestBytes, log } = this.#options
+    const { CN: name } = (request.socket as TLSSocket).getPeerCertificate().subject ?? {}
+    if (name !== caller) return void response.writeHead(403, { connection: 'close' }).end()
+    const route = request.method === 'POST' ? routes.get(request.url ?? '') : undefined
+    if (route === undefined) return void response.writeHead(404).end()
+    try {
+      const answer = await route(JSON.parse(await textOf(request, maxRequestBytes)))
+      // A new connection may reach the one that leads.
+      if (answer === null)
+        return void response.writeHead(503, { connection: 'close' }).end('another operator leads')
+      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer))
+    } catch (error) {
+      const isMalformed = error instanceof Malformed
+      const code =
+        isMalformed || error instanceof SyntaxError ? 400 : error instanceof AnswerTooLarge ? 413 : 500
+      const kind = error instanceof Error ? error.name : 'unknown error'
+      log(`${caller}: ${request.url} answered ${code}: ${kind}`)
+      if (!response.headersSent)
+        response.writeHead(code, { connection: 'close' }).end(isMalformed ? error.message : undefined)
+    }
+  }
+}
+
+function tlsOf({ cert, key, ca }: ServerIdentity) {
+  return { cert, key, ca, minVersion: 'TLSv1.2', requestCert: true, rejectUnauthorized: true } as const
+}

@@ -1,0 +1,75 @@
+/**
+ * What the operator knows from the agent of one node, and what it wants of it. It outlives a term: a new term
+ * learns from the last report where the bytes of the pods are.
+ */
+import type { AgentReport, PodReport } from '../../protocol/agent-messages.ts'
+import type { Instant, Mib } from '../../protocol/units.ts'
+
+export interface LinkedDevice {
+  reported(report: AgentReport): void
+}
+
+export interface Order {
+  readonly number: number
+  readonly wanted: 'in' | 'out'
+}
+
+/** Reports come each second. */
+const SILENT_AFTER_MS = 15_000
+
+export class AgentLink {
+  device: LinkedDevice | null = null
+  readonly #now: () => Instant
+  readonly #orders = new Map<string, Order>()
+  #last: { readonly report: AgentReport; readonly pods: ReadonlyMap<string, PodReport> } | null = null
+  #heardAt: Instant = 0
+  #number = 0
+  #woken = Promise.withResolvers<void>()
+
+  constructor(now: () => Instant) {
+    this.#now = now
+  }
+
+  /** It has reported within the last seconds. */
+  get isHeard(): boolean {
+    return this.#last !== null && this.#now() - this.#heardAt < SILENT_AFTER_MS
+  }
+
+  /** Null: it has never reported to this operator. */
+  get hostSwapMib(): Mib | null {
+    return this.#last?.report.host_swap_mib ?? null
+  }
+
+  report(podUid: string): PodReport | undefined {
+    return this.#last?.pods.get(podUid)
+  }
+
+  take(report: AgentReport): void {
+    this.#last = { report, pods: new Map(report.pods.map((pod) => [pod.pod, pod])) }
+    this.#heardAt = this.#now()
+    this.device?.reported(report)
+  }
+
+  /** Later orders have greater numbers, those of an earlier operator included. */
+  give(podUid: string, wanted: Order['wanted']): Order {
+    this.#number = Math.max(this.#number + 1, this.#now())
+    const order = { number: this.#number, wanted }
+    this.#orders.set(podUid, order)
+    this.#woken.resolve()
+    this.#woken = Promise.withResolvers()
+    return order
+  }
+
+  order(podUid: string): Order | undefined {
+    return this.#orders.get(podUid)
+  }
+
+  forget(podUid: string): void {
+    this.#orders.delete(podUid)
+  }
+
+  /** Resolves at the next order. */
+  ordered(): Promise<void> {
+    return this.#woken.promise
+  }
+}

@@ -1,0 +1,66 @@
+/**
+ * What the agent of a node of Kubernetes and the operator tell each other: the agent reports its pods, and
+ * the answer says which pods are there and where their bytes should be. Orders are repeated until they are
+ * carried out, so that neither a lost answer nor a restart changes anything.
+ */
+import { checkOf } from './check.ts'
+import { flag, integer, list, oneOf, orNull, record, text, type Value } from './fields.ts'
+import {
+  MAX_ATTEMPTS_PER_NODE,
+  MAX_COUNT,
+  MAX_DETAIL_LENGTH,
+  MAX_GPUS,
+  MAX_HOST_MIB,
+  MAX_ID_LENGTH,
+  MAX_VRAM_MIB,
+} from './limits.ts'
+
+/** Names of objects of Kubernetes. */
+const MAX_NAME_LENGTH = 253
+const MAX_CONTAINERS = 64
+export const MAX_AGENT_WAIT_MS = 5_000
+
+const OUTCOMES = [
+  'done',
+  'woke_while_locked',
+  'copy_failed',
+  'no_vram',
+  'no_host_memory',
+  'not_swappable',
+] as const
+
+const podReport = record({
+  pod: text(1, MAX_ID_LENGTH, 'UID'),
+  residency: oneOf(['in', 'out', 'moving'], 'Where its bytes are'),
+  order: integer(0, MAX_COUNT, 'The last order that was begun; 0: none since the start of the agent'),
+  outcome: orNull(oneOf(OUTCOMES), 'Of that order; null: it is not over'),
+  why_not: orNull(text(0, MAX_DETAIL_LENGTH), 'Why it cannot be swapped'),
+  wants_gpu: flag('It used a GPU within the last seconds'),
+  idle_ms: integer(0, MAX_COUNT, 'Since its last use'),
+})
+
+const agentReport = record({
+  node: text(1, MAX_NAME_LENGTH),
+  host_swap_mib: integer(0, MAX_HOST_MIB, 'Host memory for pods that are swapped out'),
+  wait_ms: integer(0, MAX_AGENT_WAIT_MS, 'How long the answer may wait for an order'),
+  pods: list(podReport, 0, MAX_ATTEMPTS_PER_NODE),
+})
+
+const podOrder = record({
+  pod: text(1, MAX_ID_LENGTH, 'UID'),
+  containers: list(text(1, MAX_ID_LENGTH), 0, MAX_CONTAINERS, 'Ids of its containers that run'),
+  gpus: list(integer(0, MAX_GPUS - 1), 0, MAX_GPUS, 'Places in the list of GPUs of the node'),
+  vram_mib: integer(0, MAX_VRAM_MIB, 'On each GPU'),
+  order: integer(0, MAX_COUNT, '0: it stays where it is'),
+  wanted: oneOf(['in', 'out']),
+})
+
+const agentAnswer = record({ pods: list(podOrder, 0, MAX_ATTEMPTS_PER_NODE) })
+
+export type PodReport = Value<typeof podReport>
+export type AgentReport = Value<typeof agentReport>
+export type PodOrder = Value<typeof podOrder>
+export type AgentAnswer = Value<typeof agentAnswer>
+
+export const checkAgentReport = checkOf(agentReport)
+export const checkAgentAnswer = checkOf(agentAnswer)

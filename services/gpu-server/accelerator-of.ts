@@ -1,0 +1,38 @@
+import { totalmem } from 'node:os'
+import type { Clock } from '../../controller/ports/clock.ts'
+import type { Accelerator } from '../../gpu-server/devices/accelerator.ts'
+import { NvidiaAccelerator } from '../../gpu-server/devices/nvidia/nvidia-accelerator.ts'
+import { ProcessAccelerator } from '../../gpu-server/devices/process-accelerator.ts'
+import type { DurationMs, Mib } from '../../protocol/units.ts'
+import { UsageError } from '../exit-codes.ts'
+import { readInventory } from './inventory.ts'
+
+export interface DeviceChoice {
+  readonly device: 'auto' | 'nvidia' | 'process'
+  /** A file that declares the GPUs of the device `process`. */
+  readonly inventory?: string
+}
+
+const BYTES_PER_MIB = 1024 * 1024
+
+/** The GPUs of this host, and the host memory for swapped-out tasks by default. @throws UsageError */
+export function acceleratorOf(
+  { device, inventory }: DeviceChoice,
+  clock: Clock,
+  onNote: (line: string) => void,
+): { readonly accelerator: Accelerator; readonly hostSwapMib: Mib } {
+  const isProcess = device === 'process' || (device === 'auto' && inventory !== undefined)
+  if (!isProcess) {
+    if (inventory !== undefined) throw new UsageError('--inventory declares GPUs of --device process')
+    const hostSwapMib = Math.floor(totalmem() / BYTES_PER_MIB / 2)
+    return { accelerator: new NvidiaAccelerator({ onNote }), hostSwapMib }
+  }
+  if (inventory === undefined)
+    throw new UsageError('--device process needs --inventory FILE, which declares its GPUs')
+  const { gpus, hostSwapMib } = readInventory(inventory)
+  const wait = (ms: DurationMs): Promise<void> =>
+    new Promise((done) => {
+      clock.at(clock.now() + ms, done)
+    })
+  return { accelerator: new ProcessAccelerator({ gpus, now: () => clock.now(), wait }), hostSwapMib }
+}

@@ -1,0 +1,169 @@
+/** `headroom operator agent`: moves VRAM of the pods of one node, as the operator orders. */
+import { mkdirSync } from 'node:fs'
+import { setTimeout as pause } from 'node:timers/promises'
+import { gauge, Metrics } from '../../controller/api/metrics/metrics.ts'
+import { createSystemClock } from '../../controller/adapters/system-clock.ts'
+import { bootTime } from '../../gpu-server/guard/boot-time.ts'
+import { PodAgent } from '../../gpu-server/pods/pod-agent.ts'
+import { PodCgroups } from '../../gpu-server/pods/pod-cgroups.ts'
+import { lockFolder } from '../../gpu-server/state-lock.ts'
+import { AgentClient, type AgentClientOptions } from '../../operator/adapters/agent-client.ts'
+import { swapSetting } from '../../operator/contract/variables.ts'
+import { errorText } from '../../protocol/error-text.ts'
+import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
+import { adminServer, listenOn } from '../admin-server.ts'
+import { acceleratorOf, type DeviceChoice } from '../gpu-server/accelerator-of.ts'
+
+export interface AgentOptions extends DeviceChoice {
+  readonly node: string
+  readonly stateFolder: string
+  readonly cgroups: string
+  /** Absent: by the device. */
+  readonly hostSwapMib?: Mib
+  readonly idleAfterMs: DurationMs
+  readonly onNote: (line: string) => void
+}
+
+export interface AgentProcessOptions extends AgentOptions {
+  readonly operator: AgentClientOptions
+  readonly admin: { readonly host: string; readonly port: number }
+}
+
+export interface RunningAgent {
+  readonly adminPort: number
+  /** Every pod stays where it is. */
+  stop(): Promise<void>
+}
+
+const SAMPLE_EVERY_MS = 1_000
+const RETRY_MS = 1_000
+const HEARD_WITHIN_MS = 15_000
+
+/** Rejects with StartFault, UsageError, AcceleratorFault or StateFault. */
+export async function startAgent(options: AgentProcessOptions): Promise<RunningAgent> {
+  const opened = await openAgent(options)
+  const { agent } = opened
+  const client = new AgentClient(options.operator)
+  const ended = new AbortController()
+  const { signal } = ended
+  let answeredAt: Instant = 0
+  const isHeard = (): boolean => Date.now() - answeredAt < HEARD_WITHIN_MS
+  const admin = adminServer(
+    () => metricsOf(agent, isHeard).text(),
+    () => (isHeard() ? null : 'the operator does not answer'),
+    true,
+  )
+  const adminPort = await listenOn(admin, options.admin, '--admin').catch(async (error: unknown) => {
+    await opened.close()
+    throw error
+  })
+  const noted = onChange(options.onNote)
+  const report = async (): Promise<void> => {
+    const answer = await client.report(agent.report())
+    if (signal.aborted) return
+    agent.obey(answer)
+    answeredAt = Date.now()
+    noted('the operator answers')
+  }
+  const sampled = onChange(options.onNote)
+  const loops = [
+    repeat(signal, 0, report, (error) => noted(`the operator is not reached: ${errorText(error)}`)),
+    repeat(
+      signal,
+      SAMPLE_EVERY_MS,
+      () => agent.sample(),
+      (error) => sampled(`the GPUs cannot be sampled: ${errorText(error)}`),
+    ),
+  ]
+  return {
+    adminPort,
+    async stop() {
+      ended.abort()
+      client.close()
+      await Promise.all(loops)
+      admin.close()
+      admin.closeAllConnections()
+      await opened.close()
+    },
+  }
+}
+
+/** Brings back every pod that is out. Resolves with why not, for each that stays. */
+export async function releasePods(options: AgentOptions): Promise<readonly string[]> {
+  const { agent, close } = await openAgent(options)
+  try {
+    return await agent.release()
+  } finally {
+    await close()
+  }
+}
+
+async function openAgent(options: AgentOptions) {
+  const { stateFolder, node, idleAfterMs, onNote } = options
+  mkdirSync(stateFolder, { recursive: true, mode: 0o700 })
+  const unlock = lockFolder(stateFolder)
+  const clock = createSystemClock(bootTime)
+  const end = (): void => {
+    clock.stop()
+    unlock()
+  }
+  try {
+    const { accelerator, hostSwapMib } = acceleratorOf(options, clock, onNote)
+    const agent = await PodAgent.open({
+      ...{ node, accelerator, stateFolder, idleAfterMs, onNote },
+      cgroups: new PodCgroups(options.cgroups),
+      hostSwapMib: options.hostSwapMib ?? hostSwapMib,
+      whyNot,
+      now: bootTime,
+      wait: (ms) => pause(ms),
+    })
+    const close = (): Promise<void> => agent.close().finally(end)
+    return { agent, close }
+  } catch (error) {
+    end()
+    throw error
+  }
+}
+
+/** Specification 2.6: it holds while the operator is away too. */
+function whyNot(environment: Readonly<Record<string, string>>): string | null {
+  const { isSwappable, fault } = swapSetting(environment)
+  return isSwappable ? null : (fault ?? 'its environment asks to keep it in VRAM')
+}
+
+async function repeat(
+  signal: AbortSignal,
+  everyMs: DurationMs,
+  act: () => Promise<void>,
+  onFault: (error: unknown) => void,
+): Promise<void> {
+  while (!signal.aborted) {
+    const isDone = await act().then(
+      () => true,
+      (error: unknown) => {
+        if (!signal.aborted) onFault(error)
+        return false
+      },
+    )
+    await pause(isDone ? everyMs : RETRY_MS, undefined, { signal }).catch(() => {})
+  }
+}
+
+function onChange(write: (line: string) => void): (line: string) => void {
+  let last = ''
+  return (line) => {
+    if (line !== last) write(line)
+    last = line
+  }
+}
+
+function metricsOf(agent: PodAgent, isHeard: () => boolean): Metrics {
+  const metrics = new Metrics()
+  metrics.add(
+    gauge('headroom_agent_heard', 'Whether the operator has answered within the last seconds.', () =>
+      isHeard() ? 1 : 0,
+    ),
+    gauge('headroom_agent_pods_out', 'Pods of this node whose VRAM is in host memory.', () => agent.outCount),
+  )
+  return metrics
+}

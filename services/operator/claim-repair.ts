@@ -1,0 +1,47 @@
+/** Keeps the claims in GPUNodes as the pods are. */
+import type { NodeBook } from '../../operator/placing/node-book.ts'
+import { withAddedClaim, withoutClaim } from '../../operator/placing/claims.ts'
+import { keyOf, type PodBindings } from '../../operator/placing/pod-bindings.ts'
+import { claimOfPod, stageOf } from '../../operator/placing/pod-task.ts'
+import type { ClusterObjects } from './cluster-objects.ts'
+
+export interface ClaimRepairParts {
+  readonly objects: ClusterObjects
+  readonly bindings: PodBindings
+  readonly book: (nodeName: string) => NodeBook
+}
+
+/** Every pod that is bound to one of these nodes has its claim, even if its GPUNode was deleted. */
+export async function restoreClaims(
+  { objects, book }: ClaimRepairParts,
+  isHost: (nodeName: string) => boolean,
+): Promise<void> {
+  for (const pod of objects.pods()) {
+    const claim = stageOf(pod) === 'bound' ? claimOfPod(pod) : null
+    const { nodeName = '' } = pod.spec
+    if (claim === null || !isHost(nodeName)) continue
+    const { claims = [] } = book(nodeName).status
+    if (claims.some(({ podUid }) => podUid === claim.podUid)) continue
+    await book(nodeName).change((status) => withAddedClaim(status, claim))
+  }
+}
+
+/** Gives up claims of pods that ended, or that an earlier operator did not bind. */
+export async function dropStaleClaims(
+  { objects, bindings, book: bookOf }: ClaimRepairParts,
+  nodeNames: Iterable<string>,
+): Promise<void> {
+  for (const nodeName of nodeNames) {
+    const book = bookOf(nodeName)
+    for (const claim of book.status.claims ?? []) {
+      const pod = objects.pod(claim.podUid)
+      if (pod === undefined || stageOf(pod) === 'over')
+        await book.change((status) => withoutClaim(status, claim.podUid))
+      else if (pod.spec.nodeName === undefined && !bindings.isOnItsWay(claim.podUid)) {
+        const released = await bindings.release(claim.podUid, keyOf(claim), book)
+        // An earlier operator has bound it meanwhile.
+        if (released?.spec.nodeName === nodeName) await book.change((status) => withAddedClaim(status, claim))
+      }
+    }
+  }
+}

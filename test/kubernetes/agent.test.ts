@@ -1,0 +1,102 @@
+/** Two pods take turns on one GPU of a real control plane: the agent is a process, the kubelet a stand-in. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import type { Pod } from '../../operator/contract/kubernetes.ts'
+import { NODE_GPUS, NODE_LABELS, POD_ANNOTATIONS } from '../../operator/contract/names.ts'
+import { type KubeApi, NODES, PODS } from '../../operator/ports/kube-api.ts'
+import { freePort } from '../support/free-port.ts'
+import { callerCertificates, startAdmissionOn, startOperatorOn } from '../support/kubernetes/components.ts'
+import { ControlPlane, whyNoControlPlane } from '../support/kubernetes/control-plane.ts'
+import { FakeKubelet } from '../support/kubernetes/fake-kubelet.ts'
+import { aClusterPolicy, aPod } from '../support/kubernetes/objects.ts'
+import { type RunningCommand, startHeadroom } from '../support/running-command.ts'
+
+const WAIT = { timeout: 90_000, interval: 100 }
+const INVENTORY = { gpus: [{ model: 'X', vram_mib: 24_576 }], host_swap_mib: 65_536 }
+
+describe.skipIf(whyNoControlPlane('kube-scheduler') !== null)('With an agent', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'headroom-agent-'))
+  let plane: ControlPlane
+  let api: KubeApi
+  let kubelet: FakeKubelet
+  let agent: RunningCommand
+
+  beforeAll(async () => {
+    plane = await ControlPlane.start()
+    api = plane.client()
+    await startAdmissionOn(plane)
+    const port = await freePort()
+    const operator = await startOperatorOn(plane, port, '--probe', '2s')
+    await plane.startScheduler(port, await callerCertificates(plane))
+    const [, agents = ''] = await operator.says(/for agents on 127\.0\.0\.1:(\d+)/)
+    kubelet = new FakeKubelet({
+      ...{ api, node: 'one' },
+      remove: async ({ metadata: { name = '' } }) => {
+        await plane.kubectl(['delete', 'pod', name, '--grace-period=0', '--force'])
+      },
+    })
+    agent = startHeadroom(['operator', 'agent', ...(await agentOptions(agents))])
+    await agent.says(/Headroom agent of node one runs/)
+    const amounts = { cpu: '8', memory: '64Gi', pods: '110' }
+    const gpus = JSON.stringify([{ uuid: 'GPU-0', vram_mib: 24_576 }])
+    const labels = { [NODE_LABELS.enabled]: 'true' }
+    await api.create(NODES, { metadata: { name: 'one', labels, annotations: { [NODE_GPUS]: gpus } } })
+    const conditions = [{ type: 'Ready', status: 'True', reason: 'Test', message: '' }]
+    const body = { status: { capacity: amounts, allocatable: amounts, conditions } }
+    await api.patch(NODES, { name: 'one' }, { type: 'merge', body }, { subresource: 'status' })
+    await api.patch(NODES, { name: 'one' }, { type: 'merge', body: { spec: { taints: null } } })
+    const policy = aClusterPolicy(100)
+    await plane.kubectl(
+      ['apply', '-f', '-'],
+      JSON.stringify({
+        ...{ apiVersion: 'headroom.dev/v1alpha1', kind: 'ClusterGPUPolicy', ...policy },
+        spec: { ...policy.spec, idleSwapOutSeconds: 1, safetyReserveMib: 0 },
+      }),
+    )
+  })
+  afterAll(async () => {
+    await kubelet.stop()
+    await plane.stop()
+    rmSync(folder, { recursive: true })
+  })
+
+  async function agentOptions(port: string): Promise<readonly string[]> {
+    const certificates = await callerCertificates(plane, 'headroom-agent')
+    for (const name of ['ca.crt', 'tls.crt', 'tls.key'])
+      writeFileSync(join(folder, name), Buffer.from(certificates[name] ?? '', 'base64'), { mode: 0o600 })
+    writeFileSync(join(folder, 'inventory.yaml'), JSON.stringify(INVENTORY))
+    return [
+      ...['--node', 'one', '--operator', `localhost:${port}`, '--certificates', folder],
+      ...['--state', join(folder, 'state'), '--cgroups', kubelet.cgroups, '--admin', '127.0.0.1:0'],
+      ...['--device', 'process', '--inventory', join(folder, 'inventory.yaml'), '--idle-after', '1s'],
+    ]
+  }
+  async function addPod(name: string): Promise<void> {
+    const pod = aPod({ [POD_ANNOTATIONS.podVram]: '20Gi' })
+    await api.create(PODS, { ...pod, metadata: { ...pod.metadata, name } })
+  }
+  const isIn = (name: string, isStopped: boolean): Promise<void> =>
+    vi.waitFor(async () => {
+      const pod = (await api.get(PODS, { namespace: 'default', name })) as unknown as Pod
+      const state = kubelet.stateOf(pod)
+      if (state === null || (state === 'T') !== isStopped)
+        throw new Error(`${name} is ${state}: ${JSON.stringify(pod.status)} ${agent.output()}`)
+    }, WAIT)
+
+  it('Two pods that each want the whole GPU share it at 100 %', async () => {
+    kubelet.setBusy('first', true)
+    kubelet.setBusy('second', true)
+    await addPod('first')
+    await isIn('first', false)
+    await addPod('second')
+    kubelet.setBusy('first', false)
+    await isIn('first', true)
+    await isIn('second', false)
+    kubelet.setBusy('second', false)
+    await isIn('second', true)
+    await isIn('first', false)
+    expect(await plane.kubectl(['get', 'gn', 'one', '-o', 'yaml'])).toContain('The agent reports each second')
+  })
+})

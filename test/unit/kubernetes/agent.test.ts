@@ -1,0 +1,206 @@
+/** The agent of a node with real processes, under an operator over an API server in memory. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { ProcessAccelerator } from '../../../gpu-server/devices/process-accelerator.ts'
+import { PodAgent } from '../../../gpu-server/pods/pod-agent.ts'
+import { PodCgroups } from '../../../gpu-server/pods/pod-cgroups.ts'
+import type { Pod } from '../../../operator/contract/kubernetes.ts'
+import { ADMITTED_CONDITION } from '../../../operator/contract/names.ts'
+import { CLUSTER_GPU_POLICY } from '../../../operator/contract/policies.ts'
+import { ownResource, PODS } from '../../../operator/ports/kube-api.ts'
+import { FakeKubelet } from '../../support/kubernetes/fake-kubelet.ts'
+import { aClusterPolicy } from '../../support/kubernetes/objects.ts'
+import { OperatorWorld } from '../../support/kubernetes/operator-world.ts'
+
+const GIB = 1024
+const WAIT = { timeout: 12_000, interval: 20 }
+const FINALIZER = 'test.example/kubelet'
+
+let world: OperatorWorld
+let kubelet: FakeKubelet
+let folder: string
+let agent: RunningTestAgent
+beforeEach(async () => {
+  world = new OperatorWorld()
+  folder = mkdtempSync(join(tmpdir(), 'headroom-agent-'))
+  kubelet = new FakeKubelet({
+    ...{ api: world.api, node: 'a' },
+    remove: async ({ metadata: { namespace = '', name = '' } }) => {
+      const body = { metadata: { finalizers: null } }
+      await world.api.patch(PODS, { namespace, name }, { type: 'merge', body })
+    },
+  })
+  await world.addNode('a', 24 * GIB)
+  const policy = aClusterPolicy(100)
+  const spec = { ...policy.spec, idleSwapOutSeconds: 1, safetyReserveMib: 0 }
+  await world.api.create(ownResource(CLUSTER_GPU_POLICY), { ...policy, spec })
+  agent = await RunningTestAgent.start()
+})
+afterEach(async () => {
+  await agent.stop()
+  await world.stop()
+  await kubelet.stop()
+  rmSync(folder, { recursive: true })
+})
+
+/** As `headroom operator agent`, without the connection. */
+class RunningTestAgent {
+  readonly agent: PodAgent
+  #isStopped = false
+  readonly #loop: Promise<unknown>
+
+  private constructor(opened: PodAgent) {
+    this.agent = opened
+    this.#loop = Promise.all([this.#report(), this.#sample()])
+  }
+
+  static async start(): Promise<RunningTestAgent> {
+    const now = (): number => Math.floor(performance.now())
+    const gpus = [{ model: 'X', physicalMib: 24 * GIB, swapMs: () => 0 }]
+    const wait = (ms: number) => delay(ms)
+    const opened = await PodAgent.open({
+      ...{ node: 'a', stateFolder: folder, hostSwapMib: 64 * GIB, idleAfterMs: 300, now, wait },
+      accelerator: new ProcessAccelerator({ gpus, now, wait }),
+      cgroups: new PodCgroups(kubelet.cgroups),
+      whyNot: () => null,
+      onNote: (line) => world.notes.push(line),
+    })
+    return new RunningTestAgent(opened)
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    await this.#loop
+    await this.agent.close()
+  }
+
+  async #report(): Promise<void> {
+    while (!this.#isStopped) {
+      const operator = world.operators.find((each) => each.isLeading)
+      const report = { ...this.agent.report(), wait_ms: 50 }
+      const answer = (await operator?.agentReported(report)) ?? null
+      if (answer !== null) this.agent.obey(answer)
+      else await Promise.all(world.operators.map((each) => each.agentReported(report)))
+      await delay(10)
+    }
+  }
+
+  async #sample(): Promise<void> {
+    while (!this.#isStopped) {
+      await this.agent.sample()
+      await delay(100)
+    }
+  }
+}
+
+const addPod = (name: string, vram: string): Promise<Pod> =>
+  world.addPod(name, vram, (pod) => ({
+    ...pod,
+    metadata: { ...pod.metadata, finalizers: [FINALIZER] },
+  }))
+const conditionsOf = ({ status }: Pod) => JSON.stringify(status?.conditions)
+async function runs(name: string): Promise<Pod> {
+  return vi.waitFor(async () => {
+    const pod = await world.pod(name)
+    const state = kubelet.stateOf(pod)
+    if (state === null || state === 'T')
+      throw new Error(`${name} ${state}: ${conditionsOf(pod)} ${world.notes.join('\n')}`)
+    return pod
+  }, WAIT)
+}
+const isStopped = (name: string): Promise<void> =>
+  vi.waitFor(async () => {
+    const state = kubelet.stateOf(await world.pod(name))
+    if (state !== 'T') throw new Error(`${name} is ${state}: ${world.notes.join('\n')}`)
+  }, WAIT)
+
+const stateText = (): string =>
+  [...(world.operators.at(-1)?.placement?.controller.views.openTasks() ?? [])]
+    .map(({ spec, state, placement }) =>
+      [spec.name, state, placement?.residency, JSON.stringify(placement?.stopping)].join(' '),
+    )
+    .concat(world.notes)
+    .join('\n')
+
+async function bothOnOneGpu(): Promise<void> {
+  kubelet.setBusy('first', true)
+  kubelet.setBusy('second', true)
+  world.start()
+  await addPod('first', '20Gi')
+  await runs('first')
+  await addPod('second', '20Gi')
+  kubelet.setBusy('first', false)
+  await isStopped('first')
+  await runs('second')
+}
+
+it('Two pods that each want the whole GPU share it: an idle one makes room, and returns', async () => {
+  await bothOnOneGpu()
+  kubelet.setBusy('second', false)
+  await isStopped('second')
+  await runs('first')
+})
+
+it('A pod that is deleted while it is out returns, and gets its SIGTERM', async () => {
+  await bothOnOneGpu()
+  await world.api.delete(PODS, { namespace: 'default', name: 'first' })
+  kubelet.setBusy('second', false)
+  await vi.waitFor(() => {
+    if (!kubelet.gotTerm('first')) throw new Error(`${JSON.stringify(agent.agent.report())} ${stateText()}`)
+  }, WAIT)
+})
+
+it('Operator and agent that start again leave every pod where it is', async () => {
+  await bothOnOneGpu()
+  await agent.stop()
+  await world.operators[0]?.stop()
+  agent = await RunningTestAgent.start()
+  world.start()
+  await vi.waitFor(
+    () => expect(world.operators[1]?.placement?.controller.views.counts().running).toBe(2),
+    WAIT,
+  )
+  await delay(500)
+  await isStopped('first')
+  await runs('second')
+  kubelet.setBusy('second', false)
+  await isStopped('second')
+  await runs('first')
+})
+
+it('Without an operator nothing moves; a release brings every pod back', async () => {
+  await bothOnOneGpu()
+  await world.operators[0]?.stop()
+  kubelet.setBusy('second', false)
+  await delay(1_500)
+  await isStopped('first')
+  await agent.stop()
+  await isStopped('first')
+  agent = await RunningTestAgent.start()
+  expect(await agent.agent.release()).toEqual([])
+  await runs('first')
+})
+
+it('The GPUNode says whether an agent reports, and what follows for the percentage', async () => {
+  await agent.stop()
+  world.start()
+  await addPod('first', '20Gi')
+  await runs('first')
+  await addPod('second', '20Gi')
+  const message = () =>
+    vi.waitFor(async () => {
+      const found = (await world.pod('second')).status?.conditions?.find(
+        ({ type }) => type === ADMITTED_CONDITION,
+      )
+      expect(found?.message).toContain('no agent runs on the nodes')
+    }, WAIT)
+  const agentReady = async () =>
+    (await world.status('a')).conditions?.find(({ type }) => type === 'AgentReady')
+  await message()
+  await vi.waitFor(async () => expect((await agentReady())?.message).toContain('100 % has no effect'), WAIT)
+  agent = await RunningTestAgent.start()
+  await vi.waitFor(async () => expect((await agentReady())?.status).toBe('True'), WAIT)
+})
