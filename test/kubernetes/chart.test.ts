@@ -27,8 +27,9 @@ function rendered(...args: readonly string[]): readonly Rendered[] {
 }
 
 const argsOf = (name: string, ...values: readonly string[]): readonly string[] =>
-  rendered(...values).find(({ kind, metadata }) => kind === 'Deployment' && metadata.name === name)?.spec
-    ?.template?.spec.containers[0]?.args ?? []
+  rendered(...values).find(
+    ({ kind, metadata }) => ['Deployment', 'DaemonSet'].includes(kind) && metadata.name === name,
+  )?.spec?.template?.spec.containers[0]?.args ?? []
 
 describe.skipIf(whyNoControlPlane('helm') !== null)('With helm', () => {
   let plane: ControlPlane
@@ -58,8 +59,9 @@ describe.skipIf(whyNoControlPlane('helm') !== null)('With helm', () => {
 
   it('Values reach the command lines', () => {
     expect(argsOf('headroom-operator', '--set', 'controller.clusterOvercommitPercent=50')).toEqual([
-      ...['operator', 'run', '--lease=15s', '--overcommit=50'],
+      ...['operator', 'run', '--lease=15s', '--overcommit=50', '--probe=60s'],
     ])
+    expect(argsOf('headroom-agent', '--set', 'agent.hostSwapMib=4096')).toContain('--host-swap-mib=4096')
     expect(argsOf('headroom-admission', '--set', 'admission.swapMemory=require')).toContain(
       '--swap-memory=require',
     )
@@ -77,6 +79,7 @@ describe.skipIf(whyNoControlPlane('helm') !== null)('With helm', () => {
     'image.pullPolicy=Sometimes',
     'networkPolicy.enabled=5',
     'agents.replicas=1',
+    'agent.hostSwapMib=-1',
   ])('The value %s is refused with its path', (value) => {
     const path = value.split('=')[0]!.split('.')[0]!
     expect(() => rendered('--set', value)).toThrow(new RegExp(`values don't meet[^]*${path}`))
