@@ -53,6 +53,7 @@ const FORBIDDEN: Record<string, readonly (readonly [from: string, to: string])[]
   'operator-plan': [['operator/plan/plan-pods.ts', 'operator/ports/kube-api.ts']],
   'operator-reflector': [['operator/reflector/reflector.ts', 'operator/memory-api/memory-api.ts']],
   'operator-memory-api': [['operator/memory-api/memory-api.ts', 'operator/adapters/kube-client.ts']],
+  'operator-placing': [['operator/placing/claims.ts', 'operator/adapters/kube-client.ts']],
   operator: [['operator/adapters/kube-client.ts', 'controller/adapters/nats-bus.ts']],
   simulator: [
     ['simulator/trace/device.ts', 'controller/controller.ts'],
