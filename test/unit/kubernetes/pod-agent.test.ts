@@ -1,0 +1,97 @@
+/** The agent alone, with a real process whose cgroup is a folder. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { ProcessAccelerator } from '../../../gpu-server/devices/process-accelerator.ts'
+import { stateOf } from '../../../gpu-server/guard/process-table.ts'
+import { PodAgent } from '../../../gpu-server/pods/pod-agent.ts'
+import { PodCgroups } from '../../../gpu-server/pods/pod-cgroups.ts'
+import { swapSetting } from '../../../operator/contract/variables.ts'
+
+const ID = 'ab'.repeat(32)
+const POD = { pod: 'u', containers: [ID], gpus: [0], vram_mib: 1_024 }
+let folder: string
+let child: ChildProcess
+let agent: PodAgent | null = null
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'headroom-pod-agent-'))
+})
+afterEach(async () => {
+  child.kill('SIGKILL')
+  await agent?.close()
+  rmSync(folder, { recursive: true })
+})
+
+function startProcess(env: Readonly<Record<string, string>> = {}): number {
+  child = spawn('sleep', ['1000'], { env, stdio: 'ignore' })
+  const { pid = 0 } = child
+  const cgroup = join(folder, 'kubepods', `cri-containerd-${ID}.scope`)
+  mkdirSync(cgroup, { recursive: true })
+  writeFileSync(join(cgroup, 'cgroup.procs'), `${pid}\n`)
+  return pid
+}
+async function open(): Promise<PodAgent> {
+  const now = (): number => Math.floor(performance.now())
+  const wait = (ms: number) => delay(ms)
+  const gpus = [{ model: 'X', physicalMib: 1_024, swapMs: () => 0 }]
+  agent = await PodAgent.open({
+    ...{ node: 'a', stateFolder: folder, hostSwapMib: 1_024, idleAfterMs: 300, now, wait },
+    accelerator: new ProcessAccelerator({ gpus, now, wait }),
+    cgroups: new PodCgroups(folder),
+    whyNot: (environment) => (swapSetting(environment).isSwappable ? null : 'kept by its environment'),
+    onNote: () => {},
+  })
+  return agent
+}
+async function ordered(wanted: 'in' | 'out', order: number) {
+  agent?.obey({ pods: [{ ...POD, order, wanted }] })
+  await agent?.settled()
+  return agent?.report().pods[0]
+}
+
+it('A process with VENDOR_SWAP_FROM_VRAM=0 is never stopped', async () => {
+  const pid = startProcess({ VENDOR_SWAP_FROM_VRAM: '0', PATH: process.env['PATH'] ?? '' })
+  await open()
+  await delay(50)
+  const report = await ordered('out', 1)
+  expect(report).toMatchObject({
+    ...{ residency: 'in', outcome: 'not_swappable', why_not: 'kept by its environment' },
+  })
+  expect(stateOf(pid)).not.toBe('T')
+})
+
+it('An order is carried out once, however often it is repeated', async () => {
+  const pid = startProcess()
+  await open()
+  expect(await ordered('out', 1)).toMatchObject({ residency: 'out', order: 1, outcome: 'done' })
+  expect(stateOf(pid)).toBe('T')
+  expect(await ordered('out', 1)).toMatchObject({ residency: 'out', order: 1, outcome: 'done' })
+  expect(await ordered('in', 2)).toMatchObject({ residency: 'in', order: 2, outcome: 'done' })
+  expect(stateOf(pid)).not.toBe('T')
+})
+
+it('A pod that the operator knows no more does not stay stopped', async () => {
+  const pid = startProcess()
+  const opened = await open()
+  await ordered('out', 1)
+  opened.obey({ pods: [] })
+  await opened.settled()
+  expect(stateOf(pid)).not.toBe('T')
+})
+
+it('A swap-out that an earlier agent began, and did not finish, is taken back', async () => {
+  const pid = startProcess()
+  writeFileSync(join(folder, 'out-pods.json'), JSON.stringify([POD]))
+  const opened = await open()
+  expect(opened.report().pods[0]).toMatchObject({ residency: 'in' })
+  expect(stateOf(pid)).not.toBe('T')
+})
+
+it('A state file that cannot be read is a fault that names the place', async () => {
+  startProcess()
+  writeFileSync(join(folder, 'out-pods.json'), JSON.stringify([{ ...POD, gpus: [99] }]))
+  await expect(open()).rejects.toThrow(/out-pods\.json: its content\.pods\[0\]\.gpus\[0\]/)
+})
