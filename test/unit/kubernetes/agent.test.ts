@@ -16,7 +16,7 @@ import { aClusterPolicy } from '../../support/kubernetes/objects.ts'
 import { OperatorWorld } from '../../support/kubernetes/operator-world.ts'
 
 const GIB = 1024
-const WAIT = { timeout: 12_000, interval: 20 }
+const WAIT = { timeout: 40_000, interval: 20 }
 const FINALIZER = 'test.example/kubelet'
 
 let world: OperatorWorld
