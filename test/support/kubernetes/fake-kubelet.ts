@@ -17,6 +17,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { pidsIn } from '../../../gpu-server/guard/process-table.ts'
 import type { Pod } from '../../../operator/contract/kubernetes.ts'
 import { type KubeApi, PODS } from '../../../operator/ports/kube-api.ts'
 
@@ -62,10 +63,13 @@ export class FakeKubelet {
   async stop(): Promise<void> {
     this.#isStopped = true
     await this.#loop
-    for (const pod of this.#running.values()) pod.child.kill('SIGKILL')
+    for (const { folder, child } of this.#running.values()) {
+      child.kill('SIGKILL')
+      // Those too that it started; they may be stopped.
+      for (const pid of pidsIn(join(folder, 'cgroup.procs'))) if (pid > 1) killed(pid)
+    }
     for (const pod of this.#running.values()) while (!pod.isEnded) await delay(5)
-    for (const pod of this.#running.values()) this.#removeCgroup(pod.folder)
-    this.#removeCgroup(this.cgroups)
+    for (let tries = 0; tries < 200 && !this.#removeCgroups(); tries += 1) await delay(10)
     rmSync(this.#files, { recursive: true })
   }
 
@@ -126,14 +130,25 @@ export class FakeKubelet {
     return id
   }
 
-  #removeCgroup(folder: string): void {
-    if (!this.areCgroupsReal) return rmSync(folder, { recursive: true, force: true })
-    for (const path of [folder, join(folder, '..')])
+  /** False: a process has not left yet. */
+  #removeCgroups(): boolean {
+    if (!this.areCgroupsReal) rmSync(this.cgroups, { recursive: true, force: true })
+    const folders = [...this.#running.values()].map(({ folder }) => folder)
+    for (const path of [...folders, ...folders.map((folder) => join(folder, '..')), this.cgroups])
       try {
         rmdirSync(path)
       } catch {
-        // Another pod is in it, or it is not ours.
+        // It is gone, or not empty yet.
       }
+    return !existsSync(this.cgroups)
+  }
+}
+
+function killed(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It has ended.
   }
 }
 
