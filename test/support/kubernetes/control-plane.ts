@@ -115,6 +115,8 @@ export class ControlPlane {
       const child = execFile(join(TOOLS, 'kubectl'), all, { env }, (error, stdout) =>
         error === null ? resolve(stdout) : reject(new Error(error.message, { cause: error })),
       )
+      // It may end before it has read everything; its exit says why.
+      child.stdin?.on('error', () => {})
       child.stdin?.end(input ?? '')
     })
   }
