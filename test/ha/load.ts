@@ -114,12 +114,15 @@ export class Load {
       headers: { 'content-type': 'application/json', 'idempotency-key': name },
       body: JSON.stringify({ name, vram_mib: 1_000 }),
       signal: AbortSignal.timeout(this.#urls.length > 1 ? 1_000 : 10_000),
-    }).catch((error: unknown) => {
-      if ((error as Error).name === 'TimeoutError') this.timedOut += 1
-      return null
     })
+      .then(async (response) => ({ status: response.status, text: await response.text() }))
+      .catch((error: unknown) => {
+        // Also between the headers and the end of the body.
+        if ((error as Error).name === 'TimeoutError') this.timedOut += 1
+        return null
+      })
     if (answer?.status === 201) {
-      this.#ids.set(name, ((await answer.json()) as { readonly id: string }).id)
+      this.#ids.set(name, (JSON.parse(answer.text) as { readonly id: string }).id)
       const now = performance.now()
       if (this.#acknowledgedAt > 0)
         this.#longestGapMs = Math.max(this.#longestGapMs, now - this.#acknowledgedAt)
@@ -127,9 +130,8 @@ export class Load {
       this.#lastSentAt = Math.max(this.#lastSentAt, sentAt)
       return true
     }
-    if (answer !== null && answer.status !== 503) throw new Error(`${answer.status} ${await answer.text()}`)
+    if (answer !== null && answer.status !== 503) throw new Error(`${answer.status} ${answer.text}`)
     if (answer !== null) this.refused += 1
-    await answer?.body?.cancel()
     await delay(50)
     return false
   }
