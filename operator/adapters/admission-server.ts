@@ -1,7 +1,5 @@
 /** The webhooks over HTTPS. The API server calls them; nothing else may reach them (a NetworkPolicy). */
-import { createServer, type Server } from 'node:https'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import type { AdmissionOptions } from '../admission/admission-options.ts'
 import {
   type AdmissionAnswer,
@@ -14,6 +12,7 @@ import {
 import { VENDOR_NODE_POLICY, type VendorNodePolicy } from '../contract/policies.ts'
 import { type KubeApi, ownResource } from '../ports/kube-api.ts'
 import { AnswerTooLarge, textOf } from './answer-bytes.ts'
+import { TlsServer } from './tls-server.ts'
 
 export interface AdmissionServerOptions extends AdmissionOptions {
   readonly host: string
@@ -35,20 +34,18 @@ export type ReviewOutcome = 'allowed' | 'refused' | 'failed'
 
 /** etcd stores objects of at most 1.5 MiB; an update carries two. */
 const MAX_REVIEW_BYTES = 4 * 1024 * 1024
-/** The API server waits for 10 s. */
-const REQUEST_TIMEOUT_MS = 10_000
 const MAX_CONNECTIONS = 256
 
 type Handler = (request: AdmissionRequest) => Promise<AdmissionAnswer> | AdmissionAnswer
 
-export class AdmissionServer {
-  readonly #server: Server
+export class AdmissionServer extends TlsServer {
   readonly #handlers: Readonly<Record<string, Handler>>
   readonly #log: (message: string) => void
   readonly #onAnswered: (path: string, outcome: ReviewOutcome) => void
 
   private constructor(options: AdmissionServerOptions) {
     const { cert, key, api, log, onAnswered = () => {} } = options
+    super({ cert, key }, MAX_CONNECTIONS)
     this.#log = log
     this.#onAnswered = onAnswered
     this.#handlers = {
@@ -56,41 +53,16 @@ export class AdmissionServer {
       '/validate-pods': (request) => validatePod(request, options),
       '/validate-policies': async (request) => validatePolicy(request, await nodePolicies(api)),
     }
-    this.#server = createServer({ cert, key, minVersion: 'TLSv1.2' }, (request, response) => {
-      void this.#answer(request, response)
-    })
-    this.#server.maxConnections = MAX_CONNECTIONS
-    this.#server.requestTimeout = REQUEST_TIMEOUT_MS
-    this.#server.headersTimeout = REQUEST_TIMEOUT_MS
   }
 
   /** Resolves once it listens. */
   static async start(options: AdmissionServerOptions): Promise<AdmissionServer> {
     const server = new AdmissionServer(options)
-    await new Promise<void>((resolve, reject) => {
-      server.#server.once('error', reject)
-      server.#server.listen(options.port, options.host, resolve)
-    })
+    await server.listen(options)
     return server
   }
 
-  get port(): number {
-    return (this.#server.address() as AddressInfo).port
-  }
-
-  /** New connections get this certificate; those that are open go on. */
-  renewCertificate(cert: string, key: string): void {
-    this.#server.setSecureContext({ cert, key, minVersion: 'TLSv1.2' })
-  }
-
-  /** Answers the requests that are in progress, then closes. */
-  async close(): Promise<void> {
-    const closed = new Promise((resolve) => this.#server.close(resolve))
-    this.#server.closeIdleConnections()
-    await closed
-  }
-
-  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  protected override async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { pathname } = new URL(request.url ?? '/', 'https://localhost')
     if (request.method === 'GET' && pathname === '/readyz') return void response.end('ok')
     const handler = Object.hasOwn(this.#handlers, pathname) ? this.#handlers[pathname] : undefined

@@ -1,17 +1,10 @@
 /** JSON over HTTPS with certificates on both sides, for one kind of caller. */
-import { createServer, type Server } from 'node:https'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { AnswerTooLarge, textOf } from './answer-bytes.ts'
+import { type TlsIdentity, TlsServer } from './tls-server.ts'
 
-export interface ServerIdentity {
-  /** PEM. */
-  readonly cert: string
-  readonly key: string
-  /** Authorities of the callers. */
-  readonly ca: string
-}
+export type ServerIdentity = Required<TlsIdentity>
 
 /** Null: this replica does not lead. @throws Malformed */
 export type Route = (asked: unknown) => Promise<object | null>
@@ -33,46 +26,22 @@ export class Malformed extends Error {
   override readonly name = 'Malformed'
 }
 
-const REQUEST_TIMEOUT_MS = 10_000
-
-export class CallerServer {
-  readonly #server: Server
+export class CallerServer extends TlsServer {
   readonly #options: CallerServerOptions
 
   private constructor(options: CallerServerOptions) {
+    super(options, options.maxConnections)
     this.#options = options
-    this.#server = createServer(tlsOf(options), (request, response) => void this.#answer(request, response))
-    this.#server.maxConnections = options.maxConnections
-    this.#server.requestTimeout = REQUEST_TIMEOUT_MS
-    this.#server.headersTimeout = REQUEST_TIMEOUT_MS
   }
 
   /** Resolves once it listens. */
   static async start(options: CallerServerOptions): Promise<CallerServer> {
     const server = new CallerServer(options)
-    await new Promise<void>((resolve, reject) => {
-      server.#server.once('error', reject)
-      server.#server.listen(options.port, options.host, resolve)
-    })
+    await server.listen(options)
     return server
   }
 
-  get port(): number {
-    return (this.#server.address() as AddressInfo).port
-  }
-
-  /** New connections use it; those that are open go on. */
-  renew(identity: ServerIdentity): void {
-    this.#server.setSecureContext(tlsOf(identity))
-  }
-
-  async close(): Promise<void> {
-    const closed = new Promise((resolve) => this.#server.close(resolve))
-    this.#server.closeIdleConnections()
-    await closed
-  }
-
-  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  protected override async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { caller, routes, maxRequestBytes, log } = this.#options
     const { CN: name } = (request.socket as TLSSocket).getPeerCertificate().subject ?? {}
     if (name !== caller) return void response.writeHead(403, { connection: 'close' }).end()
@@ -94,8 +63,4 @@ export class CallerServer {
         response.writeHead(code, { connection: 'close' }).end(isMalformed ? error.message : undefined)
     }
   }
-}
-
-function tlsOf({ cert, key, ca }: ServerIdentity) {
-  return { cert, key, ca, minVersion: 'TLSv1.2', requestCert: true, rejectUnauthorized: true } as const
 }

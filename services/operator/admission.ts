@@ -78,7 +78,7 @@ export async function startAdmissionProcess(
   })
   isServing = true
   const looking = keepLooking(look, certificates, options, (found) =>
-    server.renewCertificate(found.cert, found.key),
+    server.renew({ cert: found.cert, key: found.key }),
   )
   return {
     port: server.port,

@@ -96,6 +96,6 @@ it('Without the API server a policy gets no answer: the failure policy decides',
 it('A renewed certificate is that of the next connection', async () => {
   const before = (await call('GET', '/readyz')).serial
   makeCertificates(folder, 'IP:127.0.0.1')
-  server.renewCertificate(text('server.pem'), text('server.key'))
+  server.renew({ cert: text('server.pem'), key: text('server.key') })
   expect((await call('GET', '/readyz')).serial).not.toBe(before)
 })

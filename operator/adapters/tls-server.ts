@@ -1,0 +1,57 @@
+/** HTTPS with limits and a certificate that can be renewed. What it answers is up to the subclass. */
+import { createServer, type Server } from 'node:https'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+export interface TlsIdentity {
+  /** PEM. */
+  readonly cert: string
+  readonly key: string
+  /** Authorities of the callers, which need a certificate then. */
+  readonly ca?: string
+}
+
+/** The API server and the scheduler wait for 10 s or less. */
+const REQUEST_TIMEOUT_MS = 10_000
+
+export abstract class TlsServer {
+  readonly #server: Server
+
+  protected constructor(identity: TlsIdentity, maxConnections: number) {
+    this.#server = createServer(tlsOf(identity), (request, response) => void this.answer(request, response))
+    this.#server.maxConnections = maxConnections
+    this.#server.requestTimeout = REQUEST_TIMEOUT_MS
+    this.#server.headersTimeout = REQUEST_TIMEOUT_MS
+  }
+
+  protected abstract answer(request: IncomingMessage, response: ServerResponse): Promise<void>
+
+  /** Resolves once it listens. @param port 0: any free port */
+  protected listen({ host, port }: { readonly host: string; readonly port: number }): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#server.once('error', reject)
+      this.#server.listen(port, host, resolve)
+    })
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port
+  }
+
+  /** New connections use it; those that are open go on. */
+  renew(identity: TlsIdentity): void {
+    this.#server.setSecureContext(tlsOf(identity))
+  }
+
+  /** Answers the requests that are in progress, then closes. */
+  async close(): Promise<void> {
+    const closed = new Promise((resolve) => this.#server.close(resolve))
+    this.#server.closeIdleConnections()
+    await closed
+  }
+}
+
+function tlsOf({ cert, key, ca }: TlsIdentity) {
+  const callers = ca === undefined ? {} : { ca, requestCert: true, rejectUnauthorized: true }
+  return { cert, key, minVersion: 'TLSv1.2', ...callers } as const
+}
