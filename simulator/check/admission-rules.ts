@@ -24,8 +24,10 @@ export function admissionRules({ shadow, observed, report }: RuleContext): Alway
   const held = new Set<string>()
   let changedAt = observed.now()
   let promisedBefore = 0
+  let residualBefore = 0
   return {
     before(event) {
+      residualBefore = residualMib(event, shadow)
       const decision = swapDecisionOf(event, shadow)
       if (decision !== null && isForNoswapAtZero(decision, shadow))
         report('tasks are swapped out to place it, but it is noswap and overcommit is off', {
@@ -36,7 +38,9 @@ export function admissionRules({ shadow, observed, report }: RuleContext): Alway
       if (node !== undefined) promisedBefore = promisedMib(shadow, node)
     },
     after(event) {
-      if (isChange(event)) changedAt = event.at
+      const isResidualChanged =
+        event.kind === 'task_residency' && residualMib(event, shadow) !== residualBefore
+      if (isChange(event) || isResidualChanged) changedAt = event.at
       noteNode(event, closed, away)
       if (event.kind === 'task_held') held.add(event.taskId ?? '')
       if (event.kind === 'task_released') held.delete(event.taskId ?? '')
@@ -75,11 +79,15 @@ function isPlacement({ kind, data }: Event): boolean {
   return kind === 'task_placed' && data['when'] !== 'reported'
 }
 
-/** What may change while a task waits for victims: by an operator, or because a swap-out has left VRAM. */
-function isChange({ kind, data }: Event): boolean {
+/** The VRAM that the task of an event has left on each GPU. A swap-out may leave more or less than the last. */
+function residualMib({ taskId }: Event, shadow: Shadow): Mib {
+  return shadow.tasks.get(taskId ?? '')?.placement?.residualMib ?? 0
+}
+
+/** What an operator or a granted growth may change while a task waits for victims. */
+function isChange({ kind }: Event): boolean {
   return (
     kind === 'task_became_noswap' ||
-    (kind === 'task_residency' && data['residual_mib'] !== undefined) ||
     kind === 'config_changed' ||
     kind === 'node_config_changed' ||
     kind === 'task_updated' ||
