@@ -1,14 +1,16 @@
-import type { Reporter, TestCase, TestModule } from 'vitest/node'
+import type { Reporter, SerializedError, TestCase, TestModule } from 'vitest/node'
 
 const SHOWN = 10
 
-/** Prints the slowest tests after the run, then the failed ones: where a log is cut, its end remains. */
+/** Prints the slowest tests after the run, then what failed: where a log is cut, its end remains. */
 export default class TestSummary implements Reporter {
-  onTestRunEnd(files: readonly TestModule[]): void {
+  onTestRunEnd(files: readonly TestModule[], outsideTests: readonly SerializedError[]): void {
     const tests = files.flatMap((file) => [...file.children.allTests()])
     if (tests.length > SHOWN) printSlowest(tests)
     const failures = files.flatMap(failuresOf)
     if (failures.length > 0) console.log(`\nFailed:\n${failures.join('\n')}`)
+    for (const { name, message, stack } of outsideTests)
+      console.log(`\nAn error outside any test: ${stack ?? `${name ?? 'Error'}: ${message}`}`)
   }
 }
 
