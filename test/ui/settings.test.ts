@@ -5,7 +5,7 @@
 import type { Page } from 'playwright-core'
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { ChangeForecastBody } from '../../controller/api/twin/schema.ts'
-import { accessibilityFaults, CHROMIUM, MAPPED_HOST, TestBrowser } from '../support/browser.ts'
+import { accessibilityFaults, CHROMIUM, closeRouted, MAPPED_HOST, TestBrowser } from '../support/browser.ts'
 import { headroom, temporaryFolder } from '../support/headroom-command.ts'
 import { servedPage } from '../support/served-page.ts'
 import { getJson, putJson, serve, WITHOUT_HISTORY } from '../support/served.ts'
@@ -160,7 +160,7 @@ describe.skipIf(CHROMIUM === null)('a plan with a forecast', () => {
     await charts.nth(1).press('Home')
     await forecast.getByText('10 min from now: before — (— to —), after — (— to —)').waitFor()
     expect(await accessibilityFaults(page)).toEqual([])
-    await page.context().close()
+    await closeRouted(page)
   })
 })
 

@@ -8,7 +8,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import type { SummaryBody } from '../../controller/api/observe/summary-schema.ts'
 import type { NodePage } from '../../controller/api/nodes/schema.ts'
 import type { TaskPage } from '../../controller/api/tasks/schema.ts'
-import { CHROMIUM, faultsInEveryLook, MAPPED_HOST, watched } from '../support/browser.ts'
+import { CHROMIUM, closeRouted, faultsInEveryLook, MAPPED_HOST, watched } from '../support/browser.ts'
 import { temporaryFolder } from '../support/headroom-command.ts'
 import { servedPage } from '../support/served-page.ts'
 import { getJson } from '../support/served.ts'
@@ -119,7 +119,9 @@ describe.skipIf(CHROMIUM === null)('a page', { timeout: 120_000 }, () => {
       expect(faults.filter((fault) => !/^console: Failed to load resource/.test(fault))).toEqual([])
       if (state !== 'empty' && state !== 'no match')
         expect(await page.locator('main').innerText()).not.toMatch(/All nodes are up, and no task waits/)
-      await context.close()
+      // While it is loading, the handlers do not end.
+      if (state === 'loading') await context.close()
+      else await closeRouted(page)
     },
   )
 
@@ -151,7 +153,7 @@ describe.skipIf(CHROMIUM === null)('a page', { timeout: 120_000 }, () => {
     isAway = true
     await line.getByText('The controller does not respond').waitFor()
     expect(await line.innerText()).not.toContain('All nodes are up')
-    await context.close()
+    await closeRouted(page)
   })
 })
 
