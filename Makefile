@@ -75,7 +75,7 @@ ifdef ARGS
 	vitest run $(ARGS)
 else
 	rm -rf coverage
-	c8 vitest run --project unit --project adapters --project worlds --project processes
+	c8 tools/tests/run-together.sh
 	node tools/coverage/check-coverage.ts
 endif
 

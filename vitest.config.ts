@@ -48,7 +48,7 @@ const UNMEASURED = {
 const SHARED = { isolate: false }
 /** Of two cores vitest would use one. Tests that wait for processes, disks and leases leave cores idle. */
 const WAITING = { ...SHARED, maxWorkers: 6, sequence: { groupOrder: 1 } }
-/** More would load the modules more often. */
+/** More would load the modules more often. `make test` runs them at low priority next to those that wait. */
 const COMPUTING = { ...SHARED, maxWorkers: 3, sequence: { groupOrder: 2 } }
 
 /**

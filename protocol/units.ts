@@ -40,14 +40,12 @@ export const SWAP_METHODS = ['driver', 'hooks', 'engine'] as const
 export type SwapMethod = (typeof SWAP_METHODS)[number]
 /** Inference servers that can sleep. */
 export const ENGINE_KINDS = ['vllm', 'sglang'] as const
-export type EngineKind = (typeof ENGINE_KINDS)[number]
 /** As a request says it; `none` is the same as `noswap` 1. */
 export const REQUESTED_SWAP_METHODS = [...SWAP_METHODS, 'none'] as const
 export type RequestedSwapMethod = (typeof REQUESTED_SWAP_METHODS)[number]
 
 /** What a declared port of a task speaks. */
 export const PORT_PROTOCOLS = ['tcp', 'http'] as const
-export type PortProtocol = (typeof PORT_PROTOCOLS)[number]
 
 /** What happens to a placed task whose node is silent for longer than its run lease. */
 export const ON_NODE_LOSS = ['wait', 'fail', 'requeue'] as const

@@ -46,8 +46,6 @@ class Checker {
         return this.value(node, node.kind === 'scalar' ? rule.scalar : rule.collection, path)
       case 'json':
         return this.#json(node)
-      case 'refused':
-        return this.#problems.add(node.offset, path, rule.detail)
       case 'integer':
       case 'number':
       case 'text':

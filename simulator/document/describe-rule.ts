@@ -27,8 +27,6 @@ export function describeRule(rule: Rule): string {
       return `whole numbers from ${rule.min} to ${rule.max}: a list or ${RANGE_FORMAT}`
     case 'json':
       return 'any value'
-    case 'refused':
-      return 'left out'
     case 'nullable':
       return `${describeRule(rule.rule)}, or null`
     case 'list':

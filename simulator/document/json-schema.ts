@@ -48,8 +48,6 @@ export function jsonSchemaOf(rule: Rule): JsonSchema {
       return integersSchema(rule)
     case 'json':
       return {}
-    case 'refused':
-      return { not: {}, description: rule.detail }
     case 'nullable':
       return nullableSchema(jsonSchemaOf(rule.rule))
     case 'list':

@@ -45,8 +45,6 @@ export type ComposedData =
   | { readonly kind: 'integers'; readonly min: number; readonly max: number; readonly maxCount: number }
   /** Any JSON value. */
   | { readonly kind: 'json' }
-  /** Nothing is allowed here yet. */
-  | { readonly kind: 'refused'; readonly detail: string }
   | { readonly kind: 'nullable'; readonly rule: Rule }
   | { readonly kind: 'list'; readonly item: Rule; readonly minItems: number; readonly maxItems: number }
   | { readonly kind: 'pair'; readonly first: Rule; readonly second: Rule }
@@ -109,7 +107,6 @@ export const textLike = (pattern: RegExp, what: string, maxLength: number): Rule
 export const boolean: Rule<boolean> = { kind: 'boolean' }
 export const instant: Rule<Instant> = { kind: 'instant' }
 export const json: Rule<unknown> = { kind: 'json' }
-export const refused = (detail: string): Rule<never> => ({ kind: 'refused', detail })
 export const size = (min: Mib, max: Mib): Rule<Mib> => ({ kind: 'size', min, max })
 export const duration = (min: DurationMs, max: DurationMs): Rule<DurationMs> => ({
   kind: 'duration',

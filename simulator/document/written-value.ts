@@ -44,7 +44,6 @@ export function writtenValue(rule: Rule, value: unknown): unknown {
     case 'size':
     case 'integers':
     case 'json':
-    case 'refused':
       return value
   }
 }

@@ -18,7 +18,16 @@ type FileCount = { readonly path: string; readonly lineCount: number; readonly m
 const REPORT = 'coverage/coverage-final.json'
 const CANARY_FOLDER = 'test/support/coverage-canary'
 const CANARIES = ['in-the-test', 'in-a-worker-thread', 'in-a-child-process']
-const FOLDERS = ['controller', 'gpu-server/core', 'operator/admission', 'operator/contract', 'operator/memory-api', 'operator/plan', 'operator/reflector', 'simulator']
+const FOLDERS = [
+  'controller',
+  'gpu-server/core',
+  'operator/admission',
+  'operator/contract',
+  'operator/memory-api',
+  'operator/plan',
+  'operator/reflector',
+  'simulator',
+]
 const WANTED_PERCENT = 90
 const WORST_FILES_SHOWN = 10
 

@@ -1,16 +1,22 @@
+import { appendFileSync } from 'node:fs'
 import type { Reporter, SerializedError, TestCase, TestModule } from 'vitest/node'
 
 const SHOWN = 10
 
-/** Prints the slowest tests after the run, then what failed: where a log is cut, its end remains. */
+/**
+ * Prints the slowest tests after the run, then what failed: where a log is cut, its end remains. Runs that
+ * share a log write what failed into the file TEST_FAILURES.
+ */
 export default class TestSummary implements Reporter {
   onTestRunEnd(files: readonly TestModule[], outsideTests: readonly SerializedError[]): void {
     const tests = files.flatMap((file) => [...file.children.allTests()])
     if (tests.length > SHOWN) printSlowest(tests)
-    const failures = files.flatMap(failuresOf)
-    if (failures.length > 0) console.log(`\nFailed:\n${failures.join('\n')}`)
-    for (const { name, message, stack } of outsideTests)
-      console.log(`\nAn error outside any test: ${stack ?? `${name ?? 'Error'}: ${message}`}`)
+    const failures = [...files.flatMap(failuresOf), ...outsideTests.map(outsideTest)]
+    if (failures.length === 0) return
+    const text = `\nFailed:\n${failures.join('\n')}\n`
+    const file = process.env['TEST_FAILURES']
+    if (file === undefined) console.log(text)
+    else appendFileSync(file, text)
   }
 }
 
@@ -30,6 +36,10 @@ function failuresOf(file: TestModule): string[] {
     ...file.errors().map(({ message }) => `  ${file.relativeModuleId}: ${firstLine(message)}`),
     ...failedTests.map((test) => `  ${nameOf(test)}: ${firstLine(test.result().errors?.[0]?.message ?? '')}`),
   ]
+}
+
+function outsideTest({ name, message, stack }: SerializedError): string {
+  return `  outside any test: ${stack ?? `${name ?? 'Error'}: ${message}`}`
 }
 
 function nameOf(test: TestCase): string {

@@ -44,4 +44,3 @@ export const AttachmentSchema = Type.Object(
   },
   { $id: 'Attachment' },
 )
-export type AttachmentBody = Static<typeof AttachmentSchema>

@@ -238,7 +238,6 @@ export const StarvationSchema = Type.Object({
   swap: Type.Number({ description: 'Started, not resident' }),
   compute: Type.Number({ description: 'Resident, sharing; an estimate on real GPUs' }),
 })
-export type Starvation = Static<typeof StarvationSchema>
 
 export const PlacementSchema = Type.Object({
   node_id: Type.String(),

@@ -22,7 +22,7 @@ import { admissibleMib } from '../../policy/placement/schedule.ts'
 import { searchDemandMib } from '../../policy/placement/shape.ts'
 
 export { explainAssigned, explainReturn } from './explain-return.ts'
-export type { EntryFacts, PendingFacts } from './explain-facts.ts'
+export type { PendingFacts } from './explain-facts.ts'
 export { WAIT_REASONS } from './explain-reasons.ts'
 export type { ReasonDetail, WaitExplanation, WaitReason } from './explain-reasons.ts'
 
