@@ -36,7 +36,8 @@ import {
   type ServedFleet,
   type FleetScenario,
 } from './served-fleet.ts'
-import { createLog, auditOfClients } from './log.ts'
+import { createLog } from '../log.ts'
+import { auditOfClients } from './log.ts'
 import { natsSettings, type NatsSettings } from '../settings/nats-settings.ts'
 import { packageCommit, packageRoot, packageVersion } from '../package-info.ts'
 import { openSecretsKey, requireKeyOf } from './secrets-key.ts'

@@ -1,7 +1,6 @@
 /** `headroom gpu-server`: adds this host's GPUs to a cluster until a signal arrives. */
 import { hostname } from 'node:os'
 import { join, resolve } from 'node:path'
-import { pino } from 'pino'
 import type { Logger } from 'pino'
 import { connectNatsBus } from '../../controller/adapters/nats-bus.ts'
 import { createSystemClock } from '../../controller/adapters/system-clock.ts'
@@ -20,6 +19,7 @@ import type { GpuServer } from '../../gpu-server/server.ts'
 import type { TaskIdentity } from '../../gpu-server/devices/task-identity.ts'
 import { nodeIdFromName } from '../../protocol/node-id.ts'
 import type { DurationMs, Mib } from '../../protocol/units.ts'
+import { createLog } from '../log.ts'
 import { ENVIRONMENT } from '../settings/env-table.ts'
 import { CommandFailure, UsageError } from '../exit-codes.ts'
 import {
@@ -77,10 +77,7 @@ export async function gpuServer(
     workFolder,
   ])
   const proxies = await proxyRangeOf(options, env)
-  const log = pino(
-    { level: valueOf(env, ENVIRONMENT.logLevel) ?? 'info' },
-    pino.destination({ fd: 2, sync: true }),
-  )
+  const log = createLog(valueOf(env, ENVIRONMENT.logLevel) ?? 'info')
   if (options.allowExec === true) logIdentity(log, identity, broker?.auth.kind === 'none')
   const clock = createSystemClock(bootTime)
   const { accelerator, hostSwapMib } = acceleratorOf(options, clock, (line) => log.warn(line))

@@ -398,7 +398,7 @@ export const ENVIRONMENT = {
     name: 'LOG_LEVEL',
     range: `one of ${LOG_LEVELS.join(', ')}`,
     byDefault: 'info',
-    meaning: 'Level of the log',
+    meaning: 'Level of the log, which has JSON lines, or text where stderr is a terminal',
     read: (text) => LOG_LEVELS.find((level) => level === text),
   },
 } as const satisfies Readonly<Record<string, EnvironmentVariable<unknown>>>

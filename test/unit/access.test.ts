@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream'
-import { afterEach, describe, expect, test, vi } from 'vitest'
-import { createLog } from '../../services/controller/log.ts'
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { createLog } from '../../services/log.ts'
 import { createRateLimiter, hostRules } from '../../controller/api/auth/access.ts'
 import { RefusalSampler } from '../../controller/api/auth/audit-trail.ts'
 import { hashOf, idIn, isSecretOf, newSecret } from '../../controller/api/auth/token-secrets.ts'
@@ -279,6 +279,8 @@ describe('the rate limit', () => {
   })
 
   test('counts tokens and addresses separately and returns Retry-After', async () => {
+    vi.useFakeTimers({ toFake: ['performance'] })
+    onTestFinished(() => void vi.useRealTimers())
     const world = await aWorld({ requestsPerSecond: 2, anonymousRequestsPerSecond: 1 })
     const [first, second] = [await world.token('viewer'), await world.token('viewer')]
     const statuses = async (how: Parameters<AccessWorld['ask']>[2], count: number, path = CONFIG) => {
