@@ -35,6 +35,20 @@ const QUEUE: readonly Mutant[] = [
     directed: { scenario: 'regressions/reservation-in-one-turn' },
   },
   {
+    name: 's-growth-of-a-task-that-is-out',
+    rule: 'return',
+    says: 'a growth stays in the queue when a server reports that its task is swapped out',
+    edits: [
+      edit(
+        `${ENGINE}/apply/lifecycle/transitions.ts`,
+        'setResidency',
+        'if (placement.entry !== null) dropEntry',
+        "if (placement.entry !== null && to !== 'swapped_out') dropEntry",
+      ),
+    ],
+    directed: { scenario: 'regressions/growth-ends-with-a-reported-swap-out' },
+  },
+  {
     name: 's-surplus-of-a-placement',
     rule: 'return',
     says: 'what victims of a pending task free beyond its need goes to the next pending task',

@@ -275,6 +275,8 @@ export function setResidency(
 ): void {
   const from = placement.residency
   if (from === to) return
+  // A growth asks for more where the task is, a return for what it lacks there.
+  if (placement.entry !== null) dropEntry(c, placement.entry)
   beginMeterChange(placement, now)
   placement.residency = to
   for (const gpu of placement.gpus) changeResidency(gpu, placement, from, to)

@@ -125,7 +125,6 @@ export function orderSwapOut(
 ): void {
   placement.leavesFor = forEntry
   const forceActive = placement.wantsGpu
-  if (placement.entry !== null) dropEntry(c, placement.entry)
   c.eventLog.transaction.effects.push({
     kind: 'swap_out',
     ...addressOf(placement),
