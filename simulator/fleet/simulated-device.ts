@@ -152,11 +152,16 @@ export class SimulatedDevice implements Device {
 
   /** A swap in progress is reverted: its bytes are where they were. */
   survivors(known: readonly KeptAttempt[]): readonly Survivor[] {
-    const outByHooks = new Set(known.flatMap((kept) => (kept.isOutByHooks === true ? [kept.taskId] : [])))
+    const outByHooks = new Map(
+      known.flatMap(({ taskId, isOutByHooks = false, residualMib = 0 }) =>
+        isOutByHooks ? [[taskId, residualMib] as const] : [],
+      ),
+    )
     const living = [...this.#processes.values()].map((process): Survivor => {
       // What hooks have moved looks resident to a driver; a task whose server does not know of it is told to
       // resume.
       if (process.swappedOutBy !== 'driver' && !outByHooks.has(process.taskId)) process.isInVram = true
+      process.residualMib = outByHooks.get(process.taskId) ?? 0
       const { start, isInVram, vramMib, heldMib } = process
       const isFrozen = process.isFrozen || process.isSuspended
       process.onUse = null
