@@ -108,7 +108,8 @@ function pendingLines({
   reasons,
 }: Summary['pending_by_reason']): readonly string[] {
   const lines = reasons.map(({ reason, tasks }) => `${tasks} ${reason}`)
-  return isEstimate ? [...lines, `estimated from ${counted} explanations for ${of} tasks`] : lines
+  if (!isEstimate) return lines
+  return [...lines, `estimated for ${of} tasks from ${counted === 1 ? 'one of them' : `${counted} of them`}`]
 }
 
 const CONDITIONS = [

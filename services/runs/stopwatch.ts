@@ -1,4 +1,5 @@
 /** Times of a run: not in result.json, because they differ every time. */
+import { threadCpuMs } from '../../controller/api/observe/thread-cpu.ts'
 import type { Stopwatch } from '../../simulator/run/run.ts'
 
 export interface Timing {
@@ -43,12 +44,6 @@ export function startTiming(stopwatch: DecisionStopwatch): () => Timing {
   const cpu = threadCpuMs()
   const wall = performance.now()
   return () => timing(threadCpuMs() - cpu, performance.now() - wall, stopwatch)
-}
-
-/** Node 22 reports the CPU time of the process only. */
-function threadCpuMs(): number {
-  const { user, system } = (process.threadCpuUsage ?? process.cpuUsage)()
-  return (user + system) / 1000
 }
 
 function timing(cpuMs: number, wallMs: number, stopwatch: DecisionStopwatch | null): Timing {

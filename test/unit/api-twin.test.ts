@@ -177,7 +177,9 @@ describe('the forecast of a dry run', () => {
     const { impact } = await put('/config?dry_run=true', { default_vram_overcommit_percent: 40 })
     expect(impact).toMatchObject({
       forecast: {
-        sentence: expect.stringContaining('; the rate of swap-outs rises from 3.0 to 5.0 an hour.') as string,
+        sentence: expect.stringContaining(
+          '; the rate of swap-outs rises from 3.0 an hour to 5.0 an hour.',
+        ) as string,
       },
     })
   })
@@ -206,8 +208,8 @@ describe('the forecast of a dry run', () => {
           },
         },
         sentence:
-          'Over the next 2.0 hours, in 10 pairs of runs: queue wait falls from 100 to 60.0 s; ' +
-          'starvation may go either way (2.0 → 2.5%); utilization stays at 50.0%.',
+          'Over the next 2.0 hours, in 10 pairs of runs: queue wait falls from 100 s to 60.0 s; ' +
+          'starvation may go either way (2.0% → 2.5%); utilization stays at 50.0%.',
       },
       forecast_unavailable_because: null,
     })

@@ -16,7 +16,7 @@ test('`headroom status` marks the reasons as an estimate if not all tasks were e
   }
   expect([pendingOf(7, 7), pendingOf(7, 900)]).toEqual([
     ['7 WAITING_VRAM'],
-    ['7 WAITING_VRAM', 'estimated from 7 explanations for 900 tasks'],
+    ['7 WAITING_VRAM', 'estimated for 900 tasks from 7 of them'],
   ])
   await api.app.close()
 })

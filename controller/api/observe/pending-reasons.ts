@@ -10,6 +10,7 @@ import type { Task } from '../../model/placement.ts'
 import type { Views } from '../../query/views.ts'
 import { WAIT_REASONS, type WaitReason } from '../../query/explain/explain.ts'
 import type { SummaryBody } from './summary-schema.ts'
+import { threadCpuMs } from './thread-cpu.ts'
 
 /** Maximum number of tasks that are explained at a time, and of findings that are remembered. */
 export const MAX_SAMPLE = 1_024
@@ -29,10 +30,10 @@ interface Finding {
   readonly reason: WaitReason
 }
 
-/** @param elapsedMs a clock that measures how long explaining takes. */
+/** @param elapsedMs measures how long explaining takes; on a busy host a thread waits for its turn as well */
 export function createPendingReasons(
   views: Views,
-  elapsedMs: () => number = () => performance.now(),
+  elapsedMs: () => number = threadCpuMs,
 ): () => PendingByReason {
   let known: { readonly at: Instant; readonly answer: PendingByReason } | null = null
   let remembered: Finding[] = []

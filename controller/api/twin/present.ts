@@ -73,24 +73,23 @@ function presentBand({ p10, p50, p90 }: ForecastBand): ForecastBand {
   return { p10: column(p10), p50: column(p50), p90: column(p90) }
 }
 
-/** Each in the singular, as the verbs are; the unit as it follows the number. */
-const NAMES: Readonly<Record<TwinMetric, readonly [name: string, unit: string]>> = {
-  queue_wait_s: ['queue wait', ' s'],
-  starvation_percent: ['starvation', '%'],
-  utilization_percent: ['utilization', '%'],
-  swap_outs_per_hour: ['the rate of swap-outs', ' an hour'],
+/** Each in the singular, as the verbs are. */
+const WORDS: Readonly<Record<TwinMetric, readonly [name: string, valueOf: (value: number) => string]>> = {
+  queue_wait_s: ['queue wait', secondsOrMore],
+  starvation_percent: ['starvation', percent],
+  utilization_percent: ['utilization', percent],
+  swap_outs_per_hour: ['the rate of swap-outs', (value) => `${shown(value)} an hour`],
 }
 
 function changeSentence({ metrics, horizonMs, runs }: ChangeForecast): string {
-  const parts = (Object.keys(NAMES) as TwinMetric[]).flatMap((metric) => {
+  const parts = (Object.keys(WORDS) as TwinMetric[]).flatMap((metric) => {
     const change = metrics[metric]
     if (change === null) return []
-    const [name, unit] = NAMES[metric]
-    const { verdict, before, after } = change
-    if (verdict === 'stays') return [`${name} stays at ${shown(before)}${unit}`]
-    if (verdict === 'unclear')
-      return [`${name} may go either way (${shown(before)} → ${shown(after)}${unit})`]
-    return [`${name} ${verdict} from ${shown(before)} to ${shown(after)}${unit}`]
+    const [name, valueOf] = WORDS[metric]
+    const [before, after] = [valueOf(change.before), valueOf(change.after)]
+    if (change.verdict === 'stays') return [`${name} stays at ${before}`]
+    if (change.verdict === 'unclear') return [`${name} may go either way (${before} → ${after})`]
+    return [`${name} ${change.verdict} from ${before} to ${after}`]
   })
   return `Over the next ${minutes(horizonMs)}, in ${runs} pairs of runs: ${parts.join('; ')}.`
 }
@@ -159,6 +158,10 @@ function presentBasis({ at, horizonMs, runs, assumes }: ForecastBasis) {
   return { at: presentInstant(at), horizon_seconds: Math.round(horizonMs / 1000), runs, assumes }
 }
 
+function secondsOrMore(seconds: number): string {
+  return seconds < 120 ? `${shown(seconds)} s` : minutes(seconds * 1000)
+}
+
 function minutes(ms: number): string {
   const whole = Math.round(ms / 60_000)
   if (whole < 1) return 'less than a minute'
@@ -168,6 +171,10 @@ function minutes(ms: number): string {
 
 function rounded(value: number): number {
   return Math.round(value * 1000) / 1000
+}
+
+function percent(value: number): string {
+  return `${shown(value)}%`
 }
 
 function shown(value: number): string {
