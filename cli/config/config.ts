@@ -157,7 +157,10 @@ export function impactFields(impact: Impact): readonly Field[] {
 
 /** What the next cycle would decide. */
 function cycleWords(cycle: Impact['next_cycle']): string {
-  if (cycle === null) return '- (too many open tasks to simulate)'
+  return cycle === null ? '- (too many open tasks to simulate)' : startsWords(cycle)
+}
+
+export function startsWords(cycle: NonNullable<Impact['next_cycle']>): string {
   const { starts, starts_after_swaps: later, swap_outs: swapOuts, swap_out_mib: mib } = cycle
   const leave = swapOuts === 0 ? '' : `; ${plural(swapOuts, 'task')} would start to swap out, ${inMib(mib)}`
   return `${plural(starts + later, 'pending task')} placed: ${starts} now, ${later} after swaps${leave}`

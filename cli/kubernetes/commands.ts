@@ -2,7 +2,7 @@
 import { Option, type Command } from 'commander'
 import { MAX_VRAM_MIB } from '../../protocol/limits.ts'
 import { ACTIVITY_MODEL_NAMES } from '../../simulator/trace/activity.ts'
-import { calls, withExamples, type SetExit } from '../command/command-shape.ts'
+import { calls, withExamples, withServer, type SetExit } from '../command/command-shape.ts'
 import { integers, MAX_SEED, mib, whole } from '../command/option-values.ts'
 import { objectives } from '../sim/sweep-values.ts'
 
@@ -11,15 +11,17 @@ const MAX_JOBS = 1024
 
 export function addWhatif(program: Command, setExit: SetExit): void {
   withExamples(
-    program
-      .command('whatif')
-      .description(
-        'simulate the pods of a Kubernetes cluster with several overcommit percentages, from the output of ' +
-          'kubectl; nothing is installed or changed',
-      )
-      .requiredOption(
+    withServer(
+      program
+        .command('whatif')
+        .description(
+          'forecast the cluster with several overcommit percentages, or simulate a Kubernetes cluster from ' +
+            'the output of kubectl; nothing is changed or installed',
+        ),
+    )
+      .option(
         '--kubernetes <files>',
-        'JSON of `kubectl get pods,nodes -A -o json`, separated by commas',
+        'JSON of `kubectl get pods,nodes -A -o json`, separated by commas; else the controller is asked',
       )
       .option(
         '--overcommit <a..b:step>',
@@ -27,7 +29,12 @@ export function addWhatif(program: Command, setExit: SetExit): void {
         integers(0, MAX_PERCENT),
         [0, 25, 50, 75, 100],
       )
-      .option('--seeds <a..b>', 'seeds of each percentage', integers(0, MAX_SEED), [1, 2, 3])
+      .option(
+        '--seeds <a..b>',
+        'seeds of each percentage (with --kubernetes, as what follows)',
+        integers(0, MAX_SEED),
+        [1, 2, 3],
+      )
       .option(
         '--pod-vram <size>',
         'VRAM of pods that ask for whole GPUs; else they take whole GPUs',
@@ -44,7 +51,8 @@ export function addWhatif(program: Command, setExit: SetExit): void {
       .option('--jobs <n>', 'concurrent runs; else one per core', whole(1, MAX_JOBS))
       .option('--scenario <file>', 'also write the scenario, to change it and use `sim sweep`')
       .option('--out <folder>', 'folder for report.html and the other files of `sim sweep`')
-      .option('--json', 'print every run, the summary and the advice as JSON'),
+      .option('--json', 'print JSON: every forecast, or every run with the summary and the advice'),
+    'headroom whatif --overcommit 40',
     'kubectl get pods,nodes -A -o json > cluster.json',
     'headroom whatif --kubernetes cluster.json --overcommit 0..100:25',
     'headroom whatif --kubernetes pods.json,nodes.json --pod-vram 10Gi --scenario mine.scenario.yaml',

@@ -1,4 +1,4 @@
-/** `headroom whatif`: the sweep of a scenario that is made from what kubectl prints. */
+/** `headroom whatif`: of a controller its forecasts; of what kubectl prints the sweep of a scenario. */
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,14 +12,15 @@ import { checkPlace, writeOutput } from '../../services/output-file.ts'
 import type { ActivityModelName } from '../../simulator/trace/activity.ts'
 import { parseVramMap } from '../../simulator/trace/import/vram-map.ts'
 import { fileFailure } from '../command/file-failure.ts'
+import type { ServerOption } from '../command/session.ts'
+import { whatifLive } from '../config/whatif-live.ts'
 import { visible } from '../output/terminal-text.ts'
 import { simSweep, type SimSweepOptions } from '../sim/sim-sweep.ts'
 
-export interface WhatifOptions extends Pick<
-  SimSweepOptions,
-  'overcommit' | 'seeds' | 'objective' | 'jobs' | 'out' | 'json'
-> {
-  readonly kubernetes: string
+export interface WhatifOptions
+  extends Pick<SimSweepOptions, 'seeds' | 'objective' | 'jobs' | 'out' | 'json'>, ServerOption {
+  readonly overcommit: readonly number[]
+  readonly kubernetes?: string
   readonly podVram?: Mib
   readonly vramMap?: string
   readonly activity: ActivityModelName
@@ -32,7 +33,8 @@ const MAX_FILE_BYTES = 512 * 1024 * 1024
 const REDELIVER_MS = 30_000
 
 export async function whatif(options: WhatifOptions): Promise<number> {
-  const { kubernetes, podVram, vramMap, activity, until, scenario, ...sweep } = options
+  const { kubernetes, podVram, vramMap, activity, until, scenario, server, tokenFile, ...sweep } = options
+  if (kubernetes === undefined) return live(options)
   if (scenario !== undefined) checkPlace(`--scenario ${scenario}`, scenario)
   const objects = kubernetes.split(',').flatMap((file) => objectsOf(file.trim()))
   const plan = planned(objects, {
@@ -54,6 +56,20 @@ export async function whatif(options: WhatifOptions): Promise<number> {
   } finally {
     rmSync(folder, { recursive: true })
   }
+}
+
+/** The options of a simulation say nothing about a controller. */
+function live({ podVram, vramMap, scenario, out, objective, ...options }: WhatifOptions): Promise<number> {
+  const ofSimulations = {
+    '--pod-vram': podVram,
+    '--vram-map': vramMap,
+    '--scenario': scenario,
+    '--out': out,
+    '--objective': objective,
+  }
+  for (const [name, value] of Object.entries(ofSimulations))
+    if (value !== undefined) throw new UsageError(`${name} needs --kubernetes.`)
+  return whatifLive(options)
 }
 
 function planned(...[objects, options]: Parameters<typeof clusterScenario>): ClusterPlan {
