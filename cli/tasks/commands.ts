@@ -168,7 +168,8 @@ function addTaskList(parent: Command, name: string, setExit: SetExit): Command {
       .option('--priority <p>', 'P0 (highest) to P4', priority)
       .option('--node <node>', 'placed on this node, by name or id')
       .option('--group <group>', 'may run in this group')
-      .option('--owner <owner>', 'owner of the task')
+      .addOption(new Option('--owner <owner>', 'owner of the task').conflicts('withoutOwner'))
+      .option('--without-owner', 'submitted without authentication')
       .option('--name <text>', 'part of the name')
       .option('--limit <n>', 'maximum number of rows', whole(1, MAX_ROWS), DEFAULT_TASK_ROWS),
     `${path} --state pending -o wide`,

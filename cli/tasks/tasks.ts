@@ -16,6 +16,7 @@ export interface TaskListOptions extends CommandOptions {
   readonly node?: string
   readonly group?: string
   readonly owner?: string
+  readonly withoutOwner?: boolean
   readonly name?: string
   readonly limit: number
 }
@@ -32,6 +33,7 @@ export async function taskList({
   priority,
   group,
   owner,
+  withoutOwner,
   ...server
 }: TaskListOptions): Promise<number> {
   const client = openClient(server)
@@ -40,6 +42,7 @@ export async function taskList({
     ...(priority === undefined ? {} : { priority }),
     ...(group === undefined ? {} : { group }),
     ...(owner === undefined ? {} : { owner }),
+    ...(withoutOwner === undefined ? {} : { without_owner: withoutOwner }),
     ...(name === undefined ? {} : { q: name }),
     ...(node === undefined ? {} : { node: (await nodeNamed(client, node)).node_id }),
   }

@@ -96,6 +96,29 @@ describe('lists of tasks', () => {
     expect(total).toBeNull()
   })
 
+  test('Tasks without an owner are listed apart from those of owners, open and final ones', async () => {
+    const world = worldOfTasks(40, () => false)
+    for (const { spec } of world.open.values()) if (spec.seq % 4 !== 0) Object.assign(spec, { owner: 'ada' })
+    for (const task of [...world.open.values()])
+      if (task.spec.seq <= 20) world.finish(task.spec.id, 'completed')
+    const filter = { states: statesOf('all'), without_owner: true }
+    expect(await allPages(world, filter, 3)).toMatchObject({
+      seqs: newestFirst(40, (seq) => seq % 4 === 0),
+      total: null,
+    })
+    const open = { states: statesOf('pending'), without_owner: true }
+    expect(await allPages(world, open, 3)).toMatchObject({ seqs: [40, 36, 32, 28, 24], total: 5 })
+    const all = { states: statesOf('all'), without_owner: false }
+    expect(await allPages(world, all, 50)).toMatchObject({ seqs: newestFirst(40), total: 40 })
+  })
+
+  test('An owner and no owner exclude each other', async () => {
+    const api = await apiClient(new FakeController())
+    const refused = await api.send('GET', '/tasks?owner=ada&without_owner=true')
+    expect([refused.status, refused.body]).toMatchObject([400, { errors: [{ pointer: '/without_owner' }] }])
+    await api.app.close()
+  })
+
   test('a task that ends while the list is read appears once, as stored', async () => {
     const world = worldOfTasks(3, () => false)
     const read = world.views.stored.finishedTasks.bind(world.views.stored)

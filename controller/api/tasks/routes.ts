@@ -160,6 +160,8 @@ function listRoute(app: ApiApp, { views }: ApiContext): void {
     if (sort !== 'newest' && sort !== 'oldest' && states.some(isFinal)) throw unsortable(sort)
     const after = cursor === undefined ? null : readTaskCursor(sort, cursor)
     const { node, group, ...rest } = filter
+    if (rest.owner !== undefined && rest.without_owner === true)
+      throw invalidField('/without_owner', 'query parameter without_owner: not with owner. Give one of them')
     const place = {
       ...(node === undefined ? {} : { node: nodeIdOf(views, 'node', node) }),
       ...(group === undefined ? {} : { group }),

@@ -397,6 +397,12 @@ export const TaskQuerySchema = closed({
   node: Type.Optional(pathId('Only tasks on this node, by id or name; final tasks by their last attempt')),
   group: Type.Optional(pathId('Only tasks that may run in this group; 400 if the group is unknown')),
   owner: Type.Optional(pathId('Only tasks of this owner')),
+  without_owner: Type.Optional(
+    Type.Boolean({
+      default: false,
+      description: 'true: only tasks that were submitted without authentication; not with `owner`',
+    }),
+  ),
   label: Type.Optional(
     Type.String({
       minLength: 1,

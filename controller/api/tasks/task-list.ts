@@ -14,7 +14,7 @@ import { positionOf, TASK_ORDERS, type TaskPosition, type TaskSort } from './tas
 
 export interface TaskFilter extends Pick<
   TaskQuery,
-  'priority' | 'node' | 'group' | 'owner' | 'q' | 'label' | 'reason'
+  'priority' | 'node' | 'group' | 'owner' | 'without_owner' | 'q' | 'label' | 'reason'
 > {
   readonly states: readonly TaskState[]
 }
@@ -278,7 +278,7 @@ class FirstOf {
 
 export function matches(
   { state, spec, placement }: Task,
-  { states, priority, node, group, owner, q, label }: TaskFilter,
+  { states, priority, node, group, owner, without_owner: isUnowned, q, label }: TaskFilter,
 ): boolean {
   return (
     states.includes(state) &&
@@ -286,6 +286,7 @@ export function matches(
     (node === undefined || placement?.node.id === node) &&
     (group === undefined || spec.groups.includes(group)) &&
     (owner === undefined || spec.owner === owner) &&
+    (isUnowned !== true || spec.owner === null) &&
     (q === undefined || isFoundBy(q, spec)) &&
     (label === undefined || hasLabel(spec.labels, label))
   )
@@ -316,7 +317,8 @@ export async function firstFinal(
   const states = filter.states.filter(isFinal)
   if (states.length === 0) return { first: [], reach: null }
   const isOldestFirst = sort === 'oldest'
-  const isSifted = filter.priority !== undefined || filter.group !== undefined || filter.label !== undefined
+  const { priority, group, label, without_owner: isUnowned } = filter
+  const isSifted = [priority, group, label].some((value) => value !== undefined) || isUnowned === true
   const pageSize = isSifted ? STORE_PAGE_SIZE : limit + 1
   const known = {
     states,
@@ -340,8 +342,12 @@ export async function firstFinal(
   return { first, reach: last }
 }
 
-function sifts(record: TaskRecord, { priority, group, label }: TaskFilter): boolean {
+function sifts(
+  record: TaskRecord,
+  { priority, group, label, without_owner: isUnowned }: TaskFilter,
+): boolean {
   return (
+    (isUnowned !== true || record.owner === null) &&
     (priority === undefined || record.priority === priority) &&
     (group === undefined || record.groups.includes(group)) &&
     (label === undefined || hasLabel(record.labels, label))
@@ -367,8 +373,16 @@ function totalOf(views: Views, filter: TaskFilter, open: number | null): number 
 }
 
 /** By something else than states. */
-function isFiltered({ priority, node, group, owner, q, label }: TaskFilter): boolean {
-  return [priority, node, group, owner, q, label].some((value) => value !== undefined)
+function isFiltered({
+  priority,
+  node,
+  group,
+  owner,
+  without_owner: isUnowned,
+  q,
+  label,
+}: TaskFilter): boolean {
+  return isUnowned === true || [priority, node, group, owner, q, label].some((value) => value !== undefined)
 }
 
 function countOfStates(views: Views, states: readonly TaskState[]): number {

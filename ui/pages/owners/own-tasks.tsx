@@ -42,7 +42,7 @@ function Own(props: { readonly name: string }): JSX.Element {
 
 function Figures(props: { readonly of: OwnerBody }): JSX.Element {
   const link = (tab: 'running' | 'pending', text: string): JSX.Element => (
-    <TasksLink owner={props.of.owner} tab={tab} isOnly={false}>
+    <TasksLink owner={props.of.owner} tab={tab}>
       {text}
     </TasksLink>
   )

@@ -1,6 +1,6 @@
 /** Columns of the table of owners. */
 import { A } from '@solidjs/router'
-import { Show, type Accessor, type JSX } from 'solid-js'
+import type { Accessor, JSX } from 'solid-js'
 import type { OwnerBody } from '../../../controller/api/owners/schema.ts'
 import { queryText } from '../../api/query-text.ts'
 import { usePath } from '../../api/world.ts'
@@ -14,26 +14,19 @@ export const ANONYMOUS = 'anonymous'
 interface TasksLinkProps {
   readonly owner: OwnerBody['owner']
   readonly tab: 'all' | 'running' | 'pending'
-  /** No other owner has open tasks: all of them are this owner's. */
-  readonly isOnly: boolean
   readonly children: JSX.Element
 }
 
-/** Leads to the tasks of an owner. The list cannot select tasks without an owner. */
+/** Leads to the tasks of an owner; null: those without an owner. */
 export function TasksLink(props: TasksLinkProps): JSX.Element {
   const path = usePath()
-  const filter = () => (props.owner === null ? {} : { owner: props.owner })
-  return (
-    <Show when={props.owner !== null || props.isOnly} fallback={props.children}>
-      <A href={path(`/tasks${queryText({ tab: props.tab, ...filter() })}`)}>{props.children}</A>
-    </Show>
-  )
+  const filter = () => (props.owner === null ? { without_owner: true } : { owner: props.owner })
+  return <A href={path(`/tasks${queryText({ tab: props.tab, ...filter() })}`)}>{props.children}</A>
 }
 
-/** @param count number of owners in the list */
-export function ownerColumns(count: Accessor<number>): readonly Column<OwnerBody>[] {
+export function ownerColumns(): readonly Column<OwnerBody>[] {
   const linked = (row: Accessor<OwnerBody>, tab: TasksLinkProps['tab'], text: () => string): JSX.Element => (
-    <TasksLink owner={row().owner} tab={tab} isOnly={count() === 1}>
+    <TasksLink owner={row().owner} tab={tab}>
       {text()}
     </TasksLink>
   )

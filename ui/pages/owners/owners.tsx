@@ -50,9 +50,12 @@ export default function Owners(): JSX.Element {
   }
   return (
     <div class="stack">
-      <h1>Owners</h1>
+      <div class="head">
+        <h1>Owners</h1>
+        <CsvButton path="/owners" query={{ q: query().q }} name="owners" />
+      </div>
       <OwnTasks />
-      <form class="row" role="search" aria-label="Owners" onSubmit={(event) => event.preventDefault()}>
+      <form class="filters" role="search" aria-label="Owners" onSubmit={(event) => event.preventDefault()}>
         <label>
           Name contains{' '}
           <input
@@ -63,7 +66,6 @@ export default function Owners(): JSX.Element {
             onChange={(event) => setSearch({ q: event.currentTarget.value || null, cursor: null })}
           />
         </label>
-        <CsvButton path="/owners" query={{ q: query().q }} name="owners" />
       </form>
       <QueryState
         query={owners}
@@ -82,7 +84,7 @@ export default function Owners(): JSX.Element {
             <Limits of={answer().page.limits} />
             <DataTable
               name="Owners"
-              columns={ownerColumns(() => answer().page.total)}
+              columns={COLUMNS}
               rows={answer().page.items}
               idOf={({ owner }) => JSON.stringify(owner)}
               request={answer().of}
@@ -106,6 +108,8 @@ export default function Owners(): JSX.Element {
     </div>
   )
 }
+
+const COLUMNS = ownerColumns()
 
 /** Largest figures first, names from A. */
 function orderOf(sort: OwnerSort): 'asc' | 'desc' {

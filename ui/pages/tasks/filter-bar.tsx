@@ -2,7 +2,6 @@
 import { useSearchParams } from '@solidjs/router'
 import { For, onCleanup, Show, type JSX } from 'solid-js'
 import { NameOptions } from './name-options.tsx'
-import styles from './tasks.module.css'
 import { reasonWords, WAIT_REASONS } from '../../format/reasons.ts'
 import {
   canWait,
@@ -40,24 +39,20 @@ export function FilterBar(props: { readonly query: TaskListQuery }): JSX.Element
   const clear = (): void =>
     setSearch({
       ...Object.fromEntries(TEXT_FILTERS.map((name) => [name, null])),
+      without_owner: null,
       priority: null,
       reason: null,
       cursor: null,
     })
   return (
-    <form
-      class={styles['filters']}
-      role="search"
-      aria-label="Tasks"
-      onSubmit={(event) => event.preventDefault()}
-    >
+    <form class="filters" role="search" aria-label="Tasks" onSubmit={(event) => event.preventDefault()}>
       <For each={TEXT_FILTERS}>
         {(name) => (
           <label>
             {NAMES[name]}{' '}
             <input
               type={name === 'q' ? 'search' : 'text'}
-              size={name === 'q' ? 14 : 9}
+              size={name === 'q' ? 12 : 8}
               maxLength={name === 'label' ? 321 : 200}
               value={props.query[name] ?? ''}
               list={name === 'node' || name === 'owner' || name === 'group' ? `names-of-${name}` : undefined}

@@ -21,6 +21,9 @@ export function FilterChips(props: { readonly query: TaskListQuery }): JSX.Eleme
         const value = props.query[name]
         return value === undefined ? [] : [{ name, words: `${name === 'q' ? 'name' : name}: ${value}` }]
       }),
+      ...(props.query.without_owner === true
+        ? [{ name: 'without_owner', words: 'without owner (anonymous)' }]
+        : []),
       ...(priority === undefined ? [] : [{ name: 'priority', words: `priority: P${priority}` }]),
       ...(reason === undefined ? [] : [{ name: 'reason', words: `reason: ${reasonWords(reason)}` }]),
     ]

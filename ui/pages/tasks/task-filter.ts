@@ -22,7 +22,7 @@ const PAGE_ROWS = 100
 
 type Search = Readonly<Record<string, string | readonly string[] | undefined>>
 
-export interface TaskListQuery extends Pick<TaskQuery, 'priority' | 'reason' | TextFilter> {
+export interface TaskListQuery extends Pick<TaskQuery, 'priority' | 'reason' | 'without_owner' | TextFilter> {
   readonly state: ListName
   readonly sort: (typeof SORTS)[number]['value']
   readonly cursor: string | null
@@ -40,6 +40,9 @@ export function taskQueryOf(search: Search): TaskListQuery {
   return {
     ...Object.fromEntries(texts),
     ...(priority === undefined ? {} : { priority }),
+    ...(search['without_owner'] === 'true' && textOf(search['owner']) === null
+      ? { without_owner: true }
+      : {}),
     ...(reason === undefined || !canWait(state) ? {} : { reason }),
     state,
     sort,
@@ -75,6 +78,7 @@ export function sortsOf(state: ListName): readonly (typeof SORTS)[number][] {
 export function isFiltered(query: TaskListQuery): boolean {
   return (
     query.priority !== undefined ||
+    query.without_owner === true ||
     query.reason !== undefined ||
     TEXT_FILTERS.some((name) => query[name] !== undefined)
   )

@@ -192,12 +192,14 @@ class Client:
         node: Optional[str] = None,
         group: Optional[str] = None,
         owner: Optional[str] = None,
+        without_owner: Optional[bool] = None,
         label: Optional[str] = None,
         q: Optional[str] = None,
         reason: Optional[str] = None,
     ) -> Iterator[Task]:
         """Yields all tasks that match, page by page. `state` is a list (`all`, `pending`, `running`,
-        `completed`) or an exact state; `q` is a part of the name, or an id; `reason` a reason for waiting."""
+        `completed`) or an exact state; `q` is a part of the name, or an id; `reason` a reason for waiting;
+        `without_owner` selects tasks that were submitted without authentication."""
         query = _given(
             state=state,
             sort=sort,
@@ -205,6 +207,7 @@ class Client:
             node=node,
             group=group,
             owner=owner,
+            without_owner=without_owner,
             label=label,
             q=q,
             reason=reason,
