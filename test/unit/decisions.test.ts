@@ -46,8 +46,8 @@ describe('the record of a placement', () => {
       hasMoreGpus: false,
     })
     expect(placed?.sentence).toBe(
-      'train starts on GPU 1 of n1: its 50 MiB fit there now, and of the GPUs where it does, least ' +
-        'is left free there.',
+      'train starts on GPU 1 of n1: its 50 MiB fit there now, and of all places where it fits, this one ' +
+        'leaves the least VRAM free.',
     )
     expect(b.events.find(({ seq }) => seq === placed?.number)).toMatchObject({
       kind: 'task_placed',
@@ -94,8 +94,9 @@ describe('the record of a swap-out', () => {
     })
     expect(decision?.candidates.slice(1).map(({ chosenBy }) => chosenBy)).toEqual([null, null])
     expect(decision?.sentence).toBe(
-      'idle-0 (30 MiB, idle 1200 s) leaves GPU 0 of n1 so that eager can start: 25 MiB were missing, ' +
-        'and of 3 that may leave it is among those longest not swapped out, and moves the fewest bytes.',
+      'idle-0 (30 MiB, idle 1200 s) is swapped out of GPU 0 of n1 so that eager can start: 25 MiB were ' +
+        'missing, and of 3 eligible tasks it is among the least recently swapped out, and moves ' +
+        'the fewest bytes.',
     )
     expect(b.events.find(({ seq }) => seq === decision?.number)).toMatchObject({
       kind: 'swap_decided',
@@ -137,7 +138,7 @@ describe('the record of a swap-out', () => {
       {
         rule: 'operator',
         victimIds: [task.spec.id],
-        sentence: 'train leaves GPU 0 of n1: an operator asked.',
+        sentence: 'train is swapped out of GPU 0 of n1: requested by an operator.',
       },
     ])
   })
@@ -164,7 +165,7 @@ describe('the record of a return or growth', () => {
     b.cycle()
     expect(of('growth_granted')).toMatchObject([{ taskId: second.spec.id, rule: 'bytes_free' }])
     expect(of('growth_granted')[0]?.sentence).toContain(
-      'has 15 MiB more on GPU 0 of n1, 55 MiB in all: they are free.',
+      'gets 15 MiB more on GPU 0 of n1, 55 MiB in total: the VRAM is free.',
     )
   })
 

@@ -252,7 +252,7 @@ describe('an eager return', () => {
       kind: 'swap_in',
       rule: 'eager_return',
       sentence:
-        't1 returns to GPU 0 of n after 10 s out of VRAM although nothing asked for it: no task ' +
+        't1 returns to GPU 0 of n after 10 s out of VRAM without a request for it: no task ' +
         'waits for VRAM there, and 19,000 MiB stay free.',
     })
   })

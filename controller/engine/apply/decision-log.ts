@@ -21,7 +21,7 @@ import {
   growthInWords,
   growthTooLargeInWords,
   type NeverGranted,
-  operatorSwapInWords,
+  operatorSwapOutWords,
   placementInWords,
   returnGrownInWords,
   swapInInWords,
@@ -146,7 +146,7 @@ export function noteLoneSwapOut(
   if (!c.eventLog.keepsDecisions) return
   const { task, gpus } = placement
   const sentence =
-    rule === 'operator' ? operatorSwapInWords(placement, c.eventLog.by) : returnGrownInWords(placement, now)
+    rule === 'operator' ? operatorSwapOutWords(placement, c.eventLog.by) : returnGrownInWords(placement, now)
   record(c, task, gpus, now, { kind: 'swap_out', rule, sentence, victimIds: [task.spec.id] })
 }
 

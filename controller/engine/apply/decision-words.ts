@@ -12,9 +12,9 @@ import type { LiveEntry, LivePlacement, LiveTask } from '../../state/facts.ts'
 const MAX_NAMES = 3
 
 const PREFERS: Readonly<Record<PlacementStrategy, string>> = {
-  best_fit: 'of the GPUs where it does, least is left free there',
-  fifo: 'of the GPUs where it does, least is left free there',
-  spread: 'of the GPUs where it does, most is free there',
+  best_fit: 'of all places where it fits, this one leaves the least VRAM free',
+  fifo: 'of all places where it fits, this one leaves the least VRAM free',
+  spread: 'of all places where it fits, this one has the most free VRAM',
 }
 
 export function placementInWords(
@@ -24,7 +24,7 @@ export function placementInWords(
 ): string {
   const there = `${nameOf(placement.task)} starts on ${gpusInWords(placement.gpus)}`
   if (rule === 'victims_left')
-    return `${there}: those that had to leave for its ${inMib(placement.demandMib)} have left.`
+    return `${there}: the swap-outs that free its ${inMib(placement.demandMib)} are complete.`
   return `${there}: its ${inMib(placement.demandMib)} fit there now, and ${PREFERS[strategy]}.`
 }
 
@@ -35,26 +35,27 @@ export function swapOutInWords(
   shortages: readonly Shortage[],
   now: Instant,
 ): string {
-  const leave = victims.length === 1 ? 'leaves' : 'leave'
+  const are = victims.length === 1 ? 'is' : 'are'
   const missingMib = shortages.reduce((sum, { missingMib: mib }) => sum + mib, 0)
   const aim = { swap_in: 'return', growth: 'grow', placement: 'start' }[entry.kind]
   const where = gpusInWords(entry.gpus)
   const who = victimsInWords(victims, now)
   return (
-    `${who} ${leave} ${where} so that ${nameOf(entry.task)} can ${aim}: ` +
+    `${who} ${are} swapped out of ${where} so that ${nameOf(entry.task)} can ${aim}: ` +
     `${inMib(missingMib)} were missing, and ${whyThey(entry, victims, candidates)}.`
   )
 }
 
-export function operatorSwapInWords(placement: LivePlacement, by: string | null): string {
-  return `${nameOf(placement.task)} leaves ${gpusInWords(placement.gpus)}: ${by ?? 'an operator'} asked.`
+export function operatorSwapOutWords(placement: LivePlacement, by: string | null): string {
+  const from = `${nameOf(placement.task)} is swapped out of ${gpusInWords(placement.gpus)}`
+  return `${from}: requested by ${by ?? 'an operator'}.`
 }
 
 export function returnGrownInWords(placement: LivePlacement, now: Instant): string {
   const waited =
     placement.heldGrowth === null ? '' : ` waited ${secondsSince(placement.heldGrowth.askedAt, now)}`
   return (
-    `${nameOf(placement.task)} leaves ${gpusInWords(placement.gpus)} to return with more: ` +
+    `${nameOf(placement.task)} is swapped out of ${gpusInWords(placement.gpus)} to return with more VRAM: ` +
     `its growth to ${inMib(placement.heldGrowth?.mib)}${waited}.`
   )
 }
@@ -71,16 +72,16 @@ export function eagerReturnInWords(placement: LivePlacement, now: Instant): stri
   const leftMib = Math.min(...gpus.map(({ freeMib }) => freeMib - movableMib(placement)))
   const out = `after ${secondsSince(swappedOutSince ?? now, now)} out of VRAM`
   return (
-    `${nameOf(task)} returns to ${gpusInWords(gpus)} ${out} although nothing asked for it: ` +
+    `${nameOf(task)} returns to ${gpusInWords(gpus)} ${out} without a request for it: ` +
     `no task waits for VRAM there, and ${inMib(leftMib)} stay free.`
   )
 }
 
 export function growthInWords(placement: LivePlacement, byMib: Mib, isForReturn: boolean): string {
-  const why = isForReturn ? 'it is out, and returns with that' : 'they are free'
+  const why = isForReturn ? 'it is swapped out and returns with that' : 'the VRAM is free'
   return (
-    `${nameOf(placement.task)} has ${inMib(byMib)} more on ${gpusInWords(placement.gpus)}, ` +
-    `${inMib(placement.demandMib)} in all: ${why}.`
+    `${nameOf(placement.task)} gets ${inMib(byMib)} more on ${gpusInWords(placement.gpus)}, ` +
+    `${inMib(placement.demandMib)} in total: ${why}.`
   )
 }
 
@@ -108,13 +109,17 @@ function whyThey(
   candidates: readonly ConsideredVictim[],
 ): string {
   const count = new Set(candidates.map(({ taskId }) => taskId)).size
-  if (entry.isCollector) return 'it has waited so long that it collects as they may leave'
-  if (count === victims.length) return count === 1 ? 'no other may leave' : 'no others may leave'
+  if (entry.isCollector)
+    return `${nameOf(entry.task)} has waited so long that tasks leave for it as they become eligible`
+  if (count === victims.length) return 'no other task is eligible'
   const isWholeOnly = candidates.every(({ chosenBy }) => chosenBy !== 'oldest_then_fewest_bytes')
   const are = victims.length === 1 ? 'it is' : 'they are'
-  if (isWholeOnly) return `of ${count} that may leave ${are} all that come before the others`
+  if (isWholeOnly) return `of ${count} eligible tasks ${are} first in order`
   const move = victims.length === 1 ? 'moves' : 'move'
-  return `of ${count} that may leave ${are} among those longest not swapped out, and ${move} the fewest bytes`
+  return (
+    `of ${count} eligible tasks ${are} among the least recently swapped out, ` +
+    `and ${move} the fewest bytes`
+  )
 }
 
 function victimsInWords(victims: readonly LiveTask[], now: Instant): string {
