@@ -80,14 +80,22 @@ function stateMet(objective: Extract<Objective, { readonly kind: 'state' }>, { r
   if (read === undefined || read.status !== 200)
     return { isMet: false, reason: `${path} has status ${read?.status ?? 'none'}.` }
   const value = valueAt(read.body, partsOf(pointer))
-  if (oneOf === null) return within(`${path} ${pointer}`, value, min, max)
+  const what = wordsOf(path, pointer)
+  if (oneOf === null) return within(what, value, min, max)
   const isMet = oneOf.some((allowed) => allowed === value)
   return {
     isMet,
-    reason:
-      `${path} ${pointer} is ` +
-      `${shown(value)}${isMet ? '' : `, expected ${oneOf.map(shown).join(' or ')}`}.`,
+    reason: `${what} is ${shown(value)}${isMet ? '' : `, expected ${oneOf.map(shown).join(' or ')}`}.`,
   }
+}
+
+/** `state of task urgent` for `/state` of `/api/v1/tasks/urgent`; other paths stay as they are. */
+function wordsOf(path: string, pointer: string): string {
+  const [, kind, name] = /^\/api\/v1\/(task|node|group)s\/([^/?]+)$/.exec(path) ?? []
+  const parts = partsOf(pointer)
+  if (kind === undefined || name === undefined) return `${parts.join('.')} of ${path}`
+  // `{node:node-2}` is the id of the node of that name.
+  return `${parts.at(-1) ?? ''} of ${kind} ${/^\{\w+:(.+)\}$/.exec(name)?.[1] ?? decodeURIComponent(name)}`
 }
 
 function within(what: string, value: unknown, min: number | null, max: number | null): Verdict {
@@ -117,7 +125,7 @@ function partsOf(pointer: string): readonly string[] {
 }
 
 function shown(value: unknown): string {
-  return value === undefined ? 'not there' : typeof value === 'string' ? value : JSON.stringify(value)
+  return value === undefined ? 'missing' : typeof value === 'string' ? value : JSON.stringify(value)
 }
 
 function rounded(value: number): number {

@@ -142,8 +142,8 @@ describe('a score', () => {
       much: '0: 11.5 is not correct.',
       busy: '0: utilization_percent is 80, expected at most 80.',
       state: '0: /api/v1/tasks/t has status 404.',
-      unset: '0: /api/v1/nodes/n /override is not there, expected null.',
-      cordoned: '0: /api/v1/nodes/n /cordoned is false, expected true.',
+      unset: '0: override of node n is missing, expected null.',
+      cordoned: '0: cordoned of node n is false, expected true.',
     })
     expect(reasonsOf({ metrics: { utilization_percent: 3 } })['busy']).toBe(
       '0: utilization_percent is 3, expected at least 20.',
