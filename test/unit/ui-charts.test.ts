@@ -1,6 +1,6 @@
 /** The parts of charts over time that need no browser. */
 import { expect, test } from 'vitest'
-import { figuresOf } from '../../ui/charts/series-data.ts'
+import { figuresOf, lonelyIndexes } from '../../ui/charts/series-data.ts'
 import { shareCursor, sharedReadouts } from '../../ui/charts/shared-cursor.ts'
 import { spanOf } from '../../ui/state/span.ts'
 
@@ -32,4 +32,11 @@ test('The time range of an address is fixed by from and to, or by at; else it en
   for (const wrong of [{}, { from }, { to }, { from: to, to: from }, { from, to: from }, { from: 'x', to }])
     expect(spanOf(wrong), JSON.stringify(wrong)).toBe(null)
   expect(spanOf({ from: '1969-12-31T23:00:00Z', to })).toBe(null)
+})
+
+test('A value between two gaps, or alone at an end, is drawn as a dot', () => {
+  expect(lonelyIndexes([1, null, 2, 3, null, 4, undefined, 5])).toEqual([0, 5, 7])
+  expect(lonelyIndexes([7])).toEqual([0])
+  expect(lonelyIndexes([null, 1, 2])).toEqual([])
+  expect(lonelyIndexes([])).toEqual([])
 })

@@ -36,3 +36,11 @@ export function figuresOf(column: Column): readonly [number | null, number | nul
   }
   return [last as number | null, min as number | null, max as number | null]
 }
+
+/** Indexes of the values between two gaps, which no line reaches. */
+export function lonelyIndexes(column: ArrayLike<number | null | undefined>): number[] {
+  const isKnown = (index: number): boolean => (column[index] ?? null) !== null
+  return Array.from({ length: column.length }, (_, index) => index).filter(
+    (index) => isKnown(index) && !isKnown(index - 1) && !isKnown(index + 1),
+  )
+}

@@ -7,6 +7,7 @@ import { zone } from '../state/zone.ts'
 import { useZoom } from '../state/range.ts'
 import type { TooltipContent } from './chart-tooltip.tsx'
 import { LineLegend } from './line-legend.tsx'
+import { lonelyIndexes } from './series-data.ts'
 import { shareCursor, sharedReadouts, type Readout } from './shared-cursor.ts'
 import { LineChart, type ColourOf, type LineKey, type PlotOptions } from './line-chart.tsx'
 
@@ -177,7 +178,9 @@ function columnsOf({ data, lines }: ChartProps): uPlot.AlignedData {
 }
 
 function optionsOf(props: ChartProps, colourOf: ColourOf): PlotOptions {
-  const formatTick = (tick: number): string => props.lines[0]?.format(tick) ?? String(tick)
+  /** `50%`, not `50.0%`. */
+  const formatTick = (tick: number): string =>
+    (props.lines[0]?.format(tick) ?? String(tick)).replace(/\.0(?=\D|$)/, '')
   return {
     // The ticks are at full hours and days of the chosen zone.
     tzDate: (at) => (zone() === 'utc' ? uPlot.tzDate(new Date(at * 1000), 'Etc/UTC') : new Date(at * 1000)),
@@ -202,7 +205,13 @@ function optionsOf(props: ChartProps, colourOf: ColourOf): PlotOptions {
         stroke: colourOf(colour),
         width: 1.5,
         spanGaps: false,
-        points: { show: false },
+        // A line needs two points: one between two gaps is drawn as a dot.
+        points: {
+          show: false,
+          size: 5,
+          fill: colourOf(colour),
+          filter: (plot: uPlot, at: number) => lonelyIndexes(plot.data[at] ?? []),
+        },
         ...(isDashed === true ? { dash: [6, 4] } : {}),
         // The lowest line of a stack is filled down to the axis; the others are filled down to the line
         // below.
