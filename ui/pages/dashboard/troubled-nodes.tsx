@@ -8,9 +8,11 @@ import { Ago } from '../../components/ago.tsx'
 import { NodeLink } from '../../components/links.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { whole } from '../../format/figures.ts'
+import type { Freshness } from '../../format/freshness.ts'
 import { conditionWords, CONDITIONS, troubleWords } from '../../format/nodes.ts'
 import { Table, type Column } from '../../design/table.tsx'
 import { useCluster } from '../../state/cluster.tsx'
+import { useFreshness } from '../../state/freshness.ts'
 import { useIsAhead } from '../../state/recovery.ts'
 import { troubled } from './rankings.ts'
 
@@ -23,7 +25,9 @@ const COLUMNS: readonly Column<NodeBody>[] = [
 
 export function TroubledNodes(): JSX.Element {
   const { feed } = useCluster()
+  const freshness = useFreshness()
   const nodes = () => feed.summary()?.nodes
+  const alarms = () => feed.summary()?.alarms ?? []
   return (
     <section class="card" aria-label="Nodes in trouble" id="trouble">
       <h2>Nodes in trouble</h2>
@@ -33,10 +37,10 @@ export function TroubledNodes(): JSX.Element {
             when={counts().attention > 0}
             fallback={
               <p class="quiet">
-                {counts().total === 0
-                  ? 'No node has registered.'
-                  : `None of ${whole(counts().total)} nodes: all respond, accept tasks and are within ` +
-                    'their limits.'}
+                {noTroubleWords(counts().total, {
+                  freshness: freshness(),
+                  isBrokerAway: alarms().some(({ code }) => code === 'BROKER_AWAY'),
+                })}
               </p>
             }
           >
@@ -47,6 +51,19 @@ export function TroubledNodes(): JSX.Element {
       </Show>
     </section>
   )
+}
+
+interface Contact {
+  readonly freshness: Freshness
+  readonly isBrokerAway: boolean
+}
+
+/** No all-clear without contact to the controller, and from it to the nodes. */
+function noTroubleWords(total: number, { freshness, isBrokerAway }: Contact): string {
+  if (total === 0) return 'No node has registered.'
+  if (freshness === 'silent') return 'Unknown: the controller does not respond.'
+  if (isBrokerAway) return 'Unknown: the controller has no connection to the broker.'
+  return `None of ${whole(total)} nodes: all respond, accept tasks and are within their limits.`
 }
 
 /** Each condition with its number of nodes, linked to the list of these nodes. */

@@ -1,0 +1,7 @@
+import { freshnessOf, type Freshness } from '../format/freshness.ts'
+import { now, useCluster } from './cluster.tsx'
+
+export function useFreshness(): () => Freshness {
+  const { feed } = useCluster()
+  return () => freshnessOf(feed.status(), feed.heardAt(), now())
+}
