@@ -61,7 +61,7 @@ describe.skipIf(CHROMIUM === null)('the node pages', { timeout: 300_000 }, () =>
       await page.getByRole('button', { name: 'Plan' }).click()
       await expect
         .poll(() => page.locator('#percent-problem').innerText())
-        .toBe('Enter a whole number from 0 to 1000.')
+        .toBe('Enter a whole number from 0 to 1,000.')
       expect(await field.getAttribute('aria-invalid')).toBe('true')
     }
     expect(sent).toEqual([])

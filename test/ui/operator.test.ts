@@ -170,7 +170,7 @@ describe.skipIf(CHROMIUM === null)('an operator', { timeout: 300_000 }, () => {
     await dialog.getByRole('checkbox').press('Space')
     await dialog.getByLabel('Delay before moving (s)').fill('-1')
     await dialog.getByRole('button', { name: 'Drain', exact: true }).press('Enter')
-    await dialog.getByText('Enter a whole number from 0 to 604800.').waitFor()
+    await dialog.getByText('Enter a whole number from 0 to 604,800.').waitFor()
     expect((await getJson<NodeBody>(`${api}/nodes/${home}`)).drain).toBeNull()
     expect(await accessibilityFaults(page)).toEqual([])
     await dialog.getByLabel('Delay before moving (s)').fill('0')

@@ -35,7 +35,7 @@ describe.skipIf(CHROMIUM === null)('the settings page', () => {
     const { page, sent } = await settings()
     for (const text of ['1001', '-1', '1.5', '', 'abc']) {
       await page.getByLabel(OVERCOMMIT).fill(text)
-      await page.getByText('Enter a whole number from 0 to 1000.').waitFor()
+      await page.getByText('Enter a whole number from 0 to 1,000.').waitFor()
       expect(await page.getByRole('button', { name: 'Plan change' }).isDisabled()).toBe(true)
       await page.getByLabel(OVERCOMMIT).press('Enter')
     }

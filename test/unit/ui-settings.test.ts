@@ -4,11 +4,13 @@ import { CONFIG_RULES, DEFAULT_CONFIG } from '../../controller/model/config.ts'
 import {
   differences,
   fieldsOf,
+  groupsOf,
   isLowering,
   readField,
   rangeOf,
   titleOf,
   type FieldInfo,
+  type FieldName,
   type OpenApi,
 } from '../../ui/format/config-fields.ts'
 import { apiClient } from '../support/api-client.ts'
@@ -32,6 +34,15 @@ test('The fields are those of the configuration, with their ranges and defaults'
     if (rule.kind === 'choice') expect(choices).toEqual(rule.choices)
     else expect([choices, min, max, isNullable]).toEqual([null, rule.min, rule.max, rule.nullable])
   }
+})
+
+test('Every field is in one group, and a field that the page does not know is in the last one', () => {
+  const groups = groupsOf(fields)
+  expect(groups.flatMap((group) => group.fields)).toHaveLength(fields.length)
+  expect(groups.map(({ name }) => name)).not.toContain('Other')
+  const unknown = { ...field('max_requeues'), name: 'of_a_newer_controller' as FieldName }
+  expect(groupsOf([...fields, unknown]).at(-1)).toEqual({ name: 'Other', fields: [unknown] })
+  expect(titleOf(unknown.name)).toBeNull()
 })
 
 test('The title of a field has the unit of its name, and its range lists its choices', () => {

@@ -165,6 +165,14 @@ describe('the address of the list of tasks', () => {
     expect(isFiltered(taskQueryOf({ tab: 'all' }))).toBe(false)
   })
 
+  test('selects tasks without an owner, unless it names one', () => {
+    const query = taskQueryOf({ tab: 'all', without_owner: 'true' })
+    expect([query.without_owner, isFiltered(query)]).toEqual([true, true])
+    expect(taskQueryOf({ tab: 'all', without_owner: 'yes' }).without_owner).toBeUndefined()
+    expect(taskQueryOf({ owner: 'ada', without_owner: 'true' })).toMatchObject({ owner: 'ada' })
+    expect(taskQueryOf({ owner: 'ada', without_owner: 'true' }).without_owner).toBeUndefined()
+  })
+
   test('has no order by priority or name for final tasks', () => {
     expect(sortsOf('all').map(({ value }) => value)).toEqual(['newest', 'oldest'])
     expect(taskQueryOf({ tab: 'failed', sort: 'name' }).sort).toBe('newest')
@@ -255,7 +263,7 @@ describe('the override of a node', () => {
       const asked = changeOf({ ...draftOf(node(20, null)), percent })
       expect(asked).toEqual({
         ok: false,
-        percentProblem: 'Enter a whole number from 0 to 1000.',
+        percentProblem: 'Enter a whole number from 0 to 1,000.',
         reserveProblem: null,
       })
     },
@@ -264,7 +272,7 @@ describe('the override of a node', () => {
   test('ignores typed values that are not selected, and reports both problems at once', () => {
     expect(changeOf({ ...draftOf(node(null, null)), percent: 'abc' }).ok).toBe(true)
     const both = changeOf({ overcommit: 'value', percent: 'x', reserve: 'value', reserveMib: '1048577' })
-    expect(both).toMatchObject({ ok: false, reserveProblem: 'Enter a whole number from 0 to 1048576.' })
+    expect(both).toMatchObject({ ok: false, reserveProblem: 'Enter a whole number from 0 to 1,048,576.' })
   })
 
   test('is described in words', () => {

@@ -3,6 +3,7 @@
  * are not duplicated here. Pure.
  */
 import type { ConfigBody } from '../../controller/api/config/schema.ts'
+import { whole } from './figures.ts'
 
 export type FieldName = Exclude<keyof ConfigBody, 'source' | 'revision'>
 export type FieldValue = number | string | null
@@ -54,30 +55,55 @@ export function fieldsOf({ components }: OpenApi): readonly FieldInfo[] {
 
 export function rangeOf({ choices, min, max, isNullable }: FieldInfo): string {
   return choices === null
-    ? `a whole number from ${min} to ${max}${isNullable ? ', or empty for none' : ''}`
+    ? `a whole number from ${whole(min)} to ${whole(max)}${isNullable ? ', or empty' : ''}`
     : `one of ${choices.join(', ')}`
 }
 
-/** Display name; null: only the name in the API. */
-export function titleOf(name: FieldName): string | null {
-  return (TITLES as Readonly<Record<string, string>>)[name] ?? null
+interface Presentation {
+  readonly group: (typeof GROUPS)[number]
+  /** Ends in the unit of the field. */
+  readonly title: string
 }
 
-const TITLES: Readonly<Partial<Record<FieldName, string>>> = {
-  default_vram_overcommit_percent: 'VRAM overcommit (%)',
-  safety_reserve_mib: 'Safety reserve per GPU (MiB)',
-  idle_swap_out_seconds: 'Idle time before swap-out (s)',
-  max_residency_seconds: 'Maximum residency under contention (s)',
-  swap_in_aging_seconds: 'Swap-in wait before P0 rank (s)',
-  swap_in_probe_seconds: 'Swap-in probe interval (s)',
-  eager_swap_in_seconds: 'Swapped-out time before eager swap-in (s)',
-  reservation_after_seconds: 'Queue wait before GPU reservation (s)',
-  queue_aging_seconds: 'Queue aging interval per priority class (s)',
-  placement_strategy: 'Placement strategy',
-  max_tasks_per_gpu: 'Maximum tasks per GPU',
-  max_requeues: 'Default maximum of requeues after short attempts',
-  heartbeat_seconds: 'Heartbeat interval of GPU servers (s)',
-  run_lease_seconds: 'Run lease without controller contact (s)',
+/** The groups of the settings page, in its order. */
+const GROUPS = ['Overcommit', 'Swapping', 'Queue and placement', 'Stopping tasks', 'GPU servers'] as const
+
+const PRESENTED: Readonly<Record<FieldName, Presentation>> = {
+  default_vram_overcommit_percent: { group: 'Overcommit', title: 'VRAM overcommit (%)' },
+  safety_reserve_mib: { group: 'Overcommit', title: 'Safety reserve per GPU (MiB)' },
+  idle_swap_out_seconds: { group: 'Swapping', title: 'Idle time before swap-out (s)' },
+  max_residency_seconds: { group: 'Swapping', title: 'Maximum residency under contention (s)' },
+  swap_in_aging_seconds: { group: 'Swapping', title: 'Swap-in wait before P0 rank (s)' },
+  swap_in_probe_seconds: { group: 'Swapping', title: 'Swap-in probe interval (s)' },
+  eager_swap_in_seconds: { group: 'Swapping', title: 'Swapped-out time before eager swap-in (s)' },
+  reservation_after_seconds: { group: 'Queue and placement', title: 'Queue wait before GPU reservation (s)' },
+  queue_aging_seconds: { group: 'Queue and placement', title: 'Queue aging interval per priority class (s)' },
+  placement_strategy: { group: 'Queue and placement', title: 'Placement strategy' },
+  max_tasks_per_gpu: { group: 'Queue and placement', title: 'Maximum tasks per GPU' },
+  max_requeues: { group: 'Queue and placement', title: 'Default maximum of requeues after short attempts' },
+  stop_grace_seconds: { group: 'Stopping tasks', title: 'Default stop grace (s)' },
+  max_stop_grace_seconds: { group: 'Stopping tasks', title: 'Maximum stop grace (s)' },
+  heartbeat_seconds: { group: 'GPU servers', title: 'Heartbeat interval of GPU servers (s)' },
+  run_lease_seconds: { group: 'GPU servers', title: 'Run lease without controller contact (s)' },
+}
+
+/** Display name; null: a field of a newer controller, which has only its name in the API. */
+export function titleOf(name: FieldName): string | null {
+  return Object.hasOwn(PRESENTED, name) ? PRESENTED[name].title : null
+}
+
+export interface FieldGroup {
+  readonly name: string
+  readonly fields: readonly FieldInfo[]
+}
+
+/** The fields in groups; those of a newer controller are the last group. */
+export function groupsOf(fields: readonly FieldInfo[]): readonly FieldGroup[] {
+  const groupOf = ({ name }: FieldInfo): string =>
+    Object.hasOwn(PRESENTED, name) ? PRESENTED[name].group : 'Other'
+  return [...GROUPS, 'Other']
+    .map((name) => ({ name, fields: fields.filter((field) => groupOf(field) === name) }))
+    .filter((group) => group.fields.length > 0)
 }
 
 export type Read =

@@ -7,7 +7,11 @@ import {
   type FieldInfo,
   type FieldValue,
 } from '../../format/config-fields.ts'
+import { whole } from '../../format/figures.ts'
 import styles from './settings.module.css'
+
+/** End of the slider: higher percentages are rare, and the field accepts them. */
+const SLIDER_TO = 200
 
 export interface FieldProps {
   readonly field: FieldInfo
@@ -63,7 +67,7 @@ export function Field(props: FieldProps): JSX.Element {
             type="range"
             aria-label="Overcommit, percent"
             min={props.field.min}
-            max={props.field.max}
+            max={Math.max(SLIDER_TO, Number(textOf(props.live)))}
             step="5"
             value={Number.isInteger(Number(props.text)) ? props.text : '0'}
             onInput={(event) => props.onType(event.currentTarget.value)}
@@ -77,10 +81,20 @@ export function Field(props: FieldProps): JSX.Element {
         {props.problem}
       </p>
       <p id={`${id()}-help`} class="quiet">
-        {props.field.meaning}. {capitalised(rangeOf(props.field))}; default {shown(props.field.byDefault)}.
+        {meaningOf(props.field)}. {capitalised(rangeOf(props.field))}; default {shownInText(props.field)}.
       </p>
     </div>
   )
+}
+
+/** A field of the page is empty where a value of the API is null. */
+function meaningOf({ meaning }: FieldInfo): string {
+  return meaning.replace(/; null: /, '; empty: ')
+}
+
+function shownInText({ byDefault }: FieldInfo): string {
+  if (byDefault === null) return 'empty'
+  return typeof byDefault === 'number' ? whole(byDefault) : byDefault
 }
 
 function capitalised(text: string): string {

@@ -6,7 +6,7 @@ import type { ConfigBody } from '../../../controller/api/config/schema.ts'
 import { QueryState } from '../../components/query-state.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 import { Field } from './field.tsx'
-import { fieldsOf, type OpenApi } from '../../format/config-fields.ts'
+import { fieldsOf, groupsOf, type OpenApi } from '../../format/config-fields.ts'
 import { createChange, type ChangeProps } from './change.ts'
 import { History } from './history.tsx'
 import styles from './settings.module.css'
@@ -74,15 +74,22 @@ function Form(props: ChangeProps): JSX.Element {
           aria-label="Configuration"
           onSubmit={(event) => submit(event)}
         >
-          <For each={props.fields}>
-            {(field) => (
-              <Field
-                field={field}
-                text={change.textFor(field)}
-                live={props.live[field.name]}
-                problem={change.problemOf(field)}
-                onType={(text) => change.type(field.name, text)}
-              />
+          <For each={groupsOf(props.fields)}>
+            {(group) => (
+              <fieldset class={styles['group']}>
+                <legend>{group.name}</legend>
+                <For each={group.fields}>
+                  {(field) => (
+                    <Field
+                      field={field}
+                      text={change.textFor(field)}
+                      live={props.live[field.name]}
+                      problem={change.problemOf(field)}
+                      onType={(text) => change.type(field.name, text)}
+                    />
+                  )}
+                </For>
+              </fieldset>
             )}
           </For>
         </form>
