@@ -140,6 +140,22 @@ describe.skipIf(CHROMIUM === null || whyNoNatsServer() !== null)('the output of 
     await page.context().close()
   })
 
+  test('The ways into a running task are shown as commands for a terminal', async () => {
+    const { page, faults } = await open(`/tasks/${task.id}?view=connect`)
+    const ways = page.getByRole('region', { name: 'Connect' })
+    await ways.getByText(`headroom exec -t ${task.id} -- bash`).waitFor()
+    await ways.getByText(`headroom port-forward ${task.id} 8888`).waitFor()
+    await ways.getByRole('button', { name: 'Copy command' }).first().click()
+    await page.getByText('Copied command.').waitFor()
+    const field = page.getByRole('searchbox', { name: 'Search tasks and nodes' })
+    await field.focus()
+    await page.keyboard.press('Control+V')
+    expect(await field.inputValue()).toBe(`headroom exec ${task.id} -- nvidia-smi`)
+    expect(await faultsInEveryLook(page)).toEqual([])
+    expect(faults).toEqual([])
+    await page.context().close()
+  })
+
   test('The JSON can be copied without a secure context', async () => {
     const { page, faults } = await open(`/tasks/${task.id}?view=json`)
     expect(await page.evaluate('isSecureContext')).toBe(false)

@@ -1,4 +1,4 @@
-/** What is read from the GPU server of a task, or why it cannot be read. */
+/** What is read from the GPU server of a task or runs there, or why it cannot be reached. */
 import { useQuery } from '@tanstack/solid-query'
 import { ServerOff } from 'lucide'
 import { Show, type JSX } from 'solid-js'
@@ -11,7 +11,7 @@ import { whyNotOwn } from './task-rights.ts'
 
 export interface OnHostProps {
   readonly task: TaskBody
-  readonly what: 'output' | 'files'
+  readonly what: 'output' | 'files' | 'processes'
   readonly children: JSX.Element
 }
 

@@ -13,6 +13,7 @@ import { Chip } from '../../design/chip.tsx'
 import { TabLinks } from '../../design/tab-links.tsx'
 import { residencyWords, stateWords, toneOf } from '../../format/tasks.ts'
 import { Answer, Explanation } from './explanation.tsx'
+import { Connect } from './connect.tsx'
 import styles from './tasks.module.css'
 import { Files } from './files.tsx'
 import { Logs } from './logs/logs.tsx'
@@ -70,7 +71,7 @@ function stateOf(task: TaskBody): string {
   return isAway ? `${stateWords(task)}, ${residencyWords(task)}` : stateWords(task)
 }
 
-const VIEWS = ['overview', 'timeline', 'decisions', 'logs', 'files', 'json'] as const
+const VIEWS = ['overview', 'timeline', 'decisions', 'logs', 'files', 'connect', 'json'] as const
 type View = (typeof VIEWS)[number]
 const VIEW_NAMES: Readonly<Record<View, string>> = {
   overview: 'Overview',
@@ -78,6 +79,7 @@ const VIEW_NAMES: Readonly<Record<View, string>> = {
   decisions: 'Decisions',
   logs: 'Logs',
   files: 'Files',
+  connect: 'Connect',
   json: 'JSON',
 }
 
@@ -113,6 +115,11 @@ function Views(props: { readonly task: TaskBody }): JSX.Element {
         <Match when={view() === 'files'}>
           <OnHost task={props.task} what="files">
             <Files task={props.task} />
+          </OnHost>
+        </Match>
+        <Match when={view() === 'connect'}>
+          <OnHost task={props.task} what="processes">
+            <Connect task={props.task} />
           </OnHost>
         </Match>
         <Match when={view() === 'json'}>
