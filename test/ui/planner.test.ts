@@ -254,7 +254,7 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
       expect(await sidewaysPixels(page)).toBeLessThanOrEqual(0)
       expect(await accessibilityFaults(page)).toEqual([])
 
-      const chart = page.getByRole('group', { name: 'Over the percentage: arrow keys move through it' })
+      const chart = page.getByRole('group', { name: 'By overcommit percentage: arrow keys move through it' })
       await chart.press('ArrowRight')
       await page.getByText(/^0%: utilization \d/).waitFor()
       await expectBeforeAndAfter(recommended ?? 0)

@@ -72,7 +72,7 @@ describe.skipIf(CHROMIUM === null)('the page of a store that went back in time',
 
     await row(page, 'kept/1').getByRole('button', { name: 'Adopt…' }).press('Enter')
     const dialog = await focusedDialog(page)
-    await dialog.getByText('states the owner ada. This is not confirmed.').waitFor()
+    await dialog.getByText('reported the owner ada. This is not confirmed.').waitFor()
     const adopt = dialog.getByRole('button', { name: 'Adopt' })
     // The owner that the node states is not used automatically.
     expect(await dialog.getByLabel('Owner', { exact: true }).inputValue()).toBe('')

@@ -1,4 +1,4 @@
-/** Which controller leads, and whether a standby answers. */
+/** Which controller leads, and whether a standby is available. */
 import { expect, test } from 'vitest'
 import { createControllers } from '../../services/controller/controllers.ts'
 import { controllersWords } from '../../ui/format/controllers.ts'
@@ -19,7 +19,7 @@ test('A controller without a standby names no controllers; one that lost its sta
   expect(controllers()).toEqual({ leader: 'head-1', standbys: null })
 })
 
-test('A controller that took over says at once that no standby answers', () => {
+test('A controller that took over says at once that no standby is available', () => {
   const seen = { standbys: 0, others: 0 }
   expect(createControllers('head-2', 'head-1', () => seen)()).toEqual({ leader: 'head-2', standbys: 0 })
   expect(createControllers('head-2', 'head-2', () => seen)()).toBe(null)
@@ -38,10 +38,10 @@ test('GET /summary has the leader and the number of standbys', async () => {
 })
 
 test.each([
-  [0, 'head-1 leads, no standby', 'No standby answers'],
+  [0, 'head-1 leads, no standby', 'No standby is available'],
   [1, 'head-1 leads, 1 standby', '1 standby can take over'],
   [2, 'head-1 leads, 2 standbys', '2 standbys can take over'],
-  [null, 'head-1 leads', 'Unknown whether a standby answers'],
+  [null, 'head-1 leads', 'number of standbys is unknown'],
 ])('The badge of %s standbys reads %s', (standbys, text, meaning) => {
   const words = controllersWords({ leader: 'head-1', standbys })
   expect(words.text).toBe(text)

@@ -1,7 +1,7 @@
 /** The line of the dashboard that reports whether all is right. */
 import { beforeAll, expect, test } from 'vitest'
 import type { SummaryBody } from '../../controller/api/observe/summary-schema.ts'
-import { freshnessOf } from '../../ui/format/freshness.ts'
+import { freshnessOf } from '../../ui/api/freshness.ts'
 import { statusOf, type Seen } from '../../ui/pages/dashboard/status-of.ts'
 import { apiClient } from '../support/api-client.ts'
 import { FakeController } from '../support/api-world.ts'

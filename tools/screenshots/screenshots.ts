@@ -79,6 +79,8 @@ async function take(page: Page, url: string, { name, pathOf, prepare, part }: Sc
   await page.getByRole('heading', { level: 1 }).waitFor()
   await prepare?.(page)
   await page.waitForTimeout(SETTLE_MS)
+  // The sticky top bar would cover a part that is larger than the window.
+  if (part !== undefined) await page.evaluate(`document.querySelector('header').style.position = 'static'`)
   await (part?.(page) ?? page).screenshot({ path: join(IMAGES, `${name}.png`) })
 }
 

@@ -65,8 +65,8 @@ function Candidates(props: { readonly decision: DecisionBody }): JSX.Element {
 
 const GPUS: readonly Column<DecisionBody['gpus_considered'][number]>[] = [
   { name: 'GPU', class: 'text', cell: (row) => `${row().node_name}:${row().gpu}` },
-  { name: 'first key, MiB', isNumber: true, cell: (row) => row().key1 },
-  { name: 'second key, MiB', isNumber: true, cell: (row) => row().key2 },
+  { name: 'First key (MiB)', isNumber: true, cell: (row) => row().key1 },
+  { name: 'Second key (MiB)', isNumber: true, cell: (row) => row().key2 },
   { name: 'Chosen', cell: (row) => (row().chosen ? 'yes' : 'no') },
 ]
 
@@ -76,7 +76,7 @@ function GpuChoices(props: { readonly decision: DecisionBody }): JSX.Element {
       <Table
         name="GPUs that admitted the task"
         caption={
-          'GPUs that admitted it, best first: ordered by the first key, then by the second, ascending' +
+          'GPUs that could take the task, best first: the lowest first key, then the lowest second key' +
           (props.decision.gpus_more ? '; more GPUs are omitted' : '')
         }
         columns={GPUS}

@@ -1,6 +1,6 @@
 /** The keys of all pages. */
 export const KEYS: readonly (readonly [keys: string, what: string])[] = [
-  ['Ctrl K, ⌘ K', 'Find anything, and do it'],
+  ['Ctrl K, ⌘ K', 'Find anything, or run an action'],
   ['/', 'Search tasks and nodes'],
   ['?', 'These keys'],
   ['g d', 'Dashboard'],
@@ -14,5 +14,5 @@ export const KEYS: readonly (readonly [keys: string, what: string])[] = [
   ['g x, g f', 'In a simulator session: the exercise, the faults'],
   ['← →', 'In a focused chart: previous point, next point'],
   ['← → ↑ ↓', 'In the map of GPUs: the GPU next to it'],
-  ['Esc', 'Close what is open'],
+  ['Esc', 'Close the open dialog or menu'],
 ]

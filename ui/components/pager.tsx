@@ -32,17 +32,21 @@ export function Pager(props: PagerProps): JSX.Element {
     setBehind([])
     props.onGo(null)
   }
+  /** The list has one page only. */
+  const isOnly = (): boolean => props.cursor === null && props.nextCursor === null
   return (
     <nav class={`row ${styles['pager']}`} aria-label="Pages of the list">
-      <button disabled={props.cursor === null} onClick={goFirst}>
-        First
-      </button>
-      <button disabled={props.cursor === null || behind().length === 0} onClick={goBack}>
-        Back
-      </button>
-      <button disabled={props.nextCursor === null} onClick={goNext}>
-        Next
-      </button>
+      <Show when={!isOnly()}>
+        <button disabled={props.cursor === null} onClick={goFirst}>
+          First
+        </button>
+        <button disabled={props.cursor === null || behind().length === 0} onClick={goBack}>
+          Back
+        </button>
+        <button disabled={props.nextCursor === null} onClick={goNext}>
+          Next
+        </button>
+      </Show>
       <span class="quiet">
         {whole(props.shown)} shown
         <Show when={props.total !== null}> of {whole(props.total)}</Show>

@@ -214,7 +214,7 @@ function TopBar(props: TopBarProps): JSX.Element {
       </button>
       <A class="button" href={path('/glossary')} title="Glossary and keys (?)">
         <Icon of={CircleHelp} />
-        Help
+        <span class={styles['label']}>Help</span>
       </A>
       <ZoneSwitch />
       <button onClick={nextTheme} title={`Theme: ${theme()}`} aria-label={`Theme: ${theme()}`}>

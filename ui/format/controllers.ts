@@ -8,11 +8,14 @@ export function controllersWords({ leader, standbys }: Controllers): {
   readonly meaning: string
 } {
   if (standbys === null)
-    return { text: `${leader} leads`, meaning: 'Unknown whether a standby answers: the store does not.' }
+    return {
+      text: `${leader} leads`,
+      meaning: 'The store does not respond: the number of standbys is unknown.',
+    }
   if (standbys === 0)
     return {
       text: `${leader} leads, no standby`,
-      meaning: 'No standby answers: no controller takes over if this one fails.',
+      meaning: 'No standby is available: no controller takes over if this one fails.',
     }
   const count = `${standbys} ${standbys === 1 ? 'standby' : 'standbys'}`
   return { text: `${leader} leads, ${count}`, meaning: `${count} can take over if this controller fails.` }

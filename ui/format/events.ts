@@ -11,7 +11,7 @@ export const EVENT_WORDS: Readonly<Record<Kind, string>> = {
   node_registered: 'node registered',
   node_status: 'node status changed',
   node_config_changed: 'node settings changed',
-  node_forgotten: 'node forgotten',
+  node_forgotten: 'node removed',
   node_drain: 'node drain',
   node_auto_cordon: 'node cordoned or uncordoned automatically',
   group_changed: 'group changed',

@@ -23,7 +23,7 @@ const WORDS: Readonly<Record<WaitBody['reason'], string>> = {
   REQUEUE_DELAY: 'ended soon after its start, waits for the next attempt',
   RESULT_AWAITED: 'waits for the announced result of an earlier attempt',
   NODE_TASK_LIMIT: 'GPU servers have the maximum number of tasks',
-  PREPARING: 'a GPU server gets its image or files',
+  PREPARING: 'a GPU server prepares its image or files',
   WAITING_VRAM: 'all schedulable VRAM is allocated',
   WAITING_PHYSICAL_VRAM: 'not enough free physical VRAM',
   NEVER_RESIDENT: 'could never be resident next to noswap tasks',

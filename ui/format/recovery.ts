@@ -62,8 +62,8 @@ export function aheadWords({
   reason,
   epoch,
 }: Pick<RecoveryBody['nodes_ahead'][number], 'reason' | 'epoch'>): string {
-  if (reason === 'higher_epoch') return 'It obeyed a controller with a later epoch.'
-  if (reason === 'other_controller') return 'It obeyed another controller with the same epoch.'
+  if (reason === 'higher_epoch') return 'It followed a controller with a later epoch.'
+  if (reason === 'other_controller') return 'It followed another controller with the same epoch.'
   return `It knows events of epoch ${whole(epoch)} that the store lacks.`
 }
 

@@ -27,8 +27,7 @@ const WORDS: readonly (readonly [word: string, meaning: string])[] = [
   ],
   [
     'Unsignalled wait',
-    'Not part of starvation: wait of swapped-out tasks with work, where no signal reports that work ' +
-      'has arrived.',
+    'Wait of swapped-out tasks that had work and could not signal it. Not part of starvation.',
   ],
   [
     'noswap',

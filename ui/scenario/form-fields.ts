@@ -24,8 +24,8 @@ const optional = (name: string, help: string, ...paths: readonly Path[]): FormFi
 })
 
 export const GENERAL_FIELDS: readonly FormField[] = [
-  field('Name', 'Small letters, digits, dot, - and _', ['scenario']),
-  optional('Seed', 'Of all random numbers; default 1', ['seed']),
+  field('Name', 'Lowercase letters, digits, dot, - and _', ['scenario']),
+  optional('Seed', 'Seed of all random numbers; default 1', ['seed']),
   optional('Duration', 'Last arrival: 90m, 6h, 2d; default: the whole workload', ['clock', 'until']),
   optional('Overcommit, percent', '0 to 1000; default 0', ['config', 'default_vram_overcommit_percent']),
 ]
@@ -51,7 +51,7 @@ export const WORKLOAD_FIELDS: Readonly<Record<WorkloadKind, readonly FormField[]
     field('Arrivals', 'poisson: random', ['generate']),
     field('Arrival rate', 'Arrivals per hour on average', ['rate_per_hour']),
     field('VRAM per GPU', 'MiB, or for example 16Gi', ['vram_mib']),
-    field('Duration', 'Of each task, or the mean or median: 20m', ...DURATIONS),
+    field('Duration', 'Per task, or the mean or median: 20m', ...DURATIONS),
     optional('Activity', 'always-busy (default), serving, training', ['activity']),
     optional('Priority', '0 (highest) to 4; default 2', ['priority']),
   ],

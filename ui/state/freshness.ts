@@ -1,4 +1,4 @@
-import { freshnessOf, type Freshness } from '../format/freshness.ts'
+import { freshnessOf, type Freshness } from '../api/freshness.ts'
 import { now, useCluster } from './cluster.tsx'
 
 export function useFreshness(): () => Freshness {

@@ -58,7 +58,7 @@ function actionsOf(isLive: boolean): readonly Entry[] {
     ...(isLive ? [action('Plan overcommit for this cluster', '/planner?source=live')] : []),
     action('Theme: light', () => chooseTheme('light')),
     action('Theme: dark', () => chooseTheme('dark')),
-    action('Theme: as the system', () => chooseTheme('system')),
+    action('Theme: system', () => chooseTheme('system')),
     action('Times: local', () => chooseZone('local')),
     action('Times: UTC', () => chooseZone('utc')),
   ]

@@ -30,15 +30,17 @@ export function Dashboard(): JSX.Element {
       <GpuMap />
       <div class={styles['charts']}>
         <VramCard />
-        <WaitingReasons />
-        <TroubledNodes />
-        <StarvedTasks />
-      </div>
-      <Charts />
-      <div class={styles['charts']}>
-        <HotNodes />
+        <div class={styles['column']}>
+          <TroubledNodes />
+          <WaitingReasons />
+        </div>
+        <div class={styles['column']}>
+          <StarvedTasks />
+          <HotNodes />
+        </div>
         <LatestSwaps />
       </div>
+      <Charts />
     </div>
   )
 }

@@ -140,7 +140,7 @@ const COLUMNS: readonly Column<MapGpu>[] = [
   { name: 'Swapped out', isNumber: true, cell: (row) => <>{mib(row().outMib)}</> },
   {
     name: 'Swap-outs, 1 h',
-    help: 'That ended in the last hour',
+    help: 'Completed in the last hour',
     isNumber: true,
     cell: (row) => <>{whole(row().swapOuts)}</>,
   },
@@ -152,7 +152,7 @@ const COLUMNS: readonly Column<MapGpu>[] = [
   },
   {
     name: 'GPU time lost, 1 h',
-    help: 'Wanted by its tasks and not given',
+    help: 'GPU time that its tasks wanted and did not get',
     isNumber: true,
     cell: (row) => <>{seconds(row().lostSeconds)}</>,
   },

@@ -13,8 +13,8 @@ const SHOWN = 8
 
 const COLUMNS: readonly Column<NodeBody>[] = [
   { name: 'Node', class: 'text', cell: (row) => <NodeLink id={row().node_id} name={row().name} /> },
-  { name: 'allocated', isNumber: true, cell: (row) => percent(allocatedPercent(row())) },
-  { name: 'waiting for VRAM', isNumber: true, cell: (row) => whole(row().queue_length) },
+  { name: 'Allocated', isNumber: true, cell: (row) => percent(allocatedPercent(row())) },
+  { name: 'Waiting for VRAM', isNumber: true, cell: (row) => whole(row().queue_length) },
 ]
 
 export function HotNodes(): JSX.Element {

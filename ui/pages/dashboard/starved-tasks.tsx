@@ -19,7 +19,7 @@ const COLUMNS: readonly Column<TaskBody>[] = [
     cell: (row) => seconds(row().starved_seconds),
   },
   {
-    name: 'starvation',
+    name: 'Starvation',
     help: 'In percent of the GPU time that it wanted',
     isNumber: true,
     cell: (row) => percent(row().starvation_percent.total),

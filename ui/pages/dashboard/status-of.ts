@@ -2,7 +2,7 @@
 import type { SummaryBody } from '../../../controller/api/observe/summary-schema.ts'
 import { plural, whole } from '../../format/figures.ts'
 import { reasonWords } from '../../format/reasons.ts'
-import type { Freshness } from '../../format/freshness.ts'
+import type { Freshness } from '../../api/freshness.ts'
 
 export interface Status {
   readonly tone: 'good' | 'warn' | 'bad'

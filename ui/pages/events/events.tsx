@@ -66,7 +66,7 @@ export default function Events(): JSX.Element {
   return (
     <div class="stack">
       <h1>Events</h1>
-      <form class="row" role="search" onSubmit={(event) => event.preventDefault()}>
+      <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
         <label>
           Event{' '}
           <select value={text('kind')} onChange={(event) => filter('kind', event.currentTarget.value)}>
@@ -79,6 +79,7 @@ export default function Events(): JSX.Element {
           <input
             type="search"
             value={text('task')}
+            placeholder="name or id"
             onChange={(event) => filter('task', event.currentTarget.value.trim())}
           />
         </label>
@@ -93,7 +94,7 @@ export default function Events(): JSX.Element {
         <button type="button" onClick={showNews} disabled={news() === 0 && text('before') === ''}>
           {news() === 0 ? 'Up to date' : `${news()} new`}
         </button>
-        <label>
+        <label class="check">
           <input
             type="checkbox"
             checked={isFollowed()}
@@ -212,14 +213,17 @@ function ActorAndCause(props: { readonly event: EventBody }): JSX.Element {
       <Show when={props.event.caused_by}>
         {(seq) => (
           <div class="quiet">
-            because of <Cause seq={seq()} />
+            caused by <Cause seq={seq()} />
           </div>
         )}
       </Show>
       <Show when={props.event.task_id !== null && props.event.decision}>
         {(number) => (
           <div>
-            <A href={path(`/tasks/${pathSegment(props.event.task_id ?? '')}?decision=${number()}`)}>
+            <A
+              class="nowrap"
+              href={path(`/tasks/${pathSegment(props.event.task_id ?? '')}?decision=${number()}`)}
+            >
               why: decision {number()}
             </A>
           </div>

@@ -32,10 +32,10 @@ export function GpuTable(props: { readonly node: NodeBody }): JSX.Element {
     { name: 'GPU', cell: (row) => row().index },
     { name: 'Model', class: 'text', cell: (row) => row().model },
     { name: 'VRAM', cell: (row) => <VramBar vram={row().vram} /> },
-    { name: 'used', isNumber: true, cell: (row) => mib(row().vram.used_mib) },
-    { name: 'allocated', isNumber: true, cell: (row) => mib(row().vram.committed_mib) },
-    { name: 'schedulable', isNumber: true, cell: (row) => mib(row().vram.effective_schedulable_mib) },
-    { name: 'physical', isNumber: true, cell: (row) => mib(row().vram.physical_mib) },
+    { name: 'Used', isNumber: true, cell: (row) => mib(row().vram.used_mib) },
+    { name: 'Allocated', isNumber: true, cell: (row) => mib(row().vram.committed_mib) },
+    { name: 'Schedulable', isNumber: true, cell: (row) => mib(row().vram.effective_schedulable_mib) },
+    { name: 'Physical', isNumber: true, cell: (row) => mib(row().vram.physical_mib) },
     { name: 'Tasks', class: 'text', cell: (row) => <GpuTasks gpu={row()} byId={byId()} /> },
   ]
   return (

@@ -5,16 +5,13 @@ import { Facts, type Fact } from '../../components/facts.tsx'
 import { VramBar } from '../../components/vram-bar.tsx'
 import { clockTime } from '../../format/clock.ts'
 import { mib, overcommitWords, whole } from '../../format/figures.ts'
-import { gpuModels, groupWords, statusWords } from '../../format/nodes.ts'
-import { useIsAhead } from '../../state/recovery.ts'
+import { gpuModels, groupWords } from '../../format/nodes.ts'
 
 export function NodeFacts(props: { readonly node: NodeBody }): JSX.Element {
-  const isAhead = useIsAhead()
   const facts = (): readonly Fact[] => {
     const { node } = props
     const { vram } = node
     return [
-      { name: 'Status', value: statusWords(node, isAhead(node.node_id)) },
       { name: 'GPUs', value: gpuModels(node) },
       { name: 'VRAM used', value: mib(vram.used_mib), title: 'Resident and foreign VRAM' },
       {
@@ -60,8 +57,8 @@ export function NodeFacts(props: { readonly node: NodeBody }): JSX.Element {
       },
       { name: 'Groups', value: groupWords(node.groups) },
       {
-        name: 'Offers tasks',
-        value: node.features.length === 0 ? 'no more than commands' : node.features.join(', '),
+        name: 'Task features',
+        value: node.features.length === 0 ? 'commands only' : node.features.join(', '),
         title:
           'image: container images; env: environment variables and secrets; limits: of memory, CPUs and ' +
           'processes',

@@ -16,6 +16,7 @@ import { GpuTable } from './gpu-table.tsx'
 import { NodeActions } from './node-actions.tsx'
 import { NodeCharts } from './node-charts.tsx'
 import { NodeFacts } from './node-facts.tsx'
+import { NodeStatus } from './node-status.tsx'
 import { NodeNotices } from './node-notices.tsx'
 import { OverrideEditor } from './override-editor.tsx'
 import type { TaggedNode } from './override-state.ts'
@@ -45,7 +46,10 @@ function NodePage(props: { readonly id: string }): JSX.Element {
   return (
     <div class="stack">
       <Crumbs path="/nodes" name="Nodes" />
-      <h1 class="text">{node.data?.node.name ?? 'Node'}</h1>
+      <div class="row">
+        <h1 class="text">{node.data?.node.name ?? 'Node'}</h1>
+        <Show when={node.data}>{(at) => <NodeStatus node={at().node} />}</Show>
+      </div>
       <QueryState query={node}>
         {(at) => (
           <>

@@ -6,20 +6,18 @@ import type { NodeBody, NodePage } from '../../../controller/api/nodes/schema.ts
 import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { createColumnChoice } from '../../design/column-choice.tsx'
-import { Chip } from '../../design/chip.tsx'
 import { DataTable } from '../../design/data-table.tsx'
 import type { Column } from '../../design/table.tsx'
-import { Ago } from '../../components/ago.tsx'
 import { CsvButton } from '../../components/csv-button.tsx'
 import { Pager } from '../../components/pager.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { ServerLine } from '../../components/server-line.tsx'
 import { VramBar } from '../../components/vram-bar.tsx'
 import { mib, overcommitWords, whole } from '../../format/figures.ts'
-import { conditionWords, CONDITIONS, gpuModels, groupWords, statusWords } from '../../format/nodes.ts'
+import { conditionWords, CONDITIONS, gpuModels, groupWords } from '../../format/nodes.ts'
 import { useCluster } from '../../state/cluster.tsx'
-import { useIsAhead } from '../../state/recovery.ts'
 import { NodeActions } from './node-actions.tsx'
+import { NodeStatus } from './node-status.tsx'
 
 const PAGE_ROWS = 50
 const STATUSES = ['up', 'suspect', 'unreachable', 'attention', ...CONDITIONS] as const
@@ -51,27 +49,9 @@ function Name(props: { readonly row: Accessor<NodeBody> }): JSX.Element {
   )
 }
 
-/** With the time of the last contact if the node does not respond. */
-function Status(props: { readonly row: Accessor<NodeBody> }): JSX.Element {
-  const isAhead = useIsAhead()
-  const isUp = (): boolean => props.row().status === 'up'
-  return (
-    <>
-      <Chip tone={isUp() ? (props.row().cordoned ? 'pending' : 'running') : 'failed'}>
-        {statusWords(props.row(), isAhead(props.row().node_id))}
-      </Chip>
-      <Show when={!isUp()}>
-        <span class="quiet">
-          , last seen <Ago at={props.row().last_seen_at} />
-        </span>
-      </Show>
-    </>
-  )
-}
-
 const COLUMNS: readonly Column<NodeBody>[] = [
   { name: 'Name', cell: (row) => <Name row={row} /> },
-  { name: 'Status', cell: (row) => <Status row={row} /> },
+  { name: 'Status', cell: (row) => <NodeStatus node={row()} /> },
   { name: 'Actions', cell: (row) => <NodeActions node={row()} /> },
   {
     name: 'Overcommit',
@@ -88,30 +68,30 @@ const COLUMNS: readonly Column<NodeBody>[] = [
     cell: (row) => <VramBar vram={row().vram} />,
   },
   {
-    name: 'used',
+    name: 'Used',
     help: 'Resident and foreign VRAM',
     isNumber: true,
     cell: (row) => <>{mib(row().vram.used_mib)}</>,
   },
   {
-    name: 'allocated',
+    name: 'Allocated',
     help: 'VRAM of placed tasks',
     isNumber: true,
     cell: (row) => <>{mib(row().vram.committed_mib)}</>,
   },
+  { name: 'Physical', isNumber: true, cell: (row) => <>{mib(row().vram.physical_mib)}</> },
   {
-    name: 'schedulable',
+    name: 'Schedulable',
     help: 'Physical VRAM × (1 + overcommit percentage / 100)',
     isNumber: true,
     cell: (row) => <>{mib(row().vram.effective_schedulable_mib)}</>,
   },
   {
-    name: 'swaps',
+    name: 'Swaps',
     help: 'Swap-outs and swap-ins since the controller started',
     isNumber: true,
     cell: (row) => <>{whole(row().swaps.outs + row().swaps.ins)}</>,
   },
-  { name: 'physical', isNumber: true, cell: (row) => <>{mib(row().vram.physical_mib)}</> },
   {
     name: 'Groups',
     cell: (row) => (
@@ -156,8 +136,14 @@ export default function Nodes(): JSX.Element {
   const isFiltered = (): boolean => query().q !== '' || query().status !== '' || query().group !== ''
   return (
     <div class="stack">
-      <h1>Nodes</h1>
-      <form class="row" role="search" aria-label="Nodes" onSubmit={(event) => event.preventDefault()}>
+      <div class="head">
+        <h1>Nodes</h1>
+        <div class="row">
+          {choice.chooser()}
+          <CsvButton path="/nodes" query={filters()} name="nodes" />
+        </div>
+      </div>
+      <form class="filters" role="search" aria-label="Nodes" onSubmit={(event) => event.preventDefault()}>
         <label>
           Name contains{' '}
           <input
@@ -191,8 +177,6 @@ export default function Nodes(): JSX.Element {
             <For each={Object.entries(SORTS)}>{([value, name]) => <option value={value}>{name}</option>}</For>
           </select>
         </label>
-        {choice.chooser()}
-        <CsvButton path="/nodes" query={filters()} name="nodes" />
       </form>
       <QueryState
         query={nodes}

@@ -41,7 +41,7 @@ export function objectiveColumns<R>(
 ): readonly Column<R>[] {
   return objectives.map((name, at) => ({
     name,
-    help: 'At most this in 95% of the seeds',
+    help: 'Upper bound in 95% of the seeds',
     isNumber: true,
     cell: (row) => (
       <Show when={candidateOf(row())?.objectives[at]}>
@@ -51,7 +51,7 @@ export function objectiveColumns<R>(
             <Figure
               value={judged().p95}
               shown={objectiveWords(judged().objective, judged().p95)}
-              what="Some runs have no such metric."
+              what="Some runs do not have this metric."
             />
           </span>
         )}

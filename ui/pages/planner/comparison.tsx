@@ -46,7 +46,8 @@ export function Comparison(props: { readonly compared: readonly Compared[] }): J
 }
 
 function words(cell: Cell | undefined): JSX.Element {
-  if (cell === undefined || cell === null) return <span title="No such metric.">{UNKNOWN}</span>
+  if (cell === undefined || cell === null)
+    return <span title="The run does not have this metric.">{UNKNOWN}</span>
   if (typeof cell === 'number')
     return <data value={String(cell)}>{Number.isInteger(cell) ? cell : cell.toFixed(3)}</data>
   return <span title={cell}>{cell.length > 24 ? `${cell.slice(0, 12)}…` : cell}</span>

@@ -27,7 +27,7 @@ interface Band {
 
 const UNSIGNALLED_WAIT: Column<Row> = {
   ...bandColumn('Unsignalled wait', ({ summary }) => summary?.unsignalled_wait_percent),
-  help: 'Wait of swapped-out tasks with work, without a signal for it. Not part of starvation.',
+  help: 'Wait of swapped-out tasks that had work and could not signal it. Not part of starvation.',
 }
 
 export function PercentTable(props: { readonly combination: Combination }): JSX.Element {

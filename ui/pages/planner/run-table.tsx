@@ -74,7 +74,7 @@ export function RunTable(props: RunTableProps): JSX.Element {
         objective,
         ({ metrics }) => objectiveFigure(objective, metrics),
         (value) => objectiveWords(objective, value),
-        'The run has no such metric.',
+        'The run does not have this metric.',
       ),
     ),
     {

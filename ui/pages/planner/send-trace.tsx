@@ -125,7 +125,7 @@ export function SendTrace(props: { readonly onSent: (name: string) => void }): J
             name="Trace name"
             value={name()}
             onInput={setName}
-            help="Small letters, digits, dashes. Replaces a trace of the same name."
+            help="Lowercase letters, digits, dashes. Replaces a trace of the same name."
           />
           <label class={styles['field']}>
             Format

@@ -68,7 +68,7 @@ const CARDS: readonly StartCard[] = [
   library(
     'Fragments',
     'capacity-fragmentation',
-    'A large task fits on no GPU, although there is room in sum.',
+    'A large task fits on no GPU, although enough VRAM is free in total.',
   ),
   library(
     'Thrashing',

@@ -18,7 +18,7 @@ export function SweepCharts(props: {
     <div class={styles['charts']}>
       <section class="card">
         <CurveChart
-          name="Over the percentage"
+          name="By overcommit percentage"
           xName="Overcommit, percent"
           yName="percent"
           x={curves().x}

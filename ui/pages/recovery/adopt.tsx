@@ -69,8 +69,8 @@ export function Adopt(props: SettleProps): JSX.Element {
           </label>
         </p>
         <p id={hint} class="quiet text">
-          <Show when={props.attempt.record?.owner} fallback={`${props.attempt.node_name} states no owner.`}>
-            {(stated) => `${props.attempt.node_name} states the owner ${stated()}. This is not confirmed.`}
+          <Show when={props.attempt.record?.owner} fallback={`${props.attempt.node_name} reported no owner.`}>
+            {(stated) => `${props.attempt.node_name} reported the owner ${stated()}. This is not confirmed.`}
           </Show>
         </p>
         <p>

@@ -76,12 +76,12 @@ function idOf({ node_id: nodeId, task_id: taskId, attempt }: AttemptBody): strin
 
 function columns(tell: (words: string) => void): readonly Column<AttemptBody>[] {
   return [
-    { name: 'Name', help: 'Stated by the node', cell: (row) => <Name row={row} /> },
+    { name: 'Name', help: 'Reported by the node', cell: (row) => <Name row={row} /> },
     { name: 'Actions', cell: (row) => <Actions row={row} onSettled={tell} /> },
     { name: 'Node', cell: (row) => <Where row={row} /> },
     {
       name: 'Owner',
-      help: 'Stated by the node, unconfirmed',
+      help: 'Reported by the node, unconfirmed',
       cell: (row) => (
         <span class="text" title={row().record === null ? NO_RECORD : undefined}>
           {statedOwner(row())}

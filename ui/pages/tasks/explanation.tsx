@@ -5,7 +5,7 @@ import type { ExplanationBody } from '../../../controller/api/observe/explanatio
 import { pathSegment } from '../../api/client.ts'
 import { QueryState } from '../../components/query-state.tsx'
 import { clockTime } from '../../format/clock.ts'
-import { mib, seconds } from '../../format/figures.ts'
+import { mib } from '../../format/figures.ts'
 import { noForecastWords } from '../../format/forecast.ts'
 import { reasonWords } from '../../format/reasons.ts'
 import { NodeLink } from '../../components/links.tsx'
@@ -112,8 +112,6 @@ function Expected(props: { readonly body: ExplanationBody }): JSX.Element {
 
 /** For a placed task: the decisions that placed it, and whether it can be swapped out. */
 function PlacedDetails(props: { readonly body: ExplanationBody }): JSX.Element {
-  const { now } = useCluster()
-  const inTime = (at: string): string => seconds(Math.max(0, (Date.parse(at) - now()) / 1000))
   return (
     <>
       <Show when={props.body.placed_by}>
@@ -131,12 +129,7 @@ function PlacedDetails(props: { readonly body: ExplanationBody }): JSX.Element {
         )}
       </Show>
       <Show when={props.body.victim}>
-        {(victim) => (
-          <p class="text">
-            Swap-out eligibility: {victim().sentence}
-            <Show when={victim().eligible_at}>{(at) => <> Eligible in {inTime(at())}.</>}</Show>
-          </p>
-        )}
+        {(victim) => <p class="text">Swap-out eligibility: {victim().sentence}</p>}
       </Show>
     </>
   )
@@ -208,21 +201,21 @@ const VERDICTS: readonly Column<Verdict>[] = [
       return fits || reason === null ? 'fits' : reasonWords(reason)
     },
   },
-  { name: 'has', isNumber: true, cell: (row) => mib(row().have_mib) },
-  { name: 'needs', isNumber: true, cell: (row) => mib(row().need_mib) },
+  { name: 'Has', isNumber: true, cell: (row) => mib(row().have_mib) },
+  { name: 'Needs', isNumber: true, cell: (row) => mib(row().need_mib) },
   perGpu('GPU', ({ gpu }) => String(gpu)),
   perGpu(
-    'free',
+    'Free',
     (gpu) => mib(gpu.free_mib),
     'Physically free now; a part may be reserved for an earlier task',
   ),
   perGpu(
-    'fits now up to',
+    'Largest fit now',
     (gpu) => mib(gpu.admits_now_mib),
     'Largest demand of this kind that fits now, without reserved VRAM',
   ),
   perGpu(
-    'after swaps up to',
+    'Largest fit after swaps',
     (gpu) => mib(gpu.admits_after_swap_mib),
     'Largest demand of this kind that fits after the possible swap-outs',
   ),

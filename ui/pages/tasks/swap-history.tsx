@@ -89,6 +89,6 @@ function DecisionRow(props: { readonly decision: DecisionBody; readonly taskId: 
 
 function kindWords(kind: string, isVictim: boolean): string {
   if (isVictim) return 'as victim'
-  if (kind === 'swap_out') return 'swap-outs for it'
+  if (kind === 'swap_out') return 'swap-outs for this task'
   return kind.replaceAll('_', ' ')
 }

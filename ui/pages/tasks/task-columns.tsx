@@ -123,11 +123,11 @@ const REASON: Column<TaskBody> = {
 }
 const OWNER: Column<TaskBody> = {
   name: 'Owner',
-  help: 'Submitter; — without authentication',
+  help: 'Name of the token that submitted it; — without authentication',
   cell: (row) => <span class="text">{row().owner ?? UNKNOWN}</span>,
 }
 
-const PLACED = [NAME, STATE, RESIDENCY, WHERE, ASKED, USED, NOSWAP, PRIORITY, IDLE, STARVATION, REASON]
+const PLACED = [NAME, STATE, RESIDENCY, WHERE, ASKED, USED, NOSWAP, PRIORITY, IDLE, STARVATION]
 
 const FINAL: readonly Column<TaskBody>[] = [
   NAME,
@@ -150,7 +150,7 @@ const FINAL: readonly Column<TaskBody>[] = [
 
 /** The relevant columns of each list: a pending task is on no node, and a final one uses nothing. */
 export const TASK_COLUMNS: Readonly<Record<ListName, readonly Column<TaskBody>[]>> = {
-  running: PLACED,
+  running: [...PLACED, OWNER],
   pending: [
     NAME,
     {
@@ -179,5 +179,5 @@ export const TASK_COLUMNS: Readonly<Record<ListName, readonly Column<TaskBody>[]
   succeeded: FINAL,
   failed: FINAL,
   cancelled: FINAL,
-  all: PLACED,
+  all: [...PLACED, REASON],
 }

@@ -91,13 +91,7 @@ export function TaskFacts(props: { readonly task: TaskBody }): JSX.Element {
         value: clockTime(task.first_started_at),
         title: task.first_started_at === null ? 'Not yet' : undefined,
       },
-      { name: 'Ended', value: clockTime(task.finished_at), title: isOpen(task) ? 'Not yet' : undefined },
-      { name: 'End', value: task.end_code ?? UNKNOWN, title: task.end_reason ?? 'Not yet' },
-      {
-        name: 'Exit code',
-        value: task.exit_code ?? UNKNOWN,
-        title: task.exit_code === null ? 'No exit code reported.' : undefined,
-      },
+      ...(isOpen(task) ? [] : endOf(task)),
       { name: 'Id', value: task.id },
     ]
   }
@@ -108,11 +102,24 @@ export function TaskFacts(props: { readonly task: TaskBody }): JSX.Element {
   )
 }
 
+function endOf(task: TaskBody): readonly Fact[] {
+  return [
+    { name: 'Ended', value: clockTime(task.finished_at) },
+    { name: 'End', value: task.end_code ?? UNKNOWN, title: task.end_reason ?? undefined },
+    {
+      name: 'Exit code',
+      value: task.exit_code ?? UNKNOWN,
+      title: task.exit_code === null ? 'No exit code reported.' : undefined,
+    },
+  ]
+}
+
 function preparationsOf({ preparing }: TaskBody): readonly Fact[] {
   const size = (bytes: number) => mib(Math.ceil(bytes / (1024 * 1024)))
   return preparing.map(({ node_name: node, state, bytes_done: done, bytes_total: total }) => ({
     name: `Prepared by ${node}`,
-    value: state === 'prepared' ? 'ready' : total === null ? 'under way' : `${size(done)} of ${size(total)}`,
+    value:
+      state === 'prepared' ? 'ready' : total === null ? 'in progress' : `${size(done)} of ${size(total)}`,
     title: 'Its image and files; no VRAM is committed meanwhile',
   }))
 }
@@ -121,7 +128,7 @@ function portsOf({ ports }: TaskBody): readonly Fact[] {
   const all = ports.map(({ name, target, protocol }) => `${name}=${target}/${protocol}`)
   return all.length === 0
     ? []
-    : [{ name: 'Ports', value: all.join(', '), title: 'Requests to these ports bring it back' }]
+    : [{ name: 'Ports', value: all.join(', '), title: 'Requests to these ports swap it in' }]
 }
 
 function limitsOf(task: TaskBody): readonly Fact[] {
@@ -135,7 +142,7 @@ function limitsOf(task: TaskBody): readonly Fact[] {
     ...(pids === null ? [] : [{ name: 'Processes', value: `at most ${whole(pids)}` }]),
     ...(vram === null
       ? []
-      : [{ name: 'VRAM limit', value: `${mib(vram)} per GPU`, title: 'Above it the task is ended' }]),
+      : [{ name: 'VRAM limit', value: `${mib(vram)} per GPU`, title: 'A task that uses more is ended' }]),
   ]
 }
 

@@ -17,7 +17,6 @@ import { useCluster } from '../../state/cluster.tsx'
 import { createSelection } from '../../design/selection.tsx'
 import { EmptyState } from '../../design/empty-state.tsx'
 import { SubmitTask } from './submit-task.tsx'
-import styles from './tasks.module.css'
 import { FilterBar } from './filter-bar.tsx'
 import { TASK_COLUMNS } from './task-columns.tsx'
 import { BulkActions } from './bulk-actions.tsx'
@@ -74,9 +73,9 @@ export function Tasks(): JSX.Element {
     })
   return (
     <div class="stack">
-      <div class={styles['head']}>
+      <div class="head">
         <h1>Tasks</h1>
-        <div class={styles['tools']}>
+        <div class="row">
           {choice.chooser()}
           <CsvButton path="/tasks" query={csvRequest(query())} name="tasks" />
           <SubmitTask />

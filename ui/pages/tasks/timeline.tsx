@@ -32,7 +32,8 @@ export function Timeline(props: { readonly taskId: string }): JSX.Element {
     {
       name: 'Actor',
       class: 'text',
-      cell: (row) => row().by ?? <span title="No user requested it, or users have no names.">{UNKNOWN}</span>,
+      cell: (row) =>
+        row().by ?? <span title="Not requested by a user, or without authentication.">{UNKNOWN}</span>,
     },
     {
       name: 'Cause',

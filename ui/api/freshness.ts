@@ -1,5 +1,5 @@
 /** Whether what is shown is current. Pure. */
-import type { FeedStatus } from '../api/feed-messages.ts'
+import type { FeedStatus } from './feed-messages.ts'
 
 /** The feed brings a summary each second. */
 const STALE_MS = 10_000
