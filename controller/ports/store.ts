@@ -199,7 +199,15 @@ export interface TokenRecord {
   readonly expiresAt: Instant | null
   /** Rounded to the hour. */
   readonly lastUsedAt: Instant | null
+  /**
+   * Of a browser session, whose secret is in a cookie: names the sign-in settings under which it began.
+   * Absent: a token.
+   */
+  readonly session?: string
 }
+
+/** Begins the id of a browser session; no token has such an id. */
+export const SESSION_ID_PREFIX = 'session-'
 
 /**
  * Entries of each kind are retained separately: submissions and refusals do not displace changes of settings

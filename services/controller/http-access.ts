@@ -2,7 +2,7 @@
 import { isIP } from 'node:net'
 import { hostname } from 'node:os'
 import { createOidcProvider } from '../../controller/adapters/oidc-provider.ts'
-import { createAccess, type Access } from '../../controller/api/auth/access.ts'
+import { createAccess, type Access, type SignInOf } from '../../controller/api/auth/access.ts'
 import type { Peers } from '../../controller/api/auth/authenticator.ts'
 import { Sessions } from '../../controller/api/auth/sessions.ts'
 import { SignIn } from '../../controller/api/auth/sign-in.ts'
@@ -30,8 +30,7 @@ export async function requireToken(
   store: Store,
 ): Promise<void> {
   if (token !== null || oidc !== null || isLoopback(httpHost)) return
-  const { tokens } = await store.load()
-  if (tokens.length > 0) return
+  if (await hasTokens(store)) return
   throw new StartFault(
     `${ENVIRONMENT.httpHost.name} is ${JSON.stringify(httpHost)}, which other hosts can reach, and ` +
       'there is no token: ' +
@@ -47,17 +46,22 @@ export async function requireTokenForTcp(
   token: AdminToken | null,
   store: Store,
 ): Promise<void> {
-  if (token !== null || oidc !== null || (await store.load()).tokens.length > 0) return
+  if (token !== null || oidc !== null || (await hasTokens(store))) return
   throw new StartFault(
     `${ENVIRONMENT.httpPort.name} is set and there is no token: set ${ENVIRONMENT.adminTokenFile.name} ` +
       'to a file with a secret (headroom token generate), or unset the port to use the socket only',
   )
 }
 
+/** Sessions of browsers protect nothing. */
+async function hasTokens(store: Store): Promise<boolean> {
+  return (await store.load()).tokens.some(({ session }) => session === undefined)
+}
+
 export function httpAccess(
   settings: Settings,
   token: AdminToken | null,
-  signIn: SignIn | null,
+  signIn: SignInOf | null,
   { access }: Controller,
   sealer: Sealer,
   peers: Peers | null,
@@ -78,6 +82,7 @@ export function httpAccess(
 }
 
 const HOUR_MS = 3_600_000
+const FINGERPRINT_CHARACTERS = 16
 const CALLBACK_PATH = '/api/v1/auth/callback'
 const SECRET = /^[\x21-\x7e]{1,512}$/
 
@@ -85,22 +90,31 @@ const SECRET = /^[\x21-\x7e]{1,512}$/
  * @throws SettingsError for an unreadable secret. The provider is contacted at the first sign-in: it need not
  * be available before.
  */
-export function browserSignIn(oidc: OidcSettings): SignIn {
+export function browserSignIn(oidc: OidcSettings): SignInOf {
   const { issuer, clientId, clientSecretFile, publicUrl, scope, rules, sessionHours } = oidc
   const clientSecret = clientSecretFile === null ? null : clientSecretIn(clientSecretFile)
-  return new SignIn({
-    provider: createOidcProvider({
-      issuer,
-      clientId,
-      clientSecret,
-      redirectUrl: new URL(CALLBACK_PATH, publicUrl),
-      scope,
-    }),
-    rules,
-    sessions: new Sessions({ now: Date.now, lifetimeMs: sessionHours * HOUR_MS }),
-    now: Date.now,
-    isSecure: publicUrl.protocol === 'https:',
+  const provider = createOidcProvider({
+    issuer,
+    clientId,
+    clientSecret,
+    redirectUrl: new URL(CALLBACK_PATH, publicUrl),
+    scope,
   })
+  const [now, lifetimeMs, settings] = [Date.now, sessionHours * HOUR_MS, fingerprintOf(oidc)]
+  const isSecure = publicUrl.protocol === 'https:'
+  return (book) =>
+    new SignIn({
+      provider,
+      rules,
+      sessions: new Sessions({ book, now, lifetimeMs, settings }),
+      now,
+      isSecure,
+    })
+}
+
+/** Of what decides who has which role, and for how long. */
+function fingerprintOf({ issuer, clientId, rules, sessionHours }: OidcSettings): string {
+  return hashOf(JSON.stringify([issuer, clientId, rules, sessionHours])).slice(0, FINGERPRINT_CHARACTERS)
 }
 
 function clientSecretIn(path: string): string {

@@ -10,7 +10,6 @@ import { fileURLToPath } from 'node:url'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import type { Access } from '../../controller/api/auth/access.ts'
-import type { SignIn } from '../../controller/api/auth/sign-in.ts'
 import { createApi } from '../../controller/api/server.ts'
 import { collectBlobs, openBlobs } from './uploaded-files.ts'
 import { createSeriesFiles } from '../../controller/adapters/series-files.ts'
@@ -182,7 +181,7 @@ export async function startServing(env: Environment, options: ServeOptions = {})
   })
   const url = await listenOrStop(local?.api.listen(app) ?? listen(app, settings, store), fleet)
   await store.serves?.()
-  const about = `data in ${placesOf(settings)}; ${withAuthenticator(access, signIn)}; Ctrl-C stops it`
+  const about = `data in ${placesOf(settings)}; ${withAuthenticator(access)}; Ctrl-C stops it`
   return {
     describe: `Headroom ${packageVersion()} runs ${fleet.describe} on ${url} (${about})\n`,
     asked: asked.promise,
@@ -269,7 +268,7 @@ function managedFleet(settings: Settings, nats: NatsSettings | null, local: Loca
   return nats === null ? { played: readFleet(settings.simulatedFleet) } : { nats }
 }
 
-function withAuthenticator({ authenticator, peers }: Access, signIn: SignIn | null): string {
+function withAuthenticator({ authenticator, peers, signIn }: Access): string {
   if (peers !== null) return 'the socket identifies its users'
   if (!authenticator.isRequired) return 'open to this host'
   return signIn === null ? 'requires a token' : `requires a token or a sign-in at ${signIn.provider}`

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { restoreStore } from '../../controller/adapters/sqlite/restore.ts'
 import { createSqliteStore, STORE_FILE } from '../../controller/adapters/sqlite/store.ts'
-import type { StoredState } from '../../controller/ports/store.ts'
+import { noAccessChanges, type StoredState, type TokenRecord } from '../../controller/ports/store.ts'
 import { SetBackWorld } from '../support/set-back-world.ts'
 import { aBatch } from '../support/store-builders.ts'
 
@@ -111,3 +111,18 @@ function refusal(): Promise<string> {
     (error: unknown) => String(error),
   )
 }
+
+it('A restored store has the tokens of the backup, and none of its browser sessions', async () => {
+  const of = (id: string, more: Partial<TokenRecord> = {}): TokenRecord => ({
+    ...{ id, name: 'ada', role: 'admin', secretHash: 'a'.repeat(64), createdAt: 1, createdBy: null },
+    ...{ expiresAt: null, lastUsedAt: null, ...more },
+  })
+  const tokens = [of('abcdefghijkl'), of('session-0123456789ab', { session: 'settings' })]
+  const store = createSqliteStore({ path })
+  await store.commit(aBatch({ access: { ...noAccessChanges(), tokens } }))
+  expect((await store.load()).tokens).toEqual(tokens)
+  await store.close()
+  const older = join(folder, 'older.db')
+  cpSync(path, older)
+  expect((await restore(older)).tokens).toEqual(tokens.slice(0, 1))
+})

@@ -5,6 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { createOidcProvider } from '../../controller/adapters/oidc-provider.ts'
 import { Sessions } from '../../controller/api/auth/sessions.ts'
 import { SignIn } from '../../controller/api/auth/sign-in.ts'
+import type { AccessRegistry } from '../../controller/engine/inputs/commands/access-registry.ts'
 import { accessWorld, type AccessWorld } from '../support/access-world.ts'
 import { OidcProvider } from '../support/oidc-provider.ts'
 import { StandardOidcProvider } from '../support/standard-oidc-provider.ts'
@@ -41,14 +42,12 @@ async function serving({ issuer, clientId, clientSecret }: Client, scope: string
     redirectUrl: CALLBACK,
     scope,
   })
-  begun = new SignIn({
-    provider,
-    rules: RULES,
-    sessions: new Sessions({ now, lifetimeMs: 3_600_000 }),
-    now,
-    isSecure: false,
-  })
-  world = await accessWorld({ signIn: begun, allowedHosts: ['headroom.example.org'] })
+  const signIn = (book: AccessRegistry) => {
+    const sessions = new Sessions({ book, now, lifetimeMs: 3_600_000, settings: '' })
+    return new SignIn({ provider, rules: RULES, sessions, now, isSecure: false })
+  }
+  world = await accessWorld({ signIn, allowedHosts: ['headroom.example.org'] })
+  begun = world.access.signIn!
   return world
 }
 

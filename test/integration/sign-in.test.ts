@@ -1,8 +1,11 @@
 /** Sign-in with a browser: the controller's routes, openid-client, and a provider on a real socket. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { createOidcProvider } from '../../controller/adapters/oidc-provider.ts'
+import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
 import { Sessions } from '../../controller/api/auth/sessions.ts'
 import { SignIn } from '../../controller/api/auth/sign-in.ts'
+import type { AccessRegistry } from '../../controller/engine/inputs/commands/access-registry.ts'
+import type { Store } from '../../controller/ports/store.ts'
 import { accessWorld, type AccessWorld } from '../support/access-world.ts'
 import { OidcProvider } from '../support/oidc-provider.ts'
 
@@ -12,6 +15,9 @@ const HOUR_MS = 3_600_000
 
 let provider: OidcProvider
 let world: AccessWorld
+let store: Store
+/** A controller on the store. */
+let worldOf: (store: Store, settings: string) => Promise<AccessWorld>
 
 beforeAll(async () => {
   provider = await OidcProvider.start()
@@ -38,14 +44,14 @@ beforeEach(async () => {
       { value: 'gpu-operators', role: 'operator' as const },
     ],
   }
-  const signIn = new SignIn({
-    provider: oidc,
-    rules,
-    sessions: new Sessions({ now, lifetimeMs: 8 * HOUR_MS }),
-    now,
-    isSecure: false,
-  })
-  world = await accessWorld({ signIn, allowedHosts: ['headroom.example.org'] })
+  const given = { provider: oidc, rules, now, isSecure: false }
+  worldOf = (store, settings) => {
+    const sessions = (book: AccessRegistry) => new Sessions({ book, now, lifetimeMs: 8 * HOUR_MS, settings })
+    const signIn = (book: AccessRegistry) => new SignIn({ ...given, sessions: sessions(book) })
+    return accessWorld({ store, signIn, allowedHosts: ['headroom.example.org'] })
+  }
+  store = createMemoryStore()
+  world = await worldOf(store, 'first')
 })
 afterEach(() => world.app.close())
 
@@ -148,6 +154,52 @@ describe('a user who signs in', () => {
     expect((await get('/api/v1/auth/session', { cookie: second.cookie })).json()).toMatchObject({
       caller: null,
     })
+  })
+})
+
+describe('A session', () => {
+  const statusOf = async (cookie: string) => (await get('/api/v1/config', { cookie })).statusCode
+  async function restarted(settings = 'first'): Promise<void> {
+    await world.app.close()
+    const { now } = world
+    world = await worldOf(store, settings)
+    world.now = now
+  }
+
+  test('goes on after a restart, and one that was ended does not', async () => {
+    const [kept, ended] = [await signIn(), await signIn()]
+    await world.ask('POST', '/api/v1/auth/logout', { headers: { ...HOST, cookie: ended.cookie } })
+    await restarted()
+    expect([await statusOf(kept.cookie), await statusOf(ended.cookie)]).toEqual([200, 401])
+    world.now += 8 * HOUR_MS
+    expect(await statusOf(kept.cookie)).toBe(401)
+  })
+
+  test('ends when the sign-in settings change', async () => {
+    const { cookie } = await signIn()
+    await restarted('second')
+    expect(await statusOf(cookie)).toBe(401)
+  })
+
+  test('is no token: no list and no bearer secret has it, and an admin can end it by its id', async () => {
+    const { cookie } = await signIn()
+    const token = await world.token('admin')
+    const as = (method: string, path: string) => world.ask(method, path, { token, headers: HOST })
+    expect((await as('GET', '/api/v1/tokens')).json()).toMatchObject({ total: 1 })
+    const secret = cookie.split('=')[1] ?? ''
+    expect((await get('/api/v1/config', { authorization: `Bearer ${secret}` })).statusCode).toBe(401)
+    const id = (await world.audits())[0]?.tokenId ?? ''
+    expect((await as('DELETE', `/api/v1/tokens/${id}`)).statusCode).toBe(204)
+    expect(await statusOf(cookie)).toBe(401)
+    await restarted()
+    expect(await statusOf(cookie)).toBe(401)
+  })
+
+  test('is removed from the store when another begins after it has expired', async () => {
+    await signIn()
+    world.now += 8 * HOUR_MS
+    await signIn()
+    expect((await store.load()).tokens).toHaveLength(1)
   })
 })
 

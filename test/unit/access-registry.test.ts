@@ -1,5 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { AccessRegistry, MAX_TOKENS } from '../../controller/engine/inputs/commands/access-registry.ts'
+import {
+  AccessRegistry,
+  MAX_SESSIONS,
+  MAX_TOKENS,
+} from '../../controller/engine/inputs/commands/access-registry.ts'
 import { Transaction } from '../../controller/state/transaction.ts'
 import type { Answer } from '../../controller/model/command.ts'
 import { anAudit, aToken } from '../support/store-builders.ts'
@@ -52,6 +56,17 @@ describe('The access registry', () => {
     book.create(aToken({ id: 'one more' }), note)
     book.revoke('unknown', note)
     expect([refusals, book.size]).toEqual([['conflict', 'conflict', 'not_found'], MAX_TOKENS])
+  })
+
+  test('ends the oldest session where there are too many, and takes no room of tokens for them', () => {
+    const { book, now } = aBook()
+    const begin = (n: number) =>
+      book.beginSession(aToken({ id: `session-${n}`, session: 's', createdAt: n }), () => {})
+    for (let n = 0; n <= MAX_SESSIONS; n++) begin(n)
+    expect([book.session('session-0'), book.session('session-1')?.id]).toEqual([undefined, 'session-1'])
+    // The record and its removal are in one transaction.
+    expect([now()?.revokedTokenIds, now()?.tokens.length]).toEqual([['session-0'], MAX_SESSIONS])
+    expect([book.size, book.token('session-1')]).toEqual([0, undefined])
   })
 
   test('refuses changes once the store has failed', () => {

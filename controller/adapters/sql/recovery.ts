@@ -2,7 +2,7 @@
 import { randomInt } from 'node:crypto'
 import { sql, type Kysely } from 'kysely'
 import { epochAfterLoss } from '../../model/epoch-after-loss.ts'
-import type { RecoveryRecord } from '../../ports/store.ts'
+import { SESSION_ID_PREFIX, type RecoveryRecord } from '../../ports/store.ts'
 import type { Schema } from './schema.ts'
 
 export interface Recovery extends RecoveryRecord {
@@ -33,4 +33,6 @@ export async function enterRecovery(
       recovery_since: sinceWallMs,
     }))
     .execute()
+  // One that ended in the lost part would be valid again.
+  await db.deleteFrom('tokens').where('id', 'like', `${SESSION_ID_PREFIX}%`).execute()
 }

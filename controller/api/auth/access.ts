@@ -20,8 +20,8 @@ export interface AccessOptions {
   readonly now: () => Instant
   /** Hash of the admin token that the environment names. */
   readonly adminTokenHash?: string | null
-  /** Sign-in with a browser; null: disabled. */
-  readonly signIn?: SignIn | null
+  /** Sign-in with a browser, with sessions in `book`; null: disabled. */
+  readonly signIn?: SignInOf | null
   /** Identifies the callers of a Unix socket; null: there is no socket. */
   readonly peers?: Peers | null
   /** Host names that requests may use, in addition to loopback names and addresses. */
@@ -31,6 +31,8 @@ export interface AccessOptions {
   /** Per address, for requests without a valid token; 0: no limit. */
   readonly anonymousRequestsPerSecond?: number
 }
+
+export type SignInOf = (book: AccessRegistry) => SignIn
 
 /** Far above what one client needs, far below what would starve the others. */
 const REQUESTS_PER_SECOND = 5_000
@@ -56,7 +58,8 @@ export interface Access {
 }
 
 export function createAccess(options: AccessOptions): Access {
-  const { book, now, adminTokenHash = null, signIn = null, peers = null, allowedHosts = [] } = options
+  const { book, now, adminTokenHash = null, peers = null, allowedHosts = [] } = options
+  const signIn = book === null ? null : (options.signIn?.(book) ?? null)
   return {
     book,
     sealer: options.sealer ?? null,

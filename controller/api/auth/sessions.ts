@@ -1,35 +1,29 @@
 /**
- * Browser sessions: a cookie that scripts cannot read, valid for some hours or until sign-out. Kept in
- * memory: after a restart of the controller users sign in again, which is one redirect if the provider still
- * knows them.
+ * Browser sessions: a cookie that scripts cannot read, valid for some hours or until sign-out. They are in
+ * the store, so that they go on after a restart or a takeover, unless the sign-in settings have changed.
  */
 import { randomBytes } from 'node:crypto'
 import type { DurationMs, Instant } from '../../../protocol/units.ts'
+import type { AccessRegistry } from '../../engine/inputs/commands/access-registry.ts'
 import type { RankedRole } from '../../model/role.ts'
+import { SESSION_ID_PREFIX, type TokenRecord } from '../../ports/store.ts'
+import { ask } from '../http/ask.ts'
 import type { Caller } from './caller.ts'
-import { hashOf } from './token-secrets.ts'
+import { hashOf, isSecretOf } from './token-secrets.ts'
 
 export interface SessionsOptions {
+  readonly book: AccessRegistry
   readonly now: () => Instant
   readonly lifetimeMs: DurationMs
-  /** Maximum number; beyond it the oldest session ends. */
-  readonly maxSessions?: number
+  /** Names the sign-in settings: sessions that began under other ones are not valid. */
+  readonly settings: string
 }
 
-interface Session {
-  readonly caller: Caller
-  readonly expiresAt: Instant
-}
-
-const MAX_SESSIONS = 10_000
 const SECRET_BYTES = 32
 const ID_CHARACTERS = 12
 
 export class Sessions {
   readonly #options: SessionsOptions
-  /** By the hash of the secret; the hash by the id that audit log and streams use. */
-  readonly #sessions = new Map<string, Session>()
-  readonly #hashById = new Map<string, string>()
 
   constructor(options: SessionsOptions) {
     this.#options = options
@@ -39,50 +33,56 @@ export class Sessions {
     return this.#options.lifetimeMs
   }
 
-  /** Returns the secret, which is not stored. */
-  begin(name: string, role: RankedRole): { readonly secret: string; readonly caller: Caller } {
-    const { now, lifetimeMs, maxSessions = MAX_SESSIONS } = this.#options
-    const oldest = this.#sessions.size >= maxSessions ? this.#sessions.keys().next() : null
-    if (oldest?.done === false) this.#forget(oldest.value)
-    const secret = randomBytes(SECRET_BYTES).toString('base64url')
-    const hash = hashOf(secret)
-    const caller: Caller = { name, role, tokenId: `session-${hash.slice(0, ID_CHARACTERS)}` }
-    this.#sessions.set(hash, { caller, expiresAt: now() + lifetimeMs })
-    this.#hashById.set(caller.tokenId as string, hash)
-    return { secret, caller }
-  }
-
   /**
-   * Returns null for an unknown or expired session. The lookup is by hash, so that its duration reveals
-   * nothing about the secret.
+   * Returns the secret, which is not stored, once the session is durable.
+   * @throws ApiProblem when the store has failed
    */
-  callerOf(secret: string): Caller | null {
-    const hash = hashOf(secret)
-    const session = this.#sessions.get(hash)
-    if (session === undefined) return null
-    if (session.expiresAt > this.#options.now()) return session.caller
-    this.#forget(hash)
-    return null
+  async begin(name: string, role: RankedRole): Promise<{ readonly secret: string; readonly caller: Caller }> {
+    const { book, now, lifetimeMs, settings } = this.#options
+    const secret = randomBytes(SECRET_BYTES).toString('base64url')
+    const createdAt = now()
+    const record = {
+      ...{ id: idOf(secret), name, role, secretHash: hashOf(secret), session: settings },
+      ...{ createdAt, createdBy: null, expiresAt: createdAt + lifetimeMs, lastUsedAt: null },
+    }
+    await ask<TokenRecord>((answer) => book.beginSession(record, answer))
+    return { secret, caller: callerIn(record) }
   }
 
-  expiresAt(tokenId: string): Instant | null {
-    return this.#sessions.get(this.#hashById.get(tokenId) ?? '')?.expiresAt ?? null
+  /** Returns null for an unknown or expired session. */
+  callerOf(secret: string): Caller | null {
+    const session = this.#valid(idOf(secret))
+    return session !== null && isSecretOf(secret, session.secretHash) ? callerIn(session) : null
+  }
+
+  expiresAt(id: string): Instant | null {
+    return this.#options.book.session(id)?.expiresAt ?? null
   }
 
   /** By the id of its caller. */
-  isGood(tokenId: string): boolean {
-    const expiresAt = this.expiresAt(tokenId)
-    return expiresAt !== null && expiresAt > this.#options.now()
+  isGood(id: string): boolean {
+    return this.#valid(id) !== null
   }
 
-  end(tokenId: string): void {
-    const hash = this.#hashById.get(tokenId)
-    if (hash !== undefined) this.#forget(hash)
+  /** At once; resolves when it is durable. @throws ApiProblem when the store has failed */
+  async end(id: string): Promise<void> {
+    const { book } = this.#options
+    if (book.session(id) !== undefined) await ask<null>((answer) => book.revoke(id, answer))
   }
 
-  #forget(hash: string): void {
-    const session = this.#sessions.get(hash)
-    this.#sessions.delete(hash)
-    if (session !== undefined) this.#hashById.delete(session.caller.tokenId as string)
+  #valid(id: string): TokenRecord | null {
+    const { book, now, settings } = this.#options
+    const session = book.session(id)
+    if (session?.session !== settings || (session.expiresAt ?? 0) <= now()) return null
+    return session
   }
+}
+
+/** Derived from the hash, so that the duration of a lookup reveals nothing about the secret. */
+function idOf(secret: string): string {
+  return `${SESSION_ID_PREFIX}${hashOf(secret).slice(0, ID_CHARACTERS)}`
+}
+
+function callerIn({ id, name, role }: TokenRecord): Caller {
+  return { name, role, tokenId: id }
 }

@@ -128,7 +128,7 @@ export function signInRoutes(app: ApiApp, { access }: ApiContext): void {
   app.post('/auth/logout', { schema: signOut }, async (request, reply) => {
     const { tokenId } = callerOf(request)
     if (signIn !== null && tokenId !== null) {
-      signIn.sessions.end(tokenId)
+      await signIn.sessions.end(tokenId)
       reply.header('set-cookie', sessionCookie('', 0, signIn.isSecure))
     }
     return reply.code(204).send(null)

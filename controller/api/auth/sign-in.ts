@@ -92,7 +92,7 @@ export class SignIn {
             : ` (looked for in ${lookedIn}; does CONTROLLER_OIDC_SCOPE ask for it?)`
         return { ok: false, failure: 'no_role', why: `${person.why}${place}` }
       }
-      return { ok: true, ...sessions.begin(person.name, person.role), returnTo: pending.returnTo }
+      return { ok: true, ...(await sessions.begin(person.name, person.role)), returnTo: pending.returnTo }
     } catch (error) {
       if (!(error instanceof ProviderFault)) throw error
       return {

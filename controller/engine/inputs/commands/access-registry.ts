@@ -14,6 +14,8 @@ import type { CommitFailed, Transaction } from '../../../state/transaction.ts'
 
 /** Maximum number of tokens. */
 export const MAX_TOKENS = 1_000
+/** Maximum number of browser sessions; beyond it the oldest ends. */
+export const MAX_SESSIONS = 10_000
 /** Maximum number of secrets of one owner, and of all. */
 export const MAX_SECRETS_OF_OWNER = 256
 export const MAX_SECRETS = 10_000
@@ -35,6 +37,7 @@ export interface AccessTransaction {
 
 export class AccessRegistry {
   readonly #tokens = new Map<string, TokenRecord>()
+  readonly #sessions = new Map<string, TokenRecord>()
   readonly #secrets = new Map<string, SecretRecord>()
   readonly #access: AccessTransaction
   #lastAuditSeq = 0
@@ -45,10 +48,11 @@ export class AccessRegistry {
 
   restore({ tokens, secrets, lastAuditSeq }: Pick<StoredState, 'tokens' | 'secrets' | 'lastAuditSeq'>): void {
     for (const secret of secrets) this.#secrets.set(secretId(secret), secret)
-    for (const token of tokens) this.#tokens.set(token.id, token)
+    for (const token of tokens) this.#of(token).set(token.id, token)
     this.#lastAuditSeq = lastAuditSeq
   }
 
+  /** Number of tokens, without sessions. */
   get size(): number {
     return this.#tokens.size
   }
@@ -77,15 +81,33 @@ export class AccessRegistry {
     this.#answer(token, answer)
   }
 
-  /** Revokes the token at once; the answer is sent when the revocation is durable. */
+  /** Of a browser, valid or not. */
+  session(id: string): TokenRecord | undefined {
+    return this.#sessions.get(id)
+  }
+
+  /** Removes expired sessions, and the oldest one beyond the limit. */
+  beginSession(session: TokenRecord, answer: AnswerTo<TokenRecord>): void {
+    if (this.#refusesAll(answer)) return
+    for (const [id, { expiresAt }] of this.#sessions) {
+      const isExpired = expiresAt !== null && expiresAt <= session.createdAt
+      if (!isExpired && this.#sessions.size < MAX_SESSIONS) break
+      this.#sessions.delete(id)
+      this.#revoke(id)
+    }
+    this.#sessions.set(session.id, session)
+    this.#records().tokens.push(session)
+    this.#answer(session, answer)
+  }
+
+  /** Revokes a token or session at once; the answer is sent when the revocation is durable. */
   revoke(id: string, answer: AnswerTo<null>): void {
-    if (!this.#tokens.has(id)) return refuse(answer, { code: 'not_found', what: 'token', id })
+    if (!this.#tokens.has(id) && !this.#sessions.has(id))
+      return refuse(answer, { code: 'not_found', what: 'token', id })
     if (this.#refusesAll(answer)) return
     this.#tokens.delete(id)
-    const records = this.#records()
-    // Its last use may be in the same transaction, where it would add the token again.
-    records.tokens = records.tokens.filter((token) => token.id !== id)
-    records.revokedTokenIds.push(id)
+    this.#sessions.delete(id)
+    this.#revoke(id)
     this.#answer(null, answer)
   }
 
@@ -160,6 +182,17 @@ export class AccessRegistry {
   /** Commits entries that no change has committed yet. */
   settle(): void {
     this.#access.write()
+  }
+
+  #of({ session }: TokenRecord): Map<string, TokenRecord> {
+    return session === undefined ? this.#tokens : this.#sessions
+  }
+
+  #revoke(id: string): void {
+    const records = this.#records()
+    // Its last use may be in the same transaction, where it would add the token again.
+    records.tokens = records.tokens.filter((token) => token.id !== id)
+    records.revokedTokenIds.push(id)
   }
 
   /** Only the last change of a secret counts: a transaction has no order. */
