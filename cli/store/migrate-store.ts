@@ -3,8 +3,11 @@ import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { migrateToPostgres } from '../../controller/adapters/postgres/commands.ts'
 import { describePlace } from '../../controller/adapters/postgres/store-url.ts'
+import { openWorkdirs } from '../../controller/adapters/sqlite/open-workdirs.ts'
 import { STORE_FILE } from '../../controller/adapters/sqlite/store.ts'
 import { postgresMarkBase } from '../../services/controller/open-store.ts'
+import { copyFiles } from '../../services/files/copied-files.ts'
+import { createFolderFiles, FILES_FOLDER } from '../../services/files/folder-files.ts'
 import { UsageError } from '../../services/exit-codes.ts'
 import { readSettings } from '../../services/settings/settings.ts'
 import type { StoreOptions } from './store-access.ts'
@@ -18,10 +21,17 @@ export async function migrateStore(options: StoreOptions): Promise<void> {
   const path = join(dataDir, STORE_FILE)
   if (!existsSync(path)) throw new UsageError(`no store at ${path}: name its folder with --data-dir`)
   const store = { place, markBase: postgresMarkBase({ dataDir }) }
-  const { verdict, aside } = await migrateToPostgres(path, store, new Date())
+  const files = createFolderFiles(join(dataDir, FILES_FOLDER))
+  let folders = ''
+  const { verdict, aside } = await migrateToPostgres(path, store, new Date(), async (to) => {
+    const { complete, incomplete } = await copyFiles(files, to, openWorkdirs(path))
+    if (complete.length > 0) folders += `uploaded folders of ${complete.length} open tasks are there too\n`
+    if (incomplete.length > 0)
+      folders += `${incomplete.length} open tasks lack files of their uploaded folders (${files.name})\n`
+  })
   process.stdout.write(
     `${describePlace(place)} contains ${verdict.tasks} tasks, ${verdict.nodes} nodes and ${verdict.events} ` +
-      `events of ${path}\nthe SQLite store is now ${aside ?? path}\n` +
+      `events of ${path}\n${folders}the SQLite store is now ${aside ?? path}\n` +
       'start the controller with CONTROLLER_STORE_URL and the same data folder\n',
   )
 }

@@ -6,6 +6,7 @@ import {
   previewPostgresRestore,
   restorePostgres,
   verifyPostgres,
+  withPostgresFiles,
 } from '../../controller/adapters/postgres/commands.ts'
 import { describePlace } from '../../controller/adapters/postgres/store-url.ts'
 import { backUp } from '../../controller/adapters/sqlite/backup.ts'
@@ -13,6 +14,8 @@ import { previewRestore, type RestorePreview } from '../../controller/adapters/s
 import { requireWell, restoreStore } from '../../controller/adapters/sqlite/restore.ts'
 import { STORE_FILE } from '../../controller/adapters/sqlite/store.ts'
 import { verifyStore, type Verdict } from '../../controller/adapters/sqlite/verify.ts'
+import type { BlobFiles } from '../../controller/ports/blob-files.ts'
+import { createFolderFiles, FILES_FOLDER } from '../../services/files/folder-files.ts'
 import { postgresMarkBase } from '../../services/controller/open-store.ts'
 import { UsageError } from '../../services/exit-codes.ts'
 import { readSettings } from '../../services/settings/settings.ts'
@@ -33,10 +36,16 @@ export interface StoreAccess {
   backUp(file: string): Promise<void>
   verify(): Promise<Verdict>
   preview(backup: string): Promise<RestorePreview>
-  /** `aside`: where the former store is now; null if there was none. */
+  /** Uploaded files of tasks, for the time of `work`. */
+  withFiles<T>(work: (files: BlobFiles) => Promise<T>): Promise<T>
+  /**
+   * `aside`: where the former store is now; null if there was none.
+   * @param copyFiles after the records: to the database in the same transaction
+   */
   restore(
     backup: string,
     isForced: boolean,
+    copyFiles: (to: BlobFiles) => Promise<void>,
   ): Promise<{ readonly verdict: Verdict; readonly aside: string | null }>
 }
 
@@ -49,6 +58,7 @@ export function openAccess(options: StoreOptions): StoreAccess {
 
 function fileAccess(dataDir: string): StoreAccess {
   const path = join(dataDir, STORE_FILE)
+  const files = createFolderFiles(join(dataDir, FILES_FOLDER))
   return {
     ...{ name: path, dataDir, path },
     backUp: (file) => {
@@ -61,8 +71,13 @@ function fileAccess(dataDir: string): StoreAccess {
       await requireWell(backup)
       return previewRestore(backup, path)
     },
-    restore: (backup, isForced) =>
-      restoreStore({ backup, path, isForced, at: new Date(), busyTimeoutMs: BUSY_TIMEOUT_MS }),
+    withFiles: (work) => work(files),
+    restore: async (backup, isForced, copyFiles) => {
+      const how = { backup, path, isForced, at: new Date(), busyTimeoutMs: BUSY_TIMEOUT_MS }
+      const restored = await restoreStore(how)
+      await copyFiles(files)
+      return restored
+    },
   }
 }
 
@@ -79,8 +94,10 @@ function postgresAccess(
       await requireWell(backup)
       return previewPostgresRestore(backup, store)
     },
-    restore: async (backup, isForced) => {
-      const { verdict, aside } = await restorePostgres(backup, store, { isForced, at: new Date() })
+    withFiles: (work) => withPostgresFiles(store, work),
+    restore: async (backup, isForced, copyFiles) => {
+      const how = { isForced, at: new Date() }
+      const { verdict, aside } = await restorePostgres(backup, store, how, copyFiles)
       return { verdict, aside: aside === null ? null : `the schema ${aside}` }
     },
   }

@@ -5,11 +5,12 @@ import { openWorkdirs, type OpenWorkdir } from '../../controller/adapters/sqlite
 import { SCHEMA_VERSION } from '../../controller/adapters/sqlite/migrations.ts'
 import type { LostRecords, RestorePreview } from '../../controller/adapters/sqlite/restore-preview.ts'
 import { markText } from '../../controller/adapters/sql/store-mark.ts'
+import type { BlobFiles } from '../../controller/ports/blob-files.ts'
 import { StoreFault } from '../../controller/ports/store.ts'
 import { verifyStore } from '../../controller/adapters/sqlite/verify.ts'
 import { EXIT_FAILED, EXIT_OK, UsageError } from '../../services/exit-codes.ts'
-import { FILES_FOLDER } from '../../services/files/blob-store.ts'
-import { copyFiles } from '../../services/files/copied-files.ts'
+import { createFolderFiles, FILES_FOLDER } from '../../services/files/folder-files.ts'
+import { copyFiles, type CopiedFiles } from '../../services/files/copied-files.ts'
 import { visible } from '../output/terminal-text.ts'
 import { openAccess, type StoreAccess, type StoreOptions } from './store-access.ts'
 
@@ -43,15 +44,13 @@ export async function backup(
   for (const path of [file, filesNextTo(file)])
     if (existsSync(path)) throw new UsageError(`${path} already exists: name another file`)
   await access.backUp(file)
-  const { complete, incomplete, copiedBytes } = copied(
-    filesOf(access),
-    filesNextTo(file),
-    file,
-    false,
-    () => {
-      for (const path of [file, filesNextTo(file)]) rmSync(path, { recursive: true, force: true })
-      return 'There is no backup'
-    },
+  const to = createFolderFiles(filesNextTo(file))
+  const whatIsLeft = () => {
+    for (const path of [file, filesNextTo(file)]) rmSync(path, { recursive: true, force: true })
+    return 'There is no backup'
+  }
+  const { complete, incomplete, copiedBytes } = await access.withFiles((files) =>
+    copied(files, to, file, whatIsLeft),
   )
   const removed = options.keep === undefined ? 0 : removeAllBut(options.keep, resolve(target))
   process.stdout.write(
@@ -89,18 +88,30 @@ export async function restore(file: string, options: RestoreCommandOptions): Pro
   const [backup, access] = [resolve(file), openAccess(options)]
   requireFile(backup)
   if (backup === access.path) throw new UsageError(`${backup} is the store itself`)
+  const from = createFolderFiles(filesNextTo(backup))
   if (options.dryRun === true) {
     process.stdout.write(previewText(backup, access.name, await access.preview(backup)))
-    process.stdout.write(missingText(restoredFiles(backup, access, true).incomplete, filesOf(access)))
+    const { incomplete } = await access.withFiles((files) =>
+      copyFiles(from, files, openWorkdirs(backup), true),
+    )
+    process.stdout.write(missingText(incomplete, filesOf(access)))
     return
   }
-  const { verdict, aside } = await access.restore(backup, options.force ?? false)
+  let files: CopiedFiles<OpenWorkdir> = { complete: [], incomplete: [], copiedBytes: 0 }
+  const whatIsLeft = () =>
+    access.path === null
+      ? 'The store is unchanged'
+      : 'The store is restored: copy them before the controller starts'
+  const { verdict, aside } = await access.restore(backup, options.force ?? false, async (to) => {
+    files = await copied(from, to, backup, whatIsLeft)
+  })
   process.stdout.write(
     `${access.name} contains ${verdict.tasks} tasks, ${verdict.nodes} nodes and ${verdict.events} events ` +
       `of ${backup}\n`,
   )
   if (aside !== null) process.stdout.write(`the previous store is now ${aside}\n`)
-  const { complete, incomplete } = restoredFiles(backup, access, false)
+  if (access.path !== null) giveToOwnerOf(access.dataDir, filesOf(access))
+  const { complete, incomplete } = files
   if (complete.length > 0)
     process.stdout.write(
       `${filesOf(access)} contains the uploaded folders of ${complete.length} open tasks\n`,
@@ -112,34 +123,26 @@ export async function restore(file: string, options: RestoreCommandOptions): Pro
   )
 }
 
-/** Uploaded files of tasks in the data folder of a store. */
-function filesOf({ dataDir }: StoreAccess): string {
-  return join(dataDir, FILES_FOLDER)
+/** Where uploaded files of tasks are. */
+function filesOf({ dataDir, path, name }: StoreAccess): string {
+  return path === null ? name : join(dataDir, FILES_FOLDER)
 }
 
 function filesNextTo(backup: string): string {
   return `${backup}.files`
 }
 
-function restoredFiles(backup: string, access: StoreAccess, isDryRun: boolean) {
-  const result = copied(filesNextTo(backup), filesOf(access), backup, isDryRun, () => {
-    return 'The store is restored: copy them before the controller starts'
-  })
-  if (!isDryRun) giveToOwnerOf(access.dataDir, filesOf(access))
-  return result
-}
-
 /**
  * Of the open tasks of a store. @param whatIsLeft called when a file cannot be copied
  * @throws StoreFault, one line
  */
-function copied(from: string, to: string, store: string, isDryRun: boolean, whatIsLeft: () => string) {
+async function copied(from: BlobFiles, to: BlobFiles, store: string, whatIsLeft: () => string) {
   try {
-    return copyFiles(from, to, openWorkdirs(store), isDryRun)
+    return await copyFiles(from, to, openWorkdirs(store))
   } catch (error) {
     if (!(error instanceof Error) || !('code' in error)) throw error
     throw new StoreFault(
-      `uploaded files of tasks cannot be copied to ${to} (${error.message}). ${whatIsLeft()}`,
+      `uploaded files of tasks cannot be copied to ${to.name} (${error.message}). ${whatIsLeft()}`,
       { cause: error },
     )
   }

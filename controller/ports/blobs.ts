@@ -28,7 +28,7 @@ export interface Blobs {
   /** Maximum size of the files of one folder together. */
   readonly maxWorkdirBytes: number
   /** Returns which of these the owner has not uploaded; the others are kept for some time. */
-  missing(owner: BlobOwner, hashes: readonly string[]): readonly string[]
+  missing(owner: BlobOwner, hashes: readonly string[]): Promise<readonly string[]>
   /** Resolves once it is durable. */
   put(owner: BlobOwner, sha256: string, content: Uint8Array): Promise<Stored>
   /** Returns why a task of the owner cannot have this folder, or null; then it is kept for some time. */
@@ -37,5 +37,5 @@ export interface Blobs {
   belongsTo(owner: BlobOwner, manifest: string, sha256: string): Promise<boolean>
   /** Null: not found. */
   read(owner: BlobOwner, sha256: string, offset: number, maxBytes: number): Promise<BlobPiece | null>
-  usage(owner: BlobOwner): BlobUsage
+  usage(owner: BlobOwner): Promise<BlobUsage>
 }

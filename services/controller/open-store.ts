@@ -6,6 +6,7 @@ import type { LeaderSeen } from '../../controller/adapters/postgres/messages.ts'
 import type { Succession } from '../../controller/adapters/postgres/standbys.ts'
 import type { StorePlace } from '../../controller/adapters/postgres/store-url.ts'
 import { createSqliteStore } from '../../controller/adapters/sqlite/store.ts'
+import type { BlobFiles } from '../../controller/ports/blob-files.ts'
 import type { Term } from '../../controller/ports/leadership.ts'
 import type { Sealer } from '../../controller/ports/sealer.ts'
 import type { Store, StoreFault } from '../../controller/ports/store.ts'
@@ -28,6 +29,8 @@ export interface DurableStore extends Store {
   leaseAgeMs?(): number | null
   /** Of a controller among several; null or omitted: there are no others. */
   readonly term?: Term | null
+  /** Uploaded files of tasks; null or omitted: they are not in the store. */
+  files?(): BlobFiles | null
   /** Ends the term after the last commit. @param to the next leader; null: any other */
   resign?(to: string | null): Promise<void>
   /** The API is ready: frees the port, at which requests were held, and keeps them until `serves`. */

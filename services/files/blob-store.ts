@@ -1,23 +1,19 @@
 /**
- * Uploaded files of tasks in the data folder: `files/OWNER/SHA-256`, where OWNER is a hash of the owner's
- * name. Files are kept while an open task needs them, and for some time after their last use.
+ * Uploaded files of tasks: owners, limits and removal. Files are kept while an open task needs them, and for
+ * some time after their last use.
  */
 import { createHash } from 'node:crypto'
-import { mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import type { BlobFiles } from '../../controller/ports/blob-files.ts'
 import type { BlobOwner, BlobPiece, Blobs, BlobUsage, Stored } from '../../controller/ports/blobs.ts'
+import { CHUNK_BYTES } from '../../protocol/limits.ts'
 import { chunksOf, readManifest } from '../../protocol/manifest.ts'
-import { newPartialName } from '../simulations/library/partial-uploads.ts'
-import { UploadQuota, type UploadLimits } from '../simulations/library/upload-quota.ts'
+import { whyOverLimits, whyShortOfSpace, type UploadLimits } from '../simulations/library/upload-quota.ts'
 
 export interface BlobStoreOptions {
-  /** Created at the first upload. */
-  readonly folder: string
+  readonly files: BlobFiles
   readonly limits: UploadLimits
   readonly maxWorkdirBytes: number
   readonly now: () => number
-  /** Replaced in tests. */
-  readonly ask?: ConstructorParameters<typeof UploadQuota>[0]['ask']
 }
 
 /** The uploaded folder that an open task needs. */
@@ -30,14 +26,14 @@ export interface NeededFolder {
 const KEPT_MS = 3_600_000
 /** The same where the space is needed. */
 const KEPT_WHEN_FULL_MS = 600_000
-/** Files of one owner, and of all: each takes an inode and some memory. */
+/** Files of one owner, and of all: each takes an inode or a row, and some memory. */
 const MAX_BLOBS_PER_OWNER = 100_000
 const MAX_BLOBS = 500_000
 const MAX_READ_MANIFESTS = 64
-/** In the data folder. */
-export const FILES_FOLDER = 'files'
-export const OWNER_FILE = 'owner.json'
-const HASH = /^[0-9a-f]{64}$/
+const WHAT = {
+  plural: 'uploaded files of tasks',
+  remedy: 'Files that no open task needs are removed after an hour.',
+}
 
 interface Blob {
   readonly bytes: number
@@ -46,7 +42,6 @@ interface Blob {
 
 interface OwnedBlobs {
   readonly owner: BlobOwner
-  readonly folder: string
   readonly blobs: Map<string, Blob>
   bytes: number
 }
@@ -59,35 +54,27 @@ interface ParsedManifest {
 export class BlobStore implements Blobs {
   readonly maxWorkdirBytes: number
   readonly #options: BlobStoreOptions
-  readonly #quota: UploadQuota
-  readonly #owners = new Map<string, OwnedBlobs>()
+  readonly #owners = new Map<BlobOwner, OwnedBlobs>()
   readonly #writing = new Map<string, Promise<void>>()
   readonly #removing = new Map<string, Promise<void>>()
   readonly #manifests = new Map<string, ParsedManifest>()
+  #loading: Promise<void> | null = null
   #totalBytes = 0
   #count = 0
   #needed: () => Iterable<NeededFolder> = () => []
 
-  private constructor(options: BlobStoreOptions) {
+  /** Loads what earlier processes stored, at the first use or before it (`loaded`). */
+  constructor(options: BlobStoreOptions) {
     this.#options = options
     this.maxWorkdirBytes = options.maxWorkdirBytes
-    this.#quota = new UploadQuota({
-      folder: options.folder,
-      limits: options.limits,
-      kept: () => Promise.resolve([]),
-      what: {
-        plural: 'uploaded files of tasks',
-        remedy: 'Files that no open task needs are removed after an hour.',
-      },
-      ...(options.ask === undefined ? {} : { ask: options.ask }),
-    })
   }
 
-  /** Loads what earlier processes stored. */
-  static async open(options: BlobStoreOptions): Promise<BlobStore> {
-    const store = new BlobStore(options)
-    for (const name of await namesIn(options.folder)) await store.#load(name)
-    return store
+  /** Rejects with the fault of the files; the next use tries again. */
+  loaded(): Promise<void> {
+    return (this.#loading ??= this.#load().catch((error: unknown) => {
+      this.#loading = null
+      throw error
+    }))
   }
 
   /** @param needed returns what open tasks need now */
@@ -95,12 +82,13 @@ export class BlobStore implements Blobs {
     this.#needed = needed
   }
 
-  get totalBytes(): number {
-    return this.#totalBytes
+  async missing(owner: BlobOwner, hashes: readonly string[]): Promise<readonly string[]> {
+    await this.loaded()
+    return this.#missing(owner, hashes)
   }
 
-  missing(owner: BlobOwner, hashes: readonly string[]): readonly string[] {
-    const blobs = this.#owners.get(folderOfOwner(owner))?.blobs
+  #missing(owner: BlobOwner, hashes: readonly string[]): readonly string[] {
+    const blobs = this.#owners.get(owner)?.blobs
     const now = this.#options.now()
     return hashes.filter((hash) => {
       const blob = blobs?.get(hash)
@@ -112,47 +100,50 @@ export class BlobStore implements Blobs {
   async put(owner: BlobOwner, sha256: string, content: Uint8Array): Promise<Stored> {
     if (createHash('sha256').update(content).digest('hex') !== sha256)
       return refused('invalid', 'the body has another SHA-256 than the path')
-    if (this.missing(owner, [sha256]).length === 0) return { ok: true, isNew: false }
-    const owned = await this.#ownedBy(owner)
-    const full = (await this.#whyFull(owned, content.byteLength)) ?? (await this.#quota.whyDiskIsShort())
-    if (full !== null) return refused('uploads_full', full)
-    const path = join(owned.folder, sha256)
-    await this.#removing.get(path)
-    const others = this.#writing.get(path)
+    if ((await this.missing(owner, [sha256])).length === 0) return { ok: true, isNew: false }
+    const owned = this.#ownedBy(owner)
+    const short = (await this.#whyShort()) ?? (await this.#whyFull(owned, content.byteLength))
+    if (short !== null) return refused('uploads_full', short)
+    const id = idOf(owner, sha256)
+    await this.#removing.get(id)
+    const others = this.#writing.get(id)
     if (others !== undefined) {
       await others
       return { ok: true, isNew: false }
     }
-    // Counted first: uploads at the same time cannot exceed the limits together.
+    // Counted first, and checked without a pause before: uploads at the same time cannot exceed the limits
+    // together.
+    const full = this.#whyNot(owned, content.byteLength)
+    if (full !== null) return refused('uploads_full', full)
     this.#add(owned, content.byteLength, 1)
-    const writing = this.#write(owned, path, content)
-    this.#writing.set(path, writing)
+    const writing = this.#options.files.write(owner, sha256, content)
+    this.#writing.set(id, writing)
     try {
       await writing
     } catch (error) {
       this.#add(owned, -content.byteLength, -1)
       throw error
     } finally {
-      this.#writing.delete(path)
+      this.#writing.delete(id)
     }
     owned.blobs.set(sha256, { bytes: content.byteLength, usedAt: this.#options.now() })
     return { ok: true, isNew: true }
   }
 
   async whyUnusable(owner: BlobOwner, sha256: string): Promise<string | null> {
-    const owned = this.#owners.get(folderOfOwner(owner))
-    if (owned === undefined || this.missing(owner, [sha256]).length > 0)
+    if ((await this.missing(owner, [sha256])).length > 0)
       return 'names no manifest that you have uploaded (PUT /blobs/{hash})'
-    const read = readManifest(await readFile(join(owned.folder, sha256), 'utf8'))
+    const read = readManifest(await this.#text(owner, sha256))
     if (!read.ok) return `names no valid manifest: ${read.why}`
     if (read.bytes > this.maxWorkdirBytes)
       return `names a folder of ${read.bytes} bytes; the limit is ${this.maxWorkdirBytes}`
     const chunks = chunksOf(read.manifest)
-    const missing = this.missing(owner, [...chunks.keys()])
+    const missing = this.#missing(owner, [...chunks.keys()])
     if (missing.length > 0) return `names a folder of which ${missing.length} chunks are not uploaded`
-    const wrong = [...chunks].find(([hash, bytes]) => owned.blobs.get(hash)?.bytes !== bytes)
+    const blobs = this.#owners.get(owner)?.blobs
+    const wrong = [...chunks].find(([hash, bytes]) => blobs?.get(hash)?.bytes !== bytes)
     if (wrong !== undefined) return `names a folder whose chunk ${wrong[0]} has another size`
-    await syncFolder(owned.folder)
+    await this.#options.files.settle(owner)
     return null
   }
 
@@ -162,70 +153,55 @@ export class BlobStore implements Blobs {
   }
 
   async read(owner: BlobOwner, sha256: string, offset: number, maxBytes: number): Promise<BlobPiece | null> {
-    const owned = this.#owners.get(folderOfOwner(owner))
-    const blob = owned?.blobs.get(sha256)
-    if (owned === undefined || blob === undefined) return null
+    await this.loaded()
+    const blob = this.#owners.get(owner)?.blobs.get(sha256)
+    if (blob === undefined) return null
     blob.usedAt = this.#options.now()
-    const file = await open(join(owned.folder, sha256))
-    try {
-      const { buffer, bytesRead } = await file.read(Buffer.alloc(maxBytes), 0, maxBytes, offset)
-      return { base64: buffer.toString('base64', 0, bytesRead), bytes: blob.bytes }
-    } finally {
-      await file.close()
-    }
+    const piece = await this.#options.files.read(owner, sha256, offset, maxBytes)
+    return piece === null ? null : { base64: piece.toString('base64'), bytes: blob.bytes }
   }
 
-  usage(owner: BlobOwner): BlobUsage {
+  async usage(owner: BlobOwner): Promise<BlobUsage> {
+    await this.loaded()
     const { maxBytes, maxBytesPerOwner } = this.#options.limits
-    const ownBytes = this.#owners.get(folderOfOwner(owner))?.bytes ?? 0
+    const ownBytes = this.#owners.get(owner)?.bytes ?? 0
     return { ownBytes, maxBytesPerOwner, totalBytes: this.#totalBytes, maxBytes }
   }
 
   /** Removes what no open task needs and was not used for this long. */
   async collect(unusedMs = KEPT_MS): Promise<void> {
+    await this.loaded()
     for (const { owner, manifest } of [...this.#needed()]) {
       const parsed = await this.#parsed(owner, manifest)
-      this.missing(owner, [manifest, ...(parsed?.chunks.keys() ?? [])])
+      this.#missing(owner, [manifest, ...(parsed?.chunks.keys() ?? [])])
     }
     const before = this.#options.now() - unusedMs
     for (const owned of this.#owners.values()) {
-      for (const [hash, blob] of owned.blobs) {
-        if (blob.usedAt > before) continue
+      const unused = [...owned.blobs].filter(([, { usedAt }]) => usedAt <= before)
+      for (const [hash, { bytes }] of unused) {
         owned.blobs.delete(hash)
-        this.#manifests.delete(join(owned.folder, hash))
-        this.#add(owned, -blob.bytes, -1)
-        await this.#remove(join(owned.folder, hash))
+        this.#manifests.delete(idOf(owned.owner, hash))
+        this.#add(owned, -bytes, -1)
       }
+      await this.#remove(
+        owned.owner,
+        unused.map(([hash]) => hash),
+      )
     }
   }
 
-  async #load(name: string): Promise<void> {
-    const folder = join(this.#options.folder, name)
-    const text = await readFile(join(folder, OWNER_FILE), 'utf8').catch(() => null)
-    if (text === null) return
-    const { owner } = JSON.parse(text) as { readonly owner: BlobOwner }
-    const owned: OwnedBlobs = { owner, folder, blobs: new Map(), bytes: 0 }
-    this.#owners.set(name, owned)
-    const names = await readdir(folder)
-    for (const partial of names.filter((each) => each.startsWith('.upload-'))) await rm(join(folder, partial))
-    for (const hash of names.filter((each) => HASH.test(each))) {
-      const { size: bytes, mtimeMs } = await stat(join(folder, hash))
-      owned.blobs.set(hash, { bytes, usedAt: Math.min(mtimeMs, this.#options.now()) })
+  async #load(): Promise<void> {
+    const now = this.#options.now()
+    for (const { owner, sha256, bytes, at } of await this.#options.files.list()) {
+      const owned = this.#ownedBy(owner)
+      owned.blobs.set(sha256, { bytes, usedAt: Math.min(at, now) })
       this.#add(owned, bytes, 1)
     }
   }
 
-  async #ownedBy(owner: BlobOwner): Promise<OwnedBlobs> {
-    const key = folderOfOwner(owner)
-    const known = this.#owners.get(key)
-    if (known !== undefined) return known
-    const folder = join(this.#options.folder, key)
-    await mkdir(folder, { recursive: true, mode: 0o700 })
-    await writeFile(join(folder, OWNER_FILE), JSON.stringify({ owner }))
-    await syncFolder(this.#options.folder)
-    await syncFolder(dirname(this.#options.folder))
-    const owned = this.#owners.get(key) ?? { owner, folder, blobs: new Map<string, Blob>(), bytes: 0 }
-    this.#owners.set(key, owned)
+  #ownedBy(owner: BlobOwner): OwnedBlobs {
+    const owned = this.#owners.get(owner) ?? { owner, blobs: new Map<string, Blob>(), bytes: 0 }
+    this.#owners.set(owner, owned)
     return owned
   }
 
@@ -240,31 +216,22 @@ export class BlobStore implements Blobs {
   #whyNot(owned: OwnedBlobs, bytes: number): string | null {
     if (owned.blobs.size >= MAX_BLOBS_PER_OWNER || this.#count >= MAX_BLOBS)
       return 'Too many files are uploaded. Files that no open task needs are removed after an hour.'
-    return this.#quota.whyNot({ ownBytes: owned.bytes, totalBytes: this.#totalBytes }, bytes)
+    const usage = { ownBytes: owned.bytes, totalBytes: this.#totalBytes }
+    return whyOverLimits(this.#options.limits, usage, bytes, WHAT)
   }
 
-  /** Durable under its name once the folder is synchronised, which the submission of its task does. */
-  async #write({ folder }: OwnedBlobs, path: string, content: Uint8Array): Promise<void> {
-    const partial = join(folder, newPartialName())
-    try {
-      const file = await open(partial, 'wx', 0o600)
-      try {
-        await file.writeFile(content)
-        await file.datasync()
-      } finally {
-        await file.close()
-      }
-      await rename(partial, path)
-    } finally {
-      await rm(partial, { force: true })
-    }
+  async #whyShort(): Promise<string | null> {
+    const space = await this.#options.files.space()
+    return space === null ? null : whyShortOfSpace(this.#options.limits, space)
   }
 
   /** An upload of the same content waits, so that its file is not removed. */
-  async #remove(path: string): Promise<void> {
-    const removing = rm(path, { force: true })
-    this.#removing.set(path, removing)
-    await removing.finally(() => this.#removing.delete(path))
+  async #remove(owner: BlobOwner, hashes: readonly string[]): Promise<void> {
+    if (hashes.length === 0) return
+    const removing = this.#options.files.remove(owner, hashes)
+    const ids = hashes.map((hash) => idOf(owner, hash))
+    for (const id of ids) this.#removing.set(id, removing)
+    await removing.finally(() => ids.forEach((id) => this.#removing.delete(id)))
   }
 
   #add(owned: OwnedBlobs, bytes: number, count: number): void {
@@ -275,44 +242,29 @@ export class BlobStore implements Blobs {
 
   /** The latest ones are kept in memory: each read of a chunk asks. */
   async #parsed(owner: BlobOwner, sha256: string): Promise<ParsedManifest | null> {
-    const owned = this.#owners.get(folderOfOwner(owner))
-    const path = join(owned?.folder ?? '', sha256)
-    const known = this.#manifests.get(path)
-    if (known !== undefined || owned?.blobs.has(sha256) !== true) return known ?? null
-    const read = readManifest(await readFile(path, 'utf8'))
+    await this.loaded()
+    const id = idOf(owner, sha256)
+    const known = this.#manifests.get(id)
+    if (known !== undefined || this.#owners.get(owner)?.blobs.has(sha256) !== true) return known ?? null
+    const read = readManifest(await this.#text(owner, sha256))
     if (!read.ok) return null
     const parsed = { chunks: chunksOf(read.manifest), bytes: read.bytes }
     const [oldest] = this.#manifests.keys()
     if (this.#manifests.size >= MAX_READ_MANIFESTS && oldest !== undefined) this.#manifests.delete(oldest)
-    this.#manifests.set(path, parsed)
+    this.#manifests.set(id, parsed)
     return parsed
+  }
+
+  /** Of a manifest; empty if it is gone. */
+  async #text(owner: BlobOwner, sha256: string): Promise<string> {
+    return (await this.#options.files.read(owner, sha256, 0, CHUNK_BYTES))?.toString() ?? ''
   }
 }
 
-/** Name of the folder of its files. */
-export function folderOfOwner(owner: BlobOwner): string {
-  return createHash('sha256').update(JSON.stringify(owner)).digest('hex').slice(0, 32)
+function idOf(owner: BlobOwner, sha256: string): string {
+  return `${sha256} ${owner ?? ''}${owner === null ? '' : '.'}`
 }
 
 function refused(code: 'invalid' | 'uploads_full', detail: string): Stored {
   return { ok: false, refusal: { code, detail } }
-}
-
-/** Without a folder nothing was uploaded. */
-async function namesIn(folder: string): Promise<readonly string[]> {
-  try {
-    return await readdir(folder)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
-    throw error
-  }
-}
-
-async function syncFolder(folder: string): Promise<void> {
-  const file = await open(folder)
-  try {
-    await file.sync()
-  } finally {
-    await file.close()
-  }
 }

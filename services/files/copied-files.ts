@@ -1,25 +1,12 @@
 /**
- * Copies uploaded files of tasks from one folder of a blob store to another, for backup and restore. A file
- * never changes and is named by the hash of its content: one that the target has is not copied again.
+ * Copies uploaded files of tasks, for backup and restore. A file never changes and is named by the hash of
+ * its content: one that the target has is not copied again.
  */
 import { createHash } from 'node:crypto'
-import {
-  chmodSync,
-  closeSync,
-  constants,
-  copyFileSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
-import { dirname, join } from 'node:path'
+import type { BlobFiles } from '../../controller/ports/blob-files.ts'
+import { CHUNK_BYTES } from '../../protocol/limits.ts'
 import { chunksOf, readManifest } from '../../protocol/manifest.ts'
-import { folderOfOwner, OWNER_FILE, type NeededFolder } from './blob-store.ts'
+import type { NeededFolder } from './blob-store.ts'
 
 export interface CopiedFiles<T> {
   /** Those of which all files are in the target. */
@@ -29,97 +16,57 @@ export interface CopiedFiles<T> {
 }
 
 /**
- * Durable once it returns. @param to created if something is copied
- * @param isDryRun nothing is copied; the answer is the same @throws file-system errors
+ * Durable once it resolves. @param isDryRun nothing is copied; the answer is the same
+ * @throws faults of the files
  */
-export function copyFiles<T extends NeededFolder>(
-  from: string,
-  to: string,
+export async function copyFiles<T extends NeededFolder>(
+  from: BlobFiles,
+  to: BlobFiles,
   needed: readonly T[],
   isDryRun = false,
-): CopiedFiles<T> {
+): Promise<CopiedFiles<T>> {
   const [complete, incomplete]: [T[], T[]] = [[], []]
-  const changed = new Set<string>()
-  let copiedBytes = 0
-  const checked = new Set<string>()
-  const has = (owner: NeededFolder['owner'], hash: string): boolean => {
-    const [source, target] = [from, to].map((root) => join(root, folderOfOwner(owner), hash)) as [
-      string,
-      string,
-    ]
-    if (checked.has(target) || isWhole(target, hash)) return true
-    if (!isWhole(source, hash)) return false
+  const changed = new Set<NeededFolder['owner']>()
+  /** Sizes by owner and hash. */
+  const copied = new Map<string, number>()
+  const has = async (owner: NeededFolder['owner'], hash: string): Promise<boolean> => {
+    const id = JSON.stringify([owner, hash])
+    if (copied.has(id) || (await wholeIn(to, owner, hash)) !== null) return true
+    const content = await wholeIn(from, owner, hash)
+    if (content === null) return false
     if (!isDryRun) {
-      makeFolderOf(owner, to)
-      copyDurably(source, target)
-      changed.add(dirname(target))
+      await to.write(owner, hash, content)
+      changed.add(owner)
     }
-    copiedBytes += statSync(source).size
-    checked.add(target)
+    copied.set(id, content.byteLength)
     return true
   }
   for (const folder of needed) {
     const { owner, manifest } = folder
-    const chunks = has(owner, manifest) ? chunksIn([from, to], owner, manifest) : null
-    const isComplete = chunks !== null && chunks.map((hash) => has(owner, hash)).every(Boolean)
+    const hashes = (await has(owner, manifest)) ? await chunksIn([from, to], owner, manifest) : null
+    let isComplete = hashes !== null
+    for (const hash of hashes ?? []) isComplete = (await has(owner, hash)) && isComplete
     ;(isComplete ? complete : incomplete).push(folder)
   }
-  for (const folder of changed) syncFolder(folder)
-  if (changed.size > 0) for (const folder of [to, dirname(to)]) syncFolder(folder)
-  return { complete, incomplete, copiedBytes }
+  for (const owner of changed) await to.settle(owner)
+  return { complete, incomplete, copiedBytes: [...copied.values()].reduce((sum, bytes) => sum + bytes, 0) }
 }
 
-function chunksIn(
-  roots: readonly string[],
+async function chunksIn(
+  places: readonly BlobFiles[],
   owner: NeededFolder['owner'],
   manifest: string,
-): readonly string[] | null {
-  for (const root of roots) {
-    const text = contentOf(join(root, folderOfOwner(owner), manifest))
-    const read = text === null ? null : readManifest(text.toString())
+): Promise<readonly string[] | null> {
+  for (const place of places) {
+    const content = await wholeIn(place, owner, manifest)
+    const read = content === null ? null : readManifest(content.toString())
     if (read?.ok === true) return [...chunksOf(read.manifest).keys()]
   }
   return null
 }
 
-function isWhole(path: string, sha256: string): boolean {
-  const content = contentOf(path)
-  return content !== null && createHash('sha256').update(content).digest('hex') === sha256
-}
-
-/** Null: there is no such file. */
-function contentOf(path: string): Buffer | null {
-  try {
-    return readFileSync(path)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
-    throw error
-  }
-}
-
-function makeFolderOf(owner: NeededFolder['owner'], root: string): void {
-  const folder = join(root, folderOfOwner(owner))
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
-  writeFileSync(join(folder, OWNER_FILE), JSON.stringify({ owner }), { mode: 0o600 })
-}
-
-function copyDurably(source: string, target: string): void {
-  const partial = `${target}.copying`
-  try {
-    copyFileSync(source, partial, constants.COPYFILE_FICLONE)
-    chmodSync(partial, 0o600)
-    syncFolder(partial)
-    renameSync(partial, target)
-  } finally {
-    rmSync(partial, { force: true })
-  }
-}
-
-function syncFolder(path: string): void {
-  const file = openSync(path, 'r')
-  try {
-    fsyncSync(file)
-  } finally {
-    closeSync(file)
-  }
+/** Null: it is not there, or damaged. */
+async function wholeIn(files: BlobFiles, owner: NeededFolder['owner'], hash: string): Promise<Buffer | null> {
+  const content = await files.read(owner, hash, 0, CHUNK_BYTES)
+  return content !== null && createHash('sha256').update(content).digest('hex') === hash ? content : null
 }

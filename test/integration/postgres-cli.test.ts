@@ -1,10 +1,14 @@
 /** Commands on the PostgreSQL store of a stopped controller. */
+import { createHash } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { replicationCheck, storeChecks } from '../../cli/doctor/store.ts'
 import { createPostgresStore } from '../../controller/adapters/postgres/store.ts'
+import { createSqliteStore } from '../../controller/adapters/sqlite/store.ts'
+import { createFolderFiles } from '../../services/files/folder-files.ts'
+import { aBatch, aTask } from '../support/store-builders.ts'
 import { headroom } from '../support/headroom-command.ts'
 import { PostgresServer, whyNoPostgres } from '../support/postgres-server.ts'
 
@@ -48,6 +52,46 @@ describe.skipIf(whyNoPostgres() !== null)('with a PostgreSQL server', () => {
       5,
       expect.stringMatching(/^headroom: A controller is running on postgres:.*: use its interface/),
     ])
+  })
+
+  it('moves, backs up and restores uploaded folders of open tasks', async () => {
+    const sha = (content: Uint8Array) => createHash('sha256').update(content).digest('hex')
+    const dataDir = mkdtempSync(join(folder, 'data-'))
+    const chunk = Buffer.from('print(1)\n')
+    const file = { path: 'train.py', kind: 'file', bytes: chunk.length, executable: false }
+    const manifest = Buffer.from(JSON.stringify({ version: 1, entries: [{ ...file, chunks: [sha(chunk)] }] }))
+    const sqlite = createSqliteStore({ dataDir })
+    const tasks = [{ ...aTask({ seq: 1 }), owner: 'ada', workdir: sha(manifest) }]
+    await sqlite.commit(
+      aBatch({ tasks, marks: { epoch: 7, nextTaskSeq: 2, nextEventSeq: 1, nextDecision: 1 } }),
+    )
+    await sqlite.close()
+    const files = createFolderFiles(join(dataDir, 'files'))
+    for (const content of [chunk, manifest]) await files.write('ada', sha(content), content)
+    const env = { CONTROLLER_STORE_URL: server.url }
+    const stored = () => server.query('select sha256 from headroom.uploaded_files order by bytes')
+    const both = [{ sha256: sha(chunk) }, { sha256: sha(manifest) }]
+
+    const moved = await headroom(['store', 'migrate', '--data-dir', dataDir], { env })
+    expect([moved.code, moved.stdout], moved.stderr).toEqual([
+      0,
+      expect.stringContaining('uploaded folders of 1 open tasks'),
+    ])
+    expect(await stored()).toEqual(both)
+    const backup = join(dataDir, 'backup.db')
+    const made = await headroom(['backup', backup, '--data-dir', dataDir], { env })
+    expect([made.code, made.stdout]).toEqual([0, expect.stringContaining('uploaded folders of 1 open tasks')])
+    await server.query('delete from headroom.uploaded_files')
+    const restore = ['restore', backup, '--data-dir', dataDir]
+    const shown = await headroom([...restore, '--dry-run'], { env })
+    expect([shown.code, shown.stdout]).toEqual([0, expect.not.stringContaining('lack files')])
+    expect(await stored()).toEqual([])
+    const restored = await headroom([...restore, '--force'], { env })
+    expect([restored.code, restored.stdout]).toEqual([
+      0,
+      expect.stringMatching(/^postgres:.* contains the uploaded folders of 1 open tasks$/m),
+    ])
+    expect(await stored()).toEqual(both)
   })
 
   it('is found by the doctor, with its version', async () => {

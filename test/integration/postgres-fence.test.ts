@@ -6,6 +6,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { commitFunction, FENCE } from '../../controller/adapters/postgres/commit-function.ts'
 import { faultOf } from '../../controller/adapters/postgres/faults.ts'
+import { FILES_FENCE, fileFunctions } from '../../controller/adapters/postgres/files-schema.ts'
 import { requireOwnSessions } from '../../controller/adapters/postgres/session.ts'
 import { createPostgresStore } from '../../controller/adapters/postgres/store.ts'
 import { aBatch, aTask, anEvent } from '../support/store-builders.ts'
@@ -84,13 +85,73 @@ describe.skipIf(whyNoPostgres() !== null)('the fence of a PostgreSQL store', () 
 
   it.each([
     ['the whole check', FENCE, '', HOLDER],
-    ['the row lock', ' for update', '', HOLDER],
+    ['the row lock', ' for no key update', '', HOLDER],
     ['the holder', 'v_leader.holder is distinct from p_holder or ', '', HOLDER],
     ['the epoch', ' or p_epoch < v_leader.epoch', '', EPOCH],
   ])('is needed: without %s an earlier holder writes', async (_, part, instead, takeover) => {
     const mutant = FENCE.replace(part, instead)
     expect(mutant).not.toBe(FENCE)
     expect(await commitDuring(takeover, mutant)).toBe('written')
+  })
+
+  const PUT = "select headroom.put_file('a', 'null', 'x', 0, '')"
+  const REMOVE = "select headroom.remove_files('a', 'null', '{kept}')"
+
+  /** A change of uploaded files by the holder `a`, while another session takes over and has not committed. */
+  async function changeDuring(change: string, fence = FILES_FENCE): Promise<readonly unknown[]> {
+    for (const text of fileFunctions(fence)) await server.query(text)
+    await server.query("update headroom.leader set holder = 'a'")
+    await server.query("insert into headroom.uploaded_files values ('null', 'kept', 0, 0, '')")
+    const [a, b] = [await session(), await session()]
+    await b.query('begin')
+    await b.query('select 1 from headroom.leader for update')
+    await b.query(HOLDER)
+    let isDone = false
+    const changed = a.query(change).catch((error: Error & { readonly code?: string }) => {
+      if (error.code !== 'HR001') throw error
+    })
+    void changed.finally(() => (isDone = true))
+    await expect.poll(async () => isDone || (await isWaiting())).toBe(true)
+    await b.query('commit')
+    await changed
+    const rows = await server.query<{ sha256: string }>(
+      'select sha256 from headroom.uploaded_files order by 1',
+    )
+    return rows.map(({ sha256 }) => sha256)
+  }
+
+  it('refuses changes of uploaded files that another holder has overtaken', async () => {
+    expect(await changeDuring(PUT)).toEqual(['kept'])
+    await server.query('truncate headroom.uploaded_files')
+    expect(await changeDuring(REMOVE)).toEqual(['kept'])
+  })
+
+  it.each([
+    ['the whole check', FILES_FENCE, REMOVE, []],
+    ['the row lock', ' for key share', REMOVE, []],
+    ['the holder', ' and holder = p_holder', PUT, ['kept', 'x']],
+  ])(
+    'is needed for uploaded files: without %s an earlier holder changes them',
+    async (_, part, change, now) => {
+      const mutant = FILES_FENCE.replace(part, '')
+      expect(mutant).not.toBe(FILES_FENCE)
+      expect(await changeDuring(change, mutant)).toEqual(now)
+    },
+  )
+
+  it('lets commits go on while a file is written, and a takeover wait for it', async () => {
+    const [a, b, c] = [await session(), await session(), await session()]
+    await server.query("update headroom.leader set holder = 'a', epoch = 1")
+    await a.query('begin')
+    await a.query(PUT)
+    const json = JSON.stringify({ marks: [1, 1, 1, 1] })
+    await b.query("select headroom.commit_batch(1, 'a', 0, $1)", [json])
+    let isTaken = false
+    const taken = c.query("select headroom.claim('c')").then(() => (isTaken = true))
+    await expect.poll(isWaiting).toBe(true)
+    expect(isTaken).toBe(false)
+    await a.query('commit')
+    await taken
   })
 
   it('ends the sessions of the previous holder when another takes it', async () => {

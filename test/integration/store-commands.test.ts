@@ -16,7 +16,8 @@ import { describe, expect, it } from 'vitest'
 import { createSqliteStore, STORE_FILE } from '../../controller/adapters/sqlite/store.ts'
 import { restoreStore } from '../../controller/adapters/sqlite/restore.ts'
 import { verifyStore } from '../../controller/adapters/sqlite/verify.ts'
-import { BlobStore, folderOfOwner } from '../../services/files/blob-store.ts'
+import { BlobStore } from '../../services/files/blob-store.ts'
+import { createFolderFiles, folderOfOwner } from '../../services/files/folder-files.ts'
 import { headroom, temporaryFolder } from '../support/headroom-command.ts'
 import { getJson, putJson, serve, WITHOUT_HISTORY } from '../support/served.ts'
 import {
@@ -223,7 +224,7 @@ describe('uploaded folders of open tasks', { timeout: 300_000 }, () => {
     const marks = { epoch: 7, nextTaskSeq: 4, nextEventSeq: 3, nextDecision: 9 }
     await store.commit(aBatch({ tasks, config: aConfig(1), events: [anEvent(1), anEvent(2)], marks }))
     await store.close()
-    const blobs = await openBlobs(dataDir)
+    const blobs = openBlobs(dataDir)
     for (const [i, chunk] of [code, data].entries())
       for (const content of [chunk, manifests[i] ?? ''])
         expect(await blobs.put(tasks[i]?.owner ?? null, sha(content), Buffer.from(content))).toMatchObject({
@@ -232,8 +233,8 @@ describe('uploaded folders of open tasks', { timeout: 300_000 }, () => {
     return { dataDir, path: join(dataDir, STORE_FILE) }
   }
   const openBlobs = (dataDir: string) =>
-    BlobStore.open({
-      folder: join(dataDir, 'files'),
+    new BlobStore({
+      files: createFolderFiles(join(dataDir, 'files')),
       limits: { maxBytes: 1e9, maxBytesPerOwner: 1e9, minFreeBytes: 0, minFreePercent: 0 },
       maxWorkdirBytes: 1e9,
       now: Date.now,
@@ -255,7 +256,7 @@ describe('uploaded folders of open tasks', { timeout: 300_000 }, () => {
     expect(restored.stdout).toContain(
       `${join(elsewhere, 'files')} contains the uploaded folders of 2 open tasks`,
     )
-    const blobs = await openBlobs(elsewhere)
+    const blobs = openBlobs(elsewhere)
     expect(await blobs.whyUnusable('alice', sha(folderOf('train.py', code)))).toBeNull()
     expect(await blobs.whyUnusable('bob', sha(folderOf('data', data)))).toBeNull()
     expect(await blobs.whyUnusable('bob', sha(folderOf('train.py', code)))).toContain('no manifest')

@@ -23,13 +23,13 @@ const BETA = nodeIdFromName('beta')
 /** Has one folder of one owner. */
 const blobs: Blobs = {
   maxWorkdirBytes: 1_000,
-  missing: () => [],
+  missing: () => Promise.resolve([]),
   put: () => Promise.reject(new Error('not used')),
   whyUnusable: () => Promise.resolve(null),
   belongsTo: (owner, manifest, hash) =>
     Promise.resolve(owner === 'ada' && manifest === MANIFEST && (hash === MANIFEST || hash === CHUNK)),
   read: (_owner, hash) => Promise.resolve({ base64: Buffer.from(hash).toString('base64'), bytes: 64 }),
-  usage: () => ({ ownBytes: 0, maxBytesPerOwner: 0, totalBytes: 0, maxBytes: 0 }),
+  usage: () => Promise.resolve({ ownBytes: 0, maxBytesPerOwner: 0, totalBytes: 0, maxBytes: 0 }),
 }
 
 async function world() {

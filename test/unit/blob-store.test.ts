@@ -4,10 +4,12 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Space } from '../../controller/ports/blob-files.ts'
+import { createFolderFiles } from '../../services/files/folder-files.ts'
 import { BlobStore, type BlobStoreOptions } from '../../services/files/blob-store.ts'
 
 const HOUR = 3_600_000
-const FREE = { bavail: 1_000_000, blocks: 1_000_000, bsize: 4096 }
+const FREE = { freeBytes: 1e9, totalBytes: 1e9 }
 const hashOf = (content: Uint8Array): string => createHash('sha256').update(content).digest('hex')
 
 describe('the store of uploaded files', () => {
@@ -19,15 +21,17 @@ describe('the store of uploaded files', () => {
   })
   afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
-  const open = (more: Partial<BlobStoreOptions> = {}): Promise<BlobStore> =>
-    BlobStore.open({
-      folder: join(folder, 'files'),
+  const open = async (more: Partial<BlobStoreOptions> = {}, space: Space = FREE): Promise<BlobStore> => {
+    const store = new BlobStore({
+      files: { ...createFolderFiles(join(folder, 'files')), space: () => Promise.resolve(space) },
       limits: { maxBytes: 300, maxBytesPerOwner: 200, minFreeBytes: 0, minFreePercent: 0 },
       maxWorkdirBytes: 1_000,
       now: () => now,
-      ask: () => Promise.resolve(FREE),
       ...more,
     })
+    await store.loaded()
+    return store
+  }
 
   async function putFolder(store: BlobStore, owner: string | null, text: string): Promise<string> {
     const content = Buffer.from(text)
@@ -47,15 +51,15 @@ describe('the store of uploaded files', () => {
     const chunk = hashOf(Buffer.from('secret'))
     expect(await store.whyUnusable('ada', manifest)).toBeNull()
     for (const other of ['bob', null]) {
-      expect(store.missing(other, [chunk, manifest])).toEqual([chunk, manifest])
+      expect(await store.missing(other, [chunk, manifest])).toEqual([chunk, manifest])
       expect(await store.whyUnusable(other, manifest)).toMatch(/names no manifest that you have uploaded/)
       expect(await store.belongsTo(other, manifest, chunk)).toBe(false)
       expect(await store.read(other, chunk, 0, 100)).toBeNull()
-      expect(store.usage(other).ownBytes).toBe(0)
+      expect((await store.usage(other)).ownBytes).toBe(0)
     }
     // The second owner pays for its own copy.
     expect(await store.put('bob', chunk, Buffer.from('secret'))).toEqual({ ok: true, isNew: true })
-    expect(store.usage('bob').ownBytes).toBe(6)
+    expect((await store.usage('bob')).ownBytes).toBe(6)
     expect(await store.read('bob', chunk, 2, 3)).toEqual({
       base64: Buffer.from('cre').toString('base64'),
       bytes: 6,
@@ -75,11 +79,8 @@ describe('the store of uploaded files', () => {
     // At the same time, so that each alone would fit.
     const both = await Promise.all([put('bob', content(100, 3)), put('bob', content(100, 4))])
     expect(both.filter((one) => (one as { ok: boolean }).ok)).toHaveLength(1)
-    expect(store.usage('bob')).toMatchObject({ ownBytes: 100, totalBytes: 250 })
-    const full = await open({
-      ask: () => Promise.resolve({ ...FREE, bavail: 0 }),
-      limits: { ...LIMITS, minFreeBytes: 1 },
-    })
+    expect(await store.usage('bob')).toMatchObject({ ownBytes: 100, totalBytes: 250 })
+    const full = await open({ limits: { ...LIMITS, minFreeBytes: 1 } }, { ...FREE, freeBytes: 0 })
     expect(await full.put('ada', hashOf(content(1, 9)), content(1, 9))).toMatchObject({
       refusal: { code: 'uploads_full', detail: expect.stringContaining('short of space') as string },
     })
@@ -117,7 +118,7 @@ describe('the store of uploaded files', () => {
     store.keepFor(() => needs)
     now += HOUR - 1
     await store.collect()
-    expect(store.missing('ada', [hashOf(Buffer.from('needed'))])).toEqual([])
+    expect(await store.missing('ada', [hashOf(Buffer.from('needed'))])).toEqual([])
     expect(await store.whyUnusable('ada', other)).toBeNull()
     now += HOUR
     await store.collect()
@@ -126,7 +127,7 @@ describe('the store of uploaded files', () => {
     needs = []
     now += HOUR
     await store.collect()
-    expect(store.usage('ada')).toMatchObject({ ownBytes: 0, totalBytes: 0 })
+    expect(await store.usage('ada')).toMatchObject({ ownBytes: 0, totalBytes: 0 })
     const left = readdirSync(join(folder, 'files'), { recursive: true, encoding: 'utf8' })
     expect(left.filter((name) => /[0-9a-f]{64}$/.test(name))).toEqual([])
   })
@@ -139,7 +140,7 @@ describe('the store of uploaded files', () => {
     writeFileSync(partial, 'x')
     const second = await open(roomy)
     expect(await second.whyUnusable(null, manifest)).toBeNull()
-    expect(second.usage(null).ownBytes).toBe(first.usage(null).ownBytes)
+    expect((await second.usage(null)).ownBytes).toBe((await first.usage(null)).ownBytes)
     expect(existsSync(partial)).toBe(false)
   })
 })

@@ -2,13 +2,14 @@
  * The tables of PostgreSQL at the first schema version that it had: those of SQLite (sqlite/migrations.ts),
  * and three of its own. Released: a later change is a step of schema-steps.ts.
  */
+import { FILES_TABLES } from './files-schema.ts'
 import { LEASE_TABLES } from './lease-schema.ts'
 
 /** The schema version of these tables. */
 export const BASE_VERSION = 18
 
 /** Tables that SQLite's file does not have: it keeps the kind in its header, and has one writer. */
-export const OWN_TABLES = ['commit_log', 'leader', 'store_kind', ...LEASE_TABLES] as const
+export const OWN_TABLES = ['commit_log', 'leader', 'store_kind', ...LEASE_TABLES, ...FILES_TABLES] as const
 
 /** Texts compare by code units, as in SQLite. */
 const TEXT = 'text collate "C"'

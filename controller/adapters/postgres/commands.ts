@@ -3,6 +3,7 @@ import { chmodSync, copyFileSync, existsSync, mkdtempSync, rmSync, writeFileSync
 import { dirname, join } from 'node:path'
 import Database from 'better-sqlite3'
 import type pg from 'pg'
+import type { BlobFiles } from '../../ports/blob-files.ts'
 import { StoreFault } from '../../ports/store.ts'
 import { makeDirectory, publishFile } from '../sql/files.ts'
 import { markPath, readMark } from '../sql/mark-file.ts'
@@ -23,6 +24,7 @@ import { holdLock } from './lock.ts'
 import { inTransaction, migrateWithin, schemaVersion } from './schema-steps.ts'
 import { connect, COPYING, kyselyOn, SCHEMA } from './session.ts'
 import { describePlace, type StorePlace } from './store-url.ts'
+import { filesOn } from './uploaded-files.ts'
 
 /** A store in PostgreSQL, and the mark of this host. */
 export interface PostgresPlace {
@@ -50,6 +52,14 @@ async function copied(place: StorePlace, file: string): Promise<void> {
   })
   chmodSync(file, 0o600)
   requireWhole(file)
+}
+
+/** Uploaded files of tasks, for the time of `work`. @throws StoreFault if they cannot be read */
+export function withPostgresFiles<T>(
+  { place }: PostgresPlace,
+  work: (files: BlobFiles) => Promise<T>,
+): Promise<T> {
+  return connected(place, (client) => work(filesOn(client, place)))
 }
 
 /** @throws StoreFault if it cannot be read */
@@ -106,12 +116,14 @@ export interface RestoredPostgres {
 
 /**
  * Replaces the store in one transaction; the former one stays in a schema of another name.
+ * @param copyFiles puts uploaded files into the new store, in that transaction
  * @throws StoreFault; the store is then unchanged
  */
 export async function restorePostgres(
   backup: string,
   { place, markBase }: PostgresPlace,
   { isForced, at }: { readonly isForced: boolean; readonly at: Date },
+  copyFiles: (to: BlobFiles) => Promise<void> = () => Promise.resolve(),
 ): Promise<RestoredPostgres> {
   const verdict = await requireWell(backup)
   return withCurrentCopy(backup, markBase, at, (file) =>
@@ -130,6 +142,7 @@ export async function restorePostgres(
         if (aside !== null) await client.query(`alter schema ${SCHEMA} rename to ${aside}`)
         await migrateWithin(client, 0, at.getTime())
         await copyFromFile(file, client)
+        await copyFiles(filesOn(client, place))
         const highestEpoch = Math.max(await epochOf(client), former, mark?.epoch ?? 0)
         await enterRecovery(kyselyOn(client), {
           ...{ reason: 'restored', sinceWallMs: at.getTime(), highestEpoch },
@@ -144,6 +157,7 @@ export async function restorePostgres(
 /**
  * Moves the store of a stopped controller from SQLite into an empty database, with its whole history. The
  * file is put aside, so that no controller goes on with it by mistake.
+ * @param copyFiles as restorePostgres has it
  * @returns where the file is now
  * @throws StoreFault; both stores are then unchanged
  */
@@ -151,6 +165,7 @@ export async function migrateToPostgres(
   path: string,
   { place, markBase }: PostgresPlace,
   at: Date,
+  copyFiles: (to: BlobFiles) => Promise<void> = () => Promise.resolve(),
 ): Promise<{ readonly verdict: Verdict; readonly aside: string | null }> {
   const verdict = await verifyStore(path)
   const [first] = verdict.problems
@@ -165,6 +180,7 @@ export async function migrateToPostgres(
         await inTransaction(client, async () => {
           await migrateWithin(client, 0, at.getTime())
           await copyFromFile(file, client)
+          await copyFiles(filesOn(client, place))
         })
         return { verdict, aside: putAside(path, at, 'migration') }
       }),

@@ -20,6 +20,8 @@ begin
     from leader, pg_stat_activity activity
     where activity.pid = any(leader.sessions) and activity.pid <> pg_backend_pid()
       and activity.datname = current_database() and activity.application_name = 'headroom writer';
+  -- Changes of files by the previous holder end first.
+  perform 1 from leader where id = 1 for update;
   update leader set holder = p_holder, sessions = array[pg_backend_pid()], since = clock_timestamp(),
     epoch = greatest(epoch, coalesce((select marks.epoch from marks), 0));
 end
@@ -27,7 +29,7 @@ $$;`
 
 /** The row lock is kept until the commit: a takeover waits for it, and is seen after it. */
 export const FENCE = `
-  select * into v_leader from leader where id = 1 for update;
+  select * into v_leader from leader where id = 1 for no key update;
   if v_leader.holder is distinct from p_holder or p_epoch < v_leader.epoch then
     raise exception 'fenced: epoch % of %, now % of %', p_epoch, p_holder, v_leader.epoch, v_leader.holder
       using errcode = 'HR001';

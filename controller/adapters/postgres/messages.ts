@@ -7,6 +7,7 @@ export type PostgresRequest =
   | WriterRequest
   | { readonly op: 'host' }
   | { readonly op: 'term' }
+  | { readonly op: 'holder' }
   | { readonly op: 'serves'; readonly seal: string }
   | { readonly op: 'resign'; readonly to: string | null }
 
@@ -15,6 +16,8 @@ export interface PostgresAnswers extends WriterAnswers {
   readonly host: StoreHost
   /** Null: it is no candidate. */
   readonly term: Term | null
+  /** Names this opening in the fence. */
+  readonly holder: string
   readonly serves: null
   readonly resign: null
 }

@@ -4,6 +4,7 @@ import type pg from 'pg'
 import { StoreFault } from '../../ports/store.ts'
 import { BASE_SCHEMA, BASE_VERSION } from './base-schema.ts'
 import { FUNCTIONS } from './commit-function.ts'
+import { FILES_SCHEMA } from './files-schema.ts'
 import { LEASE_SCHEMA } from './lease-schema.ts'
 import { SCHEMA } from './session.ts'
 
@@ -66,7 +67,7 @@ export async function migrateWithin(client: pg.ClientBase, from: number, at: num
 
 /** They are those of the program that leads. Those of the same program are left as they are. */
 async function renewFunctions(client: pg.ClientBase): Promise<void> {
-  const texts = [...FUNCTIONS, ...LEASE_SCHEMA]
+  const texts = [...FUNCTIONS, ...LEASE_SCHEMA, ...FILES_SCHEMA]
   const digest = `functions ${hash('sha256', texts.join('\n'), 'hex')}`
   const { rows } = await client.query<{ comment: string | null }>(
     "select obj_description(to_regnamespace('headroom'), 'pg_namespace') as comment",

@@ -5,6 +5,7 @@
 import { extname } from 'node:path'
 import type { Kysely } from 'kysely'
 import type { StoreKind } from '../../model/store-kind.ts'
+import type { BlobFiles } from '../../ports/blob-files.ts'
 import { DEFAULT_LEASE_MS, type Term } from '../../ports/leadership.ts'
 import { StoreFault, type Store, type StoredState, type StoreReads } from '../../ports/store.ts'
 import { createCommitQueue } from '../sql/commit-queue.ts'
@@ -22,7 +23,8 @@ import type { LeaderSeen, PostgresAnswers, PostgresNote, PostgresRequest } from 
 import { newProgress, tellProgress } from './shared-progress.ts'
 import { readingPool } from './session.ts'
 import type { Candidate, PostgresSettings } from './settings.ts'
-import { describePlace } from './store-url.ts'
+import { describePlace, type StoreHost, type StorePlace } from './store-url.ts'
+import { leaderFiles } from './uploaded-files.ts'
 
 const LOCK_WAIT_MS = 6_000
 const RETAIN_EVENTS = 1_000_000
@@ -70,6 +72,8 @@ export interface PostgresStore extends Store {
   leaseAgeMs(): number | null
   /** Of a candidate, once it has opened; otherwise null. */
   readonly term: Term | null
+  /** Uploaded files of tasks; null before it has opened. */
+  files(): BlobFiles | null
   /** Ends the term after the last commit. @param to the next leader; null: any other */
   resign(to: string | null): Promise<void>
   /**
@@ -81,7 +85,15 @@ export interface PostgresStore extends Store {
 
 interface Reader {
   readonly db: Kysely<Schema>
+  readonly files: BlobFiles
   end(): Promise<void>
+}
+
+/** @param holder names the term in the fence */
+function readerOf(place: StorePlace, at: StoreHost, holder: string): Reader {
+  const { db, end } = readingPool(place, at)
+  const { files, close } = leaderFiles(place, at, holder, db)
+  return { db, files, end: async () => void (await Promise.all([end(), close()])) }
 }
 
 /**
@@ -99,6 +111,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
   let renewedAt = performance.now()
   let term: Term | null = null
   let counted: ReturnType<typeof countStandbys> | null = null
+  let files: BlobFiles | null = null
   const hearing = {
     onFault: (fault: StoreFault) => {
       queue.fail(fault)
@@ -120,26 +133,20 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
   })
   const reader = open()
   const opened = handled(reader.then(() => undefined))
+  const read = readThrough(reader, name)
 
   async function open(): Promise<Reader> {
     try {
       for (const line of await writer.open()) log(line)
       term = await writer.ask({ op: 'term' })
-      const pool = readingPool(settings.place, await writer.ask({ op: 'host' }))
-      if (term !== null) counted = countStandbys(pool.db)
-      return pool
+      const [at, holder] = [await writer.ask({ op: 'host' }), await writer.ask({ op: 'holder' })]
+      const opened = readerOf(settings.place, at, holder)
+      ;({ files } = opened)
+      if (term !== null) counted = countStandbys(opened.db)
+      return opened
     } catch (error) {
       await writer.close()
       throw error
-    }
-  }
-
-  async function read<T>(query: (db: Kysely<Schema>) => Promise<T>): Promise<T> {
-    const { db } = await reader
-    try {
-      return await query(db)
-    } catch (error) {
-      throw faultOf(error, name)
     }
   }
 
@@ -171,6 +178,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     get term() {
       return term
     },
+    files: () => files,
     serves: async (seal) => {
       await writer.ask({ op: 'serves', seal })
     },
@@ -203,6 +211,17 @@ function handled<T>(promise: Promise<T>): Promise<T> {
 }
 
 type Read = <T>(query: (db: Kysely<Schema>) => Promise<T>) => Promise<T>
+
+function readThrough(reader: Promise<Reader>, store: string): Read {
+  return async (query) => {
+    const { db } = await reader
+    try {
+      return await query(db)
+    } catch (error) {
+      throw faultOf(error, store)
+    }
+  }
+}
 
 async function loaded(
   read: Read,

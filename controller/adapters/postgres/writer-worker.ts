@@ -56,6 +56,8 @@ serve<PostgresRequest>(
             return at
           case 'term':
             return term
+          case 'holder':
+            return opened.holder
           case 'commit':
             return commit(request)
           case 'serves':

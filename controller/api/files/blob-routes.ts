@@ -41,7 +41,7 @@ const findMissing = operation(
     body: HashesSchema,
     response: { 200: MissingSchema },
   },
-  ['conflict'],
+  ['conflict', 'store_failed'],
 )
 
 /** Bodies that are received at the same time: each is in memory until it is stored. */
@@ -50,8 +50,8 @@ const MAX_BODIES = 32
 export function blobRoutes(app: ApiApp, { blobs }: ApiContext): void {
   let bodies = 0
 
-  app.post('/blobs/missing', { schema: findMissing }, (request) => ({
-    sha256: [...blobsOf(blobs).missing(callerOf(request).name, request.body.sha256)],
+  app.post('/blobs/missing', { schema: findMissing }, async (request) => ({
+    sha256: [...(await blobsOf(blobs).missing(callerOf(request).name, request.body.sha256))],
   }))
 
   void app.register(async (scope: ApiApp) => {

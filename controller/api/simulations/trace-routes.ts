@@ -128,13 +128,17 @@ export function usageRoutes(app: ApiApp, { simulation, blobs }: ApiContext): voi
       total_bytes: usage.totalBytes,
       total_limit_bytes: usage.totalMaxBytes,
     }
-    return { owner, uploads: { traces, scenarios, bytes, ...limits }, files: presentBlobUsage(blobs, owner) }
+    return {
+      owner,
+      uploads: { traces, scenarios, bytes, ...limits },
+      files: await presentBlobUsage(blobs, owner),
+    }
   })
 }
 
-function presentBlobUsage(blobs: Blobs | null, owner: string | null) {
+async function presentBlobUsage(blobs: Blobs | null, owner: string | null) {
   const none = { ownBytes: 0, maxBytesPerOwner: 0, totalBytes: 0, maxBytes: 0 }
-  const { ownBytes, maxBytesPerOwner, totalBytes, maxBytes } = blobs?.usage(owner) ?? none
+  const { ownBytes, maxBytesPerOwner, totalBytes, maxBytes } = (await blobs?.usage(owner)) ?? none
   return {
     bytes: ownBytes,
     limit_bytes: maxBytesPerOwner,

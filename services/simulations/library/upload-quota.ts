@@ -4,6 +4,7 @@
  */
 import { readdir, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Space } from '../../../controller/ports/blob-files.ts'
 
 export interface UploadLimits {
   readonly maxBytes: number
@@ -39,8 +40,6 @@ export interface UploadQuotaOptions {
   readonly limits: UploadLimits
   /** Returns the stored uploads. */
   readonly kept: () => Promise<readonly UploadedFile[]>
-  /** What is uploaded, in a refusal. Default: uploads. */
-  readonly what?: { readonly plural: string; readonly remedy: string }
   /** Replaced in tests. Default: asks the file system. */
   readonly ask?: StatFs
 }
@@ -56,13 +55,8 @@ export class UploadQuota {
   totalBytes: number | null = null
   readonly #options: UploadQuotaOptions
   readonly #ask: StatFs
-  readonly #what: { readonly plural: string; readonly remedy: string }
 
   constructor(options: UploadQuotaOptions) {
-    this.#what = options.what ?? {
-      plural: 'uploads',
-      remedy: 'Delete one first (GET /usage shows their size).',
-    }
     this.#options = options
     this.limits = options.limits
     this.#ask = options.ask ?? statfs
@@ -82,26 +76,46 @@ export class UploadQuota {
    * @param usage without the current upload
    * @returns why `bytes` more of this owner are refused; null: they are accepted
    */
-  whyNot({ ownBytes, totalBytes }: Usage, bytes: number): string | null {
-    const { maxBytes, maxBytesPerOwner } = this.limits
-    if (ownBytes + bytes > maxBytesPerOwner) {
-      return (
-        `The limit of ${inMib(maxBytesPerOwner)} for your ${this.#what.plural} is reached. ` +
-        this.#what.remedy
-      )
-    }
-    if (totalBytes + bytes > maxBytes)
-      return `The limit of ${inMib(maxBytes)} for all ${this.#what.plural} is reached. Delete some first.`
-    return null
+  whyNot(usage: Usage, bytes: number): string | null {
+    return whyOverLimits(this.limits, usage, bytes, UPLOADS)
   }
 
   /** Returns why nothing more may be written now, without the amount of free space. */
   async whyDiskIsShort(): Promise<string | null> {
     const { bavail, blocks, bsize } = await this.#ask(this.#options.folder)
-    const { minFreeBytes, minFreePercent } = this.limits
-    const floor = Math.max(minFreeBytes, (blocks * bsize * minFreePercent) / 100)
-    return bavail * bsize < floor ? 'The disk is short of space: uploads are refused for now.' : null
+    return whyShortOfSpace(this.limits, { freeBytes: bavail * bsize, totalBytes: blocks * bsize })
   }
+}
+
+/** What is uploaded, and what its owner can do, in a refusal. */
+export interface UploadKind {
+  readonly plural: string
+  readonly remedy: string
+}
+
+const UPLOADS: UploadKind = {
+  plural: 'uploads',
+  remedy: 'Delete one first (GET /usage shows their size).',
+}
+
+/** As UploadQuota.whyNot. */
+export function whyOverLimits(
+  { maxBytes, maxBytesPerOwner }: UploadLimits,
+  { ownBytes, totalBytes }: Usage,
+  bytes: number,
+  { plural, remedy }: UploadKind,
+): string | null {
+  if (ownBytes + bytes > maxBytesPerOwner)
+    return `The limit of ${inMib(maxBytesPerOwner)} for your ${plural} is reached. ${remedy}`
+  if (totalBytes + bytes > maxBytes)
+    return `The limit of ${inMib(maxBytes)} for all ${plural} is reached. Delete some first.`
+  return null
+}
+
+/** As UploadQuota.whyDiskIsShort. */
+export function whyShortOfSpace({ minFreeBytes, minFreePercent }: UploadLimits, space: Space): string | null {
+  const floor = Math.max(minFreeBytes, (space.totalBytes * minFreePercent) / 100)
+  return space.freeBytes < floor ? 'The disk is short of space: uploads are refused for now.' : null
 }
 
 /** Returns the size of all files below a folder that is being written. */
