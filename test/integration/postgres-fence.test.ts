@@ -6,7 +6,8 @@ import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { commitFunction, FENCE } from '../../controller/adapters/postgres/commit-function.ts'
 import { faultOf } from '../../controller/adapters/postgres/faults.ts'
-import { FILES_FENCE, fileFunctions } from '../../controller/adapters/postgres/files-schema.ts'
+import { fileFunctions } from '../../controller/adapters/postgres/files-schema.ts'
+import { serveFunction, TERM_FENCE } from '../../controller/adapters/postgres/lease-schema.ts'
 import { requireOwnSessions } from '../../controller/adapters/postgres/session.ts'
 import { createPostgresStore } from '../../controller/adapters/postgres/store.ts'
 import { aBatch, aTask, anEvent } from '../support/store-builders.ts'
@@ -97,9 +98,11 @@ describe.skipIf(whyNoPostgres() !== null)('the fence of a PostgreSQL store', () 
   const PUT = "select headroom.put_file('a', 'null', 'x', 0, '')"
   const REMOVE = "select headroom.remove_files('a', 'null', '{kept}')"
 
+  const SERVE = "select headroom.serve_at('a', 'http://a', '')"
+
   /** A change of uploaded files by the holder `a`, while another session takes over and has not committed. */
-  async function changeDuring(change: string, fence = FILES_FENCE): Promise<readonly unknown[]> {
-    for (const text of fileFunctions(fence)) await server.query(text)
+  async function changeDuring(change: string, fence = TERM_FENCE): Promise<readonly unknown[]> {
+    for (const text of [...fileFunctions(fence), serveFunction(fence)]) await server.query(text)
     await server.query("update headroom.leader set holder = 'a'")
     await server.query("insert into headroom.uploaded_files values ('null', 'kept', 0, 0, '')")
     const [a, b] = [await session(), await session()]
@@ -127,17 +130,26 @@ describe.skipIf(whyNoPostgres() !== null)('the fence of a PostgreSQL store', () 
   })
 
   it.each([
-    ['the whole check', FILES_FENCE, REMOVE, []],
+    ['the whole check', TERM_FENCE, REMOVE, []],
     ['the row lock', ' for key share', REMOVE, []],
     ['the holder', ' and holder = p_holder', PUT, ['kept', 'x']],
   ])(
     'is needed for uploaded files: without %s an earlier holder changes them',
     async (_, part, change, now) => {
-      const mutant = FILES_FENCE.replace(part, '')
-      expect(mutant).not.toBe(FILES_FENCE)
+      const mutant = TERM_FENCE.replace(part, '')
+      expect(mutant).not.toBe(TERM_FENCE)
       expect(await changeDuring(change, mutant)).toEqual(now)
     },
   )
+
+  it.each([
+    ['is refused', TERM_FENCE, ''],
+    ['would be taken without the check', '', 'http://a'],
+    ['would be taken without the row lock', TERM_FENCE.replace(' for key share', ''), 'http://a'],
+  ])('The address of a leader that another holder has overtaken %s', async (_, fence, url) => {
+    await changeDuring(SERVE, fence)
+    expect(await server.query('select url from headroom.lease')).toEqual([{ url }])
+  })
 
   it('lets commits go on while a file is written, and a takeover wait for it', async () => {
     const [a, b, c] = [await session(), await session(), await session()]

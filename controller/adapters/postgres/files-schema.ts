@@ -4,6 +4,8 @@
  * row: a takeover waits for those that are in progress, and later ones of the former leader are refused.
  */
 
+import { TERM_FENCE } from './lease-schema.ts'
+
 /** Tables besides those of base-schema.ts. */
 export const FILES_TABLES = ['uploaded_files'] as const
 
@@ -21,13 +23,6 @@ create table if not exists headroom.uploaded_files (
 );
 alter table headroom.uploaded_files alter column content set storage external;`
 
-/** Commits of the same holder do not wait for it; a takeover does. */
-export const FILES_FENCE = `
-  perform 1 from leader where id = 1 and holder = p_holder for key share;
-  if not found then
-    raise exception 'fenced: another controller leads' using errcode = 'HR001';
-  end if;`
-
 /** A takeover ends this session too. The first of `sessions` is that of the commits. */
 const JOIN = `
 create or replace function headroom.join_term(p_holder text) returns void language plpgsql
@@ -41,7 +36,7 @@ end
 $$;`
 
 /** @param fence replaced in tests, which must notice its absence */
-export function fileFunctions(fence = FILES_FENCE): readonly string[] {
+export function fileFunctions(fence = TERM_FENCE): readonly string[] {
   return [
     `
 create or replace function headroom.put_file(

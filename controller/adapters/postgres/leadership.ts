@@ -17,6 +17,7 @@ import {
   CLOSED,
 } from '../../ports/leadership.ts'
 import { FENCED, isPassing } from './faults.ts'
+import { LEADER_CHANNEL } from './lease-schema.ts'
 import { tryLock, unlock } from './lock.ts'
 import type { LeaderSeen } from './messages.ts'
 
@@ -59,8 +60,6 @@ export interface PostgresLeadership extends Leadership {
 
 const UNKNOWN = 'unknown'
 const NOT_YET = ''
-/** Standbys are told that the leader has resigned, or answers requests. */
-const LEADER_CHANNEL = 'headroom_leader'
 /** Observations per lease. */
 const LOOKS_PER_LEASE = 20
 const LONGEST_LOOK_MS = 200
@@ -243,10 +242,8 @@ class OnPostgres implements PostgresLeadership {
   }
 
   async serves(seal: string): Promise<void> {
-    const { url, name } = this.#options
-    const values = [url, seal, name]
-    await this.#client?.query('update headroom.lease set url = $1, seal = $2 where name = $3', values)
-    await this.#client?.query(`notify ${LEADER_CHANNEL}`)
+    const values = [this.#holder, this.#options.url, seal]
+    await this.#client?.query('select headroom.serve_at($1, $2, $3)', values)
   }
 
   async resign(to: string | null = null): Promise<void> {

@@ -6,6 +6,9 @@
 /** Tables besides those of base-schema.ts. */
 export const LEASE_TABLES = ['lease', 'controllers'] as const
 
+/** Standbys are told that the leader has resigned, or answers requests. */
+export const LEADER_CHANNEL = 'headroom_leader'
+
 const TEXT = 'text collate "C"'
 
 const TABLES = `
@@ -31,6 +34,13 @@ create table if not exists headroom.controllers (
   lag_ms bigint,
   seen timestamptz not null
 );`
+
+/** Of changes besides commits. Commits of the same holder do not wait for it; a takeover does. */
+export const TERM_FENCE = `
+  perform 1 from leader where id = 1 and holder = p_holder for key share;
+  if not found then
+    raise exception 'fenced: another controller leads' using errcode = 'HR001';
+  end if;`
 
 /** Begins a term: sessions of the leader before are ended, and the epoch rises. */
 const LEAD = `
@@ -93,6 +103,19 @@ begin
 end
 $$;`
 
+/** @param fence replaced in tests, which must notice its absence */
+export function serveFunction(fence = TERM_FENCE): string {
+  return `
+create or replace function headroom.serve_at(p_holder text, p_url text, p_seal text) returns void
+language plpgsql set search_path = headroom, pg_temp as $$
+begin
+${fence}
+  update lease set url = p_url, seal = p_seal;
+  perform pg_notify('${LEADER_CHANNEL}', '');
+end
+$$;`
+}
+
 /** A standby tells that it is there. */
 const ANNOUNCE = `
 create or replace function headroom.announce(p_name text, p_url text, p_version text, p_may_lead bigint)
@@ -103,4 +126,4 @@ returns void language sql set search_path = headroom, pg_temp as $$
     may_lead = excluded.may_lead, seen = excluded.seen
 $$;`
 
-export const LEASE_SCHEMA = [TABLES, SIGN, LEAD, DEPOSE, BEAT, RESIGN, ANNOUNCE]
+export const LEASE_SCHEMA = [TABLES, SIGN, LEAD, DEPOSE, BEAT, RESIGN, serveFunction(), ANNOUNCE]
