@@ -11,6 +11,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
 import { HEADER_BYTES } from '../../controller/adapters/recording/format.ts'
 import {
   newReadNotes,
@@ -22,6 +23,7 @@ import {
   type RecordingFilesOptions,
 } from '../../controller/adapters/recording/write-recording.ts'
 import type { Checkpoint, RecordedEntry } from '../../controller/ports/recording-log.ts'
+import { aTask } from '../support/store-builders.ts'
 
 let dir = ''
 beforeEach(() => {
@@ -195,6 +197,24 @@ describe('a recording in files', () => {
     await written.close()
     expect(stopped).toHaveLength(1)
     expect(stopped[0]).toContain('ENOTDIR')
+  })
+
+  it.each([0, 1, 200, 401])('contains the state at a start as it was, with %i open tasks', async (count) => {
+    const { written } = files()
+    const openTasks = Array.from({ length: count }, (_, i) => aTask({ seq: i + 1, name: `[]}} ${i}` }))
+    const state = { ...(await createMemoryStore().load()), openTasks }
+    const loaded: RecordedEntry = { k: 'loaded', at: 5, draws: [['a', 1]], state }
+    for (const entry of [START, loaded, timer(6)]) written.append(entry)
+    await written.close()
+    expect([...readRecording(dir, newReadNotes())]).toEqual([START, loaded, timer(6)])
+  })
+
+  it('goes on after a start with more open tasks than may wait for the disk', async () => {
+    const { written, stopped } = files({ fileBytes: 1e9 })
+    const openTasks = Array.from({ length: 700 }, (_, i) => aTask({ seq: i + 1, name: 'x'.repeat(100_000) }))
+    written.append({ k: 'loaded', at: 5, state: { ...(await createMemoryStore().load()), openTasks } })
+    await written.close()
+    expect([stopped, written.writtenBytes > HEADER_BYTES]).toEqual([[], true])
   })
 
   it('stops if the disk is too slow for the waiting data', () => {

@@ -1,7 +1,7 @@
 /**
- * Writes a recording into a folder of files and removes the oldest. Entries are serialised at once;
- * deflating, hashing and writing happen some hundred milliseconds later, outside the main thread. A failure
- * ends the recording, never the controller.
+ * Writes a recording into a folder of files and removes the oldest. Entries are serialised at once, except
+ * the state at a start; deflating, hashing and writing happen some hundred milliseconds later, outside the
+ * main thread. A failure ends the recording, never the controller.
  */
 import { randomUUID } from 'node:crypto'
 import { writeSync } from 'node:fs'
@@ -23,6 +23,7 @@ import {
   HEADER_BYTES,
   type FileHeader,
 } from './format.ts'
+import { loadedLine, type LoadedEntry } from './loaded-line.ts'
 import { headerOf } from './read-file.ts'
 import { errorText } from '../../../protocol/error-text.ts'
 
@@ -93,13 +94,17 @@ interface OpenFile {
   size: number
 }
 
+function lineOf(line: string | RecordedEntry): string {
+  return typeof line === 'string' ? line : `${JSON.stringify(line)}\n`
+}
+
 class Files implements RecordingFiles {
   stopped: string | null = null
   writtenBytes = 0
   entries = 0
   readonly #o: RecordingFilesOptions
   readonly #run = randomUUID()
-  #lines: string[] = []
+  #lines: (string | LoadedEntry)[] = []
   #waitingChars = 0
   #timer: NodeJS.Timeout | null = null
   #file: OpenFile | null = null
@@ -126,10 +131,10 @@ class Files implements RecordingFiles {
 
   append(entry: RecordedEntry): void {
     if (!this.isOpen) return
-    const line = `${JSON.stringify(entry)}\n`
-    this.#lines.push(line)
     this.entries += 1
-    this.#waitingChars += line.length
+    const line = entry.k === 'loaded' ? entry : lineOf(entry)
+    this.#lines.push(line)
+    if (typeof line === 'string') this.#waitingChars += line.length
     if (this.#waitingChars > MAX_WAITING_CHARS) void this.#stop('the disk is too slow')
     else if (this.#waitingChars >= FLUSH_FROM_CHARS) this.#flush()
     else this.#timer ??= setTimeout(() => this.#flush(), FLUSH_AFTER_MS).unref()
@@ -158,7 +163,7 @@ class Files implements RecordingFiles {
     try {
       const { bytes } = encodeBlock(
         this.#hash,
-        deflateRawSync(this.#lines.join(''), DEFLATE),
+        deflateRawSync(this.#lines.map(lineOf).join(''), DEFLATE),
         this.#lines.length,
       )
       writeSync(file.handle.fd, bytes, 0, bytes.length, file.size)
@@ -190,7 +195,9 @@ class Files implements RecordingFiles {
     if (free < MIN_FREE_BYTES)
       throw new Error(`only ${Math.floor(free / 1_048_576)} MiB are free: they are left to the store`)
     const file = this.#file ?? (await this.#begin())
-    const { bytes, hash } = encodeBlock(this.#hash, await deflate(lines.join(''), DEFLATE), lines.length)
+    let text = ''
+    for (const line of lines) text += typeof line === 'string' ? line : await loadedLine(line)
+    const { bytes, hash } = encodeBlock(this.#hash, await deflate(text, DEFLATE), lines.length)
     const { bytesWritten } = await file.handle.write(bytes, 0, bytes.length, file.size)
     if (bytesWritten < bytes.length) throw new Error('ENOSPC: no space left on device, write')
     this.#hash = hash
