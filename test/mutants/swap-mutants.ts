@@ -149,6 +149,20 @@ const VICTIMS: readonly Mutant[] = [
     directed: { scenario: 'back-off-after-a-failed-swap' },
   },
   {
+    name: 's-no-back-off-after-a-report',
+    rule: 'swap',
+    says: 'a swap that has failed is tried again at once when a report tells of it before the event',
+    edits: [
+      edit(
+        'controller/engine/inputs/nodes/node-registry.ts',
+        'isFailedSwap',
+        'report.generation !== generation + 1',
+        'report.generation !== generation',
+      ),
+    ],
+    directed: { test: 'test/unit/last-word-of-a-node.test.ts' },
+  },
+  {
     name: 's-p0-for-any-task',
     rule: 'swap',
     says: 'a P0 task is a candidate for any preemptor',

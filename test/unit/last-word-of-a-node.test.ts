@@ -7,6 +7,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
 import type { Controller } from '../../controller/controller.ts'
 import { createController } from '../../controller/controller.ts'
+import { SWAP_BACK_OFF_MS } from '../../controller/engine/inputs/nodes/node-events.ts'
 import type { TaskRequest } from '../../protocol/task.ts'
 import { TASK_DEFAULTS } from '../../protocol/limits.ts'
 import { MAX_PENDING_TASKS } from '../../controller/engine/inputs/commands/task-commands.ts'
@@ -192,6 +193,25 @@ describe('an attempt that is missing in a later snapshot', () => {
     node.tell({ n: 2, ...FIRST, kind: 'finished', outcome: 'completed', exit_code: 0, detail: null })
     settle()
     expect(controller.views.counts()).toMatchObject({ running: 0, lost: 0, completed: 1 })
+  })
+})
+
+describe('a swap whose failure is known from a snapshot, before the event that says why', () => {
+  it('is not ordered again before the time in which swaps are not repeated is over', () => {
+    runs()
+    node.answers = { swap_in: 'accepted' }
+    const isOut = { ...FIRST, ...RUNS, residency: 'swapped_out', wants_gpu: false } as const
+    node.snapshot({ tasks: [{ ...isOut, generation: 2 }] })
+    settle()
+    controller.commands.swapInTask('t', 'alice', () => {})
+    settle()
+    expect(node.heard).toEqual(['start 1', 'swap_in 1'])
+    node.snapshot({ tasks: [{ ...isOut, generation: 3 }] })
+    settle()
+    expect(controller.views.openTask('t')?.placement?.residency).toBe('swapped_out')
+    expect(node.heard).toEqual(['start 1', 'swap_in 1'])
+    advance(SWAP_BACK_OFF_MS)
+    expect(node.heard).toEqual(['start 1', 'swap_in 1', 'swap_in 1'])
   })
 })
 

@@ -307,7 +307,8 @@ function becomesNoswap(c: Cluster, placement: LivePlacement, why: string | null,
   })
 }
 
-function backOff(c: Cluster, placement: LivePlacement, reason: string, now: Instant): void {
+/** It is swapped again after a while. */
+export function backOff(c: Cluster, placement: LivePlacement, reason: string, now: Instant): void {
   placement.backOffUntil = now + SWAP_BACK_OFF_MS
   c.eventLog.taskEvent(now, 'swap_failed', placement.task, placement.node.id, {
     reason,

@@ -9,7 +9,14 @@ import type { Cluster } from '../../../state/cluster.ts'
 import { askForSwapIn, dropEntry } from '../../apply/lifecycle/entries.ts'
 import type { LiveNode, LivePlacement } from '../../../state/facts.ts'
 import { attemptKey, newLiveGpu } from '../../../state/facts.ts'
-import { applyNodeWants, confirmStart, currentPlacement, endLost, isWantedBack } from './node-events.ts'
+import {
+  applyNodeWants,
+  backOff,
+  confirmStart,
+  currentPlacement,
+  endLost,
+  isWantedBack,
+} from './node-events.ts'
 import { noteAnnounced } from './late-result.ts'
 import { grantLease } from '../../../state/node-contact.ts'
 import { tryRefusedAgain } from '../../apply/lifecycle/start-tries.ts'
@@ -367,6 +374,8 @@ function reconcile(c: Cluster, node: LiveNode, report: TaskReport, now: Instant)
     report.generation > placement.generation &&
     (report.residency === 'resident' || report.residency === 'swapped_out')
   ) {
+    // The event that says why comes later, or is lost.
+    if (isFailedSwap(placement, report)) backOff(c, placement, 'reported', now)
     placement.generation = report.generation
     if (report.residency === 'resident') setResidency(c, placement, report.residency, null, now)
     else setSwappedOut(c, placement, report.residual_mib ?? 0, null, now)
@@ -379,6 +388,13 @@ function reconcile(c: Cluster, node: LiveNode, report: TaskReport, now: Instant)
   if (report.wants_gpu !== placement.wantsGpu)
     applyNodeWants(c, placement, report.wants_gpu, report.idle_ms, now)
   if (placement.residency === 'swapped_out' && isWantedBack(placement)) askForSwapIn(c, placement, now)
+}
+
+/** The swap in progress has ended as it began. A task that wants the GPU has stayed because it woke. */
+function isFailedSwap({ residency, generation }: LivePlacement, report: TaskReport): boolean {
+  if (report.generation !== generation + 1) return false
+  if (residency === 'swapping_in') return report.residency === 'swapped_out'
+  return residency === 'swapping_out' && report.residency === 'resident' && !report.wants_gpu
 }
 
 /** The attempt has ended there: decisions before its event arrives do not count on it anymore. */
