@@ -1,11 +1,19 @@
 import { EXIT_OK, CommandFailure, UsageError } from '../../services/exit-codes.ts'
-import { type AgentOptions, releasePods, startAgent } from '../../services/operator/agent.ts'
+import {
+  type AgentOptions,
+  ALL_BACK,
+  releasePods,
+  type ReleaseOptions,
+  startAgent,
+  startRelease,
+} from '../../services/operator/agent.ts'
+import type { AgentClientOptions } from '../../operator/adapters/agent-client.ts'
 import { untilSignal } from '../../services/until-signal.ts'
 import { addressOf, addressText } from '../command/addresses.ts'
 
 interface AgentArguments {
-  readonly operator: string
-  readonly certificates: string
+  readonly operator?: string
+  readonly certificates?: string
   readonly state: string
   readonly node?: string
   readonly cgroups: string
@@ -15,6 +23,7 @@ interface AgentArguments {
   readonly idleAfter: number
   readonly admin: string
   readonly release?: boolean
+  readonly stay?: boolean
 }
 
 export async function agent(given: AgentArguments): Promise<number> {
@@ -27,14 +36,11 @@ export async function agent(given: AgentArguments): Promise<number> {
     ...(hostSwapMib === undefined ? {} : { hostSwapMib }),
     onNote: (line) => process.stderr.write(`headroom: ${line}\n`),
   }
-  const where = hostAndPort(given.operator)
   const admin = addressOf('--admin', given.admin)
+  if (given.stay === true && given.release !== true) throw new UsageError('--stay is for --release')
   try {
-    if (given.release === true) return await release(options)
-    const running = await startAgent({
-      ...options,
-      ...{ operator: { ...where, certificates: given.certificates }, admin },
-    })
+    if (given.release === true) return await release({ ...options, admin }, given.stay === true)
+    const running = await startAgent({ ...options, operator: operatorOf(given), admin })
     process.stdout.write(
       `Headroom agent of node ${node} runs; metrics on ${addressText(admin, running.adminPort)}; ` +
         'Ctrl-C stops it\n',
@@ -48,11 +54,24 @@ export async function agent(given: AgentArguments): Promise<number> {
   }
 }
 
-async function release(options: AgentOptions): Promise<number> {
+async function release(options: ReleaseOptions, stays: boolean): Promise<number> {
+  if (stays) {
+    const running = await startRelease(options)
+    process.stdout.write(`/readyz on ${addressText(options.admin, running.adminPort)}; Ctrl-C stops it\n`)
+    await untilSignal()
+    await running.stop()
+    return EXIT_OK
+  }
   const left = await releasePods(options)
   if (left.length > 0) throw new CommandFailure(`not every pod is back: ${left.join('; ')}`)
-  process.stdout.write('Every pod of this node is in VRAM.\n')
+  process.stdout.write(`${ALL_BACK}\n`)
   return EXIT_OK
+}
+
+function operatorOf({ operator, certificates }: AgentArguments): AgentClientOptions {
+  if (operator === undefined || certificates === undefined)
+    throw new UsageError('--operator and --certificates are needed, except with --release')
+  return { ...hostAndPort(operator), certificates }
 }
 
 function hostAndPort(text: string): { readonly host: string; readonly port: number } {

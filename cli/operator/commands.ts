@@ -35,6 +35,7 @@ export function addOperatorCommands(program: Command, setExit: SetExit): void {
   ).action(calls(setExit, () => import('./admission.ts'), 'admission'))
   addRun(operator, setExit)
   addAgent(operator, setExit)
+  addUninstall(operator, setExit)
 }
 
 function addAgent(operator: Command, setExit: SetExit): void {
@@ -42,8 +43,8 @@ function addAgent(operator: Command, setExit: SetExit): void {
     operator
       .command('agent')
       .description('move VRAM of pods on this node as the operator orders; it needs no right in the cluster')
-      .requiredOption('--operator <host:port>', 'where the operator listens for agents')
-      .requiredOption('--certificates <folder>', 'with ca.crt, tls.crt and tls.key')
+      .option('--operator <host:port>', 'where the operator listens for agents')
+      .option('--certificates <folder>', 'with ca.crt, tls.crt and tls.key')
       .requiredOption('--state <folder>', 'where it notes which pods are out; it must outlive the agent')
       .option('--node <name>', 'of this node; else NODE_NAME')
       .option('--cgroups <folder>', 'hierarchy of cgroups of the host', '/sys/fs/cgroup')
@@ -64,10 +65,29 @@ function addAgent(operator: Command, setExit: SetExit): void {
           .default(5_000, '5s'),
       )
       .option('--admin <address:port>', 'where /metrics, /livez and /readyz are', ADMIN)
-      .option('--release', 'bring every pod back, then end: before the agent leaves the node for good'),
+      .option('--release', 'bring every pod back, then end: before the agent leaves the node for good')
+      .option('--stay', 'with --release: do not end; /readyz is positive once every pod is back'),
     'headroom operator agent --operator headroom-extender.headroom.svc:8444 ' +
       '--certificates /etc/headroom/certificates --state /var/lib/headroom',
   ).action(calls(setExit, () => import('./agent.ts'), 'agent'))
+}
+
+function addUninstall(operator: Command, setExit: SetExit): void {
+  withExamples(
+    inCluster(
+      operator
+        .command('uninstall')
+        .description('before the stack is removed: bring all pods into VRAM, free those that wait'),
+    )
+      .option('--agents <name>', 'DaemonSet of the agents', 'headroom-agent')
+      .option('--configuration <name>', 'name of the admission objects to remove', 'headroom-admission')
+      .addOption(
+        new Option('--wait <time>', 'for pods that are out; then it stops, and says which nodes are left')
+          .argParser(timeWithin(1_000, 86_400_000))
+          .default(240_000, '240s'),
+      ),
+    'headroom operator uninstall --namespace headroom --kubeconfig ~/.kube/config',
+  ).action(calls(setExit, () => import('./uninstall.ts'), 'uninstall'))
 }
 
 function addRun(operator: Command, setExit: SetExit): void {

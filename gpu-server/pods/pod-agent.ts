@@ -102,8 +102,12 @@ export class PodAgent {
   async release(): Promise<readonly string[]> {
     await this.settled()
     const left: string[] = []
-    for (const task of this.#tasks.values()) {
+    for (const task of [...this.#tasks.values()]) {
       if (!task.isOut) continue
+      if (task.processIds().length === 0) {
+        this.#drop(task)
+        continue
+      }
       await this.#move(task, 'in')
       if (task.isOut) left.push(`pod ${task.taskId}: ${task.outcome ?? 'unknown'}`)
     }

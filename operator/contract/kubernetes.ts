@@ -16,6 +16,8 @@ export interface ObjectMeta {
 }
 
 export interface OwnerReference {
+  readonly apiVersion?: string
+  readonly uid?: string
   readonly kind: string
   readonly name: string
   readonly controller?: boolean

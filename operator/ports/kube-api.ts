@@ -139,6 +139,13 @@ export const LEASES: ResourceKind = {
   kind: 'Lease',
   isNamespaced: true,
 }
+export const DAEMON_SETS: ResourceKind = {
+  group: 'apps',
+  version: 'v1',
+  plural: 'daemonsets',
+  kind: 'DaemonSet',
+  isNamespaced: true,
+}
 export const MUTATING_WEBHOOKS = webhookKind('mutatingwebhookconfigurations', 'MutatingWebhookConfiguration')
 export const VALIDATING_WEBHOOKS = webhookKind(
   'validatingwebhookconfigurations',

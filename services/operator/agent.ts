@@ -24,9 +24,12 @@ export interface AgentOptions extends DeviceChoice {
   readonly onNote: (line: string) => void
 }
 
-export interface AgentProcessOptions extends AgentOptions {
-  readonly operator: AgentClientOptions
+export interface ReleaseOptions extends AgentOptions {
   readonly admin: { readonly host: string; readonly port: number }
+}
+
+export interface AgentProcessOptions extends ReleaseOptions {
+  readonly operator: AgentClientOptions
 }
 
 export interface RunningAgent {
@@ -38,6 +41,8 @@ export interface RunningAgent {
 const SAMPLE_EVERY_MS = 1_000
 const RETRY_MS = 1_000
 const HEARD_WITHIN_MS = 15_000
+const RELEASE_EVERY_MS = 2_000
+export const ALL_BACK = 'Every pod of this node is in VRAM.'
 
 /** Rejects with StartFault, UsageError, AcceleratorFault or StateFault. */
 export async function startAgent(options: AgentProcessOptions): Promise<RunningAgent> {
@@ -84,6 +89,39 @@ export async function startAgent(options: AgentProcessOptions): Promise<RunningA
       admin.close()
       admin.closeAllConnections()
       await opened.close()
+    },
+  }
+}
+
+/**
+ * Brings back every pod that is out, and stays: it is ready once none is left. One that cannot return is
+ * tried again. Rejects as `startAgent`.
+ */
+export async function startRelease(options: ReleaseOptions): Promise<RunningAgent> {
+  const { agent, close } = await openAgent(options)
+  const ended = new AbortController()
+  const { signal } = ended
+  let left: readonly string[] = ['not tried yet']
+  const noted = onChange(options.onNote)
+  const whyNotReady = (): string | null => (left.length === 0 ? null : left.join('; '))
+  const admin = adminServer(() => metricsOf(agent, () => false).text(), whyNotReady, true)
+  const adminPort = await listenOn(admin, options.admin, '--admin').catch(async (error: unknown) => {
+    await close()
+    throw error
+  })
+  const tried = async (): Promise<void> => {
+    left = await agent.release()
+    noted(left.length === 0 ? ALL_BACK : `not every pod is back: ${left.join('; ')}`)
+  }
+  const loop = repeat(signal, RELEASE_EVERY_MS, tried, (error) => noted(errorText(error)))
+  return {
+    adminPort,
+    async stop() {
+      ended.abort()
+      await loop
+      admin.close()
+      admin.closeAllConnections()
+      await close()
     },
   }
 }

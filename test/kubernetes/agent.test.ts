@@ -3,10 +3,11 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import type { Pod } from '../../operator/contract/kubernetes.ts'
+import type { OwnerReference, Pod } from '../../operator/contract/kubernetes.ts'
 import { NODE_GPUS, NODE_LABELS, POD_ANNOTATIONS } from '../../operator/contract/names.ts'
-import { type KubeApi, NODES, PODS } from '../../operator/ports/kube-api.ts'
+import { DAEMON_SETS, type KubeApi, NODES, PODS } from '../../operator/ports/kube-api.ts'
 import { freePort } from '../support/free-port.ts'
+import { componentAccount, rightsOf, STACK_NAMESPACE } from '../support/kubernetes/account.ts'
 import { callerCertificates, startAdmissionOn, startOperatorOn } from '../support/kubernetes/components.ts'
 import { ControlPlane, whyNoControlPlane } from '../support/kubernetes/control-plane.ts'
 import { FakeKubelet } from '../support/kubernetes/fake-kubelet.ts'
@@ -22,6 +23,7 @@ describe.skipIf(whyNoControlPlane('kube-scheduler') !== null)('With an agent', (
   let api: KubeApi
   let kubelet: FakeKubelet
   let agent: RunningCommand
+  let options: readonly string[] = []
 
   beforeAll(async () => {
     plane = await ControlPlane.start()
@@ -37,7 +39,8 @@ describe.skipIf(whyNoControlPlane('kube-scheduler') !== null)('With an agent', (
         await plane.kubectl(['delete', 'pod', name, '--grace-period=0', '--force'])
       },
     })
-    agent = startHeadroom(['operator', 'agent', ...(await agentOptions(agents))])
+    options = await agentOptions(agents)
+    agent = startHeadroom(['operator', 'agent', ...options])
     await agent.says(/Headroom agent of node one runs/)
     const amounts = { cpu: '8', memory: '64Gi', pods: '110' }
     const gpus = JSON.stringify([{ uuid: 'GPU-0', vram_mib: 24_576 }])
@@ -73,9 +76,9 @@ describe.skipIf(whyNoControlPlane('kube-scheduler') !== null)('With an agent', (
       ...['--device', 'process', '--inventory', join(folder, 'inventory.yaml'), '--idle-after', '1s'],
     ]
   }
-  async function addPod(name: string): Promise<void> {
+  async function addPod(name: string, ownerReferences: readonly OwnerReference[] = []): Promise<void> {
     const pod = aPod({ [POD_ANNOTATIONS.podVram]: '20Gi' })
-    await api.create(PODS, { ...pod, metadata: { ...pod.metadata, name } })
+    await api.create(PODS, { ...pod, metadata: { ...pod.metadata, name, ownerReferences } })
   }
   const isIn = (name: string, isStopped: boolean): Promise<void> =>
     vi.waitFor(async () => {
@@ -98,5 +101,71 @@ describe.skipIf(whyNoControlPlane('kube-scheduler') !== null)('With an agent', (
     await isIn('second', true)
     await isIn('first', false)
     expect(await plane.kubectl(['get', 'gn', 'one', '-o', 'yaml'])).toContain('The agent reports each second')
+  })
+
+  /** As the chart makes it; no controller acts on it. */
+  async function addDaemonSet(): Promise<void> {
+    const labels = { 'app.kubernetes.io/name': 'headroom', 'app.kubernetes.io/component': 'agent' }
+    const containers = [{ name: 'agent', image: 'x', args: ['operator', 'agent', ...options] }]
+    const template = { metadata: { labels }, spec: { containers } }
+    const metadata = { name: 'headroom-agent', namespace: STACK_NAMESPACE }
+    await api.create(DAEMON_SETS, { metadata, spec: { selector: { matchLabels: labels }, template } })
+  }
+  /** The part of the controller of DaemonSets: a node's agent with the new arguments. */
+  async function restartAgent(): Promise<void> {
+    const key = { namespace: STACK_NAMESPACE, name: 'headroom-agent' }
+    const { metadata, spec } = await api.get(DAEMON_SETS, key)
+    const { args } = (spec as { template: { spec: { containers: [{ args: string[] }] } } }).template.spec
+      .containers[0]
+    expect(args.slice(-2)).toEqual(['--release', '--stay'])
+    agent.process.kill('SIGTERM')
+    await agent.ended
+    agent = startHeadroom(args)
+    const [, port] = await agent.says(/readyz on 127\.0\.0\.1:(\d+)/)
+    await vi.waitFor(
+      async () => expect((await fetch(`http://127.0.0.1:${port}/readyz`)).status).toBe(200),
+      WAIT,
+    )
+    const counts = ['desiredNumberScheduled', 'currentNumberScheduled', 'updatedNumberScheduled']
+    const all = [...counts, 'numberReady', 'numberAvailable'].map((name) => [name, 1] as const)
+    const status = {
+      observedGeneration: metadata.generation,
+      numberMisscheduled: 0,
+      ...Object.fromEntries(all),
+    }
+    await api.patch(DAEMON_SETS, key, { type: 'merge', body: { status } }, { subresource: 'status' })
+  }
+
+  it('After an uninstall no process is stopped, and no pod waits behind a gate', async () => {
+    await addPod('bare')
+    const owner = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'x', uid: 'x', controller: true }
+    await addPod('owned', [owner])
+    await addDaemonSet()
+    const account = await componentAccount(plane, 'uninstall')
+    const uninstall = (wait: string): RunningCommand =>
+      startHeadroom([
+        ...['operator', 'uninstall', '--kubeconfig', account, '--namespace', STACK_NAMESPACE, '--wait', wait],
+      ])
+    const early = uninstall('1s')
+    expect(await early.ended).not.toBe(0)
+    expect(early.output()).toContain('nothing was removed')
+    expect(await plane.kubectl(['get', 'mutatingwebhookconfigurations', '-o', 'name'])).toContain('headroom')
+
+    const done = uninstall('60s')
+    await done.says(/agents bring/)
+    await restartAgent()
+    expect(`${await done.ended} ${done.output()}`).toMatch(/^0 /)
+    await isIn('first', false)
+    await isIn('second', false)
+    const names = await plane.kubectl(['get', 'pods', '-o', 'name'])
+    expect(names).not.toContain('owned')
+    const bare = (await api.get(PODS, { namespace: 'default', name: 'bare' })) as unknown as Pod
+    expect(bare.spec.schedulingGates).toBeUndefined()
+    expect(done.output()).toContain('Pod default/bare has no controller')
+    // The copy that a controller makes now.
+    await addPod('owned', [owner])
+    const copy = (await api.get(PODS, { namespace: 'default', name: 'owned' })) as unknown as Pod
+    expect(copy.spec).toMatchObject({ schedulerName: 'default-scheduler' })
+    expect(rightsOf(plane, 'uninstall')).toEqual({ forbidden: [], unused: [] })
   })
 })

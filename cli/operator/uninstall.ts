@@ -1,0 +1,30 @@
+import { CommandFailure, EXIT_OK } from '../../services/exit-codes.ts'
+import { openCluster, ownNamespace, type ClusterOptions } from '../../services/operator/cluster-access.ts'
+import { uninstallStack } from '../../services/operator/uninstall.ts'
+
+interface UninstallArguments extends ClusterOptions {
+  readonly namespace?: string
+  readonly agents: string
+  readonly configuration: string
+  readonly wait: number
+}
+
+export async function uninstall(given: UninstallArguments): Promise<number> {
+  const namespace = ownNamespace(given.namespace, process.env)
+  const api = openCluster(given, process.env, 'uninstall')
+  const { agents, configuration, wait: waitMs } = given
+  try {
+    const left = await uninstallStack({
+      ...{ api, namespace, agents, configuration, waitMs },
+      onNote: (line) => process.stdout.write(`${line}\n`),
+    })
+    if (left.length === 0) return EXIT_OK
+    const list = left.map((line) => `  ${line}`).join('\n')
+    throw new CommandFailure(
+      `pods are still swapped out, and nothing was removed:\n${list}\n` +
+        'End other pods there, then uninstall again; `helm upgrade` takes the release back.',
+    )
+  } finally {
+    api.close()
+  }
+}
