@@ -4,7 +4,7 @@
  * carried out, so that neither a lost answer nor a restart changes anything.
  */
 import { checkOf } from './check.ts'
-import { flag, integer, list, oneOf, orNull, record, text, type Value } from './fields.ts'
+import { flag, GPU_UUID, integer, list, oneOf, optional, orNull, record, text, type Value } from './fields.ts'
 import {
   MAX_ATTEMPTS_PER_NODE,
   MAX_COUNT,
@@ -39,10 +39,20 @@ const podReport = record({
   idle_ms: integer(0, MAX_COUNT, 'Since its last use'),
 })
 
+const MAX_UUID_LENGTH = 100
+
+const gpuReport = record({
+  uuid: text(1, MAX_UUID_LENGTH, 'As its driver names it', GPU_UUID),
+  model: text(0, MAX_NAME_LENGTH),
+  vram_mib: integer(1, MAX_VRAM_MIB, 'Physical'),
+  foreign_mib: integer(0, MAX_VRAM_MIB, 'In use by processes of no pod for some seconds'),
+})
+
 const agentReport = record({
   node: text(1, MAX_NAME_LENGTH),
   host_swap_mib: integer(0, MAX_HOST_MIB, 'Host memory for pods that are swapped out'),
   wait_ms: integer(0, MAX_AGENT_WAIT_MS, 'How long the answer may wait for an order'),
+  gpus: optional(list(gpuReport, 0, MAX_GPUS, 'All of the node; absent: not known')),
   pods: list(podReport, 0, MAX_ATTEMPTS_PER_NODE),
 })
 
@@ -58,6 +68,7 @@ const podOrder = record({
 const agentAnswer = record({ pods: list(podOrder, 0, MAX_ATTEMPTS_PER_NODE) })
 
 export type PodReport = Value<typeof podReport>
+export type ReportedGpu = Value<typeof gpuReport>
 export type AgentReport = Value<typeof agentReport>
 export type PodOrder = Value<typeof podOrder>
 export type AgentAnswer = Value<typeof agentAnswer>

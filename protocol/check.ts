@@ -5,6 +5,7 @@
 import type { TSchema } from 'typebox'
 import {
   ABSOLUTE_PATH,
+  GPU_UUID,
   IMAGE_DIGEST,
   IMAGE_REFERENCE,
   INDEX_IS_PLACE,
@@ -96,6 +97,7 @@ const KINDS = [
   PORT_NAME,
   SHA_256,
   ABSOLUTE_PATH,
+  GPU_UUID,
   REQUEST_PATH,
 ]
 

@@ -79,6 +79,13 @@ export const SHA_256: Characters = {
   description: 'a SHA-256 in hexadecimal digits',
 }
 
+/** As a driver names a GPU. */
+export const GPU_UUID: Characters = {
+  refused: /^-|[^A-Za-z0-9-]/,
+  pattern: '^[A-Za-z0-9][A-Za-z0-9-]*$',
+  description: 'letters, digits and hyphens',
+}
+
 /** An absolute path of a host. */
 export const ABSOLUTE_PATH: Characters = {
   refused: /^(?!\/)|\u0000/,

@@ -2,7 +2,7 @@
  * The pods of one node: adopts their processes, measures their use, and moves their bytes as the operator
  * orders. It decides nothing: without an order every pod stays where it is.
  */
-import type { AgentAnswer, AgentReport, PodOrder } from '../../protocol/agent-messages.ts'
+import type { AgentAnswer, AgentReport, PodOrder, ReportedGpu } from '../../protocol/agent-messages.ts'
 import { errorText } from '../../protocol/error-text.ts'
 import { MAX_DETAIL_LENGTH } from '../../protocol/limits.ts'
 import type { DurationMs, Mib } from '../../protocol/units.ts'
@@ -31,12 +31,16 @@ export interface PodAgentOptions {
 /** How long the answer may wait while nothing moves, and while something does. */
 const CALM_MS = 1_000
 const MOVING_MS = 100
+/** One a second. */
+const FOREIGN_SAMPLES = 10
 
 export class PodAgent {
   readonly #options: PodAgentOptions
   readonly #out: OutPods
   readonly #tasks = new Map<string, PodTask>()
   readonly #moves = new Set<Promise<void>>()
+  /** By GPU, of the last samples. */
+  readonly #foreignMib: (readonly Mib[])[] = []
 
   private constructor(options: PodAgentOptions) {
     this.#options = options
@@ -76,7 +80,8 @@ export class PodAgent {
       ...{ wants_gpu: task.wantsGpu, idle_ms: Math.max(0, Math.floor(at - task.lastUseAt)) },
     }))
     const wait_ms = this.#moves.size > 0 ? MOVING_MS : CALM_MS
-    return { node, host_swap_mib: hostSwapMib, wait_ms, pods }
+    const gpus = this.#gpus()
+    return { node, host_swap_mib: hostSwapMib, wait_ms, pods, ...(gpus === null ? {} : { gpus }) }
   }
 
   obey({ pods }: AgentAnswer): void {
@@ -88,8 +93,12 @@ export class PodAgent {
   /** Called once a second. */
   async sample(): Promise<void> {
     const { accelerator, now, idleAfterMs } = this.#options
-    const present = [...this.#tasks.values()].filter(({ isOut, isMoving }) => !isOut && !isMoving)
-    const { uses } = await accelerator.sample(present)
+    const tasks = [...this.#tasks.values()]
+    const present = tasks.filter(({ isOut, isMoving }) => !isOut && !isMoving)
+    // All of them, or what others hold would count as foreign.
+    const { uses } = await accelerator.sample(tasks)
+    this.#foreignMib.push(accelerator.gpus().map(({ foreign_mib }) => foreign_mib))
+    if (this.#foreignMib.length > FOREIGN_SAMPLES) this.#foreignMib.shift()
     for (const task of present) {
       const isBusy = uses.get(task)?.isBusy ?? null
       if (isBusy === null || task.isOut || task.isMoving) continue
@@ -112,6 +121,22 @@ export class PodAgent {
       if (task.isOut) left.push(`pod ${task.taskId}: ${task.outcome ?? 'unknown'}`)
     }
     return left
+  }
+
+  /** Null: their size is not known. */
+  #gpus(): readonly ReportedGpu[] | null {
+    const { accelerator, node } = this.#options
+    const gpus = accelerator.gpus()
+    if (gpus.some(({ physical_mib }) => physical_mib === 0)) return null
+    const uuids = accelerator.containerDevices(gpus.map(({ index }) => index))
+    return gpus.map(({ index, model, physical_mib: vram_mib }) => ({
+      ...{ uuid: uuids[index] ?? declaredUuid(node, index), model, vram_mib },
+      // A container may use VRAM a moment before the operator says that it is ours.
+      foreign_mib:
+        this.#foreignMib.length < FOREIGN_SAMPLES
+          ? 0
+          : Math.min(...this.#foreignMib.map((each) => each[index] ?? 0)),
+    }))
   }
 
   async #adopt(pod: KeptPod): Promise<void> {
@@ -205,4 +230,9 @@ export class PodAgent {
     this.#out.delete(task.taskId)
     return outcome
   }
+}
+
+/** Of a GPU without a driver; the name of a node may have dots. */
+function declaredUuid(node: string, index: number): string {
+  return `${node.replaceAll(/[^A-Za-z0-9-]/g, '-').slice(0, 80)}-GPU-${index}`
 }

@@ -2,8 +2,10 @@
  * What the operator knows from the agent of one node, and what it wants of it. It outlives a term: a new term
  * learns from the last report where the bytes of the pods are.
  */
+import { isDeepStrictEqual } from 'node:util'
 import type { AgentReport, PodReport } from '../../protocol/agent-messages.ts'
 import type { Instant, Mib } from '../../protocol/units.ts'
+import type { DeclaredGpu } from './declared-gpus.ts'
 
 export interface LinkedDevice {
   reported(report: AgentReport): void
@@ -40,14 +42,27 @@ export class AgentLink {
     return this.#last?.report.host_swap_mib ?? null
   }
 
+  /** Null: no agent has said which GPUs the node has. */
+  get gpus(): readonly DeclaredGpu[] | null {
+    const gpus = this.#last?.report.gpus
+    return gpus?.map(({ uuid, model, vram_mib: vramMib }) => ({ uuid, model, vramMib })) ?? null
+  }
+
+  foreignMib(uuid: string): Mib {
+    return this.#last?.report.gpus?.find((gpu) => gpu.uuid === uuid)?.foreign_mib ?? 0
+  }
+
   report(podUid: string): PodReport | undefined {
     return this.#last?.pods.get(podUid)
   }
 
-  take(report: AgentReport): void {
+  /** Returns true if the node has other GPUs than before. */
+  take(report: AgentReport): boolean {
+    const before = this.gpus
     this.#last = { report, pods: new Map(report.pods.map((pod) => [pod.pod, pod])) }
     this.#heardAt = this.#now()
     this.device?.reported(report)
+    return !isDeepStrictEqual(before, this.gpus)
   }
 
   /** Later orders have greater numbers, those of an earlier operator included. */

@@ -4,13 +4,12 @@ import type { Mib } from '../../protocol/units.ts'
 import type { NodeOvercommit } from '../contract/overcommit.ts'
 import type { Condition, GPUNodeStatus, GpuStatus } from '../contract/policies.ts'
 import type { KubeObject } from '../ports/kube-api.ts'
-import type { DeclaredGpu } from './declared-gpus.ts'
+import { type NodeGpus, REPORTED } from './node-gpus.ts'
 
-export interface NodeFacts {
-  readonly gpus: readonly DeclaredGpu[]
+export interface NodeFacts extends NodeGpus {
   readonly overcommit: NodeOvercommit
-  /** Why its GPUs cannot be used; null: they can. */
-  readonly fault: string | null
+  readonly foreignMib: (uuid: string) => Mib
+  readonly isOut: (podUid: string) => boolean
   /** An agent has reported within the last seconds. */
   readonly hasAgent: boolean
   /** ISO 8601, whole seconds. */
@@ -24,12 +23,13 @@ export function reportedStatus(status: GPUNodeStatus, facts: NodeFacts): GPUNode
   const gpus = facts.gpus.map(({ uuid, model, vramMib }): GpuStatus => {
     const here = claims.filter(({ gpuUuids }) => gpuUuids.includes(uuid))
     const committedMib = sum(here, ({ vramMib: mib }) => mib)
+    const swappedOutMib = sum(here, (claim) => (facts.isOut(claim.podUid) ? claim.vramMib : 0))
     const effectiveMib = effectiveSchedulableMib(vramMib, percent)
     return {
       uuid,
       ...(model === '' ? {} : { model }),
-      ...{ physicalMib: vramMib, effectiveMib, committedMib, residentMib: committedMib },
-      ...{ foreignMib: 0, swappedOutMib: 0 },
+      ...{ physicalMib: vramMib, effectiveMib, committedMib, residentMib: committedMib - swappedOutMib },
+      ...{ foreignMib: facts.foreignMib(uuid), swappedOutMib },
     }
   })
   return {
@@ -39,12 +39,13 @@ export function reportedStatus(status: GPUNodeStatus, facts: NodeFacts): GPUNode
     physicalMib: sum(gpus, ({ physicalMib }) => physicalMib),
     effectiveMib: sum(gpus, ({ effectiveMib }) => effectiveMib),
     committedMib: sum(gpus, ({ committedMib }) => committedMib),
-    swappedOutMib: 0,
+    swappedOutMib: sum(gpus, ({ swappedOutMib }) => swappedOutMib),
     gpus,
     conditions: [...conditionsOf(status.conditions ?? [], facts)],
   }
 }
 
+const NO_GPUS = 'Neither an agent nor the annotation of the node names GPUs.'
 const FINDINGS = ['InvalidOverride', 'OverrideConflict'] as const
 
 /** Whether pods of the node can be swapped. */
@@ -60,9 +61,9 @@ type Wanted = Omit<Condition, 'lastTransitionTime'>
 
 function conditionsOf(
   before: readonly Condition[],
-  { fault, gpus, overcommit, hasAgent, now }: NodeFacts,
+  { fault, gpus, areReported, overcommit, hasAgent, now }: NodeFacts,
 ): readonly Condition[] {
-  const wanted: Wanted[] = [readiness(fault, gpus.length)]
+  const wanted: Wanted[] = [readiness(fault, gpus.length, areReported)]
   const isAgentKnown = before.some(({ type }) => type === AGENT)
   if (hasAgent || isAgentKnown || overcommit.percent > 0) wanted.push(agentReadiness(hasAgent, overcommit))
   for (const type of FINDINGS) {
@@ -89,12 +90,15 @@ function agentReadiness(hasAgent: boolean, { percent }: NodeOvercommit): Wanted 
   return { type: AGENT, status: 'False', reason: 'NoAgent', message }
 }
 
-function readiness(fault: string | null, gpus: number): Wanted {
+function readiness(fault: string | null, gpus: number, areReported: boolean): Wanted {
   const type = 'Ready'
   if (fault !== null) return { type, status: 'False', reason: 'InvalidGPUs', message: fault }
   return gpus === 0
-    ? { type, status: 'False', reason: 'NoGPUs', message: 'The node declares no GPUs.' }
-    : { type, status: 'True', reason: 'GPUsDeclared', message: `Pods can get its ${gpus} GPUs.` }
+    ? { type, status: 'False', reason: areReported ? REPORTED : 'NoGPUs', message: NO_GPUS }
+    : {
+        ...{ type, status: 'True', reason: areReported ? REPORTED : 'GPUsDeclared' },
+        message: `Pods can get its ${gpus} GPUs.`,
+      }
 }
 
 function sum<T>(items: readonly T[], mibOf: (item: T) => Mib): Mib {

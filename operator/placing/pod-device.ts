@@ -74,6 +74,11 @@ export class PodDevice implements Device, LinkedDevice {
     return this.#attempts.has(podUid)
   }
 
+  /** Whether its bytes are in host memory. */
+  isOut(podUid: string): boolean {
+    return this.#bound.get(podUid)?.isOut === true
+  }
+
   ended(podUid: string, exitCode: number | null, detail: string | null): void {
     const attempt = this.#attempts.get(podUid)
     if (attempt === undefined) return
@@ -85,11 +90,11 @@ export class PodDevice implements Device, LinkedDevice {
   }
 
   gpus(): readonly GpuReport[] {
-    return this.#gpus.map(({ model, vramMib }, index) => ({
+    return this.#gpus.map(({ uuid, model, vramMib }, index) => ({
       index,
       model,
       physical_mib: vramMib,
-      foreign_mib: 0,
+      foreign_mib: this.#options.agent.foreignMib(uuid),
     }))
   }
 

@@ -93,7 +93,7 @@ export class Operator {
     const { node, wait_ms: waitMs } = report
     if (!this.isBeginning || this.#objects.node(node) === null) return null
     const link = this.#agents.of(node)
-    link.take(report)
+    if (link.take(report)) this.#placement?.nodesChanged()
     await Promise.race([link.ordered(), this.#stop.promise, pause(waitMs, undefined, { ref: false })])
     return this.isLeading ? (this.#placement?.agentAnswer(node) ?? null) : null
   }

@@ -3,7 +3,6 @@
  * facts are objects of Kubernetes: a new term begins with an empty store in recovery, and learns from every
  * node which pods it runs.
  */
-import { setTimeout as pause } from 'node:timers/promises'
 import { createMemoryStore, EMPTY_STATE } from '../../controller/adapters/memory-store.ts'
 import { createSystemClock, type SystemClock } from '../../controller/adapters/system-clock.ts'
 import { createSystemRandom } from '../../controller/adapters/system-random.ts'
@@ -11,14 +10,15 @@ import { type Controller, createController } from '../../controller/controller.t
 import { byCodeUnits } from '../../controller/structures/order.ts'
 import { createMemoryStorage } from '../../gpu-server/core/storage.ts'
 import { ServerCore } from '../../gpu-server/core/server-core.ts'
-import type { Node, Pod } from '../../operator/contract/kubernetes.ts'
+import type { Pod } from '../../operator/contract/kubernetes.ts'
 import { faultText } from '../../operator/contract/field-fault.ts'
 import type { GPUNodeStatus } from '../../operator/contract/policies.ts'
 import type { AgentLinks } from '../../operator/placing/agent-links.ts'
-import { declaredGpus, type DeclaredGpu } from '../../operator/placing/declared-gpus.ts'
+import type { DeclaredGpu } from '../../operator/placing/declared-gpus.ts'
 import { NodeBook } from '../../operator/placing/node-book.ts'
+import { type NodeGpus, nodeGpus } from '../../operator/placing/node-gpus.ts'
 import { NodeSets } from '../../operator/placing/node-sets.ts'
-import { hadAgent, reportedStatus } from '../../operator/placing/node-status.ts'
+import { reportedStatus } from '../../operator/placing/node-status.ts'
 import { PodBindings } from '../../operator/placing/pod-bindings.ts'
 import { withoutAgents } from '../../operator/placing/pod-conditions.ts'
 import { PodDevice } from '../../operator/placing/pod-device.ts'
@@ -36,6 +36,7 @@ import { SimBus } from '../../simulator/network/sim-bus.ts'
 import { type ClaimRepairParts, dropStaleClaims, restoreClaims } from './claim-repair.ts'
 import { NodeSettings } from './node-settings.ts'
 import type { ClusterObjects } from './cluster-objects.ts'
+import { agentsHeard } from './heard-agents.ts'
 import { inRecovery, NODE_KIND } from './node-records.ts'
 
 export interface PlacementOptions {
@@ -62,9 +63,6 @@ interface Host {
 }
 
 const BY = 'operator'
-/** Agents report each second. */
-const AGENTS_WITHIN_MS = 5_000
-const AGENTS_LOOK_MS = 50
 
 export class Placement {
   readonly #options: PlacementOptions
@@ -250,11 +248,13 @@ export class Placement {
   }
 
   report(nodeName: string, now: string): Promise<string | null> {
-    const { gpus, fault } = this.#gpusOf(this.#options.objects.node(nodeName))
+    const found = this.#gpusOf(nodeName)
     const overcommit = this.settings.overcommitOf(nodeName)
-    const { isHeard: hasAgent } = this.#options.agents.of(nodeName)
+    const agent = this.#options.agents.of(nodeName)
+    const foreignMib = (uuid: string): Mib => agent.foreignMib(uuid)
+    const isOut = (uid: string): boolean => this.#hosts.get(nodeName)?.device.isOut(uid) ?? false
     return this.book(nodeName).change((status: GPUNodeStatus) =>
-      reportedStatus(status, { gpus, fault, overcommit, hasAgent, now }),
+      reportedStatus(status, { ...found, overcommit, hasAgent: agent.isHeard, foreignMib, isOut, now }),
     )
   }
 
@@ -289,7 +289,7 @@ export class Placement {
   /** A bound pod of a node whose GPUs are declared. */
   #isKnown(pod: Pod): boolean {
     if (stageOf(pod) !== 'bound') return false
-    const { gpus } = this.#gpusOf(this.#options.objects.node(pod.spec.nodeName ?? ''))
+    const { gpus } = this.#gpusOf(pod.spec.nodeName ?? '')
     return gpusOf(pod).every((uuid) => gpus.some((gpu) => gpu.uuid === uuid))
   }
 
@@ -336,6 +336,8 @@ export class Placement {
     if (this.#isStopped) return
     const host = this.#hosts.get(name)
     if (host === undefined) return this.#addHost(name, gpus, [])
+    if (host.gpus.some(({ uuid }, place) => gpus[place]?.uuid !== uuid))
+      return this.#options.onContradiction(`node ${name} has other GPUs than before`)
     host.gpus = gpus
     host.device.declare(gpus)
     host.core.heartbeatNow()
@@ -363,30 +365,20 @@ export class Placement {
 
   #declared(): ReadonlyMap<string, readonly DeclaredGpu[]> {
     const found = [...this.#options.objects.nodes()].map((node) => {
-      return [node.metadata.name ?? '', this.#gpusOf(node).gpus] as const
+      const { name = '' } = node.metadata
+      return [name, this.#gpusOf(name).gpus] as const
     })
     return new Map(found.filter(([, gpus]) => gpus.length > 0))
   }
 
-  #gpusOf(node: Node | null): { readonly gpus: readonly DeclaredGpu[]; readonly fault: string | null } {
-    if (node === null) return { gpus: [], fault: null }
-    const declared = declaredGpus(node.metadata)
-    return declared.ok
-      ? { gpus: declared.value, fault: null }
-      : { gpus: [], fault: declared.faults.map(faultText).join('; ') }
+  #gpusOf(name: string): NodeGpus {
+    const { objects, agents } = this.#options
+    return nodeGpus(objects.node(name), agents.of(name).gpus, objects.gpuNode(name))
   }
 
   #swapMib(nodeName: string): Mib {
     return this.#options.agents.of(nodeName).hostSwapMib ?? 0
   }
-}
-
-/** A term begins with what the agents know. One that stays silent is not waited for. */
-async function agentsHeard({ objects, agents }: PlacementOptions): Promise<void> {
-  const silent = (): boolean =>
-    objects.gpuNodeNames().some((name) => hadAgent(objects.gpuNode(name)) && !agents.of(name).isHeard)
-  for (let waited = 0; silent() && waited < AGENTS_WITHIN_MS; waited += AGENTS_LOOK_MS)
-    await pause(AGENTS_LOOK_MS)
 }
 
 /** ISO 8601, as the times of Kubernetes. */

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { OwnerReference, Pod } from '../../operator/contract/kubernetes.ts'
-import { NODE_GPUS, NODE_LABELS, POD_ANNOTATIONS } from '../../operator/contract/names.ts'
+import { NODE_LABELS, POD_ANNOTATIONS } from '../../operator/contract/names.ts'
 import { DAEMON_SETS, type KubeApi, NODES, PODS } from '../../operator/ports/kube-api.ts'
 import { freePort } from '../support/free-port.ts'
 import { componentAccount, rightsOf, STACK_NAMESPACE } from '../support/kubernetes/account.ts'
@@ -43,9 +43,8 @@ describe.skipIf(whyNoControlPlane('kube-scheduler') !== null)('With an agent', (
     agent = startHeadroom(['operator', 'agent', ...options])
     await agent.says(/Headroom agent of node one runs/)
     const amounts = { cpu: '8', memory: '64Gi', pods: '110' }
-    const gpus = JSON.stringify([{ uuid: 'GPU-0', vram_mib: 24_576 }])
     const labels = { [NODE_LABELS.enabled]: 'true' }
-    await api.create(NODES, { metadata: { name: 'one', labels, annotations: { [NODE_GPUS]: gpus } } })
+    await api.create(NODES, { metadata: { name: 'one', labels } })
     const conditions = [{ type: 'Ready', status: 'True', reason: 'Test', message: '' }]
     const body = { status: { capacity: amounts, allocatable: amounts, conditions } }
     await api.patch(NODES, { name: 'one' }, { type: 'merge', body }, { subresource: 'status' })
@@ -100,7 +99,9 @@ describe.skipIf(whyNoControlPlane('kube-scheduler') !== null)('With an agent', (
     kubelet.setBusy('second', false)
     await isIn('second', true)
     await isIn('first', false)
-    expect(await plane.kubectl(['get', 'gn', 'one', '-o', 'yaml'])).toContain('The agent reports each second')
+    const shown = await plane.kubectl(['get', 'gn', 'one', '-o', 'yaml'])
+    expect(shown).toContain('The agent reports each second')
+    expect(shown).toMatch(/reason: GPUsReported[^]*uuid: one-GPU-0/)
   })
 
   /** As the chart makes it; no controller acts on it. */

@@ -8,9 +8,9 @@ import { ProcessAccelerator } from '../../../gpu-server/devices/process-accelera
 import { PodAgent } from '../../../gpu-server/pods/pod-agent.ts'
 import { PodCgroups } from '../../../gpu-server/pods/pod-cgroups.ts'
 import type { Pod } from '../../../operator/contract/kubernetes.ts'
-import { ADMITTED_CONDITION } from '../../../operator/contract/names.ts'
+import { ADMITTED_CONDITION, NODE_GPUS } from '../../../operator/contract/names.ts'
 import { CLUSTER_GPU_POLICY } from '../../../operator/contract/policies.ts'
-import { ownResource, PODS } from '../../../operator/ports/kube-api.ts'
+import { NODES, ownResource, PODS } from '../../../operator/ports/kube-api.ts'
 import { FakeKubelet } from '../../support/kubernetes/fake-kubelet.ts'
 import { aClusterPolicy } from '../../support/kubernetes/objects.ts'
 import { OperatorWorld } from '../../support/kubernetes/operator-world.ts'
@@ -33,7 +33,8 @@ beforeEach(async () => {
       await world.api.patch(PODS, { namespace, name }, { type: 'merge', body })
     },
   })
-  await world.addNode('a', 24 * GIB)
+  // The agent says which GPUs there are.
+  await world.addNode('a')
   const policy = aClusterPolicy(100)
   const spec = { ...policy.spec, idleSwapOutSeconds: 1, safetyReserveMib: 0 }
   await world.api.create(ownResource(CLUSTER_GPU_POLICY), { ...policy, spec })
@@ -135,10 +136,16 @@ async function bothOnOneGpu(): Promise<void> {
   kubelet.setBusy('first', false)
   await isStopped('first')
   await runs('second')
+  expect((await world.status('a')).gpus).toMatchObject([{ uuid: 'a-GPU-0', physicalMib: 24 * GIB }])
 }
 
 it('Two pods that each want the whole GPU share it: an idle one makes room, and returns', async () => {
   await bothOnOneGpu()
+  await vi.waitFor(
+    async () =>
+      expect(await world.status('a')).toMatchObject({ committedMib: 40 * GIB, swappedOutMib: 20 * GIB }),
+    WAIT,
+  )
   kubelet.setBusy('second', false)
   await isStopped('second')
   await runs('first')
@@ -186,6 +193,9 @@ it('Without an operator nothing moves; a release brings every pod back', async (
 
 it('The GPUNode says whether an agent reports, and what follows for the percentage', async () => {
   await agent.stop()
+  const gpus = JSON.stringify([{ uuid: 'a-GPU-0', model: 'X', vram_mib: 24 * GIB }])
+  const body = { metadata: { annotations: { [NODE_GPUS]: gpus } } }
+  await world.api.patch(NODES, { name: 'a' }, { type: 'merge', body })
   world.start()
   await addPod('first', '20Gi')
   await runs('first')

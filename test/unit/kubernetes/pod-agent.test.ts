@@ -14,6 +14,12 @@ import { swapSetting } from '../../../operator/contract/variables.ts'
 const ID = 'ab'.repeat(32)
 const POD = { pod: 'u', containers: [ID], gpus: [0], vram_mib: 1_024 }
 let folder: string
+let foreignMib = 0
+class Occupied extends ProcessAccelerator {
+  override gpus() {
+    return super.gpus().map((gpu) => ({ ...gpu, foreign_mib: foreignMib }))
+  }
+}
 let child: ChildProcess
 let agent: PodAgent | null = null
 beforeEach(() => {
@@ -39,7 +45,7 @@ async function open(): Promise<PodAgent> {
   const gpus = [{ model: 'X', physicalMib: 1_024, swapMs: () => 0 }]
   agent = await PodAgent.open({
     ...{ node: 'a', stateFolder: folder, hostSwapMib: 1_024, idleAfterMs: 300, now, wait },
-    accelerator: new ProcessAccelerator({ gpus, now, wait }),
+    accelerator: new Occupied({ gpus, now, wait }),
     cgroups: new PodCgroups(folder),
     whyNot: (environment) => (swapSetting(environment).isSwappable ? null : 'kept by its environment'),
     onNote: () => {},
@@ -94,4 +100,16 @@ it('A state file that cannot be read is a fault that names the place', async () 
   startProcess()
   writeFileSync(join(folder, 'out-pods.json'), JSON.stringify([{ ...POD, gpus: [99] }]))
   await expect(open()).rejects.toThrow(/out-pods\.json: its content\.pods\[0\]\.gpus\[0\]/)
+})
+
+it('VRAM of other processes counts after ten samples, so that a pod which starts does not', async () => {
+  startProcess()
+  const opened = await open()
+  const foreign = () => opened.report().gpus?.[0]
+  expect(foreign()).toMatchObject({ uuid: 'a-GPU-0', vram_mib: 1_024, foreign_mib: 0 })
+  foreignMib = 100
+  for (let samples = 0; samples < 9; samples += 1) await opened.sample()
+  expect(foreign()?.foreign_mib).toBe(0)
+  await opened.sample()
+  expect(foreign()?.foreign_mib).toBe(100)
 })
