@@ -306,6 +306,7 @@ export const GPU_NODE: OwnKind = {
     { name: 'Out', type: 'integer', jsonPath: '.status.swappedOutMib', description: 'In MiB.' },
     { name: 'Percent', type: 'integer', jsonPath: '.status.overcommit.percent' },
     { name: 'Source', type: 'string', jsonPath: '.status.overcommit.source' },
+    { name: 'Agent', type: 'string', jsonPath: '.status.conditions[?(@.type=="AgentReady")].status' },
     READY,
     AGE,
   ],

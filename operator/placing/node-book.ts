@@ -29,6 +29,15 @@ export class NodeBook {
     this.#object = object
   }
 
+  /** Empty: it is not known. */
+  get uid(): string {
+    return this.#object?.metadata.uid ?? ''
+  }
+
+  get generation(): number {
+    return this.#object?.metadata.generation ?? 1
+  }
+
   /** As it was last written or read. */
   get status(): GPUNodeStatus {
     return statusOf(this.#object)

@@ -10,6 +10,8 @@ export interface NodeFacts extends NodeGpus {
   readonly overcommit: NodeOvercommit
   readonly foreignMib: (uuid: string) => Mib
   readonly isOut: (podUid: string) => boolean
+  /** Of the GPUNode. */
+  readonly generation: number
   /** An agent has reported within the last seconds. */
   readonly hasAgent: boolean
   /** ISO 8601, whole seconds. */
@@ -34,6 +36,7 @@ export function reportedStatus(status: GPUNodeStatus, facts: NodeFacts): GPUNode
   })
   return {
     ...status,
+    observedGeneration: facts.generation,
     overcommit: { percent, source },
     gpuCount: gpus.length,
     physicalMib: sum(gpus, ({ physicalMib }) => physicalMib),
@@ -59,10 +62,8 @@ export function hadAgent(gpuNode: KubeObject | null): boolean {
 
 type Wanted = Omit<Condition, 'lastTransitionTime'>
 
-function conditionsOf(
-  before: readonly Condition[],
-  { fault, gpus, areReported, overcommit, hasAgent, now }: NodeFacts,
-): readonly Condition[] {
+function conditionsOf(before: readonly Condition[], facts: NodeFacts): readonly Condition[] {
+  const { fault, gpus, areReported, overcommit, hasAgent, now } = facts
   const wanted: Wanted[] = [readiness(fault, gpus.length, areReported)]
   const isAgentKnown = before.some(({ type }) => type === AGENT)
   if (hasAgent || isAgentKnown || overcommit.percent > 0) wanted.push(agentReadiness(hasAgent, overcommit))
@@ -73,7 +74,19 @@ function conditionsOf(
     else if (before.some((each) => each.type === type))
       wanted.push({ type, status: 'False', reason: 'Resolved', message: 'The override is in order.' })
   }
-  return wanted.map((each) => datedCondition(each, before, now))
+  const { generation: observedGeneration } = facts
+  return wanted.map((each) => datedCondition({ ...each, observedGeneration }, before, now))
+}
+
+/** Conditions that have turned bad. */
+export function newFaults(before: GPUNodeStatus, after: GPUNodeStatus): readonly Condition[] {
+  const isFinding = (type: string): boolean => (FINDINGS as readonly string[]).includes(type)
+  return (after.conditions ?? []).filter((condition) => {
+    const was = before.conditions?.find(({ type }) => type === condition.type)
+    const isBad = isFinding(condition.type) === (condition.status === 'True')
+    // A new node has no agent for a moment.
+    return isBad && (was === undefined ? isFinding(condition.type) : was.status !== condition.status)
+  })
 }
 
 /** The time stays as long as the status does. */

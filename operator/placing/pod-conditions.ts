@@ -36,8 +36,8 @@ export class PodConditions {
     this.#now = now
   }
 
-  /** Returns true if it wrote. */
-  async write(pod: Pod, wanted: Admission): Promise<boolean> {
+  /** Returns what of it is new. */
+  async write(pod: Pod, wanted: Admission): Promise<'reason' | 'message' | null> {
     const { uid = '', namespace = '', name = '' } = pod.metadata
     const admission = { ...wanted, message: wanted.message.slice(0, MAX_MESSAGE) }
     const conditions = pod.status?.conditions ?? []
@@ -46,16 +46,16 @@ export class PodConditions {
     const last = this.#written.get(uid)
     const isOutOfDate = !isSame(last?.admission ?? found, admission)
     const hasNewReason = (last?.admission ?? found)?.reason !== admission.reason
-    if (!isOutOfDate || (!hasNewReason && this.#now() - (last?.at ?? 0) < REWRITE_AFTER_MS)) return false
+    if (!isOutOfDate || (!hasNewReason && this.#now() - (last?.at ?? 0) < REWRITE_AFTER_MS)) return null
     this.#written.set(uid, { admission, at: this.#now() })
     try {
       const body = steps(pod, place, { ...admission, ...this.#timeOf(found, admission) })
       await this.#api.patch(PODS, { namespace, name }, { type: 'json', body }, { subresource: 'status' })
-      return true
+      return hasNewReason ? 'reason' : 'message'
     } catch (error) {
       // Another writer was faster, or the pod is gone: the next look decides again.
       this.#written.delete(uid)
-      if (error instanceof KubeError && [NOT_FOUND, 422].includes(error.code)) return false
+      if (error instanceof KubeError && [NOT_FOUND, 422].includes(error.code)) return null
       throw error
     }
   }

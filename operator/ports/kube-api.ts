@@ -146,6 +146,13 @@ export const DAEMON_SETS: ResourceKind = {
   kind: 'DaemonSet',
   isNamespaced: true,
 }
+export const EVENTS: ResourceKind = {
+  group: 'events.k8s.io',
+  version: 'v1',
+  plural: 'events',
+  kind: 'Event',
+  isNamespaced: true,
+}
 export const MUTATING_WEBHOOKS = webhookKind('mutatingwebhookconfigurations', 'MutatingWebhookConfiguration')
 export const VALIDATING_WEBHOOKS = webhookKind(
   'validatingwebhookconfigurations',

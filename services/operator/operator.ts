@@ -145,7 +145,9 @@ export class Operator {
 
   #report(placement: Placement): Reports {
     const { api, onNote } = this.#options
-    this.#reports = new Reports(api, this.#objects, placement, onNote)
+    this.#reports = new Reports({
+      ...{ api, objects: this.#objects, placement, onNote, name: this.#options.name },
+    })
     this.#reports.start()
     return this.#reports
   }

@@ -162,6 +162,10 @@ export class Placement {
     return hasAgents ? sentence : withoutAgents(sentence)
   }
 
+  isOut(nodeName: string, podUid: string): boolean {
+    return this.#hosts.get(nodeName)?.device.isOut(podUid) ?? false
+  }
+
   /** Null: nothing is known about the node yet. */
   agentAnswer(nodeName: string): AgentAnswer | null {
     return this.#hosts.get(nodeName)?.device.answer() ?? null
@@ -252,9 +256,12 @@ export class Placement {
     const overcommit = this.settings.overcommitOf(nodeName)
     const agent = this.#options.agents.of(nodeName)
     const foreignMib = (uuid: string): Mib => agent.foreignMib(uuid)
-    const isOut = (uid: string): boolean => this.#hosts.get(nodeName)?.device.isOut(uid) ?? false
+    const isOut = (uid: string): boolean => this.isOut(nodeName, uid)
     return this.book(nodeName).change((status: GPUNodeStatus) =>
-      reportedStatus(status, { ...found, overcommit, hasAgent: agent.isHeard, foreignMib, isOut, now }),
+      reportedStatus(status, {
+        ...{ ...found, overcommit, hasAgent: agent.isHeard, foreignMib, isOut, now },
+        generation: this.book(nodeName).generation,
+      }),
     )
   }
 

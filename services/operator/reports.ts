@@ -1,13 +1,16 @@
 /** What the leading operator writes for people: conditions of pods, status of nodes and policies. */
 import type { Pod } from '../../operator/contract/kubernetes.ts'
 import { nodeOfPolicy, policyOfNode } from '../../operator/contract/overcommit.ts'
-import { CLUSTER_GPU_POLICY, VENDOR_NODE_POLICY } from '../../operator/contract/policies.ts'
+import { CLUSTER_GPU_POLICY, GPU_NODE, VENDOR_NODE_POLICY } from '../../operator/contract/policies.ts'
+import { isEnabled } from '../../operator/placing/declared-gpus.ts'
+import { type EventSubject, Events, type Happening } from '../../operator/placing/events.ts'
+import { newFaults } from '../../operator/placing/node-status.ts'
 import { type Admission, PodConditions } from '../../operator/placing/pod-conditions.ts'
 import { stageOf } from '../../operator/placing/pod-task.ts'
 import { reportPolicy } from '../../operator/placing/policy-status.ts'
-import { type KubeApi, type KubeObject, ownResource } from '../../operator/ports/kube-api.ts'
+import { apiVersionOf, type KubeApi, type KubeObject, ownResource } from '../../operator/ports/kube-api.ts'
 import { errorText } from '../../protocol/error-text.ts'
-import type { DurationMs } from '../../protocol/units.ts'
+import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { ClusterObjects } from './cluster-objects.ts'
 import { type Placement, wholeSeconds } from './placement.ts'
 
@@ -18,23 +21,37 @@ const REFUSED_EVERY_ROUNDS = 30
 /** Conditions of one round. */
 const MAX_WRITES = 100
 
+export interface ReportsOptions {
+  readonly api: KubeApi
+  readonly objects: ClusterObjects
+  readonly placement: Placement
+  /** Of this replica. */
+  readonly name: string
+  readonly onNote: (line: string) => void
+}
+
 export class Reports {
   readonly #api: KubeApi
   readonly #objects: ClusterObjects
   readonly #placement: Placement
   readonly #onNote: (line: string) => void
   readonly #conditions: PodConditions
+  readonly #events: Events
+  /** Bound pods, and whether they were out at the last look. */
+  readonly #wereOut = new Map<string, boolean>()
   #round = 0
   #areNodesDue = true
   #running: Promise<void> = Promise.resolve()
   #isStopped = false
 
-  constructor(api: KubeApi, objects: ClusterObjects, placement: Placement, onNote: (line: string) => void) {
+  constructor({ api, objects, placement, name, onNote }: ReportsOptions) {
     this.#api = api
     this.#objects = objects
     this.#placement = placement
     this.#onNote = onNote
-    this.#conditions = new PodConditions(api, () => placement.clock.now())
+    const now = (): Instant => placement.clock.now()
+    this.#conditions = new PodConditions(api, now)
+    this.#events = new Events(api, now, name)
   }
 
   start(): void {
@@ -69,7 +86,9 @@ export class Reports {
     await this.#placement.repairClaims()
     for (const { metadata } of this.#objects.nodes()) {
       if (this.#isStopped) return
-      await this.#placement.report(metadata.name ?? '', now)
+      // Other nodes of the cluster are left alone; one that was ours says so.
+      if (!isEnabled(metadata) && this.#objects.gpuNode(metadata.name ?? '') === null) continue
+      await this.#reportNode(metadata.name ?? '', now)
     }
     await this.#writePolicies(now)
   }
@@ -79,7 +98,45 @@ export class Reports {
     for (const pod of this.#objects.pods()) {
       if (this.#isStopped || writes >= MAX_WRITES) return
       const admission = this.#admissionOf(pod)
-      if (admission !== null && (await this.#conditions.write(pod, admission))) writes += 1
+      const written = admission === null ? null : await this.#conditions.write(pod, admission)
+      if (written !== null) writes += 1
+      if (written === 'reason' && admission !== null)
+        await this.#tell(podSubject(pod), happeningOf(admission))
+      if (stageOf(pod) === 'bound') await this.#tellMoves(pod)
+      else this.#wereOut.delete(pod.metadata.uid ?? '')
+    }
+  }
+
+  async #tellMoves(pod: Pod): Promise<void> {
+    const { uid = '' } = pod.metadata
+    const { nodeName = '' } = pod.spec
+    const isOut = this.#placement.isOut(nodeName, uid)
+    const wasOut = this.#wereOut.get(uid)
+    this.#wereOut.set(uid, isOut)
+    if (wasOut === undefined || wasOut === isOut) return
+    const happening = isOut
+      ? {
+          reason: 'SwappedOut',
+          note: `Its VRAM is in the memory of ${nodeName}: it was idle, and others need it.`,
+        }
+      : { reason: 'SwappedIn', note: `Its VRAM is on the GPU of ${nodeName} again.` }
+    await this.#tell(podSubject(pod), { type: 'Normal', ...happening })
+  }
+
+  async #reportNode(name: string, now: string): Promise<void> {
+    const book = this.#placement.book(name)
+    const before = book.status
+    await this.#placement.report(name, now)
+    for (const { reason, message } of newFaults(before, book.status))
+      await this.#tell(nodeSubject(name, book.uid), { type: 'Warning', reason, note: message })
+  }
+
+  /** Reports go on without it. */
+  async #tell(subject: EventSubject, happening: Happening): Promise<void> {
+    try {
+      await this.#events.tell(subject, happening)
+    } catch (error) {
+      this.#onNote(`an event was not written: ${errorText(error)}`)
     }
   }
 
@@ -121,4 +178,16 @@ export class Reports {
       await reportPolicy(this.#api, ownResource(VENDOR_NODE_POLICY), object, { fault, now })
     }
   }
+}
+
+function happeningOf({ reason, message: note }: Admission): Happening {
+  return { type: 'Normal', reason, note }
+}
+
+function podSubject({ metadata: { namespace = '', name = '', uid = '' } }: Pod): EventSubject {
+  return { apiVersion: 'v1', kind: 'Pod', namespace, name, uid }
+}
+
+function nodeSubject(name: string, uid: string): EventSubject {
+  return { apiVersion: apiVersionOf(ownResource(GPU_NODE)), kind: GPU_NODE.kind, name, uid }
 }

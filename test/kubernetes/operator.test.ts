@@ -92,6 +92,10 @@ describe.skipIf(whyNoControlPlane('kube-scheduler') !== null)('With the schedule
     await addPod('third', '10Gi', 'one')
     expect(await waiting('third')).toMatch(/10 GiB|10,240 MiB/)
     expect(await plane.kubectl(['get', 'pod', 'third'])).toContain('SchedulingGated')
+    await vi.waitFor(async () => {
+      const described = await plane.kubectl(['describe', 'pod', 'third'])
+      expect(described).toMatch(/WaitingForVRAM .* headroom\.dev\/operator/)
+    }, WAIT)
     await finish('first')
     await bound('third')
     await vi.waitFor(async () => {

@@ -5,6 +5,7 @@ import { MemoryApi, type ServedKind } from '../../../operator/memory-api/memory-
 import { OWN_RULES } from '../../../operator/memory-api/own-rules.ts'
 import {
   CONFIG_MAPS,
+  EVENTS,
   LEASES,
   MUTATING_WEBHOOKS,
   NODES,
@@ -27,7 +28,7 @@ export function memoryApi(maxEvents?: number): MemoryApi {
   let uid = 0
   return new MemoryApi({
     kinds: [
-      ...[CONFIG_MAPS, LEASES, SECRETS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS],
+      ...[CONFIG_MAPS, EVENTS, LEASES, SECRETS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS],
       ...[PODS, NODES].map((kind) => ({ ...kind, hasStatus: true })),
       ...own,
     ],

@@ -10,7 +10,7 @@ import { PodCgroups } from '../../../gpu-server/pods/pod-cgroups.ts'
 import type { Pod } from '../../../operator/contract/kubernetes.ts'
 import { ADMITTED_CONDITION, NODE_GPUS } from '../../../operator/contract/names.ts'
 import { CLUSTER_GPU_POLICY } from '../../../operator/contract/policies.ts'
-import { NODES, ownResource, PODS } from '../../../operator/ports/kube-api.ts'
+import { EVENTS, NODES, ownResource, PODS } from '../../../operator/ports/kube-api.ts'
 import { FakeKubelet } from '../../support/kubernetes/fake-kubelet.ts'
 import { aClusterPolicy } from '../../support/kubernetes/objects.ts'
 import { OperatorWorld } from '../../support/kubernetes/operator-world.ts'
@@ -136,6 +136,10 @@ async function bothOnOneGpu(): Promise<void> {
   kubelet.setBusy('first', false)
   await isStopped('first')
   await runs('second')
+  await vi.waitFor(async () => {
+    const { items } = await world.api.list(EVENTS)
+    expect(items.map(({ reason }) => reason)).toContain('SwappedOut')
+  }, WAIT)
   expect((await world.status('a')).gpus).toMatchObject([{ uuid: 'a-GPU-0', physicalMib: 24 * GIB }])
 }
 
