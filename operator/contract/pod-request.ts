@@ -55,7 +55,7 @@ export function podRequestOf({ metadata, spec }: Pod): Parsed<PodRequest> {
 }
 
 /** Admission has read these and written others from them: a change would contradict what runs. */
-const FIXED = [
+export const FIXED_ANNOTATIONS = [
   POD_ANNOTATIONS.podVram,
   POD_ANNOTATIONS.gpuCount,
   POD_ANNOTATIONS.swapFromVram,
@@ -67,7 +67,7 @@ const FIXED = [
 
 /** Changes of a pod that was admitted which its owner may not make. */
 export function forbiddenChanges(before: ObjectMeta, after: ObjectMeta): readonly FieldFault[] {
-  const faults = FIXED.flatMap((name): FieldFault[] => {
+  const faults = FIXED_ANNOTATIONS.flatMap((name): FieldFault[] => {
     const was = before.annotations?.[name]
     const is = after.annotations?.[name]
     if (was === is) return []

@@ -153,6 +153,10 @@ export const EVENTS: ResourceKind = {
   kind: 'Event',
   isNamespaced: true,
 }
+export const POLICY_BINDINGS = webhookKind(
+  'validatingadmissionpolicybindings',
+  'ValidatingAdmissionPolicyBinding',
+)
 export const MUTATING_WEBHOOKS = webhookKind('mutatingwebhookconfigurations', 'MutatingWebhookConfiguration')
 export const VALIDATING_WEBHOOKS = webhookKind(
   'validatingwebhookconfigurations',

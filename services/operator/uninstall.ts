@@ -24,6 +24,7 @@ import {
   MUTATING_WEBHOOKS,
   NOT_FOUND,
   PODS,
+  POLICY_BINDINGS,
   VALIDATING_WEBHOOKS,
 } from '../../operator/ports/kube-api.ts'
 import type { DurationMs } from '../../protocol/units.ts'
@@ -51,7 +52,7 @@ export async function uninstallStack(options: UninstallOptions): Promise<readonl
   const left = await releaseAgents(options)
   if (left.length > 0) return left
   const { api, configuration: name, onNote } = options
-  for (const kind of [MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS])
+  for (const kind of [POLICY_BINDINGS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS])
     if (await isDone(api.delete(kind, { name }), NOT_FOUND)) onNote(`${kind.kind} ${name} is removed.`)
   await freeWaitingPods(options)
   return []

@@ -1,13 +1,15 @@
 /** Admission as the real API server calls it: what kubectl is told, and what is stored. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { Pod } from '../../operator/contract/kubernetes.ts'
 import { POD_ANNOTATIONS } from '../../operator/contract/names.ts'
 import { type KubeApi, KubeError, type KubeObject, NODES, PODS } from '../../operator/ports/kube-api.ts'
-import { rightsOf } from '../support/kubernetes/account.ts'
+import { rightsOf, STACK_NAMESPACE } from '../support/kubernetes/account.ts'
 import { startAdmissionOn } from '../support/kubernetes/components.ts'
 import { ControlPlane, whyNoControlPlane } from '../support/kubernetes/control-plane.ts'
 import { aNodePolicy, aPod } from '../support/kubernetes/objects.ts'
 import type { RunningCommand } from '../support/running-command.ts'
+
+const WAIT = { timeout: 30_000, interval: 200 }
 
 describe.skipIf(whyNoControlPlane() !== null)('With etcd, kube-apiserver and the webhooks', () => {
   let plane: ControlPlane
@@ -152,5 +154,29 @@ describe.skipIf(whyNoControlPlane() !== null)('With etcd, kube-apiserver and the
     })
     expect(warnings).toEqual([])
     expect(await refusal(aPod())).toMatch(/failed calling webhook "mutate-pods.headroom.dev"/)
+  })
+
+  it('Without webhooks the policies of the API server refuse what admission has not changed', async () => {
+    const kept = (await api.list(PODS)).items.find(({ spec }) =>
+      JSON.stringify(spec).includes('headroom-sch'),
+    )
+    await plane.kubectl(['delete', 'mutatingwebhookconfigurations,validatingwebhookconfigurations', '--all'])
+    const why = (): Promise<string> => refusal(aPod())
+    await vi.waitFor(async () => expect(await why()).toContain('has to pass the admission'), WAIT)
+    const key = { namespace: 'default', name: kept?.metadata.name ?? '' }
+    const body = { metadata: { annotations: { [POD_ANNOTATIONS.podVram]: '1Gi' } } }
+    await expect(api.patch(PODS, key, { type: 'merge', body })).rejects.toThrow(
+      `the annotation ${POD_ANNOTATIONS.podVram} must not change`,
+    )
+    await api.patch(PODS, key, { type: 'merge', body: { metadata: { annotations: { other: 'x' } } } })
+    // The operator of the stack may not change pods of others.
+    const asOperator = ['--as', `system:serviceaccount:${STACK_NAMESPACE}:headroom-operator`]
+    await create({ ...named(aPod(), 'plain'), metadata: { name: 'plain', namespace: 'default' } })
+    const rights = ['create', 'clusterrolebinding', 'operator', '--clusterrole', 'cluster-admin']
+    const account = ['--serviceaccount', `${STACK_NAMESPACE}:headroom-operator`]
+    await plane.kubectl([...rights, ...account])
+    const annotate = ['annotate', 'pod', 'plain', 'x=y']
+    await expect(plane.kubectl([...annotate, ...asOperator])).rejects.toThrow('changes pods with the label')
+    await plane.kubectl(['annotate', 'pod', key.name, 'x=y', ...asOperator])
   })
 })

@@ -1,5 +1,6 @@
 /** Components of the operator stack as processes of their own, each with the rights of the chart. */
 import { vi } from 'vitest'
+import { admissionPolicies } from '../../../operator/admission/admission-policies.ts'
 import { webhookConfigurations } from '../../../operator/admission/webhook-configurations.ts'
 import { PODS, SECRETS } from '../../../operator/ports/kube-api.ts'
 import { freePort } from '../free-port.ts'
@@ -14,6 +15,7 @@ export async function startAdmissionOn(plane: ControlPlane): Promise<RunningComm
   await apply(plane, [
     secretNamed('headroom-admission'),
     ...webhookConfigurations({ url: `https://localhost:${port}` }, null),
+    ...admissionPolicies(STACK_NAMESPACE),
   ])
   const admission = startHeadroom([
     ...['operator', 'admission', '--kubeconfig', kubeconfig, '--namespace', STACK_NAMESPACE],

@@ -4,12 +4,18 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { SCHEDULER_NAME, VRAM_RESOURCE } from '../../../operator/contract/names.ts'
-import { WEBHOOKS_FILE, webhooksText } from '../../../tools/reference/webhooks.ts'
+import {
+  POLICIES_FILE,
+  policiesText,
+  WEBHOOKS_FILE,
+  webhooksText,
+} from '../../../tools/reference/webhooks.ts'
 
 const FILES = join(import.meta.dirname, '../../../deploy/helm/headroom/files')
 const yaml = (name: string): unknown => parse(readFileSync(join(FILES, name), 'utf8'))
 
-it('The webhook configurations are those of the code', () => {
+it('The webhook configurations and the policies are those of the code', () => {
+  expect(readFileSync(POLICIES_FILE, 'utf8')).toBe(policiesText())
   expect(readFileSync(WEBHOOKS_FILE, 'utf8')).toBe(webhooksText())
 })
 
