@@ -14,6 +14,7 @@ import { addressOf, addressText } from '../command/addresses.ts'
 interface AgentArguments {
   readonly operator?: string
   readonly certificates?: string
+  readonly token?: string
   readonly state: string
   readonly node?: string
   readonly cgroups: string
@@ -68,10 +69,10 @@ async function release(options: ReleaseOptions, stays: boolean): Promise<number>
   return EXIT_OK
 }
 
-function operatorOf({ operator, certificates }: AgentArguments): AgentClientOptions {
-  if (operator === undefined || certificates === undefined)
-    throw new UsageError('--operator and --certificates are needed, except with --release')
-  return { ...hostAndPort(operator), certificates }
+function operatorOf({ operator, certificates, token }: AgentArguments): AgentClientOptions {
+  if (operator === undefined || certificates === undefined || token === undefined)
+    throw new UsageError('--operator, --certificates and --token are needed, except with --release')
+  return { ...hostAndPort(operator), certificates, tokenFile: token }
 }
 
 function hostAndPort(text: string): { readonly host: string; readonly port: number } {

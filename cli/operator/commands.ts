@@ -45,6 +45,7 @@ function addAgent(operator: Command, setExit: SetExit): void {
       .description('move VRAM of pods on this node as the operator orders; it needs no right in the cluster')
       .option('--operator <host:port>', 'where the operator listens for agents')
       .option('--certificates <folder>', 'with ca.crt, tls.crt and tls.key')
+      .option('--token <file>', 'of its ServiceAccount, for the audience headroom: it names the node')
       .requiredOption('--state <folder>', 'where it notes which pods are out; it must outlive the agent')
       .option('--node <name>', 'of this node; else NODE_NAME')
       .option('--cgroups <folder>', 'hierarchy of cgroups of the host', '/sys/fs/cgroup')
@@ -68,7 +69,7 @@ function addAgent(operator: Command, setExit: SetExit): void {
       .option('--release', 'bring every pod back, then end: before the agent leaves the node for good')
       .option('--stay', 'with --release: do not end; /readyz is positive once every pod is back'),
     'headroom operator agent --operator headroom-extender.headroom.svc:8444 ' +
-      '--certificates /etc/headroom/certificates --state /var/lib/headroom',
+      '--certificates /etc/headroom/certificates --token /etc/headroom/token/token --state /var/lib/headroom',
   ).action(calls(setExit, () => import('./agent.ts'), 'agent'))
 }
 
@@ -123,6 +124,7 @@ function addRun(operator: Command, setExit: SetExit): void {
         'Secret for the certificate with which the scheduler calls',
         'headroom-scheduler',
       )
+      .option('--agent-account <name>', 'ServiceAccount of the agents', 'headroom-agent')
       .option('--agent-secret <name>', 'Secret for the certificate with which agents call', 'headroom-agent')
       .option('--dns-name <name>', 'further name in the certificate; may be repeated', repeatable, []),
     'headroom operator run --namespace headroom --kubeconfig ~/.kube/config',

@@ -19,6 +19,7 @@ interface RunArguments extends ClusterOptions {
   readonly secret: string
   readonly schedulerSecret: string
   readonly agentSecret: string
+  readonly agentAccount: string
   readonly dnsName: readonly string[]
 }
 
@@ -31,10 +32,10 @@ export async function run(given: RunArguments): Promise<number> {
   const ended = new AbortController()
   const signalled = untilSignal().then(() => ended.abort())
   const { leaseName, lease: leaseMs, overcommit: helmPercent, service, secret } = given
-  const { schedulerSecret, agentSecret } = given
+  const { schedulerSecret, agentSecret, agentAccount } = given
   const running = await startOperatorProcess({
     ...{ api, namespace, listen, agents, admin, leaseName, leaseMs, helmPercent, service },
-    ...{ secret, schedulerSecret, agentSecret, probeSeconds: Math.ceil(given.probe / 1000) },
+    ...{ secret, schedulerSecret, agentSecret, agentAccount, probeSeconds: Math.ceil(given.probe / 1000) },
     ...{ dnsNames: given.dnsName, podName, name: given.name ?? podName ?? hostname(), signal: ended.signal },
     onNote: (line) => process.stderr.write(`headroom: ${line}\n`),
   })

@@ -11,6 +11,8 @@ export interface AgentClientOptions {
   readonly port: number
   /** With ca.crt, tls.crt and tls.key, which are read for each new connection. */
   readonly certificates: string
+  /** With the token of its ServiceAccount, which is read for each report. */
+  readonly tokenFile: string
 }
 
 const TIMEOUT_MS = 15_000
@@ -38,9 +40,13 @@ export class AgentClient {
     this.#agent = null
   }
 
-  #post(body: string): Promise<string> {
-    const { host, port } = this.#options
-    const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }
+  async #post(body: string): Promise<string> {
+    const { host, port, tokenFile } = this.#options
+    const headers = {
+      'content-type': 'application/json',
+      'content-length': Buffer.byteLength(body),
+      authorization: `Bearer ${readFileSync(tokenFile, 'utf8').trim()}`,
+    }
     return new Promise((resolve, reject) => {
       const how = { method: 'POST', host, port, path: AGENT_PATH, agent: this.#connections(), headers }
       const sent = request(how, (answer) => {

@@ -1,6 +1,6 @@
 /** Where the agents of the nodes report. */
 import { type AgentAnswer, type AgentReport, checkAgentReport } from '../../protocol/agent-messages.ts'
-import { CallerServer, type CallerServerOptions, Malformed } from './caller-server.ts'
+import { CallerServer, type CallerServerOptions, Forbidden, Malformed } from './caller-server.ts'
 
 export const AGENT_PATH = '/agent'
 /** Common name in the certificate with which agents call. */
@@ -10,6 +10,8 @@ export interface AgentServerOptions extends Omit<
   CallerServerOptions,
   'routes' | 'caller' | 'maxConnections' | 'maxRequestBytes'
 > {
+  /** Node of the agent with this token; null: it is not of an agent. */
+  readonly nodeOf: (token: string) => Promise<string | null>
   readonly reported: (report: AgentReport) => Promise<AgentAnswer | null>
 }
 
@@ -22,10 +24,14 @@ export function startAgentServer(options: AgentServerOptions): Promise<CallerSer
   const routes = new Map([
     [
       AGENT_PATH,
-      (asked: unknown) => {
+      async (asked: unknown, token: string) => {
         const fault = checkAgentReport(asked)
         if (fault !== null) throw new Malformed(`report${fault}`)
-        return options.reported(asked as AgentReport)
+        const report = asked as AgentReport
+        const node = await options.nodeOf(token)
+        if (node !== report.node)
+          throw new Forbidden(`the token is ${node === null ? 'not that of an agent' : `of node ${node}`}`)
+        return options.reported(report)
       },
     ],
   ])

@@ -6,8 +6,11 @@ import { type TlsIdentity, TlsServer } from './tls-server.ts'
 
 export type ServerIdentity = Required<TlsIdentity>
 
-/** Null: this replica does not lead. @throws Malformed */
-export type Route = (asked: unknown) => Promise<object | null>
+/**
+ * Null: this replica does not lead. Rejects with Malformed or Forbidden.
+ * @param token of the header Authorization; empty: none
+ */
+export type Route = (asked: unknown, token: string) => Promise<object | null>
 
 export interface CallerServerOptions extends ServerIdentity {
   readonly host: string
@@ -24,6 +27,11 @@ export interface CallerServerOptions extends ServerIdentity {
 /** The caller learns the message. */
 export class Malformed extends Error {
   override readonly name = 'Malformed'
+}
+
+/** The caller learns the message. */
+export class Forbidden extends Error {
+  override readonly name = 'Forbidden'
 }
 
 export class CallerServer extends TlsServer {
@@ -48,19 +56,27 @@ export class CallerServer extends TlsServer {
     const route = request.method === 'POST' ? routes.get(request.url ?? '') : undefined
     if (route === undefined) return void response.writeHead(404).end()
     try {
-      const answer = await route(JSON.parse(await textOf(request, maxRequestBytes)))
+      const [, token = ''] = /^Bearer (\S+)$/.exec(request.headers.authorization ?? '') ?? []
+      const answer = await route(JSON.parse(await textOf(request, maxRequestBytes)), token)
       // A new connection may reach the one that leads.
       if (answer === null)
         return void response.writeHead(503, { connection: 'close' }).end('another operator leads')
       response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer))
     } catch (error) {
-      const isMalformed = error instanceof Malformed
-      const code =
-        isMalformed || error instanceof SyntaxError ? 400 : error instanceof AnswerTooLarge ? 413 : 500
+      const code = codeOf(error)
       const kind = error instanceof Error ? error.name : 'unknown error'
       log(`${caller}: ${request.url} answered ${code}: ${kind}`)
-      if (!response.headersSent)
-        response.writeHead(code, { connection: 'close' }).end(isMalformed ? error.message : undefined)
+      if (!response.headersSent) response.writeHead(code, { connection: 'close' }).end(toldOf(error))
     }
   }
+}
+
+function codeOf(error: unknown): number {
+  if (error instanceof Malformed || error instanceof SyntaxError) return 400
+  if (error instanceof Forbidden) return 403
+  return error instanceof AnswerTooLarge ? 413 : 500
+}
+
+function toldOf(error: unknown): string | undefined {
+  return error instanceof Malformed || error instanceof Forbidden ? error.message : undefined
 }

@@ -153,6 +153,13 @@ export const EVENTS: ResourceKind = {
   kind: 'Event',
   isNamespaced: true,
 }
+export const TOKEN_REVIEWS: ResourceKind = {
+  group: 'authentication.k8s.io',
+  version: 'v1',
+  plural: 'tokenreviews',
+  kind: 'TokenReview',
+  isNamespaced: false,
+}
 export const POLICY_BINDINGS = webhookKind(
   'validatingadmissionpolicybindings',
   'ValidatingAdmissionPolicyBinding',

@@ -4,6 +4,7 @@ import { clientCertificate, ownCertificates } from '../../operator/adapters/cert
 import { AGENT_CALLER, startAgentServer } from '../../operator/adapters/agent-server.ts'
 import type { CallerServer, ServerIdentity } from '../../operator/adapters/caller-server.ts'
 import { startExtenderServer } from '../../operator/adapters/extender-server.ts'
+import { NodeTokens } from '../../operator/adapters/node-tokens.ts'
 import { expiryOf, type OwnCertificates } from '../../operator/adapters/own-certificates.ts'
 import { LEADER_LABEL } from '../../operator/contract/names.ts'
 import { PODS } from '../../operator/ports/kube-api.ts'
@@ -30,6 +31,7 @@ export interface OperatorProcessOptions extends Omit<OperatorOptions, 'lease' | 
   readonly secret: string
   readonly schedulerSecret: string
   readonly agentSecret: string
+  readonly agentAccount: string
   readonly dnsNames: readonly string[]
   /** Of this process: it is labelled while it leads; null: not in a pod. */
   readonly podName: string | null
@@ -107,7 +109,7 @@ export async function startOperatorProcess(options: OperatorProcessOptions): Pro
 
 /** @throws StartFault */
 async function startServers(
-  { listen, agents, onNote: log }: OperatorProcessOptions,
+  { listen, agents, onNote: log, api, now = Date.now, namespace, agentAccount }: OperatorProcessOptions,
   operator: Operator,
   identity: ServerIdentity,
 ): Promise<readonly [extender: CallerServer, agents: CallerServer]> {
@@ -117,8 +119,11 @@ async function startServers(
   }).catch((error: Error) => {
     throw listenFault(error, listen, '--listen')
   })
+  const account = `system:serviceaccount:${namespace}:${agentAccount}`
+  const tokens = new NodeTokens({ api, now, account })
   const reported = await startAgentServer({
     ...{ ...agents, ...identity, log, reported: (report) => operator.agentReported(report) },
+    nodeOf: (token) => tokens.nodeOf(token),
   }).catch(async (error: Error) => {
     await asked.close()
     throw listenFault(error, agents, '--agents')

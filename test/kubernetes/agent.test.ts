@@ -39,9 +39,6 @@ describe.skipIf(whyNoControlPlane('kube-scheduler') !== null)('With an agent', (
         await plane.kubectl(['delete', 'pod', name, '--grace-period=0', '--force'])
       },
     })
-    options = await agentOptions(agents)
-    agent = startHeadroom(['operator', 'agent', ...options])
-    await agent.says(/Headroom agent of node one runs/)
     const amounts = { cpu: '8', memory: '64Gi', pods: '110' }
     const labels = { [NODE_LABELS.enabled]: 'true' }
     await api.create(NODES, { metadata: { name: 'one', labels } })
@@ -49,6 +46,9 @@ describe.skipIf(whyNoControlPlane('kube-scheduler') !== null)('With an agent', (
     const body = { status: { capacity: amounts, allocatable: amounts, conditions } }
     await api.patch(NODES, { name: 'one' }, { type: 'merge', body }, { subresource: 'status' })
     await api.patch(NODES, { name: 'one' }, { type: 'merge', body: { spec: { taints: null } } })
+    options = await agentOptions(agents)
+    agent = startHeadroom(['operator', 'agent', ...options])
+    await agent.says(/Headroom agent of node one runs/)
     const policy = aClusterPolicy(100)
     await plane.kubectl(
       ['apply', '-f', '-'],
@@ -64,13 +64,35 @@ describe.skipIf(whyNoControlPlane('kube-scheduler') !== null)('With an agent', (
     rmSync(folder, { recursive: true })
   })
 
+  /** The kubelet binds the token to the pod of the agent; its node is in it as well. */
   async function agentOptions(port: string): Promise<readonly string[]> {
+    await plane.kubectl(['create', 'serviceaccount', 'headroom-agent', '--namespace', STACK_NAMESPACE])
     const certificates = await callerCertificates(plane, 'headroom-agent')
     for (const name of ['ca.crt', 'tls.crt', 'tls.key'])
       writeFileSync(join(folder, name), Buffer.from(certificates[name] ?? '', 'base64'), { mode: 0o600 })
     writeFileSync(join(folder, 'inventory.yaml'), JSON.stringify(INVENTORY))
+    const made = [
+      'create',
+      'token',
+      'headroom-agent',
+      '--namespace',
+      STACK_NAMESPACE,
+      '--audience',
+      'headroom',
+    ]
+    const bound = ['--bound-object-kind', 'Node', '--bound-object-name', 'one']
+    writeFileSync(join(folder, 'token'), await plane.kubectl([...made, ...bound]), { mode: 0o600 })
     return [
-      ...['--node', 'one', '--operator', `localhost:${port}`, '--certificates', folder],
+      ...[
+        '--token',
+        join(folder, 'token'),
+        '--node',
+        'one',
+        '--operator',
+        `localhost:${port}`,
+        '--certificates',
+        folder,
+      ],
       ...['--state', join(folder, 'state'), '--cgroups', kubelet.cgroups, '--admin', '127.0.0.1:0'],
       ...['--device', 'process', '--inventory', join(folder, 'inventory.yaml'), '--idle-after', '1s'],
     ]

@@ -2,7 +2,10 @@
  * The whole way of a pod on a real API server with the real scheduler: admission, gate, claim, extender,
  * binding. Nodes are objects without a kubelet; a test ends pods by their status.
  */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { AgentClient } from '../../operator/adapters/agent-client.ts'
 import type { Pod } from '../../operator/contract/kubernetes.ts'
 import { ADMITTED_CONDITION, NODE_GPUS, NODE_LABELS, POD_ANNOTATIONS } from '../../operator/contract/names.ts'
 import { GPU_NODE, type GPUNodeStatus } from '../../operator/contract/policies.ts'
@@ -80,6 +83,24 @@ describe.skipIf(whyNoControlPlane('kube-scheduler') !== null)('With the schedule
   const statusOf = async (name: string) =>
     (await api.get(ownResource(GPU_NODE), { name }))['status'] as GPUNodeStatus
 
+  /** An agent with the certificate of all agents, and this token. */
+  async function reportWith(token: string): Promise<void> {
+    const {
+      'ca.crt': ca,
+      'tls.crt': cert,
+      'tls.key': key,
+    } = await callerCertificates(plane, 'headroom-agent')
+    for (const [name, base64 = ''] of Object.entries({ 'ca.crt': ca, 'tls.crt': cert, 'tls.key': key }))
+      writeFileSync(join(plane.folder, name), Buffer.from(base64, 'base64'))
+    const tokenFile = join(plane.folder, 'token')
+    writeFileSync(tokenFile, token.replace(' ', '-'))
+    const [, agents] = await operator.says(/for agents on 127\.0\.0\.1:(\d+)/)
+    const client = new AgentClient({
+      ...{ host: 'localhost', port: Number(agents), certificates: plane.folder, tokenFile },
+    })
+    await client.report({ node: 'one', host_swap_mib: 0, wait_ms: 0, pods: [] }).finally(() => client.close())
+  }
+
   it('Pods get GPUs by the binding, and the next one waits with its reason until one ends', async () => {
     await addNode('one', 8, 24)
     await addPod('first', '10Gi', 'one')
@@ -154,6 +175,7 @@ describe.skipIf(whyNoControlPlane('kube-scheduler') !== null)('With the schedule
       }),
     )
     await vi.waitFor(async () => expect(await plane.kubectl(['get', 'vnp'])).toContain('True'), WAIT)
+    await expect(reportWith('no token')).rejects.toThrow('the token is not that of an agent')
     operator.process.kill('SIGTERM')
     expect(await operator.ended).toBe(0)
     expect(rightsOf(plane, 'operator')).toEqual({ forbidden: [], unused: [] })

@@ -22,6 +22,7 @@ const clients: AgentClient[] = []
 beforeAll(async () => {
   server = await startAgentServer({
     ...{ host: '127.0.0.1', port: 0, cert: own.cert, key: own.key, ca: own.authorities, log: () => {} },
+    nodeOf: (token) => Promise.resolve(token === 'of-a' ? 'a' : token === 'of-b' ? 'b' : null),
     reported: (each) => {
       heard.push(each)
       return Promise.resolve(answer)
@@ -34,11 +35,16 @@ afterAll(async () => {
   rmSync(folder, { recursive: true })
 })
 
-function clientAs(name: string, authority = own): AgentClient {
+function clientAs(name: string, authority = own, token = 'of-a'): AgentClient {
   const { cert, key } = renewedClient(null, name, authority, Date.now())
-  const files = { 'ca.crt': own.authorities, 'tls.crt': cert, 'tls.key': key }
+  const files = { token, 'ca.crt': own.authorities, 'tls.crt': cert, 'tls.key': key }
   for (const [file, text] of Object.entries(files)) writeFileSync(join(folder, file), text)
-  const client = new AgentClient({ host: 'localhost', port: server.port, certificates: folder })
+  const client = new AgentClient({
+    host: 'localhost',
+    port: server.port,
+    certificates: folder,
+    tokenFile: join(folder, 'token'),
+  })
   clients.push(client)
   return client
 }
@@ -51,6 +57,14 @@ it('A report is answered with the orders', async () => {
 it('Only agents may report', async () => {
   await expect(clientAs('headroom-scheduler').report(report)).rejects.toThrow('403')
   await expect(clientAs(AGENT_CALLER, stranger).report(report)).rejects.toThrow()
+  expect(heard).toHaveLength(1)
+})
+
+it('An agent reports for its own node only, whatever certificate it has', async () => {
+  const as = (token: string) => clientAs(AGENT_CALLER, own, token).report(report)
+  await expect(as('of-b')).rejects.toThrow('403: the token is of node b')
+  await expect(as('x')).rejects.toThrow('403: the token is not that of an agent')
+  await expect(as('')).rejects.toThrow('403')
   expect(heard).toHaveLength(1)
 })
 
