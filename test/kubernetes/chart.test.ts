@@ -1,8 +1,9 @@
 /** The Helm chart as helm renders it and as the API server takes it. */
 import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { parseAllDocuments } from 'yaml'
+import { parse, parseAllDocuments } from 'yaml'
 import { ControlPlane, whyNoControlPlane } from '../support/kubernetes/control-plane.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
@@ -12,7 +13,9 @@ interface Rendered {
   readonly kind: string
   readonly metadata: { readonly name: string; readonly namespace?: string }
   readonly spec?: {
-    readonly template?: { readonly spec: { readonly containers: readonly { readonly args?: string[] }[] } }
+    readonly template?: {
+      readonly spec: { readonly containers: readonly { readonly image: string; readonly args?: string[] }[] }
+    }
   }
 }
 
@@ -67,6 +70,20 @@ describe.skipIf(whyNoControlPlane('helm') !== null)('With helm', () => {
     )
   })
 
+  it('Digests name the images, and the objects for Prometheus have the rules of the file', () => {
+    const digest = `sha256:${'a'.repeat(64)}`
+    const images = ['image', 'agent.image', 'scheduler.image'].flatMap((name) => [
+      ...['--set', `${name}.digest=${digest}`],
+    ])
+    const all = rendered(...images, '--set', 'prometheus.podMonitor=true,prometheus.rules=true')
+    const named = all.flatMap(({ spec }) => spec?.template?.spec.containers.map(({ image }) => image) ?? [])
+    expect(named.length).toBeGreaterThanOrEqual(4)
+    for (const image of named) expect(image).toMatch(new RegExp(`@${digest}$`))
+    const rules = parse(readFileSync(join(CHART, 'files/rules.yaml'), 'utf8')) as object
+    expect(all.find(({ kind }) => kind === 'PrometheusRule')?.spec).toEqual(rules)
+    expect(all.map(({ kind }) => kind)).toContain('PodMonitor')
+  })
+
   it.each([
     'controller.clusterOvercommitPercent=1001',
     'controller.clusterOvercommitPercent=-1',
@@ -80,6 +97,8 @@ describe.skipIf(whyNoControlPlane('helm') !== null)('With helm', () => {
     'networkPolicy.enabled=5',
     'agents.replicas=1',
     'agent.hostSwapMib=-1',
+    'agent.image.digest=1',
+    'prometheus.rules=yes',
   ])('The value %s is refused with its path', (value) => {
     const path = value.split('=')[0]!.split('.')[0]!
     expect(() => rendered('--set', value)).toThrow(new RegExp(`values don't meet[^]*${path}`))

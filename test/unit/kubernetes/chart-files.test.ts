@@ -19,6 +19,15 @@ it('The webhook configurations and the policies are those of the code', () => {
   expect(readFileSync(WEBHOOKS_FILE, 'utf8')).toBe(webhooksText())
 })
 
+it('Alert rules use metrics that a component has', () => {
+  const sources = ['admission', 'run', 'agent'].map((name) =>
+    readFileSync(join(import.meta.dirname, `../../../services/operator/${name}.ts`), 'utf8'),
+  )
+  const names = readFileSync(join(FILES, 'rules.yaml'), 'utf8').match(/headroom_[a-z_]+/g) ?? []
+  expect(names.length).toBeGreaterThan(3)
+  for (const name of names) expect(sources.join()).toContain(`'${name}'`)
+})
+
 it('The scheduler has the name that admission sets, sees all nodes, and leaves VRAM to the extender', () => {
   expect(yaml('scheduler.yaml')).toMatchObject({
     percentageOfNodesToScore: 100,

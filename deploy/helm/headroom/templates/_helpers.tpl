@@ -1,8 +1,11 @@
 {{/* The image of admission and operator. */}}
 {{- define "headroom.image" -}}
-{{- with .Values.image -}}
-{{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
-{{- end -}}
+{{ include "headroom.reference" (dict "image" .Values.image "tag" .Chart.AppVersion) }}
+{{- end }}
+
+{{/* image: its values; tag: if they name none. */}}
+{{- define "headroom.reference" -}}
+{{ .image.repository }}{{ if .image.digest }}@{{ .image.digest }}{{ else }}:{{ .image.tag | default .tag }}{{ end }}
 {{- end }}
 
 {{/* Fields of a pod: name of the component. */}}
