@@ -1,3 +1,4 @@
+import { errorText } from '../../protocol/error-text.ts'
 import { CommandFailure, EXIT_OK } from '../../services/exit-codes.ts'
 import { openCluster, ownNamespace, type ClusterOptions } from '../../services/operator/cluster-access.ts'
 import { uninstallStack } from '../../services/operator/uninstall.ts'
@@ -24,6 +25,9 @@ export async function uninstall(given: UninstallArguments): Promise<number> {
       `pods are still swapped out, and nothing was removed:\n${list}\n` +
         'End other pods there, then uninstall again; `helm upgrade` takes the release back.',
     )
+  } catch (error) {
+    if (error instanceof CommandFailure) throw error
+    throw new CommandFailure(`the API server: ${errorText(error)}. Run it again: what is done stays done.`)
   } finally {
     api.close()
   }
