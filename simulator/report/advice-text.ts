@@ -166,8 +166,9 @@ function caveatSentence(caveat: Caveat, advice: Advice): string {
       )
     case 'seeds_alike':
       return (
-        `All ${caveat.seeds} seeds came to the same figures, so p95 says nothing: nothing in ` +
-        `this scenario is drawn. A trace item with \`activity\` or \`sample\` is.`
+        `All ${caveat.seeds} seeds gave the same figures: nothing in this scenario is random, so ` +
+        `percentiles over seeds have no meaning. A trace item with \`activity\` or \`sample\` ` +
+        'adds randomness.'
       )
     case 'no_effect':
       return (

@@ -174,7 +174,7 @@ describe('the advisor', () => {
       { kind: 'seeds_alike', seeds: 5 },
       { kind: 'highest_tried', overcommit_percent: 100 },
     ])
-    expect(adviceNotes(advice)[1]).toContain('All 5 seeds came to the same figures')
+    expect(adviceNotes(advice)[1]).toContain('All 5 seeds gave the same figures')
   })
 
   it('reports that one seed is not a sample', () => {

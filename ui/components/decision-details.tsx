@@ -2,17 +2,25 @@
 import { Show, type JSX } from 'solid-js'
 import type { DecisionBody } from '../../controller/api/observe/decision-schema.ts'
 import { clockTime } from '../format/clock.ts'
-import { mib, seconds } from '../format/figures.ts'
+import { mib, seconds, whole } from '../format/figures.ts'
 import { choiceWords, levelWords } from '../format/victims.ts'
 import { Table, type Column } from '../design/table.tsx'
 import { TaskLink } from './links.tsx'
 
-export function DecisionDetails(props: { readonly decision: DecisionBody }): JSX.Element {
+export interface DecisionProps {
+  readonly decision: DecisionBody
+  /** The sentence is shown next to the details. */
+  readonly hasSentence?: boolean
+}
+
+export function DecisionDetails(props: DecisionProps): JSX.Element {
   return (
     <div class="stack">
-      <p class="text">
-        <strong>{props.decision.sentence}</strong>
-      </p>
+      <Show when={props.hasSentence !== true}>
+        <p class="text">
+          <strong>{props.decision.sentence}</strong>
+        </p>
+      </Show>
       <p class="quiet text">
         Decision {props.decision.number} of {clockTime(props.decision.at)}, for{' '}
         <TaskLink class="" id={props.decision.task_id} name={props.decision.task_name} />, by the rule{' '}
@@ -43,8 +51,8 @@ const CANDIDATES: readonly Column<DecisionBody['candidates'][number]>[] = [
     ),
   },
   { name: 'Level', cell: (row) => levelWords(row().level, row().above_request) },
-  { name: 'frees', isNumber: true, cell: (row) => mib(row().mib) },
-  { name: 'idle for', isNumber: true, cell: (row) => seconds(row().idle_seconds) },
+  { name: 'Frees', isNumber: true, cell: (row) => mib(row().mib) },
+  { name: 'Idle for', isNumber: true, cell: (row) => seconds(row().idle_seconds) },
   { name: 'Chosen', cell: (row) => choiceWords(row().chosen_by) },
 ]
 
@@ -65,8 +73,8 @@ function Candidates(props: { readonly decision: DecisionBody }): JSX.Element {
 
 const GPUS: readonly Column<DecisionBody['gpus_considered'][number]>[] = [
   { name: 'GPU', class: 'text', cell: (row) => `${row().node_name}:${row().gpu}` },
-  { name: 'First key (MiB)', isNumber: true, cell: (row) => row().key1 },
-  { name: 'Second key (MiB)', isNumber: true, cell: (row) => row().key2 },
+  { name: 'First key (MiB)', isNumber: true, cell: (row) => whole(row().key1) },
+  { name: 'Second key (MiB)', isNumber: true, cell: (row) => whole(row().key2) },
   { name: 'Chosen', cell: (row) => (row().chosen ? 'yes' : 'no') },
 ]
 

@@ -4,7 +4,7 @@
  */
 import { Show, type JSX } from 'solid-js'
 import type { ImpactBody } from '../../controller/api/config/impact-schema.ts'
-import { mib, whole } from '../format/figures.ts'
+import { mib, plural, whole } from '../format/figures.ts'
 import { noForecastWords } from '../format/forecast.ts'
 import { Table, type Column } from '../design/table.tsx'
 import { Forecast } from './forecast.tsx'
@@ -58,15 +58,24 @@ export function Impact(props: { readonly impact: ImpactBody }): JSX.Element {
           </Show>
           .
         </li>
-        <li>
-          {whole(props.impact.pending.infeasible)} pending tasks that could be placed now could never be
-          placed.
-        </li>
-        <li>
-          {whole(props.impact.gpu_over_count)} GPUs would be over their commit limit. No task is swapped out
-          at once; the excess shrinks as tasks end or are swapped out for others.
-        </li>
-        <li>{whole(props.impact.residency_impossible_count)} placed tasks could not return to VRAM.</li>
+        <Show when={props.impact.pending.infeasible > 0}>
+          <li>
+            {plural(props.impact.pending.infeasible, 'pending task', 'pending tasks')} could no longer be
+            placed.
+          </li>
+        </Show>
+        <Show when={props.impact.gpu_over_count > 0}>
+          <li>
+            {plural(props.impact.gpu_over_count, 'GPU', 'GPUs')} would be over the commit limit. No task is
+            swapped out at once; the excess shrinks as tasks end or are swapped out for others.
+          </li>
+        </Show>
+        <Show when={props.impact.residency_impossible_count > 0}>
+          <li>
+            {plural(props.impact.residency_impossible_count, 'placed task', 'placed tasks')} could not return
+            to VRAM.
+          </li>
+        </Show>
       </ul>
       <Show when={props.impact.nodes.length > 0}>
         <details>

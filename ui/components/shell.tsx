@@ -138,7 +138,7 @@ export function Shell(props: ShellProps): JSX.Element {
         <Show when={mode !== 'live'}>
           <ul>
             <li>
-              <A href="/simulator">
+              <A href="/simulator" end>
                 <Icon of={LogOut} />
                 Exit session
               </A>

@@ -63,7 +63,9 @@ function noTroubleWords(total: number, { freshness, isBrokerAway }: Contact): st
   if (total === 0) return 'No node has registered.'
   if (freshness === 'silent') return 'Unknown: the controller does not respond.'
   if (isBrokerAway) return 'Unknown: the controller has no connection to the broker.'
-  return `None of ${whole(total)} nodes: all respond, accept tasks and are within their limits.`
+  return total === 1
+    ? 'None: the node responds, accepts tasks and is within its limits.'
+    : `None: all ${whole(total)} nodes respond, accept tasks and are within their limits.`
 }
 
 /** Each condition with its number of nodes, linked to the list of these nodes. */

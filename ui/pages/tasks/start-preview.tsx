@@ -4,6 +4,7 @@ import type { PlacementPreviewBody } from '../../../controller/api/tasks/preview
 import type { TaskRequestBody } from '../../../controller/api/tasks/schema.ts'
 import { Prose } from '../../components/prose.tsx'
 import { plural, seconds } from '../../format/figures.ts'
+import { noForecastWords } from '../../format/forecast.ts'
 import { gpuWords } from '../../format/tasks.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import styles from './tasks.module.css'
@@ -86,7 +87,9 @@ function Words(props: { readonly preview: PlacementPreviewBody }): JSX.Element {
     const { forecast, forecast_unavailable_because: because, starts } = props.preview
     if (starts === 'now') return null
     if (forecast === null)
-      return because?.startsWith('NOT_ASKED') === true ? 'Estimating…' : noEstimate(because)
+      return because?.startsWith('NOT_ASKED') === true
+        ? 'Estimating…'
+        : `No estimate. ${noForecastWords(because)}`
     if (forecast.starts_p50 === null) return `No start expected within ${seconds(forecast.horizon_seconds)}.`
     const after = Math.max(0, (Date.parse(forecast.starts_p50) - Date.parse(forecast.at)) / 1000)
     return after < 60
@@ -109,9 +112,4 @@ function Words(props: { readonly preview: PlacementPreviewBody }): JSX.Element {
       <Show when={estimate()}>{(words) => <p class="quiet">{words()}</p>}</Show>
     </>
   )
-}
-
-function noEstimate(because: string | null): string {
-  if (because?.startsWith('TOO_LARGE') === true) return 'No estimate above 20,000 open tasks.'
-  return `No estimate: ${because ?? 'unknown'}`
 }

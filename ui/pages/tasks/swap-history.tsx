@@ -81,7 +81,7 @@ function DecisionRow(props: { readonly decision: DecisionBody; readonly taskId: 
         {props.decision.sentence}
       </summary>
       <Show when={isOpen()}>
-        <DecisionDetails decision={props.decision} />
+        <DecisionDetails decision={props.decision} hasSentence />
       </Show>
     </details>
   )

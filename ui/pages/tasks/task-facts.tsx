@@ -134,7 +134,7 @@ function portsOf({ ports }: TaskBody): readonly Fact[] {
 function limitsOf(task: TaskBody): readonly Fact[] {
   const { memory_mib: memory, cpus, pids_limit: pids, vram_limit_mib: vram, placement } = task
   const set = placement?.memory_limit_mib ?? memory
-  const words = set === memory ? mib(memory) : `${mib(memory)}; ${mib(set)} set`
+  const words = set === memory ? mib(memory) : `${mib(memory)} requested, ${mib(set)} set`
   const title = set === memory ? undefined : 'A swap-out copies its VRAM into the process'
   return [
     ...(memory === null ? [] : [{ name: 'Memory limit', value: words, title }]),
