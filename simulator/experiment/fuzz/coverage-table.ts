@@ -107,6 +107,9 @@ const USUAL: readonly string[] = [
 const RARE: readonly string[] = [
   'noswap placed beyond the commit limit',
   'round closed p0',
+  'round closed non_p0_warm',
+  'victim non_p0_warm',
+  'victim p0_warm',
   'residency swapped_out, a rest stays',
   'hooks failed, the driver took over',
   'hooks given up',

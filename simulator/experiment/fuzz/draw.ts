@@ -6,6 +6,7 @@ import type { Entry, FuzzDocument } from './document.ts'
 import { drawEager } from './draw-eager.ts'
 import { drawFaults } from './draw-faults.ts'
 import { drawHookFaults, drawHooks } from './draw-hooks.ts'
+import { drawWarm } from './draw-warm.ts'
 import { drawConfig, drawFleet } from './draw-fleet.ts'
 import { drawLimits } from './draw-limits.ts'
 import { drawOperator } from './draw-operator.ts'
@@ -47,6 +48,7 @@ export function featuresOf(seed: number): Features {
     limits: dice('limits'),
     setBack: dice('set-back'),
     hooks: dice('hooks'),
+    warm: dice('warm'),
   }
   return drawFeatures(dice('features'), own)
 }
@@ -76,7 +78,8 @@ export function drawDocument(seed: number): FuzzDocument {
   const drawn = { fleet: limited, config, workload }
   const taskIds = workload.map(({ task }) => String((task as Entry)['id']))
   const signalled = drawSignals(dice('signals/nodes'), drawn, features, times.arrivalsMs)
-  const whole = drawHooks(dice('hooks/tasks'), drawEager(dice('eager'), signalled), features)
+  const hooked = drawHooks(dice('hooks/tasks'), drawEager(dice('eager'), signalled), features)
+  const whole = drawWarm(dice('warm/tasks'), hooked, features)
   const everyTaskId = whole.workload.map(({ task }) => String((task as Entry)['id']))
   const setBackShape = {
     fromMs: SET_BACK_FROM_MS,

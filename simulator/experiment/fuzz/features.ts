@@ -64,7 +64,12 @@ const SET_BACK_PERCENT = 4
 export const HOOK_FEATURE = 'hooks'
 const HOOKS_PERCENT = 10
 
+/** From a separate random stream too: tasks with keep_warm, and with idle periods of their own. */
+export const WARM_FEATURE = 'keep_warm'
+const WARM_PERCENT = 10
+
 export type Feature =
+  | typeof WARM_FEATURE
   | typeof HOOK_FEATURE
   | typeof SET_BACK_FEATURE
   | typeof SIGNAL_FEATURE
@@ -90,6 +95,7 @@ export const FEATURES: readonly Feature[] = [
   LIMIT_FEATURE,
   SET_BACK_FEATURE,
   HOOK_FEATURE,
+  WARM_FEATURE,
 ]
 /** Percentage of seeds without faults, in which every rule is checked exactly. */
 const CALM_PERCENT = 40
@@ -102,6 +108,7 @@ export interface FeatureRandom {
   readonly limits: FuzzRandom
   readonly setBack: FuzzRandom
   readonly hooks: FuzzRandom
+  readonly warm: FuzzRandom
 }
 
 export function drawFeatures(dice: FuzzRandom, own: FeatureRandom): Features {
@@ -117,6 +124,7 @@ export function drawFeatures(dice: FuzzRandom, own: FeatureRandom): Features {
   if (own.limits.chance(FEW_ATTEMPTS_PERCENT)) on.add(LIMIT_FEATURE)
   if (own.setBack.chance(SET_BACK_PERCENT) && !isCalm) on.add(SET_BACK_FEATURE)
   if (own.hooks.chance(HOOKS_PERCENT)) on.add(HOOK_FEATURE)
+  if (own.warm.chance(WARM_PERCENT)) on.add(WARM_FEATURE)
   return { on, faults: isCalm ? [] : drawKinds(dice) }
 }
 
