@@ -50,8 +50,8 @@ export async function forecastStarts(
 export const TOO_LARGE: NoForecast = {
   reason: 'TOO_LARGE',
   detail:
-    'this host cannot run the cluster on far enough in the time that a forecast may take: the cluster is too ' +
-    'large, or the host is too busy',
+    'this host cannot run the cluster on far enough in the time that a forecast may take: the cluster is ' +
+    'too large, or the host is too busy',
 }
 
 /** A run in which it did not start counts as later than all known ones. */
