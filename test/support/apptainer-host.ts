@@ -51,7 +51,8 @@ export class ApptainerHost {
   /** With this subcommand, in their order. */
   calls(name: 'pull' | 'exec'): readonly StubCall[] {
     if (!existsSync(join(this.folder, 'calls'))) return []
-    const lines = readFileSync(join(this.folder, 'calls'), 'utf8').trim().split('\n')
+    // What follows the last line break is being written.
+    const lines = readFileSync(join(this.folder, 'calls'), 'utf8').split('\n').slice(0, -1)
     return lines.map((line) => JSON.parse(line) as StubCall).filter((call) => call.arguments.includes(name))
   }
 
