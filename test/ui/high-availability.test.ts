@@ -41,7 +41,7 @@ describe.skipIf(CHROMIUM === null || whyNoPostgres() !== null)('two controllers'
       CONTROLLER_SECRETS_KEY_FILE: `${folder}/secrets.key`,
       // No broker listens there.
       CONTROLLER_NATS_URL: 'nats://127.0.0.1:9',
-      CONTROLLER_LEASE_MS: '2000',
+      CONTROLLER_LEASE_MS: '20000',
       CONTROLLER_HTTP_PORT: String(ports.get(name)),
       CONTROLLER_HTTP_ALLOWED_HOSTS: MAPPED_HOST,
       LOG_LEVEL: 'error',

@@ -182,7 +182,7 @@ describe.skipIf(CHROMIUM === null)('the frame around every page', { timeout: 300
     await page.keyboard.press('Escape')
 
     await find('there is no such name')
-    await page.getByText('Nothing has this name.').waitFor()
+    await page.getByText('Nothing matches.').waitFor()
     await page.keyboard.press('Escape')
     expect(faults).toEqual([])
     await end(controller)

@@ -224,7 +224,7 @@ describe.skipIf(CHROMIUM === null)('the task pages', { timeout: 300_000 }, () =>
     expect(await nodes.locator('tbody tr').count()).toBe(explanation.verdicts?.nodes.length)
     // Free VRAM and admitted VRAM are two figures: a part may be reserved.
     const heads = await nodes.locator('thead th').allInnerTexts()
-    expect(heads.slice(5, 7)).toEqual(['free', 'Largest fit now'])
+    expect(heads.slice(5, 7)).toEqual(['Free', 'Largest fit now'])
     const [first] = explanation.verdicts?.nodes ?? []
     const lines = await nodes.locator('tbody tr').first().locator('td').nth(5).locator('div').count()
     expect(lines).toBe(first?.gpus.length)
@@ -331,7 +331,7 @@ describe.skipIf(CHROMIUM === null)('the task pages', { timeout: 300_000 }, () =>
       .filter({ hasText: /placement/i })
       .first()
     await decision.locator('summary').press('Enter')
-    await decision.getByText('GPUs that admitted it').waitFor()
+    await decision.getByText('GPUs that could take the task, best first').waitFor()
     expect(faults).toEqual([])
     await page.context().close()
   })

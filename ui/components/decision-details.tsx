@@ -82,7 +82,7 @@ function GpuChoices(props: { readonly decision: DecisionBody }): JSX.Element {
   return (
     <Show when={props.decision.gpus_considered.length > 0}>
       <Table
-        name="GPUs that admitted the task"
+        name="GPUs that could take the task"
         caption={
           'GPUs that could take the task, best first: the lowest first key, then the lowest second key' +
           (props.decision.gpus_more ? '; more GPUs are omitted' : '')
