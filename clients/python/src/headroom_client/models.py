@@ -534,6 +534,8 @@ class TaskQuery(TypedDict, total=False):
     """Only tasks that may run in this group; 400 if the group is unknown."""
     owner: str
     """Only tasks of this owner."""
+    without_owner: bool
+    """true: only tasks that were submitted without authentication; not with `owner`."""
     label: str
     """A label, by its name (team) or with its value (team=vision)."""
     q: str
