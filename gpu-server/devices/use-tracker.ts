@@ -20,11 +20,12 @@ export class UseTracker {
 
   /**
    * Handles a signal on its socket; from now on samples are ignored. A task that runs while it is out, or on
-   * its way, does not know of the request that waits for it.
+   * its way, does not know of the request that waits for it. One that was stopped answers it at its return,
+   * and can say so before the return is noted.
    */
   signalled(task: HostTask, isBusy: boolean): void {
     task.doesSignal = true
-    if (isHeldFor(task)) {
+    if (isHeldFor(task) && !isStarting(task)) {
       if (isBusy) this.#used(task)
       return
     }
@@ -75,4 +76,9 @@ export class UseTracker {
 /** A proxy holds a request for it since its swap-out began, and says so once: only its return ends that. */
 function isHeldFor({ isWoken, isResident, isMoving }: HostTask): boolean {
   return isWoken && (!isResident || isMoving)
+}
+
+/** It was stopped, and runs again. */
+function isStarting({ isResident, isMoving, staysRunning }: HostTask): boolean {
+  return !staysRunning && isMoving && !isResident
 }

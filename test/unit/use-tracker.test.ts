@@ -4,9 +4,10 @@ import type { DeviceListener } from '../../gpu-server/core/device.ts'
 import { HostTask } from '../../gpu-server/devices/host-task.ts'
 import { UseTracker } from '../../gpu-server/devices/use-tracker.ts'
 import type { Guards } from '../../gpu-server/guard/guards.ts'
+import type { SwapMethod } from '../../protocol/units.ts'
 import type { Clock } from '../../controller/ports/clock.ts'
 
-function tracked() {
+function tracked(swapMethod: SwapMethod = 'hooks') {
   let now = 0
   const clock = { now: () => now } as unknown as Clock
   const said: string[] = []
@@ -15,7 +16,7 @@ function tracked() {
     gpuUsed: () => said.push('used'),
   } as unknown as DeviceListener
   const uses = new UseTracker(clock, 5_000, () => listener)
-  const start = { taskId: 'a', attempt: 1, gpus: [0], vramMib: 1, isLease: false }
+  const start = { taskId: 'a', attempt: 1, gpus: [0], vramMib: 1, isLease: false, swapMethod }
   const task = new HostTask(
     start as unknown as HostTask['start'],
     0,
@@ -58,4 +59,17 @@ it('A request that is held while its task leaves wakes it, however long the swap
   uses.signalled(task, true)
   uses.signalled(task, false)
   expect([said, task.wantsGpu]).toEqual([['wanted'], true])
+})
+
+it('A stopped task that answers its request before its return is noted is idle when it says so', () => {
+  const { said, uses, task } = tracked('driver')
+  task.isResident = false
+  uses.requested(task)
+  task.isMoving = true
+  uses.signalled(task, true)
+  uses.signalled(task, false)
+  task.isMoving = false
+  task.isResident = true
+  uses.returned(task)
+  expect([said, task.wantsGpu]).toEqual([['wanted', 'used'], false])
 })
