@@ -13,7 +13,7 @@ import type { LiveEntry, LiveGpu, LivePlacement, LiveTask } from '../../../state
 export function askForSwapIn(c: Cluster, placement: LivePlacement, now: Instant): void {
   const { entry: before, task, gpus } = placement
   const needMib = movableMib(placement)
-  if (before?.needMib === needMib || (before !== null && before.kind !== 'swap_in')) return
+  if (before?.needMib === needMib) return
   if (before !== null) dropEntry(c, before)
   placement.entry = join(c, 'swap_in', task, gpus, needMib, before?.askedAt ?? now)
 }
