@@ -200,7 +200,7 @@ const OF_THE_CONTROLLER: readonly Mutant[] = [
       edit(
         'controller/engine/apply/lifecycle/entries.ts',
         'askForSwapIn',
-        "if (before?.needMib === needMib || (before !== null && before.kind !== 'swap_in')) return",
+        'if (before?.needMib === needMib) return',
         'if (before !== null) return',
       ),
     ],
