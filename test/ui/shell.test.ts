@@ -188,6 +188,28 @@ describe.skipIf(CHROMIUM === null)('the frame around every page', { timeout: 300
     await end(controller)
   })
 
+  test('keeps what is typed while the palette is on its way', async () => {
+    const controller = await served('slow-palette')
+    const { page, faults } = await open(controller, '/tasks')
+    const held = Promise.withResolvers<void>()
+    await page.route(/palette/, async (route) => {
+      await held.promise
+      await route.continue()
+    })
+    await page.getByRole('heading', { level: 1, name: 'Tasks' }).waitFor()
+    await page.keyboard.press('Control+k')
+    await page.keyboard.type('glos')
+    held.resolve()
+    const field = page.getByRole('combobox', { name: 'Find anything' })
+    await expect.poll(() => field.inputValue()).toBe('glos')
+    await page.keyboard.type('sary')
+    await expect.poll(() => field.inputValue()).toBe('glossary')
+    await page.keyboard.press('Enter')
+    await expect.poll(() => page.title()).toBe('Glossary · Headroom')
+    expect(faults).toEqual([])
+    await end(controller)
+  })
+
   test('says in a cluster without servers how to add one, in a line that can be copied', async () => {
     const broker = await nobody()
     const controller = await served('empty', { CONTROLLER_NATS_URL: broker })

@@ -105,13 +105,14 @@ describe('the shown state of a task', () => {
       'swapping out, for my-own-id',
     )
     expect(factWords({ stopping: true, because: 'max_runtime_seconds' })).toBe(
-      'stopping true, because of max runtime seconds',
+      'stopping, because of max runtime seconds',
     )
+    expect(factWords({ for: 'swap_in' })).toBe('for a swap-in')
     expect(factWords({ seq: 9, gpus: 1, vram_mib: 9_879, mode: 'shared', noswap: 0, priority: 2 })).toBe(
       '9.6 GiB, swappable, P2',
     )
     expect(factWords({ waited_ms: 5_180, mib: 7_479, default_vram_overcommit_percent: 40 })).toBe(
-      'waited 5.2 s, mib 7479, default vram overcommit 40%',
+      'waited 5.2 s, 7.3 GiB, default vram overcommit 40%',
     )
   })
 })

@@ -29,7 +29,6 @@ const SWEPT = {
 }
 
 export const SCREENS: readonly Screen[] = [
-  { name: 'dashboard', pathOf: () => '/' },
   { name: 'tasks', pathOf: () => '/tasks' },
   {
     name: 'task',
@@ -62,6 +61,8 @@ export const SCREENS: readonly Screen[] = [
   { name: 'debrief', pathOf: debrief },
   { name: 'events', pathOf: () => '/events' },
   { name: 'settings', pathOf: () => '/settings' },
+  // Late, so that its charts have a past.
+  { name: 'dashboard', pathOf: () => '/' },
   { name: 'recovery', serve: setBack, pathOf: () => '/recovery', part: (page) => page.getByRole('main') },
 ]
 

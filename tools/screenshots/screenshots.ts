@@ -1,7 +1,7 @@
 /**
  * `make screenshots`: a picture of every screen before a fresh controller with its simulated fleet, for
- * docs/page.md. Light, 1280 wide, written to docs/images. Arguments name the pictures that are wanted;
- * without any, all are made.
+ * docs/page.md: 1280 wide, light in docs/images and dark in docs/images/dark. Arguments name the pictures
+ * that are wanted; without any, all are made.
  */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -12,8 +12,9 @@ import { CHROMIUM, MAPPED_HOST, TestBrowser } from '../../test/support/browser.t
 import { SCREENS, type Ask, type Screen } from './screens.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
-const IMAGES = join(ROOT, 'docs/images')
+const IMAGES_OF = { light: 'docs/images', dark: 'docs/images/dark' } as const
 const SETTLE_MS = 2_500
+const REDRAW_MS = 500
 
 if (CHROMIUM === null) {
   console.error('there is no chromium')
@@ -41,7 +42,7 @@ try {
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ default_vram_overcommit_percent: 50 }),
   })
-  mkdirSync(IMAGES, { recursive: true })
+  mkdirSync(join(ROOT, IMAGES_OF.dark), { recursive: true })
   await takeAll(url)
 } finally {
   server.kill('SIGTERM')
@@ -69,7 +70,6 @@ async function takeAll(url: string): Promise<void> {
     const own = await screen.serve?.()
     await take(page, own?.url ?? url, screen)
     await own?.end()
-    console.log(`docs/images/${screen.name}.png`)
   }
   await browser.end()
 }
@@ -81,7 +81,13 @@ async function take(page: Page, url: string, { name, pathOf, prepare, part }: Sc
   await page.waitForTimeout(SETTLE_MS)
   // The sticky top bar would cover a part that is larger than the window.
   if (part !== undefined) await page.evaluate(`document.querySelector('header').style.position = 'static'`)
-  await (part?.(page) ?? page).screenshot({ path: join(IMAGES, `${name}.png`) })
+  for (const [colorScheme, folder] of Object.entries(IMAGES_OF) as ['light' | 'dark', string][]) {
+    await page.emulateMedia({ colorScheme })
+    await page.waitForTimeout(REDRAW_MS)
+    const path = join(folder, `${name}.png`)
+    await (part?.(page) ?? page).screenshot({ path: join(ROOT, path) })
+    console.log(path)
+  }
 }
 
 function askOf(url: string): Ask {

@@ -6,6 +6,8 @@ interface OverlayProps {
   readonly pages: readonly { readonly path: string; readonly name: string }[]
   /** @param hasMoved another page is shown: the focus goes to it, not back */
   readonly onClose: (hasMoved: boolean) => void
+  /** What was typed while the script was on its way. */
+  readonly typed: string
 }
 type Overlay = Component<OverlayProps>
 
@@ -17,21 +19,37 @@ const SCRIPTS = {
 export interface Overlays {
   /** null: none. */
   readonly open: Accessor<Overlay | null>
+  /** What was typed while the script of the open one was on its way. */
+  readonly typed: Accessor<string>
   show(name: keyof typeof SCRIPTS): void
   close(hasMoved: boolean): void
 }
 
 export function createOverlays(): Overlays {
   const [open, setOpen] = createSignal<Overlay | null>(null)
+  const [typed, setTyped] = createSignal('')
   let before: Element | null = null
+  let isLoading = false
+  const keepKey = (event: KeyboardEvent): void => {
+    if (event.key.length !== 1 || event.ctrlKey || event.metaKey || event.altKey) return
+    setTyped((text) => text + event.key)
+    event.preventDefault()
+    event.stopPropagation()
+  }
   const show = async (name: keyof typeof SCRIPTS): Promise<void> => {
-    if (open() !== null) return
+    if (open() !== null || isLoading) return
+    isLoading = true
     before = document.activeElement
+    setTyped('')
+    if (name === 'palette') window.addEventListener('keydown', keepKey, { capture: true })
     try {
       const { default: overlay } = await SCRIPTS[name]()
       setOpen(() => overlay)
     } catch {
       toast({ text: 'This could not be loaded: the controller does not respond.' })
+    } finally {
+      isLoading = false
+      window.removeEventListener('keydown', keepKey, { capture: true })
     }
   }
   const close = (hasMoved: boolean): void => {
@@ -44,5 +62,5 @@ export function createOverlays(): Overlays {
       if (back instanceof HTMLElement) back.focus({ preventScroll: true })
     })
   }
-  return { open, show: (name) => void show(name), close }
+  return { open, typed, show: (name) => void show(name), close }
 }

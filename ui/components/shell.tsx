@@ -158,7 +158,14 @@ export function Shell(props: ShellProps): JSX.Element {
       <Toasts />
       {/* Without authentication nothing could be found. */}
       <Show when={session.isLoaded() && !session.isSignInNeeded() && overlays.open()}>
-        {(component) => <Dynamic component={component()} pages={places().flat()} onClose={overlays.close} />}
+        {(component) => (
+          <Dynamic
+            component={component()}
+            pages={places().flat()}
+            typed={overlays.typed()}
+            onClose={overlays.close}
+          />
+        )}
       </Show>
     </div>
   )

@@ -90,9 +90,10 @@ const FACTS: Readonly<Record<string, (value: Value, names: Names) => string>> = 
     const task = names[id] ?? (id === value && !/^[0-9a-f]{8}-/.test(id) ? null : cut(id))
     return task === null ? `because of ${spaced(value)}` : `for ${task}`
   },
-  for: (value) => `for a ${spaced(value)}`,
+  for: (value) => `for a ${value === 'swap_in' ? 'swap-in' : spaced(value)}`,
   gpus: (value) =>
     Array.isArray(value) ? `GPU ${value.join(', ')}` : value === 1 ? '' : `${String(value)} GPUs`,
+  mib: (value) => mib(numberOf(value)),
   missing: (value) =>
     listed(value, (item) => `${mib(numberOf(item['mib']))} missing on GPU ${String(item['gpu'])}`),
   mode: (value) => (value === 'shared' ? '' : spaced(value)),
@@ -112,6 +113,7 @@ const FACTS: Readonly<Record<string, (value: Value, names: Names) => string>> = 
 }
 
 function otherWords(name: string, value: Value): string {
+  if (typeof value === 'boolean') return `${value ? '' : 'not '}${spaced(name)}`
   if (typeof value === 'number' && name.endsWith('_mib')) return `${labelled(name, '_mib')}${mib(value)}`
   if (typeof value === 'number' && name.endsWith('_ms'))
     return `${labelled(name, '_ms')}${seconds(value / 1000)}`

@@ -1,7 +1,17 @@
 /** Finds tasks, nodes, groups, owners, pages, settings and actions, and opens or does them. */
 import { Content, Overlay, Portal, Root, Title } from '@kobalte/core/dialog'
 import { useNavigate } from '@solidjs/router'
-import { createEffect, createMemo, createSignal, createUniqueId, For, on, Show, type JSX } from 'solid-js'
+import {
+  createEffect,
+  createMemo,
+  createSignal,
+  createUniqueId,
+  For,
+  on,
+  Show,
+  untrack,
+  type JSX,
+} from 'solid-js'
 import { usePath, useWorld } from '../../api/world.ts'
 import dialog from '../../design/dialog.module.css'
 import { MAX_SHOWN, ranked, type Entry } from './entries.ts'
@@ -12,6 +22,7 @@ import { useKnown } from './use-known.ts'
 export interface PaletteProps {
   readonly pages: readonly { readonly path: string; readonly name: string }[]
   readonly onClose: (hasMoved: boolean) => void
+  readonly typed: string
 }
 
 export default function Palette(props: PaletteProps): JSX.Element {
@@ -35,7 +46,7 @@ function Finder(props: PaletteProps): JSX.Element {
   const path = usePath()
   const { mode } = useWorld()
   const navigate = useNavigate()
-  const [text, setText] = createSignal('')
+  const [text, setText] = createSignal(untrack(() => props.typed))
   const [at, setAt] = createSignal(0)
   const known = useKnown(() => props.pages, mode === 'live')
   const found = useFound(text)

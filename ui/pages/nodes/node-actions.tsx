@@ -58,7 +58,7 @@ export function NodeActions(props: { readonly node: NodeBody }): JSX.Element {
         label="Drain"
         title={`Drain ${props.node.name}?`}
         confirm="Drain"
-        isDanger
+        isDanger={isRequeueing()}
         whyNot={operator() ?? (props.node.drain === null ? null : 'The node is already draining.')}
         run={drain}
       >
