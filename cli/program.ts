@@ -2,6 +2,7 @@
 import type { ServeOptions } from '../services/controller/serve.ts'
 import { Command, Option } from 'commander'
 import { calls, repeatable, type SetExit } from './command/command-shape.ts'
+import { onOneLine } from './command/one-line.ts'
 import type { StandaloneOptions } from '../services/standalone/standalone.ts'
 import { addStatus, addTop } from './status/commands.ts'
 import { addNode } from './nodes/commands.ts'
@@ -242,9 +243,4 @@ function addConformance(program: Command, setExit: SetExit): void {
     .option('--only <rule>', 'one rule, for example R3')
     .option('--json', 'print the report as JSON')
     .action(calls(setExit, () => import('./gpu-server/conformance.ts'), 'conformance'))
-}
-
-/** Commander prints its suggestion on a separate line. */
-function onOneLine(text: string): string {
-  return `${text.trimEnd().replaceAll('\n', ' ')}\n`
 }

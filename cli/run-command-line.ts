@@ -1,5 +1,5 @@
-/** Runs one command line of `headroom`, and turns what it throws into an exit code and a message. */
-import { CommanderError } from 'commander'
+/** Runs one command line, and turns what it throws into an exit code and a message. */
+import { CommanderError, type Command } from 'commander'
 import {
   EXIT_DENIED,
   EXIT_FAILED,
@@ -8,11 +8,26 @@ import {
   exitCodeOf,
   isUsageError,
 } from '../services/exit-codes.ts'
-import { programOf } from './program.ts'
+import type { SetExit } from './command/command-shape.ts'
 import { visible } from './output/terminal-text.ts'
 
+export type ProgramOf = (setExit: SetExit) => Command
+
+/** Of this process. */
+export async function main(programOf: ProgramOf): Promise<void> {
+  // A reader that closes early (head, less) is not a failure.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    // Another listener has to clean up first.
+    if (process.stdout.listenerCount('error') > 1) return
+    if (error.code === 'EPIPE') process.exit(EXIT_OK)
+    process.stderr.write(`headroom: cannot write to standard output: ${error.message}\n`)
+    process.exit(EXIT_FAILED)
+  })
+  process.exitCode = await runCommandLine(process.argv.slice(2), programOf)
+}
+
 /** @returns the exit code */
-export async function runCommandLine(args: readonly string[]): Promise<number> {
+export async function runCommandLine(args: readonly string[], programOf: ProgramOf): Promise<number> {
   let exitCode = EXIT_OK
   const program = programOf((code) => {
     exitCode = code

@@ -1,3 +1,5 @@
+import type { Column } from '../output/table.ts'
+
 export interface Check {
   readonly name: string
   /** warn: the finding matters for some uses only. */
@@ -18,3 +20,14 @@ export function warn(name: string, detail: string, todo: string | null): Check {
 export function fail(name: string, detail: string, todo: string): Check {
   return { name, verdict: 'fail', detail, todo }
 }
+
+export const CHECK_COLUMNS: readonly Column<Check>[] = [
+  {
+    title: 'VERDICT',
+    of: ({ verdict }) => verdict,
+    colour: (text, { verdict }, palette) =>
+      verdict === 'ok' ? palette.green(text) : verdict === 'warn' ? palette.yellow(text) : palette.red(text),
+  },
+  { title: 'WHAT', of: ({ name }) => name },
+  { title: 'FOUND', of: ({ detail, todo }) => (todo === null ? detail : `${detail}; ${todo}`) },
+]

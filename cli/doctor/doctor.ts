@@ -6,8 +6,8 @@ import { packageVersion } from '../../services/package-info.ts'
 import { ENVIRONMENT } from '../../services/settings/env-table.ts'
 import { SettingsError } from '../../services/settings/settings.ts'
 import { openClient, type CommandOptions, type ServerOption } from '../command/session.ts'
-import { printList, type Column } from '../output/table.ts'
-import { fail, ok, warn, type Check } from './check.ts'
+import { printList } from '../output/table.ts'
+import { CHECK_COLUMNS, fail, ok, warn, type Check } from './check.ts'
 import { keyChecks, nodeIdentityCheck, taskUserChecks } from './confinement.ts'
 import { compilerCheck, containerCheck, dataDirCheck, nodeVersionCheck, nvidiaCheck } from './host.ts'
 import { storeChecks } from './store.ts'
@@ -29,20 +29,9 @@ export async function doctor({ output, ...server }: CommandOptions): Promise<num
     ...keyChecks(process.env),
     ...(process.platform === 'linux' ? taskUserChecks() : []),
   ]
-  await printList(checks, COLUMNS, output)
+  await printList(checks, CHECK_COLUMNS, output)
   return checks.some(({ verdict }) => verdict === 'fail') ? EXIT_FAILED : EXIT_OK
 }
-
-const COLUMNS: readonly Column<Check>[] = [
-  {
-    title: 'VERDICT',
-    of: ({ verdict }) => verdict,
-    colour: (text, { verdict }, palette) =>
-      verdict === 'ok' ? palette.green(text) : verdict === 'warn' ? palette.yellow(text) : palette.red(text),
-  },
-  { title: 'WHAT', of: ({ name }) => name },
-  { title: 'FOUND', of: ({ detail, todo }) => (todo === null ? detail : `${detail}; ${todo}`) },
-]
 
 /** A larger difference between clocks makes ages and times in answers misleading. */
 const MAX_SKEW_MS = 5_000

@@ -10,51 +10,56 @@ const MAX_PERCENT = 1000
 const MAX_JOBS = 1024
 
 export function addWhatif(program: Command, setExit: SetExit): void {
+  const whatif = withServer(
+    program
+      .command('whatif')
+      .description(
+        'forecast the cluster with several overcommit percentages, or simulate a Kubernetes cluster from ' +
+          'the output of kubectl; nothing is changed or installed',
+      ),
+  ).option(
+    '--kubernetes <files>',
+    'JSON of `kubectl get pods,nodes -A -o json`, separated by commas; else the controller is asked',
+  )
   withExamples(
-    withServer(
-      program
-        .command('whatif')
-        .description(
-          'forecast the cluster with several overcommit percentages, or simulate a Kubernetes cluster from ' +
-            'the output of kubectl; nothing is changed or installed',
-        ),
-    )
-      .option(
-        '--kubernetes <files>',
-        'JSON of `kubectl get pods,nodes -A -o json`, separated by commas; else the controller is asked',
-      )
-      .option(
-        '--overcommit <a..b:step>',
-        'percentages, as a range or a list',
-        integers(0, MAX_PERCENT),
-        [0, 25, 50, 75, 100],
-      )
-      .option(
-        '--seeds <a..b>',
-        'seeds of each percentage (with --kubernetes, as what follows)',
-        integers(0, MAX_SEED),
-        [1, 2, 3],
-      )
-      .option(
-        '--pod-vram <size>',
-        'VRAM of pods that ask for whole GPUs; else they take whole GPUs',
-        mib(1, MAX_VRAM_MIB),
-      )
-      .option('--vram-map <model=mib,…>', 'VRAM of GPU models, where no label of the node says it')
-      .addOption(
-        new Option('--activity <model>', 'GPU activity of the pods')
-          .choices([...ACTIVITY_MODEL_NAMES])
-          .default('serving'),
-      )
-      .option('--until <time>', 'simulated time', '24h')
-      .option('--objective <figure<=max>', 'as of `sim sweep`', objectives)
-      .option('--jobs <n>', 'concurrent runs; else one per core', whole(1, MAX_JOBS))
-      .option('--scenario <file>', 'also write the scenario, to change it and use `sim sweep`')
-      .option('--out <folder>', 'folder for report.html and the other files of `sim sweep`')
-      .option('--json', 'print JSON: every forecast, or every run with the summary and the advice'),
+    addForecastOptions(whatif),
     'headroom whatif --overcommit 40',
     'kubectl get pods,nodes -A -o json > cluster.json',
     'headroom whatif --kubernetes cluster.json --overcommit 0..100:25',
     'headroom whatif --kubernetes pods.json,nodes.json --pod-vram 10Gi --scenario mine.scenario.yaml',
   ).action(calls(setExit, () => import('./whatif.ts'), 'whatif'))
+}
+
+/** Also of the plugin of kubectl. */
+export function addForecastOptions(command: Command): Command {
+  return command
+    .option(
+      '--overcommit <a..b:step>',
+      'percentages, as a range or a list',
+      integers(0, MAX_PERCENT),
+      [0, 25, 50, 75, 100],
+    )
+    .option(
+      '--seeds <a..b>',
+      'seeds of each percentage (with --kubernetes, as what follows)',
+      integers(0, MAX_SEED),
+      [1, 2, 3],
+    )
+    .option(
+      '--pod-vram <size>',
+      'VRAM of pods that ask for whole GPUs; else they take whole GPUs',
+      mib(1, MAX_VRAM_MIB),
+    )
+    .option('--vram-map <model=mib,…>', 'VRAM of GPU models, where no label of the node says it')
+    .addOption(
+      new Option('--activity <model>', 'GPU activity of the pods')
+        .choices([...ACTIVITY_MODEL_NAMES])
+        .default('serving'),
+    )
+    .option('--until <time>', 'simulated time', '24h')
+    .option('--objective <figure<=max>', 'as of `sim sweep`', objectives)
+    .option('--jobs <n>', 'concurrent runs; else one per core', whole(1, MAX_JOBS))
+    .option('--scenario <file>', 'also write the scenario, to change it and use `sim sweep`')
+    .option('--out <folder>', 'folder for report.html and the other files of `sim sweep`')
+    .option('--json', 'print JSON: every forecast, or every run with the summary and the advice')
 }

@@ -33,11 +33,13 @@ mkdir -p "$lib/bin" "$root/usr/bin" "$root/usr/share/doc/headroom" "$root/usr/sh
 tar xzf "$tarball" -C "$lib" --strip-components=1 --no-same-owner
 cp "$node_binary" "$lib/bin/node"
 cp LICENSE "$root/usr/share/doc/headroom/copyright"
-cat > "$root/usr/bin/headroom" <<'PROGRAM'
-#!/bin/sh
-exec /usr/lib/headroom/bin/node -- /usr/lib/headroom/dist/cli/main.js "$@"
-PROGRAM
-chmod 0755 "$root/usr/bin/headroom"
+# Commands, and the program of each; kubectl finds its plugin by the name.
+for command in headroom=main kubectl-headroom=kubectl-headroom; do
+  file=$root/usr/bin/${command%=*}
+  printf '#!/bin/sh\nexec /usr/lib/headroom/bin/node -- /usr/lib/headroom/dist/cli/%s.js "$@"\n' \
+    "${command#*=}" > "$file"
+  chmod 0755 "$file"
+done
 "$lib/bin/node" "$lib/dist/cli/main.js" completion bash > "$root/usr/share/bash-completion/completions/headroom"
 
 # The services. Variables are in a conffile each; keys are not part of a package.

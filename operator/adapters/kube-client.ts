@@ -216,7 +216,7 @@ function written({ isDryRun }: WriteOptions): { query: Call['query'] & object } 
   return { query: isDryRun === true ? { dryRun: 'All' } : {} }
 }
 
-function pathOf(kind: ResourceKind, namespace?: string, name?: string, subresource?: string): string {
+export function pathOf(kind: ResourceKind, namespace?: string, name?: string, subresource?: string): string {
   const { group, version, plural, isNamespaced } = kind
   const parts = [
     ...(group === '' ? ['api', version] : ['apis', group, version]),

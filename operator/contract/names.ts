@@ -20,6 +20,8 @@ export const POD_ANNOTATIONS = {
   containers: `${DOMAIN}/containers`,
   /** "false": no request to the pod swaps it in. */
   wakeOnRequest: `${DOMAIN}/wake-on-request`,
+  /** "true": the pod returns to VRAM and stays there. It may be set and removed at any time. */
+  keepInVram: `${DOMAIN}/keep-in-vram`,
   /** Written with the binding: the GPUs of the pod, separated by commas. */
   gpuUuids: `${DOMAIN}/gpu-uuids`,
   /** Written by admission: why the pod is not swapped although it asks for it. */

@@ -13,6 +13,7 @@ export interface PodRequest {
   readonly gpus: number
   readonly isSwappable: boolean
   readonly wakesOnRequest: boolean
+  readonly staysInVram: boolean
   /** Names of the containers that get the GPUs. */
   readonly containers: readonly string[]
   readonly group: string | null
@@ -39,16 +40,18 @@ export function podRequestOf({ metadata, spec }: Pod): Parsed<PodRequest> {
   const gpus = gpuCount(annotations[POD_ANNOTATIONS.gpuCount])
   const swap = trueOrFalse(annotations, POD_ANNOTATIONS.swapFromVram)
   const wake = trueOrFalse(annotations, POD_ANNOTATIONS.wakeOnRequest)
+  const keep = trueOrFalse(annotations, POD_ANNOTATIONS.keepInVram)
   const names = spec.containers.map(({ name }) => name)
   const containers = containerNames(annotations[POD_ANNOTATIONS.containers], names)
-  const parts = [vram, gpus, swap, wake, containers]
-  if (!vram.ok || !gpus.ok || !swap.ok || !wake.ok || !containers.ok)
+  const parts = [vram, gpus, swap, wake, keep, containers]
+  if (!vram.ok || !gpus.ok || !swap.ok || !wake.ok || !keep.ok || !containers.ok)
     return { ok: false, faults: parts.flatMap((part) => (part.ok ? [] : part.faults)) }
   return valid({
     vramMib: vram.value,
     gpus: gpus.value,
     isSwappable: swap.value ?? true,
     wakesOnRequest: wake.value ?? true,
+    staysInVram: keep.value ?? false,
     containers: containers.value,
     group: metadata.labels?.[GROUP_LABEL] ?? null,
   })
@@ -67,13 +70,18 @@ export const FIXED_ANNOTATIONS = [
 
 /** Changes of a pod that was admitted which its owner may not make. */
 export function forbiddenChanges(before: ObjectMeta, after: ObjectMeta): readonly FieldFault[] {
-  const faults = FIXED_ANNOTATIONS.flatMap((name): FieldFault[] => {
+  const faults: FieldFault[] = FIXED_ANNOTATIONS.flatMap((name): FieldFault[] => {
     const was = before.annotations?.[name]
     const is = after.annotations?.[name]
     if (was === is) return []
     const message = is === undefined ? 'must stay set' : 'must not change after the pod was created'
     return [{ path: annotationPath(name), message: `${message}; delete the pod and create it again` }]
   })
+  const annotations = after.annotations ?? {}
+  for (const name of [POD_ANNOTATIONS.wakeOnRequest, POD_ANNOTATIONS.keepInVram]) {
+    const set = trueOrFalse(annotations, name)
+    if (!set.ok && before.annotations?.[name] !== annotations[name]) faults.push(...set.faults)
+  }
   const label = before.labels?.[RUNTIME_LABEL]
   if (label === after.labels?.[RUNTIME_LABEL]) return faults
   return [...faults, { path: `metadata.labels[${RUNTIME_LABEL}]`, message: 'must not change' }]

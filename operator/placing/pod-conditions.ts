@@ -22,6 +22,24 @@ export function withoutAgents(sentence: string): string {
   return `Waits for VRAM: ${needs}; ${why}.`
 }
 
+/**
+ * Of a bound pod. Only one that has been out comes back; while its place is not known, the last one stays.
+ */
+export function boundAdmission({ status, spec }: Pod, where: 'in' | 'out' | null): Admission | null {
+  const { nodeName = '' } = spec
+  const admission = (reason: string, message: string): Admission => ({ status: 'True', reason, message })
+  const before = status?.conditions?.find(({ type }) => type === ADMITTED_CONDITION)?.reason ?? ''
+  const hasMoved = MOVED.includes(before)
+  if (where === 'out')
+    return admission(
+      'SwappedOut',
+      `Its VRAM is in the memory of ${nodeName}: it was idle, and others need it.`,
+    )
+  if (!hasMoved) return admission('Bound', `Its VRAM is on ${nodeName}.`)
+  return where === null ? null : admission('SwappedIn', `Its VRAM is on the GPU of ${nodeName} again.`)
+}
+
+const MOVED = ['SwappedOut', 'SwappedIn']
 const REWRITE_AFTER_MS: DurationMs = 30_000
 const MAX_MESSAGE = 1024
 

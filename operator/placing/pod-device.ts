@@ -18,6 +18,7 @@ import type {
 import type { AgentAnswer, AgentReport, PodReport } from '../../protocol/agent-messages.ts'
 import type { GpuReport, LogStream } from '../../protocol/messages.ts'
 import type { Claim } from '../contract/policies.ts'
+import { POD_ANNOTATIONS } from '../contract/names.ts'
 import { podRequestOf } from '../contract/pod-request.ts'
 import type { AgentLink, LinkedDevice } from './agent-link.ts'
 import type { DeclaredGpu } from './declared-gpus.ts'
@@ -188,11 +189,17 @@ export class PodDevice implements Device, LinkedDevice {
       const bound = this.#bound.get(report.pod)
       if (bound === undefined) continue
       this.#settle(bound, report)
-      if (bound.wantsGpu === report.wants_gpu) continue
-      bound.wantsGpu = report.wants_gpu
-      if (report.wants_gpu) this.#listener?.gpuWanted(report.pod, bound.attempt)
+      const wantsGpu = report.wants_gpu || this.#isKept(report.pod)
+      if (bound.wantsGpu === wantsGpu) continue
+      bound.wantsGpu = wantsGpu
+      if (wantsGpu) this.#listener?.gpuWanted(report.pod, bound.attempt)
       else this.#listener?.gpuUsed(report.pod, bound.attempt, report.idle_ms)
     }
+  }
+
+  /** Its owner wants it in VRAM: it counts as always at work. */
+  #isKept(podUid: string): boolean {
+    return this.#options.pod(podUid)?.metadata.annotations?.[POD_ANNOTATIONS.keepInVram] === 'true'
   }
 
   #settle(bound: BoundPod, { pod, order, outcome, residency, why_not }: PodReport): void {
@@ -218,7 +225,8 @@ export class PodDevice implements Device, LinkedDevice {
   /** According to the last report of the agent; on its way: where it is going. */
   #found(podUid: string): BoundPod {
     const { agent } = this.#options
-    const { residency = 'in', wants_gpu: wantsGpu = true } = agent.report(podUid) ?? {}
+    const { residency = 'in', wants_gpu: wants = true } = agent.report(podUid) ?? {}
+    const wantsGpu = wants || this.#isKept(podUid)
     const isOut = residency === 'moving' ? agent.order(podUid)?.wanted === 'out' : residency === 'out'
     return { attempt: FOUND_ATTEMPT, isOut, wantsGpu, move: null }
   }

@@ -4,7 +4,7 @@ const PAGE = 500
 
 /** All pages of a list. */
 export async function allObjects(
-  api: KubeApi,
+  api: Pick<KubeApi, 'list'>,
   kind: ResourceKind,
   options: Pick<ListOptions, 'namespace' | 'labelSelector'> = {},
 ): Promise<readonly KubeObject[]> {

@@ -146,6 +146,21 @@ export const DAEMON_SETS: ResourceKind = {
   kind: 'DaemonSet',
   isNamespaced: true,
 }
+export const DEPLOYMENTS: ResourceKind = { ...DAEMON_SETS, plural: 'deployments', kind: 'Deployment' }
+export const RUNTIME_CLASSES: ResourceKind = {
+  group: 'node.k8s.io',
+  version: 'v1',
+  plural: 'runtimeclasses',
+  kind: 'RuntimeClass',
+  isNamespaced: false,
+}
+export const RESOURCE_DEFINITIONS: ResourceKind = {
+  group: 'apiextensions.k8s.io',
+  version: 'v1',
+  plural: 'customresourcedefinitions',
+  kind: 'CustomResourceDefinition',
+  isNamespaced: false,
+}
 export const EVENTS: ResourceKind = {
   group: 'events.k8s.io',
   version: 'v1',

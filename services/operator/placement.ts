@@ -166,6 +166,12 @@ export class Placement {
     return this.#hosts.get(nodeName)?.device.isOut(podUid) ?? false
   }
 
+  /** Null: the agent does not report, so that it is not known. */
+  residencyOf(nodeName: string, podUid: string): 'in' | 'out' | null {
+    if (!this.#options.agents.of(nodeName).isHeard) return null
+    return this.isOut(nodeName, podUid) ? 'out' : 'in'
+  }
+
   /** Null: nothing is known about the node yet. */
   agentAnswer(nodeName: string): AgentAnswer | null {
     return this.#hosts.get(nodeName)?.device.answer() ?? null

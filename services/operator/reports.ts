@@ -5,7 +5,7 @@ import { CLUSTER_GPU_POLICY, GPU_NODE, VENDOR_NODE_POLICY } from '../../operator
 import { isEnabled } from '../../operator/placing/declared-gpus.ts'
 import { type EventSubject, Events, type Happening } from '../../operator/placing/events.ts'
 import { newFaults } from '../../operator/placing/node-status.ts'
-import { type Admission, PodConditions } from '../../operator/placing/pod-conditions.ts'
+import { type Admission, boundAdmission, PodConditions } from '../../operator/placing/pod-conditions.ts'
 import { stageOf } from '../../operator/placing/pod-task.ts'
 import { reportPolicy } from '../../operator/placing/policy-status.ts'
 import { apiVersionOf, type KubeApi, type KubeObject, ownResource } from '../../operator/ports/kube-api.ts'
@@ -37,8 +37,6 @@ export class Reports {
   readonly #onNote: (line: string) => void
   readonly #conditions: PodConditions
   readonly #events: Events
-  /** Bound pods, and whether they were out at the last look. */
-  readonly #wereOut = new Map<string, boolean>()
   #round = 0
   #areNodesDue = true
   #running: Promise<void> = Promise.resolve()
@@ -102,25 +100,7 @@ export class Reports {
       if (written !== null) writes += 1
       if (written === 'reason' && admission !== null)
         await this.#tell(podSubject(pod), happeningOf(admission))
-      if (stageOf(pod) === 'bound') await this.#tellMoves(pod)
-      else this.#wereOut.delete(pod.metadata.uid ?? '')
     }
-  }
-
-  async #tellMoves(pod: Pod): Promise<void> {
-    const { uid = '' } = pod.metadata
-    const { nodeName = '' } = pod.spec
-    const isOut = this.#placement.isOut(nodeName, uid)
-    const wasOut = this.#wereOut.get(uid)
-    this.#wereOut.set(uid, isOut)
-    if (wasOut === undefined || wasOut === isOut) return
-    const happening = isOut
-      ? {
-          reason: 'SwappedOut',
-          note: `Its VRAM is in the memory of ${nodeName}: it was idle, and others need it.`,
-        }
-      : { reason: 'SwappedIn', note: `Its VRAM is on the GPU of ${nodeName} again.` }
-    await this.#tell(podSubject(pod), { type: 'Normal', ...happening })
   }
 
   async #reportNode(name: string, now: string): Promise<void> {
@@ -145,7 +125,7 @@ export class Reports {
     const stage = stageOf(pod)
     if (stage === 'over') this.#conditions.forget(uid)
     if (stage === 'bound')
-      return { status: 'True', reason: 'Bound', message: `Its VRAM is on ${pod.spec.nodeName ?? ''}.` }
+      return boundAdmission(pod, this.#placement.residencyOf(pod.spec.nodeName ?? '', uid))
     if (stage !== 'waiting') return null
     const { views } = this.#placement.controller
     const task = views.openTask(uid)

@@ -15,6 +15,7 @@ import { rightsOf } from '../support/kubernetes/account.ts'
 import { callerCertificates, startAdmissionOn, startOperatorOn } from '../support/kubernetes/components.ts'
 import { ControlPlane, whyNoControlPlane } from '../support/kubernetes/control-plane.ts'
 import { aClusterPolicy, aPod } from '../support/kubernetes/objects.ts'
+import { kubectlHeadroom } from '../support/kubernetes/plugin.ts'
 import type { RunningCommand } from '../support/running-command.ts'
 
 const WAIT = { timeout: 90_000, interval: 100 }
@@ -117,6 +118,9 @@ describe.skipIf(whyNoControlPlane('kube-scheduler') !== null)('With the schedule
       const described = await plane.kubectl(['describe', 'pod', 'third'])
       expect(described).toMatch(/WaitingForVRAM .* headroom\.dev\/operator/)
     }, WAIT)
+    const why = await kubectlHeadroom(plane, 'explain', 'third')
+    expect(why.stderr).toBe('')
+    expect(why.stdout).toMatch(/state +waits for VRAM[^]*why +Waits for[^]*nodes +one: 4Gi free/)
     await finish('first')
     await bound('third')
     await vi.waitFor(async () => {
@@ -163,6 +167,33 @@ describe.skipIf(whyNoControlPlane('kube-scheduler') !== null)('With the schedule
       expect((await statusOf('one')).overcommit).toEqual({ percent: 50, source: 'ClusterGPUPolicy' })
       expect(await plane.kubectl(['get', 'cgp'])).toMatch(/default +50 .* 4 +True/)
     }, WAIT)
+  })
+
+  it('The plugin of kubectl lists nodes, finds what is missing, and releases pods', async () => {
+    const nodes = await kubectlHeadroom(plane, 'nodes')
+    expect(nodes.stdout).toMatch(/^NODE +STATE[^]*\none +NoAgent +1 +24Gi +36Gi/)
+    const json = await kubectlHeadroom(plane, 'nodes', '-o', 'json')
+    expect(JSON.parse(json.stdout)).toHaveLength(4)
+    const doctor = await kubectlHeadroom(plane, 'doctor')
+    expect([doctor.code, doctor.stderr]).toEqual([1, ''])
+    expect(doctor.stdout).toMatch(/ok +kubernetes +v1\.36/)
+    expect(doctor.stdout).toMatch(/ok +GPUNode +has every field/)
+    expect(doctor.stdout).toMatch(/ok +admission +a pod that was tried got its gate/)
+    expect(doctor.stdout).toMatch(/fail +agent of one +No agent reports/)
+    expect(doctor.stdout).toMatch(/fail +scheduler +there is no Deployment headroom-scheduler/)
+    await addPod('stuck', '24Gi', 'one')
+    const refused = await kubectlHeadroom(plane, 'release', 'stuck')
+    expect([refused.code, refused.stderr]).toEqual([5, expect.stringContaining('With --replace')])
+    const replaced = await kubectlHeadroom(plane, 'release', 'stuck', '--replace')
+    expect([replaced.code, replaced.stderr]).toEqual([0, ''])
+    const { metadata, spec } = await podOf('stuck')
+    expect([metadata.labels, spec.schedulerName, spec.schedulingGates]).toEqual([
+      ...[undefined, 'default-scheduler', undefined],
+    ])
+    const absent = await kubectlHeadroom(plane, 'explain', 'absent', '-n', 'default')
+    expect([absent.code, absent.stderr]).toEqual([4, 'headroom: pods "absent" not found\n'])
+    const elsewhere = await kubectlHeadroom(plane, 'nodes', '--context', 'none')
+    expect([elsewhere.code, elsewhere.stderr]).toEqual([2, expect.stringContaining(': none')])
   })
 
   it('The operator used every right of its roles, and was refused nothing', async () => {

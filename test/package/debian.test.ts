@@ -59,7 +59,8 @@ describe.skipIf(why !== null)('the Debian packages', { timeout: 600_000 }, () =>
   afterAll(() => started.forEach((child) => child.kill('SIGKILL')))
 
   it('install in a clean Debian, with a command, a user and conffiles', async () => {
-    expect((await inRoot('headroom', '--version')).stdout).toBe('0.1.0\n')
+    for (const command of ['headroom', 'kubectl-headroom'])
+      expect((await inRoot(command, '--version')).stdout).toBe('0.1.0\n')
     expect((await inRoot('getent', 'passwd', 'headroom')).stdout).toContain('/usr/sbin/nologin')
     const { stdout } = await inRoot('dpkg-query', '-W', '-f', '${Conffiles}\n', ...NAMES)
     expect(stdout).toContain('/etc/headroom/controller.env')

@@ -64,6 +64,11 @@ describe('the npm package', { timeout: 600_000 }, () => {
     expect((await headroom('--version')).stdout).toBe(`${version}\n`)
   })
 
+  it('has the plugin of kubectl under its name', async () => {
+    const { stdout } = await run(join(prefix, 'bin/kubectl-headroom'), ['--help'], { cwd: folder })
+    expect(stdout).toContain('Usage: kubectl headroom')
+  })
+
   it('serves the demonstration and its page', async () => {
     const served = await serve(join(folder, 'data'), { NODE_ENV: 'production' }, [main])
     const page = await fetch(`${served.url}/`)

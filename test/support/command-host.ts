@@ -2,6 +2,7 @@
  * Runs commands of `headroom` one after the other in this process, whose modules are loaded once. The parent
  * sends a request and gets what the command wrote and its exit code.
  */
+import { programOf } from '../../cli/program.ts'
 import { runCommandLine } from '../../cli/run-command-line.ts'
 
 export interface CommandRequest {
@@ -46,7 +47,7 @@ function untilItEnds(args: readonly string[]): Promise<number> {
       resolve(Number(code ?? process.exitCode ?? 0))
       throw new Exited('the command has called process.exit')
     }
-    void runCommandLine(args).then(resolve)
+    void runCommandLine(args, programOf).then(resolve)
   })
 }
 

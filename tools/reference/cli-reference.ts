@@ -6,6 +6,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Argument, Command, Option } from 'commander'
 import { examplesOf, shortcutOf } from '../../cli/command/command-shape.ts'
+import { kubectlProgramOf } from '../../cli/kubectl/program.ts'
 import { programOf } from '../../cli/program.ts'
 
 export const CLI_DOCS = join(import.meta.dirname, '../../docs/cli.md')
@@ -19,7 +20,8 @@ export function withReference(page: string): string {
   const [before, rest] = page.split(BEGIN)
   const after = rest?.split(END)[1]
   if (before === undefined || after === undefined) throw new Error(`docs/cli.md has no ${BEGIN} … ${END}`)
-  const sections = leavesOf(programOf(() => {})).map(sectionOf)
+  const programs = [programOf, kubectlProgramOf].map((each) => each(() => {}))
+  const sections = programs.flatMap((program) => leavesOf(program)).map(sectionOf)
   return `${before}${BEGIN}\n\n${sections.join('\n')}\n${END}${after}`
 }
 

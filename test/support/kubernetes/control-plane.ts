@@ -13,7 +13,7 @@ import { CRD_FOLDER } from '../../../tools/reference/custom-resources.ts'
 import { afterEachFile } from '../endings.ts'
 import { freePort } from '../free-port.ts'
 
-const TOOLS = join(import.meta.dirname, '../../../.tools')
+export const TOOLS = join(import.meta.dirname, '../../../.tools')
 const SCHEDULER_CONFIG = join(import.meta.dirname, '../../../deploy/helm/headroom/files/scheduler.yaml')
 const START_WITHIN_MS = 120_000
 const PROGRAMS = ['etcd', 'kube-apiserver', 'kubectl']

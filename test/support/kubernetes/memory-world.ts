@@ -5,12 +5,16 @@ import { MemoryApi, type ServedKind } from '../../../operator/memory-api/memory-
 import { OWN_RULES } from '../../../operator/memory-api/own-rules.ts'
 import {
   CONFIG_MAPS,
+  DAEMON_SETS,
+  DEPLOYMENTS,
   EVENTS,
   LEASES,
   MUTATING_WEBHOOKS,
   NODES,
   ownResource,
   PODS,
+  RESOURCE_DEFINITIONS,
+  RUNTIME_CLASSES,
   SECRETS,
   VALIDATING_WEBHOOKS,
 } from '../../../operator/ports/kube-api.ts'
@@ -29,7 +33,8 @@ export function memoryApi(maxEvents?: number): MemoryApi {
   return new MemoryApi({
     kinds: [
       ...[CONFIG_MAPS, EVENTS, LEASES, SECRETS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS],
-      ...[PODS, NODES].map((kind) => ({ ...kind, hasStatus: true })),
+      ...[RESOURCE_DEFINITIONS, RUNTIME_CLASSES],
+      ...[PODS, NODES, DAEMON_SETS, DEPLOYMENTS].map((kind) => ({ ...kind, hasStatus: true })),
       ...own,
     ],
     now: () => '2026-11-26T10:00:00Z',

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { releasePod } from '../../../cli/kubectl/release.ts'
 import { ProcessAccelerator } from '../../../gpu-server/devices/process-accelerator.ts'
 import { PodAgent } from '../../../gpu-server/pods/pod-agent.ts'
 import { PodCgroups } from '../../../gpu-server/pods/pod-cgroups.ts'
@@ -153,6 +154,27 @@ it('Two pods that each want the whole GPU share it: an idle one makes room, and 
   kubelet.setBusy('second', false)
   await isStopped('second')
   await runs('first')
+})
+
+it('A released pod returns, and stays in VRAM although it is idle, until that is undone', async () => {
+  await bothOnOneGpu()
+  const released = async (isUndone: boolean): Promise<string> => {
+    const out = { text: '', write: (text: string) => (out.text += text) }
+    const how = { namespace: 'default', isUndone, mayReplace: false, waitMs: 20_000, lookEveryMs: 100, out }
+    expect(await releasePod(world.api, 'first', how)).toBe(0)
+    return out.text
+  }
+  kubelet.setBusy('second', false)
+  expect(await released(false)).toContain('is in VRAM and stays there')
+  await runs('first')
+  kubelet.setBusy('second', true)
+  // Longer than an idle pod keeps its place.
+  await delay(3_000)
+  await runs('first')
+  await isStopped('second')
+  expect(await released(true)).toContain('may be swapped out again')
+  await isStopped('first')
+  await runs('second')
 })
 
 it('A pod that is deleted while it is out returns, and gets its SIGTERM', async () => {

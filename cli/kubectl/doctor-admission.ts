@@ -1,0 +1,102 @@
+/** Whether admission sees pods: tried with a pod that the API server does not keep. */
+import { ADMISSION_POLICY } from '../../operator/admission/admission-policies.ts'
+import type { Pod } from '../../operator/contract/kubernetes.ts'
+import {
+  POD_ANNOTATIONS,
+  RUNTIME_LABEL,
+  RUNTIME_VALUE,
+  SCHEDULER_NAME,
+  SCHEDULING_GATE,
+} from '../../operator/contract/names.ts'
+import {
+  KubeError,
+  type KubeObject,
+  MUTATING_WEBHOOKS,
+  PODS,
+  VALIDATING_WEBHOOKS,
+} from '../../operator/ports/kube-api.ts'
+import { errorText } from '../../protocol/error-text.ts'
+import { type Check, fail, ok, warn } from '../doctor/check.ts'
+import { seen } from './doctor-seen.ts'
+import type { ClusterApi } from './kubectl-api.ts'
+
+interface WebhookConfiguration {
+  readonly webhooks?: readonly {
+    readonly clientConfig?: {
+      readonly caBundle?: string
+      readonly service?: { readonly namespace?: string }
+    }
+  }[]
+}
+
+/** Of the stack, as the webhooks name it; null: it is not known. */
+export async function stackNamespace(api: ClusterApi): Promise<string | null> {
+  const found = await seen(() => api.get(MUTATING_WEBHOOKS, { name: ADMISSION_POLICY }))
+  if (found.kind !== 'found') return null
+  const { webhooks = [] } = found.value as unknown as WebhookConfiguration
+  return webhooks[0]?.clientConfig?.service?.namespace ?? null
+}
+
+export async function admissionChecks(
+  api: ClusterApi,
+  stack: string | null,
+  namespace?: string,
+): Promise<readonly Check[]> {
+  const checks: Check[] = []
+  for (const kind of [MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS]) {
+    const name = kind === MUTATING_WEBHOOKS ? 'webhook: change pods' : 'webhook: check pods'
+    const found = await seen(() => api.get(kind, { name: ADMISSION_POLICY }))
+    if (found.kind === 'denied') checks.push(found.check(name))
+    else if (found.kind === 'absent')
+      checks.push(
+        fail(name, `there is no ${kind.kind} ${ADMISSION_POLICY}`, 'install the chart: pods are not seen'),
+      )
+    else checks.push(configurationCheck(name, found.value as unknown as WebhookConfiguration, stack))
+  }
+  return [...checks, await trialCheck(api, stack, namespace)]
+}
+
+function configurationCheck(
+  name: string,
+  { webhooks = [] }: WebhookConfiguration,
+  stack: string | null,
+): Check {
+  const without = webhooks.filter(({ clientConfig }) => (clientConfig?.caBundle ?? '') === '')
+  return without.length === 0
+    ? ok(name, `${webhooks.length} webhooks have a certificate`)
+    : fail(name, 'it has no certificate', logsOf(stack))
+}
+
+const TRIAL = 'headroom-doctor-trial'
+
+async function trialCheck(api: ClusterApi, stack: string | null, namespace?: string): Promise<Check> {
+  const name = 'admission'
+  const trial: KubeObject = {
+    ...{ apiVersion: 'v1', kind: 'Pod' },
+    metadata: {
+      ...{ name: TRIAL, ...(namespace === undefined ? {} : { namespace }) },
+      labels: { [RUNTIME_LABEL]: RUNTIME_VALUE },
+      annotations: { [POD_ANNOTATIONS.podVram]: '1Mi' },
+    },
+    spec: { containers: [{ name: 'main', image: 'registry.k8s.io/pause:3.10' }] },
+  }
+  try {
+    const { spec } = (await api.create(PODS, trial, { isDryRun: true })) as unknown as Pod
+    const isGated = (spec.schedulingGates ?? []).some((gate) => gate.name === SCHEDULING_GATE)
+    return isGated && spec.schedulerName === SCHEDULER_NAME
+      ? ok(name, 'a pod that was tried got its gate and its scheduler')
+      : fail(name, 'a pod that was tried stayed as it was', logsOf(stack))
+  } catch (error) {
+    if (!(error instanceof KubeError)) throw error
+    const text = errorText(error)
+    if (/failed calling webhook/.test(text))
+      return fail(name, text, `${logsOf(stack)}; see also NetworkPolicies between the API server and it`)
+    if (error.code === 403 && !/denied|admission/.test(text))
+      return warn(name, 'not tried: you may not create pods here', 'name another namespace with -n')
+    return warn(name, `a pod that was tried is refused: ${text}`, null)
+  }
+}
+
+function logsOf(stack: string | null): string {
+  return `see kubectl logs -n ${stack ?? 'headroom'} deployment/headroom-admission`
+}

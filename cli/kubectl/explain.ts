@@ -1,0 +1,205 @@
+/** `kubectl headroom explain POD`: what the pod waits for, or where it is, with the numbers behind it. */
+import type { Node, Pod } from '../../operator/contract/kubernetes.ts'
+import {
+  ADMITTED_CONDITION,
+  POD_ANNOTATIONS,
+  RUNTIME_LABEL,
+  RUNTIME_VALUE,
+  SCHEDULING_GATE,
+} from '../../operator/contract/names.ts'
+import { faultText } from '../../operator/contract/field-fault.ts'
+import { podRequestOf, type PodRequest, runtimeOf } from '../../operator/contract/pod-request.ts'
+import type { GPUNodeStatus, GpuStatus } from '../../operator/contract/policies.ts'
+import { admitsNode } from '../../operator/placing/admitted-nodes.ts'
+import { isEnabled } from '../../operator/placing/declared-gpus.ts'
+import { gpusOf, priorityOf, stageOf } from '../../operator/placing/pod-task.ts'
+import { allObjects } from '../../operator/ports/all-objects.ts'
+import { KubeError, NODES, PODS } from '../../operator/ports/kube-api.ts'
+import { CommandFailure, EXIT_CONFLICT, EXIT_OK, UsageError } from '../../services/exit-codes.ts'
+import { age, size } from '../output/figures.ts'
+import type { OutputFormat } from '../output/formats.ts'
+import { type Field, type Out, printOne } from '../output/table.ts'
+import { type ClusterApi, type KubectlOptions, withCluster } from './kubectl-api.ts'
+import { type GpuNode, gpuNodes, stateOf } from './nodes.ts'
+
+export interface ExplainOptions extends KubectlOptions {
+  readonly output: OutputFormat
+}
+
+export function explain(name: string, { output, ...cluster }: ExplainOptions): Promise<number> {
+  return withCluster(cluster, (api) => explainPod(api, name, { output, now: Date.now() }))
+}
+
+interface ExplainHow {
+  /** Else that of kubectl. */
+  readonly namespace?: string
+  readonly output: OutputFormat
+  readonly now: number
+  readonly out?: Out
+}
+
+export async function explainPod(
+  api: ClusterApi,
+  name: string,
+  { output, now, out, ...where }: ExplainHow,
+): Promise<number> {
+  const pod = await podNamed(api, name, where.namespace)
+  const told = { state: stateText(pod), ...admittedOf(pod) }
+  const request = podRequestOf(pod)
+  const nodes = await nodesOf(api, pod)
+  const { namespace = '' } = pod.metadata
+  const document = {
+    ...{ namespace, name: pod.metadata.name ?? '', uid: pod.metadata.uid ?? '', ...told },
+    request: request.ok ? request.value : null,
+    ...{ node: pod.spec.nodeName ?? null, gpus: gpusOf(pod), nodes: nodes ?? [] },
+  }
+  const fields: readonly Field[] = [
+    ['pod', `${namespace}/${pod.metadata.name ?? ''}`],
+    ['state', told.since === null ? told.state : `${told.state} (${age(told.since, now) ?? ''})`],
+    ['why', told.why],
+    ['scheduler', schedulerText(pod)],
+    ['asks for', request.ok ? requestText(pod, request.value) : request.faults.map(faultText)],
+    ...(nodes === null
+      ? ([['nodes', 'not shown: you may not read nodes and GPUNodes']] as const)
+      : [placesOf(pod, nodes)]),
+  ]
+  const shown = fields.filter(([, value]) => value !== null)
+  await printOne(document, shown, output, out)
+  return EXIT_OK
+}
+
+const NAME = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/
+
+/** @throws CommandFailure if it is not ours */
+export async function podNamed(api: ClusterApi, given: string, namespace?: string): Promise<Pod> {
+  const name = given.replace(/^pods?\//, '')
+  if (!NAME.test(name)) throw new UsageError(`${JSON.stringify(given)} is not the name of a pod`)
+  const key = namespace === undefined ? { name } : { namespace, name }
+  const pod = (await api.get(PODS, key)) as unknown as Pod
+  if (runtimeOf(pod.metadata).isOurs) return pod
+  throw new CommandFailure(
+    `Pod ${name} is not a pod of Headroom: it does not have the label ${RUNTIME_LABEL}=${RUNTIME_VALUE}.`,
+    EXIT_CONFLICT,
+  )
+}
+
+function admittedOf({ status, metadata }: Pod): {
+  readonly reason: string | null
+  readonly why: string
+  readonly since: string | null
+} {
+  const found = status?.conditions?.find(({ type }) => type === ADMITTED_CONDITION)
+  if (found !== undefined)
+    return {
+      reason: found.reason ?? null,
+      why: found.message ?? '',
+      since: found.lastTransitionTime ?? null,
+    }
+  const why = 'The operator has not written why. `kubectl headroom doctor` checks whether it runs.'
+  return { reason: null, why, since: metadata.creationTimestamp ?? null }
+}
+
+function stateText(pod: Pod): string {
+  const { metadata, spec, status } = pod
+  if (metadata.deletionTimestamp !== undefined) return 'is being deleted'
+  switch (stageOf(pod)) {
+    case 'over':
+      return `has ended (${status?.phase ?? ''})`
+    case 'foreign':
+      return `is not placed by Headroom: its scheduler is ${spec.schedulerName ?? 'the default one'}`
+    case 'held': {
+      const gates = (spec.schedulingGates ?? []).filter(({ name }) => name !== SCHEDULING_GATE)
+      return `another controller holds it by the gate ${gates.map(({ name }) => name).join(', ')}`
+    }
+    case 'waiting': {
+      const isReserved = (spec.schedulingGates ?? []).length === 0
+      return isReserved ? 'has VRAM and waits for its node' : 'waits for VRAM'
+    }
+    case 'bound': {
+      const isOut = admittedOf(pod).reason === 'SwappedOut'
+      return `${isOut ? 'is swapped out' : 'has its VRAM'} on ${spec.nodeName ?? ''}`
+    }
+  }
+}
+
+/** What the scheduler of Kubernetes says about CPU, memory, affinity and volumes. */
+function schedulerText({ spec, status }: Pod): string | null {
+  if ((spec.schedulingGates ?? []).length > 0 || spec.nodeName !== undefined) return null
+  const found = status?.conditions?.find(({ type }) => type === 'PodScheduled')
+  return found?.status === 'False' ? (found.message ?? null) : null
+}
+
+function requestText(pod: Pod, { vramMib, gpus, isSwappable, staysInVram }: PodRequest): string {
+  const annotations = pod.metadata.annotations ?? {}
+  const never = annotations[POD_ANNOTATIONS.notSwappable]
+  const swap = !isSwappable
+    ? 'never swapped out'
+    : never !== undefined
+      ? `never swapped out (${never})`
+      : staysInVram
+        ? 'stays in VRAM (released)'
+        : 'may be swapped out'
+  const where = gpus === 1 ? 'one GPU' : `each of ${gpus} GPUs`
+  return `${size(vramMib)} on ${where}, P${priorityOf(pod)}, ${swap}`
+}
+
+// ---- nodes ----
+
+interface Place extends GpuNode {
+  readonly doesAdmit: boolean
+}
+
+/** Null: the user may not read them. */
+async function nodesOf(api: ClusterApi, pod: Pod): Promise<readonly Place[] | null> {
+  try {
+    const [known, nodes] = [await gpuNodes(api), await allObjects(api, NODES)]
+    const admitting = new Set(
+      (nodes as unknown as readonly Node[])
+        .filter((node) => isEnabled(node.metadata) && admitsNode(pod, node))
+        .map(({ metadata }) => metadata.name ?? ''),
+    )
+    return known.map((node) => ({ ...node, doesAdmit: admitting.has(node.name) }))
+  } catch (error) {
+    if (error instanceof KubeError && error.code === 403) return null
+    throw error
+  }
+}
+
+const MAX_PLACES = 8
+
+/** Of a bound pod its GPUs; of another one the nodes that its selector, affinity and tolerations admit. */
+function placesOf(pod: Pod, nodes: readonly Place[]): Field {
+  const own = gpusOf(pod)
+  if (own.length > 0) {
+    const gpus = nodes.find(({ name }) => name === pod.spec.nodeName)?.status.gpus ?? []
+    return ['GPUs', gpus.filter(({ uuid }) => own.includes(uuid)).map(gpuText)]
+  }
+  const admitting = nodes.filter(({ doesAdmit }) => doesAdmit)
+  if (admitting.length === 0)
+    return [
+      'nodes',
+      `none of ${nodes.length} admits it: see its nodeSelector, affinity, tolerations and group`,
+    ]
+  const lines = admitting.slice(0, MAX_PLACES).map((node) => {
+    const state = stateOf(node)
+    return `${node.name}: ${freeText(node.status)}${state === 'Ready' ? '' : `, ${state}`}`
+  })
+  const more = admitting.length - lines.length
+  return ['nodes', more === 0 ? lines : [...lines, `and ${more} more`]]
+}
+
+/** By the claims: sums of the status are up to ten seconds old. */
+function freeText({ gpus = [], claims = [] }: GPUNodeStatus): string {
+  const free = gpus.map(({ uuid, effectiveMib }) => {
+    const here = claims.filter(({ gpuUuids }) => gpuUuids.includes(uuid))
+    return effectiveMib - here.reduce((sum, { vramMib }) => sum + vramMib, 0)
+  })
+  return free.length === 0 ? 'no GPUs' : `${size(Math.max(0, ...free))} free on its emptiest GPU`
+}
+
+function gpuText({ uuid, model, ...gpu }: GpuStatus): string {
+  return (
+    `${uuid}${model === undefined ? '' : ` (${model})`}: ${size(gpu.residentMib)} resident, ` +
+    `${size(gpu.swappedOutMib)} out, ${size(gpu.committedMib)} committed of ${size(gpu.effectiveMib)}`
+  )
+}

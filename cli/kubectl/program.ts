@@ -1,0 +1,82 @@
+/** The commands of the plugin `kubectl headroom`. Their actions are loaded when called. */
+import { Command, Option } from 'commander'
+import { packageVersion } from '../../services/package-info.ts'
+import { calls, withExamples, type SetExit } from '../command/command-shape.ts'
+import { timeWithin } from '../command/option-values.ts'
+import { onOneLine } from '../command/one-line.ts'
+import { addForecastOptions } from '../kubernetes/commands.ts'
+import { OUTPUT_FORMATS } from '../output/formats.ts'
+
+const MAX_WAIT_MS = 86_400_000
+
+export function kubectlProgramOf(setExit: SetExit): Command {
+  const program = new Command('kubectl headroom')
+    .description('Shows what Headroom does with the pods and GPUs of the cluster to which kubectl points')
+    .version(packageVersion(), '-V, --version')
+    .exitOverride()
+    .configureOutput({ outputError: (text, write) => write(onOneLine(text)) })
+  const pod = ['<pod>', 'name of the pod'] as const
+  withExamples(
+    printing(ofCluster(program.command('explain').description('say what a pod waits for, or where it is'))),
+    'kubectl headroom explain train-17 -n research',
+  )
+    .argument(...pod)
+    .action(calls(setExit, () => import('./explain.ts'), 'explain'))
+  withExamples(
+    printing(ofCluster(program.command('nodes').description('list the nodes with GPUs of Headroom'))),
+    'kubectl headroom nodes -o wide',
+  ).action(calls(setExit, () => import('./nodes.ts'), 'nodes'))
+  withExamples(
+    printing(
+      ofCluster(
+        program.command('doctor').description('check the stack: its resources, webhooks, components, agents'),
+      ),
+    ),
+    'kubectl headroom doctor',
+  ).action(calls(setExit, () => import('./doctor.ts'), 'doctor'))
+  withExamples(
+    ofCluster(
+      program
+        .command('release')
+        .description('let a pod run without Headroom: bring it into VRAM for good, or make it a plain pod'),
+    )
+      .option('--undo', 'the pod may be swapped out again')
+      .option('--replace', 'delete a waiting pod without a controller, and create it again as a plain pod')
+      .addOption(
+        new Option('--wait <time>', 'until the pod is in VRAM, or the old pod is gone')
+          .argParser(timeWithin(1_000, MAX_WAIT_MS))
+          .default(120_000, '2m'),
+      ),
+    'kubectl headroom release train-17',
+    'kubectl headroom release train-17 --undo',
+  )
+    .argument(...pod)
+    .action(calls(setExit, () => import('./release.ts'), 'release'))
+  withExamples(
+    addForecastOptions(
+      ofCluster(
+        program
+          .command('whatif')
+          .description(
+            'simulate the pods of the cluster with several overcommit percentages; changes nothing',
+          ),
+      ),
+    ),
+    'kubectl headroom whatif --overcommit 0..100:25',
+  ).action(calls(setExit, () => import('./whatif.ts'), 'whatif'))
+  return program
+}
+
+/** As of kubectl. */
+function ofCluster(command: Command): Command {
+  return command
+    .option('-n, --namespace <name>', 'namespace; else that of the context')
+    .option('--context <name>', 'context of the kubeconfig; else its current one')
+    .option('--kubeconfig <file>', 'else as kubectl finds it')
+}
+
+function printing(command: Command): Command {
+  return command.addOption(
+    new Option('-o, --output <format>', 'output format').choices(OUTPUT_FORMATS).default('table'),
+  )
+}

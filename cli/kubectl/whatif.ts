@@ -1,0 +1,27 @@
+/** `kubectl headroom whatif`: the sweep of `headroom whatif --kubernetes` over what the cluster has now. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { whatif as whatifOfFile, type WhatifOptions } from '../kubernetes/whatif.ts'
+import { type KubectlOptions, withCluster } from './kubectl-api.ts'
+
+type Options = KubectlOptions & Omit<WhatifOptions, 'kubernetes' | 'server' | 'tokenFile'>
+
+export function whatif({ namespace, context, kubeconfig, ...options }: Options): Promise<number> {
+  const cluster: KubectlOptions = {
+    ...(namespace === undefined ? {} : { namespace }),
+    ...(context === undefined ? {} : { context }),
+    ...(kubeconfig === undefined ? {} : { kubeconfig }),
+  }
+  return withCluster(cluster, async (api) => {
+    const text = await api.everything('pods', 'nodes')
+    const folder = mkdtempSync(join(tmpdir(), 'headroom-kubectl-'))
+    try {
+      const file = join(folder, 'cluster.json')
+      writeFileSync(file, text)
+      return await whatifOfFile({ ...options, kubernetes: file })
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
+  })
+}
