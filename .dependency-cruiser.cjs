@@ -82,7 +82,7 @@ const SIMULATOR_LAYERS = [
 const REDECISION = '^simulator/experiment/recording/'
 const COMPOSED = [
   '^controller/controller\\.ts$',
-  '^controller/adapters/memory-store\\.ts$',
+  '^controller/adapters/memory-(leadership|store)\\.ts$',
   '^gpu-server/core/',
 ]
 

@@ -77,7 +77,7 @@ class InMemory implements MemoryLeadership {
     this.#watch = createLeaseWatch(this.#options.leaseMs)
     return new Promise((resolve) => {
       this.#won = resolve
-      this.#look()
+      if (!this.#isFrozen) this.#look()
     })
   }
 

@@ -400,6 +400,12 @@ export interface StoredState {
   readonly finishedCounts: Readonly<Record<'completed' | 'failed' | 'cancelled' | 'lost', number>>
 }
 
+/** The engine takes the epoch after the last one: that of the term. @param controller its name */
+export function inTerm(state: StoredState, { epoch, reason, before }: Term, controller: string): StoredState {
+  const marks = { ...state.marks, epoch: Math.max(state.marks.epoch, epoch - 1) }
+  return { ...state, marks, term: { controller, before, reason } }
+}
+
 /** Hash of a chain without events. */
 export const EMPTY_CHAIN = '0'.repeat(64)
 

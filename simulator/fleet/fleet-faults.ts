@@ -22,6 +22,7 @@ const BREAKS: Readonly<Record<FaultKind, 'fleet' | 'broker' | 'controller'>> = {
   restart_controller: 'controller',
   crash_controller: 'controller',
   second_controller: 'controller',
+  lease_lost: 'controller',
   slow_disk: 'controller',
   disk_full: 'fleet',
   fsync_error: 'controller',

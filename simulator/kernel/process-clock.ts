@@ -1,13 +1,19 @@
 import type { CancelTimer, Clock, TimerRank } from '../../controller/ports/clock.ts'
 import type { Instant } from '../../protocol/units.ts'
+import type { Pause } from './pause.ts'
 
-/** The clock of a process that may die: none of its timers runs after its death. */
+/**
+ * The clock of a process that may die: none of its timers runs after its death. While it is paused, timers
+ * wait.
+ */
 export class ProcessClock implements Clock {
   isDead = false
   readonly #inner: Clock
+  readonly #pause: Pause | null
 
-  constructor(inner: Clock) {
+  constructor(inner: Clock, pause: Pause | null = null) {
     this.#inner = inner
+    this.#pause = pause
   }
 
   now(): Instant {
@@ -15,10 +21,22 @@ export class ProcessClock implements Clock {
   }
 
   at(instant: Instant, fn: () => void, rank?: TimerRank): CancelTimer {
-    return this.#inner.at(instant, () => this.isDead || fn(), rank)
+    if (this.#pause === null) return this.#inner.at(instant, () => this.isDead || fn(), rank)
+    let isCancelled = false
+    const cancel = this.#inner.at(instant, () => this.#run(() => isCancelled || fn()), rank)
+    return () => {
+      isCancelled = true
+      cancel()
+    }
   }
 
   soon(fn: () => void, rank: TimerRank): void {
-    this.#inner.soon(() => this.isDead || fn(), rank)
+    this.#inner.soon(() => this.#run(fn), rank)
+  }
+
+  #run(fn: () => void): void {
+    const act = (): void => void (this.isDead || fn())
+    if (this.#pause === null) act()
+    else this.#pause.run(act)
   }
 }

@@ -68,6 +68,7 @@ class Builder {
     if ('bounce' in entry) return { kind: 'bounce', atMs, forMs: 0, node: this.#node(entry.bounce, 'bounce') }
     if ('restart' in entry) return restartOf(entry)
     if ('second_controller' in entry) return { kind: 'second_controller', atMs, forMs: entry.for }
+    if ('lease_lost' in entry) return { kind: 'lease_lost', atMs, forMs: entry.for, how: entry.lease_lost }
     if ('fsync_error' in entry) return { kind: 'fsync_error', atMs, forMs: null }
     if ('store_set_back' in entry) return setBackOf(entry)
     if ('gpu_lost' in entry) return this.#gpuLost(entry)
@@ -82,6 +83,7 @@ class Builder {
       | { bounce: unknown }
       | { restart: unknown }
       | { second_controller: unknown }
+      | { lease_lost: unknown }
       | { fsync_error: unknown }
       | { store_set_back: unknown }
       | { gpu_lost: unknown }

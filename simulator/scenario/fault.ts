@@ -16,6 +16,7 @@ export const FAULT_KINDS = [
   'restart_controller',
   'crash_controller',
   'second_controller',
+  'lease_lost',
   'slow_disk',
   'disk_full',
   'fsync_error',
@@ -38,12 +39,18 @@ export const HOOK_FAULTS = ['hook_hangs', 'hook_late', 'hook_lies', 'hook_errs',
 export type HookFault = (typeof HOOK_FAULTS)[number]
 export const HOOK_FAILURES = ['hang', 'late', 'lie', 'error', 'die'] as const
 
+/** A world in which these may occur has two controllers: one leads, the other waits. */
+export const SUCCESSION_KINDS: readonly FaultKind[] = ['lease_lost']
+
 /**
- * Kinds that a swarm draws by default. A store that is set back loses acknowledged data, and few workloads
- * have hooks, so a swarm draws them only if they are named.
+ * Kinds that a swarm draws by default. A store that is set back loses acknowledged data, few workloads have
+ * hooks, and few clusters have a second controller, so a swarm draws them only if they are named.
  */
 export const SWARM_KINDS: readonly FaultKind[] = FAULT_KINDS.filter(
-  (kind) => kind !== 'store_set_back' && !HOOK_FAULTS.some((fault) => fault === kind),
+  (kind) =>
+    kind !== 'store_set_back' &&
+    !SUCCESSION_KINDS.includes(kind) &&
+    !HOOK_FAULTS.some((fault) => fault === kind),
 )
 
 /**
@@ -55,6 +62,15 @@ export const SWARM_KINDS: readonly FaultKind[] = FAULT_KINDS.filter(
 export const PERSIST_POINTS = ['before_persist', 'after_persist', 'after_answers', 'after_effects'] as const
 
 export type PersistPoint = (typeof PERSIST_POINTS)[number]
+
+/**
+ * How the leader of two controllers loses its lease. `cut`: its requests do not reach the store.
+ * `unanswered`: they do, and their answers are lost. `paused`: its process is stopped, and continues at the
+ * end.
+ */
+export const LEASE_LOSSES = ['cut', 'unanswered', 'paused'] as const
+
+export type LeaseLoss = (typeof LEASE_LOSSES)[number]
 
 /**
  * How the controller's store loses part of its history. `silent`: the data folder was set back with its mark
@@ -101,6 +117,7 @@ export type Fault =
   | Each<'delay' | 'reorder', { link: Link; ms: DurationMs; permille: number }>
   | Each<'drop' | 'duplicate', { link: Link; permille: number }>
   | Each<'restart_broker' | 'restart_controller' | 'second_controller' | 'fsync_error', object>
+  | Each<'lease_lost', { how: LeaseLoss }>
   | Each<'crash_controller', { atPoint: PersistPoint | null }>
   | Each<'slow_disk', { ms: DurationMs }>
   | Each<'store_set_back', { to: StorePoint | { readonly backMs: DurationMs }; loss: Loss }>

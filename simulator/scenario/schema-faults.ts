@@ -1,5 +1,5 @@
 /** Table of `faults`: kind, time and duration of each fault. */
-import { FAULT_KINDS, HOOK_FAILURES, LOSSES, PERSIST_POINTS, STORE_POINTS } from './fault.ts'
+import { FAULT_KINDS, HOOK_FAILURES, LEASE_LOSSES, LOSSES, PERSIST_POINTS, STORE_POINTS } from './fault.ts'
 import {
   boolean,
   byKey,
@@ -120,6 +120,20 @@ const secondController = record(
   },
 )
 
+const leaseLost = record(
+  {
+    at,
+    lease_lost: required(
+      choice(...LEASE_LOSSES),
+      'The leader loses its lease, and a second controller, which waits, takes over. cut: requests of the ' +
+        'leader do not reach the store. unanswered: they do, and their answers are lost. paused: its ' +
+        'process is stopped, and continues at the end.',
+    ),
+    for: lasting,
+  },
+  { otherNames },
+)
+
 const storeSetBack = record(
   {
     at,
@@ -181,7 +195,7 @@ const swarmRule = record(
     kinds: optional(
       nullable(list(choice(...FAULT_KINDS), 1, FAULT_KINDS.length)),
       null,
-      'Kinds of faults; null: all but store_set_back and those of hooks.',
+      'Kinds of faults; null: all but store_set_back, lease_lost and those of hooks.',
     ),
     rate_per_hour: optional(numberAbove(0, MAX_SWARM_RATE), 60, 'Mean number of faults per hour.'),
   },
@@ -273,6 +287,7 @@ export const faultRule = byKey({
   ),
   restart,
   second_controller: secondController,
+  lease_lost: leaseLost,
   slow_disk: record(
     {
       at,

@@ -2,6 +2,7 @@
  * The controllers of a world, one after the other or two at once, over one store that survives them all; and
  * the supervisors that restart them.
  */
+import { createMemoryLease } from '../../controller/adapters/memory-leadership.ts'
 import type { Counters } from '../../controller/metrics/counters.ts'
 import { sumOf, ZERO_COUNTERS } from '../../controller/metrics/counters.ts'
 import type { Controller, Stopwatch } from '../../controller/controller.ts'
@@ -9,8 +10,10 @@ import { RANK_ARRIVAL } from '../../controller/ports/clock.ts'
 import type { Random } from '../../controller/ports/random.ts'
 import type { Instant, Mib } from '../../protocol/units.ts'
 import { ControllerProcess } from './controller-process.ts'
-import type { ControllerSettings, ControllerWatch } from './controller-process.ts'
+import type { ControllerPlace, ControllerSettings, ControllerWatch } from './controller-process.ts'
 import { RESTART_AFTER_MS } from '../fleet/node-host.ts'
+import type { Fault, LeaseLoss } from '../scenario/fault.ts'
+import { StoreLink } from './store-link.ts'
 
 export interface ControllerHostOptions extends ControllerSettings {
   /** Of the process with that number, from 1. */
@@ -27,7 +30,7 @@ export interface SwapTotals {
 }
 
 /** A controller with its supervisor. */
-interface Place {
+interface Place extends ControllerPlace {
   process: ControllerProcess
   /** Number of faults that keep the controller from starting. */
   absences: number
@@ -38,7 +41,15 @@ interface Place {
 export class ControllerHost {
   readonly #o: ControllerHostOptions
   readonly #first: Place
+  /** Waits while another controller leads. Null: one controller at a time. */
+  readonly #standby: Place | null
   #second: Place | null = null
+  #placesSoFar = 0
+  /** Where the latest process runs, or did. */
+  #latestPlace: Place
+  /** By fault: the places that it keeps away, or whose lease it takes. */
+  readonly #struck = new Map<object, readonly Place[]>()
+  #asked = 0
   #starts = 0
   #begun = 0
   readonly #onBegun: (() => void)[] = []
@@ -50,9 +61,10 @@ export class ControllerHost {
 
   constructor(options: ControllerHostOptions) {
     this.#o = options
-    const process = this.#newProcess()
-    this.#first = { process, absences: 0, isClosed: false }
-    this.#latest = process
+    this.#first = this.#newPlace()
+    this.#latestPlace = this.#first
+    this.#latest = this.#first.process
+    this.#standby = options.succession === null ? null : this.#newPlace()
   }
 
   /** The controller that began last. */
@@ -61,13 +73,24 @@ export class ControllerHost {
   }
 
   get isUp(): boolean {
-    return this.#latest.isBegun && !this.#latest.isOver
+    return this.#isCounted && !this.#latest.isPaused
+  }
+
+  /**
+   * Of the controller that a client asks; null: none runs. A client does not know which of several leads, and
+   * asks one after the other.
+   */
+  commandsToAsk(): Controller['commands'] | null {
+    if (this.#standby === null) return this.isUp ? this.controller.commands : null
+    const begun = this.#living().filter(({ isBegun, isPaused }) => isBegun && !isPaused)
+    this.#asked += 1
+    return begun[this.#asked % begun.length]?.controller.commands ?? null
   }
 
   /** Measures the decisions of all controllers, including later ones. */
   timeDecisions(stopwatch: Stopwatch | null): void {
     this.#stopwatch = stopwatch
-    for (const { process } of this.#places()) process.controller.timeDecisions(stopwatch)
+    for (const { process } of this.#places()) process.timeDecisions(stopwatch)
   }
 
   /** When the controller that began last read the store. */
@@ -75,9 +98,13 @@ export class ControllerHost {
     return this.#latest.startedAt
   }
 
+  get hasStandby(): boolean {
+    return this.#standby !== null
+  }
+
   /** Two controllers live: each hears of a node on its own. */
   get isContested(): boolean {
-    return this.#places().filter(({ process }) => !process.isOver).length > 1
+    return this.#living().filter(({ hasOpened }) => hasOpened).length > 1
   }
 
   /** Number of controllers that have begun so far. */
@@ -94,8 +121,9 @@ export class ControllerHost {
     )
   }
 
-  start(): Promise<void> {
-    return this.#first.process.start()
+  async start(): Promise<void> {
+    await this.#first.process.start()
+    void this.#standby?.process.start()
   }
 
   /** Calls with every controller that has read what is durable. */
@@ -104,34 +132,71 @@ export class ControllerHost {
   }
 
   /** Kills all controllers. Returns whether one was running. */
+  crashAll(): boolean {
+    return endEach(this.#places(), (process) => process.die())
+  }
+
+  /** Kills the controller; a standby goes on. Returns whether one was running. */
   crash(): boolean {
-    return this.#endAll((process) => process.die())
+    return endEach(this.#leading(), (process) => process.die())
   }
 
-  /** Stops all controllers. Returns whether one was running. */
+  /** Stops the controller; a standby goes on. Returns whether one was running. */
   stop(): boolean {
-    return this.#endAll((process) => process.stop())
+    return endEach(this.#leading(), (process) => process.stop())
   }
 
-  /** Keeps the supervisors from starting controllers, until `comeBack` was called as often as this. */
-  stayAway(): void {
-    for (const place of this.#places()) place.absences += 1
+  /** Keeps the supervisors from starting controllers, until `comeBack` is called with the same cause. */
+  stayAway(cause: object, whom: 'all' | 'leader' = 'leader'): void {
+    const places = whom === 'all' ? this.#places() : this.#leading()
+    this.#struck.set(cause, places)
+    for (const place of places) place.absences += 1
   }
 
-  comeBack(): void {
+  comeBack(cause: Pick<Fault, 'forMs'>): void {
+    const struck = this.#take(cause)
     for (const place of this.#places()) {
+      // One controller at a time: a second one shares the absences of the first.
+      if (this.#standby !== null && !struck.includes(place)) continue
       place.absences = Math.max(0, place.absences - 1)
-      this.#revive(place)
+      // A restart takes longer than the standby needs to lead.
+      if (this.#standby === null || cause.forMs !== 0) this.#revive(place)
     }
+  }
+
+  /** Takes the lease of the leader. Returns whether one led. */
+  loseLease(cause: object, how: LeaseLoss): boolean {
+    const place = this.#latestPlace
+    if (this.#standby === null || !this.isUp || place.process !== this.#latest) return false
+    this.#struck.set(cause, [place])
+    if (how === 'paused') place.process.pause()
+    else if (how === 'unanswered') place.link.mute()
+    else this.#cut(place)
+    return true
+  }
+
+  /** @param how as with the same cause at `loseLease` */
+  regainLease(cause: object, how: LeaseLoss): void {
+    for (const place of this.#take(cause)) {
+      if (how === 'paused') place.process.resume()
+      else if (how === 'unanswered') place.link.unmute()
+      else this.#mend(place)
+    }
+  }
+
+  /** The store went back to this epoch, and the lease with it. No controller runs. */
+  setBack(epoch: number): void {
+    const { store, succession } = this.#o
+    store.disk.owner = null
+    if (succession !== null) Object.assign(succession.lease, { ...createMemoryLease(), epoch })
   }
 
   /** Starts a second controller on the same store. @param isForGood the first is not restarted */
   beginSecond(isForGood: boolean): void {
     if (this.#second !== null) return
-    const process = this.#newProcess()
-    this.#second = { process, absences: this.#first.absences, isClosed: false }
+    this.#second = this.#newPlace(this.#first.absences)
     this.#first.isClosed = isForGood
-    void process.start()
+    void this.#second.process.start()
   }
 
   /** Ends the second controller. The first continues, or is restarted. */
@@ -151,20 +216,31 @@ export class ControllerHost {
 
   /** Sums of all controllers so far. */
   counters(): Counters {
-    return this.isUp
+    return this.#isCounted
       ? sumOf([this.#countersBefore, this.controller.views.clusterCounters()])
       : this.#countersBefore
   }
 
   swapTotals(): SwapTotals {
-    return this.isUp ? sumOfSwaps(this.#swapsBefore, swapTotalsOf(this.controller)) : this.#swapsBefore
+    return this.#isCounted ? sumOfSwaps(this.#swapsBefore, swapTotalsOf(this.controller)) : this.#swapsBefore
   }
 
-  #newProcess(): ControllerProcess {
+  get #isCounted(): boolean {
+    return this.#latest.isBegun && !this.#latest.isOver
+  }
+
+  #newPlace(absences = 0): Place {
+    this.#placesSoFar += 1
+    const at = { name: `head-${this.#placesSoFar}`, link: new StoreLink() }
+    return { ...at, process: this.#newProcess(at), absences, isClosed: false }
+  }
+
+  #newProcess(at: ControllerPlace): ControllerProcess {
     this.#starts += 1
     const { randomOf, watch, ...settings } = this.#o
     const process = new ControllerProcess({
       ...settings,
+      place: at,
       random: randomOf(this.#starts),
       watch: watch?.() ?? null,
       onBegun: (process) => {
@@ -175,6 +251,7 @@ export class ControllerHost {
         if (this.#latest !== process && !this.#latest.isOver) this.#keepCounts(this.#latest)
         this.#begun += 1
         this.#latest = process
+        this.#latestPlace = this.#places().find((each) => each.process === process) ?? this.#latestPlace
         for (const listener of this.#onBegun) listener()
       },
       onOver: (process) => {
@@ -183,7 +260,7 @@ export class ControllerHost {
         if (place !== undefined) this.#reviveLater(place)
       },
     })
-    process.controller.timeDecisions(this.#stopwatch)
+    process.timeDecisions(this.#stopwatch)
     return process
   }
 
@@ -192,10 +269,31 @@ export class ControllerHost {
     this.#swapsBefore = sumOfSwaps(this.#swapsBefore, swapTotalsOf(controller))
   }
 
-  #endAll(end: (process: ControllerProcess) => void): boolean {
-    const living = this.#places().filter(({ process }) => !process.isOver)
-    for (const { process } of living) end(process)
-    return living.length > 0
+  #cut({ link, process }: Place): void {
+    link.cut()
+    process.disconnect()
+  }
+
+  #mend(place: Place): void {
+    place.link.mend()
+    if (!place.link.isCut) place.process.reconnect()
+  }
+
+  #take(cause: object): readonly Place[] {
+    const struck = this.#struck.get(cause) ?? []
+    this.#struck.delete(cause)
+    return struck
+  }
+
+  /** Where the leader runs, or did last. One controller at a time: all places. */
+  #leading(): readonly Place[] {
+    return this.#standby === null ? this.#places() : [this.#latestPlace]
+  }
+
+  #living(): readonly ControllerProcess[] {
+    return this.#places()
+      .map(({ process }) => process)
+      .filter(({ isOver }) => !isOver)
   }
 
   #reviveLater(place: Place): void {
@@ -205,13 +303,20 @@ export class ControllerHost {
 
   #revive(place: Place): void {
     if (!place.process.isOver || place.isClosed || place.absences > 0) return
-    place.process = this.#newProcess()
+    place.process = this.#newProcess(place)
     void place.process.start()
   }
 
   #places(): readonly Place[] {
-    return this.#second === null ? [this.#first] : [this.#first, this.#second]
+    return [this.#first, this.#standby, this.#second].filter((place) => place !== null)
   }
+}
+
+/** Returns whether one was running. */
+function endEach(places: readonly Place[], end: (process: ControllerProcess) => void): boolean {
+  const living = places.filter(({ process }) => !process.isOver)
+  for (const { process } of living) end(process)
+  return living.length > 0
 }
 
 export function swapTotalsOf({ views }: Controller): SwapTotals {

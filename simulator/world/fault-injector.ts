@@ -60,7 +60,10 @@ export class FaultInjector implements FaultTarget {
     )
     this.#drawn = faultsDrawn(plan)
     for (const { id } of openTasks) this.acknowledged.add(id)
-    history.listen((lost) => this.#lost(lost))
+    history.listen((lost) => {
+      controllers.setBack(lost.stored.marks.epoch)
+      this.#lost(lost)
+    })
     controllers.onBegun(() => {
       this.#agenda.recovered()
       this.#disturbances.begins()
@@ -138,13 +141,15 @@ export class FaultInjector implements FaultTarget {
         this.#o.bus.stopBroker()
         return this.#o.tally.fires(fault.kind)
       case 'restart_controller':
-        this.#o.controllers.stayAway()
+        this.#o.controllers.stayAway(fault)
         return this.#tallyIf(this.#o.controllers.stop(), fault)
       case 'crash_controller':
         return this.#crashController(fault, onFired)
       case 'second_controller':
         this.#o.controllers.beginSecond(fault.forMs === null)
         return this.#o.tally.fires(fault.kind)
+      case 'lease_lost':
+        return this.#tallyIf(this.#o.controllers.loseLease(fault, fault.how), fault)
       case 'store_set_back':
         return this.#setBackStore(fault)
       case 'slow_disk':
@@ -171,9 +176,11 @@ export class FaultInjector implements FaultTarget {
       case 'restart_controller':
       case 'crash_controller':
       case 'store_set_back':
-        return this.#o.controllers.comeBack()
+        return this.#o.controllers.comeBack(fault)
       case 'second_controller':
         return this.#o.controllers.endSecond()
+      case 'lease_lost':
+        return this.#o.controllers.regainLease(fault, fault.how)
       case 'slow_disk':
         this.#slow.delete(fault)
         return this.#refreshDisk()
@@ -186,20 +193,20 @@ export class FaultInjector implements FaultTarget {
   #crashController(fault: Extract<Fault, { readonly kind: 'crash_controller' }>, onFired: () => void): void {
     const { atPoint, forMs } = fault
     if (atPoint === null) {
-      if (forMs !== null) this.#o.controllers.stayAway()
+      if (forMs !== null) this.#o.controllers.stayAway(fault)
       return this.#tallyIf(this.#o.controllers.crash(), fault)
     }
     const onCrash = (): void => {
       this.#o.tally.fires(fault.kind)
-      if (forMs !== null) this.#o.controllers.stayAway()
+      if (forMs !== null) this.#o.controllers.stayAway(fault)
       onFired()
     }
     this.#o.disk.crashPoints.push({ point: atPoint, onCrash })
   }
 
   #setBackStore(fault: SetBack): void {
-    if (fault.forMs !== null) this.#o.controllers.stayAway()
-    this.#o.controllers.crash()
+    if (fault.forMs !== null) this.#o.controllers.stayAway(fault, 'all')
+    this.#o.controllers.crashAll()
     this.#o.history.setBack(fault)
   }
 

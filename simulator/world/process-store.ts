@@ -6,7 +6,7 @@ import type { Clock } from '../../controller/ports/clock.ts'
 import { RANK_DEVICE } from '../../controller/ports/clock.ts'
 import type { Event } from '../../controller/model/event.ts'
 import type { Random } from '../../controller/ports/random.ts'
-import type { Batch, Store } from '../../controller/ports/store.ts'
+import type { Batch, Store, StoredState } from '../../controller/ports/store.ts'
 import { StoreFault } from '../../controller/ports/store.ts'
 import type { DurationMs } from '../../protocol/units.ts'
 import type { PersistPoint } from '../scenario/fault.ts'
@@ -58,7 +58,15 @@ export interface StoreOptions {
   readonly onPromise: () => void
 }
 
-export function storeOf(process: Committer, o: StoreOptions): Store {
+export interface AmongOthers {
+  /** With the term that begins. */
+  readonly termOf: (stored: StoredState) => StoredState
+  /** As they reach the store. */
+  readonly commits: (commit: Store['commit']) => Store['commit']
+}
+
+/** @param among of a controller among several: how its commits reach the store */
+export function storeOf(process: Committer, o: StoreOptions, among: AmongOthers | null = null): Store {
   const { inner, disk, tally } = o
   const draw = (): number => o.random.stream('faults/store')()
   const refuse = (why: string): Promise<void> => {
@@ -96,7 +104,8 @@ export function storeOf(process: Committer, o: StoreOptions): Store {
     return never()
   }
   const commit = (batch: Batch): Promise<void> | undefined => {
-    if (process.isOver) return never()
+    // What was sent before the process died may still arrive where there is a way to the store.
+    if (process.isOver && among === null) return never()
     if (disk.fullCount > 0) {
       tally.fires('disk_full')
       return refuse('the disk is full')
@@ -118,6 +127,8 @@ export function storeOf(process: Committer, o: StoreOptions): Store {
     disk.owner = process
     return inner.load()
   }
+  if (among !== null)
+    return { ...inner, load: async () => among.termOf(await load()), commit: among.commits(commit) }
   return o.isReliable ? { ...inner, load } : { ...inner, load, commit }
 }
 

@@ -4,7 +4,7 @@ import type { RandomStream } from '../../controller/ports/random.ts'
 import type { DurationMs, Mib } from '../../protocol/units.ts'
 import { log } from '../kernel/exact-math.ts'
 import type { Fault, FaultKind, Link, Swarm } from '../scenario/fault.ts'
-import { PERSIST_POINTS } from '../scenario/fault.ts'
+import { LEASE_LOSSES, PERSIST_POINTS } from '../scenario/fault.ts'
 import type { Scenario, ScenarioNode } from '../scenario/scenario.ts'
 import { seededStream } from '../kernel/seeded-random.ts'
 
@@ -87,6 +87,8 @@ class Draw {
       case 'restart_broker':
       case 'second_controller':
         return { kind, ...timed }
+      case 'lease_lost':
+        return { kind, ...timed, how: oneOf(LEASE_LOSSES, this.#random) }
       case 'restart_controller':
         return { kind, ...timed, forMs: Math.min(this.#below(20_000), this.#leftMs) }
       case 'fsync_error':

@@ -3,11 +3,13 @@
  * simulated bus and modelled devices. Only physics is modelled.
  */
 import type { Controller } from '../../controller/controller.ts'
+import { createMemoryLease } from '../../controller/adapters/memory-leadership.ts'
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
 import type { Event } from '../../controller/model/event.ts'
 import { NO_OWNER_LIMITS } from '../../controller/model/owner-limits.ts'
 import type { Bus } from '../../controller/ports/bus.ts'
 import { RANK_ARRIVAL } from '../../controller/ports/clock.ts'
+import { DEFAULT_LEASE_MS } from '../../controller/ports/leadership.ts'
 import type { Random } from '../../controller/ports/random.ts'
 import type { Store, StoredState, TaskRecord } from '../../controller/ports/store.ts'
 import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
@@ -28,6 +30,8 @@ import { Journal } from '../results/journal.ts'
 import type { JournalSink } from '../results/journal.ts'
 import { metricsOf } from '../results/result.ts'
 import type { Metrics } from '../scenario/metrics.ts'
+import { SUCCESSION_KINDS } from '../scenario/fault.ts'
+import type { FaultItem, FaultKind } from '../scenario/fault.ts'
 import type { ArrivalSource } from '../scenario/arrivals.ts'
 import type { StartTask } from '../scenario/generate.ts'
 import { idOfNode } from '../scenario/node-id.ts'
@@ -36,7 +40,7 @@ import { aloneMsOf } from '../trace/work.ts'
 import { ArrivalFeed } from './arrival-feed.ts'
 import { Client } from './client.ts'
 import { ControllerHost } from './controller-host.ts'
-import type { ControllerWatch, VictimOverride } from './controller-process.ts'
+import type { ControllerWatch, Succession, VictimOverride } from './controller-process.ts'
 import { FaultInjector } from './fault-injector.ts'
 import { Microtasks } from './microtasks.ts'
 import { healthyDisk } from './process-store.ts'
@@ -135,7 +139,7 @@ export class World {
       ...{ clock, bus, initialConfig: config, ownerLimits, areHeartbeatsElided },
       ...(options.controllerBus === undefined ? {} : { controllerBus: options.controllerBus }),
       ...(watch === undefined ? {} : { watch }),
-      victimOverride: options.victimOverride ?? null,
+      ...{ victimOverride: options.victimOverride ?? null, succession: successionOf(faults) },
       randomOf: (start) => (start === 1 ? random : createSeededRandom(`${seed}/controller/start ${start}`)),
       store: {
         ...{ clock, random, tally, disk, isReliable, onPromise, inner: history.store },
@@ -158,7 +162,7 @@ export class World {
     })
     this.#client = new Client({
       ...{ clock, isReliable },
-      commands: () => (this.isControllerUp ? this.controller.commands : null),
+      commands: () => this.controllers.commandsToAsk(),
       onAcknowledged: (taskId) => this.faults?.acknowledge(taskId),
     })
     this.faults = isReliable
@@ -307,9 +311,7 @@ export class World {
 
   /** A store that faults may set back needs the ended tasks: a lost attempt may belong to one. */
   #storesOf({ store, keepsTasks = false }: WorldOptions, isReliable: boolean): StoreMaker {
-    const kinds =
-      this.plan.faults?.flatMap((item) => (item.kind === 'swarm' ? item.kinds : [item.kind])) ?? []
-    const retainFinished = keepsTasks || kinds.includes('store_set_back')
+    const retainFinished = keepsTasks || kindsIn(this.plan.faults ?? []).includes('store_set_back')
     return (initial, initialFinished) =>
       store?.(initial) ??
       createMemoryStore({
@@ -370,6 +372,17 @@ export class World {
     if (this.#areHeartbeatsElided) forwardReserveChanges(events, this.controller.views, this.fleet.servers)
     for (const listener of this.#listeners) listener(events)
   }
+}
+
+/** Null: one controller at a time. */
+function successionOf(faults: readonly FaultItem[]): Succession | null {
+  return kindsIn(faults).some((kind) => SUCCESSION_KINDS.includes(kind))
+    ? { lease: createMemoryLease(), leaseMs: DEFAULT_LEASE_MS }
+    : null
+}
+
+function kindsIn(faults: readonly FaultItem[]): readonly FaultKind[] {
+  return faults.flatMap((item) => (item.kind === 'swarm' ? item.kinds : [item.kind]))
 }
 
 type StoreMaker = (initial: StoredState, finished: readonly TaskRecord[]) => Store

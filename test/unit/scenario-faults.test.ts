@@ -97,6 +97,10 @@ describe('a fault in a scenario', () => {
       { kind: 'second_controller', atMs: 60_000, forMs: 30_000 },
     ],
     [
+      '{ at: 1m, lease_lost: paused, for: 30s }',
+      { kind: 'lease_lost', atMs: 60_000, forMs: 30_000, how: 'paused' },
+    ],
+    [
       '{ at: 1m, slow_disk: controller, ms: 30, for: 1m }',
       { kind: 'slow_disk', atMs: 60_000, forMs: 60_000, ms: 30 },
     ],
@@ -218,6 +222,11 @@ describe('an invalid fault', () => {
       '{ at: 2h, restart: brocker }',
       'faults[0].restart: must be one of broker, controller; is "brocker"; did you mean broker?',
     ],
+    [
+      '{ at: 2h, lease_lost: stopped, for: 1m }',
+      'faults[0].lease_lost: must be one of cut, unanswered, paused; is "stopped"',
+    ],
+    ['{ at: 2h, lease_lost: cut }', 'faults[0].for: is missing'],
     ['{ at: 2h, second_controller: false }', 'faults[0].second_controller: must be true'],
     ['{ at: 2h, gpu_lost: { node: a100-0, gpu: 2 } }', 'faults[0].gpu_lost.gpu: node a100-0 has 2 GPUs'],
     [

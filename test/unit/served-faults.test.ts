@@ -192,6 +192,7 @@ describe('a fault outside the fleet', () => {
       { at: '1s', restart: 'controller' },
       { at: '1s', crash: 'controller', for: '1s' },
       { at: '1s', second_controller: true, for: '1s' },
+      { at: '1s', lease_lost: 'cut', for: '1s' },
       { at: '1s', slow_disk: 'controller', ms: '1ms', for: '1s' },
       { at: '1s', disk_full: 'controller', for: '1s' },
       { at: '1s', fsync_error: 'controller' },
@@ -207,6 +208,7 @@ describe('a fault outside the fleet', () => {
       'restart_controller',
       'crash_controller',
       'second_controller',
+      'lease_lost',
       'slow_disk',
       'disk_full',
       'fsync_error',
@@ -219,6 +221,6 @@ describe('a fault outside the fleet', () => {
     expect(refusedOf([{ swarm: { until: '1m', kinds: ['crash', 'drop', 'restart_broker'] } }], true)).toEqual(
       [],
     )
-    expect(FAULT_KINDS).toHaveLength(26)
+    expect(FAULT_KINDS).toHaveLength(27)
   })
 })

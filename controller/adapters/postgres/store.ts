@@ -7,7 +7,7 @@ import type { Kysely } from 'kysely'
 import type { StoreKind } from '../../model/store-kind.ts'
 import type { BlobFiles } from '../../ports/blob-files.ts'
 import { DEFAULT_LEASE_MS, type Term } from '../../ports/leadership.ts'
-import { StoreFault, type Store, type StoredState, type StoreReads } from '../../ports/store.ts'
+import { inTerm, StoreFault, type Store, type StoredState, type StoreReads } from '../../ports/store.ts'
 import { createCommitQueue } from '../sql/commit-queue.ts'
 import { decisionByNumber, decisions, decodeDecision } from '../sql/decisions.ts'
 import { eventRange, events } from '../sql/event-queries.ts'
@@ -236,12 +236,6 @@ async function loaded(
   const how = followed === null ? 'loaded the store' : 'read the rest of the commit log'
   log(`${how} in ${Math.round(performance.now() - from)} ms`)
   return state
-}
-
-/** The engine takes the epoch after the last one: that of the term. */
-function inTerm(state: StoredState, { epoch, reason, before }: Term, controller: string): StoredState {
-  const marks = { ...state.marks, epoch: Math.max(state.marks.epoch, epoch - 1) }
-  return { ...state, marks, term: { controller, before, reason } }
 }
 
 function settingsOf(options: PostgresStoreOptions): PostgresSettings {

@@ -18,6 +18,7 @@ import type { Exercise } from '../../../simulator/exercise/exercise.ts'
 import type { RunPlan } from '../../../simulator/run/run.ts'
 import { Session } from '../../../simulator/session/session.ts'
 import type { Position } from '../../../simulator/session/steppable-world.ts'
+import { SUCCESSION_KINDS } from '../../../simulator/scenario/fault.ts'
 import { readFaults } from '../../../simulator/session/read-faults.ts'
 import type { AnswerInput, Input, RequestInput, Unplaced } from './session-input.ts'
 import { actionsIn, answersIn, debriefOf } from './exercise-run.ts'
@@ -163,6 +164,10 @@ export class SessionHost {
         throw new SessionConflict(
           'A running session keeps no earlier states of its store. Send `to`, or `back: 0s` with `loss: ' +
             'restored`.',
+        )
+      if (SUCCESSION_KINDS.includes(fault.kind) && !this.world.world.controllers.hasStandby)
+        throw new SessionConflict(
+          `This simulation has one controller. Name ${fault.kind} in the faults of its scenario to have two.`,
         )
       await this.#put({ kind: 'fault', fault: { ...fault, atMs: this.world.world.nowMs }, isHidden, by })
     })

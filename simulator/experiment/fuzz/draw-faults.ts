@@ -3,13 +3,16 @@ import type { DurationMs } from '../../../protocol/units.ts'
 import {
   HOOK_FAILURES,
   HOOK_FAULTS,
+  LEASE_LOSSES,
   PERSIST_POINTS,
+  SUCCESSION_KINDS,
   type FaultKind,
   type HookFault,
 } from '../../scenario/fault.ts'
 import type { FuzzRandom } from './fuzz-random.ts'
 import type { Entry, Value } from './document.ts'
 import type { DrawnNode } from './draw-fleet.ts'
+import { LEASE_FEATURE, type Features } from './features.ts'
 
 export interface FaultShape {
   readonly kinds: readonly FaultKind[]
@@ -30,6 +33,16 @@ export function drawFaults(dice: FuzzRandom, nodes: readonly DrawnNode[], shape:
     return { at, entry: drawFault(new Draw(dice, nodes, at, shape.overMs), dice.oneOf(shape.kinds)) }
   })
   return entries.toSorted((a, b) => a.at - b.at).map(({ at, entry }) => ({ at: `${at}ms`, ...entry }))
+}
+
+/** Two controllers, of which the leader loses its lease now and then. */
+export function drawLeaseLosses(
+  dice: FuzzRandom,
+  nodes: readonly DrawnNode[],
+  { on }: Features,
+  shape: Omit<FaultShape, 'kinds'>,
+): Entry[] {
+  return on.has(LEASE_FEATURE) ? drawFaults(dice, nodes, { ...shape, kinds: SUCCESSION_KINDS }) : []
 }
 
 class Draw {
@@ -113,6 +126,8 @@ function drawFault(draw: Draw, kind: FaultKind): Entry {
       }
     case 'second_controller':
       return { second_controller: true, for: draw.lasting() }
+    case 'lease_lost':
+      return { lease_lost: dice.oneOf(LEASE_LOSSES), for: draw.lasting() }
     case 'store_set_back':
       return { store_set_back: 'controller', back: '0ms', loss: 'restored', for: draw.lasting() }
     case 'slow_disk':
