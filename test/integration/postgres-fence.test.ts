@@ -7,7 +7,15 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { commitFunction, FENCE } from '../../controller/adapters/postgres/commit-function.ts'
 import { faultOf } from '../../controller/adapters/postgres/faults.ts'
 import { fileFunctions } from '../../controller/adapters/postgres/files-schema.ts'
-import { serveFunction, TERM_FENCE } from '../../controller/adapters/postgres/lease-schema.ts'
+import {
+  BEAT_FENCE,
+  beatFunction,
+  deposeFunction,
+  resignFunction,
+  serveFunction,
+  STILL_SILENT,
+  TERM_FENCE,
+} from '../../controller/adapters/postgres/lease-schema.ts'
 import { requireOwnSessions } from '../../controller/adapters/postgres/session.ts'
 import { createPostgresStore } from '../../controller/adapters/postgres/store.ts'
 import { aBatch, aTask, anEvent } from '../support/store-builders.ts'
@@ -102,7 +110,8 @@ describe.skipIf(whyNoPostgres() !== null)('the fence of a PostgreSQL store', () 
 
   /** A change of uploaded files by the holder `a`, while another session takes over and has not committed. */
   async function changeDuring(change: string, fence = TERM_FENCE): Promise<readonly unknown[]> {
-    for (const text of [...fileFunctions(fence), serveFunction(fence)]) await server.query(text)
+    for (const text of [...fileFunctions(fence), serveFunction(fence), resignFunction(fence)])
+      await server.query(text)
     await server.query("update headroom.leader set holder = 'a'")
     await server.query("insert into headroom.uploaded_files values ('null', 'kept', 0, 0, '')")
     const [a, b] = [await session(), await session()]
@@ -149,6 +158,47 @@ describe.skipIf(whyNoPostgres() !== null)('the fence of a PostgreSQL store', () 
   ])('The address of a leader that another holder has overtaken %s', async (_, fence, url) => {
     await changeDuring(SERVE, fence)
     expect(await server.query('select url from headroom.lease')).toEqual([{ url }])
+  })
+
+  it.each([
+    ['is refused', TERM_FENCE, 'b'],
+    ['would take the fence of the next one without the check', '', ''],
+    ['would take it without the row lock', TERM_FENCE.replace(' for key share', ''), ''],
+    ['would take it without the holder', TERM_FENCE.replace(' and holder = p_holder', ''), ''],
+  ])('The resignation of a leader that another holder has overtaken %s', async (_, fence, holder) => {
+    await changeDuring("select headroom.resign('a', null)", fence)
+    expect(await server.query('select holder from headroom.leader')).toEqual([{ holder }])
+  })
+
+  it.each([
+    ['is refused', BEAT_FENCE, '0'],
+    ['would be a sign of life of the next one without the check', '', '1'],
+  ])('The beat of a leader that another holder has replaced %s', async (_, fence, beats) => {
+    await server.query(beatFunction(fence))
+    await server.query("update headroom.leader set holder = 'b'")
+    await server.query('update headroom.lease set beat = 0')
+    const a = await session()
+    const beaten = a.query("select headroom.beat('a')")
+    if (fence === '') await beaten
+    else await expect(beaten).rejects.toThrow('another controller leads')
+    expect(await server.query('select beat::text from headroom.lease')).toEqual([{ beat: beats }])
+  })
+
+  it.each([
+    ['keeps', STILL_SILENT, true],
+    ['without the check would lose', 'true', false],
+  ])('A leader that has beaten since it was observed %s its session', async (_, condition, isKept) => {
+    await server.query(deposeFunction(condition))
+    const [a, b] = [await session(), await session()]
+    await a.query("select headroom.claim('a')")
+    const { rows } = await b.query<{ sign: string }>('select headroom.sign_of_life() as sign')
+    await a.query("select headroom.beat('a')")
+    await b.query('select headroom.depose($1)', [rows[0]?.sign])
+    const lives = await a.query('select 1').then(
+      () => true,
+      () => false,
+    )
+    expect(lives).toBe(isKept)
   })
 
   it('lets commits go on while a file is written, and a takeover wait for it', async () => {

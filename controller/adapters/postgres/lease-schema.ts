@@ -57,18 +57,26 @@ begin
 end
 $$;`
 
-/** Ends the sessions of a leader, unless it has given a sign of life since it was observed. */
-const DEPOSE = `
+/** It has given no sign of life since it was observed. */
+export const STILL_SILENT = 'sign_of_life() = p_sign'
+
+/**
+ * Ends the sessions of a silent leader.
+ * @param condition replaced in tests, which must notice its absence
+ */
+export function deposeFunction(condition = STILL_SILENT): string {
+  return `
 create or replace function headroom.depose(p_sign text) returns void language plpgsql
 set search_path = headroom, pg_temp as $$
 begin
   perform pg_terminate_backend(activity.pid)
     from leader, pg_stat_activity activity
-    where sign_of_life() = p_sign
+    where ${condition}
       and activity.pid = any(leader.sessions) and activity.pid <> pg_backend_pid()
       and activity.datname = current_database() and activity.application_name = 'headroom writer';
 end
 $$;`
+}
 
 const SIGN = `
 create or replace function headroom.sign_of_life() returns text language sql stable
@@ -76,32 +84,42 @@ set search_path = headroom, pg_temp as $$
   select concat_ws('/', holder, epoch, commits, beat) from leader, history, lease
 $$;`
 
+/** Of a beat, which changes nothing that an earlier holder may not change. */
+export const BEAT_FENCE = `
+  if (select holder from leader) is distinct from p_holder then
+    raise exception 'fenced: another controller leads' using errcode = 'HR001';
+  end if;`
+
 /**
  * A beat is refused as a commit is: so an idle leader learns that it was replaced. Returns the wanted next
  * leader if an operator asks it to resign: empty for any, null: it is not asked.
+ * @param fence replaced in tests, which must notice its absence
  */
-const BEAT = `
+export function beatFunction(fence = BEAT_FENCE): string {
+  return `
 drop function if exists headroom.beat(text);
 create function headroom.beat(p_holder text) returns text language plpgsql
 set search_path = headroom, pg_temp as $$
 begin
-  if (select holder from leader) is distinct from p_holder then
-    raise exception 'fenced: another controller leads' using errcode = 'HR001';
-  end if;
+${fence}
   update lease set beat = beat + 1;
   return (select coalesce(asked_heir, '') from lease where is_asked = 1);
 end
 $$;`
+}
 
-const RESIGN = `
+/** @param fence replaced in tests, which must notice its absence */
+export function resignFunction(fence = TERM_FENCE): string {
+  return `
 create or replace function headroom.resign(p_holder text, p_heir text) returns void language plpgsql
 set search_path = headroom, pg_temp as $$
 begin
-  perform beat(p_holder);
+${fence}
   update lease set heir = p_heir, is_resigned = 1;
   update leader set holder = '', sessions = '{}' where id = 1;
 end
 $$;`
+}
 
 /** @param fence replaced in tests, which must notice its absence */
 export function serveFunction(fence = TERM_FENCE): string {
@@ -126,4 +144,7 @@ returns void language sql set search_path = headroom, pg_temp as $$
     may_lead = excluded.may_lead, seen = excluded.seen
 $$;`
 
-export const LEASE_SCHEMA = [TABLES, SIGN, LEAD, DEPOSE, BEAT, RESIGN, serveFunction(), ANNOUNCE]
+export const LEASE_SCHEMA = [
+  ...[TABLES, SIGN, LEAD, deposeFunction(), beatFunction()],
+  ...[resignFunction(), serveFunction(), ANNOUNCE],
+]
