@@ -14,7 +14,7 @@ import { drawDocument, featuresOf } from '../../simulator/experiment/fuzz/draw.t
 import { FEATURES } from '../../simulator/experiment/fuzz/features.ts'
 import { judge } from '../../simulator/experiment/fuzz/judge.ts'
 import { shrink } from '../../simulator/experiment/fuzz/shrink.ts'
-import { FAULT_KINDS } from '../../simulator/scenario/fault.ts'
+import { SWARM_KINDS } from '../../simulator/scenario/fault.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
 import { EXIT_FAILED, EXIT_OK, UsageError } from '../../services/exit-codes.ts'
 import type { FuzzAnswer, FuzzFailure, FuzzTask } from '../../services/runs/fuzz-run.ts'
@@ -37,8 +37,8 @@ export interface SimFuzzOptions {
 
 /** Seeds per job of a worker. */
 const STRETCH = 25
-/** Features and kinds of faults that a scenario can have. */
-const DRAWN: readonly string[] = [...new Set([...FEATURES, ...FAULT_KINDS])]
+/** Features and kinds of faults that seeds have or leave out, each by itself. */
+const DRAWN: readonly string[] = [...FEATURES, ...SWARM_KINDS]
 const MAX_TRIES = 1_500
 const SHOWN_FAILURES = 10
 

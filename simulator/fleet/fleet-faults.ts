@@ -23,6 +23,8 @@ const BREAKS: Readonly<Record<FaultKind, 'fleet' | 'broker' | 'controller'>> = {
   crash_controller: 'controller',
   second_controller: 'controller',
   lease_lost: 'controller',
+  store_frozen: 'controller',
+  store_failover: 'controller',
   slow_disk: 'controller',
   disk_full: 'fleet',
   fsync_error: 'controller',

@@ -69,6 +69,8 @@ class Builder {
     if ('restart' in entry) return restartOf(entry)
     if ('second_controller' in entry) return { kind: 'second_controller', atMs, forMs: entry.for }
     if ('lease_lost' in entry) return { kind: 'lease_lost', atMs, forMs: entry.for, how: entry.lease_lost }
+    if ('store_frozen' in entry) return { kind: 'store_frozen', atMs, forMs: entry.for }
+    if ('store_failover' in entry) return { kind: 'store_failover', atMs, forMs: entry.for }
     if ('fsync_error' in entry) return { kind: 'fsync_error', atMs, forMs: null }
     if ('store_set_back' in entry) return setBackOf(entry)
     if ('gpu_lost' in entry) return this.#gpuLost(entry)
@@ -84,6 +86,8 @@ class Builder {
       | { restart: unknown }
       | { second_controller: unknown }
       | { lease_lost: unknown }
+      | { store_frozen: unknown }
+      | { store_failover: unknown }
       | { fsync_error: unknown }
       | { store_set_back: unknown }
       | { gpu_lost: unknown }

@@ -17,6 +17,8 @@ export const FAULT_KINDS = [
   'crash_controller',
   'second_controller',
   'lease_lost',
+  'store_frozen',
+  'store_failover',
   'slow_disk',
   'disk_full',
   'fsync_error',
@@ -40,7 +42,7 @@ export type HookFault = (typeof HOOK_FAULTS)[number]
 export const HOOK_FAILURES = ['hang', 'late', 'lie', 'error', 'die'] as const
 
 /** A world in which these may occur has two controllers: one leads, the other waits. */
-export const SUCCESSION_KINDS: readonly FaultKind[] = ['lease_lost']
+export const SUCCESSION_KINDS: readonly FaultKind[] = ['lease_lost', 'store_frozen', 'store_failover']
 
 /**
  * Kinds that a swarm draws by default. A store that is set back loses acknowledged data, few workloads have
@@ -117,6 +119,7 @@ export type Fault =
   | Each<'delay' | 'reorder', { link: Link; ms: DurationMs; permille: number }>
   | Each<'drop' | 'duplicate', { link: Link; permille: number }>
   | Each<'restart_broker' | 'restart_controller' | 'second_controller' | 'fsync_error', object>
+  | Each<'store_frozen' | 'store_failover', object>
   | Each<'lease_lost', { how: LeaseLoss }>
   | Each<'crash_controller', { atPoint: PersistPoint | null }>
   | Each<'slow_disk', { ms: DurationMs }>

@@ -134,6 +134,39 @@ const leaseLost = record(
   { otherNames },
 )
 
+const storeFrozen = record(
+  {
+    at,
+    store_frozen: required(
+      boolean,
+      'Must be true: the store that two controllers share answers nothing. What they send meanwhile ' +
+        'arrives at the end.',
+    ),
+    for: lasting,
+  },
+  {
+    otherNames,
+    check: ({ store_frozen: isOn }, refuse) => (isOn ? undefined : refuse('store_frozen', 'must be true')),
+  },
+)
+
+const storeFailover = record(
+  {
+    at,
+    store_failover: required(
+      boolean,
+      'Must be true: the store that two controllers share fails, and a copy that has every commit takes ' +
+        'its place at the end. All connections end.',
+    ),
+    for: lasting,
+  },
+  {
+    otherNames,
+    check: ({ store_failover: isOn }, refuse) =>
+      isOn ? undefined : refuse('store_failover', 'must be true'),
+  },
+)
+
 const storeSetBack = record(
   {
     at,
@@ -195,7 +228,7 @@ const swarmRule = record(
     kinds: optional(
       nullable(list(choice(...FAULT_KINDS), 1, FAULT_KINDS.length)),
       null,
-      'Kinds of faults; null: all but store_set_back, lease_lost and those of hooks.',
+      'Kinds of faults; null: all but store_set_back, those of two controllers and those of hooks.',
     ),
     rate_per_hour: optional(numberAbove(0, MAX_SWARM_RATE), 60, 'Mean number of faults per hour.'),
   },
@@ -288,6 +321,8 @@ export const faultRule = byKey({
   restart,
   second_controller: secondController,
   lease_lost: leaseLost,
+  store_frozen: storeFrozen,
+  store_failover: storeFailover,
   slow_disk: record(
     {
       at,

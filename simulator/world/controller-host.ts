@@ -175,7 +175,18 @@ export class ControllerHost {
     return true
   }
 
-  /** @param how as with the same cause at `loseLease` */
+  /**
+   * No controller reaches the store. @param areConnectionsLost otherwise the leader waits for its answers
+   */
+  loseStore(cause: object, areConnectionsLost: boolean): void {
+    const places = this.#places()
+    this.#struck.set(cause, places)
+    for (const place of places) this.#cut(place)
+    if (!areConnectionsLost) return
+    for (const { process } of places) if (process.hasOpened) process.die()
+  }
+
+  /** @param how as with the same cause at `loseLease`; `cut` after `loseStore` */
   regainLease(cause: object, how: LeaseLoss): void {
     for (const place of this.#take(cause)) {
       if (how === 'paused') place.process.resume()

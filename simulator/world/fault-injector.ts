@@ -150,6 +150,10 @@ export class FaultInjector implements FaultTarget {
         return this.#o.tally.fires(fault.kind)
       case 'lease_lost':
         return this.#tallyIf(this.#o.controllers.loseLease(fault, fault.how), fault)
+      case 'store_frozen':
+      case 'store_failover':
+        this.#o.controllers.loseStore(fault, fault.kind === 'store_failover')
+        return this.#o.tally.fires(fault.kind)
       case 'store_set_back':
         return this.#setBackStore(fault)
       case 'slow_disk':
@@ -181,6 +185,9 @@ export class FaultInjector implements FaultTarget {
         return this.#o.controllers.endSecond()
       case 'lease_lost':
         return this.#o.controllers.regainLease(fault, fault.how)
+      case 'store_frozen':
+      case 'store_failover':
+        return this.#o.controllers.regainLease(fault, 'cut')
       case 'slow_disk':
         this.#slow.delete(fault)
         return this.#refreshDisk()

@@ -86,6 +86,8 @@ class Draw {
         return { kind, ...timed, link: this.#link(), permille: 50 + this.#below(451) }
       case 'restart_broker':
       case 'second_controller':
+      case 'store_frozen':
+      case 'store_failover':
         return { kind, ...timed }
       case 'lease_lost':
         return { kind, ...timed, how: oneOf(LEASE_LOSSES, this.#random) }

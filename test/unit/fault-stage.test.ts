@@ -80,6 +80,8 @@ describe('every kind of fault', () => {
     ['lease_lost', '{ at: 5m, lease_lost: cut, for: 20s }'],
     ['lease_lost', '{ at: 5m, lease_lost: unanswered, for: 20s }'],
     ['lease_lost', '{ at: 5m, lease_lost: paused, for: 20s }'],
+    ['store_frozen', '{ at: 5m, store_frozen: true, for: 20s }'],
+    ['store_failover', '{ at: 5m, store_failover: true, for: 20s }'],
     ['slow_disk', '{ at: 5m, slow_disk: controller, ms: 50, for: 2m }'],
     ['disk_full', '{ at: 5m, disk_full: controller, for: 30s }'],
     ['disk_full', '{ at: 5m, disk_full: n0, for: 2m }'],

@@ -96,6 +96,8 @@ describe('a fault in a scenario', () => {
       '{ at: 1m, second_controller: true, for: 30s }',
       { kind: 'second_controller', atMs: 60_000, forMs: 30_000 },
     ],
+    ['{ at: 1m, store_frozen: true, for: 5s }', { kind: 'store_frozen', atMs: 60_000, forMs: 5000 }],
+    ['{ at: 1m, store_failover: true, for: 5s }', { kind: 'store_failover', atMs: 60_000, forMs: 5000 }],
     [
       '{ at: 1m, lease_lost: paused, for: 30s }',
       { kind: 'lease_lost', atMs: 60_000, forMs: 30_000, how: 'paused' },
@@ -227,6 +229,8 @@ describe('an invalid fault', () => {
       'faults[0].lease_lost: must be one of cut, unanswered, paused; is "stopped"',
     ],
     ['{ at: 2h, lease_lost: cut }', 'faults[0].for: is missing'],
+    ['{ at: 2h, store_frozen: false, for: 1m }', 'faults[0].store_frozen: must be true'],
+    ['{ at: 2h, store_failover: false, for: 1m }', 'faults[0].store_failover: must be true'],
     ['{ at: 2h, second_controller: false }', 'faults[0].second_controller: must be true'],
     ['{ at: 2h, gpu_lost: { node: a100-0, gpu: 2 } }', 'faults[0].gpu_lost.gpu: node a100-0 has 2 GPUs'],
     [

@@ -193,6 +193,8 @@ describe('a fault outside the fleet', () => {
       { at: '1s', crash: 'controller', for: '1s' },
       { at: '1s', second_controller: true, for: '1s' },
       { at: '1s', lease_lost: 'cut', for: '1s' },
+      { at: '1s', store_frozen: true, for: '1s' },
+      { at: '1s', store_failover: true, for: '1s' },
       { at: '1s', slow_disk: 'controller', ms: '1ms', for: '1s' },
       { at: '1s', disk_full: 'controller', for: '1s' },
       { at: '1s', fsync_error: 'controller' },
@@ -209,6 +211,8 @@ describe('a fault outside the fleet', () => {
       'crash_controller',
       'second_controller',
       'lease_lost',
+      'store_frozen',
+      'store_failover',
       'slow_disk',
       'disk_full',
       'fsync_error',
@@ -221,6 +225,6 @@ describe('a fault outside the fleet', () => {
     expect(refusedOf([{ swarm: { until: '1m', kinds: ['crash', 'drop', 'restart_broker'] } }], true)).toEqual(
       [],
     )
-    expect(FAULT_KINDS).toHaveLength(27)
+    expect(FAULT_KINDS).toHaveLength(29)
   })
 })

@@ -112,6 +112,18 @@ describe('a world with two controllers', () => {
     expect(changes[1]?.atS).toBeLessThan(181)
   })
 
+  it('keeps the leader while the store is frozen for less than its lease', async () => {
+    const { changes } = await play(['{ at: 5m, store_frozen: true, for: 1s }'])
+    expect(changes).toEqual([FIRST])
+  })
+
+  it.each(['store_frozen', 'store_failover'])('has a new term after a longer %s', async (fault) => {
+    const { changes } = await play([`{ at: 5m, ${fault}: true, for: 30s }`])
+    expect(changes.slice(1)).toEqual([
+      { atS: 330, leader: 'head-1', before: 'head-1', reason: 'disconnected', epoch: 2 },
+    ])
+  })
+
   it('has the same digest again', async () => {
     const faults = [
       '{ at: 5m, lease_lost: paused, for: 30s }',

@@ -12,7 +12,7 @@ import {
 import type { FuzzRandom } from './fuzz-random.ts'
 import type { Entry, Value } from './document.ts'
 import type { DrawnNode } from './draw-fleet.ts'
-import { LEASE_FEATURE, type Features } from './features.ts'
+import { PAIR_FEATURE, type Features } from './features.ts'
 
 export interface FaultShape {
   readonly kinds: readonly FaultKind[]
@@ -35,14 +35,14 @@ export function drawFaults(dice: FuzzRandom, nodes: readonly DrawnNode[], shape:
   return entries.toSorted((a, b) => a.at - b.at).map(({ at, entry }) => ({ at: `${at}ms`, ...entry }))
 }
 
-/** Two controllers, of which the leader loses its lease now and then. */
-export function drawLeaseLosses(
+/** Two controllers, whose leader and store fail now and then. */
+export function drawSuccessionFaults(
   dice: FuzzRandom,
   nodes: readonly DrawnNode[],
   { on }: Features,
   shape: Omit<FaultShape, 'kinds'>,
 ): Entry[] {
-  return on.has(LEASE_FEATURE) ? drawFaults(dice, nodes, { ...shape, kinds: SUCCESSION_KINDS }) : []
+  return on.has(PAIR_FEATURE) ? drawFaults(dice, nodes, { ...shape, kinds: SUCCESSION_KINDS }) : []
 }
 
 class Draw {
@@ -128,6 +128,9 @@ function drawFault(draw: Draw, kind: FaultKind): Entry {
       return { second_controller: true, for: draw.lasting() }
     case 'lease_lost':
       return { lease_lost: dice.oneOf(LEASE_LOSSES), for: draw.lasting() }
+    case 'store_frozen':
+    case 'store_failover':
+      return { [kind]: true, for: draw.lasting() }
     case 'store_set_back':
       return { store_set_back: 'controller', back: '0ms', loss: 'restored', for: draw.lasting() }
     case 'slow_disk':

@@ -4,7 +4,7 @@ import { seededStream } from '../../kernel/seeded-random.ts'
 import { FuzzRandom } from './fuzz-random.ts'
 import type { Entry, FuzzDocument } from './document.ts'
 import { drawEager } from './draw-eager.ts'
-import { drawFaults, drawLeaseLosses } from './draw-faults.ts'
+import { drawFaults, drawSuccessionFaults } from './draw-faults.ts'
 import { drawHookFaults, drawHooks } from './draw-hooks.ts'
 import { drawWarm } from './draw-warm.ts'
 import { drawConfig, drawFleet } from './draw-fleet.ts'
@@ -49,7 +49,7 @@ export function featuresOf(seed: number): Features {
     setBack: dice('set-back'),
     hooks: dice('hooks'),
     warm: dice('warm'),
-    lease: dice('lease'),
+    pair: dice('lease'),
   }
   return drawFeatures(dice('features'), own)
 }
@@ -117,7 +117,7 @@ export function drawDocument(seed: number): FuzzDocument {
         untilMs: times.untilMs,
         overMs: times.overMs,
       }),
-      ...drawLeaseLosses(dice('lease/faults'), nodes, features, {
+      ...drawSuccessionFaults(dice('lease/faults'), nodes, features, {
         fromMs: 1_000,
         untilMs: times.untilMs,
         overMs: times.overMs,

@@ -68,13 +68,13 @@ const HOOKS_PERCENT = 10
 export const WARM_FEATURE = 'keep_warm'
 const WARM_PERCENT = 10
 
-/** From a separate random stream too; it is a fault, so it occurs only with others: two controllers. */
-export const LEASE_FEATURE = 'lease_lost'
+/** From a separate random stream too; it brings faults of its own, so it occurs only with others. */
+export const PAIR_FEATURE = 'two_controllers'
 /** A tenth of all seeds, since many have no faults. */
-const LEASE_PERCENT = 17
+const PAIR_PERCENT = 17
 
 export type Feature =
-  | typeof LEASE_FEATURE
+  | typeof PAIR_FEATURE
   | typeof WARM_FEATURE
   | typeof HOOK_FEATURE
   | typeof SET_BACK_FEATURE
@@ -102,7 +102,7 @@ export const FEATURES: readonly Feature[] = [
   SET_BACK_FEATURE,
   HOOK_FEATURE,
   WARM_FEATURE,
-  LEASE_FEATURE,
+  PAIR_FEATURE,
 ]
 /** Percentage of seeds without faults, in which every rule is checked exactly. */
 const CALM_PERCENT = 40
@@ -116,7 +116,7 @@ export interface FeatureRandom {
   readonly setBack: FuzzRandom
   readonly hooks: FuzzRandom
   readonly warm: FuzzRandom
-  readonly lease: FuzzRandom
+  readonly pair: FuzzRandom
 }
 
 export function drawFeatures(dice: FuzzRandom, own: FeatureRandom): Features {
@@ -133,7 +133,7 @@ export function drawFeatures(dice: FuzzRandom, own: FeatureRandom): Features {
   if (own.setBack.chance(SET_BACK_PERCENT) && !isCalm) on.add(SET_BACK_FEATURE)
   if (own.hooks.chance(HOOKS_PERCENT)) on.add(HOOK_FEATURE)
   if (own.warm.chance(WARM_PERCENT)) on.add(WARM_FEATURE)
-  if (own.lease.chance(LEASE_PERCENT) && !isCalm) on.add(LEASE_FEATURE)
+  if (own.pair.chance(PAIR_PERCENT) && !isCalm) on.add(PAIR_FEATURE)
   return { on, faults: isCalm ? [] : drawKinds(dice) }
 }
 
