@@ -110,6 +110,17 @@ describe('the record of a swap-out', () => {
     })
   })
 
+  it('names the swap method of a victim where it is not the usual one', () => {
+    const { b, of } = recording()
+    b.addNode({ id: 'n1', gpus: [50], features: ['swap_engine'] })
+    idle(b, 30, { name: 'chat', swapMethod: 'engine' })
+    b.submit({ vramMib: 40, name: 'train' })
+    b.cycle()
+    expect(of('swap_out')[0]?.sentence).toContain(
+      'chat (30 MiB, idle 400 s, by its inference engine) is swapped',
+    )
+  })
+
   it('has a limited number of candidates, the first victims, and counts the others', () => {
     const { b, of } = recording({ max_tasks_per_gpu: 64 })
     b.addNode({ id: 'n1', gpus: [60] })
@@ -130,15 +141,15 @@ describe('the record of a swap-out', () => {
 
   it('also exists for a swap-out by an operator', () => {
     const { b, of } = recording()
-    b.addNode({ id: 'n1', gpus: [100] })
-    const task = idle(b, 40, { name: 'train' })
+    b.addNode({ id: 'n1', gpus: [100], features: ['swap_hooks'] })
+    const task = idle(b, 40, { name: 'train', swapMethod: 'hooks' })
     expect(swapOutTask(b.cluster, task.spec.id, b.now).ok).toBe(true)
     b.cycle()
     expect(of('swap_out')).toMatchObject([
       {
         rule: 'operator',
         victimIds: [task.spec.id],
-        sentence: 'train is swapped out of GPU 0 of n1: requested by an operator.',
+        sentence: 'train is swapped out of GPU 0 of n1, by its hooks: requested by an operator.',
       },
     ])
   })

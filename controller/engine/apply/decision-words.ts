@@ -4,7 +4,7 @@ import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { PlacementStrategy } from '../../model/config.ts'
 import type { ConsideredVictim } from '../../model/decision.ts'
 import { largestEverMib } from '../../policy/placement/feasible.ts'
-import { gpusInWords, inMib } from '../../model/words.ts'
+import { gpusInWords, inMib, MOVERS } from '../../model/words.ts'
 import type { Shortage } from '../../policy/swap/victims.ts'
 import type { LiveEntry, LivePlacement, LiveTask } from '../../state/facts.ts'
 
@@ -48,7 +48,7 @@ export function swapOutInWords(
 
 export function operatorSwapOutWords(placement: LivePlacement, by: string | null): string {
   const from = `${nameOf(placement.task)} is swapped out of ${gpusInWords(placement.gpus)}`
-  return `${from}: requested by ${by ?? 'an operator'}.`
+  return `${from}${moverInWords(placement.task)}: requested by ${by ?? 'an operator'}.`
 }
 
 export function returnGrownInWords(placement: LivePlacement, now: Instant): string {
@@ -128,10 +128,16 @@ function victimsInWords(victims: readonly LiveTask[], now: Instant): string {
     if (placement === null) return nameOf(task)
     const idle = placement.wantsGpu ? 'active' : `idle ${secondsSince(placement.idleSince, now)}`
     const above = isAboveRequest(placement) ? `, above its request of ${inMib(task.spec.vramMib)}` : ''
-    return `${nameOf(task)} (${inMib(movableMib(placement))}, ${idle}${above})`
+    return `${nameOf(task)} (${inMib(movableMib(placement))}, ${idle}${above}${moverInWords(task)})`
   })
   const more = victims.length - named.length
   return `${named.join(', ')}${more > 0 ? ` and ${more} more` : ''}`
+}
+
+/** The swap method, where it is not the usual one. */
+function moverInWords({ spec }: LiveTask): string {
+  const method = spec.swapMethod ?? 'driver'
+  return method === 'driver' ? '' : `, by ${MOVERS[method]}`
 }
 
 function nameOf({ spec }: LiveTask): string {

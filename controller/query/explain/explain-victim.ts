@@ -2,8 +2,8 @@
  * Whether a placed task could be swapped out now, and if not, why and until when (semantics 5, "Eligible").
  */
 import { isAboveRequest, movableMib } from '../../model/placement.ts'
-import { inMib } from '../../model/words.ts'
-import type { Instant, SwapMethod } from '../../../protocol/units.ts'
+import { inMib, MOVERS } from '../../model/words.ts'
+import type { Instant } from '../../../protocol/units.ts'
 import type { Policy } from '../../model/config.ts'
 import { eligibleFrom, idlePeriodOf } from '../../policy/swap/eligible.ts'
 import type { Cluster } from '../../state/cluster.ts'
@@ -140,13 +140,6 @@ function outInWords({ residualMib, task, outBy }: LivePlacement): string {
   const by = MOVERS[outBy ?? (residualMib === 0 ? 'driver' : (task.spec.swapMethod ?? 'driver'))]
   const left = residualMib === 0 ? '' : `: ${inMib(residualMib)} stay in VRAM on each GPU`
   return `It is swapped out already, by ${by}${left}.`
-}
-
-/** What moves the VRAM of a task, by its swap method. */
-const MOVERS: Readonly<Record<SwapMethod, string>> = {
-  driver: 'the driver',
-  hooks: 'its hooks',
-  engine: 'its inference engine',
 }
 
 function capitalized(words: string): string {
