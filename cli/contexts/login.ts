@@ -14,9 +14,10 @@ import { readSecret } from './read-secret.ts'
 const TOKEN = /^[\x21-\x7e]{1,512}$/
 
 export async function login(
-  url: string = DEFAULT_URL,
+  given: string | undefined,
   { name }: { readonly name?: string },
 ): Promise<number> {
+  const url = given ?? firstSet(URL_VARIABLES, process.env)?.text ?? DEFAULT_URL
   const anonymous = clientOf(url, null)
   const { is_open: isOpen, caller: known } = await anonymous.session()
   // A Unix socket knows its callers.

@@ -28,15 +28,7 @@ export function addTask(program: Command, setExit: SetExit): void {
     ),
     'headroom task show 0b6f4c1e',
   ).action(calls(setExit, () => import('./tasks.ts'), 'taskShow'))
-  withExamples(
-    remote(
-      task
-        .command('explain')
-        .description('explain why a task waits, or where it is placed')
-        .argument('<task>', TASK_ARGUMENT),
-    ),
-    'headroom task explain 0b6f4c1e',
-  ).action(calls(setExit, () => import('./explain.ts'), 'taskExplain'))
+  addTaskExplain(task, 'explain', setExit)
   withExamples(
     remote(task.command('set').description('change a task; VRAM and groups only while it is pending'))
       .argument('<task>', TASK_ARGUMENT)
@@ -72,6 +64,7 @@ export function addTask(program: Command, setExit: SetExit): void {
 export function addTaskShortcuts(program: Command, setExit: SetExit): void {
   for (const [name, add, of] of [
     ['ps', addTaskList, 'list'],
+    ['explain', addTaskExplain, 'explain'],
     ['logs', addTaskLogs, 'logs'],
     ['wait', addTaskWait, 'wait'],
     ['cancel', addTaskCancel, 'cancel'],
@@ -79,6 +72,18 @@ export function addTaskShortcuts(program: Command, setExit: SetExit): void {
     ['warm', addSwapIn, 'swap-in'],
   ] as const)
     asShortcut(add(program, name, setExit), `headroom task ${of}`)
+}
+
+function addTaskExplain(parent: Command, name: string, setExit: SetExit): Command {
+  return withExamples(
+    remote(
+      parent
+        .command(name)
+        .description('explain why a task waits, or where it is placed')
+        .argument('<task>', TASK_ARGUMENT),
+    ),
+    `${pathOf(parent)} ${name} 0b6f4c1e`,
+  ).action(calls(setExit, () => import('./explain.ts'), 'taskExplain'))
 }
 
 function addTaskCancel(parent: Command, name: string, setExit: SetExit): Command {

@@ -73,6 +73,15 @@ describe('contexts', { timeout: 300_000 }, () => {
     expect(existsSync(FILE)).toBe(false)
   })
 
+  it('take the address from HEADROOM_URL where login names none', async () => {
+    const env = { HEADROOM_URL: `${url},${await deadAddress()}` }
+    expect(await headroom(['login', '--name', 'lab'], { stdin: secret, env })).toEqual({
+      code: 0,
+      stdout: `Authenticated as ann, role viewer. ${url} is the current context, lab.\n`,
+      stderr: 'headroom: HEADROOM_URL is set and has precedence over the context\n',
+    })
+  })
+
   it('are switched and removed by name; a controller without authentication needs no token', async () => {
     await login()
     const { url: open } = await askedApi()

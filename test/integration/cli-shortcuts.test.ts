@@ -32,6 +32,7 @@ it('Every shortcut takes what its long form takes', () => {
   expect(shortcuts.map((command) => command.name())).toEqual([
     'submit',
     'ps',
+    'explain',
     'logs',
     'wait',
     'cancel',
