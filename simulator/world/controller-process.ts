@@ -70,6 +70,9 @@ export class ControllerProcess implements Committer {
   /** Null: the process cannot die. */
   readonly #clock: ProcessClock | null
   readonly #pause = new Pause()
+  /** The thread that beats continues last: the process may commit before it learns that it was replaced. */
+  readonly #beating: ProcessClock
+  readonly #beatingPause = new Pause()
   /** Null: there are no other controllers. */
   readonly #leadership: MemoryLeadership | null
   #controller: Controller | null = null
@@ -93,6 +96,7 @@ export class ControllerProcess implements Committer {
     this.#endpoint = options.bus.endpoint(null, (_subject, message) =>
       this.#mayLeave('valid_until_mono' in message.body),
     )
+    this.#beating = new ProcessClock(options.clock, this.#beatingPause)
     this.#leadership = succession === null ? null : this.#candidate(succession)
   }
 
@@ -134,6 +138,7 @@ export class ControllerProcess implements Committer {
     this.#o.onOver(this)
     this.#endpoint.kill()
     if (this.#clock !== null) this.#clock.isDead = true
+    this.#beating.isDead = true
   }
 
   /** Ends the process as SIGTERM does. */
@@ -146,10 +151,13 @@ export class ControllerProcess implements Committer {
   /** Stops it, as SIGSTOP does. */
   pause(): void {
     this.#pause.begin()
+    this.#beatingPause.begin()
   }
 
   resume(): void {
-    if (!this.isOver) this.#pause.end()
+    if (this.isOver) return
+    this.#pause.end()
+    this.#beatingPause.end()
   }
 
   /** The link of its place is cut. */
@@ -225,7 +233,7 @@ export class ControllerProcess implements Committer {
 
   #candidate({ lease, leaseMs }: Succession): MemoryLeadership {
     const { store, place } = this.#o
-    const inner = this.#clock ?? this.#o.clock
+    const inner = this.#beating
     const clock: Clock = {
       now: () => inner.now(),
       soon: (fn, rank) => inner.soon(fn, rank),

@@ -2,6 +2,7 @@ import { ADMISSION_MUTANTS } from './admission-mutants.ts'
 import { COMMAND_MUTANTS } from './command-mutants.ts'
 import { HOOK_MUTANTS } from './hook-mutants.ts'
 import { LOST_HISTORY_MUTANTS } from './lost-history-mutants.ts'
+import { LEADERSHIP_MUTANTS } from './leadership-mutants.ts'
 import type { Mutant } from './mutant.ts'
 import { NODE_QUEUE_MUTANTS } from './node-queue-mutants.ts'
 import { PREPARING_MUTANTS } from './preparing-mutants.ts'
@@ -13,6 +14,7 @@ import { SWAP_MUTANTS } from './swap-mutants.ts'
 export const MUTANTS: readonly Mutant[] = [
   ...PROTOCOL_MUTANTS,
   ...COMMAND_MUTANTS,
+  ...LEADERSHIP_MUTANTS,
   ...LOST_HISTORY_MUTANTS,
   ...STOP_MUTANTS,
   ...ADMISSION_MUTANTS,
