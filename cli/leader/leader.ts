@@ -28,7 +28,10 @@ export async function resignLeader(to: string | null): Promise<void> {
 function placeOfSettings(): StorePlace {
   const { storePlace } = readSettings(process.env)
   if (storePlace === null)
-    throw new UsageError('CONTROLLER_STORE_URL is not set: a controller on SQLite has no standby')
+    throw new UsageError(
+      'CONTROLLER_STORE_URL is not set: a controller on SQLite has no standby. Where you have the address ' +
+        'of a controller only, headroom status names the leader',
+    )
   return storePlace
 }
 

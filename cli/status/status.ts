@@ -41,6 +41,19 @@ function statusFields(
   ]
 }
 
+/** Nothing for a controller that knows of no other one. */
+function controllerFields(controllers: Summary['controllers']): readonly Field[] {
+  if (controllers === null) return []
+  const { leader, standbys } = controllers
+  const others =
+    standbys === null
+      ? 'the number of standbys is not known'
+      : standbys === 0
+        ? 'no standby can take over'
+        : `${standbys} ${standbys === 1 ? 'standby' : 'standbys'} can take over`
+  return [['controllers', `${leader} leads, ${others}`]]
+}
+
 export function summaryFields({
   tasks,
   nodes,
@@ -54,6 +67,7 @@ export function summaryFields({
   const starved = summary.starvation_percent
   return [
     ...alarmFields(summary.alarms),
+    ...controllerFields(summary.controllers),
     [
       'nodes',
       [`${nodes.up} of ${nodes.total} up, ${gpus.up} of ${gpus.total} GPUs`, ...conditionLines(nodes)],

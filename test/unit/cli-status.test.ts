@@ -21,6 +21,25 @@ test('`headroom status` marks the reasons as an estimate if not all tasks were e
   await api.app.close()
 })
 
+test('`headroom status` names the leader and counts the standbys of several controllers', async () => {
+  const api = await apiClient(new FakeController())
+  const summary = (await api.send('GET', '/summary')).body as Summary
+  const shown = (controllers: Summary['controllers']) =>
+    summaryFields({ ...summary, controllers }).find(([name]) => name === 'controllers')?.[1]
+  expect([
+    shown(null),
+    shown({ leader: 'head-1', standbys: 1 }),
+    shown({ leader: 'head-2', standbys: 0 }),
+    shown({ leader: 'head-2', standbys: null }),
+  ]).toEqual([
+    undefined,
+    'head-1 leads, 1 standby can take over',
+    'head-2 leads, no standby can take over',
+    'head-2 leads, the number of standbys is not known',
+  ])
+  await api.app.close()
+})
+
 test('`headroom status` names node conditions and recent failures, and omits empty lines', async () => {
   const world = new FakeController()
   await world.addNode({ id: NODE_ID, gpus: 1, physicalMib: 40_000 })
