@@ -24,8 +24,12 @@ const folder = temporaryFolder()
 const busy = write(
   folder,
   'busy.scenario.yaml',
-  busyScenario('sweep: { config.default_vram_overcommit_percent: [0, 50, 100], seeds: 1..3 }\n'),
+  busyScenario('sweep: { config.default_vram_overcommit_percent: [0, 50, 100], seeds: 1..3 }\n').replace(
+    'until: 6h',
+    'until: 2h',
+  ),
 )
+const LOOK_EVERY_MS = 20
 const TIMINGS = ['timing.json']
 const sweep = (out: string, ...options: string[]): string[] => [
   'sim',
@@ -90,29 +94,26 @@ describe('the folder of a sweep', () => {
   })
 
   it('survives kill -9 at any time: the same command continues and has the same bytes', async () => {
-    await expect.poll(killedThreeTimes, { timeout: 150_000 }).toBe(true)
+    await killedAt('.partial-*/journal.jsonl', 1)
+    await killedAt('[!.]*/done.json', 1)
+    await killedAt('[!.]*/done.json', 4)
     const { code, stderr } = await headroom(sweep('killed'))
     expect([code, stderr]).toEqual([0, expect.stringMatching(/^[4-9] of 9 runs already exist in /)])
     expect(digestsIn(path('killed'), TIMINGS)).toEqual(digestsIn(path('one'), TIMINGS))
   })
 
-  /** Resolves with false if a sweep ended before it could be killed, which a busy machine makes likely. */
-  async function killedThreeTimes(): Promise<boolean> {
-    rmSync(path('killed'), { recursive: true, force: true })
+  /** A sweep that ends before it is killed, as on a busy machine, begins again. */
+  async function killedAt(pattern: string, count: number): Promise<void> {
     const isOver = () => existsSync(path('killed', 'result.json'))
-    for (const [pattern, count] of [
-      ['.partial-*/journal.jsonl', 1],
-      ['[!.]*/done.json', 1],
-      ['[!.]*/done.json', 4],
-    ] as const) {
+    const isThere = () => globSync(`killed/runs/${pattern}`, { cwd: path() }).length >= count
+    for (;;) {
       const killed = startHeadroom(sweep('killed'))
-      const isThere = () => globSync(`killed/runs/${pattern}`, { cwd: path() }).length >= count
-      await expect.poll(() => isThere() || isOver(), { interval: 5 }).toBe(true)
+      await expect.poll(() => isThere() || isOver(), { interval: LOOK_EVERY_MS }).toBe(true)
       killed.process.kill('SIGKILL')
       await killed.ended
-      if (isOver()) return false
+      if (!isOver()) return
+      rmSync(path('killed'), { recursive: true })
     }
-    return true
   }
 
   it('keeps completed runs on Ctrl-C and says how to continue', async () => {
@@ -165,21 +166,21 @@ describe('the folder of a sweep', () => {
   })
 
   it('has runs of other fields, equal to those of `sim run --set`', async () => {
-    const set = ['--set', 'config.idle_swap_out_seconds=60,600', '--set', 'fleet.0.count=2..3']
+    const set = ['--set', 'config.idle_swap_out_seconds=60,600', '--set', 'fleet.0.count=1..2']
     const { code, stdout } = await headroom(sweep('set', ...set, '--overcommit', '50', '--seeds', '7'))
     expect(code).toBe(0)
-    expect(stdout).toContain('\nconfig.idle_swap_out_seconds=60, fleet.0.count=3\n')
+    expect(stdout).toContain('\nconfig.idle_swap_out_seconds=60, fleet.0.count=2\n')
     const { runs } = JSON.parse(readFileSync(path('set', 'result.json'), 'utf8')) as {
       readonly runs: readonly SweepRun[]
     }
     expect(runs.map(({ settings }) => Object.values(settings))).toEqual([
+      [60, 1],
       [60, 2],
-      [60, 3],
+      [600, 1],
       [600, 2],
-      [600, 3],
     ])
     expect(new Set(runs.map(({ digest }) => digest)).size).toBe(4)
-    const one = ['--set', 'config.idle_swap_out_seconds=600', '--set', 'fleet.0.count=2']
+    const one = ['--set', 'config.idle_swap_out_seconds=600', '--set', 'fleet.0.count=1']
     const single = path('set-single')
     await headroom(['sim', 'run', busy, '--seed', '7', '--overcommit', '50', ...one, '--out', single])
     const { digest } = JSON.parse(readFileSync(join(single, 'result.json'), 'utf8')) as SweepRun
@@ -204,7 +205,7 @@ describe('the folder of a sweep', () => {
 
 describe('the recommendation of a sweep', () => {
   it('can be recomputed from the table of runs', async () => {
-    const objective = 'starvation.total<=84'
+    const objective = 'starvation.total<=56'
     await headroom(sweep('one', '--objective', objective))
     const [head = '', ...lines] = readFileSync(path('one', 'runs.csv'), 'utf8').trim().split('\n')
     const rows = lines.map((line) =>
@@ -217,7 +218,7 @@ describe('the recommendation of a sweep', () => {
       values.reduce((sum, each) => sum + each, 0) / values.length
     const p95 = (values: readonly number[]): number =>
       values.toSorted((a, b) => a - b)[Math.ceil(0.95 * values.length) - 1] as number
-    const keeping = percentages.filter((percent) => p95(valuesAt(percent, 'starvation_percent')) <= 84)
+    const keeping = percentages.filter((percent) => p95(valuesAt(percent, 'starvation_percent')) <= 56)
     const best = keeping.toSorted(
       (a, b) => mean(valuesAt(b, 'utilization_percent')) - mean(valuesAt(a, 'utilization_percent')) || a - b,
     )[0]

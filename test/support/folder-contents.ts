@@ -4,7 +4,7 @@ import { globSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 
-const LOOK_EVERY_MS = 2
+const LOOK_EVERY_MS = 20
 const FOUND_WITHIN_MS = 100_000
 
 /** SHA-256 of every file below it by path, except for the omitted names. */

@@ -5,7 +5,15 @@ import { createSimulations, type Simulations } from '../../services/simulations/
 import { DEFAULT_UPLOAD_LIMITS, type UploadLimits } from '../../services/simulations/library/upload-quota.ts'
 import { FakeController } from './api-world.ts'
 import { apiClient, type ApiClient } from './api-client.ts'
-import { temporaryFolder } from './headroom-command.ts'
+import { afterEachFile } from './endings.ts'
+import { FROM_SOURCES_ENV, temporaryFolder } from './headroom-command.ts'
+
+/** Their processes load large packages from a few files, as commands do. */
+const ownOptions = process.env['NODE_OPTIONS']
+afterEachFile(() => {
+  if (ownOptions === undefined) delete process.env['NODE_OPTIONS']
+  else process.env['NODE_OPTIONS'] = ownOptions
+})
 
 export interface SimulationsWorld {
   readonly simulations: Simulations
@@ -23,6 +31,7 @@ export async function simulationsWorld(
   access?: Access,
   uploads: UploadLimits = { ...DEFAULT_UPLOAD_LIMITS, minFreeBytes: 0, minFreePercent: 0 },
 ): Promise<SimulationsWorld> {
+  Object.assign(process.env, FROM_SOURCES_ENV)
   const faults: string[] = []
   const simulations = createSimulations({ dataDir, uploads, log: (line) => faults.push(line) })
   await simulations.open()
