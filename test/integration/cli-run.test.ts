@@ -6,7 +6,7 @@ import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import type { FakeController } from '../support/api-world.ts'
 import { NODE_ID } from '../support/api-world.ts'
 import { askedApi, deadAddress, type Asked } from '../support/asked.ts'
-import { headroom, UNMEASURED } from '../support/headroom-command.ts'
+import { FROM_SOURCES_ENV, headroom, UNMEASURED, type Ended } from '../support/headroom-command.ts'
 import { WrittenOutput } from '../support/written-output.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
@@ -38,7 +38,7 @@ function start(
     process.execPath,
     ['--import', join(ROOT, 'cli/require-node.mjs'), join(ROOT, 'cli/main.ts'), 'run', ...args],
     {
-      env: { ...process.env, ...UNMEASURED, VENDOR_CONTROLLER_URL: api.url, ...env },
+      env: { ...process.env, ...UNMEASURED, ...FROM_SOURCES_ENV, VENDOR_CONTROLLER_URL: api.url, ...env },
       stdio: [stdin, 'pipe', 'pipe'],
     },
   )
@@ -52,6 +52,10 @@ function start(
   )
   return { process: child, ended, stdout: () => Buffer.concat(stdout).toString(), stderr: () => stderr }
 }
+
+/** For tests of its end: without signals, input or output on the way it may share a process. */
+const ran = (args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ended> =>
+  headroom(['run', ...args], { env: { VENDOR_CONTROLLER_URL: api.url, ...env } })
 
 /** Returns the only open task, once there is one. */
 async function theTask(world: FakeController): Promise<string> {
@@ -118,11 +122,11 @@ describe('headroom run', { timeout: 300_000 }, () => {
   ])(
     'exits with $code for a task that ends with $exitCode, $reason',
     async ({ exitCode, reason, code, says }) => {
-      const run = start(['--vram', '1Gi', 'true'])
+      const end = ran(['--vram', '1Gi', 'true'])
       const id = await theTask(api.world)
       place(api.world, id)
       finish(api.world, id, exitCode, reason)
-      expect(await run.ended).toMatchObject({ code, stderr: says })
+      expect(await end).toMatchObject({ code, stderr: says })
     },
   )
 
@@ -139,13 +143,13 @@ describe('headroom run', { timeout: 300_000 }, () => {
     'says that unavailable output is lost, if the task ran at all: $startedAt',
     async ({ startedAt, says }) => {
       output.trouble = 'unknown_attempt'
-      const run = start(['--vram', '1Gi', 'x'])
+      const end = ran(['--vram', '1Gi', 'x'])
       const id = await theTask(api.world)
       place(api.world, id)
       const task = api.world.open.get(id)
       if (task !== undefined) task.firstStartedAt = startedAt
       finish(api.world, id, null, 'command x: No such file or directory')
-      const { code, stderr } = await run.ended
+      const { code, stderr } = await end
       expect(code).toBe(1)
       expect(stderr).toMatch(says)
       if (startedAt === null) expect(stderr).toBe(says)
@@ -193,27 +197,27 @@ describe('headroom run', { timeout: 300_000 }, () => {
 
   it('cancels a task that can never start if asked to, and one on hold at its timeout only', async () => {
     api.world.waitReason = 'NEVER_FITS'
-    const never = await start(['--vram', '1Gi', '--fail-if-never-fits', 'x']).ended
-    expect(never).toMatchObject({ code: 1, stdout: Buffer.from('') })
+    const never = await ran(['--vram', '1Gi', '--fail-if-never-fits', 'x'])
+    expect(never).toMatchObject({ code: 1, stdout: '' })
     expect(never.stderr).toContain(
       'headroom: cancelling the task: it can never start (--fail-if-never-fits)\n',
     )
     expect(api.world.open.size).toBe(0)
     api.world.waitReason = 'HELD'
-    const held = await start(['--vram', '1Gi', '--fail-if-never-fits', '--timeout', '2s', 'x']).ended
+    const held = await ran(['--vram', '1Gi', '--fail-if-never-fits', '--timeout', '2s', 'x'])
     expect(held.code).toBe(124)
     expect(held.stderr).toContain('headroom: cancelling the task: it has not ended within 2s\n')
     expect(api.world.final.map(({ state }) => state)).toEqual(['cancelled', 'cancelled'])
   })
 
   it('has no timeout for a task that ends in time, or that it does not wait for', async () => {
-    const run = start(['--vram', '1Gi', '--timeout', '10m', '--max-runtime', '2h', '--', 'x'])
+    const end = ran(['--vram', '1Gi', '--timeout', '10m', '--max-runtime', '2h', '--', 'x'])
     const id = await theTask(api.world)
     expect(api.world.open.get(id)?.spec.maxRuntimeMs).toBe(7_200_000)
     place(api.world, id)
     finish(api.world, id, 0)
-    expect((await run.ended).code).toBe(0)
-    const detached = await start(['--vram', '1Gi', '--timeout', '10m', '--detach', '--', 'x']).ended
+    expect((await end).code).toBe(0)
+    const detached = await ran(['--vram', '1Gi', '--timeout', '10m', '--detach', '--', 'x'])
     expect(detached).toMatchObject({ code: 2, stderr: expect.stringContaining('--detach') as string })
   })
 
@@ -237,22 +241,22 @@ describe('headroom run', { timeout: 300_000 }, () => {
 
   it('uses the variables of the original client for missing flags, and names them', async () => {
     const env = { REQUIRED_VRAM: '2Gi', PRIO: '1', GPU_COUNT: '2', GPU_MODE: 'exclusive' }
-    const all = await start(['--detach', '--', 'x'], env).ended
+    const all = await ran(['--detach', '--', 'x'], env)
     expect(all).toMatchObject({
       code: 0,
       stderr:
         'headroom: taken from the environment: REQUIRED_VRAM=2Gi, PRIO=1, GPU_COUNT=2, GPU_MODE=exclusive\n',
     })
-    expect(api.world.open.get(all.stdout.toString().trim())?.spec).toMatchObject({
+    expect(api.world.open.get(all.stdout.trim())?.spec).toMatchObject({
       vramMib: 2048,
       priority: 1,
       gpuCount: 2,
       gpuMode: 'exclusive',
     })
     const flags = ['--detach', '--vram', '1Gi', '--priority', 'P3', '--gpus', '1', '--', 'x']
-    const some = await start(flags, { ...env, GPU_MODE: '' }).ended
+    const some = await ran(flags, { ...env, GPU_MODE: '' })
     expect(some).toMatchObject({ code: 0, stderr: '' })
-    expect(api.world.open.get(some.stdout.toString().trim())?.spec).toMatchObject({
+    expect(api.world.open.get(some.stdout.trim())?.spec).toMatchObject({
       vramMib: 1024,
       priority: 3,
       gpuCount: 1,
@@ -263,9 +267,9 @@ describe('headroom run', { timeout: 300_000 }, () => {
   it('submits what flags and environment say; flags win', async () => {
     const env = { VENDOR_SWAP_FROM_VRAM: '0', CONTROLLER_NODE_GROUP_IDS: 'a, b' }
     const submitted = async (args: readonly string[], variables = env) => {
-      const { code, stdout, stderr } = await start(['--detach', '--vram', '1Gi', ...args], variables).ended
+      const { code, stdout, stderr } = await ran(['--detach', '--vram', '1Gi', ...args], variables)
       expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-      return api.world.open.get(stdout.toString().trim())?.spec
+      return api.world.open.get(stdout.trim())?.spec
     }
     expect(await submitted(['--', 'x'])).toMatchObject({ noswap: 1, groups: ['a', 'b'] })
     expect(await submitted(['--swap', '--group', 'c', '--group', 'd', '--', 'x'])).toMatchObject({
@@ -439,9 +443,7 @@ describe('invalid arguments of headroom run', { timeout: 300_000 }, () => {
       says: /groups\/0|groups/,
     },
   ])('$why', async ({ args, says }) => {
-    const { code, stdout, stderr } = await headroom(['run', ...args], {
-      env: { VENDOR_CONTROLLER_URL: api.url },
-    })
+    const { code, stdout, stderr } = await ran(args)
     expect(stderr).toMatch(says)
     expect({ code, stdout, lines: stderr.trimEnd().split('\n').length }).toEqual({
       code: 2,
@@ -452,8 +454,7 @@ describe('invalid arguments of headroom run', { timeout: 300_000 }, () => {
   })
 
   it('reports a variable out of range, and an address without a controller', async () => {
-    const run = (env: Record<string, string>) =>
-      headroom(['run', ...vram, '--', 'x'], { env: { VENDOR_CONTROLLER_URL: api.url, ...env } })
+    const run = (env: Record<string, string>) => ran([...vram, '--', 'x'], env)
     expect(await run({ VENDOR_SWAP_FROM_VRAM: 'yes' })).toMatchObject({
       code: 2,
       stderr: expect.stringContaining('VENDOR_SWAP_FROM_VRAM'),
