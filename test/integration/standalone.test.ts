@@ -3,10 +3,10 @@ import { execFile } from 'node:child_process'
 import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { createClient, type Task } from '../../clients/typescript/client.ts'
 import { newSecret } from '../../controller/api/auth/token-secrets.ts'
-import { headroom as run } from '../support/headroom-command.ts'
+import { FROM_SOURCES_ENV, headroom as run, temporaryFolder } from '../support/headroom-command.ts'
 import { until } from '../support/live-cluster.ts'
 import { freePort } from '../support/free-port.ts'
 import { OneHost } from '../support/one-host.ts'
@@ -15,81 +15,84 @@ const VRAM_MIB = 6_000
 /** daemon: an ordinary user of every Linux host. */
 const USER = 1
 const ROOT = join(import.meta.dirname, '../..')
+/** Compiled modules, which other users cannot write next to those of this user. */
+const cache = temporaryFolder()
+chmodSync(cache, 0o777)
 
 describe('headroom gpu-server --standalone', { timeout: 300_000 }, () => {
-  let host: OneHost | null = null
-  afterEach(async () => {
-    await host?.end()
-    host = null
-  })
-
-  const opened = (env: Record<string, string> = {}): OneHost => (host = new OneHost(env))
-  const get = (id: string): Promise<Task> => (host as OneHost).client.tasks.get(id)
+  let host: OneHost
+  const get = (id: string): Promise<Task> => host.client.tasks.get(id)
   const isIn = async (id: string, state: string): Promise<boolean> => (await get(id)).state === state
-  /** Submits with VENDOR_SWAP_FROM_VRAM; the first letter of the name tells the tasks apart. */
-  const submitted = (swap: '0' | '1', command: readonly string[]): Promise<Task> =>
-    createClient({
-      url: (host as OneHost).url,
-      environment: { VENDOR_SWAP_FROM_VRAM: swap },
-    }).tasks.submit({ vram_mib: VRAM_MIB, command: [...command] })
 
-  it('lets two tasks take turns on one GPU with VENDOR_SWAP_FROM_VRAM=1', async () => {
-    const { folder } = opened()
-    await host?.startForSwaps()
-    const work = ['sleep', '8']
-    const first = await submitted('1', work)
-    await until('the first runs', () => isIn(first.id, 'running'))
-    const second = await submitted('1', work)
-    await until(
-      'the second has the VRAM of the first',
-      async () => (await get(first.id)).residency === 'swapped_out' && (await isIn(second.id, 'running')),
-    )
-    await until('both are completed', async () => {
-      const tasks = await Promise.all([get(first.id), get(second.id)])
-      return tasks.every(({ state }) => state === 'completed')
+  describe('with settings that swap within seconds', () => {
+    beforeAll(async () => {
+      host = new OneHost()
+      await host.startForSwaps()
     })
-    expect(await get(first.id)).toMatchObject({ attempt: 1, swap_outs: 1 })
-    await redecidedEqually(folder)
-  })
+    afterAll(() => host.end())
 
-  it('never lets a task take turns with VENDOR_SWAP_FROM_VRAM=0: the second waits for the end', async () => {
-    const { folder } = opened()
-    await host?.startForSwaps()
-    const work = ['sleep', '6']
-    const first = await submitted('0', work)
-    await until('the first runs', () => isIn(first.id, 'running'))
-    const second = await submitted('0', work)
-    await until('the first is completed', async () => {
-      const [waiting, task] = [await get(second.id), await get(first.id)]
-      if (task.finished_at !== null) return true
-      // The first may end between the two answers; the instants below say which came first.
-      if (waiting.state !== 'pending') return false
-      expect(task.state).toBe('running')
-      // A task whose process has just ended has no residency.
-      expect(['resident', 'none']).toContain(task.residency)
-      return false
+    /** Submits with VENDOR_SWAP_FROM_VRAM. */
+    const submitted = (swap: '0' | '1', command: readonly string[]): Promise<Task> =>
+      createClient({
+        url: host.url,
+        environment: { VENDOR_SWAP_FROM_VRAM: swap },
+      }).tasks.submit({ vram_mib: VRAM_MIB, command: [...command] })
+
+    it('lets two tasks take turns on one GPU with VENDOR_SWAP_FROM_VRAM=1', async () => {
+      const work = ['sleep', '8']
+      const first = await submitted('1', work)
+      await until('the first runs', () => isIn(first.id, 'running'))
+      const second = await submitted('1', work)
+      await until(
+        'the second has the VRAM of the first',
+        async () => (await get(first.id)).residency === 'swapped_out' && (await isIn(second.id, 'running')),
+      )
+      await until('both are completed', async () => {
+        const tasks = await Promise.all([get(first.id), get(second.id)])
+        return tasks.every(({ state }) => state === 'completed')
+      })
+      expect(await get(first.id)).toMatchObject({ attempt: 1, swap_outs: 1 })
     })
-    expect(await get(first.id)).toMatchObject({ state: 'completed' })
-    await until('the second is completed', () => isIn(second.id, 'completed'))
-    const [one, two] = [await get(first.id), await get(second.id)]
-    expect(Date.parse(two.first_started_at ?? '')).toBeGreaterThanOrEqual(Date.parse(one.finished_at ?? ''))
-    expect([one.swap_outs, two.swap_outs]).toEqual([0, 0])
-    await redecidedEqually(folder)
-  })
 
-  /** The recording of the host, decided again by the controller of the simulator. */
-  async function redecidedEqually(folder: string): Promise<void> {
-    await host?.server.end('SIGTERM')
-    const { code, stdout } = await run(['sim', 'redecide', join(folder, 'data/recording'), '--json'])
-    const again = JSON.parse(stdout) as { readonly difference: unknown; readonly decisions: number }
-    expect(again).toMatchObject({ difference: null })
-    expect(again.decisions).toBeGreaterThan(1)
-    expect(code).toBe(0)
-  }
+    it('lets no task take turns with VENDOR_SWAP_FROM_VRAM=0: the second waits for the end', async () => {
+      const work = ['sleep', '4']
+      const first = await submitted('0', work)
+      await until('the first runs', () => isIn(first.id, 'running'))
+      const second = await submitted('0', work)
+      await until('the first is completed', async () => {
+        const [waiting, task] = [await get(second.id), await get(first.id)]
+        if (task.finished_at !== null) return true
+        // The first may end between the two answers; the instants below say which came first.
+        if (waiting.state !== 'pending') return false
+        expect(task.state).toBe('running')
+        // A task whose process has just ended has no residency.
+        expect(['resident', 'none']).toContain(task.residency)
+        return false
+      })
+      expect(await get(first.id)).toMatchObject({ state: 'completed' })
+      await until('the second is completed', () => isIn(second.id, 'completed'))
+      const [one, two] = [await get(first.id), await get(second.id)]
+      const [began, ended] = [two.first_started_at, one.finished_at].map((at) => Date.parse(at ?? ''))
+      expect(began).toBeGreaterThanOrEqual(ended ?? NaN)
+      expect([one.swap_outs, two.swap_outs]).toEqual([0, 0])
+    })
+
+    it('recorded both, and the controller of the simulator decides the recording equally', async () => {
+      await host.server.end('SIGTERM')
+      const recording = join(host.folder, 'data/recording')
+      const { code, stdout } = await run(['sim', 'redecide', recording, '--json'])
+      const again = JSON.parse(stdout) as { readonly difference: unknown; readonly decisions: number }
+      expect(again).toMatchObject({ difference: null })
+      expect(again.decisions).toBeGreaterThan(2)
+      expect(code).toBe(0)
+    })
+  })
 
   it('loses nothing acknowledged and runs nothing twice over kill -9', async () => {
-    const { client, folder, server } = opened()
-    await host?.startForSwaps()
+    host = new OneHost()
+    onTestFinished(() => host.end())
+    const { client, folder, server } = host
+    await host.startForSwaps()
     const mark = join(folder, 'marks')
     const once = (name: string, then: string): string[] => ['sh', '-c', `echo ${name} >> "${mark}"; ${then}`]
     writeFileSync(mark, '')
@@ -106,7 +109,7 @@ describe('headroom gpu-server --standalone', { timeout: 300_000 }, () => {
         await client.tasks.submit({ name: `p-${i}`, vram_mib: 2_000, command: once(`p${i}`, ':') }),
       )
     await server.end('SIGKILL')
-    await host?.start()
+    await host.start()
     const ids = [running, ...pending].map(({ id }) => id)
     await until('all are completed', async () => {
       const tasks = await Promise.all(ids.map(get))
@@ -119,7 +122,9 @@ describe('headroom gpu-server --standalone', { timeout: 300_000 }, () => {
   })
 
   it('refuses a TCP port without a token, and other settings of a cluster', async () => {
-    const { folder } = opened()
+    host = new OneHost()
+    onTestFinished(() => host.end())
+    const { folder } = host
     const options = ['gpu-server', '--standalone', '--socket', join(folder, 'other.sock')]
     const refused = (env: Record<string, string>) =>
       run([...options, '--device', 'process', '--inventory', join(folder, 'inventory.yaml')], {
@@ -138,32 +143,27 @@ describe('headroom gpu-server --standalone', { timeout: 300_000 }, () => {
     const { secret } = newSecret()
     const folder = mkdtempSync(join(tmpdir(), 'headroom-token-'))
     writeFileSync(join(folder, 'token'), secret, { mode: 0o600 })
-    opened({ CONTROLLER_HTTP_PORT: String(port), CONTROLLER_ADMIN_TOKEN_FILE: join(folder, 'token') })
-    await host?.start()
+    host = new OneHost({
+      CONTROLLER_HTTP_PORT: String(port),
+      CONTROLLER_ADMIN_TOKEN_FILE: join(folder, 'token'),
+    })
+    onTestFinished(() => host.end())
+    await host.start()
     const overTcp = (token: string | null) =>
       createClient({ url: `http://127.0.0.1:${port}`, token, attempts: 1 }).nodes.list()
     await expect(overTcp(null)).rejects.toMatchObject({ status: 401 })
     await expect(overTcp(`${secret}x`)).rejects.toMatchObject({ status: 401 })
     expect((await overTcp(secret)).items.map(({ name }) => name)).toEqual(['host'])
-    expect((await host?.client.session())?.caller).toMatchObject({ role: 'admin' })
+    expect((await host.client.session()).caller).toMatchObject({ role: 'admin' })
     rmSync(folder, { recursive: true })
-  })
-
-  it('identifies 100 connections that come at once', async () => {
-    const { url } = opened()
-    await host?.start()
-    const begin = performance.now()
-    const sessions = await Promise.all(
-      Array.from({ length: 100 }, () => createClient({ url, attempts: 1 }).session()),
-    )
-    console.log(`100 connections in ${(performance.now() - begin).toFixed(0)} ms`)
-    expect(new Set(sessions.map(({ caller }) => caller?.role))).toEqual(new Set(['admin']))
   })
 
   it.runIf(process.getuid?.() === 0)(
     'serves one ordinary user over a socket in XDG_RUNTIME_DIR, which no other user can open',
     async () => {
-      const { client, socket, folder } = (host = new OneHost({}, USER))
+      host = new OneHost({}, USER)
+      onTestFinished(() => host.end())
+      const { client, socket, folder } = host
       await host.start()
       expect(statSync(socket).mode & 0o777).toBe(0o600)
       const asUid = (uid: number, args: readonly string[], more: Record<string, string> = {}) =>
@@ -185,26 +185,46 @@ describe('headroom gpu-server --standalone', { timeout: 300_000 }, () => {
     },
   )
 
-  it.runIf(process.getuid?.() === 0)(
-    'knows its callers by their user: another user owns its tasks and is no admin',
-    async () => {
-      const { client, socket, url } = opened()
-      await host?.start()
-      expect(statSync(socket).mode & 0o007).toBe(0)
-      expect((await client.session()).caller).toMatchObject({ name: 'root', role: 'admin' })
-      // As a member of the group may.
-      chmodSync(socket, 0o666)
-      const asDaemon = (...args: string[]) =>
-        asUser(USER, [process.execPath, join(ROOT, 'cli/main.ts'), ...args], { HEADROOM_URL: url, HOME: '/' })
-      const mine = await asDaemon('run', '--vram', '1Gi', '--detach', '--', 'true')
-      expect(mine.stderr).toBe('')
-      const { items } = await client.tasks.list()
-      expect(items.map(({ owner }) => owner)).toEqual(['daemon'])
-      const other = await client.tasks.submit({ vram_mib: 1_000, command: ['sleep', '30'] })
-      expect((await asDaemon('task', 'cancel', other.id)).stderr).toContain('another user')
-      expect((await asDaemon('config', 'set', 'idle_swap_out_seconds=7')).stderr).toContain('role')
-    },
-  )
+  describe('over its socket', () => {
+    beforeAll(async () => {
+      host = new OneHost()
+      await host.start()
+    })
+    afterAll(() => host.end())
+
+    it('identifies 100 connections that come at once', async () => {
+      const { url } = host
+      const begin = performance.now()
+      const sessions = await Promise.all(
+        Array.from({ length: 100 }, () => createClient({ url, attempts: 1 }).session()),
+      )
+      console.log(`100 connections in ${(performance.now() - begin).toFixed(0)} ms`)
+      expect(new Set(sessions.map(({ caller }) => caller?.role))).toEqual(new Set(['admin']))
+    })
+
+    it.runIf(process.getuid?.() === 0)(
+      'knows its callers by their user: another user owns its tasks and is no admin',
+      async () => {
+        const { client, socket, url } = host
+        expect(statSync(socket).mode & 0o007).toBe(0)
+        expect((await client.session()).caller).toMatchObject({ name: 'root', role: 'admin' })
+        // As a member of the group may.
+        chmodSync(socket, 0o666)
+        const asDaemon = (...args: string[]) =>
+          asUser(USER, [process.execPath, join(ROOT, 'cli/main.ts'), ...args], {
+            HEADROOM_URL: url,
+            HOME: '/',
+          })
+        const mine = await asDaemon('run', '--vram', '1Gi', '--detach', '--', 'true')
+        expect(mine.stderr).toBe('')
+        const { items } = await client.tasks.list()
+        expect(items.map(({ owner }) => owner)).toEqual(['daemon'])
+        const other = await client.tasks.submit({ vram_mib: 1_000, command: ['sleep', '30'] })
+        expect((await asDaemon('task', 'cancel', other.id)).stderr).toContain('another user')
+        expect((await asDaemon('config', 'set', 'idle_swap_out_seconds=7')).stderr).toContain('role')
+      },
+    )
+  })
 })
 
 async function asUser(
@@ -213,7 +233,13 @@ async function asUser(
   env: Record<string, string>,
 ): Promise<{ readonly stderr: string; readonly stdout: string }> {
   return new Promise((resolve) => {
-    const about = { uid, gid: uid, env: { PATH: process.env['PATH'] ?? '', ...env }, cwd: '/' }
+    const own = {
+      PATH: process.env['PATH'] ?? '',
+      HEADROOM_BUNDLED_PACKAGES: process.env['HEADROOM_BUNDLED_PACKAGES'] ?? '{}',
+      XDG_CACHE_HOME: cache,
+      ...FROM_SOURCES_ENV,
+    }
+    const about = { uid, gid: uid, env: { ...own, ...env }, cwd: '/' }
     const child = execFile(file, args, about, (_error, stdout, stderr) => resolve({ stdout, stderr }))
     // A command that asks for input fails instead of waiting.
     child.stdin?.end()
