@@ -135,7 +135,7 @@ export function impactFields(impact: Impact): readonly Field[] {
       `${change(before.reserve_deficit_mib, after.reserve_deficit_mib)}, on ${impact.gpu_over_count} ` +
         'GPUs in all',
     ],
-    ['immediately', cycleWords(impact.next_cycle)],
+    ['immediately', cycleWords(impact)],
     [
       'would now fit',
       `${pending.would_fit}${some(pending.would_fit_ids)} that do not fit anywhere now, each counted alone`,
@@ -155,15 +155,29 @@ export function impactFields(impact: Impact): readonly Field[] {
   return fields
 }
 
-/** What the next cycle would decide. */
-function cycleWords(cycle: Impact['next_cycle']): string {
-  return cycle === null ? '- (too many open tasks to simulate)' : startsWords(cycle)
+function cycleWords({ next_cycle: cycle, pending }: Impact): string {
+  return cycle === null ? '- (too many open tasks to simulate)' : startsWords(cycle, pending.of)
 }
 
-export function startsWords(cycle: NonNullable<Impact['next_cycle']>): string {
-  const { starts, starts_after_swaps: later, swap_outs: swapOuts, swap_out_mib: mib } = cycle
+/** What the next cycle would decide: `5 of 18 pending tasks would start: 2 now, 3 after swaps`. */
+export function startsWords(cycle: NonNullable<Impact['next_cycle']>, pending: number): string {
+  const { swap_outs: swapOuts, swap_out_mib: mib } = cycle
   const leave = swapOuts === 0 ? '' : `; ${plural(swapOuts, 'task')} would start to swap out, ${inMib(mib)}`
-  return `${plural(starts + later, 'pending task')} placed: ${starts} now, ${later} after swaps${leave}`
+  return `${placedWords(cycle, pending)}${leave}`
+}
+
+function placedWords(
+  { starts, starts_after_swaps: later }: NonNullable<Impact['next_cycle']>,
+  pending: number,
+): string {
+  const placed = starts + later
+  if (pending === 0 && placed === 0) return 'no pending task waits for a GPU'
+  if (placed === 0)
+    return pending === 1 ? 'the pending task would not start' : `none of ${pending} pending tasks would start`
+  const tasks = placed < pending ? `${placed} of ${pending} pending tasks` : plural(placed, 'pending task')
+  if (later === 0) return `${tasks} would start now`
+  if (starts === 0) return `${tasks} would start after swaps`
+  return `${tasks} would start: ${starts} now, ${later} after swaps`
 }
 
 /** `81,920 → 98,304 MiB`. */

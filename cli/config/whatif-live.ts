@@ -32,7 +32,13 @@ export async function whatifLive({
   return EXIT_OK
 }
 
-function sentencesOf({ next_cycle: cycle, forecast, forecast_unavailable_because: why }: Impact): string {
-  const atOnce = cycle === null ? '' : `${startsWords(cycle)}. `
+function sentencesOf({
+  next_cycle: cycle,
+  pending,
+  forecast,
+  forecast_unavailable_because: why,
+}: Impact): string {
+  const words = cycle === null ? '' : startsWords(cycle, pending.of)
+  const atOnce = cycle === null ? '' : `${words.charAt(0).toUpperCase()}${words.slice(1)}. `
   return `${atOnce}${forecast === null ? `No forecast: ${why}` : forecast.sentence}`
 }

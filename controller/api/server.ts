@@ -251,7 +251,7 @@ function serverOptions({
   return {
     ...(logger === undefined
       ? { logger: false }
-      : { loggerInstance: logger, childLoggerFactory: createRequestLogger }),
+      : { loggerInstance: logger.child({}), childLoggerFactory: createRequestLogger }),
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
     bodyLimit: BODY_LIMIT_BYTES,
     requestTimeout: REQUEST_TIMEOUT_MS,

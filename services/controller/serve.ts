@@ -35,6 +35,7 @@ import {
   type ServedFleet,
   type FleetScenario,
 } from './served-fleet.ts'
+import { listenUnlogged } from '../listen-unlogged.ts'
 import { createLog } from '../log.ts'
 import { auditOfClients } from './log.ts'
 import { natsSettings, type NatsSettings } from '../settings/nats-settings.ts'
@@ -335,7 +336,7 @@ async function listen(
   await app.ready()
   await store.endWaiting?.()
   try {
-    await app.listen({ host, port: httpPort })
+    await listenUnlogged(app, { host, port: httpPort })
   } catch (error) {
     throw new StartFault(
       `cannot listen on ${host}:${httpPort}: ${reasonOf(error)}. Set CONTROLLER_HTTP_PORT or ` +

@@ -10,6 +10,7 @@ import { SYSTEM_SOCKET, userSocket } from '../../clients/typescript/local-socket
 import { StartFault, UsageError } from '../exit-codes.ts'
 import { groupIdOf, SOCKET_GROUP, userNameOf } from '../host-users.ts'
 import { SocketPeers } from './socket-peers.ts'
+import { listenUnlogged } from '../listen-unlogged.ts'
 
 const ADMIN_MODE = 0o600
 const GROUP_MODE = 0o660
@@ -49,7 +50,7 @@ export class LocalApi {
     this.peers.attach(app.server, (socket) => this.#overTcp.has(socket))
     const mask = process.umask(0o077)
     try {
-      await app.listen({ path: socketPath })
+      await listenUnlogged(app, { path: socketPath })
     } catch (error) {
       throw new StartFault(`cannot listen on ${socketPath}: ${(error as Error).message}`)
     } finally {

@@ -23,13 +23,15 @@ describe('headroom serve', { timeout: 300_000 }, () => {
     expect(put.status).toBe(200)
     expect(await first.ended).toBe('SIGKILL')
 
-    const second = await serve(data, { ...WITHOUT_HISTORY, CONTROLLER_DEFAULT_VRAM_OVERCOMMIT_PERCENT: '10' })
+    const env = { CONTROLLER_DEFAULT_VRAM_OVERCOMMIT_PERCENT: '10', LOG_LEVEL: 'info' }
+    const second = await serve(data, { ...WITHOUT_HISTORY, ...env })
     expect(await getJson<ConfigAnswer>(`${second.url}/api/v1/config`)).toMatchObject({
       default_vram_overcommit_percent: 70,
       source: 'persisted',
     })
     second.process.kill('SIGTERM')
     expect(await second.ended).toBe(0)
+    expect(second.output().match(/.*http:\/\/127.*/g), 'names its address once').toHaveLength(1)
   })
 
   it('makes one task of a submission that is repeated after kill -9', async () => {
