@@ -9,6 +9,7 @@ import {
   SCHEDULING_GATE,
 } from '../../operator/contract/names.ts'
 import {
+  DEPLOYMENTS,
   KubeError,
   type KubeObject,
   MUTATING_WEBHOOKS,
@@ -29,17 +30,25 @@ interface WebhookConfiguration {
   }[]
 }
 
-/** Of the stack, as the webhooks name it; null: it is not known. */
-export async function stackNamespace(api: ClusterApi): Promise<string | null> {
+export interface Stack {
+  /** As the webhooks name it; else that of the documentation. */
+  readonly namespace: string
+  /** It leaves pods as they are. */
+  readonly observes: boolean
+}
+
+export async function stackOf(api: ClusterApi): Promise<Stack> {
   const found = await seen(() => api.get(MUTATING_WEBHOOKS, { name: ADMISSION_POLICY }))
-  if (found.kind !== 'found') return null
-  const { webhooks = [] } = found.value as unknown as WebhookConfiguration
-  return webhooks[0]?.clientConfig?.service?.namespace ?? null
+  const { webhooks = [] } = found.kind === 'found' ? (found.value as unknown as WebhookConfiguration) : {}
+  const namespace = webhooks[0]?.clientConfig?.service?.namespace ?? 'headroom'
+  const operator = await seen(() => api.get(DEPLOYMENTS, { namespace, name: 'headroom-operator' }))
+  const observes = operator.kind === 'found' && JSON.stringify(operator.value).includes('"--observe"')
+  return { namespace, observes }
 }
 
 export async function admissionChecks(
   api: ClusterApi,
-  stack: string | null,
+  stack: Stack,
   namespace?: string,
 ): Promise<readonly Check[]> {
   const checks: Check[] = []
@@ -51,16 +60,13 @@ export async function admissionChecks(
       checks.push(
         fail(name, `there is no ${kind.kind} ${ADMISSION_POLICY}`, 'install the chart: pods are not seen'),
       )
-    else checks.push(configurationCheck(name, found.value as unknown as WebhookConfiguration, stack))
+    else
+      checks.push(configurationCheck(name, found.value as unknown as WebhookConfiguration, stack.namespace))
   }
   return [...checks, await trialCheck(api, stack, namespace)]
 }
 
-function configurationCheck(
-  name: string,
-  { webhooks = [] }: WebhookConfiguration,
-  stack: string | null,
-): Check {
+function configurationCheck(name: string, { webhooks = [] }: WebhookConfiguration, stack: string): Check {
   const without = webhooks.filter(({ clientConfig }) => (clientConfig?.caBundle ?? '') === '')
   return without.length === 0
     ? ok(name, `${webhooks.length} webhooks have a certificate`)
@@ -69,7 +75,11 @@ function configurationCheck(
 
 const TRIAL = 'headroom-doctor-trial'
 
-async function trialCheck(api: ClusterApi, stack: string | null, namespace?: string): Promise<Check> {
+async function trialCheck(
+  api: ClusterApi,
+  { namespace: stack, observes }: Stack,
+  namespace?: string,
+): Promise<Check> {
   const name = 'admission'
   const trial: KubeObject = {
     ...{ apiVersion: 'v1', kind: 'Pod' },
@@ -82,6 +92,7 @@ async function trialCheck(api: ClusterApi, stack: string | null, namespace?: str
   }
   try {
     const { spec } = (await api.create(PODS, trial, { isDryRun: true })) as unknown as Pod
+    if (observes) return ok(name, 'it only observes, and a pod that was tried stayed as it was')
     const isGated = (spec.schedulingGates ?? []).some((gate) => gate.name === SCHEDULING_GATE)
     return isGated && spec.schedulerName === SCHEDULER_NAME
       ? ok(name, 'a pod that was tried got its gate and its scheduler')
@@ -97,6 +108,6 @@ async function trialCheck(api: ClusterApi, stack: string | null, namespace?: str
   }
 }
 
-function logsOf(stack: string | null): string {
-  return `see kubectl logs -n ${stack ?? 'headroom'} deployment/headroom-admission`
+function logsOf(stack: string): string {
+  return `see kubectl logs -n ${stack} deployment/headroom-admission`
 }

@@ -2,6 +2,7 @@
 import { DAEMON_SETS, DEPLOYMENTS, LEASES, RUNTIME_CLASSES } from '../../operator/ports/kube-api.ts'
 import { type Check, fail, ok, warn } from '../doctor/check.ts'
 import { span } from '../output/figures.ts'
+import type { Stack } from './doctor-admission.ts'
 import { seen } from './doctor-seen.ts'
 import type { ClusterApi } from './kubectl-api.ts'
 
@@ -25,11 +26,12 @@ const DEPLOYED = ['admission', 'operator', 'scheduler']
 
 export async function componentChecks(
   api: ClusterApi,
-  namespace: string,
+  { namespace, observes }: Stack,
   now: number,
 ): Promise<readonly Check[]> {
   const deployed: Check[] = []
-  for (const component of DEPLOYED) deployed.push(await deploymentCheck(api, namespace, component))
+  for (const component of DEPLOYED.filter((name) => !observes || name !== 'scheduler'))
+    deployed.push(await deploymentCheck(api, namespace, component))
   return [...deployed, await leaderCheck(api, namespace, now), await autoscalerCheck(api)]
 }
 

@@ -3,7 +3,7 @@ import { EXIT_FAILED, EXIT_OK } from '../../services/exit-codes.ts'
 import { CHECK_COLUMNS, type Check, fail, ok, warn } from '../doctor/check.ts'
 import type { OutputFormat } from '../output/formats.ts'
 import { type Out, printList } from '../output/table.ts'
-import { admissionChecks, stackNamespace } from './doctor-admission.ts'
+import { admissionChecks, stackOf } from './doctor-admission.ts'
 import { componentChecks, runtimeClassChecks } from './doctor-components.ts'
 import { nodeChecks, resourceChecks } from './doctor-nodes.ts'
 import { type ClusterApi, type KubectlOptions, withCluster } from './kubectl-api.ts'
@@ -33,14 +33,14 @@ export function doctor({ output, ...cluster }: DoctorOptions): Promise<number> {
 }
 
 export async function examine(api: ClusterApi, how: DoctorHow): Promise<number> {
-  const stack = await stackNamespace(api)
+  const stack = await stackOf(api)
   const found = [
     versionCheck(how.version),
     ...(await resourceChecks(api)),
     ...(await admissionChecks(api, stack, how.namespace)),
-    ...(await componentChecks(api, stack ?? 'headroom', how.now)),
+    ...(await componentChecks(api, stack, how.now)),
     ...(await nodeChecks(api)),
-    ...(await runtimeClassChecks(api, stack ?? 'headroom')),
+    ...(await runtimeClassChecks(api, stack.namespace)),
   ]
   await printList<Check>(found, CHECK_COLUMNS, how.output, how.out)
   return found.some(({ verdict }) => verdict === 'fail') ? EXIT_FAILED : EXIT_OK

@@ -15,6 +15,7 @@ interface AdmissionArguments extends ClusterOptions {
   readonly dnsName: readonly string[]
   readonly swapMemory: AdmissionOptions['swapMemory']
   readonly runtimeClass?: string
+  readonly observe?: boolean
 }
 
 export async function admission(given: AdmissionArguments): Promise<number> {
@@ -27,7 +28,7 @@ export async function admission(given: AdmissionArguments): Promise<number> {
   const running = await startAdmissionProcess({
     ...{ api, namespace, listen, admin, secret, service, configuration, signal: ended.signal },
     dnsNames: given.dnsName,
-    admission: { ...DEFAULT_ADMISSION, swapMemory, runtimeClassName },
+    admission: { ...DEFAULT_ADMISSION, observes: given.observe === true, swapMemory, runtimeClassName },
     onNote: (line) => process.stderr.write(`headroom: ${line}\n`),
   })
   if (running !== null) {

@@ -30,7 +30,8 @@ export function addOperatorCommands(program: Command, setExit: SetExit): void {
           .choices(['raise', 'require', 'ignore'])
           .default(DEFAULT_ADMISSION.swapMemory),
       )
-      .option('--runtime-class <name>', 'RuntimeClass of GPU pods that name none'),
+      .option('--runtime-class <name>', 'RuntimeClass of GPU pods that name none')
+      .option('--observe', 'change and refuse nothing; warnings say what would be refused'),
     'headroom operator admission --namespace headroom --kubeconfig ~/.kube/config',
   ).action(calls(setExit, () => import('./admission.ts'), 'admission'))
   addRun(operator, setExit)
@@ -117,6 +118,7 @@ function addRun(operator: Command, setExit: SetExit): void {
           .argParser(timeWithin(1_000, 86_400_000))
           .default(60_000, '60s'),
       )
+      .option('--observe', 'decide on pods and report it, and leave them as they are')
       .option('--service <name>', 'Service by which the scheduler asks', 'headroom-extender')
       .option('--secret <name>', 'Secret that keeps the certificates', 'headroom-extender')
       .option(

@@ -15,6 +15,7 @@ interface RunArguments extends ClusterOptions {
   readonly lease: number
   readonly overcommit: number
   readonly probe: number
+  readonly observe?: boolean
   readonly service: string
   readonly secret: string
   readonly schedulerSecret: string
@@ -35,6 +36,7 @@ export async function run(given: RunArguments): Promise<number> {
   const { schedulerSecret, agentSecret, agentAccount } = given
   const running = await startOperatorProcess({
     ...{ api, namespace, listen, agents, admin, leaseName, leaseMs, helmPercent, service },
+    observes: given.observe === true,
     ...{ secret, schedulerSecret, agentSecret, agentAccount, probeSeconds: Math.ceil(given.probe / 1000) },
     ...{ dnsNames: given.dnsName, podName, name: given.name ?? podName ?? hostname(), signal: ended.signal },
     onNote: (line) => process.stderr.write(`headroom: ${line}\n`),

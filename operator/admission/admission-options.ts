@@ -1,5 +1,7 @@
 /** How admission changes pods; values of the Helm chart. */
 export interface AdmissionOptions {
+  /** Nothing is changed or refused; warnings say what would be. */
+  readonly observes: boolean
   /**
    * The driver copies VRAM into the memory of a swapped-out container. `raise`: its memory request and limit
    * grow by that much. `require`: its limit must be at least that. `ignore`: neither.
@@ -17,6 +19,7 @@ export interface AdmissionOptions {
 }
 
 export const DEFAULT_ADMISSION: AdmissionOptions = {
+  observes: false,
   swapMemory: 'raise',
   probes: 'noswap',
   helperImage: null,

@@ -7,7 +7,7 @@ import { forbiddenChanges, runtimeOf } from '../contract/pod-request.ts'
 import type { ClusterGPUPolicy, VendorNodePolicy } from '../contract/policies.ts'
 import type { JsonPatchStep } from '../ports/kube-api.ts'
 import type { AdmissionOptions } from './admission-options.ts'
-import { admitPod } from './admit-pod.ts'
+import { type Admitted, admitPod } from './admit-pod.ts'
 
 export interface AdmissionRequest {
   readonly uid: string
@@ -46,8 +46,15 @@ export function requestOf(review: unknown): AdmissionRequest | null {
 export function mutatePod({ uid, object, operation }: AdmissionRequest, options: AdmissionOptions) {
   if (operation !== 'CREATE' || !isPod(object)) return allowed(uid)
   const decided = admitPod(object, options)
+  if (options.observes) return allowed(uid, observedWarnings(decided))
   if (!decided.ok) return refused(uid, decided.faults)
   return allowed(uid, decided.warnings, patchOf(object, decided.pod))
+}
+
+function observedWarnings(decided: Admitted): readonly string[] {
+  return decided.ok
+    ? decided.warnings
+    : decided.faults.map((fault) => `Headroom only observes, and would refuse the pod: ${faultText(fault)}`)
 }
 
 /** After all changes of all webhooks: what must still hold, and what an owner may not change. */
@@ -55,7 +62,7 @@ export function validatePod(
   { uid, object, oldObject, operation }: AdmissionRequest,
   options: AdmissionOptions,
 ) {
-  if (!isPod(object)) return allowed(uid)
+  if (!isPod(object) || options.observes) return allowed(uid)
   if (operation === 'UPDATE' && isPod(oldObject)) {
     const isOurs = runtimeOf(oldObject.metadata).isOurs || runtimeOf(object.metadata).isOurs
     const faults = isOurs ? forbiddenChanges(oldObject.metadata, object.metadata) : []

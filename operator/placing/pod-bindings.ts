@@ -68,7 +68,13 @@ const CONSTRAINTS: StartRefused = { cause: 'task', code: 'node_constraints' }
 const ABANDONED = 'abandoned'
 const PASSING = (code: string): StartRefused => ({ cause: 'passing', code })
 
-export class PodBindings {
+/** Of pods that are placed, or only observed. */
+export type Bindings = Pick<
+  PodBindings,
+  'begin' | 'abandon' | 'podChanged' | 'forget' | 'close' | 'isOnItsWay' | 'filter' | 'bind' | 'release'
+>
+
+export class PodBindings implements Bindings {
   readonly #options: PodBindingsOptions
   readonly #ways = new Map<string, Way>()
   /** Pods to which `filter` has refused all nodes: the scheduler will say so in the condition of the pod. */
@@ -281,7 +287,7 @@ export function keyOf({ podNamespace: namespace, podName: name }: Claim): PodKey
   return { namespace, name }
 }
 
-function refusal(names: readonly string[], why: string): FilterAnswer {
+export function refusal(names: readonly string[], why: string): FilterAnswer {
   return { nodeNames: [], failed: Object.fromEntries(names.map((name) => [name, why])) }
 }
 

@@ -105,3 +105,7 @@ export function byCreation({ metadata: a }: Pod, { metadata: b }: Pod): number {
   ]
   return first < second ? -1 : first > second ? 1 : 0
 }
+
+export function podText({ metadata: { namespace = '', name = '' } }: Pod): string {
+  return `${namespace}/${name}`
+}

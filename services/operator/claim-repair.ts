@@ -1,13 +1,13 @@
 /** Keeps the claims in GPUNodes as the pods are. */
 import type { NodeBook } from '../../operator/placing/node-book.ts'
 import { withAddedClaim, withoutClaim } from '../../operator/placing/claims.ts'
-import { keyOf, type PodBindings } from '../../operator/placing/pod-bindings.ts'
+import { type Bindings, keyOf } from '../../operator/placing/pod-bindings.ts'
 import { claimOfPod, stageOf } from '../../operator/placing/pod-task.ts'
 import type { ClusterObjects } from './cluster-objects.ts'
 
 export interface ClaimRepairParts {
   readonly objects: ClusterObjects
-  readonly bindings: PodBindings
+  readonly bindings: Bindings
   readonly book: (nodeName: string) => NodeBook
 }
 

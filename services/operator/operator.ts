@@ -25,6 +25,8 @@ export interface OperatorOptions extends Pick<PlacementOptions, 'bindWithinMs'> 
   readonly lease: Required<ObjectKey>
   readonly leaseMs: DurationMs
   readonly helmPercent: Percent
+  /** Decides on pods and reports it, and leaves them as they are. */
+  readonly observes?: boolean
   readonly probeSeconds: number
   readonly onNote: (line: string) => void
   /** Called when it begins and ceases to place pods. */
@@ -153,10 +155,10 @@ export class Operator {
   }
 
   async #begin(onContradiction: (how: 'contradiction') => void): Promise<Placement | null> {
-    const { api, helmPercent, probeSeconds, onNote, bindWithinMs } = this.#options
+    const { api, helmPercent, probeSeconds, observes = false, onNote, bindWithinMs } = this.#options
     try {
       const placement = await Placement.start({
-        ...{ api, helmPercent, probeSeconds, onNote, objects: this.#objects, agents: this.#agents },
+        ...{ api, helmPercent, probeSeconds, observes, onNote, objects: this.#objects, agents: this.#agents },
         leads: () => this.#leadership.epoch !== 0,
         onContradiction: (why) => {
           onNote(`begins again: ${why}`)

@@ -3,30 +3,37 @@
  * facts are objects of Kubernetes: a new term begins with an empty store in recovery, and learns from every
  * node which pods it runs.
  */
-import { createMemoryStore, EMPTY_STATE } from '../../controller/adapters/memory-store.ts'
 import { createSystemClock, type SystemClock } from '../../controller/adapters/system-clock.ts'
 import { createSystemRandom } from '../../controller/adapters/system-random.ts'
-import { type Controller, createController } from '../../controller/controller.ts'
+import type { Controller } from '../../controller/controller.ts'
 import { byCodeUnits } from '../../controller/structures/order.ts'
 import { createMemoryStorage } from '../../gpu-server/core/storage.ts'
 import { ServerCore } from '../../gpu-server/core/server-core.ts'
 import type { Pod } from '../../operator/contract/kubernetes.ts'
 import { faultText } from '../../operator/contract/field-fault.ts'
 import type { GPUNodeStatus } from '../../operator/contract/policies.ts'
+import { AgentLink } from '../../operator/placing/agent-link.ts'
 import type { AgentLinks } from '../../operator/placing/agent-links.ts'
 import type { DeclaredGpu } from '../../operator/placing/declared-gpus.ts'
 import { NodeBook } from '../../operator/placing/node-book.ts'
 import { type NodeGpus, nodeGpus } from '../../operator/placing/node-gpus.ts'
 import { NodeSets } from '../../operator/placing/node-sets.ts'
 import { reportedStatus } from '../../operator/placing/node-status.ts'
-import { PodBindings } from '../../operator/placing/pod-bindings.ts'
+import { ObservedBindings, observedStage } from '../../operator/placing/observed.ts'
+import type { Bindings } from '../../operator/placing/pod-bindings.ts'
 import { withoutAgents } from '../../operator/placing/pod-conditions.ts'
 import { PodDevice } from '../../operator/placing/pod-device.ts'
-import { byCreation, gpusOf, stageOf, taskOfPod } from '../../operator/placing/pod-task.ts'
+import {
+  byCreation,
+  gpusOf,
+  podText,
+  type PodStage,
+  stageOf,
+  taskOfPod,
+} from '../../operator/placing/pod-task.ts'
 import { withoutClaim } from '../../operator/placing/claims.ts'
 import type { KubeApi } from '../../operator/ports/kube-api.ts'
 import { errorText } from '../../protocol/error-text.ts'
-import { MAX_STOP_GRACE_SECONDS } from '../../protocol/limits.ts'
 import { nodeIdFromName } from '../../protocol/node-id.ts'
 import type { AgentAnswer } from '../../protocol/agent-messages.ts'
 import type { DurationMs, Mib, Percent } from '../../protocol/units.ts'
@@ -37,13 +44,17 @@ import { type ClaimRepairParts, dropStaleClaims, restoreClaims } from './claim-r
 import { NodeSettings } from './node-settings.ts'
 import type { ClusterObjects } from './cluster-objects.ts'
 import { agentsHeard } from './heard-agents.ts'
-import { inRecovery, NODE_KIND } from './node-records.ts'
+import { NODE_KIND } from './node-records.ts'
+import { podBindings, wholeSeconds } from './placement-parts.ts'
+import { termController } from './term-controller.ts'
 
 export interface PlacementOptions {
   readonly api: KubeApi
   readonly objects: ClusterObjects
   readonly agents: AgentLinks
   readonly helmPercent: Percent
+  /** Decides, and does nothing. */
+  readonly observes: boolean
   /** A pod that is out cannot say that it wants the GPU: it returns this long after its swap-out. */
   readonly probeSeconds: number
   readonly leads: () => boolean
@@ -72,7 +83,7 @@ export class Placement {
   readonly #books = new Map<string, NodeBook>()
   readonly #hosts = new Map<string, Host>()
   readonly #sets = new NodeSets()
-  readonly bindings: PodBindings
+  readonly bindings: Bindings
   readonly settings: NodeSettings
   readonly controller: Controller
   #isStopped = false
@@ -80,41 +91,24 @@ export class Placement {
   #hasChanged = false
 
   private constructor(options: PlacementOptions) {
-    const { api, objects, leads, helmPercent, probeSeconds } = options
+    const { objects, helmPercent, probeSeconds } = options
     this.#options = options
     const links = { passage: () => UNHINDERED, isCut: () => false }
     this.#bus = new SimBus({ clock: this.#clock, mode: 'wire', links })
     this.settings = new NodeSettings(objects, helmPercent, probeSeconds)
-    this.bindings = new PodBindings({
-      ...{ api, clock: this.#clock, pod: objects.pod, leads },
-      book: (nodeName) => this.book(nodeName),
-      limits: (nodeName) => this.settings.limitsOf(nodeName),
-      whyWaiting: (uid) => this.whyWaiting(uid),
-      onFault: (error) => options.onNote(errorText(error)),
-      ...(options.bindWithinMs === undefined ? {} : { bindWithinMs: options.bindWithinMs }),
-    })
+    this.bindings = options.observes ? new ObservedBindings() : podBindings(options, this.#clock, this)
     const nodes = [...this.#declared()].map(([name, gpus]) => {
       return { name, gpus, limits: this.settings.limitsOf(name), hostSwapMib: this.#swapMib(name) }
     })
-    this.controller = createController(
-      {
-        clock: this.#clock,
-        random: this.#random,
-        bus: deferredBus(this.#bus.endpoint(null), this.#clock),
-        store: createMemoryStore({
-          initial: { ...EMPTY_STATE, ...inRecovery(nodes, this.#clock.now()) },
-          retainFinished: false,
-        }),
-      },
-      {
-        initialConfig: {
-          default_vram_overcommit_percent: 0,
-          max_stop_grace_seconds: MAX_STOP_GRACE_SECONDS,
-          ...this.settings.config(),
-        },
-        onFault: (fault) => options.onContradiction(errorText(fault)),
-      },
-    )
+    this.controller = termController({
+      ...{ clock: this.#clock, random: this.#random, nodes, config: this.settings.config() },
+      bus: deferredBus(this.#bus.endpoint(null), this.#clock),
+      onFault: (fault) => options.onContradiction(errorText(fault)),
+    })
+  }
+
+  get observes(): boolean {
+    return this.#options.observes
   }
 
   /** Rejects when the API server does not answer. */
@@ -142,8 +136,8 @@ export class Placement {
     return this.#clock
   }
 
-  get hostNames(): Iterable<string> {
-    return this.#hosts.keys()
+  stageOf(pod: Pod): PodStage {
+    return this.#options.observes ? observedStage(pod) : stageOf(pod)
   }
 
   book(nodeName: string): NodeBook {
@@ -158,6 +152,7 @@ export class Placement {
     const task = this.controller.views.openTask(uid)
     if (task === undefined) return 'Headroom does not know the pod yet.'
     const { sentence = 'Its VRAM is reserved.' } = this.controller.views.explain(task) ?? {}
+    if (this.#options.observes) return sentence
     const hasAgents = [...this.#hosts.values()].some(({ hostSwapMib }) => hostSwapMib > 0)
     return hasAgents ? sentence : withoutAgents(sentence)
   }
@@ -182,7 +177,7 @@ export class Placement {
   podChanged(pod: Pod, isDeleted: boolean): void {
     if (this.#isStopped) return
     const { uid = '' } = pod.metadata
-    const stage = isDeleted ? 'over' : stageOf(pod)
+    const stage = isDeleted ? 'over' : this.stageOf(pod)
     if (stage === 'over') {
       this.#hasChanged = true
       this.bindings.forget(uid)
@@ -195,7 +190,7 @@ export class Placement {
       this.controller.commands.cancelTask(uid, BY, () => {})
     else if (stage === 'bound' && ![...this.#hosts.values()].some(({ device }) => device.has(uid)))
       if (this.#hosts.has(pod.spec.nodeName ?? '') && this.controller.views.openTask(uid) !== undefined)
-        this.#options.onContradiction(`pod ${keyText(pod)} was bound by another operator`)
+        this.#options.onContradiction(`pod ${podText(pod)} was bound by another operator`)
   }
 
   nodesChanged(): void {
@@ -248,7 +243,7 @@ export class Placement {
       const [namespace = '', podName = ''] = name.split('/')
       const gone: Pod = { metadata: { uid: id, namespace, name: podName }, spec: { containers: [] } }
       if (pod === undefined) this.#end(gone, true)
-      else if (stageOf(pod) === 'over' || stageOf(pod) === 'foreign') this.#end(pod, false)
+      else if (this.stageOf(pod) === 'over' || this.stageOf(pod) === 'foreign') this.#end(pod, false)
     }
   }
 
@@ -279,9 +274,9 @@ export class Placement {
     for (const [name] of this.#declared()) await this.report(name, wholeSeconds(new Date()))
     await this.controller.start()
     const pods = [...objects.pods()].toSorted(byCreation)
-    const bound = pods.filter((pod) => stageOf(pod) === 'bound')
+    const bound = pods.filter((pod) => this.stageOf(pod) === 'bound')
     // Their nodes report them, and the controller takes them up, before anything is placed.
-    for (const pod of pods) if (stageOf(pod) === 'waiting' || this.#isKnown(pod)) this.#submit(pod)
+    for (const pod of pods) if (this.stageOf(pod) === 'waiting' || this.#isKnown(pod)) this.#submit(pod)
     for (const [name, gpus] of this.#declared())
       this.#addHost(
         name,
@@ -301,7 +296,7 @@ export class Placement {
 
   /** A bound pod of a node whose GPUs are declared. */
   #isKnown(pod: Pod): boolean {
-    if (stageOf(pod) !== 'bound') return false
+    if (this.stageOf(pod) !== 'bound') return false
     const { gpus } = this.#gpusOf(pod.spec.nodeName ?? '')
     return gpusOf(pod).every((uuid) => gpus.some((gpu) => gpu.uuid === uuid))
   }
@@ -314,10 +309,10 @@ export class Placement {
     if (isNew) this.#putGroup(set)
     const task = taskOfPod(pod, set.id)
     if (!task.ok)
-      return this.#options.onNote(`pod ${keyText(pod)} is ignored: ${task.faults.map(faultText).join('; ')}`)
+      return this.#options.onNote(`pod ${podText(pod)} is ignored: ${task.faults.map(faultText).join('; ')}`)
     commands.submitTask(task.value, (answer) => {
       if (!answer.ok)
-        this.#options.onNote(`pod ${keyText(pod)} is ignored: ${JSON.stringify(answer.refusal)}`)
+        this.#options.onNote(`pod ${podText(pod)} is ignored: ${JSON.stringify(answer.refusal)}`)
     })
   }
 
@@ -357,12 +352,12 @@ export class Placement {
   }
 
   #addHost(name: string, gpus: readonly DeclaredGpu[], bound: readonly Pod[]): void {
-    const { objects, agents, onNote, onContradiction } = this.#options
+    const { objects, onNote, onContradiction } = this.#options
     const hostSwapMib = this.#swapMib(name)
     const device = new PodDevice({
       ...{ nodeName: name, gpus, bindings: this.bindings, pod: objects.pod, bound },
-      ...{ agent: agents.of(name), onContradiction },
-      onUnknownGpus: (pod) => onNote(`pod ${keyText(pod)} has GPUs that node ${name} does not declare`),
+      ...{ agent: this.#link(name), onContradiction },
+      onUnknownGpus: (pod) => onNote(`pod ${podText(pod)} has GPUs that node ${name} does not declare`),
     })
     const id = nodeIdFromName(name)
     const core = new ServerCore({
@@ -389,16 +384,13 @@ export class Placement {
     return nodeGpus(objects.node(name), agents.of(name).gpus, objects.gpuNode(name))
   }
 
-  #swapMib(nodeName: string): Mib {
-    return this.#options.agents.of(nodeName).hostSwapMib ?? 0
+  /** While it observes, what the agent reports does not count, and no order reaches it. */
+  #link(nodeName: string): AgentLink {
+    const { observes, agents } = this.#options
+    return observes ? new AgentLink(() => this.#clock.now()) : agents.of(nodeName)
   }
-}
 
-/** ISO 8601, as the times of Kubernetes. */
-export function wholeSeconds(date: Date): string {
-  return date.toISOString().replace(/\.\d+Z$/, 'Z')
-}
-
-function keyText({ metadata: { namespace = '', name = '' } }: Pod): string {
-  return `${namespace}/${name}`
+  #swapMib(nodeName: string): Mib {
+    return this.#link(nodeName).hostSwapMib ?? 0
+  }
 }

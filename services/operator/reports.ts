@@ -5,14 +5,15 @@ import { CLUSTER_GPU_POLICY, GPU_NODE, VENDOR_NODE_POLICY } from '../../operator
 import { isEnabled } from '../../operator/placing/declared-gpus.ts'
 import { type EventSubject, Events, type Happening } from '../../operator/placing/events.ts'
 import { newFaults } from '../../operator/placing/node-status.ts'
+import { observedAdmission } from '../../operator/placing/observed.ts'
 import { type Admission, boundAdmission, PodConditions } from '../../operator/placing/pod-conditions.ts'
-import { stageOf } from '../../operator/placing/pod-task.ts'
 import { reportPolicy } from '../../operator/placing/policy-status.ts'
 import { apiVersionOf, type KubeApi, type KubeObject, ownResource } from '../../operator/ports/kube-api.ts'
 import { errorText } from '../../protocol/error-text.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { ClusterObjects } from './cluster-objects.ts'
-import { type Placement, wholeSeconds } from './placement.ts'
+import type { Placement } from './placement.ts'
+import { wholeSeconds } from './placement-parts.ts'
 
 const PODS_EVERY_MS: DurationMs = 1_000
 /** Nodes, policies and claims of every nth round. */
@@ -122,7 +123,7 @@ export class Reports {
 
   #admissionOf(pod: Pod): Admission | null {
     const { uid = '' } = pod.metadata
-    const stage = stageOf(pod)
+    const stage = this.#placement.stageOf(pod)
     if (stage === 'over') this.#conditions.forget(uid)
     if (stage === 'bound')
       return boundAdmission(pod, this.#placement.residencyOf(pod.spec.nodeName ?? '', uid))
@@ -130,6 +131,8 @@ export class Reports {
     const { views } = this.#placement.controller
     const task = views.openTask(uid)
     if (task === undefined) return null
+    if (this.#placement.observes)
+      return observedAdmission(pod, task.placement?.node.name ?? null, this.#placement.whyWaiting(uid))
     if (task.placement !== null)
       return {
         status: 'True',

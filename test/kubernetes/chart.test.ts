@@ -70,6 +70,23 @@ describe.skipIf(whyNoControlPlane('helm') !== null)('With helm', () => {
     )
   })
 
+  it('With observe nothing can gate, bind or refuse a pod', () => {
+    const all = rendered('--set', 'observe=true')
+    const names = all.map(({ kind, metadata }) => `${kind} ${metadata.name}`)
+    expect(names).toContain('Deployment headroom-operator')
+    expect(names.filter((name) => /headroom-scheduler$/.test(name))).toEqual([
+      ...['NetworkPolicy headroom-scheduler', 'Secret headroom-scheduler'],
+    ])
+    expect(names).not.toContain('ValidatingAdmissionPolicyBinding headroom-admission')
+    expect(names).toContain('ValidatingAdmissionPolicyBinding headroom-operator')
+    expect(JSON.stringify(all)).not.toMatch(/"failurePolicy":"Fail"[^}]*webhook|pods\/binding/)
+    for (const { webhooks = [] } of all as readonly { webhooks?: { failurePolicy: string }[] }[])
+      for (const { failurePolicy } of webhooks) expect(failurePolicy).toBe('Ignore')
+    for (const name of ['headroom-admission', 'headroom-operator'])
+      expect(argsOf(name, '--set', 'observe=true')).toContain('--observe')
+    expect(JSON.stringify(rendered())).toContain('pods/binding')
+  })
+
   it('Digests name the images, and the objects for Prometheus have the rules of the file', () => {
     const digest = `sha256:${'a'.repeat(64)}`
     const images = ['image', 'agent.image', 'scheduler.image'].flatMap((name) => [
@@ -96,6 +113,7 @@ describe.skipIf(whyNoControlPlane('helm') !== null)('With helm', () => {
     'image.pullPolicy=Sometimes',
     'networkPolicy.enabled=5',
     'agents.replicas=1',
+    'observe=2',
     'agent.hostSwapMib=-1',
     'agent.image.digest=1',
     'prometheus.rules=yes',

@@ -326,3 +326,17 @@ describe('Reviews', () => {
     expect(requestOf(document)).toBeNull()
   })
 })
+
+it('While it observes, admission changes and refuses no pod, and warns of what it would refuse', () => {
+  const options = { ...DEFAULT_ADMISSION, observes: true }
+  const review = (object: Pod, operation = 'CREATE') => ({
+    ...{ uid: 'u', operation, kind: { kind: 'Pod' }, object, oldObject: aPod() },
+  })
+  const bad = aPod({ [POD_ANNOTATIONS.podVram]: 'x' })
+  const { response } = mutatePod(review(bad), options)
+  expect([response.allowed, response.patch]).toEqual([true, undefined])
+  expect(response.warnings?.[0]).toMatch(/^Headroom only observes, and would refuse the pod: .*pod-vram/)
+  expect(mutatePod(review(aPod()), options).response).toEqual({ uid: 'u', allowed: true })
+  for (const operation of ['CREATE', 'UPDATE'])
+    expect(validatePod(review(bad, operation), options).response.allowed).toBe(true)
+})

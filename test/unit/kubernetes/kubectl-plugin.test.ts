@@ -206,6 +206,17 @@ describe('doctor', () => {
     expect(code).toBe(0)
   })
 
+  it('expects no scheduler and unchanged pods of a stack that observes', async () => {
+    await install()
+    const key = { namespace: 'stack', name: 'headroom-operator' }
+    const spec = { template: { spec: { containers: [{ args: ['operator', 'run', '--observe'] }] } } }
+    await world.api.patch(DEPLOYMENTS, key, { type: 'merge', body: { spec } })
+    await world.api.delete(DEPLOYMENTS, { ...key, name: 'headroom-scheduler' })
+    const { code, text } = await found((object) => Promise.resolve(object))
+    expect([code, failures(text)]).toEqual([0, []])
+    expect(text).toMatch(/ok +admission +it only observes/)
+  })
+
   it('finds that nothing is installed', async () => {
     const { code, text } = await found((object) => Promise.resolve(object))
     expect(code).toBe(1)

@@ -12,7 +12,7 @@ import { CLUSTER_GPU_POLICY, VENDOR_NODE_POLICY } from '../../../operator/contra
 import { type KubeApi, NODES, ownResource, PODS } from '../../../operator/ports/kube-api.ts'
 import { freezableClock } from '../../support/kubernetes/freezable-clock.ts'
 import { OperatorWorld } from '../../support/kubernetes/operator-world.ts'
-import { aClusterPolicy, aNodePolicy } from '../../support/kubernetes/objects.ts'
+import { aClusterPolicy, aNodePolicy, aPod } from '../../support/kubernetes/objects.ts'
 
 const GIB = 1024
 let world: OperatorWorld
@@ -226,4 +226,27 @@ it('The percentage of a node follows policies and label, and the GPUNode says fr
     const policy = await world.api.get(ownResource(VENDOR_NODE_POLICY), { name: 'p' })
     expect(policy['status']).toMatchObject({ conditions: [{ type: 'Ready', status: 'True' }] })
   }, WAIT)
+})
+
+it('An operator that observes says what it would do, and changes no pod, claim or gate', async () => {
+  await world.addNode('a', 24 * GIB)
+  const operator = world.start({ observes: true })
+  const plain = { ...aPod({ [POD_ANNOTATIONS.podVram]: '20Gi' }) }
+  const create = (name: string, spec: Partial<Pod['spec']>): Promise<unknown> =>
+    world.api.create(PODS, {
+      ...{ ...plain, metadata: { ...plain.metadata, name }, spec: { ...plain.spec, ...spec } },
+    })
+  await create('first', { nodeName: 'elsewhere' })
+  expect(await reason('first', 'WouldRun')).toMatch(/^Headroom only observes\. It is on elsewhere\. .* a now/)
+  await create('second', {})
+  expect(await reason('second', 'WouldWait')).toMatch(/^Headroom only observes\. It has no node yet\. Waits/)
+  const before = await world.pod('second')
+  const extender = operator.extender()
+  expect(extender?.filter(before.metadata.uid ?? '', ['a']).nodeNames).toEqual([])
+  expect(await extender?.bind(before.metadata.uid ?? '', 'a')).toBe('Headroom only observes')
+  await world.finish('first')
+  await reason('second', 'WouldRun')
+  const { metadata, spec } = await world.pod('second')
+  expect([metadata.annotations, spec]).toEqual([before.metadata.annotations, before.spec])
+  expect((await world.status('a')).claims ?? []).toEqual([])
 })
