@@ -8,7 +8,7 @@
 .PHONY: bench bench-live bench-rest bench-proxy bench-gateway bench-memory bench-sweep bench-ui
 .PHONY: test-ui test-gpu test-kills test-faults test-storms test-durability test-loss test-set-back test-hostile
 .PHONY: test-serving test-ha test-worlds bench-store
-.PHONY: images kubernetes-tools test-kubernetes
+.PHONY: images list-images kubernetes-tools test-kubernetes
 .PHONY: test-contracts test-containers test-container-storm test-package test-tutorial package-contents python wheel
 
 # Debian installs nats-server in /usr/sbin, which is not on a user's PATH.
@@ -318,6 +318,9 @@ deb: install guard ## build Debian packages of command line, controller, GPU ser
 # ENGINE=podman, REGISTRY=registry.example/team, PUSH=1, BUILD_OPTIONS="--build-arg …": deploy/images/build.sh
 images: ## build the images of controller and GPU server, tagged with the version, and print their digests
 	@deploy/images/build.sh $(VERSION)
+
+list-images: ## print the images of the operator stack with their digests, for sites without the Internet
+	@deploy/images/list.sh
 
 GUARD := gpu-server/guard
 guard: $(GUARD)/build/headroom-guard ## compile the guard that supervises each task (needs cc)

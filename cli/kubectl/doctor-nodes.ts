@@ -16,7 +16,7 @@ import { seen } from './doctor-seen.ts'
 import type { ClusterApi } from './kubectl-api.ts'
 import { type GpuNode, gpuNodes } from './nodes.ts'
 
-const APPLY = 'kubectl apply --server-side -f deploy/helm/headroom/crds'
+const APPLY = 'kubectl apply --server-side -f deploy/helm/headroom/files/crds'
 
 export async function resourceChecks(api: ClusterApi): Promise<readonly Check[]> {
   const checks: Check[] = []

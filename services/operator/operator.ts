@@ -15,7 +15,8 @@ import type { AgentAnswer, AgentReport } from '../../protocol/agent-messages.ts'
 import { errorText } from '../../protocol/error-text.ts'
 import type { DurationMs, Percent } from '../../protocol/units.ts'
 import { ClusterObjects } from './cluster-objects.ts'
-import { Placement, type PlacementOptions } from './placement.ts'
+import { Placement } from './placement.ts'
+import type { PlacementOptions } from './placement-parts.ts'
 import { Reports } from './reports.ts'
 
 export interface OperatorOptions extends Pick<PlacementOptions, 'bindWithinMs'> {

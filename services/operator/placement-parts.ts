@@ -1,20 +1,47 @@
 /** What a term is made of, apart from its decisions. */
 import type { Clock } from '../../controller/ports/clock.ts'
+import type { AgentLinks } from '../../operator/placing/agent-links.ts'
+import type { NodeLimits } from '../../operator/placing/claims.ts'
+import type { NodeBook } from '../../operator/placing/node-book.ts'
 import { PodBindings } from '../../operator/placing/pod-bindings.ts'
+import type { KubeApi } from '../../operator/ports/kube-api.ts'
 import { errorText } from '../../protocol/error-text.ts'
-import type { Placement, PlacementOptions } from './placement.ts'
+import type { DurationMs, Percent } from '../../protocol/units.ts'
+import type { ClusterObjects } from './cluster-objects.ts'
+
+export interface PlacementOptions {
+  readonly api: KubeApi
+  readonly objects: ClusterObjects
+  readonly agents: AgentLinks
+  readonly helmPercent: Percent
+  /** Decides, and does nothing. */
+  readonly observes: boolean
+  /** A pod that is out cannot say that it wants the GPU: it returns this long after its swap-out. */
+  readonly probeSeconds: number
+  readonly leads: () => boolean
+  readonly onNote: (line: string) => void
+  /** What is stored contradicts what this term has decided: a new term has to begin. */
+  readonly onContradiction: (why: string) => void
+  readonly bindWithinMs?: DurationMs
+}
+
+interface Term {
+  readonly settings: { limitsOf(nodeName: string): NodeLimits }
+  book(nodeName: string): NodeBook
+  whyWaiting(uid: string): string
+}
 
 /** ISO 8601, as the times of Kubernetes. */
 export function wholeSeconds(date: Date): string {
   return date.toISOString().replace(/\.\d+Z$/, 'Z')
 }
 
-export function podBindings(options: PlacementOptions, clock: Clock, placement: Placement): PodBindings {
+export function podBindings(options: PlacementOptions, clock: Clock, term: Term): PodBindings {
   return new PodBindings({
     ...options,
     ...{ clock, pod: options.objects.pod, onFault: (error) => options.onNote(errorText(error)) },
-    book: (nodeName) => placement.book(nodeName),
-    limits: (nodeName) => placement.settings.limitsOf(nodeName),
-    whyWaiting: (uid) => placement.whyWaiting(uid),
+    book: (nodeName) => term.book(nodeName),
+    limits: (nodeName) => term.settings.limitsOf(nodeName),
+    whyWaiting: (uid) => term.whyWaiting(uid),
   })
 }

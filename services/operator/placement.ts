@@ -45,24 +45,8 @@ import { NodeSettings } from './node-settings.ts'
 import type { ClusterObjects } from './cluster-objects.ts'
 import { agentsHeard } from './heard-agents.ts'
 import { NODE_KIND } from './node-records.ts'
-import { podBindings, wholeSeconds } from './placement-parts.ts'
+import { type PlacementOptions, podBindings, wholeSeconds } from './placement-parts.ts'
 import { termController } from './term-controller.ts'
-
-export interface PlacementOptions {
-  readonly api: KubeApi
-  readonly objects: ClusterObjects
-  readonly agents: AgentLinks
-  readonly helmPercent: Percent
-  /** Decides, and does nothing. */
-  readonly observes: boolean
-  /** A pod that is out cannot say that it wants the GPU: it returns this long after its swap-out. */
-  readonly probeSeconds: number
-  readonly leads: () => boolean
-  readonly onNote: (line: string) => void
-  /** What is stored contradicts what this term has decided: a new term has to begin. */
-  readonly onContradiction: (why: string) => void
-  readonly bindWithinMs?: DurationMs
-}
 
 interface Host {
   readonly name: string

@@ -1,7 +1,8 @@
 /** The Helm chart as helm renders it and as the API server takes it. */
-import { execFileSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { execFile, execFileSync } from 'node:child_process'
+import { cpSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
 import { ControlPlane, whyNoControlPlane } from '../support/kubernetes/control-plane.ts'
@@ -23,9 +24,16 @@ function helm(...args: readonly string[]): string {
   return execFileSync(join(ROOT, '.tools/helm'), args, { encoding: 'utf8', stdio: 'pipe' })
 }
 
+/** In the cluster; its output. */
+async function helmOn(plane: ControlPlane, ...args: readonly string[]): Promise<string> {
+  const env = { ...process.env, HOME: plane.folder }
+  const all = ['--kubeconfig', plane.kubeconfig, ...args]
+  return (await promisify(execFile)(join(ROOT, '.tools/helm'), all, { env })).stdout
+}
+
 function rendered(...args: readonly string[]): readonly Rendered[] {
   const version = ['--kube-version', '1.36.4', '--namespace', 'headroom']
-  const text = helm('template', 'headroom', CHART, '--include-crds', ...version, ...args)
+  const text = helm('template', 'headroom', CHART, ...version, ...args)
   return parseAllDocuments(text).flatMap((each) => (each.toJS() === null ? [] : [each.toJS() as Rendered]))
 }
 
@@ -58,6 +66,29 @@ describe.skipIf(whyNoControlPlane('helm') !== null)('With helm', () => {
     )
     const list = JSON.stringify({ apiVersion: 'v1', kind: 'List', items })
     await plane.kubectl(['apply', '--server-side', '--dry-run=server', '--validate=strict', '-f', '-'], list)
+  })
+
+  it('An upgrade changes older resources, an uninstall keeps them, and those of others stay', async () => {
+    const older = mkdtempSync(join(plane.folder, 'older-'))
+    cpSync(CHART, older, { recursive: true })
+    const file = join(older, 'files/crds/clustergpupolicies.yaml')
+    const text = readFileSync(file, 'utf8')
+    writeFileSync(file, text.replace('idleSwapOutSeconds:', 'olderName:'))
+    // No kubelet runs the Job before an uninstall, and no controller makes Deployments ready.
+    const release = (action: string, name: string, ...args: readonly string[]): Promise<unknown> =>
+      helmOn(plane, action, name, ...args, '--namespace', 'headroom', '--no-hooks')
+    const crd = () => plane.kubectl(['get', 'crd', 'clustergpupolicies.headroom.dev', '-o', 'yaml'])
+    await plane.kubectl(['delete', 'crd', '--all'])
+    await release('install', 'first', older)
+    expect(await crd()).toContain('olderName')
+    await release('upgrade', 'first', CHART)
+    expect(await crd()).toContain('idleSwapOutSeconds')
+    await release('uninstall', 'first')
+    expect(await crd()).toContain('meta.helm.sh/release-name: first')
+    const notes = await release('install', 'second', CHART)
+    expect(notes).toContain('this release does not change them')
+    expect(await crd()).toContain('meta.helm.sh/release-name: first')
+    await release('uninstall', 'second')
   })
 
   it('Values reach the command lines', () => {

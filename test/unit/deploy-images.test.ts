@@ -112,3 +112,32 @@ describe('make images', () => {
     })
   })
 })
+
+describe('make list-images', () => {
+  const list = (env: Readonly<Record<string, string>> = {}) => {
+    const path = `${folder}:${process.env['PATH'] ?? ''}`
+    const script = join(import.meta.dirname, '../../deploy/images/list.sh')
+    return spawnSync(script, { env: { PATH: path, FAILS: '', ...env }, encoding: 'utf8' })
+  }
+
+  it('prints the digests that the engine has from the registries', () => {
+    writeFileSync(join(folder, 'docker'), ENGINE)
+    const { status, stdout } = list({ REGISTRY: 'registry.example/team' })
+    const lines = stdout.trim().split('\n')
+    expect(status).toBe(0)
+    expect(lines[0]).toMatch(
+      new RegExp(`^registry.example/team/headroom-controller:\\S+ \\S+/headroom-controller@${DIGEST}$`),
+    )
+    expect(lines[2]).toMatch(
+      /^registry\.k8s\.io\/kube-scheduler:v1\.\d+\.\d+ registry\.k8s\.io\/kube-scheduler@sha256:/,
+    )
+    expect(lines).toHaveLength(3)
+  })
+
+  it('names what it has no digest of, with what to do, and fails', () => {
+    writeFileSync(join(folder, 'docker'), '#!/bin/sh\nexit 1\n')
+    const { status, stdout } = list()
+    expect([status, stdout.match(/without a digest/g)?.length]).toEqual([1, 3])
+    expect(stdout).toMatch(/docker pull registry\.k8s\.io\/kube-scheduler/)
+  })
+})

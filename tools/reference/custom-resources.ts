@@ -1,7 +1,7 @@
 /**
- * The CustomResourceDefinitions in deploy/helm/headroom/crds and the tables of docs/kubernetes/reference.md,
- * made from operator/contract/policies.ts. `node tools/reference/custom-resources.ts` writes both; a test
- * holds that they are as the code is now.
+ * The CustomResourceDefinitions in deploy/helm/headroom/files/crds and the tables of
+ * docs/kubernetes/reference.md, made from operator/contract/policies.ts. `node
+ * tools/reference/custom-resources.ts` writes both; a test holds that they are as the code is now.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ import { crdOf, schemaOf, type StructuralSchema } from '../../operator/contract/
 import { OWN_KINDS, type OwnKind } from '../../operator/contract/policies.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
-export const CRD_FOLDER = join(ROOT, 'deploy/helm/headroom/crds')
+export const CRD_FOLDER = join(ROOT, 'deploy/helm/headroom/files/crds')
 export const RESOURCE_DOCS = join(ROOT, 'docs/kubernetes/reference.md')
 const COMMAND = 'node tools/reference/custom-resources.ts'
 const BEGIN = `<!-- resources: made by \`${COMMAND}\` -->`

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { SCHEDULER_NAME, VRAM_RESOURCE } from '../../../operator/contract/names.ts'
+import { headText, OBJECTS_FILE } from '../../../tools/reference/kustomize.ts'
 import {
   POLICIES_FILE,
   policiesText,
@@ -17,6 +18,11 @@ const yaml = (name: string): unknown => parse(readFileSync(join(FILES, name), 'u
 it('The webhook configurations and the policies are those of the code', () => {
   expect(readFileSync(POLICIES_FILE, 'utf8')).toBe(policiesText())
   expect(readFileSync(WEBHOOKS_FILE, 'utf8')).toBe(webhooksText())
+})
+
+it('The objects for kustomize are made from the chart as it is now', () => {
+  const why = 'run `make kubernetes-tools && node tools/reference/kustomize.ts`'
+  expect(readFileSync(OBJECTS_FILE, 'utf8').startsWith(headText()), why).toBe(true)
 })
 
 it('Alert rules use metrics that a component has', () => {

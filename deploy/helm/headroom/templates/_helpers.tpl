@@ -63,3 +63,11 @@ securityContext:
 app.kubernetes.io/name: headroom
 app.kubernetes.io/component: {{ . }}
 {{- end }}
+
+{{/* Not empty if this release has created the object. */}}
+{{- define "headroom.owns" -}}
+{{- $annotations := .object.metadata.annotations | default dict }}
+{{- $name := get $annotations "meta.helm.sh/release-name" }}
+{{- $namespace := get $annotations "meta.helm.sh/release-namespace" }}
+{{- if and (eq $name .root.Release.Name) (eq $namespace .root.Release.Namespace) }}yes{{ end }}
+{{- end }}
