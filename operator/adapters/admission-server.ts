@@ -1,15 +1,24 @@
 /** The webhooks over HTTPS. The API server calls them; nothing else may reach them (a NetworkPolicy). */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { setTimeout as pause } from 'node:timers/promises'
 import type { AdmissionOptions } from '../admission/admission-options.ts'
 import {
   type AdmissionAnswer,
   type AdmissionRequest,
   mutatePod,
+  previewPolicy,
   requestOf,
   validatePod,
   validatePolicy,
 } from '../admission/review.ts'
-import { VENDOR_NODE_POLICY, type VendorNodePolicy } from '../contract/policies.ts'
+import type { ForecastNode } from '../contract/policy-forecast.ts'
+import {
+  GPU_NODE,
+  type GPUNodeStatus,
+  VENDOR_NODE_POLICY,
+  type VendorNodePolicy,
+} from '../contract/policies.ts'
+import { allObjects } from '../ports/all-objects.ts'
 import { type KubeApi, ownResource } from '../ports/kube-api.ts'
 import { AnswerTooLarge, textOf } from './answer-bytes.ts'
 import { TlsServer } from './tls-server.ts'
@@ -35,6 +44,7 @@ export type ReviewOutcome = 'allowed' | 'refused' | 'failed'
 /** etcd stores objects of at most 1.5 MiB; an update carries two. */
 const MAX_REVIEW_BYTES = 4 * 1024 * 1024
 const MAX_CONNECTIONS = 256
+const FORECAST_WITHIN_MS = 2_000
 
 type Handler = (request: AdmissionRequest) => Promise<AdmissionAnswer> | AdmissionAnswer
 
@@ -51,6 +61,7 @@ export class AdmissionServer extends TlsServer {
     this.#handlers = {
       '/mutate-pods': (request) => mutatePod(request, options),
       '/validate-pods': (request) => validatePod(request, options),
+      '/preview-policies': async (request) => previewPolicy(request, await withinTime(gpuNodes(api))),
       '/validate-policies': async (request) => validatePolicy(request, await nodePolicies(api)),
     }
   }
@@ -87,4 +98,18 @@ async function nodePolicies(api: KubeApi): Promise<readonly VendorNodePolicy[]> 
   const kind = ownResource(VENDOR_NODE_POLICY)
   const { items } = await api.list(kind)
   return items as unknown as readonly VendorNodePolicy[]
+}
+
+async function gpuNodes(api: KubeApi): Promise<readonly ForecastNode[]> {
+  const found = await allObjects(api, ownResource(GPU_NODE))
+  return found.map(({ metadata, ...object }) => ({
+    name: metadata.name ?? '',
+    status: (object['status'] ?? {}) as GPUNodeStatus,
+  }))
+}
+
+/** The API server waits for the answer. Null: it came too late, or not at all. */
+async function withinTime<T>(reading: Promise<T>): Promise<T | null> {
+  const late = pause(FORECAST_WITHIN_MS, null, { ref: false })
+  return Promise.race([reading.catch(() => null), late])
 }

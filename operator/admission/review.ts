@@ -8,6 +8,7 @@ import type { ClusterGPUPolicy, VendorNodePolicy } from '../contract/policies.ts
 import type { JsonPatchStep } from '../ports/kube-api.ts'
 import type { AdmissionOptions } from './admission-options.ts'
 import { type Admitted, admitPod } from './admit-pod.ts'
+import { type ForecastNode, policyForecast } from '../contract/policy-forecast.ts'
 
 export interface AdmissionRequest {
   readonly uid: string
@@ -15,6 +16,7 @@ export interface AdmissionRequest {
   readonly kind: { readonly kind: string }
   readonly object: unknown
   readonly oldObject?: unknown
+  readonly dryRun?: unknown
 }
 
 export interface AdmissionAnswer {
@@ -49,6 +51,16 @@ export function mutatePod({ uid, object, operation }: AdmissionRequest, options:
   if (options.observes) return allowed(uid, observedWarnings(decided))
   if (!decided.ok) return refused(uid, decided.faults)
   return allowed(uid, decided.warnings, patchOf(object, decided.pod))
+}
+
+/** @param nodes null: they could not be read in time */
+export function previewPolicy(
+  { uid, kind, object }: AdmissionRequest,
+  nodes: readonly ForecastNode[] | null,
+): AdmissionAnswer {
+  if (!isRecord(object) || !isRecord(object['spec'])) return allowed(uid)
+  if (nodes === null) return allowed(uid, ['forecast: none, because the API server did not answer in time.'])
+  return allowed(uid, policyForecast(kind.kind, object as unknown as ClusterGPUPolicy, nodes))
 }
 
 function observedWarnings(decided: Admitted): readonly string[] {

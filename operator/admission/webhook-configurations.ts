@@ -81,6 +81,10 @@ export function webhookConfigurations(
           rules: [policies],
           timeoutSeconds: POLICY_SECONDS,
         }),
+        webhook('preview-policies', '/preview-policies', 'Ignore', {
+          rules: [policies],
+          matchConditions: [{ name: 'dry-run', expression: 'has(request.dryRun) && request.dryRun' }],
+        }),
       ],
     },
   ]

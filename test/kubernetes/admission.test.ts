@@ -2,11 +2,19 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { Pod } from '../../operator/contract/kubernetes.ts'
 import { POD_ANNOTATIONS } from '../../operator/contract/names.ts'
-import { type KubeApi, KubeError, type KubeObject, NODES, PODS } from '../../operator/ports/kube-api.ts'
+import { CLUSTER_GPU_POLICY, GPU_NODE } from '../../operator/contract/policies.ts'
+import {
+  type KubeApi,
+  KubeError,
+  type KubeObject,
+  NODES,
+  ownResource,
+  PODS,
+} from '../../operator/ports/kube-api.ts'
 import { rightsOf, STACK_NAMESPACE } from '../support/kubernetes/account.ts'
 import { startAdmissionOn } from '../support/kubernetes/components.ts'
 import { ControlPlane, whyNoControlPlane } from '../support/kubernetes/control-plane.ts'
-import { aNodePolicy, aPod } from '../support/kubernetes/objects.ts'
+import { aClusterPolicy, aNodePolicy, aPod } from '../support/kubernetes/objects.ts'
 import type { RunningCommand } from '../support/running-command.ts'
 
 const WAIT = { timeout: 30_000, interval: 200 }
@@ -140,6 +148,32 @@ describe.skipIf(whyNoControlPlane() !== null)('With etcd, kube-apiserver and the
       /node "gpu-5" already has the VendorNodePolicy one/,
     )
     await plane.kubectl(['apply', '-f', '-'], policy('one', 30))
+  })
+
+  it('A dry run of a policy answers with a forecast, and stores nothing', async () => {
+    const kind = ownResource(GPU_NODE)
+    await api.create(kind, { metadata: { name: 'gpu-7' } })
+    const gpu = { uuid: 'G', physicalMib: 24_576, effectiveMib: 36_864, foreignMib: 0 }
+    const claim = { podUid: 'u', podNamespace: 'default', podName: 'p', gpuUuids: ['G'], vramMib: 30_720 }
+    const status = {
+      ...{ effectiveMib: 36_864, overcommit: { percent: 50, source: 'Helm' } },
+      gpus: [{ ...gpu, committedMib: 30_720, residentMib: 30_720, swappedOutMib: 0 }],
+      claims: [{ ...claim, swappable: true }],
+    }
+    await api.patch(kind, { name: 'gpu-7' }, { type: 'merge', body: { status } }, { subresource: 'status' })
+    const warnings: string[] = []
+    const onWarning = (text: string): unknown => warnings.push(text)
+    const policy = { ...aClusterPolicy(0) }
+    await api.create(ownResource(CLUSTER_GPU_POLICY), policy, { isDryRun: true, onWarning })
+    expect(warnings).toEqual([
+      'forecast: 0% on 1 node; schedulable VRAM 36 GiB now, 24 GiB then.',
+      'forecast: pods there hold more than the new limit on gpu-7 (6 GiB): they stay, and no pod is added.',
+    ])
+    expect((await api.list(ownResource(CLUSTER_GPU_POLICY))).items).toEqual([])
+    warnings.length = 0
+    await api.create(ownResource(CLUSTER_GPU_POLICY), policy, { onWarning })
+    expect(warnings).toEqual([])
+    await api.delete(ownResource(CLUSTER_GPU_POLICY), { name: 'default' })
   })
 
   it('Without admission, which used all its rights, only labelled pods are refused', async () => {
