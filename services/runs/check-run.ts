@@ -13,6 +13,9 @@ import { isUsageError, UsageError } from '../exit-codes.ts'
 import { readRunInput } from './run-input.ts'
 import type { RunInput } from './run-input.ts'
 
+/** As of a run over REST. */
+const MAX_TASKS = 2_000_000
+
 export interface CheckTask {
   readonly file: string
 }
@@ -36,8 +39,18 @@ export async function runCheckTask(
   onProgress: (fraction: number) => void,
 ): Promise<CheckAnswer> {
   const input = await readRunInput(file)
+  if (input.expectedTasks > MAX_TASKS) return tooLarge(file, input)
   const { result, violations } = await runChecked(file, input, onProgress)
   return { file, scenario: input.scenario.name, result, violations, expected: readExpected(file) }
+}
+
+/** A run of years would seem to hang. */
+function tooLarge(file: string, { scenario, expectedTasks }: RunInput): CheckAnswer {
+  const count = (tasks: number): string => Math.ceil(tasks).toLocaleString('en-US')
+  const why =
+    `it has about ${count(expectedTasks)} tasks, and a check runs at most ${count(MAX_TASKS)}. Lower ` +
+    `clock.until, or run a part: headroom sim run ${file} --until 1d`
+  return { file, scenario: scenario.name, result: null, violations: [why], expected: null }
 }
 
 export function expectedFileOf(file: string): string {

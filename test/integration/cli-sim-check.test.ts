@@ -17,6 +17,13 @@ function scenario(name: string, extra: string): string {
 }
 
 describe('headroom sim check', () => {
+  it('refuses a scenario of years, and says how to run a part of it', async () => {
+    const { code, stdout } = await headroom(['sim', 'check', 'scenarios/live-demo.scenario.yaml'])
+    expect(code).toBe(1)
+    expect(stdout).toContain('it has about 4,380,000 tasks, and a check runs at most 2,000,000. Lower')
+    expect(stdout).toContain('headroom sim run scenarios/live-demo.scenario.yaml --until 1d\n')
+  })
+
   it('records a digest, checks it, and exits with 6 and the changed figures on a difference', async () => {
     const file = scenario('recorded', ASSERTS)
     const expected = join(folder, 'recorded.expected.json')
