@@ -11,6 +11,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vi
 import type { NvidiaAccelerator } from '../../gpu-server/devices/nvidia/nvidia-accelerator.ts'
 import { compile, CudaProgram } from '../gpu/cuda-program.ts'
 import { StubDriver } from '../support/nvidia-stubs/stub-driver.ts'
+import { WAIT } from '../support/wait.ts'
 
 const MIB = 64
 const DEBUGGER = join(import.meta.dirname, '../support/nvidia-stubs/thread-debugger.ts')
@@ -66,7 +67,7 @@ function threadStates({ pid }: { readonly pid: number }): string {
 
 /** A released thread stops a moment later. */
 const untilStopped = (task: CudaProgram): Promise<void> =>
-  vi.waitFor(() => expect(threadStates(pidOf(task))).toMatch(/^T+$/))
+  vi.waitFor(() => expect(threadStates(pidOf(task))).toMatch(/^T+$/), WAIT)
 
 const pidOf = (task: CudaProgram): { readonly pid: number } => ({ pid: task.processIds()[0] ?? 0 })
 

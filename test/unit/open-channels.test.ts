@@ -6,6 +6,7 @@ import { OpenChannels, type ChannelLimits } from '../../controller/api/channels/
 import { ApiProblem } from '../../controller/api/http/errors.ts'
 import type { ChannelAnswer, ChannelPiece, TaskChannels } from '../../controller/ports/task-channels.ts'
 import { encodeFrame, endIn, FRAME, FrameReader, type Frame } from '../../protocol/channel-frames.ts'
+import { WAIT } from '../support/wait.ts'
 
 const SUBJECT: AuditSubject = {
   kind: 'work',
@@ -113,16 +114,16 @@ describe('a channel at the controller', () => {
     const { server, notes, channels, connect } = world()
     const { far, frames } = await connect()
     far.write(encodeFrame(FRAME.data, Buffer.from('to the task')))
-    await vi.waitFor(() => expect(server.received.toString()).toBe('to the task'))
+    await vi.waitFor(() => expect(server.received.toString()).toBe('to the task'), WAIT)
     server.sends(
       1,
       encodeFrame(FRAME.data, Buffer.from('from it')),
       encodeFrame(FRAME.errors, Buffer.from('!')),
     )
     server.sends(2, encodeFrame(FRAME.ended, Buffer.from('code 3')))
-    await vi.waitFor(() => expect(lastEnd(frames)).toEqual({ kind: 'exit', code: 3 }))
+    await vi.waitFor(() => expect(lastEnd(frames)).toEqual({ kind: 'exit', code: 3 }), WAIT)
     expect(frames.map(({ kind }) => kind)).toEqual([FRAME.data, FRAME.errors, FRAME.ended])
-    await vi.waitFor(() => expect(channels.count).toBe(0))
+    await vi.waitFor(() => expect(channels.count).toBe(0), WAIT)
     expect(server.closed).toHaveLength(1)
     expect(notes.map(({ actor, action }) => [actor, action])).toEqual([
       ['ann', 'openChannel'],
@@ -138,16 +139,16 @@ describe('a channel at the controller', () => {
     server.canWrite = false
     const bytes = Buffer.alloc(60_000, 'x')
     for (let i = 0; i < 20; i++) far.write(encodeFrame(FRAME.data, bytes))
-    await vi.waitFor(() => expect(near.isPaused()).toBe(true))
+    await vi.waitFor(() => expect(near.isPaused()).toBe(true), WAIT)
     server.letWrite()
-    await vi.waitFor(() => expect(near.isPaused()).toBe(false))
+    await vi.waitFor(() => expect(near.isPaused()).toBe(false), WAIT)
   })
 
   it('is cut when a client sends what it may not', async () => {
     const { server, connect } = world()
     const { far, frames } = await connect()
     far.write(encodeFrame(FRAME.request, Buffer.from('1\0')))
-    await vi.waitFor(() => expect(lastEnd(frames)).toMatchObject({ kind: 'cut' }))
+    await vi.waitFor(() => expect(lastEnd(frames)).toMatchObject({ kind: 'cut' }), WAIT)
     expect(server.written).toEqual([])
     expect(server.closed).toHaveLength(1)
   })
@@ -156,7 +157,7 @@ describe('a channel at the controller', () => {
     const { server, connect } = world()
     const gone = await connect()
     gone.near.destroy()
-    await vi.waitFor(() => expect(server.closed).toHaveLength(1))
+    await vi.waitFor(() => expect(server.closed).toHaveLength(1), WAIT)
     const left = await connect()
     // The read of the first channel gets the first answer.
     for (let i = 0; i < 4; i++) server.says(null)
@@ -170,11 +171,13 @@ describe('a channel at the controller', () => {
     )
     const restarted = await connect()
     server.says({ refused: 'unknown_channel' })
-    await vi.waitFor(() =>
-      expect(lastEnd(restarted.frames)).toEqual({
-        kind: 'cut',
-        why: 'the GPU server of the task was started again, or closed the channel',
-      }),
+    await vi.waitFor(
+      () =>
+        expect(lastEnd(restarted.frames)).toEqual({
+          kind: 'cut',
+          why: 'the GPU server of the task was started again, or closed the channel',
+        }),
+      WAIT,
     )
   })
 

@@ -17,6 +17,7 @@ import {
 import { type RunningAdmission, startAdmissionProcess } from '../../../services/operator/admission.ts'
 import { memoryApi } from '../../support/kubernetes/memory-world.ts'
 import { aPod } from '../../support/kubernetes/objects.ts'
+import { WAIT } from '../../support/wait.ts'
 
 const NAME = 'headroom-admission'
 const DAY = 86_400_000
@@ -133,14 +134,14 @@ it('A certificate that is due is renewed without a restart, and the API server t
   await vi.waitFor(async () => {
     const after = await review(running.port, await bundleOf(api))
     expect(after.serial).not.toBe(before.serial)
-  })
+  }, WAIT)
 })
 
 it('Without the Secret it waits, says who makes it, and is not ready', async () => {
   const api = memoryApi()
   const notes: string[] = []
   const { stop, running } = started(api, notes)
-  await vi.waitFor(() => expect(notes).toHaveLength(1))
+  await vi.waitFor(() => expect(notes).toHaveLength(1), WAIT)
   expect(notes[0]).toBe(
     'the certificates cannot be kept: Secret headroom-admission not found in namespace gpu. ' +
       'The Helm chart creates it.',
@@ -161,5 +162,5 @@ it('A damaged Secret is written again', async () => {
     const { serial } = await review(running.port, await bundleOf(api))
     expect(serial).toBe(served.serialNumber)
     expect(data['ca.key']).not.toBe('eA==')
-  })
+  }, WAIT)
 })

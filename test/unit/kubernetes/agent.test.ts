@@ -15,9 +15,9 @@ import { EVENTS, NODES, ownResource, PODS } from '../../../operator/ports/kube-a
 import { FakeKubelet } from '../../support/kubernetes/fake-kubelet.ts'
 import { aClusterPolicy } from '../../support/kubernetes/objects.ts'
 import { OperatorWorld } from '../../support/kubernetes/operator-world.ts'
+import { WAIT } from '../../support/wait.ts'
 
 const GIB = 1024
-const WAIT = { timeout: 40_000, interval: 20 }
 const FINALIZER = 'test.example/kubelet'
 
 let world: OperatorWorld

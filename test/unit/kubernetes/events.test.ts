@@ -4,8 +4,8 @@ import { NODE_LABELS } from '../../../operator/contract/names.ts'
 import { GPU_NODE } from '../../../operator/contract/policies.ts'
 import { EVENTS, NODES, ownResource } from '../../../operator/ports/kube-api.ts'
 import { OperatorWorld } from '../../support/kubernetes/operator-world.ts'
+import { WAIT } from '../../support/wait.ts'
 
-const WAIT = { timeout: 30_000, interval: 20 }
 let world: OperatorWorld
 beforeEach(() => {
   world = new OperatorWorld()

@@ -28,9 +28,9 @@ import {
   VALIDATING_WEBHOOKS,
 } from '../../../operator/ports/kube-api.ts'
 import { OperatorWorld } from '../../support/kubernetes/operator-world.ts'
+import { WAIT } from '../../support/wait.ts'
 
 const GIB = 1024
-const WAIT = { timeout: 6_000, interval: 20 }
 const NOW = Date.parse('2026-11-27T10:00:00Z')
 let world: OperatorWorld
 beforeEach(() => {

@@ -13,6 +13,7 @@ import { type KubeApi, NODES, ownResource, PODS } from '../../../operator/ports/
 import { freezableClock } from '../../support/kubernetes/freezable-clock.ts'
 import { OperatorWorld } from '../../support/kubernetes/operator-world.ts'
 import { aClusterPolicy, aNodePolicy, aPod } from '../../support/kubernetes/objects.ts'
+import { WAIT } from '../../support/wait.ts'
 
 const GIB = 1024
 let world: OperatorWorld
@@ -21,7 +22,6 @@ beforeEach(() => {
 })
 afterEach(() => world.stop())
 
-const WAIT = { timeout: 6_000, interval: 20 }
 const bound = (name: string): Promise<Pod> =>
   vi.waitFor(async () => {
     const pod = await world.pod(name)
