@@ -27,6 +27,12 @@ let served: ServedSetBack
 const get = <T>(path: string): Promise<T> => getJson<T>(`${served.url}/api/v1${path}`)
 const row = (page: Page, name: string) => page.getByRole('row').filter({ hasText: name })
 
+/** Of the row, once it is there. */
+async function cellsOf(page: Page, name: string): Promise<string[]> {
+  await row(page, name).waitFor()
+  return row(page, name).getByRole('cell').allInnerTexts()
+}
+
 async function serve(options: SetBackOptions): Promise<void> {
   served = await ServedSetBack.restored({ uiDir: UI, ...options })
 }
@@ -65,7 +71,7 @@ describe.skipIf(CHROMIUM === null)('the page of a store that went back in time',
       .waitFor()
     const { items } = await get<AttemptListBody>('/attempts')
     for (const { task_id: id, node_name: node } of items) {
-      const cells = await row(page, `${id}/1`).getByRole('cell').allInnerTexts()
+      const cells = await cellsOf(page, `${id}/1`)
       expect(cells.slice(2, 6)).toEqual([node, 'ada unconfirmed', 'simulated', '1,000 MiB on GPU 0'])
     }
     expect(await faultsInEveryLook(page)).toEqual([])
@@ -225,9 +231,7 @@ describe.skipIf(CHROMIUM === null)('the page of a store that went back in time',
       .getByText(`The store: epoch ${store.epoch}`.replaceAll(/\B(?=(\d{3})+(?!\d))/g, ','))
       .waitFor()
     for (const { name, event_seq: seq } of ahead) {
-      const cells = await row(page, name ?? '')
-        .getByRole('cell')
-        .allInnerTexts()
+      const cells = await cellsOf(page, name ?? '')
       expect([cells[0], cells[2]]).toEqual([name, String(seq)])
     }
     expect(await faultsInEveryLook(page)).toEqual([])
