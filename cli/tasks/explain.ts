@@ -49,7 +49,7 @@ function fieldsOf(explanation: Explanation, maxNodes: number): readonly Field[] 
   if (swappedOutBy !== null)
     fields.push(['swapped out by', `decision ${swappedOutBy.number}: ${swappedOutBy.sentence}`])
   if (victim !== null) fields.push(['swap-out', victim.sentence])
-  return fields
+  return fields.filter(([, value]) => value !== null)
 }
 
 /** As requested, and as set. */
