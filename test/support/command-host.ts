@@ -64,6 +64,8 @@ function collect(stream: NodeJS.WriteStream): () => string {
   }) as typeof stream.write
   return () => {
     stream.write = write
+    // A command listens until its process ends, which here is not its own.
+    stream.removeAllListeners('error')
     return Buffer.concat(parts).toString('utf8')
   }
 }
