@@ -147,8 +147,8 @@ export class ControllerHost {
   }
 
   /** Keeps the supervisors from starting controllers, until `comeBack` is called with the same cause. */
-  stayAway(cause: object, whom: 'all' | 'leader' = 'leader'): void {
-    const places = whom === 'all' ? this.#places() : this.#leading()
+  stayAway(cause: object, which: 'all' | 'leader' = 'leader'): void {
+    const places = which === 'all' ? this.#places() : this.#leading()
     this.#struck.set(cause, places)
     for (const place of places) place.absences += 1
   }
