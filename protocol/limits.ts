@@ -92,7 +92,7 @@ export const MAX_PIDS = 4_194_304
 export const MAX_VARIABLES = 512
 export const MAX_VARIABLE_NAME_LENGTH = 255
 export const VARIABLE_NAME_PATTERN = `^[A-Za-z_][A-Za-z0-9_]{0,${MAX_VARIABLE_NAME_LENGTH - 1}}$`
-/** Names and values of the environment variables of a task together, in bytes of UTF-8. */
+/** Names and values of the environment variables of a task together, in bytes of JSON. */
 export const MAX_ENVIRONMENT_LENGTH = 65_536
 /** Features in the hello of a GPU server: the known ones (`units.ts`) and those of later versions. */
 export const MAX_FEATURES = 64

@@ -128,7 +128,8 @@ export function removePendingClaimant(gpu: LiveGpu, entry: LiveEntry): void {
   if (at < 0) return
   gpu.pendingClaimants.splice(at, 1)
   uncommit(gpu, entry.needMib, entry.task.spec.noswap === 1)
-  if (gpu === entry.gpus[0]) gpu.node.attemptCount -= 1
+  // A copy of the node has other GPUs with the same indexes.
+  if (gpu.index === entry.gpus[0]?.index) gpu.node.attemptCount -= 1
   rederive(gpu)
 }
 

@@ -19,6 +19,7 @@ import {
   SHA_256,
   withTag,
 } from '../../protocol/fields.ts'
+import { MAX_MESSAGE_BYTES } from '../../protocol/limits.ts'
 
 /** Every operation of the protocol. */
 export const OPERATIONS = Object.keys(BODIES)
@@ -51,10 +52,11 @@ export const ODD_VALUES: readonly unknown[] = [
   { index: 0 },
 ]
 
-/** Any message of that operation. */
+/** Any message of that operation that is small enough to be sent. */
 export function envelopeOf(op: string): fc.Arbitrary<Envelope> {
   const body = withTag<TSchema>(BODIES[op as Body['op']], 'op', op)
-  return valueOf(keywordsOf(Type.Object({ ...ENVELOPE.properties, body }))) as fc.Arbitrary<Envelope>
+  const any = valueOf(keywordsOf(Type.Object({ ...ENVELOPE.properties, body }))) as fc.Arbitrary<Envelope>
+  return any.filter((message) => Buffer.byteLength(JSON.stringify(message)) <= MAX_MESSAGE_BYTES)
 }
 
 function keywordsOf(schema: TSchema): Keywords {

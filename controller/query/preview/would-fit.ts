@@ -11,6 +11,7 @@ import { movableMib } from '../../model/placement.ts'
 import type { Task } from '../../model/placement.ts'
 import type { NodeSettings } from '../../model/vram.ts'
 import { settingsOn } from '../../model/vram.ts'
+import { yieldsToP0 } from '../../policy/node-queue.ts'
 import { whenPlacedOn } from '../../policy/place-alone.ts'
 import {
   commitRoomMib,
@@ -24,7 +25,13 @@ import { COMMON_POOL, kindOf, searchDemandMib, shapeOf } from '../../policy/plac
 import { mayTake, eligibleFrom } from '../../policy/swap/eligible.ts'
 import type { Cluster } from '../../state/cluster.ts'
 import type { LiveGpu, LiveNode, LivePlacement, LiveTask } from '../../state/facts.ts'
-import { applyEligibility, applySettings, endTaskOn, forkNode } from '../../state/snapshot/node-fork.ts'
+import {
+  applyEligibility,
+  applySettings,
+  endTaskOn,
+  forkNode,
+  releaseEntryOn,
+} from '../../state/snapshot/node-fork.ts'
 
 /**
  * Settings and demands are tried on nodes with at most this number of GPUs in total, those with most commit
@@ -138,7 +145,14 @@ class FitCheck {
     const spec = { ...this.task.spec, ...asks }
     const task: Task = Object.keys(asks).length === 0 ? this.task : { ...this.task, spec }
     const queued: Queued = { task, queueClass: this.task.queueClass }
-    return whenPlacedOn(fork, queued, shapeOf(spec), this.c.policy, this.now) !== null
+    const shape = shapeOf(spec)
+    const isTaken = (node: LiveNode) => whenPlacedOn(node, queued, shape, this.c.policy, this.now) !== null
+    if (isTaken(fork)) return true
+    const { collector } = fork
+    if (collector === null || !shape.isP0 || !yieldsToP0(collector)) return false
+    const withoutCollector = forkNode(fork)
+    releaseEntryOn(withoutCollector, collector)
+    return isTaken(withoutCollector)
   }
 
   placeOn(node: LiveNode): { readonly node: LiveNode; readonly entriesBefore: number } {

@@ -6,8 +6,14 @@ import type { Instant } from '../../../protocol/units.ts'
 import type { Policy } from '../../model/config.ts'
 import type { NodeSettings } from '../../model/vram.ts'
 import { eligibleFrom } from '../../policy/swap/eligible.ts'
-import type { LiveGpu, LiveNode, LivePlacement, LiveTask } from '../facts.ts'
-import { countHostMemory, removePlacement, setCapacity } from '../gpu-ledger.ts'
+import type { LiveEntry, LiveGpu, LiveNode, LivePlacement, LiveTask } from '../facts.ts'
+import {
+  countHostMemory,
+  rederive,
+  removePendingClaimant,
+  removePlacement,
+  setCapacity,
+} from '../gpu-ledger.ts'
 import { setEligible } from '../index/eligibility-timers.ts'
 import { placementsOn } from '../placements-on.ts'
 
@@ -48,6 +54,17 @@ export function endTaskOn(fork: LiveNode, task: LiveTask, policy: Policy): void 
   if (placement.isEligible) setEligible({ ...UNHEARD, policy }, placement, false)
   countHostMemory(placement, placement.residency, 'none')
   for (const gpu of placement.gpus) removePlacement(gpu, placement)
+}
+
+/** Releases what an entry has reserved; the entry itself stays in the queue. */
+export function releaseEntryOn(fork: LiveNode, entry: LiveEntry): void {
+  for (const { index } of entry.gpus) {
+    const gpu = fork.gpus[index] as LiveGpu
+    gpu.claimants = gpu.claimants.filter((claimant) => claimant !== entry)
+    gpu.pendingClaimants = [...gpu.pendingClaimants]
+    removePendingClaimant(gpu, entry)
+    rederive(gpu)
+  }
 }
 
 const UNHEARD = { eligibleBytesChanged: (): void => {} }
