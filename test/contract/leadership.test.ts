@@ -11,12 +11,14 @@ leadershipContract('leadership in memory', () => {
   return Promise.resolve({
     leaseMs: LEASE_MS,
     isExact: true,
-    candidate: (name) => {
-      const leadership = createMemoryLeadership(lease, { name, clock, leaseMs: LEASE_MS })
+    candidate: (name, leaseMs = LEASE_MS) => {
+      const leadership = createMemoryLeadership(lease, { name, clock, leaseMs })
       return { leadership, freeze: () => leadership.freeze(), thaw: () => leadership.thaw() }
     },
     pass: async (ms) => {
-      clock.run(clock.now() + ms, () => false)
+      const end = clock.now() + ms
+      clock.run(end, () => false)
+      clock.advanceTo(end)
       // Continuations of what has happened.
       for (let i = 0; i < 4; i++) await Promise.resolve()
     },

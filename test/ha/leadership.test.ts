@@ -24,11 +24,11 @@ describe.skipIf(whyNoPostgres() !== null)('with a PostgreSQL server', () => {
   leadershipContract('leadership on PostgreSQL', async () => ({
     leaseMs: LEASE_MS,
     isExact: false,
-    candidate: (name) => {
+    candidate: (name, leaseMs = LEASE_MS) => {
       let isFrozen = false
       const leadership = createPostgresLeadership({
-        ...{ name, url: `http://${name}`, version: '1', leaseMs: LEASE_MS, now: () => performance.now() },
-        connect: async () => (await connect(server.place, writing(LEASE_MS))).client,
+        ...{ name, url: `http://${name}`, version: '1', leaseMs, now: () => performance.now() },
+        connect: async () => (await connect(server.place, writing(leaseMs))).client,
         prepare: () => Promise.resolve(),
         isAlive: () => !isFrozen,
       })

@@ -23,9 +23,9 @@ describe.skipIf(whyNoControlPlane() !== null)('With etcd and kube-apiserver', ()
     return {
       leaseMs: LEASE_MS,
       isExact: false,
-      candidate: (name) => {
+      candidate: (name, leaseMs = LEASE_MS) => {
         const clock = freezableClock(createSystemClock())
-        const leadership = new LeaseLeadership({ api: plane.client(), clock, name, lease, leaseMs: LEASE_MS })
+        const leadership = new LeaseLeadership({ api: plane.client(), clock, name, lease, leaseMs })
         return { leadership, freeze: () => clock.freeze(), thaw: () => clock.thaw() }
       },
       pass: (ms) => delay(ms),

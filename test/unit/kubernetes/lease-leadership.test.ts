@@ -17,9 +17,9 @@ function aWorld() {
   return {
     clock,
     api,
-    candidate: (name: string) => {
+    candidate: (name: string, leaseMs = LEASE_MS) => {
       const own = freezableClock(clock)
-      const leadership = new LeaseLeadership({ api, clock: own, name, lease, leaseMs: LEASE_MS })
+      const leadership = new LeaseLeadership({ api, clock: own, name, lease, leaseMs })
       return { leadership, freeze: () => own.freeze(), thaw: () => own.thaw() }
     },
     pass: async (ms: number) => {
