@@ -3,7 +3,7 @@
 .DELETE_ON_ERROR:
 .SHELLFLAGS = -ec
 .PHONY: help up live install install-serving ui test check check-types check-lint check-format check-imports
-.PHONY: broker browser engine
+.PHONY: check-exports broker browser engine
 .PHONY: build guard fmt clean accept screenshots mutants fidelity structure
 .PHONY: bench bench-live bench-rest bench-proxy bench-gateway bench-memory bench-sweep bench-ui
 .PHONY: test-ui test-gpu test-kills test-faults test-storms test-durability test-loss test-set-back test-hostile
@@ -79,9 +79,9 @@ else
 	node tools/coverage/check-coverage.ts
 endif
 
-check: install ## check types, lint, format and import rules
+check: install ## check types, lint, format, import rules, and that every file and export is used
 	@$(MAKE) --no-print-directory --keep-going --jobs=4 --output-sync=target \
-	  check-types check-lint check-format check-imports
+	  check-types check-lint check-format check-imports check-exports
 
 check-types:
 	@tsc -v | grep -q '^Version 7\.' || { echo "tsc is not TypeScript 7 but: $$(tsc -v)"; exit 1; }
@@ -98,6 +98,9 @@ check-format:
 
 check-imports:
 	@node tools/imports/check-imports.ts
+
+check-exports:
+	@knip --config tools/imports/knip.json --include files,exports,dependencies
 
 structure: install ## print how the sources hang together: circles, reach, lines (ARGS="--list")
 	@exec node tools/structure/figures.ts $(ARGS)

@@ -18,7 +18,7 @@ import {
 /** Names of objects of Kubernetes. */
 const MAX_NAME_LENGTH = 253
 const MAX_CONTAINERS = 64
-export const MAX_AGENT_WAIT_MS = 5_000
+const MAX_AGENT_WAIT_MS = 5_000
 
 const OUTCOMES = [
   'done',

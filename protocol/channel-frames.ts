@@ -21,7 +21,7 @@ export const FRAME = {
   request: 6,
 } as const
 
-export const FRAME_HEAD_BYTES = 5
+const FRAME_HEAD_BYTES = 5
 /** Maximum content of one frame. */
 export const MAX_FRAME_CONTENT = 64 * 1024
 

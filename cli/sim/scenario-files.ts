@@ -4,7 +4,7 @@ import { loadScenario } from '../../simulator/scenario/load.ts'
 import { expectedFileOf } from '../../services/runs/check-run.ts'
 import { UsageError } from '../../services/exit-codes.ts'
 
-export const SCENARIO_FILES = 'scenarios/**/*.scenario.yaml'
+const SCENARIO_FILES = 'scenarios/**/*.scenario.yaml'
 
 /** Returns all in scenarios/ and its folders, by name. Throws UsageError without one. */
 export function scenarioFiles(): string[] {

@@ -21,7 +21,7 @@ export interface SubmissionDefaults {
  * Fields that the original client's variables fill in. Their use is reported, because such generic names may
  * be set for another purpose.
  */
-export const ORIGINAL_VARIABLES = {
+const ORIGINAL_VARIABLES = {
   vram_mib: 'REQUIRED_VRAM',
   priority: 'PRIO',
   gpu_count: 'GPU_COUNT',

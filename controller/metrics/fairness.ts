@@ -8,7 +8,7 @@
  * (Σx)² / (n Σx²): 1 if all are equal, 1/n if one task has all swap-outs; null for no tasks, 1 without
  * swap-outs.
  */
-export function jainIndex(count: number, sum: number, sumOfSquares: number): number | null {
+function jainIndex(count: number, sum: number, sumOfSquares: number): number | null {
   if (count === 0) return null
   return sumOfSquares === 0 ? 1 : (sum * sum) / (count * sumOfSquares)
 }

@@ -99,7 +99,7 @@ export function describeRule(rule: FieldRule): string {
  * Checks one value against its rule; never clamps, never coerces. Returns the problem, or null if the value
  * is valid.
  */
-export function checkField(field: string, rule: FieldRule, value: unknown): FieldProblem | null {
+function checkField(field: string, rule: FieldRule, value: unknown): FieldProblem | null {
   const problem = { field, detail: `must be ${describeRule(rule)}` }
   if (rule.kind === 'choice')
     return typeof value === 'string' && rule.choices.includes(value) ? null : problem
@@ -127,7 +127,7 @@ export function checkConfigChange(change: Readonly<Record<string, unknown>>): re
  * Minimum length of a run lease in heartbeats: one lost and one late heartbeat must not end tasks (R4;
  * docs/decisions/0072).
  */
-export const HEARTBEATS_PER_LEASE = 3
+const HEARTBEATS_PER_LEASE = 3
 
 /** Checks rules that span fields of a whole configuration; empty if it is valid. */
 export function checkConfig({ heartbeat_seconds, run_lease_seconds }: ConfigFields): readonly FieldProblem[] {

@@ -21,7 +21,7 @@ const SWAPS_PER_MINUTE = 10
 /** A minute: one swap of a small cluster in ten seconds is no storm. */
 const FINEST_TIER = 1
 /** Maximum number of storms reported, the latest. */
-export const MAX_STORMS = 100
+const MAX_STORMS = 100
 
 export function swapStorms(
   cluster: SeriesTable,

@@ -7,7 +7,7 @@ import type { ActivityRuns } from '../ports/twin.ts'
 import type { LivePlacement } from './facts.ts'
 
 /** Maximum number of periods of each kind. */
-export const MAX_ACTIVITY_RUNS = 4_096
+const MAX_ACTIVITY_RUNS = 4_096
 
 export class RecentRuns {
   readonly #wanting = new RunRing()

@@ -181,7 +181,7 @@ export function isInHost(residency: Residency): boolean {
   return residency !== 'resident' && residency !== 'none'
 }
 
-export function isInVram(placement: LivePlacement): boolean {
+function isInVram(placement: LivePlacement): boolean {
   return placement.residency !== 'swapped_out'
 }
 

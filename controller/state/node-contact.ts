@@ -9,7 +9,7 @@ import type { DurationMs, Instant } from '../../protocol/units.ts'
  * Added to a lease and its 5%: suspending takes a moment, and so does a leader's discovery that it was
  * replaced (R9).
  */
-export const LEASE_MARGIN_MS: DurationMs = 5_000
+const LEASE_MARGIN_MS: DurationMs = 5_000
 /** Number of consecutive missed heartbeats that make a node suspect: 15 s by default. */
 const HEARTBEATS_MISSED = 3
 

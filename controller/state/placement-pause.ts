@@ -9,7 +9,7 @@ import type { NodeRecord } from '../ports/store.ts'
 import type { Cluster } from './cluster.ts'
 
 /** Longest wait for nodes after a start. */
-export const START_WAIT_MS: DurationMs = 15_000
+const START_WAIT_MS: DurationMs = 15_000
 
 /** What decides whether placements are paused. */
 export type PauseState = Pick<Cluster, 'isStoreBehind' | 'recovery' | 'startWait'>

@@ -9,7 +9,7 @@ import type { Transaction } from './transaction.ts'
 /** A key is answered with its task for this long. */
 export const KEY_RETENTION_MS: DurationMs = 24 * 3_600_000
 /** Maximum number of keys; the newest are kept. */
-export const MAX_KEYS = 100_000
+const MAX_KEYS = 100_000
 
 export class SubmissionKeys {
   /** Oldest first: an expired key that is used again moves to the end. */

@@ -9,7 +9,7 @@ import type { DurationMs, Instant } from '../../protocol/units.ts'
  * A command is valid for this long after the heartbeat it relies on was sent, and never longer than the run
  * lease.
  */
-export const COMMAND_TTL_MS: DurationMs = 15_000
+const COMMAND_TTL_MS: DurationMs = 15_000
 
 /** When the node sent its last authentic message, by its own clock, and when the message arrived. */
 export interface ClockSample {

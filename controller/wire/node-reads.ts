@@ -13,7 +13,7 @@ export interface ReadLimits {
   readonly maxPerNode: number
 }
 
-export const READ_LIMITS: ReadLimits = { answerWithinMs: 3_000, maxPerNode: 8 }
+const READ_LIMITS: ReadLimits = { answerWithinMs: 3_000, maxPerNode: 8 }
 /** A read and a write of each of the channels that a server opens; it holds a read for 2 s. */
 export const CHANNEL_LIMITS: ReadLimits = { answerWithinMs: 5_000, maxPerNode: 256 }
 

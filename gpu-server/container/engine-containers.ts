@@ -18,8 +18,7 @@ import { loginFor } from './registry-credentials.ts'
 import { TaskNetworks } from './task-networks.ts'
 import { errorText } from '../../protocol/error-text.ts'
 
-export const PULL_POLICIES = ['missing', 'always', 'never'] as const
-export type PullPolicy = (typeof PULL_POLICIES)[number]
+export type PullPolicy = 'missing' | 'always' | 'never'
 
 /** An engine that answered when the server started. */
 export interface Engine {

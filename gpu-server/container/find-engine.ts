@@ -5,8 +5,7 @@ import type { Engine } from './engine-containers.ts'
 import { findApptainer } from './find-apptainer.ts'
 import { errorText } from '../../protocol/error-text.ts'
 
-export const CONTAINER_RUNTIMES = ['auto', 'docker', 'podman', 'apptainer', 'none'] as const
-export type ContainerRuntime = (typeof CONTAINER_RUNTIMES)[number]
+export type ContainerRuntime = 'auto' | 'docker' | 'podman' | 'apptainer' | 'none'
 
 interface Place {
   readonly kind: EngineKind

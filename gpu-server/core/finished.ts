@@ -33,6 +33,6 @@ export function detailOf(
 }
 
 /** Shortens a device's detail of any length to the limit of the message. */
-export function wireText(detail: string | null): string | null {
+function wireText(detail: string | null): string | null {
   return detail === null ? null : detail.slice(0, MAX_DETAIL_LENGTH).replaceAll('\u0000', ' ').toWellFormed()
 }

@@ -21,7 +21,7 @@ export interface CertificateSecretOptions {
 }
 
 /** The object that has to exist does not; the message says who makes it. */
-export class MissingObject extends Error {
+class MissingObject extends Error {
   override readonly name = 'MissingObject'
 }
 

@@ -17,7 +17,7 @@ export interface KubeConnection {
 }
 
 /** A fault of the configuration; the message names the file and the field. */
-export class KubeConfigError extends Error {
+class KubeConfigError extends Error {
   override readonly name = 'KubeConfigError'
 }
 

@@ -7,7 +7,7 @@ import type { DurationMs, Instant } from '../../protocol/units.ts'
 import { type KubeApi, TOKEN_REVIEWS } from '../ports/kube-api.ts'
 
 /** Of the tokens with which agents report; they are of no use elsewhere. */
-export const AGENT_AUDIENCE = 'headroom'
+const AGENT_AUDIENCE = 'headroom'
 
 export interface NodeTokensOptions {
   readonly api: Pick<KubeApi, 'create'>
@@ -31,7 +31,7 @@ interface Review {
 
 const REVIEW_AFTER_MS: DurationMs = 60_000
 const MAX_KNOWN = 10_000
-export const MAX_TOKEN = 8_192
+const MAX_TOKEN = 8_192
 const NODE_NAME = 'authentication.kubernetes.io/node-name'
 
 export class NodeTokens {

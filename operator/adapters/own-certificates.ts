@@ -25,7 +25,7 @@ const SERVER_LIFE_MS = 90 * DAY_MS
 /** Clocks of other hosts may be late. */
 const BACKDATED_MS = 300_000
 /** Replicas look at the certificates each minute. */
-export const SETTLED_AFTER_MS: DurationMs = 600_000
+const SETTLED_AFTER_MS: DurationMs = 600_000
 
 /** Returns `given` itself if nothing is due. Null, or one that cannot be read or is over: all new. */
 export function renewedCertificates(

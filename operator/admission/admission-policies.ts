@@ -14,7 +14,7 @@ import {
 import { FIXED_ANNOTATIONS } from '../contract/pod-request.ts'
 
 export const ADMISSION_POLICY = 'headroom-admission'
-export const OPERATOR_POLICY = 'headroom-operator'
+const OPERATOR_POLICY = 'headroom-operator'
 
 interface CelCheck {
   readonly expression: string

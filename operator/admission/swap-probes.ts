@@ -8,7 +8,7 @@ import type { Container, Probe } from '../contract/kubernetes.ts'
 
 export const HELPER_VOLUME = 'headroom-probe'
 export const HELPER_FOLDER = '/headroom-probe'
-export const HELPER = `${HELPER_FOLDER}/probe`
+const HELPER = `${HELPER_FOLDER}/probe`
 export const POD_IP_VARIABLE = 'HEADROOM_POD_IP'
 
 const KINDS = ['livenessProbe', 'startupProbe', 'readinessProbe'] as const

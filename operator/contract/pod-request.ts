@@ -108,10 +108,7 @@ function gpuCount(text: string | undefined): Parsed<number> {
 }
 
 /** Null when it is not set. */
-export function trueOrFalse(
-  annotations: Readonly<Record<string, string>>,
-  name: string,
-): Parsed<boolean | null> {
+function trueOrFalse(annotations: Readonly<Record<string, string>>, name: string): Parsed<boolean | null> {
   const text = annotations[name]
   if (text === undefined) return valid(null)
   return text === 'true' || text === 'false'

@@ -14,7 +14,7 @@ import { MAX_PERCENT, MIN_PERCENT } from './percent.ts'
 const MAX_CLAIMS = 1024
 const MAX_CONDITIONS = 16
 
-export const PERCENT_SOURCES = ['VendorNodePolicy', 'NodeLabel', 'ClusterGPUPolicy', 'Helm'] as const
+const PERCENT_SOURCES = ['VendorNodePolicy', 'NodeLabel', 'ClusterGPUPolicy', 'Helm'] as const
 export type PercentSource = (typeof PERCENT_SOURCES)[number]
 
 // ---- kinds of fields ----

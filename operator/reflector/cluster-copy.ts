@@ -6,7 +6,7 @@ import { CLUSTER_GPU_POLICY, GPU_NODE, VENDOR_NODE_POLICY } from '../contract/po
 import { type KubeApi, type KubeObject, NODES, ownResource, PODS } from '../ports/kube-api.ts'
 import { type Change, Reflector } from './reflector.ts'
 
-export const COPIED = ['pods', 'nodes', 'clusterPolicies', 'nodePolicies', 'gpuNodes'] as const
+const COPIED = ['pods', 'nodes', 'clusterPolicies', 'nodePolicies', 'gpuNodes'] as const
 export type Copied = (typeof COPIED)[number]
 
 export interface ClusterCopyOptions {

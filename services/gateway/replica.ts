@@ -2,7 +2,7 @@
 import type { ReplicaBody } from '../../controller/api/endpoints/schema.ts'
 
 /** A replica without an address, or on whose port nothing listens, is left alone for so long. */
-export const REST_MS = 250
+const REST_MS = 250
 /** The proxy of a task on whose port nothing listens says so as soon as a connection is made. */
 export const PROVEN_AFTER_MS = 500
 

@@ -32,7 +32,7 @@ export async function readRunInput(
 }
 
 /** Reads the traces of a loaded scenario. Throws TraceError. */
-export async function identified(
+async function identified(
   { scenario, sha256 }: LoadedScenario,
   known: Fingerprints = new Map(),
   withinMs: DurationMs = Infinity,

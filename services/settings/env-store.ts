@@ -3,7 +3,7 @@ import { readStoreUrl, type StorePlace } from '../../controller/adapters/postgre
 import { DEFAULT_LEASE_MS, MAX_LEASE_MS, MIN_LEASE_MS } from '../../controller/ports/leadership.ts'
 import { aPath, integerIn, trueOrFalse, type EnvironmentVariable } from './env-variable.ts'
 
-export const STORE_URL: EnvironmentVariable<StorePlace> = {
+const STORE_URL: EnvironmentVariable<StorePlace> = {
   name: 'CONTROLLER_STORE_URL',
   range:
     'postgres://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE with the parameters sslmode, sslrootcert, ' +
@@ -28,7 +28,7 @@ export const EXPECT_STORE: EnvironmentVariable<boolean> = {
 /** Names in the store, in messages and in arguments. */
 const NAME = /^[A-Za-z0-9][\w.:-]{0,99}$/
 
-export const CONTROLLER_NAME: EnvironmentVariable<string> = {
+const CONTROLLER_NAME: EnvironmentVariable<string> = {
   name: 'CONTROLLER_NAME',
   range: 'a name of at most 100 letters, digits, _ . : and -',
   byDefault: null,
@@ -36,7 +36,7 @@ export const CONTROLLER_NAME: EnvironmentVariable<string> = {
   read: (text) => (NAME.test(text) ? text : undefined),
 }
 
-export const ADVERTISED_URL: EnvironmentVariable<string> = {
+const ADVERTISED_URL: EnvironmentVariable<string> = {
   name: 'CONTROLLER_ADVERTISED_URL',
   range: 'an http or https URL without path, user and query',
   byDefault: null,
@@ -56,20 +56,20 @@ const peerFile = (name: string, meaning: string): EnvironmentVariable<string> =>
   read: aPath,
 })
 
-export const PEER_CA_FILE = peerFile(
+const PEER_CA_FILE = peerFile(
   'CONTROLLER_PEER_CA_FILE',
   'Certificate of the authority that signed the https addresses of the other controllers of the store; ' +
     'unset: those that Node trusts',
 )
 
-export const PEER_CERT_FILE = peerFile(
+const PEER_CERT_FILE = peerFile(
   'CONTROLLER_PEER_CERT_FILE',
   'Certificate that this controller presents to the other controllers; unset: none',
 )
 
-export const PEER_KEY_FILE = peerFile('CONTROLLER_PEER_KEY_FILE', 'Key of CONTROLLER_PEER_CERT_FILE')
+const PEER_KEY_FILE = peerFile('CONTROLLER_PEER_KEY_FILE', 'Key of CONTROLLER_PEER_CERT_FILE')
 
-export const LEASE_MS: EnvironmentVariable<number> = {
+const LEASE_MS: EnvironmentVariable<number> = {
   name: 'CONTROLLER_LEASE_MS',
   range: `an integer from ${MIN_LEASE_MS} to ${MAX_LEASE_MS}`,
   byDefault: String(DEFAULT_LEASE_MS),
@@ -79,7 +79,7 @@ export const LEASE_MS: EnvironmentVariable<number> = {
   read: (text) => integerIn(text, MIN_LEASE_MS, MAX_LEASE_MS),
 }
 
-export const MAY_LEAD: EnvironmentVariable<boolean> = {
+const MAY_LEAD: EnvironmentVariable<boolean> = {
   name: 'CONTROLLER_MAY_LEAD',
   range: 'true or false',
   byDefault: 'true',

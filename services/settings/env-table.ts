@@ -21,7 +21,7 @@ import {
 
 export type { EnvironmentVariable } from './env-variable.ts'
 
-export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
+const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
 
 const OVERCOMMIT_RULE = CONFIG_RULES.default_vram_overcommit_percent

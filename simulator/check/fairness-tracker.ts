@@ -8,8 +8,8 @@
  * points, so the result equals that of trying all windows.
  */
 
-export const BOUND_IN_ANY_WINDOW = 2
-export const BOUND_FROM_ROUND_START = 1
+const BOUND_IN_ANY_WINDOW = 2
+const BOUND_FROM_ROUND_START = 1
 
 /** One decision on this GPU and class. */
 export interface FairnessStep {

@@ -43,7 +43,7 @@ export interface Path {
   readonly key: string | number
 }
 
-export function pathText(path: Path | null): string {
+function pathText(path: Path | null): string {
   if (path === null) return ''
   const parent = pathText(path.parent)
   if (typeof path.key === 'number') return `${parent}[${path.key}]`

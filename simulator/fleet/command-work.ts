@@ -15,7 +15,7 @@ const VERB = 'work'
 
 export type WorkPhase = { readonly kind: 'busy' | 'idle'; readonly ms: DurationMs }
 
-export const WORK_FORMAT =
+const WORK_FORMAT =
   `busy=TIME and idle=TIME in any order, ${MAX_PHASES} at most ` + '(busy=10s idle=2m busy=10s)'
 
 /** The phases in order; a string describes an error. */

@@ -8,7 +8,7 @@ import type { Event } from '../../controller/model/event.ts'
 import type { Instant } from '../../protocol/units.ts'
 import { AsciiJson } from './ascii-json.ts'
 
-export const CHAIN_EVERY = 4096
+const CHAIN_EVERY = 4096
 const BLOCK_BYTES = 65_536
 /** A longer line is hashed separately. */
 const LINE_ROOM = 8_192

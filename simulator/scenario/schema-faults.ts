@@ -23,7 +23,7 @@ import { MAX_GPUS_PER_NODE, MAX_NODES } from './schema-fleet.ts'
 import { MAX_HOST_MIB, MAX_VRAM_MIB } from '../../protocol/limits.ts'
 import { MAX_TIME_MS, permilleOf } from './schema-workload.ts'
 
-export const MAX_FAULTS = 10_000
+const MAX_FAULTS = 10_000
 /** A day. */
 const MAX_MESSAGE_MS = 86_400_000
 const MAX_SLOW_DISK_MS = 60_000
@@ -241,7 +241,7 @@ const swarmRule = record(
   },
 )
 
-export const faultRule = byKey({
+const faultRule = byKey({
   crash,
   bounce: record(
     {

@@ -116,7 +116,7 @@ const foreignRule = record({
   ),
 })
 
-export const nodesRule = record(
+const nodesRule = record(
   {
     name: required(
       nodeNamePattern,

@@ -131,7 +131,7 @@ const activity = scalarOr(
 
 // ── a trace ──────────────────────────────────────────────────────────────────
 
-export const traceItemRule = record(
+const traceItemRule = record(
   {
     trace: required(text(1024), 'Trace file, relative to the folder of the scenario.'),
     name: optional(nullable(itemName), null, itemNameDoc),
@@ -204,7 +204,7 @@ const gpuWeights = dictionary(
 )
 const priorityWeights = dictionary(/^[0-4]$/, 'a priority from 0 to 4', weight, 1, 5)
 
-export const generateItemRule = record(
+const generateItemRule = record(
   {
     generate: required(choiceOf(ARRIVALS), 'Arrival process.'),
     name: optional(nullable(itemName), null, itemNameDoc),
@@ -334,7 +334,7 @@ const burstsWork = record(
   },
 )
 
-export const taskRule = record(
+const taskRule = record(
   {
     id: required(
       textLike(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, 'an id of letters, digits, dot, - and _', 128),
@@ -393,7 +393,7 @@ export const taskRule = record(
   { otherNames: { gpu_count: 'gpus', duration: 'run', vram: 'vram_mib' }, check: checkTask },
 )
 
-export const taskItemRule = record({ task: required(taskRule, 'One task.') })
+const taskItemRule = record({ task: required(taskRule, 'One task.') })
 
 export const workloadRule = list(
   byKey({ trace: traceItemRule, generate: generateItemRule, task: taskItemRule }),

@@ -36,7 +36,7 @@ import { fleetRule } from './schema-fleet.ts'
 import { operatorRule } from './schema-operator.ts'
 import { MAX_TIME_MS, workloadRule } from './schema-workload.ts'
 
-export const SCENARIO_VERSION = 1
+const SCENARIO_VERSION = 1
 /** 2026-01-01T00:00:00Z. */
 const DEFAULT_START_MS = 1_767_225_600_000
 const MAX_SEED = 4_294_967_295

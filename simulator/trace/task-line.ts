@@ -78,7 +78,7 @@ export function formatTask(task: TraceTask): string {
 /**
  * Checks the work of a task, also for work in a scenario. Throws LineProblem whose field begins with `field`.
  */
-export function parseWork(value: unknown, field: string): Work {
+function parseWork(value: unknown, field: string): Work {
   const work = object(value, field)
   switch (work['kind']) {
     case 'duration':

@@ -31,7 +31,7 @@ const ms = (least: number): Rule<number> => integer(least, MAX_MS)
 const name = text(256)
 const counts = dictionary(/^/, 'a name', integer(0, Number.MAX_SAFE_INTEGER), 0, Number.MAX_SAFE_INTEGER)
 
-export const workRule = byValue('kind', {
+const workRule = byValue('kind', {
   duration: record({
     kind: required(choice('duration'), 'GPU work without a pause. The task ends when it is done.'),
     ms: required(ms(1), 'GPU work in ms on an idle GPU, on each GPU alike.'),

@@ -17,7 +17,7 @@ export interface Budget {
 /** Share of the time for a trial run. */
 const TRIAL_SHARE = 1 / 12
 /** A shorter forecast is not useful. */
-export const LEAST_HORIZON_MS = 600_000
+const LEAST_HORIZON_MS = 600_000
 const ROUND_MS = 60_000
 
 /** How far a run gets in its share of the time, in whole minutes; null: not far enough to be useful. */

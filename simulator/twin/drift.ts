@@ -25,14 +25,14 @@ import { isModel, workloadModelOf } from './workload-model.ts'
 export const DRIFT_INTERVAL_MS: DurationMs = 600_000
 export const MAX_DRIFT_HISTORY = 144
 /** The score is a mean over this number of latest intervals. */
-export const DRIFT_WINDOW = 6
+const DRIFT_WINDOW = 6
 /** With fewer intervals there is no score. */
-export const LEAST_COMPARED = 3
+const LEAST_COMPARED = 3
 /**
  * Limit of the score: on average, actual values are as far from the median as the band is wide, so
  * predictions are useless.
  */
-export const DRIFT_THRESHOLD = 1
+const DRIFT_THRESHOLD = 1
 const RUNS = 9
 
 /**

@@ -10,7 +10,7 @@ import { Residence } from './residence.ts'
 import type { Seen } from './residence.ts'
 
 /** With fewer ends, residences are unknown. */
-export const LEAST_ENDS = 10
+const LEAST_ENDS = 10
 /** A class of tasks with fewer ends is drawn like all others. */
 const LEAST_ENDS_OF_CLASS = 20
 /** Younger tasks are expected to have the same demand as others. */

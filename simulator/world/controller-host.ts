@@ -330,7 +330,7 @@ function endEach(places: readonly Place[], end: (process: ControllerProcess) => 
   return living.length > 0
 }
 
-export function swapTotalsOf({ views }: Controller): SwapTotals {
+function swapTotalsOf({ views }: Controller): SwapTotals {
   const { swapOuts, swappedOutMibTotal, swappedInMibTotal } = views.totals()
   return { swapOuts, swappedOutMib: swappedOutMibTotal, swappedInMib: swappedInMibTotal }
 }

@@ -41,7 +41,7 @@ export function runLeaseMsOf({
 }
 
 /** By instant. */
-export function drawSwarm(swarm: Swarm, place: SwarmPlace, random: RandomStream): Fault[] {
+function drawSwarm(swarm: Swarm, place: SwarmPlace, random: RandomStream): Fault[] {
   const faults: Fault[] = []
   const meanMs = 3_600_000 / swarm.ratePerHour
   let atMs = swarm.fromMs

@@ -18,7 +18,7 @@ import { VirtualClock } from '../../simulator/kernel/virtual-clock.ts'
 /** An instant like that of a live controller. */
 const START = Date.UTC(2026, 0, 1)
 const GPUS_PER_NODE = 8
-export const VRAM_MIB: Mib = 40_960
+const VRAM_MIB: Mib = 40_960
 /** Maximum resident VRAM: the capacity less the reserve. */
 export const CAPACITY_MIB: Mib = VRAM_MIB - 2048
 

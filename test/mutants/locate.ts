@@ -46,7 +46,7 @@ interface NamedDeclaration extends Span {
 }
 
 /** Top-level declarations and members of classes, in the order of the file. */
-export function namedDeclarations(source: string): readonly NamedDeclaration[] {
+function namedDeclarations(source: string): readonly NamedDeclaration[] {
   const file = ts.createSourceFile('file.ts', source, ts.ScriptTarget.Latest, true)
   return file.statements.flatMap((statement) => {
     const span = { start: statement.getStart(file), end: statement.end }

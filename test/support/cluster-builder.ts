@@ -53,7 +53,7 @@ export type Deed = 'hold' | 'release' | 'swap-out' | 'swap-in'
 const DEEDS = { hold: holdTask, release: releaseTask, 'swap-out': swapOutTask, 'swap-in': swapInTask }
 
 /** Small figures by default: no overcommit and a reserve of 10 MiB, so that tests are readable. */
-export const SMALL_CONFIG: ConfigFields = { ...DEFAULT_CONFIG, safety_reserve_mib: 10 }
+const SMALL_CONFIG: ConfigFields = { ...DEFAULT_CONFIG, safety_reserve_mib: 10 }
 
 type Change<T> = { readonly [K in keyof T]?: T[K] }
 /** An event without its address. */

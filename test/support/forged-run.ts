@@ -8,7 +8,7 @@ import type { Violation } from '../../simulator/check/violation.ts'
 import type { Metrics } from '../../simulator/scenario/metrics.ts'
 import type { AlwaysName, Assertions } from '../../simulator/scenario/assertions.ts'
 
-export const NO_METRICS: Metrics = {
+const NO_METRICS: Metrics = {
   jct_s: null,
   queue_wait_s: null,
   slowdown: null,

@@ -7,7 +7,7 @@ import { headroom, LiveCluster, until, type Member } from './live-cluster.ts'
 import { PORTS } from './proxied-task.ts'
 
 const INVENTORY = JSON.stringify({ gpus: [{ model: 'declared', vram_mib: 24_576, swap: 'pinned-gen5' }] })
-export const VRAM_MIB = 16_000
+const VRAM_MIB = 16_000
 export const HOST = 'models.example.org'
 const ANSWER_LIMIT_MS = 60_000
 

@@ -96,7 +96,7 @@ function startHost(): ChildProcess {
 }
 
 /** Runs the command in its own process. */
-export function headroomProcess(args: readonly string[], options: CommandOptions = {}): Promise<Ended> {
+function headroomProcess(args: readonly string[], options: CommandOptions = {}): Promise<Ended> {
   const { cwd = ROOT, stdin } = options
   const command = ['--import', join(ROOT, 'cli/require-node.mjs'), '--', join(ROOT, 'cli/main.ts'), ...args]
   return new Promise((resolve, reject) => {

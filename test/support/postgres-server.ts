@@ -163,7 +163,7 @@ export class PostgresServer {
   }
 }
 
-export function placeOf(url: string): StorePlace {
+function placeOf(url: string): StorePlace {
   const place = readStoreUrl(url)
   if (place === undefined) throw new Error(`${url} is no URL of a store`)
   return place

@@ -262,7 +262,7 @@ export class ServerCoreHarness {
 }
 
 /** A copy from the moment of saving is kept, as on a disk. */
-export class CopyingStorage implements NodeStorage {
+class CopyingStorage implements NodeStorage {
   kept: NodeState = EMPTY_NODE_STATE
   /** The content of a disk that stores only changes. */
   readonly changes: NodeChange[] = []

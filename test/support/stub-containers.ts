@@ -8,7 +8,7 @@ import {
 import type { Containers } from '../../gpu-server/guard/containers.ts'
 import { fakeContainers } from './fake-engine.ts'
 
-export function stubApptainer(folder: string): Apptainer {
+function stubApptainer(folder: string): Apptainer {
   return {
     kind: 'apptainer',
     version: '1.4.0',

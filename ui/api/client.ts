@@ -51,7 +51,7 @@ export function isFinal(error: Error | null): boolean {
 }
 
 /** No response arrived. */
-export class Unreachable extends Error {
+class Unreachable extends Error {
   override readonly name = 'Unreachable'
 }
 

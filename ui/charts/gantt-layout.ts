@@ -1,8 +1,7 @@
 /** The layout of a Gantt chart: a row for each GPU, with a lane for each of its concurrent tasks. Pure. */
 
 /** `unknown`: placed, but no retained event says where its bytes were. */
-export const BAR_KINDS = ['active', 'idle', 'moving', 'out', 'unknown'] as const
-export type BarKind = (typeof BAR_KINDS)[number]
+export type BarKind = 'active' | 'idle' | 'moving' | 'out' | 'unknown'
 
 export interface GanttBar {
   /** Index of the row. */

@@ -6,7 +6,7 @@ import styles from './vram-bar.module.css'
 
 type Figures = Pick<Vram, 'used_mib' | 'committed_mib' | 'effective_schedulable_mib' | 'physical_mib'>
 
-export function vramWords(vram: Figures): string {
+function vramWords(vram: Figures): string {
   return [
     `used ${mib(vram.used_mib)}`,
     `allocated ${mib(vram.committed_mib)}`,

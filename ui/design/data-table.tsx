@@ -17,7 +17,7 @@ export interface DataTableProps<R> extends Pick<TableProps<R>, 'name' | 'columns
 }
 
 /** Further rows are on the next page. */
-export const MAX_ROWS = 150
+const MAX_ROWS = 150
 
 interface Kept<R> extends StableRows<R> {
   readonly request: string

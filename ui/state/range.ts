@@ -14,7 +14,7 @@ export const RANGES = [
   { value: '-7d', name: '7 days', ms: 604_800_000 },
 ] as const
 
-export const DEFAULT_RANGE = '-1h'
+const DEFAULT_RANGE = '-1h'
 
 /** The last range of this tab. */
 let last: string = DEFAULT_RANGE

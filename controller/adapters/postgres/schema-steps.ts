@@ -15,7 +15,7 @@ export interface Step {
   readonly sql: string
 }
 
-export const STEPS: readonly Step[] = []
+const STEPS: readonly Step[] = []
 
 /** The schema version that this program writes. */
 export const POSTGRES_SCHEMA_VERSION = BASE_VERSION + STEPS.length

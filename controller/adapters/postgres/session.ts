@@ -8,7 +8,7 @@ import { describeHost, describePlace, tlsOptions, type StoreHost, type StorePlac
 
 export const SCHEMA = 'headroom'
 /** Versions that the tests ran against. */
-export const TESTED_VERSIONS = [15]
+const TESTED_VERSIONS = [15]
 /** `client_connection_check_interval` exists from this one on. */
 const MIN_VERSION = 14
 
@@ -50,7 +50,7 @@ const types: pg.CustomTypesConfig = {
     oid === INT8 ? Number : pg.types.getTypeParser(oid, format)) as pg.CustomTypesConfig['getTypeParser'],
 }
 
-export function clientConfig(place: StorePlace, at: StoreHost, limits: SessionLimits): pg.ClientConfig {
+function clientConfig(place: StorePlace, at: StoreHost, limits: SessionLimits): pg.ClientConfig {
   return {
     ...{ host: at.host, port: at.port, database: place.database, user: place.user, types },
     ...(place.password === null ? {} : { password: place.password }),
@@ -99,7 +99,7 @@ class NoPrimary extends Error {
 }
 
 /** Settings of a session, in one statement. */
-export async function prepareSession(client: pg.ClientBase, limits: SessionLimits): Promise<void> {
+async function prepareSession(client: pg.ClientBase, limits: SessionLimits): Promise<void> {
   const { rows } = await client.query<{ version: number; encoding: string }>(
     "select current_setting('server_version_num')::int as version, " +
       "current_setting('server_encoding') as encoding",

@@ -8,7 +8,7 @@ export interface StoreHost {
   readonly port: number
 }
 
-export const SSL_MODES = ['disable', 'require', 'verify-ca', 'verify-full'] as const
+const SSL_MODES = ['disable', 'require', 'verify-ca', 'verify-full'] as const
 export type SslMode = (typeof SSL_MODES)[number]
 
 export interface StorePlace {
@@ -26,7 +26,7 @@ export interface StorePlace {
   readonly poolSize: number
 }
 
-export const MAX_HOSTS = 8
+const MAX_HOSTS = 8
 const DEFAULT_PORT = 5432
 const DEFAULT_POOL_SIZE = 4
 const MAX_POOL_SIZE = 50

@@ -74,7 +74,7 @@ const FLUSH_FROM_CHARS = 262_144
 /** Maximum of characters waiting to be written; beyond it the disk is too slow. */
 const MAX_WAITING_CHARS = 67_108_864
 /** Below this number of free bytes the disk is left to the store. */
-export const MIN_FREE_BYTES = 134_217_728
+const MIN_FREE_BYTES = 134_217_728
 
 /** Why there is no checkpoint: the files stay, and the next controller writes it. */
 const ENDED = 'the recording has ended'

@@ -27,7 +27,7 @@ export function syncDirectory(directory: string): void {
   syncPath(directory, 'r')
 }
 
-export function syncFile(path: string): void {
+function syncFile(path: string): void {
   syncPath(path, 'r+')
 }
 

@@ -118,7 +118,7 @@ export function finishedTasksQuery(db: Kysely<Schema>, state: TaskState, wanted:
   return query.orderBy('seq', isOldestFirst ? 'asc' : 'desc').limit(limit)
 }
 
-export function auditsQuery(
+function auditsQuery(
   db: Kysely<Schema>,
   { beforeSeq, actor, action, outcome, targetContains, since, until, limit }: AuditQuery,
 ) {

@@ -42,7 +42,7 @@ export interface Allowances {
   readonly decisions: AgeAllowance
 }
 
-export const NOTHING_BY_AGE: AgeAllowance = { upTo: 0, rows: 0 }
+const NOTHING_BY_AGE: AgeAllowance = { upTo: 0, rows: 0 }
 
 export interface RetentionClock {
   /**
@@ -55,12 +55,12 @@ export interface RetentionClock {
 }
 
 /** Age alone removes at most this share of the kept rows per hour of controller time. */
-export const AGE_SHARE_PER_HOUR = 0.01
+const AGE_SHARE_PER_HOUR = 0.01
 const HOUR_MS = 3_600_000
 /** Across a restart controller time advances by at most this. */
-export const MAX_RESTART_ADVANCE_MS = 24 * HOUR_MS
+const MAX_RESTART_ADVANCE_MS = 24 * HOUR_MS
 /** Minimum interval for storing controller time and removing rows by age. */
-export const TICK_MS = 60_000
+const TICK_MS = 60_000
 /** A mark records the newest rows at a moment. The precision of ages is the distance between two marks. */
 const MARKS_PER_AGE = 100
 const MAX_MARK_DISTANCE_MS = HOUR_MS
@@ -146,7 +146,7 @@ export function openRetentionClock(tables: ClockTables, ages: MaxAges, time: Hos
   }
 }
 
-export function restartAdvance(wallDifferenceMs: number): number {
+function restartAdvance(wallDifferenceMs: number): number {
   return Math.min(Math.max(wallDifferenceMs, 0), MAX_RESTART_ADVANCE_MS)
 }
 

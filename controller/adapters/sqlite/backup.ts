@@ -18,7 +18,7 @@ export const MAX_UPGRADE_COPIES = 3
  * @param target replaced if it exists
  * @throws StoreFault, SqliteError or a file-system error; `target` is then unchanged
  */
-export function copyStore(db: Database.Database, target: string): void {
+function copyStore(db: Database.Database, target: string): void {
   const partial = `${target}.partial`
   rmSync(partial, { force: true })
   try {

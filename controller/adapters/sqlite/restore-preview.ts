@@ -10,7 +10,7 @@ import { schemaVersion } from './migrations.ts'
 import type { FileMark } from '../sql/store-mark.ts'
 
 /** Maximum number of tasks that are named. */
-export const MAX_NAMED_TASKS = 20
+const MAX_NAMED_TASKS = 20
 
 export interface RestorePreview {
   readonly backup: StorePosition

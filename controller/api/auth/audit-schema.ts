@@ -16,7 +16,7 @@ const outcome = oneOf(OUTCOMES, {
   description: 'failed: the request was accepted, but the controller could not carry it out',
 })
 
-export const AuditEntrySchema = Type.Object({
+const AuditEntrySchema = Type.Object({
   seq: count('1, 2, 3, …'),
   at: instant('When the request was accepted or refused'),
   actor: textOrNull(

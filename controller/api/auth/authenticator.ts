@@ -38,7 +38,7 @@ export interface Credentials {
 }
 
 /** Name of the environment's token in audit entries. */
-export const FILE_TOKEN_ID = 'admin-token-file'
+const FILE_TOKEN_ID = 'admin-token-file'
 const FILE_CALLER: Caller = { name: 'admin', role: 'admin', tokenId: FILE_TOKEN_ID }
 
 export class Authenticator {

@@ -17,7 +17,7 @@ export const TOKEN_NAME_RANGE =
   '1 to 100 letters, digits, dots, dashes, underscores and @ that begin with a letter or digit'
 
 /** Ten years. */
-export const MAX_EXPIRES_IN_SECONDS = 315_360_000
+const MAX_EXPIRES_IN_SECONDS = 315_360_000
 
 const roleNames: readonly Role[] = ROLES
 const role = oneOf(roleNames, {
@@ -56,7 +56,7 @@ const fields = {
   last_used_at: instantOrNull('Last use, to the hour; null: never used'),
 }
 
-export const TokenSchema = Type.Object(fields)
+const TokenSchema = Type.Object(fields)
 export type TokenBody = Static<typeof TokenSchema>
 
 export const MadeTokenSchema = Type.Object({

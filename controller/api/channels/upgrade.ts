@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import type { OpenChannels } from './open-channels.ts'
 
-export const CHANNEL_PROTOCOL = 'headroom-channel'
+const CHANNEL_PROTOCOL = 'headroom-channel'
 export const CHANNEL_PATH = '/api/v1/channels/'
 const SECRET = /^[A-Za-z0-9_-]{43}$/
 const ACCEPTED =

@@ -78,7 +78,7 @@ const NextCycleSchema = Type.Object({
   swap_out_mib: mib('VRAM of these tasks on all their GPUs'),
 })
 
-export const ImpactSchema = Type.Object({
+const ImpactSchema = Type.Object({
   total: Type.Object({ before: FiguresSchema, after: FiguresSchema }, { description: 'Over all GPUs' }),
   nodes: list(NodeImpactSchema, {
     description: 'Nodes that would change, largest change of the limit first; at most 20',

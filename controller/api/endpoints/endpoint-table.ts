@@ -14,9 +14,9 @@ import { presentInstantOrNull } from '../http/instant.ts'
 import type { EndpointsBody, ReplicaBody } from './schema.ts'
 
 /** Maximum number of tasks; those that were submitted first are in it. */
-export const MAX_REPLICAS = 10_000
+const MAX_REPLICAS = 10_000
 /** Gateways that wait at a time. */
-export const MAX_GATEWAYS = 32
+const MAX_GATEWAYS = 32
 /** While a gateway waits. */
 const LOOK_EVERY_MS = 50
 /** Not everything that changes is an event: tokens expire and are revoked. */

@@ -2,7 +2,7 @@ import { Type, type Static } from 'typebox'
 import { SHA_256 } from '../../../protocol/fields.ts'
 import { closed, count } from '../http/fields-schema.ts'
 
-export const MAX_HASHES = 1_000
+const MAX_HASHES = 1_000
 
 const SHA_256_TEXT = { pattern: SHA_256.pattern, 'x-allowed': SHA_256.description }
 

@@ -14,7 +14,7 @@ import {
 } from '../http/fields-schema.ts'
 
 /** Sort orders of a list of GPUs; `gpu-list.ts` defines each. */
-export const GPU_SORTS = [
+const GPU_SORTS = [
   'registered',
   'name',
   'utilization',
@@ -28,7 +28,7 @@ export const GPU_SORTS = [
 export type GpuSort = (typeof GPU_SORTS)[number]
 
 /** Maximum number of GPUs in one answer. */
-export const MAX_GPUS = 10_000
+const MAX_GPUS = 10_000
 
 export const GpuQuerySchema = closed({
   node: Type.Optional(pathId('Only GPUs of this node, by id or name')),
@@ -59,7 +59,7 @@ const unknowns = (description: string) => list(numberOrNull('null: unknown'), { 
 const RangeSchema = Type.Object({ from: instant('Start'), to: instant('End') })
 
 /** All columns have the same length: one entry for each GPU. */
-export const GpuColumnsSchema = Type.Object(
+const GpuColumnsSchema = Type.Object(
   {
     node: numbers('Position of its node in `nodes`'),
     index: numbers('Index on its node'),

@@ -32,7 +32,7 @@ export const GroupReplacementSchema = closed(
 )
 
 /** Sums over the registered nodes of a group or of the common pool. */
-export const GroupSumsSchema = Type.Object(
+const GroupSumsSchema = Type.Object(
   {
     nodes: count('Registered nodes'),
     nodes_up: count('Nodes that are up'),

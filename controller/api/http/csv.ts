@@ -7,7 +7,7 @@ import { oneOf } from './fields-schema.ts'
 
 export type CsvCell = string | number | boolean | null
 
-export const CSV_TYPE = 'text/csv; charset=utf-8'
+const CSV_TYPE = 'text/csv; charset=utf-8'
 
 /** Columns by their names, in order. */
 export type CsvColumns<T> = Readonly<Record<string, (row: T) => CsvCell>>

@@ -166,7 +166,7 @@ export function problemOf(error: unknown, bodyLimit: number = BODY_LIMIT_BYTES):
 }
 
 /** JSON Pointer (RFC 6901) to a field of the body; the empty pointer is the body itself. */
-export function pointerTo(...path: readonly string[]): string {
+function pointerTo(...path: readonly string[]): string {
   return path
     .map((name) => (name === '' ? '' : `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`))
     .join('')

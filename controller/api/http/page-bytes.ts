@@ -2,9 +2,9 @@
  * Pages are bounded in bytes as well: a page ends before its items take more than this as JSON. One item it
  * always holds.
  */
-export const PAGE_BYTES = 96 * 1024
+const PAGE_BYTES = 96 * 1024
 
-export function bytesOf(item: object): number {
+function bytesOf(item: object): number {
   return Buffer.byteLength(JSON.stringify(item)) + 1
 }
 

@@ -1,7 +1,7 @@
 import { Type, type Static } from 'typebox'
 import { list, refTo } from './fields-schema.ts'
 
-export const ProblemErrorSchema = Type.Object({
+const ProblemErrorSchema = Type.Object({
   pointer: Type.String({
     description:
       'JSON Pointer to the field; for a query or path parameter, a slash and its name; empty for the ' +

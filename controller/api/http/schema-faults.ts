@@ -97,7 +97,7 @@ function describe(fault: VerboseError, part: string): ProblemError {
 }
 
 /** What a schema allows, in words: `an integer from 0 to 1000, or null`. */
-export function whatIsAllowed(schema: SchemaWords): string {
+function whatIsAllowed(schema: SchemaWords): string {
   if (schema['x-allowed'] !== undefined) return schema['x-allowed']
   if (schema.enum !== undefined) return `one of ${schema.enum.map(String).join(', ')}`
   const types = typeof schema.type === 'string' ? [schema.type] : (schema.type ?? [])

@@ -24,7 +24,7 @@ import {
 import { DRY_RUN_PARTS } from '../config/impact-schema.ts'
 
 /** Sort orders of a list of nodes; `node-list.ts` defines each. */
-export const NODE_SORTS = ['registered', 'name', 'load', 'allocated', 'used', 'swaps'] as const
+const NODE_SORTS = ['registered', 'name', 'load', 'allocated', 'used', 'swaps'] as const
 export type NodeSort = (typeof NODE_SORTS)[number]
 
 /** The range of the global value (specification 8), or null to remove the override. */
@@ -55,7 +55,7 @@ export const NodeConfigChangeSchema = closed(
 export type NodeConfigChangeBody = Static<typeof NodeConfigChangeSchema>
 
 /** The VRAM figures of a GPU, a node or the cluster; those of a node are sums over its GPUs. */
-export const VramSchema = Type.Object({
+const VramSchema = Type.Object({
   physical_mib: mib('Physical VRAM of the GPUs'),
   used_mib: mib('Resident plus foreign'),
   resident_mib: mib('Used by tasks that are resident or moving in or out'),
@@ -70,7 +70,7 @@ export const VramSchema = Type.Object({
 })
 export type Vram = Static<typeof VramSchema>
 
-export const GpuSchema = Type.Object({
+const GpuSchema = Type.Object({
   index: count(),
   model: Type.String(),
   vram: VramSchema,
@@ -163,7 +163,7 @@ export type ChangedNodeBody = Static<typeof ChangedNodeSchema>
 export const NodePageSchema = page(NodeRef)
 export type NodePage = Static<typeof NodePageSchema>
 export const NodePathSchema = Type.Object({ node_id: pathId('UUID of the node, in upper or lower case') })
-export const NODE_STATUS_FILTERS = ['up', 'suspect', 'unreachable', 'attention', ...NODE_CONDITIONS] as const
+const NODE_STATUS_FILTERS = ['up', 'suspect', 'unreachable', 'attention', ...NODE_CONDITIONS] as const
 
 export const NodeQuerySchema = closed({
   status: Type.Optional(

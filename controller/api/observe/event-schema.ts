@@ -37,7 +37,7 @@ export const EventSchema = Type.Object(
   { $id: 'Event', description: 'An event with its cause.' },
 )
 export type EventBody = Static<typeof EventSchema>
-export const EventRef = refTo<EventBody>('Event')
+const EventRef = refTo<EventBody>('Event')
 
 export const EventPageSchema = Type.Object({
   items: list(EventRef),

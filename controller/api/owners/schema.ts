@@ -16,7 +16,7 @@ import {
 } from '../http/fields-schema.ts'
 
 /** Sort orders of the list; `routes.ts` defines each. */
-export const OWNER_SORTS = ['lost', 'gpus', 'running', 'pending', 'name'] as const
+const OWNER_SORTS = ['lost', 'gpus', 'running', 'pending', 'name'] as const
 export type OwnerSort = (typeof OWNER_SORTS)[number]
 
 export const OwnerQuerySchema = closed({
@@ -40,7 +40,7 @@ export type OwnerQuery = Static<typeof OwnerQuerySchema>
 
 const seconds = (description: string) => Type.Number({ minimum: 0, description: `${description}, s` })
 
-export const OwnerSchema = Type.Object({
+const OwnerSchema = Type.Object({
   owner: textOrNull('Name of the token or user; null: tasks without an owner (no authentication required)'),
   tasks: Type.Object({
     running: count('Placed tasks, swapped-out ones included'),

@@ -19,7 +19,7 @@ import { REPORT_FORMATS } from './report-format.ts'
 import { MEDIA_TYPE, OTHER_MEDIA_TYPES } from '../http/service-schema.ts'
 import { SPEED } from './session-schema.ts'
 
-export const MAX_SEED = 4_294_967_295
+const MAX_SEED = 4_294_967_295
 const MAX_UNTIL_SECONDS = 315_360_000
 /** Maximum length of a scenario as text: 1 MiB. */
 export const MAX_SCENARIO_CHARACTERS = 1_048_576
@@ -47,7 +47,7 @@ export const scenarioFields = {
 /** Schema option of a body with these fields. */
 export const ONE_SCENARIO = exactlyOneOf('scenario', 'scenario_text', 'scenario_inline')
 
-export const choiceFields = {
+const choiceFields = {
   seed: Type.Optional(integer(0, MAX_SEED, { description: 'Overrides the seed of the scenario' })),
   until_seconds: Type.Optional(
     integer(1, MAX_UNTIL_SECONDS, {

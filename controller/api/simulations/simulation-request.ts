@@ -100,7 +100,7 @@ export function uploaderOf(request: { readonly caller: Caller | null }): Uploade
 /** The rest of a body is not read: the connection ends with the answer. */
 const UNREAD = { headers: { connection: 'close' } }
 
-export function problemOf(refusal: SimulationRefusal): ApiProblem {
+function problemOf(refusal: SimulationRefusal): ApiProblem {
   switch (refusal.code) {
     case 'invalid_scenario':
       return invalidFields(

@@ -5,7 +5,7 @@ import { closed, count, instant, integer, oneOf } from '../http/fields-schema.ts
 const path = (description: string, minLength = 0) =>
   Type.String({ minLength, maxLength: MAX_PATH_LENGTH, pattern: '^[^\\u0000]*$', description })
 
-export const WorkFileSchema = Type.Object({
+const WorkFileSchema = Type.Object({
   path: Type.String({ description: 'Relative to the work folder' }),
   kind: oneOf(['file', 'folder', 'link', 'other']),
   bytes: count('Size of a file; 0 for the others'),

@@ -2,7 +2,7 @@ import { Type, type Static } from 'typebox'
 import { MAX_LOG_BYTES } from '../../../protocol/limits.ts'
 import { closed, count, integer, oneOf } from '../http/fields-schema.ts'
 
-export const LOG_STREAMS = ['stdout', 'stderr'] as const
+const LOG_STREAMS = ['stdout', 'stderr'] as const
 
 /** A part of the output of a task. */
 export const LogSchema = Type.Object(
@@ -26,15 +26,15 @@ export const LogSchema = Type.Object(
 export type LogBody = Static<typeof LogSchema>
 
 /** The last event of a stream, with the reason for its end. */
-export const LogEndSchema = Type.Object({
-  attempt: count('The attempt that ended'),
+export interface LogEndBody {
+  /** The attempt that ended. */
+  readonly attempt: number
   /**
    * ended: all output was read. unavailable: the task is final and its server does not return the output.
    * superseded: a new attempt began.
    */
-  why: oneOf(['ended', 'unavailable', 'superseded']),
-})
-export type LogEndBody = Static<typeof LogEndSchema>
+  readonly why: 'ended' | 'unavailable' | 'superseded'
+}
 
 const DEFAULT_MAX_BYTES = 65_536
 

@@ -122,7 +122,7 @@ export function afterMovesMib(gpu: Gpu): Mib {
 }
 
 /** A noswap task must leave room for the largest swappable one to return. */
-export function strandRoomMib(gpu: Gpu): Mib {
+function strandRoomMib(gpu: Gpu): Mib {
   return capacityForSwappableMib(gpu) - gpu.largestSwappableMib
 }
 

@@ -14,11 +14,11 @@ import { attainableMib, shortMib } from './bytes.ts'
 export type ReturnOrderKey = Pick<QueueEntry, 'task' | 'askedAt'>
 
 /** 0 for P0 and for entries that have waited `swap_in_aging_seconds`, otherwise 1. */
-export function rankOf(entry: ReturnOrderKey, policy: Policy, now: Instant): 0 | 1 {
+function rankOf(entry: ReturnOrderKey, policy: Policy, now: Instant): 0 | 1 {
   return entry.task.spec.priority === 0 || hasAged(entry, policy, now) ? 0 : 1
 }
 
-export function hasAged(entry: ReturnOrderKey, policy: Policy, now: Instant): boolean {
+function hasAged(entry: ReturnOrderKey, policy: Policy, now: Instant): boolean {
   return now - entry.askedAt >= policy.swapInAgingMs
 }
 
@@ -54,7 +54,7 @@ export function inReturnOrder<E extends QueueEntry>(
 }
 
 /** Which entry becomes the collector: P0 first, then the oldest. */
-export const byCollectorOrder = firstDifference<QueueEntry>(
+const byCollectorOrder = firstDifference<QueueEntry>(
   (a, b) => Number(a.task.spec.priority !== 0) - Number(b.task.spec.priority !== 0),
   (a, b) => a.askedAt - b.askedAt,
   (a, b) => byCodeUnits(a.task.spec.id, b.task.spec.id),

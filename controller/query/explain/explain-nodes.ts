@@ -18,8 +18,8 @@ import type { LiveGpu, LiveNode } from '../../state/facts.ts'
 import { forkNode } from '../../state/snapshot/node-fork.ts'
 
 /** Maximum number of nodes that are named, and of GPUs per node. */
-export const MAX_NODE_VERDICTS = 20
-export const MAX_GPU_VERDICTS = 16
+const MAX_NODE_VERDICTS = 20
+const MAX_GPU_VERDICTS = 16
 
 export interface GpuVerdict {
   readonly gpu: number

@@ -8,7 +8,7 @@ import { forkCluster } from '../../state/snapshot/snapshot.ts'
 import { MAX_NAMED_TASKS } from './impact-pending.ts'
 
 /** Forking more open tasks than this takes too long while requests wait. */
-export const MAX_COPIED_TASKS = 10_000
+const MAX_COPIED_TASKS = 10_000
 
 export interface CycleImpact {
   /** Pending tasks that would get their GPUs at once. */

@@ -30,7 +30,7 @@ import { pendingImpact } from './impact-pending.ts'
 import { applyEligibility, applySettings, forkNode } from '../../state/snapshot/node-fork.ts'
 
 /** Maximum number of nodes, GPUs and tasks that are named; the others are counted. */
-export const MAX_NAMED_IN_IMPACT = 20
+const MAX_NAMED_IN_IMPACT = 20
 
 /** Sums over GPUs, MiB: sums of floors, never a floor of the sum. */
 export interface ImpactFigures {

@@ -3,12 +3,12 @@ import type { GpuSnapshot } from './snapshot.ts'
 import type { Mib } from '../../../protocol/units.ts'
 
 /** The first driver with the checkpoint functions in libcuda and a lock that can time out. */
-export const FIRST_DRIVER = 570
+const FIRST_DRIVER = 570
 /**
  * CUDA's own mappings of the unified-memory device are small; a program's managed allocations are not. An
  * estimate, see docs/gpu-server.md.
  */
-export const MAX_UVM_MIB: Mib = 64
+const MAX_UVM_MIB: Mib = 64
 
 /** Returns null, or why nothing can be swapped with this driver. */
 export function whyNotDriver(version: string): string | null {

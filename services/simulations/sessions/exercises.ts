@@ -9,7 +9,7 @@ import { loadExercise } from '../../../simulator/exercise/load-exercise.ts'
 import { refused } from '../library/limits.ts'
 import type { Sessions } from './sessions.ts'
 
-export const EXERCISE_SUFFIX = '.exercise.yaml'
+const EXERCISE_SUFFIX = '.exercise.yaml'
 
 interface Known {
   readonly brief: ExerciseBrief

@@ -32,7 +32,7 @@ const MAX_SNAPSHOTS = 100
 const MAX_INPUTS = 100_000
 
 /** A command that the session refuses; the message is for users. */
-export class SessionConflict extends Error {
+class SessionConflict extends Error {
   override readonly name = 'SessionConflict'
 }
 

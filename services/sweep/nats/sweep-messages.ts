@@ -71,7 +71,7 @@ const SUFFIXES = ['', '.gz'] as const
 export const MAX_JOB_BYTES = 16 * 1024
 const MAX_RESULT_BYTES = 240 * 1024
 /** A scenario has at most 1 MiB; its name, settings and list of traces are added. */
-export const MAX_POINT_BYTES = 4 * 1024 * 1024
+const MAX_POINT_BYTES = 4 * 1024 * 1024
 const MAX_SCENARIO_CHARS = 1024 * 1024
 const MAX_PATH_CHARS = 4096
 const MAX_TRACES = 100

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import type { TraceRef } from './sweep-messages.ts'
 
 /** Traces in use are kept beyond this limit. */
-export const MAX_CACHE_BYTES = 8 * 1024 * 1024 * 1024
+const MAX_CACHE_BYTES = 8 * 1024 * 1024 * 1024
 
 interface Kept {
   readonly path: string

@@ -24,7 +24,7 @@ export interface Idleness {
 }
 
 /** This number of arrivals represents a workload well enough. */
-export const MAX_TASKS = 100_000
+const MAX_TASKS = 100_000
 
 /**
  * Reads the tasks from the source and closes it. Throws TraceError if reading fails.

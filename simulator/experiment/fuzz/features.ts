@@ -5,7 +5,7 @@
 import { SWARM_KINDS, type FaultKind } from '../../scenario/fault.ts'
 import type { FuzzRandom } from './fuzz-random.ts'
 
-export const FLEET_FEATURES = [
+const FLEET_FEATURES = [
   'several_nodes',
   'several_gpus',
   'node_groups',
@@ -13,7 +13,7 @@ export const FLEET_FEATURES = [
   'little_host_memory',
   'slow_copies',
 ] as const
-export const CONFIG_FEATURES = [
+const CONFIG_FEATURES = [
   'max_residency',
   'queue_aging',
   'strategy',
@@ -21,7 +21,7 @@ export const CONFIG_FEATURES = [
   'quick_waits',
   'reserve',
 ] as const
-export const WORKLOAD_FEATURES = [
+const WORKLOAD_FEATURES = [
   'priorities',
   'noswap',
   'exclusive',
@@ -34,7 +34,7 @@ export const WORKLOAD_FEATURES = [
   'bursts',
   'crowd',
 ] as const
-export const OPERATOR_FEATURES = [
+const OPERATOR_FEATURES = [
   'settings',
   'closing',
   'groups',
@@ -45,15 +45,15 @@ export const OPERATOR_FEATURES = [
 ] as const
 
 /** From a separate random stream: the other draws of a seed do not depend on it. */
-export const SIGNAL_FEATURE = 'no_signals'
+const SIGNAL_FEATURE = 'no_signals'
 const NO_SIGNALS_PERCENT = 33
 
 /** From a separate random stream too. */
-export const STOP_FEATURE = 'stop_graces'
+const STOP_FEATURE = 'stop_graces'
 const STOP_GRACES_PERCENT = 40
 
 /** From a separate random stream too. */
-export const LIMIT_FEATURE = 'few_attempts'
+const LIMIT_FEATURE = 'few_attempts'
 const FEW_ATTEMPTS_PERCENT = 25
 
 /** From a separate random stream too; it is a fault, so it occurs only with others. */

@@ -33,7 +33,7 @@ export interface LineChart {
 }
 
 /** Number of colours. */
-export const LINES = 4
+const LINES = 4
 const [WIDTH, HEIGHT] = [720, 300]
 const PLOT = { left: 64, right: 16, top: 20, bottom: 44 }
 

@@ -19,7 +19,7 @@ import { dateTimeOf, isNothing, numberOf, unitsToMs } from '../import/source-val
 import { TraceError } from '../trace-error.ts'
 import { MAX_VRAM_MIB } from '../../../protocol/limits.ts'
 
-export const CSV_FIELDS = [
+const CSV_FIELDS = [
   'id', 'at', 'duration', 'start', 'end', 'gpus', 'vram_mib', 'priority', 'noswap', 'exclusive',
   'groups', 'owner', 'cancel_at',
 ] as const // prettier-ignore

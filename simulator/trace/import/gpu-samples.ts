@@ -15,8 +15,8 @@ export interface GpuSample {
 }
 
 /** Driver and monitoring alone use some hundred MiB. An assumption of Headroom. */
-export const DEFAULT_VRAM_ABOVE_MIB: Mib = 1024
-export const DEFAULT_GAP_MS: DurationMs = 300_000
+const DEFAULT_VRAM_ABOVE_MIB: Mib = 1024
+const DEFAULT_GAP_MS: DurationMs = 300_000
 /** Maximum number of phases of one task; a longer one continues as another. */
 export const MAX_SAMPLED_PHASES = 100_000
 const MAX_GPUS = 65_536

@@ -11,7 +11,7 @@ export interface SortRecord {
 }
 
 /** Characters of one run: the records in memory during input. */
-export const RUN_CHARACTERS = 16_777_216
+const RUN_CHARACTERS = 16_777_216
 /**
  * Bytes read from all runs together during the merge, so that memory is bounded as long as each run gets more
  * than the minimum.

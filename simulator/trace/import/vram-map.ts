@@ -8,7 +8,7 @@ export type VramMap = ReadonlyMap<string, Mib>
  * Models of the openb trace whose VRAM is public. Its G2 and G3 are not disclosed. Source: data README of the
  * trace.
  */
-export const DEFAULT_VRAM_MAP: VramMap = new Map([
+const DEFAULT_VRAM_MAP: VramMap = new Map([
   ['P100', 16_384],
   ['T4', 16_384],
   ['V100M16', 16_384],

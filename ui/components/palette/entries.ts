@@ -1,7 +1,6 @@
 /** What the palette finds: its entries, and their order for a text. Pure. */
 
-export const KINDS = ['Action', 'Page', 'Task', 'Node', 'Group', 'Owner', 'Setting'] as const
-export type EntryKind = (typeof KINDS)[number]
+export type EntryKind = 'Action' | 'Page' | 'Task' | 'Node' | 'Group' | 'Owner' | 'Setting'
 
 export interface Entry {
   readonly kind: EntryKind

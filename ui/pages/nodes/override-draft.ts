@@ -14,7 +14,7 @@ export interface OverrideDraft {
   readonly reserveMib: string
 }
 
-export const LIMITS = { percent: { min: 0, max: 1000 }, reserveMib: { min: 0, max: 1_048_576 } } as const
+const LIMITS = { percent: { min: 0, max: 1000 }, reserveMib: { min: 0, max: 1_048_576 } } as const
 
 type Settings = Pick<NodeBody, 'overcommit_vram_percent' | 'safety_reserve_mib' | 'overcommit' | 'reserve'>
 

@@ -9,7 +9,7 @@ import type { Column } from '../../design/table.tsx'
 import { mib, seconds, whole } from '../../format/figures.ts'
 
 /** The name of tasks that were submitted without authentication. */
-export const ANONYMOUS = 'anonymous'
+const ANONYMOUS = 'anonymous'
 
 interface TasksLinkProps {
   readonly owner: OwnerBody['owner']

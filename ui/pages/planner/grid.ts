@@ -12,7 +12,7 @@ export const PERCENTS: Bounds = { what: 'Percentages', max: 1000 }
 export const SEEDS: Bounds = { what: 'Seeds', max: 4_294_967_295 }
 /** Limit of the controller for one sweep. */
 export const MAX_VALUES = 200
-export const MAX_RUNS = 2_000
+const MAX_RUNS = 2_000
 
 /** Number of values per dimension. */
 export interface GridCounts {

@@ -12,7 +12,7 @@ const HOUR_S = 3_600
 /**
  * The metrics that are drawn, by their names in a series. `counted`: a count per interval, shown per hour.
  */
-export const COURSES = [
+const COURSES = [
   { series: 'utilization_percent', isCounted: false },
   { series: 'starvation_percent', isCounted: false },
   { series: 'tasks_pending', isCounted: false },

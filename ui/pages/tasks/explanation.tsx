@@ -14,7 +14,7 @@ import { useCluster } from '../../state/cluster.tsx'
 import { DecisionLink } from './swap-history.tsx'
 import styles from './tasks.module.css'
 
-export function useExplanation(taskId: () => string) {
+function useExplanation(taskId: () => string) {
   const { api } = useCluster()
   return useQuery(() => ({
     queryKey: ['tasks', 'explain', taskId()],

@@ -93,7 +93,7 @@ export function endAutoCordon(c: Cluster, node: LiveNode, because: string, now: 
 }
 
 /** Plans the next trial start; also after a restart of the controller. */
-export function planTrial(c: Cluster, node: LiveNode): void {
+function planTrial(c: Cluster, node: LiveNode): void {
   node.cancelTrial?.()
   node.cancelTrial = null
   const { autoCordon } = node

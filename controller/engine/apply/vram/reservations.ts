@@ -213,7 +213,7 @@ function release(c: Cluster, pool: Pool): void {
  * lists by pushing: filtered or spread lists have different array kinds, which would deoptimise the code that
  * reads them.
  */
-export function setReservations(c: Cluster, gpu: LiveGpu, reservations: Reservation[]): void {
+function setReservations(c: Cluster, gpu: LiveGpu, reservations: Reservation[]): void {
   const isLess = gpu.reservations.some(
     (reservation) => !reservations.some((other) => reservesAsMuch(other, reservation)),
   )

@@ -18,7 +18,7 @@ export const MAX_TOKENS = 1_000
 export const MAX_SESSIONS = 10_000
 /** Maximum number of secrets of one owner, and of all. */
 export const MAX_SECRETS_OF_OWNER = 256
-export const MAX_SECRETS = 10_000
+const MAX_SECRETS = 10_000
 /** Minimum interval between writes of `lastUsedAt`: a token in use costs the store one row per hour. */
 const NOTE_USE_EVERY_MS: DurationMs = 3_600_000
 

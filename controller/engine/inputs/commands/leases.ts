@@ -12,9 +12,9 @@ import { finish } from '../../apply/lifecycle/transitions.ts'
 
 /** Lifetime of a lease without renewal. */
 export const TASK_LEASE_MS: DurationMs = 60_000
-export const LEASE_EXPIRED = 'lease_expired'
+const LEASE_EXPIRED = 'lease_expired'
 
-export function isLease(task: LiveTask): boolean {
+function isLease(task: LiveTask): boolean {
   return task.spec.command === null
 }
 

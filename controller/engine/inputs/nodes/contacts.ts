@@ -27,7 +27,7 @@ export interface NodeReport {
 export type StampedMark = NodeMark & Pick<Envelope, 'boot' | 'seq'>
 
 /** Bounds the memory that senders with invented names can use. */
-export const MAX_CONTACTS = 20_000
+const MAX_CONTACTS = 20_000
 
 /** The node has heard of nothing that the store lacks. */
 export function noteContact(c: Cluster, nodeId: string, now: Instant): void {

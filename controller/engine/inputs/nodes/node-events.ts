@@ -239,7 +239,7 @@ function endStopped(
 /**
  * The task starts or stops wanting the GPU; a swapped-out one requests its return, or withdraws the request.
  */
-export function applyWants(
+function applyWants(
   c: Cluster,
   placement: LivePlacement,
   wantsGpu: boolean,

@@ -24,7 +24,7 @@ export interface LogLine {
 /** Longer lines are cut. */
 export const MAX_LINE_CHARACTERS = 10_000
 /** The oldest are dropped. */
-export const MAX_LINES = 50_000
+const MAX_LINES = 50_000
 /** An escape sequence that is not complete by then is text. */
 const MAX_REST_CHARACTERS = 4_096
 
