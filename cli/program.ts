@@ -81,7 +81,7 @@ export function programOf(setExit: SetExit): Command {
   addAudit(program, setExit)
   program.commandsGroup('Operation:')
   addStoreCommands(program, setExit)
-  addLeader(program)
+  addLeader(program, setExit)
   addRecoveryCommands(program, setExit)
   addNatsCommands(program)
   addGateway(program, setExit)

@@ -1,36 +1,30 @@
 /** `headroom leader`: its arguments. The actions are loaded when called. */
-import { Option, type Command } from 'commander'
-import { withExamples } from '../command/command-shape.ts'
-import { OUTPUT_FORMATS, type OutputFormat } from '../output/formats.ts'
+import type { Command } from 'commander'
+import { calls, remote, withExamples, withServer, type SetExit } from '../command/command-shape.ts'
 
-export function addLeader(program: Command): void {
+export function addLeader(program: Command, setExit: SetExit): void {
   const leader = program
     .command('leader')
     .description(
-      'the controllers of the PostgreSQL store of CONTROLLER_STORE_URL: who leads, who can take over',
+      'the controllers of a PostgreSQL store: which one leads, which can take over; asks the database at ' +
+        'CONTROLLER_STORE_URL if it is set and --server is not given, else a controller',
     )
   withExamples(
-    leader
-      .command('show', { isDefault: true })
-      .description('show the leader and the standbys')
-      .addOption(
-        new Option('-o, --output <format>', 'output format').choices(OUTPUT_FORMATS).default('table'),
-      ),
+    remote(
+      leader
+        .command('show', { isDefault: true })
+        .description('show the leader and the standbys, and how far they are behind'),
+    ),
     'headroom leader',
     'headroom leader show -o json',
-  ).action(async ({ output }: { readonly output: OutputFormat }) => {
-    const { showLeader } = await import('./leader.ts')
-    await showLeader(output)
-  })
+  ).action(calls(setExit, () => import('./leader.ts'), 'showLeader'))
   withExamples(
-    leader
-      .command('resign')
-      .description('let the leader hand over to a standby, and wait until that one leads')
-      .option('--to <name>', 'the next leader; else any standby'),
+    withServer(
+      leader
+        .command('resign')
+        .description('let the leader hand over to a standby, and wait until that one leads (role admin)'),
+    ).option('--to <name>', 'the next leader; else any standby'),
     'headroom leader resign',
     'headroom leader resign --to head-2',
-  ).action(async ({ to }: { readonly to?: string }) => {
-    const { resignLeader } = await import('./leader.ts')
-    await resignLeader(to ?? null)
-  })
+  ).action(calls(setExit, () => import('./leader.ts'), 'resignLeader'))
 }

@@ -70,6 +70,7 @@ import { endpointsOf } from './endpoints.ts'
 import { followEvents, type EventsQuery, type FollowEventsOptions } from './events.ts'
 import { blobsOf, taskFilesOf, usageOf } from './files.ts'
 import { followLog, type FollowLogOptions } from './logs.ts'
+import { leaderOf } from './leader.ts'
 import { recoveryOf } from './recovery.ts'
 import { simulationsOf, type CallOptions, type DryRun } from './simulations.ts'
 import { DEFAULT_URL, pathSegment, Transport } from './transport.ts'
@@ -77,6 +78,7 @@ import { DEFAULT_URL, pathSegment, Transport } from './transport.ts'
 export { ApiError, ConnectionError, SettingsFault, UnexpectedAnswer } from './errors.ts'
 export { VariableError } from './client-variables.ts'
 export { DEFAULT_URL } from './transport.ts'
+export type { LeaderBody as Leader } from '../../controller/api/leader/schema.ts'
 export type { FollowLogOptions, LogPiece } from './logs.ts'
 export type { FilePiece, FilesQuery, WorkFile } from './files.ts'
 export type { EventFilter, EventsQuery, FollowEventsOptions } from './events.ts'
@@ -177,6 +179,7 @@ export function createClient(options: ClientOptions = {}) {
     blobs: blobsOf(transport),
     audit: auditOf(transport),
     recovery: recoveryOf(transport),
+    leader: leaderOf(transport),
     attempts: attemptsOf(transport),
     fleet: fleetOf(transport),
     endpoints: endpointsOf(transport),

@@ -10,6 +10,7 @@ import type {
 import type { Commands } from '../model/command.ts'
 import type { Views } from '../query/views.ts'
 import type { Simulation } from '../ports/simulation.ts'
+import type { Handover } from '../ports/handover.ts'
 import type { Blobs } from '../ports/blobs.ts'
 import type { TaskChannels } from '../ports/task-channels.ts'
 import type { TaskFiles } from '../ports/task-files.ts'
@@ -77,6 +78,8 @@ export interface ApiContext {
   readonly simulation: Simulation | null
   /** null: the live state cannot be simulated, because this is a simulated world itself. */
   readonly twin: Twin | null
+  /** null: this is a simulated world itself. */
+  readonly handover: Handover | null
   readonly version: string
   readonly build: Build
   readonly metrics: Metrics

@@ -15,6 +15,7 @@ import type { Commands } from '../model/command.ts'
 import type { EventSource } from '../engine/durable-events.ts'
 import type { Views } from '../query/views.ts'
 import type { Simulation } from '../ports/simulation.ts'
+import type { Handover } from '../ports/handover.ts'
 import type { Blobs } from '../ports/blobs.ts'
 import type { TaskChannels } from '../ports/task-channels.ts'
 import type { TaskFiles } from '../ports/task-files.ts'
@@ -61,6 +62,7 @@ import { isChannelUpgrade } from './channels/upgrade.ts'
 import { groupRoutes } from './groups/routes.ts'
 import { authRoutes } from './auth/routes.ts'
 import { endpointRoutes } from './endpoints/routes.ts'
+import { leaderRoutes } from './leader/routes.ts'
 import { observeRoutes } from './observe/routes.ts'
 import { metricsRoutes } from './metrics/routes.ts'
 import { nodeRoutes } from './nodes/routes.ts'
@@ -96,6 +98,8 @@ export interface ApiOptions {
   readonly brokerUrls?: readonly string[]
   /** The controllers of the store, for /summary; if omitted, this one has no standby. */
   readonly controllers?: () => SummaryBody['controllers']
+  /** The controllers of the store; if omitted, GET /leader is refused. */
+  readonly handover?: Handover
   /** No timer is set then, and request ids are counted instead of drawn. */
   readonly inVirtualTime?: boolean
   /** The series of the cluster; if omitted, /summary counts from its first request. */
@@ -190,7 +194,7 @@ export function createApi(options: ApiOptions): FastifyInstance {
     ownerLimits,
     ...{ logs, files, channels, blobs },
     simulation,
-    twin,
+    ...{ twin, handover: options.handover ?? null },
     version,
     build,
     metrics,
@@ -302,6 +306,7 @@ function addRoutes(app: ApiApp, api: ApiContext): void {
   observeRoutes(app, api)
   twinRoutes(app, api)
   authRoutes(app, api)
+  leaderRoutes(app, api)
   simulationRoutes(app, api)
   healthRoutes(app, api, '')
   metricsRoutes(app, api, '')

@@ -7,6 +7,7 @@ import type { Succession } from '../../controller/adapters/postgres/standbys.ts'
 import type { StorePlace } from '../../controller/adapters/postgres/store-url.ts'
 import { createSqliteStore } from '../../controller/adapters/sqlite/store.ts'
 import type { BlobFiles } from '../../controller/ports/blob-files.ts'
+import type { LeaderView } from '../../controller/ports/handover.ts'
 import type { Term } from '../../controller/ports/leadership.ts'
 import type { Sealer } from '../../controller/ports/sealer.ts'
 import type { Store, StoreFault } from '../../controller/ports/store.ts'
@@ -25,6 +26,8 @@ export interface DurableStore extends Store {
   queueDepth(): number
   /** Of the leader among several controllers; null or omitted: not known, or there are no others. */
   succession?(): Succession | null
+  /** The leader and the standbys; omitted: this controller is alone. @throws StoreFault */
+  leaderView?(): Promise<LeaderView>
   /** Since the database accepted a commit or a beat of this leader; null or omitted: it has no lease. */
   leaseAgeMs?(): number | null
   /** Of a controller among several; null or omitted: there are no others. */

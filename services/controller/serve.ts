@@ -42,7 +42,7 @@ import { natsSettings, type NatsSettings } from '../settings/nats-settings.ts'
 import { packageCommit, packageRoot, packageVersion } from '../package-info.ts'
 import { openSecretsKey, requireKeyOf } from './secrets-key.ts'
 import { startRecording } from './recording.ts'
-import { createControllers } from './controllers.ts'
+import { createControllers, createHandover } from './controllers.ts'
 import { createServedMetrics, uploadMetrics } from './served-metrics.ts'
 import { readSettings, unreadVariables, type Settings } from '../settings/settings.ts'
 import { removePartialUploads } from '../simulations/library/partial-uploads.ts'
@@ -173,12 +173,12 @@ export async function startServing(env: Environment, options: ServeOptions = {})
     metrics: measured.metrics,
     ...{ fleet: fleet.kind, brokerUrls: nats?.urls ?? [] },
     controllers: createControllers(settings.among.name, store.term?.before ?? null, leadership.succession),
+    handover: createHandover(store, settings.among.name, controller, asked.resolve),
     logger: log,
     ...builtPage(),
     readiness: () => [...ownChecks(controller, measured.process), ...fleet.readiness(), disk.check()],
     access,
-    ownerLimits: settings.ownerLimits,
-    trustedProxies: settings.trustedProxies,
+    ...{ ownerLimits: settings.ownerLimits, trustedProxies: settings.trustedProxies },
   })
   const url = await listenOrStop(local?.api.listen(app) ?? listen(app, settings, store), fleet)
   await store.serves?.()

@@ -7,7 +7,9 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { viewLeader } from '../../controller/adapters/postgres/leader-commands.ts'
 import { createPostgresStore } from '../../controller/adapters/postgres/store.ts'
+import { handoverRefusal } from '../../controller/ports/handover.ts'
 import { controllerOn, figure, fillStore, newFolder, type ControllerOn } from '../durability/controller-on.ts'
 import { headroom } from '../support/headroom-command.ts'
 import { freePort } from '../support/free-port.ts'
@@ -73,6 +75,12 @@ describe.skipIf(whyNoPostgres() !== null)('two controllers on PostgreSQL', () =>
   /** The other one is a standby. */
   async function standbyIsThere(): Promise<void> {
     await expect.poll(() => standbys(), { timeout: 60_000 }).toBe(1)
+  }
+
+  /** A handover to it is accepted. */
+  async function standbyIsReady(): Promise<void> {
+    await standbyIsThere()
+    await expect.poll(async () => handoverRefusal(await viewLeader(server.place), null)).toBe(null)
   }
 
   async function standbys(): Promise<number> {
@@ -177,7 +185,7 @@ describe.skipIf(whyNoPostgres() !== null)('two controllers on PostgreSQL', () =>
     const { refused, timedOut } = load
     const gaps: number[] = []
     for (let i = 0; i < HANDOVERS; i++) {
-      await standbyIsThere()
+      await standbyIsReady()
       const was = await lease()
       const to = running.find(({ name }) => name !== was.name)?.name ?? ''
       await load.nextAcknowledgement()
@@ -217,7 +225,7 @@ describe.skipIf(whyNoPostgres() !== null)('two controllers on PostgreSQL', () =>
     const refused = await headroom(['leader', 'resign', '--to', 'x'], { env })
     expect([refused.code, refused.stderr]).toEqual([
       1,
-      `headroom: x cannot take over: standbys are ${other ?? ''}\n`,
+      `headroom: x is no standby. Standbys: ${other ?? ''}.\n`,
     ])
     const metrics = (root: string) => fetch(`${root}/metrics`).then((answer) => answer.text())
     await expect
@@ -231,9 +239,29 @@ describe.skipIf(whyNoPostgres() !== null)('two controllers on PostgreSQL', () =>
     })
     const summary = await fetch(`${(await leader()).root}/api/v1/summary`)
     expect(await summary.json()).toMatchObject({ controllers: { leader: (await lease()).name, standbys: 1 } })
-    const alone = await headroom(['leader'], { env: { CONTROLLER_STORE_URL: '' } })
-    expect(alone.code).toBe(2)
-    expect(alone.stderr).toContain('CONTROLLER_STORE_URL is not set: a controller on SQLite has no standby')
+  })
+
+  it('hands over through the address of the standby', async () => {
+    await standbyIsReady()
+    const was = await lease()
+    const standby = running.find(({ name }) => name !== was.name)
+    const to = standby?.name ?? ''
+    const args = ['--server', standby?.root ?? '']
+    const shown = async () => {
+      const { stdout } = await headroom(['leader', 'show', '-o', 'json', ...args])
+      return JSON.parse(stdout) as unknown
+    }
+    await expect.poll(shown).toMatchObject([
+      { name: was.name, role: 'leader', epoch: was.epoch },
+      { name: to, role: 'standby', lag_ms: expect.any(Number), not_ready: null },
+    ])
+    const { code, stdout, stderr } = await headroom(['leader', 'resign', '--to', to, ...args])
+    expect([code, stderr]).toEqual([0, ''])
+    expect(stdout).toMatch(new RegExp(`^${to} leads since epoch ${was.epoch + 1}, \\d+ ms after`))
+    await standbyIsThere()
+    const audit = await fetch(`${standby?.root ?? ''}/api/v1/audit?action=resignLeader`)
+    expect(await audit.json()).toMatchObject({ items: [{ action: 'resignLeader', outcome: 'accepted' }] })
+    await load.check()
   })
 
   it('loses nothing when the leader is killed', async () => {

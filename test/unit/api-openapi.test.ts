@@ -255,6 +255,7 @@ describe('the OpenAPI document', () => {
     expect(optional.map(({ name }) => name.replace('/api/v1', ''))).toEqual([
       'POST /tasks/{task_id}/requeue',
       'POST /attempts/{task_id}/{attempt}/stop',
+      'POST /leader/resign',
       'POST /simulations/{simulation_id}/step',
       'POST /simulations/{simulation_id}/snapshot',
       'POST /simulations/{simulation_id}/fork',

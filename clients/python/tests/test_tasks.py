@@ -105,6 +105,14 @@ def test_the_same_key_returns_the_same_task(client: Client) -> None:
     assert client.submit(["true"], vram_mib=1, idempotency_key="python-1").id == first.id
 
 
+def test_a_controller_on_sqlite_leads_alone_and_cannot_hand_over(client: Client) -> None:
+    leader = client.leader()
+    assert leader["leader"] is not None and leader["standbys"] == []
+    with pytest.raises(ApiError, match="No standby is available") as refusal:
+        client.resign_leader()
+    assert refusal.value.status == 409
+
+
 def test_a_trial_submits_nothing(client: Client) -> None:
     # A task of another test may end meanwhile.
     before = sum(client.summary()["tasks"]["by_list"].values())

@@ -32,6 +32,8 @@ OPERATIONS: dict[str, dict[str, str]] = {
     "attachLease": {"200": "Attachment"},
     "listNodes": {"200": "NodePage"},
     "getSummary": {"200": "Summary"},
+    "getLeader": {"200": "Leader"},
+    "resignLeader": {"body": "LeaderResignation"},
     "version": {"200": "Version"},
 }
 

@@ -6,6 +6,7 @@ import { extname } from 'node:path'
 import type { Kysely } from 'kysely'
 import type { StoreKind } from '../../model/store-kind.ts'
 import type { BlobFiles } from '../../ports/blob-files.ts'
+import type { LeaderView } from '../../ports/handover.ts'
 import { DEFAULT_LEASE_MS, type Term } from '../../ports/leadership.ts'
 import { inTerm, StoreFault, type Store, type StoredState, type StoreReads } from '../../ports/store.ts'
 import { createCommitQueue } from '../sql/commit-queue.ts'
@@ -18,6 +19,7 @@ import type { Schema } from '../sql/schema.ts'
 import { createWorkerLink } from '../sql/worker-link.ts'
 import { faultOf } from './faults.ts'
 import { createFollower, type Follower } from './follower.ts'
+import { viewOfLeader } from './leader-view.ts'
 import { countStandbys, type Succession } from './standbys.ts'
 import type { LeaderSeen, PostgresAnswers, PostgresNote, PostgresRequest } from './messages.ts'
 import { newProgress, tellProgress } from './shared-progress.ts'
@@ -68,6 +70,8 @@ export interface PostgresStore extends Store {
   queueDepth(): number
   /** Null: it is not known, or this is no candidate. */
   succession(): Succession | null
+  /** The leader and the standbys now. @throws StoreFault */
+  leaderView(): Promise<LeaderView>
   /** Since the database accepted a commit or a beat; null: this is no leader among several. */
   leaseAgeMs(): number | null
   /** Of a candidate, once it has opened; otherwise null. */
@@ -188,6 +192,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     },
     queueDepth: () => queue.depth(),
     succession: () => counted?.current() ?? null,
+    leaderView: () => read(viewOfLeader),
     leaseAgeMs: () => (term === null ? null : performance.now() - renewedAt),
     keepsDecisions: true,
     reads: readsOf(read),

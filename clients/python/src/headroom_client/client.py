@@ -249,6 +249,22 @@ class Client:
         """Returns the counts and sums of the cluster."""
         return cast(models.Summary, self._transport.json("GET", "/summary"))
 
+    def leader(self) -> models.Leader:
+        """Returns the controllers of the store: the leader and the standbys."""
+        return cast(models.Leader, self._transport.json("GET", "/leader"))
+
+    def resign_leader(self, to: Optional[str] = None) -> models.Leader:
+        """Lets the leader hand over to the standby `to`, or to any. Needs the role admin.
+
+        Returns the controllers as they were before. The handover has succeeded when `leader`
+        has a higher epoch.
+
+        Raises:
+            ApiError: no standby can take over (409).
+        """
+        body: models.LeaderResignation = {"to": to}
+        return cast(models.Leader, self._transport.json("POST", "/leader/resign", body=body))
+
     def version(self) -> models.Version:
         """Returns the controller's version and the kind of its fleet."""
         return cast(models.Version, self._transport.json("GET", "/version"))

@@ -1284,6 +1284,44 @@ class Summary(TypedDict):
     """Controllers of this store; null: this controller knows of no other one."""
 
 
+class LeaderLeader(TypedDict):
+    name: str
+    """CONTROLLER_NAME."""
+    url: Optional[str]
+    """CONTROLLER_ADVERTISED_URL; null: a controller on SQLite, or one that begins to lead."""
+
+
+class LeaderStandbysItem(TypedDict):
+    name: str
+    """CONTROLLER_NAME."""
+    url: str
+    """CONTROLLER_ADVERTISED_URL."""
+    version: str
+    """Version of its program."""
+    may_lead: bool
+    """CONTROLLER_MAY_LEAD."""
+    seen_ms_ago: int
+    """Time since it was last seen, ms; it reports every second."""
+    lag_ms: Optional[int]
+    """How far it was behind the leader then, ms; null: it has not loaded the state yet."""
+    not_ready: Optional[Literal["never_leads", "not_following", "too_far_behind"]]
+    """Why no handover to it is accepted; null: it can take over."""
+
+
+class Leader(TypedDict):
+    leader: Optional[LeaderLeader]
+    """The controller that leads; null: none."""
+    epoch: int
+    """Number of its term; it rises with every term."""
+    standbys: List[LeaderStandbysItem]
+    """Controllers seen in the last 10 seconds, by name."""
+
+
+class LeaderResignation(TypedDict, total=False):
+    to: Optional[str]
+    """Name of the next leader; null: any standby."""
+
+
 class Version(TypedDict):
     name: Literal["headroom"]
     version: str

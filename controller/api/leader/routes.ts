@@ -1,0 +1,61 @@
+import { finished } from 'node:stream'
+import { handoverRefusal, type Handover } from '../../ports/handover.ts'
+import type { ApiApp, ApiContext } from '../context.ts'
+import { ApiProblem } from '../http/errors.ts'
+import { operation } from '../http/operation.ts'
+import { presentLeader } from './present.ts'
+import { LeaderSchema, ResignBodySchema } from './schema.ts'
+
+const getLeader = operation(
+  {
+    operationId: 'getLeader',
+    role: 'viewer',
+    summary: 'The controllers of the store: the leader and the standbys',
+    description:
+      'The leader with its epoch, and how far each standby is behind it. A standby forwards this request, ' +
+      'as every other one, to the leader.',
+    tags: ['service'],
+    response: { 200: LeaderSchema },
+  },
+  ['conflict', 'store_failed'],
+)
+
+const resignLeader = operation(
+  {
+    operationId: 'resignLeader',
+    role: 'admin',
+    summary: 'Hand over the lead to a standby',
+    description:
+      'The leader finishes its requests, ends its term and goes on as a standby. The answer comes before ' +
+      'that: the handover has succeeded when GET /leader has a higher epoch. Refused without a standby ' +
+      'that is at most 5 s behind.',
+    tags: ['service'],
+    body: ResignBodySchema,
+    response: { 202: LeaderSchema },
+  },
+  ['conflict', 'store_failed'],
+)
+
+/** GET /leader, POST /leader/resign. */
+export function leaderRoutes(app: ApiApp, { handover }: ApiContext): void {
+  let isResigning = false
+  app.get('/leader', { schema: getLeader }, async () => presentLeader(await required(handover).view()))
+
+  app.post('/leader/resign', { schema: resignLeader }, async (request, reply) => {
+    const { view, resign } = required(handover)
+    const to = request.body.to ?? null
+    const seen = await view()
+    const refusal = isResigning ? 'A handover is in progress.' : handoverRefusal(seen, to)
+    if (refusal !== null) throw new ApiProblem('conflict', refusal)
+    isResigning = true
+    // The end of the term must not cut off its own answer.
+    finished(reply.raw, () => resign(to))
+    reply.code(202)
+    return presentLeader(seen)
+  })
+}
+
+function required(handover: Handover | null): Handover {
+  if (handover === null) throw new ApiProblem('conflict', 'A simulated cluster has one controller.')
+  return handover
+}
