@@ -3,6 +3,7 @@ import type { Decision, DecisionQuery } from '../../clients/typescript/client.ts
 import { EXIT_OK, UsageError } from '../../services/exit-codes.ts'
 import { printList, printOne, type Column, type Field } from '../output/table.ts'
 import { nodeNamed, openClient, type CommandOptions } from '../command/session.ts'
+import { taskLabel } from '../command/task-label.ts'
 import { taskNamed } from '../command/task-named.ts'
 
 export interface DecisionsOptions extends CommandOptions {
@@ -52,7 +53,7 @@ const COLUMNS: readonly Column<Decision>[] = [
   { title: 'AT', of: ({ at }) => at },
   { title: 'DECISION', of: ({ kind }) => kind },
   { title: 'RULE', of: ({ rule }) => rule },
-  { title: 'TASK', isWide: true, of: (decision) => decision.task_id },
+  { title: 'TASK', isWide: true, of: (decision) => decision.task_name },
   { title: 'NODE', isWide: true, of: (decision) => decision.node_name },
   { title: 'WHY', of: ({ sentence }) => sentence },
 ]
@@ -64,7 +65,7 @@ function fieldsOf(decision: Decision): readonly Field[] {
     ['kind', decision.kind],
     ['rule', decision.rule],
     ['why', decision.sentence],
-    ['task', `${decision.task_id} (${decision.task_name})`],
+    ['task', taskLabel({ id: decision.task_id, name: decision.task_name })],
     ['GPUs', `${decision.gpus.join(', ')} of ${decision.node_name}`],
     ['caused by', decision.caused_by === null ? null : `event ${decision.caused_by}`],
     ['waited', decision.waited_seconds === null ? null : `${decision.waited_seconds} s`],
@@ -77,8 +78,8 @@ function fieldsOf(decision: Decision): readonly Field[] {
     fields.push(['missing', decision.missing.map(({ gpu, mib }) => `GPU ${gpu}: ${mib} MiB`)])
   const candidates = decision.candidates.map(
     (one) =>
-      `${one.chosen_by === null ? '  ' : '* '}${one.task_name === null ? '' : `${one.task_name} `}` +
-      `${one.task_id} ` +
+      `${one.chosen_by === null ? '  ' : '* '}` +
+      `${taskLabel({ id: one.task_id, name: one.task_name ?? one.task_id })} ` +
       `on GPU ${one.gpu}: ${one.level}${one.above_request ? ', above its request' : ''}, ` +
       `last swap-out ${one.last_swap_out ?? 'never'}, ${one.mib} MiB, ` +
       `idle ${Math.floor(one.idle_seconds)} s${one.chosen_by === null ? '' : ` (${one.chosen_by})`}`,

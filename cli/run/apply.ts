@@ -6,6 +6,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { HeadroomClient, Task, TaskPatch, TaskRequest } from '../../clients/typescript/client.ts'
 import { CommandFailure, EXIT_CONFLICT, EXIT_OK, UsageError } from '../../services/exit-codes.ts'
 import { openClient, type CommandOptions } from '../command/session.ts'
+import { taskLabel } from '../command/task-label.ts'
 import { openTasksNamed } from '../command/task-named.ts'
 import { printDone } from '../output/table.ts'
 import { printDryRun } from './run-task.ts'
@@ -31,7 +32,7 @@ export async function apply({ file, dryRun = false, output, ...server }: ApplyOp
   if (open !== undefined) return change(client, open, await withManifest(request), { dryRun, output })
   if (dryRun) return printDryRun(client, await withManifest(request))
   const task = await client.tasks.submit(await withUpload(client, request))
-  await printDone(task, `${task.id}: created`, output)
+  await printDone(task, `${taskLabel(task)}: created`, output)
   return EXIT_OK
 }
 
@@ -45,14 +46,19 @@ async function change(
   const fixed = Object.keys(patch).filter((field) => !PATCHABLE.has(field))
   if (fixed.length > 0)
     throw new CommandFailure(
-      `${task.id}: ${fixed.join(', ')} cannot be changed in an open task; nothing was changed. Cancel ` +
-        'the task and apply the file again, or use another name.',
+      `${taskLabel(task)}: ${fixed.join(', ')} cannot be changed in an open task; nothing was changed. ` +
+        'Cancel the task and apply the file again, or use another name.',
       EXIT_CONFLICT,
     )
   const fields = Object.keys(patch).join(', ')
-  if (fields === '') await printDone(task, `${task.id}: unchanged`, output)
-  else if (dryRun) await printDone(task, `${task.id}: would change ${fields}`, output)
-  else await printDone(await client.tasks.update(task.id, patch), `${task.id}: changed ${fields}`, output)
+  if (fields === '') await printDone(task, `${taskLabel(task)}: unchanged`, output)
+  else if (dryRun) await printDone(task, `${taskLabel(task)}: would change ${fields}`, output)
+  else
+    await printDone(
+      await client.tasks.update(task.id, patch),
+      `${taskLabel(task)}: changed ${fields}`,
+      output,
+    )
   return EXIT_OK
 }
 

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { ApiError, type HeadroomClient, type Task } from '../../clients/typescript/client.ts'
 import { CommandFailure, EXIT_OK, UsageError } from '../../services/exit-codes.ts'
 import { openClient } from '../command/session.ts'
+import { taskLabel } from '../command/task-label.ts'
 import { visible } from '../output/terminal-text.ts'
 import { codeOfSignal, onInterrupt } from '../command/interrupts.ts'
 import { retryWhileUnreachable } from './retry.ts'
@@ -137,7 +138,7 @@ class Lease {
           `the lease is ${task.state}${task.end_reason === null ? '' : `: ${task.end_reason}`}`,
         )
       }
-      this.#line.show(`lease ${task.id}: ${task.wait?.sentence ?? task.state}`)
+      this.#line.show(`lease ${taskLabel(task)}: ${task.wait?.sentence ?? task.state}`)
       await sleep(POLL_INTERVAL_MS, undefined, { signal }).catch(() => {})
     }
     return null

@@ -16,6 +16,7 @@ import type { SwapEngine } from '../../protocol/message-fields.ts'
 import type { DurationMs, Mib, OnNodeLoss, RequestedSwapMethod } from '../../protocol/units.ts'
 import { exitCodeOfTask, onInterrupt, type Interrupts } from '../command/interrupts.ts'
 import { openClient } from '../command/session.ts'
+import { taskLabel } from '../command/task-label.ts'
 import { drained } from '../output/drained.ts'
 import { size } from '../output/figures.ts'
 import { StatusLine } from '../output/status-line.ts'
@@ -240,7 +241,7 @@ class Run {
     let now = task
     while (now.state === 'pending') {
       this.#printLongWait(now)
-      this.#line.show(`task ${now.id}: ${now.wait?.sentence ?? 'pending'}`)
+      this.#line.show(`task ${taskLabel(now)}: ${now.wait?.sentence ?? 'pending'}`)
       await sleep(POLL_INTERVAL_MS)
       now = await this.#poll(now.id)
     }
@@ -248,12 +249,13 @@ class Run {
   }
 
   /** Prints each such reason once, on a terminal or not: a script would otherwise wait without a message. */
-  #printLongWait({ id, wait }: Task): void {
+  #printLongWait(task: Task): void {
+    const { wait } = task
     const isEndless = wait !== null && NO_END_IN_SIGHT.has(wait.reason)
     const reason = isEndless || wait?.reason === REFUSED ? wait.reason : null
     if (reason !== null && reason !== this.#printedReason) {
       const until = isEndless ? 'This wait does not end until the task or the cluster is changed; ' : ''
-      this.#line.print(`task ${id}: ${wait?.sentence} ${until}Ctrl-C cancels the task.`)
+      this.#line.print(`task ${taskLabel(task)}: ${wait?.sentence} ${until}Ctrl-C cancels the task.`)
     }
     this.#printedReason = reason
     if (isEndless && wait.reason !== 'HELD' && this.#limits.failIfNeverFits === true && !this.#isCancelled)
@@ -373,7 +375,7 @@ export async function printDryRun(client: HeadroomClient, request: TaskRequest):
     lines.push(`${when} on GPU ${placement.gpus.join(', ')} of ${placement.node_name}.`)
   }
   for (const { task_id: id, name, priority, mib } of victims)
-    lines.push(`  swapped out: ${id} ${name} (P${priority}, ${size(mib)} per GPU)`)
+    lines.push(`  swapped out: ${taskLabel({ id, name })}, P${priority}, ${size(mib)} per GPU`)
   if (wait !== null) lines.push(`It would wait: ${wait.sentence}`)
   process.stdout.write(lines.map((line) => `${visible(line)}\n`).join(''))
   return EXIT_OK

@@ -5,6 +5,7 @@
 import type { Explanation, Task } from '../../clients/typescript/client.ts'
 import { EXIT_OK } from '../../services/exit-codes.ts'
 import { openClient, type CommandOptions } from '../command/session.ts'
+import { taskLabel } from '../command/task-label.ts'
 import { taskNamed } from '../command/task-named.ts'
 import { age, size } from '../output/figures.ts'
 import { printList, printOne, type Column, type Field } from '../output/table.ts'
@@ -16,15 +17,19 @@ const WIDE_MAX_NODES = 20
 
 export async function taskExplain(text: string, { output, ...server }: CommandOptions): Promise<number> {
   const client = openClient(server)
-  const explanation = await client.tasks.explain(await taskNamed(client, text), { forecast: 'wait' })
-  await printOne(explanation, fieldsOf(explanation, output === 'wide' ? WIDE_MAX_NODES : MAX_NODES), output)
+  const id = await taskNamed(client, text)
+  const [explanation, { name }] = await Promise.all([
+    client.tasks.explain(id, { forecast: 'wait' }),
+    client.tasks.get(id),
+  ])
+  const fields = fieldsOf(explanation, output === 'wide' ? WIDE_MAX_NODES : MAX_NODES)
+  await printOne(explanation, [['task', taskLabel({ id, name })], ...fields], output)
   return EXIT_OK
 }
 
 function fieldsOf(explanation: Explanation, maxNodes: number): readonly Field[] {
   const { wait, placement, victim, placed_by: placedBy, swapped_out_by: swappedOutBy } = explanation
   const fields: Field[] = [
-    ['task', explanation.task_id],
     ['state', explanation.state],
     ['residency', explanation.residency],
     ['why', explanation.sentence],

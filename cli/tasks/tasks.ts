@@ -6,6 +6,7 @@ import { age, byteSize, percent, size } from '../output/figures.ts'
 import { cutTo, printDone, printList, printOne, type Column, type Field } from '../output/table.ts'
 import { nodeNamed, openClient, pairsOf, type CommandOptions } from '../command/session.ts'
 import { settingValue } from '../command/setting-values.ts'
+import { taskLabel } from '../command/task-label.ts'
 import { taskNamed } from '../command/task-named.ts'
 import { visible, type Palette } from '../output/terminal-text.ts'
 import { ID_COLUMN, NAME_COLUMN } from './task-columns.ts'
@@ -84,7 +85,11 @@ export async function taskCancel(
   const client = openClient(server)
   await forEach(client, texts, async (id) => {
     const task = await client.tasks.cancel(id, { now: now === true })
-    await printDone(task, `${task.id}: ${task.state === 'cancelled' ? 'cancelled' : 'stopping'}`, output)
+    await printDone(
+      task,
+      `${taskLabel(task)}: ${task.state === 'cancelled' ? 'cancelled' : 'stopping'}`,
+      output,
+    )
   })
   return EXIT_OK
 }
@@ -124,7 +129,7 @@ export async function taskRequeue(
   await forEach(client, texts, async (id) => {
     const task = await client.tasks.requeue(id, { confirm_fenced: confirmFenced })
     const when = confirmFenced ? 'again' : 'again when its server has ended it'
-    await printDone(task, `${task.id}: in the queue ${when}`, output)
+    await printDone(task, `${taskLabel(task)}: in the queue ${when}`, output)
   })
   return EXIT_OK
 }
@@ -154,7 +159,7 @@ export async function taskAction(
   }
   await forEach(client, texts, async (id) => {
     const task = await verbs[action](id)
-    await printDone(task, `${task.id}: ${DONE[action]}`, output)
+    await printDone(task, `${taskLabel(task)}: ${DONE[action]}`, output)
   })
   return EXIT_OK
 }
@@ -168,7 +173,7 @@ export async function taskSet(
   const patch = patchOf(pairsOf(changes))
   const client = openClient(server)
   const task = await client.tasks.update(await taskNamed(client, text), patch)
-  await printDone(task, `${task.id}: changed`, output)
+  await printDone(task, `${taskLabel(task)}: changed`, output)
   return EXIT_OK
 }
 

@@ -6,6 +6,7 @@ import { CommandFailure, EXIT_OK, EXIT_TIMEOUT } from '../../services/exit-codes
 import { formatDuration } from '../../simulator/document/quantity.ts'
 import { exitCodeOfTask } from '../command/interrupts.ts'
 import { openClient, type CommandOptions } from '../command/session.ts'
+import { taskLabel } from '../command/task-label.ts'
 import { taskNamed } from '../command/task-named.ts'
 import { printDone } from '../output/table.ts'
 import { visible } from '../output/terminal-text.ts'
@@ -31,7 +32,7 @@ export async function taskWait(
     for (const text of texts) ids.push(await taskNamed(client, text))
     for (const id of ids) {
       const task = await ended(client, id, over ?? undefined)
-      await printDone(task, `${id}: ${endOf(task)}`, output)
+      await printDone(task, `${taskLabel(task)}: ${endOf(task)}`, output)
       if (exitCode === EXIT_OK) exitCode = exitCodeOfTask(task)
     }
   } catch (error) {

@@ -26,6 +26,7 @@ async function json<T>(...args: readonly string[]): Promise<T> {
 
 interface NamedTask {
   readonly id: string
+  readonly name: string
   readonly state: string
 }
 
@@ -112,7 +113,9 @@ describe('operator commands with a simulated fleet', { timeout: 240_000 }, () =>
     expect((await headroom('task', 'show', task.id)).stdout).toMatch(
       /name +too-large\nstate +pending\nwhy .*16,000,000/,
     )
-    expect((await headroom('task', 'explain', task.id)).stdout).toMatch(/reason +NEVER_FITS\n/)
+    expect((await headroom('task', 'explain', task.id)).stdout).toMatch(
+      new RegExp(`^task +too-large \\(${task.id.slice(0, 8)}\\)\n[^]*reason +NEVER_FITS\n`),
+    )
     expect((await headroom('why-pending', task.id)).stdout).toMatch(/reason +NEVER_FITS\n/)
     expect(await json('task', 'set', task.id, 'priority=P0', 'labels.team=x', 'vram_mib=1Ti')).toMatchObject({
       priority: 0,
@@ -120,10 +123,12 @@ describe('operator commands with a simulated fleet', { timeout: 240_000 }, () =>
       vram_mib: 1_048_576,
     })
     expect((await headroom('task', 'hold', task.id)).stdout).toBe(
-      `${task.id}: on hold; not placed until released\n`,
+      `too-large (${task.id.slice(0, 8)}): on hold; not placed until released\n`,
     )
     expect((await headroom('task', 'explain', task.id)).stdout).toMatch(/reason +HELD\n/)
-    expect((await headroom('task', 'release', task.id)).stdout).toBe(`${task.id}: released\n`)
+    expect((await headroom('task', 'release', task.id)).stdout).toBe(
+      `too-large (${task.id.slice(0, 8)}): released\n`,
+    )
     expect(await headroom('task', 'swap-out', task.id)).toMatchObject({
       code: 5,
       stderr: expect.stringContaining('is pending'),
@@ -131,7 +136,7 @@ describe('operator commands with a simulated fleet', { timeout: 240_000 }, () =>
     expect((await headroom('task', 'swap-in', 'nope')).code).toBe(4)
     expect(await headroom('task', 'cancel', task.id)).toEqual({
       code: 0,
-      stdout: `${task.id}: cancelled\n`,
+      stdout: `too-large (${task.id.slice(0, 8)}): cancelled\n`,
       stderr: '',
     })
     const again = await headroom('task', 'cancel', task.id)
@@ -151,7 +156,7 @@ describe('operator commands with a simulated fleet', { timeout: 240_000 }, () =>
     })
     expect(await headroom('task', 'requeue', id)).toEqual({
       code: 0,
-      stdout: `${id}: in the queue again when its server has ended it\n`,
+      stdout: `${running?.name} (${id.slice(0, 8)}): in the queue again when its server has ended it\n`,
       stderr: '',
     })
     expect((await headroom('task', 'requeue', task.id)).code).toBe(4)

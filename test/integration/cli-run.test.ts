@@ -164,7 +164,9 @@ describe('headroom run', { timeout: 300_000 }, () => {
     place(api.world, id)
     finish(api.world, id, 0)
     const { stderr } = await run.ended
-    expect(stderr).toBe(`headroom: task ${id}: It needs 1024 MiB. Ctrl-C cancels the task.\n`)
+    expect(stderr).toBe(
+      `headroom: task task-1 (${id.slice(0, 8)}): It needs 1024 MiB. Ctrl-C cancels the task.\n`,
+    )
   })
 
   it('also reports a refused start while it already waits for output', async () => {
@@ -174,7 +176,9 @@ describe('headroom run', { timeout: 300_000 }, () => {
     await expect.poll(() => output.reads).toBeGreaterThan(0)
     api.world.waitReason = 'START_REFUSED'
     Object.assign(api.world.open.get(id) ?? {}, { state: 'pending', placement: null })
-    await expect.poll(run.stderr).toBe(`headroom: task ${id}: It needs 1024 MiB. Ctrl-C cancels the task.\n`)
+    await expect
+      .poll(run.stderr)
+      .toBe(`headroom: task task-1 (${id.slice(0, 8)}): It needs 1024 MiB. Ctrl-C cancels the task.\n`)
     place(api.world, id, 2)
     finish(api.world, id, 0)
     expect((await run.ended).code).toBe(0)
@@ -190,7 +194,7 @@ describe('headroom run', { timeout: 300_000 }, () => {
     const { code, stderr } = await run.ended
     expect(code).toBe(0)
     expect(stderr).toBe(
-      `headroom: task ${id}: It needs 1024 MiB. This wait does not end until the task or the cluster ` +
+      `headroom: task task-1 (${id.slice(0, 8)}): It needs 1024 MiB. This wait does not end until the task or the cluster ` +
         'is changed; Ctrl-C cancels the task.\n',
     )
   })

@@ -57,7 +57,7 @@ describe('with a controller', { timeout: 300_000 }, () => {
     expect((await headroom('ps', '--name', 'short')).stdout).toMatch(
       new RegExp(`^ID .*\n${id} +short +pending`),
     )
-    expect((await headroom('stop', 'short')).stdout).toBe(`${id}: cancelled\n`)
+    expect((await headroom('stop', 'short')).stdout).toBe(`short (${id.slice(0, 8)}): cancelled\n`)
     expect(await headroom('logs', 'short')).toMatchObject({ code: 4, stdout: '' })
   })
 
@@ -74,8 +74,9 @@ describe('with a controller', { timeout: 300_000 }, () => {
     expect(await waiting).toEqual({
       code: 5,
       stdout:
-        `${ids[0]}: completed, exit code 0\n${ids[1]}: failed, exit code 5\n` +
-        `${ids[2]}: failed, exit code 6\n`,
+        `one (${ids[0]?.slice(0, 8)}): completed, exit code 0\n` +
+        `two (${ids[1]?.slice(0, 8)}): failed, exit code 5\n` +
+        `three (${ids[2]?.slice(0, 8)}): failed, exit code 6\n`,
       stderr: '',
     })
   })

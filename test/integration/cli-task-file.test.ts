@@ -43,7 +43,7 @@ describe('a task file', () => {
     expect((await command('apply', '-f', file)).stdout).toMatch(/: created\n$/)
     const [task] = await named('train')
     expect(task).toMatchObject({ vram_mib: 2048, priority: 3, max_runtime_seconds: 7200 })
-    expect((await command('apply', '-f', file)).stdout).toBe(`${task?.id}: unchanged\n`)
+    expect((await command('apply', '-f', file)).stdout).toBe(`train (${task?.id.slice(0, 8)}): unchanged\n`)
 
     const changed = write(
       folder,
@@ -51,10 +51,12 @@ describe('a task file', () => {
       FILE.replace('priority: 3', 'priority: 1').replace(', run: a', ''),
     )
     expect((await command('apply', '-f', changed, '--dry-run')).stdout).toBe(
-      `${task?.id}: would change priority, labels\n`,
+      `train (${task?.id.slice(0, 8)}): would change priority, labels\n`,
     )
     expect(await named('train')).toMatchObject([{ priority: 3 }])
-    expect((await command('apply', '-f', changed)).stdout).toBe(`${task?.id}: changed priority, labels\n`)
+    expect((await command('apply', '-f', changed)).stdout).toBe(
+      `train (${task?.id.slice(0, 8)}): changed priority, labels\n`,
+    )
     expect(await named('train')).toMatchObject([{ id: task?.id, priority: 1, labels: { team: 'vision' } }])
 
     const other = write(
