@@ -194,8 +194,8 @@ describe('headroom run', { timeout: 300_000 }, () => {
     const { code, stderr } = await run.ended
     expect(code).toBe(0)
     expect(stderr).toBe(
-      `headroom: task task-1 (${id.slice(0, 8)}): It needs 1024 MiB. This wait does not end until the task or the cluster ` +
-        'is changed; Ctrl-C cancels the task.\n',
+      `headroom: task task-1 (${id.slice(0, 8)}): It needs 1024 MiB. This wait does not end until ` +
+        'the task or the cluster is changed; Ctrl-C cancels the task.\n',
     )
   })
 
