@@ -5,6 +5,7 @@
 # controller runs as an ordinary user. A GPU server runs as root with named capabilities only, because it runs
 # each attempt of a task as a separate user (docker-compose.yml, docs/security.md).
 ARG NODE_IMAGE=node:24-slim
+ARG GO_IMAGE=golang:1.26-alpine
 
 # ---- compilation: dist/ and the guard ----
 FROM ${NODE_IMAGE} AS build
@@ -20,6 +21,12 @@ COPY cli/require-node.mjs cli/
 RUN make install
 COPY . .
 RUN make build && make guard
+
+# ---- the helper for probes of pods: static, because it is copied into containers of any image ----
+FROM ${GO_IMAGE} AS probe-helper
+WORKDIR /src
+COPY operator/probe-helper ./
+RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o /headroom-probe-helper .
 
 # ---- packages of the controller, without optional ones, those of the page and Node ----
 FROM ${NODE_IMAGE} AS controller-packages
@@ -73,6 +80,8 @@ FROM base AS gpu-server
 COPY --from=gpu-server-packages /app/node_modules ./node_modules
 # The binary is newer than its sources in dist/, so the server does not compile it again.
 COPY --from=build /src/gpu-server/guard/build ./dist/gpu-server/guard/build
+# In this image, because GPU nodes have it: agents run it.
+COPY --from=probe-helper /headroom-probe-helper /headroom-probe-helper
 USER 0:0
 RUN chown 0:0 /var/lib/headroom && chmod 711 /var/lib/headroom
 VOLUME /var/lib/headroom

@@ -1,4 +1,4 @@
-import { DEFAULT_ADMISSION, type AdmissionOptions } from '../../operator/admission/admission-options.ts'
+import type { AdmissionOptions } from '../../operator/admission/admission-options.ts'
 import { EXIT_OK } from '../../services/exit-codes.ts'
 import { startAdmissionProcess } from '../../services/operator/admission.ts'
 import { openCluster, ownNamespace, type ClusterOptions } from '../../services/operator/cluster-access.ts'
@@ -14,6 +14,7 @@ interface AdmissionArguments extends ClusterOptions {
   readonly configuration: string
   readonly dnsName: readonly string[]
   readonly swapMemory: AdmissionOptions['swapMemory']
+  readonly helperImage?: string
   readonly runtimeClass?: string
   readonly observe?: boolean
 }
@@ -24,11 +25,12 @@ export async function admission(given: AdmissionArguments): Promise<number> {
   const api = openCluster(given, process.env, 'admission')
   const ended = new AbortController()
   const signalled = untilSignal().then(() => ended.abort())
-  const { secret, service, configuration, swapMemory, runtimeClass: runtimeClassName = null } = given
+  const { secret, service, configuration, swapMemory, helperImage = null } = given
+  const { runtimeClass: runtimeClassName = null, observe: observes = false } = given
   const running = await startAdmissionProcess({
     ...{ api, namespace, listen, admin, secret, service, configuration, signal: ended.signal },
     dnsNames: given.dnsName,
-    admission: { ...DEFAULT_ADMISSION, observes: given.observe === true, swapMemory, runtimeClassName },
+    admission: { observes, swapMemory, helperImage, runtimeClassName },
     onNote: (line) => process.stderr.write(`headroom: ${line}\n`),
   })
   if (running !== null) {

@@ -30,6 +30,11 @@ export function addOperatorCommands(program: Command, setExit: SetExit): void {
           .choices(['raise', 'require', 'ignore'])
           .default(DEFAULT_ADMISSION.swapMemory),
       )
+      .option(
+        '--helper-image <image>',
+        'with the helper through which probes of swappable pods run; else pods with liveness or startup ' +
+          'probes are not swapped',
+      )
       .option('--runtime-class <name>', 'RuntimeClass of GPU pods that name none')
       .option('--observe', 'change and refuse nothing; warnings say what would be refused'),
     'headroom operator admission --namespace headroom --kubeconfig ~/.kube/config',

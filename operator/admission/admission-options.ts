@@ -8,11 +8,9 @@ export interface AdmissionOptions {
    */
   readonly swapMemory: 'raise' | 'require' | 'ignore'
   /**
-   * A container that is swapped out answers no probe, and the kubelet would restart it. `rewrite`: probes run
-   * through a helper that succeeds meanwhile. `noswap`: pods with such probes are not swapped.
+   * Of the helper through which probes of swappable pods run: the kubelet would restart a container that is
+   * swapped out and answers no probe. null: pods with such probes are not swapped.
    */
-  readonly probes: 'rewrite' | 'noswap'
-  /** Of the helper; required for `rewrite`. */
   readonly helperImage: string | null
   /** Of GPU pods that name none. */
   readonly runtimeClassName: string | null
@@ -21,7 +19,6 @@ export interface AdmissionOptions {
 export const DEFAULT_ADMISSION: AdmissionOptions = {
   observes: false,
   swapMemory: 'raise',
-  probes: 'noswap',
   helperImage: null,
   runtimeClassName: null,
 }

@@ -17,15 +17,7 @@ import { quantityMib } from '../contract/quantity.ts'
 import type { AdmissionOptions } from './admission-options.ts'
 import { withMoreMemory, withoutVariable, withResource, withVariable } from './container-fields.ts'
 import { swapMode } from './swap-mode.ts'
-import {
-  hasProbes,
-  HELPER_FOLDER,
-  HELPER_VOLUME,
-  helperContainer,
-  POD_IP_VARIABLE,
-  restartingProbe,
-  withHelperProbes,
-} from './swap-probes.ts'
+import { HELPER_NAME, withSwapProbes } from './swap-probes.ts'
 
 export type Admitted =
   | { readonly ok: true; readonly pod: Pod; readonly warnings: readonly string[] }
@@ -59,7 +51,9 @@ function admitOurs(
   mode: { readonly isSwappable: boolean; readonly warnings: readonly string[] },
   options: AdmissionOptions,
 ): Admitted {
-  const probed = mode.isSwappable ? withProbes(pod.spec, request, options) : { spec: pod.spec }
+  const probed = mode.isSwappable
+    ? withSwapProbes(pod, request.containers, options.helperImage)
+    : { spec: pod.spec }
   const notSwappable = 'refused' in probed ? probed.refused : null
   const isSwapped = mode.isSwappable && notSwappable === null
   const neededMib = request.vramMib * request.gpus
@@ -125,7 +119,7 @@ function equipped(spec: PodSpec, request: PodRequest, isSwapped: boolean, needed
     }),
     ...(spec.initContainers === undefined
       ? {}
-      : { initContainers: spec.initContainers.map((each) => own(each, each.name !== HELPER_VOLUME)) }),
+      : { initContainers: spec.initContainers.map((each) => own(each, each.name !== HELPER_NAME)) }),
   }
 }
 
@@ -138,49 +132,6 @@ function withGpus(container: Container, hasGpus: boolean): Container {
     (each, name) => withVariable(each, { name, valueFrom: { fieldRef: { fieldPath } } }),
     container,
   )
-}
-
-type Probed = { readonly spec: PodSpec } | { readonly refused: string }
-
-function withProbes(spec: PodSpec, { containers: names }: PodRequest, options: AdmissionOptions): Probed {
-  const stopped = spec.containers.filter(({ name }) => names.includes(name))
-  if (options.probes === 'noswap' || options.helperImage === null) {
-    const why = stopped.map(restartingProbe).find((each) => each !== null)
-    return why === undefined ? { spec } : { refused: why }
-  }
-  if (!stopped.some(hasProbes)) return { spec }
-  const containers: Container[] = []
-  for (const container of spec.containers) {
-    const rewritten = names.includes(container.name) ? withHelperProbes(container) : container
-    if ('refused' in rewritten) return rewritten
-    containers.push(rewritten === container ? container : withHelperMount(rewritten))
-  }
-  const { initContainers = [], volumes = [] } = spec
-  const isThere = initContainers.some(({ name }) => name === HELPER_VOLUME)
-  return {
-    spec: {
-      ...spec,
-      containers,
-      initContainers: isThere ? initContainers : [helperContainer(options.helperImage), ...initContainers],
-      volumes: volumes.some(({ name }) => name === HELPER_VOLUME)
-        ? volumes
-        : [...volumes, { name: HELPER_VOLUME, emptyDir: { sizeLimit: '16Mi' } }],
-    },
-  }
-}
-
-function withHelperMount(container: Container): Container {
-  const { volumeMounts = [] } = container
-  const withIp = withVariable(container, {
-    name: POD_IP_VARIABLE,
-    valueFrom: { fieldRef: { fieldPath: 'status.podIP' } },
-  })
-  return volumeMounts.some(({ name }) => name === HELPER_VOLUME)
-    ? withIp
-    : {
-        ...withIp,
-        volumeMounts: [...volumeMounts, { name: HELPER_VOLUME, mountPath: HELPER_FOLDER, readOnly: true }],
-      }
 }
 
 /** The pod itself, if it has resources of its own, counts under this name, which no container can have. */

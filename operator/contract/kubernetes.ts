@@ -60,6 +60,7 @@ export interface Probe {
   readonly tcpSocket?: { readonly port: number | string; readonly host?: string }
   readonly grpc?: { readonly port: number; readonly service?: string | null }
   readonly timeoutSeconds?: number
+  readonly failureThreshold?: number
 }
 
 export interface VolumeMount {

@@ -122,6 +122,44 @@ describe.skipIf(whyNoControlPlane() !== null)('With etcd, kube-apiserver and the
     await api.patch(PODS, key, { type: 'merge', body: { metadata: { annotations: { note: 'x' } } } })
   })
 
+  it('A pod with probes is admitted where Pod Security enforces restricted, with the helper', async () => {
+    const labels = { 'pod-security.kubernetes.io/enforce': 'restricted' }
+    const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'strict', labels } }
+    await plane.kubectl(['apply', '-f', '-'], JSON.stringify(namespace))
+    const pod = named(aPod())
+    const confined = {
+      ...{ allowPrivilegeEscalation: false, runAsNonRoot: true, capabilities: { drop: ['ALL'] } },
+      seccompProfile: { type: 'RuntimeDefault' },
+    }
+    const probes = {
+      startupProbe: { tcpSocket: { port: 'http' } },
+      livenessProbe: { httpGet: { path: '/live', port: 'http' }, failureThreshold: 1 },
+      readinessProbe: { grpc: { port: 9000 } },
+    }
+    const main = { name: 'main', image: 'registry.example/x:1', securityContext: confined, ...probes }
+    const inStrict = (container: object): KubeObject => ({
+      ...{
+        ...pod,
+        spec: { containers: [{ ...main, ...container, ports: [{ name: 'http', containerPort: 80 }] }] },
+      },
+      metadata: { ...pod.metadata, namespace: 'strict' },
+    })
+    const warnings: string[] = []
+    const onWarning = (text: string): unknown => warnings.push(text)
+    await expect(api.create(PODS, inStrict({ securityContext: {} }))).rejects.toThrow('violates PodSecurity')
+    const { spec } = (await api.create(PODS, inStrict({}), { onWarning })) as unknown as Pod
+    expect(warnings).toEqual([])
+    expect(spec.initContainers).toMatchObject([{ name: 'headroom-probe', image: 'registry.example/agent:1' }])
+    const [container] = spec.containers
+    expect(container?.livenessProbe).toMatchObject({
+      failureThreshold: 2,
+      timeoutSeconds: 2,
+      periodSeconds: 10,
+    })
+    for (const probe of [container?.livenessProbe, container?.startupProbe, container?.readinessProbe])
+      expect(probe?.exec?.command?.[0]).toBe('/headroom-probe/probe')
+  })
+
   it('The owner cannot choose GPUs of a bound pod; the binding writes them', async () => {
     await api.create(NODES, { metadata: { name: 'gpu-1' } })
     const { pod } = await create(named(aPod()))

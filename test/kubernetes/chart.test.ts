@@ -96,9 +96,15 @@ describe.skipIf(whyNoControlPlane('helm') !== null)('With helm', () => {
       ...['operator', 'run', '--lease=15s', '--overcommit=50', '--probe=60s'],
     ])
     expect(argsOf('headroom-agent', '--set', 'agent.hostSwapMib=4096')).toContain('--host-swap-mib=4096')
-    expect(argsOf('headroom-admission', '--set', 'admission.swapMemory=require')).toContain(
-      '--swap-memory=require',
-    )
+    const registry = 'agent.image.repository=registry.example/agent,agent.image.tag=2'
+    const admission = argsOf('headroom-admission', '--set', `swap.memory=require,${registry}`)
+    expect(admission.slice(2)).toEqual([
+      ...['--swap-memory=require', '--helper-image=registry.example/agent:2'],
+    ])
+    for (const value of ['swap.livenessProbes=noswap', 'agent.enabled=false'])
+      expect(argsOf('headroom-admission', '--set', value)).toEqual([
+        ...['operator', 'admission', '--swap-memory=raise'],
+      ])
   })
 
   it('With observe nothing can gate, bind or refuse a pod', () => {
@@ -137,7 +143,8 @@ describe.skipIf(whyNoControlPlane('helm') !== null)('With helm', () => {
     'controller.clusterOvercommitPercent=-1',
     'controller.clusterOvercommitPercent=half',
     'controller.clusterOvercommit=5',
-    'admission.swapMemory=grow',
+    'swap.memory=grow',
+    'swap.livenessProbes=ignore',
     'admission.replicas=0',
     'operator.leaseSeconds=0',
     'image.digest=latest',

@@ -5,6 +5,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join, matchesGlob } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { HELPER_PROGRAM } from '../../operator/admission/swap-probes.ts'
 import { ENVIRONMENT } from '../../services/settings/env-table.ts'
 import { whyNotUnderstood } from '../support/command-lines.ts'
 import { stagesOf } from '../support/dockerfile.ts'
@@ -28,7 +29,9 @@ describe('the Dockerfile', () => {
   })
 
   it('copies files that exist, pass .dockerignore, or come from an earlier stage', () => {
-    const made = new Set(['/src/dist', '/src/gpu-server/guard/build', '/app/node_modules'])
+    const made = new Set([
+      ...['/src/dist', '/src/gpu-server/guard/build', '/app/node_modules', '/headroom-probe-helper'],
+    ])
     for (const stage of stages.values()) {
       for (const { words } of of(stage, 'COPY')) {
         const from = words.find((word) => word.startsWith('--from='))?.slice('--from='.length)
@@ -94,6 +97,14 @@ describe('the Dockerfile', () => {
         .flatMap((each) => of(each, 'VOLUME'))
         .map(({ text }) => text),
     ).toEqual(['/var/lib/headroom'])
+  })
+
+  it('puts the helper for probes, which is static, where the init container of a pod expects it', () => {
+    const [build] = of(stage('probe-helper'), 'RUN')
+    expect(build?.text).toMatch(new RegExp(`^CGO_ENABLED=0 go build .* -o ${HELPER_PROGRAM} \\.$`))
+    expect(of(stage('gpu-server'), 'COPY').map(({ text }) => text)).toContain(
+      `--from=probe-helper ${HELPER_PROGRAM} ${HELPER_PROGRAM}`,
+    )
   })
 
   it('checks the health of the controller without a shell', () => {

@@ -20,6 +20,7 @@ export async function startAdmissionOn(plane: ControlPlane): Promise<RunningComm
   const admission = startHeadroom([
     ...['operator', 'admission', '--kubeconfig', kubeconfig, '--namespace', STACK_NAMESPACE],
     ...['--listen', `127.0.0.1:${port}`, '--admin', '127.0.0.1:0', '--dns-name', 'localhost'],
+    ...['--helper-image', 'registry.example/agent:1'],
   ])
   await admission.says(/listens on/)
   // The API server reads the configurations a moment after they are stored.

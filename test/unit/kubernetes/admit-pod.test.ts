@@ -10,7 +10,6 @@ import { aNodePolicy, aPod } from '../../support/kubernetes/objects.ts'
 
 const REWRITE: AdmissionOptions = {
   ...DEFAULT_ADMISSION,
-  probes: 'rewrite',
   helperImage: 'registry.example/p:1',
 }
 const LIVENESS: Probe = { httpGet: { path: '/live', port: 'web' }, timeoutSeconds: 3 }
@@ -185,6 +184,9 @@ describe('Memory of swappable pods', () => {
 
 describe('Probes of swappable pods', () => {
   const ports = [{ name: 'web', containerPort: 8080 }]
+  const HELPER = '/headroom-probe/probe'
+  const rewritten = (probe: Probe, more: Partial<Container> = {}) =>
+    admitted(withContainers(aPod(), { ports, livenessProbe: probe, ...more }), REWRITE).pod
 
   it('Without the helper a liveness or startup probe makes the pod noswap, with a warning', () => {
     const { pod, warnings } = admitted(withContainers(aPod(), { ports, livenessProbe: LIVENESS }))
@@ -197,39 +199,124 @@ describe('Probes of swappable pods', () => {
   })
 
   it.each<[string, Probe, readonly string[]]>([
-    ['HTTP', LIVENESS, ['http', '--scheme', 'http', '--port', '8080', '--', '/live']],
+    ['HTTP', { httpGet: { port: 'web' } }, ['http', '--scheme', 'http', '--port', '8080', '--', '/']],
+    [
+      'HTTPS with a path and headers',
+      {
+        httpGet: {
+          ...{ port: 81, path: '/a?b=$(C)', scheme: 'HTTPS' },
+          httpHeaders: [{ name: 'Host', value: 'a: $b' }],
+        },
+      },
+      // The kubelet makes one dollar sign of two, in commands only.
+      ['http', '--scheme', 'https', '--port', '81', '--header', 'Host: a: $$b', '--', '/a?b=$$(C)'],
+    ],
     ['TCP', { tcpSocket: { port: 9 } }, ['tcp', '--port', '9']],
     ['gRPC', { grpc: { port: 7, service: 's' } }, ['grpc', '--port', '7', '--', 's']],
-    ['exec', { exec: { command: ['cat', '/tmp/ok'] } }, ['exec', '--', 'cat', '/tmp/ok']],
-  ])('A probe by %s becomes one of the helper, with its timing', (_kind, livenessProbe, args) => {
-    const { pod, warnings } = admitted(withContainers(aPod(), { ports, livenessProbe }), REWRITE)
-    expect(warnings).toEqual([])
-    const [container] = pod.spec.containers
-    const { timeoutSeconds } = livenessProbe
-    expect(container?.livenessProbe).toEqual({
-      ...(timeoutSeconds === undefined ? {} : { timeoutSeconds }),
-      exec: { command: ['/headroom-probe/probe', ...args] },
+    ['gRPC without a service', { grpc: { port: 7, service: null } }, ['grpc', '--port', '7', '--', '']],
+    ['exec', { exec: { command: ['cat', '$(F)'] } }, ['exec', '--', 'cat', '$(F)']],
+  ])('A probe by %s becomes one of the helper', (_kind, livenessProbe, [kind, ...args]) => {
+    const { spec } = rewritten({ ...livenessProbe, periodSeconds: 3 } as Probe)
+    expect(spec.containers[0]?.livenessProbe).toEqual({
+      ...{ periodSeconds: 3, timeoutSeconds: 2 },
+      exec: { command: [HELPER, kind, '--timeout', '1', ...args] },
     })
-    expect(container?.volumeMounts).toEqual([
-      { name: 'headroom-probe', mountPath: '/headroom-probe', readOnly: true },
-    ])
-    expect(pod.spec.initContainers).toMatchObject([{ name: 'headroom-probe', image: 'registry.example/p:1' }])
-    expect(pod.spec.volumes).toMatchObject([{ name: 'headroom-probe' }])
   })
 
-  it('A readiness probe repeats its last result', () => {
-    const { pod } = admitted(withContainers(aPod(), { ports, readinessProbe: LIVENESS }), REWRITE)
-    expect(pod.spec.containers[0]?.readinessProbe?.exec?.command?.[1]).toBe('--repeat-last')
+  it('The check keeps its timeout, and one failure alone restarts no container', () => {
+    const { livenessProbe } = rewritten({ ...LIVENESS, failureThreshold: 1 }).spec.containers[0]!
+    expect(livenessProbe).toMatchObject({ timeoutSeconds: 4, failureThreshold: 2 })
+    expect(livenessProbe?.exec?.command?.slice(0, 4)).toEqual([HELPER, 'http', '--timeout', '3'])
+    const patient = rewritten({ ...LIVENESS, failureThreshold: 5 }).spec.containers[0]?.livenessProbe
+    expect(patient?.failureThreshold).toBe(5)
+  })
+
+  it('The pod gets the helper first, its folder and its address, and keeps what it has', () => {
+    const plain = withContainers(aPod(), { ports, livenessProbe: LIVENESS }, {})
+    const initContainers = [{ name: 'init' }]
+    const volumes = [{ name: 'data', emptyDir: {} }]
+    const { pod } = admitted({ ...plain, spec: { ...plain.spec, initContainers, volumes } }, REWRITE)
+    expect(pod.spec.initContainers?.map(({ name }) => name)).toEqual(['headroom-probe', 'init'])
+    expect(pod.spec.volumes).toEqual([
+      ...volumes,
+      { name: 'headroom-probe', emptyDir: { sizeLimit: '32Mi' } },
+    ])
+    const [first, second] = pod.spec.containers
+    expect(first?.volumeMounts).toEqual([{ name: 'headroom-probe', mountPath: '/headroom-probe' }])
+    const fieldRef = { fieldPath: 'status.podIP' }
+    expect(variable(first, 'HEADROOM_POD_IP')?.valueFrom).toEqual({ fieldRef })
+    expect(second?.volumeMounts).toBeUndefined()
+  })
+
+  it('The helper is allowed in a restricted namespace, gets no GPU and keeps the QoS class', () => {
+    const helper = rewritten(LIVENESS).spec.initContainers?.[0]
+    expect(helper).toMatchObject({
+      image: 'registry.example/p:1',
+      command: ['/headroom-probe-helper', 'install', HELPER],
+      securityContext: {
+        ...{ allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] }, runAsNonRoot: true },
+        seccompProfile: { type: 'RuntimeDefault' },
+      },
+    })
+    expect(helper?.resources?.requests).toEqual(helper?.resources?.limits)
+    expect(Object.keys(helper?.resources?.limits ?? {})).toEqual(['cpu', 'memory'])
+    expect(variable(helper, 'NVIDIA_VISIBLE_DEVICES')?.value).toBe('void')
+  })
+
+  it('A readiness probe repeats its last result, each container its own', () => {
+    const ready = { readinessProbe: LIVENESS, ports }
+    const { pod } = admitted(withContainers(aPod(), ready, ready), REWRITE)
+    const files = pod.spec.containers.map(({ readinessProbe }) => readinessProbe?.exec?.command?.slice(4, 6))
+    expect(files).toEqual([
+      ['--ready', '/headroom-probe/ready-c0'],
+      ['--ready', '/headroom-probe/ready-c1'],
+    ])
+  })
+
+  it('A sidecar is stopped with the pod, unless the annotation names the containers', () => {
+    const sidecar = { name: 'side', restartPolicy: 'Always', startupProbe: { tcpSocket: { port: 1 } } }
+    const withSidecar = (containers?: string): Pod => {
+      const pod = withContainers(aPod({ [POD_ANNOTATIONS.containers]: containers }), {})
+      return { ...pod, spec: { ...pod.spec, initContainers: [sidecar] } }
+    }
+    expect(admitted(withSidecar()).warnings).toEqual([
+      'the pod is not swapped out: container side has a startupProbe',
+    ])
+    expect(admitted(withSidecar(), REWRITE).pod.spec.initContainers?.[1]?.startupProbe?.exec).toBeDefined()
+    expect(admitted(withSidecar('c0')).warnings).toEqual([])
+    expect(admitted(withSidecar('c0'), REWRITE).pod.spec.initContainers).toMatchObject([sidecar])
+  })
+
+  it('A container that another webhook adds is rewritten too, and the helper stays first', () => {
+    const { spec, ...pod } = rewritten(LIVENESS)
+    const late = { name: 'late', ports, livenessProbe: LIVENESS }
+    const [helper] = spec.initContainers!
+    const added = { containers: [...spec.containers, late], initContainers: [{ name: 'init' }, helper!] }
+    const again = admitted({ ...pod, spec: { ...spec, ...added } }, REWRITE).pod.spec
+    expect(again.containers.map(({ livenessProbe }) => livenessProbe?.timeoutSeconds)).toEqual([4, 4])
+    expect(again.containers[1]?.volumeMounts).toHaveLength(1)
+    expect(again.initContainers?.map(({ name }) => name)).toEqual(['headroom-probe', 'init'])
   })
 
   it.each<[string, Probe]>([
     ['a host', { httpGet: { port: 80, host: '10.0.0.1' } }],
+    ['a host', { tcpSocket: { port: 80, host: '10.0.0.1' } }],
     ['the unknown port', { tcpSocket: { port: 'absent' } }],
     ['no command', { exec: {} }],
+    ['unknown kind', {}],
   ])('A probe with %s makes the pod noswap, with a warning', (why, startupProbe) => {
     const { warnings, pod } = admitted(withContainers(aPod(), { ports, startupProbe }), REWRITE)
     expect(warnings).toEqual([expect.stringMatching(`startupProbe of container c0 .*${why}`)])
     expect(pod.spec.containers[0]?.startupProbe).toEqual(startupProbe)
+  })
+
+  it.each([
+    { initContainers: [{ name: 'headroom-probe', command: ['sh'] }] },
+    { volumes: [{ name: 'headroom-probe', configMap: { name: 'x' } }] },
+  ])('A pod that has the name of the helper is noswap: %j', (own) => {
+    const pod = withContainers(aPod(), { ports, livenessProbe: LIVENESS })
+    const { warnings } = admitted({ ...pod, spec: { ...pod.spec, ...own } }, REWRITE)
+    expect(warnings).toEqual([expect.stringMatching('the name headroom-probe is taken')])
   })
 })
 
@@ -248,7 +335,10 @@ function asStored(value: unknown): unknown {
   return Object.fromEntries(entries.map(([name, field]) => [name, asStored(field)]))
 }
 
-const anyProbe = fc.constantFrom<Probe | undefined>(undefined, LIVENESS, { exec: { command: ['true'] } })
+const anyProbe = fc.constantFrom<Probe | undefined>(
+  ...[undefined, LIVENESS, { exec: { command: ['true'] }, failureThreshold: 1 }],
+  ...[{ httpGet: { port: 80, path: '/$' } }, { tcpSocket: { port: 1, host: 'x' } }],
+)
 const anyContainer = fc.record({
   env: fc.subarray([
     { name: 'A', value: 'b' },

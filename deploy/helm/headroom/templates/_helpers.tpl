@@ -3,6 +3,11 @@
 {{ include "headroom.reference" (dict "image" .Values.image "tag" .Chart.AppVersion) }}
 {{- end }}
 
+{{/* The image of the agent, which has the helper for probes. */}}
+{{- define "headroom.agentImage" -}}
+{{ include "headroom.reference" (dict "image" .Values.agent.image "tag" .Chart.AppVersion) }}
+{{- end }}
+
 {{/* image: its values; tag: if they name none. */}}
 {{- define "headroom.reference" -}}
 {{ .image.repository }}{{ if .image.digest }}@{{ .image.digest }}{{ else }}:{{ .image.tag | default .tag }}{{ end }}

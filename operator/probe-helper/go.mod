@@ -1,0 +1,3 @@
+module headroom.dev/probe-helper
+
+go 1.24
