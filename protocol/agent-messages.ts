@@ -19,6 +19,8 @@ import {
 const MAX_NAME_LENGTH = 253
 const MAX_CONTAINERS = 64
 const MAX_AGENT_WAIT_MS = 5_000
+/** As many as the socket watch takes for one task. */
+export const MAX_WAKE_PORTS = 64
 
 const OUTCOMES = [
   'done',
@@ -37,6 +39,7 @@ const podReport = record({
   why_not: orNull(text(0, MAX_DETAIL_LENGTH), 'Why it cannot be swapped'),
   wants_gpu: flag('It used a GPU within the last seconds'),
   idle_ms: integer(0, MAX_COUNT, 'Since its last use'),
+  wakeable: optional(flag('It is out, and requests are what brings it back: no probe is needed')),
 })
 
 const MAX_UUID_LENGTH = 100
@@ -63,6 +66,15 @@ const podOrder = record({
   vram_mib: integer(0, MAX_VRAM_MIB, 'On each GPU'),
   order: integer(0, MAX_COUNT, '0: it stays where it is'),
   wanted: oneOf(['in', 'out']),
+  wake_ports: optional(
+    list(
+      integer(1, 65_535),
+      0,
+      MAX_WAKE_PORTS,
+      'TCP ports of its network: a request to one wakes it while it is out. Absent: none does',
+    ),
+  ),
+  wake_on_request: optional(flag('Its owner says that nothing else has to wake it. Absent: not said')),
 })
 
 const agentAnswer = record({ pods: list(podOrder, 0, MAX_ATTEMPTS_PER_NODE) })

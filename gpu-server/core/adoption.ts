@@ -66,7 +66,7 @@ function adoptedFrom(survivor: Living, before: KeptAttempt | null, now: Instant)
   attempt.endsAs = survivor.isStopping ? 'stopped' : null
   attempt.hasGrace = survivor.isStopping
   attempt.wantsGpu = wantsGpu || (isOut && before?.wantsGpu === true)
-  attempt.isWakeable = isOut && before?.isWakeable === true
+  attempt.isWakeable = isOut && (survivor.isWakeable ?? before?.isWakeable === true)
   attempt.isOutByHooks = isOut && before?.isOutByHooks === true
   attempt.residualMib = isOut ? (before?.residualMib ?? 0) : 0
   attempt.lastUseAt = now - idleMs

@@ -124,6 +124,8 @@ export type Survivor = { readonly start: AttemptStart } & (
       readonly isStopping: boolean
       readonly wantsGpu: boolean
       readonly idleMs: DurationMs
+      /** As `LeftAs.isWakeable`; absent: as the server knows it. */
+      readonly isWakeable?: boolean
       /** The granted VRAM per GPU; null: the device does not remember. */
       readonly vramMib: Mib | null
       /** The total per GPU that its blocked allocation would reach. */

@@ -2,12 +2,14 @@
  * The pods of one node: adopts their processes, measures their use, and moves their bytes as the operator
  * orders. It decides nothing: without an order every pod stays where it is.
  */
+import { isDeepStrictEqual } from 'node:util'
 import type { AgentAnswer, AgentReport, PodOrder, ReportedGpu } from '../../protocol/agent-messages.ts'
 import { errorText } from '../../protocol/error-text.ts'
 import { MAX_DETAIL_LENGTH } from '../../protocol/limits.ts'
 import type { DurationMs, Mib } from '../../protocol/units.ts'
 import type { SwapOutcome } from '../core/device.ts'
 import type { Accelerator } from '../devices/accelerator.ts'
+import { SocketWatch } from '../devices/socket-watch.ts'
 import { OutPods } from './out-pods.ts'
 import type { PodCgroups } from './pod-cgroups.ts'
 import { type KeptPod, PodTask } from './pod-task.ts'
@@ -26,6 +28,10 @@ export interface PodAgentOptions {
   readonly now: () => DurationMs
   readonly wait: (ms: DurationMs) => Promise<void>
   readonly onNote: (line: string) => void
+  /** The guard program, which watches the sockets of pods; null: no request wakes a pod. */
+  readonly program: string | null
+  /** There is something to report at once. */
+  readonly onRequest: () => void
 }
 
 /** How long the answer may wait while nothing moves, and while something does. */
@@ -39,12 +45,16 @@ export class PodAgent {
   readonly #out: OutPods
   readonly #tasks = new Map<string, PodTask>()
   readonly #moves = new Set<Promise<void>>()
+  readonly #requests: SocketWatch<PodTask> | null
   /** By GPU, of the last samples. */
   readonly #foreignMib: (readonly Mib[])[] = []
 
   private constructor(options: PodAgentOptions) {
     this.#options = options
     this.#out = new OutPods(options.stateFolder)
+    const { program, onNote } = options
+    const onRequest = (task: PodTask): void => this.#requested(task)
+    this.#requests = program === null ? null : new SocketWatch({ program, onRequest, onNote })
   }
 
   /** Finds what an earlier agent left. Rejects with AcceleratorFault or StateFault. */
@@ -58,6 +68,7 @@ export class PodAgent {
   /** Swaps in progress end first; every pod stays where it is. */
   async close(): Promise<void> {
     await this.settled()
+    this.#requests?.close()
     await this.#options.accelerator.close()
   }
 
@@ -78,6 +89,7 @@ export class PodAgent {
       ...{ order: task.order, outcome: task.outcome },
       why_not: task.whyNot?.slice(0, MAX_DETAIL_LENGTH) ?? null,
       ...{ wants_gpu: task.wantsGpu, idle_ms: Math.max(0, Math.floor(at - task.lastUseAt)) },
+      ...(task.isWakeable ? { wakeable: true } : {}),
     }))
     const wait_ms = this.#moves.size > 0 ? MOVING_MS : CALM_MS
     const gpus = this.#gpus()
@@ -99,12 +111,15 @@ export class PodAgent {
     const { uses } = await accelerator.sample(tasks)
     this.#foreignMib.push(accelerator.gpus().map(({ foreign_mib }) => foreign_mib))
     if (this.#foreignMib.length > FOREIGN_SAMPLES) this.#foreignMib.shift()
-    for (const task of present) {
+    const sampled = present.map(async (task) => {
       const isBusy = uses.get(task)?.isBusy ?? null
-      if (isBusy === null || task.isOut || task.isMoving) continue
-      if (isBusy) task.lastUseAt = now()
+      // A request that waits is use, although the GPU is idle.
+      const isUsed = isBusy === true || (await this.#requests?.hasRequest(task)) === true
+      if ((isBusy === null && !isUsed) || task.isOut || task.isMoving) return
+      if (isUsed) task.lastUseAt = now()
       task.wantsGpu = now() - task.lastUseAt < idleAfterMs
-    }
+    })
+    await Promise.all(sampled)
   }
 
   /** Brings back every pod, one after the other. Returns why it could not, for each that is still out. */
@@ -149,7 +164,11 @@ export class PodAgent {
       // It was on its way, and some of its processes may be stopped.
       await task.resume()
       this.#out.delete(pod.pod)
-    } else task.wantsGpu = false
+      return
+    }
+    task.wantsGpu = false
+    task.isWakeable = task.isDeclaredWakeable
+    await this.#watch(task)
   }
 
   #newTask(pod: KeptPod): PodTask {
@@ -161,7 +180,11 @@ export class PodAgent {
 
   #obey(order: PodOrder): void {
     const task = this.#tasks.get(order.pod) ?? this.#newTask(order)
+    const { start, isDeclaredWakeable } = task
     task.update(order)
+    const isWatchedAsBefore =
+      isDeepStrictEqual(start, task.start) && isDeclaredWakeable === task.isDeclaredWakeable
+    if (task.isOut && !task.isMoving && !isWatchedAsBefore) void this.#watch(task)
     if (order.order === 0 || order.order === task.order || task.isMoving) return
     task.order = order.order
     task.outcome = null
@@ -179,6 +202,7 @@ export class PodAgent {
 
   #drop(task: PodTask): void {
     task.forget()
+    this.#requests?.forget(task)
     this.#tasks.delete(task.taskId)
     this.#out.delete(task.taskId)
   }
@@ -213,7 +237,8 @@ export class PodAgent {
       outcome = await accelerator.swapOut(task)
     } finally {
       task.isOut = outcome === 'done' || (await accelerator.residencyOf(task)) === 'swapped_out'
-      if (!task.isOut) {
+      if (task.isOut) await this.#watch(task)
+      else {
         await task.resume()
         this.#out.delete(task.taskId)
       }
@@ -225,10 +250,28 @@ export class PodAgent {
     const { accelerator, now } = this.#options
     const outcome = await accelerator.swapIn(task)
     if (outcome !== 'done') return outcome
-    task.isOut = false
+    task.isOut = task.isWakeable = false
+    this.#requests?.forget(task)
     task.lastUseAt = now()
     this.#out.delete(task.taskId)
     return outcome
+  }
+
+  /** It is out: from now on its requests are reported. */
+  async #watch(task: PodTask): Promise<void> {
+    const wasWakeable = task.isWakeable
+    this.#requests?.forget(task)
+    const isHeard = (await this.#requests?.watch(task)) === true
+    if (!task.isOut) return
+    task.isWakeable = isHeard && task.isDeclaredWakeable
+    // Nothing else would bring it back.
+    if (wasWakeable && !task.isWakeable) this.#requested(task)
+  }
+
+  #requested(task: PodTask): void {
+    if (!task.isOut) return
+    task.wantsGpu = true
+    this.#options.onRequest()
   }
 }
 

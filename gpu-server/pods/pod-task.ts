@@ -8,22 +8,28 @@ import type { DurationMs, Mib } from '../../protocol/units.ts'
 import type { SwapOutcome } from '../core/device.ts'
 import type { AcceleratedTask } from '../devices/accelerator.ts'
 import { AttachedProcess } from '../devices/attached-process.ts'
+import type { WatchedTask } from '../devices/socket-watch.ts'
 import { startTimeOf } from '../guard/process-table.ts'
 import type { PodCgroups } from './pod-cgroups.ts'
 
 /** What has to be known of a pod to bring it back. */
-export type KeptPod = Pick<PodOrder, 'pod' | 'containers' | 'gpus' | 'vram_mib'>
+export type KeptPod = Pick<
+  PodOrder,
+  'pod' | 'containers' | 'gpus' | 'vram_mib' | 'wake_ports' | 'wake_on_request'
+>
 
 const POLL_MS = 5
 const STILL_WITHIN_MS = 250
 const STOP_TRIES = 20
 
-export class PodTask implements AcceleratedTask {
+export class PodTask implements AcceleratedTask, WatchedTask {
   readonly taskId: string
   readonly attempt = 1
   isOut = false
   isMoving = false
   wantsGpu = true
+  /** It is out, and requests are what brings it back. */
+  isWakeable = false
   lastUseAt: DurationMs
   order = 0
   outcome: SwapOutcome | null = null
@@ -49,8 +55,23 @@ export class PodTask implements AcceleratedTask {
   }
 
   get facts(): KeptPod {
-    const { pod, containers, gpus, vram_mib } = this.#facts
-    return { pod, containers, gpus, vram_mib }
+    const { pod, containers, gpus, vram_mib, wake_ports, wake_on_request } = this.#facts
+    return {
+      ...{ pod, containers, gpus, vram_mib },
+      ...(wake_ports === undefined ? {} : { wake_ports }),
+      ...(wake_on_request === undefined ? {} : { wake_on_request }),
+    }
+  }
+
+  /** What is watched of its sockets. */
+  get start(): WatchedTask['start'] {
+    const { wake_ports: wakePorts = [] } = this.#facts
+    return { wakePorts, wakeOnRequest: wakePorts.length > 0, isLease: false }
+  }
+
+  /** Its owner declares that nothing but a request has to bring it back. */
+  get isDeclaredWakeable(): boolean {
+    return this.#facts.wake_on_request === true
   }
 
   /** A container that starts again has another id. */

@@ -26,9 +26,9 @@ export class AgentClient {
     this.#options = options
   }
 
-  /** Rejects when the operator does not answer, or not as it should. */
-  async report(report: AgentReport): Promise<AgentAnswer> {
-    const text = await this.#post(JSON.stringify(report))
+  /** Rejects when the operator does not answer, or not as it should, and at once when `signal` aborts. */
+  async report(report: AgentReport, signal?: AbortSignal): Promise<AgentAnswer> {
+    const text = await this.#post(JSON.stringify(report), signal)
     const answer: unknown = JSON.parse(text)
     const fault = checkAgentAnswer(answer)
     if (fault !== null) throw new Error(`the answer${fault}`)
@@ -40,7 +40,7 @@ export class AgentClient {
     this.#agent = null
   }
 
-  async #post(body: string): Promise<string> {
+  async #post(body: string, signal: AbortSignal | undefined): Promise<string> {
     const { host, port, tokenFile } = this.#options
     const headers = {
       'content-type': 'application/json',
@@ -48,7 +48,8 @@ export class AgentClient {
       authorization: `Bearer ${readFileSync(tokenFile, 'utf8').trim()}`,
     }
     return new Promise((resolve, reject) => {
-      const how = { method: 'POST', host, port, path: AGENT_PATH, agent: this.#connections(), headers }
+      const to = { host, port, path: AGENT_PATH, agent: this.#connections(), headers }
+      const how = { method: 'POST', ...to, ...(signal === undefined ? {} : { signal }) }
       const sent = request(how, (answer) => {
         textOf(answer, MAX_AGENT_MESSAGE_BYTES).then((text) => {
           if (answer.statusCode === 200) resolve(text)

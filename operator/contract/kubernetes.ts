@@ -44,6 +44,9 @@ export interface ResourceRequirements {
 export interface ContainerPort {
   readonly name?: string
   readonly containerPort: number
+  /** TCP (default), UDP or SCTP. */
+  readonly protocol?: string
+  readonly hostPort?: number
 }
 
 export interface HttpGet {

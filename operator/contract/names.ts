@@ -18,7 +18,10 @@ export const POD_ANNOTATIONS = {
   gpuCount: `${DOMAIN}/gpu-count`,
   /** Names the containers that get the GPUs, separated by commas; all by default. */
   containers: `${DOMAIN}/containers`,
-  /** "false": no request to the pod swaps it in. */
+  /**
+   * "false": no request to the pod swaps it in. "true": nothing else has to, no probe does. It may be changed
+   * at any time.
+   */
   wakeOnRequest: `${DOMAIN}/wake-on-request`,
   /** "true": the pod returns to VRAM and stays there. It may be set and removed at any time. */
   keepInVram: `${DOMAIN}/keep-in-vram`,

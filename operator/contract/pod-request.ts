@@ -12,7 +12,8 @@ export interface PodRequest {
   /** On one node. */
   readonly gpus: number
   readonly isSwappable: boolean
-  readonly wakesOnRequest: boolean
+  /** Null: not declared, and requests wake it. */
+  readonly wakesOnRequest: boolean | null
   readonly staysInVram: boolean
   /** Names of the containers that get the GPUs. */
   readonly containers: readonly string[]
@@ -50,7 +51,7 @@ export function podRequestOf({ metadata, spec }: Pod): Parsed<PodRequest> {
     vramMib: vram.value,
     gpus: gpus.value,
     isSwappable: swap.value ?? true,
-    wakesOnRequest: wake.value ?? true,
+    wakesOnRequest: wake.value,
     staysInVram: keep.value ?? false,
     containers: containers.value,
     group: metadata.labels?.[GROUP_LABEL] ?? null,

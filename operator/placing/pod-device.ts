@@ -10,6 +10,7 @@ import type {
   DeviceListener,
   Launched,
   LaunchRequest,
+  LeftAs,
   OutputPart,
   Suspended,
   Survivor,
@@ -20,6 +21,7 @@ import type { GpuReport, LogStream } from '../../protocol/messages.ts'
 import type { Claim } from '../contract/policies.ts'
 import { POD_ANNOTATIONS } from '../contract/names.ts'
 import { podRequestOf } from '../contract/pod-request.ts'
+import { wakePortsOf } from '../contract/wake-ports.ts'
 import type { AgentLink, LinkedDevice } from './agent-link.ts'
 import type { DeclaredGpu } from './declared-gpus.ts'
 import type { PodBindings } from './pod-bindings.ts'
@@ -46,7 +48,7 @@ interface BoundPod {
   isOut: boolean
   wantsGpu: boolean
   /** The order in progress. */
-  move: { readonly order: number; readonly done: (outcome: SwapOutcome, whyNot?: string) => void } | null
+  move: { readonly order: number; readonly done: (outcome: SwapOutcome, left: LeftAs) => void } | null
 }
 
 /** Every attempt that the device finds is the first that this controller knows of its pod. */
@@ -125,6 +127,7 @@ export class PodDevice implements Device, LinkedDevice {
           ...{ end: null, residency: found.isOut ? 'swapped_out' : 'resident', isFrozen: false },
           ...{ isStopping: false, wantsGpu: found.wantsGpu, vramMib, heldMib: null },
           idleMs: this.#options.agent.report(taskId)?.idle_ms ?? 0,
+          isWakeable: this.#options.agent.report(taskId)?.wakeable === true,
         },
       ]
     })
@@ -157,11 +160,11 @@ export class PodDevice implements Device, LinkedDevice {
   }
 
   suspend(taskId: string, _attempt: number, done: Suspended): void {
-    this.#move(taskId, 'out', (outcome, whyNot) => done(outcome, whyNot === undefined ? {} : { whyNot }))
+    this.#move(taskId, 'out', done)
   }
 
   resume(taskId: string, _attempt: number, done: (outcome: SwapOutcome) => void): void {
-    this.#move(taskId, 'in', done)
+    this.#move(taskId, 'in', (outcome) => done(outcome))
   }
 
   /** For the agent: the pods of the node, and where their bytes should be. */
@@ -177,6 +180,8 @@ export class PodDevice implements Device, LinkedDevice {
         {
           ...{ pod: uid, containers: [...containersOf(pod)], gpus: gpus.filter((gpu) => gpu !== -1) },
           ...{ vram_mib: request.value.vramMib, order, wanted },
+          wake_ports: [...wakePortsOf(pod, request.value)],
+          ...(request.value.wakesOnRequest === true ? { wake_on_request: true } : {}),
         },
       ]
     })
@@ -202,23 +207,25 @@ export class PodDevice implements Device, LinkedDevice {
     return this.#options.pod(podUid)?.metadata.annotations?.[POD_ANNOTATIONS.keepInVram] === 'true'
   }
 
-  #settle(bound: BoundPod, { pod, order, outcome, residency, why_not }: PodReport): void {
+  #settle(bound: BoundPod, report: PodReport): void {
+    const { pod, order, outcome, residency, why_not, wakeable = false } = report
     const { move } = bound
     if (residency === 'moving') return
     if (move !== null && move.order === order && outcome !== null) {
       bound.move = null
       if (outcome === 'done') bound.isOut = residency === 'out'
-      return later(() => move.done(outcome, why_not ?? undefined))
+      const left = { isWakeable: wakeable, ...(why_not === null ? {} : { whyNot: why_not }) }
+      return later(() => move.done(outcome, left))
     }
     const last = this.#options.agent.order(pod)?.number ?? order
     if (move === null && last === order && bound.isOut !== (residency === 'out'))
       this.#options.onContradiction(`pod ${pod} is ${residency === 'out' ? 'swapped out' : 'in VRAM'}`)
   }
 
-  #move(podUid: string, wanted: 'in' | 'out', done: (outcome: SwapOutcome, whyNot?: string) => void): void {
+  #move(podUid: string, wanted: 'in' | 'out', done: (outcome: SwapOutcome, left: LeftAs) => void): void {
     const bound = this.#bound.get(podUid)
     const { agent } = this.#options
-    if (bound === undefined || agent.hostSwapMib === null) return later(() => done('copy_failed'))
+    if (bound === undefined || agent.hostSwapMib === null) return later(() => done('copy_failed', {}))
     bound.move = { order: agent.give(podUid, wanted).number, done }
   }
 

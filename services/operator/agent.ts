@@ -4,6 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { gauge, Metrics } from '../../controller/api/metrics/metrics.ts'
 import { createSystemClock } from '../../controller/adapters/system-clock.ts'
 import { bootTime } from '../../gpu-server/guard/boot-time.ts'
+import { guardProgram } from '../../gpu-server/guard/guard-program.ts'
 import { PodAgent } from '../../gpu-server/pods/pod-agent.ts'
 import { PodCgroups } from '../../gpu-server/pods/pod-cgroups.ts'
 import { lockFolder } from '../../gpu-server/state-lock.ts'
@@ -46,7 +47,8 @@ export const ALL_BACK = 'Every pod of this node is in VRAM.'
 
 /** Rejects with StartFault, UsageError, AcceleratorFault or StateFault. */
 export async function startAgent(options: AgentProcessOptions): Promise<RunningAgent> {
-  const opened = await openAgent(options)
+  let sent = new AbortController()
+  const opened = await openAgent(options, () => sent.abort())
   const { agent } = opened
   const client = new AgentClient(options.operator)
   const ended = new AbortController()
@@ -64,8 +66,12 @@ export async function startAgent(options: AgentProcessOptions): Promise<RunningA
   })
   const noted = onChange(options.onNote)
   const report = async (): Promise<void> => {
-    const answer = await client.report(agent.report())
-    if (signal.aborted) return
+    const { signal: isOutdated } = (sent = new AbortController())
+    const answer = await client.report(agent.report(), isOutdated).catch((error: unknown) => {
+      if (isOutdated.aborted) return null
+      throw error
+    })
+    if (signal.aborted || answer === null) return
     agent.obey(answer)
     answeredAt = Date.now()
     noted('the operator answers')
@@ -136,7 +142,8 @@ export async function releasePods(options: AgentOptions): Promise<readonly strin
   }
 }
 
-async function openAgent(options: AgentOptions) {
+/** @param onRequest a request for a pod that is out: the operator should hear at once */
+async function openAgent(options: AgentOptions, onRequest = (): void => {}) {
   const { stateFolder, node, idleAfterMs, onNote } = options
   mkdirSync(stateFolder, { recursive: true, mode: 0o700 })
   const unlock = lockFolder(stateFolder)
@@ -145,13 +152,17 @@ async function openAgent(options: AgentOptions) {
     clock.stop()
     unlock()
   }
+  const program = await guardProgram().catch((error: unknown) => {
+    onNote(`no request wakes a pod: ${errorText(error)}`)
+    return null
+  })
   try {
     const { accelerator, hostSwapMib } = acceleratorOf(options, clock, onNote)
     const agent = await PodAgent.open({
       ...{ node, accelerator, stateFolder, idleAfterMs, onNote },
       cgroups: new PodCgroups(options.cgroups),
       hostSwapMib: options.hostSwapMib ?? hostSwapMib,
-      whyNot,
+      ...{ whyNot, onRequest, program },
       now: bootTime,
       wait: (ms) => pause(ms),
     })

@@ -1,7 +1,8 @@
 /**
  * A kubelet without containers: each pod that is bound to its node is one process in a cgroup, named as
  * containerd names it. Where this machine lets a test make cgroups, they are real; else a folder with the
- * same files. The process is busy while the file of its pod exists, and notes that it got SIGTERM.
+ * same files. It runs the command of the pod; without one it is busy while the file of its pod exists, and
+ * notes that it got SIGTERM.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import {
@@ -106,7 +107,7 @@ export class FakeKubelet {
     const { uid = '', namespace = '', name = '', deletionTimestamp } = pod.metadata
     const running = this.#running.get(uid)
     if (running === undefined && deletionTimestamp === undefined) {
-      const id = this.#start(uid, name)
+      const id = this.#start(uid, name, pod.spec.containers[0]?.command)
       const started = { name: 'main', containerID: `containerd://${id}`, state: { running: {} } }
       const status = { phase: 'Running', containerStatuses: [started] }
       const key = { namespace, name }
@@ -117,12 +118,13 @@ export class FakeKubelet {
     }
   }
 
-  #start(uid: string, name: string): string {
+  #start(uid: string, name: string, command?: readonly string[]): string {
     const id = Buffer.from(`${uid}${name}`).toString('hex').padEnd(64, '0').slice(-64)
     const folder = join(this.cgroups, `kubepods-pod${uid}.slice`, `cri-containerd-${id}.scope`)
     mkdirSync(folder, { recursive: true })
     const file = join(this.#files, name)
-    const child = spawn('sh', ['-c', PROGRAM, 'pod', file], { stdio: 'ignore' })
+    const [program = '', ...args] = command ?? ['sh', '-c', PROGRAM, 'pod', file]
+    const child = spawn(program, args, { stdio: 'ignore' })
     appendFileSync(join(folder, 'cgroup.procs'), `${child.pid}\n`)
     const running: RunningPod = { child, folder, isEnded: false, isTold: false }
     child.once('exit', () => (running.isEnded = true))

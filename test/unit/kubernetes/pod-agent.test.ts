@@ -49,6 +49,7 @@ async function open(): Promise<PodAgent> {
     cgroups: new PodCgroups(folder),
     whyNot: (environment) => (swapSetting(environment).isSwappable ? null : 'kept by its environment'),
     onNote: () => {},
+    ...{ program: null, onRequest: () => {} },
   })
   return agent
 }
