@@ -14,6 +14,7 @@ import {
 } from '../contract/names.ts'
 import { podRequestOf, type PodRequest, runtimeOf } from '../contract/pod-request.ts'
 import { quantityMib } from '../contract/quantity.ts'
+import { wakePortsOf } from '../contract/wake-ports.ts'
 import type { AdmissionOptions } from './admission-options.ts'
 import { withMoreMemory, withoutVariable, withResource, withVariable } from './container-fields.ts'
 import { swapMode } from './swap-mode.ts'
@@ -71,6 +72,7 @@ function admitOurs(
       ...(notSwappable === null ? [] : [`the pod is not swapped out: ${notSwappable}`]),
       ...schedulerWarning(pod.spec),
       ...smallVramWarning(annotations[POD_ANNOTATIONS.podVram] ?? ''),
+      ...(isSwapped ? wakeWarning({ ...pod, spec }, request) : []),
     ],
     pod: {
       ...pod,
@@ -187,4 +189,10 @@ function smallVramWarning(text: string): readonly string[] {
   if (!/^\d+$/.test(text) || Number(text) >= 1_000_000) return []
   const path = annotationPath(POD_ANNOTATIONS.podVram)
   return [faultText({ path, message: `${text} are bytes; did you mean ${text}Gi?` })]
+}
+
+function wakeWarning(pod: Pod, request: PodRequest): readonly string[] {
+  if (request.wakesOnRequest !== true || wakePortsOf(pod, request).length > 0) return []
+  const path = annotationPath(POD_ANNOTATIONS.wakeOnRequest)
+  return [faultText({ path, message: 'no request can wake the pod; declare a TCP containerPort' })]
 }

@@ -139,6 +139,23 @@ describe('What a pod may not say', () => {
   })
 })
 
+it('A pod that only requests are to wake, and that none can, is admitted with a warning', () => {
+  const warnings = (annotation: string | undefined, main: Partial<Container>, options = REWRITE) =>
+    admitted(withContainers(aPod({ [POD_ANNOTATIONS.wakeOnRequest]: annotation }), main), options).warnings
+  const expected = [
+    expect.stringMatching(/^metadata.annotations\[headroom.dev\/wake-on-request\]: no request/),
+  ]
+  const port = { name: 'web', containerPort: 8000 }
+  expect(warnings('true', {})).toEqual(expected)
+  expect(warnings('true', { ports: [{ ...port, name: 'metrics' }] })).toEqual(expected)
+  expect(warnings('true', { ports: [port] })).toEqual([])
+  // The kubelet opens the port of a probe that is not rewritten.
+  const probed = { ports: [port], readinessProbe: { httpGet: { port: 'web' } } }
+  expect(warnings('true', probed)).toEqual([])
+  expect(warnings('true', probed, DEFAULT_ADMISSION)).toEqual(expected)
+  for (const annotation of ['false', undefined]) expect(warnings(annotation, {})).toEqual([])
+})
+
 describe('Memory of swappable pods', () => {
   const memory = (pod: Pod, i = 0) => {
     const { requests, limits } = pod.spec.containers[i]?.resources ?? {}
