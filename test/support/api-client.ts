@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { createApi, type ApiOptions } from '../../controller/api/server.ts'
 import type { ApiWorld } from './api-world.ts'
+import { compareAnswers } from './declared-answers.ts'
 
 export interface ApiAnswer {
   readonly status: number
@@ -17,7 +18,10 @@ export interface ApiClient {
   send(method: Method, path: string, body?: unknown, headers?: Record<string, string>): Promise<ApiAnswer>
 }
 
-/** The API of a world, without a socket. Paths are below /api/v1 unless they begin with `//`. */
+/**
+ * The API of a world, without a socket. Paths are below /api/v1 unless they begin with `//`. An answer that
+ * is not in the OpenAPI document fails the test.
+ */
 export async function apiClient(world: ApiWorld, options: Partial<ApiOptions> = {}): Promise<ApiClient> {
   const app = createApi({
     commands: world.commands,
@@ -26,6 +30,7 @@ export async function apiClient(world: ApiWorld, options: Partial<ApiOptions> = 
     inVirtualTime: true,
     ...options,
   })
+  const undeclared = compareAnswers(app)
   await app.ready()
   return {
     app,
@@ -35,6 +40,8 @@ export async function apiClient(world: ApiWorld, options: Partial<ApiOptions> = 
       const type = body === undefined ? {} : { 'content-type': 'application/json' }
       const url = path.startsWith('//') ? path.slice(1) : `/api/v1${path}`
       const answer = await app.inject({ method, url, ...payload, headers: { ...type, ...headers } })
+      if (undeclared.length > 0)
+        throw new Error(`/openapi.json lacks what was answered: ${undeclared.splice(0).join('; ')}`)
       const isJson = /json/.test(String(answer.headers['content-type'])) && answer.body !== ''
       return {
         status: answer.statusCode,

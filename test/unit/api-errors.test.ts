@@ -208,10 +208,10 @@ describe('a refusal of the engine', () => {
   ]
   test.each(cases)('%j is mapped to its status and code', async (refusal, status, code) => {
     world.nextRefusal = refusal
-    const answer = await api.send('PUT', '/config', PERCENT)
+    const answer = await api.send('DELETE', `/nodes/${NODE_ID}`)
     expect(answer).toMatchObject({ status, body: { code } })
     expect(answer.headers['retry-after'] !== undefined).toBe(status === 429 || status === 503)
-    expect(world.config.revision).toBe(0)
+    expect(world.nodes.has(NODE_ID)).toBe(true)
   })
 
   test('an invalid field is named by a JSON pointer with escaped slashes and tildes', () => {

@@ -29,7 +29,10 @@ interface Operation {
 interface Document {
   readonly openapi: string
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
-  readonly components: { readonly schemas: Readonly<Record<string, { readonly description?: string }>> }
+  readonly components: {
+    readonly schemas: Readonly<Record<string, { readonly description?: string }>>
+    readonly headers: Readonly<Record<string, { readonly description: string }>>
+  }
 }
 
 const routes: RouteOptions[] = []
@@ -244,9 +247,8 @@ describe('the OpenAPI document', () => {
     )
     expect(references.length).toBeGreaterThan(20)
     for (const reference of new Set(references)) {
-      expect(document.components.schemas).toHaveProperty(
-        (reference ?? '').replace('#/components/schemas/', ''),
-      )
+      const [kind = '', name = ''] = (reference ?? '').replace('#/components/', '').split('/')
+      expect(document.components).toHaveProperty([kind, name])
     }
   })
 

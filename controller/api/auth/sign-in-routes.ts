@@ -31,6 +31,7 @@ const beginSignIn = operation(
   {
     operationId: 'beginSignIn',
     role: 'public',
+    answerHeaders: ['Location', 'Set-Cookie', 'Vary'],
     summary: 'Sign in with a browser at the identity provider',
     description:
       'Redirects the browser to the provider, which returns it to /auth/callback, where a session starts.',
@@ -45,6 +46,7 @@ const finishSignIn = operation(
   {
     operationId: 'finishSignIn',
     role: 'public',
+    answerHeaders: ['Location', 'Set-Cookie', 'Vary'],
     summary: 'Return address for the identity provider',
     description:
       'A failed sign-in redirects to the page with sign_in_failed in its query: expired, denied, no_role ' +
@@ -59,6 +61,7 @@ const finishSignIn = operation(
 const signOut = operation({
   operationId: 'signOut',
   role: 'viewer',
+  answerHeaders: ['Set-Cookie'],
   summary: 'End the session of this browser',
   description: 'Its streams end within 5 s. Tokens are not affected.',
   tags: ['access'],

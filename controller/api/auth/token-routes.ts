@@ -32,6 +32,7 @@ const createToken = operation(
   {
     operationId: 'createToken',
     role: 'admin',
+    answerHeaders: ['Location'],
     summary: 'Create a token',
     description:
       'The response has the secret, which is shown only once. The first token must have the role admin; ' +

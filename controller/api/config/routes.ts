@@ -28,6 +28,7 @@ const getConfig = operation(
   {
     operationId: 'getConfig',
     role: 'viewer',
+    answerHeaders: ['ETag'],
     summary: 'The live configuration',
     description:
       'Before the first successful PUT, default_vram_overcommit_percent comes from ' +
@@ -43,6 +44,7 @@ const putConfig = operation(
   {
     operationId: 'putConfig',
     role: 'operator',
+    answerHeaders: ['ETag'],
     summary: 'Change and persist the configuration',
     description:
       'Omitted fields stay unchanged. The environment has no effect afterwards. Lowering a setting does ' +
@@ -134,6 +136,7 @@ const restoreRevision = operation(
   {
     operationId: 'restoreConfigRevision',
     role: 'operator',
+    answerHeaders: ['ETag'],
     summary: 'Restore an earlier revision as a new one',
     description: 'Response, errors and dry_run as in PUT /config.',
     tags: ['configuration'],

@@ -7,6 +7,7 @@ import { markOptionalBodies } from '../http/optional-body.ts'
 import { DOCUMENT_ONLY } from '../http/fields-schema.ts'
 import { ProblemRef } from '../http/problem-schema.ts'
 import { MEDIA_TYPE, OTHER_MEDIA_TYPES } from '../http/service-schema.ts'
+import { declareHeaders, isAnsweredByLeader } from './declared-headers.ts'
 
 /** The document at /api/v1/openapi.json. It contains shared schemas once, under their own names. */
 export function openApiOptions(version: string): FastifyDynamicSwaggerOptions {
@@ -53,12 +54,13 @@ export function openApiOptions(version: string): FastifyDynamicSwaggerOptions {
       ],
     },
     convertConstToEnum: false,
-    transform: ({ schema, url }) => ({ schema: documented(schema), url }),
+    transform: ({ schema, url, route }) => ({ schema: documented(schema, url, String(route.method)), url }),
     transformObject: (document) => {
       if (!('openapiObject' in document)) return document.swaggerObject
       markOptionalBodies(document.openapiObject)
       leaveOutForwarded(document.openapiObject)
       stateDocumentOnly(document.openapiObject)
+      declareHeaders(document.openapiObject)
       return document.openapiObject
     },
     refResolver: {
@@ -94,8 +96,11 @@ function stateDocumentOnly(part: object): void {
  */
 function documented(
   schema: FastifySchema & { readonly [PROBLEMS_OF]?: readonly ProblemCode[] },
+  url: string,
+  method: string,
 ): FastifySchema {
-  const { [PROBLEMS_OF]: codes = [], response, ...rest } = schema
+  const { [PROBLEMS_OF]: own = [], response, ...rest } = schema
+  const codes = isAnsweredByLeader(url) ? [...own, ...problemsOfStandby(method)] : own
   const security = roleOf({ schema }) === 'public' ? [] : [{ token: [] }]
   const file = isFileBody(schema) ? FILE : {}
   return {
@@ -104,6 +109,11 @@ function documented(
     security,
     response: { ...problemResponses(codes), ...successResponses(response ?? {}) },
   }
+}
+
+/** Of a standby that cannot reach the leader, or whose leader ends before it answers. */
+function problemsOfStandby(method: string): readonly ProblemCode[] {
+  return method === 'GET' ? ['no_leader'] : ['no_leader', 'commit_unknown']
 }
 
 /** Only the document has it as a body: the route reads a stream, which a schema cannot describe. */
@@ -141,7 +151,7 @@ function streamOf({ description }: { readonly description?: string }): object {
 function problemResponses(codes: readonly ProblemCode[]): object {
   // What needs the store may end in a commit whose outcome is unknown.
   const all = codes.flatMap((code) => (code === 'store_failed' ? [code, 'commit_unknown' as const] : code))
-  const ofStatus = Map.groupBy(all, (code) => PROBLEMS[code].status)
+  const ofStatus = Map.groupBy(new Set(all), (code) => PROBLEMS[code].status)
   const responses = [...ofStatus].map(([status, ofOne]) => {
     const description = ofOne.map((code) => `${PROBLEMS[code].title} (${code})`).join('; ')
     return [status, { description, content: { 'application/problem+json': { schema: ProblemRef } } }]

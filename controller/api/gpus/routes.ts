@@ -12,6 +12,7 @@ import { GpuListSchema, GpuQuerySchema, type GpuColumns, type GpuListBody } from
 const listGpus = operation({
   operationId: 'listGpus',
   role: 'viewer',
+  answerHeaders: ['Vary', 'Content-Encoding', 'Content-Disposition'],
   summary: 'GPUs with VRAM, utilization, swaps and starvation, as columns',
   description:
     'Up to 10,000 GPUs in one answer, compressed if the client accepts gzip. Figures of the last ' +

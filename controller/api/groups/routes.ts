@@ -36,6 +36,7 @@ const createGroup = operation(
   {
     operationId: 'createGroup',
     role: 'operator',
+    answerHeaders: ['Location'],
     summary: 'Create a group',
     description: 'Its nodes leave the common pool at once.',
     tags: ['groups'],

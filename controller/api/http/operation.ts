@@ -17,8 +17,20 @@ export interface OperationSchema extends FastifySchema {
   readonly ownersOnly?: true | 'or_admin' | 'always'
   /** Clients repeat it all the time: only refusals of it are audited. */
   readonly routine?: true
+  /** Header fields of successful answers, besides those of every answer. */
+  readonly answerHeaders?: readonly AnswerHeader[]
   readonly response: object
 }
+
+export type AnswerHeader =
+  | 'Location'
+  | 'ETag'
+  | 'Idempotency-Replayed'
+  | 'Content-Disposition'
+  | 'Content-Encoding'
+  | 'Vary'
+  | 'Set-Cookie'
+  | 'X-Accel-Buffering'
 
 export type Tag =
   | 'configuration'
@@ -66,6 +78,7 @@ export function operation<const S extends OperationSchema>(
     [ROLE_OF]: role,
     ...(ownersOnly === false ? {} : { [OWNERS_ONLY]: ownersOnly }),
     ...(schema.querystring === undefined ? { querystring: NO_QUERY } : {}),
+    ...(schema.answerHeaders === undefined ? {} : { [ANSWER_HEADERS_OF]: schema.answerHeaders }),
     ...(origin === 'project' ? { 'x-origin': 'project' } : {}),
     [PROBLEMS_OF]: [
       ...OF_EVERY_ROUTE,
@@ -75,6 +88,9 @@ export function operation<const S extends OperationSchema>(
     ],
   }
 }
+
+/** Where the header fields stand in a route's schema; the document has them in its responses. */
+export const ANSWER_HEADERS_OF = 'x-answer-headers'
 
 /** Where the codes stand in a route's schema. */
 export const PROBLEMS_OF = 'x-problems'

@@ -29,6 +29,7 @@ import {
 const listNodes = operation({
   operationId: 'listNodes',
   role: 'viewer',
+  answerHeaders: ['Content-Disposition'],
   summary: 'Registered GPU nodes, by default in order of registration',
   description:
     'A page is limited to 100 KB, so it may have fewer nodes than `limit` and still have a ' +
@@ -42,6 +43,7 @@ const getNode = operation(
   {
     operationId: 'getNode',
     role: 'viewer',
+    answerHeaders: ['ETag'],
     summary: 'One node',
     description: 'Capacity, effective settings, usage and state of a node, with its GPUs.',
     tags: ['nodes'],
@@ -55,6 +57,7 @@ const putNodeConfig = operation(
   {
     operationId: 'putNodeConfig',
     role: 'operator',
+    answerHeaders: ['ETag'],
     summary: 'Set or remove the overrides of a node',
     description:
       'Returns the node with the ETag of its settings. Lowering a setting does not evict tasks: ' +

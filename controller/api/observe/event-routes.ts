@@ -23,8 +23,8 @@ const listEvents = operation(
     role: 'viewer',
     summary: 'Events, oldest first or newest first',
     description:
-      '`after` lists upwards and `before` downwards from a sequence number; send at most one. 410 if ' +
-      'events after that number are no longer kept.',
+      '`after` lists upwards and `before` downwards from a sequence number; send at most one. `first_seq` ' +
+      'is the oldest event that is kept.',
     tags: ['events'],
     querystring: EventQuerySchema,
     response: { 200: EventPageSchema },
@@ -50,10 +50,13 @@ const streamEvents = operation(
   {
     operationId: 'streamEvents',
     role: 'viewer',
+    answerHeaders: ['X-Accel-Buffering'],
     summary: 'Stream of events',
     description:
       'Server-sent events, without gaps or duplicates across connections: Last-Event-ID is the position ' +
-      'to continue from.',
+      'to continue from. 410 if events after it are no longer kept, or if the log ends before it, because ' +
+      'an older state was restored: read the state again, and begin a new stream at the event that the ' +
+      'detail names.',
     tags: ['events'],
     querystring: EventStreamQuerySchema,
     response: { 200: EventStreamSchema },

@@ -38,6 +38,7 @@ const getSnapshot = operation(
   {
     operationId: 'getSnapshot',
     role: 'viewer',
+    answerHeaders: ['Content-Disposition'],
     summary: 'The live state as a scenario file',
     description:
       'JSON for `headroom sim run`: the nodes that are up, the configuration, and the state of every ' +

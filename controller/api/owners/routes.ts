@@ -9,6 +9,7 @@ import { OwnerListSchema, OwnerQuerySchema, type OwnerBody, type OwnerSort } fro
 const listOwners = operation({
   operationId: 'listOwners',
   role: 'viewer',
+  answerHeaders: ['Content-Disposition'],
   summary: 'Owners of open tasks: what they use, wait for and lose',
   description:
     'Sums over the open tasks of each owner, up to two seconds old. Tasks that were submitted without ' +

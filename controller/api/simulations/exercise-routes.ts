@@ -47,6 +47,7 @@ const startExercise = operation(
   {
     operationId: 'startExercise',
     role: 'submitter',
+    answerHeaders: ['Location'],
     summary: 'Open a paused session at the start of an exercise',
     description: 'Returns the paused session.',
     tags: ['simulations'],

@@ -22,6 +22,7 @@ const getReport = operation(
   {
     operationId: 'getSimulationReport',
     role: 'viewer',
+    answerHeaders: ['Vary', 'Content-Disposition'],
     summary: 'Report of a simulation',
     description: 'For a sweep: JSON, CSV (one row per run), or a self-contained page.',
     tags: ['simulations'],

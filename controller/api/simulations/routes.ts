@@ -34,6 +34,7 @@ const startSimulation = operation(
   {
     operationId: 'startSimulation',
     role: 'submitter',
+    answerHeaders: ['Location'],
     summary: 'Run a scenario, or open a session on it',
     description:
       'The scenario is validated at once; the run is queued and isolated from the live cluster. A ' +
@@ -49,6 +50,7 @@ const startSweep = operation(
   {
     operationId: 'startSweep',
     role: 'submitter',
+    answerHeaders: ['Location'],
     summary: 'Run a scenario at several overcommit percentages and recommend one',
     description:
       'Each percentage with each seed, for every combination of other swept values; at most 2,000 runs. ' +
@@ -89,6 +91,7 @@ const streamSimulation = operation(
   {
     operationId: 'streamSimulation',
     role: 'viewer',
+    answerHeaders: ['X-Accel-Buffering'],
     summary: 'Stream of the progress of a simulation',
     description:
       'Server-sent events: `simulation` with state and progress whenever they change, until the ' +

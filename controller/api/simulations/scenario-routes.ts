@@ -51,6 +51,7 @@ const storeScenario = operation(
   {
     operationId: 'storeScenario',
     role: 'submitter',
+    answerHeaders: ['Location'],
     summary: 'Store a scenario under its name',
     description: 'Replaces your own scenario of the same name, but not a bundled one.',
     tags: ['simulations'],

@@ -97,6 +97,7 @@ const forkSession = operation(
   {
     operationId: 'forkSession',
     role: 'submitter',
+    answerHeaders: ['Location'],
     summary: 'Open a new session from the current state or a snapshot',
     description: 'The new session is independent; the original one is unchanged.',
     tags: ['simulations'],

@@ -17,6 +17,7 @@ const storeTrace = takesFile(
     {
       operationId: 'storeTrace',
       role: 'submitter',
+      answerHeaders: ['Location'],
       summary: 'Upload a trace, or a file to convert to one',
       description:
         'The body is the file, of any content type, up to 1 GiB. Replaces your own trace of the same ' +

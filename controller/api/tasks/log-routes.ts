@@ -20,6 +20,7 @@ const readLog = operation(
   {
     operationId: 'readLog',
     role: 'submitter',
+    answerHeaders: ['X-Accel-Buffering'],
     ownersOnly: true,
     summary: 'Output of the latest attempt of a task; a stream with follow=true',
     description: 'Read from the GPU server of the attempt, which keeps output for a limited time and size.',

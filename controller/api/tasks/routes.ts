@@ -49,6 +49,7 @@ const submitTask = operation(
   {
     operationId: 'submitTask',
     role: 'submitter',
+    answerHeaders: ['Location', 'Idempotency-Replayed'],
     summary: 'Submit a task',
     description:
       'Responds when the task is durable. A task that can never fit is accepted too; `wait` has the ' +
@@ -69,6 +70,7 @@ const listTasks = operation(
   {
     operationId: 'listTasks',
     role: 'viewer',
+    answerHeaders: ['Content-Disposition'],
     summary: 'Tasks, by default newest submission first',
     description:
       'All filters must match. Continue with `cursor`, which is valid only for the same filters and order.',

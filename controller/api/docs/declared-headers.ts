@@ -1,0 +1,104 @@
+/** Header fields in the OpenAPI document: of every answer, of the answers of some operations, of requests. */
+import { ANSWER_HEADERS_OF, type AnswerHeader } from '../http/operation.ts'
+
+interface Header {
+  readonly description: string
+  readonly schema: object
+}
+
+const TEXT = { type: 'string' }
+const NUMBER = { type: 'integer', minimum: 0 }
+
+const HEADERS = {
+  'X-Request-Id': { description: 'Id of the request, also in the log of the controller', schema: TEXT },
+  'Headroom-Event-Seq': {
+    description: 'Number of the last durable event: send it as Headroom-Min-Event-Seq to read own writes',
+    schema: NUMBER,
+  },
+  'Retry-After': { description: 'Seconds after which the request may be sent again', schema: NUMBER },
+  'Headroom-Not-Leading': {
+    description:
+      'Only between controllers: this one was taken for the leader (the request had Headroom-Forwarded), ' +
+      'and has done nothing',
+    schema: { type: 'string', enum: ['1'] },
+  },
+  Location: { description: 'Path of the new resource, or address of a redirect', schema: TEXT },
+  ETag: { description: 'Tag of the settings: send it as If-Match with a change', schema: TEXT },
+  'Idempotency-Replayed': {
+    description: 'The answer is that of an earlier request with the same Idempotency-Key',
+    schema: { type: 'string', enum: ['true'] },
+  },
+  'Content-Disposition': { description: 'Name of the file, for a download', schema: TEXT },
+  'Content-Encoding': { description: 'gzip, if the request accepts it', schema: TEXT },
+  Vary: { description: 'Request header that selects the format', schema: TEXT },
+  'Set-Cookie': { description: 'Cookie of the sign-in or of the session', schema: TEXT },
+  'X-Accel-Buffering': { description: 'no: proxies must not delay the stream', schema: TEXT },
+} as const satisfies Readonly<Record<string, Header>>
+
+type HeaderName = keyof typeof HEADERS
+
+/** No operation refers to them: any request may have them, and a client need not know them. */
+const REQUEST_HEADERS = {
+  'X-Request-Id': 'Id of the request, up to 64 letters, digits, `.`, `_`, `:` and `-`; any other is replaced',
+  'Headroom-Min-Event-Seq':
+    'Number of an event: no controller answers from an older state (503 state_behind). A value of ' +
+    'Headroom-Event-Seq',
+  'Idempotency-Key': 'Of POST /tasks: a repeated request with the same key creates no second task',
+  'If-Match': 'Of a change of settings: refused (412) if their ETag is another one now. `*`: if it is there',
+  'If-None-Match': '`*`, of PUT /groups/{group_id}: refused (412) if the group exists',
+  'Last-Event-ID': 'Of a stream: continues after this event; 410 if the events after it are not there',
+  'Headroom-Forwarded':
+    'Only between controllers: name of the standby that forwards the request. A standby that gets it ' +
+    'answers 503 no_leader with Headroom-Not-Leading, so that a request is forwarded once',
+} as const
+
+/** Parts of the document that are changed. */
+interface Operation {
+  [ANSWER_HEADERS_OF]?: readonly AnswerHeader[]
+  readonly responses?: Readonly<Record<string, { headers?: object }>>
+}
+
+interface Document {
+  components?: { headers?: object; parameters?: object }
+  readonly paths?: Readonly<Record<string, object | undefined>>
+}
+
+/** Adds the header fields of every answer, in place. */
+export function declareHeaders(document: Document): void {
+  const parameters = Object.entries(REQUEST_HEADERS).map(([name, description]) => [
+    name,
+    { name, in: 'header', required: false, description, schema: TEXT },
+  ])
+  document.components = {
+    ...document.components,
+    ...{ headers: HEADERS, parameters: Object.fromEntries(parameters) },
+  }
+  for (const [path, methods = {}] of Object.entries(document.paths ?? {}))
+    for (const operation of Object.values(methods) as Operation[]) declareIn(operation, path)
+}
+
+function declareIn(operation: Operation, path: string): void {
+  const own = operation[ANSWER_HEADERS_OF] ?? []
+  delete operation[ANSWER_HEADERS_OF]
+  for (const [status, response] of Object.entries(operation.responses ?? {})) {
+    const names = headersOf(path, Number(status), own)
+    response.headers = Object.fromEntries(
+      names.map((name) => [name, { $ref: `#/components/headers/${name}` }]),
+    )
+  }
+}
+
+function headersOf(path: string, status: number, own: readonly AnswerHeader[]): readonly HeaderName[] {
+  return [
+    'X-Request-Id',
+    ...(path.startsWith('/api/') ? (['Headroom-Event-Seq'] as const) : []),
+    ...(status === 429 || status === 503 ? (['Retry-After'] as const) : []),
+    ...(status === 503 && isAnsweredByLeader(path) ? (['Headroom-Not-Leading'] as const) : []),
+    ...(status < 400 ? own : own.filter((name) => status === 412 && name === 'ETag')),
+  ]
+}
+
+/** A standby answers its own health and metrics, and forwards everything else to the leader. */
+export function isAnsweredByLeader(path: string): boolean {
+  return !/\/(?:livez|readyz|metrics)$/.test(path)
+}
