@@ -122,7 +122,7 @@ function progressOf(shared: SharedArrayBuffer, leaseMs: number) {
 async function requireSessions(client: pg.Client, at: StoreHost, { place }: PostgresSettings): Promise<void> {
   try {
     const other = await connect({ ...place, hosts: [at] }, COPYING)
-    await requireOwnSessions(client, other.client, randomUUID()).finally(() => other.client.end())
+    await requireOwnSessions(client, other.client).finally(() => other.client.end())
   } catch (error) {
     await client.end().catch(() => undefined)
     throw error

@@ -133,24 +133,29 @@ async function prepareSession(client: pg.ClientBase, limits: SessionLimits): Pro
 
 /**
  * PgBouncer in transaction mode gives each transaction another session: settings, locks and the fence would
- * belong to other clients too.
- * @throws StoreFault if both clients share sessions
+ * belong to other clients too. A pooler that gives out the session that was used last gives the same one to
+ * both clients; one that gives them out in turn gives another one to the client that asks twice.
+ * @throws StoreFault if the clients share sessions
  */
-export async function requireOwnSessions(a: pg.ClientBase, b: pg.ClientBase, token: string): Promise<void> {
-  const setting = 'headroom.session'
-  const read = async (client: pg.ClientBase): Promise<string | null> => {
-    const { rows } = await client.query<{ value: string | null }>(
-      `select current_setting('${setting}', true) as value`,
-    )
-    return rows[0]?.value ?? null
-  }
-  await a.query('select set_config($1, $2, false)', [setting, token])
-  const other = await read(b)
-  if (other === token || (await read(a)) !== token)
-    throw new StoreFault(
-      'the connection goes through a pooler that shares sessions (PgBouncer in transaction mode): ' +
-        'use pool_mode = session, or connect to PostgreSQL itself',
-    )
+export async function requireOwnSessions(a: pg.ClientBase, b: pg.ClientBase): Promise<void> {
+  const [ofA, ofB] = [new Set<number>(), new Set<number>()]
+  for (const [client, sessions] of [...turns(a, ofA), ...turns(b, ofB), ...turns(a, ofA)])
+    sessions.add(await sessionOf(client))
+  const isShared = [...ofA].some((session) => ofB.has(session))
+  if (ofA.size === 1 && ofB.size === 1 && !isShared) return
+  throw new StoreFault(
+    'the connection goes through a pooler that shares sessions (PgBouncer in transaction mode): ' +
+      'use pool_mode = session, or connect to PostgreSQL itself',
+  )
+}
+
+function turns(client: pg.ClientBase, sessions: Set<number>) {
+  return [1, 2].map(() => [client, sessions] as const)
+}
+
+async function sessionOf(client: pg.ClientBase): Promise<number> {
+  const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid')
+  return rows[0]?.pid ?? 0
 }
 
 /** Kysely on one client, for commands. The caller ends the client. */
