@@ -67,14 +67,15 @@ export class EpochHistory {
   }
 
   /**
-   * Epochs are consecutive, except where a restore or an accepted loss has raised the epoch. Everything
-   * missing by then is accepted with it, including an earlier, undetected loss.
+   * Returns true if a restore or an accepted loss has raised the epoch since. Everything missing by then is
+   * accepted with it, including an earlier, undetected loss. A smaller gap is a leader that ended before its
+   * epoch was recorded.
    */
   #isAfterLoss(place: number): boolean {
     return this.#starts.some(({ epoch }, index) => {
       if (index < place) return false
       const before = this.#starts[index - 1]
-      return before === undefined ? this.#isLostBeforeFirst : before.epoch < epoch - 1
+      return before === undefined ? this.#isLostBeforeFirst : epoch - before.epoch >= MIN_EPOCHS_AHEAD
     })
   }
 }

@@ -212,6 +212,21 @@ export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
     directed: { test: 'test/unit/epoch-history.test.ts' },
   },
   {
+    name: 'r5-claimed-epoch-accepts-a-loss',
+    rule: 'R5',
+    says: 'an epoch that was claimed and never recorded counts as an accepted loss',
+    edits: [
+      edit(
+        'controller/state/epoch-history.ts',
+        'EpochHistory.#isAfterLoss',
+        'epoch - before.epoch >= MIN_EPOCHS_AHEAD',
+        'before.epoch < epoch - 1',
+      ),
+    ],
+    likes: ['two_controllers'],
+    directed: { scenario: 'regressions/epoch-claimed-after-a-loss' },
+  },
+  {
     name: 'r1-epoch-counts-an-event',
     rule: 'R1',
     says: 'the marks of a new epoch count the event of the recovery, which is not durable yet',

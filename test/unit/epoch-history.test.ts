@@ -42,6 +42,20 @@ it('A restore also covers an earlier silent loss, even if its backup was made in
   expect(history.judge({ epoch: 2, controller: 'b', event_seq: 39 }, own(RAISED))).toBe('known')
 })
 
+it('An epoch that was claimed and never recorded does not accept a loss', () => {
+  const history = historyOf(
+    { epoch: 1, firstEventSeq: 1, controller: 'a' },
+    { epoch: 2, firstEventSeq: 4, controller: 'after the set-back' },
+    { epoch: 4, firstEventSeq: 6, controller: 'own' },
+  )
+  expect(history.judge({ epoch: 2, controller: 'before the set-back', event_seq: 5 }, own(4))).toBe(
+    'other_controller',
+  )
+  expect(history.judge({ epoch: 3, controller: 'never recorded', event_seq: 6 }, own(4))).toBe(
+    'other_controller',
+  )
+})
+
 it('A loss accepted before the first epoch of the store is still accepted after a restart', () => {
   const history = historyOf({ epoch: RAISED, firstEventSeq: 1 }, { epoch: RAISED + 1, firstEventSeq: 5 })
   expect(history.judge({ epoch: 7, controller: 'lost', event_seq: 20 }, own(RAISED + 1))).toBe(
