@@ -102,10 +102,13 @@ function addServe(program: Command): void {
       'run the controller with its page, for the servers at CONTROLLER_NATS_URL or a simulated fleet in ' +
         'real time',
     )
-    .option('--accept-loss <mark>', 'start once on a store that went back in time: the mark from the refusal')
+    .option(
+      '--accept-loss <mark>',
+      'start once although the store went back in time; MARK is in the error message',
+    )
     .option(
       '--new-secrets-key',
-      'start once without the key of stored secrets: they are lost, and tasks that need them cannot start',
+      'start once with a new key for secrets: stored secrets are lost, and tasks that need them cannot start',
     )
     .action(async (options: ServeOptions) => {
       const { serve } = await import('../services/controller/serve.ts')
@@ -115,11 +118,11 @@ function addServe(program: Command): void {
 
 const PROXY_PORTS = new Option(
   '--proxy-ports <from-to>',
-  'ports for clients of tasks that run while their VRAM is away; else NODE_PROXY_PORTS, or none',
+  'ports at which clients reach tasks even while they are swapped out (default: NODE_PROXY_PORTS, or none)',
 ).argParser(proxyPorts)
 const PROXY_ADDRESS = new Option(
   '--proxy-address <address>',
-  'IP address of this host at which these ports are; else NODE_PROXY_ADDRESS',
+  'IP address of this host for these ports (default: NODE_PROXY_ADDRESS)',
 ).argParser(proxyAddress)
 
 function addGpuServer(program: Command): void {
@@ -129,42 +132,43 @@ function addGpuServer(program: Command): void {
       "add this host's GPUs to a cluster, over the broker in CONTROLLER_NATS_URL; tasks outlive the server",
     )
     .addOption(
-      new Option('--device <kind>', 'kind of GPUs: those of the NVIDIA driver, or declared ones')
+      new Option('--device <kind>', 'kind of GPUs: NVIDIA GPUs, or GPUs declared in a file')
         .choices(['auto', 'nvidia', 'process'])
         .default('auto'),
     )
-    .option('--inventory <file>', 'declares the GPUs of --device process (YAML or JSON)')
+    .option('--inventory <file>', 'file that file that declares the GPUs of --device process (YAML or JSON)')
     .option('--allow-exec', 'run the commands of tasks; otherwise only leases are accepted')
     .option(
       '--allow-attach',
-      'let owners run commands in their running tasks and connect to their ports (exec, port-forward)',
+      'allow owners to run commands in their running tasks and to connect to their ports (exec, ' +
+        'port-forward)',
     )
     .addOption(
       new Option(
         '--task-uids <from-to>',
-        'as root: range of user ids, one for each attempt; else 200000-201023',
+        'as root: range of user ids, one for each attempt (default: 200000-201023)',
       ).argParser(idRange),
     )
     .option(
       '--task-user <user>',
-      'as root: run all tasks as this one user (a name, or uid:gid); root: as root, with all its rights',
+      'as root: run all tasks as this one user (a name, uid:gid, or root for full privileges)',
     )
     .option(
       '--tasks-as-me',
-      'not as root: run tasks as the user of the server, so they can read its key and state',
+      'not as root: run tasks as the user of the server; they can then read its key and state',
     )
     .option(
       '--work-dir <folder>',
-      'contains a folder for each attempt, its working directory; else work/ in NODE_STATE_DIR',
+      'folder for the working directories of attempts (default: work/ in NODE_STATE_DIR)',
     )
     .option(
       '--host-swap-mib <size>',
-      'host memory for swapped-out tasks; else half of it, or as the inventory says',
+      'host memory for swapped-out tasks (default: half of it, or the value of the inventory)',
       mib(0, MAX_HOST_MIB),
     )
     .option(
       '--host-link-mib-per-s <number>',
-      'measured total bandwidth of copies through host memory, for simulations of this node',
+      'measured total bandwidth of copies between GPUs and host memory, for simulations of this node',
       whole(1, MAX_HOST_LINK_MIB_PER_S),
     )
     .addOption(
@@ -172,20 +176,23 @@ function addGpuServer(program: Command): void {
         .argParser(time)
         .default(5_000, '5s'),
     )
-    .option('--stop-tasks', 'end the tasks too when a signal stops the server')
+    .option('--stop-tasks', 'also end the tasks when a signal stops the server')
     .addOption(
-      new Option('--container-runtime <name>', 'engine for tasks with an image; auto: the one that answers')
+      new Option(
+        '--container-runtime <name>',
+        'engine for tasks with an image; auto: the one that is available',
+      )
         .choices(['auto', 'docker', 'podman', 'apptainer', 'none'])
         .default('auto'),
     )
     .addOption(
-      new Option('--container-pull <policy>', 'when an image is pulled')
+      new Option('--container-pull <policy>', 'when to pull images')
         .choices(['missing', 'always', 'never'])
         .default('missing'),
     )
     .option(
       '--mount <name=folder>',
-      'data folder that tasks may ask for by name, read-only; NAME=/FOLDER:rw: writable; may be repeated',
+      'data folder that tasks may mount by name; read-only unless it ends in :rw; may be repeated',
       repeatable,
       [],
     )
@@ -193,9 +200,9 @@ function addGpuServer(program: Command): void {
     .addOption(PROXY_ADDRESS)
     .option(
       '--standalone',
-      'without a controller and a broker: also run the controller, in this process, on a Unix socket',
+      'run without a separate controller or broker: this process also runs the controller, on a Unix socket',
     )
-    .option('--socket <path>', 'Unix socket of --standalone; else in /run/headroom or XDG_RUNTIME_DIR')
+    .option('--socket <path>', 'Unix socket of --standalone (default: in /run/headroom or XDG_RUNTIME_DIR)')
     .action(async (options: StandaloneOptions & { readonly standalone?: boolean }) => {
       if (options.standalone === true) {
         const { standalone } = await import('../services/standalone/standalone.ts')
@@ -211,7 +218,9 @@ function addGpuServer(program: Command): void {
 function addLive(program: Command, setExit: SetExit): void {
   program
     .command('live')
-    .description('run a broker, a controller and servers as real processes on this machine, to try them')
+    .description(
+      'run a broker, a controller and GPU servers as real processes on this machine, to try Headroom',
+    )
     .option('--servers <n>', 'number of servers', whole(1, 64), 4)
     .option('--gpus <n>', 'declared GPUs per server', whole(1, 16), 1)
     .option('--vram <size>', 'declared VRAM of each GPU', mib(1, MAX_VRAM_MIB), 24_576)
@@ -230,8 +239,8 @@ function addLive(program: Command, setExit: SetExit): void {
 function addWork(program: Command, setExit: SetExit): void {
   program
     .command('work')
-    .description('run a test task that is busy and idle in turn, or serves a model of its own')
-    .argument('<phase...>', 'busy=10s, idle=2m; or serve=8000, and hooks to move its VRAM itself')
+    .description('run a test task that alternates between busy and idle, or simulates a model server')
+    .argument('<phase...>', 'busy=10s idle=2m, or serve=8000; hooks: move its VRAM itself')
     .action(calls(setExit, () => import('./gpu-server/work.ts'), 'work'))
 }
 
@@ -239,11 +248,11 @@ function addConformance(program: Command, setExit: SetExit): void {
   program
     .command('conformance')
     .description(
-      'test which rules of the protocol a GPU server keeps; it must be empty, without a controller at ' +
-        'its broker',
+      'test whether a GPU server follows the rules of the protocol; it must run no tasks, and no ' +
+        'controller may use its broker',
     )
     .requiredOption('--node <id>', 'UUID of the server', nodeUuid)
-    .option('--nats <url>', 'URL of the broker; else CONTROLLER_NATS_URL')
+    .option('--nats <url>', 'URL of the broker (default: CONTROLLER_NATS_URL)')
     .addOption(
       new Option('--heartbeat <time>', 'heartbeat interval of the server; milliseconds without a unit')
         .argParser(timeIn('ms', 100, 60_000))
@@ -254,7 +263,7 @@ function addConformance(program: Command, setExit: SetExit): void {
         .argParser(timeIn('ms', 500, 86_400_000))
         .default(4_000, '4s'),
     )
-    .option('--seed <text>', 'seed of the faults, to repeat a run')
+    .option('--seed <text>', 'seed of the injected faults, to repeat a run')
     .option('--only <rule>', 'one rule, for example R3')
     .option('--json', 'print the report as JSON')
     .action(calls(setExit, () => import('./gpu-server/conformance.ts'), 'conformance'))

@@ -123,7 +123,7 @@ export interface Controller {
   readonly files: TaskFiles
   readonly channels: TaskChannels
   readonly messages: MessageCounts
-  /** Commands to nodes that are not answered yet. */
+  /** Unanswered commands to nodes. */
   outboundDepth(): OutboundDepth
   /** Null: decisions are no longer measured. */
   timeDecisions(stopwatch: Stopwatch | null): void

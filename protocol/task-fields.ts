@@ -118,8 +118,8 @@ export const RUN_POLICY = record({
   keep_warm: optional(
     Type.Unsafe<boolean>(
       flag(
-        'It is swapped out only when the other tasks of its class (P0, or all others) that may leave are ' +
-          'not enough',
+        'It is swapped out only if the other candidates of its class (P0, or all others) do not free ' +
+          'enough VRAM',
       ),
     ),
   ),

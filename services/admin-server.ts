@@ -23,7 +23,7 @@ export function adminServer(
     } catch {
       return answer(421, 'The host name is unknown.\n')
     }
-    if (request.method !== 'GET') return answer(405, 'Only GET is answered.\n')
+    if (request.method !== 'GET') return answer(405, 'Only GET is supported.\n')
     const { url } = request
     if (url === '/metrics') return void metrics().then((text) => answer(200, text, EXPOSITION_TYPE))
     if (url === '/livez') return answer(200, 'ok\n')
@@ -31,7 +31,7 @@ export function adminServer(
       const why = whyNotReady()
       return why === null ? answer(200, 'ok\n') : answer(503, `${why}\n`)
     }
-    answer(404, 'Not found. There are /metrics, /livez and /readyz.\n')
+    answer(404, 'Not found. Use /metrics, /livez or /readyz.\n')
   })
 }
 

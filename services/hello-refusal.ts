@@ -5,10 +5,10 @@
 export function helloRefusal(reason: string): string {
   const why: Readonly<Record<string, string>> = {
     nvidia_in_trial:
-      'its store is for trials and accepts no NVIDIA GPUs. Use a controller with a live store ' +
+      'its store is a trial store, which accepts no NVIDIA GPUs. Use a controller with a live store ' +
       '(CONTROLLER_STORE_KIND)',
     simulated_in_live:
-      'its store is live and accepts no simulated GPUs. Use a controller with a trial store ' +
+      'its store is a live store, which accepts no simulated GPUs. Use a controller with a trial store ' +
       '(CONTROLLER_STORE_KIND=trial)',
     wrong_sender:
       'the node id does not belong to this broker key. Set NODE_NAME or NODE_ID as given to `headroom ' +

@@ -9,12 +9,13 @@ export function addChannelCommands(program: Command, setExit: SetExit): void {
       program
         .command('exec')
         .description(
-          'run a command in a running task of yours, as the task runs, with its output and exit code here',
+          'run a command in one of your running tasks, in the environment of the task; shows its ' +
+            'output, and exits with its exit code',
         )
         .argument('<task>', TASK_ARGUMENT)
         .argument('[command...]', 'the command, after --; not interpreted by a shell')
         .option('-i, --stdin', 'pass standard input to the command')
-        .option('-t, --tty', 'give the command a terminal: this one, with its input'),
+        .option('-t, --tty', 'allocate a terminal for the command and connect it to this one'),
     ),
     'headroom exec train -- nvidia-smi',
     'headroom exec -t train -- bash',
@@ -24,9 +25,12 @@ export function addChannelCommands(program: Command, setExit: SetExit): void {
     withServer(
       program
         .command('port-forward')
-        .description('connect ports of this machine to ports on which a running task of yours listens')
+        .description('forward ports of this machine to ports of one of your running tasks')
         .argument('<task>', TASK_ARGUMENT)
-        .argument('<port...>', 'LOCAL:PORT, or PORT for the same number here; LOCAL 0 takes a free one'),
+        .argument(
+          '<port...>',
+          'LOCAL:PORT, or PORT for the same number on both sides; LOCAL 0 picks a free port',
+        ),
     ),
     'headroom port-forward notebook 8888',
     'headroom port-forward serve 18000:8000',

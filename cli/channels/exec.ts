@@ -20,9 +20,9 @@ export async function exec(
   { stdin = false, tty = false, ...server }: ExecOptions,
 ): Promise<number> {
   if (command.length === 0)
-    throw new UsageError(`no command is given: headroom exec ${text} -- COMMAND [ARGUMENT...]`)
+    throw new UsageError(`a command is required: headroom exec ${text} -- COMMAND [ARGUMENT...]`)
   if (tty && !(process.stdin.isTTY && process.stdout.isTTY))
-    throw new UsageError('-t needs a terminal: standard input and output must be one. Use -i for a pipe')
+    throw new UsageError('-t requires a terminal as standard input and output. Use -i for a pipe')
   const client = openClient(server)
   const id = await taskNamed(client, text)
   const terminal = tty ? terminalHere() : null

@@ -74,7 +74,7 @@ function listen(
     )
     server.listen(local, HOST, () => {
       const { port: here } = server.address() as AddressInfo
-      process.stdout.write(`${HOST}:${here} leads to port ${port} of task ${id}; Ctrl-C ends it\n`)
+      process.stdout.write(`${HOST}:${here} forwards to port ${port} of task ${id}; Ctrl-C ends it\n`)
       resolve(server)
     })
   })

@@ -70,11 +70,11 @@ export function withServer(command: Command): Command {
   return command
     .option(
       '--server <url>',
-      'URL of the controller (HEADROOM_URL, else the current context, else http://127.0.0.1:30080)',
+      'URL of the controller (default: HEADROOM_URL, the current context, or http://127.0.0.1:30080)',
     )
     .option(
       '--token-file <file>',
-      'file with the token to send (else HEADROOM_TOKEN, or that of the context)',
+      'file with the token to send (default: HEADROOM_TOKEN, or the token of the context)',
     )
 }
 

@@ -108,7 +108,7 @@ const REVISION_COLUMNS: readonly Column<Revision>[] = [
 ]
 
 function changesIn({ changed, before, after }: Revision): string {
-  if (before === null) return `${changed.length} settings for the first time`
+  if (before === null) return `${changed.length} settings, stored for the first time`
   const names = changed as readonly (keyof ConfigFields)[]
   if (names.length === 0) return 'nothing'
   return names.map((name) => `${name} ${String(before[name])} → ${String(after[name])}`).join(', ')
@@ -133,12 +133,12 @@ export function impactFields(impact: Impact): readonly Field[] {
     [
       'below the reserve',
       `${change(before.reserve_deficit_mib, after.reserve_deficit_mib)}, on ${impact.gpu_over_count} ` +
-        'GPUs in all',
+        'GPUs in total',
     ],
     ['immediately', cycleWords(impact)],
     [
       'would now fit',
-      `${pending.would_fit}${some(pending.would_fit_ids)} that do not fit anywhere now, each counted alone`,
+      `${pending.would_fit}${some(pending.would_fit_ids)} that fit nowhere now (each considered on its own)`,
     ],
     ['could never be placed', `${pending.infeasible}${some(pending.infeasible_ids)}`],
     [
@@ -173,7 +173,9 @@ function placedWords(
   const placed = starts + later
   if (pending === 0 && placed === 0) return 'no pending task waits for a GPU'
   if (placed === 0)
-    return pending === 1 ? 'the pending task would not start' : `none of ${pending} pending tasks would start`
+    return pending === 1
+      ? 'the pending task would still wait'
+      : `none of ${pending} pending tasks ` + 'would start'
   const tasks = placed < pending ? `${placed} of ${pending} pending tasks` : plural(placed, 'pending task')
   if (later === 0) return `${tasks} would start now`
   if (starts === 0) return `${tasks} would start after swaps`

@@ -10,7 +10,7 @@ export function addContextCommands(program: Command, setExit: SetExit): void {
       .description(
         'store the address of a controller and a token, read from stdin or the terminal, as a context',
       )
-      .argument('[url]', 'URL of the controller; else HEADROOM_URL, or http://127.0.0.1:30080')
+      .argument('[url]', 'URL of the controller (default: HEADROOM_URL, or http://127.0.0.1:30080)')
       .option('--name <name>', 'name of the context (default: host and port)'),
     'headroom login https://gpus.example:30080',
     'headroom login https://gpus.example:30080 --name lab < token.txt',

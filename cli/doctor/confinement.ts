@@ -35,7 +35,7 @@ export function keyChecks(env: NodeJS.ProcessEnv): readonly Check[] {
   return [
     warn(
       'key',
-      `this user can read keys of others: ${first}${more}`,
+      `this user can read keys of other parties: ${first}${more}`,
       `give each party a folder or secret with its own key; ${ROTATE}`,
     ),
   ]

@@ -8,7 +8,9 @@ export function addServiceCommands(program: Command, setExit: SetExit): void {
     remote(
       program
         .command('doctor')
-        .description('check the requirements of headroom on this machine; exits with 1 when a check fails'),
+        .description(
+          'check whether this machine meets the requirements of Headroom; exits with 1 if a check fails',
+        ),
     ),
     'headroom doctor',
     'CONTROLLER_NATS_URL=nats://broker:4222 headroom doctor -o json',
@@ -16,7 +18,7 @@ export function addServiceCommands(program: Command, setExit: SetExit): void {
   withExamples(
     program
       .command('completion')
-      .description('print the completion script of a shell, to be sourced')
+      .description('print a completion script to source in your shell')
       .addArgument(new Argument('<shell>', 'name of the shell').choices(SHELLS)),
     'source <(headroom completion bash)',
     'headroom completion fish > ~/.config/fish/completions/headroom.fish',

@@ -29,11 +29,14 @@ export function addEvents(program: Command, setExit: SetExit): void {
     events
       .command('verify')
       .description('check that the event log is unchanged since it was written; exits with 1 when it is not')
-      .argument('[path]', 'data directory, store file or a copy of one; else the store of the controller')
+      .argument(
+        '[path]',
+        'data directory, store file or a copy of one (default: the store of the controller)',
+      )
       .addOption(
         new Option(
           '--noted <seq:hash>',
-          'result of an earlier verify for its last event; may be repeated',
+          'NUMBER:HASH that an earlier verify printed, to compare with; may be repeated',
         ).argParser(notedLinks),
       )
       .option('--json', 'print the result as JSON'),

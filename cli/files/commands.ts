@@ -10,7 +10,7 @@ export function addFileCommands(program: Command, setExit: SetExit): void {
         .command('artifacts')
         .description('list the files in the work folder of a task, also while it runs')
         .argument('<task>', TASK_ARGUMENT)
-        .argument('[path]', 'a folder or file in it'),
+        .argument('[path]', 'a folder or file in the work folder'),
     ),
     'headroom artifacts train',
     'headroom artifacts 0b6f4c1e out -o json',
@@ -21,7 +21,7 @@ export function addFileCommands(program: Command, setExit: SetExit): void {
         .command('cp')
         .description('copy a file or folder from the work folder of a task to this machine')
         .argument('<task:path>', 'the task, a colon, and a path in its work folder (none: the whole folder)')
-        .argument('<target>', 'a folder, or the name of the copy; - prints a file'),
+        .argument('<target>', 'target folder, or name of the copy; - prints a file to stdout'),
     ),
     'headroom cp train:out/model.pt .',
     'headroom cp 0b6f4c1e:result.json - | jq .',

@@ -155,5 +155,5 @@ function isFolder(path: string): boolean {
 function makeFolder(path: string): void {
   const about = lstatSync(path, { throwIfNoEntry: false })
   if (about === undefined) mkdirSync(path)
-  else if (!about.isDirectory()) throw new CommandFailure(`${path} exists and is no folder`)
+  else if (!about.isDirectory()) throw new CommandFailure(`${path} exists and is not a folder`)
 }

@@ -75,7 +75,7 @@ function* walked(folder: string, below: string, isIgnored: IsIgnored): Generator
     if (isIgnored(path, about.isDirectory())) continue
     if (!about.isDirectory() && !about.isFile() && !about.isSymbolicLink())
       throw new UsageError(
-        `--workdir ${folder}: ${path} is no file, folder or link; exclude it in ${IGNORE_FILE}`,
+        `--workdir ${folder}: ${path} is not a file, folder or link; exclude it in ${IGNORE_FILE}`,
       )
     yield { path, about }
     if (about.isDirectory()) yield* walked(folder, path, isIgnored)

@@ -39,7 +39,7 @@ function ruleOf(line: string): Rule | null {
   return { pattern, isNegated, forFolders }
 }
 
-/** `**` is NUL until the parts are joined. */
+/** Replaces `**` with NUL until the parts are joined. */
 function partOf(part: string): string {
   if (part === '**') return '\u0000'
   return part

@@ -53,7 +53,7 @@ async function chunkAt({ file, offset, bytes }: ChunkPlace, hash: string): Promi
   try {
     const chunk = await readChunk(handle, offset, bytes)
     if (sha256(chunk) === hash) return chunk
-    throw new CommandFailure(`${file} changed while it was uploaded; nothing was submitted`)
+    throw new CommandFailure(`${file} changed during the upload; nothing was submitted`)
   } finally {
     await handle.close()
   }

@@ -11,28 +11,30 @@ export function addGateway(program: Command, setExit: SetExit): void {
     withServer(
       program
         .command('gateway')
-        .description(
-          'give the clients of tasks that serve HTTP one address: /OWNER/NAME/… (docs/serving.md)',
-        ),
+        .description('serve all tasks that speak HTTP at one address: /OWNER/NAME/… (docs/serving.md)'),
     )
       .requiredOption(
         '--host-name <name>',
-        'name under which clients reach it, not one of the controller; may be repeated',
+        'host name at which clients reach the gateway, different from those of the controller; may be ' +
+          'repeated',
         repeatable,
       )
       .option('--listen <address:port>', 'where clients connect', '127.0.0.1:30081')
       .option(
         '--admin <address:port>',
-        'where /metrics, /livez and /readyz are, without a token',
+        'address of /metrics, /livez and /readyz, which require no token',
         '127.0.0.1:30082',
       )
       .addOption(
-        new Option('--hold <time>', 'how long a request waits for a task that starts or returns')
+        new Option(
+          '--hold <time>',
+          'maximum time that a request waits for a task to start or to be swapped in',
+        )
           .argParser(timeWithin(SECOND_MS, HOUR_MS))
           .default(60_000, '60s'),
       )
-      .option('--max-held <n>', 'how many requests of one endpoint wait at a time', whole(1, 10_000), 100)
-      .option('--same-host', 'allow a host name of the controller or localhost: for tests, unsafe'),
+      .option('--max-held <n>', 'maximum number of waiting requests per endpoint', whole(1, 10_000), 100)
+      .option('--same-host', 'allow localhost or a host name of the controller (unsafe; for tests)'),
     'headroom gateway --host-name models.example.org --listen 0.0.0.0:30081 --token-file gateway.token',
   ).action(calls(setExit, () => import('./gateway.ts'), 'gateway'))
 }

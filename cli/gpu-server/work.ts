@@ -58,7 +58,7 @@ async function connectSocket(path: string | undefined): Promise<Socket | null> {
 function ownMemory(): ModelMemory {
   const { HEADROOM_SOCKET: path, HEADROOM_WORK: folder, HEADROOM_VRAM_MIB: mib } = process.env
   if (path === undefined || folder === undefined)
-    throw new UsageError('hooks needs a control socket (HEADROOM_SOCKET): run it as a task')
+    throw new UsageError('hooks requires a control socket (HEADROOM_SOCKET): run it as a task')
   return new ModelMemory(path, folder, Number(mib ?? 0))
 }
 

@@ -28,7 +28,7 @@ export function addGroup(program: Command, setExit: SetExit): void {
   ).action(calls(setExit, () => import('./groups.ts'), 'groupCreate'))
   withExamples(
     remote(group.command('delete').description('delete a group').argument('<group>', 'name of the group'))
-      .option('--force', 'also if pending tasks target it')
+      .option('--force', 'delete it even if pending tasks target it')
       .option('--dry-run', DRY_RUN),
     'headroom group delete training',
     'headroom group delete training --dry-run',

@@ -92,19 +92,19 @@ async function trialCheck(
   }
   try {
     const { spec } = (await api.create(PODS, trial, { isDryRun: true })) as unknown as Pod
-    if (observes) return ok(name, 'it only observes, and a pod that was tried stayed as it was')
+    if (observes) return ok(name, 'it only observes; a test pod was not changed')
     const isGated = (spec.schedulingGates ?? []).some((gate) => gate.name === SCHEDULING_GATE)
     return isGated && spec.schedulerName === SCHEDULER_NAME
-      ? ok(name, 'a pod that was tried got its gate and its scheduler')
-      : fail(name, 'a pod that was tried stayed as it was', logsOf(stack))
+      ? ok(name, 'a test pod got its gate and its scheduler')
+      : fail(name, 'a test pod was not changed', logsOf(stack))
   } catch (error) {
     if (!(error instanceof KubeError)) throw error
     const text = errorText(error)
     if (/failed calling webhook/.test(text))
       return fail(name, text, `${logsOf(stack)}; see also NetworkPolicies between the API server and it`)
     if (error.code === 403 && !/denied|admission/.test(text))
-      return warn(name, 'not tried: you may not create pods here', 'name another namespace with -n')
-    return warn(name, `a pod that was tried is refused: ${text}`, null)
+      return warn(name, 'not tested: you may not create pods here', 'name another namespace with -n')
+    return warn(name, `a test pod was refused: ${text}`, null)
   }
 }
 

@@ -77,7 +77,7 @@ async function autoscalerCheck(api: ClusterApi): Promise<Check> {
     found.kind === 'found' ? found.value.items.map(({ metadata }) => metadata.name ?? '').join(', ') : ''
   return names === ''
     ? ok('autoscaler', 'none was found')
-    : warn('autoscaler', `${names} does not see pods behind a gate`, 'size the groups of GPU nodes by hand')
+    : warn('autoscaler', `${names} does not see pods behind a gate`, 'scale the groups of GPU nodes manually')
 }
 
 // ---- RuntimeClasses ----

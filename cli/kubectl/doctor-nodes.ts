@@ -76,11 +76,11 @@ export async function nodeChecks(api: ClusterApi): Promise<readonly Check[]> {
   const unknown = names.filter((name) => !known.some((node) => node.name === name))
   return [
     names.length === 0
-      ? warn('nodes', 'no node belongs to Headroom', `kubectl label node NODE ${selector}`)
+      ? warn('nodes', 'no node is labelled for Headroom', `kubectl label node NODE ${selector}`)
       : unknown.length > 0
         ? fail(
             'nodes',
-            `the operator does not know ${unknown.join(', ')}`,
+            `the operator has not reported ${unknown.join(', ')}`,
             'see the checks operator and leader',
           )
         : ok('nodes', `${names.length} with the label ${selector}`),

@@ -109,7 +109,7 @@ function stateText(pod: Pod): string {
       return `is not placed by Headroom: its scheduler is ${spec.schedulerName ?? 'the default one'}`
     case 'held': {
       const gates = (spec.schedulingGates ?? []).filter(({ name }) => name !== SCHEDULING_GATE)
-      return `another controller holds it by the gate ${gates.map(({ name }) => name).join(', ')}`
+      return `another controller blocks it with the gate ${gates.map(({ name }) => name).join(', ')}`
     }
     case 'waiting': {
       const isReserved = (spec.schedulingGates ?? []).length === 0
@@ -178,7 +178,7 @@ function placesOf(pod: Pod, nodes: readonly Place[]): Field {
   if (admitting.length === 0)
     return [
       'nodes',
-      `none of ${nodes.length} admits it: see its nodeSelector, affinity, tolerations and group`,
+      `none of ${nodes.length} nodes admits it: check its nodeSelector, affinity, tolerations and group`,
     ]
   const lines = admitting.slice(0, MAX_PLACES).map((node) => {
     const state = stateOf(node)
@@ -194,7 +194,9 @@ function freeText({ gpus = [], claims = [] }: GPUNodeStatus): string {
     const here = claims.filter(({ gpuUuids }) => gpuUuids.includes(uuid))
     return effectiveMib - here.reduce((sum, { vramMib }) => sum + vramMib, 0)
   })
-  return free.length === 0 ? 'no GPUs' : `${size(Math.max(0, ...free))} free on its emptiest GPU`
+  return free.length === 0
+    ? 'no GPUs'
+    : `${size(Math.max(0, ...free))} free on the GPU with the most free VRAM`
 }
 
 function gpuText({ uuid, model, ...gpu }: GpuStatus): string {

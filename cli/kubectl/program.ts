@@ -17,19 +17,25 @@ export function kubectlProgramOf(setExit: SetExit): Command {
     .configureOutput({ outputError: (text, write) => write(onOneLine(text)) })
   const pod = ['<pod>', 'name of the pod'] as const
   withExamples(
-    printing(ofCluster(program.command('explain').description('say what a pod waits for, or where it is'))),
+    printing(
+      ofCluster(
+        program.command('explain').description('explain what a pod waits for, or where it is placed'),
+      ),
+    ),
     'kubectl headroom explain train-17 -n research',
   )
     .argument(...pod)
     .action(calls(setExit, () => import('./explain.ts'), 'explain'))
   withExamples(
-    printing(ofCluster(program.command('nodes').description('list the nodes with GPUs of Headroom'))),
+    printing(ofCluster(program.command('nodes').description('list the nodes whose GPUs Headroom manages'))),
     'kubectl headroom nodes -o wide',
   ).action(calls(setExit, () => import('./nodes.ts'), 'nodes'))
   withExamples(
     printing(
       ofCluster(
-        program.command('doctor').description('check the stack: its resources, webhooks, components, agents'),
+        program
+          .command('doctor')
+          .description('check the installation: resources, webhooks, components and agents'),
       ),
     ),
     'kubectl headroom doctor',
@@ -38,7 +44,9 @@ export function kubectlProgramOf(setExit: SetExit): Command {
     ofCluster(
       program
         .command('release')
-        .description('let a pod run without Headroom: bring it into VRAM for good, or make it a plain pod'),
+        .description(
+          'let a pod run without Headroom: keep it in VRAM permanently, or replace it with a plain pod',
+        ),
     )
       .option('--undo', 'the pod may be swapped out again')
       .option('--replace', 'delete a waiting pod without a controller, and create it again as a plain pod')
@@ -70,9 +78,9 @@ export function kubectlProgramOf(setExit: SetExit): Command {
 /** As of kubectl. */
 function ofCluster(command: Command): Command {
   return command
-    .option('-n, --namespace <name>', 'namespace; else that of the context')
-    .option('--context <name>', 'context of the kubeconfig; else its current one')
-    .option('--kubeconfig <file>', 'else as kubectl finds it')
+    .option('-n, --namespace <name>', 'namespace (default: that of the context)')
+    .option('--context <name>', 'context of the kubeconfig (default: its current context)')
+    .option('--kubeconfig <file>', 'kubeconfig file (default: as for kubectl)')
 }
 
 function printing(command: Command): Command {

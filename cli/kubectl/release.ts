@@ -64,7 +64,7 @@ export async function releasePod(api: ClusterApi, name: string, how: ReleaseHow)
   if (pod.metadata.deletionTimestamp !== undefined || stage === 'over')
     throw new CommandFailure(`Pod ${name} has ended or is being deleted.`, EXIT_CONFLICT)
   if (stage === 'foreign')
-    throw new CommandFailure(`Pod ${name} runs without Headroom already.`, EXIT_CONFLICT)
+    throw new CommandFailure(`Pod ${name} already runs without Headroom.`, EXIT_CONFLICT)
   return stage === 'bound' ? keptInVram(api, pod, how) : withoutHeadroom(api, pod, how)
 }
 
@@ -86,12 +86,12 @@ async function keptInVram(api: ClusterApi, pod: Pod, how: ReleaseHow): Promise<n
     if (found === null) throw new CommandFailure(`Pod ${nameOf(pod)} is gone.`, EXIT_NOT_FOUND)
   }
   if (!isOut(found)) {
-    out.write(`Pod ${nameOf(pod)} is in VRAM and stays there. --undo takes this back.\n`)
+    out.write(`Pod ${nameOf(pod)} is in VRAM and stays there. Use --undo to revert this.\n`)
     return EXIT_OK
   }
   throw new CommandFailure(
-    `Pod ${nameOf(pod)} is still swapped out. It returns when its GPU has room; ` +
-      'if its agent does not report, `kubectl headroom doctor` says so.',
+    `Pod ${nameOf(pod)} is still swapped out. It returns when its GPU has free VRAM. Run \`kubectl ` +
+      `headroom doctor\` to check its agent.`,
     EXIT_TIMEOUT,
   )
 }
@@ -112,8 +112,8 @@ async function withoutHeadroom(api: ClusterApi, pod: Pod, how: ReleaseHow): Prom
   if (owner !== undefined) return byController(api, pod, owner, how)
   if (how.mayReplace) return replaced(api, pod, how)
   throw new CommandFailure(
-    `Pod ${nameOf(pod)} waits, and nothing can change the scheduler of a pod. ` +
-      'With --replace it is deleted and created again as a plain pod, which the default scheduler places.',
+    `Pod ${nameOf(pod)} is pending, and the scheduler of a pod cannot be changed. Use --replace to ` +
+      'delete it and create it again as a plain pod, which the default scheduler places.',
     EXIT_CONFLICT,
   )
 }
@@ -127,8 +127,8 @@ async function byController(
   const hasStack = await exists(api.get(MUTATING_WEBHOOKS, { name: ADMISSION_POLICY }))
   if (hasStack)
     throw new CommandFailure(
-      `Pod ${nameOf(pod)} is made by ${kind} ${name}, which would make another one like it. ` +
-        `Remove the label ${RUNTIME_LABEL} from the pod template of its owner.`,
+      `Pod ${nameOf(pod)} is made by ${kind} ${name}, which would create the same pod again. Remove the ` +
+        `label ${RUNTIME_LABEL} from the pod template of its owner.`,
       EXIT_CONFLICT,
     )
   await deleteExactly(api, pod)

@@ -19,7 +19,7 @@ export function addWhatif(program: Command, setExit: SetExit): void {
       ),
   ).option(
     '--kubernetes <files>',
-    'JSON of `kubectl get pods,nodes -A -o json`, separated by commas; else the controller is asked',
+    'JSON files of `kubectl get pods,nodes -A -o json`, separated by commas (default: ask the controller)',
   )
   withExamples(
     addForecastOptions(whatif),
@@ -41,24 +41,24 @@ export function addForecastOptions(command: Command): Command {
     )
     .option(
       '--seeds <a..b>',
-      'seeds of each percentage (with --kubernetes, as what follows)',
+      'seeds of each percentage (this and the options below: only with --kubernetes)',
       integers(0, MAX_SEED),
       [1, 2, 3],
     )
     .option(
       '--pod-vram <size>',
-      'VRAM of pods that ask for whole GPUs; else they take whole GPUs',
+      'VRAM of pods that request whole GPUs (default: the whole GPUs)',
       mib(1, MAX_VRAM_MIB),
     )
-    .option('--vram-map <model=mib,…>', 'VRAM of GPU models, where no label of the node says it')
+    .option('--vram-map <model=mib,…>', 'VRAM of GPU models, for nodes without a label for it')
     .addOption(
       new Option('--activity <model>', 'GPU activity of the pods')
         .choices([...ACTIVITY_MODEL_NAMES])
         .default('serving'),
     )
     .option('--until <time>', 'simulated time', '24h')
-    .option('--objective <figure<=max>', 'as of `sim sweep`', objectives)
-    .option('--jobs <n>', 'concurrent runs; else one per core', whole(1, MAX_JOBS))
+    .option('--objective <figure<=max>', 'objective, as in `sim sweep`', objectives)
+    .option('--jobs <n>', 'concurrent runs (default: one per core)', whole(1, MAX_JOBS))
     .option('--scenario <file>', 'also write the scenario, to change it and use `sim sweep`')
     .option('--out <folder>', 'folder for report.html and the other files of `sim sweep`')
     .option('--json', 'print JSON: every forecast, or every run with the summary and the advice')

@@ -7,7 +7,7 @@ export function addLeader(program: Command, setExit: SetExit): void {
     .command('leader')
     .description(
       'the controllers of a PostgreSQL store: which one leads, which can take over; asks the database at ' +
-        'CONTROLLER_STORE_URL if it is set and --server is not given, else a controller',
+        'CONTROLLER_STORE_URL if it is set and --server is not given, otherwise a controller',
     )
   withExamples(
     remote(
@@ -22,8 +22,8 @@ export function addLeader(program: Command, setExit: SetExit): void {
     withServer(
       leader
         .command('resign')
-        .description('let the leader hand over to a standby, and wait until that one leads (role admin)'),
-    ).option('--to <name>', 'the next leader; else any standby'),
+        .description('hand leadership over to a standby, and wait until it leads (role admin)'),
+    ).option('--to <name>', 'standby that becomes the leader (default: any)'),
     'headroom leader resign',
     'headroom leader resign --to head-2',
   ).action(calls(setExit, () => import('./leader.ts'), 'resignLeader'))

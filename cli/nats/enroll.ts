@@ -39,7 +39,7 @@ export async function nodeEnroll(name: string, options: EnrollOptions): Promise<
   const text = readBrokerConfig(options.out)
   if (usersIn(text).some((user) => user.name === `node-${name}`))
     throw new UsageError(
-      `${options.out} has a key of ${name} already. Remove it first: headroom node unenroll ${name} ` +
+      `${options.out} already has a key of ${name}. Remove it first: headroom node unenroll ${name} ` +
         `-o ${options.out}`,
     )
   const [joining, enrolling] = [nkeys.createUser(), nkeys.createUser()]
@@ -141,7 +141,7 @@ function reload(command: string): void {
   if (status !== 0)
     throw new CommandFailure(
       `the broker was not reloaded: \`${command}\` ended with ${status ?? 'a signal'}. ${stderr.trim()} ` +
-        'Name another command with --reload.',
+        'Use --reload to set another command.',
     )
 }
 

@@ -25,10 +25,10 @@ const LOGIN_WITHIN_MS = 10_000
 export async function nodeJoin(text: string, { dir, force = false }: JoinOptions): Promise<number> {
   const token = parseToken(text)
   if (token === null)
-    throw new UsageError('it is no token of `headroom node enroll`: copy the whole command, from its start')
+    throw new UsageError('this is not a token of `headroom node enroll`: copy the whole command')
   const [keyFile, envFile] = [join(dir, 'node.nk'), join(dir, 'gpu-server.env')]
   if (!force && existsSync(keyFile))
-    throw new UsageError(`${keyFile} exists: this host has a key already. --force replaces it.`)
+    throw new UsageError(`${keyFile} exists: this host already has a key. Use --force to replace it.`)
   makeFolder('--dir', dir, 0o755)
   const key = nkeys.createUser()
   writeOutput('--dir', keyFile, `${new TextDecoder().decode(key.getSeed())}\n`, 0o600)
@@ -45,7 +45,7 @@ function writeVariables(file: string, lines: string): void {
   const text = existsSync(file) ? readFileSync(file, 'utf8') : ''
   if (text.includes(lines)) return
   if (/^CONTROLLER_NATS_URL=/m.test(text)) {
-    process.stderr.write(`${file} names a broker already and stays. It needs:\n${lines}`)
+    process.stderr.write(`${file} already names a broker and was not changed. It needs:\n${lines}`)
     return
   }
   writeOutput('--dir', file, `${text}${text === '' || text.endsWith('\n') ? '' : '\n'}${lines}`, 0o644)
@@ -72,7 +72,8 @@ async function accept(token: EnrolmentToken, key: string, known: () => Promise<v
   } catch (error) {
     if (error instanceof CommandFailure) throw error
     throw new CommandFailure(
-      `no answer to the token: ${(error as Error).message}. Does \`headroom node enroll ${token.name}\` ` +
+      `the token was not answered: ${(error as Error).message}. Does \`headroom node enroll ` +
+        `${token.name}\` ` +
         'still wait?',
       EXIT_NO_CONNECTION,
     )

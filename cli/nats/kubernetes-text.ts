@@ -49,7 +49,7 @@ metadata:
 spec:
   selector:
     matchLabels: { app: headroom-gpu-server, headroom-node: '${labelOf(name)}' }
-  # A new version ends the tasks of a node: the operator says when, by deleting its pod.
+  # A new version ends the tasks of a node: an operator decides when, by deleting its pod.
   updateStrategy:
     type: OnDelete
   template:

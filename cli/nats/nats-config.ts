@@ -186,7 +186,9 @@ function publicKeyIn(option: string, file: string): string {
     writeOutput(option, file, `${new TextDecoder().decode(nkeys.createUser().getSeed())}\n`, 0o600)
   const seed = seedOf(readFileSync(file, 'utf8'))
   if (seed === null)
-    throw new UsageError(`${file} holds no seed of an nkey user (SU…): move it away to get a new one`)
+    throw new UsageError(
+      `${file} does not contain the seed of an nkey user (SU…): move it away to create a new one`,
+    )
   return nkeys.fromSeed(seed).getPublicKey()
 }
 
@@ -208,12 +210,12 @@ export interface NatsRotateOptions {
 
 /** Throws UsageError before anything is written. */
 export function natsRotate(parties: readonly string[], { all = false, out }: NatsRotateOptions): void {
-  if (all === parties.length > 0) throw new UsageError('no party is named: name one or more, or use --all')
+  if (all === parties.length > 0) throw new UsageError('name at least one party, or use --all')
   const text = readBrokerConfig(out)
   const known = new Map(usersIn(text).map(({ name, publicKey }) => [name, publicKey]))
   const missing = parties.find((party) => !known.has(party))
   if (missing !== undefined)
-    throw new UsageError(`${out} has no party ${missing}; it has ${[...known.keys()].join(', ')}`)
+    throw new UsageError(`${out} has no party ${missing}; known parties: ${[...known.keys()].join(', ')}`)
   const option = `--out ${out}`
   const keys = join(dirname(out), 'keys')
   makeFolder(option, keys, 0o700)

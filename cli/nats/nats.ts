@@ -19,12 +19,12 @@ export function addNatsCommands(program: Command): void {
     .option('--clients <id,…>', 'clients', list(CLIENT, 'ids of letters, digits, _ and -'))
     .option(
       '--controllers <name,…>',
-      'controllers of one PostgreSQL store, each with a key of its own; else one `controller`',
+      'controllers of one PostgreSQL store, each with its own key (default: one, named `controller`)',
       list(CLIENT, 'names of letters, digits, _ and -'),
     )
     .option(
       '--fleets <name,…>',
-      'simulated fleets, which may speak for every node: for trials',
+      'simulated fleets, which may act as any node: for trials',
       list(CLIENT, 'names of letters, digits, _ and -'),
     )
     .option(
@@ -39,12 +39,12 @@ export function addNatsCommands(program: Command): void {
     )
     .option(
       '--jetstream-dir <folder>',
-      'folder in which the broker stores sweeps, as seen by the broker; else jetstream next to the ' +
-        'configuration',
+      'folder in which the broker stores sweeps, as seen by the broker (default: jetstream next to the ' +
+        'configuration)',
     )
     .option(
       '--key-copies <name=folder,…>',
-      'copies of keys, one per folder: for the container that needs it',
+      'copies of keys, each in its own folder for the container that needs it',
       list(COPY, 'name=folder, as node-gpu-1=/keys/gpu-1'),
     )
     .option(
@@ -53,10 +53,10 @@ export function addNatsCommands(program: Command): void {
     )
     .requiredOption('-o, --out <file>', 'the configuration; keys are written to keys/ next to it')
     .option('--listen <host:port>', 'address on which the broker listens', address, '0.0.0.0:4222')
-    .option('--monitor <host:port>', 'address for health checks (/healthz); else none', address)
-    .option('--tls-cert <file>', 'its certificate (PEM), as the broker finds it')
+    .option('--monitor <host:port>', 'address for health checks (/healthz; default: none)', address)
+    .option('--tls-cert <file>', 'certificate of the broker (PEM); path as seen by the broker')
     .option('--tls-key <file>', 'private key of the certificate')
-    .option('--tls-ca <file>', 'authority for client certificates, which are then required')
+    .option('--tls-ca <file>', 'CA for client certificates, which are then required')
     .action(async (options: NatsConfigOptions) => {
       const { natsConfig } = await import('./nats-config.ts')
       natsConfig(options, process.env['CONTROLLER_STORE_KIND'] === 'trial')
@@ -70,10 +70,10 @@ export function addNatsCommands(program: Command): void {
       '[party...]',
       'controller, controller-NAME, node-NAME, client-ID or fleet-NAME, as `headroom nats config` lists them',
     )
-    .option('--all', 'every party of the configuration')
+    .option('--all', 'all parties of the configuration')
     .requiredOption(
       '-o, --out <file>',
-      'the configuration that `headroom nats config` made; its keys are in keys/ next to it',
+      'configuration made by `headroom nats config`; its keys are in keys/ next to it',
     )
     .action(async (parties: readonly string[], options: NatsRotateOptions) => {
       const { natsRotate } = await import('./nats-config.ts')

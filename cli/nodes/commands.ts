@@ -79,7 +79,7 @@ function addEnrolment(node: Command, setExit: SetExit): void {
     )
       .option(
         '--nats <url>',
-        'the broker as the new host reaches it; else this host and the port that it listens on',
+        'address of the broker as seen from the new host (default: this host and the port of the broker)',
       )
       .addOption(
         new Option('--valid-for <time>', 'time after which the token is refused')
@@ -99,15 +99,15 @@ function addEnrolment(node: Command, setExit: SetExit): void {
   ).action(calls(setExit, () => import('../nats/enroll.ts'), 'nodeUnenroll'))
   node
     .command('join')
-    .description('on a new host: make its key, and have the broker accept it with a token of `node enroll`')
-    .argument('<token>', 'of `headroom node enroll`; valid once')
-    .option('--dir <folder>', 'where key and variables of the service are written', folder, '/etc/headroom')
+    .description('on a new host: create its key and register it at the broker with a token of `node enroll`')
+    .argument('<token>', 'token printed by `headroom node enroll`; valid once')
+    .option('--dir <folder>', 'folder for the key and the variables of the service', folder, '/etc/headroom')
     .option('--force', 'replace the key that this host has')
     .action(calls(setExit, () => import('../nats/join.ts'), 'nodeJoin'))
 }
 
 function atBroker(command: Command): Command {
   return command
-    .requiredOption('-o, --out <file>', "the broker's configuration, which `headroom nats config` made")
-    .option('--reload <command>', 'how the broker is told to reload it', 'nats-server --signal reload')
+    .requiredOption('-o, --out <file>', 'broker configuration made by `headroom nats config`')
+    .option('--reload <command>', 'command that makes the broker reload it', 'nats-server --signal reload')
 }

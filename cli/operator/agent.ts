@@ -29,7 +29,7 @@ interface AgentArguments {
 
 export async function agent(given: AgentArguments): Promise<number> {
   const node = given.node ?? process.env['NODE_NAME']
-  if (!node) throw new UsageError('the name of the node is not known. Give --node, or set NODE_NAME.')
+  if (!node) throw new UsageError('the name of the node is unknown. Use --node, or set NODE_NAME.')
   const { state: stateFolder, cgroups, device, inventory, hostSwapMib, idleAfter: idleAfterMs } = given
   const options: AgentOptions = {
     ...{ node, stateFolder, cgroups, device, idleAfterMs },
@@ -38,7 +38,7 @@ export async function agent(given: AgentArguments): Promise<number> {
     onNote: (line) => process.stderr.write(`headroom: ${line}\n`),
   }
   const admin = addressOf('--admin', given.admin)
-  if (given.stay === true && given.release !== true) throw new UsageError('--stay is for --release')
+  if (given.stay === true && given.release !== true) throw new UsageError('--stay requires --release')
   try {
     if (given.release === true) return await release({ ...options, admin }, given.stay === true)
     const running = await startAgent({ ...options, operator: operatorOf(given), admin })
@@ -64,7 +64,7 @@ async function release(options: ReleaseOptions, stays: boolean): Promise<number>
     return EXIT_OK
   }
   const left = await releasePods(options)
-  if (left.length > 0) throw new CommandFailure(`not every pod is back: ${left.join('; ')}`)
+  if (left.length > 0) throw new CommandFailure(`some pods are still swapped out: ${left.join('; ')}`)
   process.stdout.write(`${ALL_BACK}\n`)
   return EXIT_OK
 }

@@ -19,14 +19,17 @@ export function addOperatorCommands(program: Command, setExit: SetExit): void {
         .command('admission')
         .description('serve the webhooks that check and change pods with the label gpu-runtime'),
     )
-      .option('--listen <address:port>', 'where the API server calls, over HTTPS', '0.0.0.0:8443')
-      .option('--admin <address:port>', 'where /metrics, /livez and /readyz are', ADMIN)
-      .option('--secret <name>', 'Secret that keeps the certificates', 'headroom-admission')
-      .option('--service <name>', 'Service by which the API server calls', 'headroom-admission')
+      .option('--listen <address:port>', 'HTTPS address for calls of the API server', '0.0.0.0:8443')
+      .option('--admin <address:port>', 'address of /metrics, /livez and /readyz', ADMIN)
+      .option('--secret <name>', 'name of the Secret for the certificates', 'headroom-admission')
+      .option('--service <name>', 'name of the Service that the API server calls', 'headroom-admission')
       .option('--configuration <name>', 'name of both webhook configurations', 'headroom-admission')
-      .option('--dns-name <name>', 'further name in the certificate; may be repeated', repeatable, [])
+      .option('--dns-name <name>', 'additional name in the certificate; may be repeated', repeatable, [])
       .addOption(
-        new Option('--swap-memory <how>', 'memory of pods that may be swapped out')
+        new Option(
+          '--swap-memory <how>',
+          'what to do if the memory limit of a swappable pod is below ' + 'its VRAM',
+        )
           .choices(['raise', 'require', 'ignore'])
           .default(DEFAULT_ADMISSION.swapMemory),
       )
@@ -35,8 +38,8 @@ export function addOperatorCommands(program: Command, setExit: SetExit): void {
         'with the helper through which probes of swappable pods run; else pods with liveness or startup ' +
           'probes are not swapped',
       )
-      .option('--runtime-class <name>', 'RuntimeClass of GPU pods that name none')
-      .option('--observe', 'change and refuse nothing; warnings say what would be refused'),
+      .option('--runtime-class <name>', 'RuntimeClass for GPU pods without one')
+      .option('--observe', 'only warn about what would be changed or refused'),
     'headroom operator admission --namespace headroom --kubeconfig ~/.kube/config',
   ).action(calls(setExit, () => import('./admission.ts'), 'admission'))
   addRun(operator, setExit)
@@ -48,32 +51,32 @@ function addAgent(operator: Command, setExit: SetExit): void {
   withExamples(
     operator
       .command('agent')
-      .description('move VRAM of pods on this node as the operator orders; it needs no right in the cluster')
-      .option('--operator <host:port>', 'where the operator listens for agents')
-      .option('--certificates <folder>', 'with ca.crt, tls.crt and tls.key')
-      .option('--token <file>', 'of its ServiceAccount, for the audience headroom: it names the node')
-      .requiredOption('--state <folder>', 'where it notes which pods are out; it must outlive the agent')
-      .option('--node <name>', 'of this node; else NODE_NAME')
-      .option('--cgroups <folder>', 'hierarchy of cgroups of the host', '/sys/fs/cgroup')
+      .description('swap pods on this node as the operator orders; needs no permissions in the cluster')
+      .option('--operator <host:port>', 'address of the operator for agents')
+      .option('--certificates <folder>', 'folder with ca.crt, tls.crt and tls.key')
+      .option('--token <file>', 'token of the ServiceAccount for the audience headroom; identifies the node')
+      .requiredOption('--state <folder>', 'folder for the list of swapped-out pods; must outlive the agent')
+      .option('--node <name>', 'name of this node (default: NODE_NAME)')
+      .option('--cgroups <folder>', 'cgroup hierarchy of the host', '/sys/fs/cgroup')
       .addOption(
         new Option('--device <kind>', 'GPUs of this node')
           .choices(['auto', 'nvidia', 'process'])
           .default('auto'),
       )
-      .option('--inventory <file>', 'declares the GPUs of --device process')
+      .option('--inventory <file>', 'file that declares the GPUs of --device process')
       .option(
         '--host-swap-mib <size>',
-        'host memory for pods that are out; else half of it, or as the inventory says',
+        'host memory for swapped-out pods (default: half of it, or the value of the inventory)',
         mib(0, MAX_HOST_MIB),
       )
       .addOption(
-        new Option('--idle-after <time>', 'a pod without measured use for this long is idle')
+        new Option('--idle-after <time>', 'time without measured GPU use after which a pod is idle')
           .argParser(timeWithin(1_000, 3_600_000))
           .default(5_000, '5s'),
       )
-      .option('--admin <address:port>', 'where /metrics, /livez and /readyz are', ADMIN)
-      .option('--release', 'bring every pod back, then end: before the agent leaves the node for good')
-      .option('--stay', 'with --release: do not end; /readyz is positive once every pod is back'),
+      .option('--admin <address:port>', 'address of /metrics, /livez and /readyz', ADMIN)
+      .option('--release', 'swap every pod in, then exit; run this before removing the agent')
+      .option('--stay', 'with --release: keep running; /readyz succeeds once every pod is swapped in'),
     'headroom operator agent --operator headroom-extender.headroom.svc:8444 ' +
       '--certificates /etc/headroom/certificates --token /etc/headroom/token/token --state /var/lib/headroom',
   ).action(calls(setExit, () => import('./agent.ts'), 'agent'))
@@ -84,12 +87,15 @@ function addUninstall(operator: Command, setExit: SetExit): void {
     inCluster(
       operator
         .command('uninstall')
-        .description('before the stack is removed: bring all pods into VRAM, free those that wait'),
+        .description('prepare an uninstall: swap all pods in, and release the waiting ones'),
     )
       .option('--agents <name>', 'DaemonSet of the agents', 'headroom-agent')
-      .option('--configuration <name>', 'name of the admission objects to remove', 'headroom-admission')
+      .option('--configuration <name>', 'name of the webhook configurations to remove', 'headroom-admission')
       .addOption(
-        new Option('--wait <time>', 'for pods that are out; then it stops, and says which nodes are left')
+        new Option(
+          '--wait <time>',
+          'maximum wait for swapped-out pods; then it fails and lists the ' + 'remaining nodes',
+        )
           .argParser(timeWithin(1_000, 86_400_000))
           .default(240_000, '240s'),
       ),
@@ -102,45 +108,57 @@ function addRun(operator: Command, setExit: SetExit): void {
     inCluster(
       operator
         .command('run')
-        .description('place pods: one replica leads, and answers the scheduler of Kubernetes'),
+        .description('place pods; one replica leads and answers the Kubernetes scheduler'),
     )
-      .option('--listen <address:port>', 'where the scheduler asks, over HTTPS', '0.0.0.0:8443')
-      .option('--agents <address:port>', 'where agents report, over HTTPS', '0.0.0.0:8444')
-      .option('--admin <address:port>', 'where /metrics, /livez and /readyz are', ADMIN)
-      .option('--name <name>', 'of this replica; else POD_NAME, else the name of the host')
-      .option('--lease-name <name>', 'Lease by which one replica leads', 'headroom-operator')
+      .option('--listen <address:port>', 'HTTPS address for the scheduler', '0.0.0.0:8443')
+      .option('--agents <address:port>', 'HTTPS address for agents', '0.0.0.0:8444')
+      .option('--admin <address:port>', 'address of /metrics, /livez and /readyz', ADMIN)
+      .option('--name <name>', 'name of this replica (default: POD_NAME, or the host name)')
+      .option('--lease-name <name>', 'name of the Lease for leader election', 'headroom-operator')
       .addOption(
-        new Option('--lease <time>', 'silence after which another replica leads')
+        new Option('--lease <time>', 'time without renewal after which another replica leads')
           .argParser(timeWithin(MIN_LEASE_MS, MAX_LEASE_MS))
           .default(15_000, '15s'),
       )
-      .option('--overcommit <percent>', 'of nodes that no policy or label names', whole(0, MAX_PERCENT), 0)
+      .option(
+        '--overcommit <percent>',
+        'overcommit of nodes without a policy or label',
+        whole(0, MAX_PERCENT),
+        0,
+      )
       .addOption(
         new Option(
           '--probe <time>',
-          'after which a pod that is out gets the GPU, to show whether it has work',
+          'time after which a swapped-out pod is swapped in to check whether it has work',
         )
           .argParser(timeWithin(1_000, 86_400_000))
           .default(60_000, '60s'),
       )
-      .option('--observe', 'decide on pods and report it, and leave them as they are')
-      .option('--service <name>', 'Service by which the scheduler asks', 'headroom-extender')
-      .option('--secret <name>', 'Secret that keeps the certificates', 'headroom-extender')
+      .option('--observe', 'only report the decisions, without changing pods')
+      .option('--service <name>', 'name of the Service that the scheduler calls', 'headroom-extender')
+      .option('--secret <name>', 'name of the Secret for the certificates', 'headroom-extender')
       .option(
         '--scheduler-secret <name>',
-        'Secret for the certificate with which the scheduler calls',
+        'name of the Secret for the client certificate of the scheduler',
         'headroom-scheduler',
       )
-      .option('--agent-account <name>', 'ServiceAccount of the agents', 'headroom-agent')
-      .option('--agent-secret <name>', 'Secret for the certificate with which agents call', 'headroom-agent')
-      .option('--dns-name <name>', 'further name in the certificate; may be repeated', repeatable, []),
+      .option('--agent-account <name>', 'name of the ServiceAccount of the agents', 'headroom-agent')
+      .option(
+        '--agent-secret <name>',
+        'name of the Secret for the client certificate of the agents',
+        'headroom-agent',
+      )
+      .option('--dns-name <name>', 'additional name in the certificate; may be repeated', repeatable, []),
     'headroom operator run --namespace headroom --kubeconfig ~/.kube/config',
   ).action(calls(setExit, () => import('./run.ts'), 'run'))
 }
 
 function inCluster(command: Command): Command {
   return command
-    .option('--kubeconfig <file>', 'outside the cluster: how to reach it; else the ServiceAccount of the pod')
-    .option('--context <name>', 'context of the kubeconfig; else its current one')
-    .option('--namespace <name>', 'namespace of the stack; else POD_NAMESPACE')
+    .option(
+      '--kubeconfig <file>',
+      'kubeconfig file, outside the cluster (default: the ServiceAccount ' + 'of the pod)',
+    )
+    .option('--context <name>', 'context of the kubeconfig (default: its current context)')
+    .option('--namespace <name>', 'namespace of the stack (default: POD_NAMESPACE)')
 }

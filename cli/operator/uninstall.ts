@@ -27,7 +27,9 @@ export async function uninstall(given: UninstallArguments): Promise<number> {
     )
   } catch (error) {
     if (error instanceof CommandFailure) throw error
-    throw new CommandFailure(`the API server: ${errorText(error)}. Run it again: what is done stays done.`)
+    throw new CommandFailure(
+      `the API server: ${errorText(error)}. Run the command again; it continues where it stopped.`,
+    )
   } finally {
     api.close()
   }

@@ -155,8 +155,8 @@ function serving(command: Command): Command {
   return command
     .option(
       '--port <name=port>',
-      'a TCP port on which the task serves; /http after it if it speaks HTTP; may be repeated. Requests to ' +
-        'these ports, and no others, bring the task back while it is swapped out',
+      'TCP port on which the task serves; append /http if it speaks HTTP; may be repeated. Only ' +
+        'requests to these ports bring the task back while it is swapped out',
       repeatable,
       [],
     )
@@ -165,23 +165,23 @@ function serving(command: Command): Command {
       'idle time after which the task may be swapped out (10s; a number alone is seconds)',
       idleSeconds,
     )
-    .option('--keep-warm', 'swap it out only when the other tasks of its class that may leave are not enough')
+    .option('--keep-warm', 'swap it out only if the other candidates of its class do not free enough VRAM')
     .addOption(
       new Option(
         '--swap-method <method>',
-        'how its VRAM leaves: copied by the driver, moved by the task itself (hooks), or not at all',
+        'how VRAM is swapped out: copied by the driver, moved by the task itself (hooks), or never',
       ).choices(REQUESTED_SWAP_METHODS.filter((method) => method !== 'engine')),
     )
     .addOption(
       new Option(
         '--engine <kind=port>',
-        'the task is an inference server that is told to sleep and to wake up: vllm=8000 or sglang=8000',
+        'the task is an inference server that Headroom puts to sleep and wakes up: vllm=8000 or sglang=8000',
       )
         .argParser(engineAt)
         .conflicts('swapMethod'),
     )
-    .option('--wake-on-request', 'requests to any port of the task bring it back, and nothing else does')
-    .option('--no-wake-on-request', 'requests do not bring it back')
+    .option('--wake-on-request', 'only requests bring the task back, to any of its ports')
+    .option('--no-wake-on-request', 'requests do not bring the task back')
 }
 
 /** Adds what a command on a GPU server can be given. */
@@ -189,11 +189,12 @@ function running(command: Command): Command {
   return serving(demanding(command))
     .option(
       '--image <reference>',
-      'container image in which the command runs, on a GPU server that offers container images',
+      'container image in which the command runs; requires a GPU server with containers',
     )
     .option(
       '--workdir <folder>',
-      'upload a folder of this machine, except what its .headroomignore excludes; the command starts in it',
+      'folder of this machine to upload, without the files that its .headroomignore excludes; the ' +
+        'command starts in it',
     )
     .option(
       '--cwd <path>',
@@ -201,33 +202,33 @@ function running(command: Command): Command {
     )
     .option(
       '--mount <name>',
-      'data folder of the GPU server by its name, /mnt/NAME in a container; may be repeated',
+      'name of a data folder of the GPU server, mounted at /mnt/NAME in a container; may be repeated',
       repeatable,
       [],
     )
     .option(
       '--memory <size>',
-      'limit of host memory: 16Gi, 512Mi; a process that needs more is killed',
+      'limit of host memory, for example 16Gi; a process that exceeds it is killed',
       mib(MIN_MEMORY_MIB, MAX_HOST_MIB),
     )
     .option('--cpus <n>', 'limit of processors', whole(1, MAX_CPUS))
     .option('--pids-limit <n>', 'limit of processes and threads', whole(MIN_PIDS, MAX_PIDS))
     .option(
       '--vram-limit <size>',
-      'the most VRAM that it may use on each GPU; a task that uses more is ended',
+      'limit of VRAM on each GPU; a task that uses more is killed',
       mib(1, MAX_VRAM_MIB),
     )
     .option(
       '--env <name=value>',
-      'an environment variable of the task; NAME alone: its value here; may be repeated',
+      'environment variable of the task; NAME alone copies its current value; may be repeated',
       repeatable,
       [],
     )
-    .option('--env-file <file>', 'a file of such lines; may be repeated', repeatable, [])
+    .option('--env-file <file>', 'file with one NAME=VALUE per line; may be repeated', repeatable, [])
     .option(
       '--secret <variable=secret>',
-      'a secret of yours as environment variable (headroom secret set); VARIABLE alone: the secret of this ' +
-        'name; may be repeated',
+      'environment variable with the value of one of your secrets (headroom secret set); VARIABLE alone ' +
+        'uses the secret of the same name; may be repeated',
       repeatable,
       [],
     )
@@ -242,7 +243,7 @@ function running(command: Command): Command {
       stopGraceSeconds,
     )
     .addOption(
-      new Option('--on-node-loss <what>', 'action when its server is lost').choices([
+      new Option('--on-node-loss <what>', 'what to do with the task when its server is lost').choices([
         'wait',
         'fail',
         'requeue',
@@ -267,10 +268,10 @@ export function addLease(program: Command, setExit: SetExit): void {
         .command('lease')
         .description('reserve a place on a GPU while a command runs here, or until Ctrl-C'),
     )
-      .option('--idle', 'reserve the place without wanting the GPU: it may be swapped out')
+      .option('--idle', 'start as idle: the lease may be swapped out')
       .argument(
         '[command...]',
-        'command to run here, after --; gets HEADROOM_TASK_ID, HEADROOM_NODE, HEADROOM_GPUS',
+        'command to run here, after --; HEADROOM_TASK_ID, HEADROOM_NODE and HEADROOM_GPUS are set',
       ),
     'headroom lease --vram 8Gi',
     'headroom lease --vram 8Gi -- ./notebook.sh',
@@ -282,7 +283,7 @@ function demanding(command: Command): Command {
   return withServer(command)
     .option(
       '--vram <size>',
-      'VRAM on each GPU: 8Gi, 8192Mi, 8G; optional only with --exclusive (REQUIRED_VRAM)',
+      'VRAM on each GPU: 8Gi, 8192Mi, 8G; required unless --exclusive (REQUIRED_VRAM)',
       vram,
     )
     .option('--gpus <n>', 'GPUs of one node, all or nothing; 1 by default (GPU_COUNT)', whole(1, MAX_GPUS))
@@ -291,7 +292,7 @@ function demanding(command: Command): Command {
     .option('--priority <p>', 'P0 (highest) to P4; P2 by default (PRIO)', priority)
     .option(
       '--group <group>',
-      'a group in which it may run; may be repeated (HEADROOM_GROUPS)',
+      'group in which the task may run; may be repeated (HEADROOM_GROUPS)',
       repeatable,
       [],
     )

@@ -41,7 +41,7 @@ function addRun(sim: Command, setExit: (code: number) => void): void {
     .command('run')
     .description('run a scenario')
     .argument('<file>', 'a scenario')
-    .option('--seed <n>', "seed; else the scenario's", whole(0, MAX_SEED))
+    .option('--seed <n>', 'seed (default: the seed of the scenario)', whole(0, MAX_SEED))
     .option('--until <time>', 'end of arrivals, for example 36h', time)
     .option('--overcommit <percent>', 'default VRAM overcommit', whole(0, MAX_PERCENT))
     .option('--set <field=value>', 'set a field of the scenario; may be repeated', fieldValues)
@@ -62,17 +62,21 @@ function addSweep(sim: Command, setExit: (code: number) => void): void {
     .argument('<file>', 'a scenario')
     .option(
       '--overcommit <a..b:step>',
-      "percentages, as a range or a list (0,25,50); else the scenario's sweep",
+      'percentages, as a range or a list (0,25,50; default: the sweep of the scenario)',
       integers(0, MAX_PERCENT),
     )
-    .option('--seeds <a..b>', "seeds of each percentage; else the scenario's", integers(0, MAX_SEED))
+    .option(
+      '--seeds <a..b>',
+      'seeds of each percentage (default: those of the scenario)',
+      integers(0, MAX_SEED),
+    )
     .option('--set <field=value,…>', 'values of another field; may be repeated for several fields', sweptAxes)
     .option(
       '--objective <figure<=max>',
-      'objective that must hold in 95% of the seeds; may be repeated (else starvation.total<=20)',
+      'objective that must hold in 95% of the seeds; may be repeated (default: starvation.total<=20)',
       objectives,
     )
-    .option('--jobs <n>', 'concurrent runs; else one per core', whole(1, MAX_JOBS))
+    .option('--jobs <n>', 'concurrent runs (default: one per core)', whole(1, MAX_JOBS))
     .option(
       '--out <folder>',
       'folder for report.html, result.json, runs.csv, summary.csv, timing.json and each run; existing ' +
@@ -80,12 +84,12 @@ function addSweep(sim: Command, setExit: (code: number) => void): void {
     )
     .option(
       '--workers <url>',
-      'a NATS broker with JetStream: its `headroom sim worker` processes make the runs',
+      'NATS broker with JetStream whose `headroom sim worker` processes execute the runs',
     )
     .addOption(
       new Option(
         '--redeliver <time>',
-        'silence after which a worker counts as lost and its run is given to another',
+        'time without contact after which the run of a worker goes to another worker',
       )
         .argParser(timeWithin(1_000, 3_600_000))
         .default(30_000, '30s'),
@@ -107,9 +111,9 @@ function addSweep(sim: Command, setExit: (code: number) => void): void {
 function addWorker(sim: Command, setExit: (code: number) => void): void {
   sim
     .command('worker')
-    .description('make runs for `sim sweep --workers` until stopped; it may be killed at any time')
-    .option('--nats <url>', 'URL of the broker; else CONTROLLER_NATS_URL')
-    .option('--jobs <n>', 'concurrent runs; else one per core', whole(1, MAX_JOBS))
+    .description('execute runs of `sim sweep --workers` until stopped; safe to kill at any time')
+    .option('--nats <url>', 'URL of the broker (default: CONTROLLER_NATS_URL)')
+    .option('--jobs <n>', 'concurrent runs (default: one per core)', whole(1, MAX_JOBS))
     .action(calls(setExit, () => import('./sim-worker.ts'), 'simWorker'))
 }
 
@@ -133,7 +137,7 @@ function addReplay(sim: Command, setExit: (code: number) => void): void {
     .option('--nodes <n>', 'number of nodes, all equal', whole(1, MAX_NODES))
     .option('--gpus-per-node <n>', 'GPUs per node', whole(1, MAX_GPUS_PER_NODE))
     .option('--vram-mib <mib>', 'VRAM of each GPU', mib(1, MAX_VRAM_MIB))
-    .option('--nodes-file <file>', 'an openb list of nodes instead')
+    .option('--nodes-file <file>', 'node list in openb format, instead of --nodes')
     .option('--vram-map <model=mib,…>', 'VRAM of the GPU models in that list')
     .option('--overcommit <percent>', 'VRAM overcommit', whole(0, MAX_PERCENT), 0)
     .addOption(
@@ -151,7 +155,12 @@ function addReplay(sim: Command, setExit: (code: number) => void): void {
       whole(1, MAX_IDLE_SECONDS),
     )
     .option('--seed <n>', 'seed of all random numbers', whole(0, MAX_SEED), 1)
-    .option('--time-scale <x>', 'factor for the time between arrivals', decimal(0, MAX_TIME_SCALE), 1)
+    .option(
+      '--time-scale <x>',
+      'multiply the time between arrivals by this factor',
+      decimal(0, MAX_TIME_SCALE),
+      1,
+    )
     .option('--sample <p>', 'include each task with this probability', decimal(0, 1), 1)
     .option('--max-gpus <n>', 'leave out tasks with more GPUs', whole(1, MAX_GPUS))
     .option('--until <time>', 'end of arrivals, for example 36h', time)
@@ -167,7 +176,7 @@ function addCheck(sim: Command, setExit: (code: number) => void): void {
     .description('run scenarios with their assertions, and compare their digests with the recorded ones')
     .argument(
       '[files...]',
-      'scenarios; else every scenarios/**/*.scenario.yaml that asserts something or has a recorded digest',
+      'scenarios (default: every scenarios/**/*.scenario.yaml with assertions or a recorded digest)',
     )
     .option('--update', 'record the new digests, and show the differences')
     .option('--jobs <n>', 'concurrent scenarios', whole(1, MAX_JOBS), 2)
@@ -182,19 +191,19 @@ function addFuzz(sim: Command, setExit: (code: number) => void): void {
       'generate scenarios with faults from seeds and check each; writes a reduced scenario for the ' +
         'first failure',
     )
-    .argument('[file]', 'a scenario to check instead, to repeat a failure')
+    .argument('[file]', 'check this scenario instead, to repeat a failure')
     .option('--seeds <n>', 'number of seeds', whole(1, MAX_FUZZ_SEEDS), 1000)
     .option('--from <seed>', 'first seed', whole(0, MAX_SEED - MAX_FUZZ_SEEDS), 1)
     .option(
       '--drawing <name>',
       'only seeds whose scenario has this feature or kind of fault, for example noswap or store_set_back',
     )
-    .option('--jobs <n>', 'worker processes; else one per core', whole(1, MAX_JOBS))
+    .option('--jobs <n>', 'worker processes (default: one per core)', whole(1, MAX_JOBS))
     .option('--out <folder>', 'folder for the scenario of a failure', '.')
     .option(
       '--coverage',
-      'print how often each path of the rules was taken; from 1,000 seeds on, a usual path that was ' +
-        'never taken is a failure',
+      'print how often each path of the rules was taken; with 1,000 seeds or more, a common path that ' +
+        'was never taken is a failure',
     )
     .option('--json', 'print JSON')
     .action(calls(setExit, () => import('./sim-fuzz.ts'), 'simFuzz'))
@@ -204,13 +213,13 @@ function addCounterfactual(sim: Command, setExit: (code: number) => void): void 
   sim
     .command('counterfactual')
     .description(
-      'compare the run of a scenario with one in which a swap decision takes another victim; without ' +
+      'compare the run of a scenario with one in which a swap decision chooses other victims; without ' +
         'options, list its swap decisions',
     )
     .argument('<file>', 'a scenario')
     .option('--decision <n>', 'number of the decision', whole(1, MAX_DECISION))
     .option('--victim <task>', 'the other victim')
-    .option('--seed <n>', "seed; else the scenario's", whole(0, MAX_SEED))
+    .option('--seed <n>', 'seed (default: the seed of the scenario)', whole(0, MAX_SEED))
     .option('--json', 'print JSON')
     .action(calls(setExit, () => import('./sim-counterfactual.ts'), 'simCounterfactual'))
 }
@@ -220,12 +229,12 @@ function addServe(sim: Command, setExit: (code: number) => void): void {
     .command('serve')
     .description("run the scenario's simulated servers for a controller that is reached over NATS")
     .argument('<file>', 'a scenario')
-    .option('--nats <url>', 'URL of the broker; else CONTROLLER_NATS_URL')
+    .option('--nats <url>', 'URL of the broker (default: CONTROLLER_NATS_URL)')
     .option('--speed <factor>', 'speed-up factor of tasks and copies', decimal(0, MAX_SPEED), 1)
     .option(
       '--task-time <time>',
-      'busy time of tasks whose command does not state it (headroom work busy=10s idle=1m); else until ' +
-        'stopped',
+      'busy time of tasks whose command does not state it (headroom work busy=10s idle=1m; default: ' +
+        'until stopped)',
       time,
     )
     .option('--no-faults', 'leave out the faults of the scenario')
@@ -238,7 +247,10 @@ function addRecordingCommands(sim: Command, setExit: (code: number) => void): vo
     .description(
       'replay the recorded inputs of a live controller, and report the first decision that differs',
     )
-    .argument('<recording>', 'CONTROLLER_DATA_DIR, its recording/, or the first file to read there')
+    .argument(
+      '<recording>',
+      'CONTROLLER_DATA_DIR, its recording/ folder, or the recording file to start with',
+    )
     .option('--json', 'print JSON')
     .action(calls(setExit, () => import('./sim-redecide.ts'), 'simRedecide'))
   withExamples(redecide, 'headroom sim redecide ./data/recording')
@@ -249,10 +261,10 @@ function addRecordingCommands(sim: Command, setExit: (code: number) => void): vo
         'and faults as observed',
     )
     .option('--data <folder>', 'CONTROLLER_DATA_DIR of the controller, or a copy of its recording/', './data')
-    .option('--from <instant>', 'start, in UTC (2026-05-04T08:00:00Z); else when the first node is up')
-    .option('--to <instant>', 'end; else the end of the recording')
+    .option('--from <instant>', 'start, in UTC (2026-05-04T08:00:00Z; default: when the first node is up)')
+    .option('--to <instant>', 'end (default: the end of the recording)')
     .option('--name <name>', 'name of the scenario', 'recorded')
-    .option('--out <file>', 'the scenario file; else stdout')
+    .option('--out <file>', 'scenario file to write (default: stdout)')
     .action(calls(setExit, () => import('./sim-record.ts'), 'simRecord'))
   withExamples(
     record,
@@ -267,7 +279,7 @@ function addScenarioCommands(sim: Command, setExit: SetExit): void {
     .description(
       'check scenario files: every problem with its line, column and the nearest name; runs nothing',
     )
-    .argument('[files...]', 'scenarios; else all in scenarios/ and its folders')
+    .argument('[files...]', 'scenarios (default: all in scenarios/ and its subfolders)')
     .option('--json', 'print JSON')
     .action(calls(setExit, () => import('./sim-validate.ts'), 'simValidate'))
   withExamples(

@@ -24,7 +24,9 @@ export function addStoreCommands(program: Command, setExit: SetExit): void {
   })
   withExamples(
     onStore(
-      program.command('restore').description('replace the store by a backup; the controller must be stopped'),
+      program
+        .command('restore')
+        .description('replace the store with a backup; the controller must be stopped'),
     )
       .argument('<backup>', 'a file made by headroom backup')
       .option('--force', 'move an existing store aside')
@@ -42,18 +44,18 @@ export function addStoreCommands(program: Command, setExit: SetExit): void {
       program
         .command('verify')
         .description('check the integrity of the store, or of a backup; exits with 1 when a check fails'),
-    ).argument('[file]', 'the file; else the store'),
+    ).argument('[file]', 'file to check (default: the store)'),
     'headroom verify',
     'headroom verify /backup/headroom.db',
   ).action(calls(setExit, () => import('./store-path.ts'), 'verify'))
-  const store = program.command('store').description('the store of a stopped controller')
+  const store = program.command('store').description('store of a stopped controller')
   withExamples(
     onStore(
       store
         .command('migrate')
         .description(
           'move the SQLite store with its whole history into the empty PostgreSQL database of ' +
-            'CONTROLLER_STORE_URL; the file is put aside',
+            'CONTROLLER_STORE_URL; the file is renamed',
         ),
     ),
     'CONTROLLER_STORE_URL=postgres://headroom@/headroom?host=/run/postgresql headroom store migrate',
@@ -66,7 +68,7 @@ export function addStoreCommands(program: Command, setExit: SetExit): void {
 function onStore(command: Command): Command {
   return command.option(
     '--data-dir <folder>',
-    'data folder of the controller (CONTROLLER_DATA_DIR, else ./data)',
+    'data folder of the controller (default: CONTROLLER_DATA_DIR, or ./data)',
     folder,
   )
 }

@@ -44,11 +44,12 @@ export function addTask(program: Command, setExit: SetExit): void {
     remote(
       task
         .command('requeue')
-        .description('end the attempt of placed tasks and start them again, also on another node')
+        .description('end the attempt of placed tasks and start them again, possibly on another node')
         .argument('<task...>', TASK_ARGUMENT)
         .option(
           '--confirm-fenced',
-          'of unreachable tasks: their processes certainly do not run, so do not wait for the server',
+          'for unreachable tasks: you confirm that their processes no longer run; does not wait for the ' +
+            'server',
         ),
     ),
     'headroom task requeue train',
@@ -120,7 +121,7 @@ function addTaskWait(parent: Command, name: string, setExit: SetExit): Command {
 
 function addTaskActions(task: Command, setExit: SetExit): void {
   for (const [action, what] of [
-    ['hold', 'put pending tasks on hold: they are not placed until released'],
+    ['hold', 'put pending tasks on hold until they are released'],
     ['release', 'release tasks that are on hold'],
     ['swap-out', 'swap idle tasks out of VRAM; each stays out until it wants the GPU'],
   ] as const)

@@ -78,11 +78,12 @@ function nodeFields(verdicts: Explanation['verdicts'], maxNodes: number): readon
 
 function changeFields(wouldFit: Explanation['would_fit_if']): readonly Field[] {
   if (wouldFit === null) return []
-  if (wouldFit.fits_alone) return [['would fit if', 'It fits once the tasks before it are placed or leave.']]
+  if (wouldFit.fits_alone)
+    return [['would fit if', 'It fits once the tasks before it are placed or cancelled.']]
   const lines = wouldFit.changes.map(
     ({ sentence, proviso }) => `${sentence}${proviso === null ? '' : ` ${proviso}`}`,
   )
-  return [['would fit if', lines.length === 0 ? ['No single change would place it.'] : lines]]
+  return [['would fit if', lines.length === 0 ? ['No single change would place the task.'] : lines]]
 }
 
 type Wait = NonNullable<Task['wait']>

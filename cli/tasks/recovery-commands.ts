@@ -8,12 +8,12 @@ import { calls, remote, withExamples, type SetExit } from '../command/command-sh
 export function addRecoveryCommands(program: Command, setExit: SetExit): void {
   const recovery = program
     .command('recovery')
-    .description('recovery of a store that went back in time, from what the nodes know')
+    .description('recovery of a store that went back in time, with the reports of the nodes')
   withExamples(
     remote(
       recovery
         .command('status')
-        .description('show whether placements are paused, and which nodes are awaited or ahead of the store'),
+        .description('show whether placements are paused, and which nodes are missing or ahead of the store'),
     ),
     'headroom recovery status',
   ).action(calls(setExit, () => import('./recovery.ts'), 'recoveryStatus'))
@@ -21,7 +21,7 @@ export function addRecoveryCommands(program: Command, setExit: SetExit): void {
     remote(
       recovery
         .command('finish')
-        .description('end the recovery although nodes have not reported (role admin)'),
+        .description('end the recovery without waiting for missing nodes (role admin)'),
     ),
     'headroom recovery finish',
   ).action(calls(setExit, () => import('./recovery.ts'), 'recoveryFinish'))
@@ -29,23 +29,23 @@ export function addRecoveryCommands(program: Command, setExit: SetExit): void {
 }
 
 function addAttempts(program: Command, setExit: SetExit): void {
-  const attempts = program.command('attempts').description('running attempts that the store does not know')
+  const attempts = program.command('attempts').description('running attempts that are missing from the store')
   withExamples(
-    remote(attempts.command('list').description('list them, with the records of their servers')),
+    remote(attempts.command('list').description('list these attempts, with the records of their servers')),
     'headroom attempts list -o wide',
   ).action(calls(setExit, () => import('./recovery.ts'), 'attemptsList'))
   withExamples(
     remote(attempts.command('adopt').description('adopt a running attempt as a task'))
       .argument('<attempt>', 'TASK/ATTEMPT')
-      .requiredOption('--owner <name>', 'owner of the task, confirmed by you')
-      .option('--name <name>', 'name of the task (else from the record of the server)')
-      .option('--node <node>', 'node (name or id), when several nodes have this attempt'),
+      .requiredOption('--owner <name>', 'owner of the task; confirm it yourself')
+      .option('--name <name>', 'name of the task (default: the name in the record of the server)')
+      .option('--node <node>', 'node (name or id); required if several nodes run this attempt'),
     'headroom attempts adopt 5b0f7a9e-6a53-4f0a-9d5c-0e9f3c1f7c11/2 --owner ada',
   ).action(calls(setExit, () => import('./recovery.ts'), 'attemptsAdopt'))
   withExamples(
     remote(attempts.command('stop').description('stop a running attempt'))
       .argument('<attempt>', 'TASK/ATTEMPT')
-      .option('--node <node>', 'node (name or id), when several nodes have this attempt'),
+      .option('--node <node>', 'node (name or id); required if several nodes run this attempt'),
     'headroom attempts stop 5b0f7a9e-6a53-4f0a-9d5c-0e9f3c1f7c11/2',
   ).action(calls(setExit, () => import('./recovery.ts'), 'attemptsStop'))
 }

@@ -93,7 +93,7 @@ export async function attemptsStop(
   const client = openClient(server)
   const { taskId, attempt } = attemptNamed(text)
   const stopped = await client.attempts.stop(taskId, attempt, await nodeIdOf(client, node))
-  await printDone(stopped, `${text}: ${stopped.node_name} is ordered to stop it`, output)
+  await printDone(stopped, `${text}: ${stopped.node_name} was told to stop it`, output)
   return EXIT_OK
 }
 

@@ -18,15 +18,18 @@ export function addTokenCommands(program: Command, setExit: SetExit): void {
   ).action(calls(setExit, () => import('./tokens.ts'), 'tokenList'))
   withExamples(
     offline(
-      remote(token.command('revoke').description('revoke tokens at once').argument('<id...>', 'ids')),
-    ).option('--force', 'also the last admin token'),
+      remote(token.command('revoke').description('revoke tokens immediately').argument('<id...>', 'ids')),
+    ).option('--force', 'also revoke the last admin token'),
     'headroom token revoke k7v2m4x3q5zd',
   ).action(calls(setExit, () => import('./tokens.ts'), 'tokenRevoke'))
   withExamples(
     token
       .command('generate')
       .description('generate a secret for CONTROLLER_ADMIN_TOKEN_FILE; it is not stored elsewhere')
-      .option('--out <file>', 'file to write, readable only by you; an existing file is kept; else stdout'),
+      .option(
+        '--out <file>',
+        'file to write, readable only by you; an existing file is never overwritten (default: stdout)',
+      ),
     'headroom token generate --out admin.token',
   ).action(calls(setExit, () => import('./tokens.ts'), 'tokenGenerate'))
 }
@@ -68,7 +71,7 @@ export function addAudit(program: Command, setExit: SetExit): void {
 function offline(command: Command): Command {
   return command.option(
     '--data-dir <dir>',
-    'use the store in this folder, or of CONTROLLER_STORE_URL, directly; its controllers must be stopped',
+    'use the store in this folder, or of CONTROLLER_STORE_URL, directly; stop its controllers first',
     folder,
   )
 }

@@ -124,7 +124,7 @@ const COLUMNS: readonly Column<Token>[] = [
 ]
 
 /**
- * Manages tokens in the store of a stopped controller: to make the first one, and to recover when all admin
+ * Manages tokens in store of a stopped controller: to make the first one, and to recover when all admin
  * tokens are lost.
  */
 

@@ -32,7 +32,11 @@ export function addTraceCommands(program: Command, setExit: (code: number) => vo
       ),
     )
     .option('--seed <n>', 'seed of all random numbers', whole(0, MAX_SEED))
-    .option('--time-scale <x>', 'factor for the time between arrivals', decimal(0, MAX_TIME_SCALE))
+    .option(
+      '--time-scale <x>',
+      'multiply the time between arrivals by this factor',
+      decimal(0, MAX_TIME_SCALE),
+    )
     .option('--from <time>', 'leave out arrivals before this time (36h)', time)
     .option('--to <time>', 'leave out arrivals from this time on', time)
     .option('--sample <p>', 'include each task with this probability', decimal(0, 1))

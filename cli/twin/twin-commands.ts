@@ -17,7 +17,7 @@ function addSnapshot(program: Command, setExit: SetExit): void {
       program
         .command('snapshot')
         .description('save the live state as a scenario file, to continue with `headroom sim run`'),
-    ).option('--out <file>', 'file to write; else stdout'),
+    ).option('--out <file>', 'file to write (default: stdout)'),
     'headroom snapshot --out now.scenario.json',
     'headroom snapshot | jq .config',
   ).action(calls(setExit, () => import('./twin-accuracy.ts'), 'snapshot'))

@@ -492,7 +492,7 @@ const MAX_URLS = 8
 function baseUrls(text: string, source: string | null): readonly string[] {
   const urls = text.split(',').map((each) => baseUrl(each.trim(), source))
   if (urls.length <= MAX_URLS) return urls
-  throw new TypeError(`${source === null ? '' : `${source}: `}at most ${MAX_URLS} addresses are possible`)
+  throw new TypeError(`${source === null ? '' : `${source}: `}at most ${MAX_URLS} addresses are allowed`)
 }
 
 /** Removes a trailing slash; keeps a path in front of /api/v1. */

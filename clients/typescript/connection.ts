@@ -1,6 +1,7 @@
 /**
- * Where the controller is, and the caller's token. The Python client and the command line share the rule and
- * the settings file, `$XDG_CONFIG_HOME/headroom/client.json`, which `headroom login` writes.
+ * Finds the address of the controller and the token of the caller. The Python client and the command line
+ * share the rule and the settings file, `$XDG_CONFIG_HOME/headroom/client.json`, which `headroom login`
+ * writes.
  */
 import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs'
 import { homedir } from 'node:os'

@@ -39,7 +39,7 @@ export class ApiError extends Error {
 /** The controller could not be reached, the connection broke, or no answer arrived in time. See `cause`. */
 export class ConnectionError extends Error {
   override readonly name = 'ConnectionError'
-  /** The request was never sent: a retry cannot act twice. */
+  /** The request was never sent, so it is safe to retry. */
   readonly isUnsent: boolean
 
   constructor(message: string, isUnsent: boolean, cause?: unknown) {

@@ -5,7 +5,7 @@ import { pathSegment, type Transport } from './transport.ts'
 export function secretsOf(transport: Transport) {
   const member = (name: string) => `/secrets/${pathSegment(name)}`
   return {
-    /** Own secrets by name, without their values. */
+    /** Your secrets by name, without their values. */
     list: async ({ signal }: CallOptions = {}) =>
       (await transport.json<SecretPage>({ method: 'GET', path: '/secrets', signal })).items,
     set: (name: string, value: string, { signal }: CallOptions = {}) =>

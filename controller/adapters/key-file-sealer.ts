@@ -46,10 +46,12 @@ function readKey(path: string): Buffer | null {
   const about = statSync(path, { throwIfNoEntry: false })
   if (about === undefined) return null
   if ((about.mode & OTHERS) !== 0)
-    throw new KeyFileFault(`${path}: other users may read the key of the secrets; run: chmod 600 ${path}`)
+    throw new KeyFileFault(`${path}: other users can read the key of the secrets; run: chmod 600 ${path}`)
   const key = Buffer.from(readFileSync(path, 'utf8').trim(), 'base64')
   if (key.length !== KEY_BYTES)
-    throw new KeyFileFault(`${path}: it holds no key of ${KEY_BYTES} bytes in Base64; restore the file`)
+    throw new KeyFileFault(
+      `${path}: does not contain a key of ${KEY_BYTES} bytes in Base64; restore the file`,
+    )
   return key
 }
 

@@ -65,7 +65,7 @@ export function createOidcProvider({
       known = null
       throw new ProviderFault(
         'unreachable',
-        `${issuer.host} does not say how it is asked: ${wordsOf(error)}`,
+        `the OpenID configuration of ${issuer.host} cannot be read: ${wordsOf(error)}`,
         { cause: error },
       )
     })

@@ -132,7 +132,7 @@ class SeriesFiles implements SeriesArchive {
   /** One damaged file per log is kept for inspection. */
   async #setAside(name: string, path: string, damage: string): Promise<void> {
     const aside = join(this.#dir, `${name}.damaged`)
-    this.#tell(`${path} is damaged (${damage}): set aside as ${aside}`)
+    this.#tell(`${path} is damaged (${damage}): renamed to ${aside}`)
     await rename(path, aside).catch((error: unknown) => this.#failed(error))
   }
 
@@ -152,7 +152,7 @@ class SeriesFiles implements SeriesArchive {
 
   /** Reported once, until a write succeeds again. */
   #failed(error: unknown): void {
-    if (!this.#isTroubleTold) this.#tell(`series are not kept in ${this.#dir}: ${errorText(error)}`)
+    if (!this.#isTroubleTold) this.#tell(`series cannot be stored in ${this.#dir}: ${errorText(error)}`)
     this.#isTroubleTold = true
   }
 }

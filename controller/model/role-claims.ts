@@ -44,10 +44,10 @@ export function personOf(
   const name = claimAt(claims, nameClaim)
   if (name === undefined) return { ok: false, why: `the claim ${nameClaim} is missing`, missing: nameClaim }
   if (typeof name !== 'string' || !NAME.test(name)) {
-    return { ok: false, why: `the claim ${nameClaim} holds no name that can be used here`, missing: null }
+    return { ok: false, why: `the claim ${nameClaim} does not contain a valid name`, missing: null }
   }
   if (nameClaim === 'email' && claims['email_verified'] === false)
-    return { ok: false, why: 'the address is not verified at the provider', missing: null }
+    return { ok: false, why: 'the email address is not verified by the provider', missing: null }
   const values = new Set(['*', ...textsOf(claimAt(claims, rolesClaim))])
   const role = RANKED_ROLES.findLast((each) =>
     roles.some((rule) => rule.role === each && values.has(rule.value)),
@@ -59,7 +59,7 @@ export function personOf(
       missing: rolesClaim,
     }
   if (role === undefined)
-    return { ok: false, why: `nothing in the claim ${rolesClaim} gives ${name} a role here`, missing: null }
+    return { ok: false, why: `no value of the claim ${rolesClaim} gives ${name} a role here`, missing: null }
   return { ok: true, name, role }
 }
 

@@ -28,7 +28,7 @@ const WITH_A_QUEUE: readonly TableKind[] = ['cluster', 'group']
 export const MEASURES = {
   utilization_percent: {
     unit: 'percent',
-    meaning: 'Time in which at least one kernel ran, of the time of the GPUs that were heard',
+    meaning: 'Share of GPU time in which at least one kernel ran, over the GPUs that reported',
     columns: ['busy', 'known'],
     kinds: EVERYWHERE,
     of: (sums) => (sums('known') === 0 ? null : (100 * sums('busy')) / sums('known')),
@@ -36,43 +36,43 @@ export const MEASURES = {
   starvation_percent: starvation('total', '(demand − served) / demand; the sum of its three parts'),
   starvation_queue_percent: starvation(
     'queue',
-    'The part of demand that has not started; 0 of a node or GPU, where no task queues for a start',
+    'The part of demand that has not started; 0 for a node or GPU, because tasks do not queue there',
   ),
   starvation_swap_percent: starvation('swap', 'The part of demand that has started and is not resident'),
   starvation_compute_percent: starvation(
     'compute',
     'The part of demand that is resident and shares the GPU; an estimate on real GPUs',
   ),
-  vram_physical_mib: vram('What the GPUs of nodes that are up have', ['physical']),
+  vram_physical_mib: vram('VRAM of the GPUs of nodes that are up', ['physical']),
   vram_used_mib: vram('Resident and foreign together', ['resident', 'foreign']),
   vram_resident_mib: vram('Held by tasks', ['resident']),
   vram_foreign_mib: vram('Held by processes that no GPU server started', ['foreign']),
-  vram_committed_mib: vram('Promised to placed tasks, resident or swapped out', ['committed']),
+  vram_committed_mib: vram('Committed to placed tasks, resident or swapped out', ['committed']),
   vram_effective_schedulable_mib: vram('Physical VRAM × (1 + overcommit percentage / 100), GPU by GPU', [
     'effective',
   ]),
-  vram_commit_limit_mib: vram('What may be promised in all', ['limit']),
+  vram_commit_limit_mib: vram('Maximum VRAM that can be committed', ['limit']),
   vram_swapped_mib: vram('Demand of the tasks that are swapped out', ['swapped']),
   tasks_pending: level('Pending tasks', 'pending', WITH_A_QUEUE),
   tasks_waiting: level(
-    'Tasks that wait for their start and could be placed: what queue starvation is about',
+    'Pending tasks that could be placed: those that queue starvation counts',
     'waiting',
     WITH_A_QUEUE,
   ),
   vram_queue_length: level(
-    'Returns, growths and placements that wait for bytes in the queues of nodes',
+    'Returns, growths and placements that wait for VRAM in the queues of nodes',
     'entries',
     ['cluster', 'group', 'node'],
   ),
   swap_outs: moved('swaps', 'Swap-outs that ended in the interval', 'swapOuts'),
   swap_ins: moved('swaps', 'Swap-ins that ended in the interval', 'swapIns'),
-  swap_out_mib: moved('MiB', 'What they moved out', 'outMib'),
-  swap_in_mib: moved('MiB', 'What they moved in', 'inMib'),
+  swap_out_mib: moved('MiB', 'VRAM moved by these swap-outs', 'outMib'),
+  swap_in_mib: moved('MiB', 'VRAM moved by these swap-ins', 'inMib'),
   swap_copy_seconds: seconds('Duration of the copies that ended, out and in, summed over GPUs', ['copy']),
   wake_p50_seconds: wake(0.5),
   wake_p95_seconds: wake(0.95),
   wake_p99_seconds: wake(0.99),
-  gpu_seconds_lost: seconds('GPU time that tasks wanted and were not given: demand − served', [
+  gpu_seconds_lost: seconds('GPU time that tasks wanted and did not get: demand − served', [
     'queue',
     'swap',
     'compute',
@@ -152,7 +152,7 @@ function seconds(meaning: string, columns: readonly ColumnName[]): Measure {
 function wake(share: number): Measure {
   return {
     unit: 'seconds',
-    meaning: `From request to swap-in: ${share * 100}% of the tasks that returned took no longer`,
+    meaning: `From request to swap-in: ${share * 100}% of the returning tasks took at most this long`,
     columns: WAKE_COLUMNS,
     kinds: ['cluster', 'group', 'node'],
     of: (sums) => quantileOf(WAKE_COLUMNS.map(sums), share),

@@ -72,7 +72,7 @@ class ClientRequests {
     }
     if (!this.#budget.take(this.#options.views.now())) {
       this.#options.onRefused(clientId, 'too_many_requests')
-      reply(this.#options.envelope({ op: 'refused', reason: 'too_many_requests: ask again after a second' }))
+      reply(this.#options.envelope({ op: 'refused', reason: 'too_many_requests: try again after a second' }))
       return
     }
     const answer: Respond = (told) =>
@@ -202,23 +202,23 @@ function answerOfRecord(record: TaskRecord): TaskAnswer {
 function problemOf(body: SubmitTask): Refusal | null {
   const { groups, labels, command, image = null, cwd = null, workdir = null } = body
   const { ports = [], mounts = [] } = body
-  if (command === null && image !== null) return invalid('image', 'needs a command: a lease runs none')
-  if (command === null && cwd !== null) return invalid('cwd', 'needs a command: a lease runs none')
-  if (command === null && mounts.length > 0) return invalid('mounts', 'needs a command: a lease runs none')
+  if (command === null && image !== null) return invalid('image', 'requires a command; a lease has none')
+  if (command === null && cwd !== null) return invalid('cwd', 'requires a command; a lease has none')
+  if (command === null && mounts.length > 0) return invalid('mounts', 'requires a command; a lease has none')
   if (image !== null && cwd !== null)
-    return invalid('cwd', 'a task with an image does not see folders of the host')
+    return invalid('cwd', 'a task with an image cannot access folders of the host')
   if (workdir !== null) return invalid('workdir', 'clients of the bus cannot upload files; use REST')
   const limit = LIMIT_FIELDS.find((field) => typeof body[field] === 'number')
-  if (command === null && limit !== undefined) return invalid(limit, 'needs a command: a lease runs none')
+  if (command === null && limit !== undefined) return invalid(limit, 'requires a command; a lease has none')
   const tooLow = faultInVramLimit(body.vram_mib, body.vram_limit_mib ?? null)
   if (tooLow !== null) return invalid('vram_limit_mib', tooLow)
-  if (!groups.every((group) => GROUP_ID.test(group))) return invalid('groups', 'must hold names of groups')
-  if (new Set(groups).size < groups.length) return invalid('groups', 'must not hold a group twice')
+  if (!groups.every((group) => GROUP_ID.test(group))) return invalid('groups', 'must contain names of groups')
+  if (new Set(groups).size < groups.length) return invalid('groups', 'must not contain a group twice')
   if (new Set(labels.map(({ name }) => name)).size < labels.length)
-    return invalid('labels', 'must not hold a name twice')
+    return invalid('labels', 'must not contain a name twice')
   const fault = faultInSwapMethod(body)
   if (fault !== null) return invalid(...fault)
-  if (sharedPortName(ports) !== null) return invalid('ports', 'must not hold a name twice')
+  if (sharedPortName(ports) !== null) return invalid('ports', 'must not contain a name twice')
   return null
 }
 
@@ -244,7 +244,7 @@ function taskIdOf(clientId: string, messageId: string): string {
 function sameOr(spec: TaskSpec | TaskRecord | undefined, request: TaskRequest): Refusal | null {
   return spec === undefined || isSameRequest(spec, request)
     ? null
-    : { code: 'conflict', detail: 'this message id asked for another task before' }
+    : { code: 'conflict', detail: 'this message id was used for another task' }
 }
 
 const MAX_REFUSAL_LENGTH = 200

@@ -87,14 +87,14 @@ export class ApptainerContainers implements Containers {
     const isOld = pull === 'always' && options.isPrepared !== true
     try {
       const before = isOld ? null : await this.#images.find(image)
-      if (before === null && pull === 'never')
-        return imageMissing(`image ${image}: this host does not have it`)
+      if (before === null && pull === 'never') return imageMissing(`image ${image}: not found on this host`)
       if (before === null) {
         const login = credentials === null ? null : (findLogin(image, credentials)?.[1] ?? null)
         await this.#images.pull(image, login, options.signal, isOld)
       }
       const imageId = before ?? (await this.#images.find(image))
-      if (imageId === null) return imageMissing(`image ${image}: apptainer has pulled it and it is not here`)
+      if (imageId === null)
+        return imageMissing(`image ${image}: apptainer pulled it, but it was not found afterwards`)
       return { error: null, imageId, workingDirectory: '/', digest: digestIn(image) }
     } catch (error) {
       if (error instanceof ApptainerFault) return pullRefusal(image, error.message)
@@ -169,7 +169,7 @@ export class ApptainerContainers implements Containers {
   }
 
   async #record(name: string, pid: number): Promise<void> {
-    if (!NAME.test(name)) throw new Error(`container name ${name.slice(0, 40)}: not one of this server`)
+    if (!NAME.test(name)) throw new Error(`container name ${name.slice(0, 40)}: not created by this server`)
     await writeFile(join(this.#records, name), `${pid} ${startTimeOf(pid) ?? 0}\n`, { mode: 0o600 })
   }
 

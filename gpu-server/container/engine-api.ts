@@ -66,7 +66,7 @@ export class EngineApi {
     const answer = await this.#json({ method: 'GET', path, idleMs: LOOK_MS }).catch(nullIfMissing)
     if (answer === null) return null
     const id = textIn(answer, 'Id')
-    if (!IMAGE_ID.test(id)) throw new EngineFault('the engine names no id of the image')
+    if (!IMAGE_ID.test(id)) throw new EngineFault('the engine returned no id for the image')
     const folder = fieldsOf(answer['Config'])['WorkingDir']
     const isFolder =
       typeof folder === 'string' && folder.startsWith('/') && folder.length < MAX_PATH_CHARACTERS
@@ -128,7 +128,7 @@ export class EngineApi {
       idleMs: LOOK_MS,
     })
     const found = parsed(text)
-    if (!Array.isArray(found)) throw new EngineFault('the engine lists no containers')
+    if (!Array.isArray(found)) throw new EngineFault('the engine did not list its containers')
     return found.flatMap((each) => {
       const names = fieldsOf(each)['Names']
       return Array.isArray(names) && typeof names[0] === 'string' ? [names[0].replace(/^\//, '')] : []
@@ -169,7 +169,7 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    throw new EngineFault('the engine answers something other than JSON')
+    throw new EngineFault('the engine returned a response that is not JSON')
   }
 }
 

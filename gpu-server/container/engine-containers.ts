@@ -73,12 +73,11 @@ export class EngineContainers implements Containers {
       const { pull } = this.#options
       const isOld = pull === 'always' && options.isPrepared !== true
       const before = isOld ? null : await this.#api.image(image)
-      if (before === null && pull === 'never')
-        return imageMissing(`image ${image}: this host does not have it`)
+      if (before === null && pull === 'never') return imageMissing(`image ${image}: not found on this host`)
       const refused = before === null ? await this.#pull(image, options) : null
       if (refused !== null) return refused
       const found = before ?? (await this.#api.image(image))
-      if (found === null) return imageMissing(`image ${image}: the engine has pulled it and does not have it`)
+      if (found === null) return imageMissing(`image ${image}: the engine pulled it, but does not have it`)
       if (this.#seen.has(image)) this.#seen.set(image, { isHere: true, at: performance.now() })
       const { id, workingDirectory, repoDigests } = found
       return { error: null, imageId: id, workingDirectory, digest: digestOf(image, repoDigests) }

@@ -27,12 +27,12 @@ export function pullRefusal(image: string, why: string): Refused {
   const words = why.toLowerCase()
   if (OF_THE_REGISTRY.some((pattern) => pattern.test(words)))
     return {
-      error: `image ${image}: this host does not reach its registry: ${why}`,
+      error: `image ${image}: this host cannot reach its registry: ${why}`,
       refused: { cause: 'host', code: 'registry_unreachable' },
     }
   if (NOT_THERE.some((pattern) => pattern.test(words)))
     return {
-      error: `image ${image}: the registry does not have it, or needs a login: ${why}`,
+      error: `image ${image}: the registry does not have it, or requires a login: ${why}`,
       refused: { cause: 'task', code: 'image_not_found' },
     }
   return imageMissing(`image ${image}: ${why}`)

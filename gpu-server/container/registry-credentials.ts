@@ -57,7 +57,7 @@ export function readLogins(path: string): ReadonlyMap<string, Login> {
     if (typeof auth !== 'string') throw unusable(path, 'an entry of auths has no auth (helpers are not run)')
     const text = Buffer.from(auth, 'base64').toString('utf8')
     const colon = text.indexOf(':')
-    if (colon < 1) throw unusable(path, 'an auth is not base64 of USER:PASSWORD')
+    if (colon < 1) throw unusable(path, 'an auth is not the base64 encoding of USER:PASSWORD')
     logins.set(serverOf(server), { username: text.slice(0, colon), password: text.slice(colon + 1) })
   }
   if (logins.size === 0) throw unusable(path, 'it has no auths')
@@ -68,7 +68,7 @@ function contentOf(path: string): unknown {
   let text: string
   try {
     const { mode, size, uid } = statSync(path)
-    if ((mode & OPEN_TO_OTHERS) !== 0) throw unusable(path, 'others may read it: chmod 600')
+    if ((mode & OPEN_TO_OTHERS) !== 0) throw unusable(path, 'other users can read it: chmod 600')
     if (uid !== 0 && uid !== process.getuid?.()) throw unusable(path, `it belongs to user ${uid}`)
     if (size > MAX_FILE_BYTES) throw unusable(path, 'it is larger than 1 MiB')
     text = readFileSync(path, 'utf8')

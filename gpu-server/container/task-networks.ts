@@ -75,7 +75,7 @@ export class TaskNetworks {
     const found = await this.#ask({ method: 'GET', path }).catch(unless(MISSING))
     if (found === null) return this.#create('docker', this.#shared)
     if (fieldsOf(fieldsOf(found)['Options'])[NO_CONTACT] !== 'false')
-      throw new EngineFault(`network ${this.#shared} does not keep its containers apart: remove it`, CONFLICT)
+      throw new EngineFault(`network ${this.#shared} does not isolate its containers: remove it`, CONFLICT)
   }
 
   async #create(kind: EngineKind, name: string): Promise<void> {
@@ -99,7 +99,7 @@ export class TaskNetworks {
     try {
       return text === '' ? {} : (JSON.parse(text) as unknown)
     } catch {
-      throw new EngineFault('the engine answers something other than JSON')
+      throw new EngineFault('the engine returned a response that is not JSON')
     }
   }
 }

@@ -364,7 +364,7 @@ export class HostDevice implements Device {
     try {
       this.#options.guards.setMemoryLimit(task.taskId, task.attempt, limit)
     } catch (error) {
-      this.#note(task, `its limit of memory stays: ${errorText(error)}`)
+      this.#note(task, `its memory limit cannot be changed: ${errorText(error)}`)
     }
   }
 

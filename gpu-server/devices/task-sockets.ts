@@ -36,7 +36,7 @@ interface OpenSocket {
 
 /** So long an order waits for a process that takes it. */
 const CONNECT_MS: DurationMs = 5_000
-const NO_PROCESS: HookAnswer = { error: 'no process of it takes orders on its control socket' }
+const NO_PROCESS: HookAnswer = { error: 'none of its processes handles swap commands on the control socket' }
 const NAME_LENGTH = 20
 /** The kernel's limit without the terminating zero. */
 const MAX_PATH_BYTES = 107
@@ -103,7 +103,7 @@ export class TaskSockets {
           const open = this.#open.get(path)
           if (open === undefined || open.hooks !== send) return
           open.hooks = null
-          open.order?.settle({ error: 'it closed the connection that takes its orders', isLate: true })
+          open.order?.settle({ error: 'it closed the connection for swap commands', isLate: true })
         },
         hookDone: (send, order, residentMib) => {
           const open = this.#open.get(path)

@@ -150,7 +150,7 @@ async function fetched(preparation: Preparation, sha256: string, bytes: number |
   const first = await part(preparation, sha256, 0)
   const size = first.bytes
   if (size > CHUNK_BYTES || (bytes !== null && size !== bytes))
-    throw new Refusal(`${sha256} has ${size} bytes, which the manifest does not say`, FILES_REFUSED)
+    throw new Refusal(`${sha256} has ${size} bytes, which differs from the manifest`, FILES_REFUSED)
   const parts: Buffer[] = [first.data]
   const offsets: number[] = []
   for (let at = first.data.byteLength; at < size && first.data.byteLength > 0; at += MAX_FILE_BYTES)
@@ -163,7 +163,7 @@ async function fetched(preparation: Preparation, sha256: string, bytes: number |
   }
   const whole = Buffer.concat(parts)
   if (createHash('sha256').update(whole).digest('hex') !== sha256)
-    throw new Refusal(`${sha256} arrived with other bytes`, FILES_UNAVAILABLE)
+    throw new Refusal(`${sha256} was damaged in transit`, FILES_UNAVAILABLE)
   return whole
 }
 

@@ -30,7 +30,7 @@ export async function whyNoFiles(program: string, folder: string): Promise<strin
     const helper = await WorkHelper.open(program, folder, null)
     try {
       const { error } = await helper.request({ op: 'list', a: 1, payload: Buffer.from('\0') })
-      return error === null ? null : `its kernel does not open paths below a folder (openat2: ${error})`
+      return error === null ? null : `the kernel of this host does not support openat2: ${error}`
     } finally {
       helper.end()
     }

@@ -23,7 +23,7 @@ interface CelCheck {
 
 const MIRROR = 'kubernetes.io/config.mirror'
 const OURS = `${RUNTIME_LABEL}: ${RUNTIME_VALUE}`
-const NOT_SEEN = `a pod with the label ${OURS} has to pass the admission of Headroom`
+const NOT_SEEN = `a pod with the label ${OURS} must be admitted by Headroom`
 
 /** @param namespace of the stack */
 export function admissionPolicies(namespace: string): readonly object[] {

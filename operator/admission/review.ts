@@ -66,7 +66,7 @@ export function previewPolicy(
 function observedWarnings(decided: Admitted): readonly string[] {
   return decided.ok
     ? decided.warnings
-    : decided.faults.map((fault) => `Headroom only observes, and would refuse the pod: ${faultText(fault)}`)
+    : decided.faults.map((fault) => `Headroom only observes; it would refuse the pod: ${faultText(fault)}`)
 }
 
 /** After all changes of all webhooks: what must still hold, and what an owner may not change. */

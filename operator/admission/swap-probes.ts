@@ -122,9 +122,9 @@ function checkOf(
   if (grpc !== undefined) return ['grpc', '--port', String(grpc.port), '--', literal(grpc.service ?? '')]
   const target = httpGet ?? tcpSocket
   if (target === undefined) return 'is of an unknown kind'
-  if (target.host !== undefined) return 'has a host of its own'
+  if (target.host !== undefined) return 'sets its own host'
   const port = portOf(target.port, container)
-  if (port === null) return `names the unknown port ${target.port}`
+  if (port === null) return `refers to the unknown port ${target.port}`
   if (httpGet === undefined) return ['tcp', '--port', port]
   const { scheme = 'HTTP', httpHeaders = [], path = '/' } = httpGet
   const headers = httpHeaders.flatMap(({ name, value }) => ['--header', `${name}: ${literal(value)}`])

@@ -51,8 +51,8 @@ export function nodeOvercommit(sources: OvercommitSources): NodeOvercommit {
       findings.push({
         type: 'OverrideConflict',
         message:
-          `VendorNodePolicy ${policy.metadata.name ?? ''} says ${ofPolicy}, label ${LABEL} says ` +
-          `${ofLabel.value}. The policy applies.`,
+          `VendorNodePolicy ${policy.metadata.name ?? ''} sets ${ofPolicy}, but label ${LABEL} ` +
+          `sets ${ofLabel.value}. The policy applies.`,
       })
     return { percent: ofPolicy, source: 'VendorNodePolicy', findings }
   }
@@ -98,7 +98,7 @@ export function nodePolicyFaults(
   )
   if (first === undefined) return []
   const name = first.metadata.name ?? ''
-  const message = `node ${quoted(node)} already has the VendorNodePolicy ${name}; change it`
+  const message = `node ${quoted(node)} already has the VendorNodePolicy ${name}; change that one`
   return [{ path: 'spec.nodeName', message }]
 }
 

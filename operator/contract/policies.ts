@@ -85,8 +85,8 @@ const Overcommit = record(
       type: 'string',
       enum: [...PERCENT_SOURCES],
       description:
-        'Where the percentage comes from. A VendorNodePolicy wins over the label of the node, the label ' +
-        'over the ClusterGPUPolicy, and that over the Helm value.',
+        'Source of the percentage, in order of precedence: VendorNodePolicy, label of the node, ' +
+        'ClusterGPUPolicy, Helm value.',
     }),
   },
   'The overcommit in effect on the node.',
@@ -164,7 +164,7 @@ const Gpu = record(
     effectiveMib: mib('Schedulable VRAM: physical VRAM and the overcommit'),
     committedMib: mib('VRAM of all pods that are placed here, resident or not'),
     residentMib: mib('VRAM of the pods that are resident'),
-    foreignMib: mib('VRAM that processes use which Headroom did not place', MAX_VRAM_MIB),
+    foreignMib: mib('VRAM used by processes that Headroom did not place', MAX_VRAM_MIB),
     swappedOutMib: mib('VRAM of the pods that are swapped out'),
   },
   'One GPU.',
@@ -179,7 +179,8 @@ const Claim = record(
     vramMib: mib('VRAM of the pod on each of these GPUs', MAX_VRAM_MIB),
     swappable: Type.Boolean({ description: 'Whether the pod may be swapped out.' }),
   },
-  'VRAM that one pod holds. Written before the pod is bound, so that two operators cannot give it twice.',
+  'VRAM that one pod has reserved. Written before the pod is bound, so that two operators cannot assign ' +
+    'it twice.',
 )
 
 const GPUNodeStatus = record(
@@ -192,7 +193,7 @@ const GPUNodeStatus = record(
     committedMib: Type.Optional(mib('VRAM of all placed pods')),
     swappedOutMib: Type.Optional(mib('VRAM of all pods that are swapped out')),
     gpus: Type.Optional(listOf(Gpu, MAX_GPUS, 'The GPUs of the node.')),
-    claims: Type.Optional(listOf(Claim, MAX_CLAIMS, 'Which pods hold VRAM here.')),
+    claims: Type.Optional(listOf(Claim, MAX_CLAIMS, 'Pods with reserved VRAM on the node.')),
   },
   'The GPUs of the node, as the agent and the operator see them.',
 )

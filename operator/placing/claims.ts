@@ -23,10 +23,10 @@ export function withClaim(status: GPUNodeStatus, claim: Claim, limits: NodeLimit
     const capacityMib = residentCapacityMib(gpu.physicalMib, limits.reserveMib, gpu.foreignMib)
     const limitMib = commitLimitMib(gpu.physicalMib, limits.percent, capacityMib)
     const all = sum(here) + claim.vramMib
-    if (all > limitMib) return `GPU ${uuid} would have claims of ${all} MiB, and the limit is ${limitMib} MiB`
+    if (all > limitMib) return `GPU ${uuid} would have claims of ${all} MiB, but the limit is ${limitMib} MiB`
     const fixed = sum(here.filter(({ swappable }) => !swappable)) + (claim.swappable ? 0 : claim.vramMib)
     if (fixed > capacityMib)
-      return `GPU ${uuid} would have ${fixed} MiB that cannot be swapped, and holds ${capacityMib} MiB`
+      return `GPU ${uuid} would have ${fixed} MiB that cannot be swapped, but has only ${capacityMib} MiB`
   }
   return { ...status, claims: [...others, claim] }
 }

@@ -48,7 +48,7 @@ export function reportedStatus(status: GPUNodeStatus, facts: NodeFacts): GPUNode
   }
 }
 
-const NO_GPUS = 'Neither an agent nor the annotation of the node names GPUs.'
+const NO_GPUS = 'Neither an agent nor the annotation of the node lists GPUs.'
 const FINDINGS = ['InvalidOverride', 'OverrideConflict'] as const
 
 /** Whether pods of the node can be swapped. */
@@ -72,7 +72,7 @@ function conditionsOf(before: readonly Condition[], facts: NodeFacts): readonly 
     if (found !== undefined) wanted.push({ type, status: 'True', reason: type, message: found.message })
     // One that never held is not reported.
     else if (before.some((each) => each.type === type))
-      wanted.push({ type, status: 'False', reason: 'Resolved', message: 'The override is in order.' })
+      wanted.push({ type, status: 'False', reason: 'Resolved', message: 'The override is valid.' })
   }
   const { generation: observedGeneration } = facts
   return wanted.map((each) => datedCondition({ ...each, observedGeneration }, before, now))
@@ -110,7 +110,7 @@ function readiness(fault: string | null, gpus: number, areReported: boolean): Wa
     ? { type, status: 'False', reason: areReported ? REPORTED : 'NoGPUs', message: NO_GPUS }
     : {
         ...{ type, status: 'True', reason: areReported ? REPORTED : 'GPUsDeclared' },
-        message: `Pods can get its ${gpus} GPUs.`,
+        message: `Its ${gpus} GPUs are available to pods.`,
       }
 }
 

@@ -109,7 +109,7 @@ export class PodBindings implements Bindings {
     if (way === undefined || way.isBinding || said === null || said === way.said) return
     way.said = said
     if (this.#answered.delete(podUid)) return
-    this.#end(way, { error: `the scheduler finds no node: ${said}`, refused: CONSTRAINTS })
+    this.#end(way, { error: `the scheduler found no node: ${said}`, refused: CONSTRAINTS })
   }
 
   /** It no longer leads: nothing is decided any more. */
@@ -196,7 +196,7 @@ export class PodBindings implements Bindings {
     if (this.#ways.get(way.claim.podUid) !== way || way.isBinding) return
     const withinMs = place === -1 ? Math.min(bindWithinMs, BIND_AGAIN_WITHIN_MS) : bindWithinMs
     way.cancel = clock.at(clock.now() + withinMs, () => {
-      const said = this.#schedulerSaid(way.claim.podUid) ?? 'the scheduler has not said why'
+      const said = this.#schedulerSaid(way.claim.podUid) ?? 'the scheduler gave no reason'
       const error = `not bound within ${withinMs / 1000} s: ${said}`
       this.#end(way, { error, refused: CONSTRAINTS })
     })
@@ -227,7 +227,7 @@ export class PodBindings implements Bindings {
       pod = await this.#read(claim)
       const { claims = [] } = await own.reread()
       if (!claims.some(({ podUid }) => podUid === claim.podUid))
-        return { error: 'its claim was given up', refused: PASSING('claim_lost') }
+        return { error: 'its claim was released', refused: PASSING('claim_lost') }
     }
   }
 

@@ -156,7 +156,7 @@ export class PodDevice implements Device, LinkedDevice {
 
   /** Ends a launch in progress; a pod that is bound ends by its own or by its owner. */
   stop(taskId: string): void {
-    this.#options.bindings.abandon(taskId, 'the start was called off')
+    this.#options.bindings.abandon(taskId, 'the start was cancelled')
   }
 
   suspend(taskId: string, _attempt: number, done: Suspended): void {

@@ -34,10 +34,10 @@ export class PlanError extends Error {
 export function clusterScenario(objects: readonly unknown[], options: PlanOptions): ClusterPlan {
   const { nodes, notes: ofNodes } = planNodes(objects, options.vramByModel)
   if (nodes.length === 0)
-    throw new PlanError('no node with GPUs was found. Give the output of `kubectl get nodes -o json`.')
+    throw new PlanError('no node with GPUs was found. Pass the output of `kubectl get nodes -o json`.')
   const { pods, notes: ofPods } = planPods(objects, nodes, options.podVramMib)
   if (pods.length === 0)
-    throw new PlanError('no pod that uses a GPU was found. Give the output of `kubectl get pods -A -o json`.')
+    throw new PlanError('no pod that uses a GPU was found. Pass the output of `kubectl get pods -A -o json`.')
   return {
     nodes,
     pods,
@@ -75,7 +75,7 @@ function taskOf(pod: PlannedPod, index: number, { activity, until }: PlanOptions
 
 function assumptions({ activity, until }: PlanOptions): readonly string[] {
   return [
-    `Assumed: every pod starts at once and runs for ${until}, with the GPU activity of ${activity}.`,
+    `Assumed: every pod starts at once and runs for ${until}, with the GPU activity ${activity}.`,
     'Not considered: CPU, memory, node selectors, affinity, taints and volumes of pods.',
   ]
 }

@@ -47,7 +47,7 @@ function readNode(
   const gpus = gpuCount(object, labels)
   if (gpus === 0) return null
   if (!/^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$/.test(name)) return 'a name of at most 63 characters is needed'
-  if (gpus > MAX_NODE_GPUS) return `${gpus} GPUs; a plan has at most ${MAX_NODE_GPUS} on a node`
+  if (gpus > MAX_NODE_GPUS) return `${gpus} GPUs; a plan supports at most ${MAX_NODE_GPUS} per node`
   const model = (textAt(labels, MODEL_LABEL) ?? 'GPU').slice(0, MAX_MODEL_LENGTH)
   const vramMib = wholeAt(labels, MEMORY_LABEL) ?? vramByModel.get(model)
   if (vramMib === undefined || vramMib === 0)

@@ -42,7 +42,7 @@ export function planPods(
   const whole = found.filter(({ vramMib }) => vramMib === null)
   if (whole.length > 0)
     notes.push(
-      `${whole.length} of ${found.length} pods do not say how much VRAM they need: they take whole GPUs, ` +
+      `${whole.length} of ${found.length} pods do not state how much VRAM they need: they take whole GPUs, ` +
         'which overcommit does not change. Add --pod-vram to assume an amount.',
     )
   const assumed = found.filter(({ from }) => from === '--pod-vram')

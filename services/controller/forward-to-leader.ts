@@ -199,7 +199,7 @@ function headText(status: number, fields: readonly string[]): string {
 
 const DETAILS = {
   no_leader: 'No controller leads at the moment. Try again, or use another address.',
-  commit_unknown: 'The leader ended before it answered. Repeat the request with the same Idempotency-Key.',
+  commit_unknown: 'The leader stopped before it answered. Repeat the request with the same Idempotency-Key.',
 } as const satisfies Partial<Record<ProblemCode, string>>
 
 function refuse(response: ServerResponse, code: keyof typeof DETAILS): void {

@@ -160,7 +160,7 @@ export function adminToken(env: Readonly<Record<string, string | undefined>>): A
 }
 
 function whyNoSecret(secret: string): string | null {
-  if (!/^[\x21-\x7e]*$/.test(secret)) return 'it contains spaces, several lines, or characters outside ASCII'
+  if (!/^[\x21-\x7e]*$/.test(secret)) return 'it contains spaces, line breaks or non-ASCII characters'
   if (secret.length < SECRET_MIN_CHARACTERS) return `it has ${secret.length} characters`
   return secret.length > SECRET_MAX_CHARACTERS ? 'it is longer' : null
 }

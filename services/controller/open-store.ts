@@ -150,7 +150,7 @@ function trusted(leader: LeaderSeen, sealer: Sealer, log: Logger): LeaderSeen {
   if (leader.url === '' || sealer.open(leader.seal, contextOf(leader)) === leader.url) return leader
   log.error(
     { leader: leader.name, url: leader.url, epoch: leader.epoch },
-    'nothing is forwarded to this leader: its URL is not sealed with the key of the controllers',
+    'requests are not forwarded to this leader: its URL is not sealed with the key of the controllers',
   )
   return { ...leader, url: '' }
 }
@@ -164,7 +164,7 @@ let rehearsal: Promise<void> | null = null
 /** Once per process. */
 function rehearse(log: Logger): void {
   rehearsal ??= rehearseStart().catch((error: unknown) =>
-    log.warn({ err: error }, 'the rehearsal of a takeover failed: the first one takes longer'),
+    log.warn({ err: error }, 'the rehearsal of a takeover failed: the first takeover will take longer'),
   )
 }
 

@@ -66,7 +66,7 @@ export function monitorDisk(
       return {
         name: 'disk',
         ok: !isShort,
-        detail: isShort ? 'the disk of the data folder is short of space' : known,
+        detail: isShort ? 'the disk of the data folder is low on space' : known,
       }
     },
     stop: () => clearInterval(timer),

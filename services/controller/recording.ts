@@ -38,7 +38,7 @@ export function startRecording(
     fold: compactInThread,
     onHeadless: (reason) =>
       log.warn({ dir, reason }, 'the beginning of this recording is lost, so it cannot be replayed'),
-    onStopped: (reason) => log.error({ dir, reason }, 'recording has stopped; the controller goes on'),
+    onStopped: (reason) => log.error({ dir, reason }, 'recording has stopped; the controller continues'),
   })
   // Otherwise a crashing process would lose its last inputs.
   process.once('exit', () => files.flushNow())
@@ -69,7 +69,7 @@ export async function compactRecording(first: string, next: string): Promise<voi
     )
   }
   const checkpoint = redecision.checkpoint()
-  if (checkpoint === null) throw new Error(`${first}: contains no start of a controller`)
+  if (checkpoint === null) throw new Error(`${first}: does not contain the start of a controller`)
   await writeCheckpoint(next, checkpoint)
 }
 

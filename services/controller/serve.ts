@@ -284,7 +284,7 @@ function removeCutOffUploads({ dataDir }: Settings, log: Logger): void {
 
 /** Only durable changes were acknowledged, and nothing will be from now on (R10). */
 function endWithStore(fault: unknown, store: Store, log: Logger): void {
-  log.fatal({ err: fault }, 'the store failed: nothing is acknowledged any more')
+  log.fatal({ err: fault }, 'the store failed: the controller acknowledges nothing more')
   process.stderr.write(`headroom: the store failed: ${errorText(fault)}\n`)
   setTimeout(() => process.exit(1), STOP_TIMEOUT_MS).unref()
   void store.close().finally(() => process.exit(1))

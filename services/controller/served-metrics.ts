@@ -45,7 +45,7 @@ export function createServedMetrics(): ServedMetrics {
   const events = createEventMetrics(metrics, (id) => controller?.views.openTask(id))
   const commits = new Histogram({
     name: 'headroom_store_commit_seconds',
-    help: 'One transaction of the store, from the call until it is durable.',
+    help: 'One transaction of the store, until it is durable.',
     bounds: FAST_SECONDS,
   })
   const batches = new Histogram({
@@ -55,7 +55,7 @@ export function createServedMetrics(): ServedMetrics {
   })
   const decisions = new Histogram({
     name: 'headroom_scheduler_decision_seconds',
-    help: 'One cycle of decisions: everything that arrived in one instant is decided in one.',
+    help: 'One decision cycle: all inputs of one instant are decided together.',
     bounds: FAST_SECONDS,
   })
   metrics.add(commits, batches, decisions)
@@ -96,15 +96,10 @@ function addQueues(
       'Batches that wait for the current transaction to end.',
       commitQueueDepth,
     ),
-    gauges(
-      'headroom_outbound_commands',
-      'Commands to nodes that are not answered yet.',
-      ['state'],
-      function* () {
-        const { inFlight, waiting } = controller.outboundDepth()
-        yield* byLabel({ in_flight: inFlight, waiting })
-      },
-    ),
+    gauges('headroom_outbound_commands', 'Unanswered commands to nodes.', ['state'], function* () {
+      const { inFlight, waiting } = controller.outboundDepth()
+      yield* byLabel({ in_flight: inFlight, waiting })
+    }),
     counters('headroom_messages_refused_total', 'Refused messages by reason.', ['reason'], function* () {
       const { refused, late } = controller.messages
       yield* byLabel({ ...Object.fromEntries(dropped), ...refused, late })
@@ -137,12 +132,12 @@ function addLeadership(metrics: Metrics, { controller, succession, leaseAgeMs }:
     ),
     gauge(
       'headroom_standby_lag_seconds',
-      'Time since the standby that is furthest behind had everything that the leader had written.',
+      'Time since the standby that is furthest behind was up to date with the leader.',
       () => secondsOf(succession()?.lagMs ?? null),
     ),
     gauge(
       'headroom_lease_age_seconds',
-      'Time since the database accepted a commit or a beat of the leader.',
+      'Time since the database accepted a commit or heartbeat of the leader.',
       () => secondsOf(leaseAgeMs()),
     ),
     counted(

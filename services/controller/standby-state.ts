@@ -35,7 +35,7 @@ export function createStandbyState(own: Pick<KnownLeader, 'name' | 'url'>): Stan
       // It was the leader before it was started again.
       const other = seen?.name === own.name ? null : seen
       if (other === null) set(null, 'standby: no controller leads')
-      else if (other.url === '') set(null, `standby: ${other.name} begins to lead`)
+      else if (other.url === '') set(null, `standby: ${other.name} is becoming the leader`)
       else set(other, `standby: ${other.name} leads`)
     },
     leads: () => set({ ...own, epoch: 0 }, 'this controller leads'),

@@ -99,7 +99,7 @@ export class BlobStore implements Blobs {
 
   async put(owner: BlobOwner, sha256: string, content: Uint8Array): Promise<Stored> {
     if (createHash('sha256').update(content).digest('hex') !== sha256)
-      return refused('invalid', 'the body has another SHA-256 than the path')
+      return refused('invalid', 'the SHA-256 of the body differs from the one in the path')
     if ((await this.missing(owner, [sha256])).length === 0) return { ok: true, isNew: false }
     const owned = this.#ownedBy(owner)
     const short = (await this.#whyShort()) ?? (await this.#whyFull(owned, content.byteLength))
@@ -132,17 +132,17 @@ export class BlobStore implements Blobs {
 
   async whyUnusable(owner: BlobOwner, sha256: string): Promise<string | null> {
     if ((await this.missing(owner, [sha256])).length > 0)
-      return 'names no manifest that you have uploaded (PUT /blobs/{hash})'
+      return 'is not a manifest that you have uploaded (PUT /blobs/{hash})'
     const read = readManifest(await this.#text(owner, sha256))
-    if (!read.ok) return `names no valid manifest: ${read.why}`
+    if (!read.ok) return `is not a valid manifest: ${read.why}`
     if (read.bytes > this.maxWorkdirBytes)
-      return `names a folder of ${read.bytes} bytes; the limit is ${this.maxWorkdirBytes}`
+      return `refers to a folder of ${read.bytes} bytes; the limit is ${this.maxWorkdirBytes}`
     const chunks = chunksOf(read.manifest)
     const missing = this.#missing(owner, [...chunks.keys()])
-    if (missing.length > 0) return `names a folder of which ${missing.length} chunks are not uploaded`
+    if (missing.length > 0) return `refers to a folder with ${missing.length} chunks that are not uploaded`
     const blobs = this.#owners.get(owner)?.blobs
     const wrong = [...chunks].find(([hash, bytes]) => blobs?.get(hash)?.bytes !== bytes)
-    if (wrong !== undefined) return `names a folder whose chunk ${wrong[0]} has another size`
+    if (wrong !== undefined) return `refers to a folder whose chunk ${wrong[0]} has a different size`
     await this.#options.files.settle(owner)
     return null
   }
@@ -215,7 +215,10 @@ export class BlobStore implements Blobs {
 
   #whyNot(owned: OwnedBlobs, bytes: number): string | null {
     if (owned.blobs.size >= MAX_BLOBS_PER_OWNER || this.#count >= MAX_BLOBS)
-      return 'Too many files are uploaded. Files that no open task needs are removed after an hour.'
+      return (
+        'The limit of uploaded files is reached. Files that no open task needs are removed after ' +
+        'an hour.'
+      )
     const usage = { ownBytes: owned.bytes, totalBytes: this.#totalBytes }
     return whyOverLimits(this.#options.limits, usage, bytes, WHAT)
   }

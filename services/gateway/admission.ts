@@ -51,18 +51,18 @@ export function admitCall(
   const { owner, name, path } = target
   if (owner !== token.owner) {
     figures.stranger('owner')
-    return refusal(403, `The token calls endpoints of ${token.owner} only.`)
+    return refusal(403, `The token is valid only for endpoints of ${token.owner}.`)
   }
   const endpoint = endpoints.find(owner, name)
   if (endpoint === undefined) {
     figures.stranger('endpoint')
-    const detail = 'No open task of that name has a port with the protocol http.'
+    const detail = 'No open task of that name declares an http port.'
     return { status: 404, detail, isUnknown: true }
   }
   const verdict = judgePath(path, endpoint.isEngine)
   if (verdict === 'pass') return { endpoint, tokenId: token.id, path }
   figures.refused(endpoint, verdict)
-  if (verdict === 'malformed') return refusal(400, 'The path can be read in more than one way.')
+  if (verdict === 'malformed') return refusal(400, 'The path is ambiguous.')
   return refusal(403, 'This path administers the task, and is not forwarded.')
 }
 

@@ -34,7 +34,7 @@ export function endpointFollower({ client, signal, onNote }: FollowerOptions): E
   let refreshed: Promise<void> | null = null
   const read = async (): Promise<EndpointsBody> => {
     const body = await client.endpoints.list({ signal, ...(seen === undefined ? {} : { seen, wait: WAIT }) })
-    if (isSilent) onNote('the controller answers again')
+    if (isSilent) onNote('the controller responds again')
     isSilent = false
     heardAt = performance.now()
     seen = body.revision
@@ -47,7 +47,7 @@ export function endpointFollower({ client, signal, onNote }: FollowerOptions): E
       } catch (error) {
         if (signal.aborted) break
         if (isFirst && error instanceof ApiError && error.status < 500) throw error
-        if (!isSilent) onNote(`${(error as Error).message}. It is asked again every second`)
+        if (!isSilent) onNote(`${(error as Error).message}. Retrying every second`)
         isSilent = true
         await pause(RETRY_MS, signal)
       }

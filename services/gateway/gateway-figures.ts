@@ -14,7 +14,7 @@ export class GatewayFigures {
   readonly metrics = new Metrics()
   readonly #requests = new Counter({
     name: 'headroom_gateway_requests_total',
-    help: 'Requests that were let in, by the class of their answer; upgraded: to a WebSocket.',
+    help: 'Accepted requests, by status class of the response; upgraded: to a WebSocket.',
     labels: [...BY_ENDPOINT, 'answer'],
   })
   readonly #refused = new Counter({
@@ -24,17 +24,17 @@ export class GatewayFigures {
   })
   readonly #errors = new Counter({
     name: 'headroom_gateway_errors_total',
-    help: 'Requests that a task did not answer as a whole.',
+    help: 'Requests that a task did not answer completely.',
     labels: [...BY_ENDPOINT, 'reason'],
   })
   readonly #strangers = new Counter({
     name: 'headroom_gateway_unauthorized_total',
-    help: 'Requests without a valid token, for another host name, or for no endpoint.',
+    help: 'Requests without a valid token, for an unknown host name, or without an endpoint.',
     labels: ['reason'],
   })
   readonly #wake = new Histogram({
     name: 'headroom_gateway_wake_seconds',
-    help: 'From the arrival of a request that was held to the head of its answer.',
+    help: 'Time from the arrival of a held request to the header of its response.',
     labels: BY_ENDPOINT,
     bounds: WAKE_SECONDS,
   })
@@ -52,7 +52,7 @@ export class GatewayFigures {
     add('headroom_gateway_open_requests', 'Requests and WebSockets that are open.', ({ calls }) => calls.size)
     add(
       'headroom_gateway_held_requests',
-      'Those that wait for a task to start or to return.',
+      'Requests that wait for a task to start or to be swapped in.',
       (one) => one.held,
     )
     add('headroom_gateway_replicas', 'Open tasks of the endpoint.', ({ replicas }) => replicas.size)

@@ -58,7 +58,7 @@ export function clientServer(
   // Otherwise Node answers CONNECT with nothing.
   server.on('connect', (_request, socket: Duplex) => {
     socket.on('error', () => socket.destroy())
-    answerRefusedUpgrade(socket, { status: 405, detail: 'This gateway is no forward proxy.' })
+    answerRefusedUpgrade(socket, { status: 405, detail: 'This gateway is not a forward proxy.' })
   })
   return server
 }

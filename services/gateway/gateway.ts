@@ -87,7 +87,7 @@ function requireOwnHost({ hostNames, sameHost, client }: GatewayOptions, hosts: 
   if (why === null) return
   throw new CommandFailure(
     `--host-name: ${why}, and a page of a task must not share the origin of the controller. Give the ` +
-      'gateway a name of its own.',
+      'gateway its own host name.',
     EXIT_USAGE,
   )
 }

@@ -32,7 +32,7 @@ export function whyNotOwn(
   const url = URL.parse(controllerUrl)
   const taken = [...(url === null || url.hostname === '' ? [] : [url.hostname]), ...controllerHosts]
   for (const name of names) {
-    if (isLoopbackHost(name)) return `${name} is a name of every program on this host`
+    if (isLoopbackHost(name)) return `${name} is a name that every program on this host can use`
     const found = taken.find((host) => covers(host.toLowerCase().replace(/\.$/, ''), name))
     if (found !== undefined) return `${name} is a name of the controller (${found})`
   }

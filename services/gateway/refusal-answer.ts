@@ -15,7 +15,7 @@ export function refusalOf(
 ): Refused {
   switch (failure) {
     case 'full':
-      return { status: 503, detail: 'Too many requests wait for this endpoint. Try again.' }
+      return { status: 503, detail: 'Too many requests are waiting for this endpoint. Try again later.' }
     case 'late':
       return { status: 503, detail: `No task was ready within ${holdSeconds} s. Try again.` }
     case 'ended':

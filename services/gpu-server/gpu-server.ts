@@ -166,7 +166,7 @@ function busTo(broker: NatsSettings, name: string, log: Logger, onConnected: () 
     },
     onBadMessage: (subject, why) => log.warn({ subject, why }, 'message refused'),
     onSlowConsumer: (pattern) => log.warn({ pattern }, 'messages dropped: too many are waiting'),
-    onDenied: (operation, subject) => log.error({ operation, subject }, 'the broker does not allow this'),
+    onDenied: (operation, subject) => log.error({ operation, subject }, 'the broker denies this'),
   })
 }
 
@@ -201,20 +201,26 @@ function logIdentity(log: Logger, identity: TaskIdentity, isBrokerOpen: boolean)
 async function end(server: GpuServer, options: GpuServerCommandOptions, log: Logger): Promise<void> {
   const { taskCount } = server
   if (options.stopTasks !== true)
-    log.info({ tasks: taskCount }, 'the server ends; tasks keep running under their guards')
+    log.info({ tasks: taskCount }, 'the server stops; tasks keep running under their guards')
   else if (await server.endTasks(STOP_TASKS_TIMEOUT_MS))
-    log.info({ tasks: taskCount }, 'the server ends; its tasks have ended, and the controller knows')
+    log.info(
+      { tasks: taskCount },
+      'the server stops; its tasks have ended, and the controller has acknowledged it',
+    )
   else
     log.warn(
       { tasks: server.taskCount },
-      'the server ends; its tasks were ordered to end, and not every end was acknowledged',
+      'the server stops; its tasks were told to end, but not every end was acknowledged',
     )
   await server.close()
 }
 
 /** R10: nothing is acknowledged any more. */
 function die(log: Logger, fault: Error): void {
-  log.fatal({ err: fault }, 'the state folder failed: the server ends, its tasks live on under their guards')
+  log.fatal(
+    { err: fault },
+    'the state folder failed: the server stops; its tasks keep running under their guards',
+  )
   process.stderr.write(`headroom: ${fault.message}\n`)
   process.exit(1)
 }

@@ -26,7 +26,7 @@ const inventoryRule = record({
       record({
         model: optional(text(200), 'declared', 'For display only; decisions do not use it.'),
         vram_mib: required(size(1, MAX_VRAM_MIB), 'VRAM of the GPU, including the reserve.'),
-        swap: optional(swapRule, 'stock-driver', 'Duration of swaps: the name of a profile, or its numbers.'),
+        swap: optional(swapRule, 'stock-driver', 'Duration of swaps: the name of a profile, or its values.'),
       }),
       1,
       MAX_GPUS_PER_NODE,

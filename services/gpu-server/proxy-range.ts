@@ -23,7 +23,7 @@ export async function proxyRangeOf(
     throw new UsageError('--proxy-ports requires --proxy-address, an IP address of this host')
   if (ports === null) throw new UsageError('--proxy-address requires --proxy-ports, for example 30100-30199')
   const why = await whyNotAt(address)
-  if (why !== null) throw new UsageError(`--proxy-address ${address}: nothing can listen there (${why})`)
+  if (why !== null) throw new UsageError(`--proxy-address ${address}: cannot listen there (${why})`)
   return { address, ports }
 }
 

@@ -35,7 +35,7 @@ export function taskIdentityOf(options: TaskIdentityOptions, uid = process.getui
   if (tasksAsMe)
     throw new UsageError('--tasks-as-me is for a server that is not root; as root, use --task-user root')
   if (taskUser === 'root' || taskUser === '0:0') {
-    if (taskUids !== undefined) throw new UsageError('--task-user root and --task-uids exclude each other')
+    if (taskUids !== undefined) throw new UsageError('--task-user root cannot be combined with --task-uids')
     return { kind: 'root' }
   }
   const ids = taskUids ?? DEFAULT_IDS

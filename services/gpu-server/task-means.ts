@@ -76,11 +76,12 @@ export function limitRootsOf(
 ): LimitRoots | null {
   if (allowExec !== true) return null
   if (containers?.canLimit === false) {
-    log.info('tasks with limits run elsewhere: the container engine cannot limit containers')
+    log.info('tasks with limits run on other nodes: the container engine cannot limit containers')
     return null
   }
   const roots = findLimitRoots()
-  if (roots === null) log.info('tasks with limits run elsewhere: this server may not make cgroups for them')
+  if (roots === null)
+    log.info('tasks with limits run on other nodes: this server may not create cgroups for them')
   return roots
 }
 

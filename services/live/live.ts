@@ -177,7 +177,7 @@ In another terminal:
   export HEADROOM_URL=${url}
   headroom status
   headroom run --vram ${half}Mi -- headroom work busy=5s idle=10m
-(Start more of them than fit, then: headroom task list)
+(Start more than fit, then run: headroom task list)
 Ctrl-C ends everything, including tasks.
 `
 }

@@ -49,7 +49,7 @@ export async function startAdmissionProcess(
   const { api, listen, admin, namespace, service, signal, onNote, now = Date.now } = options
   const figures = new AdmissionFigures(now)
   let isServing = false
-  const whyNotReady = (): string | null => (isServing ? null : 'there is no certificate yet')
+  const whyNotReady = (): string | null => (isServing ? null : 'no certificate exists yet')
   const adminHttp = adminServer(() => figures.metrics.text(), whyNotReady, true)
   const adminPort = await listenOn(adminHttp, admin, '--admin')
   const keeping = {
@@ -97,12 +97,12 @@ class AdmissionFigures {
   readonly metrics = new Metrics()
   readonly reviews = new Counter({
     name: 'headroom_admission_reviews_total',
-    help: 'Reviews that the API server asked for; failed: the failurePolicy decided.',
+    help: 'Reviews requested by the API server; failed: the failurePolicy applied.',
     labels: ['webhook', 'outcome'],
   })
   readonly faults = new Counter({
     name: 'headroom_admission_certificate_faults_total',
-    help: 'Looks at the certificates that failed.',
+    help: 'Failed checks of the certificates.',
   })
   expiresAt: Instant | null = null
 
@@ -110,7 +110,7 @@ class AdmissionFigures {
     this.metrics.add(
       this.reviews,
       this.faults,
-      gauge('headroom_admission_certificate_expires_in_seconds', 'Until the certificate is over.', () =>
+      gauge('headroom_admission_certificate_expires_in_seconds', 'Time until the certificate expires.', () =>
         this.expiresAt === null ? null : Math.round((this.expiresAt - now()) / 1000),
       ),
     )

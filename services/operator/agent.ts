@@ -78,7 +78,7 @@ export async function startAgent(options: AgentProcessOptions): Promise<RunningA
   }
   const sampled = onChange(options.onNote)
   const loops = [
-    repeat(signal, 0, report, (error) => noted(`the operator is not reached: ${errorText(error)}`)),
+    repeat(signal, 0, report, (error) => noted(`the operator cannot be reached: ${errorText(error)}`)),
     repeat(
       signal,
       SAMPLE_EVERY_MS,
@@ -117,7 +117,7 @@ export async function startRelease(options: ReleaseOptions): Promise<RunningAgen
   })
   const tried = async (): Promise<void> => {
     left = await agent.release()
-    noted(left.length === 0 ? ALL_BACK : `not every pod is back: ${left.join('; ')}`)
+    noted(left.length === 0 ? ALL_BACK : `some pods are still swapped out: ${left.join('; ')}`)
   }
   const loop = repeat(signal, RELEASE_EVERY_MS, tried, (error) => noted(errorText(error)))
   return {
@@ -177,7 +177,7 @@ async function openAgent(options: AgentOptions, onRequest = (): void => {}) {
 /** Specification 2.6: it holds while the operator is away too. */
 function whyNot(environment: Readonly<Record<string, string>>): string | null {
   const { isSwappable, fault } = swapSetting(environment)
-  return isSwappable ? null : (fault ?? 'its environment asks to keep it in VRAM')
+  return isSwappable ? null : (fault ?? 'its environment requests that it stays in VRAM')
 }
 
 async function repeat(
@@ -209,7 +209,7 @@ function onChange(write: (line: string) => void): (line: string) => void {
 function metricsOf(agent: PodAgent, isHeard: () => boolean): Metrics {
   const metrics = new Metrics()
   metrics.add(
-    gauge('headroom_agent_heard', 'Whether the operator has answered within the last seconds.', () =>
+    gauge('headroom_agent_heard', 'Whether the operator has answered in the last few seconds.', () =>
       isHeard() ? 1 : 0,
     ),
     gauge('headroom_agent_pods_out', 'Pods of this node whose VRAM is in host memory.', () => agent.outCount),

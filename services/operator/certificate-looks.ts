@@ -31,7 +31,7 @@ export function certificateLook(
     } catch (error) {
       onFault()
       const text = errorText(error)
-      if (text !== noted) onNote(`the certificates cannot be kept: ${text}`)
+      if (text !== noted) onNote(`the certificates cannot be stored: ${text}`)
       noted = text
       return null
     }

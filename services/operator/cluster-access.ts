@@ -21,7 +21,7 @@ export function openCluster(given: ClusterOptions, env: Environment, component: 
   const connection =
     kubeconfig === undefined ? inClusterConnection(env) : kubeconfigConnection(kubeconfig, context)
   if (connection === null)
-    throw new UsageError('not in a pod: KUBERNETES_SERVICE_HOST is not set. Give --kubeconfig FILE.')
+    throw new UsageError('not in a pod: KUBERNETES_SERVICE_HOST is not set. Use --kubeconfig FILE.')
   return new KubeClient(connection, { userAgent: `headroom-${component}/${packageVersion()}` })
 }
 
@@ -29,5 +29,5 @@ export function openCluster(given: ClusterOptions, env: Environment, component: 
 export function ownNamespace(given: string | undefined, env: Environment): string {
   const namespace = given ?? env['POD_NAMESPACE']
   if (namespace) return namespace
-  throw new UsageError('the namespace is not known. Give --namespace, or set POD_NAMESPACE.')
+  throw new UsageError('the namespace is unknown. Use --namespace, or set POD_NAMESPACE.')
 }

@@ -68,7 +68,7 @@ export class Operator {
     })
     this.#leadership = new LeaseLeadership({
       ...{ api, clock: this.#clock, name, lease, leaseMs },
-      onFault: (error) => noted(`the lease is not reached: ${errorText(error)}`),
+      onFault: (error) => noted(`the lease cannot be reached: ${errorText(error)}`),
     })
   }
 

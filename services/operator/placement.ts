@@ -194,7 +194,7 @@ export class Placement {
     const { views, commands } = this.controller
     for (const { id, name, hostSwapMib } of this.#hosts.values()) {
       if (this.#swapMib(name) !== hostSwapMib)
-        return this.#options.onContradiction(`node ${name} has an agent with other host memory`)
+        return this.#options.onContradiction(`the host memory of the agent of node ${name} has changed`)
       const { percent: overcommitPercent, reserveMib } = this.settings.limitsOf(name)
       const node = views.node(id)
       if (node === undefined) continue
@@ -326,7 +326,7 @@ export class Placement {
     const host = this.#hosts.get(name)
     if (host === undefined) return this.#addHost(name, gpus, [])
     if (host.gpus.some(({ uuid }, place) => gpus[place]?.uuid !== uuid))
-      return this.#options.onContradiction(`node ${name} has other GPUs than before`)
+      return this.#options.onContradiction(`the GPUs of node ${name} have changed`)
     host.gpus = gpus
     host.device.declare(gpus)
     host.core.heartbeatNow()

@@ -63,7 +63,7 @@ export async function startOperatorProcess(options: OperatorProcessOptions): Pro
   const metrics = metricsOf(operator, () => certificates, now)
   const whyNotReady = (): string | null =>
     certificates === null
-      ? 'there is no certificate yet'
+      ? 'no certificate exists yet'
       : operator.isSynced
         ? null
         : 'the copies of the cluster are not complete'
@@ -157,7 +157,7 @@ function metricsOf(
     gauge('headroom_operator_leading', 'Whether this operator places pods.', () =>
       operator.isLeading ? 1 : 0,
     ),
-    gauge('headroom_operator_certificate_expires_in_seconds', 'Until the certificate is over.', () => {
+    gauge('headroom_operator_certificate_expires_in_seconds', 'Time until the certificate expires.', () => {
       const found = certificates()
       return found === null ? null : Math.round((expiryOf(found) - now()) / 1000)
     }),

@@ -51,7 +51,10 @@ export async function runFuzzTask(
       failures.push({
         seed,
         findings: [
-          { rule: 'same_digest', sentence: `digest ${digest} in the first run, ${again} in the second` },
+          {
+            rule: 'same_digest',
+            sentence: `the digest is ${digest} in the first run and ${again} in the second`,
+          },
         ],
       })
   }

@@ -24,7 +24,7 @@ export const OIDC_VARIABLES = {
     name: 'CONTROLLER_OIDC_CLIENT_SECRET_FILE',
     range: 'a readable file with one secret of 1 to 512 characters, and CONTROLLER_OIDC_ISSUER must be set',
     byDefault: null,
-    meaning: 'File with the client secret; unset: a public client, which only PKCE protects',
+    meaning: 'File with the client secret; unset: a public client, protected only by PKCE',
     read: aPath,
   },
   oidcPublicUrl: {
@@ -42,15 +42,15 @@ export const OIDC_VARIABLES = {
       'everyone',
     byDefault: null,
     meaning:
-      'Roles by the values of the claim CONTROLLER_OIDC_ROLES_CLAIM; the highest applies; without a ' +
-      'role the sign-in is refused',
+      'Roles for values of the claim CONTROLLER_OIDC_ROLES_CLAIM; the highest matching role applies; ' +
+      'users without a role cannot sign in',
     read: roleRules,
   },
   oidcRolesClaim: {
     name: 'CONTROLLER_OIDC_ROLES_CLAIM',
     range: 'the name of a claim, with dots for nested objects, such as realm_access.roles',
     byDefault: 'groups',
-    meaning: 'Claim of the ID token, or of UserInfo, with those values',
+    meaning: 'Claim of the ID token or of UserInfo that contains these values',
     read: (text) => (WORD.test(text) ? text : undefined),
   },
   oidcNameClaim: {
@@ -58,8 +58,8 @@ export const OIDC_VARIABLES = {
     range: 'the name of a claim, with dots for nested objects',
     byDefault: 'email',
     meaning:
-      'Claim with the name of a user, shown as owner of tasks and author of changes. Choose one that ' +
-      'users cannot set themselves',
+      'Claim with the name of the user, which becomes owner of tasks and author of changes. Choose a ' +
+      'claim that users cannot set themselves',
     read: (text) => (WORD.test(text) ? text : undefined),
   },
   oidcScope: {

@@ -19,9 +19,7 @@ export const EXPECT_STORE: EnvironmentVariable<boolean> = {
   name: 'CONTROLLER_EXPECT_STORE',
   range: 'true or false',
   byDefault: 'false',
-  meaning:
-    'Require an existing store in that folder, so that an unmounted volume is not taken for a new ' +
-    'installation',
+  meaning: 'Require an existing store, so that an unmounted volume is not mistaken for a new installation',
   read: trueOrFalse,
 }
 
@@ -32,15 +30,15 @@ const CONTROLLER_NAME: EnvironmentVariable<string> = {
   name: 'CONTROLLER_NAME',
   range: 'a name of at most 100 letters, digits, _ . : and -',
   byDefault: null,
-  meaning: 'Name of this controller among those of one PostgreSQL store; unset: host name and port',
+  meaning: 'Unique name of this controller among those of one PostgreSQL store; unset: host name and port',
   read: (text) => (NAME.test(text) ? text : undefined),
 }
 
 const ADVERTISED_URL: EnvironmentVariable<string> = {
   name: 'CONTROLLER_ADVERTISED_URL',
-  range: 'an http or https URL without path, user and query',
+  range: 'an http or https URL without path, user or query',
   byDefault: null,
-  meaning: 'Where the other controllers of the store reach this one; unset: its address and port',
+  meaning: 'URL at which the other controllers of the store reach this one; unset: its address and port',
   read: (text) => {
     const url = URL.canParse(text) ? new URL(text) : null
     const isPlain = url !== null && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`
@@ -58,8 +56,8 @@ const peerFile = (name: string, meaning: string): EnvironmentVariable<string> =>
 
 const PEER_CA_FILE = peerFile(
   'CONTROLLER_PEER_CA_FILE',
-  'Certificate of the authority that signed the https addresses of the other controllers of the store; ' +
-    'unset: those that Node trusts',
+  'CA certificate for the https addresses of the other controllers of the store; unset: the CAs that ' +
+    'Node trusts',
 )
 
 const PEER_CERT_FILE = peerFile(

@@ -47,8 +47,8 @@ export const ENVIRONMENT = {
     range: 'a readable file with one secret of 32 to 512 characters',
     byDefault: null,
     meaning:
-      'File with the secret of an admin token, read once at the start; required to listen beyond this ' +
-      'host until a token has been made',
+      'File with the secret of an admin token, read once at the start; required to accept other hosts ' +
+      'until a token has been created',
     read: aPath,
   },
   secretsKeyFile: {
@@ -56,8 +56,8 @@ export const ENVIRONMENT = {
     range: 'a path',
     byDefault: null,
     meaning:
-      'File with the key that encrypts secrets and environment variables of tasks, created when it is ' +
-      'first needed; it is in no backup, so copy it elsewhere. Default: secrets.key in the data folder',
+      'File with the key that encrypts secrets and environment variables of tasks, created when first ' +
+      'needed; backups do not contain it, so copy it elsewhere. Default: secrets.key in the data folder',
     read: aPath,
   },
   ...OIDC_VARIABLES,
@@ -80,7 +80,7 @@ export const ENVIRONMENT = {
     name: 'CONTROLLER_HTTP_REQUESTS_PER_SECOND',
     range: 'an integer from 0 to 1000000; 0 sets no limit',
     byDefault: '5000',
-    meaning: 'Maximum requests per second of one token; two seconds of them may be saved up',
+    meaning: 'Maximum requests per second of one token; bursts of up to two seconds of requests are allowed',
     read: (text) => integerIn(text, 0, 1_000_000),
   },
   httpAnonymousRequestsPerSecond: {
@@ -95,16 +95,15 @@ export const ENVIRONMENT = {
     range: 'an integer from 0 to 1000000; 0 sets no limit',
     byDefault: '5000',
     meaning:
-      'Maximum requests per second of all clients of the broker together; two seconds of them may be ' +
-      'saved up',
+      'Maximum requests per second of all clients of the broker together; bursts of up to two seconds ' +
+      'of requests are allowed',
     read: (text) => integerIn(text, 0, 1_000_000),
   },
   maxPendingPerOwner: {
     name: 'CONTROLLER_MAX_PENDING_TASKS_PER_OWNER',
     range: 'an integer from 0 to 1000000; 0 sets no limit',
     byDefault: '100000',
-    meaning:
-      'Maximum pending tasks of one owner; further ones are refused, as are more than 1,000,000 in total',
+    meaning: 'Maximum pending tasks of one owner; more are refused, as are more than 1,000,000 in total',
     read: (text) => integerIn(text, 0, 1_000_000),
   },
   maxPlacedGpusPerOwner: {
@@ -127,7 +126,7 @@ export const ENVIRONMENT = {
     name: 'CONTROLLER_DATA_DIR',
     range: 'a path',
     byDefault: './data',
-    meaning: 'Folder of the SQLite store and of other files; created when missing',
+    meaning: 'Folder of the SQLite store and of other files; created if it does not exist',
     read: aPath,
   },
   ...STORE_VARIABLES,
@@ -149,7 +148,8 @@ export const ENVIRONMENT = {
     name: 'CONTROLLER_UPLOADS_MIN_FREE_MIB',
     range: 'an integer from 0 to 16777216',
     byDefault: '1024',
-    meaning: 'Free disk space that uploads must leave, MiB; this or the percentage below, whichever is more',
+    meaning:
+      'Free disk space that uploads must leave, MiB; the larger of this and the percentage below applies',
     read: (text) => integerIn(text, 0, 16_777_216),
   },
   uploadsMinFreePercent: {
@@ -184,14 +184,14 @@ export const ENVIRONMENT = {
     name: 'CONTROLLER_EVENTS_MAX_COUNT',
     range: 'an integer from 1000 to 100000000',
     byDefault: '1000000',
-    meaning: 'Number of events kept, newest first',
+    meaning: 'Maximum number of events kept; the oldest are removed first',
     read: (text) => integerIn(text, 1_000, 100_000_000),
   },
   eventsMaxDays: {
     name: 'CONTROLLER_EVENTS_MAX_DAYS',
     range: 'an integer from 1 to 3650',
     byDefault: '365',
-    meaning: 'Age up to which events are kept, days',
+    meaning: 'Maximum age of events, days',
     read: (text) => integerIn(text, 1, 3_650),
   },
   eventsMaxMib: {
@@ -219,7 +219,7 @@ export const ENVIRONMENT = {
     name: 'CONTROLLER_RECORDING_FILES',
     range: 'an integer from 2 to 10000',
     byDefault: '16',
-    meaning: 'Number of these files kept, newest first',
+    meaning: 'Maximum number of these files; the oldest are removed first',
     read: (text) => integerIn(text, 2, 10_000),
   },
   expectStore: EXPECT_STORE,
@@ -228,8 +228,8 @@ export const ENVIRONMENT = {
     range: 'live or trial, with CONTROLLER_NATS_URL',
     byDefault: 'live',
     meaning:
-      'Which servers may join over the broker: live refuses simulated ones, trial refuses NVIDIA GPUs; ' +
-      'stored, and a store of the other kind is refused',
+      'Kind of servers that may join over the broker: live refuses simulated servers, trial refuses ' +
+      'NVIDIA GPUs; saved in the store, which refuses to start with the other kind',
     read: (text) => (text === 'live' || text === 'trial' ? text : undefined),
   },
   natsUrls: {
@@ -244,8 +244,8 @@ export const ENVIRONMENT = {
     range: 'a readable scenario file, without CONTROLLER_NATS_URL',
     byDefault: null,
     meaning:
-      'Scenario whose servers, workload and faults run in real time while no broker is set, with its ' +
-      'configuration until another is stored; unset: a small demonstration',
+      'Scenario to run in real time (servers, workload and faults) when no broker is set; its ' +
+      'configuration applies until another one is stored; unset: a small demonstration',
     read: aPath,
   },
   natsUser: {
@@ -253,13 +253,12 @@ export const ENVIRONMENT = {
     range: 'a text of 1 to 200 characters without blanks',
     byDefault: null,
     meaning:
-      'User at the broker, with CONTROLLER_NATS_PASSWORD; CONTROLLER_NATS_URL may hold user and ' +
-      'password instead',
+      'Broker user, with CONTROLLER_NATS_PASSWORD; CONTROLLER_NATS_URL may contain user and password instead',
     read: (text) => (WORD.test(text) ? text : undefined),
   },
   natsPassword: {
     name: 'CONTROLLER_NATS_PASSWORD',
-    range: 'a text on one line, and CONTROLLER_NATS_USER must be set',
+    range: 'one line of text; CONTROLLER_NATS_USER must be set',
     byDefault: null,
     meaning: 'Password of that user',
     read: (text) => (ONE_LINE.test(text) ? text : undefined),
@@ -267,15 +266,15 @@ export const ENVIRONMENT = {
   },
   natsToken: {
     name: 'CONTROLLER_NATS_TOKEN',
-    range: 'a text on one line, without another way to log in',
+    range: 'one line of text; no other login method may be set',
     byDefault: null,
-    meaning: 'Token for a broker without users',
+    meaning: 'Token for a broker that authenticates by token',
     read: (text) => (ONE_LINE.test(text) ? text : undefined),
     isSecret: true,
   },
   natsNkeyFile: {
     name: 'CONTROLLER_NATS_NKEY_FILE',
-    range: 'a readable file with the seed of an nkey user, SU…, without another way to log in',
+    range: 'a readable file with the seed of an nkey user, SU…; no other login method may be set',
     byDefault: null,
     meaning: 'File with the nkey seed that authenticates this process to the broker',
     read: aPath,
@@ -320,7 +319,7 @@ export const ENVIRONMENT = {
     name: 'NODE_ID',
     range: 'a UUID in lower case',
     byDefault: null,
-    meaning: 'GPU server: its identity at the broker; unset: derived from NODE_NAME',
+    meaning: 'GPU server: id of the node at the broker; unset: derived from NODE_NAME',
     read: (text) => (UUID.test(text) ? text : undefined),
   },
   nodeAddress: {
@@ -334,8 +333,7 @@ export const ENVIRONMENT = {
     name: 'NODE_STATE_DIR',
     range: 'a path',
     byDefault: './node-state',
-    meaning:
-      'GPU server: folder of its durable state, its guards and the output of tasks; one server per folder',
+    meaning: 'GPU server: folder for its state, guards and task output; each server needs its own folder',
     read: aPath,
   },
   outputLimitMib: {
@@ -343,7 +341,8 @@ export const ENVIRONMENT = {
     range: 'an integer from 1 to 1048576',
     byDefault: '1024',
     meaning:
-      'GPU server: maximum output kept per attempt, stdout and stderr together; the oldest is dropped first',
+      'GPU server: maximum output kept per attempt, stdout and stderr together, MiB; the oldest is ' +
+      'removed first',
     read: (text) => integerIn(text, 1, 1_048_576),
   },
   workRetentionSeconds: {
@@ -363,23 +362,23 @@ export const ENVIRONMENT = {
   },
   registryCredentials: {
     name: 'NODE_REGISTRY_CREDENTIALS',
-    range: 'a file with auths as in docker config.json, open to its owner only',
+    range: 'a file with auths as in docker config.json, readable only by its owner',
     byDefault: null,
-    meaning: 'GPU server: logins with which its container engine pulls private images; unset: none',
+    meaning: 'GPU server: registry credentials for pulling private images; unset: none',
     read: aPath,
   },
   proxyPorts: {
     name: 'NODE_PROXY_PORTS',
-    range: 'two ports from 1024 to 65535 with - between',
+    range: 'a range of ports from 1024 to 65535, such as 30100-30199',
     byDefault: null,
-    meaning: 'GPU server: ports for clients of tasks that run while their VRAM is away; unset: none',
+    meaning: 'GPU server: ports at which clients reach tasks even while they are swapped out; unset: none',
     read: portRange,
   },
   proxyAddress: {
     name: 'NODE_PROXY_ADDRESS',
     range: 'an IP address of the host, not 0.0.0.0 or ::',
     byDefault: null,
-    meaning: 'GPU server: address at which these ports are',
+    meaning: 'GPU server: IP address for these ports',
     read: hostAddress,
   },
   defaultOvercommitPercent: {
@@ -398,7 +397,7 @@ export const ENVIRONMENT = {
     name: 'LOG_LEVEL',
     range: `one of ${LOG_LEVELS.join(', ')}`,
     byDefault: 'info',
-    meaning: 'Level of the log, which has JSON lines, or text where stderr is a terminal',
+    meaning: 'Log level; the log is JSON lines, or text if stderr is a terminal',
     read: (text) => LOG_LEVELS.find((level) => level === text),
   },
 } as const satisfies Readonly<Record<string, EnvironmentVariable<unknown>>>

@@ -89,7 +89,7 @@ function authOf(env: Environment, urls: readonly string[]): NatsAuth {
     throw faultOf(
       env,
       second ?? ENVIRONMENT.natsUrls,
-      'the only login: URL, user, token and nkey exclude each other',
+      'the only login method: use one of URL, user, token or nkey',
     )
   }
   if (inUrl !== null) return inUrl

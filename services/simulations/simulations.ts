@@ -112,7 +112,7 @@ export function createSimulations(options: SimulationsOptions): Simulations {
       Promise.all([registry.load(), quota.usageOf(null)])
         .then(() => undefined)
         .catch((error: unknown) =>
-          log(`cannot load earlier simulations, the controller continues: ${String(error)}`),
+          log(`cannot load earlier simulations; the controller continues without them: ${String(error)}`),
         ),
     async close() {
       await sessions.close(STOPPED)

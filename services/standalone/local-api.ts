@@ -113,7 +113,7 @@ export function socketPathOf(
   if (process.getuid?.() === 0) return SYSTEM_SOCKET
   const path = userSocket(env)
   if (path === null)
-    throw new UsageError('--standalone: XDG_RUNTIME_DIR is not set; name a socket with --socket')
+    throw new UsageError('--standalone: XDG_RUNTIME_DIR is not set; set a socket with --socket')
   return path
 }
 

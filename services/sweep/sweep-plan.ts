@@ -56,6 +56,6 @@ function optionProblem(refusal: GridRefusal): string {
     case 'no_percentages':
       return 'no percentages: add --overcommit A..B:STEP, or a sweep to the scenario'
     case 'too_many_runs':
-      return `--overcommit, --seeds and --set make ${refusal.runs} runs; the limit is ${refusal.max}`
+      return `--overcommit, --seeds and --set result in ${refusal.runs} runs; the limit is ${refusal.max}`
   }
 }

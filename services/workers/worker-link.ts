@@ -18,7 +18,7 @@ export interface WorkerLink {
  * keyboard reaches both.
  */
 export function linkToParent(): WorkerLink {
-  if (process.send === undefined) throw new Error('this module runs in a worker process only')
+  if (process.send === undefined) throw new Error('this module runs only in a worker process')
   const parent = process.ppid
   let lookedAt = 0
   process.on('disconnect', () => process.exit())

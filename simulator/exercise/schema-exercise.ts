@@ -31,7 +31,7 @@ const LARGE = 1e15
 const name = textLike(/^[a-z0-9][a-z0-9-]*$/, 'a name of small letters, digits and -', 64)
 const points = required(integer(1, MAX_POINTS), 'Points.')
 const bound = optional(nullable(numberFrom(-LARGE, LARGE)), null, 'An inclusive bound; null: none.')
-const answerValue = textLike(/^[^\n]+$/, 'a text on one line', 200)
+const answerValue = textLike(/^[^\n]+$/, 'one line of text', 200)
 
 const questionRule = record({
   id: required(name, 'Its name.'),

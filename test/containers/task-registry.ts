@@ -82,7 +82,7 @@ async function endsWithoutImage(live: LiveCluster): Promise<void> {
   const image = `127.0.0.1:${OPEN}/team/train:v2`
   const { end_reason: reason } = await endedOf(live, 'no-tag', image)
   assert.ok(
-    reason?.startsWith(`image ${image}: the registry does not have it, or needs a login: `),
+    reason?.startsWith(`image ${image}: the registry does not have it, or requires a login: `),
     reason ?? '',
   )
 }

@@ -144,7 +144,7 @@ describe('the files of a series archive', () => {
     archive.trim(LOG, 1e12)
     await archive.close()
     expect((await readAll(archive)).flat()).toEqual([])
-    expect(lines.filter((line) => line.startsWith('series are not kept'))).toHaveLength(1)
+    expect(lines.filter((line) => line.startsWith('series cannot be stored'))).toHaveLength(1)
   })
 
   it('continue in a new segment, and never after a partial frame of an earlier process', async () => {

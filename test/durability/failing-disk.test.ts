@@ -81,7 +81,7 @@ describe('a full disk', () => {
           expect.objectContaining({
             name: 'disk',
             ok: false,
-            detail: 'the disk of the data folder is short of space' as unknown,
+            detail: 'the disk of the data folder is low on space' as unknown,
           }),
         )
         const { acknowledged, refused } = await fill(controller)

@@ -116,7 +116,7 @@ describe.skipIf(whyNoPostgres() !== null)('two controllers on PostgreSQL', () =>
     const at = (share: number) => Math.round(times[Math.ceil(times.length * share) - 1] ?? 0)
     console.log(
       `the leader was ${what} ${times.length} times (lease ${LEASE_MS} ms, ${OPEN_TASKS} tasks at the ` +
-        `start): first 201 after median ` +
+        'start): first 201 after median ' +
         `${at(0.5)} ms, p95 ${at(0.95)} ms, worst ${at(1)} ms; ${load.acknowledged} tasks acknowledged, ` +
         'none lost, none twice',
     )
@@ -157,7 +157,9 @@ describe.skipIf(whyNoPostgres() !== null)('two controllers on PostgreSQL', () =>
     const own = await server.query<{ url: string }>('select url from headroom.lease')
     const setUrl = (url: string) => server.query('update headroom.lease set url = $1', [url])
     await setUrl(`http://127.0.0.1:${(thief.address() as AddressInfo).port}`)
-    await expect.poll(async () => (await fetch(`${root}/readyz`)).text()).toContain(`${name} begins to lead`)
+    await expect
+      .poll(async () => (await fetch(`${root}/readyz`)).text())
+      .toContain(`${name} is becoming the leader`)
     const read = fetch(`${root}/api/v1/nodes`, { signal: AbortSignal.timeout(500) })
     await expect(read).rejects.toThrow('timeout')
     expect(asked).toBe(0)

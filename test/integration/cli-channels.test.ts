@@ -89,8 +89,8 @@ describe.skipIf(whyNoNatsServer() !== null)('a channel into a task', { timeout: 
       expect(code).toBe(2)
       return stderr
     }
-    expect(await usage('exec', 'runs')).toContain('no command is given: headroom exec runs -- COMMAND')
-    expect(await usage('exec', '-t', 'runs', '--', 'sh')).toContain('-t needs a terminal')
+    expect(await usage('exec', 'runs')).toContain('a command is required: headroom exec runs -- COMMAND')
+    expect(await usage('exec', '-t', 'runs', '--', 'sh')).toContain('-t requires a terminal')
     expect(await usage('port-forward', 'runs')).toContain("missing required argument 'port'")
     expect(await usage('port-forward', 'runs', '80:70000')).toContain('"80:70000" must be LOCAL:PORT or PORT')
     expect(await usage('port-forward', 'runs', '0')).toContain('"0" must be LOCAL:PORT or PORT')
@@ -190,7 +190,7 @@ describe.skipIf(whyNoNatsServer() !== null)('a channel into a task', { timeout: 
     running.process.stdin?.write('two\n')
     const refused = await cli(['exec', 'swapped', '--', 'true'])
     expect(refused.code).toBe(EXIT_CONFLICT)
-    expect(refused.stderr).toContain(`Task ${id} is swapped out, and stopped. Try again when it is in VRAM`)
+    expect(refused.stderr).toContain(`Task ${id} is swapped out and stopped. Try again when it is in VRAM`)
     expect(running.output()).toBe('one\n')
     await cli(['task', 'swap-in', id])
     await running.says(/two/)
@@ -215,7 +215,7 @@ describe.skipIf(whyNoNatsServer() !== null)('a channel into a task', { timeout: 
       task(name, [process.execPath, '-e', ECHO, String(at)])
     const ids = [await echo('echo', port), await echo('other', other)]
     const running = start(['port-forward', 'echo', `0:${port}`, `0:${other}`, `0:${new URL(live.url).port}`])
-    await running.says(/leads to port \d+[^]*leads to port \d+[^]*leads to port \d+/)
+    await running.says(/forwards to port \d+[^]*forwards to port \d+[^]*forwards to port \d+/)
     const [mine = 0, foreign = 0, api = 0] = [...running.output().matchAll(/127\.0\.0\.1:(\d+)/g)].map(
       ([, local]) => Number(local),
     )

@@ -29,7 +29,7 @@ describe('headroom events verify', { timeout: 300_000 }, () => {
     const other = `9:${noted.slice(3)}`
     expect(await headroom(['events', 'verify', file, '--noted', noted, '--noted', other])).toMatchObject({
       code: 1,
-      stdout: `${file}: broken at event 9: its hash is another than the one noted\n`,
+      stdout: `${file}: broken at event 9: its hash differs from the noted one\n`,
     })
     const db = new Database(file)
     db.exec(`update events set data = '{}' where seq = 7`)

@@ -403,7 +403,7 @@ describe('a failed command exits with a code for its reason, and one line', { ti
     { why: 'an unknown verb', args: ['task', 'shw', 'x'], code: 2, says: /Did you mean show/ },
     { why: 'no pair', args: ['config', 'set', 'x'], code: 2, says: /must be NAME=VALUE/ },
     { why: 'a duplicate pair', args: ['config', 'set', 'a=1', 'a=2'], code: 2, says: /a is given twice/ },
-    { why: 'an unknown setting', args: ['config', 'set', 'foo=1'], code: 2, says: /foo is not known here/ },
+    { why: 'an unknown setting', args: ['config', 'set', 'foo=1'], code: 2, says: /foo is unknown/ },
     {
       why: 'an unknown setting to read',
       args: ['config', 'get', 'foo'],

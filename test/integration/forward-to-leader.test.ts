@@ -146,7 +146,10 @@ describe('a standby', () => {
     state.sees({ name: 'a', url: '', epoch: 1 })
     const answer = submit(url)
     const health = await fetch(`${url}/readyz`)
-    expect([health.status, await health.text()]).toEqual([503, expect.stringContaining('a begins to lead')])
+    expect([health.status, await health.text()]).toEqual([
+      503,
+      expect.stringContaining('a is becoming the leader'),
+    ])
     state.sees({ name: 'a', url: to.url, epoch: 1 })
     expect((await answer).status).toBe(201)
   })

@@ -319,7 +319,7 @@ describe.skipIf(whyNoNatsServer() !== null)(
 
     it.each([
       [[], 0, 'S', 'tasks keep running under their guards'],
-      [['--stop-tasks'], 0, 'gone', 'its tasks have ended, and the controller knows'],
+      [['--stop-tasks'], 0, 'gone', 'its tasks have ended, and the controller has acknowledged it'],
     ])(
       'at SIGTERM with %j exits with %i, and its task is then %s',
       async (options, exitCode, state, says) => {

@@ -320,7 +320,10 @@ describe.skipIf(whyNoNatsServer() !== null)('the included broker configuration',
     expect(readFileSync(own, 'utf8')).toBe('port: 4222\n')
     writeFileSync(join(folder, 'keys', 'node-bad.nk'), 'SUAAA\n')
     const wrong: readonly (readonly [readonly string[], RegExp])[] = [
-      [['--nodes', 'bad', '-o', out], /^error: .*node-bad\.nk holds no seed of an nkey user.*\n$/],
+      [
+        ['--nodes', 'bad', '-o', out],
+        /^error: .*node-bad\.nk does not contain the seed of an nkey user.*\n$/,
+      ],
       [['--nodes', 'a b', '-o', out], /^error: .*It must be names of letters.*\n$/],
       [['--nodes', 'a,a', '-o', out], /without duplicates/],
       [['--tls-cert', 'x', '-o', out], /^error: --tls-cert and --tls-key must be given together\n$/],

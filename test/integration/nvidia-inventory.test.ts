@@ -178,7 +178,7 @@ test('A driver that hangs is given up after a timeout, and read again when it an
   const task = stubTask([11])
   const hung = driver.accelerator({ snapshotMs: 200 })
   await expect(hung.open()).rejects.toThrow(
-    'no NVIDIA GPU can be read: nvml helper: snapshot not answered in 200 ms',
+    'no NVIDIA GPU can be read: nvml helper: snapshot not answered within 200 ms',
   )
   driver.withoutRule('nvmlDeviceGetMemoryInfo_v2')
   expect((await open.sample([task])).freeMib).toEqual([1000])

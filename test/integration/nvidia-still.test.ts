@@ -114,7 +114,9 @@ test('A process whose threads cannot be stopped is not swapped, and the reason s
   expect(await accelerator.swapOut(task)).toBe('copy_failed')
   other.kill('SIGKILL')
   await once(other, 'exit')
-  expect(await accelerator.whyNotSwappable(task)).toBe(`thread ${thread} cannot be held: ptrace seize: EPERM`)
+  expect(await accelerator.whyNotSwappable(task)).toBe(
+    `thread ${thread} cannot be stopped: ptrace seize: EPERM`,
+  )
   expect(threadStates(pidOf(task))).not.toMatch(/[Tt]/)
   expect(await task.isIntact()).toBe(true)
 })

@@ -112,7 +112,7 @@ describe.skipIf(whyNoPostgres() !== null)('a PostgreSQL store', () => {
       /went back in time: 2 acknowledged events are missing, 2 to 3 .*--accept-loss (\S+)\./,
     )
     const [, mark = ''] = /--accept-loss (\S+)\.$/.exec(why) ?? []
-    expect(await refusal({ acceptLoss: 'another' })).toMatch(/another names another mark/)
+    expect(await refusal({ acceptLoss: 'another' })).toMatch(/another does not match the mark/)
     const accepted = open({ acceptLoss: mark })
     const state = await accepted.load()
     await accepted.close()
@@ -125,7 +125,7 @@ describe.skipIf(whyNoPostgres() !== null)('a PostgreSQL store', () => {
     expect(await refusal({ isStoreExpected: true })).toMatch(/CONTROLLER_EXPECT_STORE/)
     expect(await refusal()).toBe('opened')
     await server.clear()
-    expect(await refusal()).toMatch(/is empty, and there was a store before/)
+    expect(await refusal()).toMatch(/is empty, but contained a store before/)
   })
 
   it('is refused when it is of another kind, or of a newer version, and stays as it was', async () => {

@@ -71,7 +71,7 @@ describe('the recovery commands after a restore', { timeout: 300_000 }, () => {
     const stopping = nodeOf('other')
     expect(await run('attempts', 'stop', 'other/1')).toMatchObject({
       code: 0,
-      stdout: `other/1: ${stopping} is ordered to stop it\n`,
+      stdout: `other/1: ${stopping} was told to stop it\n`,
     })
     while (world.runsOn('other').length > 0) await wait(10)
     expect(world.runsOn('later')).toHaveLength(1)

@@ -40,6 +40,8 @@ it('The log names what could not be read', async () => {
   const simulations = await openSimulations({ dataDir, log: (line) => lines.push(line) })
   await simulations.close()
   expect(lines).toEqual([
-    expect.stringMatching(/^cannot load earlier simulations, the controller continues: Error: ENOTDIR/),
+    expect.stringMatching(
+      /^cannot load earlier simulations; the controller continues without them: Error: ENOTDIR/,
+    ),
   ])
 })

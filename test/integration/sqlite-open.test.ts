@@ -125,7 +125,7 @@ describe('an unusable store is refused in one line that names it', () => {
     linkSync(path, other)
     for (const each of [path, other])
       expect(await refusal({ path: each })).toBe(
-        `${each} has 2 hard links, so that another controller could open the same file: copy it, and ` +
+        `${each} has 2 hard links, so another controller could open the same file: copy the file, and ` +
           'remove the links',
       )
     rmSync(other)
@@ -134,7 +134,7 @@ describe('an unusable store is refused in one line that names it', () => {
 
   it('when the path is a directory', async () => {
     mkdirSync(path)
-    expect(await refusal()).toBe(`${path} is a directory and should be the store's file: move it away`)
+    expect(await refusal()).toBe(`${path} is a directory, but should be a file: move it away`)
   })
 
   it.skipIf(!existsSync('/proc/self'))('when its directory cannot be created', async () => {

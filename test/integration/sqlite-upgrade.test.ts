@@ -72,7 +72,7 @@ describe.each(EARLIER)('a store of schema %i', { timeout: 300_000 }, (schema) =>
     const copy = `${path}.before-schema-${schema + 1}`
     expect(await upgraded(path)).toEqual([
       `${path}: schema ${schema} → ${SCHEMA_VERSION}`,
-      `${copy} is the store as it was before`,
+      `${copy} is a copy of the previous store`,
     ])
     expect(await verifyStore(copy)).toMatchObject({ schema, problems: [] })
     expect(rowsOf(copy)).toEqual(before)

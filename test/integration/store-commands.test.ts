@@ -329,7 +329,7 @@ describe('headroom restore', { timeout: 300_000 }, () => {
     const refused = await headroom(['restore', copy, '--data-dir', dataDir])
     expect([refused.code, refused.stderr]).toEqual([
       1,
-      expect.stringMatching(/with --force it is put aside and replaced\n$/),
+      expect.stringMatching(/use --force to rename and replace it\n$/),
     ])
     const { code, stdout } = await headroom(['restore', copy, '--data-dir', dataDir, '--force'])
     expect(code).toBe(0)
@@ -401,7 +401,7 @@ describe('a lost store', { timeout: 300_000 }, () => {
     for (const lose of [() => rmSync(path), () => writeFileSync(path, '')]) {
       lose()
       await expect(loaded(path)).rejects.toThrow(
-        /is gone or empty, and there was a store before: restore a backup .* remove .*headroom\.db\.id$/,
+        /is missing or empty, but a store existed before: restore a backup .* remove .*headroom\.db\.id$/,
       )
     }
     rmSync(`${path}.id`)

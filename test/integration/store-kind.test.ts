@@ -47,8 +47,8 @@ describe('the kind of a store', () => {
     expect(await opens(path, 'simulated')).toBeNull()
     expect(await opens(path, 'simulated')).toBeNull()
     expect(await opens(path, 'live')).toBe(
-      `${path} holds a simulated cluster: unset CONTROLLER_NATS_URL to go on with it, or name ` +
-        'another data directory (CONTROLLER_DATA_DIR) for a live cluster',
+      `${path} holds a simulated cluster: unset CONTROLLER_NATS_URL to continue with it, or use another ` +
+        'data directory (CONTROLLER_DATA_DIR) for a live cluster',
     )
     expect(await opens(path, 'trial')).toContain('holds a simulated cluster')
   })

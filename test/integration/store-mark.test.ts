@@ -214,7 +214,7 @@ describe('the option --accept-loss', { timeout: 300_000 }, () => {
     expect(accepted).toMatchObject({ mark: { eventSeq: 2 }, recovery: { reason: 'loss_accepted' } })
     expect((accepted as StoredState).marks.epoch).toBeGreaterThan(1_000_007)
     expect(await opened({ acceptLoss: mark })).toBe(
-      `No loss is there to accept: the store reaches its mark. Start without --accept-loss ${mark}.`,
+      `There is no loss to accept: the store matches its mark. Start without --accept-loss ${mark}.`,
     )
     expect(await opened()).toMatchObject({ recovery: { reason: 'loss_accepted' } })
     expect((await verifyStore(path)).problems).toEqual([])
@@ -225,7 +225,7 @@ describe('the option --accept-loss', { timeout: 300_000 }, () => {
     rmSync(`${path}-wal`)
     const before = filesOf(data)
     expect(await opened({ acceptLoss: '7-9-9-000000000000' })).toMatch(
-      /3 to 4 .* --accept-loss 7-9-9-000000000000 names another mark\. Bring/,
+      /3 to 4 .* --accept-loss 7-9-9-000000000000 does not match the mark\. Put/,
     )
     expect(filesOf(data)).toEqual(before)
   })
@@ -242,7 +242,7 @@ describe('the option --accept-loss', { timeout: 300_000 }, () => {
     const other = await headroom(['serve', '--accept-loss', 'x'], { env })
     expect([other.code, other.stderr]).toEqual([
       1,
-      expect.stringContaining('--accept-loss x names another mark'),
+      expect.stringContaining('--accept-loss x does not match the mark'),
     ])
   })
 })

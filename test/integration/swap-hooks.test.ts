@@ -271,7 +271,7 @@ createServer((request, response) => {
     const silent = await submit('silent', { swap_method: 'hooks', command: script() })
     await swap(silent, 'out')
     await becomes(silent, 'swapped_out')
-    expect(notesOf(silent)[0]).toContain('no process of it takes orders on its control socket')
+    expect(notesOf(silent)[0]).toContain('none of its processes handles swap commands on the control socket')
     await end(silent)
   })
 

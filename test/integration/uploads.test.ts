@@ -104,7 +104,7 @@ describe('A disk with too little free space', () => {
     const { detail } = refused.json<{ detail: string }>()
     expect([refused.statusCode, detail]).toEqual([
       507,
-      'The disk is short of space: uploads are refused for now.',
+      'The disk is low on space: uploads are refused for now.',
     ])
     expect(sent).toBeLessThan(64 * MIB)
     expect((await putScenario('alice submitter', 'plan')).status).toBe(507)

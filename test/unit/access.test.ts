@@ -206,7 +206,7 @@ describe('the Host header', () => {
   })
 
   test('is required and checked before anything else', async () => {
-    expect(() => hostRules([]).require(undefined)).toThrow('The request names no host')
+    expect(() => hostRules([]).require(undefined)).toThrow('The request has no Host header')
     const world = await aWorld()
     for (const path of [CONFIG, '/livez', '/none']) {
       const answer = await world.ask('GET', path, { headers: { host: 'evil.example' } })

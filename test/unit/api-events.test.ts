@@ -102,7 +102,7 @@ describe('GET /events', () => {
   })
 
   test.each([
-    ['kind=task_placed,nonsense', '/kind', /one or several of config_changed, .*got "task_placed,nonsense"/],
+    ['kind=task_placed,nonsense', '/kind', /one or more of config_changed, .*got "task_placed,nonsense"/],
     ['kind=', '/kind', /./],
     ['kind=task_placed,', '/kind', /./],
     ['since=yesterday', '/since', /a time in UTC/],
@@ -282,7 +282,7 @@ describe('GET /events/stream', () => {
     const answer = await fetch(stream)
     const text = answer.text()
     await close()
-    expect(await text).toContain(': the controller is stopping; come back with Last-Event-ID\n\n')
+    expect(await text).toContain(': the controller is stopping; reconnect with Last-Event-ID\n\n')
   })
 
   test('includes the summary if the page asks for it', async () => {

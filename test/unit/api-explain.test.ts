@@ -53,7 +53,7 @@ describe('the explanation of a waiting task', () => {
     expect(would).toMatchObject({ fits_alone: false, nodes_tried: 2, nodes: 2 })
     const vram = would.changes.find(({ change }: { change: string }) => change === 'vram')
     expect(vram).toMatchObject({ from: 18_000, to: 17_104, node_id: LARGE })
-    expect(vram.sentence).toMatch(/^It would fit .* if it asked for 17,104 MiB instead of 18,000 MiB\.$/)
+    expect(vram.sentence).toMatch(/^It would fit .* if it requested 17,104 MiB instead of 18,000 MiB\.$/)
     const reserve = would.changes.filter(({ change }: { change: string }) => change === 'reserve')
     expect(reserve).toMatchObject([
       { scope: 'cluster', from: 2_048, to: 1_152, node_id: LARGE },
@@ -87,14 +87,14 @@ describe('the explanation of a placed task', () => {
       verdicts,
       would_fit_if: would,
     } = await explain(await submit({ vram_mib: 10_000, name: 'train' }))
-    expect(sentence).toContain('has not confirmed that it runs')
+    expect(sentence).toContain('has not confirmed the start')
     expect(placedBy).toMatchObject({ rule: 'fits_now', number: expect.any(Number) })
     expect(placedBy.sentence).toMatch(/^train starts on GPU 0 of /)
     expect((await api.send('GET', `/decisions/${placedBy.number}`)).body.sentence).toBe(placedBy.sentence)
     expect(victim).toEqual({
       standing: 'NOT_STARTED',
       eligible_at: null,
-      sentence: 'It is not swapped out: its node has not confirmed that it runs.',
+      sentence: 'It is not swapped out: its node has not confirmed the start.',
     })
     expect([verdicts, would]).toEqual([null, null])
   })

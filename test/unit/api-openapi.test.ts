@@ -184,7 +184,7 @@ describe('the OpenAPI document', () => {
     ['/simulations/x/speed', {}, 'speed is required'],
     ['/scenarios/validate', [], 'got an array of 0'],
     ['/tasks', {}, 'vram_mib is required'],
-    ['/tasks', { vram_mib: 1, command: [''] }, 'command.0 must be the program that is run'],
+    ['/tasks', { vram_mib: 1, command: [''] }, 'command.0 must be the program to run'],
   ])('POST %s with %j is refused: %s', async (path, payload, detail) => {
     const answer = await app.inject({ method: 'POST', url: `/api/v1${path}`, payload })
     expect([answer.statusCode, answer.json<{ detail: string }>().detail]).toEqual([

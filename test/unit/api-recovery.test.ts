@@ -32,7 +32,7 @@ describe('a silent node', () => {
   it('keeps its task while the engine refuses the requeue', async () => {
     world.nextRefusal = {
       code: 'conflict',
-      detail: 'task t is running: its server can still say that it has ended it; omit confirm_fenced',
+      detail: 'task t is running: its server can still confirm that it has ended; omit confirm_fenced',
     }
     const answer = await api.send('POST', '/tasks/t/requeue', { confirm_fenced: true })
     expect([answer.status, answer.body.code]).toEqual([409, 'conflict'])

@@ -113,7 +113,7 @@ describe('the environment of a task', () => {
   })
 
   it.each([
-    ['a lease', { command: undefined, env: { A: '1' } }, 'a lease runs none'],
+    ['a lease', { command: undefined, env: { A: '1' } }, 'a lease has none'],
     ['a variable of the server', { env: { CUDA_VISIBLE_DEVICES: '0' } }, 'the GPU server sets it'],
     ['a variable of Headroom', { secrets: { HEADROOM_SOCKET: 'x' } }, 'the GPU server sets it'],
     ['a name that begins with a digit', { env: { '1A': 'x' } }, 'env'],

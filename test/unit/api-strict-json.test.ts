@@ -61,7 +61,7 @@ describe('strict JSON', () => {
 
   test('refuses a field that occurs twice in an object, however it is escaped', () => {
     expect(flawIn('{"a": 1, "b": {"a": 2}, "a": 3}')).toMatchObject({ line: 1, column: 25 })
-    expect(flawIn('{"a": 1, "\\u0061": 2}').message).toContain('the field "a" stands twice')
+    expect(flawIn('{"a": 1, "\\u0061": 2}').message).toContain('the field "a" appears twice')
     expect(parseStrictJson('[{"a": 1}, {"a": 2}]')).toEqual([{ a: 1 }, { a: 2 }])
   })
 
@@ -83,7 +83,7 @@ describe('strict JSON', () => {
   })
 
   test.each([
-    ['', 'the end of the text'],
+    ['', 'the end of the body'],
     ['{"a": 1,}', 'a field name in double quotes'],
     ["{'a': 1}", 'a field name in double quotes'],
     ['{"a" 1}', 'expected :'],

@@ -68,7 +68,7 @@ describe('GET /summary', () => {
     const api = await apiClient(world)
     const first = (await api.send('GET', '/summary')).body
     expect(first).toMatchObject({ window: null, utilization_percent: null, starvation_percent: null })
-    expect(first.utilization_unknown_because).toContain('first reading')
+    expect(first.utilization_unknown_because).toContain('first measurement')
     world.now += 999
     expect((await api.send('GET', '/summary')).body.window).toBeNull()
     world.now += 1
@@ -128,7 +128,9 @@ describe('GET /summary', () => {
     const { body } = await api.send('GET', '/summary')
     // The world counts every node as up, but for the sampler this node is not up.
     expect(body).toMatchObject({ gpus: { up: 2 }, utilization_percent: null })
-    expect(body.utilization_unknown_because).toBe('No GPU was up all the time between the two readings.')
+    expect(body.utilization_unknown_because).toBe(
+      'No GPU was up during the whole time between the two measurements.',
+    )
     await api.app.close()
   })
 
@@ -223,7 +225,7 @@ describe('GET /summary', () => {
     await api.app.close()
   })
 
-  test('Leaves the figure null if the store does not answer, without delaying the summary', async () => {
+  test('Leaves the figure null if the store does not respond, without delaying the summary', async () => {
     const world = await oneNode()
     world.views.stored.eventRange = () => new Promise(() => {})
     const api = await apiClient(world)

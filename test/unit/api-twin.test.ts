@@ -93,7 +93,7 @@ describe('explain', () => {
     ],
     [
       { p50: null, p90: null, notWithinHorizon: 0.8 },
-      'It is not expected to start within 2.0 hours: in 80% of 10 runs it did not.',
+      'It is not expected to start within 2.0 hours: it did not start in 80% of 10 runs.',
     ],
     [
       { p50: 1000, p90: 59_000_000, notWithinHorizon: 0 },
@@ -121,7 +121,7 @@ describe('explain', () => {
       starts: isAnew ? new Map([['waits', NEVER]]) : new Map(),
     }))
     expect(await late.get('/tasks/waits/explain')).toMatchObject({
-      forecast_unavailable_because: expect.stringMatching(/^NOT_YET: the task came after/) as string,
+      forecast_unavailable_because: expect.stringMatching(/^NOT_YET: the task was submitted after/) as string,
     })
     expect(await late.get('/tasks/waits/explain?forecast=wait')).toMatchObject({
       forecast: { starts_p50: null },
@@ -145,7 +145,7 @@ describe('a dry run of a submission', () => {
     expect(tried.map(({ vramMib }) => vramMib)).toEqual([6000])
     expect(await post('/tasks?dry_run=true', waits)).toMatchObject({
       forecast: null,
-      forecast_unavailable_because: expect.stringMatching(/^NOT_ASKED: with forecast=true/) as string,
+      forecast_unavailable_because: expect.stringMatching(/^NOT_ASKED: send forecast=true/) as string,
     })
     expect(await post('/tasks?dry_run=true&forecast=true', { ...waits, vram_mib: 100 })).toMatchObject({
       starts: 'now',
@@ -209,7 +209,7 @@ describe('the forecast of a dry run', () => {
         },
         sentence:
           'Over the next 2.0 hours, in 10 pairs of runs: queue wait falls from 100 s to 60.0 s; ' +
-          'starvation may go either way (2.0% → 2.5%); utilization stays at 50.0%.',
+          'starvation could rise or fall (2.0% → 2.5%); utilization stays at 50.0%.',
       },
       forecast_unavailable_because: null,
     })

@@ -52,7 +52,7 @@ describe('the store of uploaded files', () => {
     expect(await store.whyUnusable('ada', manifest)).toBeNull()
     for (const other of ['bob', null]) {
       expect(await store.missing(other, [chunk, manifest])).toEqual([chunk, manifest])
-      expect(await store.whyUnusable(other, manifest)).toMatch(/names no manifest that you have uploaded/)
+      expect(await store.whyUnusable(other, manifest)).toMatch(/is not a manifest that you have uploaded/)
       expect(await store.belongsTo(other, manifest, chunk)).toBe(false)
       expect(await store.read(other, chunk, 0, 100)).toBeNull()
       expect((await store.usage(other)).ownBytes).toBe(0)
@@ -82,7 +82,7 @@ describe('the store of uploaded files', () => {
     expect(await store.usage('bob')).toMatchObject({ ownBytes: 100, totalBytes: 250 })
     const full = await open({ limits: { ...LIMITS, minFreeBytes: 1 } }, { ...FREE, freeBytes: 0 })
     expect(await full.put('ada', hashOf(content(1, 9)), content(1, 9))).toMatchObject({
-      refusal: { code: 'uploads_full', detail: expect.stringContaining('short of space') as string },
+      refusal: { code: 'uploads_full', detail: expect.stringContaining('low on space') as string },
     })
   })
 
@@ -98,11 +98,11 @@ describe('the store of uploaded files', () => {
     ]
     const chunk = hashOf(Buffer.from('abc'))
     expect(await store.whyUnusable('ada', await manifest(entry(3, chunk)))).toMatch(
-      /1 chunks are not uploaded/,
+      /1 chunks that are not uploaded/,
     )
     await store.put('ada', chunk, Buffer.from('abc'))
     expect(await store.whyUnusable('ada', await manifest(entry(3, chunk)))).toBeNull()
-    expect(await store.whyUnusable('ada', await manifest(entry(2, chunk)))).toMatch(/another size/)
+    expect(await store.whyUnusable('ada', await manifest(entry(2, chunk)))).toMatch(/a different size/)
     expect(await store.whyUnusable('ada', await manifest(entry(6, chunk)))).toMatch(/limit is 5/)
     expect(await store.whyUnusable('ada', chunk)).toMatch(/no valid manifest: it is not JSON/)
     expect(await store.whyUnusable('ada', await manifest([{ path: '/a', kind: 'folder' }]))).toMatch(

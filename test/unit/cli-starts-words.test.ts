@@ -11,7 +11,7 @@ const cycle = (starts: number, later: number, swapOuts = 0) => ({
 
 test.each([
   [cycle(0, 0), 0, 'no pending task waits for a GPU'],
-  [cycle(0, 0), 1, 'the pending task would not start'],
+  [cycle(0, 0), 1, 'the pending task would still wait'],
   [cycle(0, 0), 18, 'none of 18 pending tasks would start'],
   [cycle(1, 0), 1, '1 pending task would start now'],
   [cycle(3, 0), 3, '3 pending tasks would start now'],

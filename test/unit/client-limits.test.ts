@@ -53,7 +53,7 @@ test('All bus clients share a request rate limit; further requests are refused a
     reasons.push(((await ask(i % 2 === 0 ? 'lab' : 'other')) as { reason: string }).reason)
   const refused = reasons.filter((reason) => reason.startsWith('too_many_requests'))
   expect(refused.length).toBeGreaterThan(15)
-  expect(refused[0]).toBe('too_many_requests: ask again after a second')
+  expect(refused[0]).toBe('too_many_requests: try again after a second')
   expect(world.controller.messages.refused.too_many_requests).toBe(refused.length)
   await world.pass(1_000)
   expect(await ask('lab')).toMatchObject({ reason: 'not_found' })

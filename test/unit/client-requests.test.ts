@@ -148,7 +148,7 @@ test('An equal message id means the same task at any time, and is refused for an
   const [first, second] = await Promise.all([submit(world, {}, 'm-1'), submit(world, {}, 'm-1')])
   expect(second.task_id).toBe(first.task_id)
   expect(await submit(world, {}, 'm-1')).toMatchObject({ task_id: first.task_id, state: 'pending' })
-  const conflict = { op: 'refused', reason: 'conflict: this message id asked for another task before' }
+  const conflict = { op: 'refused', reason: 'conflict: this message id was used for another task' }
   expect(await world.ask(`${LAB}.submit`, aSubmission({ gpu_count: 2 }), 'm-1')).toEqual(conflict)
   await world.ask(`${LAB}.cancel`, { op: 'cancel', task_id: first.task_id })
   expect(await submit(world, {}, 'm-1')).toMatchObject({ task_id: first.task_id, state: 'cancelled' })

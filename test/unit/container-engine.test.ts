@@ -318,10 +318,15 @@ describe('an image', () => {
     })
 
     it.each([
-      ['others may read', { auths: { a: auth('u:p') } }, 0o640, 'others may read it: chmod 600'],
+      ['others may read', { auths: { a: auth('u:p') } }, 0o640, 'other users can read it: chmod 600'],
       ['has no auths', {}, 0o600, 'it has no auths'],
       ['names a helper', { auths: { a: {} } }, 0o600, 'an entry of auths has no auth (helpers are not run)'],
-      ['has no password', { auths: { a: auth('SECRET') } }, 0o600, 'an auth is not base64 of USER:PASSWORD'],
+      [
+        'has no password',
+        { auths: { a: auth('SECRET') } },
+        0o600,
+        'an auth is not the base64 encoding of USER:PASSWORD',
+      ],
     ])(
       'is not pulled with a file that %s, and the reason has nothing of its content',
       async (_, content, mode, why) => {
@@ -358,7 +363,7 @@ describe('an image', () => {
 
   it('that is missing under the policy never is a reason of the task', async () => {
     expect(await prepared('never', 'absent:1')).toEqual({
-      error: 'image absent:1: this host does not have it',
+      error: 'image absent:1: not found on this host',
       refused: { cause: 'task', code: 'image_not_available' },
     })
     expect(pulls()).toEqual([])
@@ -399,7 +404,7 @@ describe('an image', () => {
         ? { status: 200, text: '{"status":"Pulling"}\n{"error":"manifest\\nunknown"}\n' }
         : null
     expect(await prepared('missing', 'absent:1')).toEqual({
-      error: 'image absent:1: the registry does not have it, or needs a login: manifest unknown',
+      error: 'image absent:1: the registry does not have it, or requires a login: manifest unknown',
       refused: { cause: 'task', code: 'image_not_found' },
     })
   })
@@ -494,7 +499,7 @@ describe('the network of a container', () => {
     engine.answer = ({ path, method }) =>
       method === 'GET' && path.startsWith('/networks/') ? { status: 200, body: { Options: {} } } : null
     expect(await containers().start(START)).toMatchObject({
-      error: expect.stringContaining('does not keep its containers apart') as string,
+      error: expect.stringContaining('does not isolate its containers') as string,
       refused,
     })
     expect(engine.callsOf('POST', /containers/)).toEqual([])

@@ -247,7 +247,7 @@ describe('a position in the event stream', () => {
       await expect(feed.open(after, ALL)).rejects.toMatchObject({
         code: 'events_gone',
         status: 410,
-        message: expect.stringMatching(/go on from event 20/),
+        message: expect.stringMatching(/continue from event 20/),
       })
     },
   )
@@ -272,7 +272,7 @@ describe('a position in the event stream', () => {
     const heard = hear(body)
     await expect
       .poll(() => heard.text())
-      .toMatch(/: the events that follow are no longer kept; come back with Last-Event-ID\n\n$/)
+      .toMatch(/: the events that follow are no longer kept; reconnect with Last-Event-ID\n\n$/)
   })
 })
 
@@ -291,7 +291,9 @@ describe('a reader of the event stream', () => {
     expect(slow.readableLength).toBeLessThanOrEqual(MAX_WAITING_BYTES + 200)
     const late = hear(slow)
     await expect.poll(() => slow.destroyed).toBe(true)
-    expect(late.text()).toMatch(/: too slow: more than 4194304 bytes wait; come back with Last-Event-ID\n\n$/)
+    expect(late.text()).toMatch(
+      /: too slow: more than 4194304 bytes are waiting; reconnect with Last-Event-ID\n\n$/,
+    )
     expect(quick.seqs()).toEqual(upTo(rounds * 100))
     const last = late.ids().at(-1) ?? 0
     expect([...late.seqs(), ...(await listen(last)).seqs()]).toEqual(upTo(rounds * 100))
@@ -330,7 +332,7 @@ describe('a reader of the event stream', () => {
     world.happen('task_placed')
     await feed.close()
     expect(heard.seqs()).toEqual([1])
-    expect(heard.text()).toMatch(/: the controller is stopping; come back with Last-Event-ID\n\n$/)
+    expect(heard.text()).toMatch(/: the controller is stopping; reconnect with Last-Event-ID\n\n$/)
     await expect(feed.open(null, ALL)).rejects.toMatchObject({ code: 'too_many_streams' })
   })
 
@@ -340,7 +342,7 @@ describe('a reader of the event stream', () => {
     world.views.stored.events = () => Promise.reject(new Error('disk'))
     const heard = hear(await feed.open(0, ALL))
     await settled()
-    expect(heard.text()).toMatch(/: the store does not answer; come back with Last-Event-ID\n\n$/)
+    expect(heard.text()).toMatch(/: the store does not respond; reconnect with Last-Event-ID\n\n$/)
   })
 })
 

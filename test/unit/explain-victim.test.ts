@@ -42,7 +42,7 @@ it('A task that is kept warm may leave when the others of its class are not enou
   expect(standing(world)).toMatchObject({
     standing: 'ELIGIBLE',
     sentence:
-      'It is kept warm: it may be swapped out when the other tasks that are not P0 are not enough. ' +
+      'It is kept warm: it may be swapped out only if the other tasks below P0 do not free enough VRAM. ' +
       'The driver would move its VRAM.',
   })
 })
@@ -54,7 +54,7 @@ it('A task above its request goes before its equals, and the explanation has bot
   world.b.advance(IDLE_MS)
   expect(standing(world).sentence).toBe(
     'It may be swapped out for any task that needs its VRAM. The driver would move its VRAM. ' +
-      'It goes before its equals: it uses 54 MiB on each GPU, requested 50 MiB.',
+      'It is swapped out before tasks of the same level: it uses 54 MiB on each GPU, but requested 50 MiB.',
   )
 })
 
@@ -92,7 +92,7 @@ it('A noswap task is never a victim, and a P0 task only for P0', () => {
   p0.b.advance(IDLE_MS)
   expect(standing(p0)).toMatchObject({
     standing: 'ELIGIBLE_FOR_P0_ONLY',
-    sentence: expect.stringContaining('P0 task only'),
+    sentence: expect.stringContaining('only for a P0 task'),
   })
 })
 
@@ -178,16 +178,16 @@ it('A task that is swapped out says by what, and what stays in VRAM', () => {
     return standing(world)
   }
   expect(out(0, { swapMethod: 'hooks' })).toMatchObject({
-    sentence: 'It is swapped out already, by the driver.',
+    sentence: 'It is already swapped out, by the driver.',
   })
   expect(out(0, { swapMethod: 'hooks' }, 'hooks')).toMatchObject({
-    sentence: 'It is swapped out already, by its hooks.',
+    sentence: 'It is already swapped out, by its hooks.',
   })
   expect(out(5, { swapMethod: 'hooks' })).toMatchObject({
     standing: 'NOT_RESIDENT',
-    sentence: 'It is swapped out already, by its hooks: 5 MiB stay in VRAM on each GPU.',
+    sentence: 'It is already swapped out, by its hooks: 5 MiB stay in VRAM on each GPU.',
   })
   expect(out(5, { swapMethod: 'engine' })).toMatchObject({
-    sentence: 'It is swapped out already, by its inference engine: 5 MiB stay in VRAM on each GPU.',
+    sentence: 'It is already swapped out, by its inference engine: 5 MiB stay in VRAM on each GPU.',
   })
 })

@@ -161,7 +161,8 @@ describe('a pending task without enough capacity', () => {
     const { primary, sentence } = waitOf(b, { vramMib: 40 })
     expect(brief(primary)).toBe('SWAP_SPACE_EXHAUSTED 30/40 on n1')
     expect(sentence).toBe(
-      'Waits for host memory to swap to: needs 40 MiB on one GPU; with the rest of it n1 takes 30 MiB.',
+      'Waits for host memory to swap to: needs 40 MiB on one GPU; ' +
+        'with the remaining host memory n1 can take 30 MiB.',
     )
   })
 
@@ -173,7 +174,7 @@ describe('a pending task without enough capacity', () => {
     b.advance(IDLE_MS)
     const { primary, sentence } = waitOf(b, { vramMib: 40, gpuCount: 2 })
     expect(brief(primary)).toBe('SWAP_SPACE_EXHAUSTED -/- on n1')
-    expect(sentence).toContain('together these GPUs of n1 would need more than there is')
+    expect(sentence).toContain('all its GPUs on n1 together would need more than is free')
   })
 
   it('waits for commit room and names the GPU with the most', () => {
@@ -202,7 +203,7 @@ describe('a pending task without enough capacity', () => {
     expect(retryAt).toBe(b.now + IDLE_MS)
     expect(sentence).toBe(
       'Waits for physical VRAM: needs 20 MiB on one GPU, never swapped out; n1 has 10 MiB free. The ' +
-        'next one may leave in 300 s.',
+        'next task may be swapped out in 300 s.',
     )
   })
 
@@ -223,7 +224,8 @@ describe('a pending task without enough capacity', () => {
     const { primary, sentence } = waitOf(b, { vramMib: 31, noswap: 1 })
     expect(brief(primary)).toBe('WOULD_STRAND 30/31 on n1')
     expect(sentence).toBe(
-      'Waits so that a placed task can return: needs 31 MiB on one GPU, never swapped out; n1 can ' +
+      'Waits so that placed tasks can return: needs 31 MiB on one GPU, never swapped out; ' +
+        'n1 can ' +
         'spare 30 MiB.',
     )
   })
@@ -281,7 +283,7 @@ describe('a pending task and exclusive tasks', () => {
     const { primary, sentence } = waitOf(b, { vramMib: 20 })
     expect(brief(primary)).toBe('WAITING_EXCLUSIVE_GPU 0/20 on n1')
     expect(sentence).toBe(
-      'Waits for an exclusive task to end: needs 20 MiB on one GPU; exclusive tasks occupy those of n1.',
+      'Waits for an exclusive task to end: needs 20 MiB on one GPU; exclusive tasks occupy the GPUs of n1.',
     )
   })
 
@@ -303,20 +305,22 @@ describe('a pending task and its victims', () => {
     expect(brief(waiting.primary)).toBe('NO_ELIGIBLE_VICTIM 10/40 on n1')
     expect(waiting.retryAt).toBe(b.now + IDLE_MS)
     expect(waiting.sentence).toBe(
-      'Waits for a victim: needs 40 MiB on one GPU; n1 has 10 MiB free or held by tasks that may ' +
-        'leave. The next one may leave in 300 s.',
+      'Waits for a victim: needs 40 MiB on one GPU; n1 has 10 MiB free or used by tasks that may be ' +
+        'swapped out. The next task may be swapped out in 300 s.',
     )
     b.advance(IDLE_MS)
     b.cycle()
     const leaving = explained(b, task)
     expect(brief(leaving.primary)).toBe('SWAPPING_OUT_FOR_YOU 10/40 on n1')
-    expect(leaving.sentence).toBe('Starts on GPU 0 of n1 once others have left: needs 40 MiB, has 10 MiB.')
+    expect(leaving.sentence).toBe(
+      'Starts on GPU 0 of n1 once other tasks are swapped out: needs 40 MiB, has 10 MiB.',
+    )
     expect(leaving.retryAt).toBeNull()
     b.swapped(holder)
     b.cycle()
     const placed = explained(b, task)
     expect(brief(placed.primary)).toBe('AWAITING_NODE_ACK -/- on n1')
-    expect(placed.sentence).toBe('Placed on GPU 0 of n1, which has not confirmed that it runs.')
+    expect(placed.sentence).toBe('Placed on GPU 0 of n1, which has not confirmed the start.')
     b.started(task)
     expect(b.explain(task)).toBeNull()
   })
@@ -329,7 +333,7 @@ describe('a pending task and its victims', () => {
     const { primary, retryAt, sentence } = waitOf(b, { vramMib: 40 })
     expect(primary.reason).toBe('NO_ELIGIBLE_VICTIM')
     expect(retryAt).toBeNull()
-    expect(sentence).toContain('serving (P0) holds 90 MiB there and leaves only for P0 tasks.')
+    expect(sentence).toContain('serving (P0) uses 90 MiB there and is swapped out only for P0 tasks.')
   })
 
   it('says that there is no eligible victim', () => {
@@ -337,7 +341,7 @@ describe('a pending task and its victims', () => {
     const busy = b.submit({ vramMib: 90 })
     b.settle()
     b.wants(busy, true)
-    expect(waitOf(b, { vramMib: 40 }).sentence).toContain('No other task may leave now.')
+    expect(waitOf(b, { vramMib: 40 }).sentence).toContain('No other task may be swapped out now.')
   })
 })
 
@@ -352,7 +356,7 @@ describe('a task that its node has not confirmed', () => {
       'NODES_OFFLINE -/- on n1',
       'AWAITING_NODE_ACK -/- on n1',
     ])
-    expect(sentence).toBe('Placed on GPU 0 of n1, which is offline and has not confirmed that it runs.')
+    expect(sentence).toBe('Placed on GPU 0 of n1, which is offline and has not confirmed the start.')
   })
 
   it('was refused and may be placed there again after the next report', () => {
@@ -364,7 +368,7 @@ describe('a task that its node has not confirmed', () => {
     const { primary, sentence } = explained(b, task)
     expect(brief(primary)).toBe('AWAITING_NODE_ACK -/- on n1')
     expect(sentence).toBe(
-      'Refused by n1; it may be placed there again after the next report, or once a task has ended there.',
+      'Refused by n1; it can be placed there again after the next report, or when a task ends there.',
     )
     b.heartbeat(b.node('n1'))
     expect(explained(b, task).primary.reason).toBe('QUEUED_BEHIND')
@@ -383,7 +387,7 @@ describe('a task that fits', () => {
     expect(explained(b, head).primary.reason).toBe('WAITING_VRAM')
     expect(brief(primary)).toBe('RESERVED_FOR_ANOTHER 0/30 on n1')
     expect(sentence).toBe(
-      'Waits behind a task that waits longer: needs 30 MiB on one GPU; next to the reservation of ' +
+      'Waits behind a task that has waited longer: needs 30 MiB on one GPU; next to the reservation of ' +
         'large, n1 has 0 MiB.',
     )
     expect(queuePosition).toBe(2)
@@ -451,8 +455,8 @@ describe('a swapped-out task that wants the GPU', () => {
     const { primary, secondary, sentence, retryAt, queuePosition } = explained(b, away)
     expect([primary, ...secondary].map(brief)).toEqual(['NO_ELIGIBLE_VICTIM 10/40 on n1'])
     expect(sentence).toBe(
-      'Waits to return to GPU 0 of n1: needs 40 MiB; has 10 MiB, including tasks that may leave. The ' +
-        'next one may leave in 300 s.',
+      'Waits to return to GPU 0 of n1: needs 40 MiB; has 10 MiB, including tasks that may be swapped ' +
+        'out. The next task may be swapped out in 300 s.',
     )
     expect(retryAt).toBe(b.now + IDLE_MS)
     expect(queuePosition).toBeNull()
@@ -464,12 +468,14 @@ describe('a swapped-out task that wants the GPU', () => {
     b.cycle()
     b.wants(away, true)
     expect(explained(b, away).sentence).toBe(
-      'Returns to GPU 0 of n1 in the next cycle, after 0 others of that node.',
+      'Returns to GPU 0 of n1 in the next cycle, after 0 other tasks of that node.',
     )
     b.cycle()
     const { primary, sentence } = explained(b, away)
     expect(brief(primary)).toBe('SWAPPING_OUT_FOR_YOU 10/40 on n1')
-    expect(sentence).toBe('Returns to GPU 0 of n1 once others have left: needs 40 MiB, has 10 MiB.')
+    expect(sentence).toBe(
+      'Returns to GPU 0 of n1 once other tasks are swapped out: needs 40 MiB, has 10 MiB.',
+    )
   })
 
   it('waits while its VRAM is reserved for an earlier entry', () => {
@@ -496,8 +502,8 @@ describe('a swapped-out task that wants the GPU', () => {
     const { primary, sentence } = explained(b, away)
     expect(brief(primary)).toBe('RESIDENCY_IMPOSSIBLE 30/40 on n1')
     expect(sentence).toBe(
-      'Waits to return to GPU 0 of n1: needs 40 MiB; while noswap tasks and foreign memory stay it ' +
-        'can have no more than 30 MiB.',
+      'Waits to return to GPU 0 of n1: needs 40 MiB; while noswap tasks and foreign memory stay, ' +
+        'at most 30 MiB are available.',
     )
   })
 

@@ -44,10 +44,10 @@ describe('a key file', () => {
     openKeyFile(path).seal('value', 'a')
     chmodSync(path, 0o640)
     expect(() => openKeyFile(path)).toThrow(
-      new KeyFileFault(`${path}: other users may read the key of the secrets; run: chmod 600 ${path}`),
+      new KeyFileFault(`${path}: other users can read the key of the secrets; run: chmod 600 ${path}`),
     )
     writeFileSync(path, 'short\n')
     chmodSync(path, 0o600)
-    expect(() => openKeyFile(path)).toThrow(/holds no key of 32 bytes/)
+    expect(() => openKeyFile(path)).toThrow(/does not contain a key of 32 bytes/)
   })
 })

@@ -107,7 +107,7 @@ describe('the settings of the broker', () => {
     ],
     [
       { CONTROLLER_NATS_PASSWORD: 'secret' },
-      'CONTROLLER_NATS_PASSWORD is "…"; it must be a text on one line, and CONTROLLER_NATS_USER must be set',
+      'CONTROLLER_NATS_PASSWORD is "…"; it must be one line of text; CONTROLLER_NATS_USER must be set',
     ],
     [{ CONTROLLER_NATS_PASSWORD: 'sec\nret', CONTROLLER_NATS_USER: 'u' }, 'CONTROLLER_NATS_PASSWORD is "…"'],
     [

@@ -153,7 +153,7 @@ describe('a channel at the controller', () => {
     expect(server.closed).toHaveLength(1)
   })
 
-  it('ends at the GPU server when the client has gone, and at the client when the server is', async () => {
+  it('ends at the server when the client disconnects, and at the client when the server ends', async () => {
     const { server, connect } = world()
     const gone = await connect()
     gone.near.destroy()
@@ -175,7 +175,7 @@ describe('a channel at the controller', () => {
       () =>
         expect(lastEnd(restarted.frames)).toEqual({
           kind: 'cut',
-          why: 'the GPU server of the task was started again, or closed the channel',
+          why: 'the GPU server of the task was restarted, or closed the channel',
         }),
       WAIT,
     )
@@ -193,7 +193,7 @@ describe('a channel at the controller', () => {
     vi.advanceTimersByTime(10_000)
     expect(channels.connect(late, connection().near, Buffer.alloc(0), () => {})).toBe(false)
     expect(server.closed).toHaveLength(1)
-    expect(notes.at(-1)?.target).toContain('its client did not connect')
+    expect(notes.at(-1)?.target).toContain('the client did not connect')
   })
 
   it('ends after its token, without bytes for the idle time, and after the total time', async () => {
@@ -211,7 +211,7 @@ describe('a channel at the controller', () => {
     await vi.advanceTimersByTimeAsync(3_590_000)
     expect(lastEnd(second.frames)).toBeNull()
     await vi.advanceTimersByTimeAsync(20_000)
-    expect(lastEnd(second.frames)).toEqual({ kind: 'cut', why: 'nothing was sent for 60 minutes' })
+    expect(lastEnd(second.frames)).toEqual({ kind: 'cut', why: 'no data was sent for 60 minutes' })
     const total = world({ idleMs: 200_000_000 })
     const third = await total.connect()
     await vi.advanceTimersByTimeAsync(86_410_000)

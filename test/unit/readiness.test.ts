@@ -37,7 +37,7 @@ describe('the disk check', () => {
     const disk = monitorDisk('/', async () => ({ bavail: 10, bsize: 1_048_576 }))
     await expect
       .poll(() => disk.check())
-      .toEqual({ name: 'disk', ok: false, detail: 'the disk of the data folder is short of space' })
+      .toEqual({ name: 'disk', ok: false, detail: 'the disk of the data folder is low on space' })
     disk.stop()
   })
 

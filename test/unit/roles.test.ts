@@ -52,7 +52,7 @@ describe('a route', () => {
   test('without a role prevents the server from starting', async () => {
     const app = api()
     app.get('/secret', () => 'never')
-    await expect(app.ready()).rejects.toThrow('The route GET /secret does not say which role may call it.')
+    await expect(app.ready()).rejects.toThrow('The route GET /secret does not define which role may call it.')
   })
 
   test('for owners that names no task also prevents the server from starting', async () => {

@@ -294,7 +294,7 @@ describe('the settings of a server', () => {
 describe('.env.example', () => {
   const file = readFileSync(new URL('../../.env.example', import.meta.url), 'utf8')
   const [text = '', ofClients = ''] = file.split(
-    '# What follows is read by the commands that ask a controller',
+    '# The following variables are read by the commands that talk to a controller',
   )
   const variablesIn = (part: string) =>
     [...part.matchAll(/^# (.+) \((.+)\)\n#([A-Z0-9_]+)=(.*)$/gm)].map(

@@ -96,9 +96,9 @@ describe('a task on hold', () => {
     const task = b.submit({ vramMib: 60 })
     b.settle()
     expect(b.byHand(task, 'hold')).toBe(
-      'task t1 is running; only a pending task can be held: swap it out or requeue it',
+      'task t1 is running; only a pending task can be put on hold: swap it out or requeue it',
     )
-    expect(b.byHand(task, 'release')).toBe('task t1 is running; it is not held')
+    expect(b.byHand(task, 'release')).toBe('task t1 is running; it is not on hold')
   })
 })
 
@@ -156,7 +156,9 @@ describe('a swap-out by an operator', () => {
     b.settle()
     b.byHand(task, 'swap-out')
     b.cycle()
-    expect(b.byHand(task, 'swap-out')).toBe('task t1 is swapping out; only a resident one can be swapped out')
+    expect(b.byHand(task, 'swap-out')).toBe(
+      'task t1 is swapping out; only a resident task can be swapped out',
+    )
     b.swapped(task, true)
     expect(b.byHand(task, 'swap-out')).toBe(
       'task t1 failed to swap a moment ago; it may be tried again in 30 s',
@@ -221,12 +223,12 @@ describe('a swap-in by an operator', () => {
     expect(placementOf(away)).toMatchObject({ isSwapInRequested: false, entry: null })
     b.byHand(away, 'swap-in')
     b.wants(away, true)
-    expect(b.byHand(away, 'swap-out')).toBe('task t1 is swapped out; only a resident one can be swapped out')
+    expect(b.byHand(away, 'swap-out')).toBe('task t1 is swapped out; only a resident task can be swapped out')
   })
 
   it('is refused for a task that is not swapped out', () => {
     const { b, busy } = oneIsAway()
-    expect(b.byHand(busy, 'swap-in')).toBe('task t2 is resident; only one that is swapped out can return')
+    expect(b.byHand(busy, 'swap-in')).toBe('task t2 is resident; only a swapped-out task can be swapped in')
   })
 })
 

@@ -286,8 +286,10 @@ describe('the override of a node', () => {
 
 test('A missing forecast is explained without hints for programs', () => {
   expect(
-    noForecastWords('NOT_YET: it is being worked out; ask again in some seconds, or with forecast=wait.'),
-  ).toBe('It is being worked out.')
+    noForecastWords(
+      'NOT_YET: the forecast is being computed; try again in a few seconds, or send forecast=wait.',
+    ),
+  ).toBe('The forecast is being computed.')
   expect(noForecastWords('NO_HISTORY: too little was seen')).toBe('Too little was seen.')
   expect(noForecastWords(null)).toBe('There is no forecast.')
 })

@@ -48,7 +48,7 @@ describe('The space for uploads', () => {
     ['the percentage', 500, 10_000, false],
   ])('leaves %s of the disk free: %i of %i MiB', async (_, freeMib, diskMib, isShort) => {
     const why = await roomWith([], freeMib, diskMib).whyDiskIsShort()
-    expect(why).toBe(isShort ? 'The disk is short of space: uploads are refused for now.' : null)
+    expect(why).toBe(isShort ? 'The disk is low on space: uploads are refused for now.' : null)
   })
 })
 

@@ -1,6 +1,6 @@
 /** The keys of all pages. */
 export const KEYS: readonly (readonly [keys: string, what: string])[] = [
-  ['Ctrl K, ⌘ K', 'Find anything, or run an action'],
+  ['Ctrl K, ⌘ K', 'Search everything, or run an action'],
   ['/', 'Search tasks and nodes'],
   ['?', 'These keys'],
   ['g d', 'Dashboard'],

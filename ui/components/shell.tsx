@@ -213,7 +213,7 @@ function TopBar(props: TopBarProps): JSX.Element {
       </Show>
       <SearchField />
       <button
-        title="Find anything (Ctrl K, ⌘ K)"
+        title="Search everything (Ctrl K, ⌘ K)"
         aria-label="Find anything"
         onClick={() => props.overlays.show('palette')}
       >

@@ -4,7 +4,7 @@
 export function noForecastWords(because: string | null): string {
   const words = (because ?? 'there is no forecast')
     .replace(/^[A-Z_]+: /, '')
-    .replace(/; ask again in some seconds.*$/, '')
+    .replace(/; try again in a few seconds.*$/, '')
   const sentence = words.charAt(0).toUpperCase() + words.slice(1)
   return sentence.endsWith('.') ? sentence : `${sentence}.`
 }

@@ -43,7 +43,8 @@ const WORDS: readonly (readonly [word: string, meaning: string])[] = [
   ],
   [
     'Ahead of the store',
-    'A node that knows events which the store lacks, because the store went back in time. It gets no ' +
+    'A node that knows events that the store does not have, because the store went back in time. It ' +
+      'gets no ' +
       'commands.',
   ],
   [

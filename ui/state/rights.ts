@@ -23,7 +23,7 @@ export function whyNot(
     rank >= RANK.indexOf('operator') ||
     (rank === RANK.indexOf('submitter') && caller.name === owner)
   if (!isOwner && required !== 'viewer')
-    return 'Permission denied: the session belongs to another user. Requires role operator.'
+    return 'Permission denied: the session belongs to another user. This requires role operator.'
   const sessionRank = mode === 'live' ? rank : Math.max(rank, RANK.indexOf('operator'))
   return (isOwner ? sessionRank : rank) >= RANK.indexOf(required)
     ? null

@@ -179,7 +179,7 @@ def test_a_token_is_good_for_one_process_and_requests_are_checked(client: Client
         attach = json.dumps({"attach": place["token"]}).encode()
         assert ask(place["socket"], attach)["attached"] is True
         assert ask(place["socket"], attach) == {"error": "unknown or expired token"}
-        with pytest.raises(ApiError, match="accepts no process") as refusal:
+        with pytest.raises(ApiError, match="does not accept the process") as refusal:
             client._transport.json("POST", f"/tasks/{lease.task.id}/attachment")
         assert refusal.value.status == 409
         # Another process cannot speak for this one.
@@ -209,7 +209,7 @@ def test_elsewhere_a_lease_says_that_it_is_a_reservation(
 
     real = module.Attachment.begin
     monkeypatch.setattr(module.Attachment, "begin", elsewhere)
-    with pytest.warns(ReservationOnly, match="its place is on another host"):
+    with pytest.warns(ReservationOnly, match="its GPUs are on another host"):
         with client.lease(vram_mib=1, attach=True, timeout=60) as lease:
             assert not lease.is_attached
-            assert lease.reservation_reason == "its place is on another host"
+            assert lease.reservation_reason == "its GPUs are on another host"

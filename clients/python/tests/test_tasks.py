@@ -170,7 +170,7 @@ def test_a_lease_has_a_place_until_its_end(client: Client) -> None:
 
 
 def test_a_lease_without_a_place_gives_up_and_ends(client: Client) -> None:
-    with pytest.raises(TimeoutError, match="has no place after 1 s"):
+    with pytest.raises(TimeoutError, match="was not placed within 1 s"):
         with client.lease(vram_mib=64 * 1024, name="too large", timeout=1):
             pytest.fail("it has no place")
     assert [task.state for task in client.tasks("all", q="too large")] == ["cancelled"]

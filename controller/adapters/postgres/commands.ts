@@ -132,7 +132,7 @@ export async function restorePostgres(
       const schema = await schemaVersion(client)
       if (schema > 0 && !isForced)
         throw new StoreFault(
-          `there is a store in ${describePlace(place)}: with --force it is put aside and replaced`,
+          `there is a store in ${describePlace(place)}: use --force to rename and replace it`,
         )
       const found = readMark(markBase)
       const mark = found.is === 'there' ? found.slot.mark : null
@@ -155,7 +155,7 @@ export async function restorePostgres(
 }
 
 /**
- * Moves the store of a stopped controller from SQLite into an empty database, with its whole history. The
+ * Moves store of a stopped controller from SQLite into an empty database, with its whole history. The
  * file is put aside, so that no controller goes on with it by mistake.
  * @param copyFiles as restorePostgres has it
  * @returns where the file is now

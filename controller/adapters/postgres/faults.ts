@@ -46,7 +46,7 @@ function describe(code: string, message: string): string {
       return `does not exist ${because}: create it, owned by the controller's user (createdb)`
     case '42501':
       return (
-        `denies what the controller needs ${because}: make its user the owner of the database ` +
+        `denies permissions that the controller needs ${because}: make its user the owner of the database ` +
         '(alter database … owner to …)'
       )
     case '53100':
@@ -60,10 +60,10 @@ function describe(code: string, message: string): string {
     case '25006':
       return `is read-only ${because}: name the primary in CONTROLLER_STORE_URL`
     case BROKEN_CHAIN:
-      return `has other events than this controller wrote ${because}: only the controller may write there`
+      return `has events that this controller did not write ${because}: only the controller may write there`
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
-      return `has a host that is not known ${because}: check its name in CONTROLLER_STORE_URL`
+      return `has an unknown host ${because}: check its name in CONTROLLER_STORE_URL`
   }
   if (/SSL|certificate|self.signed|TLS|altnames/i.test(message))
     return `refuses a verified TLS connection ${because}: check sslmode and sslrootcert ${IN_URL}`

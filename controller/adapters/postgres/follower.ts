@@ -103,7 +103,7 @@ class OfLog implements Follower {
         await this.#follow()
       } catch (error) {
         const why = error instanceof Error ? error.message : String(error)
-        if (why !== reported) this.#log(`the commit log is not followed at the moment: ${why}`)
+        if (why !== reported) this.#log(`the commit log cannot be followed at the moment: ${why}`)
         reported = why
         if (!this.#isEnding) await this.#within(RETRY_MS)
       }

@@ -14,8 +14,8 @@ export async function holdLock(client: pg.ClientBase, waitMs: number): Promise<v
     if (await tryLock(client)) return
     if (performance.now() >= until)
       throw new StoreFault(
-        `the database is in use by another controller${await whoHolds(client)}: stop that one first, or ` +
-          'name another database',
+        `the database is in use by another controller${await whoHolds(client)}: stop it first, or use ` +
+          'another database',
       )
     await delay(TRY_EVERY_MS)
   }

@@ -179,7 +179,7 @@ async function begin(
 }
 
 function linesOf(name: string, schema: number, loss: Recovery | null): readonly string[] {
-  const lines = schema === 0 ? [`made the schema in ${name}`] : []
+  const lines = schema === 0 ? [`created the schema in ${name}`] : []
   if (schema > 0 && schema < POSTGRES_SCHEMA_VERSION)
     lines.push(`${name}: schema ${schema} → ${POSTGRES_SCHEMA_VERSION}`)
   if (loss !== null) lines.push(`${name}: the loss is accepted; the controller is in recovery`)
@@ -219,12 +219,12 @@ async function inspect(
   if (schema === 0) {
     if (found.is !== 'absent')
       throw new StoreFault(
-        `${name} is empty, and there was a store before: restore a backup (headroom restore), or, to begin ` +
+        `${name} is empty, but contained a store before: restore a backup (headroom restore), or, to begin ` +
           `with an empty store, remove ${markPath(markBase)}`,
       )
     if (isStoreExpected)
       throw new StoreFault(
-        `there is no store in ${name}, and CONTROLLER_EXPECT_STORE says that there is one: restore a ` +
+        `there is no store in ${name}, but CONTROLLER_EXPECT_STORE is set: restore a ` +
           'backup (headroom restore), name its database, or, to begin with an empty store, unset it',
       )
     return null
@@ -241,7 +241,7 @@ async function inspect(
   }
   if (acceptLoss === null) return null
   throw new StoreFault(
-    `No loss is there to accept: the store reaches its mark. Start without --accept-loss ${acceptLoss}.`,
+    `There is no loss to accept: the store matches its mark. Start without --accept-loss ${acceptLoss}.`,
   )
 }
 

@@ -31,14 +31,14 @@ export async function schemaVersion(client: pg.ClientBase): Promise<number> {
   if (tables === 0) return 0
   if (!ours)
     throw new StoreFault(
-      `the database has a schema ${SCHEMA} of something else (no table schema_version): ` +
-        'name another database',
+      `the database has a schema ${SCHEMA} of another program (no table schema_version): use another ` +
+        'database',
     )
   const found = await client.query<{ version: number }>('select max(version) as version from schema_version')
   const version = found.rows[0]?.version ?? 0
   if (version > POSTGRES_SCHEMA_VERSION)
     throw new StoreFault(
-      `the database was written by a newer Headroom (schema ${version}, this one knows up to ` +
+      `the database was written by a newer Headroom (schema ${version}; this version supports up to ` +
         `${POSTGRES_SCHEMA_VERSION}): start that version, or restore a backup made before the upgrade`,
     )
   return version

@@ -39,7 +39,7 @@ serve<PostgresRequest>(
       note({ k: 'lost', end })
       if (end.reason !== 'resigned' && !isClosing)
         setImmediate(() => {
-          throw new StoreFault(`${name}: this controller leads no more: ${end.detail}`)
+          throw new StoreFault(`${name}: this controller no longer leads: ${end.detail}`)
         })
     })
     const commit = async (request: { readonly batches: readonly BatchRows[] }): Promise<null> => {

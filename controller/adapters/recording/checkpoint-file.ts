@@ -42,13 +42,13 @@ export function readCheckpoint(file: string): Checkpoint | null {
   if (path === file || !existsSync(path)) return null
   const [header, own] = [headerOf(file), headerOf(path)]
   if (own.run !== header.run || own.part !== header.part || own.previous !== header.previous) {
-    throw new RecordingError(`${path}: it is the checkpoint of another file`)
+    throw new RecordingError(`${path}: the checkpoint belongs to another file`)
   }
   const notes = newReadNotes()
   const [checkpoint] = [
     ...readBlocks(path, chainStart(own), notes),
   ] as readonly unknown[] as readonly Checkpoint[]
-  if (checkpoint === undefined) throw new RecordingError(`${path}: there is nothing in it`)
+  if (checkpoint === undefined) throw new RecordingError(`${path}: the file is empty`)
   return checkpoint
 }
 

@@ -51,7 +51,7 @@ export function* readBlocks(
       // Bytes that are zero after a crash of the host also count as a torn end.
       if (whole && read === null && !isEmpty(fd, at, size)) throw damaged(file, at, notes)
       if (read === null || read.length > size - at - BLOCK_HEAD_BYTES) {
-        notes.notes.push(`${file}: its last ${size - at} bytes were never written whole; they are left out`)
+        notes.notes.push(`${file}: its last ${size - at} bytes were written incompletely and are ignored`)
         return { hash, isTorn: true }
       }
       const content = Buffer.alloc(read.length)
@@ -100,7 +100,7 @@ export function headerOf(file: string): FileHeader {
     const bytes = Buffer.alloc(HEADER_BYTES)
     const read = readSync(fd, bytes, 0, HEADER_BYTES, 0)
     const header = read === HEADER_BYTES ? decodeHeader(bytes) : null
-    if (header === null) throw new RecordingError(`${file}: it does not begin as a recording does`)
+    if (header === null) throw new RecordingError(`${file}: the file does not begin like a recording`)
     if (header.headroom_recording !== FORMAT_VERSION) {
       throw new RecordingError(
         `${file}: it has format ${header.headroom_recording}; this version reads ${FORMAT_VERSION}`,

@@ -28,18 +28,18 @@ export function* readRecording(path: string, notes: ReadNotes): Generator<Record
       hasBegun = header.part === 0 || checkpoint !== null
       if (checkpoint !== null) {
         notes.notes.push(
-          `${file} begins in the middle of a run: ` +
-            `it goes on from its checkpoint of ${new Date(checkpoint.at).toISOString()}`,
+          `${file} begins in the middle of a run: it continues from its checkpoint of ` +
+            `${new Date(checkpoint.at).toISOString()}`,
         )
         yield checkpoint
       } else if (!hasBegun && header.run !== leftOut) {
-        notes.notes.push(`${file} begins in the middle of a run whose first file is gone: it is left out`)
+        notes.notes.push(`${file} begins in the middle of a run whose first file is missing: it is ignored`)
       }
       if (!hasBegun) leftOut = header.run
     } else if (previous !== null && previous.hash !== header.previous) {
       throw new RecordingError(
-        `${file}: it does not go on where the file before it ` +
-          `ends${previous.isTorn ? ', whose end is missing' : ''}`,
+        `${file}: it does not continue where the previous file ` +
+          `ends${previous.isTorn ? ', which is truncated' : ''}`,
       )
     }
     if (!hasBegun && !follows) {
@@ -66,7 +66,7 @@ export function* readOneFile(file: string, notes: ReadNotes): Generator<Recorded
     throw new RecordingError(`${file}: it begins in the middle of a run, without a checkpoint`)
   if (checkpoint !== null) yield checkpoint
   const { isTorn } = yield* readBlocks(file, chainStart(header), notes)
-  if (isTorn) throw new RecordingError(`${file}: its end is missing`)
+  if (isTorn) throw new RecordingError(`${file}: the file is truncated`)
 }
 
 function filesOf(path: string, notes: ReadNotes): readonly string[] {
@@ -77,7 +77,7 @@ function filesOf(path: string, notes: ReadNotes): readonly string[] {
     .map((name) => join(folder, name))
     .filter((file) => statSync(file).size > 0)
   if (folder === path) {
-    if (names.length === 0) throw new RecordingError(`${path}: there is no file of a recording in it`)
+    if (names.length === 0) throw new RecordingError(`${path}: contains no file of a recording`)
     return names
   }
   if (!FILE_NAME.test(basename(path))) return [path]
@@ -99,6 +99,6 @@ function isFolder(path: string): boolean {
   try {
     return statSync(path).isDirectory()
   } catch {
-    throw new RecordingError(`${path}: there is no such file or folder`)
+    throw new RecordingError(`${path}: no such file or folder`)
   }
 }

@@ -29,10 +29,10 @@ export function refusal(
   { why, mark }: Continuity & { readonly is: 'broken' },
   accepted: string | null = null,
 ): string {
-  const other = accepted === null ? '' : ` --accept-loss ${accepted} names another mark.`
+  const other = accepted === null ? '' : ` --accept-loss ${accepted} does not match the mark.`
   return (
-    `${why}.${other} Bring back the complete files, or restore a backup (headroom restore), ` +
-    `or start once with --accept-loss ${mark}.`
+    `${why}.${other} Put back the complete files, or restore a backup (headroom restore), or start ` +
+    `once with --accept-loss ${mark}.`
   )
 }
 

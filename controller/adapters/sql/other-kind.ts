@@ -8,14 +8,14 @@ const HOLDS: Readonly<Record<StoreKind, string>> = {
 }
 
 const GO_ON: Readonly<Record<StoreKind, string>> = {
-  live: 'set CONTROLLER_NATS_URL and leave CONTROLLER_STORE_KIND unset to go on with it',
-  trial: 'set CONTROLLER_NATS_URL and CONTROLLER_STORE_KIND=trial to go on with it',
-  simulated: 'unset CONTROLLER_NATS_URL to go on with it',
+  live: 'set CONTROLLER_NATS_URL and leave CONTROLLER_STORE_KIND unset to continue with it',
+  trial: 'set CONTROLLER_NATS_URL and CONTROLLER_STORE_KIND=trial to continue with it',
+  simulated: 'unset CONTROLLER_NATS_URL to continue with it',
 }
 
 export function otherKind(store: string, kept: StoreKind, wanted: StoreKind): string {
   return (
-    `${store} holds ${HOLDS[kept]}: ${GO_ON[kept]}, ` +
-    `or name another data directory (CONTROLLER_DATA_DIR) for ${HOLDS[wanted]}`
+    `${store} holds ${HOLDS[kept]}: ${GO_ON[kept]}, or use another data directory ` +
+    `(CONTROLLER_DATA_DIR) for ${HOLDS[wanted]}`
   )
 }

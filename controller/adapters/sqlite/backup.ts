@@ -67,7 +67,7 @@ function copyFault(error: unknown, path: string, target: string): StoreFault {
   if (!/^(?:SQLITE_(?:FULL|CANTOPEN|READONLY|IOERR_WRITE|IOERR_FSYNC)|E[A-Z]+)/.test(code))
     return faultOf(error, path)
   const because = `${code}: ${error instanceof Error ? error.message : ''}`
-  return new StoreFault(oneLine(`the copy ${target} cannot be written (${because}); ${path} is as it was`), {
+  return new StoreFault(oneLine(`the copy ${target} cannot be written (${because}); ${path} is unchanged`), {
     cause: error,
   })
 }
@@ -91,9 +91,7 @@ export function requireWhole(path: string): void {
   try {
     const found = copy.pragma('quick_check(1)', { simple: true })
     if (found !== 'ok')
-      throw new StoreFault(
-        `the copy ${path} came out damaged (quick_check: ${String(found)}): check the disk`,
-      )
+      throw new StoreFault(`the copy ${path} is damaged (quick_check: ${String(found)}): check the disk`)
   } finally {
     copy.close()
   }

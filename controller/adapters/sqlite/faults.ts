@@ -17,7 +17,7 @@ function describe(code: string, message: string, path: string): string {
   switch (family) {
     case 'SQLITE_BUSY':
     case 'SQLITE_LOCKED':
-      return `${path} is locked by another program ${because}: end that program, then start again`
+      return `${path} is locked by another program ${because}: stop that program, then start again`
     case 'SQLITE_FULL':
     case 'ENOSPC':
     case 'EDQUOT':
@@ -34,13 +34,13 @@ function describe(code: string, message: string, path: string): string {
     case 'EPERM':
     case 'EROFS':
       return (
-        `${path} cannot be written ${because}: give user id ${userId()} the right to write there, ` +
-        'or name another data directory'
+        `${path} cannot be written ${because}: give user id ${userId()} write permission, or use ` +
+        'another data directory'
       )
     case 'EEXIST':
     case 'ENOTDIR':
     case 'ENOENT':
-      return `the directory of ${path} cannot be made ${because}: name another data directory`
+      return `the directory of ${path} cannot be created ${because}: use another data directory`
     default:
       return `the store ${path} failed ${because}`
   }
@@ -49,8 +49,8 @@ function describe(code: string, message: string, path: string): string {
 /** A file that SQLite cannot read. */
 export function damaged(path: string, because: string): string {
   return oneLine(
-    `${path} is damaged or no database ${because}: restore a backup, or move the file away, ` +
-      `and ${path}.id, to start empty`,
+    `${path} is damaged or not a database ${because}: restore a backup, or move the file and ${path}.id ` +
+      'away to start with an empty store',
   )
 }
 

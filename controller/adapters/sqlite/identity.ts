@@ -21,12 +21,10 @@ export function requireNoStoreBefore(path: string, isExpected: boolean): void {
   const how = `restore a backup (headroom restore), mount its volume, or, to begin with an empty store,`
   if (existsSync(markOf(path)))
     throw new StoreFault(
-      `${path} is gone or empty, and there was a store before: ${how} remove ${markOf(path)}`,
+      `${path} is missing or empty, but a store existed before: ${how} remove ${markOf(path)}`,
     )
   if (isExpected)
-    throw new StoreFault(
-      `there is no store at ${path}, and CONTROLLER_EXPECT_STORE says that there is one: ${how} unset it`,
-    )
+    throw new StoreFault(`there is no store at ${path}, but CONTROLLER_EXPECT_STORE is set: ${how} unset it`)
 }
 
 /** Records that a store exists. Durable when it returns; an existing marker stays. */

@@ -27,7 +27,7 @@ export function holdLock(path: string, waitMs: number): HeldLock {
     lock.close()
     if (isBusy(error))
       throw new StoreFault(
-        `${path} is in use by another controller: stop that one first, or name another data directory`,
+        `${path} is in use by another controller: stop it first, or use another data directory`,
       )
     throw lockFault(error, path)
   }
@@ -48,9 +48,11 @@ function lockFault(error: unknown, path: string): StoreFault {
   const fault = faultOf(error, lockPath)
   const found = statSync(lockPath, { throwIfNoEntry: false })
   if (found === undefined || (found.isFile() && found.size === 0)) return fault
-  const what = found.isFile() ? `is no lock of ours (${found.size} bytes; it should be empty)` : 'is no file'
+  const what = found.isFile()
+    ? `is not a lock of Headroom (${found.size} bytes; it should be empty)`
+    : 'is no file'
   return new StoreFault(
-    `${lockPath} ${what}: the store is as it was; see that no controller runs, and remove ${lockPath}`,
+    `${lockPath} ${what}: the store is unchanged; make sure that no controller runs, then remove ${lockPath}`,
     {
       cause: error,
     },

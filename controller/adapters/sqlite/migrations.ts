@@ -96,15 +96,15 @@ export async function schemaVersion(
 
 function newerSchema(path: string, found: number, known: number): string {
   return (
-    `${path} was written by a newer Headroom (schema ${found}, this one knows up to ${known}): ` +
+    `${path} was written by a newer Headroom (schema ${found}; this version supports up to ${known}): ` +
     'start that version, or restore a backup made before the upgrade'
   )
 }
 
 function notOurs(path: string): string {
   return (
-    `${path} is a database of something else (no table schema_version): ` +
-    'name another data directory, or move the file away'
+    `${path} is a database of another program (no table schema_version): use another data directory, or ` +
+    'move the file away'
   )
 }
 

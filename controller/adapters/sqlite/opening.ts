@@ -85,7 +85,7 @@ export async function openForWriting(settings: WorkerSettings): Promise<OpenedFo
     db.pragma('wal_checkpoint(truncate)')
     const lines = isNew ? [`made ${path}`] : []
     if (migrated.from !== migrated.to) lines.push(`${path}: schema ${migrated.from} → ${migrated.to}`)
-    if (copy !== null) lines.push(`${copy} is the store as it was before`)
+    if (copy !== null) lines.push(`${copy} is a copy of the previous store`)
     if (loss !== null)
       lines.push(`${path}: the loss up to mark ${loss.supersedes} is accepted; the controller is in recovery`)
     return { db, mark, storeId: current.storeId, lines, close }
@@ -115,12 +115,12 @@ function prepareFile({ path, isStoreExpected }: WorkerSettings): boolean {
   if (existsSync(path)) {
     const found = statSync(path)
     if (found.isDirectory())
-      throw new StoreFault(`${path} is a directory and should be the store's file: move it away`)
+      throw new StoreFault(`${path} is a directory, but should be a file: move it away`)
     // The lock file is next to the store: links in two folders have two locks.
     if (found.nlink > 1)
       throw new StoreFault(
-        `${path} has ${found.nlink} hard links, so that another controller could open the same file: ` +
-          'copy it, and remove the links',
+        `${path} has ${found.nlink} hard links, so another controller could open the same file: copy ` +
+          'the file, and remove the links',
       )
     return false
   }
@@ -172,7 +172,7 @@ function acceptedLoss(continuity: Continuity, accepted: string | null): Recovery
   }
   if (accepted === null) return null
   throw new StoreFault(
-    `No loss is there to accept: the store reaches its mark. Start without --accept-loss ${accepted}.`,
+    `There is no loss to accept: the store matches its mark. Start without --accept-loss ${accepted}.`,
   )
 }
 
@@ -197,8 +197,8 @@ function setUp(db: Database.Database, path: string, maxPages: number | null): vo
   db.pragma('synchronous = full')
   if (journal !== 'wal' || db.pragma('synchronous', { simple: true }) !== 2) {
     throw new StoreFault(
-      `${path} lies on a file system without shared memory (journal ${String(journal)}): ` +
-        'name a local data directory',
+      `${path} is on a file system without shared memory (journal ${String(journal)}): use a local data ` +
+        'directory',
     )
   }
 }

@@ -47,7 +47,7 @@ export async function restoreStore({
     const lock = holdLock(path, busyTimeoutMs)
     try {
       if (existsSync(path) && !isForced)
-        throw new StoreFault(`there is a store at ${path}: with --force it is put aside and replaced`)
+        throw new StoreFault(`there is a store at ${path}: use --force to rename and replace it`)
       return { verdict, aside: await replace(backup, path, at) }
     } finally {
       lock.release()
@@ -63,7 +63,7 @@ export async function requireWell(backup: string): Promise<Verdict> {
   const [first] = verdict.problems
   if (first === undefined) return verdict
   throw new StoreFault(
-    `${backup} is not restored: ${first} (${verdict.problems.length} problems; headroom verify tells all)`,
+    `${backup} was not restored: ${first} (${verdict.problems.length} problems; headroom verify lists all)`,
   )
 }
 

@@ -22,7 +22,9 @@ export function requireKind(db: Database.Database, path: string, schema: number,
   const number = db.pragma('user_version', { simple: true }) as number
   const kept = STORE_KINDS[number - 1]
   if (number !== 0 && kept === undefined)
-    throw new StoreFault(`${path} has kind ${number}, which this version does not know: start a newer one`)
+    throw new StoreFault(
+      `${path} has kind ${number}, which is unknown to this version: start a newer version`,
+    )
   if (kept === wanted || (kept === undefined && schema === 0)) return
   if (kept !== undefined) throw new StoreFault(otherKind(path, kept, wanted))
   const { nodes, others } = db.prepare(ALL_SIMULATED).get() as {

@@ -103,7 +103,7 @@ function decoded<R, T>(path: string, decode: (rows: R) => T, rows: R): T {
   try {
     return decode(rows)
   } catch (cause) {
-    throw new StoreFault(damaged(path, `(a record is no JSON: ${oneLine(String(cause))})`), { cause })
+    throw new StoreFault(damaged(path, `(a record is not JSON: ${oneLine(String(cause))})`), { cause })
   }
 }
 

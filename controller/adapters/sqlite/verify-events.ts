@@ -42,7 +42,7 @@ interface Broken {
  * @throws StoreFault if the file does not exist, cannot be read, or is older than the chain
  */
 export function verifyEvents(path: string, noted: readonly NotedLink[] = []): Verification {
-  if (!existsSync(path)) throw new StoreFault(`${path} does not exist: name a data directory or a store file`)
+  if (!existsSync(path)) throw new StoreFault(`${path} does not exist: use a data directory or a store file`)
   try {
     const db = new Database(path, { readonly: true, fileMustExist: true })
     try {
@@ -58,8 +58,8 @@ export function verifyEvents(path: string, noted: readonly NotedLink[] = []): Ve
 function verify(db: Database.Database, path: string, noted: readonly NotedLink[]): Verification {
   if (!hasTable(db, 'event_chain')) {
     throw new StoreFault(
-      `${path} has no chain of events: it was written by an earlier version (starting the ` +
-        'controller makes one)',
+      `${path} has no chain of events: it was written by an earlier version (a controller creates one ` +
+        'when it starts)',
     )
   }
   const ends = readChainEnds(db)
@@ -88,28 +88,24 @@ function verifyRows(
   let [seq, hash, events] = [ends.prunedSeq, ends.prunedHash, 0]
   const gone = [...noted.keys()].find((each) => each < seq)
   if (gone !== undefined)
-    return broken(
-      gone,
-      'it was noted, and retention has removed it since, so that nothing can be said: note a later one',
-    )
+    return broken(gone, 'retention has removed the noted event, so it cannot be compared: note a later one')
   if (isContradicted(noted, seq, hash))
-    return broken(seq, 'the hash of the last pruned event is another than the one noted')
+    return broken(seq, 'the hash of the last pruned event differs from the noted one')
   for (const [rowSeq, at, kind, taskId, nodeId, causedBy, by, data, stored] of rows) {
-    if (rowSeq <= seq)
-      return broken(rowSeq, `it stands before event ${seq + 1}, the first that should be there`)
+    if (rowSeq <= seq) return broken(rowSeq, `it precedes event ${seq + 1}, which should be the first`)
     if (rowSeq !== seq + 1) return broken(seq + 1, `it is missing: event ${rowSeq} is the next`)
     seq = rowSeq
     hash = nextHash(hash, canonicalEvent([rowSeq, at, kind, taskId, nodeId, causedBy, by, data]))
     events += 1
-    if (hash !== stored) return broken(seq, 'it is not what was written, or does not follow the event before')
-    if (isContradicted(noted, seq, hash)) return broken(seq, 'its hash is another than the one noted')
+    if (hash !== stored) return broken(seq, 'it was changed, or does not follow the previous event')
+    if (isContradicted(noted, seq, hash)) return broken(seq, 'its hash differs from the noted one')
   }
   const newestKnown = Math.max(ends.headSeq, nextSeq - 1)
-  if (seq < newestKnown) return broken(seq + 1, `it is missing, and so is all up to event ${newestKnown}`)
+  if (seq < newestKnown) return broken(seq + 1, `it is missing, as are all events up to ${newestKnown}`)
   if (seq > newestKnown || hash !== ends.headHash)
     return broken(seq, `the chain should end with event ${ends.headSeq}, ${ends.headHash}`)
   const unseen = [...noted.keys()].find((each) => each > seq)
-  if (unseen !== undefined) return broken(unseen, 'it was noted, and the log ends before it')
+  if (unseen !== undefined) return broken(unseen, 'it was noted, but the log ends before it')
   const firstSeq = events === 0 ? null : seq - events + 1
   return { isIntact: true, events, firstSeq, lastSeq: seq, lastHash: hash, prunedSeq: ends.prunedSeq }
 }

@@ -54,9 +54,9 @@ function markProblems(db: Database.Database): readonly string[] {
       : ['marks: missing, although the store contains tasks or events']
   const problems: string[] = []
   if ((task ?? 0) >= marks.next_task_seq)
-    problems.push(`marks: the next task is ${marks.next_task_seq}, and there is a task ${task}`)
+    problems.push(`marks: the next task is ${marks.next_task_seq}, but task ${task} exists`)
   if ((event ?? 0) >= marks.next_event_seq)
-    problems.push(`marks: the next event is ${marks.next_event_seq}, and there is an event ${event}`)
+    problems.push(`marks: the next event is ${marks.next_event_seq}, but event ${event} exists`)
   return problems
 }
 
@@ -100,7 +100,7 @@ function placementProblems(db: Database.Database): readonly string[] {
   for (const { id, node_id, gpus, node } of rows.iterate()) {
     const gpuCount = gpuCountOf(node)
     const taken = JSON.parse(gpus ?? '[]') as readonly number[]
-    if (node === null) problems.push(`task ${id}: it is placed on node ${node_id}, which there is not`)
+    if (node === null) problems.push(`task ${id}: it is placed on node ${node_id}, which does not exist`)
     else if (taken.length === 0 || taken.some((index) => index >= gpuCount)) {
       problems.push(
         `task ${id}: it is placed on GPUs [${taken.join()}] of node ${node_id}, which has ${gpuCount}`,
@@ -148,7 +148,7 @@ function configProblems(db: Database.Database): readonly string[] {
     .get()
   if (newest === undefined) return []
   const fields = parsed(newest.fields) as Readonly<Record<string, unknown>> | null
-  if (fields === null) return [`configuration ${newest.revision}: it is no JSON`]
+  if (fields === null) return [`configuration ${newest.revision}: it is not JSON`]
   const problems = checkConfigChange(fields)
   const all = problems.length > 0 ? problems : checkConfig(fields as unknown as ConfigFields)
   return all.map(({ field, detail }) => `configuration ${newest.revision}: ${field} ${detail}`)

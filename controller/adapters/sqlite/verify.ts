@@ -73,7 +73,7 @@ async function verdictOf(db: Database.Database, path: string): Promise<Verdict> 
       problems: damage.map((text) => `damaged: ${text}`),
     }
   const schema = await schemaVersion(kyselyOf(db), path)
-  if (schema === 0) throw new StoreFault(`${path} is empty: no store was ever made there`)
+  if (schema === 0) throw new StoreFault(`${path} is empty: it never contained a store`)
   const structure = await structureProblems(db, schema)
   const count = (table: string): number =>
     db.prepare<[], number>(`select count(*) from ${table}`).pluck().get() ?? 0
@@ -102,7 +102,7 @@ async function structureProblems(db: Database.Database, schema: number): Promise
     return objectsOf(fresh).flatMap(([name, sql]) => {
       const has = found.get(name)
       if (has === undefined) return [`schema: ${name} is missing`]
-      return has === sql ? [] : [`schema: ${name} is not as version ${schema} made it`]
+      return has === sql ? [] : [`schema: ${name} differs from that of version ${schema}`]
     })
   } finally {
     fresh.close()

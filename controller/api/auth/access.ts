@@ -172,8 +172,8 @@ function nameIn(host: string): string | null {
 function misdirected(host: string | undefined): ApiProblem {
   const shown =
     host === undefined
-      ? 'The request names no host'
-      : `This server is not known as ${JSON.stringify(host.slice(0, 100))}`
+      ? 'The request has no Host header'
+      : `This server does not accept the host name ${JSON.stringify(host.slice(0, 100))}`
   return new ApiProblem(
     'misdirected_request',
     `${shown}; its names are set with CONTROLLER_HTTP_ALLOWED_HOSTS.`,

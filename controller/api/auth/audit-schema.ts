@@ -20,7 +20,7 @@ const AuditEntrySchema = Type.Object({
   seq: count('1, 2, 3, …'),
   at: instant('When the request was accepted or refused'),
   actor: textOrNull(
-    'Name of the token; for a message, the node or client it names; null: unknown, or no token required',
+    'Name of the token; for a message, the node or client that it names; null: unknown, or no token required',
   ),
   role: textOrNull('Role of the token'),
   token_id: textOrNull('Id of the token; admin-token-file for the token named in the environment'),

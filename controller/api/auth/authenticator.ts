@@ -72,14 +72,14 @@ export class Authenticator {
       )
     }
     const secret = /^Bearer +([\x21-\x7e]{1,512}) *$/i.exec(authorization)?.[1]
-    if (secret === undefined) throw unauthorized('Only tokens are taken here: Authorization: Bearer …')
+    if (secret === undefined) throw unauthorized('Only tokens are accepted here: Authorization: Bearer …')
     const { book, adminTokenHash, now } = this.#options
     const token = book?.token(idIn(secret) ?? '')
     if (token === undefined) {
       if (isSecretOf(secret, adminTokenHash)) return FILE_CALLER
-      throw unauthorized('The token is not known here.')
+      throw unauthorized('The token is unknown.')
     }
-    if (!isSecretOf(secret, token.secretHash)) throw unauthorized('The token is not known here.')
+    if (!isSecretOf(secret, token.secretHash)) throw unauthorized('The token is unknown.')
     if (token.expiresAt !== null && token.expiresAt <= now()) throw unauthorized('The token has expired.')
     book?.used(token, now())
     return { name: token.name, role: token.role, tokenId: token.id }

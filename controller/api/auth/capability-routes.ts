@@ -11,8 +11,8 @@ const getCapabilities = operation({
   role: 'viewer',
   summary: 'What this controller and the caller can do',
   description:
-    'Features of this controller, and the operations that the role of the caller permits. A request ' +
-    'may still be refused for its content, or because of the state.',
+    'Features of this controller, and the operations that the role of the caller permits. A request may ' +
+    'still be refused because of its content or the current state.',
   tags: ['access'],
   response: { 200: CapabilitiesSchema },
 })

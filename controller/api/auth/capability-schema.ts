@@ -11,9 +11,9 @@ export const CapabilitiesSchema = Type.Object(
       {
         simulations: Type.Boolean({ description: 'Simulations, sweeps, sessions, exercises and traces' }),
         forecasts: Type.Boolean({ description: 'Forecasts of changes and of starts, and snapshots' }),
-        task_output: Type.Boolean({ description: 'Output of tasks can be read' }),
-        secrets: Type.Boolean({ description: 'Secrets and values of environment variables are kept' }),
-        tokens: Type.Boolean({ description: 'Tokens and the audit of requests' }),
+        task_output: Type.Boolean({ description: 'The output of tasks can be read' }),
+        secrets: Type.Boolean({ description: 'Secrets and environment variables of tasks can be stored' }),
+        tokens: Type.Boolean({ description: 'Tokens and the audit log' }),
         waiting: Type.Boolean({ description: 'Requests may wait for a task' }),
       },
       { description: 'What this controller can do, for every caller' },
@@ -26,7 +26,7 @@ export const CapabilitiesSchema = Type.Object(
       description: 'Operations (operationId of /openapi.json) that the role of the caller permits',
     }),
     own_tasks_only: list(Type.String(), {
-      description: 'Those among them that are permitted for own tasks only',
+      description: 'Those of them that are permitted only for the own tasks of the caller',
     }),
   },
   { $id: 'Capabilities', description: 'What this controller and the caller can do.' },

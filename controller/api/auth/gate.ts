@@ -66,7 +66,7 @@ function limit(request: FastifyRequest, { ofTokens, ofAddresses }: Access, token
     tokenId === null ? ofAddresses.take(addressOf(request), now) : ofTokens.take(tokenId, now)
   if (waitSeconds === 0) return
   const who = tokenId === null ? 'This address' : 'This token'
-  throw new ApiProblem('too_many_requests', `${who} asks more often than is allowed.`, {
+  throw new ApiProblem('too_many_requests', `${who} exceeds the request rate limit.`, {
     headers: { 'retry-after': String(waitSeconds) },
   })
 }
@@ -78,7 +78,7 @@ export function addressOf({ ip }: { readonly ip: string | undefined }): string {
 
 function requireRole({ role }: Caller, least: LeastRole): void {
   if (mayCall(role, least)) return
-  throw new ApiProblem('forbidden', `This takes the role ${least}; the token has the role ${role}.`)
+  throw new ApiProblem('forbidden', `This requires the role ${least}; the token has the role ${role}.`)
 }
 
 /** The route answers for an unknown task. @param other the role that may do the same for all; null: none */
@@ -99,7 +99,10 @@ function requireSameSite({ headers }: FastifyRequest, { hosts }: Access): void {
   const isForeignSite = site !== undefined && site !== 'same-origin' && site !== 'none'
   const isForeignOrigin = headers.origin !== undefined && !hosts.isOwnOrigin(headers.origin, headers.host)
   if (isForeignOrigin || (isForeignSite && headers.origin === undefined)) {
-    throw new ApiProblem('cross_site_request', 'A page of another site may not change anything here.')
+    throw new ApiProblem(
+      'cross_site_request',
+      'A request from the page of another site may not change anything here.',
+    )
   }
 }
 

@@ -63,7 +63,7 @@ export class StreamsOfTokens {
     if (tokenId === null) return
     const count = this.#open.get(tokenId) ?? 0
     if (count >= MAX_STREAMS_PER_TOKEN) {
-      const detail = `This token follows ${MAX_STREAMS_PER_TOKEN} streams already. Close one first.`
+      const detail = `This token already has ${MAX_STREAMS_PER_TOKEN} open streams. Close one first.`
       throw new ApiProblem('too_many_streams', detail, { headers: { 'retry-after': '5' } })
     }
     this.#open.set(tokenId, count + 1)

@@ -22,8 +22,8 @@ import {
 const listSecrets = operation({
   operationId: 'listSecrets',
   role: 'submitter',
-  summary: 'Own secrets by name, without their values',
-  description: 'Secrets belong to the name of the token that set them. No request returns a value.',
+  summary: 'Your secrets by name, without their values',
+  description: 'A secret belongs to the name of the token that set it. No request returns its value.',
   tags: ['access'],
   response: { 200: SecretPageSchema },
 })
@@ -32,7 +32,7 @@ const putSecret = operation(
   {
     operationId: 'putSecret',
     role: 'submitter',
-    summary: 'Set an own secret',
+    summary: 'Set one of your secrets',
     description:
       'Stored encrypted. Refused over a connection without TLS, unless it comes from this host. Tasks that ' +
       'were submitted before keep the earlier value.',
@@ -61,7 +61,7 @@ export function secretRoutes(app: ApiApp, { access }: ApiContext): void {
   const kept = (): { readonly book: AccessRegistry; readonly sealer: Sealer } => {
     const { book, sealer } = access
     if (book === null || sealer === null)
-      throw new ApiProblem('conflict', 'A simulated cluster has no secrets. Set them at the live controller.')
+      throw new ApiProblem('conflict', 'A simulated cluster has no secrets. Set them on the live controller.')
     return { book, sealer }
   }
 

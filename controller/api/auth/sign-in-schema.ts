@@ -43,7 +43,7 @@ export const CallbackQuerySchema = Type.Object(
   { additionalProperties: Type.String({ maxLength: 4096 }) },
 )
 
-export const RedirectSchema = Type.Null({ description: 'Location is the next address' })
+export const RedirectSchema = Type.Null({ description: 'The Location header is the next address' })
 
 /**
  * For callers that accept JSON: a script cannot read the location of a redirect that the browser follows.

@@ -79,7 +79,7 @@ export class SignIn {
       return {
         ok: false,
         failure: 'expired',
-        why: 'this browser did not begin to sign in here within ten minutes',
+        why: 'this browser did not start a sign-in here in the last ten minutes',
       }
     }
     try {
@@ -87,9 +87,7 @@ export class SignIn {
       const person = personOf(claims, rules)
       if (!person.ok) {
         const place =
-          person.missing === null
-            ? ''
-            : ` (looked for in ${lookedIn}; does CONTROLLER_OIDC_SCOPE ask for it?)`
+          person.missing === null ? '' : ` (searched in ${lookedIn}; does CONTROLLER_OIDC_SCOPE request it?)`
         return { ok: false, failure: 'no_role', why: `${person.why}${place}` }
       }
       return { ok: true, ...(await sessions.begin(person.name, person.role)), returnTo: pending.returnTo }

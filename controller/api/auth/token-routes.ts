@@ -35,7 +35,8 @@ const createToken = operation(
     answerHeaders: ['Location'],
     summary: 'Create a token',
     description:
-      'The response has the secret, which is shown only once. The first token must have the role admin; ' +
+      'The response contains the secret, which is shown only once. The first token must have the role ' +
+      'admin; ' +
       'afterwards every request requires a token.',
     tags: ['access'],
     body: NewTokenSchema,

@@ -140,7 +140,7 @@ export class OpenChannels {
     const now = performance.now()
     const timer = setTimeout(() => {
       this.#waiting.delete(secret)
-      this.#expire(held, 'its client did not connect')
+      this.#expire(held, 'the client did not connect')
     }, this.#limits.connectMs).unref()
     const held: Held = { id, place, target, caller, openedAt: now, activeAt: now, timer, relay: null }
     this.#waiting.set(secret, held)
@@ -170,7 +170,7 @@ export class OpenChannels {
       if (relay.wasActive()) held.activeAt = now
       if (tokenId !== null && !this.#access.authenticator.isGood(tokenId))
         relay.cut('the token was revoked, or has expired')
-      else if (now - held.activeAt > idleMs) relay.cut(`nothing was sent for ${idleMs / 60_000} minutes`)
+      else if (now - held.activeAt > idleMs) relay.cut(`no data was sent for ${idleMs / 60_000} minutes`)
       else if (now - held.openedAt > totalMs)
         relay.cut(`it was open for ${totalMs / 3_600_000} hours, which is the limit`)
     }

@@ -39,7 +39,7 @@ const MAX_SILENT_READS = 3
 const RETRY_MS: DurationMs = 500
 /** The client may take what it was sent last. */
 const LINGER_MS: DurationMs = 5_000
-const CLIENT_GONE = 'the client has gone'
+const CLIENT_GONE = 'the client has disconnected'
 
 export class Relay {
   readonly #socket: Duplex
@@ -195,6 +195,6 @@ export class Relay {
 
 function wordsOf(refused: string): string {
   return refused === 'unknown_channel'
-    ? 'the GPU server of the task was started again, or closed the channel'
+    ? 'the GPU server of the task was restarted, or closed the channel'
     : `the GPU server of the task ended the channel (${refused})`
 }

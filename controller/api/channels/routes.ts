@@ -19,7 +19,7 @@ const openChannel = operation(
     ownersOnly: 'always',
     // Each channel has two audit entries of its own, at its begin and its end.
     routine: true,
-    summary: 'Run a command in a running task, or connect to a port on which it listens',
+    summary: 'Run a command in a running task, or connect to one of its ports',
     description:
       'For the owner of the task only, while it is in VRAM, on servers that allow it (--allow-attach). The ' +
       'command runs as the task does: its user, environment, folder, limits and container; it stops while ' +
@@ -92,7 +92,7 @@ function placeOf({ placement, spec, state, attempt }: Task): {
 function notInVram(id: string): ApiProblem {
   return new ApiProblem(
     'conflict',
-    `Task ${id} is swapped out, and stopped. Try again when it is in VRAM (headroom task swap-in ${id}).`,
+    `Task ${id} is swapped out and stopped. Try again when it is in VRAM (headroom task swap-in ${id}).`,
   )
 }
 
@@ -112,7 +112,7 @@ function refused(
     case 'the task is stopped':
       return notInVram(spec.id)
     case 'unknown_attempt':
-      return new ApiProblem('conflict', `Task ${spec.id} does not run on node ${node.name} any more.`)
+      return new ApiProblem('conflict', `Task ${spec.id} no longer runs on node ${node.name}.`)
     case 'channels_not_allowed':
       return new ApiProblem(
         'conflict',

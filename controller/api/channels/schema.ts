@@ -26,11 +26,11 @@ export const ChannelRequestSchema = closed(
       list(Type.String(ARGUMENT), {
         minItems: 1,
         maxItems: MAX_ARGUMENTS,
-        description: 'Runs this in the task, besides its own command',
+        description: 'Command to run in the task, in addition to its own',
       }),
     ),
     terminal: Type.Optional(
-      objectOrNull(TerminalSchema, 'The command gets a terminal; null or absent: three pipes'),
+      objectOrNull(TerminalSchema, 'Allocates a terminal for the command; null or absent: three pipes'),
     ),
     port: Type.Optional(integer(1, 65_535, { description: 'Connects to this TCP port of the task' })),
   },
@@ -46,7 +46,8 @@ export const ChannelSchema = Type.Object(
     node_name: Type.String(),
     path: Type.String({
       description:
-        'Where the client connects within 10 s, once, with `Upgrade: headroom-channel`. The path is a secret',
+        'Path to which the client connects within 10 s, once, with `Upgrade: headroom-channel`. Keep it ' +
+        'secret',
     }),
   },
   { $id: 'Channel' },

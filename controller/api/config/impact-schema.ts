@@ -21,8 +21,10 @@ export type DryRunQuery = Static<typeof DryRunQuerySchema>
 const FiguresSchema = Type.Object({
   effective_schedulable_mib: mib('Physical VRAM × (1 + overcommit percentage / 100)'),
   commit_limit_mib: mib('Total commit limit'),
-  over_committed_mib: mib('Committed beyond the limit; this evicts no task'),
-  reserve_deficit_mib: mib('Resident VRAM that intrudes on the safety reserve; this alone evicts no task'),
+  over_committed_mib: mib('VRAM committed beyond the limit; no task is swapped out because of it'),
+  reserve_deficit_mib: mib(
+    'Resident VRAM within the safety reserve; no task is swapped out because of it alone',
+  ),
 })
 
 const NodeFiguresSchema = Type.Object({
@@ -42,7 +44,7 @@ const GpuOverSchema = Type.Object({
   node_id: Type.String(),
   gpu: count('GPU index'),
   over_committed_mib: mib('Committed beyond the limit'),
-  reserve_deficit_mib: mib('Resident VRAM that intrudes on the reserve'),
+  reserve_deficit_mib: mib('Resident VRAM within the reserve'),
   task_ids: list(Type.String(), { description: 'Tasks placed there; at most 20' }),
   task_count: count('Number of tasks placed there'),
 })
@@ -66,7 +68,7 @@ const PendingImpactSchema = Type.Object({
   looked_at: count('Tasks examined, in order of submission'),
   of: count('Pending tasks'),
   cut: Type.Boolean({
-    description: 'The pass hit its time limit; the counts cover only the tasks examined',
+    description: 'The evaluation reached its time limit; the counts cover only the tasks examined',
   }),
 })
 

@@ -48,7 +48,7 @@ const putConfig = operation(
     summary: 'Change and persist the configuration',
     description:
       'Omitted fields stay unchanged. The environment has no effect afterwards. Lowering a setting does ' +
-      'not evict tasks: `over` reports the excess. With dry_run the response is the resulting ' +
+      'not swap out tasks: `over` reports the excess. With dry_run the response is the resulting ' +
       'configuration with its impact, and nothing is changed.',
     tags: ['configuration'],
     querystring: DryRunQuerySchema,

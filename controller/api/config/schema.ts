@@ -63,11 +63,11 @@ const OverSchema = Type.Object(
   {
     gpus: count('GPUs over their commit limit, or with a reserve deficit'),
     over_committed_mib: mib('Committed beyond the limits'),
-    reserve_deficit_mib: mib('Resident VRAM that intrudes on the reserves'),
+    reserve_deficit_mib: mib('Resident VRAM within the reserves'),
   },
   {
     description:
-      'Lowering a setting does not evict tasks: the excess shrinks as tasks end or are swapped out',
+      'Lowering a setting does not swap out tasks: the excess shrinks as tasks end or are swapped out',
   },
 )
 export type OverBody = Static<typeof OverSchema>

@@ -19,7 +19,7 @@ export function openApiOptions(version: string): FastifyDynamicSwaggerOptions {
         version,
         description:
           'GPU task controller with VRAM overcommit. JSON, snake_case, RFC 3339 times in UTC, whole MiB. ' +
-          'Errors are RFC 9457. Answers carry the number of the last durable event in Headroom-Event-Seq; ' +
+          'Errors are RFC 9457. Responses have the number of the last durable event in Headroom-Event-Seq; ' +
           'a request with Headroom-Min-Event-Seq is never answered from an older state ' +
           '(503 state_behind).',
         license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
@@ -31,7 +31,7 @@ export function openApiOptions(version: string): FastifyDynamicSwaggerOptions {
           token: {
             type: 'http',
             scheme: 'bearer',
-            description: 'Needed once the first token is made; the least role of a route is its x-role.',
+            description: 'Required once the first token exists; x-role is the minimum role of a route.',
           },
         },
       },
@@ -40,16 +40,17 @@ export function openApiOptions(version: string): FastifyDynamicSwaggerOptions {
         { name: 'nodes', description: 'GPU nodes and their settings' },
         { name: 'tasks', description: 'GPU execution requests' },
         { name: 'groups', description: 'Named sets of nodes' },
-        { name: 'decisions', description: 'What was decided, and from what' },
-        { name: 'events', description: 'What happened, in order' },
+        { name: 'decisions', description: 'Decisions and their inputs' },
+        { name: 'events', description: 'Events, in order' },
         { name: 'summary', description: 'The cluster on one page' },
         {
           name: 'simulations',
           description:
-            'Runs of scenarios, separate from the live cluster. A session has this whole interface for its ' +
-            'own controller below /api/v1/simulations/{simulation_id}: the same routes, roles and answers.',
+            'Runs of scenarios, separate from the live cluster. A session has this complete interface ' +
+            'for its own controller at /api/v1/simulations/{simulation_id}: the same routes, roles and ' +
+            'responses.',
         },
-        { name: 'access', description: 'Tokens, and who asked for what' },
+        { name: 'access', description: 'Tokens and the audit log of requests' },
         { name: 'service', description: 'Health, version, this document' },
       ],
     },

@@ -13,8 +13,8 @@ const listEndpoints = operation(
     role: 'gateway',
     summary: 'Tasks that serve HTTP, and tokens for them',
     description:
-      'What `headroom gateway` routes by. Tokens are represented by their SHA-256, which is as useless to ' +
-      'others as the token is long.',
+      'Routing table of `headroom gateway`. Tokens are represented by their SHA-256, from which a token ' +
+      'cannot be derived.',
     tags: ['service'],
     querystring: EndpointsQuerySchema,
     response: { 200: EndpointsSchema },
@@ -26,8 +26,8 @@ const getEndpointAddress = operation(
   {
     operationId: 'getEndpointAddress',
     role: 'gateway',
-    summary: 'Where the HTTP port of a placed task is reached',
-    description: 'Asks its GPU server. 404 for a task that is not placed, or declares no http port.',
+    summary: 'Address of the HTTP port of a placed task',
+    description: 'Asks the GPU server of the task. 404 if the task is not placed or declares no http port.',
     tags: ['service'],
     params: TaskPathSchema,
     response: { 200: EndpointAddressSchema },

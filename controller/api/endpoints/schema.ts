@@ -7,7 +7,7 @@ import { wait } from '../tasks/schema.ts'
 export const EndpointsQuerySchema = closed({
   wait,
   seen: Type.Optional(
-    Type.String({ maxLength: 64, description: 'The revision that the caller has; `wait` ends with another' }),
+    Type.String({ maxLength: 64, description: 'Revision known to the caller; `wait` ends when it changes' }),
   ),
 })
 export type EndpointsQuery = Static<typeof EndpointsQuerySchema>
@@ -26,7 +26,7 @@ export const EndpointsSchema = Type.Object(
   {
     revision: Type.String({ description: 'Changes with the content' }),
     controller_hosts: list(Type.String(), {
-      description: 'Host names of the controller; `*.name`: all names below it. No gateway may have them',
+      description: 'Host names of the controller, which no gateway may use; `*.name`: all names below it',
     }),
     replicas: list(ReplicaSchema, {
       description: 'Open tasks with an owner and a declared http port, at most 10,000',
@@ -34,14 +34,14 @@ export const EndpointsSchema = Type.Object(
     tokens: list(
       Type.Object({
         id: Type.String(),
-        sha256: Type.String({ description: 'Of the whole token, hexadecimal' }),
-        owner: Type.String({ description: 'The token calls endpoints of this owner' }),
+        sha256: Type.String({ description: 'SHA-256 of the whole token, hexadecimal' }),
+        owner: Type.String({ description: 'Owner whose endpoints the token may call' }),
         expires_at: instantOrNull('Time of expiry; null: never'),
       }),
       { description: 'Tokens with the role endpoint' },
     ),
   },
-  { $id: 'Endpoints', description: 'What a gateway routes by.' },
+  { $id: 'Endpoints', description: 'The routing table of a gateway.' },
 )
 export type EndpointsBody = Static<typeof EndpointsSchema>
 export type ReplicaBody = EndpointsBody['replicas'][number]

@@ -36,7 +36,7 @@ const findMissing = operation(
     role: 'submitter',
     routine: true,
     summary: 'Which of these chunks the caller has not uploaded',
-    description: 'The others are kept for an hour from now.',
+    description: 'Chunks that are not listed are kept for another hour.',
     tags: ['tasks'],
     body: HashesSchema,
     response: { 200: MissingSchema },
@@ -94,7 +94,7 @@ async function received(body: Readable | undefined): Promise<Buffer> {
   for await (const part of body?.iterator({ destroyOnReturn: false }) ?? []) {
     bytes += (part as Buffer).length
     if (bytes > CHUNK_BYTES)
-      throw new ApiProblem('body_too_large', `The body is larger than the limit of ${CHUNK_BYTES} bytes.`)
+      throw new ApiProblem('body_too_large', `The body exceeds the limit of ${CHUNK_BYTES} bytes.`)
     parts.push(part as Buffer)
   }
   return Buffer.concat(parts)

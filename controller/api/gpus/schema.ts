@@ -73,7 +73,7 @@ const GpuColumnsSchema = Type.Object(
     starvation_percent: unknowns('(demand − served) / demand over the last hour, rounded'),
     swap_outs: unknowns('Swap-outs that ended in the last hour'),
     copy_seconds: unknowns('Duration of the copies that ended in the last hour, out and in'),
-    lost_seconds: unknowns('GPU time of the last hour that its tasks wanted and were not given'),
+    lost_seconds: unknowns('GPU time that its tasks wanted and did not get in the last hour'),
   },
   { description: 'One entry for each GPU of the page, in order' },
 )
@@ -85,7 +85,7 @@ export const GpuListSchema = Type.Object(
     minute: { ...RangeSchema, description: 'Range of utilization_percent' },
     hour: {
       ...RangeSchema,
-      description: 'Range of the figures per hour; it begins up to one interval of the series earlier',
+      description: 'Range of the hourly values; starts up to one interval of the series earlier',
     },
     nodes: list(
       Type.Object({
@@ -101,6 +101,6 @@ export const GpuListSchema = Type.Object(
     next_cursor: textOrNull('Send it as `cursor` for the next page; null on the last page'),
     total: count('Number of matches'),
   },
-  { $id: 'GpuList', description: 'GPUs with their VRAM and their figures of the last minute and hour.' },
+  { $id: 'GpuList', description: 'GPUs with their VRAM and their values of the last minute and hour.' },
 )
 export type GpuListBody = Static<typeof GpuListSchema>

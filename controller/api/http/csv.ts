@@ -40,7 +40,7 @@ function csvCell(text: string): string {
 /** The parameter `format` of a list that has a CSV of all matching rows. */
 export const listFormat = oneOf(['json', 'csv'], {
   default: 'json',
-  description: 'csv: all matching rows as one file; refused together with limit and cursor',
+  description: 'csv: all matching rows as one file; cannot be combined with limit or cursor',
 })
 
 /** The schema of a list whose answer may be CSV. */
@@ -63,7 +63,10 @@ export function sendCsv(
 ): never {
   for (const parameter of ['limit', 'cursor'] as const) {
     if (query[parameter] !== undefined)
-      throw invalidField(`/${parameter}`, `query parameter ${parameter}: format=csv has all rows; omit it`)
+      throw invalidField(
+        `/${parameter}`,
+        `query parameter ${parameter}: cannot be combined with format=csv, which returns all rows`,
+      )
   }
   reply.type(CSV_TYPE).header('content-disposition', `attachment; filename="${name}.csv"`)
   return reply.send(Readable.from(chunksOf(lines), { objectMode: false })) as never

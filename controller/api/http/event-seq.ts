@@ -19,13 +19,13 @@ export function requireReached(wanted: string | readonly string[] | undefined, s
   if (typeof wanted !== 'string' || !WHOLE_NUMBER.test(wanted))
     throw new ApiProblem(
       'invalid_request',
-      'Headroom-Min-Event-Seq is the number of an event: send the value of a Headroom-Event-Seq.',
+      'Headroom-Min-Event-Seq must be the number of an event. Send the value of a Headroom-Event-Seq header.',
     )
   if (Number(wanted) <= seq) return
   throw new ApiProblem(
     'state_behind',
-    `This controller has reached event ${seq}, and the request requires the state of event ${wanted}. ` +
-      'Ask another controller, or leave out Headroom-Min-Event-Seq if the store was restored.',
+    `This controller has reached event ${seq}, but the request requires the state of event ${wanted}. ` +
+      'Ask another controller, or omit Headroom-Min-Event-Seq if the store was restored.',
     { headers: { 'retry-after': '1' } },
   )
 }

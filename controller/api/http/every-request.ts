@@ -114,10 +114,7 @@ function shapeCheck({ method, schema }: RouteOptions): preValidationHookHandler 
  */
 function requireDryRun({ dry_run: isDryRun, forecast }: DryRunQuery): void {
   if (typeof forecast !== 'boolean' || isDryRun === true) return
-  throw invalidField(
-    '/forecast',
-    'query parameter forecast says how a dry run is answered: it needs dry_run=true',
-  )
+  throw invalidField('/forecast', 'query parameter forecast requires dry_run=true')
 }
 
 function isBodyless(method: string): boolean {

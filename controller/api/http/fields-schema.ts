@@ -65,7 +65,7 @@ export function moment(description: string) {
 /** One or several of a few strings, separated by commas. */
 export function wordsOf(words: readonly string[], maxLength: number, description: string) {
   const word = `(${words.join('|')})`
-  const allowed = `one or several of ${words.join(', ')}`
+  const allowed = `one or more of ${words.join(', ')}`
   return Type.String({
     maxLength,
     pattern: `^${word}(,${word})*$`,

@@ -16,7 +16,7 @@ export function readJsonBodies(app: FastifyInstance): void {
 
 /** A route whose schema has a body needs one. */
 export function requireBody(body: unknown): void {
-  if (body === undefined) throw invalidField('', 'the body must be an object, got nothing')
+  if (body === undefined) throw invalidField('', 'the body must be an object, but is missing')
 }
 
 /** A route without a body schema takes no body: what it would ignore is refused. */
@@ -24,7 +24,7 @@ export function requireNoBody(body: unknown): void {
   const isEmpty =
     body === undefined ||
     (typeof body === 'object' && body !== null && !Array.isArray(body) && Object.keys(body).length === 0)
-  if (!isEmpty) throw invalidField('', 'this route takes no body')
+  if (!isEmpty) throw invalidField('', 'this route accepts no body')
 }
 
 function readJson(request: FastifyRequest, body: Buffer): unknown {
@@ -34,7 +34,7 @@ function readJson(request: FastifyRequest, body: Buffer): unknown {
     return parseStrictJson(body.toString('utf8'))
   } catch (error) {
     if (!(error instanceof JsonFlaw)) throw error
-    throw new ApiProblem('malformed_json', `The body is not the JSON that is read here: ${error.message}.`, {
+    throw new ApiProblem('malformed_json', `The body is not valid JSON: ${error.message}.`, {
       errors: [{ pointer: '', detail: error.message }],
     })
   }
@@ -47,7 +47,7 @@ function requireReadable(request: FastifyRequest, body: Buffer): void {
   if (request.mediaType === 'application/merge-patch+json' && request.method !== 'PATCH') {
     throw new ApiProblem(
       'unsupported_media_type',
-      `Only PATCH reads ${request.mediaType}; send application/json.`,
+      `Only PATCH accepts ${request.mediaType}. Send application/json.`,
     )
   }
   if (!isUtf8(body)) throw new ApiProblem('malformed_json', 'The body is not UTF-8.')

@@ -129,7 +129,7 @@ export function accessOf({
     [OWNERS_ONLY]?: Access['ownersOnly']
   }
   if (role === undefined || (role !== 'public' && !ROLES.includes(role))) {
-    throw new Error(`The route ${String(method)} ${url} does not say which role may call it.`)
+    throw new Error(`The route ${String(method)} ${url} does not define which role may call it.`)
   }
   if (ownersOnly !== false && !url.includes(':task_id'))
     throw new Error(`The route ${String(method)} ${url} is for owners and names no task.`)

@@ -20,11 +20,9 @@ export function requireTag(
 ): void {
   const headers = { etag: current }
   if (ifMatch !== undefined && !isAny(ifMatch) && !tagsOf(ifMatch).includes(current)) {
-    throw new ApiProblem(
-      'precondition_failed',
-      `If-Match names another state; the current one is ${current}.`,
-      { headers },
-    )
+    throw new ApiProblem('precondition_failed', `If-Match does not match the current state, ${current}.`, {
+      headers,
+    })
   }
   if (ifNoneMatch === undefined) return
   if (isAny(ifNoneMatch) || tagsOf(ifNoneMatch).some((tag) => tag.replace(/^W\//, '') === current)) {
@@ -42,10 +40,10 @@ export function requireTag(
 export function requirePresence(headers: Conditions, what: string, isThere: boolean): void {
   refuseTags(headers)
   if (headers['if-none-match'] !== undefined && isThere) {
-    throw new ApiProblem('precondition_failed', `If-None-Match: there is a ${what} already.`)
+    throw new ApiProblem('precondition_failed', `If-None-Match: the ${what} already exists.`)
   }
   if (headers['if-match'] !== undefined && !isThere)
-    throw new ApiProblem('precondition_failed', `If-Match: there is no such ${what}.`)
+    throw new ApiProblem('precondition_failed', `If-Match: the ${what} does not exist.`)
 }
 
 /**
@@ -56,11 +54,11 @@ export function requirePresence(headers: Conditions, what: string, isThere: bool
 export function refuseConditions(headers: Conditions): void {
   refuseTags(headers)
   if (headers['if-none-match'] !== undefined)
-    throw invalidField('/If-None-Match', 'the header If-None-Match is not read here: leave it out')
+    throw invalidField('/If-None-Match', 'the header If-None-Match is not supported here: omit it')
 }
 
 function refuseTags({ 'if-match': ifMatch, 'if-none-match': ifNoneMatch }: Conditions): void {
-  const why = 'nothing here has a tag that it could be compared with: leave it out'
+  const why = 'the resource has no ETag to compare with: omit it'
   if (ifMatch !== undefined && !isAny(ifMatch)) throw invalidField('/If-Match', `the header If-Match: ${why}`)
   if (ifNoneMatch !== undefined && !isAny(ifNoneMatch))
     throw invalidField('/If-None-Match', `the header If-None-Match: ${why}`)

@@ -58,7 +58,7 @@ function describe(fault: VerboseError, part: string): ProblemError {
       }
     case 'additionalProperties': {
       const pointer = at(fault.params['additionalProperty'])
-      return { pointer, detail: `${nameOf(pointer, part)} is not known here; ${knownFields(schema)}` }
+      return { pointer, detail: `${nameOf(pointer, part)} is unknown; ${knownFields(schema)}` }
     }
     case 'minProperties':
       return {
@@ -86,7 +86,7 @@ function describe(fault: VerboseError, part: string): ProblemError {
     case 'uniqueItems':
       return {
         pointer: at(fault.params['i']),
-        detail: `${nameOf(at(), part)} must not hold the same item twice`,
+        detail: `${nameOf(at(), part)} must not contain the same item twice`,
       }
     default:
       return {

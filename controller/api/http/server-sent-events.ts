@@ -28,7 +28,7 @@ export class EventStreams {
     pieces: (gone: AbortSignal) => AsyncGenerator<string, void, undefined>,
   ): FastifyReply {
     if (this.#open >= MAX_STREAMS) {
-      throw new ApiProblem('too_many_streams', `${MAX_STREAMS} readers follow something already.`, {
+      throw new ApiProblem('too_many_streams', `${MAX_STREAMS} streams are already open. Close one first.`, {
         headers: { 'retry-after': '5' },
       })
     }

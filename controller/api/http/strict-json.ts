@@ -55,7 +55,7 @@ class Reader {
     this.#skip(BLANK)
     const value = this.#value(0)
     this.#skip(BLANK)
-    if (this.#at < this.#text.length) throw this.#flaw('expected the end of the text')
+    if (this.#at < this.#text.length) throw this.#flaw('expected the end of the body')
     return value
   }
 
@@ -103,7 +103,7 @@ class Reader {
     const key = this.#string()
     if (key === '__proto__') throw this.#flaw('the field name "__proto__" is not allowed', start)
     if (Object.hasOwn(object, key))
-      throw this.#flaw(`the field ${JSON.stringify(key.slice(0, 64))} stands twice in one object`, start)
+      throw this.#flaw(`the field ${JSON.stringify(key.slice(0, 64))} appears twice in one object`, start)
     this.#skip(BLANK)
     return key
   }
@@ -127,8 +127,8 @@ class Reader {
     this.#skip(PLAIN_TEXT)
     let isEscaped = false
     while (this.#text.charAt(this.#at) !== '"') {
-      if (this.#at >= this.#text.length) throw this.#flaw('a text has no closing quote', start)
-      if (!this.#skip(ESCAPE)) throw this.#flaw('a text holds a control character or an unknown escape')
+      if (this.#at >= this.#text.length) throw this.#flaw('a string has no closing quote', start)
+      if (!this.#skip(ESCAPE)) throw this.#flaw('a string contains a control character or an unknown escape')
       this.#skip(PLAIN_TEXT)
       isEscaped = true
     }
@@ -136,13 +136,13 @@ class Reader {
     const text = isEscaped
       ? (JSON.parse(this.#text.slice(start, this.#at)) as string)
       : this.#text.slice(start + 1, this.#at - 1)
-    if (!text.isWellFormed()) throw this.#flaw('a text holds half of a surrogate pair', start)
+    if (!text.isWellFormed()) throw this.#flaw('a string contains half of a surrogate pair', start)
     return text
   }
 
   #number(): number {
     const start = this.#at
-    if (start >= this.#text.length) throw this.#flaw('expected a value, found the end of the text')
+    if (start >= this.#text.length) throw this.#flaw('expected a value, found the end of the body')
     if (!this.#skip(NUMBER)) throw this.#flaw('expected a value')
     return Number(this.#text.slice(start, this.#at))
   }

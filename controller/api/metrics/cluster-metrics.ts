@@ -46,7 +46,7 @@ export function addClusterMetrics(metrics: Metrics, sources: ClusterSources): vo
 
 function addAlarms(metrics: Metrics, views: Views): void {
   metrics.add(
-    gauges('headroom_alarm', '1 while the alarm holds, 0 otherwise.', ['alarm'], function* () {
+    gauges('headroom_alarm', '1 while the alarm is active, 0 otherwise.', ['alarm'], function* () {
       const held = new Set(views.alarms().map(({ code }) => code))
       for (const code of ALARM_CODES) yield { labels: [code], value: held.has(code) ? 1 : 0 }
     }),
@@ -65,12 +65,12 @@ function addSharing(metrics: Metrics, views: Views, series: Series): void {
   metrics.add(
     gauge(
       'headroom_gpu_utilization_ratio',
-      'Share of the time of all GPUs that are up with at least one kernel running, last minute.',
+      'Share of the time of all GPUs that are up during which at least one kernel ran, in the last minute.',
       utilization,
     ),
     gauges(
       'headroom_starvation_ratio',
-      'Share of wanted GPU time not given, last minute; its parts add up.',
+      'Share of wanted GPU time that was not served in the last minute; the parts add up.',
       ['scope', 'part'],
       function* () {
         for (const part of ['queue', 'swap', 'compute'] as const) {
@@ -88,7 +88,7 @@ function addSharing(metrics: Metrics, views: Views, series: Series): void {
     ),
     counters(
       'headroom_gpu_demand_seconds_total',
-      'GPU time that tasks wanted, by what became of it.',
+      'GPU time that tasks wanted, by outcome.',
       ['part'],
       function* () {
         const { served, queue, swap, compute } = views.clusterCounters()
@@ -111,14 +111,12 @@ function addSharing(metrics: Metrics, views: Views, series: Series): void {
 function addTasks(metrics: Metrics, { views, pendingReasons }: ClusterSources): void {
   metrics.add(
     gauges('headroom_tasks', 'Open tasks.', ['state', 'priority'], () => openTasks(views)),
-    gauge(
-      'headroom_tasks_stopping',
-      'Tasks that are being stopped: told to end, and their end is not reported yet.',
-      () => views.stoppingCount(),
+    gauge('headroom_tasks_stopping', 'Tasks that are being stopped and whose end is not reported yet.', () =>
+      views.stoppingCount(),
     ),
     counters(
       'headroom_tasks_finished_total',
-      'Tasks that have ended, as far back as the store knows.',
+      'Tasks that have ended, as far back as the store records them.',
       ['state'],
       function* () {
         const { completed, failed, cancelled, lost } = views.counts()
@@ -177,7 +175,7 @@ function addNodes(metrics: Metrics, views: Views, fleet: ClusterSources['fleet']
     }),
     gauge(
       'headroom_nodes_auto_cordoned',
-      'Nodes that the controller itself has closed, because they cannot start tasks.',
+      'Nodes that the controller has cordoned because they cannot start tasks.',
       () => {
         let closed = 0
         for (const { autoCordon } of views.nodes()) if (autoCordon !== null) closed += 1
@@ -203,7 +201,7 @@ function addNodes(metrics: Metrics, views: Views, fleet: ClusterSources['fleet']
     }),
     gauges(
       'headroom_overcommit_percent',
-      'VRAM overcommit that holds on the node, and where it comes from.',
+      'VRAM overcommit in effect on the node, and its source.',
       ['node', 'source'],
       function* () {
         const { default_vram_overcommit_percent: byDefault } = views.config().fields
@@ -215,7 +213,7 @@ function addNodes(metrics: Metrics, views: Views, fleet: ClusterSources['fleet']
     ),
     gauges(
       'headroom_node_heartbeat_age_seconds',
-      'Time since the last word of the node.',
+      'Time since the node was last seen.',
       ['node'],
       function* () {
         if (fleet === 'simulated') return
@@ -226,7 +224,7 @@ function addNodes(metrics: Metrics, views: Views, fleet: ClusterSources['fleet']
     ),
     gauges(
       'headroom_node_full_queues',
-      'Accept queues of swapped-out tasks that are full: clients are refused.',
+      'Full accept queues of swapped-out tasks: clients are refused.',
       ['node'],
       function* () {
         for (const [name, { requests }] of namedNodes(views))
@@ -267,7 +265,8 @@ export function addTwinMetrics(metrics: Metrics, twin: Twin | null): void {
   metrics.add(
     gauges(
       'headroom_twin_drift_ratio',
-      'Distance between cluster and forecast of the twin, in widths of its band; mean over the last hour.',
+      'Distance between the cluster and the forecast of the twin, in widths of the forecast band; mean ' +
+        'over the last hour.',
       ['metric'],
       function* () {
         if (twin === null) return
@@ -280,8 +279,8 @@ export function addTwinMetrics(metrics: Metrics, twin: Twin | null): void {
     ),
     gauge(
       'headroom_twin_drifting',
-      '1 while the twin drifts and gives no forecasts, 0 while it is steady; no sample before enough ' +
-        'was compared.',
+      '1 while the twin drifts and gives no forecasts, 0 while it is steady; no sample until enough ' +
+        'values are compared.',
       () => {
         const state = twin?.drift().state ?? 'unknown'
         return state === 'unknown' ? null : Number(state === 'drifting')

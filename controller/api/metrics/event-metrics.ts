@@ -33,22 +33,22 @@ export function createEventMetrics(
   const wakeTimes = new WakeTimes((id) => openTask(id)?.placement ?? null)
   const waits = new Histogram({
     name: 'headroom_task_wait_seconds',
-    help: 'From the beginning of a wait in the pending queue to the placement that ended it.',
+    help: 'Wait in the pending queue, until placement.',
     bounds: WAIT_SECONDS,
   })
   const swaps = new Counter({
     name: 'headroom_swaps_total',
-    help: 'Swaps that were completed.',
+    help: 'Completed swaps.',
     labels: ['direction', 'reason'],
   })
   const failed = new Counter({
     name: 'headroom_swaps_failed_total',
-    help: 'Swaps that a server could not do.',
+    help: 'Swaps that a server could not perform.',
     labels: ['direction'],
   })
   const durations = new Histogram({
     name: 'headroom_swap_duration_seconds',
-    help: 'From the order of a swap to its end.',
+    help: 'Time from the swap command to the end of the swap.',
     labels: ['direction'],
     bounds: COPY_SECONDS,
   })

@@ -37,8 +37,7 @@ export function measureProcess(metrics: Metrics): ProcessMetrics {
   metrics.add(
     gauges(
       'headroom_event_loop_delay_seconds',
-      `How late the event loop was, in the last whole window of ${WINDOW_MS / 1000} s; percentile ` +
-        '100 is the worst.',
+      `Event loop delay in the last complete window of ${WINDOW_MS / 1000} s; percentile 100 is the maximum.`,
       ['percentile'],
       function* () {
         const values = last ?? read()
@@ -47,7 +46,7 @@ export function measureProcess(metrics: Metrics): ProcessMetrics {
     ),
     counters(
       'headroom_event_loop_seconds_total',
-      'Time of the event loop, at work and waiting for some.',
+      'Time that the event loop was busy or idle.',
       ['state'],
       function* () {
         const { active, idle } = performance.eventLoopUtilization()
@@ -79,7 +78,7 @@ function addProcess(metrics: Metrics): void {
       return (user + system) / US_PER_S
     }),
     gauge('process_resident_memory_bytes', 'Resident memory.', () => process.memoryUsage.rss()),
-    gauge('process_start_time_seconds', 'When the process began, since the Unix epoch.', () => startedAt),
+    gauge('process_start_time_seconds', 'Start time of the process, since the Unix epoch.', () => startedAt),
     gauge('process_open_fds', 'Open file descriptors.', openFiles),
     gauge('nodejs_heap_size_used_bytes', "Used part of V8's heap.", () => process.memoryUsage().heapUsed),
     gauge(

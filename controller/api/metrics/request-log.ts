@@ -33,7 +33,7 @@ export function recordRequests(app: ApiApp, metrics: Metrics): RequestRecorder {
   const streams = new Map<FastifyReply, unknown>()
   const durations = new Histogram({
     name: 'headroom_http_request_duration_seconds',
-    help: 'From the first byte of a request to the last of its answer; streams are left out.',
+    help: 'Time from the first byte of a request to the last byte of its response; without streams.',
     labels: ['method', 'route', 'status'],
     bounds: FAST_SECONDS,
   })
@@ -41,11 +41,11 @@ export function recordRequests(app: ApiApp, metrics: Metrics): RequestRecorder {
     durations,
     gauge(
       'headroom_http_requests_in_flight',
-      'Requests that are not answered yet, streams among them.',
+      'Requests in progress, including streams.',
       () => inFlight.count,
     ),
-    gauge('headroom_http_streams', 'Readers who follow something by server-sent events.', () => streams.size),
-    gauge('headroom_http_streams_buffered_bytes', 'What these readers have not taken yet.', () =>
+    gauge('headroom_http_streams', 'Open streams of server-sent events.', () => streams.size),
+    gauge('headroom_http_streams_buffered_bytes', 'Bytes that wait to be read from these streams.', () =>
       bufferedBytes(streams),
     ),
   )

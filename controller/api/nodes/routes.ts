@@ -60,7 +60,7 @@ const putNodeConfig = operation(
     answerHeaders: ['ETag'],
     summary: 'Set or remove the overrides of a node',
     description:
-      'Returns the node with the ETag of its settings. Lowering a setting does not evict tasks: ' +
+      'Returns the node with the ETag of its settings. Lowering a setting does not swap out tasks: ' +
       'vram.over_committed_mib and reserve_deficit_mib report the excess. With dry_run the response is ' +
       'the resulting node with the impact on the cluster, and nothing is changed.',
     tags: ['nodes'],

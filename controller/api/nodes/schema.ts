@@ -116,7 +116,7 @@ export const NodeSchema = Type.Object(
         'null: not reported',
     ),
     features: list(Type.String(), {
-      description: 'What its server can do for tasks that ask for it (image: container images), as reported',
+      description: 'Features that its server offers to tasks (image: container images), as reported',
     }),
     overcommit_vram_percent: countOrNull('Override of this node; null: the global default applies'),
     safety_reserve_mib: countOrNull('Override of this node, per GPU; null: the global reserve applies'),
@@ -138,7 +138,7 @@ export const NodeSchema = Type.Object(
       promised_mib: mib('Needed if all swappable tasks of overcommitted GPUs were swapped out at once'),
     }),
     quarantined_attempts: count('Attempts that run here but are unknown to the store: GET /attempts'),
-    attempts: count('Attempts on the server: tasks placed here, and others that it has reported'),
+    attempts: count('Attempts on the server: those of tasks placed here, and others that it reported'),
     max_attempts: count(
       'Declared maximum number of concurrent attempts; at the limit tasks wait with NODE_TASK_LIMIT',
     ),

@@ -39,7 +39,7 @@ const VictimConsideredSchema = Type.Object({
   gpu: count('The GPU with the shortfall'),
   level: oneOf(VICTIM_LEVELS, { description: 'Levels are exhausted in this order' }),
   above_request: Type.Boolean({
-    description: 'It used more VRAM than it requested, and comes first in its level',
+    description: 'The task used more VRAM than it requested, and comes first in its level',
   }),
   last_swap_out: countOrNull(
     'swap_number of the decision that last chose the task there; null: never chosen, ranks as the oldest',

@@ -88,7 +88,7 @@ export class EventFeed {
     reader.write(Buffer.from(`retry: ${RETRY_MS}\n\n`))
     this.#cancelHeartbeat ??= this.#timers.after(HEARTBEAT_MS, () => this.#beat())
     if (wanted.wantsSummary) this.#cancelSummary ??= this.#timers.after(0, () => this.#tellSummary())
-    this.#catchUp(reader).catch(() => reader.end('the store does not answer'))
+    this.#catchUp(reader).catch(() => reader.end('the store does not respond'))
     return reader.body
   }
 
@@ -238,7 +238,7 @@ function isGone(after: number, { firstSeq }: EventRange): boolean {
 
 function requireKept(after: number, range: EventRange): void {
   const detail = (why: string): string =>
-    `${why} Read the state again, and go on from event ${range.lastSeq}.`
+    `${why} Read the state again, and continue from event ${range.lastSeq}.`
   if (isGone(after, range))
     throw new ApiProblem('events_gone', detail(`Events before ${range.firstSeq} are no longer kept.`))
   if (after > range.lastSeq)
@@ -246,7 +246,9 @@ function requireKept(after: number, range: EventRange): void {
 }
 
 function tooMany(isClosed: boolean): ApiProblem {
-  const detail = isClosed ? 'The controller is stopping.' : `${MAX_STREAMS} readers follow events already.`
+  const detail = isClosed
+    ? 'The controller is stopping.'
+    : `${MAX_STREAMS} event streams are already open. Close one first.`
   return new ApiProblem('too_many_streams', detail, { headers: { 'retry-after': '5' } })
 }
 

@@ -58,7 +58,7 @@ export class EventReader {
     if (!this.isOpen || bytes.length === 0) return
     const waitingBytes = this.body.readableLength
     if (waitingBytes > 0 && waitingBytes + bytes.length > MAX_WAITING_BYTES)
-      this.end(`too slow: more than ${MAX_WAITING_BYTES} bytes wait`)
+      this.end(`too slow: more than ${MAX_WAITING_BYTES} bytes are waiting`)
     else this.body.push(bytes)
   }
 
@@ -66,7 +66,7 @@ export class EventReader {
   end(why: string): void {
     if (!this.isOpen) return
     this.#isEnding = true
-    this.body.push(`: ${why}; come back with Last-Event-ID\n\n`)
+    this.body.push(`: ${why}; reconnect with Last-Event-ID\n\n`)
     this.body.push(null)
     const cancel = this.#timers.after(END_WITHIN_MS, () => this.body.destroy())
     this.body.once('close', cancel)

@@ -85,7 +85,7 @@ const WouldFitSchema = Type.Object({
   node_id: Type.String({ description: 'Node where the task would fit' }),
   node_name: Type.String(),
   sentence: Type.String(),
-  proviso: textOrNull('What could take the room first; null: nothing can'),
+  proviso: textOrNull('What could take the VRAM first; null: nothing'),
 })
 
 const WouldFitIfSchema = Type.Object({

@@ -123,14 +123,14 @@ type Percentages = Pick<
   | 'starvation_unknown_because'
 >
 
-const NO_WINDOW = 'The first reading was just taken; the percentages are about the time between two.'
+const NO_WINDOW = 'The first measurement was just taken; the percentages need two.'
 
 const NONE_UP = 'No GPU is up.'
 /**
  * After a start, or when servers come and go: an interval counts for a node that was heard at both ends of
  * it.
  */
-const NONE_KNOWN = 'No GPU was up all the time between the two readings.'
+const NONE_KNOWN = 'No GPU was up during the whole time between the two measurements.'
 
 function presentPercentages(window: SeriesWindow | null, gpusUp: number): Percentages {
   if (window === null) {

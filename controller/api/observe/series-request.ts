@@ -24,13 +24,13 @@ export function seriesQueryOf(sent: SeriesQueryParameters, views: Views): Series
   const scopes = scopesOf(sent.scope ?? DEFAULTS.scope, views)
   const from = instantOf('from', sent.from ?? DEFAULTS.from, now)
   const to = instantOf('to', sent.to ?? DEFAULTS.to, now)
-  if (from < 0) throw invalidField('/from', 'query parameter from must not lie before 1970')
+  if (from < 0) throw invalidField('/from', 'query parameter from must not be before 1970')
   if (from >= to) throw invalidField('/from', 'query parameter from must be earlier than to')
   for (const name of names) {
     const kinds = MEASURES[name].kinds
     const other = scopes.find(({ kind }) => !kinds.includes(kind))
     if (other !== undefined)
-      throw invalidField('/names', `${name} is kept of ${kinds.join(' and ')} only, not of ${textOf(other)}`)
+      throw invalidField('/names', `${name} exists only for ${kinds.join(' and ')}, not for ${textOf(other)}`)
   }
   return { names, scopes, from, to, maxPoints: sent.max_points ?? DEFAULTS.max_points }
 }
@@ -60,14 +60,14 @@ function scopesIn(text: string, views: Views): readonly ScopeRef[] {
   if (id === '*')
     return [...(kind === 'group' ? views.groups() : views.nodes())].map((one) => ({ kind, key: one.id }))
   const found = kind === 'group' ? views.group(id) : views.node(nodeIdOf(views, 'scope', id))
-  if (found === undefined) throw badScope(text, `must name a ${kind} that is known`)
+  if (found === undefined) throw badScope(text, `must name a known ${kind}`)
   return [{ kind, key: found.id }]
 }
 
 function gpusIn(text: string, id: string, views: Views): readonly ScopeRef[] {
   const slash = id.lastIndexOf('/')
   const node = slash < 1 ? undefined : views.node(nodeIdOf(views, 'scope', id.slice(0, slash)))
-  if (node === undefined) throw badScope(text, 'must name a node that is known, as gpu:<node_id>/<index>')
+  if (node === undefined) throw badScope(text, 'must name a known node, as gpu:<node_id>/<index>')
   const wanted = id.slice(slash + 1)
   const gpus = node.gpus.filter(({ index }) => wanted === '*' || wanted === String(index))
   if (gpus.length === 0)

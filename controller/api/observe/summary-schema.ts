@@ -46,7 +46,7 @@ const TasksSchema = Type.Object({
 })
 
 const PendingReasonsSchema = Type.Object({
-  counted: count('Number of explained tasks behind the counts'),
+  counted: count('Number of tasks that the counts are based on'),
   of: count('Pending tasks; the sum of the counts'),
   is_estimate: Type.Boolean({
     description:

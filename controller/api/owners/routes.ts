@@ -10,7 +10,7 @@ const listOwners = operation({
   operationId: 'listOwners',
   role: 'viewer',
   answerHeaders: ['Content-Disposition'],
-  summary: 'Owners of open tasks: what they use, wait for and lose',
+  summary: 'Owners of open tasks: their usage, waiting tasks and unserved GPU time',
   description:
     'Sums over the open tasks of each owner, up to two seconds old. Tasks that were submitted without ' +
     'authentication have the owner null.',

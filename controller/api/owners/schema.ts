@@ -25,8 +25,7 @@ export const OwnerQuerySchema = closed({
   sort: Type.Optional(
     oneOf(OWNER_SORTS, {
       default: 'lost',
-      description:
-        'lost (GPU time of open tasks that was wanted and not given); gpus; running; pending; name',
+      description: 'lost (GPU time that open tasks wanted and did not get); gpus; running; pending; name',
     }),
   ),
   order: Type.Optional(oneOf(['asc', 'desc'], { description: 'Default: asc for name, else desc' })),
@@ -58,7 +57,7 @@ const OwnerSchema = Type.Object({
       compute_seconds: seconds('Resident and sharing the GPU'),
       total_seconds: seconds('Sum of the three'),
     },
-    { description: 'GPU time of the open tasks that was wanted and not given since their submission' },
+    { description: 'GPU time that the open tasks have wanted and not got since their submission' },
   ),
   longest_wait_since: instantOrNull('Start of the longest wait among the pending tasks; null: none waits'),
 })
@@ -78,6 +77,9 @@ export const OwnerListSchema = Type.Object(
     next_cursor: textOrNull('Send it as `cursor` for the next page; null on the last page'),
     total: count('Number of matches'),
   },
-  { $id: 'OwnerList', description: 'Owners of open tasks: what they use, wait for and lose.' },
+  {
+    $id: 'OwnerList',
+    description: 'Owners of open tasks: their usage, waiting tasks and unserved GPU time.',
+  },
 )
 export type OwnerListBody = Static<typeof OwnerListSchema>

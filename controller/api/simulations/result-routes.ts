@@ -129,10 +129,13 @@ function sweptRunOf(kind: SimulationKind, query: Static<typeof SweptRunQuerySche
   if (kind !== 'sweep') {
     const [named] = Object.keys(query)
     if (named === undefined) return null
-    throw invalidField(`/${named}`, `a ${kind} has one run: leave ${named} out`)
+    throw invalidField(`/${named}`, `a ${kind} has one run: omit ${named}`)
   }
   if (overcommitPercent === undefined)
-    throw invalidField('/overcommit_percent', 'overcommit_percent is required: which run of the sweep')
-  if (seed === undefined) throw invalidField('/seed', 'seed is required: which run of the sweep')
+    throw invalidField(
+      '/overcommit_percent',
+      'overcommit_percent is required: it selects the run of the sweep',
+    )
+  if (seed === undefined) throw invalidField('/seed', 'seed is required: it selects the run of the sweep')
   return { overcommitPercent, seed, settings }
 }

@@ -4,7 +4,7 @@ import { MAX_SCENARIO_CHARACTERS, ONE_SCENARIO, scenarioFields } from './schema.
 
 const entry = {
   name: Type.String(),
-  description: textOrNull('What the scenario demonstrates'),
+  description: textOrNull('Description of what the scenario demonstrates'),
   purpose: textOrNull('Purpose; own: uploaded by a user'),
   too_large_because: textOrNull(
     'Why a full run or sweep is refused; null: allowed. A session, or a run with until_seconds, may ' +
@@ -42,7 +42,7 @@ export const ScenarioCandidateSchema = closed(scenarioFields, {
 
 const facts = {
   name: Type.String(),
-  description: textOrNull('What the scenario demonstrates'),
+  description: textOrNull('Description of what the scenario demonstrates'),
   sha256: Type.String({ description: 'SHA-256 of the text' }),
   nodes: count(),
   gpus: count(),

@@ -21,7 +21,7 @@ export const SCENARIO_BODY_LIMIT_BYTES = 2 * 1024 * 1024
 /** @throws ApiProblem where this controller has no simulator: inside a simulation. */
 export function simulatorOf(simulation: Simulation | null): Simulation {
   if (simulation === null)
-    throw new ApiProblem('conflict', 'There is no simulator here: this is a simulated world itself.')
+    throw new ApiProblem('conflict', 'There is no simulator here: this is a simulated cluster.')
   return simulation
 }
 

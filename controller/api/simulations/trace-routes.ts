@@ -68,7 +68,7 @@ export function traceRoutes(app: ApiApp, { simulation }: ApiContext): void {
     scope.post('/traces', { schema: storeTrace }, async (request, reply) => {
       const { name, format = null, activity_model: activityModel = null } = request.query
       const sent = request.body as Readable | undefined
-      if (sent === undefined) throw invalidField('', 'the body must be a file, got nothing')
+      if (sent === undefined) throw invalidField('', 'the body must be a file, but is missing')
       // A refusal in the middle of the upload still needs a response.
       const body = sent.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>
       const entry = valueOf(

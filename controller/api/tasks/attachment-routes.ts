@@ -41,7 +41,7 @@ export function attachmentRoutes(app: ApiApp, { views, logs }: ApiContext): void
       })
     }
     if ('refused' in answer)
-      throw new ApiProblem('conflict', `Node ${node.name} accepts no process: ${answer.refused}.`)
+      throw new ApiProblem('conflict', `Node ${node.name} does not accept the process: ${answer.refused}.`)
     return {
       task_id: task.spec.id,
       attempt,
@@ -57,7 +57,7 @@ export function attachmentRoutes(app: ApiApp, { views, logs }: ApiContext): void
 function placeOf(task: Task): { readonly node: Node; readonly attempt: number } {
   const { placement, spec } = task
   if (spec.command !== null)
-    throw new ApiProblem('conflict', `Task ${spec.id} runs a command; only a lease has a process of yours.`)
+    throw new ApiProblem('conflict', `Task ${spec.id} runs a command. Only a lease accepts a process.`)
   if (placement === null || task.state !== 'running' || placement.residency !== 'resident')
     throw new ApiProblem('conflict', `Lease ${spec.id} is not in VRAM yet. Wait until it runs.`)
   if (!placement.node.features.includes('attach')) {

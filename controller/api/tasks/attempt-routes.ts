@@ -31,7 +31,7 @@ import { TaskRef } from './schema.ts'
 const getRecovery = operation({
   operationId: 'getRecovery',
   role: 'viewer',
-  summary: 'Recovery state: the store compared with the nodes',
+  summary: 'State of the recovery: the store compared with the nodes',
   description:
     'Returns whether the controller is in recovery, which nodes it waits for, and which nodes know ' +
     'events that the store does not have.',

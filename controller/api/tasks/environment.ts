@@ -29,7 +29,7 @@ export function environmentOf(
 ): TaskEnvironment | null {
   const { command, env = {}, secrets = {} } = body
   if (command === undefined && (body.env !== undefined || body.secrets !== undefined))
-    throw invalidField('/env', 'env and secrets need a command: a lease runs none')
+    throw invalidField('/env', 'env and secrets require a command; a lease has none')
   const variables = [...Object.keys(env), ...Object.keys(secrets)]
   if (variables.length === 0) return null
   refuseReserved('env', env)

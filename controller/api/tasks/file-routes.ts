@@ -38,7 +38,7 @@ const readFile = operation(
     operationId: 'readFile',
     role: 'submitter',
     ownersOnly: 'or_admin',
-    summary: 'A piece of a file in the work folder of the latest attempt of a task',
+    summary: 'Part of a file in the work folder of the latest attempt of a task',
     description:
       'Resolved below the folder, as the user of the task: a link that leads out of it is refused.',
     tags: ['tasks'],
@@ -58,7 +58,7 @@ export function fileRoutes(app: ApiApp, { views, files, fleet }: ApiContext): vo
       throw new ApiProblem('conflict', 'The fleet is simulated: its tasks have no files.')
     if (files === null) throw unavailable('This controller is not connected to GPU servers.')
     if (source === null)
-      throw new ApiProblem('conflict', 'The task has not been placed yet and has no files.')
+      throw new ApiProblem('conflict', 'The task has not been placed yet, so it has no files.')
     return { files, folder: { ...source, taskId } }
   }
 
@@ -98,7 +98,8 @@ function trimmed(path: string): string {
 }
 
 function answered<T extends object>(answer: FilesAnswer<T>, path: string): T {
-  if (answer === null) throw unavailable('The GPU server with the files does not answer. Try again later.')
+  if (answer === null)
+    throw unavailable('The GPU server that has the files does not respond. Try again later.')
   if (!('refused' in answer)) return answer
   const { refused } = answer as { readonly refused: string }
   if (refused === 'too_many_reads')
@@ -112,11 +113,12 @@ function answered<T extends object>(answer: FilesAnswer<T>, path: string): T {
   const words = WORDS[refused]
   if (words !== undefined) throw new ApiProblem('conflict', `${JSON.stringify(path)} ${words}`)
   if (refused === 'not_found')
-    throw new ApiProblem('not_found', `The work folder has no ${JSON.stringify(path)}.`)
+    throw new ApiProblem('not_found', `The work folder does not contain ${JSON.stringify(path)}.`)
   if (refused === 'unknown_attempt')
     throw new ApiProblem(
       'not_found',
-      'The GPU server has no files of this attempt: it left none, or they were removed after their time.',
+      'The GPU server has no files of this attempt: it wrote none, or they were removed after the ' +
+        'retention time.',
     )
   throw unavailable(`The GPU server cannot read it now (${refused}). Try again later.`)
 }

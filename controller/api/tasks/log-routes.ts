@@ -53,9 +53,10 @@ export function logRoutes(app: ApiApp, { views, logs, fleet, streams }: ApiConte
       }) as never
     }
     if (source === null)
-      throw new ApiProblem('conflict', 'The task has not been placed yet and has no output.')
+      throw new ApiProblem('conflict', 'The task has not been placed yet, so it has no output.')
     const answer = await logs.read(source.nodeId, taskId, source.attempt, stream, offset, maxBytes)
-    if (answer === null) throw unavailable('The GPU server with the output does not answer. Try again later.')
+    if (answer === null)
+      throw unavailable('The GPU server that has the output does not respond. Try again later.')
     if ('refused' in answer) throw refused(answer.refused)
     return presentLog(answer, source.nodeId)
   })

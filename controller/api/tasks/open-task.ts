@@ -12,6 +12,7 @@ export async function openTask(views: Views, id: string): Promise<Task> {
   // The store may be a moment behind: what is open there and not in memory is ending now.
   throw new ApiProblem(
     'conflict',
-    `The task ${isFinal(record.state) ? `is ${record.state}` : 'has just ended'}; it changes no more.`,
+    `The task ${isFinal(record.state) ? `is ${record.state}` : 'has just ended'}; ` +
+      'it can no longer be changed.',
   )
 }

@@ -163,14 +163,17 @@ function listRoute(app: ApiApp, { views }: ApiContext): void {
     const after = cursor === undefined ? null : readTaskCursor(sort, cursor)
     const { node, group, ...rest } = filter
     if (rest.owner !== undefined && rest.without_owner === true)
-      throw invalidField('/without_owner', 'query parameter without_owner: not with owner. Give one of them')
+      throw invalidField('/without_owner', 'query parameter without_owner cannot be combined with owner')
     const place = {
       ...(node === undefined ? {} : { node: nodeIdOf(views, 'node', node) }),
       ...(group === undefined ? {} : { group }),
     }
     if (format === 'csv') {
       if (sort !== 'newest')
-        throw invalidField('/sort', 'query parameter sort: format=csv is sorted by newest')
+        throw invalidField(
+          '/sort',
+          'query parameter sort: cannot be combined with format=csv, which is sorted by newest',
+        )
       return sendCsv(reply, 'tasks', query, csvOfTasks(views, { ...rest, ...place, states }))
     }
     const page = await pageOfTasks(views, { ...rest, ...place, states }, { sort, after, limit })

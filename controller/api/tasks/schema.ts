@@ -221,7 +221,7 @@ export const WaitSchema = Type.Object({
   ...ReasonSchema.properties,
   sentence: Type.String({ description: 'Human-readable explanation with numbers' }),
   retry_at: instantOrNull(
-    'When the earliest victim becomes eligible; null: never, or not applicable to the reason',
+    'When the earliest victim becomes eligible; null: never, or the reason does not depend on victims',
   ),
   queue_position: countOrNull('Position in the pending queue, from 1; null for a placed task'),
   served_before: countOrNull(
@@ -420,7 +420,8 @@ export const TaskQuerySchema = closed({
   reason: Type.Optional(
     oneOf(WAIT_REASONS, {
       description:
-        'Only tasks with this wait.reason. A page explains up to 1000 tasks in 250 ms, so it may be empty' +
+        'Only tasks with this wait.reason. The server explains up to 1000 tasks per page within 250 ms, ' +
+        'so it may be empty' +
         ' and still have a next_cursor',
     }),
   ),

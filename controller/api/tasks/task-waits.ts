@@ -15,7 +15,7 @@ export function readWait(text: string): number {
   return Number.parseInt(text, 10) * (text.endsWith('ms') ? 1 : 1000)
 }
 
-/** Aborts when the client has gone, and when it was answered. */
+/** Aborts when the client has disconnected, and when it was answered. */
 export function whenClosed(response: ServerResponse): AbortSignal {
   const closed = new AbortController()
   response.once('close', () => closed.abort())

@@ -5,12 +5,12 @@ import { isForecast, TRIED_TASK_ID } from '../../ports/twin.ts'
 import { presentChange, presentNoForecast, presentStart } from './present.ts'
 import type { ChangeForecastBody, StartForecastBody } from './schema.ts'
 
-const NO_SIMULATOR = 'NO_SIMULATOR: this controller has no simulator to ask.'
-const NOT_ASKED = 'NOT_ASKED: with forecast=true it is simulated.'
-const NOT_YET = 'NOT_YET: it is being worked out; ask again in some seconds, or with forecast=wait.'
+const NO_SIMULATOR = 'NO_SIMULATOR: this controller has no simulator.'
+const NOT_ASKED = 'NOT_ASKED: send forecast=true to simulate it.'
+const NOT_YET = 'NOT_YET: the forecast is being computed; try again in a few seconds, or send forecast=wait.'
 const NOT_NEW =
-  'NOT_YET: the task came after the latest forecast was begun; ask again in some seconds, or with ' +
-  'forecast=wait.'
+  'NOT_YET: the task was submitted after the latest forecast started; try again in a few seconds, or ' +
+  'send forecast=wait.'
 const STARTS_NOW = 'NOT_ASKED: the task would start now.'
 const NOT_WAITING = 'NOT_ASKED: the task does not wait for its first start.'
 

@@ -34,7 +34,7 @@ function startSentence(
 ): string {
   const within = minutes(horizonMs)
   const share = `${Math.round(notWithinHorizon * 100)}% of ${runs} runs`
-  if (p50 === null) return `It is not expected to start within ${within}: in ${share} it did not.`
+  if (p50 === null) return `It is not expected to start within ${within}: it did not start in ${share}.`
   const likely = `It is expected to start in ${minutes(p50 - at)}`
   if (p90 === null) return `${likely}, but in ${share} it did not start within ${within}.`
   return `${likely}, and within ${minutes(p90 - at)} in nine of ten of ${runs} runs.`
@@ -88,7 +88,7 @@ function changeSentence({ metrics, horizonMs, runs }: ChangeForecast): string {
     const [name, valueOf] = WORDS[metric]
     const [before, after] = [valueOf(change.before), valueOf(change.after)]
     if (change.verdict === 'stays') return [`${name} stays at ${before}`]
-    if (change.verdict === 'unclear') return [`${name} may go either way (${before} → ${after})`]
+    if (change.verdict === 'unclear') return [`${name} could rise or fall (${before} → ${after})`]
     return [`${name} ${change.verdict} from ${before} to ${after}`]
   })
   return `Over the next ${minutes(horizonMs)}, in ${runs} pairs of runs: ${parts.join('; ')}.`

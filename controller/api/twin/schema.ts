@@ -89,7 +89,7 @@ export const ForecastQuerySchema = closed({
     oneOf(['none', 'latest', 'wait'], {
       default: 'latest',
       description:
-        'latest: return the last forecast and start a new one; wait: wait some seconds for a new one',
+        'latest: return the last forecast and start a new one; wait: wait a few seconds for a new one',
     }),
   ),
 })
@@ -99,7 +99,7 @@ const PointSchema = Type.Object({
   p50: Type.Number(),
   p90: Type.Number(),
   actual: Type.Number({ description: 'Measured value' }),
-  score: Type.Number({ description: 'Distance of the measured value from p50, in widths of the band' }),
+  score: Type.Number({ description: 'Distance between the measured value and p50, in widths of the band' }),
 })
 const point = objectOrNull(PointSchema, 'null: no measurement')
 

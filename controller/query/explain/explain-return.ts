@@ -45,7 +45,7 @@ export function explainReturn(facts: EntryFacts): WaitExplanation {
   }
 }
 
-/** Explains a placed task whose node has not confirmed that it runs. */
+/** Explains a placed task whose node has not confirmed the start. */
 export function explainAssigned(placement: Placement): WaitExplanation {
   const { node } = placement
   const ack: ReasonDetail = {
@@ -61,7 +61,7 @@ export function explainAssigned(placement: Placement): WaitExplanation {
     secondary: isOffline ? [ack] : [],
     sentence:
       `Placed on ${gpusInWords(placement.gpus)}, ` +
-      `which ${isOffline ? 'is offline and ' : ''}has not confirmed that it runs.`,
+      `which ${isOffline ? 'is offline and ' : ''}has not confirmed the start.`,
     retryAt: null,
     queuePosition: null,
     servedBefore: null,
@@ -112,23 +112,26 @@ function sentenceOf(reason: EntryReason, facts: EntryFacts, retryAt: Instant | n
     case 'NODES_OFFLINE':
       return `Waits to ${waitsTo} ${there}: its node is offline.`
     case 'SWAP_SPACE_EXHAUSTED':
-      return `${waits}; host memory could then not hold all tasks that may have to leave at once.`
+      return `${waits}; host memory could then not hold all tasks that may have to be swapped out at once.`
     case 'AWAITING_NODE_ACK':
       return (
-        `Waits to ${waitsTo} ${there}: its last swap failed, ` +
-        `and it is tried again in ${Math.ceil(((facts.backsOffUntil ?? now) - now) / 1000)} s.`
+        `Waits to ${waitsTo} ${there}: its last swap failed; the next attempt is in ` +
+        `${Math.ceil(((facts.backsOffUntil ?? now) - now) / 1000)} s.`
       )
     case 'RESIDENCY_IMPOSSIBLE':
       return (
-        `${waits}; while noswap tasks and foreign memory stay it can have no more than ` +
-        `${inMib(facts.attainableMib)}.`
+        `${waits}; while noswap tasks and foreign memory stay, at most ` +
+        `${inMib(facts.attainableMib)} are available.`
       )
     case 'WAITING_PHYSICAL_VRAM':
       return `${waits}, never swapped out; has ${inMib(facts.freeMib)}.${victims()}`
     case 'NO_ELIGIBLE_VICTIM':
-      return `${waits}; has ${inMib(facts.reachMib)}, including tasks that may leave.${victims()}`
+      return `${waits}; has ${inMib(facts.reachMib)}, including tasks that may be swapped out.${victims()}`
     case 'SWAPPING_OUT_FOR_YOU':
-      return `${does} ${there} once others have left: needs ${inMib(needMib)}, has ${inMib(facts.freeMib)}.`
+      return (
+        `${does} ${there} once other tasks are swapped out: needs ${inMib(needMib)}, has ` +
+        `${inMib(facts.freeMib)}.`
+      )
     case 'RESERVED_FOR_ANOTHER':
       return (
         `${waits}; ${inMib(facts.keptMib)} is reserved for ` +
@@ -137,7 +140,7 @@ function sentenceOf(reason: EntryReason, facts: EntryFacts, retryAt: Instant | n
     case 'QUEUED_BEHIND':
       return (
         `${does} ${gpusInWords(entry.gpus)} in the next cycle, ` +
-        `after ${facts.servedBefore} others of that node.`
+        `after ${facts.servedBefore} other ${facts.servedBefore === 1 ? 'task' : 'tasks'} of that node.`
       )
   }
 }

@@ -68,7 +68,7 @@ export function sentenceOfPending(
       return featureInWords(tally, spec)
     case 'MAX_TASKS_PER_GPU':
       return (
-        `Waits for a task to end: too few GPUs of ${nodesInWords(tally)} hold fewer than ` +
+        `Waits for a task to end: too few GPUs of ${nodesInWords(tally)} have fewer than ` +
         `max_tasks_per_gpu (${facts.policy.maxTasksPerGpu}) tasks.`
       )
     case 'NODE_TASK_LIMIT':
@@ -85,7 +85,7 @@ export function sentenceOfPending(
     case 'NEVER_RESIDENT':
       return `Waits for noswap tasks or foreign memory to leave: ${needs}; ${best} has ${have} next to them.`
     case 'WOULD_STRAND':
-      return `Waits so that a placed task can return: ${needs}, never swapped out; ${best} can spare ${have}.`
+      return `Waits so that placed tasks can return: ${needs}, never swapped out; ${best} can spare ${have}.`
     case 'FRAGMENTED':
       return (
         `Waits for VRAM in one piece: ${needs}; ${best} has enough in total, ` +
@@ -95,17 +95,17 @@ export function sentenceOfPending(
       return exclusiveInWords(tally, facts)
     case 'NO_ELIGIBLE_VICTIM':
       return (
-        `Waits for a victim: ${needs}; ${best} has ${have} free or held by tasks that may ` +
-        `leave.${victimsInWords(tally, facts, retryAt)}`
+        `Waits for a victim: ${needs}; ${best} has ${have} free or used by tasks that may be swapped ` +
+        `out.${victimsInWords(tally, facts, retryAt)}`
       )
     case 'AWAITING_NODE_ACK':
       return (
-        `Refused by ${nodesInWords(tally)}; it may be placed there again after the next report, ` +
-        'or once a task has ended there.'
+        `Refused by ${nodesInWords(tally)}; it can be placed there again after the next report, or when ` +
+        'a task ends there.'
       )
     case 'RESERVED_FOR_ANOTHER':
       return (
-        `Waits behind a task that waits longer: ${needs}; ` +
+        `Waits behind a task that has waited longer: ${needs}; ` +
         `next to the reservation of ${holderInWords(tally, facts)}, ${best} has ${have}.`
       )
     case 'QUEUED_BEHIND':
@@ -119,7 +119,7 @@ export function sentenceOfPending(
     case 'REQUEUE_DELAY':
       return requeueDelayInWords(facts)
     case 'RESULT_AWAITED':
-      return `A node has announced the result of an earlier attempt. ${triedAgainInWords(facts)}`
+      return `Waits for the announced result of an earlier attempt. ${triedAgainInWords(facts)}`
     case 'RESIDENCY_IMPOSSIBLE':
     case 'SWAPPING_OUT_FOR_YOU':
       throw new Error(`broken invariant: ${reason} is no reason of a pending task without reserved VRAM`)
@@ -167,8 +167,8 @@ function triedAgainInWords({ queued, now }: PendingFacts): string {
   const at = pause?.until ?? Math.min(...refusals.map(({ until }) => until ?? Infinity))
   const inTime = at === Infinity ? 'later' : `in ${Math.max(1, Math.ceil((at - now) / 1000))} s`
   return (
-    `It is tried again ${inTime}, when it is released or changed, ` +
-    'and when a node joins or is uncordoned.'
+    `It is tried again ${inTime}, or earlier if the task is released or changed, ` +
+    'or a node joins or is uncordoned.'
   )
 }
 
@@ -259,8 +259,8 @@ export function nextVictimInWords(
 function servedBeforeInWords(servedBefore: number): string {
   if (servedBefore === 0) return ''
   return servedBefore === 1
-    ? ' Another task is served there before it.'
-    : ` ${servedBefore} other tasks are served there before it.`
+    ? ' Another task is served before it there.'
+    : ` ${servedBefore} other tasks are served before it there.`
 }
 
 function whoLeavesInWords(
@@ -269,10 +269,13 @@ function whoLeavesInWords(
   now: Instant,
   retryAt: Instant | null,
 ): string {
-  if (retryAt !== null) return ` The next one may leave in ${Math.ceil((retryAt - now) / 1000)} s.`
+  if (retryAt !== null) return ` The next task may be swapped out in ${Math.ceil((retryAt - now) / 1000)} s.`
   const holder = largestProtected(gpus, requester)
-  if (holder === null) return ' No other task may leave now.'
-  return ` ${holder.task.spec.name} (P0) holds ${inMib(holder.demandMib)} there and leaves only for P0 tasks.`
+  if (holder === null) return ' No other task may be swapped out now.'
+  return (
+    ` ${holder.task.spec.name} (P0) uses ${inMib(holder.demandMib)} there and is swapped out only ` +
+    'for P0 tasks.'
+  )
 }
 
 /** The P0 task with the most VRAM that this requester may not swap out. */
@@ -333,8 +336,8 @@ function groupsInWords(groups: readonly string[]): string {
 function hostMemoryInWords(tally: Tally, needs: string, best: string, have: string): string {
   return have === 'nothing'
     ? `Waits for host memory to swap to: ${needs}; ` +
-        `together these GPUs of ${nodesInWords(tally)} would need more than there is.`
-    : `Waits for host memory to swap to: ${needs}; with the rest of it ${best} takes ${have}.`
+        `all its GPUs on ${nodesInWords(tally)} together would need more than is free.`
+    : `Waits for host memory to swap to: ${needs}; with the remaining host memory ${best} can take ${have}.`
 }
 
 function limitInWords(tally: Tally): string {
@@ -347,7 +350,7 @@ function exclusiveInWords(tally: Tally, facts: PendingFacts): string {
   if (gpuMode === 'shared')
     return (
       `Waits for an exclusive task to end: needs ${needInWords(facts)}; ` +
-      `exclusive tasks occupy those of ${nodesInWords(tally)}.`
+      `exclusive tasks occupy the GPUs of ${nodesInWords(tally)}.`
     )
   const [best] = tally.nearest
   const whole = gpuCount === 1 ? 'a GPU' : `${gpuCount} GPUs of one node`

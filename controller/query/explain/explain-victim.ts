@@ -59,7 +59,10 @@ function firstInWords(placement: LivePlacement): string {
   if (!isAboveRequest(placement)) return ''
   const { demandMib, task } = placement
   const { vramMib } = task.spec
-  return ` It goes before its equals: it uses ${inMib(demandMib)} on each GPU, requested ${inMib(vramMib)}.`
+  return (
+    ` It is swapped out before tasks of the same level: it uses ${inMib(demandMib)} on each GPU, ` +
+    `but requested ${inMib(vramMib)}.`
+  )
 }
 
 /** Returns the first verdict that applies. */
@@ -90,14 +93,16 @@ function inWords(
   switch (standing) {
     case 'ELIGIBLE':
       return task.spec.keepWarm === true
-        ? 'It is kept warm: it may be swapped out when the other tasks that are not P0 are not enough.'
+        ? 'It is kept warm: it may be swapped out only if the other tasks below P0 do not free enough VRAM.'
         : 'It may be swapped out for any task that needs its VRAM.'
     case 'ELIGIBLE_FOR_P0_ONLY':
       return task.spec.keepWarm === true
-        ? 'It is P0 and kept warm: it may be swapped out for a P0 task when all others are not enough.'
-        : 'It is P0 and may be swapped out for a P0 task only, when no other may leave.'
+        ? 'It is P0 and kept warm: it may be swapped out for a P0 task only if all other tasks do not ' +
+            'free enough VRAM.'
+        : 'It is P0: it may be swapped out only for a P0 task, and only if the tasks below P0 do not ' +
+            'free enough VRAM.'
     case 'NOT_STARTED':
-      return 'It is not swapped out: its node has not confirmed that it runs.'
+      return 'It is not swapped out: its node has not confirmed the start.'
     case 'NOSWAP':
       if (task.spec.noswap === 1) return 'It is never swapped out: it is noswap.'
       return (
@@ -107,19 +112,19 @@ function inWords(
     case 'NOT_RESIDENT':
       return residency === 'swapped_out' ? outInWords(placement) : 'It is being moved.'
     case 'OVER':
-      return 'It is not swapped out: its node says that it has ended.'
+      return 'It is not swapped out: its node reports that it has ended.'
     case 'STOPPING':
-      return 'It is not swapped out: it is being stopped, and its VRAM comes free then.'
+      return 'It is not swapped out: it is being stopped, which frees its VRAM.'
     case 'SWAP_FAILED_LATELY':
       return (
-        'Its last swap failed: it is left ' +
-        `alone${inSeconds === '' ? ' for now' : `, and may be swapped out${inSeconds}`}.`
+        'Its last swap failed: ' +
+        `it ${inSeconds === '' ? 'is not swapped out for now' : `may be swapped out again${inSeconds}`}.`
       )
     case 'WANTS_GPU': {
       if (eligibleAt === null) return 'It is not swapped out: it wants the GPU.'
       return (
-        `It wants the GPU, and may be swapped out all the same${inSeconds}: ` +
-        'it has been resident for max_residency_seconds then.'
+        `It wants the GPU, but may be swapped out anyway${inSeconds}, because it will have been ` +
+        'resident for max_residency_seconds.'
       )
     }
     case 'NOT_IDLE_LONG_ENOUGH':
@@ -139,7 +144,7 @@ function inWords(
 function outInWords({ residualMib, task, outBy }: LivePlacement): string {
   const by = MOVERS[outBy ?? (residualMib === 0 ? 'driver' : (task.spec.swapMethod ?? 'driver'))]
   const left = residualMib === 0 ? '' : `: ${inMib(residualMib)} stay in VRAM on each GPU`
-  return `It is swapped out already, by ${by}${left}.`
+  return `It is already swapped out, by ${by}${left}.`
 }
 
 function capitalized(words: string): string {

@@ -18,7 +18,7 @@ export function wouldFitInWords(change: WouldFit, now: Instant): string {
       return `${fits} with safety_reserve_mib${whose} ${change.to} instead of ${change.from}.`
     }
     case 'vram':
-      return `${fits} if it asked for ${inMib(change.to)} instead of ${inMib(change.from)}.`
+      return `${fits} if it requested ${inMib(change.to)} instead of ${inMib(change.from)}.`
     case 'noswap':
       return `${fits} with noswap 0: it could then use overcommit headroom, and be swapped out.`
     case 'uncordon':
@@ -31,8 +31,8 @@ export function wouldFitInWords(change: WouldFit, now: Instant): string {
       return `${fits} once ${change.task.spec.name} has ended there (${inMib(change.mib)}).`
     case 'victims_idle':
       return (
-        `${fits} in ${Math.ceil((change.at - now) / 1000)} s, ` +
-        'if those that may leave then do not use the GPU before.'
+        `${fits} in ${Math.ceil((change.at - now) / 1000)} s, if the victims do not use the GPU ` +
+        `before then.`
       )
   }
 }
@@ -42,6 +42,6 @@ export function provisoOf({ entriesBefore }: WouldFit, tasksBefore: number): str
   const others: string[] = []
   if (tasksBefore > 0)
     others.push(`the ${tasksBefore} ${tasksBefore === 1 ? 'task' : 'tasks'} before it in the queue`)
-  if (entriesBefore > 0) others.push(`the ${entriesBefore} that wait for VRAM on that node`)
-  return others.length === 0 ? null : `Provided that ${others.join(' and ')} do not take the room first.`
+  if (entriesBefore > 0) others.push(`the ${entriesBefore} entries that wait for VRAM on that node`)
+  return others.length === 0 ? null : `Provided that ${others.join(' and ')} do not take the VRAM first.`
 }

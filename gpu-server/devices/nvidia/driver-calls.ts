@@ -70,7 +70,7 @@ function giveUp(why: string): never {
 }
 
 function known(value: number | undefined): number {
-  if (value === undefined) throw new Error('the request lacks a number')
+  if (value === undefined) throw new Error('the request has no number')
   return value
 }
 

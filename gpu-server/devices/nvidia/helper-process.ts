@@ -59,11 +59,11 @@ export class HelperProcess {
         reject(
           new HelperFault({
             kind: 'timeout',
-            message: `${this.#options.role} helper: ${op} not answered in ${timeoutMs} ms`,
+            message: `${this.#options.role} helper: ${op} not answered within ${timeoutMs} ms`,
             code: null,
           }),
         )
-        this.#end(`${op} was not answered in ${timeoutMs} ms`)
+        this.#end(`${op} was not answered within ${timeoutMs} ms`)
       }, timeoutMs)
       const pending: Pending = {
         resolve: (value) => {

@@ -200,7 +200,7 @@ export class NvidiaAccelerator implements Accelerator {
       this.#usesSmi = true
       try {
         const snapshot = await this.#read('snapshot')
-        this.#note(`reading GPUs by nvidia-smi: ${fault.message}`)
+        this.#note(`reading GPUs with nvidia-smi instead: ${fault.message}`)
         return snapshot
       } catch (second) {
         if (!(second instanceof HelperFault)) throw second

@@ -156,7 +156,7 @@ function failure(
   if (error.killed === true)
     return new HelperFault({
       kind: 'timeout',
-      message: `${program} gave no answer in ${timeoutMs} ms`,
+      message: `${program} did not answer within ${timeoutMs} ms`,
       code: null,
     })
   return driverFault(`${program} failed: ${lines(output)[0] ?? error.message}`)

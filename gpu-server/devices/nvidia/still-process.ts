@@ -78,7 +78,7 @@ export class StillProcesses {
       threads.find((thread) => thread === threadId) ??
       threads.find((thread) => this.#numbers(pid, thread).at(-1) === threadId)
     if (found === undefined)
-      throw lost(`process ${pid} has no thread ${threadId}, which the driver names for its copies`)
+      throw lost(`process ${pid} does not have the thread ${threadId} that the driver uses for copies`)
     return found
   }
 

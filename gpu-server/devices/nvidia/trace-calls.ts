@@ -58,7 +58,7 @@ export class TraceCalls {
     const name = Object.entries(constants.errno).find(([, number]) => number === errno)?.[0] ?? String(errno)
     throw new HelperFault({
       kind: 'not_traceable',
-      message: `thread ${thread} cannot be held: ptrace ${what}: ${name}`,
+      message: `thread ${thread} cannot be stopped: ptrace ${what}: ${name}`,
       code: null,
     })
   }

@@ -70,7 +70,7 @@ export async function runJob(job: RunJob, onProgress: (fraction: number) => void
     onProgress: (fraction) => {
       beats += 1
       if (beats * STEPS_PER_BEAT > LIMITS.steps)
-        throw new LimitReached(`The run exceeded ${LIMITS.steps} events.`)
+        throw new LimitReached(`The run exceeded the limit of ${LIMITS.steps} events.`)
       onProgress(fraction)
     },
     ...(scenario.operator.length === 0

@@ -130,7 +130,7 @@ function bodyProblem(refusal: GridRefusal): Refused {
     case 'too_many_runs':
       return refusedAt(
         ['seeds'],
-        `overcommit_percents, seeds and fields make ${refusal.runs} runs; the limit is ${refusal.max}`,
+        `overcommit_percents, seeds and fields result in ${refusal.runs} runs; the limit is ${refusal.max}`,
       )
   }
 }
@@ -151,7 +151,7 @@ function sweepRefusal(
   if (combinations > LIMITS.sweptSettings) {
     return refusedAt(
       ['fields'],
-      `fields make ${combinations} combinations; the limit is ${LIMITS.sweptSettings}`,
+      `fields result in ${combinations} combinations; the limit is ${LIMITS.sweptSettings}`,
     )
   }
   for (const settings of axes.length === 0 ? [] : settingsOf(axes)) {

@@ -31,7 +31,11 @@ export interface ScenarioGate {
   ) => Promise<Outcome<FoundSweep>>
 }
 
-const BUSY = { code: 'too_many', detail: 'Too many scenarios are being read.', retryAfterSeconds: 2 } as const
+const BUSY = {
+  code: 'too_many',
+  detail: 'Too many scenarios are being read. Try again later.',
+  retryAfterSeconds: 2,
+} as const
 
 export function scenarioGate(library: ScenarioLibrary, reader: ScenarioReader): ScenarioGate {
   const read = async <T>(
@@ -55,7 +59,7 @@ export function scenarioGate(library: ScenarioLibrary, reader: ScenarioReader): 
       return { ok: true, value }
     } catch (error) {
       if (error instanceof WorkerFault)
-        return refused({ code: 'too_large', detail: `The scenario was not read: ${error.message}.` })
+        return refused({ code: 'too_large', detail: `The scenario could not be read: ${error.message}.` })
       throw error
     }
   }

@@ -39,7 +39,11 @@ export function tracesPort(options: TracesOptions): TracesPort {
   return {
     async storeTrace(upload) {
       if (isBusy)
-        return refused({ code: 'too_many', detail: 'Another trace is being received.', retryAfterSeconds: 5 })
+        return refused({
+          code: 'too_many',
+          detail: 'Another trace is being uploaded. Try again later.',
+          retryAfterSeconds: 5,
+        })
       isBusy = true
       try {
         return await store(options, upload)
@@ -168,7 +172,7 @@ async function check(
     return await process.ask(job)
   } catch (error) {
     if (full !== null) return { full }
-    if (error instanceof WorkerFault) return { problem: `The trace was not read: ${error.message}.` }
+    if (error instanceof WorkerFault) return { problem: `The trace could not be read: ${error.message}.` }
     throw error
   } finally {
     clearTimeout(timer)

@@ -115,7 +115,7 @@ export function whyOverLimits(
 /** As UploadQuota.whyDiskIsShort. */
 export function whyShortOfSpace({ minFreeBytes, minFreePercent }: UploadLimits, space: Space): string | null {
   const floor = Math.max(minFreeBytes, (space.totalBytes * minFreePercent) / 100)
-  return space.freeBytes < floor ? 'The disk is short of space: uploads are refused for now.' : null
+  return space.freeBytes < floor ? 'The disk is low on space: uploads are refused for now.' : null
 }
 
 /** Returns the size of all files below a folder that is being written. */

@@ -159,10 +159,11 @@ export class SessionHost {
     return this.#exclusively(async () => {
       const [fault] = readFaults(entry, this.#plan.nodes, 'fault')
       if (fault === undefined || fault.kind === 'swarm')
-        throw new SessionConflict('Inject one fault at a time, and no swarm.')
+        throw new SessionConflict('A swarm cannot be injected. Inject one fault at a time.')
       if (fault.kind === 'store_set_back' && typeof fault.to !== 'string' && fault.to.backMs > 0)
         throw new SessionConflict(
-          'A running session keeps no earlier states of its store. Send `to`, or `back: 0s` with `loss: ' +
+          'A running session does not keep earlier states of its store. Send `to`, or `back: 0s` with ' +
+            '`loss: ' +
             'restored`.',
         )
       if (SUCCESSION_KINDS.includes(fault.kind) && !this.world.world.controllers.hasStandby)
@@ -345,7 +346,8 @@ export class SessionHost {
 
   #kept(id: string): Kept {
     const kept = this.#snapshots.find((each) => each.id === id)
-    if (kept === undefined) throw new SessionConflict(`The session has no snapshot ${JSON.stringify(id)}.`)
+    if (kept === undefined)
+      throw new SessionConflict(`The session does not have the snapshot ${JSON.stringify(id)}.`)
     return kept
   }
 

@@ -51,7 +51,7 @@ export async function getBlob(
   }
   const content = unpacked(Buffer.concat(pieces), ref)
   if (content.length !== bytes || sha256(content) !== hash)
-    throw new Error(`content ${hash} was received with changes`)
+    throw new Error(`content ${hash} was damaged in transit`)
   return content
 }
 

@@ -143,7 +143,7 @@ it('Without the Secret it waits, says who makes it, and is not ready', async () 
   const { stop, running } = started(api, notes)
   await vi.waitFor(() => expect(notes).toHaveLength(1), WAIT)
   expect(notes[0]).toBe(
-    'the certificates cannot be kept: Secret headroom-admission not found in namespace gpu. ' +
+    'the certificates cannot be stored: Secret headroom-admission not found in namespace gpu. ' +
       'The Helm chart creates it.',
   )
   stop.abort()

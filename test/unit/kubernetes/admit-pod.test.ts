@@ -316,8 +316,8 @@ describe('Probes of swappable pods', () => {
   })
 
   it.each<[string, Probe]>([
-    ['a host', { httpGet: { port: 80, host: '10.0.0.1' } }],
-    ['a host', { tcpSocket: { port: 80, host: '10.0.0.1' } }],
+    ['its own host', { httpGet: { port: 80, host: '10.0.0.1' } }],
+    ['its own host', { tcpSocket: { port: 80, host: '10.0.0.1' } }],
     ['the unknown port', { tcpSocket: { port: 'absent' } }],
     ['no command', { exec: {} }],
     ['unknown kind', {}],

@@ -21,7 +21,7 @@ describe('A claim', () => {
       claims: [{ podUid: 'a' }, { podUid: 'b' }],
     })
     expect(withClaim(of(claim('a', 30_000)), claim('b', 6_865), LIMITS)).toBe(
-      'GPU G would have claims of 36865 MiB, and the limit is 36864 MiB',
+      'GPU G would have claims of 36865 MiB, but the limit is 36864 MiB',
     )
   })
 

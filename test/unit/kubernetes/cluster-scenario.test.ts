@@ -103,7 +103,7 @@ describe('Pods', () => {
   })
 
   it('Pods without an amount take whole GPUs, or what is assumed; both are told', () => {
-    expect(podsOf(aPod('a')).notes).toEqual([expect.stringMatching(/^1 of 1 pods do not say .* --pod-vram/)])
+    expect(podsOf(aPod('a')).notes).toEqual([expect.stringMatching(/^1 of 1 pods do not .* --pod-vram/)])
     const assumed = planPods([aPod('a')], NODES, 8192)
     expect(assumed.pods).toMatchObject([{ vramMib: 8192 }])
     expect(assumed.notes).toEqual(['Assumed: 1 pods need 8192 MiB on each GPU (--pod-vram).'])

@@ -70,7 +70,8 @@ describe('explain', () => {
     expect(waiting).toMatch(/why +Waits for [^\n]*8 GiB|why +Waits for [^\n]*8,192 MiB/)
     expect(waiting).toMatch(/asks for +8Gi on one GPU, P2, may be swapped out/)
     await vi.waitFor(
-      async () => expect(await explained('second')).toMatch(/nodes +a: 4Gi free on its emptiest GPU\n$/),
+      async () =>
+        expect(await explained('second')).toMatch(/nodes +a: 4Gi free on the GPU with the most free VRAM\n$/),
       WAIT,
     )
     const bound = await explained('first')
@@ -131,7 +132,7 @@ describe('nodes', () => {
     expect(lines[1]).toMatch(/^gpu-node-12\.rack-7\.… +NoAgent +8 +1536Gi +2304Gi +2000Gi +512Gi +50 +0$/)
   })
 
-  it('says what to do when no node belongs to Headroom', async () => {
+  it('says what to do when no node is labelled for Headroom', async () => {
     await expect(printNodes(world.api, 'table')).rejects.toThrow('kubectl label node NODE')
   })
 })
@@ -222,7 +223,7 @@ describe('doctor', () => {
     expect(code).toBe(1)
     expect(text).toMatch(/fail +GPUNode +the resource gpunodes\.headroom\.dev is missing; kubectl apply/)
     expect(text).toMatch(/fail +webhook: change pods +there is no MutatingWebhookConfiguration/)
-    expect(text).toMatch(/fail +admission +a pod that was tried stayed as it was/)
+    expect(text).toMatch(/fail +admission +a test pod was not changed/)
   })
 
   it('finds a webhook that the API server does not reach', async () => {
@@ -314,7 +315,7 @@ describe('release', () => {
 
   it('does not delete a waiting pod without --replace', async () => {
     await world.addPod('train', '8Gi')
-    await expect(released('train')).rejects.toThrow('With --replace it is deleted and created again')
+    await expect(released('train')).rejects.toThrow('Use --replace to delete it and create it again')
     expect((await world.pod('train')).spec.schedulingGates).toHaveLength(1)
   })
 

@@ -91,7 +91,7 @@ describe('VendorNodePolicy.spec.vramOvercommitPercent overrides the percentage o
     expect(nodePolicyFaults(aNodePolicy('again', 30, 'gpu-1'), [first])).toEqual([
       {
         path: 'spec.nodeName',
-        message: 'node "gpu-1" already has the VendorNodePolicy gpu-1; change it',
+        message: 'node "gpu-1" already has the VendorNodePolicy gpu-1; change that one',
       },
     ])
     expect(nodePolicyFaults(aNodePolicy('gpu-1', 30), [first])).toEqual([])
@@ -131,7 +131,7 @@ describe(`The node label ${LABEL} overrides the percentage of one node`, () => {
     expect(both.findings).toEqual([
       {
         type: 'OverrideConflict',
-        message: `VendorNodePolicy gpu-1 says 20, label ${LABEL} says 70. The policy applies.`,
+        message: `VendorNodePolicy gpu-1 sets 20, but label ${LABEL} sets 70. The policy applies.`,
       },
     ])
   })

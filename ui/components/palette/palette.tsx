@@ -71,7 +71,7 @@ function Finder(props: PaletteProps): JSX.Element {
   const words = (): string => {
     if (found.isBusy()) return 'Searching…'
     if (shown().length === 0) return 'Nothing matches.'
-    return shown().length === MAX_SHOWN ? `The first ${MAX_SHOWN} are shown.` : `${shown().length} found`
+    return shown().length === MAX_SHOWN ? `Only the first ${MAX_SHOWN} are shown.` : `${shown().length} found`
   }
   return (
     <>

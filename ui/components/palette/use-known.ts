@@ -54,7 +54,7 @@ function actionsOf(isLive: boolean): readonly Entry[] {
     action('Submit task', '/tasks?submit=1'),
     action('New group', '/groups?new=1'),
     action('Show failed tasks', '/tasks?tab=failed'),
-    action('Show nodes in trouble', '/#trouble'),
+    action('Show nodes that need attention', '/#trouble'),
     ...(isLive ? [action('Plan overcommit for this cluster', '/planner?source=live')] : []),
     action('Theme: light', () => chooseTheme('light')),
     action('Theme: dark', () => chooseTheme('dark')),

@@ -28,7 +28,7 @@ export function NodeNotices(props: { readonly node: NodeBody }): JSX.Element {
         <section class="card" aria-label="Quarantine">
           <h2>Quarantined attempts: {whole(props.node.quarantined_attempts)}</h2>
           <p>
-            They run on this node, and the store does not know them. They keep their VRAM until you adopt or
+            They run on this node, but the store does not know them. They keep their VRAM until you adopt or
             stop them. <ToRecovery />
           </p>
         </section>

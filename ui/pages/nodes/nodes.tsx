@@ -64,7 +64,7 @@ const COLUMNS: readonly Column<NodeBody>[] = [
   { name: 'GPUs', cell: (row) => <span class="text nowrap">{gpuModels(row())}</span> },
   {
     name: 'VRAM',
-    help: 'Bars: allocated, and within it used. Lines: physical, and dashed schedulable',
+    help: 'Bars: allocated VRAM, with used VRAM inside. Solid line: physical; dashed line: schedulable',
     cell: (row) => <VramBar vram={row().vram} />,
   },
   {

@@ -1,4 +1,4 @@
-/** Owners of open tasks: what they use, wait for and lose; the caller's own tasks on top. */
+/** Owners of open tasks: their usage, waiting tasks and unserved GPU time; the caller's own tasks on top. */
 import { useSearchParams } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { Users } from 'lucide'

@@ -13,23 +13,23 @@ interface RoleRow {
 const ROLES: readonly RoleRow[] = [
   {
     role: 'viewer',
-    sees: 'All tasks, nodes, groups, owners, events and settings; no output and no files of tasks',
+    sees: 'All tasks, nodes, groups, owners, events and settings, but not the output and files of tasks',
     may: 'Only read',
   },
   {
     role: 'submitter',
-    sees: 'The same, and output, files and variables of own tasks',
+    sees: 'The same, plus output, files and variables of own tasks',
     may: 'Submit tasks; change, hold, swap and cancel own tasks; run simulations',
   },
   {
     role: 'operator',
-    sees: 'The same, and the output of all tasks; files and variables of own tasks only',
+    sees: 'The same, plus the output of all tasks; files and variables of own tasks only',
     may: 'Change all tasks, nodes, groups and settings',
   },
   {
     role: 'admin',
-    sees: 'Everything, files and variables of all tasks included',
-    may: 'Everything, tokens included; commands only in own tasks',
+    sees: 'Everything, including files and variables of all tasks',
+    may: 'Everything, including tokens; exec only in own tasks',
   },
 ]
 

@@ -33,7 +33,7 @@ export function readNumbers(text: string, { what, max }: Bounds): Numbers {
     if (part === '')
       return refused(
         text.trim() === ''
-          ? 'enter at least one, for example 0, 25, 50 or 0..100:25.'
+          ? 'enter at least one value, for example 0, 25, 50 or 0..100:25.'
           : 'remove the extra comma.',
       )
     const match = /^(\d{1,10})(?:\.\.(\d{1,10})(?::(\d{1,10}))?)?$/.exec(part)

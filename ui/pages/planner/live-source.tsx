@@ -50,8 +50,8 @@ export function LiveSource(props: { readonly onChosen: (choice: Chosen) => void 
           </p>
           <Show when={data().description}>{(words) => <p class="quiet text">{words()}</p>}</Show>
           <p class="quiet">
-            The remaining work of each task was drawn once: additional seeds do not draw it again. The work of
-            the last hours is available as a trace: choose “Trace”.
+            The remaining work of each task is estimated once and is the same for every seed. To use the work
+            of the last hours instead, choose “Trace”.
           </p>
         </>
       )}

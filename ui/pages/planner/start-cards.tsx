@@ -48,7 +48,8 @@ const CARDS: readonly StartCard[] = [
         body,
         contentType: 'application/octet-stream',
       })
-      if (kept.tasks === 0) throw new Error('No task ended in the last 24 hours. Use: This cluster, now')
+      if (kept.tasks === 0)
+        throw new Error('No task ended in the last 24 hours. Use “This cluster, now” instead')
       return { scenario_inline: tracedScenario(await api.get<SnapshotParts>('/snapshot'), trace, null) }
     },
   },
@@ -61,7 +62,7 @@ const CARDS: readonly StartCard[] = [
   library(
     'Idle servers',
     'live-overcommit',
-    'Tasks fill four GPUs, become idle, and others wait for their VRAM.',
+    'Tasks fill four GPUs and become idle, while other tasks wait for their VRAM.',
   ),
   library('Bursts of requests', 'capacity-bursts-of-serving', 'Model servers get requests in bursts.'),
   library('Working days', 'capacity-day-and-night', 'Three times the load by day, almost none at night.'),

@@ -1,4 +1,4 @@
-/** Nodes that know events which the store lacks, with the mark of the store. */
+/** Nodes that know events that the store does not have, with the mark of the store. */
 import { A } from '@solidjs/router'
 import { Show, type JSX } from 'solid-js'
 import type { RecoveryBody } from '../../../controller/api/tasks/attempt-schema.ts'

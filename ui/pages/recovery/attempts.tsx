@@ -24,7 +24,7 @@ export function Attempts(props: { readonly count: number }): JSX.Element {
     <section class="card" aria-label="Quarantined attempts">
       <h2>Quarantined attempts</h2>
       <p>
-        These attempts run on nodes, and the store does not know them. They keep running and keep their VRAM
+        These attempts run on nodes, but the store does not know them. They keep running and keep their VRAM
         until you adopt or stop them.
       </p>
       <Show when={session.whyNot('operator')} fallback={<List count={props.count} />}>

@@ -156,7 +156,7 @@ export const TASK_COLUMNS: Readonly<Record<ListName, readonly Column<TaskBody>[]
     {
       ...REASON,
       name: 'Wait reason',
-      help: 'The first reason that applies; the title has the full sentence',
+      help: 'The first reason that applies; hover over it for the full sentence',
     },
     {
       name: 'Waited',

@@ -93,7 +93,7 @@ function Views(props: { readonly task: TaskBody }): JSX.Element {
   return (
     <>
       <TabLinks
-        name="Parts of the task"
+        name="Sections of the task"
         tabs={VIEWS.map((each) => ({ name: VIEW_NAMES[each], href: href(each), isCurrent: view() === each }))}
       />
       <Switch>

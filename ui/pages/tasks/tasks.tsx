@@ -96,7 +96,7 @@ export function Tasks(): JSX.Element {
           <section>
             <Show when={query().reason !== undefined && answer().page.total === null}>
               <p class="quiet">
-                At most 1,000 pending tasks are explained per page, so a page may show only a few.{' '}
+                At most 1,000 pending tasks are examined per page, so a page may show only a few.{' '}
                 <em>Next</em> continues with the rest.
               </p>
             </Show>

@@ -18,11 +18,11 @@ DETACH_PAUSE_SECONDS = 0.1
 
 
 class NotAttached(HeadroomError):
-    """This process cannot be the process of the lease; the message says why."""
+    """This process cannot become the process of the lease; the message has the reason."""
 
 
 class Attachment:
-    """This process as the process of a lease, from `begin` to `end`."""
+    """Makes this process the process of a lease, from `begin` to `end`."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -38,12 +38,12 @@ class Attachment:
         return attachment
 
     def signal(self, is_busy: bool) -> None:
-        """Reports whether the process wants the GPU; from then on its use is not measured."""
+        """Reports whether the process wants the GPU. Afterwards its use is no longer measured."""
         if os.getpid() == self._pid:
             self._ask({"busy": is_busy})
 
     def end(self) -> None:
-        """The process is no longer that of the lease; a fork of it never was."""
+        """Detaches the process from the lease. A fork of the process was never attached."""
         for name, value in self._before.items():
             if value is None:
                 os.environ.pop(name, None)
@@ -77,7 +77,7 @@ class Attachment:
                 with connection.makefile("rb") as answers:
                     answer = json.loads(answers.readline(MAX_ANSWER_BYTES) or b"{}")
         except FileNotFoundError as error:
-            raise NotAttached("its place is on another host") from error
+            raise NotAttached("its GPUs are on another host") from error
         except PermissionError as error:
             raise NotAttached(f"{self._path}: permission denied. Are you in the group headroom?") from error
         except (OSError, ValueError) as error:

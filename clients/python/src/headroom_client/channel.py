@@ -1,4 +1,4 @@
-"""Channels into a running task: a command besides its own, or a connection to one of its ports."""
+"""Channels into a running task: an additional command, or a connection to one of its ports."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ class ExecResult(NamedTuple):
     """How a command in a task ended."""
 
     exit_code: int
-    """Of the command; 128 + n for a signal, 125 to 127 if it did not run (docs/exec.md)."""
+    """Exit code of the command; 128 + n for a signal, 125 to 127 if it did not run (docs/exec.md).
+    """
     stdout: str
     stderr: str
 
 
 class Channel:
-    """A connection of frames that never blocks; one thread uses it."""
+    """A non-blocking connection that exchanges frames; for one thread."""
 
     def __init__(self, sock: socket.socket, rest: bytes) -> None:
         self.sock = sock
@@ -53,7 +54,7 @@ class Channel:
         self._unsent += HEAD.pack(END, 0)
 
     def flush(self) -> None:
-        """Sends what the connection takes now."""
+        """Sends as much as the connection accepts without blocking."""
         while self._unsent:
             try:
                 del self._unsent[: self.sock.send(self._unsent[:PIECE_BYTES])]
@@ -66,7 +67,7 @@ class Channel:
                     raise lost() from error
 
     def frames(self) -> Iterator[Tuple[int, bytes]]:
-        """Yields the frames that are here; raises ChannelCut when the connection has ended."""
+        """Yields the frames received so far; raises ChannelCut when the connection has ended."""
         is_open = True
         while is_open:
             yield from self._whole()
@@ -92,7 +93,7 @@ class Channel:
             yield kind, content
 
     def close(self) -> None:
-        """Ends what runs for it."""
+        """Closes the channel; the server ends its command."""
         self.sock.close()
 
 
@@ -110,7 +111,7 @@ def run_command(
     stdout: Optional[BinaryIO],
     stderr: Optional[BinaryIO],
 ) -> ExecResult:
-    """Passes input and output until the command has ended."""
+    """Forwards input and output until the command has ended."""
     deadline = None if timeout is None else time.monotonic() + timeout
     outputs = _Output(stdout), _Output(stderr)
     is_given = True
@@ -131,7 +132,7 @@ def run_command(
                     return ExecResult(_exit_code_in(content), outputs[DATA].text(), outputs[ERRORS].text())
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
-                raise TimeoutError(f"The command did not end within {timeout:g} s, and was ended.")
+                raise TimeoutError(f"The command did not end within {timeout:g} s and was killed.")
             _wait([(channel.sock, True, channel.has_unsent)], left)
             channel.flush()
     finally:
@@ -139,7 +140,7 @@ def run_command(
 
 
 def pass_connection(channel: Channel, local: socket.socket) -> None:
-    """Passes the bytes of a connection to a port of the task, until one side ends it."""
+    """Forwards the bytes of a connection to a port of the task until one side closes it."""
     local.setblocking(False)
     waiting = bytearray()  # for the local side
     is_reading, is_writing, has_ended = True, True, False
@@ -202,7 +203,7 @@ def _end_in(content: bytes) -> Tuple[str, str]:
 
 
 class _Output:
-    """One stream of a command: kept, or passed on."""
+    """One stream of a command: collected, or forwarded."""
 
     def __init__(self, to: Optional[BinaryIO]) -> None:
         self._to = to
@@ -215,7 +216,7 @@ class _Output:
         self._kept += content
         if len(self._kept) > MAX_OUTPUT_BYTES:
             raise HeadroomError(
-                f"The output of the command exceeds {MAX_OUTPUT_BYTES} bytes. Pass files as stdout, stderr."
+                f"The output of the command exceeds {MAX_OUTPUT_BYTES} bytes. Pass files as stdout and stderr."
             )
 
     def text(self) -> str:
@@ -223,7 +224,7 @@ class _Output:
 
 
 def _read(local: socket.socket) -> Optional[bytes]:
-    """Returns what is here; None: nothing, and more may come."""
+    """Returns the data received so far; None if there is none yet."""
     try:
         return local.recv(PIECE_BYTES)
     except BlockingIOError:
@@ -240,7 +241,7 @@ def _write(local: socket.socket, waiting: bytearray) -> None:
 
 
 def _wait(sockets: List[Tuple[socket.socket, bool, bool]], seconds: Optional[float]) -> None:
-    """Returns when a socket can be read or written as given."""
+    """Waits until one of the given sockets can be read or written."""
     with selectors.DefaultSelector() as selector:
         for sock, can_read, can_write in sockets:
             events = (selectors.EVENT_READ if can_read else 0) | (selectors.EVENT_WRITE if can_write else 0)

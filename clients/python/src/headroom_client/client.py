@@ -20,11 +20,11 @@ PAGE = 200
 
 
 class Client:
-    """Talks to one controller; may be used by several threads at once.
+    """Client of one controller; thread-safe.
 
-    Without arguments it uses HEADROOM_URL and HEADROOM_TOKEN, or the context that `headroom login` stored, or
-    the controller on this host. `timeout` is in seconds, for one answer; `attempts` is the maximum per
-    request, where a retry cannot act twice.
+    Without arguments it uses HEADROOM_URL and HEADROOM_TOKEN, or the context that `headroom login`
+    stored, or the controller on this host. `timeout` is the maximum time for one response, in
+    seconds; `attempts` is the maximum number of attempts for requests that are safe to repeat.
     """
 
     def __init__(
@@ -101,15 +101,16 @@ class Client:
     ) -> Task:
         """Submits a task, and returns it once it is durable.
 
-        `command` is a list of words; a single text is split into words as a shell does it, without variables
-        or wildcards. `vram_mib` is the demand on each GPU. `models.TaskRequest` describes the other fields;
-        fields without a value come from the environment (docs/client.md) or the controller's defaults.
+        `command` is a list of words; a string is split into words as a shell would, without
+        variables or wildcards. `vram_mib` is the demand on each GPU. `models.TaskRequest` describes
+        the other fields; fields without a value come from the environment (docs/client.md) or the
+        controller's defaults.
 
-        `workdir` is a folder of this machine that is uploaded: the command starts in a copy. A file
-        `.headroomignore` excludes parts of it (docs/files.md).
+        `workdir` is a folder of this machine that is uploaded; the command starts in a copy of it.
+        A `.headroomignore` file excludes parts of it (docs/files.md).
 
-        Every call has its own key, so that a retry after a lost answer creates no second task;
-        `idempotency_key` extends this to several calls.
+        Every call has its own key, so a retry after a lost response never creates a second task.
+        Pass the same `idempotency_key` to extend this to several calls.
         """
         request = _given(
             command=shlex.split(command) if isinstance(command, str) else list(command),
@@ -159,13 +160,13 @@ class Client:
         attach: bool = False,
         timeout: Optional[float] = None,
     ) -> Lease:
-        """Returns a context manager that reserves a place on a GPU for a program that runs here.
+        """Returns a context manager that reserves VRAM for a program on this machine.
 
-        It waits for the place, at most `timeout` seconds, and then raises TimeoutError. With `attach`, this
-        process, and no child of it, becomes the process of the lease, if its place is on this host: its VRAM
-        counts as that of the lease, it is stopped while the lease is swapped out and ended with it, and
-        CUDA_VISIBLE_DEVICES is set in the block, so use CUDA only there. Elsewhere it warns
-        (ReservationOnly).
+        It waits until the lease is placed, and raises TimeoutError after `timeout` seconds. With
+        `attach`, this process (not its children) becomes the process of the lease if the lease is
+        placed on this host: its VRAM counts as that of the lease, it is stopped while the lease is
+        swapped out and ended with it, and CUDA_VISIBLE_DEVICES is set within the block, so use CUDA
+        only there. On another host it warns (ReservationOnly).
         """
         request = _given(
             name=name,
@@ -198,7 +199,8 @@ class Client:
         reason: Optional[str] = None,
     ) -> Iterator[Task]:
         """Yields all tasks that match, page by page. `state` is a list (`all`, `pending`, `running`,
-        `completed`) or an exact state; `q` is a part of the name, or an id; `reason` a reason for waiting;
+        `completed`) or an exact state; `q` is part of the name, or an id; `reason` is a wait
+        reason;
         `without_owner` selects tasks that were submitted without authentication."""
         query = _given(
             state=state,
@@ -222,9 +224,9 @@ class Client:
                 return
 
     def try_out(self, **request: Any) -> models.PlacementPreview:
-        """Returns where a task would be placed now and which tasks would be swapped out; submits nothing.
+        """Returns where the task would be placed now and which tasks would be swapped out, without submitting it.
 
-        The fields are those of `models.TaskRequest`.
+        Accepts the fields of `models.TaskRequest`.
         """
         body = filled_in(request, self._environment)
         return cast(

@@ -1,8 +1,9 @@
 """Environment variables that fill in fields missing from a submission; an argument takes precedence.
 
-HEADROOM_SWAP_FROM_VRAM (else VENDOR_SWAP_FROM_VRAM) and HEADROOM_GROUPS (else CONTROLLER_NODE_GROUP_IDS) are
-Headroom's own. REQUIRED_VRAM, PRIO, GPU_COUNT and GPU_MODE are those of the original client; their use is
-logged, because such generic names may be set for another purpose.
+HEADROOM_SWAP_FROM_VRAM (else VENDOR_SWAP_FROM_VRAM) and HEADROOM_GROUPS (else
+CONTROLLER_NODE_GROUP_IDS) are Headroom's own. REQUIRED_VRAM, PRIO, GPU_COUNT and GPU_MODE are those
+of the original client; their use is logged, because such generic names may be set for another
+purpose.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ _BYTES = {"Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "M": 10**6, "G": 10**9, "T": 10
 
 
 def mib_of(text: str) -> Optional[int]:
-    """Returns `8Gi` as 8192; decimal units are rounded up to whole MiB. None: not a size with its unit."""
+    """Returns a size in MiB: 8192 for `8Gi`.
+
+    Decimal units are rounded up. None: not a size with a unit.
+    """
     match = re.fullmatch(r"([0-9]{1,12})(Mi|Gi|Ti|M|G|T)", text)
     return None if match is None else -(-int(match[1]) * _BYTES[match[2]] // 2**20)
 
@@ -41,7 +45,7 @@ class _Reader(NamedTuple):
     variables: Tuple[str, ...]
     allowed: str
     read: Callable[[str], Any]
-    """None: not a valid value."""
+    """Returns the parsed value; None if it is invalid."""
 
 
 _READERS: Dict[str, _Reader] = {

@@ -33,7 +33,9 @@ class ApiError(HeadroomError):
         self.request_id = request_id
         """Id of the request in the controller's log."""
         self.retry_after_seconds = retry_after_seconds
-        """Wait that the controller requests before the next attempt; None: none."""
+        """Wait in seconds that the controller requests before the next attempt; None if there is
+        none.
+        """
 
 
 class ConnectionFailed(HeadroomError):
@@ -42,15 +44,18 @@ class ConnectionFailed(HeadroomError):
     def __init__(self, message: str, *, is_unsent: bool) -> None:
         super().__init__(message)
         self.is_unsent = is_unsent
-        """The request was never sent: a retry cannot act twice."""
+        """The request was never sent, so it is safe to retry."""
 
 
 class ChannelCut(HeadroomError):
-    """A command in a task, or a connection to it, was ended by someone else: the message says by whom."""
+    """A command in a task, or a connection to it, was ended by the other side; the message has the
+    cause.
+    """
 
 
 class UnexpectedAnswer(HeadroomError):
-    """The answer does not come from a controller: usually another server listens at that address."""
+    """The response does not come from a controller: usually another server listens at that address.
+    """
 
 
 class SettingsError(HeadroomError):

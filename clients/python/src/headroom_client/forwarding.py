@@ -1,4 +1,4 @@
-"""A port of this machine that leads to a port of a running task."""
+"""Forwards a port of this machine to a port of a running task."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_PAUSE_SECONDS = 1.0
 
 
 class Forwarding:
-    """Listens on this machine from `with` on, and until the end of the block; see `Task.port_forward`."""
+    """Listens on this machine within a `with` block; see `Task.port_forward`."""
 
     def __init__(
         self, transport: Transport, path: str, port: int, local_port: int, timeout: Optional[float]
@@ -34,13 +34,13 @@ class Forwarding:
         self._is_closed = False
         self.host = HOST
         self.last_error: Optional[HeadroomError] = None
-        """Why the last connection that failed did so."""
+        """Error of the last failed connection."""
 
     @property
     def port(self) -> int:
         """On this machine."""
         if self._listener is None:
-            raise HeadroomError("The port is not forwarded yet, or no more: use it in a with block.")
+            raise HeadroomError("The port is not forwarded now: use it inside a with block.")
         port: int = self._listener.getsockname()[1]
         return port
 
@@ -51,7 +51,7 @@ class Forwarding:
 
     @property
     def url(self) -> str:
-        """The same as an address of HTTP."""
+        """The local address as an HTTP URL."""
         return f"http://{self.address}"
 
     def __enter__(self) -> Forwarding:
@@ -80,7 +80,7 @@ class Forwarding:
             self._listener = None
 
     def _wait_until_open(self) -> None:
-        """Until the task accepts a connection; without a timeout the first connection finds out."""
+        """Waits until the task accepts a connection; without a timeout it does not wait."""
         if self._timeout is None:
             return
         deadline = time.monotonic() + self._timeout
@@ -93,7 +93,7 @@ class Forwarding:
                     raise
                 if time.monotonic() >= deadline:
                     raise TimeoutError(
-                        f"Port {self._target} cannot be reached after {self._timeout:g} s: {error}"
+                        f"Port {self._target} was not reachable within {self._timeout:g} s: {error}"
                     ) from error
             left = max(0.0, deadline - time.monotonic())
             time.sleep(min(backoff_seconds(attempt, MAX_PAUSE_SECONDS), left))

@@ -1,8 +1,9 @@
 """Renews a lease in a process of its own: the process that uses the lease is stopped while it is swapped out.
 
-`KeeperProcess` starts it; `main` is the process. It reads lines of JSON from its standard input: first url,
-token and task_id, then `{"busy": …}` for what it reports from now on. `{"release": true}` ends it. Otherwise
-the end of its input means that the process that uses the lease has ended: it ends the lease.
+`KeeperProcess` starts it; `main` is the process. It reads lines of JSON from its standard input:
+first url, token and task_id, then `{"busy": …}` for what it reports from now on. `{"release":
+true}` ends it. Otherwise the end of its input means that the process that uses the lease has ended:
+it ends the lease.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class KeeperProcess:
     ) -> None:
         if not sys.executable:
             raise HeadroomError(
-                "This Python names no interpreter, so a lease cannot be kept for this process."
+                "sys.executable is not set, so no process can be started to renew the lease."
             )
         package = str(Path(__file__).parents[1])
         self._process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""A lease: a place on a GPU for as long as a program here needs it."""
+"""A lease: VRAM that is reserved as long as a program on this machine needs it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 class ReservationOnly(UserWarning):
-    """`attach=True` had no effect: the GPU server knows nothing of this process."""
+    """`attach=True` had no effect: this process is not registered at the GPU server."""
 
 
 class Lease:
-    """A context manager that reserves a place, waits until it is in VRAM, and keeps it alive until the end.
+    """A context manager that reserves VRAM, waits until the lease is resident, and renews it until the block ends.
 
-    Without `attach`, or where this process cannot be attached, a lease is a reservation: the controller does
-    not see the program that uses it.
+    Without `attach`, or where this process cannot be attached, a lease is a reservation: the
+    controller does not see the program that uses it.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Lease:
         self.reservation_reason: Optional[str] = (
             "attach=True was not given" if not attach else "it has no place yet"
         )
-        """Why the lease is a reservation only; None while this process is attached."""
+        """Why the lease is only a reservation; None while this process is attached."""
 
     def __enter__(self) -> Lease:
         self._task = self._client._submit(self._request)
@@ -74,12 +74,12 @@ class Lease:
     def task(self) -> Task:
         """The task of the lease."""
         if self._task is None:
-            raise HeadroomError("The lease has not begun: use it in a with statement.")
+            raise HeadroomError("The lease has not started: use it in a with statement.")
         return self._task
 
     @property
     def node_name(self) -> str:
-        """Name of the node with its place."""
+        """Name of the node where the lease is placed."""
         return self._placement()["node_name"]
 
     @property
@@ -89,9 +89,9 @@ class Lease:
 
     @property
     def wants_gpu(self) -> bool:
-        """True: it wants the GPU. Set it to False in a pause: the lease may then be swapped out.
+        """Whether the lease wants the GPU. Set it to False in a pause, so that the lease may be swapped out.
 
-        Of an attached process the GPU server measures this until it is set for the first time.
+        For an attached process the GPU server measures this until it is set for the first time.
         """
         return self._wants_gpu
 
@@ -105,18 +105,22 @@ class Lease:
 
     @property
     def is_attached(self) -> bool:
-        """This process is the process of the lease: its VRAM counts, and it is stopped while swapped out."""
+        """Whether this process is the process of the lease: its VRAM counts, and it is stopped
+        while swapped out.
+        """
         return self._attachment is not None
 
     def check(self) -> None:
-        """Raises TaskFailed if the lease has ended, for example because it could not be renewed in time."""
+        """Raises TaskFailed if the lease has ended, for example because it could not be renewed in
+        time.
+        """
         if self._failure is not None:
             raise self._failure
 
     def _placement(self) -> models.TaskPlacement:
         placement = self.task.placement
         if placement is None:
-            raise TaskFailed(f"Lease {self.task.id} has no place: it is {self.task.state}.", None)
+            raise TaskFailed(f"Lease {self.task.id} is not placed: it is {self.task.state}.", None)
         return placement
 
     def _wait_for_place(self, task: Task) -> None:
@@ -135,12 +139,12 @@ class Lease:
                 raise TaskFailed(f"The lease is {task.state}: {task.end_reason or task.end_code}", None)
             if deadline is not None and time.monotonic() >= deadline:
                 why = "" if task.wait_reason is None else f" {task.wait_reason}"
-                raise TimeoutError(f"Lease {task.id} has no place after {self._timeout:g} s.{why}")
+                raise TimeoutError(f"Lease {task.id} was not placed within {self._timeout:g} s.{why}")
             time.sleep(pause)
             pause = min(MAX_POLL_SECONDS, pause * 1.25)
 
     def _keep(self, task: Task) -> None:
-        """Starts to renew the lease: a process that can be stopped cannot do it itself."""
+        """Starts a process that renews the lease, because a stopped process cannot renew it."""
         transport = self._client._transport
         if self._wants_attachment:
             self._renewal = KeeperProcess(transport.connection, task.id, self._failed)
@@ -153,7 +157,9 @@ class Lease:
         self._renewal = renewal
 
     def _attach(self) -> None:
-        """Makes this process the process of the lease, or warns that the lease is a reservation only."""
+        """Makes this process the process of the lease, or warns that the lease is only a
+        reservation.
+        """
         try:
             place = self._client._transport.json(
                 "POST", f"{self.task._path()}/attachment", is_repeatable=True
@@ -163,7 +169,7 @@ class Lease:
         except (ApiError, NotAttached) as error:
             self._report(self._wants_gpu)
             self.reservation_reason = str(error)
-            warnings.warn(f"the lease is a reservation only: {error}", ReservationOnly, stacklevel=3)
+            warnings.warn(f"the lease is only a reservation: {error}", ReservationOnly, stacklevel=3)
             return
         self.reservation_reason = None
         if has_loaded_cuda():
@@ -179,7 +185,7 @@ class Lease:
         self._failure = TaskFailed(f"The lease is over: {error}", None)
 
     def _release(self) -> None:
-        """Ends the lease; if the controller cannot be reached, it ends by itself when its time is over."""
+        """Ends the lease; if the controller cannot be reached, the lease expires by itself."""
         if self._attachment is not None:
             self._attachment.end()
             self._attachment = None

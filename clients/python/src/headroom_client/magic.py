@@ -17,9 +17,10 @@ class _Parser(argparse.ArgumentParser):
 
 
 def run_cell(line: str, cell: str) -> None:
-    """Submits the cell as a Python program, prints its output as it comes, and raises TaskFailed if it fails.
+    """Submits the cell as a Python program, prints its output as it arrives, and raises TaskFailed if it fails.
 
-    Options: --vram 8Gi, --gpus 1, --name NAME, --python PROGRAM (on the GPU server), --priority 0 to 4.
+    Options: --vram 8Gi, --gpus 1, --name NAME, --python PROGRAM (on the GPU server), --priority 0
+    to 4.
     """
     parser = _Parser(prog="%%headroom", add_help=False)
     parser.add_argument("--vram")

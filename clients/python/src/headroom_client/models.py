@@ -127,8 +127,8 @@ class TaskRequest(TypedDict, total=False):
     """Idle time after which it may be swapped out; null: idle_swap_out_seconds of the cluster."""
     keep_warm: bool
     """
-    It is swapped out only when the other tasks of its class (P0, or all others) that may leave are not
-    enough.
+    It is swapped out only if the other candidates of its class (P0, or all others) do not free enough
+    VRAM.
     """
     swap_method: Optional[Literal["driver", "hooks", "engine", "none"]]
     """
@@ -277,7 +277,9 @@ class TaskWait(TypedDict):
     sentence: str
     """Human-readable explanation with numbers."""
     retry_at: Optional[str]
-    """When the earliest victim becomes eligible; null: never, or not applicable to the reason."""
+    """
+    When the earliest victim becomes eligible; null: never, or the reason does not depend on victims.
+    """
     queue_position: Optional[int]
     """Position in the pending queue, from 1; null for a placed task."""
     served_before: Optional[int]
@@ -371,8 +373,8 @@ class Task(TypedDict):
     """Idle time after which it may be swapped out; null: idle_swap_out_seconds of the cluster."""
     keep_warm: bool
     """
-    It is swapped out only when the other tasks of its class (P0, or all others) that may leave are not
-    enough.
+    It is swapped out only if the other candidates of its class (P0, or all others) do not free enough
+    VRAM.
     """
     swap_method: Optional[Literal["driver", "hooks", "engine", "none"]]
     """
@@ -474,7 +476,9 @@ class PlacementPreviewWait(TypedDict):
     sentence: str
     """Human-readable explanation with numbers."""
     retry_at: Optional[str]
-    """When the earliest victim becomes eligible; null: never, or not applicable to the reason."""
+    """
+    When the earliest victim becomes eligible; null: never, or the reason does not depend on victims.
+    """
     queue_position: Optional[int]
     """Position in the pending queue, from 1; null for a placed task."""
     served_before: Optional[int]
@@ -542,8 +546,8 @@ class TaskQuery(TypedDict, total=False):
     """Part of the name, the id, or its first 4 or more characters."""
     reason: TaskWaitReason
     """
-    Only tasks with this wait.reason. A page explains up to 1000 tasks in 250 ms, so it may be empty and
-    still have a next_cursor.
+    Only tasks with this wait.reason. The server explains up to 1000 tasks per page within 250 ms, so it
+    may be empty and still have a next_cursor.
     """
     sort: Literal["newest", "oldest", "priority", "name", "starved_seconds"]
     """
@@ -555,7 +559,7 @@ class TaskQuery(TypedDict, total=False):
     cursor: str
     """next_cursor of the previous page."""
     format: Literal["json", "csv"]
-    """csv: all matching rows as one file; refused together with limit and cursor."""
+    """csv: all matching rows as one file; cannot be combined with limit or cursor."""
 
 
 class TaskPage(TypedDict):
@@ -606,7 +610,9 @@ class ExplanationWait(TypedDict):
     sentence: str
     """Human-readable explanation with numbers."""
     retry_at: Optional[str]
-    """When the earliest victim becomes eligible; null: never, or not applicable to the reason."""
+    """
+    When the earliest victim becomes eligible; null: never, or the reason does not depend on victims.
+    """
     queue_position: Optional[int]
     """Position in the pending queue, from 1; null for a placed task."""
     served_before: Optional[int]
@@ -1025,7 +1031,7 @@ class Node(TypedDict):
     reported.
     """
     features: List[str]
-    """What its server can do for tasks that ask for it (image: container images), as reported."""
+    """Features that its server offers to tasks (image: container images), as reported."""
     overcommit_vram_percent: Optional[int]
     """Override of this node; null: the global default applies."""
     safety_reserve_mib: Optional[int]
@@ -1037,7 +1043,7 @@ class Node(TypedDict):
     quarantined_attempts: int
     """Attempts that run here but are unknown to the store: GET /attempts."""
     attempts: int
-    """Attempts on the server: tasks placed here, and others that it has reported."""
+    """Attempts on the server: those of tasks placed here, and others that it reported."""
     max_attempts: int
     """Declared maximum number of concurrent attempts; at the limit tasks wait with NODE_TASK_LIMIT."""
     queue_length: int
@@ -1114,7 +1120,7 @@ class SummaryPendingByReasonReasonsItem(TypedDict):
 
 class SummaryPendingByReason(TypedDict):
     counted: int
-    """Number of explained tasks behind the counts."""
+    """Number of tasks that the counts are based on."""
     of: int
     """Pending tasks; the sum of the counts."""
     is_estimate: bool
@@ -1514,8 +1520,8 @@ class TaskFields:
     @property
     def keep_warm(self) -> bool:
         """
-        It is swapped out only when the other tasks of its class (P0, or all others) that may leave are
-        not enough.
+        It is swapped out only if the other candidates of its class (P0, or all others) do not free enough
+        VRAM.
         """
         return self.data["keep_warm"]
 

@@ -1,4 +1,4 @@
-"""Renews a lease until it is over."""
+"""Renews a lease until it ends."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MIN_KEEPALIVE_SECONDS = 0.5
 
 
 class Renewal:
-    """Set `busy` to report whether the lease wants the GPU; None: its GPU server measures that."""
+    """Set `busy` to report whether the lease wants the GPU; None: the GPU server measures it."""
 
     def __init__(self, transport: Transport, task_id: str) -> None:
         self._transport = transport
@@ -35,7 +35,7 @@ class Renewal:
         self._changed.set()
 
     def run(self, on_failure: Callable[[HeadroomError], None]) -> None:
-        """Returns when it is over, or the lease cannot be renewed any more."""
+        """Returns when the lease has ended or can no longer be renewed."""
         while not self._is_over:
             self._changed.clear()
             pause = MIN_KEEPALIVE_SECONDS
@@ -52,7 +52,7 @@ class Renewal:
             self._changed.wait(pause)
 
     def release(self) -> None:
-        """Ends the lease; if the controller cannot be reached, it ends by itself when its time is over."""
+        """Ends the lease; if the controller cannot be reached, the lease expires by itself."""
         try:
             self._transport.json("DELETE", self._path, is_repeatable=True)
         except HeadroomError:

@@ -1,9 +1,9 @@
-"""Where the controller is, and the caller's token.
+"""Finds the address of the controller and the token of the caller.
 
-The address comes from the first of: the argument, HEADROOM_URL, VENDOR_CONTROLLER_URL, the current context of
-the settings file, the socket of a server on this host, http://127.0.0.1:30080. The token comes from the
-argument, HEADROOM_TOKEN, or the context that gave the address: the token of a context is never sent to
-another address.
+The address comes from the first of: the argument, HEADROOM_URL, VENDOR_CONTROLLER_URL, the current
+context of the settings file, the socket of a server on this host, http://127.0.0.1:30080. The token
+comes from the argument, HEADROOM_TOKEN, or the context that gave the address: the token of a
+context is never sent to another address.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ def resolve(
         address, context_token = _current_context(env)
     token = token if token is not None else env.get("HEADROOM_TOKEN") or context_token
     if token is not None and any(not 0x20 < ord(character) < 0x7F for character in token):
-        raise SettingsError("The token has characters other than printable ASCII.")
+        raise SettingsError("The token must contain only printable ASCII characters.")
     return Connection(_all_checked(address or _local_socket(env) or DEFAULT_URL), token or None)
 
 
 def _all_checked(addresses: str) -> str:
     urls = [_checked(each.strip()) for each in addresses.split(",")]
     if len(urls) > MAX_URLS:
-        raise SettingsError(f"At most {MAX_URLS} addresses are possible.")
+        raise SettingsError(f"At most {MAX_URLS} addresses are allowed.")
     return ",".join(urls)
 
 
@@ -70,7 +70,9 @@ def _checked(url: str) -> str:
 
 
 def _local_socket(env: Mapping[str, str]) -> Optional[str]:
-    """Returns the address of the first socket of `headroom gpu-server --standalone` that may be used here."""
+    """Returns the address of the first socket of `headroom gpu-server --standalone` that may be
+    used here.
+    """
     runtime = env.get("XDG_RUNTIME_DIR")
     for folder in [SYSTEM_FOLDER, *([os.path.join(runtime, "headroom")] if runtime else [])]:
         path = os.path.join(folder, SOCKET_NAME)
@@ -107,7 +109,7 @@ def _current_context(environment: Mapping[str, str]) -> tuple[Optional[str], Opt
         raise SettingsError(f"{path}: the current context {name!r} does not exist.")
     token = _field(context, "token", str, path)
     if token is not None and os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise SettingsError(f"{path} contains a token and others may read it: run `chmod 600 {path}`.")
+        raise SettingsError(f"{path} contains a token, and other users can read it: run `chmod 600 {path}`.")
     return _field(context, "url", str, path), token
 
 

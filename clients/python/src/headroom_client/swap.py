@@ -9,8 +9,8 @@ hooks = SwapHooks(suspend=tensors.suspend, resume=tensors.resume)
 with hooks.using_gpu():
     answer(request)
 
-The server tells the task when to move, over its control socket. The task keeps running meanwhile: it must not
-touch the data outside of `using_gpu`.
+The server tells the task over its control socket when to move its data. The task keeps running
+meanwhile, so it must use the data only inside `using_gpu`.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _RETRY_SECONDS = 0.5
 
 
 class SwapHooks:
-    """Takes the orders of the GPU server on a thread of its own.
+    """Handles the swap commands of the GPU server on its own thread.
 
-    suspend() moves the data out of VRAM and returns the MiB per GPU that stay, or None; resume() moves it
-    back. Neither is called while a block of `using_gpu` runs. An exception of suspend leaves the order
-    unanswered, so that the server falls back to the driver's method.
+    suspend() moves the data out of VRAM and returns the MiB per GPU that stay, or None; resume()
+    moves it back. Neither is called while a block of `using_gpu` runs. If suspend raises an
+    exception, the server falls back to the driver's method.
     """
 
     def __init__(
@@ -42,7 +42,9 @@ class SwapHooks:
         *,
         path: Optional[str] = None,
     ) -> None:
-        """path: of the control socket, by default HEADROOM_SOCKET; without one nothing is ever suspended."""
+        """path: path of the control socket, by default HEADROOM_SOCKET; without one the task is
+        never suspended.
+        """
         self._suspend = suspend
         self._resume = resume
         self._path = path or os.environ.get("HEADROOM_SOCKET")
@@ -62,7 +64,10 @@ class SwapHooks:
 
     @contextmanager
     def using_gpu(self, timeout: Optional[float] = None) -> Iterator[None]:
-        """The data is in VRAM inside the block; waits for its return first. Raises TimeoutError."""
+        """Waits until the data is in VRAM, and keeps it there inside the block.
+
+        Raises TimeoutError.
+        """
         with self._changed:
             if not self._is_resident:
                 self._say({"want": True})
@@ -83,7 +88,7 @@ class SwapHooks:
                 self._changed.notify_all()
 
     def close(self) -> None:
-        """Takes no more orders."""
+        """Stops handling swap commands."""
         self._is_closed = True
         if self._socket is not None:
             self._socket.close()
@@ -143,15 +148,16 @@ class SwapHooks:
 
 
 class PinnedTensors:
-    """Moves PyTorch tensors between VRAM and pinned host memory, which is kept for the next time.
+    """Moves PyTorch tensors between VRAM and pinned host memory, which is kept for the next swap.
 
-    The tensors stay valid objects: their storage is emptied and filled again, so parameters of a module need
-    no change. Host memory of the same size stays pinned for as long as this object lives. Device copies run
-    at the speed of the link; the first suspend also pays for pinning.
+    The tensors stay valid objects: their storage is emptied and filled again, so parameters of a
+    module need no change. Host memory of the same size stays pinned for as long as this object
+    lives. Device copies run at the speed of the link; the first suspend also pays for pinning.
     """
 
     def __init__(self, tensors: Iterable[Any]) -> None:
-        """tensors: CUDA tensors of any shape and type; those that share a storage are moved once."""
+        """tensors: CUDA tensors of any shape and type; those that share a storage are moved once.
+        """
         storages: Dict[int, Any] = {}
         for tensor in tensors:
             storage = tensor.untyped_storage()
@@ -167,7 +173,7 @@ class PinnedTensors:
         return sum(size for _, _, size in self._moved)
 
     def suspend(self) -> None:
-        """Copies all of it to host memory and frees the VRAM."""
+        """Copies the tensors to host memory and frees their VRAM."""
         import torch  # type: ignore[import-not-found,unused-ignore]
 
         moved: List[Tuple[Any, Any, int]] = []
@@ -183,7 +189,7 @@ class PinnedTensors:
         torch.cuda.empty_cache()
 
     def resume(self) -> None:
-        """Copies all of it back."""
+        """Copies the tensors back to VRAM."""
         import torch
 
         for storage, host, size in self._moved:

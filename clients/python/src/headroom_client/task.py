@@ -36,18 +36,19 @@ class Task(models.TaskFields):
 
     @property
     def is_final(self) -> bool:
-        """It is completed, failed, cancelled or lost."""
+        """Whether the task is completed, failed, cancelled or lost."""
         return self.finished_at is not None
 
     def refresh(self) -> Task:
-        """Reads its fields again, and returns it."""
+        """Reloads the fields of the task, and returns the task."""
         self.data = self._client._transport.json("GET", self._path())
         return self
 
     def wait(self, timeout: Optional[float] = None, *, check: bool = False) -> Task:
-        """Waits until it has ended, and returns it; survives restarts of the controller.
+        """Waits until the task has ended, and returns it; survives restarts of the controller.
 
-        Raises TimeoutError after `timeout` seconds; with `check`, TaskFailed unless it completed.
+        Raises TimeoutError after `timeout` seconds, and with `check` TaskFailed unless the task
+        completed.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         pause = POLL_SECONDS
@@ -65,14 +66,14 @@ class Task(models.TaskFields):
 
     @property
     def wait_reason(self) -> Optional[str]:
-        """Why it waits, as a sentence with numbers; None while it does not wait."""
+        """Why the task waits, as a sentence with numbers; None while it does not wait."""
         wait = self.data["wait"]
         return None if wait is None else wait["sentence"]
 
     def logs(self, *, follow: bool = False, stream: Stream = "stdout") -> Iterator[str]:
-        """Yields the output of its latest attempt as text, in pieces that need not be whole lines.
+        """Yields the output of the latest attempt as text, in chunks that may end within a line.
 
-        With `follow` it waits for more until the attempt has ended, and continues with the output of an
+        With `follow` it waits for more output until the attempt has ended, and continues with any
         attempt that replaces it. Bytes that are not UTF-8 are replaced.
         """
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -85,7 +86,7 @@ class Task(models.TaskFields):
             yield rest
 
     def log_bytes(self, *, follow: bool = False, stream: Stream = "stdout") -> Iterator[bytes]:
-        """Yields the output of its latest attempt as bytes; see `logs`."""
+        """Yields the output of the latest attempt as bytes; see `logs`."""
         if follow:
             yield from self._followed(stream)
             return
@@ -98,7 +99,7 @@ class Task(models.TaskFields):
             yield base64.b64decode(log["data"])
 
     def _read_log(self, stream: Stream, offset: int) -> Optional[models.Log]:
-        """Returns a part of the output; None while no attempt has started."""
+        """Returns part of the output; None if no attempt has started."""
         query = {"stream": stream, "offset": offset, "max_bytes": MAX_LOG_BYTES}
         try:
             return cast(models.Log, self._client._transport.json("GET", f"{self._path()}/logs", query=query))
@@ -108,7 +109,7 @@ class Task(models.TaskFields):
             raise
 
     def _followed(self, stream: Stream) -> Iterator[bytes]:
-        """Yields the output until the last attempt ends; reopens a broken connection where it stopped."""
+        """Yields the output until the last attempt ends; resumes after a broken connection."""
         offset, failures = 0, 0
         while True:
             query = {"stream": stream, "offset": offset, "follow": True}
@@ -129,7 +130,9 @@ class Task(models.TaskFields):
             time.sleep(backoff_seconds(failures, MAX_POLL_SECONDS))
 
     def files(self, path: str = "") -> Iterator[models.WorkFilesItemsItem]:
-        """Yields the files in its work folder, or below a path in it; also while it runs."""
+        """Yields the files in the work folder of the task, or below a path in it; also while the
+        task runs.
+        """
         after = ""
         while True:
             query = {"path": path, "after": after}
@@ -140,11 +143,15 @@ class Task(models.TaskFields):
             after = page["items"][-1]["path"]
 
     def read_file(self, path: str) -> bytes:
-        """Returns the content of a file in its work folder; `file_bytes` does not keep it in memory."""
+        """Returns the content of a file in the work folder; use `file_bytes` for files that do not
+        fit in memory.
+        """
         return b"".join(self.file_bytes(path))
 
     def file_bytes(self, path: str) -> Iterator[bytes]:
-        """Yields the content of a file there; raises HeadroomError if it is replaced meanwhile."""
+        """Yields the content of a file in the work folder in chunks; raises HeadroomError if the
+        file is replaced meanwhile.
+        """
         offset, inode = 0, None
         while True:
             query = {"path": path, "offset": offset}
@@ -152,7 +159,7 @@ class Task(models.TaskFields):
                 "GET", f"{self._path()}/files/content", query=query
             )
             if inode not in (None, piece["inode"]):
-                raise HeadroomError(f"{path} was replaced while it was read; try again.")
+                raise HeadroomError(f"{path} was replaced while it was being read; try again.")
             inode = piece["inode"]
             if piece["data"]:
                 yield base64.b64decode(piece["data"])
@@ -161,9 +168,9 @@ class Task(models.TaskFields):
                 return
 
     def cancel(self, *, now: bool = False) -> Task:
-        """Cancels it, and returns it: a waiting task at once.
+        """Cancels the task, and returns it. A pending task ends at once.
 
-        A running task gets SIGTERM, and SIGKILL after its grace period, or at once with `now`.
+        A running task gets SIGTERM, and SIGKILL after its stop grace, or at once with `now`.
         """
         query = {"now": True} if now else None
         self.data = self._client._transport.json("DELETE", self._path(), query=query)
@@ -179,13 +186,14 @@ class Task(models.TaskFields):
         timeout: Optional[float] = None,
         check: bool = False,
     ) -> ExecResult:
-        """Runs a command in it while it runs, and waits for its end; its server must allow it.
+        """Runs a command in the running task, and waits until it ends. The GPU server must allow it (--allow-attach).
 
-        A text is split into words as a shell would. `stdout` and `stderr` take the output as it comes,
-        instead of the result. After `timeout` seconds the command is ended.
+        A string is split into words as a shell would. `stdout` and `stderr` are files that receive
+        the output as it arrives; it is then not in the result. After `timeout` seconds the command
+        is killed.
 
-        Raises TimeoutError then, ChannelCut if something else ends it, ApiError if it is refused, and with
-        `check` TaskFailed unless the exit code is 0.
+        Raises TimeoutError after the timeout, ChannelCut if the channel is cut, ApiError if it is
+        refused, and with `check` TaskFailed unless the exit code is 0.
         """
         words = shlex.split(command) if isinstance(command, str) else list(command)
         given = input.encode() if isinstance(input, str) else input or b""
@@ -199,20 +207,21 @@ class Task(models.TaskFields):
         return ended
 
     def port_forward(self, port: int, *, local_port: int = 0, timeout: Optional[float] = None) -> Forwarding:
-        """Returns a context manager: in its block a port of this machine leads to `port` of the task.
+        """Returns a context manager that forwards a port of this machine to `port` of the task.
 
-        `local_port` 0 is any free one. With `timeout` the block begins once the task accepts connections
-        there, or TimeoutError is raised. Only programs on this machine can connect.
+        `local_port` 0 picks a free port. With `timeout` it first waits until the task accepts
+        connections, or raises TimeoutError. Only programs on this machine can connect.
         """
         return Forwarding(self._client._transport, self._path(), port, local_port, timeout)
 
     def update(self, **fields: Any) -> Task:
-        """Changes fields of it (those of `models.TaskPatch`), and returns it."""
+        """Changes fields of the task (see `models.TaskPatch`), and returns it."""
         self.data = self._client._transport.json("PATCH", self._path(), body=fields)
         return self
 
     def explain(self) -> models.Explanation:
-        """Returns why it waits or where it is placed, and what would let it start."""
+        """Returns why the task waits or where it is placed, and which changes would let it start.
+        """
         return cast(models.Explanation, self._client._transport.json("GET", f"{self._path()}/explain"))
 
     def _refreshed_is_final(self, deadline: Optional[float]) -> bool:

@@ -1,4 +1,6 @@
-"""HTTP to one controller: kept-alive connections, time limits, typed errors, retries where they are safe."""
+"""HTTP to one controller: kept-alive connections, time limits, typed errors, retries where they are
+safe.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ Query = Mapping[str, Any]
 
 
 class Transport:
-    """Sends requests; may be used by several threads at once."""
+    """Sends requests; thread-safe."""
 
     def __init__(self, connection: Connection, *, timeout: float, attempts: int) -> None:
         self.connection = connection
@@ -53,7 +55,7 @@ class Transport:
         self._base = API if self._socket_path else f"{parts.path}{API}"
 
     def _leave(self, url: str) -> None:
-        """Uses the next address, unless another thread has left this one already."""
+        """Switches to the next address, unless another thread already has."""
         with self._lock:
             if self.url != url or len(self._urls) == 1:
                 return
@@ -72,10 +74,11 @@ class Transport:
         headers: Optional[Mapping[str, str]] = None,
         is_repeatable: Optional[bool] = None,
     ) -> Any:
-        """Returns the JSON body of the answer, or None without a body. Bytes are sent as they are.
+        """Returns the JSON body of the response, or None without a body. Bytes are sent unchanged.
 
-        Retries requests that got 429 or were never sent, and repeatable requests (by default those with GET)
-        after a broken connection or 503. Raises ApiError, ConnectionFailed or UnexpectedAnswer.
+        Retries after 429 or if the request was never sent; repeatable requests (by default GET)
+        also after a broken connection or 503. Raises ApiError, ConnectionFailed or
+        UnexpectedAnswer.
         """
         repeatable = method == "GET" if is_repeatable is None else is_repeatable
         for attempt in range(1, self._attempts + 1):
@@ -121,7 +124,7 @@ class Transport:
             connection.close()
 
     def upgrade(self, path: str, protocol: str) -> Tuple[socket.socket, bytes]:
-        """Connects to a path of the API, and returns the connection with what came after the answer.
+        """Connects to a path of the API, and returns the connection with the bytes received after the response.
 
         Raises ConnectionFailed or UnexpectedAnswer.
         """
@@ -210,7 +213,8 @@ class Transport:
                 self._event_seq = max(self._event_seq, int(seq))
 
     def _told(self, error: HeadroomError) -> None:
-        """Learns that the store went back (a restore): what is asked next is answered from there."""
+        """Notices that the store went back (a restore), so that the next requests accept its state.
+        """
         if isinstance(error, ApiError) and error.code == "state_behind":
             with self._lock:
                 self._event_seq = 0
@@ -234,7 +238,7 @@ class Transport:
             idle.close()
 
     def _connect_anew(self) -> http.client.HTTPConnection:
-        """Tries each address once, from the one in use on."""
+        """Tries each address once, starting with the current one."""
         for left in reversed(range(len(self._urls))):
             url = self.url
             connection = self._new_connection()
@@ -319,7 +323,7 @@ class _SocketConnection(http.client.HTTPConnection):
 
 
 def _body_of(answer: http.client.HTTPResponse) -> bytes:
-    """Returns the body, cut one piece after the limit."""
+    """Returns the body, truncated shortly after the limit."""
     body = bytearray()
     while len(body) <= MAX_ANSWER_BYTES:
         piece = answer.read(PIECE_BYTES)
@@ -341,7 +345,9 @@ def backoff_seconds(attempt: int, most: float = MAX_PAUSE_SECONDS) -> float:
 
 
 def _is_closed(connection: http.client.HTTPConnection) -> bool:
-    """True if the other side has closed an idle connection: a request on it would break."""
+    """Returns True if the other side has closed an idle connection, so that a request on it would
+    fail.
+    """
     sock = connection.sock
     if sock is None:
         return True

@@ -1,4 +1,6 @@
-"""Uploads a folder for `submit(workdir=…)`: its manifest, and the chunks that the controller lacks."""
+"""Uploads a folder for `submit(workdir=…)`: its manifest, and the chunks that the controller does
+not have yet.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ Place = Tuple[str, int, int]
 
 
 class Ignored:
-    """The patterns of an ignore file, which are those of .gitignore; the last one that matches decides."""
+    """The patterns of an ignore file, which are those of .gitignore; the last one that matches
+    decides.
+    """
 
     def __init__(self, text: str) -> None:
         lines = [*ALWAYS_IGNORED, *text.splitlines()]
@@ -102,7 +106,7 @@ def _entries(root: str, chunks: Dict[str, Place]) -> Iterator[Dict[str, Any]]:
                     "chunks": hashes,
                 }
             else:
-                raise HeadroomError(f"{file} is no file, folder or link; exclude it in {IGNORE_FILE}.")
+                raise HeadroomError(f"{file} is not a file, folder or link; exclude it in {IGNORE_FILE}.")
         pending += reversed(folders)
 
 
@@ -112,7 +116,7 @@ def _target_of(file: str, path: str) -> str:
     for name in target.split("/"):
         depth += {"..": -1, "": 0, ".": 0}.get(name, 1)
         if depth < 0 or target.startswith("/"):
-            raise HeadroomError(f"{file} is a link out of the folder; exclude it in {IGNORE_FILE}.")
+            raise HeadroomError(f"{file} is a link that leads out of the folder; exclude it in {IGNORE_FILE}.")
     return target
 
 
@@ -136,7 +140,7 @@ def _read(place: Place, sha256: str) -> bytes:
         opened.seek(offset)
         content = opened.read(size)
     if _hash_of(content) != sha256:
-        raise HeadroomError(f"{file} changed while it was uploaded; nothing was submitted.")
+        raise HeadroomError(f"{file} changed during the upload; nothing was submitted.")
     return content
 
 
@@ -157,7 +161,7 @@ def _rule_of(line: str) -> Optional[Tuple[re.Pattern[str], bool, bool]]:
 
 
 def _part_of(part: str) -> str:
-    """`**` is NUL until the parts are joined."""
+    """Replaces `**` with NUL until the parts are joined."""
     if part == "**":
         return "\0"
     return re.escape(part).replace(r"\*", "[^/]*").replace(r"\?", "[^/]")

@@ -68,7 +68,7 @@ export class AccessRegistry {
 
   create(token: TokenRecord, answer: AnswerTo<TokenRecord>): void {
     if (this.#tokens.has(token.id))
-      return refuse(answer, { code: 'conflict', detail: `There is a token ${token.id} already.` })
+      return refuse(answer, { code: 'conflict', detail: `Token ${token.id} already exists.` })
     if (this.#tokens.size >= MAX_TOKENS) {
       return refuse(answer, {
         code: 'conflict',
@@ -130,7 +130,7 @@ export class AccessRegistry {
         const limit = isFull ? `one owner may have ${MAX_SECRETS_OF_OWNER}` : `all owners have ${MAX_SECRETS}`
         return refuse(answer, {
           code: 'conflict',
-          detail: `There is no room for another secret: ${limit}. Delete one first.`,
+          detail: `The limit of secrets is reached: ${limit}. Delete one first.`,
         })
       }
     }

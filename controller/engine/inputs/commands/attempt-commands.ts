@@ -32,7 +32,7 @@ export function adoptAttempt(
   if (!found.ok) return found
   const { node, quarantined } = found.value
   if (quarantined.stoppedBy !== null)
-    return conflict(`attempt ${nameOf(adoption)} is being stopped: ${quarantined.stoppedBy} ordered it`)
+    return conflict(`attempt ${nameOf(adoption)} is being stopped: stopped by ${quarantined.stoppedBy}`)
   if (quarantined.gpus.some((index) => node.gpus[index] === undefined)) {
     return conflict(`attempt ${nameOf(adoption)} is on a GPU that node ${node.name} no longer has: stop it`)
   }

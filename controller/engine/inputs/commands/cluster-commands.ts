@@ -99,10 +99,10 @@ export function forgetNode(c: Cluster, nodeId: string, by: string, now: Instant)
 
 export function putGroup(c: Cluster, group: Group, ifAbsent: boolean, now: Instant): Answer<Group> {
   if (ifAbsent && c.groups.has(group.id)) {
-    return { ok: false, refusal: { code: 'conflict', detail: `there is a group ${group.id} already` } }
+    return { ok: false, refusal: { code: 'conflict', detail: `group ${group.id} already exists` } }
   }
   if (!c.groups.has(group.id) && !isPlainName(group.id)) {
-    const detail = `must be written in usual letters: ${group.id.normalize('NFKC')} instead of ${group.id}`
+    const detail = `must use normalized letters: ${group.id.normalize('NFKC')} instead of ${group.id}`
     return { ok: false, refusal: { code: 'invalid', problems: [{ field: 'id', detail }] } }
   }
   c.groups.set(group.id, group)
@@ -121,7 +121,7 @@ export function deleteGroup(c: Cluster, id: string, force: boolean, now: Instant
           ok: false,
           refusal: {
             code: 'conflict',
-            detail: `pending task ${task.spec.id} targets group ${id}; use force to delete it all the same`,
+            detail: `pending task ${task.spec.id} targets group ${id}; use force to delete the group anyway`,
           },
         }
       }

@@ -12,7 +12,9 @@ export function holdTask(c: Cluster, id: string, now: Instant): Answer<LiveTask>
   const task = c.tasks.get(id)
   if (task === undefined) return { ok: false, refusal: { code: 'not_found', what: 'task', id } }
   if (task.placement !== null)
-    return conflict(`task ${id} is ${task.state}; only a pending task can be held: swap it out or requeue it`)
+    return conflict(
+      `task ${id} is ${task.state}; only a pending task can be put on hold: swap it out or requeue it`,
+    )
   if (task.isHeld) return { ok: true, value: task }
   task.isHeld = true
   if (task.placementEntry !== null) dropEntry(c, task.placementEntry)
@@ -30,7 +32,7 @@ export function holdTask(c: Cluster, id: string, now: Instant): Answer<LiveTask>
 export function releaseTask(c: Cluster, id: string, now: Instant): Answer<LiveTask> {
   const task = c.tasks.get(id)
   if (task === undefined) return { ok: false, refusal: { code: 'not_found', what: 'task', id } }
-  if (task.placement !== null) return conflict(`task ${id} is ${task.state}; it is not held`)
+  if (task.placement !== null) return conflict(`task ${id} is ${task.state}; it is not on hold`)
   if (!task.isHeld) {
     tryAgain(c, task, 'released', true, now)
     return { ok: true, value: task }

@@ -25,7 +25,7 @@ export function keepalive(c: Cluster, id: string, busy: boolean | null, now: Ins
   if (!isLease(task))
     return {
       ok: false,
-      refusal: { code: 'conflict', detail: `task ${id} runs a command; only a lease is kept alive` },
+      refusal: { code: 'conflict', detail: `task ${id} runs a command; only a lease can be renewed` },
     }
   if (task.placement?.stopping?.then === 'cancelled') {
     return {

@@ -45,7 +45,7 @@ export function swapInTask(c: Cluster, id: string, now: Instant): Answer<LiveTas
   if ('ok' in placement) return placement
   const { task, residency } = placement
   if (residency !== 'swapped_out')
-    return conflict(`task ${id} is ${residency.replace('_', ' ')}; only one that is swapped out can return`)
+    return conflict(`task ${id} is ${residency.replace('_', ' ')}; only a swapped-out task can be swapped in`)
   if (placement.isSwapInRequested) return { ok: true, value: task }
   placement.isSwapInRequested = true
   emitOrdered(c, placement, 'in', now)
@@ -82,7 +82,7 @@ function placementFor(c: Cluster, id: string): LivePlacement | Answer<never> {
 function refusalToLeave(placement: LivePlacement, now: Instant): string | null {
   const { residency, noswap, wantsGpu, heldGrowth, backOffUntil, gpus, node } = placement
   if (residency !== 'resident')
-    return `is ${residency.replace('_', ' ')}; only a resident one can be swapped out`
+    return `is ${residency.replace('_', ' ')}; only a resident task can be swapped out`
   if (noswap === 1) return 'is noswap: it stays in VRAM'
   if (wantsGpu) return 'wants the GPU: an active task is not swapped out'
   if (heldGrowth !== null) return 'waits for an allocation, for which it would return at once'

@@ -48,7 +48,7 @@ export function submitTask(
   }
   const id = request.id ?? uuidV4(ids)
   if (c.tasks.has(id))
-    return { ok: false, refusal: { code: 'conflict', detail: `there is a task ${id} already` } }
+    return { ok: false, refusal: { code: 'conflict', detail: `task ${id} already exists` } }
   const task = newLiveTask(specOfRequest(request, id, c.nextTaskSeq++, c.policy.maxRequeues, now), now)
   c.tasks.set(id, task)
   c.submissions.add(task, c.tasks.size)
@@ -154,7 +154,7 @@ export function requeueTask(
   const task = c.tasks.get(id)
   if (task === undefined) return { ok: false, refusal: { code: 'not_found', what: 'task', id } }
   const { placement } = task
-  if (placement === null) return conflict(`task ${id} is pending already`)
+  if (placement === null) return conflict(`task ${id} is already pending`)
   if (placement.stopping !== null && placement.stopping.then !== 'pending') {
     return conflict(`task ${id} is being stopped: ${placement.stopping.reason}`)
   }
@@ -165,7 +165,7 @@ export function requeueTask(
     returnToPending(c, placement, `requeued by ${by}, fenced`, now)
   } else
     return conflict(
-      `task ${id} is ${task.state}: its server can still say that it has ended it; omit confirm_fenced`,
+      `task ${id} is ${task.state}: its server can still confirm that it has ended; omit confirm_fenced`,
     )
   return { ok: true, value: task }
 }
