@@ -104,7 +104,7 @@ describe('the store of uploaded files', () => {
     expect(await store.whyUnusable('ada', await manifest(entry(3, chunk)))).toBeNull()
     expect(await store.whyUnusable('ada', await manifest(entry(2, chunk)))).toMatch(/a different size/)
     expect(await store.whyUnusable('ada', await manifest(entry(6, chunk)))).toMatch(/limit is 5/)
-    expect(await store.whyUnusable('ada', chunk)).toMatch(/no valid manifest: it is not JSON/)
+    expect(await store.whyUnusable('ada', chunk)).toMatch(/not a valid manifest: it is not JSON/)
     expect(await store.whyUnusable('ada', await manifest([{ path: '/a', kind: 'folder' }]))).toMatch(
       /relative/,
     )

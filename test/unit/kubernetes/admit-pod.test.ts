@@ -442,7 +442,7 @@ it('While it observes, admission changes and refuses no pod, and warns of what i
   const bad = aPod({ [POD_ANNOTATIONS.podVram]: 'x' })
   const { response } = mutatePod(review(bad), options)
   expect([response.allowed, response.patch]).toEqual([true, undefined])
-  expect(response.warnings?.[0]).toMatch(/^Headroom only observes, and would refuse the pod: .*pod-vram/)
+  expect(response.warnings?.[0]).toMatch(/^Headroom only observes; it would refuse the pod: .*pod-vram/)
   expect(mutatePod(review(aPod()), options).response).toEqual({ uid: 'u', allowed: true })
   for (const operation of ['CREATE', 'UPDATE'])
     expect(validatePod(review(bad, operation), options).response.allowed).toBe(true)
