@@ -136,7 +136,7 @@ function addGpuServer(program: Command): void {
         .choices(['auto', 'nvidia', 'process'])
         .default('auto'),
     )
-    .option('--inventory <file>', 'file that file that declares the GPUs of --device process (YAML or JSON)')
+    .option('--inventory <file>', 'file that declares the GPUs of --device process (YAML or JSON)')
     .option('--allow-exec', 'run the commands of tasks; otherwise only leases are accepted')
     .option(
       '--allow-attach',
