@@ -154,7 +154,7 @@ export function idRange(text: string): { readonly from: number; readonly to: num
 export function proxyPorts(text: string): { readonly from: number; readonly to: number } {
   const range = ENVIRONMENT.proxyPorts.read(text)
   if (range !== undefined) return range
-  throw new InvalidArgumentError(`It must be ${ENVIRONMENT.proxyPorts.range}, for example 30100-30199.`)
+  throw new InvalidArgumentError(`It must be ${ENVIRONMENT.proxyPorts.range}.`)
 }
 
 export function proxyAddress(text: string): string {

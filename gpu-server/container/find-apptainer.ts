@@ -17,7 +17,7 @@ export async function findApptainer(env: Readonly<Record<string, string | undefi
   const [, version = '', major, minor] = /^apptainer version ((\d+)\.(\d+)[\w.+~-]*)/.exec(said) ?? []
   if (version === '') throw new Error(`${program}: does not report its version`)
   if (Number(major) < OLDEST[0] || (Number(major) === OLDEST[0] && Number(minor) < OLDEST[1]))
-    throw new Error(`${program}: version ${version}is too old: install ${OLDEST.join('.')} or later`)
+    throw new Error(`${program}: version ${version} is too old: install ${OLDEST.join('.')} or later`)
   const folder = await ask(program, ['buildcfg']).then(
     (text) => /^APPTAINER_CONFDIR=(\/.*)$/m.exec(text)?.[1] ?? null,
     () => null,

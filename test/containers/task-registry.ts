@@ -73,7 +73,7 @@ async function pullsWithLogin(live: LiveCluster, registry: OciRegistry): Promise
   assert.ok(registry.served.length > 0)
   const served = registry.served.length
   const ended = await endedOf(live, 'no-login', at('other'))
-  assert.match(ended.end_reason ?? '', /the registry does not have it, or needs a login/)
+  assert.match(ended.end_reason ?? '', /the registry does not have it, or requires a login/)
   assert.doesNotMatch(JSON.stringify(ended), /s3cret/)
   assert.equal(registry.served.length, served)
 }

@@ -64,7 +64,7 @@ describe('operator commands with a simulated fleet', { timeout: 240_000 }, () =>
     // A forecast may take a limited time, which is too little while other processes use the cores.
     await expect
       .poll(async () => (await headroom('task', 'explain', task.id)).stdout)
-      .toMatch(/forecast +It is not expected to start within .*: in 100% of \d+ runs it did not\.\n/)
+      .toMatch(/forecast +It is not expected to start within .*: it did not start in 100% of \d+ runs\.\n/)
     await expect
       .poll(async () => {
         const change = ['default_vram_overcommit_percent=60', '--dry-run']

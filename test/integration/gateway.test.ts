@@ -182,7 +182,7 @@ describe('a gateway that is killed', () => {
 it('A gateway does not start with a host name of the controller', async () => {
   const { cluster } = world
   for (const [name, why] of [
-    ['localhost', 'localhost is a name of every program'],
+    ['localhost', 'localhost is a name that every program on this host can use'],
     ['127.0.0.1', 'must be a host name'],
   ] as const) {
     const command = headroom('gateway', '--host-name', name, '--server', cluster.url)

@@ -168,7 +168,7 @@ describe.skipIf(whyNoPostgres() !== null)('a PostgreSQL store', () => {
     await store.close()
     expect((await verifyPostgres(place())).problems).toEqual([])
     const again = createSqliteStore({ dataDir: folder })
-    await expect(again.load()).rejects.toThrow(/contained a store before/)
+    await expect(again.load()).rejects.toThrow(/a store existed before/)
     await again.close()
   })
 

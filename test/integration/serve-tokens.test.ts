@@ -63,7 +63,7 @@ describe('a controller that is reachable from other hosts', () => {
   test.each([
     ['is not there', null, 'ENOENT'],
     ['is short', 'x'.repeat(31), 'it has 31 characters'],
-    ['has two lines', `${SECRET}\n${SECRET}`, 'several lines'],
+    ['has two lines', `${SECRET}\n${SECRET}`, 'line breaks'],
     ['is huge', 'x'.repeat(10_000), 'longer'],
   ])('refuses to start when the file %s', async (name, text, why) => {
     const file = place(name.replaceAll(' ', '-'))

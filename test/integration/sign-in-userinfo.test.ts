@@ -113,8 +113,8 @@ describe('a provider whose ID tokens contain only the subject', () => {
       ok: false,
       failure: 'no_role',
       why:
-        'the claim groups is missing, and no rule gives all users a role (looked for in the ID token ' +
-        'and UserInfo; does CONTROLLER_OIDC_SCOPE ask for it?)',
+        'the claim groups is missing, and no rule gives all users a role (searched in the ID token ' +
+        'and UserInfo; does CONTROLLER_OIDC_SCOPE request it?)',
     })
   })
 })
@@ -162,8 +162,8 @@ describe('the UserInfo response', () => {
     expect(await outcome({ sub: 'u1', groups: ['people'] }, null)).toMatchObject({
       ok: false,
       why:
-        'the claim email is missing (looked for in the ID token: the provider has no UserInfo; does ' +
-        'CONTROLLER_OIDC_SCOPE ask for it?)',
+        'the claim email is missing (searched in the ID token: the provider has no UserInfo; does ' +
+        'CONTROLLER_OIDC_SCOPE request it?)',
     })
   })
 })

@@ -115,7 +115,7 @@ describe('an unusable store is refused in one line that names it', () => {
     const db = new Database(path)
     db.prepare(`update tasks set record = substr(record, 1, 40)`).run()
     db.close()
-    expect(await loadFault()).toMatch(/headroom\.db is damaged or no database \(.*\): restore a backup/)
+    expect(await loadFault()).toMatch(/headroom\.db is damaged or not a database \(.*\): restore a backup/)
   })
 
   it('when the file has a second hard link, under which another controller could open it', async () => {
@@ -139,17 +139,17 @@ describe('an unusable store is refused in one line that names it', () => {
 
   it.skipIf(!existsSync('/proc/self'))('when its directory cannot be created', async () => {
     expect(await refusal({ dataDir: '/proc/none/below' })).toMatch(
-      /the directory of \/proc\/none\/below\/headroom\.db cannot be made/,
+      /the directory of \/proc\/none\/below\/headroom\.db cannot be created/,
     )
   })
 
   it('when a part of the path is a file', async () => {
     writeFileSync(join(directory, 'file'), '')
     expect(await refusal({ dataDir: join(directory, 'file') })).toMatch(
-      /the directory of .*headroom\.db cannot be made .*name another data directory/,
+      /the directory of .*headroom\.db cannot be created .*use another data directory/,
     )
     expect(await refusal({ dataDir: join(directory, 'file', 'data') })).toMatch(
-      /the directory of .*headroom\.db cannot be made/,
+      /the directory of .*headroom\.db cannot be created/,
     )
   })
 
@@ -160,8 +160,8 @@ describe('an unusable store is refused in one line that names it', () => {
     const child = spawnSync(process.execPath, [CHILD, 'hold', path], { ...NOBODY, encoding: 'utf8' })
     expect(child.stdout).toMatch(
       new RegExp(
-        /^fault StoreFault: .*headroom\.db cannot be written \(EACCES.*give user id \d+ the /.source +
-          /right to write there/.source,
+        /^fault StoreFault: .*headroom\.db cannot be written \(EACCES.*give user id \d+ /.source +
+          /write permission/.source,
       ),
     )
     expect(child.status).toBe(3)
@@ -170,7 +170,7 @@ describe('an unusable store is refused in one line that names it', () => {
   it('when the file is not a database', async () => {
     writeFileSync(path, 'these are not the pages you are looking for'.repeat(100))
     expect(await refusal()).toMatch(
-      /headroom\.db is damaged or no database \(SQLITE_NOTADB.*restore a backup, or move the file away/,
+      /headroom\.db is damaged or not a database \(SQLITE_NOTADB.*restore a backup, or move the file and/,
     )
   })
 
@@ -179,13 +179,13 @@ describe('an unusable store is refused in one line that names it', () => {
     const file = openSync(path, 'r+')
     for (let page = 1; page < statSync(path).size / 4096; page++)
       writeSync(file, Buffer.alloc(64, 0xa5), 0, 64, page * 4096)
-    expect(await refusal()).toMatch(/headroom\.db is damaged or no database .*restore a backup/)
+    expect(await refusal()).toMatch(/headroom\.db is damaged or not a database .*restore a backup/)
   })
 
   it('when the database belongs to another program, which stays unchanged', async () => {
     new Database(path).exec('create table recipes (name text)').close()
     const before = readFileSync(path)
-    expect(await refusal()).toMatch(/headroom\.db is a database of something else/)
+    expect(await refusal()).toMatch(/headroom\.db is a database of another program/)
     expect(readFileSync(path).equals(before)).toBe(true)
   })
 
@@ -194,7 +194,7 @@ describe('an unusable store is refused in one line that names it', () => {
     new Database(path).exec(`insert into schema_version values (99, 'from the future', 0)`).close()
     const before = readFileSync(path)
     expect(await refusal()).toContain(
-      `headroom.db was written by a newer Headroom (schema 99, this one knows up to ${MIGRATIONS.length})`,
+      `written by a newer Headroom (schema 99; this version supports up to ${MIGRATIONS.length})`,
     )
     expect(readFileSync(path).equals(before)).toBe(true)
   })
@@ -215,7 +215,7 @@ describe('an error of SQLite or the file system', () => {
     faultOf(Object.assign(new Error('first\nsecond'), { code }), '/data/headroom.db').message
 
   it.each([
-    ['SQLITE_BUSY_SNAPSHOT', /^\/data\/headroom\.db is locked by another program .*end that program/],
+    ['SQLITE_BUSY_SNAPSHOT', /^\/data\/headroom\.db is locked by another program .*stop that program/],
     ['ENOSPC', /^the disk is full: \/data\/headroom\.db could not be written/],
     [
       'SQLITE_IOERR_FSYNC',
@@ -241,7 +241,7 @@ describe('an error of SQLite or the file system', () => {
 })
 
 describe('a second controller on the same file', () => {
-  const IN_USE = /headroom\.db is in use by another controller: stop that one first/
+  const IN_USE = /headroom\.db is in use by another controller: stop it first/
   let child: ChildProcess | undefined
   afterEach(() => child?.kill('SIGKILL'))
 
@@ -307,7 +307,7 @@ describe('An invalid lock file', () => {
     [
       'a text',
       () => writeFileSync(`${path}.lock`, 'a text of 20 letters'),
-      /\.lock is no lock of ours \(20 bytes; it should be empty\)/,
+      /\.lock is not a lock of Headroom \(20 bytes; it should be empty\)/,
     ],
     ['a folder', () => mkdirSync(`${path}.lock`), /\.lock is no file/],
   ])('%s is named, and the store, which needs no restore, is not', async (_what, spoil, says) => {
@@ -317,7 +317,7 @@ describe('An invalid lock file', () => {
     const told = await refusal()
     expect(told).toMatch(says)
     expect(told).toMatch(
-      /the store is as it was; see that no controller runs, and remove .*headroom\.db\.lock$/,
+      /the store is unchanged; make sure that no controller runs, then remove .*headroom\.db\.lock$/,
     )
     expect(told).not.toContain('damaged')
     rmSync(`${path}.lock`, { recursive: true })

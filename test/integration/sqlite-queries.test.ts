@@ -146,7 +146,7 @@ describe('migrations', () => {
         .all(),
     ).toEqual([{ version: MIGRATIONS.length + 1, applied_at: 3 }])
     await expect(migrate(db, 'x', 4)).rejects.toThrow(
-      `newer Headroom (schema ${MIGRATIONS.length + 1}, this one knows up to ${MIGRATIONS.length})`,
+      `newer Headroom (schema ${MIGRATIONS.length + 1}; this version supports up to ${MIGRATIONS.length})`,
     )
   })
 

@@ -84,9 +84,9 @@ describe('headroom verify', { timeout: 300_000 }, () => {
     expect(code).toBe(1)
     expect(stderr).toEqual(oneLine)
     expect(stdout.trim().split('\n')).toEqual([
-      'marks: the next task is 2, and there is a task 3',
-      'marks: the next event is 3, and there is an event 9',
-      'task task-3: it is placed on node node-1, which there is not',
+      'marks: the next task is 2, but task 3 exists',
+      'marks: the next event is 3, but event 9 exists',
+      'task task-3: it is placed on node node-1, which does not exist',
       'events: 6 of 2 to 9 are missing',
     ])
   })
@@ -111,7 +111,7 @@ describe('headroom verify', { timeout: 300_000 }, () => {
     ],
     ['delete from marks', /marks: missing/],
     ['drop index tasks_open', /schema: index tasks_open is missing/],
-    ['alter table nodes add column x text', /schema: table nodes is not as version \d+ made it/],
+    ['alter table nodes add column x text', /schema: table nodes differs from that of version \d+/],
   ])('detects: %s', async (sql, problem) => {
     const { path } = await aStore()
     change(path, sql)
@@ -125,12 +125,12 @@ describe('headroom verify', { timeout: 300_000 }, () => {
     await expect(verifyStore(path).then(({ problems }) => problems.join())).rejects.toThrow(/damaged/)
     const other = join(folder, 'other.db')
     change(other, 'create table t (x)')
-    await expect(verifyStore(other)).rejects.toThrow(/a database of something else/)
+    await expect(verifyStore(other)).rejects.toThrow(/a database of another program/)
     const later = (await aStore()).path
     change(later, "insert into schema_version values (999, 'later', 1)")
     await expect(verifyStore(later)).rejects.toThrow(/written by a newer Headroom/)
     writeFileSync(join(folder, 'empty.db'), '')
-    await expect(verifyStore(join(folder, 'empty.db'))).rejects.toThrow(/no store was ever made there/)
+    await expect(verifyStore(join(folder, 'empty.db'))).rejects.toThrow(/it never contained a store/)
     const { code, stderr } = await headroom(['verify', join(folder, 'none.db')])
     expect([code, stderr]).toEqual([2, oneLine])
   })
@@ -259,7 +259,7 @@ describe('uploaded folders of open tasks', { timeout: 300_000 }, () => {
     const blobs = openBlobs(elsewhere)
     expect(await blobs.whyUnusable('alice', sha(folderOf('train.py', code)))).toBeNull()
     expect(await blobs.whyUnusable('bob', sha(folderOf('data', data)))).toBeNull()
-    expect(await blobs.whyUnusable('bob', sha(folderOf('train.py', code)))).toContain('no manifest')
+    expect(await blobs.whyUnusable('bob', sha(folderOf('train.py', code)))).toContain('is not a manifest')
     expect(statSync(join(copies, `${name}.files`)).mode & 0o777).toBe(0o700)
     await headroom(['backup', copies, '--data-dir', dataDir, '--keep', '1'])
     expect(readdirSync(copies).filter((each) => each.startsWith(name))).toEqual([])
@@ -362,7 +362,7 @@ describe('headroom restore', { timeout: 300_000 }, () => {
     const before = statSync(path)
     await expect(
       restoreStore({ backup: bad, path, isForced: true, at: new Date(0), busyTimeoutMs: 0 }),
-    ).rejects.toThrow(/is not restored: task task-3: it is placed on node node-1/)
+    ).rejects.toThrow(/was not restored: task task-3: it is placed on node node-1/)
     expect(statSync(path)).toMatchObject({ ino: before.ino, size: before.size })
   })
 
@@ -469,6 +469,6 @@ describe('a folder that is not as expected', { timeout: 300_000 }, () => {
     expect([code, stdout]).toEqual([1, ''])
     expect(stderr).toEqual(oneLine)
     expect(stderr).toContain(`the copy ${target} cannot be written (SQLITE_CANTOPEN`)
-    expect(stderr).toContain(`${path} is as it was`)
+    expect(stderr).toContain(`${path} is unchanged`)
   })
 })

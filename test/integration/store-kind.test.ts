@@ -103,7 +103,9 @@ describe.skipIf(whyNoNatsServer() !== null)('a live controller', { timeout: 300_
       readFileSync(join(import.meta.dirname, '../../scenarios/noswap-physical-only.scenario.yaml'), 'utf8'),
     )
     await until('the refusal is printed', () =>
-      /: the controller refuses this server: its store is live and accepts no simulated/.test(fleet.output),
+      /: the controller refuses this server: its store is a live store, which accepts no simulated GPUs/.test(
+        fleet.output,
+      ),
     )
     expect(await cluster.nodes()).toEqual([])
   })

@@ -23,7 +23,7 @@ import { headroom } from '../support/headroom-command.ts'
 import { aBatch, anAudit, anEvent, aTask } from '../support/store-builders.ts'
 
 const BEHIND =
-  /went back in time: 2 acknowledged events are missing, 3 to 4 \(since 2025-[^ ]+Z, epoch 7\)\. Bring back/
+  /went back in time: 2 acknowledged events are missing, 3 to 4 \(since 2025-[^ ]+Z, epoch 7\)\. Put back/
 
 let folder: string
 let data: string
@@ -312,7 +312,7 @@ describe('headroom restore', { timeout: 300_000 }, () => {
     rmSync(`${path}-wal`)
     writeFileSync(path, 'no database')
     const damaged = await headroom(['restore', backup, '--data-dir', data, '--dry-run'])
-    expect(damaged.stdout).toMatch(/store {3}cannot be read: .*damaged or no database/)
+    expect(damaged.stdout).toMatch(/store {3}cannot be read: .*damaged or not a database/)
     expect(damaged.stdout).toContain('lost    2 events, 3 to 4\n')
   })
 })
@@ -335,7 +335,7 @@ describe('a flipped bit that no check of the file finds', { timeout: 300_000 }, 
     expect(db.exec(sql).pragma('quick_check(1)', { simple: true })).toBe('ok')
     db.close()
     expect(await opened()).toMatch(
-      /is damaged or no database \(the row 1 of table tasks is not as it was written\): restore a backup/,
+      /is damaged or not a database \(the row 1 of table tasks is not as it was written\): restore a backup/,
     )
   })
 })

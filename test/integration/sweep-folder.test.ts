@@ -196,7 +196,7 @@ describe('the folder of a sweep', () => {
     [['--set', 'fleet.0.count=2,2'], 'the same value twice'],
     [['--set', 'fleet.0.count=1..9999'], 'the limit is 1000'],
     [['--objective', 'happiness<=3'], 'It must be FIGURE<=MAX'],
-    [['--seeds', '1..9999', '--overcommit', '0..1000:10'], 'make 1009899 runs; the limit is 100000'],
+    [['--seeds', '1..9999', '--overcommit', '0..1000:10'], 'result in 1009899 runs; the limit is 100000'],
   ])('is refused with a reason for %j', async (options, words) => {
     const { code, stderr } = await headroom(['sim', 'sweep', busy, ...options])
     expect([code, stderr]).toEqual([2, expect.stringContaining(words)])

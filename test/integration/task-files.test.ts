@@ -192,7 +192,7 @@ it.skipIf(whyNoNatsServer() !== null)(
       const second = await run()
       await until('the oldest is removed', () => !existsSync(join(kept, `${first}.1`)))
       expect(existsSync(join(kept, `${second}.1/zeros`))).toBe(true)
-      await expect(live.get(`/tasks/${first}/files`)).rejects.toThrow(/404.*removed after their time/)
+      await expect(live.get(`/tasks/${first}/files`)).rejects.toThrow(/404.*removed after the retention time/)
     } finally {
       await live.end()
     }

@@ -183,7 +183,7 @@ describe.skipIf(whyNoControlPlane('kube-scheduler') !== null)('With the schedule
     expect(doctor.stdout).toMatch(/fail +scheduler +there is no Deployment headroom-scheduler/)
     await addPod('stuck', '24Gi', 'one')
     const refused = await kubectlHeadroom(plane, 'release', 'stuck')
-    expect([refused.code, refused.stderr]).toEqual([5, expect.stringContaining('With --replace')])
+    expect([refused.code, refused.stderr]).toEqual([5, expect.stringContaining('Use --replace')])
     const replaced = await kubectlHeadroom(plane, 'release', 'stuck', '--replace')
     expect([replaced.code, replaced.stderr]).toEqual([0, ''])
     const { metadata, spec } = await podOf('stuck')

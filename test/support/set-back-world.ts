@@ -2,6 +2,7 @@
  * Production controllers, one after the other, over stores that a test may set back, and production GPU
  * servers on simulated devices that survive them; in virtual time.
  */
+import { MIN_EPOCHS_AHEAD } from '../../controller/model/epoch-after-loss.ts'
 import { createMemoryStore, EMPTY_STATE } from '../../controller/adapters/memory-store.ts'
 import type { Controller } from '../../controller/controller.ts'
 import { createController } from '../../controller/controller.ts'
@@ -164,7 +165,7 @@ export function restored(
 ): StoredState {
   return {
     ...stored,
-    marks: { ...stored.marks, epoch: stored.marks.epoch + 1_000 },
+    marks: { ...stored.marks, epoch: stored.marks.epoch + MIN_EPOCHS_AHEAD },
     recovery: { reason, sinceWallMs: START },
   }
 }

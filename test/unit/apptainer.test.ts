@@ -261,8 +261,10 @@ describe('the engine of a host', () => {
       const found = await findEngine('apptainer', envOf(host))
       return found.engine === null ? found.why : null
     }
-    expect(await whyOf('apptainer version 1.0.3')).toMatch(/version 1\.0\.3: install 1\.1 or later/)
-    expect(await whyOf('singularity-ce version 4.1.0')).toMatch(/does not say which version of apptainer/)
+    expect(await whyOf('apptainer version 1.0.3')).toMatch(
+      /version 1\.0\.3 is too old: install 1\.1 or later/,
+    )
+    expect(await whyOf('singularity-ce version 4.1.0')).toMatch(/does not report its version/)
     const missing = await findEngine('apptainer', { PATH: '/nowhere' })
     expect(missing).toEqual({ engine: null, why: 'apptainer: not found in PATH' })
   })

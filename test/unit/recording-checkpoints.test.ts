@@ -112,7 +112,7 @@ describe('a recording whose first files were removed', () => {
     const { events, notes } = await decided(dir)
     expect(events).toBe(eventsFrom(FILES - KEPT))
     expect(events).toBeGreaterThan(20)
-    expect(notes.notes.join()).toContain('goes on from its checkpoint of')
+    expect(notes.notes.join()).toContain('continues from its checkpoint of')
   })
 
   it('is decided again from any file, after the files before it', async () => {
@@ -201,7 +201,7 @@ describe('a recording whose first files were removed', () => {
     await expect(decided(dir)).rejects.toThrow(path)
     writeFileSync(path, bytes)
     cpSync(path, fileOf(dir, 1).replace('recording', 'checkpoint'))
-    expect(() => readCheckpoint(fileOf(dir, 1))).toThrow('of another file')
+    expect(() => readCheckpoint(fileOf(dir, 1))).toThrow('belongs to another file')
     const checkpoint = readCheckpoint(fileOf(dir, 0))
     if (checkpoint === null) throw new Error('no checkpoint')
     await writeCheckpoint(fileOf(dir, 0), { ...checkpoint, format: 99 })

@@ -32,7 +32,7 @@ it('A server without root shares its user with its tasks, which needs an option 
 
 it.each([
   [{ tasksAsMe: true }, 0, /as root, use --task-user root/],
-  [{ taskUser: 'root', taskUids: IDS }, 0, /exclude each other/],
+  [{ taskUser: 'root', taskUids: IDS }, 0, /cannot be combined/],
   [{ taskUser: 'no-such-user' }, 0, /user "no-such-user" not found/],
   [{ taskUser: 'nobody' }, ORDINARY, /--task-user: only a server that runs as root/],
   [{ taskUids: IDS }, ORDINARY, /--task-uids: only a server that runs as root/],

@@ -155,7 +155,7 @@ export async function restorePostgres(
 }
 
 /**
- * Moves store of a stopped controller from SQLite into an empty database, with its whole history. The
+ * Moves the store of a stopped controller from SQLite into an empty database, with its whole history. The
  * file is put aside, so that no controller goes on with it by mistake.
  * @param copyFiles as restorePostgres has it
  * @returns where the file is now
