@@ -96,7 +96,9 @@ function ofNode({ name, status: { conditions = [] } }: GpuNode): readonly Check[
     if (status === 'True') return []
     if (type === 'Ready') return [fail(`node ${name}`, message, 'start its agent, or correct its annotation')]
     if (type !== 'AgentReady') return []
-    return [fail(`agent of ${name}`, message, 'see the pod of DaemonSet headroom-agent on it')]
+    return [
+      fail(`agent of ${name}`, message.replace(/\.$/, ''), 'see the pod of DaemonSet headroom-agent on it'),
+    ]
   })
   const ignored = conditions.filter(({ type, status }) => IGNORED.includes(type) && status === 'True')
   const warnings = ignored.map(({ message }) =>

@@ -234,7 +234,7 @@ describe.skipIf(whyNoControlPlane() !== null)('With etcd, kube-apiserver and the
     )
     await plane.kubectl(['delete', 'mutatingwebhookconfigurations,validatingwebhookconfigurations', '--all'])
     const why = (): Promise<string> => refusal(aPod())
-    await vi.waitFor(async () => expect(await why()).toContain('has to pass the admission'), WAIT)
+    await vi.waitFor(async () => expect(await why()).toContain('must be admitted by Headroom'), WAIT)
     const key = { namespace: 'default', name: kept?.metadata.name ?? '' }
     const body = { metadata: { annotations: { [POD_ANNOTATIONS.podVram]: '1Gi' } } }
     await expect(api.patch(PODS, key, { type: 'merge', body })).rejects.toThrow(

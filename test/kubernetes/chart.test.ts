@@ -96,10 +96,10 @@ describe.skipIf(whyNoControlPlane('helm') !== null)('With helm', () => {
       ...['operator', 'run', '--lease=15s', '--overcommit=50', '--probe=60s'],
     ])
     expect(argsOf('headroom-agent', '--set', 'agent.hostSwapMib=4096')).toContain('--host-swap-mib=4096')
-    const registry = 'agent.image.repository=registry.example/agent,agent.image.tag=2'
+    const registry = 'agent.image.repository=registry.example/agent,agent.image.tag=2.0.1'
     const admission = argsOf('headroom-admission', '--set', `swap.memory=require,${registry}`)
     expect(admission.slice(2)).toEqual([
-      ...['--swap-memory=require', '--helper-image=registry.example/agent:2'],
+      ...['--swap-memory=require', '--helper-image=registry.example/agent:2.0.1'],
     ])
     for (const value of ['swap.livenessProbes=noswap', 'agent.enabled=false'])
       expect(argsOf('headroom-admission', '--set', value)).toEqual([
