@@ -137,7 +137,7 @@ def test_http_of_a_task_is_read_here(client: Client) -> None:
 
 def test_a_port_on_which_the_task_does_not_listen_is_refused_with_the_reason(task: Task) -> None:
     port = free_port()
-    with pytest.raises(TimeoutError, match=f"Port {port} cannot be reached after 0.5 s: No process of task"):
+    with pytest.raises(TimeoutError, match=f"Port {port} was not reachable within 0.5 s: No process of task"):
         task.port_forward(port, timeout=0.5).__enter__()
     with task.port_forward(port) as forwarded:
         with socket.create_connection((forwarded.host, forwarded.port), timeout=30) as sock:

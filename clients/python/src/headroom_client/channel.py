@@ -216,7 +216,8 @@ class _Output:
         self._kept += content
         if len(self._kept) > MAX_OUTPUT_BYTES:
             raise HeadroomError(
-                f"The output of the command exceeds {MAX_OUTPUT_BYTES} bytes. Pass files as stdout and stderr."
+                f"The output of the command exceeds {MAX_OUTPUT_BYTES} bytes. "
+                "Pass files as stdout and stderr."
             )
 
     def text(self) -> str:

@@ -224,7 +224,7 @@ class Client:
                 return
 
     def try_out(self, **request: Any) -> models.PlacementPreview:
-        """Returns where the task would be placed now and which tasks would be swapped out, without submitting it.
+        """Returns where the task would be placed now and which tasks would be swapped out; submits nothing.
 
         Accepts the fields of `models.TaskRequest`.
         """

@@ -54,8 +54,7 @@ class ChannelCut(HeadroomError):
 
 
 class UnexpectedAnswer(HeadroomError):
-    """The response does not come from a controller: usually another server listens at that address.
-    """
+    """The response does not come from a controller: usually another server listens at that address."""
 
 
 class SettingsError(HeadroomError):

@@ -33,9 +33,7 @@ class KeeperProcess:
         self, connection: Connection, task_id: str, on_failure: Callable[[HeadroomError], None]
     ) -> None:
         if not sys.executable:
-            raise HeadroomError(
-                "sys.executable is not set, so no process can be started to renew the lease."
-            )
+            raise HeadroomError("sys.executable is not set, so no process can be started to renew the lease.")
         package = str(Path(__file__).parents[1])
         self._process = subprocess.Popen(
             [sys.executable, "-c", PROGRAM, package],

@@ -24,7 +24,7 @@ class ReservationOnly(UserWarning):
 
 
 class Lease:
-    """A context manager that reserves VRAM, waits until the lease is resident, and renews it until the block ends.
+    """A context manager: reserves VRAM, waits until the lease is resident, renews it until the block ends.
 
     Without `attach`, or where this process cannot be attached, a lease is a reservation: the
     controller does not see the program that uses it.

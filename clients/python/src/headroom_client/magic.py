@@ -17,7 +17,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def run_cell(line: str, cell: str) -> None:
-    """Submits the cell as a Python program, prints its output as it arrives, and raises TaskFailed if it fails.
+    """Submits the cell as a Python program and prints its output as it arrives; TaskFailed if it fails.
 
     Options: --vram 8Gi, --gpus 1, --name NAME, --python PROGRAM (on the GPU server), --priority 0
     to 4.

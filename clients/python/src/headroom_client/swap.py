@@ -156,8 +156,7 @@ class PinnedTensors:
     """
 
     def __init__(self, tensors: Iterable[Any]) -> None:
-        """tensors: CUDA tensors of any shape and type; those that share a storage are moved once.
-        """
+        """tensors: CUDA tensors of any shape and type; those that share a storage are moved once."""
         storages: Dict[int, Any] = {}
         for tensor in tensors:
             storage = tensor.untyped_storage()

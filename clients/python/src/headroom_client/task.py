@@ -186,7 +186,7 @@ class Task(models.TaskFields):
         timeout: Optional[float] = None,
         check: bool = False,
     ) -> ExecResult:
-        """Runs a command in the running task, and waits until it ends. The GPU server must allow it (--allow-attach).
+        """Runs a command in the running task until it ends. The GPU server must allow it (--allow-attach).
 
         A string is split into words as a shell would. `stdout` and `stderr` are files that receive
         the output as it arrives; it is then not in the result. After `timeout` seconds the command
@@ -220,8 +220,7 @@ class Task(models.TaskFields):
         return self
 
     def explain(self) -> models.Explanation:
-        """Returns why the task waits or where it is placed, and which changes would let it start.
-        """
+        """Returns why the task waits or where it is placed, and which changes would let it start."""
         return cast(models.Explanation, self._client._transport.json("GET", f"{self._path()}/explain"))
 
     def _refreshed_is_final(self, deadline: Optional[float]) -> bool:

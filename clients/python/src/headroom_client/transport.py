@@ -124,7 +124,7 @@ class Transport:
             connection.close()
 
     def upgrade(self, path: str, protocol: str) -> Tuple[socket.socket, bytes]:
-        """Connects to a path of the API, and returns the connection with the bytes received after the response.
+        """Connects to a path of the API; returns the connection and the bytes received after the response.
 
         Raises ConnectionFailed or UnexpectedAnswer.
         """
@@ -213,8 +213,7 @@ class Transport:
                 self._event_seq = max(self._event_seq, int(seq))
 
     def _told(self, error: HeadroomError) -> None:
-        """Notices that the store went back (a restore), so that the next requests accept its state.
-        """
+        """Notices that the store went back (a restore), so that the next requests accept its state."""
         if isinstance(error, ApiError) and error.code == "state_behind":
             with self._lock:
                 self._event_seq = 0

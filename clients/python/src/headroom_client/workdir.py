@@ -116,7 +116,9 @@ def _target_of(file: str, path: str) -> str:
     for name in target.split("/"):
         depth += {"..": -1, "": 0, ".": 0}.get(name, 1)
         if depth < 0 or target.startswith("/"):
-            raise HeadroomError(f"{file} is a link that leads out of the folder; exclude it in {IGNORE_FILE}.")
+            raise HeadroomError(
+                f"{file} is a link that leads out of the folder; exclude it in {IGNORE_FILE}."
+            )
     return target
 
 
