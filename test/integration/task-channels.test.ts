@@ -146,9 +146,10 @@ describe.each([
   it('has a terminal of the size of that of its client', async () => {
     const world = await guardWorld({ isIsolated })
     await world.sh('tty', 'exec sleep 1000', { user: isRoot ? { uid: NOBODY, gid: NOBODY } : null })
+    // A shell that is interrupted just before it starts a command runs its trap after that command.
     const script =
       'tty; echo $TERM; stty size; read line; stty size; ' +
-      'trap "echo interrupted; exit 9" INT; echo go; sleep 1000'
+      'trap "echo interrupted; exit 9" INT; echo go; while :; do sleep 0.1; done'
     const terminal = { rows: 30, columns: 100, kind: 'xterm' }
     const target = { kind: 'exec', command: ['sh', '-c', script], terminal } as const
     const channel = await TestChannel.open(await channelsOf(world), 'tty', target)
