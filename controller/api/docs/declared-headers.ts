@@ -37,7 +37,7 @@ const HEADERS = {
 
 type HeaderName = keyof typeof HEADERS
 
-/** No operation refers to them: any request may have them, and a client need not know them. */
+/** Any request may have them, and a client need not know them: they are described once, not by operation. */
 const REQUEST_HEADERS = {
   'X-Request-Id': 'Id of the request, up to 64 letters, digits, `.`, `_`, `:` and `-`; any other is replaced',
   'Headroom-Min-Event-Seq':
@@ -59,20 +59,18 @@ interface Operation {
 }
 
 interface Document {
-  components?: { headers?: object; parameters?: object }
+  info?: { description?: string | undefined; title: string; version: string }
+  components?: { headers?: object }
   readonly paths?: Readonly<Record<string, object | undefined>>
 }
 
 /** Adds the header fields of every answer, in place. */
 export function declareHeaders(document: Document): void {
-  const parameters = Object.entries(REQUEST_HEADERS).map(([name, description]) => [
-    name,
-    { name, in: 'header', required: false, description, schema: TEXT },
-  ])
-  document.components = {
-    ...document.components,
-    ...{ headers: HEADERS, parameters: Object.fromEntries(parameters) },
-  }
+  const ofRequests = Object.entries(REQUEST_HEADERS).map(([name, what]) => `- \`${name}\`: ${what}`)
+  const { info } = document
+  if (info !== undefined)
+    info.description = [info.description, '\nHeader fields of requests:', ...ofRequests].join('\n')
+  document.components = { ...document.components, headers: HEADERS }
   for (const [path, methods = {}] of Object.entries(document.paths ?? {}))
     for (const operation of Object.values(methods) as Operation[]) declareIn(operation, path)
 }
