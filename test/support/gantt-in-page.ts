@@ -18,9 +18,10 @@ export function ganttScript(body: string): string {
     .replaceAll(/^export /gm, '')
   return `(() => {
     ${source}
+    const kinds = ['active', 'idle', 'moving', 'out', 'unknown']
     const bars = Array.from({ length: 32000 }, (_, i) => {
       const from = (i >> 6) * 2
-      return { row: i % 8, laneKey: 'task-' + (i % 64), from, to: from + 2, kind: BAR_KINDS[i % 5] }
+      return { row: i % 8, laneKey: 'task-' + (i % 64), from, to: from + 2, kind: kinds[i % 5] }
     })
     const canvas = document.createElement('canvas')
     canvas.width = 1200

@@ -189,7 +189,7 @@ describe.skipIf(CHROMIUM === null)('the settings page of a controller with token
       await page.getByLabel(OVERCOMMIT).fill('70')
       await page.getByRole('button', { name: 'Plan change' }).click()
       await page
-        .getByText(/(requires role|takes the role) operator/)
+        .getByText(/requires (the )?role operator/)
         .first()
         .waitFor()
       expect(await page.content()).not.toContain(viewer)
