@@ -3,7 +3,7 @@
  * namespaces that stand for a container whose processes are stopped.
  */
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { globSync, mkdirSync, mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { createServer as createHttp2Server, type ServerHttp2Stream } from 'node:http2'
 import { createServer as createHttpsServer } from 'node:https'
@@ -313,8 +313,9 @@ async function container() {
   }
 }
 
+/** A child belongs to the thread that started it; a Go program may use any of its threads. */
 function childrenOf(pid: number): readonly number[] {
-  const path = `/proc/${pid}/task/${pid}/children`
-  const text = existsSync(path) ? readFileSync(path, 'utf8').trim() : ''
-  return text === '' ? [] : text.split(' ').map(Number)
+  return globSync(`/proc/${pid}/task/*/children`).flatMap((path) =>
+    readFileSync(path, 'utf8').split(' ').filter(Boolean).map(Number),
+  )
 }

@@ -250,7 +250,7 @@ describe('doctor', () => {
       'an agent that does not report',
       () =>
         reportNode(['Ready', 'True', ''], ['AgentReady', 'False', 'No agent reports: no pod is swapped.']),
-      /fail +agent of a +No agent reports: no pod is swapped\./,
+      /fail +agent of a +No agent reports: no pod is swapped; see the pod/,
     ],
     [
       'a label that is ignored',
