@@ -73,7 +73,9 @@ class Forwarding:
         for each in [self._listener, *sockets]:
             if each is not None:
                 _shut(each)
-        for thread in list(self._threads):
+        with self._lock:
+            threads = list(self._threads)
+        for thread in threads:
             thread.join(5)
         if self._listener is not None:
             self._listener.close()
@@ -134,9 +136,9 @@ class Forwarding:
 
     def _start(self, what: object, *args: object) -> None:
         thread = threading.Thread(target=what, args=args, daemon=True)  # type: ignore[arg-type]
-        with self._lock:
+        with self._lock:  # The end of the block joins only threads that have been started.
+            thread.start()
             self._threads.add(thread)
-        thread.start()
 
     def _hold(self, sock: socket.socket) -> bool:
         """Returns False once the block has ended."""
