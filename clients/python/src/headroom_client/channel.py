@@ -225,7 +225,7 @@ class _Output:
 
 
 def _read(local: socket.socket) -> Optional[bytes]:
-    """Returns the data received so far; None if there is none yet."""
+    """Returns the data received so far; None while nothing has arrived."""
     try:
         return local.recv(PIECE_BYTES)
     except BlockingIOError:
