@@ -35,9 +35,10 @@ export function singleRun({ shadow, witnesses, observed, report }: RuleContext):
           taskId,
           nodeId: placement.nodeId,
         })
-      // A reported attempt already runs there.
       const isReported = data['when'] === 'reported'
-      const unknown = lostOn(taskId, (id) => isReported || witnesses?.hasSpoken(id) === false)
+      const unknown = new Set(lostOn(taskId, (id) => isReported || witnesses?.hasSpoken(id) === false))
+      // A reported attempt already runs there, also one that had ended as lost before the store went back.
+      if (isReported) unknown.add(observed.nodes.find(({ id }) => id === nodeId)?.name ?? '')
       const alive = aliveOn(taskId).filter((node) => !unknown.has(node))
       if (alive.length > 0 && nodeId !== null)
         report(`it is placed while an attempt of it runs on ${alive.join(' and ')}`, { taskId, nodeId })
