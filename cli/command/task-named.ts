@@ -4,7 +4,7 @@ import { isFinal } from '../../controller/model/task.ts'
 import { MIN_TASK_ID_PREFIX } from '../../protocol/limits.ts'
 import { CommandFailure, EXIT_NOT_FOUND, UsageError } from '../../services/exit-codes.ts'
 
-export const TASK_ARGUMENT = 'id, its first 4 or more characters, or name of your open task'
+export const TASK_ARGUMENT = 'id, its first 4 or more characters, or name of your task'
 
 /** Maximum items of one page. */
 const PAGE = 200
@@ -17,7 +17,7 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
  * Returns the id of the task that the text names.
  * 1. A whole id, of a task that may not exist.
  * 2. Four or more characters at the beginning of one id.
- * 3. The name of one open task of the caller.
+ * 3. The name of one open task of the caller; if none is open, of the one that was submitted last.
  * @throws CommandFailure when no task, UsageError when more than one task matches; both name candidates
  */
 export async function taskNamed(client: HeadroomClient, text: string): Promise<string> {
@@ -27,9 +27,12 @@ export async function taskNamed(client: HeadroomClient, text: string): Promise<s
   const exact = found.find(({ id }) => id === text)
   if (exact !== undefined) return exact.id
   const named = found.filter(({ name }) => name === text)
+  const own = named.length === 0 ? [] : await ofCaller(client, named)
+  const open = own.filter(({ state }) => !isFinal(state))
+  const last = own.toSorted((a, b) => b.seq - a.seq).slice(0, 1)
   const matching = new Set([
     ...found.filter(({ id }) => text.length >= MIN_TASK_ID_PREFIX && id.startsWith(text)),
-    ...(await openOfCaller(client, named)),
+    ...(open.length > 0 ? open : last),
   ])
   const [only, second] = matching
   if (only === undefined) throw notFound(text, named, found)
@@ -52,23 +55,19 @@ async function foundBy(client: HeadroomClient, text: string): Promise<readonly T
 /** Open tasks of the caller with exactly this name. */
 export async function openTasksNamed(client: HeadroomClient, name: string): Promise<readonly Task[]> {
   const found = await foundBy(client, name)
-  return openOfCaller(
-    client,
-    found.filter((task) => task.name === name),
-  )
+  const open = found.filter((task) => task.name === name && !isFinal(task.state))
+  return open.length === 0 ? [] : ofCaller(client, open)
 }
 
 /** Without authentication every task is the caller's. */
-async function openOfCaller(client: HeadroomClient, named: readonly Task[]): Promise<readonly Task[]> {
-  const open = named.filter(({ state }) => !isFinal(state))
-  if (open.length === 0) return []
+async function ofCaller(client: HeadroomClient, tasks: readonly Task[]): Promise<readonly Task[]> {
   const caller = (await client.session()).caller?.name ?? null
-  return caller === null ? open : open.filter(({ owner }) => owner === caller)
+  return caller === null ? tasks : tasks.filter(({ owner }) => owner === caller)
 }
 
 /** Offers tasks of that name, otherwise those whose name contains the text. */
 function notFound(text: string, named: readonly Task[], similar: readonly Task[]): CommandFailure {
-  const why = named.length === 0 ? '' : ': no open task of yours has this name'
+  const why = named.length === 0 ? '' : ': no task of yours has this name'
   const offered = named.length === 0 ? similar : named
   const list = offered.length === 0 ? '' : ` ${listed(offered)}`
   return new CommandFailure(`Task ${JSON.stringify(text)} not found${why}.${list}`, EXIT_NOT_FOUND)

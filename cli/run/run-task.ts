@@ -206,12 +206,10 @@ class Run {
     if (this.#isPipeBroken) return EXIT_BROKEN_PIPE
     if (task.state === 'cancelled' && this.#isTimedOut) return EXIT_TIMEOUT
     if (task.state === 'cancelled' && interrupts.exitCode !== null) return interrupts.exitCode
-    if (
-      task.state === 'cancelled' ||
-      task.state === 'lost' ||
-      (task.state === 'failed' && task.exit_code === null)
-    ) {
-      this.#line.print(`the task is ${task.state}${task.end_reason === null ? '' : `: ${task.end_reason}`}`)
+    // The code that the command returned says enough.
+    if (task.state !== 'completed' && task.end_code !== 'exit_code') {
+      const end = task.state === 'failed' ? 'failed' : `is ${task.state}`
+      this.#line.print(`the task ${end}${task.end_reason === null ? '' : `: ${task.end_reason}`}`)
     }
     return exitCodeOfTask(task)
   }

@@ -108,16 +108,28 @@ describe('headroom run', { timeout: 300_000 }, () => {
   it.each([
     { exitCode: 0, reason: null, code: 0, says: '' },
     {
+      exitCode: 137,
+      reason: 'VRAM_LIMIT_EXCEEDED: it used 7168 MiB',
+      code: 137,
+      says: 'headroom: the task failed: VRAM_LIMIT_EXCEEDED: it used 7168 MiB\n',
+    },
+    {
+      exitCode: 139,
+      reason: 'signal SIGSEGV',
+      code: 139,
+      says: 'headroom: the task failed: signal SIGSEGV\n',
+    },
+    {
       exitCode: null,
       reason: 'killed by SIGKILL',
       code: 137,
-      says: 'headroom: the task is failed: killed by SIGKILL\n',
+      says: 'headroom: the task failed: killed by SIGKILL\n',
     },
     {
       exitCode: null,
       reason: 'its server went away',
       code: 1,
-      says: 'headroom: the task is failed: its server went away\n',
+      says: 'headroom: the task failed: its server went away\n',
     },
   ])(
     'exits with $code for a task that ends with $exitCode, $reason',
@@ -131,12 +143,12 @@ describe('headroom run', { timeout: 300_000 }, () => {
   )
 
   it.each([
-    { startedAt: null, says: 'headroom: the task is failed: command x: No such file or directory\n' },
+    { startedAt: null, says: 'headroom: the task failed: command x: No such file or directory\n' },
     {
       startedAt: 1,
       says: new RegExp(
         /^(headroom: cannot read the rest of std(out|err): its GPU server no longer has it\n){2}headroom: /
-          .source + /the task is failed/.source,
+          .source + /the task failed/.source,
       ),
     },
   ])(

@@ -21,6 +21,7 @@ const AT_HOME = 'abcd0001-0000-4000-8000-000000000001'
 const ALIKE = 'abcd0002-0000-4000-8000-000000000002'
 const OF_BOB = 'bbbb0003-0000-4000-8000-000000000003'
 const ENDED = 'cccc0004-0000-4000-8000-000000000004'
+const ENDED_BEFORE = 'ffff0008-0000-4000-8000-000000000008'
 const TWIN = 'dddd0005-0000-4000-8000-000000000005'
 const OTHER_TWIN = 'dddd0006-0000-4000-8000-000000000006'
 const CONFUSING = 'eeee0007-0000-4000-8000-000000000007'
@@ -44,8 +45,10 @@ describe('the task that a command names', () => {
     await submit(ALIKE, 'train-again')
     await submit(OF_BOB, 'train', 'bob')
     await submit(OF_BOB.replace('bbbb0003', 'bbbb1003'), 'serve', 'bob')
-    await submit(ENDED, 'done')
-    await createClient({ url, token: ann }).tasks.cancel(ENDED)
+    for (const id of [ENDED_BEFORE, ENDED]) {
+      await submit(id, 'done')
+      await createClient({ url, token: ann }).tasks.cancel(id)
+    }
     await submit(TWIN, 'twin')
     await submit(OTHER_TWIN, 'twin')
     await submit(CONFUSING, 'abcd0001')
@@ -74,14 +77,18 @@ describe('the task that a command names', () => {
     await expect(named('')).rejects.toThrow('empty')
   })
 
-  it('of another owner, or ended, is a candidate only', async () => {
+  it('is the one of its owner that was submitted last, if all of the name have ended', async () => {
+    expect(await named('done')).toBe(ENDED)
+    await expect(named('done', bob)).rejects.toThrow(`(done, cancelled, owner ann)`)
+  })
+
+  it('of another owner is a candidate only', async () => {
     await expect(named('serve')).rejects.toThrow(
       new RegExp(
-        /^Task "serve" not found: no open task of yours .* Candidates: bbbb1003-\S+ \(serve, /.source +
+        /^Task "serve" not found: no task of yours .* Candidates: bbbb1003-\S+ \(serve, /.source +
           /pending, owner bob\)\.$/.source,
       ),
     )
-    await expect(named('done')).rejects.toThrow(`Candidates: ${ENDED} (done, cancelled, owner ann).`)
   })
 
   it('is refused if two tasks match, by id, by name, or one by each', async () => {
