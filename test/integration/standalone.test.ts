@@ -47,10 +47,7 @@ describe('headroom gpu-server --standalone', { timeout: 300_000 }, () => {
         'the second has the VRAM of the first',
         async () => (await get(first.id)).residency === 'swapped_out' && (await isIn(second.id, 'running')),
       )
-      await until('both are completed', async () => {
-        const tasks = await Promise.all([get(first.id), get(second.id)])
-        return tasks.every(({ state }) => state === 'completed')
-      })
+      await host.untilCompleted([first.id, second.id])
       expect(await get(first.id)).toMatchObject({ attempt: 1, swap_outs: 1 })
     })
 
@@ -92,7 +89,8 @@ describe('headroom gpu-server --standalone', { timeout: 300_000 }, () => {
     host = new OneHost()
     onTestFinished(() => host.end())
     const { client, folder, server } = host
-    await host.startForSwaps()
+    await host.start()
+    await client.config.set({ safety_reserve_mib: 0, heartbeat_seconds: 1 })
     const mark = join(folder, 'marks')
     const once = (name: string, then: string): string[] => ['sh', '-c', `echo ${name} >> "${mark}"; ${then}`]
     writeFileSync(mark, '')
@@ -111,10 +109,7 @@ describe('headroom gpu-server --standalone', { timeout: 300_000 }, () => {
     await server.end('SIGKILL')
     await host.start()
     const ids = [running, ...pending].map(({ id }) => id)
-    await until('all are completed', async () => {
-      const tasks = await Promise.all(ids.map(get))
-      return tasks.every(({ state }) => state === 'completed')
-    })
+    await host.untilCompleted(ids)
     expect(await get(running.id)).toMatchObject({ attempt: 1, requeues: 0 })
     const lines = readFileSync(mark, 'utf8').trim().split('\n')
     expect(lines).toHaveLength(ids.length)

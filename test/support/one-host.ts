@@ -2,7 +2,7 @@
 import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createClient, type HeadroomClient } from '../../clients/typescript/client.ts'
+import { createClient, type HeadroomClient, type Task } from '../../clients/typescript/client.ts'
 import { FROM_SOURCES_ENV } from './headroom-command.ts'
 import { headroom, killed, Member, processesNaming, until, type Environment } from './live-cluster.ts'
 import { taskIdentity } from './task-identity.ts'
@@ -70,6 +70,22 @@ export class OneHost {
   async startForSwaps(): Promise<void> {
     await this.start()
     await this.client.config.set(CONFIG)
+  }
+
+  /** The failure says what the others do. */
+  async untilCompleted(ids: readonly string[]): Promise<void> {
+    let others: readonly Task[] = []
+    await until(`${ids.length} tasks are completed`, async () => {
+      const tasks = await Promise.all(ids.map((id) => this.client.tasks.get(id)))
+      others = tasks.filter(({ state }) => state !== 'completed')
+      return others.length === 0
+    }).catch((fault: unknown) => {
+      const states = others.map(
+        ({ name, state, attempt, wait, end_reason }) =>
+          `${name ?? ''}: ${state}, attempt ${attempt}, ${wait?.sentence ?? end_reason ?? ''}`,
+      )
+      throw new Error(`${String(fault)}: ${states.join('; ')}; its output: ${this.server.output}`)
+    })
   }
 
   async end(): Promise<void> {
