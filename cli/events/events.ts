@@ -2,11 +2,13 @@
 import type { EventPage } from '../../controller/api/observe/event-schema.ts'
 import type { Event, EventFilter, EventsQuery, HeadroomClient } from '../../clients/typescript/client.ts'
 import { EXIT_OK } from '../../services/exit-codes.ts'
+import type { OutputFormat } from '../output/formats.ts'
 import { visible, visibleJson } from '../output/terminal-text.ts'
 import { printList, type Column } from '../output/table.ts'
 import { nodeNamed, openClient, type CommandOptions } from '../command/session.ts'
 import { taskNamed } from '../command/task-named.ts'
 import { untilInterrupted } from '../command/interrupts.ts'
+import { EventNames } from './event-names.ts'
 
 export interface EventsOptions extends CommandOptions {
   readonly follow?: boolean
@@ -40,12 +42,14 @@ export async function events({
     after === undefined
       ? await newest(client, filter, last)
       : await from(client, filter, after, follow === true ? 0 : last)
+  const isTable = output === 'table' || output === 'wide'
+  const names = new EventNames(client)
+  if (isTable) await names.learn(shown)
   if (follow !== true) {
-    await printList(shown, COLUMNS, output)
+    await printList(shown, columns(names), output)
     return EXIT_OK
   }
-  const print =
-    output === 'table' || output === 'wide' ? linePrinter(output === 'wide') : documentPrinter(output)
+  const print = isTable ? linePrinter(names, output === 'wide') : documentPrinter(names, output)
   for (const event of shown) await print(event)
   await untilInterrupted(async (signal) => {
     const onInterrupted = (error: Error): void =>
@@ -106,19 +110,24 @@ async function from(
   return { shown, reached }
 }
 
-const COLUMNS: readonly Column<Event>[] = [
-  { title: 'SEQ', isNumber: true, of: (event) => event.seq },
-  { title: 'AT', of: (event) => event.at },
-  { title: 'EVENT', of: (event) => event.kind },
-  { title: 'TASK', of: (event) => event.task_id },
-  { title: 'NODE', of: (event) => event.node_id },
-  { title: 'CAUSED BY', isNumber: true, isWide: true, of: (event) => event.caused_by },
-  { title: 'DATA', isWide: true, of: (event) => JSON.stringify(event.data) },
-]
+function columns(names: EventNames): readonly Column<Event>[] {
+  return [
+    { title: 'SEQ', isNumber: true, of: (event) => event.seq },
+    { title: 'AT', of: (event) => event.at },
+    { title: 'EVENT', of: (event) => event.kind },
+    { title: 'TASK', of: (event) => names.taskOf(event) },
+    { title: 'NODE', of: (event) => names.nodeOf(event) },
+    { title: 'CAUSED BY', isNumber: true, isWide: true, of: (event) => event.caused_by },
+    { title: 'DATA', isWide: true, of: (event) => JSON.stringify(event.data) },
+  ]
+}
 
 /** Columns cannot be sized for events that have not arrived yet. */
-function linePrinter(isWide: boolean): (event: Event) => Promise<void> {
-  return async ({ seq, at, kind, task_id: task, node_id: node, caused_by: cause, data }) => {
+function linePrinter(names: EventNames, isWide: boolean): (event: Event) => Promise<void> {
+  return async (event) => {
+    await names.learn([event])
+    const { seq, at, kind, caused_by: cause, data } = event
+    const [task, node] = [names.taskOf(event), names.nodeOf(event)]
     const more = isWide ? `  ${cause ?? '-'}  ${visible(JSON.stringify(data))}` : ''
     process.stdout.write(
       `${seq}  ${at}  ${visible(kind)}  ${visible(task ?? '-')}  ${visible(node ?? '-')}${more}\n`,
@@ -127,11 +136,11 @@ function linePrinter(isWide: boolean): (event: Event) => Promise<void> {
 }
 
 /** An endless list is one line per event in JSON, one document per event in YAML. */
-function documentPrinter(output: 'json' | 'jsonl' | 'yaml'): (event: Event) => Promise<void> {
+function documentPrinter(names: EventNames, output: OutputFormat): (event: Event) => Promise<void> {
   if (output !== 'yaml')
     return async (event) => void process.stdout.write(`${visibleJson(JSON.stringify(event))}\n`)
   return async (event) => {
     process.stdout.write('---\n')
-    await printList([event], COLUMNS, 'yaml')
+    await printList([event], columns(names), 'yaml')
   }
 }
