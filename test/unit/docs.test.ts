@@ -128,7 +128,7 @@ describe('docs/protocol.md', () => {
       Array.from({ length: 12 }, (_, i) => `R${i + 1}`),
     )
     for (const rule of rules) {
-      expect(rule).toMatch(/\bKept in\s`/)
+      expect(rule).toMatch(/\bImplemented in\s`/)
       expect(testsNamedIn(rule).length).toBeGreaterThan(0)
     }
   })
