@@ -29,6 +29,8 @@ export class ProgressMonitor {
   #placedTasks = 0
   /** The store may have lost nodes that have not registered again. */
   #wasSetBack = false
+  /** No event for so long that time alone changes nothing. */
+  isQuiet = false
   /** The remaining tasks wait forever, possibly swapped out. */
   isStuck = false
 
@@ -74,7 +76,8 @@ export class ProgressMonitor {
     this.#steps += 1
     if (this.#steps % CHECK_EVERY_STEPS !== 0) return
     this.#onProgress?.(this.#fraction(world))
-    if (world.clock.now() - this.#lastEventAt > QUIET_MS) this.isStuck = isAllWaitingForever(world)
+    this.isQuiet = world.clock.now() - this.#lastEventAt > QUIET_MS
+    if (this.isQuiet) this.isStuck = isAllWaitingForever(world)
   }
 
   #fraction(world: World): number {

@@ -78,10 +78,9 @@ export class RunLoop {
     if (this.#world.isIdle()) return true
     // A commit on a slow disk may contain the end of a task.
     if (this.#world.controller.status.isCommitting) return false
-    const cannotEnd =
-      arrivals.isOver &&
-      this.#world.areFaultsOver &&
-      (progress.isStuck || progress.canNothingStart(this.#world))
-    return cannotEnd && !arrivals.hasCancelAfter(this.#world.nowMs)
+    const isHopeless =
+      (this.#world.areFaultsOver && (progress.isStuck || progress.canNothingStart(this.#world))) ||
+      (this.#world.isLeftBehind && progress.isQuiet)
+    return arrivals.isOver && isHopeless && !arrivals.hasCancelAfter(this.#world.nowMs)
   }
 }

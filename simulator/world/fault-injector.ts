@@ -83,6 +83,11 @@ export class FaultInjector implements FaultTarget {
     return this.healedAt !== null && this.#o.controllers.isSettled && this.#o.client.isSatisfied
   }
 
+  /** No fault is active or planned, and a node is ahead of the store, which only an operator can settle. */
+  get isLeftBehind(): boolean {
+    return this.#agenda.healedAt !== null && this.#o.history.unsettled.size > 0
+  }
+
   /** Since when nothing is broken; null while something is, or will be. */
   get healedAt(): Instant | null {
     const { controllers, history } = this.#o

@@ -245,6 +245,11 @@ export class World {
     return this.faults?.isOver ?? true
   }
 
+  /** The store is behind its nodes, and no planned fault settles that. */
+  get isLeftBehind(): boolean {
+    return this.faults?.isLeftBehind ?? false
+  }
+
   /** VRAM of the GPU used by other processes. */
   foreignMib(nodeId: string, gpu: number): Mib {
     return this.fleet.deviceOf(nodeId)?.gpus()[gpu]?.foreign_mib ?? 0

@@ -1,4 +1,6 @@
 /** Faults in a simulation: each kind has its effect, in the run's journal and on the servers. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { FaultKind } from '../../simulator/scenario/fault.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
@@ -54,6 +56,14 @@ describe('a run with faults', () => {
     expect((await play(swarm)).result).toEqual(once.result)
     expect((await play(swarm, { busMode: 'wire' })).result.digest).toBe(once.result.digest)
     expect((await play(swarm, { seed: 4 })).result.digest).not.toBe(once.result.digest)
+  })
+
+  it('ends although the store stays behind a node', async () => {
+    const file = join(import.meta.dirname, '../../scenarios/faults/store-one-node-ahead.scenario.yaml')
+    const text = readFileSync(file, 'utf8').replace(/.*loss: accepted.*\n/, '')
+    const { scenario } = loadScenario({ text, baseDir: '/nowhere' })
+    const { result } = await runScenario(scenario, IDENTITY)
+    expect(result.metrics.tasks).toMatchObject({ submitted: 3, unfinished: 2 })
   })
 })
 
