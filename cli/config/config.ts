@@ -200,7 +200,7 @@ export function overLine({
   if (gpus === 0) return null
   return (
     `${gpus} ${gpus === 1 ? 'GPU is' : 'GPUs are'} over the limit: ${inMib(over)} over-committed, ` +
-    `${inMib(deficit)} resident in the reserve; no task is swapped out for that`
+    `${inMib(deficit)} resident in the reserve; no task is swapped out because of this`
   )
 }
 

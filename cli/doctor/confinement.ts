@@ -29,7 +29,8 @@ export function keyChecks(env: NodeJS.ProcessEnv): readonly Check[] {
     ]
   }
   const others = keysBeside(file)
-  if (others.length === 0) return [ok('key', `${file} is the only key in its folder and closed to others`)]
+  if (others.length === 0)
+    return [ok('key', `${file} is the only key in its folder, readable by its user only`)]
   const [first = ''] = others
   const more = others.length === 1 ? '' : ` and ${others.length - 1} more`
   return [
@@ -128,7 +129,7 @@ export function nodeIdentityCheck(
     first.task_identity === 'root' || first.task_identity === 'server_user'
       ? words[first.task_identity]
       : 'does not report which users its tasks run as (earlier version, or simulated)'
-  const more = open.length === 1 ? '' : `, and ${open.length - 1} more nodes are open`
+  const more = open.length === 1 ? '' : `, and ${open.length - 1} more nodes have this problem`
   return [
     warn(
       'task users of nodes',

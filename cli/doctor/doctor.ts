@@ -94,7 +94,11 @@ export function clockCheck(theirs: number, askedAt: number, answeredAt: number):
   const skewMs = theirs < askedAt ? askedAt - theirs : Math.max(0, theirs - answeredAt)
   if (skewMs <= MAX_SKEW_MS) return ok('clock', 'agrees with the controller')
   const detail = `differs from the controller by ${Math.round(skewMs / 1000)} s`
-  return warn('clock', detail, 'set both by NTP (a simulated fleet lags for some seconds after its start)')
+  return warn(
+    'clock',
+    detail,
+    'synchronize both clocks with NTP (a simulated fleet lags for some seconds after its start)',
+  )
 }
 
 const ANSWER_TIMEOUT_MS = 3_000

@@ -29,7 +29,7 @@ export function addServiceCommands(program: Command, setExit: SetExit): void {
   withServer(
     program
       .command('names')
-      .description('print names of open tasks, nodes or groups, one a line, for shell completion')
-      .addArgument(new Argument('<kind>', 'what is named').choices(NAME_KINDS)),
+      .description('print names of open tasks, nodes or groups, one per line, for shell completion')
+      .addArgument(new Argument('<kind>', 'kind of names').choices(NAME_KINDS)),
   ).action(calls(setExit, () => import('../command/names.ts'), 'names'))
 }

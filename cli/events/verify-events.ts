@@ -55,7 +55,7 @@ function textOf(result: Verification): string {
     firstSeq === null
       ? 'no events are kept'
       : `${events} ${events === 1 ? 'event' : 'events'}, ${firstSeq} to ${lastSeq}`
-  return `intact: ${kept}${pruned}; note this elsewhere: ${lastSeq}:${lastHash}`
+  return `intact: ${kept}${pruned}; record this elsewhere: ${lastSeq}:${lastHash}`
 }
 
 function jsonOf(file: string, result: Verification): object {

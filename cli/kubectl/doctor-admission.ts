@@ -58,7 +58,11 @@ export async function admissionChecks(
     if (found.kind === 'denied') checks.push(found.check(name))
     else if (found.kind === 'absent')
       checks.push(
-        fail(name, `there is no ${kind.kind} ${ADMISSION_POLICY}`, 'install the chart: pods are not seen'),
+        fail(
+          name,
+          `there is no ${kind.kind} ${ADMISSION_POLICY}`,
+          'install the chart: without it, Headroom does not see pods',
+        ),
       )
     else
       checks.push(configurationCheck(name, found.value as unknown as WebhookConfiguration, stack.namespace))

@@ -95,7 +95,7 @@ function admittedOf({ status, metadata }: Pod): {
       why: found.message ?? '',
       since: found.lastTransitionTime ?? null,
     }
-  const why = 'The operator has not written why. `kubectl headroom doctor` checks whether it runs.'
+  const why = 'The operator has not reported a reason. `kubectl headroom doctor` checks whether it runs.'
   return { reason: null, why, since: metadata.creationTimestamp ?? null }
 }
 

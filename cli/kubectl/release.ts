@@ -127,7 +127,7 @@ async function byController(
   const hasStack = await exists(api.get(MUTATING_WEBHOOKS, { name: ADMISSION_POLICY }))
   if (hasStack)
     throw new CommandFailure(
-      `Pod ${nameOf(pod)} is made by ${kind} ${name}, which would create the same pod again. Remove the ` +
+      `Pod ${nameOf(pod)} is created by ${kind} ${name}, which would create the same pod again. Remove the ` +
         `label ${RUNTIME_LABEL} from the pod template of its owner.`,
       EXIT_CONFLICT,
     )
@@ -169,7 +169,7 @@ async function deleteExactly(api: ClusterApi, pod: Pod): Promise<void> {
     const found = await sameOrNull(api, pod)
     if (found === null) return
     if (stageOf(found) !== 'waiting' && stageOf(found) !== 'held')
-      throw new CommandFailure(`Pod ${nameOf(pod)} no longer waits, and stays.`, EXIT_CONFLICT)
+      throw new CommandFailure(`Pod ${nameOf(pod)} no longer waits, so it was not deleted.`, EXIT_CONFLICT)
     const { uid = '', resourceVersion = '' } = found.metadata
     try {
       return await api.delete(PODS, keyOf(pod), { uid, resourceVersion })

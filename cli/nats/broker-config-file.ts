@@ -29,7 +29,7 @@ export function readBrokerConfig(out: string): string {
   }
   if (text.startsWith(CONFIG_HEADER)) return text
   throw new UsageError(
-    `${out} was not made by \`headroom nats config\`: change its keys where it was written`,
+    `${out} was not created by \`headroom nats config\`. Change its keys with the tool that created it`,
   )
 }
 

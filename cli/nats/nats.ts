@@ -34,7 +34,7 @@ export function addNatsCommands(program: Command): void {
     )
     .option(
       '--workers <name,…>',
-      'workers of sweeps over machines, and one identity `sweep` that starts them; enables JetStream',
+      'workers of sweeps on several machines, and one identity `sweep` that starts them; enables JetStream',
       list(CLIENT, 'names of letters, digits, _ and -'),
     )
     .option(

@@ -106,7 +106,7 @@ export async function nodeSet(
   await printDone(
     node,
     `${node.name}: overcommit ${node.overcommit.effective_percent}%, reserve ` +
-      `${size(node.reserve.effective_mib)} a GPU`,
+      `${size(node.reserve.effective_mib)} per GPU`,
     output,
   )
   return EXIT_OK

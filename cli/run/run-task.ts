@@ -252,7 +252,7 @@ class Run {
     const isEndless = wait !== null && NO_END_IN_SIGHT.has(wait.reason)
     const reason = isEndless || wait?.reason === REFUSED ? wait.reason : null
     if (reason !== null && reason !== this.#printedReason) {
-      const until = isEndless ? 'This wait does not end until the task or the cluster is changed; ' : ''
+      const until = isEndless ? 'The task waits until it or the cluster is changed; ' : ''
       this.#line.print(`task ${taskLabel(task)}: ${wait?.sentence} ${until}Ctrl-C cancels the task.`)
     }
     this.#printedReason = reason

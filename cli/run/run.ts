@@ -71,7 +71,7 @@ export function addRun(program: Command, setExit: SetExit): void {
       .addOption(
         new Option(
           '--fail-if-never-fits',
-          'cancel the task if its wait cannot end without a change of task or cluster; exit code 1',
+          'cancel the task if its wait cannot end without a change of the task or the cluster; exit code 1',
         ).conflicts('detach'),
       ),
     'headroom run --vram 16Gi -- python train.py --epochs 3',

@@ -47,7 +47,7 @@ export async function simRecord({ data, name, out, ...range }: SimRecordOptions)
   const times = [recorded.from, recorded.to].map((at) => new Date(at).toISOString()).join(' to ')
   const missing = [
     ...(leftOut.nodes > 0 ? [`${leftOut.nodes} nodes that were not up`] : []),
-    ...(leftOut.tasks > 0 ? [`${leftOut.tasks} tasks on them or stopping`] : []),
+    ...(leftOut.tasks > 0 ? [`${leftOut.tasks} tasks that were on these nodes or stopping`] : []),
   ]
   process.stderr.write(
     `${times}: ${nodes} nodes, ${tasks} tasks, ${operator} operator actions, ${faults} ` +

@@ -122,7 +122,7 @@ function addCompare(sim: Command, setExit: (code: number) => void): void {
     .command('compare')
     .description('compare two runs or two sweeps seed by seed; exits with 0 when they are equal, else with 6')
     .argument('<a>', 'a folder of `sim run --out` or `sim sweep --out`, or the output of `--json`')
-    .argument('<b>', 'the other one')
+    .argument('<b>', 'the second run or sweep, in the same form')
     .option('--json', 'print JSON')
   withExamples(compare, 'headroom sim compare before after').action(
     calls(setExit, () => import('./sim-compare.ts'), 'simCompare'),
@@ -218,7 +218,7 @@ function addCounterfactual(sim: Command, setExit: (code: number) => void): void 
     )
     .argument('<file>', 'a scenario')
     .option('--decision <n>', 'number of the decision', whole(1, MAX_DECISION))
-    .option('--victim <task>', 'the other victim')
+    .option('--victim <task>', 'task to swap out instead')
     .option('--seed <n>', 'seed (default: the seed of the scenario)', whole(0, MAX_SEED))
     .option('--json', 'print JSON')
     .action(calls(setExit, () => import('./sim-counterfactual.ts'), 'simCounterfactual'))

@@ -47,7 +47,7 @@ export async function backup(
   const to = createFolderFiles(filesNextTo(file))
   const whatIsLeft = () => {
     for (const path of [file, filesNextTo(file)]) rmSync(path, { recursive: true, force: true })
-    return 'There is no backup'
+    return 'No backup was created'
   }
   const { complete, incomplete, copiedBytes } = await access.withFiles((files) =>
     copied(files, to, file, whatIsLeft),
@@ -204,7 +204,7 @@ function lossLines({ backup, store, mark, events, isOtherHistory, lost }: Restor
     to > backup.epoch ? `lost    changes of epochs ${backup.epoch} to ${to}` : `lost    0 epochs`,
   ]
   if (isOtherHistory)
-    lines.unshift('lost    the backup has another history than the store: everything that only the store has')
+    lines.unshift('lost    everything that only the store has: the backup is from another history')
   return [...lines, ...(lost === null ? [] : recordLines(lost))]
 }
 

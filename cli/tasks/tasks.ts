@@ -251,7 +251,7 @@ export function stateColour(text: string, { state }: Pick<Task, 'state'>, palett
 /** With what its hooks have left in VRAM. */
 function residencyOf({ residency, placement }: Task): string {
   const keptMib = residency === 'swapped_out' ? (placement?.residual_mib ?? 0) : 0
-  return keptMib === 0 ? residency : `${residency}, ${size(keptMib)} of each GPU stay taken`
+  return keptMib === 0 ? residency : `${residency}, ${size(keptMib)} still in use on each GPU`
 }
 
 function wakeWords({ ports, wake_on_request: wakes }: Task): string {
@@ -267,7 +267,7 @@ function limitsOf({ memory_mib: memory, cpus, pids_limit: pids, vram_limit_mib: 
     memory === null ? '' : `memory ${size(memory)}${withVram}`,
     cpus === null ? '' : `${cpus} CPUs`,
     pids === null ? '' : `${pids} processes`,
-    vram === null ? '' : `VRAM ${size(vram)} a GPU`,
+    vram === null ? '' : `VRAM ${size(vram)} per GPU`,
   ].filter((part) => part !== '')
   return parts.length === 0 ? null : parts.join(', ')
 }

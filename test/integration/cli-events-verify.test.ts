@@ -22,7 +22,7 @@ describe('headroom events verify', { timeout: 300_000 }, () => {
     const whole = await headroom(['events', 'verify'], { env: { CONTROLLER_DATA_DIR: folder } })
     expect(whole).toMatchObject({ code: 0, stderr: '' })
     const [, noted = ''] =
-      /^\S+headroom\.db: intact: 10 events, 1 to 10; note this elsewhere: (10:[0-9a-f]{64})\n$/.exec(
+      /^\S+headroom\.db: intact: 10 events, 1 to 10; record this elsewhere: (10:[0-9a-f]{64})\n$/.exec(
         whole.stdout,
       ) ?? []
     expect(await headroom(['events', 'verify', file, '--noted', noted])).toMatchObject({ code: 0 })

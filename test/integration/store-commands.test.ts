@@ -280,7 +280,7 @@ describe('uploaded folders of open tasks', { timeout: 300_000 }, () => {
     const failed = await headroom(['backup', copy, '--data-dir', dataDir])
     expect([failed.code, failed.stderr]).toEqual([
       1,
-      expect.stringMatching(/^\S*.*cannot be copied to .*EISDIR.*There is no backup\n$/),
+      expect.stringMatching(/^\S*.*cannot be copied to .*EISDIR.*No backup was created\n$/),
     ])
     expect(readdirSync(copies)).toEqual([])
     rmSync(broken, { recursive: true })

@@ -118,7 +118,7 @@ describe.skipIf(CHROMIUM === null)('a page', { timeout: 120_000 }, () => {
       expect(await faultsInEveryLook(page)).toEqual([])
       expect(faults.filter((fault) => !/^console: Failed to load resource/.test(fault))).toEqual([])
       if (state !== 'empty' && state !== 'no match')
-        expect(await page.locator('main').innerText()).not.toMatch(/All nodes are up, and no task waits/)
+        expect(await page.locator('main').innerText()).not.toMatch(/All nodes are up/)
       // While it is loading, the handlers do not end.
       if (state === 'loading') await context.close()
       else await closeRouted(page)
@@ -149,7 +149,7 @@ describe.skipIf(CHROMIUM === null)('a page', { timeout: 120_000 }, () => {
     })
     await page.goto(`${ui.url}/`)
     const line = page.locator('#status-line')
-    await line.getByText('All nodes are up, and no task waits or has failed.').waitFor()
+    await line.getByText('All nodes are up. No task is waiting, and none has failed.').waitFor()
     isAway = true
     await line.getByText('The controller does not respond').waitFor()
     expect(await line.innerText()).not.toContain('All nodes are up')

@@ -41,7 +41,7 @@ test('All is right only if nothing is wrong and the summary is current', () => {
   expect(statusOf(calm, { ...FRESH, freshness: 'silent' })).toMatchObject({ tone: 'bad' })
   expect(statusOf({ ...calm, tasks: { ...calm.tasks, ended_last_hour: null } }, FRESH)).toMatchObject({
     tone: 'warn',
-    words: 'All nodes are up, and no task waits. Failures of the last hour are not known.',
+    words: 'All nodes are up, and no task is waiting. Failures of the last hour are unknown.',
   })
 })
 

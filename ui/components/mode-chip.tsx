@@ -16,7 +16,7 @@ const CHIPS: Readonly<Record<Mode, { readonly words: string; readonly meaning: s
     meaning: 'Trial: simulated GPU servers join over the broker; servers with NVIDIA GPUs cannot join.',
   },
   simulated: { words: 'SIM', meaning: 'Simulated fleet inside the controller: no task runs on a GPU.' },
-  session: { words: 'SIM', meaning: 'Simulator session: a simulated cluster of its own.' },
+  session: { words: 'SIM', meaning: 'Simulator session: a separate simulated cluster.' },
   replay: { words: 'REPLAY', meaning: 'Replay of a finished session.' },
 }
 

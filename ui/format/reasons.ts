@@ -20,7 +20,7 @@ const WORDS: Readonly<Record<WaitBody['reason'], string>> = {
   SWAP_SPACE_EXHAUSTED: 'not enough host memory to swap out',
   RESIDENCY_IMPOSSIBLE: 'would be admitted, but could never be resident',
   START_REFUSED: 'no suitable node could start it',
-  REQUEUE_DELAY: 'ended soon after its start, waits for the next attempt',
+  REQUEUE_DELAY: 'the next attempt is delayed, because the last one ended early',
   RESULT_AWAITED: 'waits for the announced result of an earlier attempt',
   NODE_TASK_LIMIT: 'GPU servers have the maximum number of tasks',
   PREPARING: 'a GPU server prepares its image or files',

@@ -53,7 +53,7 @@ const WORDS: readonly (readonly [word: string, meaning: string])[] = [
   ],
   [
     'Reservation',
-    'Room that is kept for the first task in the queue, so that small tasks do not starve a large one.',
+    'GPUs that are kept for the first task in the queue, so that small tasks do not starve a large one.',
   ],
 ]
 

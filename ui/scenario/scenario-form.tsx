@@ -46,7 +46,7 @@ export function ScenarioForm(props: ScenarioFormProps): JSX.Element {
             fallback={
               <p class="quiet">
                 {props.text.length > MAX_FORM_CHARACTERS
-                  ? 'The text is too long for the form. Edit the text.'
+                  ? 'The scenario is too long for the form. Edit it as text.'
                   : 'The form is shown again when the text is valid YAML.'}
               </p>
             }

@@ -89,11 +89,11 @@ const ImpactSchema = Type.Object({
   gpus_over: list(GpuOverSchema, {
     description: 'GPUs that would be over the limit or below their reserve; at most 20',
   }),
-  gpu_over_count: count('Number of such GPUs'),
+  gpu_over_count: count('Number of these GPUs, including those not listed'),
   residency_impossible: list(StuckSchema, {
     description: 'Placed tasks that could not become resident again; at most 20',
   }),
-  residency_impossible_count: count('Number of such tasks'),
+  residency_impossible_count: count('Number of these tasks, including those not listed'),
   pending: PendingImpactSchema,
   next_cycle: objectOrNull(
     NextCycleSchema,

@@ -60,7 +60,7 @@ export class EndpointTable {
     const isNews = seen === undefined || now.revision !== seen
     if (isNews || ms === 0 || !this.#options.mayWait || this.#isClosed || gone.aborted) return now
     if (this.#waiting.size >= MAX_GATEWAYS) {
-      throw new ApiProblem('too_many_streams', `${MAX_GATEWAYS} gateways wait already.`, {
+      throw new ApiProblem('too_many_streams', `${MAX_GATEWAYS} gateways are already waiting.`, {
         headers: { 'retry-after': '5' },
       })
     }

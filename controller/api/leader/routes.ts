@@ -13,7 +13,7 @@ const getLeader = operation(
     summary: 'The controllers of the store: the leader and the standbys',
     description:
       'The leader with its epoch, and how far each standby is behind it. A standby forwards this request, ' +
-      'as every other one, to the leader.',
+      'like every other one, to the leader.',
     tags: ['service'],
     response: { 200: LeaderSchema },
   },
@@ -24,9 +24,9 @@ const resignLeader = operation(
   {
     operationId: 'resignLeader',
     role: 'admin',
-    summary: 'Hand over the lead to a standby',
+    summary: 'Hand over leadership to a standby',
     description:
-      'The leader finishes its requests, ends its term and goes on as a standby. The answer comes before ' +
+      'The leader finishes its requests, ends its term and continues as a standby. The answer comes before ' +
       'that: the handover has succeeded when GET /leader has a higher epoch. Refused without a standby ' +
       'that is at most 5 s behind.',
     tags: ['service'],

@@ -65,7 +65,7 @@ function addSharing(metrics: Metrics, views: Views, series: Series): void {
   metrics.add(
     gauge(
       'headroom_gpu_utilization_ratio',
-      'Share of the time of all GPUs that are up during which at least one kernel ran, in the last minute.',
+      'Share of GPU time with at least one kernel running, over all GPUs that are up, in the last minute.',
       utilization,
     ),
     gauges(

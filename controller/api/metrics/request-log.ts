@@ -45,7 +45,7 @@ export function recordRequests(app: ApiApp, metrics: Metrics): RequestRecorder {
       () => inFlight.count,
     ),
     gauge('headroom_http_streams', 'Open streams of server-sent events.', () => streams.size),
-    gauge('headroom_http_streams_buffered_bytes', 'Bytes that wait to be read from these streams.', () =>
+    gauge('headroom_http_streams_buffered_bytes', 'Bytes in these streams not yet read by clients.', () =>
       bufferedBytes(streams),
     ),
   )

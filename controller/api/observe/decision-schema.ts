@@ -49,8 +49,8 @@ const VictimConsideredSchema = Type.Object({
   chosen_by: Type.Unsafe<string | null>({
     ...orNull(CHOICE_RULES),
     description:
-      'Either the whole level was needed, or the task is among those least recently swapped that move ' +
-      'the fewest bytes; null: not chosen',
+      'Why the task was chosen: all tasks of its level were needed, or it was swapped out longest ago ' +
+      'and, among equals, moves the fewest bytes; null: not chosen',
   }),
 })
 

@@ -54,7 +54,7 @@ export class TaskWaits {
   async wait({ taskId, isOver, ms, signal }: Waiting): Promise<void> {
     if (isOver() || ms === 0 || this.#isClosed || signal.aborted) return
     if (this.#ends.size >= MAX_WAITING) {
-      throw new ApiProblem('too_many_streams', `${MAX_WAITING} requests wait already.`, {
+      throw new ApiProblem('too_many_streams', `${MAX_WAITING} requests are already waiting.`, {
         headers: { 'retry-after': '5' },
       })
     }

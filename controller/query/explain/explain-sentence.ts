@@ -199,7 +199,7 @@ const FEATURE_WORDS: Readonly<Record<Feature, string>> = {
   limits: 'limits of memory and processors',
   ports: 'ports',
   swap_hooks: 'swap hooks',
-  swap_engine: 'engines that sleep',
+  swap_engine: 'sleep modes of inference engines',
   attach: 'processes of leases',
   prepare: 'preparing before the start',
   channels: 'channels into running tasks',

@@ -97,8 +97,8 @@ function inWords(
         : 'It may be swapped out for any task that needs its VRAM.'
     case 'ELIGIBLE_FOR_P0_ONLY':
       return task.spec.keepWarm === true
-        ? 'It is P0 and kept warm: it may be swapped out for a P0 task only if all other tasks do not ' +
-            'free enough VRAM.'
+        ? 'It is P0 and kept warm: it may be swapped out only for a P0 task, and only if the other tasks ' +
+            'do not free enough VRAM.'
         : 'It is P0: it may be swapped out only for a P0 task, and only if the tasks below P0 do not ' +
             'free enough VRAM.'
     case 'NOT_STARTED':

@@ -97,7 +97,7 @@ describe('explain', () => {
     })
     await explainPod(api, 'first', { namespace: 'default', output: 'table', now: NOW, out })
     expect(out.text).toContain('you may not read nodes')
-    expect(out.text).toContain('The operator has not written why.')
+    expect(out.text).toContain('The operator has not reported a reason.')
   })
 })
 
@@ -356,7 +356,9 @@ describe('release', () => {
     key.name = 'other'
     const bound = { metadata: { annotations: { [POD_ANNOTATIONS.gpuUuids]: 'x' } }, spec: { nodeName: 'a' } }
     spy.mockImplementationOnce((...args) => changing(bound, ...args))
-    await expect(released('other', { mayReplace: true })).rejects.toThrow('no longer waits, and stays')
+    await expect(released('other', { mayReplace: true })).rejects.toThrow(
+      'no longer waits, so it was not deleted',
+    )
     expect((await world.pod('other')).spec.nodeName).toBe('a')
   })
 

@@ -91,7 +91,7 @@ function allClear({ tasks }: SummaryBody, freshness: Seen['freshness']): Status 
   return tasks.ended_last_hour === null || tasks.ended_last_hour === undefined
     ? {
         tone: 'warn',
-        words: 'All nodes are up, and no task waits. Failures of the last hour are not known.',
+        words: 'All nodes are up, and no task is waiting. Failures of the last hour are unknown.',
       }
-    : { tone: 'good', words: 'All nodes are up, and no task waits or has failed.' }
+    : { tone: 'good', words: 'All nodes are up. No task is waiting, and none has failed.' }
 }

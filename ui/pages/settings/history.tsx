@@ -159,7 +159,7 @@ function Changes(props: { readonly revision: RevisionBody }): JSX.Element {
 /** Before the first revision the environment and the defaults applied; those values are not retained. */
 function firstRevisionText({ after }: RevisionBody): string {
   return (
-    `first stored revision, with ${after.default_vram_overcommit_percent}% overcommit; before it the ` +
-    'environment applied'
+    `first stored revision, with ${after.default_vram_overcommit_percent}% overcommit; before it, ` +
+    'settings came from the environment'
   )
 }

@@ -94,8 +94,8 @@ function Where(props: { readonly view: SessionBody }): JSX.Element {
       </span>
       <Show when={props.view.inputs_ahead > 0}>
         <span class="warn">
-          {props.view.inputs_ahead} later actions: repeated when time reaches them, discarded by a new action
-          before them.
+          {props.view.inputs_ahead} later actions are repeated when time reaches them. A new action before
+          them discards them.
         </span>
       </Show>
     </div>
