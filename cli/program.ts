@@ -240,7 +240,7 @@ function addWork(program: Command, setExit: SetExit): void {
   program
     .command('work')
     .description('run a test task that alternates between busy and idle, or simulates a model server')
-    .argument('<phase...>', 'busy=10s idle=2m, or serve=8000; hooks: move its VRAM itself')
+    .argument('<phase...>', 'busy=10s idle=2m, or serve=8000; hooks: it moves its VRAM itself')
     .action(calls(setExit, () => import('./gpu-server/work.ts'), 'work'))
 }
 

@@ -43,7 +43,7 @@ export const CONVERSATIONS = withEveryOperation([
     answers: ['welcome', 'state_reset', 'refused'],
     meaning:
       'A server has started, or the controller does not know it: the server reports what it is and ' +
-      'which attempts live on it. Repeated until welcome.',
+      'which attempts it has. Repeated until welcome.',
   },
   {
     name: 'heartbeat',
@@ -52,8 +52,8 @@ export const CONVERSATIONS = withEveryOperation([
     requests: ['heartbeat'],
     answers: ['lease', 'state_reset', 'refused'],
     meaning:
-      'The server is alive and reports the attempts that live on it. The answer is its run lease, which ' +
-      'counts from the time the heartbeat was sent.',
+      'The server is alive and reports its attempts. The answer is its run lease, which starts at the time ' +
+      'at which the heartbeat was sent.',
   },
   {
     name: 'events',

@@ -37,7 +37,7 @@ export const FilePiece = record({
   data: fileData,
   bytes: count('Current size of the file'),
   modified_ms,
-  inode: text(1, 32, 'Identifies the file: another one means that it was replaced'),
+  inode: text(1, 32, 'Identifies the file: a different value means that it was replaced'),
 })
 export type FilePiece = Value<typeof FilePiece>
 

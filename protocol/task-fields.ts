@@ -85,15 +85,15 @@ export const RUN_POLICY = record({
   ),
   mounts: optional(
     mounts(
-      'Data folders by the names under which GPU servers offer them: it runs only where all are offered. ' +
-        'In a container each is /mnt/NAME',
+      'Names of data folders that GPU servers offer: the task runs only where all of them are offered. ' +
+        'In a container, each is mounted at /mnt/NAME',
     ),
   ),
   memory_mib: optional(
     orNull(
       memoryMib(
-        'Limit of host memory. Where a swap-out copies VRAM into the process, the limit that is set is ' +
-          'larger by the VRAM on all its GPUs; null: none',
+        'Limit of host memory. Where a swap-out copies VRAM into the process, the node adds the VRAM on ' +
+          'all its GPUs to it; null: none',
       ),
     ),
   ),

@@ -109,7 +109,7 @@ async function swapChecks({ hugePages, ptraceScope }: KernelFiles): Promise<read
           fail(
             'ptrace',
             `${ptraceScope} is ${scope}: ptrace is disabled`,
-            'tasks are swapped only below 3; changing it requires a restart of the host',
+            'tasks are swapped only if it is below 3; restart the host to change it',
           ),
         ]
       : []),

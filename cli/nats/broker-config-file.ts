@@ -59,7 +59,7 @@ export async function changeUsers(
     const rest = gone.reduce((left, { block }) => left.replace(block, ''), text)
     const end = rest.lastIndexOf(END_OF_USERS)
     if (end < 0)
-      throw new UsageError(`${out}: its list of users has an unknown form. Run \`headroom nats config\`.`)
+      throw new UsageError(`${out}: its list of users has an unknown format. Run \`headroom nats config\`.`)
     writeOutput(`--out ${out}`, out, rest.slice(0, end) + users.map(userText).join('') + rest.slice(end))
   } finally {
     rmSync(lock, { force: true })

@@ -45,7 +45,7 @@ export function addNatsCommands(program: Command): void {
     .option(
       '--key-copies <name=folder,…>',
       'copies of keys, each in its own folder for the container that needs it',
-      list(COPY, 'name=folder, as node-gpu-1=/keys/gpu-1'),
+      list(COPY, 'name=folder, for example node-gpu-1=/keys/gpu-1'),
     )
     .option(
       '--kubernetes',

@@ -23,7 +23,7 @@ export async function uninstall(given: UninstallArguments): Promise<number> {
     const list = left.map((line) => `  ${line}`).join('\n')
     throw new CommandFailure(
       `pods are still swapped out, and nothing was removed:\n${list}\n` +
-        'End other pods there, then uninstall again; `helm upgrade` takes the release back.',
+        'End other pods there, then uninstall again, or run `helm upgrade` to keep Headroom installed.',
     )
   } catch (error) {
     if (error instanceof CommandFailure) throw error

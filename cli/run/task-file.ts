@@ -64,7 +64,7 @@ function fieldOf(path: string, name: string, value: unknown): unknown {
 
 const WORKDIR = {
   type: ['string', 'null'],
-  description: 'A folder of this machine, relative to the task file, that is uploaded',
+  description: 'Folder on this machine to upload; relative to the task file',
   examples: ['.'],
 }
 

@@ -82,8 +82,8 @@ function resultText({ decision, otherVictimIds, cluster, tasks, tasksChanged }: 
     ]),
   ]
   return (
-    `${head}${rows.join('')}${tasksChanged} ${tasksChanged === 1 ? 'task ends' : 'tasks end'} at another ` +
-    `time or in another way.\n`
+    `${head}${rows.join('')}${tasksChanged} ${tasksChanged === 1 ? 'task ends' : 'tasks end'} at a ` +
+    `different time or with a different result.\n`
   )
 }
 

@@ -20,7 +20,8 @@ export const CONFIG_MEANINGS: { readonly [K in keyof ConfigFields]: string } = {
     'How long the head of a queue waits before it reserves the GPUs with its smallest shortfall',
   queue_aging_seconds:
     'Waiting time after which a pending task rises by one priority class, repeatedly; null: never',
-  placement_strategy: 'best_fit fills GPUs up, spread keeps them even, fifo serves the queue in strict order',
+  placement_strategy:
+    'best_fit packs tasks, spread distributes them evenly, fifo serves the queue in strict order',
   max_tasks_per_gpu: 'Maximum number of tasks on one GPU, resident or not',
   max_requeues:
     'Maximum number of requeues of a task after attempts that ended within 10 minutes, ' +

@@ -83,8 +83,16 @@ const gpuRule = record({
   model: optional(text(200), 'generic', 'Display name; not used in decisions.'),
   vram_mib: required(size(1, MAX_VRAM_MIB), 'Physical VRAM: the total minus the reserve of the driver.'),
   swap: optional(swapRule, 'stock-driver', 'Swap speed: a named profile, or its numbers.'),
-  swap_hooks: optional(nullable(methodRule), null, 'Of tasks with swap_method hooks; null: as `swap`.'),
-  swap_engine: optional(nullable(methodRule), null, 'Of tasks with swap_method engine; null: as `swap`.'),
+  swap_hooks: optional(
+    nullable(methodRule),
+    null,
+    'Swap speed of tasks with swap_method hooks; null: as `swap`.',
+  ),
+  swap_engine: optional(
+    nullable(methodRule),
+    null,
+    'Swap speed of tasks with swap_method engine; null: as `swap`.',
+  ),
   driver_swaps: optional(
     boolean,
     true,

@@ -107,9 +107,11 @@ describe('the environment of a task', () => {
     const room = (owner: string | null, ofAll: number, ofOwner: number) => () =>
       requireEnvironmentRoom(world.views.openTasks(), environment, owner, { ofAll, ofOwner })
     expect(room('alice', 2 * size, 2 * size)).not.toThrow()
-    expect(room('alice', 2 * size, 2 * size - 1)).toThrow(/open tasks of alice may take 0 MiB together/)
+    expect(room('alice', 2 * size, 2 * size - 1)).toThrow(
+      /open tasks of alice would exceed their limit of 0 MiB/,
+    )
     expect(room('bob', 2 * size, size)).not.toThrow()
-    expect(room('bob', 2 * size - 1, size)).toThrow(/all open tasks may take/)
+    expect(room('bob', 2 * size - 1, size)).toThrow(/all open tasks would exceed their limit/)
   })
 
   it.each([

@@ -43,10 +43,11 @@ const REQUEST_HEADERS = {
   'Headroom-Min-Event-Seq':
     'Number of an event: no controller answers from an older state (503 state_behind). A value of ' +
     'Headroom-Event-Seq',
-  'Idempotency-Key': 'Of POST /tasks: a repeated request with the same key creates no second task',
-  'If-Match': 'Of a change of settings: refused (412) if their ETag is another one now. `*`: if it is there',
-  'If-None-Match': '`*`, of PUT /groups/{group_id}: refused (412) if the group exists',
-  'Last-Event-ID': 'Of a stream: continues after this event; 410 if the events after it are not there',
+  'Idempotency-Key': 'For POST /tasks: a repeated request with the same key creates no second task',
+  'If-Match':
+    'For a change of settings: refused (412) if their ETag has changed. `*`: if the resource exists',
+  'If-None-Match': '`*`, for PUT /groups/{group_id}: refused (412) if the group exists',
+  'Last-Event-ID': 'For a stream: continues after this event; 410 if later events are no longer kept',
   'Headroom-Forwarded':
     'Only between controllers: name of the standby that forwards the request. A standby that gets it ' +
     'answers 503 no_leader with Headroom-Not-Leading, so that a request is forwarded once',

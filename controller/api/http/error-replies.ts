@@ -71,7 +71,7 @@ function noRoute(request: FastifyRequest, paths: KnownPaths): ApiProblem {
   const allow = methods.join(', ')
   return new ApiProblem(
     'method_not_allowed',
-    `${path.slice(0, 200)} has ${allow} and not ${request.method}.`,
+    `${path.slice(0, 200)} supports ${allow}, not ${request.method}.`,
     { headers: { allow } },
   )
 }

@@ -50,7 +50,7 @@ const PendingReasonsSchema = Type.Object({
   of: count('Pending tasks; the sum of the counts'),
   is_estimate: Type.Boolean({
     description:
-      'false: every pending task was explained. true: scaled up from an even sample of up to 1,024 ' +
+      'false: every pending task was explained. true: scaled up from a uniform sample of up to 1,024 ' +
       'tasks, explained for at most 10 ms each second',
   }),
   reasons: list(Type.Object({ reason: oneOf(WAIT_REASONS), tasks: count() })),
@@ -77,7 +77,8 @@ const TrendsSchema = Type.Object(
   },
   {
     description:
-      'Against yesterday: the hour that ended 24 hours before `at`; null: one of the two is unknown. ' +
+      'Change since yesterday, against the hour that ended 24 hours before `at`; null: one of the two is ' +
+      'unknown. ' +
       'At most one minute old',
   },
 )

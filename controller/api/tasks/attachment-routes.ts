@@ -15,7 +15,7 @@ const attachLease = operation(
     ownersOnly: 'always',
     summary: 'Token with which a process on the node registers for a lease',
     description:
-      'For the owner of the lease only, while it is in VRAM. The process that shows the token at the ' +
+      'For the owner of the lease only, while it is in VRAM. The process that presents the token at the ' +
       'socket within 60 s is the process of the lease: its VRAM counts as that of the lease, and it is ' +
       'stopped while the lease is swapped out. A later token replaces an earlier one.',
     tags: ['tasks'],

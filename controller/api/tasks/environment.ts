@@ -74,8 +74,8 @@ export function requireEnvironmentRoom(
   if (!isOwn && ofAll <= limits.ofAll) return
   throw tryLater(
     'too_many_pending',
-    `Environment variables of ${isOwn ? `open tasks of ${owner ?? 'one owner'}` : 'all open tasks'} may ` +
-      `take ${Math.floor((isOwn ? limits.ofOwner : limits.ofAll) / MIB)} MiB together, which is reached.`,
+    `The environment variables of ${isOwn ? `open tasks of ${owner ?? 'one owner'}` : 'all open tasks'} ` +
+      `would exceed their limit of ${Math.floor((isOwn ? limits.ofOwner : limits.ofAll) / MIB)} MiB.`,
   )
 }
 

@@ -126,7 +126,7 @@ function answered<T extends object>(answer: FilesAnswer<T>, path: string): T {
 const WORDS: Readonly<Record<string, string>> = {
   is_folder: 'is a folder, not a file.',
   not_a_file: 'is not a regular file.',
-  outside: 'leads out of the work folder, which is refused.',
+  outside: 'leads out of the work folder, which is not allowed.',
   not_readable: 'cannot be read by the user of the task.',
 }
 

@@ -38,7 +38,7 @@ export const FilePieceSchema = Type.Object({
   data: Type.String({ description: 'Bytes, in base64' }),
   bytes: count('Current size of the file'),
   modified_at: instant('Time of its last change'),
-  inode: Type.String({ description: 'Identifies the file: another one means that it was replaced' }),
+  inode: Type.String({ description: 'Identifies the file: a different value means that it was replaced' }),
 })
 export type FilePieceBody = Static<typeof FilePieceSchema>
 

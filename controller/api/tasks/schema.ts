@@ -249,7 +249,8 @@ export const PlacementSchema = Type.Object({
   ),
   memory_mib: countOrNull('Limit of host memory as requested'),
   memory_limit_mib: countOrNull(
-    'The limit that is set: larger by the VRAM on all its GPUs where a swap-out copies it into the process',
+    'Limit that the node sets: memory_mib, plus the VRAM on all its GPUs if a swap-out copies it into the ' +
+      'process',
   ),
   wants_gpu: Type.Boolean(),
   can_signal: Type.Boolean({

@@ -43,7 +43,7 @@ export function WaitingReasons(): JSX.Element {
         />
         <Show when={pending()?.is_estimate === true}>
           <p class="quiet">
-            Estimated for all {whole(pending()?.of)} pending tasks from an even sample of{' '}
+            Estimated for all {whole(pending()?.of)} pending tasks from a uniform sample of{' '}
             {whole(pending()?.counted)}.
           </p>
         </Show>

@@ -32,8 +32,8 @@ export function AheadNodes(props: { readonly state: RecoveryBody }): JSX.Element
           idOf={({ node_id: id }) => id}
         />
         <p>
-          These nodes get no commands, and their tasks keep running. Stop the controller and bring the newer
-          data folder back, or restore a backup: docs/operating.md, “The store went back”.
+          These nodes get no commands, and their tasks keep running. Stop the controller and restore the newer
+          data folder, or restore a backup: docs/operating.md, “The store went back”.
         </p>
       </Show>
     </section>

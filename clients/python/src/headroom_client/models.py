@@ -106,13 +106,13 @@ class TaskRequest(TypedDict, total=False):
     """
     mounts: List[str]
     """
-    Data folders by the names under which GPU servers offer them: it runs only where all are offered. In a
-    container each is /mnt/NAME.
+    Names of data folders that GPU servers offer: the task runs only where all of them are offered. In a
+    container, each is mounted at /mnt/NAME.
     """
     memory_mib: Optional[int]
     """
-    Limit of host memory. Where a swap-out copies VRAM into the process, the limit that is set is larger
-    by the VRAM on all its GPUs; null: none.
+    Limit of host memory. Where a swap-out copies VRAM into the process, the node adds the VRAM on all its
+    GPUs to it; null: none.
     """
     cpus: Optional[int]
     """Processors that it may use at once; null: no limit."""
@@ -207,7 +207,8 @@ class TaskPlacement(TypedDict):
     """Limit of host memory as requested."""
     memory_limit_mib: Optional[int]
     """
-    The limit that is set: larger by the VRAM on all its GPUs where a swap-out copies it into the process.
+    Limit that the node sets: memory_mib, plus the VRAM on all its GPUs if a swap-out copies it into the
+    process.
     """
     wants_gpu: bool
     can_signal: bool
@@ -352,13 +353,13 @@ class Task(TypedDict):
     """
     mounts: List[str]
     """
-    Data folders by the names under which GPU servers offer them: it runs only where all are offered. In a
-    container each is /mnt/NAME.
+    Names of data folders that GPU servers offer: the task runs only where all of them are offered. In a
+    container, each is mounted at /mnt/NAME.
     """
     memory_mib: Optional[int]
     """
-    Limit of host memory. Where a swap-out copies VRAM into the process, the limit that is set is larger
-    by the VRAM on all its GPUs; null: none.
+    Limit of host memory. Where a swap-out copies VRAM into the process, the node adds the VRAM on all its
+    GPUs to it; null: none.
     """
     cpus: Optional[int]
     """Processors that it may use at once; null: no limit."""
@@ -634,7 +635,8 @@ class ExplanationPlacement(TypedDict):
     """Limit of host memory as requested."""
     memory_limit_mib: Optional[int]
     """
-    The limit that is set: larger by the VRAM on all its GPUs where a swap-out copies it into the process.
+    Limit that the node sets: memory_mib, plus the VRAM on all its GPUs if a swap-out copies it into the
+    process.
     """
     wants_gpu: bool
     can_signal: bool
@@ -855,7 +857,7 @@ class FilePiece(TypedDict):
     modified_at: str
     """Time of its last change."""
     inode: str
-    """Identifies the file: another one means that it was replaced."""
+    """Identifies the file: a different value means that it was replaced."""
 
 
 class Keepalive(TypedDict, total=False):
@@ -1125,7 +1127,7 @@ class SummaryPendingByReason(TypedDict):
     """Pending tasks; the sum of the counts."""
     is_estimate: bool
     """
-    false: every pending task was explained. true: scaled up from an even sample of up to 1,024 tasks,
+    false: every pending task was explained. true: scaled up from a uniform sample of up to 1,024 tasks,
     explained for at most 10 ms each second.
     """
     reasons: List[SummaryPendingByReasonReasonsItem]
@@ -1283,8 +1285,8 @@ class Summary(TypedDict):
     """On real GPUs the compute part is an estimate."""
     trends: SummaryTrends
     """
-    Against yesterday: the hour that ended 24 hours before `at`; null: one of the two is unknown. At most
-    one minute old.
+    Change since yesterday, against the hour that ended 24 hours before `at`; null: one of the two is
+    unknown. At most one minute old.
     """
     controllers: Optional[SummaryControllers]
     """Controllers of this store; null: this controller knows of no other one."""
@@ -1481,16 +1483,16 @@ class TaskFields:
     @property
     def mounts(self) -> List[str]:
         """
-        Data folders by the names under which GPU servers offer them: it runs only where all are offered.
-        In a container each is /mnt/NAME.
+        Names of data folders that GPU servers offer: the task runs only where all of them are offered. In
+        a container, each is mounted at /mnt/NAME.
         """
         return self.data["mounts"]
 
     @property
     def memory_mib(self) -> Optional[int]:
         """
-        Limit of host memory. Where a swap-out copies VRAM into the process, the limit that is set is
-        larger by the VRAM on all its GPUs; null: none.
+        Limit of host memory. Where a swap-out copies VRAM into the process, the node adds the VRAM on all
+        its GPUs to it; null: none.
         """
         return self.data["memory_mib"]
 
