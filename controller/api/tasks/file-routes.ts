@@ -24,7 +24,7 @@ const listFiles = operation(
     summary: 'Files in the work folder of the latest attempt of a task',
     description:
       'For its owner and admins, also while the task runs. The GPU server keeps the folder for a day after ' +
-      'the end (NODE_WORK_RETENTION_SECONDS), within a size.',
+      'the end (NODE_WORK_RETENTION_SECONDS), up to a size limit.',
     tags: ['tasks'],
     params: TaskPathSchema,
     querystring: WorkFilesQuerySchema,
