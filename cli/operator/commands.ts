@@ -35,8 +35,8 @@ export function addOperatorCommands(program: Command, setExit: SetExit): void {
       )
       .option(
         '--helper-image <image>',
-        'with the helper through which probes of swappable pods run; else pods with liveness or startup ' +
-          'probes are not swapped',
+        'image of the helper that runs the probes of swappable pods; without it, pods with liveness or ' +
+          'startup probes are not swapped',
       )
       .option('--runtime-class <name>', 'RuntimeClass for GPU pods without one')
       .option('--observe', 'only warn about what would be changed or refused'),

@@ -116,7 +116,7 @@ export function addApply(program: Command, setExit: SetExit): void {
       program
         .command('apply')
         .description(
-          'create the task of a file, or change what the file says in your open task of that name',
+          'create the task that a file describes, or update your open task of that name to match the file',
         ),
     )
       .requiredOption('-f, --file <file>', 'task file (YAML or JSON, `headroom task schema`); - for stdin')

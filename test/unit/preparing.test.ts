@@ -279,7 +279,7 @@ describe('a preparation', () => {
     const late = tasks[9] as LiveTask
     expect(b.explain(late)).toMatchObject({
       primary: { reason: 'PREPARING' },
-      sentence: 'Waits to be prepared (image): n1 prepares as many tasks as possible.',
+      sentence: 'Waits to be prepared (image): n1 already prepares the maximum number of tasks.',
     })
     b.prepared(tasks[0] as LiveTask, node)
     expect(tasks[0]?.state).toBe('assigned')

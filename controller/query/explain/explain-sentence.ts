@@ -134,8 +134,8 @@ function preparingInWords(tally: Tally, { queued: { task } }: PendingFacts): str
   const current = task.preparations.find(({ state }) => state !== 'prepared')
   const needs = whatIsPrepared(task.spec)
   if (current === undefined) {
-    const prepare = tally.nodeCount === 1 ? 'prepares' : 'prepare'
-    return `Waits to be prepared (${needs}): ${nodesInWords(tally)} ${prepare} as many tasks as possible.`
+    const prepare = tally.nodeCount === 1 ? 'already prepares' : 'already prepare'
+    return `Waits to be prepared (${needs}): ${nodesInWords(tally)} ${prepare} the maximum number of tasks.`
   }
   const { nodeName, bytesDone, bytesTotal } = current
   const mib = (bytes: number) => inMib(Math.ceil(bytes / BYTES_OF_MIB))
