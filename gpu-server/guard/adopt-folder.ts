@@ -1,6 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { GuardFault } from './guard-fault.ts'
-import { claimFolder, readExit, readGuard, readTask, removeFolder, type FolderTask } from './guard-folder.ts'
+import {
+  claimFolder,
+  readExit,
+  readGuard,
+  readStarted,
+  readTask,
+  removeFolder,
+  type FolderTask,
+} from './guard-folder.ts'
 import { bootId } from './guard-lease.ts'
 import type { HeldGuard } from './held-guard.ts'
 import { isAlive, type ProcessKey } from './process-table.ts'
@@ -27,8 +35,17 @@ export async function adoptFolder(
   const held = hold(task)
   const isNeverRun = claimFolder(folder)
   const guard = isNeverRun ? null : await livingGuard(folder)
-  if (guard === null || !(await attachTo(held, guard))) await held.settleOnce(SWEEP_LIMIT_MS)
-  return held
+  if (guard !== null && (await attachTo(held, guard))) return held
+  const hasRun = await hasTrace(folder)
+  await held.settleOnce(SWEEP_LIMIT_MS)
+  if (hasRun) return held
+  await removeFolder(folder) // a guard that is late finds no folder, and runs nothing
+  return null
+}
+
+/** A guard records the start on disk before the command runs. */
+async function hasTrace(folder: string): Promise<boolean> {
+  return (await readStarted(folder)) !== null || (await readExit(folder)) !== null
 }
 
 async function livingGuard(folder: string): Promise<ProcessKey | null> {

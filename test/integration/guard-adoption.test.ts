@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { stateOf } from '../../gpu-server/guard/process-table.ts'
 import {
@@ -157,7 +157,7 @@ describe('the folder of an attempt', { concurrent: true }, () => {
     },
   )
 
-  it('in which nothing ran yet is given up, and a late guard runs nothing', async () => {
+  it('in which nothing ran is removed, and a late guard runs nothing', async () => {
     const world = await guardWorld()
     const attempt = attemptFolder(world.folder, 'never')
     mkdirSync(`${world.folder}/guards/unwritten.1`)
@@ -166,9 +166,15 @@ describe('the folder of an attempt', { concurrent: true }, () => {
       `${attempt}/task.json`,
       JSON.stringify({ taskId: 'never', attempt: 1, record: 5, mark: 'never.1.x' }),
     )
-    expect(await world.guards.adopt()).toEqual([
-      { taskId: 'never', attempt: 1, record: 5, state: 'ended', exit: UNKNOWN, didLeaseEnd: false },
-    ])
+    const died = attemptFolder(world.folder, 'died')
+    mkdirSync(died)
+    writeFileSync(
+      `${died}/task.json`,
+      JSON.stringify({ taskId: 'died', attempt: 1, record: 5, mark: 'died.1.x' }),
+    )
+    writeFileSync(`${died}/guard`, `guard ${process.pid} 1\nboot another\n`)
+    expect(await world.guards.adopt()).toEqual([])
+    expect(readdirSync(`${world.folder}/guards`)).toEqual([])
     const { startGuard } = await import('../../gpu-server/guard/guard-launch.ts')
     const { guardProgram } = await import('../../gpu-server/guard/guard-program.ts')
     const { bootId } = await import('../../gpu-server/guard/guard-lease.ts')
@@ -184,7 +190,7 @@ describe('the folder of an attempt', { concurrent: true }, () => {
       container: null,
     }
     expect(await startGuard(start, shellSpec('never', `touch ${attempt}/ran`), false)).toEqual({
-      error: `guard: folder ${attempt}: File exists`,
+      error: `guard: folder ${attempt}: No such file or directory`,
       refused: { cause: 'host', code: 'guard_failed' },
     })
     expect(isFile(`${attempt}/ran`)).toBe(false)

@@ -107,8 +107,7 @@ describe('a task of a container', () => {
 
     expect([...engine.containers.keys()]).toHaveLength(1)
     const again = await guardWorld({ folder, containers: fakeContainers(engine.socketPath, folder) })
-    const [found] = await again.guards.adopt()
-    expect(found).toMatchObject({ taskId: 'boxed', state: 'ended', exit: { code: null, signal: null } })
+    expect(await again.guards.adopt()).toEqual([])
     await until('its container is removed', () => engine.containers.size === 0)
     expect(existsSync(`${folder}/ran`)).toBe(false)
   })
