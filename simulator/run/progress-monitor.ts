@@ -5,7 +5,7 @@ import type { ScenarioClock } from '../scenario/scenario.ts'
 import type { World } from '../world/world.ts'
 
 /**
- * Longer than any waiting time of the configuration (7 days): without an event for this long, time alone
+ * Longer than any waiting time of a configuration (7 days): without an event for this long, time alone
  * changes nothing.
  */
 const QUIET_MS: DurationMs = 8 * 86_400_000
@@ -17,12 +17,15 @@ export interface ProgressOptions {
   readonly onProgress?: (fraction: number) => void
   /** Expected number of tasks; without it and without an end time, there is no progress to report. */
   readonly expectedTasks?: number
+  /** Longer than any waiting time of this run; by default of any configuration. */
+  readonly quietMs?: DurationMs
 }
 
 /** Reports the progress, and detects when the remaining tasks can never end. */
 export class ProgressMonitor {
   readonly #untilMs: DurationMs | null
   readonly #expectedTasks: number | null
+  readonly #quietMs: DurationMs
   readonly #onProgress: ((fraction: number) => void) | null
   #steps = 0
   #lastEventAt: Instant
@@ -38,6 +41,7 @@ export class ProgressMonitor {
     this.#untilMs = clock.untilMs
     this.#expectedTasks = options.expectedTasks ?? null
     this.#onProgress = options.onProgress ?? null
+    this.#quietMs = options.quietMs ?? QUIET_MS
     this.#lastEventAt = clock.startMs
   }
 
@@ -76,7 +80,7 @@ export class ProgressMonitor {
     this.#steps += 1
     if (this.#steps % CHECK_EVERY_STEPS !== 0) return
     this.#onProgress?.(this.#fraction(world))
-    this.isQuiet = world.clock.now() - this.#lastEventAt > QUIET_MS
+    this.isQuiet = world.clock.now() - this.#lastEventAt > this.#quietMs
     if (this.isQuiet) this.isStuck = isAllWaitingForever(world)
   }
 

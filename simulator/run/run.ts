@@ -84,6 +84,8 @@ export interface Run {
   readonly open: readonly OpenOutcome[]
   /** Unexpected answers to the operator. Not empty: the run has failed. */
   readonly operatorFaults: readonly string[]
+  /** It ended because nothing has happened for long, and time alone changes nothing. */
+  readonly isQuiet: boolean
   readonly world: World
 }
 
@@ -147,6 +149,7 @@ export async function runScenario(
     result: resultOf(world, plan, identity),
     open: [...world.collector.open()],
     operatorFaults: agenda.faults,
+    isQuiet: progress.isQuiet,
     world,
   }
 }

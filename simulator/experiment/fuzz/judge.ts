@@ -1,4 +1,6 @@
 /** Runs one scenario and returns its violations, coverage and digest. */
+import type { GpuReading } from '../../../controller/query/cluster-reading.ts'
+import type { Mib } from '../../../protocol/units.ts'
 import { createChecker, type Checker } from '../../check/checker.ts'
 import { describeViolation, type Violation } from '../../check/violation.ts'
 import { runScenario, type OpenOperatorClient } from '../../run/run.ts'
@@ -29,6 +31,8 @@ const HOUR = 3_600_000
  */
 const CALM_BOUNDS: Bounds = { steps: 150_000, virtualMs: 72 * HOUR }
 const FAULTY_BOUNDS: Bounds = { steps: 150_000, virtualMs: 12 * HOUR }
+/** Longer than any waiting time that is drawn. */
+const QUIET_MS = 6 * HOUR
 const IDENTITY = { scenarioSha256: null, traceSha256: null, version: 'fuzz' }
 
 interface Seen {
@@ -70,9 +74,10 @@ export async function judge(
   let digest: string | null = null
   let unexpected: readonly string[] = []
   try {
-    const run = await runScenario(scenario, IDENTITY, { watch, openOperatorClient })
+    const run = await runScenario(scenario, IDENTITY, { watch, openOperatorClient, quietMs: QUIET_MS })
     digest = run.result.digest
     unexpected = run.operatorFaults
+    if (run.isQuiet) broken.push(...whatIsStuck(run.world))
     const { checker, soundness } = seen as unknown as Seen
     soundness.finish()
     checker.finish(run.result.metrics)
@@ -93,6 +98,34 @@ function brokenBy(error: Error, seen: Seen | null): Violation {
   const at = seen?.world.clock.now() ?? 0
   if (error instanceof Overrun) return { assertion: 'ends', at, detail: `${error.message}${openTasks(seen)}` }
   return { assertion: 'invariant', at, detail: error.stack ?? error.message }
+}
+
+/**
+ * In a run that nothing changes any more. Pending tasks have a rule of their own; a task cannot return to a
+ * GPU whose settings leave it too little VRAM.
+ */
+function whatIsStuck(world: World): readonly Violation[] {
+  const stuck = [...world.controller.views.openTasks()].filter(
+    ({ placement }) =>
+      placement !== null &&
+      !(
+        placement.residency === 'swapped_out' &&
+        placement.gpus.some((gpu) => isTooSmall(gpu, placement.demandMib - placement.residualMib))
+      ),
+  )
+  return stuck.map(({ spec, state, placement }) => ({
+    assertion: 'ends',
+    at: world.clock.now(),
+    taskId: spec.id,
+    detail: `nothing has happened for ${QUIET_MS / HOUR} hours; it is ${state} and ${placement?.residency}`,
+  }))
+}
+
+function isTooSmall(
+  { capacityMib, noswapMib }: Pick<GpuReading, 'capacityMib' | 'noswapMib'>,
+  needMib: Mib,
+): boolean {
+  return needMib > capacityMib - noswapMib
 }
 
 function openTasks(seen: Seen | null): string {

@@ -124,7 +124,8 @@ function isAhead(
 }
 
 /**
- * Returns the first pending task that the VRAM could have served, or null. Checked only on a node with one
+ * Returns the first pending task that fits, if the VRAM could have served it, or null: later ones of its
+ * shape take no part in the queue of the node. Checked only on a node with one
  * GPU, where no other choice exists, and without reservations, also of heads that became the collector in
  * this transaction: they excluded later tasks until then.
  */
@@ -142,7 +143,6 @@ function firstPending(
     return null
   const freeSlots = cluster.policy.maxTasksPerGpu - gpu.placements.length - gpu.pendingClaimants.length
   const freeMib = Math.min(
-    mib,
     gpu.limitMib - gpu.noswapMib - gpu.swappableMib,
     gpu.capacityMib - gpu.noswapMib,
     hostFreeMib(gpu),
@@ -163,7 +163,8 @@ function firstPending(
     if (refusedBy !== null || trouble.refusals.length > 0) return null
     if (first === null || spec.priority < first.spec.priority) first = pending
   }
-  return first !== null && (task.spec.priority !== 0 || first.spec.priority === 0) ? first : null
+  if (first === null || first.spec.vramMib > mib) return null
+  return task.spec.priority !== 0 || first.spec.priority === 0 ? first : null
 }
 
 /**
