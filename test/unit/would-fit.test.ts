@@ -1,9 +1,12 @@
-/** Changes that would place a task, where another task gives way to it. */
+/** Changes that would place a task, and where it would go, if another task gives way to it. */
 import { expect, it } from 'vitest'
+import { predictPlacement } from '../../controller/query/preview/prediction.ts'
 import { wouldFitIf } from '../../controller/query/preview/would-fit.ts'
+import type { LiveTask } from '../../controller/state/facts.ts'
 import { ClusterBuilder } from '../support/cluster-builder.ts'
 
-it('A P0 task needs the smallest change after which the collector of a node would yield to it', () => {
+/** The oldest pending task has n0 reserved as its collector, and waits for a task that works there. */
+function withCollector(): { readonly b: ClusterBuilder; readonly collector: LiveTask } {
   const b = new ClusterBuilder({ default_vram_overcommit_percent: 300, max_residency_seconds: null })
   b.addNode({ id: 'n0', gpus: [120] })
   b.addNode({ id: 'n1', gpus: [100] })
@@ -16,6 +19,24 @@ it('A P0 task needs the smallest change after which the collector of a node woul
   b.advance(700_000)
   b.started(working)
   b.cycle()
+  return { b, collector }
+}
+
+it('A dry run of a P0 task sees that the collector of a node would yield to it', () => {
+  const { b, collector } = withCollector()
+  expect(collector.placementEntry).toMatchObject({ isCollector: true, node: { id: 'n0' } })
+  const { spec } = b.submit({ vramMib: 400 })
+  const request = { ...spec, vramMib: 50, id: null, priority: 0 as const, maxRuntimeSeconds: null }
+  expect(predictPlacement(b.cluster, request, b.now)).toMatchObject({
+    value: { when: 'now', node: { id: 'n0' }, gpus: [{ index: 0 }], victims: [], wait: null },
+  })
+  const urgent = b.submit({ vramMib: 50, priority: 0 })
+  b.cycle()
+  expect(urgent.placement?.node.id).toBe('n0')
+})
+
+it('A P0 task needs the smallest change after which the collector of a node would yield to it', () => {
+  const { b, collector } = withCollector()
   const urgent = b.submit({ vramMib: 57, priority: 0 })
   b.cycle()
   expect(collector.placementEntry).toMatchObject({ isCollector: true, node: { id: 'n0' } })

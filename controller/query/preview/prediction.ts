@@ -8,14 +8,18 @@ import { movableMib } from '../../model/placement.ts'
 import type { Gpu, Node, Task } from '../../model/placement.ts'
 import type { WaitExplanation } from '../explain/explain.ts'
 import { queueClass, type Queued } from '../../policy/placement/queue.ts'
+import { yieldsToP0 } from '../../policy/node-queue.ts'
+import { whenPlacedOn } from '../../policy/place-alone.ts'
 import type { Plan } from '../../policy/placement/schedule.ts'
-import { placeFor } from '../../policy/placement/schedule.ts'
+import { gpusOnNode, placeFor } from '../../policy/placement/schedule.ts'
+import { byNodeId } from '../../policy/placement/score.ts'
 import { shapeOf } from '../../policy/placement/shape.ts'
 import { decideEntry } from '../../policy/swap/swap.ts'
 import type { Cluster } from '../../state/cluster.ts'
+import { forkNode, releaseEntryOn } from '../../state/snapshot/node-fork.ts'
 import type { Answer } from '../../model/command.ts'
 import type { TaskRequest } from '../../../protocol/task.ts'
-import type { WaitState } from '../explain/explain-task.ts'
+import type { Waiting, WaitState } from '../explain/explain-task.ts'
 import { explainIn, positionIn } from '../explain/explain-task.ts'
 import type { LiveEntry, LiveGpu, LiveNode, LiveTask } from '../../state/facts.ts'
 import { newLiveTask } from '../../state/facts.ts'
@@ -58,7 +62,7 @@ export function predictPlacement(c: Cluster, request: TaskRequest, now: Instant)
 }
 
 function predict(
-  c: WaitState & Pick<Cluster, 'poolFor' | 'tasks'>,
+  c: WaitState & Pick<Cluster, 'collecting' | 'poolFor' | 'tasks'>,
   task: LiveTask,
   now: Instant,
 ): Prediction {
@@ -69,14 +73,37 @@ function predict(
   const { owner, gpuCount } = task.spec
   const isLimited = c.owners !== null && owner !== null && c.owners.roomOf(owner) < gpuCount
   const isBehind = isLimited || (c.policy.strategy === 'fifo' && position > 1)
-  for (;;) {
+  for (let isFirst = true; ; isFirst = false) {
     const plan = isBehind ? null : placeFor(queued, { shape, pool }, c.policy)
-    if (plan === null) return { ...NOWHERE, wait: explainIn(c, { task, pool, shape, queued, position }, now) }
-    const found = placed(c, task, plan, now)
+    const found =
+      (plan === null ? null : placed(c, task, plan, now)) ??
+      (isFirst && !isBehind ? inPlaceOfCollector(c, { queued, task, shape, pool }, now) : null)
     if (found !== null) return found
+    if (plan === null) return { ...NOWHERE, wait: explainIn(c, { task, pool, shape, queued, position }, now) }
     // The victims do not cover the task there: continue with the other nodes, as the cycle does.
     task.avoidedNow = new Set([...(task.avoidedNow ?? []), plan.node])
   }
+}
+
+/** For a P0 task that fits nowhere else: on a node whose collector lets its VRAM go for it. */
+function inPlaceOfCollector(
+  c: Pick<Cluster, 'collecting' | 'policy' | 'tasks'>,
+  { queued, task, shape, pool }: Omit<Waiting, 'position'>,
+  now: Instant,
+): Prediction | null {
+  if (!shape.isP0) return null
+  for (const node of [...c.collecting].sort(byNodeId)) {
+    const { collector } = node
+    if (collector === null || !yieldsToP0(collector) || !pool.nodes.has(node)) continue
+    const fork = forkNode(node)
+    releaseEntryOn(fork, collector)
+    const when = whenPlacedOn(fork, queued, shape, c.policy, now)
+    const gpus = when === null ? null : gpusOnNode(fork, queued, shape, when, c.policy)
+    const found = when === null || gpus === null ? null : placed(c, task, { when, node: fork, gpus }, now)
+    if (found !== null)
+      return { ...found, node, gpus: found.gpus.map(({ index }) => node.gpus[index] as Gpu) }
+  }
+  return null
 }
 
 const NOWHERE = { when: null, node: null, gpus: [], demandMib: 0, victims: [] } as const
@@ -85,7 +112,7 @@ const NOWHERE = { when: null, node: null, gpus: [], demandMib: 0, victims: [] } 
 function placed(
   c: Pick<Cluster, 'tasks'>,
   task: LiveTask,
-  { when, node, gpus }: Plan,
+  { when, node, gpus }: Pick<Plan, 'when' | 'node' | 'gpus'>,
   now: Instant,
 ): Prediction | null {
   const demandMib =
