@@ -96,6 +96,8 @@ function inPlaceOfCollector(
     const { collector } = node
     if (collector === null || !yieldsToP0(collector) || !pool.nodes.has(node)) continue
     const fork = forkNode(node)
+    // A fork leaves out what pending heads have reserved.
+    fork.gpus.forEach((gpu, i) => (gpu.reservations = [...(node.gpus[i]?.reservations ?? [])]))
     releaseEntryOn(fork, collector)
     const when = whenPlacedOn(fork, queued, shape, c.policy, now)
     const gpus = when === null ? null : gpusOnNode(fork, queued, shape, when, c.policy)
