@@ -200,14 +200,14 @@ describe('headroom run', { timeout: 300_000 }, () => {
     api.world.waitReason = 'GROUP_NOT_FOUND'
     const run = start(['--vram', '1Gi', 'x'])
     const id = await theTask(api.world)
-    await expect.poll(run.stderr).toContain('This wait does not end until')
+    await expect.poll(run.stderr).toContain('The task waits until it or the cluster is changed')
     place(api.world, id)
     finish(api.world, id, 0)
     const { code, stderr } = await run.ended
     expect(code).toBe(0)
     expect(stderr).toBe(
-      `headroom: task task-1 (${id.slice(0, 8)}): It needs 1024 MiB. This wait does not end until ` +
-        'the task or the cluster is changed; Ctrl-C cancels the task.\n',
+      `headroom: task task-1 (${id.slice(0, 8)}): It needs 1024 MiB. ` +
+        'The task waits until it or the cluster is changed; Ctrl-C cancels the task.\n',
     )
   })
 

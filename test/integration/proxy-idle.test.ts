@@ -15,6 +15,9 @@ const HTTP = (more = ''): string => `
   s.on("connection", (c) => { c.mine = n++ })
   ${more}
   ${LISTEN}`
+/** Neither from its start on nor at once: the proxy must hold the next request first. */
+const CLOSES_AFTER_AN_ANSWER =
+  's.once("request", (q, a) => a.on("finish", () => setTimeout(() => s.close(), 1200)))'
 const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`
 const IDLE_MS = 1_500
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
@@ -78,7 +81,7 @@ describe.each(['http', 'engine'] as const)(
     it('gets 503 when nothing listens after the return', async () => {
       const { proxy, client, order } = await answered(
         protocol,
-        HTTP('setInterval(() => {}, 1e6); setTimeout(() => s.close(), 700);'),
+        HTTP(`setInterval(() => {}, 1e6); ${CLOSES_AFTER_AN_ANSWER}`),
       )
       await order('hold')
       client.socket.write(get('/v1/second'))
