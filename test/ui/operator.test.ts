@@ -101,7 +101,7 @@ describe.skipIf(CHROMIUM === null)('an operator', { timeout: 300_000 }, () => {
     const decision = await getJson<DecisionBody>(`${api}/decisions/${number}`)
     const text = await row.innerText()
     expect(text).toContain(decision.task_name)
-    expect(text).toMatch(/for a [\w ]+, [^,]+ swapped out of GPU \d, .+ missing on GPU \d/)
+    expect(text).toMatch(/for a [\w -]+, [^,]+ swapped out of GPU \d, .+ missing on GPU \d/)
     expect(text).not.toMatch(UUID)
     await row.getByRole('link', { name: /^why: decision \d+$/ }).press('Enter')
     await page.getByRole('group', { name: 'Swap-out candidates' }).waitFor()
