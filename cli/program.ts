@@ -22,6 +22,7 @@ import {
   nodeUuid,
   proxyAddress,
   proxyPorts,
+  swapArenaSize,
   time,
   timeIn,
   whole,
@@ -125,6 +126,12 @@ const PROXY_ADDRESS = new Option(
   'IP address of this host for these ports (default: NODE_PROXY_ADDRESS)',
 ).argParser(proxyAddress)
 
+const SWAP_ARENA = new Option(
+  '--swap-arena <size>',
+  'pinned host memory that is kept for swapped-out tasks of NVIDIA GPUs; needs driver 615, never run on ' +
+    'hardware (default: NODE_SWAP_ARENA, or none)',
+).argParser(swapArenaSize)
+
 function addGpuServer(program: Command): void {
   program
     .command('gpu-server')
@@ -198,6 +205,7 @@ function addGpuServer(program: Command): void {
     )
     .addOption(PROXY_PORTS)
     .addOption(PROXY_ADDRESS)
+    .addOption(SWAP_ARENA)
     .option(
       '--standalone',
       'run without a separate controller or broker: this process also runs the controller, on a Unix socket',

@@ -157,6 +157,12 @@ export function proxyPorts(text: string): { readonly from: number; readonly to: 
   throw new InvalidArgumentError(`It must be ${ENVIRONMENT.proxyPorts.range}.`)
 }
 
+export function swapArenaSize(text: string): Mib {
+  const size = ENVIRONMENT.swapArena.read(text)
+  if (size !== undefined) return size
+  throw new InvalidArgumentError(`It must be ${ENVIRONMENT.swapArena.range}.`)
+}
+
 export function proxyAddress(text: string): string {
   const address = ENVIRONMENT.proxyAddress.read(text)
   if (address !== undefined) return address

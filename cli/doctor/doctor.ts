@@ -9,7 +9,14 @@ import { openClient, type CommandOptions, type ServerOption } from '../command/s
 import { printList } from '../output/table.ts'
 import { CHECK_COLUMNS, fail, ok, warn, type Check } from './check.ts'
 import { keyChecks, nodeIdentityCheck, taskUserChecks } from './confinement.ts'
-import { compilerCheck, containerCheck, dataDirCheck, nodeVersionCheck, nvidiaCheck } from './host.ts'
+import {
+  compilerCheck,
+  containerCheck,
+  dataDirCheck,
+  nodeVersionCheck,
+  nvidiaCheck,
+  swapArenaCheck,
+} from './host.ts'
 import { storeChecks } from './store.ts'
 import { errorText } from '../../protocol/error-text.ts'
 
@@ -21,6 +28,7 @@ export async function doctor({ output, ...server }: CommandOptions): Promise<num
     storeChecks(process.env),
     compilerCheck(),
     nvidiaCheck(),
+    swapArenaCheck(process.env),
     containerCheck(process.env),
     dataDirCheck(process.env),
   ])

@@ -116,6 +116,25 @@ async function swapChecks({ hugePages, ptraceScope }: KernelFiles): Promise<read
   ]
 }
 
+/** The first driver whose custom storage the swap arena of a GPU server needs. */
+const FIRST_ARENA_DRIVER = 615
+
+/** Nothing without NODE_SWAP_ARENA. @param file the driver's own version file */
+export async function swapArenaCheck(
+  env: NodeJS.ProcessEnv,
+  file = '/proc/driver/nvidia/version',
+): Promise<readonly Check[]> {
+  const size = ENVIRONMENT.swapArena.read(env[ENVIRONMENT.swapArena.name] ?? '')
+  if (size === undefined || size === 0) return []
+  const text = await readFile(file, 'utf8').catch(() => '')
+  const version = /^NVRM version:.*?\s((\d+)(?:\.\d+)+)\s/.exec(text)
+  if (Number(version?.[2]) >= FIRST_ARENA_DRIVER) return [ok('swap arena', `${size} MiB`)]
+  const found = version === null ? 'the NVIDIA driver is not loaded' : `driver ${version[1]}`
+  return [
+    warn('swap arena', `not used: ${found}`, `driver ${FIRST_ARENA_DRIVER} or newer has custom storage`),
+  ]
+}
+
 /** The driver copies a swapped-out task into ordinary memory (docs/gpu-server.md, "Measured"). */
 function hugePagesCheck(mode: string, file: string): Check {
   if (mode === 'always') return ok('huge pages', mode)

@@ -33,12 +33,13 @@ import { acceleratorOf, type DeviceChoice } from './accelerator-of.ts'
 import { helloRefusal } from '../hello-refusal.ts'
 import { containersOf, offersOf, limitRootsOf, type MeansOptions } from './task-means.ts'
 import { proxyRangeOf, type ProxyOptions } from './proxy-range.ts'
+import { swapArenaOf, type SwapArenaOptions } from './swap-arena.ts'
 import { natsSettings, type NatsSettings } from '../settings/nats-settings.ts'
 import { valueOf } from './value-of.ts'
 import { untilSignal } from '../until-signal.ts'
 
 export interface GpuServerCommandOptions
-  extends TaskIdentityOptions, MeansOptions, ProxyOptions, DeviceChoice {
+  extends TaskIdentityOptions, MeansOptions, ProxyOptions, SwapArenaOptions, DeviceChoice {
   readonly workDir?: string
   readonly hostSwapMib?: Mib
   readonly hostLinkMibPerS?: number
@@ -77,10 +78,11 @@ export async function gpuServer(
     workFolder,
   ])
   const proxies = await proxyRangeOf(options, env)
+  const arena = swapArenaOf(options, env, stateFolder)
   const log = createLog(valueOf(env, ENVIRONMENT.logLevel) ?? 'info')
   if (options.allowExec === true) logIdentity(log, identity, broker?.auth.kind === 'none')
   const clock = createSystemClock(bootTime)
-  const { accelerator, hostSwapMib } = acceleratorOf(options, clock, (line) => log.warn(line))
+  const { accelerator, hostSwapMib } = acceleratorOf(options, clock, (line) => log.warn(line), arena)
   let remote: NatsBus | null = null
   let server: GpuServer | null = null
   try {

@@ -14,6 +14,7 @@ import {
   integerIn,
   ONE_LINE,
   portRange,
+  sizeMib,
   trueOrFalse,
   WORD,
   type EnvironmentVariable,
@@ -341,8 +342,7 @@ export const ENVIRONMENT = {
     range: 'an integer from 1 to 1048576',
     byDefault: '1024',
     meaning:
-      'GPU server: maximum output kept per attempt, stdout and stderr together, MiB; the oldest is ' +
-      'removed first',
+      'GPU server: maximum output kept per attempt (stdout and stderr), MiB; the oldest is removed first',
     read: (text) => integerIn(text, 1, 1_048_576),
   },
   workRetentionSeconds: {
@@ -380,6 +380,13 @@ export const ENVIRONMENT = {
     byDefault: null,
     meaning: 'GPU server: IP address for these ports',
     read: hostAddress,
+  },
+  swapArena: {
+    name: 'NODE_SWAP_ARENA',
+    range: 'MiB, or a size with Mi or Gi, such as 64Gi; 0 for none',
+    byDefault: '0',
+    meaning: 'GPU server: pinned host memory that is kept for swapped-out tasks; needs NVIDIA driver 615',
+    read: sizeMib,
   },
   defaultOvercommitPercent: {
     name: 'CONTROLLER_DEFAULT_VRAM_OVERCOMMIT_PERCENT',

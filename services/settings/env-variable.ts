@@ -2,6 +2,9 @@
  * The definition of an environment variable, and readers of common values: `undefined` means out of range.
  */
 import { isIP } from 'node:net'
+import { MAX_HOST_MIB } from '../../protocol/limits.ts'
+import type { Mib } from '../../protocol/units.ts'
+import { parseSizeMib } from '../../simulator/document/quantity.ts'
 
 export interface EnvironmentVariable<T> {
   readonly name: string
@@ -27,6 +30,12 @@ export function aPath(text: string): string | undefined {
 export function integerIn(text: string, min: number, max: number): number | undefined {
   const value = /^(?:0|[1-9]\d{0,8})$/.test(text) ? Number(text) : NaN
   return value >= min && value <= max ? value : undefined
+}
+
+/** Memory of a host: `64Gi`, `512Mi`, or MiB. */
+export function sizeMib(text: string): Mib | undefined {
+  const value = parseSizeMib(text) ?? integerIn(text, 0, MAX_HOST_MIB)
+  return value !== undefined && value <= MAX_HOST_MIB ? value : undefined
 }
 
 /** At most two decimal places. */

@@ -2,7 +2,7 @@ import { createServer } from 'node:net'
 import { mkdirSync } from 'node:fs'
 import { afterAll, describe, expect, it } from 'vitest'
 import { clockCheck } from '../../cli/doctor/doctor.ts'
-import { containerCheck, nodeVersionCheck, nvidiaCheck } from '../../cli/doctor/host.ts'
+import { containerCheck, nodeVersionCheck, nvidiaCheck, swapArenaCheck } from '../../cli/doctor/host.ts'
 import { FakeEngine } from '../support/fake-engine.ts'
 import { askedApi, deadAddress } from '../support/asked.ts'
 import { headroom, temporaryFolder, write } from '../support/headroom-command.ts'
@@ -167,4 +167,25 @@ it('checks the requirements of swaps on a host with the driver', async () => {
   expect(await found('[always] madvise never\n', '1\n')).toEqual(['NVIDIA ok', 'huge pages ok'])
   expect(await found('always [madvise] never\n', '0\n')).toEqual(['NVIDIA ok', 'huge pages warn'])
   expect(await found('', '3\n')).toEqual(['NVIDIA ok', 'ptrace fail'])
+})
+
+it('says whether the driver is new enough for a swap arena', async () => {
+  const found = async (size: string, line: string): Promise<readonly string[]> => {
+    const file = write(
+      folder,
+      'version',
+      `NVRM version: NVIDIA UNIX ${line}  Fri Oct  2\nGCC version: 12.2.0\n`,
+    )
+    const checks = await swapArenaCheck({ NODE_SWAP_ARENA: size }, file)
+    return checks.map(({ verdict, detail }) => `${verdict} ${detail}`)
+  }
+  expect(await found('', 'x86_64 Kernel Module  580.159.04')).toEqual([])
+  expect(await found('0', 'x86_64 Kernel Module  580.159.04')).toEqual([])
+  expect(await found('64Gi', 'x86_64 Kernel Module  580.159.04')).toEqual([
+    'warn not used: driver 580.159.04',
+  ])
+  expect(await found('64Gi', 'Open Kernel Module for x86_64  615.71.09')).toEqual(['ok 65536 MiB'])
+  expect(await found('64Gi', 'of an unknown form')).toEqual([
+    'warn not used: the NVIDIA driver is not loaded',
+  ])
 })

@@ -4,7 +4,7 @@ import { HelperFault } from './helper-messages.ts'
 
 const OUT = 'void *'
 /** Length of each argument structure of the checkpoint functions; unused bytes must be zero. */
-const ARGUMENT_BYTES = 64
+export const ARGUMENT_BYTES = 64
 
 /**
  * The driver's checkpoint functions (CUDA driver API, "CUDA Checkpointing"; in libcuda from driver 570 on).
@@ -73,7 +73,8 @@ export class CheckpointCalls {
   }
 }
 
-function check(name: string, code: number): void {
+/** Throws HelperFault. */
+export function check(name: string, code: number): void {
   if (code === CUDA_SUCCESS) return
   throw new HelperFault({ kind: 'driver', message: `${name}: ${cudaWords(code)}`, code })
 }

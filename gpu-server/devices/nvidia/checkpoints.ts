@@ -1,5 +1,5 @@
 import type { DurationMs, Mib } from '../../../protocol/units.ts'
-import { HelperFault } from './helper-messages.ts'
+import { HelperFault, type HelperRequest } from './helper-messages.ts'
 import type { HelperProcess } from './helper-process.ts'
 import { KeyQueue } from './key-queue.ts'
 
@@ -9,7 +9,8 @@ import { KeyQueue } from './key-queue.ts'
  */
 export type ProcessState = 'running' | 'locked' | 'checkpointed' | 'failed' | 'moving'
 
-export type Action = 'lock' | 'checkpoint' | 'restore' | 'unlock'
+/** `store` is a checkpoint into the swap arena. A restore takes the bytes from where they are. */
+export type Action = 'lock' | 'checkpoint' | 'store' | 'restore' | 'unlock'
 
 /** CUprocessState; the last two exist only in later drivers. */
 const STATES: readonly ProcessState[] = ['running', 'locked', 'checkpointed', 'failed', 'moving', 'moving']
@@ -18,6 +19,7 @@ const STATES: readonly ProcessState[] = ['running', 'locked', 'checkpointed', 'f
 const LEADS_TO: Readonly<Record<Action, ProcessState>> = {
   lock: 'locked',
   checkpoint: 'checkpointed',
+  store: 'checkpointed',
   restore: 'locked',
   unlock: 'running',
 }
@@ -88,6 +90,32 @@ export class Checkpoints {
     })
   }
 
+  /** Returns null, or why nothing can be stored in the swap arena. */
+  async openArena(): Promise<HelperFault | null> {
+    return (await this.attach()) ?? (await this.#ask('open_arena', {}, this.#timeouts.attachMs)).fault
+  }
+
+  /**
+   * Takes room in the swap arena for a `store`; false: it has no room.
+   * @param mibs by GPU
+   * @param freshMib host memory that the arena may still take
+   */
+  async reserve(pid: number, mibs: readonly Mib[], freshMib: Mib): Promise<boolean | HelperFault> {
+    const timeoutMs = this.#copyTimeoutMs(mibs.reduce((sum, mib) => sum + mib, 0))
+    const { value, fault } = await this.#asked('reserve', pid, timeoutMs, { mibs, freshMib })
+    return fault ?? value === true
+  }
+
+  /** After a reservation that is not followed by a `store`. */
+  async unreserve(pid: number): Promise<void> {
+    await this.#asked('unreserve', pid, this.#timeouts.stateMs)
+  }
+
+  /** Of the helper while it runs. */
+  get helperPid(): number | null {
+    return this.#helper.pid
+  }
+
   async #settled(pid: number, timeoutMs: DurationMs): Promise<ProcessState | null> {
     for (let waitedMs = 0; ; waitedMs += SETTLE_POLL_MS) {
       const state = await this.state(pid)
@@ -101,21 +129,27 @@ export class Checkpoints {
       case 'lock':
         return this.#timeouts.actionMs + this.#timeouts.lockMs
       case 'checkpoint':
+      case 'store':
       case 'restore':
-        return this.#timeouts.actionMs + Math.ceil((mib * 1000) / this.#timeouts.slowestMibPerS)
+        return this.#copyTimeoutMs(mib)
       case 'unlock':
         return this.#timeouts.actionMs
     }
   }
 
-  /** A new helper attaches first, within the time limit of attaching. */
-  async #asked(op: string, pid: number, timeoutMs: DurationMs): Promise<Asked> {
-    const attached = await this.attach()
-    if (attached !== null) return { value: null, fault: attached }
-    return this.#ask(op, op === 'lock' ? { pid, timeoutMs: this.#timeouts.lockMs } : { pid }, timeoutMs)
+  #copyTimeoutMs(mib: Mib): DurationMs {
+    return this.#timeouts.actionMs + Math.ceil((mib * 1000) / this.#timeouts.slowestMibPerS)
   }
 
-  async #ask(op: string, args: { pid?: number; timeoutMs?: number }, timeoutMs: DurationMs): Promise<Asked> {
+  /** A new helper attaches first, within the time limit of attaching. */
+  async #asked(op: string, pid: number, timeoutMs: DurationMs, args: Arguments = {}): Promise<Asked> {
+    const attached = await this.attach()
+    if (attached !== null) return { value: null, fault: attached }
+    const limit = op === 'lock' ? { timeoutMs: this.#timeouts.lockMs } : {}
+    return this.#ask(op, { ...args, pid, ...limit }, timeoutMs)
+  }
+
+  async #ask(op: string, args: Arguments, timeoutMs: DurationMs): Promise<Asked> {
     try {
       return { value: await this.#helper.request(op, args, timeoutMs), fault: null }
     } catch (fault) {
@@ -125,5 +159,6 @@ export class Checkpoints {
   }
 }
 
+type Arguments = Omit<HelperRequest, 'id' | 'op'>
 type Asked =
   { readonly value: unknown; readonly fault: null } | { readonly value: null; readonly fault: HelperFault }

@@ -11,6 +11,7 @@ const CUDA_CODES: Readonly<Record<number, readonly [name: string, words: string]
   46: ['CUDA_ERROR_DEVICE_UNAVAILABLE', 'the GPU is in use by another process or in a prohibited mode'],
   100: ['CUDA_ERROR_NO_DEVICE', 'no CUDA device'],
   101: ['CUDA_ERROR_INVALID_DEVICE', 'no such CUDA device'],
+  201: ['CUDA_ERROR_INVALID_CONTEXT', 'no context, or an invalid one'],
   214: ['CUDA_ERROR_ECC_UNCORRECTABLE', 'an ECC error that cannot be corrected'],
   304: ['CUDA_ERROR_OPERATING_SYSTEM', 'a call of the operating system failed'],
   400: ['CUDA_ERROR_INVALID_HANDLE', 'an invalid handle'],

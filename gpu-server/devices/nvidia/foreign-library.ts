@@ -15,6 +15,18 @@ export interface ForeignLibrary {
   find(name: string, parameters: readonly string[]): ForeignFunction | null
   /** Throws HelperFault when the library lacks the function. */
   need(name: string, parameters: readonly string[]): ForeignFunction
+  /** The function at an address that the library returned. */
+  at(address: bigint, parameters: readonly string[]): AddressedFunction
+  /** The address of a buffer, valid as long as the caller keeps the buffer. */
+  addressOf(buffer: Buffer): bigint
+  /** A copy of memory that belongs to the library. */
+  bytesAt(address: bigint, length: number): Buffer
+}
+
+export interface AddressedFunction {
+  readonly later: ForeignFunction
+  /** Runs in the calling thread, which it may block: for functions that depend on the state of the thread. */
+  readonly now: (...args: readonly unknown[]) => number
 }
 
 /** A non-blocking function, called in the calling thread; with the errno that it left. */
@@ -47,6 +59,12 @@ export async function loadLibrary(path: string, ffiModule: string): Promise<Fore
         code: null,
       })
     },
+    at: (address, parameters) => {
+      const native = ffi.decode(address, ffi.proto('int', [...parameters])) as NativeFunction
+      return { later: (...args) => call(native, args), now: (...args) => Number(native(...args)) }
+    },
+    addressOf: (buffer) => ffi.address(buffer),
+    bytesAt: (address, length) => Buffer.from(Buffer.from(ffi.view(address, length))),
   }
 }
 

@@ -1,7 +1,14 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import type { DurationMs } from '../../../protocol/units.ts'
-import { HelperFault, type HelperAnswer, type HelperRequest, type HelperRole } from './helper-messages.ts'
+import type { ArenaPlace } from './swap-arena.ts'
+import {
+  HelperFault,
+  type HelperAnswer,
+  type HelperNote,
+  type HelperRequest,
+  type HelperRole,
+} from './helper-messages.ts'
 
 /** Maximum requests in flight per helper. */
 const MAX_PENDING = 256
@@ -26,6 +33,8 @@ export interface HelperOptions {
   readonly ffiModule: string
   /** Path of the proc file system; default /proc. */
   readonly proc?: string
+  /** The swap arena of the role `cuda`. */
+  readonly arena?: ArenaPlace
   /** Receives one line for the log. */
   readonly onNote: (line: string) => void
 }
@@ -100,8 +109,9 @@ export class HelperProcess {
   }
 
   #start(): Running {
-    const { role, library, ffiModule, proc = '/proc' } = this.#options
-    const child = spawn(process.execPath, [HELPER, role, library, ffiModule, proc], {
+    const { role, library, ffiModule, proc = '/proc', arena, onNote } = this.#options
+    const place = arena === undefined ? [] : [JSON.stringify(arena)]
+    const child = spawn(process.execPath, [HELPER, role, library, ffiModule, proc, ...place], {
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
       env: environment(),
     })
@@ -109,7 +119,11 @@ export class HelperProcess {
     child.stderr
       ?.setEncoding('utf8')
       .on('data', (text: string) => (running.stderr = (running.stderr + text).slice(-MAX_STDERR_CHARS)))
-    child.on('message', (message) => receive(running, message as HelperAnswer))
+    child.on('message', (message) => {
+      const said = message as HelperAnswer | HelperNote
+      if ('note' in said) onNote(said.note)
+      else receive(running, said)
+    })
     this.#ended = new Promise((resolve) => {
       child.once('error', (error) => {
         this.#forget(running, error.message)

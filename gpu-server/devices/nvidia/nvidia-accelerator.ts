@@ -2,6 +2,7 @@ import type { GpuReport } from '../../../protocol/messages.ts'
 import type { DurationMs, Mib } from '../../../protocol/units.ts'
 import type { SwapOutcome } from '../../core/device.ts'
 import { type AcceleratedTask, type Accelerator, AcceleratorFault, type TaskUse } from '../accelerator.ts'
+import type { ArenaPlace } from './swap-arena.ts'
 import { attribute } from './attribution.ts'
 import { Checkpoints, CHECKPOINT_TIMEOUTS, type CheckpointTimeouts } from './checkpoints.ts'
 import { HelperFault } from './helper-messages.ts'
@@ -20,6 +21,8 @@ export interface NvidiaOptions {
   /** The module to import as koffi. */
   readonly ffiModule?: string
   readonly files?: KernelFiles
+  /** Where swapped-out tasks are kept in pinned memory; without it the driver keeps them. */
+  readonly arena?: ArenaPlace
   readonly snapshotMs?: DurationMs
   readonly checkpointTimeouts?: Partial<CheckpointTimeouts>
   /** Receives one line for the log: what went wrong and what was done. */
@@ -42,6 +45,7 @@ export class NvidiaAccelerator implements Accelerator {
   readonly #cuda: HelperProcess
   readonly #checkpoints: Checkpoints
   readonly #swaps: Swaps
+  readonly #hasArena: boolean
   #usesSmi = false
   #reports: readonly GpuReport[] = []
   #uuids: readonly (string | null)[] = []
@@ -67,13 +71,16 @@ export class NvidiaAccelerator implements Accelerator {
       ...helper,
       role: 'cuda',
       library: options.cudaLibrary ?? 'libcuda.so.1',
+      ...(options.arena === undefined ? {} : { arena: options.arena }),
     })
+    this.#hasArena = (options.arena?.bytes ?? 0) > 0
     this.#checkpoints = new Checkpoints(this.#cuda, { ...CHECKPOINT_TIMEOUTS, ...options.checkpointTimeouts })
     this.#swaps = new Swaps({
       checkpoints: this.#checkpoints,
       snapshot: () => this.#snapshot('snapshot'),
       whyNotHost: () => this.#whyNotHost(),
       files: this.#files,
+      hasArena: this.#hasArena,
       onNote: (line) => this.#note(line),
     })
   }
@@ -91,8 +98,10 @@ export class NvidiaAccelerator implements Accelerator {
     this.#report(snapshot, [])
     for (const fault of snapshot.gpus.flatMap(({ faults }) => faults)) this.#note(fault)
     // Attaching takes seconds: started now, awaited by the first use.
-    void this.#whyNotHost().then((why) => {
-      if (why !== null) this.#note(`tasks cannot be swapped: ${why}`)
+    void this.#whyNotHost().then(async (why) => {
+      if (why !== null) return this.#note(`tasks cannot be swapped: ${why}`)
+      const fault = this.#hasArena ? await this.#checkpoints.openArena() : null
+      if (fault !== null) this.#note(`tasks are swapped without the swap arena: ${fault.message}`)
     })
   }
 

@@ -31,6 +31,19 @@ export function processFacts(proc: string, pid: number): ProcessFacts | null {
   }
 }
 
+/** In clock ticks since boot; null: there is no such process, or it is a zombie. */
+export function startTimeIn(proc: string, pid: number): number | null {
+  const stat = read(join(proc, String(pid), 'stat'))
+  const fields = stat?.slice(stat.lastIndexOf(')') + 2).split(' ') ?? []
+  const startTime = Number(fields[19])
+  return /^[ZX]$/.test(fields[0] ?? 'X') || !Number.isInteger(startTime) ? null : startTime
+}
+
+/** Identifies this run of the kernel. */
+export function bootIn(proc: string): string {
+  return read(join(proc, 'sys/kernel/random/boot_id'))?.trim() ?? ''
+}
+
 export function mappedFacts(proc: string, pid: number): MappedFacts | null {
   const maps = read(join(proc, String(pid), 'maps'))
   if (maps === null) return null

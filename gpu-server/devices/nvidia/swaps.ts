@@ -22,6 +22,8 @@ export interface SwapParts {
   /** Null, or why nothing can be checkpointed on this host. */
   readonly whyNotHost: () => Promise<string | null>
   readonly files: KernelFiles
+  /** Swap-outs use the swap arena where it has room. */
+  readonly hasArena: boolean
   readonly onNote: (line: string) => void
 }
 
@@ -43,6 +45,10 @@ export class Swaps {
    * middle of a copy.
    */
   readonly #unswappable = new WeakMap<AcceleratedTask, string>()
+  /** The driver is too old. */
+  #isArenaMissing = false
+  /** The driver swaps it by its own method only. */
+  readonly #notForArena = new WeakSet<AcceleratedTask>()
   /** The driver does not undo a partial restore: a second restore always fails. */
   readonly #lost = new WeakSet<AcceleratedTask>()
 
@@ -127,15 +133,10 @@ export class Swaps {
     return 'done'
   }
 
-  async #copyOut(task: AcceleratedTask, { pid, state, heldMib }: CudaProcess): Promise<SwapOutcome> {
-    const mib = heldMib.size > 0 ? sum(heldMib.values()) : task.vramMib * task.gpus.length
-    const left = hostMemoryLeft(this.#parts.files, pid)
-    if (left === null || left < mib + HOST_MARGIN_MIB) {
-      this.#note(
-        task,
-        `swap-out of ${mib} MiB refused: ${left ?? 'unknown'} MiB of host memory left, ` +
-          `${HOST_MARGIN_MIB} stay free`,
-      )
+  async #copyOut(task: AcceleratedTask, process: CudaProcess): Promise<SwapOutcome> {
+    const { pid, state, heldMib } = process
+    const isStored = await this.#hasRoomInArena(task, process)
+    if (!isStored && !this.#fitsIntoHost(task, process)) {
       await this.#release(task, pid)
       return 'no_host_memory'
     }
@@ -143,17 +144,85 @@ export class Swaps {
     const locked = state === 'locked' ? null : await checkpoints.act('lock', pid, 0)
     if (locked !== null) {
       this.#note(task, locked.message)
+      if (isStored) await checkpoints.unreserve(pid)
       await this.#release(task, pid)
       return locked.code === CUDA_NOT_READY ? 'woke_while_locked' : 'copy_failed'
     }
     this.#heldMib.set(task, heldMib)
-    const copied = await checkpoints.act('checkpoint', pid, mib)
+    const mib = mibOf(task, heldMib)
+    if (!isStored) return this.#checkpoint(task, pid, mib)
+    const stored = await checkpoints.act('store', pid, mib)
+    if (stored === null) return this.#hold(task)
+    this.#note(task, stored.message)
+    switch (await checkpoints.state(pid)) {
+      case 'checkpointed':
+        return this.#hold(task)
+      case 'locked':
+        return this.#insteadOfArena(task, process)
+      case 'moving':
+        this.#lose(
+          task,
+          `process ${pid} is lost: the driver does not undo a swap-out that has begun; cancel it`,
+        )
+        return 'copy_failed'
+      case 'running':
+      case 'failed':
+      case null:
+        await this.#release(task, pid)
+        return 'copy_failed'
+    }
+  }
+
+  /** The driver does not give this process to the arena; nothing has been moved. */
+  async #insteadOfArena(task: AcceleratedTask, process: CudaProcess): Promise<SwapOutcome> {
+    this.#notForArena.add(task)
+    if (this.#fitsIntoHost(task, process))
+      return this.#checkpoint(task, process.pid, mibOf(task, process.heldMib))
+    await this.#release(task, process.pid)
+    return 'no_host_memory'
+  }
+
+  /** By the driver's own method, into memory of the locked process. */
+  async #checkpoint(task: AcceleratedTask, pid: number, mib: Mib): Promise<SwapOutcome> {
+    const copied = await this.#parts.checkpoints.act('checkpoint', pid, mib)
     if (copied === null) return this.#hold(task)
     if (copied.code === CUDA_NOT_SUPPORTED || copied.kind === 'not_traceable')
       this.#unswappable.set(task, copied.message)
     this.#note(task, copied.message)
     await this.#release(task, pid)
     return copied.code === CUDA_OUT_OF_MEMORY ? 'no_host_memory' : 'copy_failed'
+  }
+
+  /**
+   * The size of a process must be known, because a store that has begun cannot be undone. What the arena has
+   * not taken yet comes out of the memory that the host and the helper have left.
+   */
+  async #hasRoomInArena(task: AcceleratedTask, { pid, heldMib }: CudaProcess): Promise<boolean> {
+    const { hasArena, checkpoints, files } = this.#parts
+    if (!hasArena || this.#isArenaMissing || heldMib.size === 0 || this.#notForArena.has(task)) return false
+    const left = hostMemoryLeft(files, checkpoints.helperPid ?? pid) ?? 0
+    const reserved = await checkpoints.reserve(
+      pid,
+      [...heldMib.values()],
+      Math.max(0, left - HOST_MARGIN_MIB),
+    )
+    if (typeof reserved === 'boolean') return reserved
+    this.#isArenaMissing = reserved.kind === 'function_missing'
+    this.#note(task, `swapped without the swap arena: ${reserved.message}`)
+    return false
+  }
+
+  /** Logs why not. */
+  #fitsIntoHost(task: AcceleratedTask, { pid, heldMib }: CudaProcess): boolean {
+    const mib = mibOf(task, heldMib)
+    const left = hostMemoryLeft(this.#parts.files, pid)
+    if (left !== null && left >= mib + HOST_MARGIN_MIB) return true
+    this.#note(
+      task,
+      `swap-out of ${mib} MiB refused: ${left ?? 'unknown'} MiB of host memory left, ` +
+        `${HOST_MARGIN_MIB} stay free`,
+    )
+    return false
   }
 
   /** Its CUDA process is already stopped; this stops the other processes of the task too. */
@@ -221,7 +290,7 @@ export class Swaps {
   async #copyIn(task: AcceleratedTask, pids: readonly number[]): Promise<SwapOutcome> {
     if (pids.length === 0) return 'done'
     const needed = this.#heldMib.get(task) ?? new Map<number, Mib>()
-    const mib = needed.size > 0 ? sum(needed.values()) : task.vramMib * task.gpus.length
+    const mib = mibOf(task, needed)
     const short = whatIsShort(task, needed, await this.#parts.snapshot())
     if (short !== null) {
       this.#note(task, short)
@@ -292,6 +361,11 @@ function whatIsShort(
     }
   }
   return null
+}
+
+/** Where the use is unknown, the granted VRAM counts. */
+function mibOf(task: AcceleratedTask, heldMib: ReadonlyMap<number, Mib>): Mib {
+  return heldMib.size > 0 ? sum(heldMib.values()) : task.vramMib * task.gpus.length
 }
 
 function sum(amounts: Iterable<Mib>): Mib {

@@ -1,13 +1,19 @@
 /*
  * A stand-in for libcuda: the checkpoint functions as a state machine per process, and as much memory management as a small program needs, on the host.
- * Compiled with OLD_CUDA it has no checkpoint functions. Like the driver it does its work on a process in a thread of that process, and waits while that is stopped.
+ * Compiled with OLD_CUDA it has no checkpoint functions, with CUDA_VERSION below 13040 no custom storage. Like the driver it does its work on a process in a thread of that process, and waits while that is stopped.
  */
 #include "stub-state.h"
 #include <pthread.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
-enum { OK = 0, INVALID = 1, OUT_OF_MEMORY = 2, NOT_INITIALIZED = 3, OPERATING_SYSTEM = 304, ILLEGAL_STATE = 401 };
-enum { RUNNING, LOCKED, CHECKPOINTED, FAILED };
+#ifndef CUDA_VERSION
+#define CUDA_VERSION 13040
+#endif
+
+enum { OK = 0, INVALID = 1, OUT_OF_MEMORY = 2, NOT_INITIALIZED = 3, INVALID_CONTEXT = 201, OPERATING_SYSTEM = 304, ILLEGAL_STATE = 401, NOT_READY = 600 };
+enum { RUNNING, LOCKED, CHECKPOINTED, FAILED, CHECKPOINTING, RESTORING };
 
 #define COPY_US 60000
 #define RULED(pid) do { int code = stub_rule(__func__, pid); if (code >= 0) return code; } while (0)
@@ -69,11 +75,52 @@ static int is_zero(const unsigned char *bytes, int from, int to) {
   return 1;
 }
 
+/* ---- contents of GPU memory: the file vram-<pid>-<gpu>; out of it by the driver's own method: host-<pid>-<gpu> ---- */
+
+static void contents_path(char *path, size_t size, const char *place, int pid, int gpu) {
+  snprintf(path, size, "%s/%s-%d-%d", STUB_STATE, place, pid, gpu);
+}
+
+static size_t contents_size(int pid, int gpu) {
+  char path[4096];
+  struct stat facts;
+  contents_path(path, sizeof path, "vram", pid, gpu);
+  return stat(path, &facts) == 0 ? (size_t)facts.st_size : 0;
+}
+
+/* Maps them; size 0: there are none. */
+static unsigned char *contents(const char *place, int pid, int gpu, size_t size) {
+  char path[4096];
+  contents_path(path, sizeof path, place, pid, gpu);
+  int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (file < 0 || ftruncate(file, (off_t)size) != 0) abort();
+  void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  close(file);
+  if (at == MAP_FAILED) abort();
+  return at;
+}
+
+/* What a GPU has where nothing was copied to. */
+static void spoil(unsigned char *bytes, size_t size) { memset(bytes, 0xee, size); }
+
+static void move_contents(int pid, const char *from, const char *to) {
+  for (int gpu = 0; gpu < MAX_STUB_GPUS; gpu++) {
+    size_t size = contents_size(pid, gpu);
+    if (size == 0) continue;
+    unsigned char *source = contents(from, pid, gpu, size), *target = contents(to, pid, gpu, size);
+    memcpy(target, source, size);
+    spoil(source, size);
+    munmap(source, size), munmap(target, size);
+  }
+}
+
 #define BEGIN(call) \
   struct stub_process process; \
   int begun = begin(call, pid, &process); \
   if (begun != OK) return begun; \
   RULED(pid)
+
+static int begin_storage(struct stub_process *process, const unsigned char *out, int state);
 
 int cuCheckpointProcessGetState(int pid, int *state) {
   BEGIN("state");
@@ -100,8 +147,10 @@ int cuCheckpointProcessLock(int pid, unsigned char *args) {
 
 int cuCheckpointProcessCheckpoint(int pid, unsigned char *args) {
   BEGIN("checkpoint");
-  if (!is_zero(args, 0, 64)) return INVALID;
+  if (!is_zero(args, sizeof(void *), 64)) return INVALID;
   if (process.state != LOCKED) return ILLEGAL_STATE;
+  if (!is_zero(args, 0, sizeof(void *))) return begin_storage(&process, args, CHECKPOINTING);
+  move_contents(pid, "vram", "host");
   process.state = CHECKPOINTED;
   stub_store(&process);
   copy(pid);
@@ -110,7 +159,7 @@ int cuCheckpointProcessCheckpoint(int pid, unsigned char *args) {
 
 int cuCheckpointProcessRestore(int pid, unsigned char *args) {
   BEGIN("restore");
-  if (!is_zero(args, 0, 64)) return INVALID;
+  if (!is_zero(args, 0, 16) || !is_zero(args, 16 + sizeof(void *), 64)) return INVALID;
   if (is_stuck(pid)) return OPERATING_SYSTEM;
   if (process.state != CHECKPOINTED) return ILLEGAL_STATE;
   for (int gpu = 0; gpu < MAX_STUB_GPUS; gpu++) {
@@ -121,6 +170,8 @@ int cuCheckpointProcessRestore(int pid, unsigned char *args) {
       return OUT_OF_MEMORY;
     }
   }
+  if (!is_zero(args, 16, 64)) return begin_storage(&process, args + 16, RESTORING);
+  move_contents(pid, "host", "vram");
   copy(pid);
   process.state = LOCKED;
   stub_store(&process);
@@ -134,6 +185,184 @@ int cuCheckpointProcessUnlock(int pid, unsigned char *args) {
   process.state = RUNNING;
   stub_store(&process);
   return OK;
+}
+
+/* ---- custom storage: another process's memory, mapped into this one ---- */
+
+struct per_device { unsigned long long address; size_t size; void *stream; };
+struct storage { void *handle; struct per_device *devices; unsigned count; };
+/* So that a handle is not the address of its description. */
+struct operation { struct storage storage; struct per_device devices[MAX_STUB_GPUS]; int gpus[MAX_STUB_GPUS]; int pid; };
+struct copy { void *to; const void *from; size_t size; struct copy *next; };
+struct gpu { int is_retained; int has_waited; struct copy *copies; };
+
+static struct gpu gpus[MAX_STUB_GPUS];
+static struct { unsigned char *at; size_t size; } pinned[65536];
+static int pinned_count;
+static pthread_mutex_t storage_lock = PTHREAD_MUTEX_INITIALIZER;
+static __thread struct gpu *current;
+
+int cuDeviceGetCount(int *count) {
+  *count = stub_gpu_count();
+  return OK;
+}
+
+int cuDeviceGetUuid_v2(unsigned char *uuid, int device) {
+  struct stub_gpu gpu;
+  if (stub_gpu_at(device, &gpu) != 0) return INVALID;
+  int bytes = 0;
+  for (const char *text = gpu.uuid + 4; *text && bytes < 16; text++) {
+    if (*text == '-') continue;
+    unsigned value;
+    if (sscanf(text, "%2x", &value) != 1) return INVALID;
+    uuid[bytes++] = (unsigned char)value;
+    text++;
+  }
+  return bytes == 16 ? OK : INVALID;
+}
+
+int cuDevicePrimaryCtxRetain(void **context, int device) {
+  stub_log("retain %d\n", device);
+  gpus[device].is_retained = 1;
+  *context = &gpus[device];
+  return OK;
+}
+
+int cuStreamGetDevice(void *stream, int *device) {
+  *device = (int)((struct gpu *)stream - gpus);
+  return OK;
+}
+
+int cuMemHostRegister_v2(void *at, size_t size, unsigned flags) {
+  RULED(0);
+  if (!current) return INVALID_CONTEXT;
+  if (flags != 1 || pinned_count == 65536) return INVALID;
+  stub_log("register %zu\n", size);
+  pinned[pinned_count].at = at;
+  pinned[pinned_count++].size = size;
+  return OK;
+}
+
+static int is_pinned(const unsigned char *at, size_t size) {
+  for (int index = 0; index < pinned_count; index++)
+    if (at >= pinned[index].at && at + size <= pinned[index].at + pinned[index].size) return 1;
+  return 0;
+}
+
+static int enqueue(struct gpu *stream, void *to, const void *from, size_t size, const void *host) {
+  if (current != stream) return INVALID_CONTEXT;
+  if (!is_pinned(host, size)) return INVALID;
+  struct copy *copy = malloc(sizeof *copy);
+  *copy = (struct copy){to, from, size, NULL};
+  pthread_mutex_lock(&storage_lock);
+  struct copy **last = &stream->copies;
+  while (*last) last = &(*last)->next;
+  *last = copy;
+  pthread_mutex_unlock(&storage_lock);
+  return OK;
+}
+
+int cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t size, void *stream) {
+  stub_log("copy out %zu\n", size);
+  RULED(0);
+  return enqueue(stream, to, (void *)(uintptr_t)from, size, to);
+}
+
+int cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t size, void *stream) {
+  stub_log("copy in %zu\n", size);
+  RULED(0);
+  return enqueue(stream, (void *)(uintptr_t)to, from, size, from);
+}
+
+static void run_copies(struct gpu *stream) {
+  pthread_mutex_lock(&storage_lock);
+  for (struct copy *copy = stream->copies, *next; copy; copy = next) {
+    next = copy->next;
+    memcpy(copy->to, copy->from, copy->size);
+    free(copy);
+  }
+  stream->copies = NULL;
+  pthread_mutex_unlock(&storage_lock);
+}
+
+/* Copies happen after they have been asked for once. */
+int cuStreamQuery(struct gpu *stream) {
+  RULED(0);
+  if (current != stream) return INVALID_CONTEXT;
+  if (!stream->copies) return OK;
+  run_copies(stream);
+  return NOT_READY;
+}
+
+static int begin_storage(struct stub_process *process, const unsigned char *out, int state) {
+  if (CUDA_VERSION < 13040) return INVALID;
+  struct operation *operation = calloc(1, sizeof *operation);
+  operation->pid = process->pid;
+  /* In another order each time: whoever copies goes by the stream. */
+  for (int index = 0; index < MAX_STUB_GPUS; index++) {
+    int gpu = state == RESTORING ? MAX_STUB_GPUS - 1 - index : index;
+    size_t size = contents_size(process->pid, gpu);
+    if (size == 0) continue;
+    if (!gpus[gpu].is_retained) return INVALID_CONTEXT;
+    unsigned char *bytes = malloc(size);
+    if (state == RESTORING) spoil(bytes, size);
+    else {
+      unsigned char *vram = contents("vram", process->pid, gpu, size);
+      memcpy(bytes, vram, size);
+      munmap(vram, size);
+    }
+    operation->gpus[operation->storage.count] = gpu;
+    operation->devices[operation->storage.count++] = (struct per_device){(unsigned long long)(uintptr_t)bytes, size, &gpus[gpu]};
+  }
+  operation->storage.handle = operation;
+  operation->storage.devices = operation->devices;
+  struct storage **result, *storage = &operation->storage;
+  memcpy(&result, out, sizeof result);
+  *result = storage;
+  process->state = state;
+  stub_store(process);
+  return OK;
+}
+
+int cuCheckpointOperationComplete(struct operation *operation) {
+  int pid = operation->pid;
+  struct stub_process process;
+  stub_log("complete %d\n", pid);
+  RULED(pid);
+  if (stub_process_at(pid, &process) != 0 || (process.state != CHECKPOINTING && process.state != RESTORING)) return ILLEGAL_STATE;
+  for (unsigned index = 0; index < operation->storage.count; index++) {
+    struct per_device *device = &operation->devices[index];
+    run_copies(device->stream);
+    unsigned char *vram = contents("vram", pid, operation->gpus[index], device->size);
+    if (process.state == RESTORING) memcpy(vram, (void *)(uintptr_t)device->address, device->size);
+    else spoil(vram, device->size);
+    munmap(vram, device->size);
+    free((void *)(uintptr_t)device->address);
+  }
+  process.state = process.state == RESTORING ? LOCKED : CHECKPOINTED;
+  stub_store(&process);
+  free(operation);
+  return OK;
+}
+
+int cuDeviceGet(int *device, int ordinal);
+int cuCtxSetCurrent(void *context);
+
+int cuGetProcAddress_v2(const char *name, void **function, int version, uint64_t flags, int *status) {
+  static const struct { const char *name; void *function; } known[] = {
+    {"cuCheckpointOperationComplete", (void *)cuCheckpointOperationComplete}, {"cuDeviceGetCount", (void *)cuDeviceGetCount},
+    {"cuDeviceGet", (void *)cuDeviceGet}, {"cuDeviceGetUuid", (void *)cuDeviceGetUuid_v2},
+    {"cuDevicePrimaryCtxRetain", (void *)cuDevicePrimaryCtxRetain}, {"cuCtxSetCurrent", (void *)cuCtxSetCurrent},
+    {"cuStreamGetDevice", (void *)cuStreamGetDevice}, {"cuStreamQuery", (void *)cuStreamQuery},
+    {"cuMemHostRegister", (void *)cuMemHostRegister_v2}, {"cuMemcpyDtoHAsync", (void *)cuMemcpyDtoHAsync_v2},
+    {"cuMemcpyHtoDAsync", (void *)cuMemcpyHtoDAsync_v2},
+  };
+  *function = NULL;
+  if (version > CUDA_VERSION || flags != 0) return INVALID;
+  *status = 1;
+  for (size_t index = 0; index < sizeof known / sizeof *known; index++)
+    if (strcmp(known[index].name, name) == 0) *function = known[index].function, *status = 0;
+  return *function ? OK : 500;
 }
 #endif
 
@@ -166,7 +395,7 @@ static void *copy_for_others(void *nothing) {
 
 int cuDeviceGet(int *device, int ordinal) {
   *device = ordinal;
-  return ordinal == 0 ? OK : INVALID;
+  return ordinal < stub_gpu_count() ? OK : INVALID;
 }
 
 int cuCtxCreate_v2(void **context, unsigned flags, int device) {
@@ -184,12 +413,25 @@ int cuCtxCreate_v2(void **context, unsigned flags, int device) {
   return OK;
 }
 
+/* At the end of the file of contents, which the driver can copy. */
+static void *allocated(int gpu, size_t bytes) {
+  char path[4096];
+  struct stat facts;
+  snprintf(path, sizeof path, "%s/vram-%d-%d", STUB_STATE, (int)getpid(), gpu);
+  int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  size_t size = (bytes + 4095) / 4096 * 4096;
+  if (file < 0 || fstat(file, &facts) != 0 || ftruncate(file, facts.st_size + (off_t)size) != 0) return NULL;
+  void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, facts.st_size);
+  close(file);
+  return memory == MAP_FAILED ? NULL : memory;
+}
+
 int cuMemAlloc_v2(unsigned long long *pointer, size_t bytes) {
   struct stub_process process;
   own(&process);
   long mib = (long)((bytes + MIB - 1) / MIB);
   if (mib > stub_free_mib(own_gpu())) return OUT_OF_MEMORY;
-  void *memory = malloc(bytes);
+  void *memory = allocated(own_gpu(), bytes);
   if (!memory) return OUT_OF_MEMORY;
   process.mib[own_gpu()] += mib;
   stub_store(&process);
@@ -215,7 +457,15 @@ int cuMemcpyDtoH_v2(void *to, unsigned long long from, size_t bytes) {
   return OK;
 }
 
-int cuCtxSetCurrent(void *context) { return context == &is_initialized ? OK : INVALID; }
+/* A primary context belongs to the thread; other contexts are all one. */
+int cuCtxSetCurrent(void *context) {
+#ifndef OLD_CUDA
+  current = NULL;
+  for (int gpu = 0; gpu < MAX_STUB_GPUS; gpu++)
+    if (context == &gpus[gpu] && gpus[gpu].is_retained) return current = &gpus[gpu], OK;
+#endif
+  return context == &is_initialized ? OK : INVALID;
+}
 
 /* As driver 580.159.04: it does not wait for a process whose memory is elsewhere to come back. */
 int cuCtxSynchronize(void) {

@@ -50,6 +50,7 @@ export class StubDriver {
   readonly nvmlLibrary: string
   readonly cudaLibrary: string
   readonly notes: string[] = []
+  #started = 0
 
   constructor() {
     this.reset()
@@ -67,6 +68,8 @@ export class StubDriver {
     this.write('driver', '570.86.15')
     this.gpu(0, { totalMib: 1000 })
     this.hostMemory(100_000)
+    mkdirSync(join(this.files.proc, 'sys/kernel/random'), { recursive: true })
+    writeFileSync(join(this.files.proc, 'sys/kernel/random/boot_id'), 'boot-1\n')
   }
 
   compile(source: string, library: string, ...flags: readonly string[]): string {
@@ -127,12 +130,22 @@ export class StubDriver {
         `NSpid:\t${[pid, ...nested].join('\t')}\n`,
     )
     writeFileSync(join(folder, 'maps'), `${maps}\n`)
+    writeFileSync(join(folder, 'stat'), `${pid} (stub) S${' 0'.repeat(18)} ${++this.#started}\n`)
     writeFileSync(join(folder, 'cgroup'), cgroup)
   }
 
   end(pid: number): void {
     rmSync(join(this.state, `process-${pid}`), { force: true })
     rmSync(join(this.files.proc, String(pid)), { recursive: true, force: true })
+  }
+
+  /** The contents of its memory on a GPU, which swaps move. */
+  contents(pid: number, gpu = 0): Buffer {
+    return readFileSync(join(this.state, `vram-${pid}-${gpu}`))
+  }
+
+  fill(pid: number, bytes: Buffer, gpu = 0): void {
+    writeFileSync(join(this.state, `vram-${pid}-${gpu}`), bytes)
   }
 
   stateOf(pid: number): string | undefined {
@@ -146,7 +159,7 @@ export class StubDriver {
     )
   }
 
-  /** Until it is removed: `code N`, `hang`, `crash`, or `wait`. */
+  /** Until it is removed: `code N`, `hang`, `crash`, `once N` or `once crash` (the next call), or `wait`. */
   rule(name: string, rule: string): void {
     this.write(`rule-${name}`, rule)
   }

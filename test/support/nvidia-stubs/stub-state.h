@@ -4,8 +4,9 @@
  *   gpu-<i>              "<total MiB> <reserved MiB> <base MiB> <utilization> <mig> <uuid> <name>"; base: held by nobody that is listed
  *   process-<pid>        "<state> <kind> <utilization> <MiB on GPU 0> <MiB on GPU 1> ..."; kind c, g or m; MiB -1: not told
  *   thread-<pid>         its thread that works for the driver
+ *   vram-<pid>-<gpu>     contents of its memory, as far as anybody looks at them
  *   real-<pid>           the process is one of the system's: it holds nothing once it has ended
- *   rule-<function>      what the function does instead: "code <n>", "hang", "crash", or "wait" (until the file is gone);
+ *   rule-<function>      what the function does instead: "code <n>", "hang", "crash", "once <n>" or "once crash" (the next call), or "wait" (until the file is gone);
  *   rule-<function>-<pid>  the same, for one process
  *   calls                a line for every call that changes or asks about a process
  */
@@ -80,6 +81,13 @@ static inline int stub_rule_named(const char *name) {
     int code;
     if (stub_read(name, text, sizeof text) != 0) return -1;
     if (sscanf(text, "code %d", &code) == 1) return code;
+    if (strncmp(text, "once ", 5) == 0) {
+      char path[4096];
+      snprintf(path, sizeof path, "%s/%s", STUB_STATE, name);
+      unlink(path);
+      memmove(text, text + 5, sizeof text - 5);
+      if (sscanf(text, "%d", &code) == 1) return code;
+    }
     if (strncmp(text, "crash", 5) == 0) abort();
     if (strncmp(text, "hang", 4) == 0)
       for (;;) pause();
