@@ -20,6 +20,8 @@ import { compile } from './cuda-program.ts'
 import { expect, say } from './say.ts'
 
 export interface Gpu {
+  /** Example: `570.86.15`. */
+  readonly driver: string
   readonly model: string
   readonly physicalMib: Mib
 }

@@ -75,7 +75,8 @@ async function trySwaps(): Promise<Swapped | null> {
 }
 
 function gpusOf({ accelerator }: GpuHost): readonly Gpu[] {
-  return accelerator.gpus().map(({ model, physical_mib }) => ({ model, physicalMib: physical_mib }))
+  const { driver } = accelerator
+  return accelerator.gpus().map(({ model, physical_mib }) => ({ driver, model, physicalMib: physical_mib }))
 }
 
 /** A GPU whose driver does not work is a failure; a machine without a device of the driver is not. */

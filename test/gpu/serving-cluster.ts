@@ -35,9 +35,31 @@ interface Note {
   readonly free_mib?: number
 }
 
-/** Swap-out and swap-in by hooks and by the driver, as the server reports them, of the same program. */
-export async function moveByHooks({ physicalMib }: Gpu): Promise<void> {
-  const folder = folderForTasks('headroom-gpu-hooks-')
+const ARENA = '24Gi'
+/** The first driver with custom storage. */
+const ARENA_DRIVER = 615
+
+/** `arena`: the driver's method through the swap arena. */
+type Method = 'hooks' | 'driver' | 'arena'
+
+/** Swap-out and swap-in by each method, as the server reports them, of the same program. */
+export async function moveByHooks({ physicalMib, driver }: Gpu): Promise<void> {
+  const server = await onServer([], async (cluster, folder) => {
+    for (const method of ['hooks', 'driver'] as const) await moveBy(method, cluster, folder)
+  })
+  const fallbacks = linesWith('hook', server)
+  expect(fallbacks.length === 0, `no hook failed on ${physicalMib} MiB${fallbacks.join('; ')}`)
+  if (Number.parseInt(driver) < ARENA_DRIVER)
+    return say(`arena: skipped: driver ${driver} is older than ${ARENA_DRIVER}`)
+  const arena = await onServer(['--swap-arena', ARENA], (cluster, folder) => moveBy('arena', cluster, folder))
+  const refused = linesWith('swap arena', arena)
+  expect(refused.length === 0, `the arena was used${refused.join('; ')}`)
+}
+
+async function onServer(
+  options: readonly string[],
+  work: (cluster: LiveCluster, folder: string) => Promise<void>,
+): Promise<{ readonly output: string }> {
   const cluster = await LiveCluster.start(LIVE_STORE)
   try {
     await cluster.send('PUT', '/config', {
@@ -47,65 +69,68 @@ export async function moveByHooks({ physicalMib }: Gpu): Promise<void> {
       swap_in_probe_seconds: 86_400,
       heartbeat_seconds: 1,
     })
-    const server = await cluster.startNvidiaServer(NODE)
-    for (const method of ['hooks', 'driver'] as const) {
-      const file = join(folder, method)
-      const { id } = await cluster.send<TaskView>('POST', '/tasks', {
-        name: `by-${method}`,
-        vram_mib: HOOKED_MIB + PYTORCH_CONTEXT_MIB,
-        swap_method: method,
-        env: { PYTHONPATH: CLIENT },
-        command: [
-          '/usr/bin/env',
-          'python3',
-          join(import.meta.dirname, 'hooked.py'),
-          String(HOOKED_MIB),
-          file,
-        ],
-      })
-      const notes = (): readonly Note[] =>
-        existsSync(file)
-          ? readFileSync(file, 'utf8')
-              .split('\n')
-              .filter((line) => line !== '')
-              .map((line) => JSON.parse(line) as Note)
-          : []
-      await until(`by-${method} is ready`, () => notes().some(({ ready }) => ready === true), WITHIN_MS)
-      const took = { out: [] as number[], in: [] as number[] }
-      for (let round = 0; round < (method === 'hooks' ? ROUNDS + 1 : 2); round++) {
-        took.out.push(await move(cluster, id, 'out'))
-        took.in.push(await move(cluster, id, 'in'))
-      }
-      const plain = notes().find(({ plain_out }) => plain_out !== undefined)
-      const said = (hook: Note['hook']): number[] =>
-        notes().flatMap((note) => (note.hook === hook && note.ms !== undefined ? [note.ms] : []))
-      for (const direction of ['out', 'in'] as const) {
-        const rate = (direction === 'out' ? plain?.plain_out : plain?.plain_in) ?? 0
-        const plainMs = (HOOKED_MIB / rate) * 1000
-        const [first = 0, ...warm] = took[direction]
-        const warmMs = median(warm)
-        const inHook = said(direction === 'out' ? 'suspend' : 'resume')
-        const hooked = inHook.length === 0 ? '' : ` (in the hook ${inHook.map(Math.round).join(', ')})`
-        const share = plainMs / warmMs
-        const times = `first ${Math.round(first)} ms, then ${Math.round(warmMs)} ms${hooked}`
-        say(`${method} ${direction}, ${HOOKED_MIB} MiB: ${times}`)
-        say(
-          `  a plain copy at ${rate} MiB/s takes ${Math.round(plainMs)} ms: ${share.toFixed(2)} of its speed`,
-        )
-        if (method === 'hooks') expect(share >= LEAST_SHARE, `that is at least ${LEAST_SHARE}`)
-      }
-      writeFileSync(`${file}.end`, '')
-      await until(`by-${method} has ended`, async () => isOver(await cluster.get(`/tasks/${id}`)), WITHIN_MS)
-      const { state, end_reason } = await cluster.get<TaskView>(`/tasks/${id}`)
-      expect(
-        state === 'completed',
-        `by-${method} finds its data unchanged (${state}, ${end_reason ?? 'exit 0'})`,
-      )
-    }
-    const fallbacks = server.output.split('\n').filter((line) => line.includes('hook'))
-    expect(fallbacks.length === 0, `no hook failed on ${physicalMib} MiB${fallbacks.join('; ')}`)
+    const server = await cluster.startNvidiaServer(NODE, ...options)
+    await work(cluster, folderForTasks('headroom-gpu-hooks-'))
+    return server
   } finally {
     await cluster.end()
+  }
+}
+
+function linesWith(word: string, { output }: { readonly output: string }): readonly string[] {
+  return output.split('\n').filter((line) => line.includes(word))
+}
+
+async function moveBy(method: Method, cluster: LiveCluster, folder: string): Promise<void> {
+  const file = join(folder, method)
+  const { id } = await cluster.send<TaskView>('POST', '/tasks', {
+    name: `by-${method}`,
+    vram_mib: HOOKED_MIB + PYTORCH_CONTEXT_MIB,
+    swap_method: method === 'hooks' ? 'hooks' : 'driver',
+    env: { PYTHONPATH: CLIENT },
+    command: ['/usr/bin/env', 'python3', join(import.meta.dirname, 'hooked.py'), String(HOOKED_MIB), file],
+  })
+  const notes = (): readonly Note[] =>
+    existsSync(file)
+      ? readFileSync(file, 'utf8')
+          .split('\n')
+          .filter((line) => line !== '')
+          .map((line) => JSON.parse(line) as Note)
+      : []
+  await until(`by-${method} is ready`, () => notes().some(({ ready }) => ready === true), WITHIN_MS)
+  const took = { out: [] as number[], in: [] as number[] }
+  for (let round = 0; round < (method === 'driver' ? 2 : ROUNDS + 1); round++) {
+    took.out.push(await move(cluster, id, 'out'))
+    took.in.push(await move(cluster, id, 'in'))
+  }
+  reportMoves(method, took, notes())
+  writeFileSync(`${file}.end`, '')
+  await until(`by-${method} has ended`, async () => isOver(await cluster.get(`/tasks/${id}`)), WITHIN_MS)
+  const { state, end_reason } = await cluster.get<TaskView>(`/tasks/${id}`)
+  expect(state === 'completed', `by-${method} finds its data unchanged (${state}, ${end_reason ?? 'exit 0'})`)
+}
+
+/** @param took milliseconds of each round */
+function reportMoves(
+  method: Method,
+  took: { readonly out: readonly number[]; readonly in: readonly number[] },
+  notes: readonly Note[],
+): void {
+  const plain = notes.find(({ plain_out }) => plain_out !== undefined)
+  const said = (hook: Note['hook']): number[] =>
+    notes.flatMap((note) => (note.hook === hook && note.ms !== undefined ? [note.ms] : []))
+  for (const direction of ['out', 'in'] as const) {
+    const rate = (direction === 'out' ? plain?.plain_out : plain?.plain_in) ?? 0
+    const plainMs = (HOOKED_MIB / rate) * 1000
+    const [first = 0, ...warm] = took[direction]
+    const warmMs = median(warm)
+    const inHook = said(direction === 'out' ? 'suspend' : 'resume')
+    const hooked = inHook.length === 0 ? '' : ` (in the hook ${inHook.map(Math.round).join(', ')})`
+    const share = plainMs / warmMs
+    const times = `first ${Math.round(first)} ms, then ${Math.round(warmMs)} ms${hooked}`
+    say(`${method} ${direction}, ${HOOKED_MIB} MiB: ${times}`)
+    say(`  a plain copy at ${rate} MiB/s takes ${Math.round(plainMs)} ms: ${share.toFixed(2)} of its speed`)
+    if (method === 'hooks') expect(share >= LEAST_SHARE, `that is at least ${LEAST_SHARE}`)
   }
 }
 
