@@ -62,7 +62,7 @@ describe('a run with faults', () => {
     const file = join(import.meta.dirname, '../../scenarios/faults/store-one-node-ahead.scenario.yaml')
     const text = readFileSync(file, 'utf8').replace(/.*loss: accepted.*\n/, '')
     const { scenario } = loadScenario({ text, baseDir: '/nowhere' })
-    const { result } = await runScenario(scenario, IDENTITY)
+    const { result } = await runScenario(scenario, IDENTITY, { quietMs: 3_600_000 })
     expect(result.metrics.tasks).toMatchObject({ submitted: 3, unfinished: 2 })
   })
 })

@@ -74,9 +74,14 @@ describe('explain', () => {
         expect(await explained('second')).toMatch(/nodes +a: 4Gi free on the GPU with the most free VRAM\n$/),
       WAIT,
     )
-    const bound = await explained('first')
-    expect(bound).toMatch(/state +has its VRAM on a /)
-    expect(bound).toMatch(/GPUs +a-GPU-0 \(X\): 20Gi resident, 0Mi out, 20Gi committed of 24Gi/)
+    expect(await explained('first')).toMatch(/state +has its VRAM on a /)
+    await vi.waitFor(
+      async () =>
+        expect(await explained('first')).toMatch(
+          /GPUs +a-GPU-0 \(X\): 20Gi resident, 0Mi out, 20Gi committed of 24Gi/,
+        ),
+      WAIT,
+    )
   })
 
   it('refuses a pod that is not ours, an impossible name, and a pod that does not exist', async () => {
