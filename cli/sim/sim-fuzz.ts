@@ -126,7 +126,9 @@ function textOf({ seed, findings }: FuzzFailure): string {
 }
 
 async function writeShrunk({ seed, findings }: FuzzFailure, folder: string): Promise<void> {
-  const rule = findings[0]?.rule ?? ''
+  const [first] = findings
+  const rule = first?.rule ?? ''
+  const [said = ''] = (first?.sentence ?? '').split('\n')
   const operatorClients = createOperatorClients()
   const { document, tries } = await withProgress(`shrinking seed ${seed}`, (onProgress) => {
     let tried = 0
@@ -138,7 +140,7 @@ async function writeShrunk({ seed, findings }: FuzzFailure, folder: string): Pro
   }).finally(() => operatorClients.close())
   const file = join(folder, `${document.scenario}.scenario.yaml`)
   const text = stringify(
-    { ...document, description: `Shrunk from seed ${seed}: breaks ${rule}.` },
+    { ...document, description: `Shrunk from seed ${seed}, which breaks a rule: ${said}` },
     { flowCollectionPadding: true },
   )
   writeOutput(`--out ${folder}`, file, text)
