@@ -258,10 +258,15 @@ describe.skipIf(whyNoNatsServer() !== null)('a channel into a task', { timeout: 
       expect(refused.stderr).toContain('The task belongs to another user')
       expect((await as(other, 'exec', id, '--', 'true')).code).toBe(EXIT_DENIED)
     }
-    const answer = await fetch(`${live.url}/api/v1/audit?limit=200`, {
-      headers: { Authorization: `Bearer ${admin}` },
-    })
-    const text = await answer.text()
+    const audit = async (): Promise<string> => {
+      const answer = await fetch(`${live.url}/api/v1/audit?limit=200`, {
+        headers: { Authorization: `Bearer ${admin}` },
+      })
+      return answer.text()
+    }
+    // Refusals are recorded after the answer.
+    await until('the refusals are recorded', async () => /"actor":"bob"/.test(await audit()))
+    const text = await audit()
     const { items } = JSON.parse(text) as { readonly items: readonly Audit[] }
     const ofTask = (task_id: string): readonly string[] =>
       items

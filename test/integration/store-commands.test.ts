@@ -157,7 +157,7 @@ describe('headroom backup', { timeout: 300_000 }, () => {
     isWriting = false
     await writing
     expect(code).toBe(0)
-    expect(written).toBeGreaterThan(1)
+    expect(written).toBeGreaterThan(0)
     const [name = ''] = readdirSync(copies)
     expect(stdout).toContain(join(copies, name))
     expect((statSync(join(copies, name)).mode & 0o777).toString(8)).toBe('600')

@@ -33,6 +33,8 @@ const FROM_SOURCES: readonly string[] = [
   join(ROOT, 'cli/main.ts'),
 ]
 
+const LAST_WORDS_MS = 5_000
+
 export function startHeadroom(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
@@ -52,7 +54,12 @@ export function startHeadroom(
   child.stdout.on('data', read)
   child.stderr.on('data', read)
   const ended = new Promise<number | NodeJS.Signals | null>((resolve) =>
-    child.once('exit', (code, signal) => resolve(code ?? signal)),
+    child.once('exit', (code, signal) => {
+      const end = (): void => resolve(code ?? signal)
+      // Its last words may still be on their way; a child of it may hold the streams open.
+      child.once('close', end)
+      setTimeout(end, LAST_WORDS_MS).unref()
+    }),
   )
   const says = (pattern: RegExp): Promise<RegExpExecArray> =>
     new Promise((resolve, reject) => {
