@@ -33,11 +33,8 @@ export class EventNames {
       )
   }
 
-  taskOf({ task_id: id }: Event): string | null {
-    return id === null ? null : (this.#names.get(id) ?? id)
-  }
-
-  nodeOf({ node_id: id }: Event): string | null {
+  /** Of a task or a node. */
+  of(id: string | null): string | null {
     return id === null ? null : (this.#names.get(id) ?? id)
   }
 }

@@ -115,8 +115,8 @@ function columns(names: EventNames): readonly Column<Event>[] {
     { title: 'SEQ', isNumber: true, of: (event) => event.seq },
     { title: 'AT', of: (event) => event.at },
     { title: 'EVENT', of: (event) => event.kind },
-    { title: 'TASK', of: (event) => names.taskOf(event) },
-    { title: 'NODE', of: (event) => names.nodeOf(event) },
+    { title: 'TASK', of: (event) => names.of(event.task_id) },
+    { title: 'NODE', of: (event) => names.of(event.node_id) },
     { title: 'CAUSED BY', isNumber: true, isWide: true, of: (event) => event.caused_by },
     { title: 'DATA', isWide: true, of: (event) => JSON.stringify(event.data) },
   ]
@@ -127,7 +127,7 @@ function linePrinter(names: EventNames, isWide: boolean): (event: Event) => Prom
   return async (event) => {
     await names.learn([event])
     const { seq, at, kind, caused_by: cause, data } = event
-    const [task, node] = [names.taskOf(event), names.nodeOf(event)]
+    const [task, node] = [names.of(event.task_id), names.of(event.node_id)]
     const more = isWide ? `  ${cause ?? '-'}  ${visible(JSON.stringify(data))}` : ''
     process.stdout.write(
       `${seq}  ${at}  ${visible(kind)}  ${visible(task ?? '-')}  ${visible(node ?? '-')}${more}\n`,

@@ -11,6 +11,7 @@ export function singleRun({ shadow, witnesses, observed, report }: RuleContext):
   const { faults } = observed
   /** By task: names of nodes that an operator declared fenced when requeuing it. */
   const fenced = new Map<string, Set<string>>()
+  const nameOf = (nodeId: string | null): string => observed.nodes.find(({ id }) => id === nodeId)?.name ?? ''
   const isFenced = (taskId: string, node: string): boolean => fenced.get(taskId)?.has(node) === true
   const livesOn = (taskId: string): readonly string[] =>
     faults?.runsOn(taskId) ??
@@ -25,8 +26,7 @@ export function singleRun({ shadow, witnesses, observed, report }: RuleContext):
   return {
     before({ kind, taskId, nodeId, data }) {
       if (kind === 'task_returned' && taskId !== null && String(data['reason']).endsWith('fenced')) {
-        const name = observed.nodes.find(({ id }) => id === nodeId)?.name ?? ''
-        fenced.set(taskId, new Set(fenced.get(taskId)).add(name))
+        fenced.set(taskId, new Set(fenced.get(taskId)).add(nameOf(nodeId)))
       }
       if (kind !== 'task_placed' || taskId === null) return
       const placement = shadow.tasks.get(taskId)?.placement ?? null
@@ -36,10 +36,10 @@ export function singleRun({ shadow, witnesses, observed, report }: RuleContext):
           nodeId: placement.nodeId,
         })
       const isReported = data['when'] === 'reported'
-      const unknown = new Set(lostOn(taskId, (id) => isReported || witnesses?.hasSpoken(id) === false))
+      const unknown = lostOn(taskId, (id) => isReported || witnesses?.hasSpoken(id) === false)
       // A reported attempt already runs there, also one that had ended as lost before the store went back.
-      if (isReported) unknown.add(observed.nodes.find(({ id }) => id === nodeId)?.name ?? '')
-      const alive = aliveOn(taskId).filter((node) => !unknown.has(node))
+      const taken = isReported ? nameOf(nodeId) : null
+      const alive = aliveOn(taskId).filter((node) => node !== taken && !unknown.has(node))
       if (alive.length > 0 && nodeId !== null)
         report(`it is placed while an attempt of it runs on ${alive.join(' and ')}`, { taskId, nodeId })
     },

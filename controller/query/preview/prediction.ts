@@ -16,7 +16,7 @@ import { byNodeId } from '../../policy/placement/score.ts'
 import { shapeOf } from '../../policy/placement/shape.ts'
 import { decideEntry } from '../../policy/swap/swap.ts'
 import type { Cluster } from '../../state/cluster.ts'
-import { forkNode, releaseEntryOn } from '../../state/snapshot/node-fork.ts'
+import { forkWithReservations, releaseEntryOn } from '../../state/snapshot/node-fork.ts'
 import type { Answer } from '../../model/command.ts'
 import type { TaskRequest } from '../../../protocol/task.ts'
 import type { Waiting, WaitState } from '../explain/explain-task.ts'
@@ -95,9 +95,7 @@ function inPlaceOfCollector(
   for (const node of [...c.collecting].sort(byNodeId)) {
     const { collector } = node
     if (collector === null || !yieldsToP0(collector) || !pool.nodes.has(node)) continue
-    const fork = forkNode(node)
-    // A fork leaves out what pending heads have reserved.
-    fork.gpus.forEach((gpu, i) => (gpu.reservations = [...(node.gpus[i]?.reservations ?? [])]))
+    const fork = forkWithReservations(node)
     releaseEntryOn(fork, collector)
     const when = whenPlacedOn(fork, queued, shape, c.policy, now)
     const gpus = when === null ? null : gpusOnNode(fork, queued, shape, when, c.policy)

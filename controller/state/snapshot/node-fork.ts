@@ -19,11 +19,23 @@ import { placementsOn } from '../placements-on.ts'
 
 /** Returns the node as it is, without the reservations of pending heads. It is in no pool. */
 export function forkNode(node: LiveNode): LiveNode {
+  return forkWith(node, ({ by }) => by === 'entry')
+}
+
+/** As above, with all reservations. */
+export function forkWithReservations(node: LiveNode): LiveNode {
+  return forkWith(node, () => true)
+}
+
+function forkWith(
+  node: LiveNode,
+  keeps: (reservation: LiveGpu['reservations'][number]) => boolean,
+): LiveNode {
   const fork: LiveNode = { ...node, pools: [] }
   fork.gpus = node.gpus.map((gpu) => ({
     ...gpu,
     node: fork,
-    reservations: gpu.reservations.filter(({ by }) => by === 'entry'),
+    reservations: gpu.reservations.filter(keeps),
     indexes: [],
   }))
   return fork
