@@ -1,7 +1,7 @@
 /**
- * The tables of docs/scenario-format.md and the published JSON Schema, made from the rules themselves, and
- * the index of scenarios, made from these. `node tools/reference/scenario-reference.ts` writes all three; a
- * test holds that they are as things are now.
+ * The tables of docs/scenario-format.md and the published JSON Schema, generated from the validation
+ * rules, and the index of scenarios. `node tools/reference/scenario-reference.ts` writes all three; a test
+ * fails if they are out of date.
  */
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -27,7 +27,7 @@ export function schemaText(): string {
   return `${JSON.stringify(scenarioJsonSchema(), null, 1)}\n`
 }
 
-/** The page with the tables as the rules are now. */
+/** Returns the page with the tables of the current rules. */
 export function withFields(page: string): string {
   const [before, rest] = page.split(BEGIN)
   const after = rest?.split(END)[1]
@@ -36,18 +36,18 @@ export function withFields(page: string): string {
   return `${before}${BEGIN}\n\n${sectionsOf(scenarioRule, '', 'The file').join('\n')}\n${END}${after}`
 }
 
-/** What a folder of scenarios is for; in this order. */
+/** The purpose of each folder of scenarios, in the order of the index. */
 const PURPOSES: Readonly<Record<string, string>> = {
   '': 'The rules, one by one',
-  fairness: 'Fairness: who is swapped out, who waits, whose turn it is',
-  capacity: 'Capacity: what a percentage, a profile or a setting buys, and what it costs',
-  operations: 'Operations: what operators do while work goes on',
-  faults: 'Faults: what breaks, and what must hold all the same',
-  exercises: 'Exercises: find out what is wrong, and what to do',
-  regressions: 'Regressions: what was wrong once',
+  fairness: 'Fairness: the order of swap-outs, waits and returns',
+  capacity: 'Capacity: benefits and costs of percentages, swap profiles and settings',
+  operations: 'Operations: actions of operators during a run',
+  faults: 'Faults: failures, and the guarantees that must still hold',
+  exercises: 'Exercises: diagnose a problem and solve it',
+  regressions: 'Regressions: former bugs',
 }
 
-/** The index of the scenarios that are there: by folder, each with the first sentence of its description. */
+/** Returns the index of all scenarios by folder, each with the first sentence of its description. */
 export function withIndex(page: string): string {
   const [before, rest] = page.split(INDEX_BEGIN)
   const after = rest?.split(INDEX_END)[1]
@@ -110,13 +110,13 @@ function sectionOf({ fields }: RecordData, title: string): string {
   )
   const names = Object.values(fields).flatMap(({ rule }) => meaningsOf(rule))
   return (
-    `### ${title}\n\n${row('field', 'value', 'left out', 'meaning')}|---|---|---|---|\n` +
+    `### ${title}\n\n${row('field', 'value', 'default', 'meaning')}|---|---|---|---|\n` +
     `${rows.join('')}${names.length === 0 ? '' : `\n${names.join('')}`}`
   )
 }
 
 function defaultOf(field: Field): string {
-  if (field.presence === 'required') return 'needed'
+  if (field.presence === 'required') return 'required'
   const value = writtenDefault(field)
   return value === undefined ? '–' : `\`${typeof value === 'string' ? value : JSON.stringify(value)}\``
 }
@@ -137,7 +137,7 @@ function shapeOf(rule: Rule): string {
   )
 }
 
-/** Of names that say too little by themselves. */
+/** Returns the meanings of the names that need an explanation. */
 function meaningsOf(rule: Rule): string[] {
   if (rule.kind === 'list') return meaningsOf(rule.item)
   if (rule.kind === 'scalar_or') return [...meaningsOf(rule.scalar), ...meaningsOf(rule.collection)]

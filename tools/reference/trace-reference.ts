@@ -1,7 +1,6 @@
 /**
- * The tables of docs/trace-format.md and the JSON Schema of a line, made from the rules and the importers
- * themselves. `node tools/reference/trace-reference.ts` writes both; a test holds that they are as the code
- * is now.
+ * The tables of docs/trace-format.md and the JSON Schema of a line, generated from the validation rules and
+ * the importers. `node tools/reference/trace-reference.ts` writes both; a test fails if they are out of date.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -19,7 +18,7 @@ export function traceSchemaText(): string {
   return `${JSON.stringify(traceLineJsonSchema(), null, 1)}\n`
 }
 
-/** The page with its two made parts as the code is now. */
+/** Returns the page with its two generated parts renewed. */
 export function withMadeParts(page: string): string {
   const fields = [
     ...sectionsOf(traceHeaderRule, '', 'The header'),
@@ -47,7 +46,7 @@ function sectionOf({ format, about, columns, dropped, ignored, adjusted, publicD
   )
   return [
     `### \`${format}\`\n\n${about}\n`,
-    `${row('source', 'needed', 'becomes')}|---|---|---|\n${rows.join('')}`,
+    `${row('source column', 'required', 'becomes')}|---|---|---|\n${rows.join('')}`,
     ...part('Dropped', dropped),
     ...part('Ignored', ignored),
     ...part('Adjusted', adjusted),
