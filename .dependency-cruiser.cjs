@@ -32,7 +32,7 @@ const POLICY = '^controller/policy/'
 const PLACEMENT = '^controller/policy/placement/'
 const SWAP = '^controller/policy/swap/'
 /** The facts of the cluster; its indexes and sums, which are rebuilt from them; what keeps both. */
-const FACTS = '^controller/state/(facts|node-contact)\\.ts$'
+const FACTS = '^controller/state/(facts|new-facts|node-contact)\\.ts$'
 const INDEX = '^controller/state/index/'
 const STATE = '^controller/state/'
 /** What changes the state, in layers: each may import those before it. */

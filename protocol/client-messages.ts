@@ -27,7 +27,7 @@ import {
 } from './limits.ts'
 import { commandLine, gpuIndex, id, noswap } from './message-fields.ts'
 import { GPU_MODES, PRIORITIES, RESIDENCIES, TASK_STATES } from './units.ts'
-import { RUN_POLICY } from './task-fields.ts'
+import { RUN_POLICY } from './task.ts'
 
 const taskId = id()
 const name = text(1, MAX_ID_LENGTH)

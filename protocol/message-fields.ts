@@ -174,3 +174,17 @@ export const StartRefused = record({
   code: text(1, MAX_REFUSAL_CODE_LENGTH, 'Shown and counted: letters, digits and _'),
 })
 export type StartRefused = Value<typeof StartRefused>
+
+/** In every snapshot of a server. */
+export const RequestCounts = record(
+  {
+    full_queues: count(
+      'Listening sockets of stopped tasks whose accept queue is full now: clients are refused',
+    ),
+    refused: count('Requests beyond what proxies hold for a task'),
+    expired: count('Requests that proxies held for as long as they do, without a return of the task'),
+  },
+  'Refused requests for tasks that are out: full_queues now, the others since the start of the server, ' +
+    'counted when a task returns. Absent: all are 0',
+)
+export type RequestCounts = Value<typeof RequestCounts>

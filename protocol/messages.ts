@@ -55,6 +55,7 @@ import {
   wakeable,
   stopGraceMs,
   noswap,
+  RequestCounts,
 } from './message-fields.ts'
 import { LIMITS_RECORD } from './resource-limits.ts'
 import { PREPARATIONS, WAITING_IMAGES } from './preparing.ts'
@@ -93,19 +94,6 @@ const TaskReport = record({
   residual_mib: optional(RESIDUAL),
 })
 export type TaskReport = Value<typeof TaskReport>
-
-const RequestCounts = record(
-  {
-    full_queues: count(
-      'Listening sockets of stopped tasks whose accept queue is full now: clients are refused',
-    ),
-    refused: count('Requests beyond what proxies hold for a task'),
-    expired: count('Requests that proxies held for as long as they do, without a return of the task'),
-  },
-  'Refused requests for tasks that are out: full_queues now, the others since the start of the server, ' +
-    'counted when a task returns. Absent: all are 0',
-)
-export type RequestCounts = Value<typeof RequestCounts>
 
 const snapshot = {
   node_id: id('The id in the subject; another one is refused'),

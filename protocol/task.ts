@@ -1,22 +1,49 @@
 /**
- * A task, defined once: the request of a client, the specification that the controller keeps, and how each
- * follows from the other and from the body of REST and of the wire (`task-fields.ts` has the ranges).
+ * A task, defined once: the request of a client, the specification that the controller keeps, and the fields
+ * with their ranges in the bodies of REST and of the wire (`task-body.ts` converts between them).
  */
-import { TASK_DEFAULTS } from './limits.ts'
-import type { SwapEngine, SwapHooks } from './message-fields.ts'
-import type { RunPolicyBody, TaskPort } from './task-fields.ts'
+import { Type } from 'typebox'
 import {
-  areSameLimits,
-  limitsBodyOf,
-  limitsIn,
-  limitsOfBody,
-  limitsRecordOf,
-  type ResourceLimits,
-} from './resource-limits.ts'
+  flag,
+  ABSOLUTE_PATH,
+  IMAGE_REFERENCE,
+  integer,
+  inWords,
+  NO_NUL,
+  oneOf,
+  optional,
+  orNull,
+  record,
+  SHA_256,
+  withDefault,
+} from './fields.ts'
+import type { Value } from './fields.ts'
+import {
+  MAX_IDLE_SWAP_OUT_SECONDS,
+  MAX_IMAGE_LENGTH,
+  MAX_PATH_LENGTH,
+  MAX_REQUEUES,
+  MAX_RUNTIME_SECONDS,
+  MAX_STOP_GRACE_SECONDS,
+  TASK_DEFAULTS,
+} from './limits.ts'
+import {
+  hostPath,
+  image,
+  mounts,
+  ports,
+  sha256,
+  swapEngineOrNull,
+  swapHooksOrNull,
+  type SwapEngine,
+  type SwapHooks,
+} from './message-fields.ts'
+import { cpus, memoryMib, pidsLimit, vramLimitMib, type ResourceLimits } from './resource-limits.ts'
+import { ON_NODE_LOSS, REQUESTED_SWAP_METHODS } from './units.ts'
 import type { DurationMs, GpuMode, Instant, Mib, NoSwap, OnNodeLoss, Priority, SwapMethod } from './units.ts'
 
 /** The same in the request and in the specification. */
-interface TaskBase {
+export interface TaskBase {
   readonly gpuCount: number
   readonly gpuMode: GpuMode
   readonly noswap: NoSwap
@@ -56,7 +83,7 @@ export interface TaskSpec extends TaskBase, RunPolicy {
 
 /**
  * What a request says about running and ending. Most parts pass it on as one object, so that a new field is
- * added here and in `task-fields.ts`, and then only where it has an effect.
+ * added here and in `task-body.ts`, and then only where it has an effect.
  */
 export interface RequestedRunPolicy {
   readonly maxRuntimeSeconds: number | null
@@ -149,314 +176,139 @@ export const DEFAULT_RUN_POLICY: RequestedRunPolicy = {
   onNodeLoss: TASK_DEFAULTS.onNodeLoss,
 }
 
-type RequestedRunPolicyBody = { readonly [K in keyof RunPolicyBody]?: RunPolicyBody[K] | undefined }
+const SWAP_HOOKS = 'How it is told, with swap_method hooks; null: by messages on its control socket'
 
-/** The fields of a body that become a request; REST omits what the wire says as null. */
-export interface TaskBody extends RequestedRunPolicyBody {
-  readonly name?: string | null
-  readonly vram_mib?: Mib | null
-  readonly gpu_count?: number
-  readonly gpu_mode?: GpuMode
-  readonly noswap?: NoSwap
-  readonly priority?: Priority
-  readonly groups?: readonly string[]
-  readonly labels?: Readonly<Record<string, string>>
-  readonly command?: readonly string[] | null
+/** Passed on as one object by most parts (`task.ts`). */
+export const RUN_POLICY = record({
+  max_runtime_seconds: orNull(integer(1, MAX_RUNTIME_SECONDS), 'null: no limit'),
+  stop_grace_seconds: optional(
+    orNull(
+      integer(0, MAX_STOP_GRACE_SECONDS),
+      'From SIGTERM to SIGKILL, at most max_stop_grace_seconds; null: stop_grace_seconds of the cluster',
+    ),
+  ),
+  on_node_loss: oneOf(ON_NODE_LOSS, 'What happens when its node is silent for longer than its run lease'),
+  max_requeues: optional(
+    orNull(
+      integer(0, MAX_REQUEUES),
+      'Limit of requeues after attempts under 10 min; null: none; default: max_requeues of the cluster',
+    ),
+  ),
+  image: optional(
+    orNull(
+      image('Container image in which the command runs, [registry/]path[:tag][@digest]; null: on the host'),
+    ),
+  ),
+  ports: optional(ports('TCP ports on which the command serves; a request to another wakes nothing')),
+  wake_on_request: optional(
+    orNull(
+      flag(),
+      'Whether a request brings it back while it is swapped out. null: it does, and so do probes and eager ' +
+        'returns unless it declares ports',
+    ),
+  ),
+  workdir: optional(
+    orNull(
+      sha256(
+        'SHA-256 of the manifest of an uploaded folder (PUT /blobs/{hash}), which the work folder of ' +
+          'each attempt contains at its start; null: the work folder is empty',
+      ),
+    ),
+  ),
+  cwd: optional(
+    orNull(
+      hostPath(
+        'Folder on the host of the GPU server in which the command starts, entered as the user of the ' +
+          'task; null: its work folder',
+      ),
+    ),
+  ),
+  mounts: optional(
+    mounts(
+      'Names of data folders that GPU servers offer: the task runs only where all of them are offered. ' +
+        'In a container, each is mounted at /mnt/NAME',
+    ),
+  ),
+  memory_mib: optional(
+    orNull(
+      memoryMib(
+        'Limit of host memory. Where a swap-out copies VRAM into the process, the node adds the VRAM on ' +
+          'all its GPUs to it; null: none',
+      ),
+    ),
+  ),
+  cpus: optional(orNull(cpus('Processors that it may use at once; null: no limit'))),
+  pids_limit: optional(
+    orNull(pidsLimit('Processes and threads at once; null: none on the host, 4096 in a container')),
+  ),
+  vram_limit_mib: optional(
+    orNull(
+      vramLimitMib(
+        'The most VRAM that it may use on each GPU, at least vram_mib: a task that uses more is ended, and ' +
+          'a growth beyond it is refused; null: no limit',
+      ),
+    ),
+  ),
+  idle_swap_out_seconds: optional(
+    orNull(
+      integer(1, MAX_IDLE_SWAP_OUT_SECONDS),
+      'Idle time after which it may be swapped out; null: idle_swap_out_seconds of the cluster',
+    ),
+  ),
+  keep_warm: optional(
+    Type.Unsafe<boolean>(
+      flag(
+        'It is swapped out only if the other candidates of its class (P0, or all others) do not free ' +
+          'enough VRAM',
+      ),
+    ),
+  ),
+  swap_method: optional(
+    orNull(
+      oneOf(REQUESTED_SWAP_METHODS),
+      'driver: the driver copies its VRAM while it is stopped. hooks: it moves its data itself when told, ' +
+        'and keeps running. engine: the same for an inference server. none: the same as noswap 1. ' +
+        'null: driver',
+    ),
+  ),
+  swap_hooks: optional(swapHooksOrNull(SWAP_HOOKS)),
+  swap_engine: optional(
+    swapEngineOrNull('The inference server that is told to sleep and to wake up, with swap_method engine'),
+  ),
+})
+export type RunPolicyBody = Required<Value<typeof RUN_POLICY>>
+export type TaskPort = RunPolicyBody['ports'][number]
+
+const { properties } = RUN_POLICY
+
+const IMAGE_IN_WORDS = `${IMAGE_REFERENCE.description}, of at most ${MAX_IMAGE_LENGTH} characters, or null`
+
+/** Every body that REST reads is free of halves of surrogate pairs, and tools cannot generate this range. */
+const CWD = Type.Unsafe<string | null>({ ...properties.cwd, pattern: '^/[^\\u0000]*$' })
+const ARGUMENT = { ...NO_NUL, pattern: '^[^\\u0000]*$' }
+const CWD_IN_WORDS = `${ABSOLUTE_PATH.description}, of at most ${MAX_PATH_LENGTH} characters, or null`
+
+/** Of a request to REST. */
+export const RUN_POLICY_REQUEST = {
+  max_runtime_seconds: optional(withDefault(properties.max_runtime_seconds, null)),
+  stop_grace_seconds: optional(withDefault(properties.stop_grace_seconds, null)),
+  on_node_loss: optional(withDefault(properties.on_node_loss, TASK_DEFAULTS.onNodeLoss)),
+  max_requeues: properties.max_requeues,
+  image: optional(inWords(withDefault(properties.image, null), IMAGE_IN_WORDS)),
+  ports: optional(withDefault(properties.ports, [])),
+  wake_on_request: optional(withDefault(properties.wake_on_request, null)),
+  workdir: optional(inWords(withDefault(properties.workdir, null), `${SHA_256.description}, or null`)),
+  cwd: optional(inWords(withDefault(CWD, null), CWD_IN_WORDS)),
+  mounts: optional(withDefault(properties.mounts, [])),
+  memory_mib: optional(withDefault(properties.memory_mib, null)),
+  cpus: optional(withDefault(properties.cpus, null)),
+  pids_limit: optional(withDefault(properties.pids_limit, null)),
+  vram_limit_mib: optional(withDefault(properties.vram_limit_mib, null)),
+  idle_swap_out_seconds: optional(withDefault(properties.idle_swap_out_seconds, null)),
+  keep_warm: optional(withDefault(properties.keep_warm, false)),
+  swap_method: optional(withDefault(properties.swap_method, null)),
+  swap_hooks: optional(withDefault(swapHooksOrNull(SWAP_HOOKS, ARGUMENT), null)),
+  swap_engine: optional(withDefault(properties.swap_engine, null)),
 }
-
-export function requestOfBody<I extends string | null>(
-  body: TaskBody,
-  id: I,
-  owner: string | null,
-): TaskRequest & { readonly id: I } {
-  return {
-    id,
-    name: body.name ?? null,
-    vramMib: body.vram_mib ?? null,
-    gpuCount: body.gpu_count ?? TASK_DEFAULTS.gpuCount,
-    gpuMode: body.gpu_mode ?? TASK_DEFAULTS.gpuMode,
-    noswap: body.swap_method === 'none' ? 1 : (body.noswap ?? TASK_DEFAULTS.noswap),
-    priority: body.priority ?? TASK_DEFAULTS.priority,
-    groups: body.groups ?? [],
-    labels: body.labels ?? {},
-    owner,
-    command: body.command ?? null,
-    ...runPolicyOfBody(body),
-  }
-}
-
-export function runPolicyOfBody(body: RequestedRunPolicyBody): RequestedRunPolicy {
-  const { stop_grace_seconds: stopGraceSeconds = null, max_requeues: maxRequeues } = body
-  return {
-    maxRuntimeSeconds: body.max_runtime_seconds ?? null,
-    ...(stopGraceSeconds === null ? {} : { stopGraceSeconds }),
-    onNodeLoss: body.on_node_loss ?? TASK_DEFAULTS.onNodeLoss,
-    ...(maxRequeues === undefined ? {} : { maxRequeues }),
-    ...surroundingsIn(body),
-    ...limitsIn(limitsOfBody(body)),
-    ...servingIn({
-      ports: body.ports,
-      wakeOnRequest: body.wake_on_request,
-      idleSwapOutSeconds: body.idle_swap_out_seconds,
-      keepWarm: body.keep_warm,
-      swapMethod: body.swap_method === 'none' ? null : body.swap_method,
-      swapHooks: body.swap_hooks,
-      swapEngine: body.swap_engine,
-    }),
-  }
-}
-
-/** @param maxRequeues the configured limit */
-export function specOfRequest(
-  request: TaskRequest,
-  id: string,
-  seq: number,
-  maxRequeues: number | null,
-  now: Instant,
-): TaskSpec {
-  return {
-    id,
-    seq,
-    name: request.name ?? id,
-    vramMib: request.vramMib ?? 0,
-    gpuCount: request.gpuCount,
-    gpuMode: request.gpuMode,
-    noswap: request.noswap,
-    priority: request.priority,
-    groups: request.groups,
-    labels: request.labels,
-    owner: request.owner,
-    command: request.command,
-    maxRuntimeMs: milliseconds(request.maxRuntimeSeconds),
-    ...(request.stopGraceSeconds === undefined || request.stopGraceSeconds === null
-      ? {}
-      : { stopGraceMs: request.stopGraceSeconds * 1000 }),
-    onNodeLoss: request.onNodeLoss,
-    maxRequeues: request.maxRequeues === undefined ? maxRequeues : request.maxRequeues,
-    ...launchIn(request),
-    submittedAt: now,
-  }
-}
-
-/** The specification inside a record of the store, which has more fields; older ones lack some. */
-export function specOfRecord(record: TaskBase & RunPolicy & Omit<TaskSpec, 'maxRequeues'>): TaskSpec {
-  const { stopGraceMs, maxRequeues = null } = record
-  return {
-    id: record.id,
-    seq: record.seq,
-    name: record.name,
-    vramMib: record.vramMib,
-    gpuCount: record.gpuCount,
-    gpuMode: record.gpuMode,
-    noswap: record.noswap,
-    priority: record.priority,
-    groups: record.groups,
-    labels: record.labels,
-    owner: record.owner,
-    command: record.command,
-    maxRuntimeMs: record.maxRuntimeMs,
-    ...(stopGraceMs === undefined ? {} : { stopGraceMs }),
-    onNodeLoss: record.onNodeLoss,
-    maxRequeues,
-    ...launchIn(record),
-    submittedAt: record.submittedAt,
-  }
-}
-
-/**
- * The request that gives this specification, without labels, command and environment, which play no part in
- * decisions.
- */
-export function requestOfSpec(
-  spec: TaskBase & RunPolicy & Pick<TaskSpec, 'id' | 'name' | 'vramMib'>,
-): TaskRequest & { readonly id: string } {
-  const { id, name, vramMib, gpuCount, gpuMode, noswap, priority, groups, owner } = spec
-  const { stopGraceMs = null, maxRequeues } = spec
-  return {
-    id,
-    name: name === id ? null : name,
-    vramMib: vramMib > 0 ? vramMib : null,
-    gpuCount,
-    gpuMode,
-    noswap,
-    priority,
-    groups,
-    labels: {},
-    command: null,
-    owner,
-    maxRuntimeSeconds: seconds(spec.maxRuntimeMs),
-    ...(stopGraceMs === null ? {} : { stopGraceSeconds: stopGraceMs / 1000 }),
-    onNodeLoss: spec.onNodeLoss,
-    ...(maxRequeues === undefined ? {} : { maxRequeues }),
-    ...servingIn(spec),
-    ...surroundingsIn(spec),
-    ...limitsIn(spec.limits),
-  }
-}
-
-export function runPolicyBodyOf(spec: RunPolicy): RunPolicyBody {
-  return {
-    max_runtime_seconds: seconds(spec.maxRuntimeMs),
-    stop_grace_seconds: seconds(spec.stopGraceMs ?? null),
-    on_node_loss: spec.onNodeLoss,
-    max_requeues: spec.maxRequeues ?? null,
-    image: spec.image ?? null,
-    ports: spec.ports ?? [],
-    wake_on_request: spec.wakeOnRequest ?? null,
-    workdir: spec.workdir ?? null,
-    cwd: spec.cwd ?? null,
-    mounts: spec.mounts ?? [],
-    ...limitsBodyOf(spec.limits),
-    idle_swap_out_seconds: spec.idleSwapOutSeconds ?? null,
-    keep_warm: spec.keepWarm ?? false,
-    swap_method: spec.swapMethod ?? null,
-    swap_hooks: spec.swapHooks ?? null,
-    swap_engine: spec.swapEngine ?? null,
-  }
-}
-
-/** What a body has to say to request this policy: nothing about defaults. */
-export function briefRunPolicyBodyOf(policy: RequestedRunPolicy): Partial<RunPolicyBody> {
-  const { maxRuntimeSeconds, stopGraceSeconds = null, onNodeLoss, maxRequeues } = policy
-  const { ports = [], wakeOnRequest = null, idleSwapOutSeconds = null } = policy
-  const { swapMethod = null, swapHooks = null, swapEngine = null } = policy
-  return {
-    ...(maxRuntimeSeconds === null ? {} : { max_runtime_seconds: maxRuntimeSeconds }),
-    ...(stopGraceSeconds === null ? {} : { stop_grace_seconds: stopGraceSeconds }),
-    ...(onNodeLoss === TASK_DEFAULTS.onNodeLoss ? {} : { on_node_loss: onNodeLoss }),
-    ...(maxRequeues === undefined ? {} : { max_requeues: maxRequeues }),
-    ...surroundingsIn(policy),
-    ...(policy.limits === null || policy.limits === undefined ? {} : limitsRecordOf(policy.limits)),
-    ...(ports.length === 0 ? {} : { ports }),
-    ...(wakeOnRequest === null ? {} : { wake_on_request: wakeOnRequest }),
-    ...(idleSwapOutSeconds === null ? {} : { idle_swap_out_seconds: idleSwapOutSeconds }),
-    ...(policy.keepWarm === true ? { keep_warm: true } : {}),
-    ...(swapMethod === null ? {} : { swap_method: swapMethod }),
-    ...(swapHooks === null ? {} : { swap_hooks: swapHooks }),
-    ...(swapEngine === null ? {} : { swap_engine: swapEngine }),
-  }
-}
-
-/** Compares what a repeated request must say again; fields that may change later are not compared. */
-export function isSameRequest(spec: TaskBase & RunPolicy & { name: string }, request: TaskRequest): boolean {
-  return (
-    (request.name === null || spec.name === request.name) &&
-    spec.gpuCount === request.gpuCount &&
-    spec.gpuMode === request.gpuMode &&
-    spec.maxRuntimeMs === milliseconds(request.maxRuntimeSeconds) &&
-    spec.onNodeLoss === request.onNodeLoss &&
-    (spec.wakeOnRequest ?? null) === (request.wakeOnRequest ?? null) &&
-    (spec.idleSwapOutSeconds ?? null) === (request.idleSwapOutSeconds ?? null) &&
-    (spec.keepWarm ?? false) === (request.keepWarm ?? false) &&
-    (spec.swapMethod ?? null) === (request.swapMethod ?? null) &&
-    JSON.stringify(spec.swapHooks ?? null) === JSON.stringify(request.swapHooks ?? null) &&
-    JSON.stringify(spec.swapEngine ?? null) === JSON.stringify(request.swapEngine ?? null) &&
-    JSON.stringify(spec.ports ?? []) === JSON.stringify(request.ports ?? []) &&
-    JSON.stringify(surroundingsIn(spec)) === JSON.stringify(surroundingsIn(request)) &&
-    areSameLimits(spec.limits, request.limits) &&
-    JSON.stringify(spec.command) === JSON.stringify(request.command)
-  )
-}
-
-type SwapField = 'swapMethod' | 'swapHooks' | 'swapEngine'
-type ServingField = 'ports' | 'wakeOnRequest' | 'idleSwapOutSeconds' | 'keepWarm' | SwapField
-type Launch = TaskSurroundings & Pick<RunPolicy, 'limits' | 'environment' | ServingField>
-
-/** Surroundings, limits, environment and how it serves, for a task that has them. */
-function launchIn(task: Launch): Launch {
-  const { limits, environment = null } = task
-  return {
-    ...surroundingsIn(task),
-    ...limitsIn(limits),
-    ...(environment === null ? {} : { environment }),
-    ...servingIn(task),
-  }
-}
-
-type Given<T> = { readonly [K in keyof T]?: T[K] | undefined }
-
-function servingIn(task: Given<Pick<RunPolicy, ServingField>>): Pick<RunPolicy, ServingField> {
-  const { ports = [], wakeOnRequest = null, idleSwapOutSeconds = null } = task
-  return {
-    ...swapMethodIn(task),
-    ...(ports.length === 0 ? {} : { ports }),
-    ...(wakeOnRequest === null ? {} : { wakeOnRequest }),
-    ...(idleSwapOutSeconds === null ? {} : { idleSwapOutSeconds }),
-    ...(task.keepWarm === true ? { keepWarm: true } : {}),
-  }
-}
-
-/** Absent fields: the driver's method; told on its control socket. */
-export function swapMethodIn(task: Given<Pick<RunPolicy, SwapField>>): {
-  readonly swapMethod?: SwapMethod
-  readonly swapHooks?: SwapHooks
-  readonly swapEngine?: SwapEngine
-} {
-  const { swapMethod = null, swapHooks = null, swapEngine = null } = task
-  return {
-    ...(swapMethod === null ? {} : { swapMethod }),
-    ...(swapHooks === null ? {} : { swapHooks }),
-    ...(swapEngine === null ? {} : { swapEngine }),
-  }
-}
-
-/** Returns the name that two ports share, or null. */
-export function sharedPortName(ports: readonly TaskPort[]): string | null {
-  const names = new Set<string>()
-  for (const { name } of ports) {
-    if (names.has(name)) return name
-    names.add(name)
-  }
-  return null
-}
-
-type SwapBody = Pick<TaskBody, 'swap_method' | 'swap_hooks' | 'swap_engine' | 'command'>
-
-/** Returns the field and text of what is wrong with the swap method of a request, or null. */
-export function faultInSwapMethod(body: SwapBody): readonly [string, string] | null {
-  const { swap_method: method = null, swap_hooks: hooks = null, swap_engine: engine = null } = body
-  const movesItself = method === 'hooks' || method === 'engine'
-  if (movesItself && (body.command ?? null) === null)
-    return ['swap_method', `${method} needs a command: a lease moves nothing itself`]
-  if (hooks !== null && method !== 'hooks') return ['swap_hooks', 'needs swap_method hooks']
-  if (engine !== null && method !== 'engine') return ['swap_engine', 'needs swap_method engine']
-  if (engine === null && method === 'engine') return ['swap_engine', 'is required with swap_method engine']
-  if (engine?.level !== undefined && engine.kind !== 'vllm') return ['swap_engine.level', 'is for vllm only']
-  for (const name of hooks === null ? [] : (['suspend', 'resume'] as const)) {
-    const { command, port, path } = hooks?.[name] ?? {}
-    const isRequest = port !== undefined && path !== undefined && command === undefined
-    const isCommand = command !== undefined && port === undefined && path === undefined
-    if (!isRequest && !isCommand) return [`swap_hooks.${name}`, 'must be a command, or a port and a path']
-  }
-  return null
-}
-
-/** What is kept of a task that has ended, and recorded of any: no values. */
-export function withoutValues<T extends Pick<RunPolicy, 'environment'>>(task: T): T {
-  const { environment = null } = task
-  return environment === null ? task : { ...task, environment: { ...environment, sealed: null } }
-}
-
-/** A field that a task does not use is absent, as in records of earlier versions. */
-export function surroundingsIn(task: Given<TaskSurroundings>): {
-  readonly image?: string
-  readonly workdir?: string
-  readonly cwd?: string
-  readonly mounts?: readonly string[]
-} {
-  const { image = null, workdir = null, cwd = null, mounts = [] } = task
-  return {
-    ...(image === null ? {} : { image }),
-    ...(workdir === null ? {} : { workdir }),
-    ...(cwd === null ? {} : { cwd }),
-    ...(mounts.length === 0 ? {} : { mounts }),
-  }
-}
-
-function milliseconds(inSeconds: number | null): DurationMs | null {
-  return inSeconds === null ? null : inSeconds * 1000
-}
-
-function seconds(ms: DurationMs | null): number | null {
-  return ms === null ? null : ms / 1000
-}
+/** Of a task. */
+export const RUN_POLICY_VIEW = Type.Required(RUN_POLICY).properties

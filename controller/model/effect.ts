@@ -4,8 +4,7 @@
  */
 import type { ResourceLimits } from '../../protocol/resource-limits.ts'
 import type { SwapEngine, SwapHooks } from '../../protocol/message-fields.ts'
-import type { TaskEnvironment } from '../../protocol/task.ts'
-import type { TaskPort } from '../../protocol/task-fields.ts'
+import type { TaskEnvironment, TaskPort } from '../../protocol/task.ts'
 import type {
   DurationMs,
   GpuMode,

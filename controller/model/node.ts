@@ -1,5 +1,5 @@
 /** Properties of a node that its record keeps as they are. */
-import type { Instant } from '../../protocol/units.ts'
+import type { Instant, Mib, Residency } from '../../protocol/units.ts'
 
 /** `up`: heard lately. `suspect`: silent, no placement. `unreachable`: its lease is over. */
 export type NodeStatus = 'up' | 'suspect' | 'unreachable'
@@ -30,4 +30,31 @@ export interface NodeDrain {
   readonly by: string
   /** The event of the order: the cause of what follows. */
   readonly event: number
+}
+
+/**
+ * An attempt that runs on the node and that the store does not know: it keeps running until an administrator
+ * settles it. JSON values only: it is part of the node's record.
+ */
+export interface QuarantinedAttempt {
+  readonly taskId: string
+  readonly attempt: number
+  readonly gpus: readonly number[]
+  /** Per GPU, counted as noswap there. */
+  readonly vramMib: Mib
+  readonly residency: Residency
+  /** Number of its residency changes, as the node counts them. */
+  readonly generation: number
+  readonly wantsGpu: boolean
+  readonly since: Instant
+  /** Who ordered the stop; null: it keeps running. */
+  readonly stoppedBy: string | null
+}
+
+export function isAttempt(
+  one: Pick<QuarantinedAttempt, 'taskId' | 'attempt'>,
+  taskId: string,
+  attempt: number,
+): boolean {
+  return one.taskId === taskId && one.attempt === attempt
 }

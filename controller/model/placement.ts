@@ -13,12 +13,10 @@ import type {
   TaskIdentityKind,
 } from '../../protocol/units.ts'
 import type { EndCode } from './end-reason.ts'
-import type { AutoCordon, NodeDrain, NodeStatus } from './node.ts'
-import type { QuarantinedAttempt } from './quarantine.ts'
+import type { AutoCordon, NodeDrain, NodeStatus, QuarantinedAttempt } from './node.ts'
 import { isBeingPrepared, type Preparation } from './preparation.ts'
 import type { StartTrouble } from './start-refusal.ts'
-import type { EntryKind } from './task.ts'
-import type { RequestCounts } from '../../protocol/messages.ts'
+import type { RequestCounts } from '../../protocol/message-fields.ts'
 import type { TaskSpec } from '../../protocol/task.ts'
 import type { GpuLoad } from './vram.ts'
 
@@ -106,6 +104,8 @@ export interface Placement {
   /** Its entry in the node's queue: a return or a growth; null if it requests nothing. */
   readonly entry: QueueEntry | null
 }
+
+export type EntryKind = 'swap_in' | 'growth' | 'placement'
 
 /** One line of a node's queue: a request for VRAM there. Semantics section 5, "Return". */
 export interface QueueEntry {

@@ -1,6 +1,4 @@
 /** What nodes prepare for the start of a task: its image and its files (docs/decisions/0122). */
-import { repositoryOf } from '../../protocol/image-reference.ts'
-import type { TaskSpec } from '../../protocol/task.ts'
 import type { Instant } from '../../protocol/units.ts'
 
 /** One node that prepares, or has prepared, the next attempt of a task. Known to this process only. */
@@ -32,15 +30,4 @@ export function isBeingPrepared({ preparations }: Prepared): boolean {
 
 export function preparationOn({ preparations }: Prepared, nodeId: string): Preparation | null {
   return preparations.find((each) => each.nodeId === nodeId) ?? null
-}
-
-/** A later attempt runs the image of the first one, whatever its tag means by then. Null: on the host. */
-export function imageToRun({
-  spec: { image = null },
-  imageDigest,
-}: {
-  readonly spec: Pick<TaskSpec, 'image'>
-  readonly imageDigest: string | null
-}): string | null {
-  return image === null || imageDigest === null ? image : `${repositoryOf(image)}@${imageDigest}`
 }

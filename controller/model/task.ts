@@ -5,8 +5,6 @@ import type { TaskState } from '../../protocol/units.ts'
 /** A task in a final state never changes. */
 export type FinalState = Extract<TaskState, 'completed' | 'failed' | 'cancelled' | 'lost'>
 
-export type EntryKind = 'swap_in' | 'growth' | 'placement'
-
 export function isFinal(state: TaskState): state is FinalState {
   return state === 'completed' || state === 'failed' || state === 'cancelled' || state === 'lost'
 }

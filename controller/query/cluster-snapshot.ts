@@ -2,11 +2,13 @@
  * Returns the live cluster as records. Scans all nodes and open tasks; shares nothing with the live objects.
  */
 import type { Instant } from '../../protocol/units.ts'
-import { specOfRequest, type TaskRequest } from '../../protocol/task.ts'
+import { specOfRequest } from '../../protocol/task-body.ts'
+import type { TaskRequest } from '../../protocol/task.ts'
 import { TRIED_TASK_ID, type ClusterSnapshot } from '../ports/twin.ts'
 import { byQueueOrder, queueClass } from '../policy/placement/queue.ts'
 import type { Cluster } from '../state/cluster.ts'
-import { newLiveTask, type LiveTask } from '../state/facts.ts'
+import { newLiveTask } from '../state/new-facts.ts'
+import type { LiveTask } from '../state/facts.ts'
 import { recordOfNode, recordOfTask } from '../state/records.ts'
 
 export function snapshotOf(c: Cluster, now: Instant, tried?: TaskRequest): ClusterSnapshot {

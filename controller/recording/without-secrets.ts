@@ -3,7 +3,8 @@
  * variables, secrets and tokens. Whether a task has a command decides (a task without one is a lease), so a
  * placeholder remains.
  */
-import { withoutValues, type RunPolicy } from '../../protocol/task.ts'
+import { withoutValues } from '../../protocol/task-body.ts'
+import type { RunPolicy } from '../../protocol/task.ts'
 import type { StoredState } from '../ports/store.ts'
 
 export const NOT_RECORDED: readonly string[] = ['(not recorded)']

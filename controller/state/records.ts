@@ -11,9 +11,9 @@ import { markOf } from '../policy/swap/rounds.ts'
 import type { LiveGpu, LiveNode, LivePlacement, LiveTask } from './facts.ts'
 import { countQuarantined } from './gpu-ledger.ts'
 import { newNodeContact } from './node-contact.ts'
-import { newLiveGpu, newLivePlacement, newLiveTask, newSwapTotals } from './facts.ts'
+import { newLiveGpu, newLivePlacement, newLiveTask, newSwapTotals } from './new-facts.ts'
 import { pick, STORED_PLACEMENT, STORED_TASK } from './fields.ts'
-import { specOfRecord, withoutValues } from '../../protocol/task.ts'
+import { specOfRecord, withoutValues } from '../../protocol/task-body.ts'
 
 export function recordOfTask(task: LiveTask): TaskRecord {
   const { spec, placement } = task

@@ -22,7 +22,7 @@ import type { TaskRecord } from '../ports/store.ts'
 import { audited, auditSubjectOf, type ClientAudit } from './client-audit.ts'
 import type { RefusedReason } from './message-counts.ts'
 import { RequestBudget } from './request-budget.ts'
-import { faultInSwapMethod, isSameRequest, requestOfBody, sharedPortName } from '../../protocol/task.ts'
+import { faultInSwapMethod, isSameRequest, requestOfBody, sharedPortName } from '../../protocol/task-body.ts'
 import { errorText } from '../../protocol/error-text.ts'
 
 export interface ClientRequestsOptions {

@@ -1,5 +1,5 @@
 import { MAX_DETAIL_LENGTH } from '../../protocol/limits.ts'
-import { surroundingsIn, swapMethodIn } from '../../protocol/task.ts'
+import { surroundingsIn, swapMethodIn } from '../../protocol/task-body.ts'
 import type {
   DurationMs,
   GpuMode,

@@ -1,6 +1,6 @@
 import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
-import type { StartRefused } from '../../protocol/message-fields.ts'
-import type { GpuReport, LogStream, RequestCounts } from '../../protocol/messages.ts'
+import type { StartRefused, RequestCounts } from '../../protocol/message-fields.ts'
+import type { GpuReport, LogStream } from '../../protocol/messages.ts'
 import type { LimitsRecord } from '../../protocol/resource-limits.ts'
 import type { AttemptStart } from './attempt-start.ts'
 import type { KeptAttempt } from './storage.ts'

@@ -3,7 +3,8 @@
  * (R4, R6).
  */
 import type { Envelope } from '../../protocol/envelope.ts'
-import type { AttemptRef, Heartbeat, Lease, RequestCounts, Welcome } from '../../protocol/messages.ts'
+import type { AttemptRef, Heartbeat, Lease, Welcome } from '../../protocol/messages.ts'
+import type { RequestCounts } from '../../protocol/message-fields.ts'
 import type { DurationMs, DeviceKind, Feature, MountFeature, TaskIdentityKind } from '../../protocol/units.ts'
 import type { Bus, NoAnswer } from '../../controller/ports/bus.ts'
 import { RANK_MESSAGE } from '../../controller/ports/clock.ts'

@@ -2,7 +2,8 @@
  * The `Device` port on a real host: tasks run under guards, an accelerator moves their bytes, and each task
  * has a control socket. The same for NVIDIA GPUs and declared ones.
  */
-import type { GpuReport, LogStream, RequestCounts } from '../../protocol/messages.ts'
+import type { GpuReport, LogStream } from '../../protocol/messages.ts'
+import type { RequestCounts } from '../../protocol/message-fields.ts'
 import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
 import type { Clock } from '../../controller/ports/clock.ts'
 import { RANK_DEVICE } from '../../controller/ports/clock.ts'

@@ -3,7 +3,7 @@
  * (socket-watch.ts), for one that runs on, a proxy does (port-proxies.ts). Where there are proxies, a task
  * that is stopped has one as well, which passes everything: a gateway reaches only what proxies lead to.
  */
-import type { RequestCounts } from '../../protocol/messages.ts'
+import type { RequestCounts } from '../../protocol/message-fields.ts'
 import type { SwapMethod } from '../../protocol/units.ts'
 import type { PortAddress } from '../core/device.ts'
 import { PortProxies, type PortProxiesOptions, type ProxiedTask } from './port-proxies.ts'

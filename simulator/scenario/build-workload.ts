@@ -16,7 +16,7 @@ import type {
 } from './scenario.ts'
 import type { ScenarioDocument } from './schema.ts'
 import { DEFAULT_RUN_MS, MAX_GENERATED_TASKS, permilleOf } from './schema-workload.ts'
-import { requestOfBody, runPolicyOfBody } from '../../protocol/task.ts'
+import { requestOfBody, runPolicyOfBody } from '../../protocol/task-body.ts'
 
 const DAY_MS = 86_400_000
 

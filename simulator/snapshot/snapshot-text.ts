@@ -14,7 +14,7 @@ import type {
   SimTaskRequest,
 } from '../scenario/scenario.ts'
 import { TASK_DEFAULTS } from '../../protocol/limits.ts'
-import { briefRunPolicyBodyOf } from '../../protocol/task.ts'
+import { briefRunPolicyBodyOf } from '../../protocol/task-body.ts'
 import type { MethodProfile, SwapProfile } from '../scenario/swap-profiles.ts'
 import type { Work } from '../trace/trace-format.ts'
 import type { Snapshot } from './snapshot.ts'

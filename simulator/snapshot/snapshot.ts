@@ -19,7 +19,7 @@ import type {
   TaskStart,
 } from '../scenario/scenario.ts'
 import { nodeNames } from './node-names.ts'
-import { requestOfSpec } from '../../protocol/task.ts'
+import { requestOfSpec } from '../../protocol/task-body.ts'
 
 /** Facts that the cluster snapshot does not contain. */
 export interface SnapshotModel {

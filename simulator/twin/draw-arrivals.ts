@@ -9,7 +9,8 @@ import type { SimTask, SimTaskRequest } from '../scenario/scenario.ts'
 import { drawActivity, drawShare } from './draw-work.ts'
 import { residenceOf } from './workload-model.ts'
 import type { WorkloadModel } from './workload-model.ts'
-import { DEFAULT_RUN_POLICY, requestOfSpec } from '../../protocol/task.ts'
+import { DEFAULT_RUN_POLICY } from '../../protocol/task.ts'
+import { requestOfSpec } from '../../protocol/task-body.ts'
 
 const HOUR_MS = 3_600_000
 

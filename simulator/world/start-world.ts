@@ -18,7 +18,7 @@ import type { InitialProcess } from '../fleet/simulated-process.ts'
 import { idOfNode } from '../scenario/node-id.ts'
 import type { StartTask } from '../scenario/generate.ts'
 import type { PlacedStart, Scenario, ScenarioNode } from '../scenario/scenario.ts'
-import { specOfRequest, swapMethodIn } from '../../protocol/task.ts'
+import { specOfRequest, swapMethodIn } from '../../protocol/task-body.ts'
 
 export interface WorldStart {
   readonly stored: StoredState

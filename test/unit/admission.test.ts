@@ -11,7 +11,7 @@ import {
 } from '../../controller/model/vram.ts'
 import type { LiveGpu } from '../../controller/state/facts.ts'
 import { addPlacement, changeResidency, rederive } from '../../controller/state/gpu-ledger.ts'
-import { newLivePlacement, newLiveTask } from '../../controller/state/facts.ts'
+import { newLivePlacement, newLiveTask } from '../../controller/state/new-facts.ts'
 import { largestAfterSwapMib, largestNowMib } from '../../controller/policy/placement/feasible.ts'
 import { ClusterBuilder } from '../support/cluster-builder.ts'
 import { readVectors } from '../support/vectors.ts'

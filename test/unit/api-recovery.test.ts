@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { QuarantinedAttempt } from '../../controller/model/quarantine.ts'
+import type { QuarantinedAttempt } from '../../controller/model/node.ts'
 import type { AttemptRecord } from '../../protocol/messages.ts'
 import { apiClient, type ApiClient } from '../support/api-client.ts'
 import { FakeController, NODE_ID } from '../support/api-world.ts'

@@ -3,8 +3,7 @@
  * revision that it has, and is answered when there is another one.
  */
 import { createHash } from 'node:crypto'
-import type { TaskPort } from '../../../protocol/task-fields.ts'
-import type { TaskSpec } from '../../../protocol/task.ts'
+import type { TaskPort, TaskSpec } from '../../../protocol/task.ts'
 import type { EventSource } from '../../engine/durable-events.ts'
 import type { Task } from '../../model/placement.ts'
 import type { Views } from '../../query/views.ts'

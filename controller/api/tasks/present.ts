@@ -14,7 +14,7 @@ import type { StartPart } from '../twin/forecasts.ts'
 import type { PlacementPreviewBody } from './preview-schema.ts'
 import type { PlacementBody, TaskBody, WaitBody } from './schema.ts'
 import { memoryLimitMib } from '../../../protocol/resource-limits.ts'
-import { runPolicyBodyOf } from '../../../protocol/task.ts'
+import { runPolicyBodyOf } from '../../../protocol/task-body.ts'
 
 export function presentTask(task: Task, views: Views): TaskBody {
   return { ...presentWithoutWait(task, views), wait: presentWait(views.explain(task)) }

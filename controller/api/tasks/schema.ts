@@ -1,5 +1,16 @@
 import { Type, type Static, type TUnsafe } from 'typebox'
-import { MIN_TASK_ID_PREFIX, TASK_DEFAULTS } from '../../../protocol/limits.ts'
+import {
+  MIN_TASK_ID_PREFIX,
+  TASK_DEFAULTS,
+  MAX_ENVIRONMENT_LENGTH,
+  MAX_GROUPS,
+  MAX_LABELS,
+  MAX_STOP_GRACE_SECONDS,
+  MAX_TASK_GPUS,
+  MAX_VARIABLES,
+  MAX_VRAM_MIB,
+  VARIABLE_NAME_PATTERN,
+} from '../../../protocol/limits.ts'
 import { END_CODES } from '../../model/end-reason.ts'
 import { PAUSE_REASONS } from '../../model/start-refusal.ts'
 import { WAIT_REASONS } from '../../query/explain/explain.ts'
@@ -25,17 +36,7 @@ import { PARTS_CURSOR_LIMIT } from '../http/cursor.ts'
 import { listFormat } from '../http/csv.ts'
 import { TASK_SORTS } from './task-order.ts'
 import { GroupIdSchema } from '../groups/schema.ts'
-import {
-  MAX_ENVIRONMENT_LENGTH,
-  MAX_GROUPS,
-  MAX_LABELS,
-  MAX_STOP_GRACE_SECONDS,
-  MAX_TASK_GPUS,
-  MAX_VARIABLES,
-  MAX_VRAM_MIB,
-  VARIABLE_NAME_PATTERN,
-} from '../../../protocol/limits.ts'
-import { RUN_POLICY_REQUEST, RUN_POLICY_VIEW } from '../../../protocol/task-fields.ts'
+import { RUN_POLICY_REQUEST, RUN_POLICY_VIEW } from '../../../protocol/task.ts'
 import {
   GPU_MODES,
   NOSWAP,

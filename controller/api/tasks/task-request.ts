@@ -1,13 +1,8 @@
 /** From the body of a request to what the engine is asked for. */
 import type { Task } from '../../model/placement.ts'
 import { type TaskChange } from '../../model/command.ts'
-import {
-  requestOfBody,
-  faultInSwapMethod,
-  sharedPortName,
-  type TaskEnvironment,
-  type TaskRequest,
-} from '../../../protocol/task.ts'
+import { requestOfBody, faultInSwapMethod, sharedPortName } from '../../../protocol/task-body.ts'
+import type { TaskEnvironment, TaskRequest } from '../../../protocol/task.ts'
 import { faultInVramLimit, LIMIT_FIELDS } from '../../../protocol/resource-limits.ts'
 import { invalidField } from '../http/errors.ts'
 import { TASK_LIMITS, type TaskPatchBody, type TaskRequestBody } from './schema.ts'

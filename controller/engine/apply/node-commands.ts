@@ -3,9 +3,9 @@
  * nodes recognise duplicates (R7).
  */
 import type { Effect, PrepareEffect, StartEffect, StopEffect } from '../../model/effect.ts'
-import { imageToRun } from '../../model/preparation.ts'
+import { imageToRun } from '../../model/image-to-run.ts'
 import type { Policy } from '../../model/config.ts'
-import { swapMethodIn } from '../../../protocol/task.ts'
+import { swapMethodIn } from '../../../protocol/task-body.ts'
 import type { DurationMs } from '../../../protocol/units.ts'
 import type { LivePlacement, LiveTask, Stopping } from '../../state/facts.ts'
 

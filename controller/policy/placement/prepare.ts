@@ -6,7 +6,8 @@
 import { MAX_PREPARATIONS_PER_NODE } from '../../../protocol/limits.ts'
 import type { TaskSpec } from '../../../protocol/task.ts'
 import type { Node, Task } from '../../model/placement.ts'
-import { imageToRun, preparationOn } from '../../model/preparation.ts'
+import { imageToRun } from '../../model/image-to-run.ts'
+import { preparationOn } from '../../model/preparation.ts'
 
 /** Nodes that prepare one attempt of a task. Beyond it the task starts unprepared, so that its wait ends. */
 const MAX_NODES_PER_TASK = 3

@@ -2,8 +2,7 @@
  * Why a placed task waits: for its node to start it, or in the node's queue for VRAM (semantics 5, "Return").
  */
 import type { Instant, Mib } from '../../../protocol/units.ts'
-import type { EntryKind } from '../../model/task.ts'
-import type { Placement, Node } from '../../model/placement.ts'
+import type { EntryKind, Placement, Node } from '../../model/placement.ts'
 import type { EntryFacts } from './explain-facts.ts'
 import type { ReasonDetail, WaitExplanation, WaitReason } from './explain-reasons.ts'
 import { nextVictimInWords } from './explain-sentence.ts'

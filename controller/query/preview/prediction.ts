@@ -22,9 +22,9 @@ import type { TaskRequest } from '../../../protocol/task.ts'
 import type { Waiting, WaitState } from '../explain/explain-task.ts'
 import { explainIn, positionIn } from '../explain/explain-task.ts'
 import type { LiveEntry, LiveGpu, LiveNode, LiveTask } from '../../state/facts.ts'
-import { newLiveTask } from '../../state/facts.ts'
+import { newLiveTask } from '../../state/new-facts.ts'
 import { problemsOf } from '../../engine/inputs/commands/task-commands.ts'
-import { specOfRequest } from '../../../protocol/task.ts'
+import { specOfRequest } from '../../../protocol/task-body.ts'
 
 export interface PredictedVictim {
   readonly task: Task

@@ -2,7 +2,7 @@
  * Compares the controller's sums with a recount: the figures of each GPU, host memory, events, and the state
  * of the servers. An incrementally updated figure must equal the recount.
  */
-import { isAttempt } from '../../../controller/model/quarantine.ts'
+import { isAttempt } from '../../../controller/model/node.ts'
 import type { GpuReading, NodeReading } from '../../../controller/query/cluster-reading.ts'
 import type { Mib } from '../../../protocol/units.ts'
 import type { Report } from '../../check/violation.ts'

@@ -22,7 +22,7 @@ import type { Recorded } from './redecide.ts'
 import { ReplayDivergence } from './replayed-ports.ts'
 import type { ReplayedController } from './replayed-controller.ts'
 import { ReplayedRun } from './replayed-run.ts'
-import { requestOfSpec } from '../../../protocol/task.ts'
+import { requestOfSpec } from '../../../protocol/task-body.ts'
 
 export interface RecordOptions {
   /** Null: when the first node is up. */

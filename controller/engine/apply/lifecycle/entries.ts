@@ -4,7 +4,7 @@
  */
 import { movableMib } from '../../../model/placement.ts'
 import type { Instant, Mib } from '../../../../protocol/units.ts'
-import type { EntryKind } from '../../../model/task.ts'
+import type { EntryKind } from '../../../model/placement.ts'
 import type { Cluster } from '../../../state/cluster.ts'
 import { addPendingClaimant, removePendingClaimant } from '../../../state/gpu-ledger.ts'
 import type { LiveEntry, LiveGpu, LivePlacement, LiveTask } from '../../../state/facts.ts'

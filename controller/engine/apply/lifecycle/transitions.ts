@@ -27,7 +27,7 @@ import {
   removePlacement,
 } from '../../../state/gpu-ledger.ts'
 import type { LiveGpu, LivePlacement, LiveTask, SwapTotals } from '../../../state/facts.ts'
-import { newLivePlacement } from '../../../state/facts.ts'
+import { newLivePlacement } from '../../../state/new-facts.ts'
 import { askForSwapIn, dropEntry, resumeGrowth } from './entries.ts'
 import { startEffect } from '../node-commands.ts'
 import { overtakeGivenUp } from './given-up.ts'

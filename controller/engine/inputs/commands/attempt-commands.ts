@@ -3,8 +3,8 @@
  * not know.
  */
 import type { Instant } from '../../../../protocol/units.ts'
-import type { QuarantinedAttempt } from '../../../model/quarantine.ts'
-import { isAttempt } from '../../../model/quarantine.ts'
+import type { QuarantinedAttempt } from '../../../model/node.ts'
+import { isAttempt } from '../../../model/node.ts'
 import type { RandomStream } from '../../../ports/random.ts'
 import type { Cluster } from '../../../state/cluster.ts'
 import type { LiveNode, LiveTask } from '../../../state/facts.ts'
@@ -14,7 +14,8 @@ import { takeReported } from '../nodes/reported-attempt.ts'
 import type { Adoption, Answer, AttemptName } from '../../../model/command.ts'
 import { submitTask } from './task-commands.ts'
 import { limitsIn } from '../../../../protocol/resource-limits.ts'
-import { DEFAULT_RUN_POLICY, surroundingsIn } from '../../../../protocol/task.ts'
+import { DEFAULT_RUN_POLICY } from '../../../../protocol/task.ts'
+import { surroundingsIn } from '../../../../protocol/task-body.ts'
 
 export function finishRecovery(c: Cluster, by: string, now: Instant): Answer<null> {
   if (c.recovery !== null) endRecovery(c, by, now)

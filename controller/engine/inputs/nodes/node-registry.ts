@@ -8,7 +8,8 @@ import { groupsNaming } from '../../../state/index/membership.ts'
 import type { Cluster } from '../../../state/cluster.ts'
 import { askForSwapIn, dropEntry } from '../../apply/lifecycle/entries.ts'
 import type { LiveNode, LivePlacement } from '../../../state/facts.ts'
-import { attemptKey, newLiveGpu } from '../../../state/facts.ts'
+import { attemptKey } from '../../../state/facts.ts'
+import { newLiveGpu } from '../../../state/new-facts.ts'
 import {
   applyNodeWants,
   backOff,
