@@ -1,6 +1,6 @@
 /** A pod as a task of the controller, and where it is in its life. */
 import { MAX_STOP_GRACE_SECONDS } from '../../protocol/limits.ts'
-import type { TaskRequest } from '../../protocol/task.ts'
+import { DEFAULT_RUN_POLICY, type TaskRequest } from '../../protocol/task.ts'
 import type { Priority } from '../../protocol/units.ts'
 import { type Parsed, valid } from '../contract/field-fault.ts'
 import type { Pod } from '../contract/kubernetes.ts'
@@ -71,7 +71,7 @@ export function taskOfPod(pod: Pod, group: string): Parsed<TaskRequest> {
     priority: priorityOf(pod),
     groups: [group],
     labels: {},
-    maxRuntimeSeconds: null,
+    ...DEFAULT_RUN_POLICY,
     onNodeLoss: 'wait',
     maxRequeues: null,
     stopGraceSeconds: graceSecondsOf(pod),

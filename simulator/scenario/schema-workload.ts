@@ -73,10 +73,35 @@ const maxRuntime = nullable(integer(1, 315_360_000))
 const maxRequeues = nullable(integer(0, MAX_REQUEUES))
 const stopGrace = nullable(integer(0, MAX_STOP_GRACE_SECONDS))
 const idleSwapOut = nullable(integer(1, MAX_IDLE_SWAP_OUT_SECONDS))
-const KEEP_WARM_DOC = 'Swapped out only if the other candidates of its class do not free enough VRAM.'
-const IDLE_SWAP_OUT_DOC = 'Idle time after which it may be swapped out; null: the setting of the cluster.'
 const stopTakes = duration(0, 3_600_000)
 const onNodeLoss = choice(...ON_NODE_LOSS)
+/** How a task runs and ends: the same of generated and of single tasks. */
+const RUN_POLICY = {
+  max_runtime_seconds: optional(maxRuntime, null, 'Maximum run time.'),
+  stop_grace_seconds: optional(
+    stopGrace,
+    null,
+    'Time between SIGTERM and SIGKILL; null: the setting of the cluster.',
+  ),
+  stop_takes: optional(stopTakes, 0, 'Time from SIGTERM to the end of the task.'),
+  on_node_loss: optional(onNodeLoss, TASK_DEFAULTS.onNodeLoss, 'Policy when the node becomes unreachable.'),
+  max_requeues: optionalAbsent(
+    maxRequeues,
+    'Maximum number of requeues after attempts that ended within 10 minutes; null: no limit. ' +
+      'Default: the configuration at submission.',
+  ),
+  ...LAUNCH,
+  idle_swap_out_seconds: optional(
+    idleSwapOut,
+    null,
+    'Idle time after which it may be swapped out; null: the setting of the cluster.',
+  ),
+  keep_warm: optional(
+    boolean,
+    false,
+    'Swapped out only if the other candidates of its class do not free enough VRAM.',
+  ),
+}
 const itemName = textLike(
   /^[A-Za-z][A-Za-z0-9_-]*$/,
   'a name of letters, digits, - and _ that begins with a letter',
@@ -244,22 +269,7 @@ const generateItemRule = record(
     gpu_mode: optional(gpuMode, TASK_DEFAULTS.gpuMode, 'Whether tasks share GPUs.'),
     owner: optional(owner, null, 'Owner of the tasks.'),
     labels: optional(labels, {}, 'Free text for display and queries.'),
-    max_runtime_seconds: optional(maxRuntime, null, 'Maximum run time.'),
-    stop_grace_seconds: optional(
-      stopGrace,
-      null,
-      'Time between SIGTERM and SIGKILL; null: the setting of the cluster.',
-    ),
-    stop_takes: optional(stopTakes, 0, 'Time from SIGTERM to the end of the task.'),
-    on_node_loss: optional(onNodeLoss, TASK_DEFAULTS.onNodeLoss, 'Policy when the node becomes unreachable.'),
-    max_requeues: optionalAbsent(
-      maxRequeues,
-      'Maximum number of requeues after attempts that ended within 10 minutes; null: no limit. ' +
-        'Default: the configuration at submission.',
-    ),
-    ...LAUNCH,
-    idle_swap_out_seconds: optional(idleSwapOut, null, IDLE_SWAP_OUT_DOC),
-    keep_warm: optional(boolean, false, KEEP_WARM_DOC),
+    ...RUN_POLICY,
     cancel_after: optional(
       nullable(durationRule),
       null,
@@ -355,22 +365,7 @@ const taskRule = record(
       null,
       'Command of the task; not used in a simulation.',
     ),
-    max_runtime_seconds: optional(maxRuntime, null, 'Maximum run time.'),
-    stop_grace_seconds: optional(
-      stopGrace,
-      null,
-      'Time between SIGTERM and SIGKILL; null: the setting of the cluster.',
-    ),
-    stop_takes: optional(stopTakes, 0, 'Time from SIGTERM to the end of the task.'),
-    on_node_loss: optional(onNodeLoss, TASK_DEFAULTS.onNodeLoss, 'Policy when the node becomes unreachable.'),
-    max_requeues: optionalAbsent(
-      maxRequeues,
-      'Maximum number of requeues after attempts that ended within 10 minutes; null: no limit. ' +
-        'Default: the configuration at submission.',
-    ),
-    ...LAUNCH,
-    idle_swap_out_seconds: optional(idleSwapOut, null, IDLE_SWAP_OUT_DOC),
-    keep_warm: optional(boolean, false, KEEP_WARM_DOC),
+    ...RUN_POLICY,
     run: optional(nullable(workTime), null, 'Run time of the task alone. Without run and work: 1h.'),
     activity: optional(activity, 'always-busy', 'GPU activity during run.'),
     work: optional(

@@ -1,6 +1,6 @@
 /** The form of a submission: words of a command, the request, and the same as a command line. */
 import { describe, expect, test } from 'vitest'
-import type { TaskBody } from '../../controller/api/tasks/schema.ts'
+import { type TaskBody, TaskRequestSchema } from '../../controller/api/tasks/schema.ts'
 import { commandLineOf, draftOf, NEW_DRAFT, requestOf, wordsOf } from '../../ui/pages/tasks/submission.ts'
 
 describe('a command as text', () => {
@@ -103,6 +103,16 @@ describe('a clone', () => {
       `headroom run --detach --vram 20480Mi --gpus 2 --priority P1 --noswap --group vision --name train ` +
         `--label 'team=a b' --image pytorch:2 --mount data --on-node-loss requeue --max-requeues none ` +
         `--port web=8000/http -- python 'my train.py'`,
+    )
+  })
+
+  test('keeps every field of the request that has no input, except the values of variables', () => {
+    const fields = Object.keys(TaskRequestSchema.properties)
+    const full = { ...Object.fromEntries(fields.map((field) => [field, 7])), ...task } as unknown as TaskBody
+    const withInput = ['name', 'command', 'vram_mib', 'gpu_count', 'priority', 'noswap', 'groups']
+    const { more } = draftOf({ ...full, gpu_mode: 'exclusive', workdir: 'a', secrets: { TOKEN: 'a' } })
+    expect(new Set(Object.keys(more))).toEqual(
+      new Set(fields.filter((field) => field !== 'env' && !withInput.includes(field))),
     )
   })
 

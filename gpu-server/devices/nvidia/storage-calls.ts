@@ -55,8 +55,8 @@ type Name = keyof typeof PARAMETERS
 /**
  * The driver's custom storage: it maps the GPU memory of another process into this one, which copies it (CUDA
  * driver API 13.4, "CUDA Checkpointing":
- * https://docs.nvidia.com/cuda/cuda-driver-api/cuda_driver_api/group__CUDA__CHECKPOINT.html). Names are looked
- * up by version, because plain symbols may be those of an earlier interface.
+ * https://docs.nvidia.com/cuda/cuda-driver-api/cuda_driver_api/group__CUDA__CHECKPOINT.html).
+ * Names are looked up by version, because plain symbols may be those of an earlier interface.
  */
 export class StorageCalls {
   readonly #library: ForeignLibrary

@@ -1,5 +1,6 @@
 /** A task as it is typed in the form: the request, and the same as a command line. Pure. */
 import type { TaskBody, TaskRequestBody } from '../../../controller/api/tasks/schema.ts'
+import { TASK_TIMES } from '../../format/task-times.ts'
 
 export interface Draft {
   readonly name: string
@@ -18,8 +19,7 @@ export interface Draft {
 const MORE_FIELDS = [
   'gpu_mode',
   'labels',
-  'max_runtime_seconds',
-  'stop_grace_seconds',
+  ...TASK_TIMES.map(({ field }) => field),
   'on_node_loss',
   'max_requeues',
   'image',
@@ -31,6 +31,7 @@ const MORE_FIELDS = [
   'memory_mib',
   'cpus',
   'pids_limit',
+  'vram_limit_mib',
   'idle_swap_out_seconds',
   'keep_warm',
   'swap_method',
@@ -167,8 +168,8 @@ function optionsOf(more: MoreFields): readonly string[] {
     ...one('memory', more.memory_mib, 'Mi'),
     ...one('cpus', more.cpus),
     ...one('pids-limit', more.pids_limit),
-    ...one('max-runtime', more.max_runtime_seconds, 's'),
-    ...one('stop-grace', more.stop_grace_seconds, 's'),
+    ...one('vram-limit', more.vram_limit_mib, 'Mi'),
+    ...TASK_TIMES.flatMap(({ field, option }) => one(option, more[field], 's')),
     ...one('on-node-loss', more.on_node_loss),
     ...(more.max_requeues === undefined ? [] : each('max-requeues', [String(more.max_requeues ?? 'none')])),
     ...each('port', (more.ports ?? []).map(portWords)),

@@ -3,6 +3,7 @@ import type { TaskBody } from '../../../controller/api/tasks/schema.ts'
 import { Facts, type Fact } from '../../components/facts.tsx'
 import { clockTime } from '../../format/clock.ts'
 import { mib, percent, seconds, UNKNOWN, whole } from '../../format/figures.ts'
+import { TASK_TIMES } from '../../format/task-times.ts'
 import { askedWords, idleWords, isOpen, residencyWords, usedMib } from '../../format/tasks.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { Where } from './task-columns.tsx'
@@ -62,14 +63,10 @@ export function TaskFacts(props: { readonly task: TaskBody }): JSX.Element {
       ...(task.keep_warm ? [{ name: 'Kept warm', value: 'last victim of its class' }] : []),
       { name: 'Swap method', value: task.noswap === 1 ? 'none' : (task.swap_method ?? 'driver') },
       ...variablesOf(task),
-      {
-        name: 'Runtime limit',
-        value: task.max_runtime_seconds === null ? 'none' : seconds(task.max_runtime_seconds),
-      },
-      {
-        name: 'Stop grace',
-        value: task.stop_grace_seconds === null ? 'cluster default' : seconds(task.stop_grace_seconds),
-      },
+      ...TASK_TIMES.map(({ field, name, unset }) => {
+        const time = task[field]
+        return { name, value: time === null ? unset : seconds(time) }
+      }),
       { name: 'On node loss', value: task.on_node_loss },
       {
         name: 'Requeues after short attempts',
