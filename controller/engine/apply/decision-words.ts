@@ -4,12 +4,9 @@ import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { PlacementStrategy } from '../../model/config.ts'
 import type { ConsideredVictim } from '../../model/decision.ts'
 import { largestEverMib } from '../../policy/placement/feasible.ts'
-import { gpusInWords, inMib, MOVERS } from '../../model/words.ts'
+import { gpusInWords, inMib, MAX_NAMES, MOVERS, namesInWords } from '../../model/words.ts'
 import type { Shortage } from '../../policy/swap/victims.ts'
 import type { LiveEntry, LivePlacement, LiveTask } from '../../state/facts.ts'
-
-/** Maximum number of names in a sentence; the others are counted. */
-const MAX_NAMES = 3
 
 const PREFERS: Readonly<Record<PlacementStrategy, string>> = {
   best_fit: 'of all places where it fits, this one leaves the least VRAM free',
@@ -130,8 +127,7 @@ function victimsInWords(victims: readonly LiveTask[], now: Instant): string {
     const above = isAboveRequest(placement) ? `, above its request of ${inMib(task.spec.vramMib)}` : ''
     return `${nameOf(task)} (${inMib(movableMib(placement))}, ${idle}${above}${moverInWords(task)})`
   })
-  const more = victims.length - named.length
-  return `${named.join(', ')}${more > 0 ? ` and ${more} more` : ''}`
+  return namesInWords(named, victims.length)
 }
 
 /** The swap method, where it is not the usual one. */

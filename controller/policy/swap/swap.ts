@@ -66,11 +66,13 @@ export function decideEntry(
   return choice.victims.length === 0 ? WAIT : { kind: 'swap_out', choice, shortages }
 }
 
-/**
- * Returns the outcome of the cycle when it reserves these GPUs for a task that starts after victims have
- * left.
- */
-export function coversPlacement(task: Task, node: Node, gpus: readonly SwapGpu[], now: Instant): boolean {
+/** Returns the outcome of the cycle when it reserves these GPUs for a task. */
+export function decidePlacement(
+  task: Task,
+  node: Node,
+  gpus: readonly SwapGpu[],
+  now: Instant,
+): EntryDecision {
   const entry: QueueEntry = {
     kind: 'placement',
     task,
@@ -81,7 +83,12 @@ export function coversPlacement(task: Task, node: Node, gpus: readonly SwapGpu[]
     hasReserved: false,
     isCollector: false,
   }
-  const { kind } = decideEntry(entry, gpus, now, false)
+  return decideEntry(entry, gpus, now, false)
+}
+
+/** Returns true if the cycle would start it there after victims have left. */
+export function coversPlacement(task: Task, node: Node, gpus: readonly SwapGpu[], now: Instant): boolean {
+  const { kind } = decidePlacement(task, node, gpus, now)
   return kind === 'swap_out' || kind === 'wait'
 }
 

@@ -1,8 +1,7 @@
 /** Inputs of an explanation; gathered by the engine (`engine/explain/explain-task.ts`). */
 import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { Policy } from '../../model/config.ts'
-import type { Gpu, Node } from '../../model/placement.ts'
-import type { QueueEntry } from '../../model/placement.ts'
+import type { Gpu, Node, QueueEntry } from '../../model/placement.ts'
 import type { Survey } from './explain-survey.ts'
 import type { Queued } from '../../policy/placement/queue.ts'
 import type { Plan } from '../../policy/placement/schedule.ts'

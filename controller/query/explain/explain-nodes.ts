@@ -4,15 +4,12 @@
  */
 import type { Mib } from '../../../protocol/units.ts'
 import { byCodeUnits } from '../../structures/order.ts'
-import type { PendingFacts, WaitReason } from './explain.ts'
-import { lateReason } from './explain.ts'
-import type { Request } from './explain-survey.ts'
-import { createSurveyor, rankOf } from './explain-survey.ts'
+import { lateReason, type PendingFacts, type WaitReason } from './explain.ts'
+import { createSurveyor, rankOf, type Found, type Request } from './explain-survey.ts'
 import { whenPlacedOn } from '../../policy/place-alone.ts'
 import { commitRoomMib, reachMib } from '../../policy/placement/feasible.ts'
 import { admissibleMib } from '../../policy/placement/schedule.ts'
-import type { Score } from '../../policy/placement/score.ts'
-import { byGpuId, scoreOf } from '../../policy/placement/score.ts'
+import { byGpuId, scoreOf, type Score } from '../../policy/placement/score.ts'
 import { searchDemandMib } from '../../policy/placement/shape.ts'
 import type { LiveGpu, LiveNode } from '../../state/facts.ts'
 import { forkNode } from '../../state/snapshot/node-fork.ts'
@@ -52,12 +49,9 @@ export interface NodeVerdicts {
   readonly nodeCount: number
 }
 
-interface Ranked {
+interface Ranked extends Omit<Found, 'reason'> {
   readonly node: LiveNode
   readonly reason: WaitReason | null
-  readonly haveMib: Mib | null
-  readonly needMib: Mib | null
-  readonly margin: number
 }
 
 export function verdictsOn(nodes: Iterable<LiveNode>, facts: PendingFacts, request: Request): NodeVerdicts {

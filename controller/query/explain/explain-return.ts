@@ -6,7 +6,7 @@ import type { EntryKind, Placement, Node } from '../../model/placement.ts'
 import type { EntryFacts } from './explain-facts.ts'
 import type { ReasonDetail, WaitExplanation, WaitReason } from './explain-reasons.ts'
 import { nextVictimInWords } from './explain-sentence.ts'
-import { gpusInWords, inMib } from '../../model/words.ts'
+import { gpusInWords, inMib, secondsUntil } from '../../model/words.ts'
 
 /** The reasons of an entry of a node's queue. */
 type EntryReason = Extract<
@@ -47,13 +47,7 @@ export function explainReturn(facts: EntryFacts): WaitExplanation {
 /** Explains a placed task whose node has not confirmed the start. */
 export function explainAssigned(placement: Placement): WaitExplanation {
   const { node } = placement
-  const ack: ReasonDetail = {
-    reason: 'AWAITING_NODE_ACK',
-    nodeIds: [node.id],
-    nodeCount: 1,
-    haveMib: null,
-    needMib: null,
-  }
+  const ack = about('AWAITING_NODE_ACK', node)
   const isOffline = node.status !== 'up'
   return {
     primary: isOffline ? { ...ack, reason: 'NODES_OFFLINE' } : ack,
@@ -77,13 +71,13 @@ function reasonsOf(facts: EntryFacts): [EntryDetail, ...EntryDetail[]] {
   const details: EntryDetail[] = []
   const add = (reason: EntryReason, haveMib: Mib) =>
     details.push(about(reason, entry.node, Math.max(0, haveMib), needMib))
-  if (entry.node.status !== 'up') details.push(about('NODES_OFFLINE', entry.node, null, null))
-  if (facts.lacksHostMemory) details.push(about('SWAP_SPACE_EXHAUSTED', entry.node, null, null))
+  if (entry.node.status !== 'up') details.push(about('NODES_OFFLINE', entry.node))
+  if (facts.lacksHostMemory) details.push(about('SWAP_SPACE_EXHAUSTED', entry.node))
   if (verdict === 'impossible') add('RESIDENCY_IMPOSSIBLE', facts.attainableMib)
   if (isShort && isForNoswap) add('WAITING_PHYSICAL_VRAM', facts.freeMib)
   if (isShort && !isKeptAway) add('NO_ELIGIBLE_VICTIM', facts.reachMib)
   if (entry.hasReserved) add('SWAPPING_OUT_FOR_YOU', facts.freeMib)
-  if (facts.backsOffUntil !== null) details.push(about('AWAITING_NODE_ACK', entry.node, null, null))
+  if (facts.backsOffUntil !== null) details.push(about('AWAITING_NODE_ACK', entry.node))
   if (isKeptAway) add('RESERVED_FOR_ANOTHER', facts.reachMib)
   const [first, ...rest] = details
   return first === undefined
@@ -91,7 +85,12 @@ function reasonsOf(facts: EntryFacts): [EntryDetail, ...EntryDetail[]] {
     : [first, ...rest]
 }
 
-function about(reason: EntryReason, node: Node, haveMib: Mib | null, needMib: Mib | null): EntryDetail {
+function about(
+  reason: EntryReason,
+  node: Node,
+  haveMib: Mib | null = null,
+  needMib: Mib | null = null,
+): EntryDetail {
   return { reason, nodeIds: [node.id], nodeCount: 1, haveMib, needMib }
 }
 
@@ -115,7 +114,7 @@ function sentenceOf(reason: EntryReason, facts: EntryFacts, retryAt: Instant | n
     case 'AWAITING_NODE_ACK':
       return (
         `Waits to ${waitsTo} ${there}: its last swap failed; the next attempt is in ` +
-        `${Math.ceil(((facts.backsOffUntil ?? now) - now) / 1000)} s.`
+        `${secondsUntil(facts.backsOffUntil ?? now, now)}.`
       )
     case 'RESIDENCY_IMPOSSIBLE':
       return (

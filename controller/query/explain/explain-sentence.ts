@@ -2,10 +2,9 @@
  * Renders why a pending task waits as one sentence with the numbers, and phrases shared with other
  * explanations.
  */
-import { gpusInWords, inMib } from '../../model/words.ts'
+import { gpusInWords, inMib, namesInWords, secondsUntil } from '../../model/words.ts'
 import type { Feature, Instant, MountFeature } from '../../../protocol/units.ts'
-import type { Gpu } from '../../model/placement.ts'
-import type { Placement, Task } from '../../model/placement.ts'
+import type { Gpu, Placement, Task } from '../../model/placement.ts'
 import type { PendingFacts } from './explain-facts.ts'
 import type { WaitReason } from './explain-reasons.ts'
 import type { Tally } from './explain-tally.ts'
@@ -17,8 +16,6 @@ import {
 } from '../../policy/placement/feasible.ts'
 
 const BYTES_OF_MIB = 1024 * 1024
-/** Maximum number of names in a sentence; the others are counted. */
-const MAX_NAMES = 3
 
 const PAUSES = {
   HELD: 'On hold: an operator must release it before it is placed.',
@@ -127,7 +124,8 @@ export function sentenceOfPending(
 }
 
 function closedInWords(tally: Tally, how: string): string {
-  return `Waits for a node: ${nodesInWords(tally)} could take it and ${areOrIs(tally)} ${how}.`
+  const are = tally.nodeCount === 1 ? 'is' : 'are'
+  return `Waits for a node: ${nodesInWords(tally)} could take it and ${are} ${how}.`
 }
 
 function preparingInWords(tally: Tally, { queued: { task } }: PendingFacts): string {
@@ -253,14 +251,10 @@ export function nextVictimInWords(
   retryAt: Instant | null,
   servedBefore: number,
 ): string {
-  return `${whoLeavesInWords(gpus, requester, now, retryAt)}${servedBeforeInWords(servedBefore)}`
-}
-
-function servedBeforeInWords(servedBefore: number): string {
-  if (servedBefore === 0) return ''
-  return servedBefore === 1
-    ? ' Another task is served before it there.'
-    : ` ${servedBefore} other tasks are served before it there.`
+  const who = whoLeavesInWords(gpus, requester, now, retryAt)
+  if (servedBefore === 0) return who
+  const others = servedBefore === 1 ? 'Another task is' : `${servedBefore} other tasks are`
+  return `${who} ${others} served before it there.`
 }
 
 function whoLeavesInWords(
@@ -269,7 +263,7 @@ function whoLeavesInWords(
   now: Instant,
   retryAt: Instant | null,
 ): string {
-  if (retryAt !== null) return ` The next task may be swapped out in ${Math.ceil((retryAt - now) / 1000)} s.`
+  if (retryAt !== null) return ` The next task may be swapped out in ${secondsUntil(retryAt, now)}.`
   const holder = largestProtected(gpus, requester)
   if (holder === null) return ' No other task may be swapped out now.'
   return (
@@ -316,28 +310,23 @@ function bestInWords({ nodeCount, nearest }: Tally): string {
   return nodeCount === 1 ? name : `the best of ${nodeCount} nodes, ${name},`
 }
 
-/** `a, b, c and 4 more nodes`. */
 function nodesInWords({ nodeCount, nearest }: Tally): string {
-  const names = nearest.slice(0, MAX_NAMES).map((obstacle) => obstacle.node.name)
-  const more = nodeCount - names.length
-  return `${names.join(', ')}${more > 0 ? ` and ${more} more` : ''}`
-}
-
-function areOrIs({ nodeCount }: Tally): string {
-  return nodeCount === 1 ? 'is' : 'are'
+  return namesInWords(
+    nearest.map(({ node }) => node.name),
+    nodeCount,
+  )
 }
 
 function groupsInWords(groups: readonly string[]): string {
-  const names = groups.slice(0, MAX_NAMES).join(', ')
-  const more = groups.length - MAX_NAMES
-  return `${groups.length === 1 ? 'group' : 'groups'} ${names}${more > 0 ? ` and ${more} more` : ''}`
+  return `${groups.length === 1 ? 'group' : 'groups'} ${namesInWords(groups)}`
 }
 
 function hostMemoryInWords(tally: Tally, needs: string, best: string, have: string): string {
-  return have === 'nothing'
-    ? `Waits for host memory to swap to: ${needs}; ` +
-        `all its GPUs on ${nodesInWords(tally)} together would need more than is free.`
-    : `Waits for host memory to swap to: ${needs}; with the remaining host memory ${best} can take ${have}.`
+  const why =
+    have === 'nothing'
+      ? `all its GPUs on ${nodesInWords(tally)} together would need more than is free`
+      : `with the remaining host memory ${best} can take ${have}`
+  return `Waits for host memory to swap to: ${needs}; ${why}.`
 }
 
 function limitInWords(tally: Tally): string {

@@ -5,10 +5,8 @@
  */
 import type { Mib, NoSwap } from '../../../protocol/units.ts'
 import type { Gpu, Node } from '../../model/placement.ts'
-import type { WaitReason } from './explain-reasons.ts'
-import { WAIT_REASONS } from './explain-reasons.ts'
-import type { Tallies } from './explain-tally.ts'
-import { addObstacle } from './explain-tally.ts'
+import { WAIT_REASONS, type WaitReason } from './explain-reasons.ts'
+import { addObstacle, type Tallies } from './explain-tally.ts'
 import {
   capacityForSwappableMib,
   commitRoomMib,
@@ -116,27 +114,20 @@ interface Scratch {
  * enough GPUs.
  */
 function rulesFor({ shape, noswap, maxTasksPerGpu }: Request): readonly Rule[] {
-  const rule = (reason: WaitReason, roomMib: (gpu: Gpu) => Mib, isSummed = false): Rule => ({
-    reason,
-    roomMib,
-    isAboutBytes: true,
-    isSummed,
-  })
-  const whereItStays: WaitReason = noswap === 1 ? 'WAITING_PHYSICAL_VRAM' : 'NEVER_RESIDENT'
-  const attemptMib = (gpu: Gpu) => (hasAttemptRoom(gpu.node) ? Infinity : NOTHING)
-  const ofNode: Rule = {
-    reason: 'NODE_TASK_LIMIT',
-    roomMib: attemptMib,
-    isAboutBytes: false,
-    isSummed: false,
+  const rule = (reason: WaitReason, roomMib: Rule['roomMib'], isSummed = false): Rule => {
+    return { reason, roomMib, isAboutBytes: true, isSummed }
   }
+  const slots = (reason: WaitReason, hasOne: (gpu: Gpu) => boolean): Rule => {
+    const roomMib = (gpu: Gpu) => (hasOne(gpu) ? Infinity : NOTHING)
+    return { reason, roomMib, isAboutBytes: false, isSummed: false }
+  }
+  const whereItStays: WaitReason = noswap === 1 ? 'WAITING_PHYSICAL_VRAM' : 'NEVER_RESIDENT'
+  const ofNode = slots('NODE_TASK_LIMIT', ({ node }) => hasAttemptRoom(node))
   if (shape.kind === 'exclusive') return [ofNode, rule(whereItStays, (gpu) => gpu.capacityMib)]
-  const taskSlotMib = (gpu: Gpu) =>
+  const hasSlot = (gpu: Gpu) =>
     gpu.placements.length + gpu.quarantinedCount + gpu.pendingClaimants.length < maxTasksPerGpu
-      ? Infinity
-      : NOTHING
   const shared: readonly Rule[] = [
-    { reason: 'MAX_TASKS_PER_GPU', roomMib: taskSlotMib, isAboutBytes: false, isSummed: false },
+    slots('MAX_TASKS_PER_GPU', hasSlot),
     rule('SWAP_SPACE_EXHAUSTED', (gpu) => hostRoomMib(gpu, shape.kind)),
     ofNode,
   ]
@@ -226,14 +217,10 @@ function occupied(
 ): readonly Found[] {
   const k = shape.gpuCount
   const isExclusive = shape.kind === 'exclusive'
-  const open = gpus.filter(
-    (gpu, i) =>
-      (jointMib[i] as Mib) >= demandMib && (isExclusive ? isEmpty(gpu) : gpu.exclusiveTask === null),
-  )
-  if (open.length < k) {
-    const suitable = gpus.filter((_, i) => (jointMib[i] as Mib) >= demandMib)
+  const suitable = gpus.filter((_, i) => (jointMib[i] as Mib) >= demandMib)
+  const open = suitable.filter((gpu) => (isExclusive ? isEmpty(gpu) : gpu.exclusiveTask === null))
+  if (open.length < k)
     return [isExclusive ? nearestToEmpty(suitable, k) : bytes('WAITING_EXCLUSIVE_GPU', 0, demandMib)]
-  }
   if (isExclusive) return NONE
   const freeMib = kthLargest(
     open.map((gpu) => gpu.freeMib),

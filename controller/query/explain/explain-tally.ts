@@ -2,8 +2,7 @@
 import type { Mib } from '../../../protocol/units.ts'
 import type { Node } from '../../model/placement.ts'
 import { byCodeUnits } from '../../structures/order.ts'
-import type { ReasonDetail, WaitReason } from './explain-reasons.ts'
-import { WAIT_REASONS } from './explain-reasons.ts'
+import { WAIT_REASONS, type ReasonDetail, type WaitReason } from './explain-reasons.ts'
 
 /** Maximum number of nodes named per reason; the others are only counted. */
 export const MAX_NAMED_NODES = 20

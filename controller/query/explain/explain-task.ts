@@ -3,10 +3,8 @@
  * nothing.
  */
 import { requiredFeatures } from '../../policy/placement/feasible.ts'
-import type { Instant, Mib } from '../../../protocol/units.ts'
-import { movableMib } from '../../model/placement.ts'
-import type { Node } from '../../model/placement.ts'
-import { mayQueue } from '../../model/placement.ts'
+import type { Instant } from '../../../protocol/units.ts'
+import { mayQueue, movableMib, type Node } from '../../model/placement.ts'
 import type { PendingFacts, WaitExplanation } from './explain.ts'
 import { explainAssigned, explainPending, explainReturn } from './explain.ts'
 import type { Request } from './explain-survey.ts'
@@ -40,14 +38,10 @@ export function explainTask(c: WaitState, task: LiveTask, now: Instant): WaitExp
   }
   if (task.state !== 'pending') return null
   if (task.placementEntry?.hasReserved === true) return explainEntry(c, task.placementEntry, now)
-  return explainWait(c, task, now)
+  return explainIn(c, waitingOf(c, task), now)
 }
 
 // ── a pending task ────────────────────────────────────────────────────────────
-
-function explainWait(c: WaitState, task: LiveTask, now: Instant): WaitExplanation {
-  return explainPending(factsOf(c, waitingOf(c, task), now))
-}
 
 /** A task as it waits in a pool, or would wait. */
 export interface Waiting {
@@ -121,7 +115,7 @@ export function factsOf(
 }
 
 /** Returns the usage and limit of the task's owner if the task exceeds the limit; otherwise null. */
-function ownerLimitOf(
+export function ownerLimitOf(
   { owners }: Pick<Cluster, 'owners'>,
   { spec: { owner, gpuCount } }: LiveTask,
 ): PendingFacts['ownerLimit'] {
@@ -145,11 +139,8 @@ function explainEntry(c: WaitState, entry: LiveEntry, now: Instant): WaitExplana
   const isShort = decision.kind === 'not_covered'
   const hostFreeMib = entry.node.hostSwapMib - entry.node.hostUsedMib
   const reachOn = (gpu: LiveGpu) => {
-    const eligibleMib = eligibleOn(gpu, entry.task, now, hostFreeMib).reduce(
-      (sum, candidate) => sum + candidate.mib,
-      0,
-    )
-    return entry.needMib - shortMib(gpu, entry) + eligibleMib
+    const candidates = eligibleOn(gpu, entry.task, now, hostFreeMib)
+    return candidates.reduce((sum, { mib }) => sum + mib, entry.needMib - shortMib(gpu, entry))
   }
   const distance = (gpu: LiveGpu) =>
     decision.kind === 'impossible' ? attainableMib(gpu, entry) : reachOn(gpu)
@@ -157,10 +148,8 @@ function explainEntry(c: WaitState, entry: LiveEntry, now: Instant): WaitExplana
   const { placement } = entry.task
   const heldMib = entry.kind === 'growth' && placement !== null ? movableMib(placement) : 0
   const obstacle = obstacleTo(entry, true, now)
-  const before = gpu.claimants.slice(
-    0,
-    entry.hasReserved ? gpu.claimants.indexOf(entry) : gpu.claimants.length,
-  )
+  const { claimants } = gpu
+  const before = entry.hasReserved ? claimants.slice(0, claimants.indexOf(entry)) : claimants
   return explainReturn({
     entry,
     now,
@@ -172,13 +161,9 @@ function explainEntry(c: WaitState, entry: LiveEntry, now: Instant): WaitExplana
     attainableMib: attainableMib(gpu, entry),
     freeMib: heldMib + freeForMib(gpu, entry),
     reachMib: heldMib + reachOn(gpu),
-    keptMib: sumOfNeeds(before),
+    keptMib: before.reduce((sum, { needMib }) => sum + needMib, 0),
     keptFor: before[0] ?? null,
     retryAt: isShort ? retryAt(entry, c.policy, now) : null,
     servedBefore: servedBeforeEntry(c, entry, now),
   })
-}
-
-function sumOfNeeds(entries: readonly LiveEntry[]): Mib {
-  return entries.reduce((sum, entry) => sum + entry.needMib, 0)
 }

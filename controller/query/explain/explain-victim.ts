@@ -2,7 +2,7 @@
  * Whether a placed task could be swapped out now, and if not, why and until when (semantics 5, "Eligible").
  */
 import { isAboveRequest, movableMib } from '../../model/placement.ts'
-import { inMib, MOVERS } from '../../model/words.ts'
+import { inMib, MOVERS, secondsUntil } from '../../model/words.ts'
 import type { Instant } from '../../../protocol/units.ts'
 import type { Policy } from '../../model/config.ts'
 import { eligibleFrom, idlePeriodOf } from '../../policy/swap/eligible.ts'
@@ -89,7 +89,7 @@ function inWords(
   now: Instant,
 ): string {
   const { residency, node, gpus, task } = placement
-  const inSeconds = eligibleAt === null ? '' : ` in ${Math.ceil((eligibleAt - now) / 1000)} s`
+  const inSeconds = eligibleAt === null ? '' : ` in ${secondsUntil(eligibleAt, now)}`
   switch (standing) {
     case 'ELIGIBLE':
       return task.spec.keepWarm === true

@@ -3,17 +3,13 @@
  * whether it could be swapped out.
  */
 import type { Instant } from '../../../protocol/units.ts'
-import type { WaitExplanation } from '../explain/explain.ts'
+import { explainPending, type WaitExplanation } from '../explain/explain.ts'
 import type { Cluster } from '../../state/cluster.ts'
-import type { NodeVerdicts } from '../explain/explain-nodes.ts'
-import { verdictsOn } from '../explain/explain-nodes.ts'
-import { explainTask, factsOf, requestOf, waitingOf } from '../explain/explain-task.ts'
-import type { WaitState } from '../explain/explain-task.ts'
-import type { VictimExplanation } from '../explain/explain-victim.ts'
-import { explainVictim } from '../explain/explain-victim.ts'
+import { verdictsOn, type NodeVerdicts } from '../explain/explain-nodes.ts'
+import { explainTask, factsOf, requestOf, waitingOf, type WaitState } from '../explain/explain-task.ts'
+import { explainVictim, type VictimExplanation } from '../explain/explain-victim.ts'
 import type { LiveTask } from '../../state/facts.ts'
-import type { WouldFit, WouldFitIf } from './would-fit.ts'
-import { wouldFitIf } from './would-fit.ts'
+import { wouldFitIf, type WouldFit, type WouldFitIf } from './would-fit.ts'
 import { provisoOf, wouldFitInWords } from './would-fit-words.ts'
 
 export interface FullExplanation {
@@ -38,14 +34,15 @@ export function explainFully(
   task: LiveTask,
   now: Instant,
 ): FullExplanation {
-  const wait = explainTask(c, task, now)
   const victim = task.placement === null ? null : explainVictim(c, task.placement, now)
   if (task.state !== 'pending' || task.placementEntry?.hasReserved === true)
-    return { wait, nodes: null, wouldFitIf: null, victim }
+    return { wait: explainTask(c, task, now), nodes: null, wouldFitIf: null, victim }
   const waiting = waitingOf(c, task)
-  const nodes = verdictsOn(waiting.pool.nodes.keys(), factsOf(c, waiting, now), requestOf(c, waiting))
+  const facts = factsOf(c, waiting, now)
+  const wait = explainPending(facts)
+  const nodes = verdictsOn(waiting.pool.nodes.keys(), facts, requestOf(c, waiting))
   const answer = wouldFitIf(c, task, now)
-  const tasksBefore = Math.max(0, (wait?.queuePosition ?? 1) - 1)
+  const tasksBefore = Math.max(0, (waiting.position ?? 1) - 1)
   const changes = answer.changes.map((change) => ({
     change,
     sentence: wouldFitInWords(change, now),

@@ -3,8 +3,7 @@
  * longer match, and pending tasks whose feasibility changes.
  */
 import type { Mib } from '../../../protocol/units.ts'
-import type { Node } from '../../model/placement.ts'
-import type { Task } from '../../model/placement.ts'
+import type { Node, Task } from '../../model/placement.ts'
 import { effectiveSchedulableMib, resolveOvercommit } from '../../model/vram.ts'
 import { largestEverOn, NOTHING } from '../../policy/placement/feasible.ts'
 import { poolKeyOf, searchDemandMib } from '../../policy/placement/shape.ts'
@@ -64,23 +63,12 @@ export function previewGroup(
   }
   const nodes = [...changed.keys()]
   const groupsAfter = (node: LiveNode): readonly string[] => changed.get(node) ?? node.groups
+  const sumOf = (isCounted: (node: LiveNode) => boolean) => sumOfNodes(c, nodes.filter(isCounted))
   return {
-    joining: sumOfNodes(
-      c,
-      nodes.filter((node) => after.has(node.id)),
-    ),
-    leaving: sumOfNodes(
-      c,
-      nodes.filter((node) => !after.has(node.id)),
-    ),
-    leavesCommonPool: sumOfNodes(
-      c,
-      nodes.filter((node) => node.groups.length === 0),
-    ),
-    returnsToCommonPool: sumOfNodes(
-      c,
-      nodes.filter((node) => groupsAfter(node).length === 0),
-    ),
+    joining: sumOf((node) => after.has(node.id)),
+    leaving: sumOf((node) => !after.has(node.id)),
+    leavesCommonPool: sumOf((node) => node.groups.length === 0),
+    returnsToCommonPool: sumOf((node) => groupsAfter(node).length === 0),
     finishing: sumOfTasks(finishingOn(nodes, groupsAfter)),
     ...pendingAfter(c, changed),
   }

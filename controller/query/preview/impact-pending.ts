@@ -1,7 +1,8 @@
 /** Pending tasks that a change of the configuration would make fit, or make infeasible. */
-import { requiredFeatures } from '../../policy/placement/feasible.ts'
 import type { Instant } from '../../../protocol/units.ts'
 import type { Policy } from '../../model/config.ts'
+import { requestOf } from '../explain/explain-task.ts'
+import { keyOf } from '../explain/surveys.ts'
 import { whenPlacedOn } from '../../policy/place-alone.ts'
 import type { Queued } from '../../policy/placement/queue.ts'
 import type { Shape } from '../../policy/placement/shape.ts'
@@ -84,11 +85,7 @@ class Pass {
 
   changeFor(task: LiveTask): Change {
     const { pool, shape } = this.#c.queueFor(task.spec)
-    const { noswap, command } = task.spec
-    const key =
-      `${searchDemandMib(task.spec)} ${noswap} ${task.queueClass} ` +
-      `${command === null ? '-' : 'exec'} ${requiredFeatures(task.spec).join()} ` +
-      `${shape.key}`
+    const key = `${task.queueClass} ${keyOf(requestOf(this.#c, { task, shape }))}`
     // A refusal excludes a node for one task only, and offers on reserved GPUs depend on the queue order.
     const isLikeOthers =
       task.refusedBy === null && task.trouble.refusals.length === 0 && !this.#poolsOf(pool).hasReservations

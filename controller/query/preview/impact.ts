@@ -4,18 +4,15 @@
  * is stored.
  */
 import type { Instant, Mib } from '../../../protocol/units.ts'
-import type { Config, ConfigFields } from '../../model/config.ts'
-import { policyOf } from '../../model/config.ts'
+import { policyOf, type Config, type ConfigFields } from '../../model/config.ts'
 import { overCommitted, reserveDeficit } from '../../model/node-conditions.ts'
 import { byCodeUnits } from '../../structures/order.ts'
-import { movableMib } from '../../model/placement.ts'
-import type { Placement, Gpu, Node } from '../../model/placement.ts'
-import type { NodeSettings } from '../../model/vram.ts'
-import { effectiveSchedulableMib, settingsOn } from '../../model/vram.ts'
+import { movableMib, type Placement, type Gpu, type Node } from '../../model/placement.ts'
+import { effectiveSchedulableMib, settingsOn, type NodeSettings } from '../../model/vram.ts'
 import { capacityForSwappableMib } from '../../policy/placement/feasible.ts'
 import type { Cluster } from '../../state/cluster.ts'
-import type { Overrides } from '../../engine/inputs/commands/cluster-commands.ts'
 import {
+  type Overrides,
   overridesAfter,
   plannedConfig,
   putConfig,
@@ -23,22 +20,21 @@ import {
 } from '../../engine/inputs/commands/cluster-commands.ts'
 import type { Answer, NodeConfigChange } from '../../model/command.ts'
 import type { LiveNode } from '../../state/facts.ts'
-import type { CycleImpact } from './impact-cycle.ts'
-import { cycleImpact } from './impact-cycle.ts'
-import type { PendingImpact } from './impact-pending.ts'
-import { pendingImpact } from './impact-pending.ts'
+import { cycleImpact, type CycleImpact } from './impact-cycle.ts'
+import { pendingImpact, type PendingImpact } from './impact-pending.ts'
 import { applyEligibility, applySettings, forkNode } from '../../state/snapshot/node-fork.ts'
 
 /** Maximum number of nodes, GPUs and tasks that are named; the others are counted. */
 const MAX_NAMED_IN_IMPACT = 20
 
+const FIGURES = [
+  'effectiveSchedulableMib',
+  'commitLimitMib',
+  'overCommittedMib',
+  'reserveDeficitMib',
+] as const
 /** Sums over GPUs, MiB: sums of floors, never a floor of the sum. */
-export interface ImpactFigures {
-  readonly effectiveSchedulableMib: Mib
-  readonly commitLimitMib: Mib
-  readonly overCommittedMib: Mib
-  readonly reserveDeficitMib: Mib
-}
+export type ImpactFigures = Readonly<Record<(typeof FIGURES)[number], Mib>>
 
 export interface NodeImpact {
   readonly nodeId: string
@@ -99,10 +95,7 @@ export function planConfig(c: Cluster, change: Partial<ConfigFields>, now: Insta
   const { value } = planned
   const apply = (fork: Cluster) => void putConfig(fork, change, null, now)
   const proposal = { config: value, overridesOf: (node: LiveNode) => node, apply }
-  return {
-    ok: true,
-    value: { value, impact: impactOf(c, proposal, now) },
-  }
+  return { ok: true, value: { value, impact: impactOf(c, proposal, now) } }
 }
 
 export function planNodeConfig(
@@ -183,14 +176,14 @@ export function overOf(c: Pick<Cluster, 'nodes'>): Over {
 }
 
 function figuresOf({ gpus }: Node, { overcommitPercent }: NodeSettings): ImpactFigures {
-  const sum = { effectiveSchedulableMib: 0, commitLimitMib: 0, overCommittedMib: 0, reserveDeficitMib: 0 }
-  for (const gpu of gpus) {
-    sum.effectiveSchedulableMib += effectiveSchedulableMib(gpu.physicalMib, overcommitPercent)
-    sum.commitLimitMib += gpu.limitMib
-    sum.overCommittedMib += overCommitted(gpu)
-    sum.reserveDeficitMib += reserveDeficit(gpu)
-  }
-  return sum
+  return sumOf(
+    gpus.map((gpu) => ({
+      effectiveSchedulableMib: effectiveSchedulableMib(gpu.physicalMib, overcommitPercent),
+      commitLimitMib: gpu.limitMib,
+      overCommittedMib: overCommitted(gpu),
+      reserveDeficitMib: reserveDeficit(gpu),
+    })),
+  )
 }
 
 function sumOf(all: readonly ImpactFigures[]): ImpactFigures {
@@ -198,13 +191,6 @@ function sumOf(all: readonly ImpactFigures[]): ImpactFigures {
   for (const figures of all) for (const name of FIGURES) sum[name] += figures[name]
   return sum
 }
-
-const FIGURES = [
-  'effectiveSchedulableMib',
-  'commitLimitMib',
-  'overCommittedMib',
-  'reserveDeficitMib',
-] as const
 
 function isChanged({ before, after }: NodeImpact): boolean {
   return (

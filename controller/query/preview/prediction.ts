@@ -4,24 +4,22 @@
  * changes.
  */
 import type { Instant, Mib } from '../../../protocol/units.ts'
-import { movableMib } from '../../model/placement.ts'
-import type { Gpu, Node, Task } from '../../model/placement.ts'
+import { movableMib, type Gpu, type Node, type Task } from '../../model/placement.ts'
 import type { WaitExplanation } from '../explain/explain.ts'
 import { queueClass, type Queued } from '../../policy/placement/queue.ts'
 import { yieldsToP0 } from '../../policy/node-queue.ts'
 import { whenPlacedOn } from '../../policy/place-alone.ts'
-import type { Plan } from '../../policy/placement/schedule.ts'
-import { gpusOnNode, placeFor } from '../../policy/placement/schedule.ts'
+import { gpusOnNode, placeFor, type Plan } from '../../policy/placement/schedule.ts'
 import { byNodeId } from '../../policy/placement/score.ts'
 import { shapeOf } from '../../policy/placement/shape.ts'
-import { decideEntry } from '../../policy/swap/swap.ts'
+import { decidePlacement } from '../../policy/swap/swap.ts'
 import type { Cluster } from '../../state/cluster.ts'
 import { forkWithReservations, releaseEntryOn } from '../../state/snapshot/node-fork.ts'
 import type { Answer } from '../../model/command.ts'
 import type { TaskRequest } from '../../../protocol/task.ts'
 import type { Waiting, WaitState } from '../explain/explain-task.ts'
-import { explainIn, positionIn } from '../explain/explain-task.ts'
-import type { LiveEntry, LiveGpu, LiveNode, LiveTask } from '../../state/facts.ts'
+import { explainIn, ownerLimitOf, positionIn } from '../explain/explain-task.ts'
+import type { LiveGpu, LiveTask } from '../../state/facts.ts'
 import { newLiveTask } from '../../state/new-facts.ts'
 import { problemsOf } from '../../engine/inputs/commands/task-commands.ts'
 import { specOfRequest } from '../../../protocol/task-body.ts'
@@ -70,9 +68,7 @@ function predict(
   const pool = c.poolFor(shape.poolKey)
   const queued: Queued = { task, queueClass: queueClass(task, c.policy, now) }
   const position = positionIn(c, queued, pool)
-  const { owner, gpuCount } = task.spec
-  const isLimited = c.owners !== null && owner !== null && c.owners.roomOf(owner) < gpuCount
-  const isBehind = isLimited || (c.policy.strategy === 'fifo' && position > 1)
+  const isBehind = ownerLimitOf(c, task) !== null || (c.policy.strategy === 'fifo' && position > 1)
   for (let isFirst = true; ; isFirst = false) {
     const plan = isBehind ? null : placeFor(queued, { shape, pool }, c.policy)
     const found =
@@ -121,18 +117,7 @@ function placed(
   if (when === 'now') return { ...place, victims: [] }
   // Ordered as in the queue of the node.
   const byIndex = [...gpus].sort((a, b) => a.index - b.index) as LiveGpu[]
-  const entry: LiveEntry = {
-    kind: 'placement',
-    task,
-    node: node as LiveNode,
-    gpus: byIndex,
-    needMib: task.spec.vramMib,
-    askedAt: task.spec.submittedAt,
-    hasReserved: false,
-    isCollector: false,
-    failedAttempt: null,
-  }
-  const decision = decideEntry(entry, byIndex, now, false)
+  const decision = decidePlacement(task, node, byIndex, now)
   const later = { ...place, gpus: byIndex }
   if (decision.kind === 'wait') return { ...later, victims: [] }
   if (decision.kind !== 'swap_out') return null

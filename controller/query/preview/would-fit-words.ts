@@ -1,16 +1,14 @@
 /** Renders each change that would place a task as one sentence. */
 import type { Instant } from '../../../protocol/units.ts'
-import { inMib } from '../../model/words.ts'
+import { inMib, secondsUntil } from '../../model/words.ts'
 import type { WouldFit } from './would-fit.ts'
 
 export function wouldFitInWords(change: WouldFit, now: Instant): string {
   const fits = `It would fit ${change.node.name}`
   switch (change.change) {
     case 'overcommit': {
-      const setting =
-        change.scope === 'cluster'
-          ? 'default_vram_overcommit_percent'
-          : 'overcommit_vram_percent of that node'
+      const ofNode = 'overcommit_vram_percent of that node'
+      const setting = change.scope === 'cluster' ? 'default_vram_overcommit_percent' : ofNode
       return `${fits} with ${setting} ${change.to} instead of ${change.from}.`
     }
     case 'reserve': {
@@ -30,10 +28,7 @@ export function wouldFitInWords(change: WouldFit, now: Instant): string {
     case 'task_ends':
       return `${fits} once ${change.task.spec.name} has ended there (${inMib(change.mib)}).`
     case 'victims_idle':
-      return (
-        `${fits} in ${Math.ceil((change.at - now) / 1000)} s, if the victims do not use the GPU ` +
-        `before then.`
-      )
+      return `${fits} in ${secondsUntil(change.at, now)}, if the victims do not use the GPU before then.`
   }
 }
 

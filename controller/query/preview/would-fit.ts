@@ -7,10 +7,8 @@ import type { Instant, Mib, Percent } from '../../../protocol/units.ts'
 import { CONFIG_RULES } from '../../model/config.ts'
 import { byCodeUnits } from '../../structures/order.ts'
 import type { TaskSpec } from '../../../protocol/task.ts'
-import { movableMib } from '../../model/placement.ts'
-import type { Task } from '../../model/placement.ts'
-import type { NodeSettings } from '../../model/vram.ts'
-import { settingsOn } from '../../model/vram.ts'
+import { movableMib, type Task } from '../../model/placement.ts'
+import { settingsOn, type NodeSettings } from '../../model/vram.ts'
 import { yieldsToP0 } from '../../policy/node-queue.ts'
 import { whenPlacedOn } from '../../policy/place-alone.ts'
 import {
@@ -24,7 +22,7 @@ import type { Queued } from '../../policy/placement/queue.ts'
 import { COMMON_POOL, kindOf, searchDemandMib, shapeOf } from '../../policy/placement/shape.ts'
 import { mayTake, eligibleFrom } from '../../policy/swap/eligible.ts'
 import type { Cluster } from '../../state/cluster.ts'
-import type { LiveGpu, LiveNode, LivePlacement, LiveTask } from '../../state/facts.ts'
+import type { LiveEntry, LiveGpu, LiveNode, LivePlacement, LiveTask } from '../../state/facts.ts'
 import {
   applyEligibility,
   applySettings,
@@ -155,11 +153,10 @@ class FitCheck {
     return isTaken(withoutCollector)
   }
 
-  placeOn(node: LiveNode): { readonly node: LiveNode; readonly entriesBefore: number } {
-    return {
-      node,
-      entriesBefore: node.queue.filter(({ task, hasReserved }) => task !== this.task && !hasReserved).length,
-    }
+  /** @param gone a task that has ended; null: all are there */
+  placeOn(node: LiveNode, gone: LiveTask | null = null): Pick<WouldFit, 'node' | 'entriesBefore'> {
+    const isBefore = ({ task, hasReserved }: LiveEntry) => task !== this.task && task !== gone && !hasReserved
+    return { node, entriesBefore: node.queue.filter(isBefore).length }
   }
 }
 
@@ -324,27 +321,9 @@ function endOfOne(check: FitCheck, nodes: readonly LiveNode[]): WouldFit | null 
       break
     }
   }
-  return best === null
-    ? null
-    : {
-        ...withoutEntriesOf(check, best.node, best.task),
-        change: 'task_ends',
-        task: best.task,
-        mib: best.mib,
-      }
-}
-
-function withoutEntriesOf(
-  check: FitCheck,
-  node: LiveNode,
-  gone: LiveTask,
-): { readonly node: LiveNode; readonly entriesBefore: number } {
-  return {
-    node,
-    entriesBefore: node.queue.filter(
-      ({ task, hasReserved }) => task !== check.task && task !== gone && !hasReserved,
-    ).length,
-  }
+  if (best === null) return null
+  const { node, task, mib } = best
+  return { ...check.placeOn(node, task), change: 'task_ends', task, mib }
 }
 
 /** 1. Less VRAM. 2. Task id. */
@@ -388,13 +367,8 @@ function eligibleInstantsOn({ c, task, now }: FitCheck, node: LiveNode): readonl
 
 function uncordons(check: FitCheck, nodes: readonly LiveNode[]): readonly WouldFit[] {
   const found: WouldFit[] = []
-  for (const node of nodes) {
-    if (
-      node.status !== 'up' ||
-      !node.isCordoned ||
-      !check.fitsAfter(node, (fork) => (fork.isCordoned = false))
-    )
-      continue
+  for (const node of nodes.filter(({ status, isCordoned }) => status === 'up' && isCordoned)) {
+    if (!check.fitsAfter(node, (fork) => (fork.isCordoned = false))) continue
     found.push({ ...check.placeOn(node), change: 'uncordon' })
     if (found.length === MAX_ALTERNATIVES) break
   }

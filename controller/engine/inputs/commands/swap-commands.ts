@@ -3,7 +3,7 @@
  * with the reason.
  */
 import { movableMib } from '../../../model/placement.ts'
-import { inMib } from '../../../model/words.ts'
+import { inMib, secondsUntil } from '../../../model/words.ts'
 import type { Instant } from '../../../../protocol/units.ts'
 import type { Cluster } from '../../../state/cluster.ts'
 import type { Answer } from '../../../model/command.ts'
@@ -87,7 +87,7 @@ function refusalToLeave(placement: LivePlacement, now: Instant): string | null {
   if (wantsGpu) return 'wants the GPU: an active task is not swapped out'
   if (heldGrowth !== null) return 'waits for an allocation, for which it would return at once'
   if (now < backOffUntil)
-    return `failed to swap a moment ago; it may be tried again in ${Math.ceil((backOffUntil - now) / 1000)} s`
+    return `failed to swap a moment ago; it may be tried again in ${secondsUntil(backOffUntil, now)}`
   const needMib = movableMib(placement) * gpus.length
   const haveMib = node.hostSwapMib - node.hostUsedMib
   return needMib <= haveMib
