@@ -59,7 +59,10 @@ const UNMEASURED = {
 }
 /** Files share their worker: each module is loaded once per worker. A test must leave no global state. */
 const SHARED = { isolate: false }
-/** Of two cores vitest would use one. Tests that wait for processes, disks and leases leave cores idle. */
+/**
+ * With two cores, vitest would use one worker. Tests that wait for processes, disks and leases leave cores
+ * idle.
+ */
 const WAITING = { ...SHARED, maxWorkers: 6, sequence: { groupOrder: 1 } }
 /** More would load the modules more often. `make test` runs them at low priority next to those that wait. */
 const COMPUTING = { ...SHARED, maxWorkers: 3, sequence: { groupOrder: 2 } }

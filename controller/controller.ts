@@ -68,7 +68,7 @@ export interface ControllerOptions {
   readonly areHeartbeatsElided?: boolean
   /** Samples the cluster over time; `archive` stores the samples beyond the process. Omitted: no samples. */
   readonly series?: { readonly archive: SeriesArchive | null }
-  /** Of the leader among several controllers. Default: there are no others. */
+  /** Lease of the leader among several controllers. Default: there are no other controllers. */
   readonly leaseMs?: number
   /** Default: no limits. */
   readonly ownerLimits?: OwnerLimits

@@ -45,7 +45,7 @@ export const PORT_NAME: Characters = {
   description: 'lower-case letters, digits and hyphens, such as api or metrics-2',
 }
 
-/** Of a request over HTTP, with its query. */
+/** Characters of the path of an HTTP request, including its query. */
 export const REQUEST_PATH: Characters = {
   refused: /^(?!\/)|[^\x21-\x7e]/,
   pattern: '^/[\\x21-\\x7e]*$',

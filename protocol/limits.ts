@@ -51,7 +51,7 @@ export const MAX_GROUPS = 32
 export const MAX_LABELS = 64
 export const MAX_ARGUMENTS = 256
 export const MAX_ARGUMENT_LENGTH = 4096
-/** Of a reference to a container image: a name of 255, a tag of 128 and a digest of SHA-256 fit. */
+/** A reference to a container image: a name of 255, a tag of 128 and a digest of SHA-256 fit. */
 export const MAX_IMAGE_LENGTH = 512
 /** Ports that a task declares. */
 export const MAX_PORTS = 16
@@ -64,7 +64,7 @@ export const MAX_MOUNTS = 8
 /** Data folders that one server offers. */
 export const MAX_OFFERED_MOUNTS = 16
 export const MAX_MOUNT_NAME_LENGTH = 32
-/** Of a path on a host or in a folder of a task. */
+/** A path on a host or in a folder of a task. */
 export const MAX_PATH_LENGTH = 4096
 /** Files in one answer to `list_files`. */
 export const MAX_LISTED_FILES = 500

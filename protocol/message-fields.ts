@@ -140,7 +140,7 @@ const hooks = (argument: Characters) => ({
   resume: hook('Moves it back', argument),
 })
 export const swapHooks = (description: string) => record(hooks(NO_NUL), description)
-/** Of a request, where it may be null. */
+/** Swap hooks in a request, where they may be null. */
 export const swapHooksOrNull = (description: string, argument = NO_NUL) =>
   orNull(record(hooks(argument)), description)
 const ENGINE = {

@@ -116,7 +116,7 @@ export interface RequestedRunPolicy {
   readonly swapMethod?: SwapMethod | null
   /** How it is told to move its data; null or omitted: on its control socket. */
   readonly swapHooks?: SwapHooks | null
-  /** Of method `engine`; null or omitted: another method. */
+  /** Set for method `engine`; null or omitted: another method. */
   readonly swapEngine?: SwapEngine | null
 }
 
@@ -167,7 +167,7 @@ export interface RunPolicy {
   readonly swapMethod?: SwapMethod | null
   /** How it is told to move its data; null or omitted: on its control socket. */
   readonly swapHooks?: SwapHooks | null
-  /** Of method `engine`; null or omitted: another method. */
+  /** Set for method `engine`; null or omitted: another method. */
   readonly swapEngine?: SwapEngine | null
 }
 

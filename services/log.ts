@@ -21,7 +21,7 @@ const SERIALIZERS = {
   ),
 }
 
-/** Of `error` and `debug`. */
+/** Width of the longest levels, `error` and `debug`. */
 const LEVEL_WIDTH = 5
 const STANDARD_ERROR = 2
 

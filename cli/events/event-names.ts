@@ -33,7 +33,7 @@ export class EventNames {
       )
   }
 
-  /** Of a task or a node. */
+  /** Returns the name of a task or a node; null if it has none. */
   of(id: string | null): string | null {
     return id === null ? null : (this.#names.get(id) ?? id)
   }

@@ -13,7 +13,7 @@ export interface DoctorOptions extends KubectlOptions {
 }
 
 export interface DoctorHow {
-  /** Of Kubernetes. */
+  /** Version of Kubernetes. */
   readonly version: string
   /** In which a pod is tried; else that of kubectl. */
   readonly namespace?: string

@@ -167,7 +167,7 @@ async function nodesOf(api: ClusterApi, pod: Pod): Promise<readonly Place[] | nu
 
 const MAX_PLACES = 8
 
-/** Of a bound pod its GPUs; of another one the nodes that its selector, affinity and tolerations admit. */
+/** Returns the GPUs of a bound pod, or the nodes that its selector, affinity and tolerations admit. */
 function placesOf(pod: Pod, nodes: readonly Place[]): Field {
   const own = gpusOf(pod)
   if (own.length > 0) {

@@ -56,7 +56,7 @@ function placeFor({ server }: ServerOption): StorePlace | null {
 
 interface Handed {
   readonly before: Leader
-  /** Of the next term; null: none began in time. */
+  /** The next term; null: none began in time. */
   readonly after: Leader | null
 }
 

@@ -63,7 +63,7 @@ export async function taskShow(text: string, { output, ...server }: CommandOptio
   return EXIT_OK
 }
 
-/** Of each declared port: where clients reach it, or why its server forwards nothing to it. */
+/** Returns for each declared port the address for clients, or why the server forwards nothing to it. */
 async function addressesOf(client: HeadroomClient, task: Task): Promise<readonly string[]> {
   if (task.ports.length === 0 || task.placement === null) return []
   const assignment = await client.tasks.assignment(task.id).catch((error: unknown) => {

@@ -6,10 +6,10 @@ type Environment = Readonly<Record<string, string | undefined>>
 
 const NAME = 'gpu-server.sock'
 
-/** Of a server that runs as root. */
+/** Socket of a server that runs as root. */
 export const SYSTEM_SOCKET = `/run/headroom/${NAME}`
 
-/** Of a server that runs as the current user; null without XDG_RUNTIME_DIR. */
+/** Returns the socket of a server that runs as the current user; null without XDG_RUNTIME_DIR. */
 export function userSocket(env: Environment): string | null {
   const folder = env['XDG_RUNTIME_DIR']
   return folder ? join(folder, 'headroom', NAME) : null

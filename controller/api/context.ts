@@ -46,7 +46,7 @@ export interface ReadinessCheck {
 /** Which build runs, where that is known. */
 export interface Build {
   readonly commit: string | null
-  /** Of the store. */
+  /** Schema version of the store. */
   readonly schema: number | null
   readonly storeKind: StoreKind | null
 }

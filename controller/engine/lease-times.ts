@@ -10,7 +10,7 @@ export interface LeaseTimes {
   readonly commitWithinMs: DurationMs
 }
 
-/** Of a controller without a standby: after a commit no other controller leads for this long. */
+/** Lease of a controller without a standby: no other controller leads for this long after a commit. */
 export const LONE_LEASE_MS: DurationMs = 4_000
 /** Less than the margin of a lease window of a node (`LEASE_MARGIN_MS`). */
 const LONGEST_LEADS_FOR_MS: DurationMs = 4_000

@@ -46,7 +46,7 @@ export interface StartTrouble {
 
 /** The registry has answered, and does not have the image for this node. */
 export const IMAGE_NOT_FOUND = 'image_not_found'
-/** Of one registry: tasks with other images start, so that a task could close nodes to them by its image. */
+/** Concerns one registry only: tasks with other images still start, so one task cannot block a node. */
 const REGISTRY_UNREACHABLE = 'registry_unreachable'
 
 /** Returns true if any task would have been refused: it counts towards a cordon of the node. */

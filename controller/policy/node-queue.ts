@@ -89,7 +89,7 @@ export function returnOrderKeyOf(task: Task): ReturnOrderKey {
   return { task, askedAt: task.spec.submittedAt }
 }
 
-/** Of each shape one task participates: a P0 task, otherwise the first in the order of the pending queue. */
+/** Returns one task of each shape: a P0 task if there is one, otherwise the first in the pending queue. */
 export function onePerShape<Q extends ShapeQueue>(
   found: readonly PendingTurn<Q>[],
 ): readonly PendingTurn<Q>[] {

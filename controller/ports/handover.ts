@@ -4,7 +4,7 @@ import type { DurationMs } from '../../protocol/units.ts'
 export interface Standby {
   readonly name: string
   readonly url: string
-  /** Of its program. */
+  /** Version of its program. */
   readonly version: string
   readonly mayLead: boolean
   /** Since it was last seen. */

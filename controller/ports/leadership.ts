@@ -41,7 +41,7 @@ export const CLOSED: TermEnd = { reason: 'disconnected', detail: 'it was closed'
 export interface Leadership {
   /** Waits until this controller leads. Call it once, or again when a term has ended. */
   campaign(): Promise<Term>
-  /** Of the current term; 0 while it does not lead. */
+  /** Epoch of the current term; 0 while it does not lead. */
   readonly epoch: number
   /** Resolves when the current term ends, as soon as this controller can know it. */
   readonly lost: Promise<TermEnd>

@@ -31,7 +31,7 @@ export interface StartEntry {
   readonly areHeartbeatsElided: boolean
   /** Omitted: all servers may join. */
   readonly storeKind?: StoreKind
-  /** Of the leader among several controllers. */
+  /** Lease of the leader among several controllers. */
   readonly leaseMs?: number
 }
 

@@ -356,7 +356,7 @@ export interface TraceEntry {
   readonly name: string
   readonly format: string
   readonly tasks: number
-  /** Of the upload. */
+  /** Number of rows in the upload. */
   readonly rows: number
   /** Number of rows that were left out, by reason. */
   readonly dropped: Readonly<Record<string, number>>

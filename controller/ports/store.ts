@@ -47,7 +47,7 @@ export interface TaskRecord extends Omit<TaskSpec, 'maxRequeues'>, RunPolicy {
   }[]
   /** The five counters of semantics 6, microseconds, as of the last transition. */
   readonly counters: readonly [demand: number, served: number, queue: number, swap: number, compute: number]
-  /** Of a lease: what its client last reported about wanting the GPU. */
+  /** For a lease: whether its client wants the GPU, as last reported. */
   readonly clientWants: boolean | null
   /** Failed starts; omitted: none. */
   readonly trouble?: StartTrouble
@@ -199,8 +199,8 @@ export interface TokenRecord {
   /** Rounded to the hour. */
   readonly lastUsedAt: Instant | null
   /**
-   * Of a browser session, whose secret is in a cookie: names the sign-in settings under which it began.
-   * Absent: a token.
+   * For a browser session, whose secret is in a cookie: the sign-in settings under which it began. Absent: a
+   * token.
    */
   readonly session?: string
 }
@@ -273,7 +273,7 @@ export function noAccessChanges(): AccessChanges {
 
 /** A submission with an idempotency key. Key and body are digests: neither text is kept. */
 export interface SubmissionKeyRecord {
-  /** Of the task. */
+  /** Number of the task. */
   readonly seq: number
   /** Digest of the key and its owner. */
   readonly key: string

@@ -29,7 +29,7 @@ export interface RecentPast {
   readonly ended: readonly TaskRecord[]
   /** Lengths of the periods in which resident tasks did or did not want the GPU. */
   readonly runs: ActivityRuns
-  /** Of nodes with observations. */
+  /** Speeds of nodes with observations. */
   readonly speeds: readonly NodeSpeeds[]
 }
 
@@ -200,7 +200,7 @@ export interface Twin {
   /** Bounded in time. */
   tryChange(change: SettingsChange): Promise<ChangeForecast | NoForecast>
   drift(): DriftReport
-  /** Of nodes with observations, in the order of their first one. */
+  /** Returns the speeds of nodes with observations, in the order of their first observation. */
   speeds(): readonly NodeSpeeds[]
 }
 

@@ -34,8 +34,8 @@ export interface LiveTask extends Mutable<Task> {
   /** Since when it wants the GPU without being resident; null otherwise. */
   awayFrom: Instant | null
   /**
-   * Of a lease: whether its client last said that it wants the GPU; null before the client has said so. The
-   * node knows less.
+   * For a lease: whether its client last reported that it wants the GPU; null before its first report. The
+   * node does not have this information.
    */
   clientWants: boolean | null
   /** Attempts given up before their node reported how they ended; oldest first, at most `MAX_GIVEN_UP`. */

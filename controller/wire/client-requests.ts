@@ -31,7 +31,7 @@ export interface ClientRequestsOptions {
   readonly bus: Bus
   readonly envelope: (body: ControllerBody) => Envelope
   readonly ownerLimits: OwnerLimits
-  /** Of all clients together; 0: no limit. */
+  /** Limit for all clients together; 0: no limit. */
   readonly requestsPerSecond: number
   /** Null: no audit. */
   readonly audit: ClientAudit | null

@@ -160,7 +160,7 @@ function leaseFor(
   }
 }
 
-/** Of the tasks that have waited longest, as far as a message holds them. */
+/** Returns the images of the tasks that have waited longest, as many as a message may contain. */
 function imagesToLookFor(waiting: ReadonlyMap<string, number>): readonly string[] {
   const images: string[] = []
   for (const image of waiting.keys()) if (images.push(image) === MAX_REPORTED_IMAGES) break

@@ -32,7 +32,7 @@ export type ReadDone = (piece: ChannelPiece | ChannelRefused) => void
 
 export class Channel {
   readonly #child: ChildProcess
-  /** Of requests to open it that have no answer yet. */
+  /** Callbacks of requests to open the channel that have no answer yet. */
   #onOpen: ((refused: ChannelRefused | null) => void)[]
   readonly #onClosed: () => void
   readonly #frames = new FrameReader()

@@ -35,7 +35,7 @@ import { errorText } from '../../protocol/error-text.ts'
 
 export interface ApptainerContainersOptions {
   readonly apptainer: Apptainer
-  /** Of this server only: it has the images, and a file for each container. */
+  /** Folder of this server only. It contains the images and one file for each container. */
   readonly stateFolder: string
   readonly pull: PullPolicy
   /** File with logins for registries; absent: none. */

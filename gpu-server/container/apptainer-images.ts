@@ -13,9 +13,9 @@ export class ApptainerFault extends Error {
   override readonly name = 'ApptainerFault'
 }
 
-/** Of all images together; the least recently used go first. */
+/** Limit for all images together; the least recently used images are removed first. */
 const MAX_BYTES = 100 * 1024 ** 3
-/** Of a pull; the command names no bytes of progress. */
+/** Time limit of a pull. The command does not report progress in bytes. */
 const PULL_MS = 3_600_000
 const MAX_WORDS = 4_096
 const SUFFIX = '.sif'
@@ -161,7 +161,7 @@ export function wordsFrom(stream: NodeJS.ReadableStream): () => string {
   return () => text
 }
 
-/** Of `FATAL:   While making image …`; an image may have written it. */
+/** Returns the last line, such as `FATAL: While making image …`. An image may have written it. */
 export function lastLine(text: string): string {
   const lines = text.split('\n').map((line) => line.replace(/[\p{Cc}\s]+/gu, ' ').trim())
   const line =

@@ -12,7 +12,7 @@ import { containerMountPoint } from '../files/data-mounts.ts'
 import type { EngineKind } from './engine-api.ts'
 
 export const MAX_PROCESSES = 4_096
-/** Of /dev/shm, through which data loaders pass batches; used memory counts, not this limit. */
+/** Size of /dev/shm, through which data loaders pass batches. Only used memory counts, not this limit. */
 const SHARED_MEMORY_BYTES = 1024 * 1024 * 1024
 const BYTES_OF_MIB = 1024 * 1024
 const PERIOD_US = 100_000

@@ -26,7 +26,7 @@ const PROBE_MS = 15_000
 const LOOK_MS = 30_000
 /** Creating and removing a container copies or deletes files. */
 const CHANGE_MS = 120_000
-/** Of a pull without a byte of progress. */
+/** Time limit of a pull without progress. */
 const PULL_IDLE_MS = 120_000
 /** podman 4 and later serve it. */
 export const LIBPOD = '/v4.0.0/libpod'

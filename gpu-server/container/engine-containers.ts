@@ -26,13 +26,13 @@ export interface Engine {
   readonly version: string
   readonly socketPath: string
   readonly isRootless: boolean
-  /** Of memory, processors and processes of a container. */
+  /** The engine can limit memory, processors and processes of a container. */
   readonly canLimit: boolean
 }
 
 export interface EngineContainersOptions {
   readonly engine: Engine
-  /** Of this server only; containers of other servers on the engine are left alone. */
+  /** Folder of this server only. Containers of other servers on the engine are not touched. */
   readonly stateFolder: string
   readonly pull: PullPolicy
   /** File with logins for registries; absent: none. */
@@ -63,7 +63,7 @@ export class EngineContainers implements Containers {
     })
   }
 
-  /** Of the engine. */
+  /** The engine can enforce limits. */
   get canLimit(): boolean {
     return this.#options.engine.canLimit
   }

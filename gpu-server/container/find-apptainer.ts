@@ -32,7 +32,7 @@ export async function findApptainer(env: Readonly<Record<string, string | undefi
   }
 }
 
-/** Of an absolute folder: a relative one depends on where the server was started. */
+/** Searches absolute folders only: the meaning of a relative folder depends on the working directory. */
 function programIn(path: string): string | null {
   for (const folder of path.split(delimiter).filter(isAbsolute)) {
     const program = join(folder, 'apptainer')

@@ -18,9 +18,9 @@ export interface LaunchRequest {
   readonly cwd?: string
   /** Names of data folders of this host that it reads; absent: none. */
   readonly mounts?: readonly string[]
-  /** Of its use of the host; absent: none. */
+  /** Limits of its use of the host; absent: no limits. */
   readonly limits?: LimitsRecord
-  /** Of the controller that ordered the start. */
+  /** Epoch of the controller that ordered the start. */
   readonly epoch?: number
   /** Environment variables of the task, in addition to the device's own. */
   readonly env: Readonly<Record<string, string>>
@@ -231,7 +231,7 @@ export interface Device {
    * SHA-256. Returns the path of the socket that it uses; null: not possible.
    */
   expectProcess?(taskId: string, attempt: number, tokenSha256: string): string | null
-  /** Of an attempt that clients reach at other addresses than its own; absent or empty: at its own ports. */
+  /** Returns the addresses of an attempt that clients reach elsewhere; absent or empty: its own ports. */
   addressesOf?(taskId: string, attempt: number): readonly PortAddress[]
   /** Null: no such attempt, or no output is kept. */
   readOutput(

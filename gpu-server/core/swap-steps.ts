@@ -164,8 +164,8 @@ export function staysRunning({ start: { swapMethod = 'driver' } }: Pick<SwappedT
 }
 
 /**
- * Of a task that is swapped out and not on its way: what it uses on a GPU although it said that it had moved
- * it out. That counts as foreign.
+ * Returns the VRAM on a GPU that a swapped-out task still uses although it reported less. This VRAM counts as
+ * foreign. The task must have no swap in progress.
  */
 export function surplusMib({ swappedOutBy, residualMib }: SwappedTask, usedMib: Mib): Mib {
   return swappedOutBy === 'driver' ? 0 : Math.max(0, usedMib - residualMib)

@@ -13,7 +13,7 @@ export interface HookedTask {
   readonly start: { readonly swapHooks?: SwapHooks; readonly swapEngine?: SwapEngine }
 }
 
-/** Of an answer; the rest is not read. */
+/** Maximum size of an answer; the rest is not read. */
 const HEAD_BYTES = 4_096
 /** A body that says what stays in VRAM. */
 const RESIDENT = /"resident_mib"\s*:\s*(\d{1,8})/

@@ -33,7 +33,7 @@ export interface ProxyRange {
 export interface PortProxiesOptions<T extends ProxiedTask> {
   /** The guard program. */
   readonly program: string
-  /** Of the guard of a living attempt; null: none lives. */
+  /** Returns the folder of the guard of a living attempt; null: the attempt is not alive. */
   readonly folderOf: (taskId: string, attempt: number) => string | null
   /** Null: no attempt gets an address. */
   readonly range: ProxyRange | null

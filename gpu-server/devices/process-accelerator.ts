@@ -32,7 +32,7 @@ const BUSY_FROM_PERMILLE = 50
 /** Unit of CPU time in /proc (proc_pid_stat(5), USER_HZ). */
 const MS_PER_TICK = 10
 const STOPPED = 'T'
-/** Of the file that says what a task uses. */
+/** Unit of the file in which a task declares its VRAM use. */
 const BYTES_PER_MIB = 1_024
 
 export class ProcessAccelerator implements Accelerator {

@@ -34,7 +34,7 @@ export class VramLimits {
     this.#above = above
   }
 
-  /** Of a task that was ended for this; null: any other. */
+  /** Returns the end of a task that was ended for exceeding its VRAM; null: another task. */
   endOf(task: HostTask): AttemptEnd | null {
     const usedMib = this.#killedAt.get(task)
     const limitMib = task.start.vramLimitMib

@@ -19,7 +19,7 @@ import { WorkHelper } from './work-helper.ts'
 
 export interface WorkLimits {
   readonly retentionMs: number
-  /** Of all folders; the latest one may exceed it. */
+  /** Limit for all folders together; the latest folder may exceed it. */
   readonly maxBytes: number
 }
 

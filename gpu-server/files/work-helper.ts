@@ -26,7 +26,7 @@ export interface HelperRequest {
 }
 
 export interface HelperReply {
-  /** Of the file system (`ENOENT`); null: done. */
+  /** Error code of the file system (`ENOENT`); null: success. */
   readonly error: string | null
   readonly a: number
   readonly b: number

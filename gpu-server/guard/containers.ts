@@ -8,7 +8,7 @@ export interface ContainerSpec {
   readonly image: string
   /** Ids of the placement's GPUs, and of no others; empty for declared GPUs. */
   readonly devices: readonly string[]
-  /** Of the controller that ordered the start; a label. */
+  /** Epoch of the controller that ordered the start; a label. */
   readonly epoch: number
   /** The image was prepared for this attempt: the pull policy has been followed. */
   readonly isPrepared?: boolean
@@ -72,7 +72,7 @@ export const CONTAINER_SOCKET = '/headroom/init'
  * rest. A server that ends at any point leaves either a task with a guard or a container without a program.
  */
 export interface Containers {
-  /** Of memory, processors and processes of a container. */
+  /** The engine can limit memory, processors and processes of a container. */
   readonly canLimit: boolean
   /** Pulls the image if the policy says so. */
   prepare(image: string, options: PrepareOptions): Promise<PreparedImage | Refused>

@@ -33,7 +33,7 @@ export interface GuardStart {
 }
 
 export interface ContainerLaunch {
-  /** Of the image. */
+  /** Working directory of the image. */
   readonly workingDirectory: string
   /** Starts the container, whose init connects to the waiting guard. */
   readonly start: () => Promise<LaunchAnswer>

@@ -14,7 +14,7 @@ export interface ProxyTarget {
 export interface ProxyStart {
   /** The guard program. */
   readonly program: string
-  /** Of the guard of the attempt. */
+  /** Folder of the guard of the attempt. */
   readonly folder: string
   /** An IP address of this host. */
   readonly address: string

@@ -275,7 +275,7 @@ export class PodAgent {
   }
 }
 
-/** Of a GPU without a driver; the name of a node may have dots. */
+/** Returns the UUID of a GPU without a driver. The name of a node may contain dots. */
 function declaredUuid(node: string, index: number): string {
   return `${node.replaceAll(/[^A-Za-z0-9-]/g, '-').slice(0, 80)}-GPU-${index}`
 }

@@ -105,7 +105,7 @@ export class PodTask implements AcceleratedTask, WatchedTask {
     return Promise.resolve()
   }
 
-  /** Of each of its processes, as it was started. */
+  /** Returns the environment of each of its processes at its start. */
   environments(): readonly Readonly<Record<string, string>>[] {
     return this.processIds().map(environmentOf)
   }

@@ -28,7 +28,7 @@ import {
 export interface LeaseLeadershipOptions {
   readonly api: KubeApi
   readonly clock: Clock
-  /** Of this candidate, for example of its pod. */
+  /** Name of this candidate, for example of its pod. */
   readonly name: string
   readonly lease: Required<ObjectKey>
   readonly leaseMs: DurationMs

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import { type KubeApi, TOKEN_REVIEWS } from '../ports/kube-api.ts'
 
-/** Of the tokens with which agents report; they are of no use elsewhere. */
+/** Audience of the tokens with which agents report. They are not valid elsewhere. */
 const AGENT_AUDIENCE = 'headroom'
 
 export interface NodeTokensOptions {
@@ -73,7 +73,7 @@ export class NodeTokens {
   }
 }
 
-/** Of a token that the API server has accepted. */
+/** Returns the expiry of a token that the API server has accepted. */
 function expiryOf(token: string): Instant {
   try {
     const { exp } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()) as {

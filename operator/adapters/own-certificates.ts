@@ -13,7 +13,7 @@ import { type Issued, makeAuthority, makeCertificate, type Validity } from './x5
 export interface OwnCertificates {
   /** One or two, the newest first. */
   readonly authorities: string
-  /** Of the newest authority. */
+  /** Key of the newest authority. */
   readonly authorityKey: string
   readonly cert: string
   readonly key: string

@@ -8,11 +8,11 @@ export interface AdmissionOptions {
    */
   readonly swapMemory: 'raise' | 'require' | 'ignore'
   /**
-   * Of the helper through which probes of swappable pods run: the kubelet would restart a container that is
-   * swapped out and answers no probe. null: pods with such probes are not swapped.
+   * Image of the helper through which probes of swappable pods run. Without it the kubelet would restart a
+   * swapped-out container, which answers no probe. null: pods with such probes are not swapped.
    */
   readonly helperImage: string | null
-  /** Of GPU pods that name none. */
+  /** Runtime class of GPU pods that name none. */
   readonly runtimeClassName: string | null
 }
 

@@ -8,7 +8,7 @@ import type { Container, Pod, PodSpec, Probe } from '../contract/kubernetes.ts'
 import { POD_ANNOTATIONS } from '../contract/names.ts'
 import { withVariable } from './container-fields.ts'
 
-/** Of the volume and of the init container. */
+/** Name of the volume and of the init container. */
 export const HELPER_NAME = 'headroom-probe'
 const FOLDER = '/headroom-probe'
 const HELPER = `${FOLDER}/probe`

@@ -224,7 +224,7 @@ export interface OwnKind {
   readonly description: string
   readonly spec: TSchema | null
   readonly status: TSchema
-  /** Of the whole object, and of its spec. */
+  /** Rules of the whole object and of its spec. */
   readonly rules: readonly CelRule[]
   readonly specRules: readonly CelRule[]
   readonly columns: readonly PrinterColumn[]

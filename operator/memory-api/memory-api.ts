@@ -31,7 +31,7 @@ import { EventHistory } from './watchers.ts'
 
 /** A kind that the server serves. */
 export interface ServedKind extends ResourceKind {
-  /** Of a custom resource: checked, and unknown fields are dropped. */
+  /** Schema of a custom resource: objects are checked, and unknown fields are dropped. */
   readonly schema?: StructuralSchema
   /** `status` is written through its subresource only. */
   readonly hasStatus?: boolean

@@ -8,7 +8,7 @@ import type { Claim, GPUNodeStatus } from '../contract/policies.ts'
 
 export interface NodeLimits {
   readonly percent: Percent
-  /** Of each GPU. */
+  /** Reserve of each GPU. */
   readonly reserveMib: Mib
 }
 

@@ -10,7 +10,7 @@ export interface NodeFacts extends NodeGpus {
   readonly overcommit: NodeOvercommit
   readonly foreignMib: (uuid: string) => Mib
   readonly isOut: (podUid: string) => boolean
-  /** Of the GPUNode. */
+  /** Generation of the GPUNode. */
   readonly generation: number
   /** An agent has reported within the last seconds. */
   readonly hasAgent: boolean

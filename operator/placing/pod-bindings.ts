@@ -68,7 +68,7 @@ const CONSTRAINTS: StartRefused = { cause: 'task', code: 'node_constraints' }
 const ABANDONED = 'abandoned'
 const PASSING = (code: string): StartRefused => ({ cause: 'passing', code })
 
-/** Of pods that are placed, or only observed. */
+/** The part of the bindings for pods that are placed or only observed. */
 export type Bindings = Pick<
   PodBindings,
   'begin' | 'abandon' | 'podChanged' | 'forget' | 'close' | 'isOnItsWay' | 'filter' | 'bind' | 'release'

@@ -23,7 +23,8 @@ export function withoutAgents(sentence: string): string {
 }
 
 /**
- * Of a bound pod. Only one that has been out comes back; while its place is not known, the last one stays.
+ * Returns the condition of a bound pod. Only a pod that has been swapped out returns. While its place is
+ * unknown, its last condition stays.
  */
 export function boundAdmission({ status, spec }: Pod, where: 'in' | 'out' | null): Admission | null {
   const { nodeName = '' } = spec

@@ -9,7 +9,7 @@ import { type PlannedPod, planPods } from './plan-pods.ts'
 export interface PlanOptions {
   /** VRAM of GPUs by the name of their model, where no label says it. */
   readonly vramByModel: ReadonlyMap<string, Mib>
-  /** Of pods that ask for whole GPUs; null: they take whole GPUs. */
+  /** VRAM of pods that request whole GPUs; null: they use whole GPUs. */
   readonly podVramMib: Mib | null
   /** Activity model of the pods (docs/scenario-format.md). */
   readonly activity: string

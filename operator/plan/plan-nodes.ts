@@ -14,7 +14,7 @@ const MEMORY_LABEL = 'nvidia.com/gpu.memory'
 const MODEL_LABEL = 'nvidia.com/gpu.product'
 const REPLICAS_LABEL = 'nvidia.com/gpu.replicas'
 const GPU_RESOURCE = 'nvidia.com/gpu'
-/** Of a scenario. */
+/** Maximum number of GPUs of a node in a scenario. */
 const MAX_NODE_GPUS = 16
 const MAX_MODEL_LENGTH = 63
 

@@ -31,7 +31,7 @@ export interface ObjectKey {
 }
 
 export interface ListOptions {
-  /** Of a namespaced kind; all namespaces if omitted. */
+  /** Namespace of a namespaced kind; all namespaces if omitted. */
   readonly namespace?: string
   readonly labelSelector?: string
   /** Maximum number of items of this page. */

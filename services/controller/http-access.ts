@@ -112,7 +112,7 @@ export function browserSignIn(oidc: OidcSettings): SignInOf {
     })
 }
 
-/** Of what decides who has which role, and for how long. */
+/** Returns a fingerprint of the settings that determine roles and the length of sessions. */
 function fingerprintOf({ issuer, clientId, rules, sessionHours }: OidcSettings): string {
   return hashOf(JSON.stringify([issuer, clientId, rules, sessionHours])).slice(0, FINGERPRINT_CHARACTERS)
 }

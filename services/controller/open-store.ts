@@ -24,13 +24,13 @@ const MIB_BYTES = 1_048_576
 export interface DurableStore extends Store {
   /** Number of batches that wait for the current transaction. */
   queueDepth(): number
-  /** Of the leader among several controllers; null or omitted: not known, or there are no others. */
+  /** Succession of the leader among several controllers; null or omitted: unknown, or a single controller. */
   succession?(): Succession | null
   /** The leader and the standbys; omitted: this controller is alone. @throws StoreFault */
   leaderView?(): Promise<LeaderView>
   /** Since the database accepted a commit or a beat of this leader; null or omitted: it has no lease. */
   leaseAgeMs?(): number | null
-  /** Of a controller among several; null or omitted: there are no others. */
+  /** Term of a controller among several; null or omitted: a single controller. */
   readonly term?: Term | null
   /** Uploaded files of tasks; null or omitted: they are not in the store. */
   files?(): BlobFiles | null

@@ -258,7 +258,7 @@ export class BlobStore implements Blobs {
     return parsed
   }
 
-  /** Of a manifest; empty if it is gone. */
+  /** Returns the text of a manifest; empty if the manifest is gone. */
   async #text(owner: BlobOwner, sha256: string): Promise<string> {
     return (await this.#options.files.read(owner, sha256, 0, CHUNK_BYTES))?.toString() ?? ''
   }

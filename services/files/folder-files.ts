@@ -75,7 +75,7 @@ export function createFolderFiles(root: string): BlobFiles {
   }
 }
 
-/** Of one owner. Removes what interrupted uploads left. */
+/** Lists the files of one owner. Removes the remains of interrupted uploads. */
 async function listed(folder: string): Promise<readonly KeptFile[]> {
   const text = await readFile(join(folder, OWNER_FILE), 'utf8').catch(() => null)
   if (text === null) return []

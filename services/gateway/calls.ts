@@ -13,7 +13,7 @@ const GONE_MS = 5_000
 export interface CallLimits {
   /** A request is held no longer than that. */
   readonly holdMs: number
-  /** Of one endpoint. */
+  /** Maximum number of held requests of one endpoint. */
   readonly maxHeld: number
 }
 

@@ -11,7 +11,10 @@ export const SERVED_PATHS: readonly string[] = [
   ...['/get_model_info', '/model_info'],
 ]
 export const SERVED_BELOW: readonly string[] = ['/v1/', '/v2/', '/inference/v1/']
-/** Of any task, as any part of a path: an engine may run without the swap method `engine`. */
+/**
+ * Paths that are never forwarded, for any task and in any part of a path. An engine may run without the swap
+ * method `engine`.
+ */
 export const NEVER_CALLED: readonly string[] = [
   ...['sleep', 'wake_up', 'is_sleeping', 'release_memory_occupation', 'resume_memory_occupation'],
   ...['load_lora_adapter', 'unload_lora_adapter', 'load_lora_adapter_from_tensors', 'flush_cache'],

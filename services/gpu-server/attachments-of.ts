@@ -17,7 +17,10 @@ const FOLDER = 's'
 /** Users who may connect must reach the socket, and nothing else there. */
 const FOLDER_MODE = 0o711
 
-/** Of a server that runs as root, members of the group may connect; otherwise only its user. */
+/**
+ * Returns the attachments of a server. If it runs as root, members of the group may connect; otherwise only
+ * its user may.
+ */
 export function attachmentsOf({ stateFolder, program }: Place, clock: Clock): Attachments {
   const folder = join(stateFolder, FOLDER)
   mkdirSync(folder, { recursive: true })

@@ -21,7 +21,7 @@ import { Reports } from './reports.ts'
 
 export interface OperatorOptions extends Pick<PlacementOptions, 'bindWithinMs'> {
   readonly api: KubeApi
-  /** Of this process among the replicas. */
+  /** Name of this process among the replicas. */
   readonly name: string
   readonly lease: Required<ObjectKey>
   readonly leaseMs: DurationMs
@@ -32,7 +32,7 @@ export interface OperatorOptions extends Pick<PlacementOptions, 'bindWithinMs'> 
   readonly onNote: (line: string) => void
   /** Called when it begins and ceases to place pods. */
   readonly onLeading?: (isLeading: boolean) => void
-  /** Of the lease and the copies; the system's. */
+  /** Clock of the lease and the copies. Default: the system clock. */
   readonly clock?: Clock
 }
 

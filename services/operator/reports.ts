@@ -26,7 +26,7 @@ export interface ReportsOptions {
   readonly api: KubeApi
   readonly objects: ClusterObjects
   readonly placement: Placement
-  /** Of this replica. */
+  /** Name of this replica. */
   readonly name: string
   readonly onNote: (line: string) => void
 }

@@ -26,14 +26,17 @@ export interface OperatorProcessOptions extends Omit<OperatorOptions, 'lease' | 
   /** Where agents report. */
   readonly agents: Address
   readonly admin: Address
-  /** Of the extender: the Service, and the Secrets with its certificates and those of the scheduler. */
+  /**
+   * Name of the extender: of the Service, and of the Secrets with its certificates and those of the
+   * scheduler.
+   */
   readonly service: string
   readonly secret: string
   readonly schedulerSecret: string
   readonly agentSecret: string
   readonly agentAccount: string
   readonly dnsNames: readonly string[]
-  /** Of this process: it is labelled while it leads; null: not in a pod. */
+  /** Name of the pod of this process, which is labelled while it leads; null: not in a pod. */
   readonly podName: string | null
   readonly signal: AbortSignal
   readonly now?: () => Instant

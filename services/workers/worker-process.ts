@@ -27,7 +27,7 @@ export interface WorkerListener {
 const STDERR_TAIL_CHARACTERS = 16_384
 /** Time for an idle process to end by itself before it is killed. */
 const EXIT_GRACE_MS = 2_000
-/** Of the times in /proc, on every machine. */
+/** Unit of the times in /proc, on every machine. */
 const MS_PER_TICK = 10
 
 export class WorkerProcess {

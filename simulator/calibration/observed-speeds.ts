@@ -52,7 +52,7 @@ export class ObservedSpeeds {
     else if (kind === 'task_unreachable') this.#forget(taskId)
   }
 
-  /** Of nodes with observations, in the order of their first one. */
+  /** Returns the speeds of nodes with observations, in the order of their first observation. */
   all(): readonly NodeSpeeds[] {
     return [...this.#nodes].map(([nodeId, node]) => node.speeds(nodeId, this.#profile))
   }

@@ -11,7 +11,7 @@ export interface Party {
 export interface Passage {
   readonly isLost: boolean
   readonly copies: number
-  /** Of each copy. */
+  /** Delay of each copy. */
   readonly delaysMs: readonly DurationMs[]
   /** Takes the message, and delivers it later. */
   readonly hold: ((deliver: () => void) => void) | null

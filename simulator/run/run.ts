@@ -175,7 +175,7 @@ export function planOf(
   }
 }
 
-/** Of the node with that name. */
+/** Returns the id of the node with this name. */
 export function nodeIdIn({ nodes }: RunPlan, name: string): string {
   return idOfNode(nodes.find((node) => node.name === name) ?? { name })
 }

@@ -80,7 +80,7 @@ export interface ForeignStep {
 export interface GpuModel {
   readonly model: string
   readonly vramMib: Mib
-  /** Of the driver; also of the other methods where nothing else is said. */
+  /** Speed of the driver; also of the other methods if they have no own speed. */
   readonly swap: SwapProfile
   /** Absent: as fast as the driver, and nothing stays. */
   readonly swapMethods?: { readonly hooks?: MethodProfile; readonly engine?: MethodProfile }

@@ -33,7 +33,7 @@ const MAX_PREPARE_SECONDS = 86_400
 /** The maximum number of tasks that share a GPU. */
 const MAX_SHARING = 1024
 const MAX_FLEET_ENTRIES = 10_000
-/** Of one node. */
+/** Maximum number of groups of one node. */
 const MAX_GROUPS = 10_000
 const MAX_FOREIGN_STEPS = 10_000
 /** 100 years. */

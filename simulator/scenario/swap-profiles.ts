@@ -14,7 +14,7 @@ export interface SwapProfile {
   readonly inFixedMs: DurationMs
 }
 
-/** Of a method in which the task moves its data itself. */
+/** Speed of a method in which the task moves its data itself. */
 export interface MethodProfile {
   readonly swap: SwapProfile
   /** What it keeps in VRAM on each GPU. */
@@ -56,8 +56,8 @@ export type SwapProfileName = keyof typeof SWAP_PROFILES
 export const SWAP_PROFILE_NAMES = Object.keys(SWAP_PROFILES) as readonly SwapProfileName[]
 
 /**
- * Of one swap that has the GPU's transfer to itself; rounded up to whole ms. Exact while mib × 1000 stays
- * below 2^52.
+ * Returns the duration of one swap that uses the GPU's transfer alone; rounded up to whole ms. Exact while
+ * mib × 1000 stays below 2^52.
  */
 export function swapDurationMs(profile: SwapProfile, direction: 'out' | 'in', mib: Mib): DurationMs {
   switch (direction) {

@@ -1,7 +1,7 @@
 import { openBytes } from './file-bytes.ts'
 
 export interface TraceFingerprint {
-  /** Of the uncompressed content, in hex. */
+  /** SHA-256 of the uncompressed content, in hex. */
   readonly sha256: string
   /** Number of tasks: the lines without the header. */
   readonly tasks: number

@@ -25,7 +25,7 @@ export interface TraceSummary {
   readonly exclusive: number
   readonly noswap: number
   readonly cancelled: number
-  /** Of tasks with a known VRAM. */
+  /** VRAM of the tasks that declare it. */
   readonly vram_mib: { readonly p50: number | null; readonly p95: number | null; readonly max: number | null }
   /** Wall time of a task that runs alone. */
   readonly duration_s: {

@@ -10,7 +10,7 @@ import type { TraceHeader, TraceTask } from './trace-format.ts'
 
 export interface WrittenTrace {
   readonly tasks: number
-  /** Of the uncompressed content, as from the reader. */
+  /** SHA-256 of the uncompressed content, as from the reader. */
   readonly sha256: string
 }
 

@@ -69,7 +69,7 @@ export interface TraceTask {
 export interface TraceSource {
   /** Name of the file, without its folder. */
   readonly file: string
-  /** Of the uncompressed content. */
+  /** SHA-256 of the uncompressed content. */
   readonly sha256: string
   /** SPDX id, or null when unknown. */
   readonly licence: string | null

@@ -38,7 +38,7 @@ export interface WorkloadModel {
   readonly wantsShares: readonly number[]
   readonly wanting: Stretches
   readonly idle: Stretches
-  /** Of nodes with observations. */
+  /** Speeds of nodes with observations. */
   readonly speeds: readonly NodeSpeeds[]
   readonly assumes: readonly string[]
 }

@@ -19,7 +19,7 @@ export interface ClientOptions {
   readonly clock: Clock
   /** A controller always answers, so that no request needs a key. */
   readonly isReliable: boolean
-  /** Of the controller that runs now; null: none runs. */
+  /** Returns the commands of the controller that runs now; null: no controller runs. */
   readonly commands: () => Commands | null
   /** The controller has acknowledged the task. */
   readonly onAcknowledged: (taskId: string) => void

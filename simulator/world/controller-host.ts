@@ -16,7 +16,7 @@ import type { Fault, LeaseLoss } from '../scenario/fault.ts'
 import { StoreLink } from './store-link.ts'
 
 export interface ControllerHostOptions extends ControllerSettings {
-  /** Of the process with that number, from 1. */
+  /** Returns the random stream of the process with this number, from 1. */
   readonly randomOf: (start: number) => Random
   /** Called at each start of a controller. */
   readonly watch?: () => ControllerWatch
@@ -77,8 +77,8 @@ export class ControllerHost {
   }
 
   /**
-   * Of the controller that a client asks; null: none runs. A client does not know which of several leads, and
-   * asks one after the other.
+   * Returns the commands of the controller that a client calls; null: no controller runs. A client does not
+   * know which of several controllers leads, and tries them one after the other.
    */
   commandsToAsk(): Controller['commands'] | null {
     if (this.#standby === null) return this.isUp ? this.controller.commands : null

@@ -6,7 +6,7 @@ import { saveCsv } from './save.ts'
 import styles from './line-chart.module.css'
 
 export interface ChartExportProps {
-  /** Of the chart and of its files. */
+  /** Name of the chart and of its files. */
   readonly name: string
   readonly head: readonly string[]
   /** Formatted rows; only the first ones if there are many. */

@@ -9,7 +9,7 @@ export interface ReadoutLine {
 }
 
 export interface Readout {
-  /** Of the chart. */
+  /** Name of the chart. */
   readonly name: string
   readonly lines: readonly ReadoutLine[]
 }

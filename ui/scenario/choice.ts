@@ -11,7 +11,7 @@ export const SOURCE_NAMES: Readonly<Record<SourceKind, string>> = {
   live: 'Current cluster',
 }
 
-/** Of POST /simulations/sweep: exactly one member. */
+/** The part of POST /simulations/sweep that defines the scenario: exactly one member is set. */
 export interface ScenarioBodyPart {
   readonly scenario?: string
   readonly scenario_text?: string

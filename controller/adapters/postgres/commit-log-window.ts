@@ -8,7 +8,7 @@ const PART_MS = 1_000
 /** Entries up to `lastSeq`, and after those of the part before. */
 export interface LogPart {
   readonly lastSeq: number
-  /** Of the last, by the writer's clock. */
+  /** Time of the last entry, by the writer's clock. */
   readonly at: number
   readonly bytes: number
 }

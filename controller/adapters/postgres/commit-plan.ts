@@ -32,7 +32,7 @@ export interface PlanStart {
   readonly ends: ChainEnds
   readonly keptDecisions: number
   readonly lastDecision: number
-  /** Of the fence. */
+  /** Epoch of the fence. */
   readonly lastEpoch: number
   /** The newest in the table of epochs. */
   readonly recordedEpoch: number

@@ -17,7 +17,7 @@ export function viewLeader(place: StorePlace): Promise<LeaderView> {
 
 export interface Resigned {
   readonly before: LeaderView
-  /** Of the next term, once its leader answers requests; null: none began in time. */
+  /** The next term, once its leader answers requests; null: none began in time. */
   readonly after: LeaderView | null
 }
 

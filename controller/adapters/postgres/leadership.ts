@@ -22,12 +22,12 @@ import { tryLock, unlock } from './lock.ts'
 import type { LeaderSeen } from './messages.ts'
 
 export interface LeadershipOptions {
-  /** Of this controller, unique among those of the store. */
+  /** Name of this controller, unique among the controllers of the store. */
   readonly name: string
   /** Where the others reach it. */
   readonly url: string
   readonly leaseMs: number
-  /** Of the program. */
+  /** Version of the program. */
   readonly version: string
   /** Otherwise it waits, and never leads (default true). */
   readonly mayLead?: boolean

@@ -35,7 +35,7 @@ create table if not exists headroom.controllers (
   seen timestamptz not null
 );`
 
-/** Of changes besides commits. Commits of the same holder do not wait for it; a takeover does. */
+/** Fence of changes other than commits. Commits of the same holder do not wait for it; a takeover does. */
 export const TERM_FENCE = `
   perform 1 from leader where id = 1 and holder = p_holder for key share;
   if not found then
@@ -84,7 +84,7 @@ set search_path = headroom, pg_temp as $$
   select concat_ws('/', holder, epoch, commits, beat) from leader, history, lease
 $$;`
 
-/** Of a beat, which changes nothing that an earlier holder may not change. */
+/** Fence of a beat, which may change only what an earlier holder may change. */
 export const BEAT_FENCE = `
   if (select holder from leader) is distinct from p_holder then
     raise exception 'fenced: another controller leads' using errcode = 'HR001';

@@ -80,7 +80,7 @@ export class Replica {
     this.#nextTaskSeq = state.marks.nextTaskSeq
   }
 
-  /** Of the next entry. Removals come first, as in the commit. */
+  /** Applies the next entry. Removals come first, as in the commit. */
   apply(batch: LoggedBatch): void {
     for (const row of batch.tasks ?? []) this.#task(row)
     for (const id of batch.forgotten_nodes ?? []) this.#nodes.delete(id)

@@ -3,7 +3,7 @@ import type { StoreKind } from '../../model/store-kind.ts'
 import type { Retentions } from './commit-plan.ts'
 import type { StorePlace } from './store-url.ts'
 
-/** Of secrets and environment variables: the same at all controllers of a store. */
+/** Key for secrets and environment variables: the same at all controllers of a store. */
 export interface CandidateKey {
   readonly path: string
   readonly id: string

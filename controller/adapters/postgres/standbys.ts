@@ -7,9 +7,9 @@ export interface Succession {
   readonly standbys: number
   /** Other controllers of the store that were there in the last week, whether or not they are now. */
   readonly others: number
-  /** Of the standby that is the furthest behind; null: none follows. */
+  /** Delay of the standby that is the furthest behind; null: no standby follows. */
   readonly lagMs: number | null
-  /** Of all controllers of the store. */
+  /** Number of terms of all controllers of the store. */
   readonly terms: number
 }
 

@@ -74,7 +74,7 @@ export interface PostgresStore extends Store {
   leaderView(): Promise<LeaderView>
   /** Since the database accepted a commit or a beat; null: this is no leader among several. */
   leaseAgeMs(): number | null
-  /** Of a candidate, once it has opened; otherwise null. */
+  /** Term of a candidate that has opened the store; otherwise null. */
   readonly term: Term | null
   /** Uploaded files of tasks; null before it has opened. */
   files(): BlobFiles | null

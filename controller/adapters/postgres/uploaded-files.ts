@@ -21,7 +21,7 @@ interface KeptRow extends Omit<KeptFile, 'owner'> {
 
 type Write = (text: string, values: readonly unknown[]) => Promise<void>
 
-/** Of a leader. */
+/** The uploaded files of a leader. */
 export interface LeaderFiles {
   readonly files: BlobFiles
   close(): Promise<void>

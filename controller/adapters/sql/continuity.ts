@@ -13,7 +13,7 @@ export interface StorePosition extends Omit<FileMark, 'storeId' | 'chain'> {
   readonly storeId: string | null
   readonly isMarked: boolean
   readonly supersedes: string | null
-  /** Of the last event, milliseconds since the Unix epoch; null without events. */
+  /** Time of the last event, milliseconds since the Unix epoch; null without events. */
   readonly lastEventAt: number | null
 }
 

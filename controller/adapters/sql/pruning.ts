@@ -44,7 +44,7 @@ export function oldEvent(row: EventRow, hash: string): OldEvent {
 
 export interface LinkedEvents {
   readonly ends: ChainEnds
-  /** Of each row, in hex. */
+  /** Hash of each row, in hex. */
   readonly hashes: readonly string[]
 }
 

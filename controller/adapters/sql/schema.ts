@@ -102,7 +102,7 @@ export interface AuditsTable {
 
 /** One row per submission with an idempotency key; `key` and `body` are digests. */
 export interface SubmissionKeysTable {
-  /** Of the task. */
+  /** Number of the task. */
   seq: number
   key: string
   body: string

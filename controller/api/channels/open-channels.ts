@@ -20,12 +20,12 @@ export interface ChannelPlace {
   readonly attempt: number
   readonly nodeId: string
   readonly nodeName: string
-  /** Of the request that opens it. */
+  /** Subject of the request that opens the channel. */
   readonly subject: AuditSubject
 }
 
 export interface ChannelLimits {
-  /** Of all callers, and of one. */
+  /** Maximum number of open channels, of all callers and of one caller. */
   readonly maxOpen: number
   readonly maxOfCaller: number
   /** For the client to connect. */

@@ -112,7 +112,7 @@ function documented(
   }
 }
 
-/** Of a standby that cannot reach the leader, or whose leader ends before it answers. */
+/** Returns the problems of a standby that cannot reach the leader, or whose leader ends before it answers. */
 function problemsOfStandby(method: string): readonly ProblemCode[] {
   return method === 'GET' ? ['no_leader'] : ['no_leader', 'commit_unknown']
 }

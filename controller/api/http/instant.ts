@@ -15,8 +15,8 @@ export function momentOf(text: string | undefined): Instant | null {
 }
 
 /**
- * Of a time in the form of RFC 3339; null for one that there is not, such as the 31st of February, which
- * Date.parse takes for the 3rd of March.
+ * Returns the instant of a time in the form of RFC 3339. Returns null for a date that does not exist, such as
+ * the 31st of February, which Date.parse reads as the 3rd of March.
  */
 export function instantIn(text: string): Instant | null {
   const at = Date.parse(text)

@@ -136,7 +136,7 @@ export function accessOf({
   return { role, ownersOnly }
 }
 
-/** Of a route that is known to say it. */
+/** Returns the required role of a route that declares one. */
 export function roleOf({ schema }: { readonly schema?: object }): LeastRole | undefined {
   return (schema as { [ROLE_OF]?: LeastRole } | undefined)?.[ROLE_OF]
 }

@@ -10,9 +10,9 @@ import { ApiProblem, invalidField } from './errors.ts'
 type Conditions = Pick<IncomingHttpHeaders, 'if-match' | 'if-none-match'>
 
 /**
- * Of something that is there and has a tag. `If-Match` compares strongly, so that a weak tag never matches,
- * and `If-None-Match` weakly.
- * @throws ApiProblem precondition_failed when a header names another state, or this one.
+ * Checks the conditions for an existing resource with a tag. `If-Match` compares strongly, so a weak tag
+ * never matches; `If-None-Match` compares weakly.
+ * @throws ApiProblem precondition_failed if `If-Match` names another state, or `If-None-Match` names this one
  */
 export function requireTag(
   { 'if-match': ifMatch, 'if-none-match': ifNoneMatch }: Conditions,
@@ -33,8 +33,8 @@ export function requireTag(
 }
 
 /**
- * Of something without a tag, which may be there or not: `If-None-Match: *` makes and never replaces,
- * `If-Match: *` replaces and never makes.
+ * Checks the conditions for a resource without a tag: `If-None-Match: *` creates and never replaces,
+ * `If-Match: *` replaces and never creates.
  * @throws ApiProblem
  */
 export function requirePresence(headers: Conditions, what: string, isThere: boolean): void {
@@ -47,8 +47,7 @@ export function requirePresence(headers: Conditions, what: string, isThere: bool
 }
 
 /**
- * Of all that a route without conditions changes; it must be there anyway, so that `If-Match: *` says nothing
- * new.
+ * Refuses conditions for resources that support none. They exist in any case, so `If-Match: *` is accepted.
  * @throws ApiProblem invalid_request
  */
 export function refuseConditions(headers: Conditions): void {
@@ -86,7 +85,7 @@ export function configEtag(config: Config): string {
     : `"${config.revision}"`
 }
 
-/** Of a node's settings, not of its figures: `"20-default"`. */
+/** Returns the tag of a node's settings (not of its figures): `"20-default"`. */
 export function nodeConfigEtag(node: Node): string {
   return `"${node.overcommitOverride ?? 'default'}-${node.reserveOverrideMib ?? 'default'}"`
 }

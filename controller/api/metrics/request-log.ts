@@ -92,7 +92,7 @@ function bufferedBytes(streams: ReadonlyMap<FastifyReply, unknown>): number {
   let bytes = 0
   for (const [reply, body] of streams) {
     bytes += reply.raw.writableLength
-    // Of pieces that are not bytes the length says how many there are.
+    // The length of a stream of objects is a number of objects and not of bytes.
     if (body instanceof Readable && !body.readableObjectMode) bytes += body.readableLength
   }
   return bytes

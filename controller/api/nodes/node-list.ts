@@ -65,7 +65,7 @@ function hasStatus(node: Node, status: NonNullable<NodeQuery['status']>): boolea
   return status === 'attention' ? needsAttention(node) : hasCondition(node, status)
 }
 
-/** Of the commit limit, which may be 0 while something is promised. */
+/** Returns the allocated share of the commit limit. The limit may be 0 while VRAM is allocated. */
 function allocatedShare({ gpus }: Node): number {
   const limit = gpus.reduce((sum, gpu) => sum + gpu.limitMib, 0)
   const committed = gpus.reduce((sum, gpu) => sum + gpu.noswapMib + gpu.swappableMib, 0)

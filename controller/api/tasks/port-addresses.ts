@@ -14,7 +14,7 @@ export async function portAddresses(
 
 type PortAddresses = Pick<AttemptRecord, 'port_addresses'>
 
-/** Of a task that declares ports, what its server says about them; null: not known, or nothing to know. */
+/** Returns what its server reports about a task with declared ports; null: unknown, or no ports. */
 async function recordOf(
   { task, node, startedAt }: Placement,
   logs: TaskLogs | null,

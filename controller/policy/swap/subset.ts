@@ -127,7 +127,9 @@ class ExactSearch {
   }
 }
 
-/** Of two sorted lists of ids, the smaller one contains the smallest id that is in only one of them. */
+/**
+ * Compares two sorted lists of ids: the smaller list contains the smallest id that is in only one of them.
+ */
 function hasSmallerIds(tasks: readonly Candidate[], mask: number, otherMask: number): boolean {
   let smallestId: string | null = null
   let isOurs = false

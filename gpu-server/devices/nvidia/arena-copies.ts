@@ -32,7 +32,7 @@ export interface CopyJob {
   readonly memories: readonly MappedMemory[]
   readonly devices: readonly DeviceBytes[]
   readonly pieceBytes: number
-  /** Of a pinned piece in this process. */
+  /** Returns the address of a pinned piece in this process. */
   readonly address: (piece: number) => bigint
 }
 

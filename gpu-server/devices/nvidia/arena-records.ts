@@ -7,9 +7,9 @@ import type { Extent } from './arena-extents.ts'
 
 /** A process whose GPU memory is in the swap arena. */
 export interface ArenaRecord extends ArenaOwner {
-  /** Of the kernel: the arena does not survive a restart of the host. */
+  /** Boot id of the kernel: the arena does not survive a restart of the host. */
   readonly boot: string
-  /** Of the file that holds the bytes. */
+  /** Id of the file that contains the data. */
   readonly arena: string
   readonly phase: ArenaPhase
   readonly devices: readonly DeviceBytes[]

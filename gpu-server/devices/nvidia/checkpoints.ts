@@ -111,7 +111,7 @@ export class Checkpoints {
     await this.#asked('unreserve', pid, this.#timeouts.stateMs)
   }
 
-  /** Of the helper while it runs. */
+  /** Process id of the helper while it runs. */
   get helperPid(): number | null {
     return this.#helper.pid
   }

@@ -157,7 +157,7 @@ export class StorageCalls {
     return { handle: info.readBigUInt64LE(0), memories }
   }
 
-  /** Of a function that returns an int through a pointer. */
+  /** Calls a function that returns an int through a pointer. */
   async #number(
     name: 'cuDeviceGetCount' | 'cuDeviceGet' | 'cuStreamGetDevice',
     about: number | bigint | null = null,

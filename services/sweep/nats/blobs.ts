@@ -71,9 +71,9 @@ function tooLarge({ sha256: hash, bytes }: BlobRef): string {
 
 /** The name of content on the broker, and its maximum size. */
 export interface BlobRef {
-  /** Of the content, in hex. */
+  /** SHA-256 of the content, in hex. */
   readonly sha256: string
-  /** Of the content, uncompressed. */
+  /** Size of the uncompressed content. */
   readonly bytes: number
   readonly chunks: number
 }

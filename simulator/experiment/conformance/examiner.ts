@@ -74,7 +74,7 @@ export class Examiner {
   stop: readonly AttemptRef[] = []
   snapshot: Snapshot | null = null
   taskCount = 0
-  /** Of its last hello. */
+  /** Features of its last hello. */
   features: readonly string[] = []
   allowsCommands = false
   hellos = 0

@@ -56,7 +56,7 @@ export class Coverage {
     return Object.fromEntries([...this.#counts].sort(([a], [b]) => (a < b ? -1 : 1)))
   }
 
-  /** Of the machines that are there at the end. */
+  /** Counts the hooks of the machines that exist at the end. */
   #countHooks(): void {
     let [fallbacks, givenUp] = [0, 0]
     for (const { name } of this.#world.plan.nodes) {

@@ -14,7 +14,7 @@ type Drawn = Pick<FuzzDocument, 'fleet' | 'config' | 'workload'>
 
 const TURNS_PERCENT = 75
 const HOOKED_PERCENT = 70
-/** Of the nodes: their driver can swap nothing. */
+/** Share of the nodes with a driver that cannot swap. */
 const NO_DRIVER_PERCENT = 15
 /** A suspend may leave 1 GiB: only larger tasks can leave too much of themselves. */
 const LARGE_PERCENT = 50

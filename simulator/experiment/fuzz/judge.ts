@@ -10,7 +10,7 @@ import { Coverage, type Counts } from './coverage.ts'
 import { Overrun, Soundness, type Bounds } from './soundness.ts'
 
 export interface Verdict {
-  /** Of the journal; null if the run was aborted. */
+  /** Digest of the journal; null if the run was aborted. */
   readonly digest: string | null
   /** The first violation of each kind, in order. */
   readonly violations: readonly Finding[]

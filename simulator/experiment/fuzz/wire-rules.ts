@@ -64,7 +64,7 @@ export class WireRules {
   readonly #nodes = new Map<string, NodeView>()
   /** The highest attempt of a task that a node has accepted, refused or never seen. */
   readonly #attempts = new Map<string, number>()
-  /** Of each task's latest attempt. */
+  /** Time of the placement of each task's latest attempt. */
   readonly #placedAt = new Map<string, Instant>()
   /** Swap orders that were obeyed: a repeat is accepted again. */
   readonly #obeyed = new Set<string>()
@@ -169,7 +169,7 @@ export class WireRules {
     if (attempt.wantsGpu && !command.force_active) tell('it wants the GPU (R12)')
   }
 
-  /** Of the server with this boot. */
+  /** Returns the node of the server with this boot. */
   #nodeOfBoot(boot: Boot): string | null {
     for (const [nodeId, view] of this.#nodes)
       if (view.boot !== null && keyOf(view.boot) === keyOf(boot)) return nodeId

@@ -12,7 +12,7 @@ import { type ChartLibrary, facts, page, table } from './page.ts'
 import { SharedMarks } from './shared-marks.ts'
 
 export interface HtmlReportInput {
-  /** Of the scenario. */
+  /** Name of the scenario. */
   readonly name: string
   /** At least one. */
   readonly runs: readonly SweepRun[]

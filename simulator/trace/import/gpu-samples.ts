@@ -5,7 +5,7 @@ import type { DurationMs, Instant, Mib } from '../../../protocol/units.ts'
 import { type ImportedTask, type ImportLog, type ImportOptions, plainTask } from './importer.ts'
 
 export interface GpuSample {
-  /** Of the GPU, unique in the file. */
+  /** Id of the GPU, unique in the file. */
   readonly gpu: string
   readonly at: Instant
   /** 0 to 100. */

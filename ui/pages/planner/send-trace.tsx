@@ -35,7 +35,7 @@ const FORMAT_OF_ENDING: Readonly<Record<string, string>> = { csv: 'csv', swf: 's
 
 interface Head {
   readonly columns: readonly string[]
-  /** Of the first line, without its end. */
+  /** Length of the first line, without its line break. */
   readonly headBytes: number
 }
 

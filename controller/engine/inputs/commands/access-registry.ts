@@ -81,7 +81,7 @@ export class AccessRegistry {
     this.#answer(token, answer)
   }
 
-  /** Of a browser, valid or not. */
+  /** Returns the session of a browser, valid or not. */
   session(id: string): TokenRecord | undefined {
     return this.#sessions.get(id)
   }

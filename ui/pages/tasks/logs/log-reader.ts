@@ -13,7 +13,7 @@ export type ReadPiece = (query: {
   readonly max_bytes: number
 }) => Promise<LogBody>
 
-/** Of one request. */
+/** Size of one request. */
 export const PIECE_BYTES = 131_072
 /** Older output is dropped from the page, and can be loaded again. */
 const MAX_KEPT_BYTES = 4 * 1_048_576
