@@ -12,6 +12,7 @@ import { NodeLink, TaskLink } from '../../components/links.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { clockTime } from '../../format/clock.ts'
 import { UseArea } from '../../design/data-table.tsx'
+import { FilterForm } from '../../design/filter-form.tsx'
 import { Table, type Column } from '../../design/table.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 import { eventWords, factWords, tasksOf } from '../../format/events.ts'
@@ -66,7 +67,27 @@ export default function Events(): JSX.Element {
   return (
     <div class="stack">
       <h1>Events</h1>
-      <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
+      <FilterForm
+        name="Events"
+        active={[text('kind'), text('task'), text('node')].filter((value) => value !== '').length}
+        beside={
+          <>
+            <button type="button" onClick={showNews} disabled={news() === 0 && text('before') === ''}>
+              {news() === 0 ? 'Up to date' : `${news()} new`}
+            </button>
+            <label class="check">
+              <input
+                type="checkbox"
+                checked={isFollowed()}
+                onChange={(event) =>
+                  setSearch({ follow: event.currentTarget.checked ? 'yes' : null, before: null })
+                }
+              />{' '}
+              Follow
+            </label>
+          </>
+        }
+      >
         <label>
           Event{' '}
           <select value={text('kind')} onChange={(event) => filter('kind', event.currentTarget.value)}>
@@ -91,20 +112,7 @@ export default function Events(): JSX.Element {
             onChange={(event) => filter('node', event.currentTarget.value.trim())}
           />
         </label>
-        <button type="button" onClick={showNews} disabled={news() === 0 && text('before') === ''}>
-          {news() === 0 ? 'Up to date' : `${news()} new`}
-        </button>
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={isFollowed()}
-            onChange={(event) =>
-              setSearch({ follow: event.currentTarget.checked ? 'yes' : null, before: null })
-            }
-          />{' '}
-          Follow
-        </label>
-      </form>
+      </FilterForm>
       <QueryState
         query={events}
         isEmpty={(page) => page.items.length === 0}

@@ -6,6 +6,7 @@ import type { NodeBody, NodePage } from '../../../controller/api/nodes/schema.ts
 import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { createColumnChoice } from '../../design/column-choice.tsx'
+import { FilterForm } from '../../design/filter-form.tsx'
 import { DataTable } from '../../design/data-table.tsx'
 import type { Column } from '../../design/table.tsx'
 import { CsvButton } from '../../components/csv-button.tsx'
@@ -143,7 +144,7 @@ export default function Nodes(): JSX.Element {
           <CsvButton path="/nodes" query={filters()} name="nodes" />
         </div>
       </div>
-      <form class="filters" role="search" aria-label="Nodes" onSubmit={(event) => event.preventDefault()}>
+      <FilterForm name="Nodes" active={Object.values(filters()).filter((value) => value !== '').length}>
         <label>
           Name contains{' '}
           <input
@@ -177,7 +178,7 @@ export default function Nodes(): JSX.Element {
             <For each={Object.entries(SORTS)}>{([value, name]) => <option value={value}>{name}</option>}</For>
           </select>
         </label>
-      </form>
+      </FilterForm>
       <QueryState
         query={nodes}
         isEmpty={({ page }) => page.items.length === 0 && query().cursor === ''}

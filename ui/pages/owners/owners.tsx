@@ -7,6 +7,7 @@ import type { OwnerListBody, OwnerSort } from '../../../controller/api/owners/sc
 import { CsvButton } from '../../components/csv-button.tsx'
 import { Pager } from '../../components/pager.tsx'
 import { QueryState } from '../../components/query-state.tsx'
+import { FilterForm } from '../../design/filter-form.tsx'
 import { DataTable } from '../../design/data-table.tsx'
 import { EmptyState } from '../../design/empty-state.tsx'
 import { whole } from '../../format/figures.ts'
@@ -55,7 +56,7 @@ export default function Owners(): JSX.Element {
         <CsvButton path="/owners" query={{ q: query().q }} name="owners" />
       </div>
       <OwnTasks />
-      <form class="filters" role="search" aria-label="Owners" onSubmit={(event) => event.preventDefault()}>
+      <FilterForm name="Owners" active={query().q === '' ? 0 : 1}>
         <label>
           Name contains{' '}
           <input
@@ -66,7 +67,7 @@ export default function Owners(): JSX.Element {
             onChange={(event) => setSearch({ q: event.currentTarget.value || null, cursor: null })}
           />
         </label>
-      </form>
+      </FilterForm>
       <QueryState
         query={owners}
         isEmpty={({ page }) => page.total === 0}

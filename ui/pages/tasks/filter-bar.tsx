@@ -1,6 +1,8 @@
 /** Filters and order of the task list, kept in the URL. */
 import { useSearchParams } from '@solidjs/router'
 import { For, onCleanup, Show, type JSX } from 'solid-js'
+import { FilterForm } from '../../design/filter-form.tsx'
+import { chipsOf } from './filter-chips.tsx'
 import { NameOptions } from './name-options.tsx'
 import { reasonWords, WAIT_REASONS } from '../../format/reasons.ts'
 import {
@@ -45,7 +47,7 @@ export function FilterBar(props: { readonly query: TaskListQuery }): JSX.Element
       cursor: null,
     })
   return (
-    <form class="filters" role="search" aria-label="Tasks" onSubmit={(event) => event.preventDefault()}>
+    <FilterForm name="Tasks" active={chipsOf(props.query).length}>
       <For each={TEXT_FILTERS}>
         {(name) => (
           <label>
@@ -98,6 +100,6 @@ export function FilterBar(props: { readonly query: TaskListQuery }): JSX.Element
           Clear filters
         </button>
       </Show>
-    </form>
+    </FilterForm>
   )
 }

@@ -12,22 +12,23 @@ interface FilterChip {
   readonly words: string
 }
 
+/** The filters that apply, in the order of the filter bar. */
+export function chipsOf(query: TaskListQuery): readonly FilterChip[] {
+  const { priority, reason } = query
+  return [
+    ...TEXT_FILTERS.flatMap((name) => {
+      const value = query[name]
+      return value === undefined ? [] : [{ name, words: `${name === 'q' ? 'name' : name}: ${value}` }]
+    }),
+    ...(query.without_owner === true ? [{ name: 'without_owner', words: 'without owner (anonymous)' }] : []),
+    ...(priority === undefined ? [] : [{ name: 'priority', words: `priority: P${priority}` }]),
+    ...(reason === undefined ? [] : [{ name: 'reason', words: `reason: ${reasonWords(reason)}` }]),
+  ]
+}
+
 export function FilterChips(props: { readonly query: TaskListQuery }): JSX.Element {
   const [, setSearch] = useSearchParams()
-  const chips = (): readonly FilterChip[] => {
-    const { priority, reason } = props.query
-    return [
-      ...TEXT_FILTERS.flatMap((name) => {
-        const value = props.query[name]
-        return value === undefined ? [] : [{ name, words: `${name === 'q' ? 'name' : name}: ${value}` }]
-      }),
-      ...(props.query.without_owner === true
-        ? [{ name: 'without_owner', words: 'without owner (anonymous)' }]
-        : []),
-      ...(priority === undefined ? [] : [{ name: 'priority', words: `priority: P${priority}` }]),
-      ...(reason === undefined ? [] : [{ name: 'reason', words: `reason: ${reasonWords(reason)}` }]),
-    ]
-  }
+  const chips = (): readonly FilterChip[] => chipsOf(props.query)
   return (
     <Show when={chips().length > 0}>
       <ul class={styles['chips']} aria-label="Filters that apply">
