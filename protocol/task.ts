@@ -288,7 +288,7 @@ const CWD = Type.Unsafe<string | null>({ ...properties.cwd, pattern: '^/[^\\u000
 const ARGUMENT = { ...NO_NUL, pattern: '^[^\\u0000]*$' }
 const CWD_IN_WORDS = `${ABSOLUTE_PATH.description}, of at most ${MAX_PATH_LENGTH} characters, or null`
 
-/** Of a request to REST. */
+/** The run policy in a request to REST. */
 export const RUN_POLICY_REQUEST = {
   max_runtime_seconds: optional(withDefault(properties.max_runtime_seconds, null)),
   stop_grace_seconds: optional(withDefault(properties.stop_grace_seconds, null)),
@@ -310,5 +310,5 @@ export const RUN_POLICY_REQUEST = {
   swap_hooks: optional(withDefault(swapHooksOrNull(SWAP_HOOKS, ARGUMENT), null)),
   swap_engine: optional(withDefault(properties.swap_engine, null)),
 }
-/** Of a task. */
+/** The run policy of a task in an answer. */
 export const RUN_POLICY_VIEW = Type.Required(RUN_POLICY).properties
