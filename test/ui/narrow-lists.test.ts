@@ -73,7 +73,7 @@ describe.skipIf(CHROMIUM === null)('a list on a narrow screen', { timeout: 300_0
     const { x, width } = await boxOf(first)
     const { x: left } = await boxOf(table)
     expect(x).toBeGreaterThanOrEqual(left)
-    // Other columns remain visible beside it.
+    // Other columns remain visible.
     expect(width).toBeLessThanOrEqual(WIDTH / 2)
     await page.context().close()
   })
