@@ -10,6 +10,9 @@ import { MAX_COUNT } from './limits.ts'
 export type Value<S extends TSchema> = ReadonlyDeep<Static<S>>
 type ReadonlyDeep<T> = T extends object ? { readonly [K in keyof T]: ReadonlyDeep<T[K]> } : T
 
+/** A record that is being made: its fields can be set. */
+export type Mutable<T> = { -readonly [K in keyof T]: T[K] }
+
 /** Characters that a text must not contain. Half of a surrogate pair is no character. */
 export interface Characters {
   readonly refused: RegExp

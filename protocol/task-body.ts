@@ -1,6 +1,7 @@
 /**
  * How the request of a task, its specification and the bodies of REST and of the wire follow from each other.
  */
+import type { Mutable } from './fields.ts'
 import { TASK_DEFAULTS } from './limits.ts'
 import type { SwapEngine, SwapHooks } from './message-fields.ts'
 import type {
@@ -231,26 +232,23 @@ type Launch = TaskSurroundings & Pick<RunPolicy, 'limits' | 'environment' | Serv
 
 /** Surroundings, limits, environment and how it serves, for a task that has them. */
 function launchIn(task: Launch): Launch {
-  const { limits, environment = null } = task
-  return {
-    ...surroundingsIn(task),
-    ...limitsIn(limits),
-    ...(environment === null ? {} : { environment }),
-    ...servingIn(task),
-  }
+  const { limits = null, environment = null } = task
+  const launch: Mutable<Launch> = Object.assign(surroundingsIn(task), servingIn(task))
+  if (limits !== null) launch.limits = limits
+  if (environment !== null) launch.environment = environment
+  return launch
 }
 
 type Given<T> = { readonly [K in keyof T]?: T[K] | undefined }
 
 function servingIn(task: Given<Pick<RunPolicy, ServingField>>): Pick<RunPolicy, ServingField> {
   const { ports = [], wakeOnRequest = null, idleSwapOutSeconds = null } = task
-  return {
-    ...swapMethodIn(task),
-    ...(ports.length === 0 ? {} : { ports }),
-    ...(wakeOnRequest === null ? {} : { wakeOnRequest }),
-    ...(idleSwapOutSeconds === null ? {} : { idleSwapOutSeconds }),
-    ...(task.keepWarm === true ? { keepWarm: true } : {}),
-  }
+  const serving: Mutable<Pick<RunPolicy, ServingField>> = swapMethodIn(task)
+  if (ports.length > 0) serving.ports = ports
+  if (wakeOnRequest !== null) serving.wakeOnRequest = wakeOnRequest
+  if (idleSwapOutSeconds !== null) serving.idleSwapOutSeconds = idleSwapOutSeconds
+  if (task.keepWarm === true) serving.keepWarm = true
+  return serving
 }
 
 /** Absent fields: the driver's method; told on its control socket. */
@@ -260,11 +258,11 @@ export function swapMethodIn(task: Given<Pick<RunPolicy, SwapField>>): {
   readonly swapEngine?: SwapEngine
 } {
   const { swapMethod = null, swapHooks = null, swapEngine = null } = task
-  return {
-    ...(swapMethod === null ? {} : { swapMethod }),
-    ...(swapHooks === null ? {} : { swapHooks }),
-    ...(swapEngine === null ? {} : { swapEngine }),
-  }
+  const how: { swapMethod?: SwapMethod; swapHooks?: SwapHooks; swapEngine?: SwapEngine } = {}
+  if (swapMethod !== null) how.swapMethod = swapMethod
+  if (swapHooks !== null) how.swapHooks = swapHooks
+  if (swapEngine !== null) how.swapEngine = swapEngine
+  return how
 }
 
 /** Returns the name that two ports share, or null. */
@@ -312,12 +310,12 @@ export function surroundingsIn(task: Given<TaskSurroundings>): {
   readonly mounts?: readonly string[]
 } {
   const { image = null, workdir = null, cwd = null, mounts = [] } = task
-  return {
-    ...(image === null ? {} : { image }),
-    ...(workdir === null ? {} : { workdir }),
-    ...(cwd === null ? {} : { cwd }),
-    ...(mounts.length === 0 ? {} : { mounts }),
-  }
+  const surroundings: { image?: string; workdir?: string; cwd?: string; mounts?: readonly string[] } = {}
+  if (image !== null) surroundings.image = image
+  if (workdir !== null) surroundings.workdir = workdir
+  if (cwd !== null) surroundings.cwd = cwd
+  if (mounts.length > 0) surroundings.mounts = mounts
+  return surroundings
 }
 
 function milliseconds(inSeconds: number | null): DurationMs | null {

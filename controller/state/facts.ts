@@ -3,6 +3,7 @@
  * own state.
  */
 import type { CancelTimer } from '../ports/clock.ts'
+import type { Mutable } from '../../protocol/fields.ts'
 import type { Boot } from '../../protocol/message-fields.ts'
 import type { DurationMs, Instant, Mib, Microseconds, SwapMethod } from '../../protocol/units.ts'
 import type { IndexEntry } from '../structures/ordered-index.ts'
@@ -13,8 +14,6 @@ import type { GpuMeter, Sharer } from '../metrics/meter.ts'
 import type { VictimClass } from '../model/victim-class.ts'
 import type { GpuRounds } from '../policy/swap/rounds.ts'
 import type { NodeContact } from './node-contact.ts'
-
-type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
 export interface LiveTask extends Mutable<Task> {
   placement: LivePlacement | null

@@ -2,6 +2,7 @@
  * Effects become commands: requests repeated with the same id until they are answered, one in flight per task
  * and a bounded number per node (R11). A command that the node could not yet carry out is sent again.
  */
+import type { Mutable } from '../../protocol/fields.ts'
 import type { ControllerBody, Envelope } from '../../protocol/envelope.ts'
 import type { Command, CommandResult, PrepareCommand, RefusalReason } from '../../protocol/messages.ts'
 import type { StartCommand } from '../../protocol/start-command.ts'
@@ -408,11 +409,12 @@ function commandOf(effect: Effect, terms: Terms, valuesOf: OutboundOptions['valu
 
 function startOf(effect: StartEffect, terms: Terms, valuesOf: OutboundOptions['valuesOf']): StartCommand {
   const { environment } = effect
-  return {
+  const start: Mutable<StartCommand> = {
     op: 'start',
     task_id: effect.taskId,
     attempt: effect.attempt,
-    ...terms,
+    valid_until_mono: terms.valid_until_mono,
+    node_boot: terms.node_boot,
     gpus: effect.gpus,
     vram_mib: effect.vramMib,
     gpu_mode: effect.gpuMode,
@@ -420,18 +422,19 @@ function startOf(effect: StartEffect, terms: Terms, valuesOf: OutboundOptions['v
     priority: effect.priority,
     on_node_loss: effect.onNodeLoss,
     command: effect.command,
-    ...(effect.ports === undefined ? {} : { ports: effect.ports }),
-    ...(effect.wakeOnRequest === undefined ? {} : { wake_on_request: effect.wakeOnRequest }),
-    ...(effect.swapMethod === undefined ? {} : { swap_method: effect.swapMethod }),
-    ...(effect.swapHooks === undefined ? {} : { swap_hooks: effect.swapHooks }),
-    ...(effect.swapEngine === undefined ? {} : { swap_engine: effect.swapEngine }),
-    ...surroundingsIn(effect),
-    ...(effect.limits === null ? {} : { limits: limitsRecordOf(effect.limits) }),
-    ...(environment === null ? {} : { env: envOf(valuesOf(environment, effect.owner)) }),
     name: effect.name,
     owner: effect.owner,
-    ...(effect.stopGraceMs === 0 ? {} : { stop_grace_ms: effect.stopGraceMs }),
   }
+  if (terms.safety_reserve_mib !== undefined) start.safety_reserve_mib = terms.safety_reserve_mib
+  if (effect.ports !== undefined) start.ports = effect.ports
+  if (effect.wakeOnRequest !== undefined) start.wake_on_request = effect.wakeOnRequest
+  if (effect.swapMethod !== undefined) start.swap_method = effect.swapMethod
+  if (effect.swapHooks !== undefined) start.swap_hooks = effect.swapHooks
+  if (effect.swapEngine !== undefined) start.swap_engine = effect.swapEngine
+  if (effect.limits !== null) start.limits = limitsRecordOf(effect.limits)
+  if (environment !== null) start.env = envOf(valuesOf(environment, effect.owner))
+  if (effect.stopGraceMs !== 0) start.stop_grace_ms = effect.stopGraceMs
+  return Object.assign(start, surroundingsIn(effect))
 }
 
 function preparedIn({ image, workdir }: PrepareEffect): Pick<PrepareCommand, 'image' | 'workdir'> {

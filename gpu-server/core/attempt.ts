@@ -1,5 +1,6 @@
 import { MAX_DETAIL_LENGTH } from '../../protocol/limits.ts'
-import { surroundingsIn, swapMethodIn } from '../../protocol/task-body.ts'
+import type { Mutable } from '../../protocol/fields.ts'
+import { surroundingsIn } from '../../protocol/task-body.ts'
 import type {
   DurationMs,
   GpuMode,
@@ -16,7 +17,7 @@ import type { StartCommand } from '../../protocol/start-command.ts'
 import type { PortAddress } from './device.ts'
 import type { AttemptStart } from './attempt-start.ts'
 import type { EndsAs } from './finished.ts'
-import type { AttemptDescription, KeptAttempt } from './storage.ts'
+import type { AttemptDescription, KeptAttempt, Surroundings } from './storage.ts'
 
 /** One attempt that lives on this server. */
 export interface Attempt {
@@ -102,7 +103,8 @@ export function newAttempt(start: AttemptStart, now: Instant): Attempt {
 }
 
 export function startOf(command: StartCommand): AttemptStart {
-  return {
+  const { limits } = command
+  const start: Mutable<AttemptStart> = {
     taskId: command.task_id,
     attempt: command.attempt,
     gpus: command.gpus,
@@ -112,32 +114,27 @@ export function startOf(command: StartCommand): AttemptStart {
     priority: command.priority,
     onNodeLoss: command.on_node_loss,
     isLease: command.command === null,
-    ...(command.stop_grace_ms === undefined ? {} : { stopGraceMs: command.stop_grace_ms }),
-    ...(command.limits?.memory_mib === undefined ? {} : { memoryMib: command.limits.memory_mib }),
-    ...(command.limits?.vram_limit_mib === undefined ? {} : { vramLimitMib: command.limits.vram_limit_mib }),
-    ...wakeIn(command),
-    ...swapMethodIn({
-      swapMethod: command.swap_method,
-      swapHooks: command.swap_hooks,
-      swapEngine: command.swap_engine,
-    }),
   }
-}
-
-function wakeIn({ ports = [], wake_on_request }: StartCommand): Partial<AttemptStart> {
-  const http = ports.filter(({ protocol }) => protocol === 'http').map(({ target }) => target)
-  return {
-    ...(ports.length === 0 ? {} : { wakePorts: ports.map(({ target }) => target) }),
-    ...(http.length === 0 ? {} : { httpPorts: http }),
-    ...(wake_on_request === undefined ? {} : { wakeOnRequest: wake_on_request }),
-  }
+  if (command.stop_grace_ms !== undefined) start.stopGraceMs = command.stop_grace_ms
+  if (limits?.memory_mib !== undefined) start.memoryMib = limits.memory_mib
+  if (limits?.vram_limit_mib !== undefined) start.vramLimitMib = limits.vram_limit_mib
+  if (command.wake_on_request !== undefined) start.wakeOnRequest = command.wake_on_request
+  if (command.swap_method !== undefined) start.swapMethod = command.swap_method
+  if (command.swap_hooks !== undefined) start.swapHooks = command.swap_hooks
+  if (command.swap_engine !== undefined) start.swapEngine = command.swap_engine
+  const { ports = [] } = command
+  if (ports.length > 0) start.wakePorts = ports.map(({ target }) => target)
+  const http = ports.filter(({ protocol }) => protocol === 'http')
+  if (http.length > 0) start.httpPorts = http.map(({ target }) => target)
+  return start
 }
 
 /** Null: the controller predates these fields. */
 export function descriptionOf(command: StartCommand): AttemptDescription | null {
   const { task_id, attempt, name, owner = null } = command
   if (name === undefined) return null
-  return { taskId: task_id, attempt, name, owner, command: command.command, ...runsIn(command) }
+  const description = { taskId: task_id, attempt, name, owner, command: command.command }
+  return Object.assign(description, runsIn(command))
 }
 
 export function recordOf(
@@ -160,15 +157,16 @@ function withDetail({ target, address, detail }: PortAddress) {
 }
 
 function runsIn(from: Partial<Pick<StartCommand, 'image' | 'workdir' | 'cwd' | 'mounts' | 'limits'>>) {
-  return { ...surroundingsIn(from), ...(from.limits === undefined ? {} : { limits: from.limits }) }
+  const runs: Mutable<Surroundings> = surroundingsIn(from)
+  if (from.limits !== undefined) runs.limits = from.limits
+  return runs
 }
 
 /** Returns a copy of the current state. */
 export function keptOf(attempt: Attempt): KeptAttempt {
-  const { taskId, gpus, vramMib, gpuMode, noswap, priority, onNodeLoss, isLease, stopGraceMs } = attempt
-  const { residency, generation, isStartAcknowledged, wantsGpu, isWakeable } = attempt
-  const { isOutByHooks, residualMib } = attempt
-  return {
+  const { taskId, gpus, vramMib, gpuMode, noswap, priority, onNodeLoss, isLease } = attempt
+  const { residency, generation, isStartAcknowledged, wantsGpu } = attempt
+  const kept: Mutable<KeptAttempt> = {
     taskId,
     attempt: attempt.attempt,
     gpus,
@@ -178,14 +176,18 @@ export function keptOf(attempt: Attempt): KeptAttempt {
     priority,
     onNodeLoss,
     isLease,
-    ...(stopGraceMs === 0 ? {} : { stopGraceMs }),
     residency,
     generation,
     isStartAcknowledged,
     wantsGpu,
-    ...(isWakeable ? { isWakeable } : {}),
-    ...(isOutByHooks ? { isOutByHooks, residualMib } : {}),
   }
+  if (attempt.stopGraceMs !== 0) kept.stopGraceMs = attempt.stopGraceMs
+  if (attempt.isWakeable) kept.isWakeable = true
+  if (attempt.isOutByHooks) {
+    kept.isOutByHooks = true
+    kept.residualMib = attempt.residualMib
+  }
+  return kept
 }
 
 export function reportOf(attempt: Attempt, now: Instant): TaskReport {

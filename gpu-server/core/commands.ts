@@ -3,18 +3,20 @@
  * R12).
  */
 import type { Body } from '../../protocol/envelope.ts'
+import type { Mutable } from '../../protocol/fields.ts'
 import type { Command, CommandResult, PrepareCommand, RefusalReason } from '../../protocol/messages.ts'
 import type { StartCommand } from '../../protocol/start-command.ts'
 import type { StartRefused } from '../../protocol/message-fields.ts'
 import { mountFeature, type Feature, type MountFeature, type NoSwap } from '../../protocol/units.ts'
 import type { Attempt } from './attempt.ts'
+import type { AttemptStart } from './attempt-start.ts'
 import type { ReadBlobPart } from './device.ts'
 import { descriptionOf, newAttempt, startOf } from './attempt.ts'
 import type { ControllerMark } from './durable-state.ts'
 import type { Growths } from './growths.ts'
 import type { Parts } from './parts.ts'
 import type { Preparations } from './preparations.ts'
-import type { Runs } from './runs.ts'
+import type { Launch, Runs } from './runs.ts'
 import type { Swaps } from './swaps.ts'
 
 export interface CommandLimits {
@@ -110,18 +112,20 @@ export class Commands {
       return this.#diskFailed(command)
     }
     preparations.started(start.taskId, start.attempt)
-    const { image, workdir, cwd, limits, mounts, env = null } = command
-    this.#runs.launch(attempt, {
-      ...{ start, command: command.command, epoch, env: valuesIn(env ?? []) },
-      ...(image === undefined ? {} : { image }),
-      ...(workdir === undefined
-        ? {}
-        : { workdir: { sha256: workdir, read: this.#limits.blobsOf(start.taskId, start.attempt) } }),
-      ...(cwd === undefined ? {} : { cwd }),
-      ...(limits === undefined ? {} : { limits }),
-      ...(mounts === undefined ? {} : { mounts }),
-    })
+    this.#runs.launch(attempt, this.#launchOf(command, start, epoch))
     return this.#result(command, 'accepted', null, attempt)
+  }
+
+  #launchOf(command: StartCommand, start: AttemptStart, epoch: number): Launch {
+    const { image, workdir, cwd, limits, mounts, env = null } = command
+    const launch: Mutable<Launch> = { start, command: command.command, epoch, env: valuesIn(env ?? []) }
+    if (image !== undefined) launch.image = image
+    if (workdir !== undefined)
+      launch.workdir = { sha256: workdir, read: this.#limits.blobsOf(start.taskId, start.attempt) }
+    if (cwd !== undefined) launch.cwd = cwd
+    if (limits !== undefined) launch.limits = limits
+    if (mounts !== undefined) launch.mounts = mounts
+    return launch
   }
 
   /** Burns nothing: the attempt may still start, here or elsewhere. */
@@ -257,9 +261,11 @@ function missingFeatureOf(
   features: readonly (Feature | MountFeature)[],
 ): keyof typeof MISSING_FEATURES | null {
   if (image !== undefined && !features.includes('image')) return 'image'
-  const { vram_limit_mib: vramLimit, ...ofHost } = limits ?? {}
-  if (Object.keys(ofHost).length > 0 && !features.includes('limits')) return 'limits'
-  if (vramLimit !== undefined && !features.includes('vram_limit')) return 'limits'
+  if (limits !== undefined) {
+    const { vram_limit_mib: vramLimit, ...ofHost } = limits
+    if (Object.keys(ofHost).length > 0 && !features.includes('limits')) return 'limits'
+    if (vramLimit !== undefined && !features.includes('vram_limit')) return 'limits'
+  }
   if (!mounts.every((name) => features.includes(mountFeature(name)))) return 'mounts'
   const needsFiles = workdir !== undefined || cwd !== undefined
   return needsFiles && !features.includes('files') ? 'files' : null

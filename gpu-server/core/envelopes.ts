@@ -44,14 +44,11 @@ export class Envelopes {
       this.#seq = 0
     }
     const seq = ++this.#seq
-    return {
-      v: PROTOCOL_VERSION,
-      id: `${this.#prefix}${seq}`,
-      sent_mono: this.mono(),
-      boot,
-      seq,
-      ...mark,
-      body,
-    }
+    const id = `${this.#prefix}${seq}`
+    const { epoch, controller, event_seq = 0 } = mark
+    // Every message is made here: no spread.
+    return controller === undefined
+      ? { v: PROTOCOL_VERSION, id, sent_mono: this.mono(), boot, seq, epoch, body }
+      : { v: PROTOCOL_VERSION, id, sent_mono: this.mono(), boot, seq, epoch, controller, event_seq, body }
   }
 }

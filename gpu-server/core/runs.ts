@@ -10,6 +10,9 @@ import type { Parts } from './parts.ts'
 
 type Outcome = FinishedEvent['outcome']
 
+/** A launch without what this server does itself: it hears of the use. */
+export type Launch = Omit<LaunchRequest, 'onUse'>
+
 export class Runs {
   readonly #parts: Parts
   readonly #growths: Growths
@@ -23,7 +26,7 @@ export class Runs {
   }
 
   /** Counts its VRAM from now on. The caller has checked that it fits and is durable. */
-  launch(attempt: Attempt, request: Omit<LaunchRequest, 'onUse'>): void {
+  launch(attempt: Attempt, request: Launch): void {
     const { tasks, ledger, device } = this.#parts
     tasks.add(attempt)
     ledger.enterVram(attempt, attempt.vramMib)

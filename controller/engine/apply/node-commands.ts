@@ -5,6 +5,7 @@
 import type { Effect, PrepareEffect, StartEffect, StopEffect } from '../../model/effect.ts'
 import { imageToRun } from '../../model/image-to-run.ts'
 import type { Policy } from '../../model/config.ts'
+import type { Mutable } from '../../../protocol/fields.ts'
 import { swapMethodIn } from '../../../protocol/task-body.ts'
 import type { DurationMs } from '../../../protocol/units.ts'
 import type { LivePlacement, LiveTask, Stopping } from '../../state/facts.ts'
@@ -19,7 +20,7 @@ export function stopGraceOf(
 
 export function startEffect(placement: LivePlacement, policy: Policy): StartEffect {
   const { spec } = placement.task
-  return {
+  const effect: Mutable<StartEffect> = {
     kind: 'start',
     nodeId: placement.node.id,
     taskId: spec.id,
@@ -32,18 +33,18 @@ export function startEffect(placement: LivePlacement, policy: Policy): StartEffe
     onNodeLoss: spec.onNodeLoss,
     command: spec.command,
     image: imageToRun(placement.task),
-    ...(spec.ports === undefined ? {} : { ports: spec.ports }),
-    ...((spec.wakeOnRequest ?? null) === null ? {} : { wakeOnRequest: spec.wakeOnRequest === true }),
-    ...swapMethodIn(spec),
     workdir: spec.workdir ?? null,
     cwd: spec.cwd ?? null,
-    ...(spec.mounts === undefined ? {} : { mounts: spec.mounts }),
     limits: spec.limits ?? null,
     environment: spec.environment ?? null,
     name: spec.name,
     owner: spec.owner,
     stopGraceMs: stopGraceOf(placement.task, policy),
   }
+  if (spec.ports !== undefined) effect.ports = spec.ports
+  if ((spec.wakeOnRequest ?? null) !== null) effect.wakeOnRequest = spec.wakeOnRequest === true
+  if (spec.mounts !== undefined) effect.mounts = spec.mounts
+  return Object.assign(effect, swapMethodIn(spec))
 }
 
 export function stopEffect(placement: LivePlacement, { reason, graceMs = 0 }: Stopping): StopEffect {

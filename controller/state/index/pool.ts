@@ -182,7 +182,10 @@ export class Pool implements PoolView, NodePool, MemberPool {
   }
 
   firstGpuFor(shape: Shape, when: PlacementTiming, demandMib: Mib, task: Task): LiveGpu | null {
-    for (const gpu of this.gpusFor(shape, when, demandMib)) if (!isRefusedBy(task, gpu.node)) return gpu
+    // Nearly always the first of the index may have it.
+    const gpus =
+      when === 'now' ? this.#gpusInIndex(shape, when, demandMib) : this.gpusFor(shape, when, demandMib)
+    for (const gpu of gpus) if (!isRefusedBy(task, gpu.node)) return gpu
     return null
   }
 

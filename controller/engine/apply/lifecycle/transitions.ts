@@ -169,7 +169,7 @@ export function finish(c: Cluster, task: LiveTask, end: TaskEnd, now: Instant): 
   }
   if (task.refusedBy !== null) forgetRefusals(c, task)
   forgetTries(c, task)
-  task.trouble = { ...task.trouble, pause: null }
+  if (task.trouble.pause !== null) task.trouble = { ...task.trouble, pause: null }
   c.waiting.end(task, now)
   c.enterState(task, state)
   task.finishedAt = now
