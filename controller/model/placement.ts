@@ -3,6 +3,7 @@
  * the same as the engine changes it.
  */
 import type {
+  DurationMs,
   Instant,
   Mib,
   NoSwap,
@@ -103,6 +104,30 @@ export interface Placement {
   readonly stopping?: { readonly since?: Instant } | null
   /** Its entry in the node's queue: a return or a growth; null if it requests nothing. */
   readonly entry: QueueEntry | null
+}
+
+/** An attempt whose result may still arrive (R8). */
+export interface GivenUp {
+  readonly attempt: number
+  readonly nodeId: string
+  /** A later attempt has started: this result no longer ends the task. */
+  readonly isOvertaken: boolean
+}
+
+/** A stop that was ordered and that the node has not confirmed. */
+export interface Stopping {
+  readonly then: 'cancelled' | 'completed' | 'failed' | 'pending'
+  /** The reason, as text. */
+  readonly reason: string
+  /** The end reason to record; null: the reason that the node reports. */
+  readonly endReason: string | null
+  /** Why the task ends; not used when it becomes pending again. Absent in older records. */
+  readonly code?: EndCode
+  /** Exit code of an earlier attempt whose result ends the task (R8). */
+  readonly exitCode?: number | null
+  /** When the stop was ordered, and the grace period from then on. Absent in older records: no grace. */
+  readonly since?: Instant
+  readonly graceMs?: DurationMs
 }
 
 export type EntryKind = 'swap_in' | 'growth' | 'placement'

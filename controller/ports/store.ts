@@ -3,11 +3,7 @@ import type {
   DurationMs,
   Instant,
   Mib,
-  NoSwap,
-  Percent,
-  Residency,
   TaskState,
-  DeviceKind,
   TaskIdentityKind,
   SwapMethod,
 } from '../../protocol/units.ts'
@@ -16,35 +12,54 @@ import type { Decision, DecisionKind } from '../model/decision.ts'
 import type { Event, EventFilter } from '../model/event.ts'
 import type { Group } from '../model/group.ts'
 import type { Role } from '../model/role.ts'
-import type { AutoCordon, NodeDrain, NodeStatus, QuarantinedAttempt } from '../model/node.ts'
+import type { AutoCordon, NodeStatus, QuarantinedAttempt } from '../model/node.ts'
+import type { GivenUp, Node, Placement, Stopping, Task } from '../model/placement.ts'
 import type { StartTrouble } from '../model/start-refusal.ts'
 import type { RunPolicy, TaskSpec } from '../../protocol/task.ts'
 import type { Term } from './leadership.ts'
 
 /**
+ * Fields that the record of a task has under the same name and with the same type. The others are renamed,
+ * derived or not stored.
+ */
+export const STORED_TASK = [
+  'state',
+  'isHeld',
+  'attempt',
+  'pendingSince',
+  'firstStartedAt',
+  'finishedAt',
+  'exitCode',
+  'endReason',
+  'swapOuts',
+] as const satisfies readonly (keyof Task)[]
+
+/** The same of a placement. */
+export const STORED_PLACEMENT = [
+  'demandMib',
+  'noswap',
+  'residency',
+  'generation',
+  'assignedAt',
+  'startedAt',
+  'wantsGpu',
+  'wantsSince',
+  'idleSince',
+  'residentSince',
+] as const satisfies readonly (keyof Placement)[]
+
+/**
  * A task as the store keeps it: flat, JSON values only. Instants are milliseconds since the Unix epoch
  * (live).
  */
-export interface TaskRecord extends Omit<TaskSpec, 'maxRequeues'>, RunPolicy {
-  readonly state: TaskState
-  readonly isHeld: boolean
-  readonly attempt: number
-  readonly pendingSince: Instant
-  readonly firstStartedAt: Instant | null
-  readonly finishedAt: Instant | null
-  readonly exitCode: number | null
+export interface TaskRecord
+  extends Omit<TaskSpec, 'maxRequeues'>, RunPolicy, Pick<Task, (typeof STORED_TASK)[number]> {
   /** Absent while it has not ended, and in older records. */
   readonly endCode?: EndCode | null
-  readonly endReason: string | null
-  readonly swapOuts: number
   /** The node of its last attempt; null if it was never placed. Absent in older records of ended tasks. */
   readonly lastNodeId?: string | null
   /** Attempts whose result may still arrive (R8). Absent: none. */
-  readonly givenUp?: readonly {
-    readonly attempt: number
-    readonly nodeId: string
-    readonly isOvertaken: boolean
-  }[]
+  readonly givenUp?: readonly GivenUp[]
   /** The five counters of semantics 6, microseconds, as of the last transition. */
   readonly counters: readonly [demand: number, served: number, queue: number, swap: number, compute: number]
   /** For a lease: whether its client wants the GPU, as last reported. */
@@ -58,31 +73,13 @@ export interface TaskRecord extends Omit<TaskSpec, 'maxRequeues'>, RunPolicy {
   readonly placement: PlacementRecord | null
 }
 
-export interface PlacementRecord {
+export interface PlacementRecord extends Pick<Placement, (typeof STORED_PLACEMENT)[number]> {
   readonly nodeId: string
   readonly gpus: readonly number[]
-  readonly demandMib: Mib
-  readonly noswap: NoSwap
-  readonly residency: Residency
-  readonly generation: number
-  readonly assignedAt: Instant
-  readonly startedAt: Instant | null
-  readonly wantsGpu: boolean
-  readonly wantsSince: Instant
-  readonly idleSince: Instant
-  readonly residentSince: Instant
   /** An allocation that its server holds back and that is not granted yet. */
   readonly heldGrowth: { readonly mib: Mib; readonly askedAt: Instant } | null
   /** A stop was ordered: the task's next state once the node has ended it. */
-  readonly stopping: {
-    readonly then: 'cancelled' | 'completed' | 'failed' | 'pending'
-    readonly reason: string
-    readonly endReason: string | null
-    readonly code?: EndCode
-    readonly exitCode?: number | null
-    readonly since?: Instant
-    readonly graceMs?: DurationMs
-  } | null
+  readonly stopping: Stopping | null
   /** The message that confirmed the start: the node's boot counter and the message's number in it (R6). */
   readonly confirmed: { readonly bootCounter: number; readonly seq: number } | null
   /** The server has lost its state since (R6). */
@@ -135,31 +132,34 @@ export interface GpuRecord {
   readonly roundP0Warm?: number
 }
 
-export interface NodeRecord {
-  readonly id: string
-  readonly name: string
-  readonly address: string
-  readonly ordinal: number
-  readonly isCordoned: boolean
+/** The same of a node. */
+type StoredOfNode =
+  | 'id'
+  | 'name'
+  | 'address'
+  | 'ordinal'
+  | 'isCordoned'
+  | 'drain'
+  | 'overcommitOverride'
+  | 'reserveOverrideMib'
+  | 'device'
+  | 'signalsWanted'
+  | 'allowExec'
+  | 'hostSwapMib'
+  | 'registeredAt'
+  | 'lastSeenAt'
+
+export interface NodeRecord extends Pick<Node, StoredOfNode> {
   /** Omitted: the controller has not closed it. */
   readonly autoCordon?: AutoCordon | null
-  readonly drain: NodeDrain | null
-  readonly overcommitOverride: Percent | null
-  readonly reserveOverrideMib: Mib | null
-  readonly device: DeviceKind
-  readonly signalsWanted: boolean
-  readonly allowExec: boolean
   /** Omitted: none. */
   readonly features?: readonly string[]
   /** Null or omitted: not declared. */
   readonly taskIdentity?: TaskIdentityKind | null
   /** Omitted: not declared. */
   readonly maxAttempts?: number
-  readonly hostSwapMib: Mib
   /** Null or omitted: not declared. */
   readonly hostLinkMibPerS?: number | null
-  readonly registeredAt: Instant
-  readonly lastSeenAt: Instant
   /** The highest boot received from it (R6). */
   readonly bootCounter: number
   readonly bootRandom: string

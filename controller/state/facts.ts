@@ -7,9 +7,17 @@ import type { Mutable } from '../../protocol/fields.ts'
 import type { Boot } from '../../protocol/message-fields.ts'
 import type { DurationMs, Instant, Mib, Microseconds, SwapMethod } from '../../protocol/units.ts'
 import type { IndexEntry } from '../structures/ordered-index.ts'
-import type { EndCode } from '../model/end-reason.ts'
 import type { TaskSpec } from '../../protocol/task.ts'
-import type { Placement, QueueEntry, Task, Gpu, Reservation, Node } from '../model/placement.ts'
+import type {
+  GivenUp,
+  Placement,
+  QueueEntry,
+  Stopping,
+  Task,
+  Gpu,
+  Reservation,
+  Node,
+} from '../model/placement.ts'
 import type { GpuMeter, Sharer } from '../metrics/meter.ts'
 import type { VictimClass } from '../model/victim-class.ts'
 import type { GpuRounds } from '../policy/swap/rounds.ts'
@@ -50,14 +58,6 @@ export interface TaskQueue {
   remove(task: LiveTask): void
   setAside(task: LiveTask): void
   isSetAside(task: LiveTask): boolean
-}
-
-/** An attempt whose result may still arrive (R8). */
-export interface GivenUp {
-  readonly attempt: number
-  readonly nodeId: string
-  /** A later attempt has started: this result no longer ends the task. */
-  readonly isOvertaken: boolean
 }
 
 export interface LivePlacement extends Mutable<Placement>, Sharer {
@@ -113,21 +113,6 @@ export interface LivePlacement extends Mutable<Placement>, Sharer {
    * its return.
    */
   heldGrowth: { readonly mib: Mib; readonly askedAt: Instant } | null
-}
-
-export interface Stopping {
-  readonly then: 'cancelled' | 'completed' | 'failed' | 'pending'
-  /** The reason, as text. */
-  readonly reason: string
-  /** The end reason to record; null: the reason that the node reports. */
-  readonly endReason: string | null
-  /** Why the task ends; not used when it becomes pending again. Absent in older records. */
-  readonly code?: EndCode
-  /** Exit code of an earlier attempt whose result ends the task (R8). */
-  readonly exitCode?: number | null
-  /** When the stop was ordered, and the grace period from then on. Absent in older records: no grace. */
-  readonly since?: Instant
-  readonly graceMs?: DurationMs
 }
 
 export interface LiveEntry extends Mutable<QueueEntry> {

@@ -1,9 +1,8 @@
 /**
- * How the fields of the live objects are captured: by a snapshot, and as records of the store. In a snapshot
- * a field that is not listed is a value; one whose type is no JSON value must be listed, or this does not
+ * How a snapshot captures the fields of the live objects (`ports/store.ts`: which of them records have). A
+ * field that is not listed is a value; one whose type is no JSON value must be listed, or this does not
  * compile.
  */
-import type { PlacementRecord, TaskRecord } from '../ports/store.ts'
 import type { LiveGpu, LiveNode, LivePlacement, LiveTask } from './facts.ts'
 import type { Fields } from './snapshot/kinds.ts'
 
@@ -56,44 +55,4 @@ export const NODE: Fields<LiveNode> = {
   cancelTrial: 'timer',
   cancelWake: 'timer',
   cancelEager: 'timer',
-}
-
-/**
- * Fields that records of the store have under the same name. The others are renamed, derived or not stored.
- */
-export const STORED_TASK = [
-  'state',
-  'isHeld',
-  'attempt',
-  'pendingSince',
-  'firstStartedAt',
-  'finishedAt',
-  'exitCode',
-  'endReason',
-  'swapOuts',
-  'clientWants',
-  'lastEventSeq',
-] as const satisfies readonly (keyof LiveTask & keyof TaskRecord)[]
-
-export const STORED_PLACEMENT = [
-  'demandMib',
-  'noswap',
-  'residency',
-  'generation',
-  'assignedAt',
-  'startedAt',
-  'wantsGpu',
-  'wantsSince',
-  'idleSince',
-  'residentSince',
-  'heldGrowth',
-  'stopping',
-  'confirmed',
-  'isInDoubt',
-] as const satisfies readonly (keyof LivePlacement & keyof PlacementRecord)[]
-
-export function pick<T, K extends keyof T>(from: T, names: readonly K[]): Pick<T, K> {
-  const picked = {} as Pick<T, K>
-  for (const name of names) picked[name] = from[name]
-  return picked
 }

@@ -5,7 +5,8 @@ import { newGpuMeter } from '../metrics/meter.ts'
 import { NO_PREPARATIONS } from '../model/preparation.ts'
 import { NO_TROUBLE } from '../model/start-refusal.ts'
 import { fairnessScopesOf, newGpuRounds } from '../policy/swap/rounds.ts'
-import type { GivenUp, LiveGpu, LiveNode, LivePlacement, LiveTask, SwapTotals } from './facts.ts'
+import type { GivenUp } from '../model/placement.ts'
+import type { LiveGpu, LiveNode, LivePlacement, LiveTask, SwapTotals } from './facts.ts'
 
 /** Shared by most of the tasks, to save memory. */
 const NONE_GIVEN_UP: readonly GivenUp[] = []

@@ -5,6 +5,7 @@ import { isFinal } from '../model/task.ts'
 import { endCodeOf } from '../model/end-reason.ts'
 import { NO_TROUBLE } from '../model/start-refusal.ts'
 import type { TaskSpec } from '../../protocol/task.ts'
+import { STORED_PLACEMENT, STORED_TASK } from '../ports/store.ts'
 import type { NodeRecord, PlacementRecord, TaskRecord } from '../ports/store.ts'
 import { ROUND_FIELDS, VICTIM_CLASSES, victimClassOf } from '../model/victim-class.ts'
 import { markOf } from '../policy/swap/rounds.ts'
@@ -12,7 +13,6 @@ import type { LiveGpu, LiveNode, LivePlacement, LiveTask } from './facts.ts'
 import { countQuarantined } from './gpu-ledger.ts'
 import { newNodeContact } from './node-contact.ts'
 import { newLiveGpu, newLivePlacement, newLiveTask, newSwapTotals } from './new-facts.ts'
-import { pick, STORED_PLACEMENT, STORED_TASK } from './fields.ts'
 import { specOfRecord, withoutValues } from '../../protocol/task-body.ts'
 
 export function recordOfTask(task: LiveTask): TaskRecord {
@@ -22,6 +22,8 @@ export function recordOfTask(task: LiveTask): TaskRecord {
   return {
     ...(isFinal(task.state) ? withoutValues(spec) : spec),
     ...pick(task, STORED_TASK),
+    clientWants: task.clientWants,
+    lastEventSeq: task.lastEventSeq,
     ...(task.endCode === null ? {} : { endCode: task.endCode }),
     lastNodeId: task.lastNodeId,
     ...(task.givenUp.length === 0 ? {} : { givenUp: task.givenUp }),
@@ -37,6 +39,10 @@ function recordOfPlacement(p: LivePlacement): PlacementRecord {
     nodeId: p.node.id,
     gpus: p.gpus.map((gpu) => gpu.index),
     ...pick(p, STORED_PLACEMENT),
+    heldGrowth: p.heldGrowth,
+    stopping: p.stopping,
+    confirmed: p.confirmed,
+    isInDoubt: p.isInDoubt,
     isNoswapUntold: p.isNoswapUnacknowledged,
     isCalledBack: p.isSwapInRequested,
     isProbed: p.isProbed,
@@ -166,6 +172,8 @@ export function nodeOf(record: NodeRecord, now: Instant): LiveNode {
 export function taskOf(record: TaskRecord): LiveTask {
   const task = newLiveTask(specOfRecord(record), record.pendingSince)
   Object.assign(task, pick(record, STORED_TASK) satisfies Partial<LiveTask>)
+  task.clientWants = record.clientWants
+  task.lastEventSeq = record.lastEventSeq
   task.endCode = endCodeOf(record)
   task.trouble = record.trouble ?? NO_TROUBLE
   task.imageDigest = record.imageDigest ?? null
@@ -186,6 +194,10 @@ export function placementOf(
 ): LivePlacement {
   const placement = newLivePlacement(task, gpus, record.demandMib, record.assignedAt)
   Object.assign(placement, pick(record, STORED_PLACEMENT) satisfies Partial<LivePlacement>)
+  placement.heldGrowth = record.heldGrowth
+  placement.stopping = record.stopping
+  placement.confirmed = record.confirmed
+  placement.isInDoubt = record.isInDoubt
   placement.isNoswapUnacknowledged = record.isNoswapUntold
   placement.isSwapInRequested = record.isCalledBack
   placement.isProbed = record.isProbed ?? false
@@ -207,4 +219,10 @@ export function placementOf(
 
 function classRound(gpu: LiveGpu, spec: TaskSpec): LiveGpu['rounds']['p0'] {
   return gpu.rounds[victimClassOf(spec)]
+}
+
+function pick<T, K extends keyof T>(from: T, names: readonly K[]): Pick<T, K> {
+  const picked = {} as Pick<T, K>
+  for (const name of names) picked[name] = from[name]
+  return picked
 }

@@ -8,7 +8,8 @@ import type { Policy } from '../../model/config.ts'
 import type { Mutable } from '../../../protocol/fields.ts'
 import { swapMethodIn } from '../../../protocol/task-body.ts'
 import type { DurationMs } from '../../../protocol/units.ts'
-import type { LivePlacement, LiveTask, Stopping } from '../../state/facts.ts'
+import type { LivePlacement, LiveTask } from '../../state/facts.ts'
+import type { Stopping } from '../../model/placement.ts'
 
 /** Grace period between SIGTERM and SIGKILL; a lease has no process. */
 export function stopGraceOf(

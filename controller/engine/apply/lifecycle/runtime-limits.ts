@@ -5,7 +5,8 @@
  */
 import type { Instant } from '../../../../protocol/units.ts'
 import type { Cluster } from '../../../state/cluster.ts'
-import type { LivePlacement, Stopping } from '../../../state/facts.ts'
+import type { LivePlacement } from '../../../state/facts.ts'
+import type { Stopping } from '../../../model/placement.ts'
 import { stopEffect, stopGraceOf } from '../node-commands.ts'
 import { askForSwapIn } from './entries.ts'
 import { noteStop } from './stops.ts'

@@ -1,7 +1,8 @@
 /** Tasks that are being stopped: their servers have the order and have not reported the end yet. */
 import type { DurationMs, Instant } from '../../../../protocol/units.ts'
 import type { Cluster } from '../../../state/cluster.ts'
-import type { LivePlacement, Stopping } from '../../../state/facts.ts'
+import type { LivePlacement } from '../../../state/facts.ts'
+import type { Stopping } from '../../../model/placement.ts'
 import { placementsOn } from '../../../state/placements-on.ts'
 import { stopEffect } from '../node-commands.ts'
 import { askForSwapIn } from './entries.ts'
