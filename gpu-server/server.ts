@@ -33,7 +33,7 @@ export interface GpuServerOptions {
   readonly allowExec: boolean
   /** Owners may run commands in their tasks, and connect to ports of them. */
   readonly allowAttach: boolean
-  /** What tasks may require of this server. */
+  /** Features that tasks may require of this server. */
   readonly features: readonly (Feature | MountFeature)[]
   /** Data folders that it offers. */
   readonly mounts: readonly DataMount[]
@@ -43,7 +43,7 @@ export interface GpuServerOptions {
   readonly workFolder: string
   readonly storage: DiskStorage
   readonly guards: Guards
-  /** As the guards have it. Absent: no task runs in a container. */
+  /** The containers of the guards. Absent: no task runs in a container. */
   readonly containers?: Containers | null
   /** The guard program. */
   readonly program: string

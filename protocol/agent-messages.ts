@@ -19,7 +19,7 @@ import {
 const MAX_NAME_LENGTH = 253
 const MAX_CONTAINERS = 64
 const MAX_AGENT_WAIT_MS = 5_000
-/** As many as the socket watch takes for one task. */
+/** Maximum number of ports that the socket watch accepts for one task. */
 export const MAX_WAKE_PORTS = 64
 
 const OUTCOMES = [

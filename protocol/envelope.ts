@@ -1,4 +1,4 @@
-/** What surrounds every message, and all operations. */
+/** The envelope of every message, and all operations. */
 import {
   ChannelData,
   ChannelOpened,
@@ -144,7 +144,7 @@ const head = {
   ),
 }
 
-/** What surrounds every body. */
+/** The envelope of every body. */
 export const ENVELOPE_HEAD = record(head)
 
 export interface Envelope<B extends Body = Body> extends Value<typeof ENVELOPE_HEAD> {

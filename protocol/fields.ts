@@ -41,7 +41,7 @@ const DIGEST = `${ALGORITHM}:[0-9a-f]{32,128}`
 const TAG = '[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}'
 const IMAGE_PATTERN = `^(${HOST}/)?${COMPONENT}(/${COMPONENT})*(:${TAG})?(@${DIGEST})?$`
 
-/** As a name in a path or a host name. */
+/** Characters of a name in a path or a host name. */
 export const PORT_NAME: Characters = {
   refused: /^-|[^a-z0-9-]/,
   pattern: '^[a-z0-9][a-z0-9-]*$',
@@ -82,7 +82,7 @@ export const SHA_256: Characters = {
   description: 'a SHA-256 in hexadecimal digits',
 }
 
-/** As a driver names a GPU. */
+/** Characters of the name that a driver gives a GPU. */
 export const GPU_UUID: Characters = {
   refused: /^-|[^A-Za-z0-9-]/,
   pattern: '^[A-Za-z0-9][A-Za-z0-9-]*$',

@@ -1,9 +1,9 @@
-/** What servers report about images and files that tasks need before their start. */
+/** Reports of servers about images and files that tasks need before their start. */
 import { count, list, NO_NUL, oneOf, optional, orNull, record, text, type Value } from './fields.ts'
 import { MAX_DETAIL_LENGTH, MAX_PREPARATIONS_PER_NODE, MAX_REPORTED_IMAGES } from './limits.ts'
 import { attempt, image, StartRefused } from './message-fields.ts'
 
-/** What one task needs before its start, as far as the node has it. */
+/** Images and files of one task, as far as the node has them. */
 const PreparationReport = record({
   ...attempt,
   state: oneOf(

@@ -1,4 +1,4 @@
-/** What a task may use of its host and of its GPUs. */
+/** Limits of a task for its host and its GPUs. */
 import { integer, optional, record } from './fields.ts'
 import type { Value } from './fields.ts'
 import { MAX_CPUS, MAX_HOST_MIB, MAX_PIDS, MAX_VRAM_MIB, MIN_MEMORY_MIB, MIN_PIDS } from './limits.ts'
@@ -30,7 +30,7 @@ export const cpus = (description: string) => integer(1, MAX_CPUS, description)
 export const pidsLimit = (description: string) => integer(MIN_PIDS, MAX_PIDS, description)
 export const vramLimitMib = (description: string) => integer(1, MAX_VRAM_MIB, description)
 
-/** As a start gives them to a server. */
+/** Limits in a start command. */
 export const LIMITS_RECORD = record(
   {
     memory_mib: optional(memoryMib('Host memory, without what its VRAM takes while it is swapped out')),
@@ -51,7 +51,7 @@ export function limitsIn(limits: ResourceLimits | null | undefined): { readonly 
   return limits === null || limits === undefined ? {} : { limits }
 }
 
-/** What a server says about an end for which the kernel killed a process of the task. */
+/** The reason in a server's report if the kernel killed a process of the task for its memory. */
 export const MEMORY_LIMIT_REACHED =
   'it reached its limit of memory (memory_mib): the kernel killed a process of the task'
 

@@ -183,7 +183,7 @@ export function runPolicyBodyOf(spec: RunPolicy): RunPolicyBody {
   }
 }
 
-/** What a body has to say to request this policy: nothing about defaults. */
+/** Returns the shortest body that requests this policy: defaults are omitted. */
 export function briefRunPolicyBodyOf(policy: RequestedRunPolicy): Partial<RunPolicyBody> {
   const { maxRuntimeSeconds, stopGraceSeconds = null, onNodeLoss, maxRequeues } = policy
   const { ports = [], wakeOnRequest = null, idleSwapOutSeconds = null } = policy
@@ -296,7 +296,7 @@ export function faultInSwapMethod(body: SwapBody): readonly [string, string] | n
   return null
 }
 
-/** What is kept of a task that has ended, and recorded of any: no values. */
+/** Returns the part of a task that is kept after its end and recorded: without values. */
 export function withoutValues<T extends Pick<RunPolicy, 'environment'>>(task: T): T {
   const { environment = null } = task
   return environment === null ? task : { ...task, environment: { ...environment, sealed: null } }

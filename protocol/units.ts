@@ -40,11 +40,11 @@ export const SWAP_METHODS = ['driver', 'hooks', 'engine'] as const
 export type SwapMethod = (typeof SWAP_METHODS)[number]
 /** Inference servers that can sleep. */
 export const ENGINE_KINDS = ['vllm', 'sglang'] as const
-/** As a request says it; `none` is the same as `noswap` 1. */
+/** The names in a request; `none` is the same as `noswap` 1. */
 export const REQUESTED_SWAP_METHODS = [...SWAP_METHODS, 'none'] as const
 export type RequestedSwapMethod = (typeof REQUESTED_SWAP_METHODS)[number]
 
-/** What a declared port of a task speaks. */
+/** Protocols of a declared port of a task. */
 export const PORT_PROTOCOLS = ['tcp', 'http'] as const
 
 /** What happens to a placed task whose node is silent for longer than its run lease. */

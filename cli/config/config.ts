@@ -159,7 +159,7 @@ function cycleWords({ next_cycle: cycle, pending }: Impact): string {
   return cycle === null ? '- (too many open tasks to simulate)' : startsWords(cycle, pending.of)
 }
 
-/** What the next cycle would decide: `5 of 18 pending tasks would start: 2 now, 3 after swaps`. */
+/** Describes the next cycle: `5 of 18 pending tasks would start: 2 now, 3 after swaps`. */
 export function startsWords(cycle: NonNullable<Impact['next_cycle']>, pending: number): string {
   const { swap_outs: swapOuts, swap_out_mib: mib } = cycle
   const leave = swapOuts === 0 ? '' : `; ${plural(swapOuts, 'task')} would start to swap out, ${inMib(mib)}`

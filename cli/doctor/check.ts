@@ -5,7 +5,7 @@ export interface Check {
   /** warn: the finding matters for some uses only. */
   readonly verdict: 'ok' | 'warn' | 'fail'
   readonly detail: string
-  /** What to do about it; null when nothing is to be done. */
+  /** The recommended action; null: no action is needed. */
   readonly todo: string | null
 }
 

@@ -10,7 +10,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Mib } from '../../protocol/units.ts'
 
 const BYTES_PER_MIB = 1_024
-/** As pinned memory over PCIe 4, in MiB per ms. */
+/** Speed of pinned memory over PCIe 4, in MiB per ms. */
 const MIB_PER_MS = 20
 /** After a restart the server listens again. */
 const CONNECT_AGAIN_MS = 500

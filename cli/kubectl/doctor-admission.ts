@@ -31,9 +31,9 @@ interface WebhookConfiguration {
 }
 
 export interface Stack {
-  /** As the webhooks name it; else that of the documentation. */
+  /** Namespace in the webhook configurations; otherwise the namespace of the documentation. */
   readonly namespace: string
-  /** It leaves pods as they are. */
+  /** Admission does not change pods. */
   readonly observes: boolean
 }
 

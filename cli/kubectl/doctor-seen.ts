@@ -6,7 +6,7 @@ export type Seen<T> =
   | { readonly kind: 'absent' }
   | { readonly kind: 'denied'; readonly check: (name: string) => Check }
 
-/** What the user may not read is a line of its own, and no fault. */
+/** Objects that the user may not read are reported on a line of their own and are not a fault. */
 export async function seen<T>(read: () => Promise<T>): Promise<Seen<T>> {
   try {
     return { kind: 'found', value: await read() }

@@ -122,7 +122,7 @@ function stateText(pod: Pod): string {
   }
 }
 
-/** What the scheduler of Kubernetes says about CPU, memory, affinity and volumes. */
+/** Returns the message of the Kubernetes scheduler about CPU, memory, affinity and volumes. */
 function schedulerText({ spec, status }: Pod): string | null {
   if ((spec.schedulingGates ?? []).length > 0 || spec.nodeName !== undefined) return null
   const found = status?.conditions?.find(({ type }) => type === 'PodScheduled')

@@ -28,7 +28,7 @@ import {
   EXIT_USAGE,
 } from '../../services/exit-codes.ts'
 
-/** What the commands of the plugin need of it. */
+/** The part of the API that the commands of the plugin need. */
 export type ClusterApi = Pick<KubeApi, 'get' | 'list' | 'create' | 'patch' | 'delete'>
 
 export interface KubectlOptions {
@@ -93,7 +93,7 @@ export class KubectlApi implements ClusterApi {
     await this.#run(['delete', '--raw', pathOf(kind, namespace, name), '-f', '-'], [], body)
   }
 
-  /** What `kubectl get` prints of all namespaces. */
+  /** Returns the output of `kubectl get` for all namespaces. */
   everything(...resources: readonly string[]): Promise<string> {
     return this.#run(['get', resources.join(','), '--all-namespaces', '-o', 'json'], [])
   }
@@ -171,7 +171,7 @@ export function faultOf(error: Error & { readonly code?: unknown }, stderr: stri
   return new CommandFailure(`kubectl: ${text}`, exitCode)
 }
 
-/** What the API server refuses becomes a message and an exit code. */
+/** Turns a refusal of the API server into a message and an exit code. */
 export async function withCluster(
   options: KubectlOptions,
   action: (api: KubectlApi) => Promise<number>,

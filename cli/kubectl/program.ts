@@ -75,7 +75,7 @@ export function kubectlProgramOf(setExit: SetExit): Command {
   return program
 }
 
-/** As of kubectl. */
+/** Adds the connection options of kubectl. */
 function ofCluster(command: Command): Command {
   return command
     .option('-n, --namespace <name>', 'namespace (default: that of the context)')

@@ -19,7 +19,7 @@ import type { BrokerUser } from './nats-config-text.ts'
 export interface EnrollOptions {
   readonly out: string
   readonly reload: string
-  /** As the new host reaches the broker; else this host, by its name. */
+  /** Address of the broker as the new host reaches it; default: the name of this host. */
   readonly nats?: string
   readonly validFor: DurationMs
 }

@@ -57,7 +57,7 @@ function fieldsOf(explanation: Explanation, maxNodes: number): readonly Field[] 
   return fields.filter(([, value]) => value !== null)
 }
 
-/** As requested, and as set. */
+/** Returns the requested memory limit and the limit in effect. */
 function memoryLimitInWords(placement: NonNullable<Explanation['placement']>): string {
   const { memory_mib: memory, memory_limit_mib: set } = placement
   return memory === set ? size(set ?? 0) : `${size(memory ?? 0)}; ${size(set ?? 0)} is set, with its VRAM`

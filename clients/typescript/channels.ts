@@ -29,7 +29,7 @@ export class TaskChannel {
     socket.on('error', () => undefined)
   }
 
-  /** Resolves when the task may be sent more. */
+  /** Resolves when the task can receive more data. */
   async send(bytes: Uint8Array): Promise<void> {
     for (let at = 0; at < bytes.length; at += MAX_FRAME_CONTENT)
       await this.#write(encodeFrame(FRAME.data, bytes.subarray(at, at + MAX_FRAME_CONTENT)))

@@ -34,7 +34,7 @@ export class VariableError extends Error {
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** As in controller/api/tasks/schema.ts. */
+/** Same limit as in controller/api/tasks/schema.ts. */
 const MAX_GPUS = 1024
 const MAX_SHOWN = 200
 

@@ -209,7 +209,7 @@ export function createClient(options: ClientOptions = {}) {
     /** The accuracy of the twin's forecasts. */
     twin: ({ signal }: CallOptions = {}) =>
       transport.json<TwinBody>({ method: 'GET', path: '/twin', signal }),
-    /** Who the caller is. */
+    /** Returns the identity of the caller. */
     session: ({ signal }: CallOptions = {}) =>
       transport.json<SessionBody>({ method: 'GET', path: '/auth/session', signal }),
     usage: usageOf(transport),
@@ -404,7 +404,7 @@ function groupsOf(transport: Transport) {
       group: Omit<GroupRequest, 'id'> & { readonly node_ids: readonly string[] },
       { signal }: CallOptions = {},
     ) => transport.json<GroupBody>({ method: 'PUT', path: at(id), body: group, signal }),
-    /** What a change would do, without changing anything. */
+    /** Returns the effect of a change without making it. */
     tryPut: (id: string, nodeIds: readonly string[], { signal }: CallOptions = {}) =>
       transport.json<GroupDryRunBody>({
         method: 'PUT',

@@ -23,7 +23,7 @@ export interface ClientSettings {
 }
 
 export interface Connection {
-  /** As it was given. */
+  /** The address as given. */
   readonly url: string
   /** null: none is sent. */
   readonly token: string | null

@@ -1,4 +1,4 @@
-/** What a gateway asks: GET /endpoints. */
+/** The request of a gateway: GET /endpoints. */
 import type {
   EndpointAddressBody,
   EndpointsBody,

@@ -9,10 +9,10 @@ export function fleetOf(transport: Transport) {
     /** GPUs as columns, with their figures of the last minute and hour; up to 10,000 in one answer. */
     gpus: ({ signal, ...query }: Omit<GpuQuery, 'format'> & CallOptions = {}) =>
       transport.json<GpuListBody>({ method: 'GET', path: '/gpus', query, signal }),
-    /** What the open tasks of each owner use, wait for and lose. */
+    /** Returns the usage, waits and starvation of the open tasks, by owner. */
     owners: ({ signal, ...query }: Omit<OwnerQuery, 'format'> & CallOptions = {}) =>
       transport.json<OwnerListBody>({ method: 'GET', path: '/owners', query, signal }),
-    /** What this controller and the caller can do. */
+    /** Returns the capabilities of this controller and of the caller. */
     capabilities: ({ signal }: CallOptions = {}) =>
       transport.json<CapabilitiesBody>({ method: 'GET', path: '/capabilities', signal }),
   }

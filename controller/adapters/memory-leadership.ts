@@ -12,7 +12,7 @@ import {
   CLOSED,
 } from '../ports/leadership.ts'
 
-/** What the controllers share. */
+/** The state that the controllers share. */
 export interface MemoryLease {
   epoch: number
   /** Null: no session holds the lease. */

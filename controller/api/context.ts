@@ -1,4 +1,4 @@
-/** What every route file is given. */
+/** The context that every route file receives. */
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import type {
   FastifyBaseLogger,
@@ -55,7 +55,7 @@ export interface ApiContext {
   readonly access: Access
   readonly commands: Commands
   readonly views: Views
-  /** How the cluster did over time. */
+  /** Time series of the cluster. */
   readonly series: Series
   /** The cluster on one page. */
   readonly summary: CurrentSummary
@@ -66,7 +66,7 @@ export interface ApiContext {
   readonly streams: StreamsOfTokens
   /** Requests that wait for a task; null in virtual time, where waiting is not possible. */
   readonly waits: TaskWaits | null
-  /** What tasks write; null: there are no GPU servers to ask. */
+  /** Output of tasks; null: there are no GPU servers. */
   readonly logs: TaskLogs | null
   /** Work folders of tasks; null: there are no GPU servers to ask. */
   readonly files: TaskFiles | null

@@ -92,7 +92,7 @@ export interface ApiOptions {
   readonly logger?: FastifyBaseLogger
   /** The folder of the built page (page.ts); if omitted, no page is served. */
   readonly uiDir?: string
-  /** What the fleet is made of, as /summary and /version say it. */
+  /** Kind of the fleet, for /summary and /version. */
   readonly fleet?: 'simulated' | 'live'
   /** Addresses of the message broker, without credentials. Left out without a broker. */
   readonly brokerUrls?: readonly string[]
@@ -108,7 +108,7 @@ export interface ApiOptions {
   readonly events?: EventSource
   /** Number of the last durable event; without it answers do not carry it. */
   readonly eventSeq?: () => number
-  /** What one owner may take; without it all there is. */
+  /** Limits of one owner; without them an owner may use everything. */
   readonly ownerLimits?: OwnerLimits
   /** Output of tasks; if omitted, it cannot be read. */
   readonly logs?: TaskLogs
@@ -124,7 +124,7 @@ export interface ApiOptions {
   readonly twin?: Twin
   /** Metrics in addition to those of the cluster and of requests, added by the caller. */
   readonly metrics?: Metrics
-  /** What /readyz asks; none means ready. */
+  /** Conditions of /readyz; without any, the controller is ready. */
   readonly readiness?: () => readonly ReadinessCheck[]
   /** Access control; if omitted, every caller has all permissions (a simulated world). */
   readonly access?: Access

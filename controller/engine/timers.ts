@@ -1,4 +1,4 @@
-/** What the timers of the cluster do, so that a restored snapshot can set them again. */
+/** Actions of the cluster's timers, so that a restored snapshot can set the timers again. */
 import type { TimerRestorer } from '../state/snapshot/parts.ts'
 import { endStartWait } from '../state/placement-pause.ts'
 import { openTrial } from './apply/lifecycle/auto-cordon.ts'

@@ -14,7 +14,7 @@ export interface Wake {
   readonly swapInMs: DurationMs
 }
 
-/** What is known of a task that is swapped out; at most as many as are placed. */
+/** State of a swapped-out task; at most one per placed task. */
 interface Absence {
   readonly since: Instant
   /** When its swap-in began. */

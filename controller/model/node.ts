@@ -47,7 +47,7 @@ export interface QuarantinedAttempt {
   readonly generation: number
   readonly wantsGpu: boolean
   readonly since: Instant
-  /** Who ordered the stop; null: it keeps running. */
+  /** The caller that ordered the stop; null: the attempt keeps running. */
   readonly stoppedBy: string | null
 }
 

@@ -174,7 +174,7 @@ export interface Node {
   readonly signalsWanted: boolean
   /** It runs commands; otherwise only leases. */
   readonly allowExec: boolean
-  /** What it can do for tasks that ask for it (`FEATURES`), and names of later versions. */
+  /** Features of the server for tasks that require them (`FEATURES`), and names of later versions. */
   readonly features: readonly string[]
   /** Images of waiting tasks that it has, as last reported. */
   readonly images: readonly string[]

@@ -1,4 +1,4 @@
-/** What nodes prepare for the start of a task: its image and its files (docs/decisions/0122). */
+/** Preparation of a task on a node before its start: its image and its files (docs/decisions/0122). */
 import type { Instant } from '../../protocol/units.ts'
 
 /** One node that prepares, or has prepared, the next attempt of a task. Known to this process only. */

@@ -1,4 +1,4 @@
-/** What becomes of a growth that has waited `reservation_after_seconds` (semantics 1, "growth"). */
+/** Outcome of a growth that has waited `reservation_after_seconds` (semantics 1, "growth"). */
 import type { Instant } from '../../protocol/units.ts'
 import { movableMib } from '../model/placement.ts'
 import type { Placement, QueueEntry } from '../model/placement.ts'

@@ -25,7 +25,7 @@ import type { Shape } from './placement/shape.ts'
 import type { ReturnOrderKey } from './swap/resume.ts'
 import { byReturnOrder, nextCollector } from './swap/resume.ts'
 
-/** What other than VRAM keeps an entry from being served. */
+/** Obstacles other than VRAM that prevent the service of an entry. */
 export type EntryObstacle = 'BACKING_OFF' | 'NODE_CLOSED' | 'SWAP_SPACE_EXHAUSTED'
 
 /**

@@ -51,7 +51,7 @@ export interface SweptField {
 
 export type SweepFileFormat = 'csv' | 'html'
 
-/** What a simulation is, and its progress. */
+/** Description and progress of a simulation. */
 export interface SimulationRecord {
   readonly id: string
   readonly kind: SimulationKind
@@ -233,7 +233,7 @@ export interface SessionFault {
   readonly isHidden: boolean
   readonly origin: 'scenario' | 'injected'
   readonly by: string | null
-  /** As in the scenario language: `kind` and its parameters. */
+  /** The fault in the scenario language: `kind` and its parameters. */
   readonly fault: Readonly<Record<string, unknown>>
 }
 
@@ -289,7 +289,7 @@ interface Marked {
   }[]
   readonly actions: readonly ExerciseAction[]
   readonly answers: Readonly<Record<string, string | number>>
-  /** As in the report of a run. */
+  /** Metrics in the form of a run's report. */
   readonly metrics: object
   readonly replay: RunReplay
 }

@@ -369,7 +369,7 @@ export const NO_CHANGE: Omit<Batch, 'marks'> = {
 
 /** Why this controller leads. */
 export interface TermRecord extends Omit<Term, 'epoch'> {
-  /** Its name. */
+  /** Name of the controller. */
   readonly controller: string
 }
 

@@ -19,7 +19,7 @@ export interface TaskChannels {
   ): Promise<ChannelAnswer<'opened'>>
   /** The request with this number, from 1; a repeat is the same data. Resolves when there is room again. */
   write(nodeId: string, channel: string, n: number, data: string): Promise<ChannelAnswer<'written'>>
-  /** What follows number `after`; its number is `after` when nothing came within 2 s. */
+  /** Returns the data after number `after`. Its number is `after` if no data arrived within 2 s. */
   read(nodeId: string, channel: string, after: number): Promise<ChannelAnswer<ChannelPiece>>
   close(nodeId: string, channel: string): void
 }

@@ -47,7 +47,7 @@ export interface MethodSpeeds {
   readonly method: SwapMethod
   readonly out: FittedCopies
   readonly in: FittedCopies
-  /** What a task keeps on each of its GPUs while it is swapped out: the median. */
+  /** Residual VRAM of a task on each of its GPUs: the median. */
   readonly residualMib: Mib
 }
 

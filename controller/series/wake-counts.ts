@@ -23,7 +23,7 @@ export class WakeCounts {
     })
   }
 
-  /** Adds those of the node to its row, and forgets them. */
+  /** Adds the counts of the node to its row, and resets them. */
   read(nodeId: string, row: Float64Array): void {
     const counts = this.#counts.get(nodeId)
     if (counts === undefined) return

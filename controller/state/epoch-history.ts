@@ -24,7 +24,7 @@ export interface OwnMark {
 export class EpochHistory {
   /** Ascending. */
   #starts: readonly EpochRecord[] = []
-  /** What preceded the first recorded epoch is lost, and the loss was accepted. */
+  /** The history before the first recorded epoch is lost, and an operator accepted the loss. */
   #isLostBeforeFirst = false
 
   capture(): { readonly starts: readonly EpochRecord[]; readonly isLostBeforeFirst: boolean } {

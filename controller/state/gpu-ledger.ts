@@ -57,7 +57,7 @@ export function removePlacement(gpu: LiveGpu, placement: LivePlacement): void {
   rederive(gpu)
 }
 
-/** What stays in VRAM counts in N, the rest where its noswap value says. */
+/** Residual VRAM counts in N; the rest counts as the task's noswap value says. */
 function commitPlacement(gpu: LiveGpu, placement: LivePlacement, sign: 1 | -1): void {
   const change = sign === 1 ? commit : uncommit
   const { residualMib } = placement

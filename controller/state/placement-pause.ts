@@ -11,7 +11,7 @@ import type { Cluster } from './cluster.ts'
 /** Longest wait for nodes after a start. */
 const START_WAIT_MS: DurationMs = 15_000
 
-/** What decides whether placements are paused. */
+/** The state that determines whether placements are paused. */
 export type PauseState = Pick<Cluster, 'isStoreBehind' | 'recovery' | 'startWait'>
 
 export function pauseOf(c: PauseState): PauseReason | null {

@@ -87,7 +87,7 @@ export class Channel {
     const bytes = Buffer.from(base64, 'base64')
     if (n !== this.#written + 1 || this.#onRoom !== null || !areOfClient(bytes)) return done(BAD_ORDER)
     this.#written = n
-    // What is for a task that has ended is dropped.
+    // Data for an ended task is dropped.
     if (!this.#isOver && bytes.length > 0) this.#hasRoom = this.#child.stdin?.write(bytes) ?? true
     this.#answerWrite(done)
   }
@@ -182,7 +182,7 @@ export class Channel {
     reader(this.#sent)
   }
 
-  /** As many whole frames as one message holds. */
+  /** Takes as many whole frames as fit into one message. */
   #takeFrames(): readonly Uint8Array[] {
     let count = 0
     let bytes = 0

@@ -40,7 +40,7 @@ function programIn(path: string): string | null {
       accessSync(program, constants.X_OK)
       return program
     } catch {
-      // Not there.
+      // The file does not exist.
     }
   }
   return null

@@ -33,11 +33,11 @@ export interface Attempt {
   /** Its demand per GPU: as started, or as granted since. */
   vramMib: Mib
   /**
-   * What the ledger counts for it per GPU; less than the demand while a granted growth waits until the task
-   * is back in VRAM.
+   * VRAM that the ledger counts per GPU. It is less than the demand while a granted growth waits for the
+   * return of the task.
    */
   residentMib: Mib
-  /** What the ledger counts for it in host memory, summed over its GPUs. */
+  /** Host memory that the ledger counts, summed over its GPUs. */
   hostMib: Mib
   /** The total per GPU that the blocked allocation would reach; null when no allocation is blocked. */
   heldMib: Mib | null
@@ -52,7 +52,7 @@ export interface Attempt {
   wantsGpu: boolean
   /** Since its last swap-out: the device reports requests that arrive for it. */
   isWakeable: boolean
-  /** As requested. */
+  /** The requested method. */
   readonly swapMethod: SwapMethod
   /** It moved its bytes out itself, by hooks or as an engine, and runs; only while it is out. */
   isOutByHooks: boolean

@@ -22,7 +22,7 @@ import type { Swaps } from './swaps.ts'
 export interface CommandLimits {
   /** True if commands run here; otherwise only leases do. */
   readonly allowExec: boolean
-  /** What tasks may require, as in the hello. */
+  /** Features that tasks may require, as in the hello. */
   readonly features: readonly (Feature | MountFeature)[]
   /** Living attempts plus unacknowledged ends. */
   readonly maxAttempts: number

@@ -31,7 +31,7 @@ export interface LaunchRequest {
   readonly onUse: UseReport
 }
 
-/** What a task needs of this host before its start. */
+/** Requirements of a task for this host before its start. */
 export interface PrepareRequest {
   readonly taskId: string
   /** The attempt that may start here. */

@@ -13,7 +13,7 @@ import { Outbox } from './outbox.ts'
 import { SeenAttempts } from './seen-attempts.ts'
 import type { AttemptDescription, KeptAttempt, NodeChange, NodeState, NodeStorage } from './storage.ts'
 
-/** What a message of a controller says about the controller itself. */
+/** The part of a controller's message that identifies the controller. */
 export type ControllerMark = Pick<Envelope, 'epoch' | 'controller' | 'event_seq'>
 
 export class DurableState {

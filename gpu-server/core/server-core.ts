@@ -54,7 +54,7 @@ export interface ServerCoreOptions {
   readonly deviceKind: DeviceKind
   /** True if commands run here; otherwise only leases do. */
   readonly allowExec: boolean
-  /** What it can do for tasks that ask for it; absent: nothing. */
+  /** Features for tasks that require them; absent: none. */
   readonly features?: readonly (Feature | MountFeature)[]
   /**
    * Maximum number of attempts at once, as reported to the controller; absent: the capacity of a snapshot.

@@ -26,10 +26,10 @@ export interface SwappedTask {
   toldAgainAt: Instant | null
 }
 
-/** What a task that moves its data itself is told. */
+/** An order to a task that moves its data itself. */
 export type HookOrder = 'suspend' | 'resume'
 
-/** What it said about it: done, or why not. */
+/** Its answer: done, or the reason of the failure. */
 export type HookAnswer =
   | { readonly error: null; readonly residentMib: Mib | null }
   /** Late: it may do so yet. */
@@ -38,7 +38,7 @@ export type HookAnswer =
 export type Step =
   /** Tells the task; answered when it has answered, or the time is over. */
   | { readonly kind: 'order'; readonly order: HookOrder; readonly withinMs: DurationMs }
-  /** What it uses now: the most on one of its GPUs; null: not known. */
+  /** Measures its current use: the maximum over its GPUs; null: unknown. */
   | { readonly kind: 'measure' }
   | { readonly kind: 'wait'; readonly ms: DurationMs }
   /** The driver moves its bytes. */
@@ -59,11 +59,11 @@ interface Answers {
 export type Answer = Answers[keyof Answers]
 export type Steps<Result> = Generator<Step, Result, Answer>
 
-/** What the rules need besides steps. */
+/** The functions and values that the rules need in addition to steps. */
 export interface SwapGround {
   /** Monotonic. */
   readonly now: () => Instant
-  /** What went wrong, and what is done. */
+  /** Records a problem and how it is handled. */
   readonly note: (why: string) => void
 }
 

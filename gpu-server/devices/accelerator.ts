@@ -63,7 +63,7 @@ export interface Accelerator {
   whyNotSwappable(task: AcceleratedTask): Promise<string | null>
   swapOut(task: AcceleratedTask): Promise<SwapOutcome>
   swapIn(task: AcceleratedTask): Promise<SwapOutcome>
-  /** What it uses now on each of its GPUs, as the device measures; null: unknown. */
+  /** Returns its current use on each of its GPUs, as the device measures it; null: unknown. */
   usedMib(task: AcceleratedTask): Promise<readonly (Mib | null)[]>
   /** False if one of these GPUs is known to have less free. */
   hasFree(gpus: readonly number[], mib: Mib): Promise<boolean>

@@ -16,7 +16,7 @@ export type ReceiveLine = (line: string) => void
 
 export interface LineSocketOptions {
   readonly path: string
-  /** Whose members may connect besides the server's user and root; null: no group. */
+  /** Group with members that may connect, in addition to the server's user and root; null: no group. */
   readonly group: number | null
   /** Replaced in tests, which do not run as root. */
   readonly chown?: (path: string, uid: number, gid: number) => void
@@ -99,6 +99,6 @@ async function serve(socket: Socket, { silentMs, accept }: LineSocketOptions): P
     send(TOO_LONG)
     socket.destroySoon()
   })
-  // Who looks up the peer pauses the socket.
+  // The lookup of the peer has paused the socket.
   socket.resume()
 }

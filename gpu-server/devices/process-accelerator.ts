@@ -146,7 +146,7 @@ export class ProcessAccelerator implements Accelerator {
     return Promise.resolve()
   }
 
-  /** As its file says, else as declared; the driver's method leaves nothing. */
+  /** Returns the use in its file, or its declared VRAM. The driver's method leaves no residual VRAM. */
   #usedMib(task: AcceleratedTask): Mib {
     return this.#away.has(keyOf(task)) ? 0 : (statedMib(task) ?? task.vramMib)
   }

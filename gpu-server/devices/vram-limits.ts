@@ -44,7 +44,7 @@ export class VramLimits {
   }
 }
 
-/** What was not measured counts as within the limit. */
+/** A GPU without a measurement counts as within the limit. */
 function isAbove({ start }: HostTask, usedMib: TaskUse['usedMib']): boolean {
   return start.vramLimitMib !== undefined && mostOf(usedMib) > start.vramLimitMib
 }

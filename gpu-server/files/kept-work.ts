@@ -103,7 +103,7 @@ export class KeptWork {
     this.#work = this.#work.then(() => this.#sweep())
   }
 
-  /** As its user: it may be the only one who can enter its folders. */
+  /** Runs as the user of the task: other users may not be able to enter the folders. */
   async #bytesIn(name: string): Promise<number> {
     const found = this.find(name)
     if (found === null) return 0

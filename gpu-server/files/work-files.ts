@@ -133,7 +133,7 @@ export class WorkFiles implements WorkFilesPort {
   }
 }
 
-/** What the file system says about a path, as codes of the protocol. */
+/** Codes of the protocol for errors of the file system. */
 const REFUSALS: Readonly<Record<string, string>> = {
   ENOENT: 'not_found',
   ENOTDIR: 'not_found',

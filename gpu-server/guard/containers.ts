@@ -15,7 +15,7 @@ export interface ContainerSpec {
   readonly mounts: readonly DataMount[]
 }
 
-/** What a container is made of. Every path is the server's own. */
+/** Definition of a container. Every path is the server's own. */
 export interface ContainerStart {
   /** Unique, and stored with the attempt before the container is made. */
   readonly name: string

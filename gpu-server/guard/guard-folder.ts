@@ -42,7 +42,7 @@ export interface FolderExit {
    * store it.
    */
   readonly byOrder: boolean
-  /** By order, and it could not run between SIGTERM and SIGKILL. */
+  /** The attempt was stopped by an order and never ran between SIGTERM and SIGKILL. */
   readonly neverRan: boolean
   /** Before it was over, the kernel killed a process of the task because of its limit of memory. */
   readonly byMemory: boolean

@@ -28,7 +28,7 @@ export interface GuardedTask {
   readonly attempt: number
   /** Opaque JSON that the server gave at launch. */
   readonly record: unknown
-  /** As at the launch; missing after a launch by an earlier version. */
+  /** The place at the launch; missing after a launch by an earlier version. */
   readonly place?: TaskPlace
   readonly state: 'running' | 'suspended' | 'ended'
   /** Set once it has ended; null then means that the outcome is not known. */
@@ -39,7 +39,7 @@ export interface GuardedTask {
   readonly isStopping?: true
   /** The guard signalled it on order before its command was over: the exit code is not a result. */
   readonly wasOrdered?: true
-  /** By order, and it could not run between SIGTERM and SIGKILL. */
+  /** The attempt was stopped by an order and never ran between SIGTERM and SIGKILL. */
   readonly neverRan?: true
   /** Before its command was over, the kernel killed a process because of the limit of memory. */
   readonly didReachMemoryLimit?: true

@@ -19,7 +19,7 @@ export interface CgroupFacts {
   readonly own: string
 }
 
-/** As a file of version 2 takes them. */
+/** The controllers in the format of cgroup version 2. */
 const ALL = CONTROLLERS.map((controller) => `+${controller}`).join(' ')
 const PERIOD_US = 100_000
 const BYTES_OF_MIB = 1024 * 1024

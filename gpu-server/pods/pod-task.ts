@@ -12,7 +12,7 @@ import type { WatchedTask } from '../devices/socket-watch.ts'
 import { startTimeOf } from '../guard/process-table.ts'
 import type { PodCgroups } from './pod-cgroups.ts'
 
-/** What has to be known of a pod to bring it back. */
+/** The facts about a pod that are needed to restore it. */
 export type KeptPod = Pick<
   PodOrder,
   'pod' | 'containers' | 'gpus' | 'vram_mib' | 'wake_ports' | 'wake_on_request'
@@ -63,7 +63,7 @@ export class PodTask implements AcceleratedTask, WatchedTask {
     }
   }
 
-  /** What is watched of its sockets. */
+  /** The sockets of the pod that are watched. */
   get start(): WatchedTask['start'] {
     const { wake_ports: wakePorts = [] } = this.#facts
     return { wakePorts, wakeOnRequest: wakePorts.length > 0, isLease: false }

@@ -57,7 +57,7 @@ export class LeaseLeadership implements Leadership {
   readonly #options: LeaseLeadershipOptions
   #epoch = 0
   #renewedAt: Instant = 0
-  /** As this leader has written it. */
+  /** The lease as this leader has written it. */
   #own: KubeObject | null = null
   #lost = Promise.withResolvers<TermEnd>()
   #won: ((term: Term) => void) | null = null

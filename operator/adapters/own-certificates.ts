@@ -53,14 +53,17 @@ export function renewedCertificates(
   return isOldUnused ? { ...given, authorities: newest.toString() } : given
 }
 
-/** What a client of the server needs: PEM. */
+/** Credentials of a client of the server, in PEM. */
 export interface ClientCertificates {
   readonly authorities: string
   readonly cert: string
   readonly key: string
 }
 
-/** As the server's: signed by its newest authority, with the same life. Returns `given` if nothing is due. */
+/**
+ * Renews a client certificate like the server's: signed by the newest authority, with the same lifetime.
+ * Returns `given` if no renewal is due.
+ */
 export function renewedClient(
   given: ClientCertificates | null,
   subject: string,

@@ -1,8 +1,10 @@
 /** What is wrong with a field of an object of Kubernetes. */
 export interface FieldFault {
-  /** As the API server writes it: `spec.nodeName`, `metadata.annotations[headroom.dev/pod-vram]`. */
+  /**
+   * Path in the notation of the API server: `spec.nodeName`, `metadata.annotations[headroom.dev/pod-vram]`.
+   */
   readonly path: string
-  /** What belongs there, without the path. */
+  /** The expected value, without the path. */
   readonly message: string
 }
 

@@ -83,7 +83,7 @@ export function nodeOfPolicy({ metadata, spec }: VendorNodePolicy): string {
   return spec.nodeName ?? metadata.name ?? ''
 }
 
-/** What speaks against a policy that is being created or changed. */
+/** Returns the faults of a policy that is being created or changed. */
 export function nodePolicyFaults(
   policy: VendorNodePolicy,
   others: readonly VendorNodePolicy[],

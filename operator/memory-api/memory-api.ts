@@ -361,7 +361,7 @@ function invalid({ served: { kind, group } }: Store, name: string, faults: reado
   return new KubeError(INVALID, 'Invalid', `${title} is invalid: ${what}`, { faults })
 }
 
-/** What an update cannot change: absent fields stay absent. */
+/** Returns the fields that an update cannot change. Absent fields stay absent. */
 function fixedMeta(before: ObjectMeta): ObjectMeta {
   const { name, namespace, uid, creationTimestamp, deletionTimestamp, resourceVersion } = before
   const all = { name, namespace, uid, creationTimestamp, deletionTimestamp, resourceVersion }
@@ -372,7 +372,7 @@ function withoutMeta({ metadata: _metadata, status: _status, ...rest }: KubeObje
   return rest
 }
 
-/** As JSON carries it. */
+/** Returns the object as JSON represents it. */
 function withoutUndefined(object: KubeObject): KubeObject {
   return JSON.parse(JSON.stringify(object)) as KubeObject
 }

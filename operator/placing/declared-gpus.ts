@@ -20,7 +20,7 @@ export function isEnabled({ labels = {} }: ObjectMeta): boolean {
   return labels[NODE_LABELS.enabled] === 'true'
 }
 
-/** None without the annotation. */
+/** Returns the declared GPUs; an empty list without the annotation. */
 export function declaredGpus({ annotations = {} }: ObjectMeta): Parsed<readonly DeclaredGpu[]> {
   const text = annotations[NODE_GPUS]
   const path = annotationPath(NODE_GPUS)

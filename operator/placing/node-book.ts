@@ -38,7 +38,7 @@ export class NodeBook {
     return this.#object?.metadata.generation ?? 1
   }
 
-  /** As it was last written or read. */
+  /** The status as it was last written or read. */
   get status(): GPUNodeStatus {
     return statusOf(this.#object)
   }
@@ -50,7 +50,7 @@ export class NodeBook {
     return done
   }
 
-  /** As it is stored now. */
+  /** Reads the stored status again. */
   reread(): Promise<GPUNodeStatus> {
     const done = this.#last.then(async () => statusOf((this.#object = await this.#read())))
     this.#last = done.catch(() => {})
@@ -68,7 +68,7 @@ export class NodeBook {
         this.#object = await this.#api.replace(KIND, { ...object, status }, { subresource: 'status' })
         return null
       } catch (error) {
-        // What was seen is out of date; after another failure it may be.
+        // The known object is out of date. After another failure it may be.
         this.#object = null
         const isRetried = error instanceof KubeError && [CONFLICT, NOT_FOUND].includes(error.code)
         if (!isRetried || tries === TRIES) throw error

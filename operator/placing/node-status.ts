@@ -54,7 +54,7 @@ const FINDINGS = ['InvalidOverride', 'OverrideConflict'] as const
 /** Whether pods of the node can be swapped. */
 const AGENT = 'AgentReady'
 
-/** As it was reported last. */
+/** Returns whether the last report came from an agent. */
 export function hadAgent(gpuNode: KubeObject | null): boolean {
   const { conditions = [] } = (gpuNode?.['status'] ?? {}) as GPUNodeStatus
   return conditions.some(({ type, status }) => type === AGENT && status === 'True')

@@ -16,7 +16,7 @@ export function observedStage(pod: Pod): PodStage {
   return stage === 'over' || stage === 'held' ? stage : 'waiting'
 }
 
-/** What it would do, and what the pod does. */
+/** Returns the condition of an observed pod: the placement that it would get, and its actual state. */
 export function observedAdmission(pod: Pod, nodeName: string | null, whyNot: string): Admission {
   const { nodeName: own = '' } = pod.spec
   const now = own === '' ? 'It has no node yet.' : `It is on ${own}.`

@@ -30,7 +30,7 @@ export type Bound = { readonly error: null } | { readonly error: string; readonl
 export interface PodBindingsOptions {
   readonly api: KubeApi
   readonly clock: Clock
-  /** As last seen; undefined: it is gone. */
+  /** Returns the pod as last seen; undefined: it was deleted. */
   readonly pod: (uid: string) => Pod | undefined
   readonly book: (nodeName: string) => NodeBook
   readonly limits: (nodeName: string) => NodeLimits
@@ -52,7 +52,7 @@ interface Way {
   readonly claim: Claim
   readonly nodeName: string
   readonly done: (bound: Bound) => void
-  /** What the scheduler has said about the pod in tries before this way. */
+  /** The scheduler's message about the pod from earlier tries. */
   said: string | null
   cancel: CancelTimer
   isBinding: boolean
@@ -112,7 +112,7 @@ export class PodBindings implements Bindings {
     this.#end(way, { error: `the scheduler found no node: ${said}`, refused: CONSTRAINTS })
   }
 
-  /** It no longer leads: nothing is decided any more. */
+  /** This replica no longer leads, so it decides nothing more. */
   close(): void {
     for (const way of this.#ways.values()) way.cancel()
     this.#ways.clear()

@@ -31,7 +31,7 @@ export interface PodDeviceOptions {
   readonly nodeName: string
   readonly gpus: readonly DeclaredGpu[]
   readonly bindings: Pick<PodBindings, 'begin' | 'abandon'>
-  /** As last seen; undefined: it is gone. */
+  /** Returns the pod as last seen; undefined: it was deleted. */
   readonly pod: (uid: string) => Pod | undefined
   /** Pods that are bound to the node already. */
   readonly bound: readonly Pod[]

@@ -43,7 +43,7 @@ export function containersOf({ metadata, status }: Pod): readonly string[] {
     .filter((id) => id !== '')
 }
 
-/** What a bound pod holds; null if its annotations say nothing that can be read. */
+/** Returns the VRAM and GPUs of a bound pod; null if its annotations cannot be read. */
 export function claimOfPod(pod: Pod): Claim | null {
   const request = podRequestOf(pod)
   if (!request.ok) return null

@@ -22,7 +22,7 @@ export interface ClusterPlan {
   readonly scenario: object
   readonly nodes: readonly PlanNode[]
   readonly pods: readonly PlannedPod[]
-  /** What is assumed, left out or not understood, one sentence each. */
+  /** Assumptions, omissions and values that were not understood, one sentence each. */
   readonly notes: readonly string[]
 }
 

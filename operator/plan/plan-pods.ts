@@ -1,4 +1,4 @@
-/** What the pods of a cluster ask of its GPUs, whatever shares the GPUs today. */
+/** GPU requests of the pods of a cluster, whatever shares the GPUs today. */
 import { MAX_TASK_GPUS, MAX_VRAM_MIB } from '../../protocol/limits.ts'
 import type { Mib, Priority } from '../../protocol/units.ts'
 import { POD_ANNOTATIONS } from '../contract/names.ts'

@@ -1,4 +1,4 @@
-/** What the log of a controller adds: few lines of one kind, and changes by clients of the bus. */
+/** Log lines of a controller: few lines of one kind, and changes by clients of the bus. */
 import type { Logger } from 'pino'
 import type { AuditTrail } from '../../controller/api/auth/audit-trail.ts'
 import type { ClientAudit } from '../../controller/wire/client-audit.ts'

@@ -32,7 +32,7 @@ function madeKey(path: string): string {
   return keyIdIn(path)
 }
 
-/** The same store, which refuses to load what this key does not open. */
+/** Returns the same store, which refuses to load values that this key cannot decrypt. */
 export function requireKeyOf<S extends Store>(store: S, key: SecretsKey): S {
   return {
     ...store,

@@ -59,13 +59,13 @@ const REQUESTS_ARRIVE_WITHIN_MS = 50
 export interface ServeOptions {
   /** The mark that the store need not reach. */
   readonly acceptLoss?: string
-  /** Values that the key does not open are given up. */
+  /** Discards values that the key cannot decrypt. */
   readonly newSecretsKey?: boolean
   /** The GPU server in this process, instead of those over a broker. */
   readonly local?: LocalServing
 }
 
-/** What `headroom gpu-server --standalone` replaces: the bus, and where the interface listens. */
+/** Replacements for `headroom gpu-server --standalone`: the bus, and the address of the interface. */
 export interface LocalServing {
   readonly bus: Bus
   readonly api: {

@@ -1,4 +1,4 @@
-/** What a controller that does not lead knows of the store and of the leader. */
+/** Knowledge of a standby about the store and the leader. */
 import type { LeaderSeen } from '../../controller/adapters/postgres/messages.ts'
 
 export type KnownLeader = Omit<LeaderSeen, 'seal'>

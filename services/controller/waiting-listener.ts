@@ -101,7 +101,7 @@ function answerHealth(
   return true
 }
 
-/** Those of the cluster are at the leader: here they would count twice. */
+/** The leader reports the metrics of the cluster. Here they would count twice. */
 function answerMetrics(response: ServerResponse): true {
   response.writeHead(200, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' })
   response.end(

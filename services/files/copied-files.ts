@@ -9,7 +9,7 @@ import { chunksOf, readManifest } from '../../protocol/manifest.ts'
 import type { NeededFolder } from './blob-store.ts'
 
 export interface CopiedFiles<T> {
-  /** Those of which all files are in the target. */
+  /** Entries with all files in the target. */
   readonly complete: readonly T[]
   readonly incomplete: readonly T[]
   readonly copiedBytes: number

@@ -22,7 +22,7 @@ export function createFolderFiles(root: string): BlobFiles {
     const folder = folderOf(owner)
     if (made.has(folder)) return folder
     await mkdir(folder, { recursive: true, mode: 0o700 })
-    // Whole or not at all: without it the files are no owner's.
+    // The folder appears as a whole or not at all. Otherwise the files would have no owner.
     const partial = join(folder, newPartialName())
     await writeFile(partial, JSON.stringify({ owner }), { mode: 0o600, flush: true })
     await rename(partial, join(folder, OWNER_FILE))

@@ -1,4 +1,4 @@
-/** What a gateway counts, by endpoint. */
+/** Counters of a gateway, by endpoint. */
 import { Counter, Histogram, WAKE_SECONDS } from '../../controller/api/metrics/instruments.ts'
 import { gauge, gauges, Metrics } from '../../controller/api/metrics/metrics.ts'
 import type { Endpoint } from './endpoint.ts'

@@ -9,7 +9,7 @@ const OF_CONNECTION = new Set([
   ...['proxy-authentication-info', 'te', 'trailer', 'transfer-encoding', 'upgrade', 'expect'],
   ...['http2-settings'],
 ])
-/** What proves the identity of a client, and what claims where it comes from. */
+/** Headers that prove the identity of a client, or claim its origin. */
 const OF_CLIENT = new Set(['authorization', 'cookie', 'cookie2', 'forwarded', 'x-real-ip', 'via'])
 /**
  * What a browser keeps for other paths, other hosts of the same domain, or later visits. The pages of all

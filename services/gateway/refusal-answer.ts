@@ -1,11 +1,11 @@
-/** What a gateway answers itself. */
+/** Answers of the gateway itself. */
 import { STATUS_CODES, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Failure } from './calls.ts'
 import type { Refused } from './admission.ts'
 
 const RETRY_AFTER_S = 5
-/** What a client may still send before its connection is closed instead of read. */
+/** Maximum amount of data that is read from a client before its connection is closed. */
 const READ_BYTES = 64 * 1024
 
 /** The answer to a call that has failed before it was answered. */

@@ -45,7 +45,7 @@ export class Replica {
     return this.isProven || this.outstanding === 0
   }
 
-  /** Asked once; again after a connection to it was refused. */
+  /** Requests the address once, and again after a refused connection. */
   address(): Promise<ReplicaAddress | null> {
     this.#address ??= this.#find(this).then((found) => {
       if (found === null) this.rest()

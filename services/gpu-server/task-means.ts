@@ -1,4 +1,4 @@
-/** What this host has for tasks that ask for more than a command: containers, limits. */
+/** Means of this host for tasks that need more than a command: containers and limits. */
 import type { Logger } from 'pino'
 import { ApptainerContainers } from '../../gpu-server/container/apptainer-containers.ts'
 import { EngineContainers, type PullPolicy } from '../../gpu-server/container/engine-containers.ts'
@@ -91,7 +91,7 @@ interface Means {
   readonly limitRoots: LimitRoots | null
 }
 
-/** What the hello says that it can do, and the folders that it mounts. */
+/** Returns the features of the hello and the folders that it mounts. */
 export function offersOf(
   { allowExec = false, allowAttach = false, mount = [] }: MeansOptions,
   { containers, filesProgram, limitRoots }: Means,

@@ -88,7 +88,7 @@ export class Operator {
     return this.#placement
   }
 
-  /** What answers the scheduler; null: it does not lead. */
+  /** The extender that answers the scheduler; null: this replica does not lead. */
   readonly extender = (): Extender | null => (this.isLeading ? (this.#placement?.bindings ?? null) : null)
 
   /** Null: it does not lead, or does not know the node yet. Waits for an order as long as the agent asks. */
@@ -168,7 +168,7 @@ export class Operator {
         ...(bindWithinMs === undefined ? {} : { bindWithinMs }),
       })
       this.#placement = placement
-      // What has changed while it began.
+      // Handles changes that happened during the start.
       for (const pod of this.#objects.pods()) placement.podChanged(pod, false)
       placement.nodesChanged()
       this.#options.onLeading?.(true)

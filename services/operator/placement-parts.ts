@@ -1,4 +1,4 @@
-/** What a term is made of, apart from its decisions. */
+/** The parts of a term, apart from its decisions. */
 import type { Clock } from '../../controller/ports/clock.ts'
 import type { AgentLinks } from '../../operator/placing/agent-links.ts'
 import type { NodeLimits } from '../../operator/placing/claims.ts'
@@ -20,7 +20,7 @@ export interface PlacementOptions {
   readonly probeSeconds: number
   readonly leads: () => boolean
   readonly onNote: (line: string) => void
-  /** What is stored contradicts what this term has decided: a new term has to begin. */
+  /** The stored state contradicts the decisions of this term: a new term must begin. */
   readonly onContradiction: (why: string) => void
   readonly bindWithinMs?: DurationMs
 }

@@ -1,4 +1,4 @@
-/** What the leading operator writes for people: conditions of pods, status of nodes and policies. */
+/** Reports of the leading operator for people: conditions of pods, status of nodes and policies. */
 import type { Pod } from '../../operator/contract/kubernetes.ts'
 import { nodeOfPolicy, policyOfNode } from '../../operator/contract/overcommit.ts'
 import { CLUSTER_GPU_POLICY, GPU_NODE, VENDOR_NODE_POLICY } from '../../operator/contract/policies.ts'

@@ -13,7 +13,7 @@ import { isUsageError, UsageError } from '../exit-codes.ts'
 import { readRunInput } from './run-input.ts'
 import type { RunInput } from './run-input.ts'
 
-/** As of a run over REST. */
+/** Same limit as for a run over REST. */
 const MAX_TASKS = 2_000_000
 
 export interface CheckTask {

@@ -22,7 +22,7 @@ const PROFILE_COUNTS = 3
 const MIN_FOR_LINE = 8
 const MIN_SIZE_RATIO = 2
 
-/** As in the rule of a scenario's swap profile. */
+/** Same limit as in the swap profile of a scenario. */
 const MAX_MIB_PER_S = 1_000_000
 
 /** Milliseconds per MiB instead of a rate: 0 is possible. */

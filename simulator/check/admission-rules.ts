@@ -79,7 +79,7 @@ function isPlacement({ kind, data }: Event): boolean {
   return kind === 'task_placed' && data['when'] !== 'reported'
 }
 
-/** What the task of an event has left on each GPU: a swap-out may leave more or less than the last. */
+/** Returns the residual VRAM on each GPU after the event. It may differ from the previous swap-out. */
 function residualMib({ taskId }: Event, shadow: Shadow): Mib {
   return shadow.tasks.get(taskId ?? '')?.placement?.residualMib ?? 0
 }

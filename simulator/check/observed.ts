@@ -67,7 +67,7 @@ export interface Observed {
   listen(listener: (events: readonly Event[]) => void): void
 }
 
-/** What checkers see of a run with faults. */
+/** The part of a run with faults that checkers observe. */
 export interface ObservedFaults {
   /** Names of the nodes on which the task runs, according to the devices; a frozen process does not run. */
   runsOn(taskId: string): readonly string[]

@@ -366,7 +366,7 @@ export class Shadow {
   }
 }
 
-/** What a swap-out frees on each GPU, as far as the last one has shown. */
+/** Returns the VRAM that a swap-out frees on each GPU, as observed at the last swap-out. */
 export function movableMib({ placement }: ShadowTask): Mib {
   return placement === null ? 0 : placement.demandMib - placement.residualMib
 }

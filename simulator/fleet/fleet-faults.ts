@@ -7,7 +7,7 @@ import type { MachineFault } from './node-host.ts'
 /** Faults of machines, and of the links between them and the controller. */
 export type FleetFault = LinkFault | MachineFault | Extract<Fault, { readonly kind: 'bounce' }>
 
-/** What each kind affects; `disk_full` also exists for the controller. */
+/** The target of each kind; `disk_full` also exists for the controller. */
 const BREAKS: Readonly<Record<FaultKind, 'fleet' | 'broker' | 'controller'>> = {
   crash: 'fleet',
   bounce: 'fleet',

@@ -301,7 +301,7 @@ export class NodeHost {
     if (this.#process !== null) this.#o.tally.fires(kind)
   }
 
-  /** As with kill -9: nothing in progress is completed. Tasks live on under their guards. */
+  /** Works like kill -9: no operation in progress is completed. Tasks continue under their guards. */
   #kill(): void {
     const process = this.#process
     if (process === null) return

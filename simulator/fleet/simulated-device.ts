@@ -33,7 +33,7 @@ import { SimulatedSwaps } from './simulated-swaps.ts'
 import type { WorkPlan } from './work-plan.ts'
 import type { Workload } from './workload.ts'
 
-/** As reported by a real device. */
+/** Same interval as for a real device. */
 const MEASURED_EVERY_MS: DurationMs = 1_000
 const NEVER_RAN = 'it could not run within the stop grace, and ended without handling SIGTERM'
 
@@ -415,7 +415,7 @@ export class SimulatedDevice implements Device {
 
   // ── VRAM ────────────────────────────────────────────────────────────────────
 
-  /** What its tasks have in VRAM on this GPU, and what they have there although they said they had left. */
+  /** Returns the VRAM of its tasks on this GPU, and the part that they kept although they reported less. */
   usedMib(gpu: number): { readonly mib: Mib; readonly surplusMib: Mib } {
     let [mib, surplus] = [0, 0]
     for (const process of this.#processes.values()) {
@@ -426,7 +426,7 @@ export class SimulatedDevice implements Device {
     return { mib, surplusMib: surplus }
   }
 
-  /** What the task has in VRAM on each of its GPUs; null: it is not here. */
+  /** Returns the VRAM of the task on each of its GPUs; null: the task is not on this device. */
   vramOf(taskId: string): { readonly mib: Mib; readonly surplusMib: Mib } | null {
     const process = this.#processes.get(taskId)
     return process === undefined ? null : { mib: process.usedMib, surplusMib: surplusOf(process) }
@@ -438,7 +438,7 @@ export class SimulatedDevice implements Device {
     return Math.max(0, physical_mib - (foreign_mib - surplus) - mib)
   }
 
-  /** As a real server, it measures once a second. */
+  /** Measures once a second, like a real server. */
   #surplusChanged(): void {
     const before = this.#gpus
     this.#look()

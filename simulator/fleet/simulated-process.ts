@@ -24,7 +24,7 @@ export interface SimulatedProcess extends Runner, SwappedTask {
   /** Timer for the end of its steps without work; null before the first. */
   idleTimer: SimTimer | null
   vramMib: Mib
-  /** What it has in VRAM on each GPU, as a driver would measure it. */
+  /** VRAM of the process on each GPU, as a driver would measure it. */
   usedMib: Mib
   /** Its hooks are at work. */
   isMoving: boolean
@@ -47,7 +47,7 @@ export interface SimulatedProcess extends Runner, SwappedTask {
   lastUseAt: Instant
   /** The allocation that it waits for. */
   heldMib: Mib | null
-  /** By order of the server. */
+  /** Stopped by an order of the server. */
   isFrozen: boolean
   /** By its guard, at the end of the run lease. */
   isSuspended: boolean

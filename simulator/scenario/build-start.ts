@@ -9,7 +9,7 @@ import type { ValueOf } from '../document/rule.ts'
 export type StartFields = ValueOf<typeof startRule>
 type PlacedFields = NonNullable<StartFields['placed']>
 
-/** What the task requests. */
+/** The request of the task. */
 export interface StartRequest {
   readonly vramMib: Mib | null
   readonly noswap: NoSwap

@@ -9,7 +9,7 @@ export interface SwapProfile {
   readonly outMibPerS: number
   /** Host memory to device, 1 or more. */
   readonly inMibPerS: number
-  /** What every swap-out costs before the first byte moves. */
+  /** Fixed time of every swap-out before the first byte moves. */
   readonly outFixedMs: DurationMs
   readonly inFixedMs: DurationMs
 }

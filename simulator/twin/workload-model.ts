@@ -109,7 +109,7 @@ export function aloneMsSoFar(record: TaskRecord, at: Instant): DurationMs {
   )
 }
 
-/** What it was served, plus its waits, is what it wanted. */
+/** The demand of a task is its served time plus its waits. */
 export function wantsShareOf(record: TaskRecord, at: Instant): number | null {
   const { firstStartedAt, finishedAt, counters, gpuCount } = record
   if (firstStartedAt === null) return null

@@ -27,7 +27,7 @@ export type VictimOverride = NonNullable<ControllerOptions['victimOverride']>
 /** Sees all inputs of a controller, for example to record them. */
 export type ControllerWatch = NonNullable<ControllerOptions['inputTap']>
 
-/** What all controllers of a world have in common. */
+/** Settings that all controllers of a world share. */
 export interface ControllerSettings {
   readonly clock: SimClock
   readonly bus: SimBus

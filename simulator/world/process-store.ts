@@ -104,7 +104,7 @@ export function storeOf(process: Committer, o: StoreOptions, among: AmongOthers 
     return never()
   }
   const commit = (batch: Batch): Promise<void> | undefined => {
-    // What was sent before the process died may still arrive where there is a way to the store.
+    // Writes that were sent before the process died may still arrive, if the store can be reached.
     if (process.isOver && among === null) return never()
     if (disk.fullCount > 0) {
       tally.fires('disk_full')

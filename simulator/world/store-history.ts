@@ -54,7 +54,7 @@ export class StoreHistory {
   readonly #o: StoreHistoryOptions
   readonly #start: Kept
   #inner: Store
-  /** As the current controller read it. */
+  /** The store as the current controller read it. */
   #atLoad: Promise<Kept>
   readonly #kept = new Map<SetBack, Promise<Kept>>()
   readonly #listeners: ((lost: LostHistory) => void)[] = []

@@ -28,7 +28,7 @@ export class StoreLink {
     this.#cuts += 1
   }
 
-  /** What was sent meanwhile arrives, in order. */
+  /** Delivers the delayed writes in order. */
   mend(): void {
     this.#cuts -= 1
     if (this.#cuts > 0) return

@@ -17,7 +17,7 @@ export interface Screen {
   readonly prepare?: (page: Page) => Promise<void>
   /** A controller of its own; left out: the one of all screens. */
   readonly serve?: () => Promise<{ readonly url: string; end(): Promise<void> }>
-  /** What of the page is shown; left out: what is in the window. */
+  /** The visible part of the page; omitted: the part in the window. */
   readonly part?: (page: Page) => Locator
 }
 

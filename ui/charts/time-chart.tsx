@@ -49,7 +49,7 @@ export function TimeChart(props: ChartProps): JSX.Element {
     if (!next.delete(name)) next.add(name)
     setHidden(next)
   }
-  /** What is drawn: without the hidden lines. */
+  /** The drawn lines, without the hidden ones. */
   const lines = createMemo(() => props.lines.filter(({ name }) => !hidden().has(name)))
   const shown = (): ChartProps => ({ ...props, lines: lines(), data: shownData(props, hidden()) })
   // Marks are drawn with the data.

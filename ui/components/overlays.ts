@@ -1,4 +1,4 @@
-/** What is opened over every page by a key: the palette, and the list of keys. Fetched on first use. */
+/** Overlays that a key opens over every page: the palette, and the list of keys. Fetched on first use. */
 import { createSignal, type Accessor, type Component } from 'solid-js'
 import { toast } from '../design/toast.tsx'
 
@@ -6,7 +6,7 @@ interface OverlayProps {
   readonly pages: readonly { readonly path: string; readonly name: string }[]
   /** @param hasMoved another page is shown: the focus goes to it, not back */
   readonly onClose: (hasMoved: boolean) => void
-  /** What was typed while the script was on its way. */
+  /** The text that was typed while the script was loading. */
   readonly typed: string
 }
 type Overlay = Component<OverlayProps>
@@ -19,7 +19,7 @@ const SCRIPTS = {
 export interface Overlays {
   /** null: none. */
   readonly open: Accessor<Overlay | null>
-  /** What was typed while the script of the open one was on its way. */
+  /** The text that was typed while the script of the open overlay was loading. */
   readonly typed: Accessor<string>
   show(name: keyof typeof SCRIPTS): void
   close(hasMoved: boolean): void

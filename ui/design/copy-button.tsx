@@ -6,7 +6,7 @@ import { toast } from './toast.tsx'
 
 export interface CopyButtonProps {
   readonly text: () => string
-  /** What is copied, for example `JSON`. */
+  /** Name of the copied content, for example `JSON`. */
   readonly what: string
 }
 
@@ -32,7 +32,7 @@ async function copied(text: string, nextTo: HTMLElement): Promise<boolean> {
       await clipboard.writeText(text)
       return true
     } catch {
-      // Not permitted: the older way may be.
+      // The API is not permitted. The older API may be.
     }
   }
   const field = document.createElement('textarea')

@@ -1,7 +1,7 @@
 /** Title of the browser tab: the page, then the product. */
 import { createEffect, createSignal, on, onCleanup, type Accessor } from 'solid-js'
 
-/** What a page says of itself, such as the name of a task; null: the name of its list. */
+/** The title that a page sets, such as the name of a task; null: the name of its list. */
 const [own, setOwn] = createSignal<string | null>(null)
 
 /** Call it once, in the frame of the page. */

@@ -41,7 +41,7 @@ interface Entry {
   readonly batch: LoggedBatch
 }
 
-/** What is followed: a store, by the numbers of its commits. */
+/** A followed store, by the numbers of its commits. */
 interface Followed {
   readonly replica: Replica
   readonly storeId: string | null
@@ -108,7 +108,7 @@ class OfLog implements Follower {
         if (!this.#isEnding) await this.#within(RETRY_MS)
       }
     }
-    // What comes next reads on another connection.
+    // The next read uses another connection.
     if (this.#client !== null) void endClient(this.#client)
   }
 

@@ -22,7 +22,7 @@ export interface PostgresAnswers extends WriterAnswers {
   readonly resign: null
 }
 
-/** What the thread says without being asked. */
+/** Messages that the thread sends without a request. */
 export type PostgresNote =
   /** Why it waits for the server. */
   | { readonly k: 'waiting'; readonly why: string }

@@ -142,7 +142,7 @@ function sortedById<T>(records: ReadonlyMap<string, T>): readonly T[] {
   return [...records].sort(([a], [b]) => compared(a, b)).map(([, record]) => record)
 }
 
-/** As the database compares: by bytes. */
+/** Compares by bytes, like the database. */
 function compared(a: string, b: string): number {
   return Buffer.compare(Buffer.from(a), Buffer.from(b))
 }

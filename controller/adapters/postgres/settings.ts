@@ -7,7 +7,7 @@ import type { StorePlace } from './store-url.ts'
 export interface CandidateKey {
   readonly path: string
   readonly id: string
-  /** It replaces that of the others. */
+  /** Replaces the key of the other controllers. */
   readonly isNew: boolean
 }
 
@@ -28,7 +28,7 @@ export interface PostgresSettings extends Retentions {
   readonly leaseMs: number
   /** It waits until it leads; null: another controller is a fault. */
   readonly candidate: Candidate | null
-  /** What the main thread tells (shared-progress.ts); null: it is always alive. */
+  /** Progress of the main thread (shared-progress.ts); null: the main thread always counts as alive. */
   readonly progress: SharedArrayBuffer | null
   /** How long to wait for a controller that is ending. */
   readonly lockWaitMs: number

@@ -1,4 +1,4 @@
-/** What the main thread tells its writer thread while that one is busy: that it is alive, and its lag. */
+/** Progress of the main thread for its busy writer thread: a sign of life, and the lag. */
 import type { PostgresSettings } from './settings.ts'
 
 /** Times per lease. */

@@ -235,7 +235,7 @@ async function loaded(
 ): Promise<StoredState> {
   if (follower === null) return decodeState(await read(loadRows))
   const from = performance.now()
-  // What was followed only saves time: without it everything is loaded.
+  // Following only saves time. Without it, the whole state is loaded.
   const followed = await read((db) => follower.finish(db)).catch(() => null)
   const state = followed ?? decodeState(await read(loadRows))
   const how = followed === null ? 'loaded the store' : 'read the rest of the commit log'

@@ -20,7 +20,7 @@ export interface Numbered<R> {
   readonly request: R
 }
 
-/** What a thread says without being asked. */
+/** A message that a thread sends without a request. */
 export interface Note<N = unknown> {
   readonly note: N
 }

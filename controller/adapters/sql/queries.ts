@@ -105,7 +105,7 @@ export function finishedTasksQuery(db: Kysely<Schema>, state: TaskState, wanted:
   if (beforeSeq !== null) query = query.where('seq', '<', beforeSeq)
   if (afterSeq !== null) query = query.where('seq', '>', afterSeq)
   if (nameContains !== null) {
-    // As `isFoundBy`; instr compares characters, where `like` has wildcards.
+    // Same rule as `isFoundBy`. instr compares characters; `like` would interpret wildcards.
     query = query.where(({ eb, fn, val }) =>
       eb.or([
         eb(fn<number>('instr', ['name', val(nameContains)]), '>', 0),

@@ -31,7 +31,7 @@ export interface HistoryHeads {
   readonly decisionNumber: number
 }
 
-/** What age alone may remove now: at most `rows` of the oldest, and none after `upTo`. */
+/** Rows that may now be removed because of their age: at most `rows` of the oldest, and none after `upTo`. */
 export interface AgeAllowance {
   readonly upTo: number
   readonly rows: number

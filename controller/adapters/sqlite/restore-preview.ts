@@ -1,4 +1,4 @@
-/** What a restore would lose: compares the backup with the current store and mark. Only reads. */
+/** Reports the loss of a restore: compares the backup with the current store and its mark. Only reads. */
 import { existsSync } from 'node:fs'
 import Database from 'better-sqlite3'
 import type { StorePosition } from '../sql/continuity.ts'

@@ -99,7 +99,7 @@ interface Statements {
   readonly putConfig: Statement
   readonly pruneConfigs: Statement
   readonly addKey: Statement
-  /** Those before this number. */
+  /** Removes the keys before this number. */
   readonly forgetKeys: Statement
   readonly putMarks: Statement
 }

@@ -1,7 +1,4 @@
-/**
- * What stands between a request and its route: who may ask, under which name, how often, and what is
- * remembered of it.
- */
+/** Access control of a request before it reaches its route: identity, permission, rate limit and audit. */
 import { isIP } from 'node:net'
 import type { Instant } from '../../../protocol/units.ts'
 import type { AccessRegistry } from '../../engine/inputs/commands/access-registry.ts'

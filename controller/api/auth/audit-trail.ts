@@ -1,7 +1,4 @@
-/**
- * Who asked for what. An entry goes down with the change it speaks of; one that comes out otherwise is
- * amended.
- */
+/** The audit trail of requests. An entry is committed with its change, and amended if the outcome differs. */
 import type { DurationMs, Instant } from '../../../protocol/units.ts'
 import type { AccessRegistry, AuditEntry } from '../../engine/inputs/commands/access-registry.ts'
 
@@ -32,7 +29,7 @@ export class AuditTrail {
     this.#now = now
   }
 
-  /** It is let in and will now be carried out. Answers the entry's number. */
+  /** Begins an entry for a request that was admitted. Returns the number of the entry. */
   begin(subject: AuditSubject): number {
     return this.#book.begin({
       ...cut(subject),
@@ -44,7 +41,7 @@ export class AuditTrail {
     })
   }
 
-  /** What a caller causes after its request was answered. */
+  /** Records an effect of a request after its answer. */
   note(subject: AuditSubject): void {
     const entry = { at: this.#now(), outcome: 'accepted', status: null, code: null, leftOut: 0 } as const
     this.#book.add({ ...cut(subject), ...entry })
@@ -139,7 +136,7 @@ export class RefusalSampler {
     return leftOut
   }
 
-  /** What was left out stays known until its source is seen again. */
+  /** The number of omitted entries is kept until the source sends another request. */
   #beginWindow(now: Instant): void {
     this.#since = now
     this.#kept = 0

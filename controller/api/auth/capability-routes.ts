@@ -1,4 +1,4 @@
-/** What this controller and the caller can do, so that a page need not try. */
+/** Capabilities of this controller and of the caller, so that a page need not try requests. */
 import type { RouteOptions } from 'fastify'
 import { mayCall, type Role } from '../../model/role.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
@@ -63,7 +63,7 @@ function featuresOf({ access, simulation, twin, logs, waits }: ApiContext): Capa
   }
 }
 
-/** As the gate decides (gate.ts). */
+/** Uses the same rule as the gate (gate.ts). */
 function isOwnOnly({ ownersOnly }: Operation['access'], role: Role): boolean {
   return ownersOnly === 'or_admin' ? role !== 'admin' : ownersOnly && role === 'submitter'
 }

@@ -91,7 +91,7 @@ export class Relay {
     this.#far.close()
     this.#socket.end()
     setTimeout(() => this.#socket.destroy(), LINGER_MS).unref()
-    // What a client still sends is dropped.
+    // Further data from the client is dropped.
     this.#socket.resume()
     this.#onEnd({ bytesIn: this.#bytesIn, bytesOut: this.#bytesOut, end })
   }

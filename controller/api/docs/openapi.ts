@@ -150,7 +150,7 @@ function streamOf({ description }: { readonly description?: string }): object {
 }
 
 function problemResponses(codes: readonly ProblemCode[]): object {
-  // What needs the store may end in a commit whose outcome is unknown.
+  // A request that changes the store may end with a commit of unknown outcome.
   const all = codes.flatMap((code) => (code === 'store_failed' ? [code, 'commit_unknown' as const] : code))
   const ofStatus = Map.groupBy(new Set(all), (code) => PROBLEMS[code].status)
   const responses = [...ofStatus].map(([status, ofOne]) => {

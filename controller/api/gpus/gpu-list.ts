@@ -6,7 +6,7 @@ import type { GpuSort } from './schema.ts'
 /** Unknown comes after every number when figures are sorted downwards, as they are by default. */
 const UNKNOWN = -1
 
-/** What an order compares first; then registration of the node and index, so that each order is total. */
+/** The first key of each order. Registration of the node and index follow, so each order is total. */
 const KEYS: Readonly<Record<GpuSort, (figures: GpuFigures) => readonly Part[]>> = {
   registered: () => [],
   name: ({ node }) => [node.name],

@@ -94,7 +94,7 @@ function shapeCheck({ method, schema }: RouteOptions): preValidationHookHandler 
   const isBodyOptional = mayBeLeftOut(schema?.body)
   const changesNothing = [method].flat().every(isBodyless)
   const readsConditions = changesNothing || isConditional(schema)
-  // What comes with a GET is never read.
+  // The body of a GET request is never read.
   if (read === null && !hasBody && changesNothing) return null
   return (request, _reply, done) => {
     read?.(request.query as Record<string, unknown>)

@@ -3,7 +3,7 @@ import { invalidCursor, readCursorParts, writeCursorParts } from './cursor.ts'
 
 export type Direction = 'asc' | 'desc'
 export type Part = number | string
-/** What an order compares, the first difference decides; it ends in what makes the order total. */
+/** The keys of an order: the first difference decides, and the last key makes the order total. */
 export type Place = readonly Part[]
 
 export interface KeyedOrder<T> {

@@ -1,4 +1,4 @@
-/** What a JSON Schema refused, in words: the field, what is allowed there, and what was sent. */
+/** Describes a refusal by a JSON Schema: the field, the permitted values, and the value that was sent. */
 import type { FastifySchemaValidationError } from 'fastify'
 import type { ProblemError } from './problem-schema.ts'
 
@@ -8,7 +8,7 @@ export interface SchemaFailure extends Error {
   readonly validationContext?: string
 }
 
-/** What Ajv adds in verbose mode. */
+/** Fields that Ajv adds in verbose mode. */
 interface VerboseError extends FastifySchemaValidationError {
   readonly data?: unknown
   readonly parentSchema?: SchemaWords
@@ -96,7 +96,7 @@ function describe(fault: VerboseError, part: string): ProblemError {
   }
 }
 
-/** What a schema allows, in words: `an integer from 0 to 1000, or null`. */
+/** Describes the values that a schema permits: `an integer from 0 to 1000, or null`. */
 function whatIsAllowed(schema: SchemaWords): string {
   if (schema['x-allowed'] !== undefined) return schema['x-allowed']
   if (schema.enum !== undefined) return `one of ${schema.enum.map(String).join(', ')}`
@@ -150,7 +150,7 @@ function given(names: readonly string[], value: unknown): string {
   return String(names.filter((name) => Object.hasOwn(value, name)).length)
 }
 
-/** What was sent, short enough for one line. */
+/** Returns the value that was sent, shortened to one line. */
 function shown(value: unknown): string {
   if (value === undefined) return 'nothing'
   if (Array.isArray(value)) return `an array of ${value.length}`

@@ -32,7 +32,7 @@ interface ClusterSources {
   readonly pendingReasons: () => PendingByReason
 }
 
-/** As reported by nodes; the rest is `unknown`. */
+/** Identities that nodes report; all others count as `unknown`. */
 const TASK_IDENTITIES: readonly TaskIdentityKind[] = ['uid_per_attempt', 'task_user', 'root', 'server_user']
 
 export function addClusterMetrics(metrics: Metrics, sources: ClusterSources): void {

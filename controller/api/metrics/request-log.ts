@@ -17,7 +17,7 @@ const READING_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
 /** Said so often by every lease that a line for each would drown the rest. */
 const FREQUENT_ROUTES: ReadonlySet<string> = new Set(['/api/v1/tasks/:task_id/keepalive'])
 
-/** What is told to it of every request. */
+/** Receives a record of every request. */
 export interface RequestRecorder {
   came(request: FastifyRequest): void
   /** @param payload as it will be sent */
@@ -29,7 +29,7 @@ export interface RequestRecorder {
 export function recordRequests(app: ApiApp, metrics: Metrics): RequestRecorder {
   const isDebugging = app.log.level === 'debug' || app.log.level === 'trace'
   const inFlight = new InFlight()
-  /** What is sent to each reader of a stream. */
+  /** Streams that are open, by reply. */
   const streams = new Map<FastifyReply, unknown>()
   const durations = new Histogram({
     name: 'headroom_http_request_duration_seconds',
@@ -136,7 +136,7 @@ function factsOf({ request, reply, route, ms }: Line): Readonly<Record<string, u
   }
 }
 
-/** As it was declared, so that there are as many as there are routes; what leads nowhere is one more. */
+/** Returns the declared path, so the number of labels is bounded. Unknown paths share one label. */
 function routeOf(request: FastifyRequest): string {
   return request.is404 ? 'none' : (request.routeOptions.url ?? 'none')
 }

@@ -7,7 +7,7 @@ import type { GpuBody, NodeBody } from './schema.ts'
 import { presentInstant, presentInstantOrNull } from '../http/instant.ts'
 import { sumOfVram, vramOfGpu } from './present-vram.ts'
 
-/** What the views say of a node besides what it is. */
+/** Readings of a node that views show in addition to its state. */
 export interface NodeReadings {
   readonly lastHeardAt: Instant
   readonly swaps: SwapCounts

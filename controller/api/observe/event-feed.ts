@@ -34,7 +34,7 @@ const RETRY_MS = 2_000
 interface EventFeedOptions {
   readonly source: EventSource
   readonly stored: StoreReads
-  /** What /summary answers. */
+  /** Returns the body of /summary. */
   readonly summary: () => object
   readonly timers?: ReaderTimers
 }
@@ -67,7 +67,7 @@ export class EventFeed {
     this.#unsubscribe = source.subscribe((events) => this.#heard(events))
   }
 
-  /** How many readers there are. */
+  /** Number of readers. */
   get size(): number {
     return this.#readers.size
   }
@@ -278,7 +278,7 @@ class RecentEvents {
     if (excess > 0) this.#floor = this.#events.splice(0, excess).at(-1)?.seq ?? this.#floor
   }
 
-  /** Those with a higher seq, oldest first. */
+  /** Returns the events with a higher seq, oldest first. */
   after(seq: number): readonly Event[] {
     const first = this.#events.findLastIndex((event) => event.seq <= seq) + 1
     return this.#events.slice(first)

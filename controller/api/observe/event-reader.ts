@@ -2,7 +2,7 @@
 import { Readable } from 'node:stream'
 import type { EventFilter } from '../../model/event.ts'
 
-/** What may wait for a reader. One that is further behind is told to come back. */
+/** Maximum size of the events that wait for a reader. A slower reader is disconnected and must reconnect. */
 export const MAX_WAITING_BYTES = 4_194_304
 /** Events from the store are read only when the reader has at most this many unread bytes. */
 export const LOW_WATER_BYTES = 65_536
@@ -29,10 +29,10 @@ export interface WantedEvents {
 
 export class EventReader {
   readonly filter: EventFilter
-  /** It wants the summary, too, again and again. */
+  /** The reader also receives the summary, repeatedly. */
   readonly wantsSummary: boolean
   readonly body: Readable
-  /** It has all up to this event already. */
+  /** The reader has all events up to this one. */
   position: number
   readonly #timers: ReaderTimers
   #isEnding = false

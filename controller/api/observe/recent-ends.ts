@@ -40,7 +40,7 @@ export class EndsOfTheHour {
     this.#views = views
   }
 
-  /** As far as was read; starts to read on. null: nothing was read yet. */
+  /** Returns the ends read so far, and continues reading. null: no ends were read yet. */
   latest(): RecentEnds | null {
     const now = this.#views.now()
     // A store that does not answer leaves the figure as it was; readiness and alarms tell of it.
@@ -52,7 +52,7 @@ export class EndsOfTheHour {
     return { since, failed, lost: within.length - failed }
   }
 
-  /** What is new is read first, unless the store takes long. */
+  /** Reads the new ends first, unless the store is slow. */
   async current(): Promise<RecentEnds | null> {
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, WAIT_MS)))

@@ -91,7 +91,7 @@ export function ownSimulation(
   return record
 }
 
-/** Who asks, as an owner of scenarios and traces. */
+/** Returns the caller as an owner of scenarios and traces. */
 export function uploaderOf(request: { readonly caller: Caller | null }): Uploader {
   const { name, role } = callerOf(request)
   return { name, mayChangeOthers: mayCall(role, 'operator') }

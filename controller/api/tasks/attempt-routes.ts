@@ -158,7 +158,7 @@ async function refuseEnded(views: Views, { taskId, attempt }: QuarantinedAttempt
 const UNKNOWN_COMMAND = ['(unknown: adopted from a server that kept no record)']
 
 function detailsOf(record: AttemptRecord | null, { taskId, residency }: QuarantinedAttempt) {
-  // What has left VRAM is not noswap, whatever it was started with: as noswap it might never return.
+  // A swapped-out attempt is not noswap, whatever its request says: as noswap it might never return.
   const isInVram = residency === 'none' || residency === 'resident'
   const noswap = isInVram ? (record?.noswap ?? 1) : 0
   if (record === null) {

@@ -88,7 +88,7 @@ interface LogFollow {
   readonly maxBytes: number
 }
 
-/** Asked again so soon after something came, and ever later while nothing does. */
+/** First pause between two requests. The pause grows while no output arrives. */
 const FIRST_WAIT_MS = 100
 const MAX_WAIT_MS = 1_000
 /** The output of a task that has ended is asked for this long before it counts as gone with its server. */

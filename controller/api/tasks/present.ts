@@ -116,7 +116,7 @@ export function presentPlacement(placement: Placement): PlacementBody {
   }
 }
 
-/** What was asked for. */
+/** Presents the request of a task. */
 function presentSpec(spec: Task['spec'] | TaskRecord) {
   return {
     id: spec.id,
@@ -152,7 +152,7 @@ type Course = Pick<
   | 'endReason'
 >
 
-/** What became of it. */
+/** Presents the course of a task. */
 function presentCourse(course: Course) {
   return {
     state: course.state,

@@ -79,12 +79,12 @@ export async function listTasks(
     filter.reason === undefined
       ? await firstOpen(views, filter, page)
       : await firstWaiting(views, filter, page, elapsedMs)
-  // What ended while others had their turn is the store's to show.
+  // Tasks that ended in the meantime are read from the store.
   const shownOpen = presentWithinBytes(
     open.first.filter((task) => matches(task, filter)),
     (task) => presentTask(task, views),
   )
-  // What is final waits for nothing.
+  // A final task does not wait.
   const final =
     filter.reason === undefined ? await firstFinal(views, filter, page) : { first: [], reach: null }
   const reach = open.reach ?? final.reach
@@ -210,7 +210,7 @@ class Explaining {
     return this.#views.explain(task)?.primary.reason === this.#reason
   }
 
-  /** Those more of these that are wanted; null: the time is over. */
+  /** Returns how many further tasks match; null: the time limit was reached. */
   async countOf(known: number, tasks: readonly Task[]): Promise<number | null> {
     let count = known
     for (const task of tasks) {
@@ -223,8 +223,8 @@ class Explaining {
 }
 
 /**
- * Those among which the page's are: only the placed ones, or all, newest first where the page is in that
- * order.
+ * Returns the tasks from which the page is chosen: only placed tasks, or all, newest first if the page has
+ * this order.
  */
 function candidates(
   views: Views,
@@ -250,7 +250,7 @@ class FirstOf {
   readonly #order: (a: TaskPosition, b: TaskPosition) => number
   readonly #count: number
   #held: Placed[] = []
-  /** What comes after it is not among the first. */
+  /** Tasks after this one are not on the page. */
   #last: Placed | null = null
 
   constructor(sort: TaskSort, count: number) {
@@ -258,7 +258,7 @@ class FirstOf {
     this.#count = count
   }
 
-  /** How many are held. */
+  /** Number of kept tasks. */
   get count(): number {
     return this.#held.length
   }

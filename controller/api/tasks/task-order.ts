@@ -8,7 +8,7 @@ import { invalidCursor, readCursorParts, writeCursorParts } from '../http/cursor
 export const TASK_SORTS = ['newest', 'oldest', 'priority', 'name', 'starved_seconds'] as const
 export type TaskSort = (typeof TASK_SORTS)[number]
 
-/** What the orders compare. */
+/** The values that the orders compare. */
 export interface TaskPosition {
   readonly seq: number
   readonly priority: number

@@ -24,7 +24,7 @@ export function whenClosed(response: ServerResponse): AbortSignal {
 
 export interface Waiting {
   readonly taskId: string
-  /** What is waited for has happened. */
+  /** The condition is met. */
   readonly isOver: () => boolean
   readonly ms: number
   /** Its client has gone. */
@@ -33,7 +33,7 @@ export interface Waiting {
 
 export class TaskWaits {
   readonly #source: EventSource
-  /** What looks again, by task. */
+  /** Functions that check the condition again, by task. */
   readonly #looks = new Map<string, Set<() => void>>()
   readonly #ends = new Set<() => void>()
   #unsubscribe: (() => void) | null = null

@@ -60,7 +60,7 @@ export async function triedPart(
   return partOf(await twin.tryTask(request), TRIED_TASK_ID)
 }
 
-/** What a change would do. */
+/** Forecasts the effect of a change. */
 export async function changePart(
   twin: Twin | null,
   change: SettingsChange,

@@ -218,7 +218,7 @@ export function requiredFeatures({
   return mounts.length === 0 ? features : [...features, ...mounts.map(mountFeature)]
 }
 
-/** What a task requires of a server. */
+/** A requirement of a task for its server. */
 export type Required = Feature | MountFeature
 
 type RequiringField = 'image' | 'environment' | 'limits' | 'workdir' | 'cwd' | 'mounts' | 'swapMethod'

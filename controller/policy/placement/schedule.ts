@@ -355,7 +355,10 @@ export function keepsCommitRoom({ by, task }: Reservation): boolean {
   return by === 'head' && kindOf(task.spec) === 'swappable'
 }
 
-/** What reservations leave of `largestMib`; a noswap task also leaves the reserved commit room. */
+/**
+ * Returns the part of `largestMib` that reservations leave. A noswap task also leaves the reserved commit
+ * room.
+ */
 export function leftByReservationsMib(
   gpu: Gpu,
   kind: RequestKind,

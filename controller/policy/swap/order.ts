@@ -14,7 +14,7 @@ export interface Candidate {
   /** It uses more VRAM than it requested; absent: no. */
   readonly isAboveRequest?: boolean
   readonly idleMs: DurationMs
-  /** What its swap-out frees on this GPU; more than 0. */
+  /** VRAM that its swap-out frees on this GPU; more than 0. */
   readonly mib: Mib
   readonly isSwappedThisRound: boolean
   /** Number of the decision (0 or more) that last chose it for this GPU's shortage; null if none did. */

@@ -55,7 +55,9 @@ export interface EntryFacts {
   readonly needMib: Mib
   /** The most it could ever have there, next to noswap tasks and foreign memory. */
   readonly attainableMib: Mib
-  /** What it would have there now, and once everything on its way out and every eligible victim has left. */
+  /**
+   * VRAM that is free for the task now, and after all current swap-outs and those of every eligible victim.
+   */
   readonly freeMib: Mib
   readonly reachMib: Mib
   /** Reserved there for earlier claimants. */

@@ -34,7 +34,7 @@ export interface Request {
   readonly maxTasksPerGpu: number
   /** It runs a command, which not every server allows. */
   readonly needsExec: boolean
-  /** What a server must offer (`requiredFeatures`). */
+  /** Features that a server must offer (`requiredFeatures`). */
   readonly features: readonly Required[]
 }
 
@@ -105,7 +105,7 @@ interface Rule {
 /** Figures of one node, by rule and GPU; the arrays are reused for the next node. */
 interface Scratch {
   readonly roomsMib: readonly Mib[][]
-  /** What all rules together allow on each GPU. */
+  /** VRAM that all rules together permit on each GPU. */
   readonly jointMib: Mib[]
 }
 

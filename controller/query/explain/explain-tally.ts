@@ -10,7 +10,9 @@ export const MAX_NAMED_NODES = 20
 /** One reason on one node. */
 export interface Obstacle {
   readonly node: Node
-  /** What the task could have there and what it needs, per GPU; null if the reason is not about VRAM. */
+  /**
+   * VRAM that is available to the task and VRAM that it needs, per GPU; null if the reason is not about VRAM.
+   */
   readonly haveMib: Mib | null
   readonly needMib: Mib | null
   /** Larger means closer to passing: MiB, or a number of GPUs. */

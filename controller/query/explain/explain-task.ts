@@ -24,7 +24,7 @@ import type { Pool } from '../../state/index/pool.ts'
 import { servedBeforeEntry, servedBeforeTask } from './served-before.ts'
 import { surveyFor } from './surveys.ts'
 
-/** What an explanation reads of the cluster: not its lists of tasks and nodes. */
+/** The part of the cluster that an explanation reads: not its lists of tasks and nodes. */
 export type WaitState = PauseState &
   Pick<Cluster, 'blockedTasks' | 'changes' | 'groups' | 'owners' | 'pendingCount' | 'policy' | 'queues'> &
   Pick<Cluster, 'queueFor' | 'refreshPools'>

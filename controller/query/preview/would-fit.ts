@@ -69,7 +69,7 @@ export interface WouldFitIf {
   readonly nodes: number
 }
 
-/** What is read of the cluster. */
+/** The part of the cluster that is read. */
 type FittingState = Pick<Cluster, 'groups' | 'nodes' | 'policy' | 'queueFor'>
 
 export function wouldFitIf(c: FittingState, task: LiveTask, now: Instant): WouldFitIf {

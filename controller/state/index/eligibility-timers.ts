@@ -8,7 +8,7 @@ import { eligibleFrom } from '../../policy/swap/eligible.ts'
 import type { Policy } from '../../model/config.ts'
 import type { LiveGpu, LivePlacement, LiveTask } from '../facts.ts'
 
-/** What hears of changed eligibility. */
+/** Receives changes of eligibility. */
 interface EligibleBytes {
   readonly policy: Policy
   eligibleBytesChanged(gpu: LiveGpu, isMore: boolean): void

@@ -11,7 +11,7 @@ import type { PendingQueue } from '../index/pending-queue.ts'
 import type { Pool } from '../index/pool.ts'
 import type { Captured, References } from './kinds.ts'
 
-/** What the timers of a cluster do, and how one is set again. */
+/** The action of a timer, and how to set the timer again. */
 export interface TimerRestorer {
   wake(id: TimerId, fn: (now: Instant) => void): CancelTimer
   readonly ofNode: Readonly<Record<NodeTimer, (c: Cluster, node: LiveNode, now: Instant) => void>>

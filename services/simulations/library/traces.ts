@@ -111,7 +111,7 @@ async function store(options: TracesOptions, upload: TraceUpload): Promise<Outco
   }
 }
 
-/** Returns why the files of one upload exceed the quota by now; null: they do not. */
+/** Returns why the files of one upload exceed the quota; null: they do not. */
 type QuotaCheck = () => Promise<string | null>
 
 async function quotaCheckFor(quota: UploadQuota, work: string, owner: string | null): Promise<QuotaCheck> {

@@ -87,7 +87,7 @@ export class UploadQuota {
   }
 }
 
-/** What is uploaded, and what its owner can do, in a refusal. */
+/** Names the kind of upload, and the actions of its owner, in a refusal. */
 export interface UploadKind {
   readonly plural: string
   readonly remedy: string
@@ -98,7 +98,7 @@ const UPLOADS: UploadKind = {
   remedy: 'Delete one first (GET /usage shows their size).',
 }
 
-/** As UploadQuota.whyNot. */
+/** Same as UploadQuota.whyNot. */
 export function whyOverLimits(
   { maxBytes, maxBytesPerOwner }: UploadLimits,
   { ownBytes, totalBytes }: Usage,
@@ -112,7 +112,7 @@ export function whyOverLimits(
   return null
 }
 
-/** As UploadQuota.whyDiskIsShort. */
+/** Same as UploadQuota.whyDiskIsShort. */
 export function whyShortOfSpace({ minFreeBytes, minFreePercent }: UploadLimits, space: Space): string | null {
   const floor = Math.max(minFreeBytes, (space.totalBytes * minFreePercent) / 100)
   return space.freeBytes < floor ? 'The disk is low on space: uploads are refused for now.' : null

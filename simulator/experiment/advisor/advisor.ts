@@ -77,7 +77,7 @@ export type Caveat =
   | { readonly kind: 'uneven_seeds' }
 
 export interface Advice {
-  /** As written: `starvation.total<=20`. */
+  /** Objectives in their original notation: `starvation.total<=20`. */
   readonly objectives: readonly string[]
   /** Null if no percentage meets the objectives. */
   readonly recommended_percent: Percent | null

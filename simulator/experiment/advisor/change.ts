@@ -1,4 +1,4 @@
-/** What a percentage changes compared with another one, metric by metric. */
+/** Difference between two percentages, metric by metric. */
 import type { Percent } from '../../../protocol/units.ts'
 import type { Metrics } from '../../scenario/metrics.ts'
 import type { SweepRun } from '../sweep/sweep.ts'

@@ -121,7 +121,7 @@ export function checkDevices(world: World, report: Report): void {
     if (device === undefined) continue
     for (const { index, physical_mib } of device.gpus()) {
       const { mib, surplusMib } = device.usedMib(index)
-      // What a task took back unasked is left out: no order of the server can prevent that.
+      // VRAM that a task took back without an order is excluded: no order of the server can prevent that.
       const given = mib - surplusMib
       if (given > physical_mib) report(`GPU ${index} holds ${given} MiB of ${physical_mib}`, { nodeId })
     }

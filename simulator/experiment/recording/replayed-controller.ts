@@ -29,7 +29,7 @@ export class ReplayedController {
   readonly #bus = new ReplayedBus()
   readonly #store: ReplayedStore
   #access: AccessTurn | null = null
-  /** What to do once the store's answer is recorded. */
+  /** Actions to run once the store's answer is recorded. */
   #waiting: (() => void)[] = []
   #fault: unknown = null
 

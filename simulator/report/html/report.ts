@@ -218,7 +218,7 @@ function digitsOf(value: number): number {
   return value >= 100 ? 1 : 2
 }
 
-/** What a reader needs to repeat the sweep. */
+/** Returns the information that a reader needs to repeat the sweep. */
 function sourceOf(runs: readonly SweepRun[]): Markup {
   const [first] = runs as readonly [SweepRun]
   const seeds = [...new Set(runs.map(({ seed }) => seed))].sort((a, b) => a - b)

@@ -1,4 +1,4 @@
-/** What the palette finds: its entries, and their order for a text. Pure. */
+/** The entries of the palette, and their order for a text. Pure. */
 
 export type EntryKind = 'Action' | 'Page' | 'Task' | 'Node' | 'Group' | 'Owner' | 'Setting'
 

@@ -1,4 +1,4 @@
-/** What the open tasks of the caller use, wait for and lose. Without authentication there is no caller. */
+/** Usage, waits and starvation of the caller's open tasks. Without authentication there is no caller. */
 import { useQuery } from '@tanstack/solid-query'
 import { Show, type JSX } from 'solid-js'
 import type { OwnerBody, OwnerListBody } from '../../../controller/api/owners/schema.ts'

@@ -1,4 +1,4 @@
-/** What each role sees and may do. The controller enforces it; docs/security.md explains it. */
+/** Permissions of each role. The controller enforces them; docs/security.md explains them. */
 import { Show, type JSX } from 'solid-js'
 import { Table, type Column } from '../../design/table.tsx'
 import { useCluster } from '../../state/cluster.tsx'

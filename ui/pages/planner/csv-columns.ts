@@ -45,7 +45,7 @@ export function guessedMapping(columns: readonly string[]): Mapping {
   return Object.fromEntries(pairs)
 }
 
-/** What is missing; null: nothing. */
+/** Returns the missing column; null: none is missing. */
 export function missingOf(mapping: Mapping): string | null {
   if (mapping.at === undefined) return 'Choose the column with the time of submission.'
   if (mapping.duration === undefined && mapping.end === undefined)

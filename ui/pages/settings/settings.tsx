@@ -113,7 +113,7 @@ function Form(props: ChangeProps): JSX.Element {
   )
 }
 
-/** What was entered, and the buttons, which stay in view. */
+/** The entered changes, and the buttons, which stay in view. */
 function Pending(props: {
   readonly change: ReturnType<typeof createChange>
   readonly fields: number

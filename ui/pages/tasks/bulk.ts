@@ -1,4 +1,6 @@
-/** One action for many tasks: who takes part, and one request for each, a few at a time. Pure. */
+/**
+ * One action for many tasks: selects the tasks that it applies to, and sends a few requests at a time. Pure.
+ */
 import type { TaskBody } from '../../../controller/api/tasks/schema.ts'
 import { errorText } from '../../api/error-text.ts'
 
@@ -53,7 +55,7 @@ export async function runEach(
   return results
 }
 
-/** Those that were not done first: they need attention. */
+/** Returns failed results first, because they need attention. */
 export function inOrder(results: readonly Result[]): readonly Result[] {
   return [...results.filter(({ isDone }) => !isDone), ...results.filter(({ isDone }) => isDone)]
 }

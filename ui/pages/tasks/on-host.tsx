@@ -1,4 +1,4 @@
-/** What is read from the GPU server of a task or runs there, or why it cannot be reached. */
+/** Content that comes from the GPU server of a task, or the reason why the server cannot be reached. */
 import { useQuery } from '@tanstack/solid-query'
 import { ServerOff } from 'lucide'
 import { Show, type JSX } from 'solid-js'

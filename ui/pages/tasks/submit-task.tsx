@@ -139,7 +139,7 @@ function Form(props: FormProps): JSX.Element {
   )
 }
 
-/** What the new task has besides the fields above, and what it does not have. */
+/** The properties that the new task copies besides the fields above, and those that it does not copy. */
 function Copied(props: { readonly task: TaskBody; readonly draft: Draft }): JSX.Element {
   const fields = (): readonly string[] => Object.keys(props.draft.more)
   return (

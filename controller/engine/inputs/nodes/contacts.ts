@@ -23,7 +23,7 @@ export interface NodeReport {
   readonly tasks: readonly TaskReport[] | null
 }
 
-/** What a node has heard of, and the message that says so. */
+/** The knowledge of a node about controllers, and the message that reports it. */
 export type StampedMark = NodeMark & Pick<Envelope, 'boot' | 'seq'>
 
 /** Bounds the memory that senders with invented names can use. */

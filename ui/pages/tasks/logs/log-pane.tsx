@@ -5,7 +5,7 @@ import type { LogLine } from './log-lines.ts'
 import { markedSpans, type LogMatch } from './log-search.ts'
 import styles from './logs.module.css'
 
-/** As in the style sheet. */
+/** Same value as in the style sheet. */
 const LINE_PX = 20
 
 export interface LogPaneProps {

@@ -1,4 +1,4 @@
-/** What a task writes: the end of both streams, and what follows while it runs. */
+/** The output of a task: the end of both streams, and further output while it runs. */
 import { Search } from 'lucide'
 import { createEffect, createMemo, createSignal, For, on, onMount, Show, type JSX } from 'solid-js'
 import type { LogBody } from '../../../../controller/api/tasks/log-schema.ts'
