@@ -69,7 +69,7 @@ class Server:
         self.begin_boot(0)
 
     async def run(self) -> None:
-        """Adopts the attempts that live, then serves until the process is ended. Tasks go on without it."""
+        """Adopts the attempts that live, then serves until the process is ended. Tasks continue without it."""
         self.watch()
         self.bus = await connect(self.options)
         self.inbox = self.bus.new_inbox()

@@ -41,7 +41,7 @@ function statusFields(
   ]
 }
 
-/** Nothing for a controller that knows of no other one. */
+/** Returns no fields for a controller that knows no other controller. */
 function controllerFields(controllers: Summary['controllers']): readonly Field[] {
   if (controllers === null) return []
   const { leader, standbys } = controllers

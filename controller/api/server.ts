@@ -327,7 +327,7 @@ function buildInfo({ version, build, fleet }: ApiContext): ValueFamily {
   const labels = [version, build.commit ?? 'unknown', process.version, fleet]
   return gauges(
     'headroom_build_info',
-    'What runs; always 1.',
+    'Build information; always 1.',
     ['version', 'commit', 'runtime', 'fleet'],
     () => [{ labels, value: 1 }],
   )

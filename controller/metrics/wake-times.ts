@@ -61,7 +61,7 @@ export class WakeTimes {
     this.#leaving.delete(id)
     const absence = other === undefined ? undefined : this.#absent.get(other)
     if (absence !== undefined) absence.outUntil = at
-    // A failed swap-in ends swapped out as well: the absence goes on.
+    // A failed swap-in ends swapped out as well: the absence continues.
     if (!this.#absent.has(id))
       this.#absent.set(id, { since: at, inFrom: null, outFrom: null, outUntil: null })
   }

@@ -140,7 +140,7 @@ export function mayTellAgain(task: SwappedTask, usedMib: Mib, now: Instant): boo
   return isBack && (task.toldAgainAt === null || now >= task.toldAgainAt + deadlineFor(task) + TOLD_AGAIN_MS)
 }
 
-/** @returns what it has on each GPU all the same, at least 1 MiB less than its demand; null: nothing more */
+/** @returns what it has on each GPU anyway, at least 1 MiB less than its demand; null: nothing more */
 export function* suspendAgain(task: SwappedTask, { now, note }: SwapGround): Steps<Mib | null> {
   task.toldAgainAt = now()
   note('it took its VRAM back while it was swapped out: it is told to suspend again')

@@ -93,7 +93,7 @@ export class PodTask implements AcceleratedTask, WatchedTask {
   async suspend(): Promise<void> {
     for (let tries = 1; tries <= STOP_TRIES; tries += 1) {
       if (await this.#stops()) return
-      // Between vfork and exec a process cannot stop before its child, which is stopped, goes on.
+      // Between vfork and exec a process cannot stop before its child, which is stopped, continues.
       await this.resume()
       await this.#wait(POLL_MS * tries)
     }

@@ -32,7 +32,7 @@ export interface LeaseLeadershipOptions {
   readonly name: string
   readonly lease: Required<ObjectKey>
   readonly leaseMs: DurationMs
-  /** Failed requests; the candidate goes on. */
+  /** Failed requests; the candidate continues. */
   readonly onFault?: (error: unknown) => void
 }
 

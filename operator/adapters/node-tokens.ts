@@ -51,7 +51,7 @@ export class NodeTokens {
     const now = this.#options.now()
     if (known !== undefined && now - known.at < REVIEW_AFTER_MS) return known.node
     const node = await this.#reviewed(token).catch((error: unknown) => {
-      // Swaps go on without the API server.
+      // Swaps continue without the API server.
       if (known !== undefined && now < known.until) return known.node
       throw error
     })

@@ -93,7 +93,7 @@ export function expiryOf({ cert }: OwnCertificates): Instant {
   return new X509Certificate(cert).validToDate.getTime()
 }
 
-/** Null if they cannot be used: changed by hand, or over. */
+/** Null if they cannot be used, because they were changed by hand or have expired. */
 function readCertificates(given: OwnCertificates, now: Instant) {
   try {
     const authorities = certificatesIn(given.authorities).map((pem) => new X509Certificate(pem))

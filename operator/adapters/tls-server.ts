@@ -38,7 +38,7 @@ export abstract class TlsServer {
     return (this.#server.address() as AddressInfo).port
   }
 
-  /** New connections use it; those that are open go on. */
+  /** New connections use it; open connections continue. */
   renew(identity: TlsIdentity): void {
     this.#server.setSecureContext(tlsOf(identity))
   }

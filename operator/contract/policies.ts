@@ -74,7 +74,7 @@ const conditions = {
     whole(0, Number.MAX_SAFE_INTEGER, 'Generation of the object that the operator has last seen.'),
   ),
   conditions: Type.Optional(
-    listOf(Condition, MAX_CONDITIONS, 'What the operator has found about the object; one entry per type.'),
+    listOf(Condition, MAX_CONDITIONS, 'Findings of the operator about the object; one entry per type.'),
   ),
 }
 

@@ -1,7 +1,7 @@
 /**
  * A copy of the objects of one kind, kept by list and watch.
  * 1. Lists all pages, and compares them with the copy: whatever a broken watch has missed is told now.
- * 2. Watches from the version of the list. A watch that the server ends goes on from the last version; one
+ * 2. Watches from the version of the list. A watch that the server ends continues from the last version; one
  *    that fails does so after a pause.
  * 3. Lists again when the version is too old.
  */
@@ -33,7 +33,7 @@ export interface ReflectorOptions {
   readonly onChange: (change: Change) => void
   /** Once, after the changes of the first list. */
   readonly onSynced?: () => void
-  /** Each failed request; the reflector goes on. */
+  /** Each failed request; the reflector continues. */
   readonly onFault?: (error: unknown) => void
   readonly pageSize?: number
 }

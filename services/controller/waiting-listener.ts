@@ -66,7 +66,7 @@ export async function listenWhileWaiting(
     // Their clients use another connection next: this one would be cut under a request.
     for (const response of unanswered) response.shouldKeepAlive = false
     setTimeout(() => server.closeAllConnections(), END_WITHIN_MS).unref()
-    // The port is free at once; requests in progress may go on.
+    // The port is free at once; requests in progress may continue.
     await Promise.race([closed, new Promise<void>((resolve) => setImmediate(resolve))])
   }
 }

@@ -23,7 +23,7 @@ export function refusalOf(
     case 'unreachable':
       return { status: 503, detail: 'The task does not accept connections. Try again.' }
     case 'gone':
-      return { status: 502, detail: 'The task has ended before it answered.' }
+      return { status: 502, detail: 'The task ended before it answered.' }
     case 'broken':
       return { status: 502, detail: 'The task closed the connection before it answered.' }
     case 'revoked':

@@ -112,7 +112,7 @@ export class Reports {
       await this.#tell(nodeSubject(name, book.uid), { type: 'Warning', reason, note: message })
   }
 
-  /** Reports go on without it. */
+  /** Reports continue without it. */
   async #tell(subject: EventSubject, happening: Happening): Promise<void> {
     try {
       await this.#events.tell(subject, happening)

@@ -114,7 +114,7 @@ export class SimulatedSwaps {
     process.mayBeSuspended = process.areHooksGivenUp = false
     process.hookFailures = []
     process.toldAgainAt = null
-    // Hooks that were told to resume do so all the same: what is back then counts as foreign.
+    // Hooks that were told to resume do so anyway: what is back then counts as foreign.
     if (process.isInVram) process.usedMib = process.vramMib
     else if (process.swappedOutBy === 'driver') process.usedMib = 0
     process.isResident = process.isInVram

@@ -95,7 +95,7 @@ export class ProgressMonitor {
 
 /**
  * No task has a GPU or will request one by itself: all wait for a placement, a return, or a node that does
- * not come back.
+ * not return.
  */
 function isAllWaitingForever(world: World): boolean {
   for (const { placement, state } of world.controller.views.openTasks()) {

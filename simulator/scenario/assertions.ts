@@ -69,7 +69,7 @@ const EVENTUALLY = {
 
 const SOMETIMES = {
   swap_out: 'A task was swapped out.',
-  swap_in: 'A task came back into VRAM.',
+  swap_in: 'A task returned to VRAM.',
   p0_preempts_p0: 'A P0 task was swapped out for another P0 task.',
   task_waits: 'A task that some node could take had to wait.',
   reservation: 'A task waited so long that GPUs were held for it.',
@@ -77,7 +77,7 @@ const SOMETIMES = {
   growth_granted: 'A task that asked for more VRAM got it.',
   growth_refused: 'A task that asked for more VRAM was refused.',
   swap_refused: 'A server failed to execute a swap.',
-  node_suspect: 'A node was silent for so long that nothing is placed on it.',
+  node_suspect: 'A node was silent, and no task is placed on it.',
   node_unreachable: 'A node was silent until its run lease was over.',
   node_returned: 'A silent node reconnected.',
   duplicate_node: 'Two servers used the same node name alternately.',

@@ -136,12 +136,12 @@ export class ControllerHost {
     return endEach(this.#places(), (process) => process.die())
   }
 
-  /** Kills the controller; a standby goes on. Returns whether one was running. */
+  /** Kills the controller; a standby continues. Returns whether one was running. */
   crash(): boolean {
     return endEach(this.#leading(), (process) => process.die())
   }
 
-  /** Stops the controller; a standby goes on. Returns whether one was running. */
+  /** Stops the controller; a standby continues. Returns whether one was running. */
   stop(): boolean {
     return endEach(this.#leading(), (process) => process.stop())
   }

@@ -85,7 +85,7 @@ function isSwapDone(residency: unknown): boolean {
  */
 function instantsOf({ steps, startedAt, finishedAt, swapsAt }: Recorded): number[] {
   if (startedAt === null || finishedAt === null)
-    throw new Error('a recorded run goes on until every task has finished')
+    throw new Error('a recorded run continues until every task has finished')
   const aloneMs = steps.reduce((sum, ms) => sum + ms, 0)
   const instants = [startedAt, ...swapsAt, finishedAt]
   let doneMs = 0

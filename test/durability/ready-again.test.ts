@@ -1,4 +1,4 @@
-/** After kill -9, a controller with much state is ready again soon. */
+/** After kill -9, a controller with much state is ready again within seconds. */
 import { expect, it } from 'vitest'
 import { startNatsServer, whyNoNatsServer } from '../support/nats-server.ts'
 import { controllerOn, figure, fillStore, newFolder } from './controller-on.ts'

@@ -64,7 +64,7 @@ describe.skipIf(whyNoPostgres() !== null)('with a PostgreSQL server', () => {
     await Promise.all([first.close(), second.close()])
   })
 
-  it('goes on waiting when the connection of a standby is cut', async () => {
+  it('keeps waiting when the connection of a standby is cut', async () => {
     const candidate = (name: string) =>
       createPostgresLeadership({
         ...{ name, url: `http://${name}`, version: '1', leaseMs: 60_000, now: () => performance.now() },

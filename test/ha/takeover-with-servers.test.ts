@@ -16,7 +16,7 @@ import { PostgresServer, whyNoPostgres } from '../support/postgres-server.ts'
 
 const INVENTORY = 'gpus:\n  - { vram_mib: 8Gi, swap: { out_mib_per_s: 100000, in_mib_per_s: 100000 } }\n'
 const STOPS = figure('HA_SERVER_STOPS', 2)
-/** Tasks that are submitted before the leader is stopped, while it is, and after it goes on. */
+/** Tasks that are submitted before the leader is stopped, while it is, and after it continues. */
 const TASKS_EACH = 5
 const LEASE_MS = 2_000
 
@@ -165,7 +165,7 @@ describe.skipIf(why !== null)('two controllers with a GPU server', { timeout: 30
     expect(readFileSync(join(out, 'result'), 'utf8')).toBe('from the folder and the secret')
   })
 
-  it('run every task once when the leader is stopped for longer than its lease and goes on', async () => {
+  it('run every task once when the leader is stopped for longer than its lease and continues', async () => {
     const runs = cluster.path('runs')
     mkdirSync(runs)
     chmodSync(runs, 0o777)

@@ -274,7 +274,7 @@ describe.skipIf(whyNoPostgres() !== null)('two controllers on PostgreSQL', () =>
     report('killed (SIGKILL)', times)
   })
 
-  it('loses nothing when the leader is stopped, and does not let it write once it goes on', async () => {
+  it('loses nothing when the leader is stopped, and does not let it write once it continues', async () => {
     const times = await lost(async ({ controller }) => {
       const { starts, pid } = { starts: controller.member.starts, pid: controller.member.pid }
       controller.member.signal('SIGSTOP')
@@ -285,7 +285,7 @@ describe.skipIf(whyNoPostgres() !== null)('two controllers on PostgreSQL', () =>
       }
     })
     report('stopped (SIGSTOP) and continued', times)
-    // The one that continued has ended its term and is a standby again.
+    // The continued controller has ended its term and is a standby again.
     await standbyIsThere()
   })
 })

@@ -153,7 +153,7 @@ describe.skipIf(whyNoNatsServer() !== null)('a channel into a task', { timeout: 
 
     const [served, isServedRunning] = await begin()
     await server.end('SIGKILL')
-    await until('nothing is left after the server', () => !isServedRunning())
+    await until('ends together with the server', () => !isServedRunning())
     expect(await served.ended).toBe(1)
     expect(served.output()).toMatch(/does not answer|was started again/)
     await server.start(async () =>
@@ -286,7 +286,7 @@ describe.skipIf(whyNoNatsServer() !== null)('a channel into a task', { timeout: 
   })
 })
 
-/** What comes back until the other side closes the connection. */
+/** What returns until the other side closes the connection. */
 function echoed(port: number, bytes: Buffer): Promise<Buffer> {
   return new Promise((resolve) => {
     const pieces: Buffer[] = []

@@ -190,7 +190,7 @@ describe.skipIf(whyNoPostgres() !== null)('a standby that follows the commit log
     await store.close()
   })
 
-  it('goes on after its connection was cut', async () => {
+  it('continues after its connection was cut', async () => {
     const [store, history] = [open(), newHistory()]
     await write(store, history, [{ what: 'submit', n: 1 }])
     const follower = await following()

@@ -183,7 +183,7 @@ describe.skipIf(CHROMIUM === null)('a hostile page behind a gateway, in a browse
     expect(new Set(read)).toEqual(new Set(['refused']))
   })
 
-  it('was sent no cookie and no token by the browser', async () => {
+  it('receives no cookie and no token from the browser', async () => {
     const text = await got()
     expect(text).toContain('GET /hostile')
     expect(text).not.toContain('SECRET')

@@ -50,7 +50,7 @@ describe.each([
     await world.guards.suspend('family', 1)
     expect([membersOf(attempt), members.map(ticksOf)]).toEqual([members, used])
     await world.guards.resume('family', 1)
-    await until('all of it goes on', () => members.every((pid) => stateOf(pid) !== 'T'))
+    await until('all of it continues', () => members.every((pid) => stateOf(pid) !== 'T'))
     world.guards.kill('family', 1)
     expect((await world.exitOf('family')).exit).toEqual({ code: null, signal: 'SIGKILL' })
     expect(membersOf(attempt)).toEqual([])

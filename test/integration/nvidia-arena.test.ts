@@ -103,7 +103,7 @@ const expectStored = (...pids: readonly number[]): void =>
 
 const isByDriver = (pid: number): boolean => existsSync(join(driver.state, `host-${pid}-0`))
 
-test('A process comes back from the arena with its bytes, and needs no memory of its cgroup', async () => {
+test('A process returns from the arena with its bytes, and needs no memory of its cgroup', async () => {
   const bytes = started(11, 3)
   driver.kernelProcess(11, { maps: '7f0-7f1 r-xp 0 00:00 0 /usr/lib/libcuda.so.1', cgroup: '0::/task\n' })
   mkdirSync(join(driver.files.cgroup, 'task'), { recursive: true })
@@ -217,7 +217,7 @@ test('A size that the driver does not report is not stored in the arena', async 
   expect(isByDriver(11)).toBe(true)
 })
 
-test('A process with more memory than reported is stored all the same', async () => {
+test('A process with more memory than reported is stored anyway', async () => {
   const bytes = bytesOf('large', 5 * MIB)
   driver.process(11, { mib: [2] })
   driver.fill(11, bytes)

@@ -201,7 +201,7 @@ describe.skipIf(whyNoPostgres() !== null)('the fence of a PostgreSQL store', () 
     expect(lives).toBe(isKept)
   })
 
-  it('lets commits go on while a file is written, and a takeover wait for it', async () => {
+  it('lets commits continue while a file is written, and a takeover wait for it', async () => {
     const [a, b, c] = [await session(), await session(), await session()]
     await server.query("update headroom.leader set holder = 'a', epoch = 1")
     await a.query('begin')

@@ -89,7 +89,7 @@ describe.skipIf(whyNoPostgres() !== null)('a PostgreSQL store', () => {
     return [await store.load(), await store.reads.eventRange(), await store.reads.events(eventQuery())]
   }
 
-  it('stores texts that PostgreSQL does not take', async () => {
+  it('stores texts that PostgreSQL cannot store', async () => {
     const store = open()
     const task = aFinalTask({ name: 'a\0b\uD800c' })
     const audits = [anAudit({ seq: 1, target: 'GET /\0' })]

@@ -299,7 +299,7 @@ async function container() {
   const [first = 0] = childrenOf(child.pid!)
   return {
     ...{ port, said },
-    /** Returns once the server has stopped, or goes on. */
+    /** Returns once the server has stopped, or continues. */
     async signal(name: 'SIGSTOP' | 'SIGCONT'): Promise<void> {
       process.kill(first, name)
       const isStopped = () => /^State:\s+T/m.test(readFileSync(`/proc/${first}/status`, 'utf8'))

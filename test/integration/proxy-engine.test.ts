@@ -32,7 +32,7 @@ async function answeredElsewhere(): Promise<void> {
 }
 
 /**
- * Sends bytes in pieces of this size; resolves with what comes back until it is over, or silent while
+ * Sends bytes in pieces of this size; resolves with what returns until it is over, or silent while
  * requests on other connections are answered.
  */
 async function exchange(bytes: string, piece = bytes.length): Promise<string> {

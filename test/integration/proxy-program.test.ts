@@ -66,7 +66,7 @@ describe('a connection that is passed on', () => {
     await expect.poll(async () => (await proxy.counts()).open).toBe(0)
   })
 
-  it('can end in one direction and go on in the other', async () => {
+  it('can end in one direction and continue in the other', async () => {
     const world = await guardWorld()
     const proxy = await proxied(world, 'report', await serving(world, 'report', REPORT))
     const client = await proxy.client()

@@ -166,7 +166,7 @@ describe('A session', () => {
     world.now = now
   }
 
-  test('goes on after a restart, and one that was ended does not', async () => {
+  test('continues after a restart, and one that was ended does not', async () => {
     const [kept, ended] = [await signIn(), await signIn()]
     await world.ask('POST', '/api/v1/auth/logout', { headers: { ...HOST, cookie: ended.cookie } })
     await restarted()

@@ -240,7 +240,7 @@ describe('uploaded folders of open tasks', { timeout: 300_000 }, () => {
       now: Date.now,
     })
 
-  it('are in the backup and come back on another host; rotation removes them', async () => {
+  it('are in the backup and return on another host; rotation removes them', async () => {
     const { dataDir } = await aStoreWithFiles()
     const copies = join(folder, 'copies-with-files')
     mkdirSync(copies)

@@ -271,7 +271,7 @@ describe('headroom restore', { timeout: 300_000 }, () => {
     expect(epochs[1]).toBeGreaterThan(epochs[0] as number)
   })
 
-  it('can be undone: the store that was put aside still fits its mark', async () => {
+  it('can be undone: the replaced store still matches its mark', async () => {
     const { early } = await killed()
     const { aside } = await restored(join(early, STORE_FILE))
     for (const suffix of ['', '-wal']) {

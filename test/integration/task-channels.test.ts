@@ -137,7 +137,7 @@ describe.each([
     expect(await TestChannel.open(channels, 'stopped', target)).toBe('the task is stopped')
     expect(channel.out.toString()).toBe('one\n')
     await world.guards.resume('stopped', 1)
-    await until('it goes on', () => channel.out.toString() === 'one\ntwo\n')
+    await until('it continues', () => channel.out.toString() === 'one\ntwo\n')
     await world.guards.suspend('stopped', 1)
     channel.close()
     await until('it is killed while it is stopped', () => livingOf(world, 'stopped').length === 1)

@@ -21,7 +21,7 @@ interface Task {
   readonly end_reason: string | null
 }
 
-it('A task that uses more than its limit fails, others that use more than their demand go on', async () => {
+it('A task above its VRAM limit fails, and tasks above their demand continue', async () => {
   const submit = async (name: string, usedMib: number, more: object): Promise<string> => {
     const command = ['sh', '-c', USES(usedMib)]
     return (await cluster.send<Task>('POST', '/tasks', { name, vram_mib: 4000, command, ...more })).id

@@ -139,7 +139,7 @@ describe.skipIf(whyNoControlPlane('kube-scheduler') !== null)('With the schedule
     expect((await bound('cpu')).spec.nodeName).toBe('strong')
   })
 
-  it('An operator that is killed comes back and gives nothing twice', async () => {
+  it('An operator that is killed returns and gives nothing twice', async () => {
     await addNode('two', 8, 24)
     await addPod('kept', '20Gi', 'two')
     await bound('kept')

@@ -81,7 +81,7 @@ export function leadershipContract(title: string, open: () => Promise<Leadership
       expect(a.state.end).toBeNull()
     })
 
-    it('replaces a silent leader after one lease, and tells it once it goes on', async () => {
+    it('replaces a silent leader after one lease, and tells it once it continues', async () => {
       const a = campaigning('a')
       await until(() => a.state.term !== null)
       const b = campaigning('b')

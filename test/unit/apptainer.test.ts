@@ -160,7 +160,7 @@ describe('an image of apptainer', () => {
     expect(readdirSync(join(folder, 'apptainer/scratch'))).toEqual([])
   })
 
-  it('of a registry that does not answer in time is a reason of the host', async () => {
+  it('from a registry that does not answer in time fails for a reason of the host', async () => {
     const host = new ApptainerHost()
     host.answer({ pullMs: 60_000 })
     const images = new ApptainerImages({ program: host.program, folder: newGuardFolder(), pullMs: 500 })

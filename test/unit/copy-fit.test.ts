@@ -13,7 +13,7 @@ describe('the fit of observed copies', () => {
     expect(fitCopies([slow, slow, slow, slow], PROFILE)).toEqual({ fixedMs: 1500, mibPerS: 1024 })
   })
 
-  it('scales the profile where all copies have one size: rate and fixed part cannot be told apart', () => {
+  it('scales the profile where all copies have one size: rate and fixed part cannot be distinguished', () => {
     const copies = Array.from({ length: 20 }, () => ({ mib: 16_000, ms: 2 * timeOn(PROFILE, 16_000) }))
     expect(fitCopies(copies, PROFILE)).toEqual({ fixedMs: 1000, mibPerS: 1536 })
   })

@@ -120,7 +120,7 @@ describe('the REST interface', () => {
     await expect.poll(() => state.asked).toEqual([null])
   })
 
-  test('POST /leader/resign is refused without a ready standby, and the term goes on', async () => {
+  test('POST /leader/resign is refused without a ready standby, and the term continues', async () => {
     const { handover, state } = handoverOf(viewWith({ ...READY, lagMs: 9_000 }))
     const { url } = await askedApi({ handover })
     const answer = await post(url, { to: 'head-2' })

@@ -59,7 +59,7 @@ describe.each([false, true])('in a world (every heartbeat: %s)', (areHeartbeatsE
     expect(await minutes({ prepareSeconds: 300, nodes: 2, workload })).toEqual({ first: 5, second: 30 })
   })
 
-  it('a controller that dies meanwhile loses nothing: the node goes on', async () => {
+  it('a controller that dies meanwhile loses nothing: the node continues', async () => {
     const workload = [`id: slow, at: 0s, ${IMAGE}`]
     const faults = '{ at: 2m, restart: controller, for: 30s }'
     expect(await minutes({ prepareSeconds: 300, workload, faults })).toEqual({ slow: 5 })

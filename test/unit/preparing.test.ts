@@ -168,7 +168,7 @@ describe('a task with an image', () => {
     expect(task.state).toBe('assigned')
   })
 
-  it('starts unprepared once other tasks took the VRAM on three nodes that had prepared it', () => {
+  it('starts without preparation after other tasks took the VRAM on three prepared nodes', () => {
     const b = new Preparing()
     const nodes = ['n1', 'n2', 'n3', 'n4'].map((id) => b.server(id))
     const task = b.submit(RUNS)
@@ -252,7 +252,7 @@ describe('a preparation', () => {
     b.says(node, [{ task, state: 'prepared' }])
     b.cycle()
     expect(task.state).toBe('assigned')
-    // Its start is on its way: the node goes on naming it.
+    // Its start is on its way: the node keeps naming it.
     const report = { task, attempt: 1, state: 'prepared' } as const
     expect(b.says(node, [report])).toEqual([])
   })

@@ -209,7 +209,7 @@ describe('a recording in files', () => {
     expect([...readRecording(dir, newReadNotes())]).toEqual([START, loaded, timer(6)])
   })
 
-  it('goes on after a start with more open tasks than may wait for the disk', async () => {
+  it('continues after a start with more open tasks than may wait for the disk', async () => {
     const { written, stopped } = files({ fileBytes: 1e9 })
     const openTasks = Array.from({ length: 700 }, (_, i) => aTask({ seq: i + 1, name: 'x'.repeat(100_000) }))
     written.append({ k: 'loaded', at: 5, state: { ...(await createMemoryStore().load()), openTasks } })

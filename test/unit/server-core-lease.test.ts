@@ -131,7 +131,7 @@ describe('the run lease (R4)', () => {
     ])
   })
 
-  it('freezes a launching task, and once more when it runs', () => {
+  it('freezes a launching task, and again when it runs', () => {
     const h = new ServerCoreHarness({ settings: settings() })
     h.bus.silence()
     h.start('a')

@@ -177,7 +177,7 @@ const ENACT = {
     if (p.h.device.processes.get(address.task_id)?.isInHost === true) return
     p.command(a, { op: 'set_noswap', ...address, mib: 0, noswap: b % 2 === 0 ? 0 : 1, reason: null })
   },
-  /** The network delivers an old message once more. */
+  /** The network delivers an old message again. */
   repeat: (p: Play, { dice: [a] }: Happening) => {
     const message = p.delivered.at(-1 - (a % 6))
     if (message !== undefined) p.deliver(message)

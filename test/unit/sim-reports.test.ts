@@ -221,7 +221,7 @@ describe('a sweep', () => {
     expect(sweepCsv(summarize(done)).split('\n')[1]).toMatch(/^0,'=cmd\|x,-1,1,/)
   })
 
-  it('has tasks that fit nowhere in the last column if there are any', () => {
+  it('shows tasks that fit on no node in the last column', () => {
     const tasks = { submitted: 3, completed: 0, failed: 0, unfinished: 3 }
     const done = [{ ...tasks, fit_nowhere: 2 }, tasks].map((each, i) =>
       sweepRunOf({ overcommitPercent: i, settings: {} }, result({ tasks: each })),

@@ -44,7 +44,7 @@ describe('a task with a limit of VRAM', () => {
     })
   })
 
-  it('goes on while it is at its limit, above its demand, or not measured', () => {
+  it('continues while it is at its limit, above its demand, or not measured', () => {
     const { limits, sample } = watched(aTask(50))
     expect([sample(50, 50), sample(50, 50), sample(null, null), sample(null, null)]).toEqual([0, 0, 0, 0])
     expect(limits.endOf(aTask(50))).toBeNull()

@@ -66,7 +66,7 @@ describe('the time of a wake', () => {
     expect(wake).toEqual({ waitMs: 3_000, swapOutMs: 0, swapInMs: 1_000 })
   })
 
-  it('goes on over a swap-in that failed', () => {
+  it('continues over a swap-in that failed', () => {
     const [wake] = wakesOf(
       [
         [0, 'chat', 'swapped_out'],

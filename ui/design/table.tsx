@@ -128,7 +128,7 @@ function HeadingName<R>(props: { readonly column: Column<R> }): JSX.Element {
 type RowProps<R> = Pick<TableProps<R>, 'columns' | 'rowIdOf' | 'rowClassOf'> & { readonly row: R | undefined }
 
 function Row<R>(props: RowProps<R>): JSX.Element {
-  // A removed row is read once more before it is disposed of.
+  // A removed row is read again before it is disposed of.
   const row = createMemo<R>((before) => props.row ?? (before as R))
   return (
     <tr

@@ -32,7 +32,7 @@ export function refreshFrom(feed: EventSource, queries: QueryClient): void {
   const flush = (): void => {
     timer = undefined
     for (const query of old) {
-      // A query that is being fetched is fetched once more afterwards. Restarting it for every event could
+      // A query that is being fetched is fetched again afterwards. Restarting it for every event could
       // delay a slow response forever.
       if (query.state.fetchStatus === 'fetching' && query.state.data !== undefined) continue
       old.delete(query)

@@ -120,7 +120,7 @@ def test_the_process_is_stopped_while_its_lease_is_swapped_out(
 ) -> None:
     program = programs(HOLD)
     task = client.task(program.line()["id"])
-    # The start of a program may count as use once more after it was measured as idle.
+    # The start of a program may count as use again after it was measured as idle.
     until("it is swapped out", lambda: is_accepted(client, f"/tasks/{task.id}/swap-out"))
     until("it is out", lambda: task.refresh().residency == "swapped_out")
     assert program.is_stopped

@@ -156,7 +156,7 @@ export async function restorePostgres(
 
 /**
  * Moves the store of a stopped controller from SQLite into an empty database, with its whole history. The
- * file is put aside, so that no controller goes on with it by mistake.
+ * file is put aside, so that no controller continues with it by mistake.
  * @param copyFiles as restorePostgres has it
  * @returns where the file is now
  * @throws StoreFault; both stores are then unchanged

@@ -50,7 +50,7 @@ interface Followed {
   seq: number
 }
 
-/** @param log of faults, one line each; following goes on after them */
+/** @param log of faults, one line each; following continues after them */
 export function createFollower(place: StorePlace, log: (line: string) => void): Follower {
   return new OfLog(place, log)
 }

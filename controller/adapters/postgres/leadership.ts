@@ -35,7 +35,7 @@ export interface LeadershipOptions {
   readonly connect: () => Promise<pg.Client>
   /** Called with the lock held, before the term begins: checks and migrates the store. */
   readonly prepare: (client: pg.Client) => Promise<void>
-  /** Milliseconds of a clock that goes on while the host sleeps. */
+  /** Milliseconds of a clock that runs while the host sleeps. */
   readonly now: () => number
   /** False: the leader is stuck, and should be replaced. Default: true. */
   readonly isAlive?: () => boolean

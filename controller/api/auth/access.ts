@@ -77,7 +77,7 @@ interface RateLimiter {
   take(source: string, nowMs: number): number
 }
 
-/** Sources that are told apart; the one that came first is forgotten first, which gives it a full bucket. */
+/** Maximum number of known sources. The oldest is forgotten first and then has a full bucket again. */
 const MAX_SOURCES = 10_000
 const BURST_SECONDS = 2
 

@@ -105,7 +105,7 @@ const WINDOW_MS: DurationMs = 60_000
 const KEPT_OF_SOURCE = 30
 /** Kept of all sources in a window. */
 const KEPT_OF_ALL = 600
-/** Sources that are told apart in a window; further ones count as one. */
+/** Maximum number of sources in a window; further sources count as one. */
 const MAX_SOURCES = 1_000
 const OTHERS = 'others'
 

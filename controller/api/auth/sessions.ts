@@ -1,6 +1,6 @@
 /**
  * Browser sessions: a cookie that scripts cannot read, valid for some hours or until sign-out. They are in
- * the store, so that they go on after a restart or a takeover, unless the sign-in settings have changed.
+ * the store, so that they continue after a restart or a takeover, unless the sign-in settings have changed.
  */
 import { randomBytes } from 'node:crypto'
 import type { DurationMs, Instant } from '../../../protocol/units.ts'

@@ -1,4 +1,4 @@
-/** A response that goes on: server-sent events, one stream for each reader, bounded in number. */
+/** Server-sent events: one stream for each reader, bounded in number. */
 import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 import { ApiProblem, invalidField } from './errors.ts'
@@ -8,7 +8,7 @@ export const HEARTBEAT_MS = 15_000
 /** Readers at a time. */
 export const MAX_STREAMS = 256
 
-/** `event` is what a reader listens for; `id` comes back as Last-Event-ID. */
+/** `event` is what a reader listens for; `id` returns as Last-Event-ID. */
 export function sseEvent(event: string, data: unknown, id?: number): string {
   return `event: ${event}\n${id === undefined ? '' : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`
 }

@@ -28,7 +28,7 @@ const PAGE = 500
 const SUMMARY_EVERY_MS = 1_000
 /** Readers are given so long to hear that the controller stops. */
 const CLOSE_WITHIN_MS = 1_000
-/** How soon a browser comes back after the connection broke. */
+/** Delay after which a browser reconnects. */
 const RETRY_MS = 2_000
 
 interface EventFeedOptions {
@@ -73,7 +73,7 @@ export class EventFeed {
   }
 
   /**
-   * The body of an answer that goes on. @param after the last event that the reader has; null: it wants what
+   * The body of a stream. @param after the last event that the reader has; null: it wants what
    * happens from now on.
    * @throws ApiProblem too_many_streams; events_gone when what follows `after` is not kept any more, or
    *   `after` was never there.
@@ -92,7 +92,7 @@ export class EventFeed {
     return reader.body
   }
 
-  /** All readers are told to come back; resolves when they have heard it, or soon. */
+  /** Tells all readers to reconnect. Resolves when they have received this, or after a short time. */
   async close(): Promise<void> {
     this.#isClosed = true
     this.#unsubscribe()

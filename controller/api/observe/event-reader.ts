@@ -53,7 +53,7 @@ export class EventReader {
     return !this.#isEnding && !this.body.destroyed
   }
 
-  /** One that is too far behind is dropped instead, and comes back from where it was. */
+  /** A reader that is too far behind is disconnected, and reconnects at its position. */
   write(bytes: Buffer): void {
     if (!this.isOpen || bytes.length === 0) return
     const waitingBytes = this.body.readableLength

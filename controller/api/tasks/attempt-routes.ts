@@ -81,7 +81,7 @@ const stopAttempt = operation(
     operationId: 'stopAttempt',
     role: 'operator',
     summary: 'Stop a quarantined attempt',
-    description: 'The order is sent to its server with the next heartbeat.',
+    description: 'Its server receives the order with the next heartbeat.',
     tags: ['nodes'],
     params: AttemptPathSchema,
     body: AttemptChoiceSchema,

@@ -467,7 +467,7 @@ int cuCtxSetCurrent(void *context) {
   return context == &is_initialized ? OK : INVALID;
 }
 
-/* As driver 580.159.04: it does not wait for a process whose memory is elsewhere to come back. */
+/* As driver 580.159.04: it does not wait for a process whose memory is elsewhere to return. */
 int cuCtxSynchronize(void) {
   struct stub_process process;
   if (stub_process_at((int)getpid(), &process) == 0 && process.state == 2) raise(SIGSEGV);

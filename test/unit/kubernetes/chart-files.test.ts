@@ -55,7 +55,7 @@ it('The scheduler has the name that admission sets, sees all nodes, and leaves V
 })
 
 it.each(['admission', 'operator', 'uninstall'])(
-  'The rights of %s name no wildcard, and Secrets by their names',
+  'The rights of %s use no wildcard, and list Secrets by name',
   (name) => {
     const roles = yaml(`roles/${name}.yaml`) as Record<string, { resources: string[]; verbs: string[] }[]>
     const rules = Object.values(roles).flat()

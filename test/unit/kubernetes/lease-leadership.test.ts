@@ -60,7 +60,7 @@ it('A leader that cannot renew stops before another one may begin', async () => 
   expect(clock.now() - since).toBeLessThanOrEqual(LEASE_MS)
 })
 
-it('A leader goes on after an edit of the Lease, and ends its term when the Lease is deleted', async () => {
+it('A leader continues after an edit of the Lease, and ends its term when the Lease is deleted', async () => {
   const { api, candidate, pass } = aWorld()
   const { leadership } = candidate('a')
   await leadership.campaign()

@@ -74,7 +74,7 @@ it('It tells what exists, then that it is complete, then each change', async () 
   expect(reflector.figures).toMatchObject({ lists: 1, repairs: 0 })
 })
 
-it('A watch that the server ends goes on where it was: nothing is listed again', async () => {
+it('A watch that the server ends continues where it was: nothing is listed again', async () => {
   const api = memoryApi()
   const { reflector, told, faults, until } = follow(api)
   await until(() => api.watchCount === 1)
@@ -88,7 +88,7 @@ it('A watch that the server ends goes on where it was: nothing is listed again',
 it('After 410 it lists again, and tells what it has missed as changes', async () => {
   const api = memoryApi()
   for (const name of ['changed', 'deleted', 'replaced', 'same']) await api.create(CONFIG_MAPS, map(name))
-  // While the watch is away, the server forgets the events.
+  // While the watch is disconnected, the server discards the events.
   let isAway = false
   const { reflector, told, until } = follow(withWatch(api, () => isAway))
   await until(() => api.watchCount === 1)

@@ -188,7 +188,7 @@ export function finish(c: Cluster, task: LiveTask, end: TaskEnd, now: Instant): 
   c.tasks.delete(task.spec.id)
 }
 
-/** Its node has not reported the end, so it may name the attempt once more. */
+/** Its node has not reported the end, so it may name the attempt again. */
 function noteEndedUnconfirmed({ endedUnconfirmed }: Cluster, { task, node, attempt }: LivePlacement): void {
   if (node.status === 'up') return
   endedUnconfirmed.set(task.spec.id, attempt)

@@ -10,7 +10,7 @@ import type { Cluster } from '../../../state/cluster.ts'
 import { extendLeaseWindows, isSilent } from '../../../state/node-contact.ts'
 
 /**
- * Nodes that were cut off come back within this time: a server retries after at most 12 s, and its hello is
+ * Nodes that were cut off return within this time: a server retries after at most 12 s, and its hello is
  * spread.
  */
 const BACK_WITHIN_MS = 30_000
