@@ -55,14 +55,14 @@ export interface GpuServerOptions {
   readonly identity: TaskIdentity
   /** The guard program, which serves files of tasks; null: this host cannot serve them. */
   readonly filesProgram: string | null
-  /** For the work folders of all attempts that have ended. */
+  /** Limits for the work folders of all ended attempts. */
   readonly workLimits: WorkLimits
   readonly environment: Readonly<Record<string, string>>
   readonly maxOutputBytes: number
   readonly idleAfterMs: DurationMs
   /** The processes of leases; null: leases are reservations only. */
   readonly attachments: Attachments | null
-  /** Where proxies listen for tasks that run while their VRAM is away; null: nowhere. */
+  /** Ports of proxies for tasks that run while their VRAM is away; null: no proxies. */
   readonly proxies: ProxyRange | null
   readonly onNote: (line: string) => void
   /** The controller refuses this server's hello; called once for each change of the reason. */

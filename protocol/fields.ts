@@ -55,7 +55,7 @@ export const REQUEST_PATH: Characters = {
   description: 'a path such as /sleep?level=1',
 }
 
-/** Under which a server offers a data folder. */
+/** Characters of the name under which a server offers a data folder. */
 export const MOUNT_NAME: Characters = {
   ...PORT_NAME,
   description: 'lower-case letters, digits and hyphens, such as datasets',

@@ -17,7 +17,7 @@ export interface HistoryOptions extends CommandOptions {
 
 const PAGE = 200
 
-/** For one field prints only its value, for scripts. */
+/** Prints only the value if one field is named, for scripts. */
 export async function configGet(
   field: string | undefined,
   { output, ...server }: CommandOptions,

@@ -31,7 +31,7 @@ export async function uploadFolder(client: HeadroomClient, folder: string): Prom
   }
 }
 
-/** Before anything is sent. */
+/** Checks the quota before anything is sent. */
 async function requireRoom(client: HeadroomClient, folder: string, { bytes }: FolderManifest): Promise<void> {
   const limit = (await client.usage()).files.folder_limit_bytes
   if (bytes <= limit) return

@@ -11,7 +11,7 @@ export interface GroupChangeOptions extends CommandOptions {
 
 export interface GroupCreateOptions extends GroupChangeOptions {
   readonly description?: string
-  /** By name or id. */
+  /** Nodes by name or id. */
   readonly node: readonly string[]
 }
 

@@ -15,7 +15,7 @@ export interface DoctorOptions extends KubectlOptions {
 export interface DoctorHow {
   /** Version of Kubernetes. */
   readonly version: string
-  /** In which a pod is tried; else that of kubectl. */
+  /** Namespace in which a test pod is created; default: the namespace of kubectl. */
   readonly namespace?: string
   readonly output: OutputFormat
   readonly now: number

@@ -188,7 +188,7 @@ function placesOf(pod: Pod, nodes: readonly Place[]): Field {
   return ['nodes', more === 0 ? lines : [...lines, `and ${more} more`]]
 }
 
-/** By the claims: sums of the status are up to ten seconds old. */
+/** Computed from the claims, because the sums of the status are up to ten seconds old. */
 function freeText({ gpus = [], claims = [] }: GPUNodeStatus): string {
   const free = gpus.map(({ uuid, effectiveMib }) => {
     const here = claims.filter(({ gpuUuids }) => gpuUuids.includes(uuid))

@@ -33,7 +33,10 @@ export async function printNodes(api: ClusterApi, output: OutputFormat, out?: Ou
   return EXIT_OK
 }
 
-/** In the order of their names. @throws CommandFailure if the cluster does not know the resource */
+/**
+ * Returns the GPU nodes in the order of their names.
+ * @throws CommandFailure if the cluster does not know the resource
+ */
 export async function gpuNodes(api: ClusterApi): Promise<readonly GpuNode[]> {
   const found = await allObjects(api, ownResource(GPU_NODE)).catch((error: unknown): never => {
     if (error instanceof KubeError && error.code === NOT_FOUND)

@@ -104,7 +104,7 @@ async function joined(
     const [key = '', step] = message.string().slice(0, 100).split(' ')
     const isFirst = accepted === null && PUBLIC_KEY.test(key) && isPublicKey(key)
     if (isFirst) accepted = key
-    // Before the reload, which takes away the permission to answer this request.
+    // Answered before the reload, which removes the permission to answer this request.
     message.respond(accepted === key ? 'accepted' : 'refused: the token was used by another host')
     await broker.flush()
     if (isFirst) await add(key)

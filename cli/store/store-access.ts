@@ -28,7 +28,7 @@ export interface StoreOptions {
 const BUSY_TIMEOUT_MS = 2_000
 
 export interface StoreAccess {
-  /** In messages. */
+  /** Name of the store in messages. */
   readonly name: string
   readonly dataDir: string
   /** The SQLite file; null: the store is in PostgreSQL. */

@@ -248,7 +248,7 @@ export function stateColour(text: string, { state }: Pick<Task, 'state'>, palett
   }
 }
 
-/** With what its hooks have left in VRAM. */
+/** Includes the residual VRAM of its hooks. */
 function residencyOf({ residency, placement }: Task): string {
   const keptMib = residency === 'swapped_out' ? (placement?.residual_mib ?? 0) : 0
   return keptMib === 0 ? residency : `${residency}, ${size(keptMib)} still in use on each GPU`
@@ -259,7 +259,7 @@ function wakeWords({ ports, wake_on_request: wakes }: Task): string {
   return wakes === true || ports.length > 0 ? 'yes, and nothing else brings it back' : 'yes, as probes do'
 }
 
-/** With the limit of memory that its node has set, where that includes its VRAM. */
+/** Includes the memory limit that its node has set, if it contains the VRAM. */
 function limitsOf({ memory_mib: memory, cpus, pids_limit: pids, vram_limit_mib: vram, placement }: Task) {
   const set = placement?.memory_limit_mib ?? memory
   const withVram = set === memory || set === null ? '' : ` (${size(set)} with its VRAM)`

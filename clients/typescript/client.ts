@@ -258,7 +258,7 @@ function tasksOf(transport: Transport, environment: NonNullable<ClientOptions['e
      */
     get: (id: string, { signal, ...query }: WaitingQuery & CallOptions = {}) =>
       transport.json<TaskBody>({ method: 'GET', path: at(id), query, signal }),
-    /** Where a placed task is, and where clients reach its ports. */
+    /** Returns the place of a placed task, and the addresses of its ports for clients. */
     assignment: (id: string, { signal }: CallOptions = {}) =>
       transport.json<AssignmentBody>({ method: 'GET', path: `${at(id)}/assignment`, signal }),
     /** One page, newest first. */

@@ -10,7 +10,7 @@ export type { FilePieceBody as FilePiece, WorkFileBody as WorkFile }
 
 export function blobsOf(transport: Transport) {
   return {
-    /** Which of these (at most 1,000) the caller has not uploaded. */
+    /** Returns the hashes (at most 1,000) that the caller has not uploaded. */
     missing: async (hashes: readonly string[], { signal }: CallOptions = {}) =>
       (
         await transport.json<MissingBody>({

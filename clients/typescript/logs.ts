@@ -6,7 +6,7 @@ import { backoffMs, pathSegment, pause, type Transport } from './transport.ts'
 
 export interface FollowLogOptions {
   readonly stream?: 'stdout' | 'stderr'
-  /** From this byte on. */
+  /** First byte. */
   readonly offset?: number
   readonly signal?: AbortSignal
   /** Called once for each broken connection, before it is reopened. */

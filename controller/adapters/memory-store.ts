@@ -112,7 +112,7 @@ interface Held {
   lastEventSeq: number
   readonly tokens: Map<string, TokenRecord>
   readonly secrets: Map<string, SecretRecord>
-  /** By seq, in that order. */
+  /** Entries by seq, in this order. */
   readonly audits: Map<number, AuditRecord>
   readonly submissionKeys: Map<number, SubmissionKeyRecord>
   readonly retainFinished: boolean

@@ -43,7 +43,7 @@ export interface ReadinessCheck {
   readonly detail: string
 }
 
-/** Which build runs, where that is known. */
+/** The running build, if known. */
 export interface Build {
   readonly commit: string | null
   /** Schema version of the store. */

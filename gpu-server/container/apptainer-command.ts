@@ -92,7 +92,7 @@ function mountsOf({ program, socket, workFolder, mounts }: ContainerStart): read
   ]
 }
 
-/** In the CSV of `--mount`: a path may have commas and quotes. */
+/** Quoted for the CSV of `--mount`: a path may have commas and quotes. */
 function mountOf(source: string, target: string, isReadOnly: boolean): string {
   const fields = ['type=bind', `source=${source}`, `destination=${target}`, ...(isReadOnly ? ['ro'] : [])]
   return fields.map((field) => (/[",]/.test(field) ? `"${field.replaceAll('"', '""')}"` : field)).join(',')

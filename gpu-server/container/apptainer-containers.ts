@@ -46,7 +46,7 @@ export interface ApptainerContainersOptions {
 }
 
 const NAME = /^headroom-[0-9a-f]{12}$/
-/** Until the init has reached its guard: the image is mounted first. */
+/** Time limit until the init has reached its guard. The image is mounted first. */
 const START_MS = 120_000
 const END_MS = 10_000
 const LOOK_MS = 25

@@ -123,7 +123,10 @@ export class ApptainerImages {
   }
 }
 
-/** Under which a registry has the image; null for a tag, because apptainer does not say what it meant. */
+/**
+ * Returns the digest of the image in its registry; null for a tag, because apptainer does not report its
+ * digest.
+ */
 export function digestIn(image: string): string | null {
   return DIGEST.exec(image)?.[1] ?? null
 }
@@ -180,7 +183,7 @@ export function baseEnvironment(folder: string): Readonly<Record<string, string>
   }
 }
 
-/** In the environment a login is visible to root and the server's own user only. */
+/** Passes the login in the environment, which only root and the server's own user can read. */
 function pullEnvironment(folder: string, login: Login | null): Readonly<Record<string, string>> {
   if (login === null) return baseEnvironment(folder)
   const { username, password } = login

@@ -24,7 +24,7 @@ export interface RequestOptions {
   readonly isRootless: boolean
   /** Identifies the server among all that use the engine. */
   readonly owner: string
-  /** In which no other task is reached; null: of the engine's own, as it is with podman without root. */
+  /** Network in which no other task can be reached; null: the engine's own, as with podman without root. */
   readonly network: string | null
 }
 

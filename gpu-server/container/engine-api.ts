@@ -113,7 +113,7 @@ export class EngineApi {
     await askEngine(this.socketPath, { method: 'POST', path, idleMs: CHANGE_MS })
   }
 
-  /** With its processes and anonymous volumes. Resolves also if it does not exist. */
+  /** Removes the container with its processes and anonymous volumes. Resolves also if it does not exist. */
   async remove(name: string): Promise<void> {
     const path = `/containers/${encodeURIComponent(name)}?force=true&v=true`
     await askEngine(this.socketPath, { method: 'DELETE', path, idleMs: CHANGE_MS }).catch(nullIfMissing)

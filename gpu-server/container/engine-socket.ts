@@ -14,7 +14,7 @@ export class EngineFault extends Error {
 
 export interface EngineRequest {
   readonly method: 'GET' | 'POST' | 'DELETE'
-  /** With its query, already encoded. */
+  /** Path with its query, already encoded. */
   readonly path: string
   readonly body?: unknown
   readonly headers?: Readonly<Record<string, string>>

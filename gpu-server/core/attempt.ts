@@ -50,7 +50,7 @@ export interface Attempt {
   /** The last swap command that was obeyed. */
   lastSwap: Pick<SwapCommand, 'op' | 'generation'> | null
   wantsGpu: boolean
-  /** Since its last swap-out: the device reports requests that arrive for it. */
+  /** The device has reported requests for it since its last swap-out. */
   isWakeable: boolean
   /** The requested method. */
   readonly swapMethod: SwapMethod

@@ -74,7 +74,7 @@ export type Launched =
   | {
       readonly error: null
       readonly wantsGpu: boolean
-      /** Under which a registry has the image; absent: none, or not known. */
+      /** Digest of the image in its registry; absent: none or unknown. */
       readonly imageDigest?: string
     }
 
@@ -133,7 +133,7 @@ export type Survivor = { readonly start: AttemptStart } & (
     }
 )
 
-/** Where clients reach a declared port of a task, or why they do not. */
+/** Address of a declared port of a task for clients, or why it has none. */
 export type PortAddress = { readonly target: number } & (
   { readonly address: string; readonly detail: null } | { readonly address: null; readonly detail: string }
 )

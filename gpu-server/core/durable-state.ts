@@ -25,7 +25,7 @@ export class DurableState {
   readonly #described: Map<string, AttemptDescription>
   /** The saved state. */
   readonly #state: { -readonly [K in keyof NodeState]: NodeState[K] }
-  /** Since the last save. */
+  /** Changes since the last save. */
   readonly #changes: NodeChange[] = []
   #boot: Boot
   /** The boot to be saved next; otherwise equal to the current boot. */

@@ -17,7 +17,7 @@ export function finishedBy(
   return exitCode === 0 ? 'completed' : 'failed'
 }
 
-/** For a stop whose grace was over before the task could run: it was out of VRAM, or frozen. */
+/** Detail of a stop with a grace that ended before the task could run: it was swapped out or frozen. */
 export const NEVER_RAN = 'it could not run within the stop grace, and ended without handling SIGTERM'
 
 /** Returns the detail in addition to the outcome. A signal from the guard says nothing about the task. */

@@ -12,7 +12,7 @@ import type { RandomStream } from '../../controller/ports/random.ts'
 import type { Parts } from './parts.ts'
 import { ANSWER_TIMEOUT_MS, RETRY_FIRST_MS, jittered, nextRetryMs } from './retry.ts'
 
-/** Until the first welcome sets another interval. */
+/** Interval until the first welcome sets another one. */
 const HEARTBEAT_MS: DurationMs = 5_000
 
 /**
@@ -132,7 +132,7 @@ export class Presence {
     if (!this.#isStopped && !this.#isGreeting) this.#heartbeat()
   }
 
-  /** After a refused start: reports the state shortly afterwards, in place of the next heartbeat. */
+  /** Reports the state shortly after a refused start, in place of the next heartbeat. */
   heartbeatAfterRefusal(): void {
     if (this.#isStopped || this.#isGreeting || this.#isAfterRefusal) return
     const { clock } = this.#parts

@@ -134,12 +134,12 @@ export class ServerCore {
     return this.#parts.tasks.byTask
   }
 
-  /** For a simulation without heartbeats: applies the reserve that the answer to the next one would bring. */
+  /** Applies the reserve of the next heartbeat's answer, for a simulation without heartbeats. */
   keepReserve(mib: Mib): void {
     this.#parts.ledger.reserveMib = mib
   }
 
-  /** For a simulation without heartbeats: reports a change that the next one would carry. */
+  /** Reports a change that the next heartbeat would contain, for a simulation without heartbeats. */
   heartbeatNow(): void {
     this.#presence.heartbeatNow()
   }

@@ -87,7 +87,7 @@ const MEASURE_FOR_MS: DurationMs = 3_000
 /** Hooks that failed this often within an hour are not called again. */
 const MAX_FAILURES = 2
 const FAILURES_COUNT_FOR_MS: DurationMs = 3_600_000
-/** Between two orders to suspend again, besides the time for the order. */
+/** Pause between two orders to suspend again, in addition to the time limit of the order. */
 const TOLD_AGAIN_MS: DurationMs = 10_000
 
 export function* suspendSteps(task: SwappedTask, ground: SwapGround): Steps<Suspension> {
@@ -105,7 +105,7 @@ export function* suspendSteps(task: SwappedTask, ground: SwapGround): Steps<Susp
   return suspension
 }
 
-/** After it the caller tells a task that may be suspended to resume. */
+/** After these steps the caller tells a task that may be suspended to resume. */
 export function* resumeSteps(task: SwappedTask, ground: SwapGround): Steps<SwapOutcome> {
   if (task.swappedOutBy === 'driver') return yield* ask({ kind: 'driver_in' })
   const hasRoom = yield* ask({ kind: 'has_free', mib: task.vramMib - task.residualMib })

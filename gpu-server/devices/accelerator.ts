@@ -67,7 +67,7 @@ export interface Accelerator {
   usedMib(task: AcceleratedTask): Promise<readonly (Mib | null)[]>
   /** False if one of these GPUs is known to have less free. */
   hasFree(gpus: readonly number[], mib: Mib): Promise<boolean>
-  /** Where its bytes are; called for each task that outlived a server process. */
+  /** Returns the residency of a task; called for each task that outlived a server process. */
   residencyOf(task: AcceleratedTask): Promise<'resident' | 'swapped_out' | 'unknown'>
   /** Called once a second. `freeMib` by GPU index; null: unknown. */
   sample(tasks: readonly AcceleratedTask[]): Promise<{

@@ -50,7 +50,7 @@ const TOKEN_MS = 60_000
 export class Attachments {
   readonly #options: AttachmentsOptions
   readonly #folder: string
-  /** By attempt. */
+  /** Expected attachments, by attempt. */
   readonly #expected = new Map<string, LeaseRef & { readonly hash: Buffer; readonly until: number }>()
   readonly #leases = new Map<number, LeaseRef & { readonly process: AttachedProcess }>()
   #socket: LineSocket | null = null

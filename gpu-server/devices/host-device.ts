@@ -50,7 +50,7 @@ export interface HostDeviceOptions extends HostLaunchOptions {
   readonly socketFolder: string
   /** The processes of leases; null: leases are reservations only. */
   readonly attachments: Attachments | null
-  /** Where proxies listen for tasks that run while their VRAM is away; null: nowhere. */
+  /** Ports of proxies for tasks that run while their VRAM is away; null: no proxies. */
   readonly proxies?: ProxyRange | null
   /** A task without a signal or measured use for this long is idle. */
   readonly idleAfterMs: DurationMs
@@ -73,7 +73,7 @@ export class HostDevice implements Device {
   readonly #sampling: Sampling
   /** Ended attempts by task, until they are forgotten. */
   readonly #ended = new Map<string, { readonly start: AttemptStart; readonly end: AttemptEnd }>()
-  /** Where the bytes of adopted tasks are, according to the accelerator. */
+  /** Residency of adopted tasks, according to the accelerator. */
   readonly #found = new Map<
     string,
     { readonly task: GuardedTask; readonly residency: 'resident' | 'swapped_out' | 'unknown' }

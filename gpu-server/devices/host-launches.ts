@@ -18,7 +18,7 @@ export interface HostLaunchOptions extends HostPreparationOptions {
   readonly environment: Readonly<Record<string, string>>
   /** Data folders that this server offers. */
   readonly mounts: readonly DataMount[]
-  /** For both streams of an attempt together. */
+  /** Limit for both streams of an attempt together. */
   readonly maxOutputBytes: number
 }
 

@@ -98,7 +98,7 @@ export class HostTask implements AcceleratedTask, SwappedTask {
     return this.start.isLease ? [] : this.#guards.processIds(this.taskId, this.attempt)
   }
 
-  /** For the accelerator: the task must not run while its bytes are elsewhere. */
+  /** Stops the task for the accelerator: it must not run while its data is elsewhere. */
   suspend(): Promise<void> {
     this.#isHeld = true
     return this.#signal()

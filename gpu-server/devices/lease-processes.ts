@@ -35,7 +35,7 @@ const POLL_MS: DurationMs = 100
 
 export class LeaseProcesses {
   readonly #options: LeaseProcessesOptions
-  /** By attempt, until `take`. */
+  /** Processes found, by attempt, until `take`. */
   readonly #found = new Map<string, FoundProcess>()
   /** Leases whose process is being ended. */
   readonly #ending = new Set<HostTask>()
@@ -142,14 +142,14 @@ export class LeaseProcesses {
   #detach({ taskId, attempt }: LeaseRef): string | null {
     const task = this.#options.find(taskId, attempt)
     if (task === null) return null
-    // It would be stopped for good.
+    // Otherwise it would stay stopped permanently.
     if (task.isMoving || !task.shouldRun) return 'the lease is being swapped out; try again'
     task.process = null
     return null
   }
 }
 
-/** For the accelerator, before there is a task. */
+/** Returns a probe for the accelerator before the task exists. */
 function probeOf({ taskId, attempt }: LeaseRef, process: AttachedProcess): AcceleratedTask {
   return {
     taskId,

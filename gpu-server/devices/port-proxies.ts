@@ -23,7 +23,7 @@ export interface ProxiedTask {
   }
 }
 
-/** Where the proxies of this server listen. */
+/** Ports of the proxies of this server. */
 export interface ProxyRange {
   /** An IP address of this host. */
   readonly address: string
@@ -137,7 +137,7 @@ export class PortProxies<T extends ProxiedTask> {
     for (const entry of this.#entries.values()) release(entry)
   }
 
-  /** For each declared port, in the order of its declaration. */
+  /** Returns the address of each declared port, in the order of declaration. */
   addressesOf(task: T): readonly PortAddress[] {
     const { counts = null, why = null, link = null } = this.#entries.get(task) ?? {}
     return targetsOf(task).map(({ target }) => {

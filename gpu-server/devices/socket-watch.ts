@@ -26,7 +26,7 @@ export interface SocketWatchOptions<T extends WatchedTask> {
   readonly onNote: (line: string) => void
 }
 
-/** After that a task counts as without a request, so that a swap never waits for the process. */
+/** Time limit after which a task counts as without a request, so a swap never waits for the process. */
 const ANSWER_LIMIT_MS: DurationMs = 2_000
 const RESTART_AFTER_MS: DurationMs = 1_000
 

@@ -34,7 +34,7 @@ export interface SwapMethodsOptions {
 
 export class SwapMethods {
   readonly #options: SwapMethodsOptions
-  /** By GPU. */
+  /** Surplus by GPU. */
   readonly #surplusMib = new Map<number, Mib>()
   /** Orders in progress that no swap asked for; the next swap waits for them. */
   readonly #again = new Map<HostTask, Promise<unknown>>()

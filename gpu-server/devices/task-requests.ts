@@ -84,7 +84,7 @@ export class TaskRequests<T extends RequestedTask> {
     return { full_queues: this.#watch.fullQueues, ...this.#proxies.totals }
   }
 
-  /** Where clients reach its declared ports; empty: at the ports themselves. */
+  /** Returns the addresses of its declared ports for clients; empty: the ports themselves. */
   addressesOf(task: T): readonly PortAddress[] {
     return this.#isProxied(task) ? this.#proxies.addressesOf(task) : []
   }

@@ -12,7 +12,7 @@ const SIGKILL_EXIT = 137
 
 export class VramLimits {
   readonly #kill: (task: HostTask) => void
-  /** Above their limit in the latest sample. */
+  /** Tasks above their limit in the latest sample. */
   #above: ReadonlySet<HostTask> = new Set()
   readonly #killedAt = new WeakMap<HostTask, Mib>()
 

@@ -1,12 +1,12 @@
 /** Data folders of the host that tasks read, by the names under which the server offers them. */
 export interface DataMount {
   readonly name: string
-  /** On the host; nothing below it is resolved by the server. */
+  /** Path on the host. The server resolves nothing below it. */
   readonly source: string
   readonly isReadOnly: boolean
 }
 
-/** Where a container has them. */
+/** Folder of the mounts in a container. */
 const CONTAINER_MOUNTS = '/mnt'
 
 export function containerMountPoint({ name }: DataMount): string {

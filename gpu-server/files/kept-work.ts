@@ -24,7 +24,7 @@ export interface WorkLimits {
 }
 
 export interface KeptWorkOptions {
-  /** Below the work folder, so that a folder can be moved there. */
+  /** A folder below the work folder, so that a work folder can be moved there. */
   readonly folder: string
   /** The guard program, which measures folders. */
   readonly program: string
@@ -42,7 +42,10 @@ const SWEEP_INTERVAL_MS = 60_000
 
 export class KeptWork {
   readonly #options: KeptWorkOptions
-  /** Through which all folders are reached: the path itself may be below a folder that a task can write. */
+  /**
+   * Open handle through which all folders are reached: the path itself may be below a folder that a task can
+   * write.
+   */
   readonly #path: string
   readonly #kept = new Map<string, Kept>()
   #work: Promise<void> = Promise.resolve()

@@ -48,7 +48,7 @@ export interface PreparedImage {
   readonly imageId: string
   /** The image's own working directory; `/` if it names none. */
   readonly workingDirectory: string
-  /** Under which a registry has it; null: this host does not know one. */
+  /** Digest of the image in its registry; null: this host does not know one. */
   readonly digest: string | null
 }
 

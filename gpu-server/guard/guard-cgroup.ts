@@ -39,7 +39,7 @@ export function makeCgroup(root: string | null, name: string): string | null {
   }
 }
 
-/** For a task without processes. A cgroup that is busy for another moment is left behind, empty. */
+/** Removes the cgroup of a task without processes. A cgroup that is still busy is left behind, empty. */
 export function removeCgroup(folder: string | null): void {
   if (folder === null) return
   try {

@@ -19,7 +19,7 @@ const ANSWER_BYTES = 1024
 /** The guard waits for the init of its container (container.c). */
 const WAITS_FOR_INIT = 'init\n'
 
-/** Where and how a guard starts. */
+/** Place and arguments of the start of a guard. */
 export interface GuardStart {
   readonly program: string
   readonly folder: string

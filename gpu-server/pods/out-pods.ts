@@ -1,4 +1,7 @@
-/** Which pods are out, in a file that outlives the agent: a stopped process does not say why. */
+/**
+ * List of swapped-out pods, in a file that outlives the agent: a stopped process does not show why it is
+ * stopped.
+ */
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { checkAgentAnswer } from '../../protocol/agent-messages.ts'

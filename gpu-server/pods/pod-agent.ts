@@ -37,7 +37,7 @@ export interface PodAgentOptions {
 /** How long the answer may wait while nothing moves, and while something does. */
 const CALM_MS = 1_000
 const MOVING_MS = 100
-/** One a second. */
+/** Interval of one second. */
 const FOREIGN_SAMPLES = 10
 
 export class PodAgent {
@@ -46,7 +46,7 @@ export class PodAgent {
   readonly #tasks = new Map<string, PodTask>()
   readonly #moves = new Set<Promise<void>>()
   readonly #requests: SocketWatch<PodTask> | null
-  /** By GPU, of the last samples. */
+  /** Foreign VRAM by GPU, in the last samples. */
   readonly #foreignMib: (readonly Mib[])[] = []
 
   private constructor(options: PodAgentOptions) {

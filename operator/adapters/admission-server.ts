@@ -30,7 +30,7 @@ export interface AdmissionServerOptions extends AdmissionOptions {
   /** Certificate and key in PEM. */
   readonly cert: string
   readonly key: string
-  /** For a policy all others are read. */
+  /** API for reading all other policies, when a policy is checked. */
   readonly api: KubeApi
   /** Told of faults; texts of requests are not in them. */
   readonly log: (message: string) => void

@@ -9,9 +9,9 @@ import { textOf } from './answer-bytes.ts'
 export interface AgentClientOptions {
   readonly host: string
   readonly port: number
-  /** With ca.crt, tls.crt and tls.key, which are read for each new connection. */
+  /** Folder with ca.crt, tls.crt and tls.key, which are read for each new connection. */
   readonly certificates: string
-  /** With the token of its ServiceAccount, which is read for each report. */
+  /** File with the token of its ServiceAccount, which is read for each report. */
   readonly tokenFile: string
 }
 

@@ -1,4 +1,4 @@
-/** Where the agents of the nodes report. */
+/** Server for the reports of the agents. */
 import { type AgentAnswer, type AgentReport, checkAgentReport } from '../../protocol/agent-messages.ts'
 import { CallerServer, type CallerServerOptions, Forbidden, Malformed } from './caller-server.ts'
 

@@ -19,7 +19,7 @@ export interface NodeTokensOptions {
 interface Known {
   readonly node: string
   readonly at: Instant
-  /** After that the token is no longer valid. */
+  /** The token is not valid after this time. */
   readonly until: Instant
 }
 
@@ -36,7 +36,7 @@ const NODE_NAME = 'authentication.kubernetes.io/node-name'
 
 export class NodeTokens {
   readonly #options: NodeTokensOptions
-  /** By the hash of the token. */
+  /** Reviewed tokens, by their hash. */
   readonly #known = new Map<string, Known>()
 
   constructor(options: NodeTokensOptions) {

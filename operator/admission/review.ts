@@ -69,7 +69,10 @@ function observedWarnings(decided: Admitted): readonly string[] {
     : decided.faults.map((fault) => `Headroom only observes; it would refuse the pod: ${faultText(fault)}`)
 }
 
-/** After all changes of all webhooks: what must still hold, and what an owner may not change. */
+/**
+ * Validates the pod after all webhooks have changed it: rules that must still hold, and fields that an owner
+ * may not change.
+ */
 export function validatePod(
   { uid, object, oldObject, operation }: AdmissionRequest,
   options: AdmissionOptions,

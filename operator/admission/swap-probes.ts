@@ -12,7 +12,7 @@ import { withVariable } from './container-fields.ts'
 export const HELPER_NAME = 'headroom-probe'
 const FOLDER = '/headroom-probe'
 const HELPER = `${FOLDER}/probe`
-/** In the image of the helper. */
+/** Path in the image of the helper. */
 export const HELPER_PROGRAM = '/headroom-probe-helper'
 const POD_IP_VARIABLE = 'HEADROOM_POD_IP'
 

@@ -4,7 +4,7 @@
 import { API_GROUP, API_VERSION, RUNTIME_LABEL, RUNTIME_VALUE } from '../contract/names.ts'
 import { OWN_KINDS } from '../contract/policies.ts'
 
-/** Where a webhook is: a Service of the cluster, or an address. */
+/** Place of a webhook: a Service of the cluster, or an address. */
 export type WebhookPlace =
   | { readonly service: { readonly namespace: string; readonly name: string; readonly port: number } }
   | { readonly url: string }

@@ -39,10 +39,10 @@ export const NODE_LABELS = {
   enabled: `${DOMAIN}/enabled`,
 } as const
 
-/** On a node: its GPUs, as JSON `[{"uuid": …, "model": …, "vram_mib": …}]`. */
+/** Annotation of a node: its GPUs, as JSON `[{"uuid": …, "model": …, "vram_mib": …}]`. */
 export const NODE_GPUS = `${DOMAIN}/gpus`
 
-/** On nodes, namespaces and pods: the group of nodes. */
+/** Label of nodes, namespaces and pods: the group of nodes. */
 export const GROUP_LABEL = `${DOMAIN}/group`
 
 /**
@@ -53,7 +53,7 @@ export const PLACING_ANNOTATION = `${DOMAIN}/placing`
 /** Condition of a pod: whether its VRAM is reserved, and otherwise what it waits for. */
 export const ADMITTED_CONDITION = `${DOMAIN}/VRAMAdmitted`
 
-/** On the pod of the operator that leads. */
+/** Label of the operator's pod that leads. */
 export const LEADER_LABEL = `${DOMAIN}/leads`
 
 /** Keeps a pod from the scheduler until its VRAM is reserved. */

@@ -7,9 +7,9 @@ import { GROUP_LABEL, POD_ANNOTATIONS, RUNTIME_LABEL, RUNTIME_VALUE } from './na
 import { quantityMib } from './quantity.ts'
 
 export interface PodRequest {
-  /** On each GPU. */
+  /** VRAM on each GPU. */
   readonly vramMib: Mib
-  /** On one node. */
+  /** GPUs, all on one node. */
   readonly gpus: number
   readonly isSwappable: boolean
   /** Null: not declared, and requests wake it. */
@@ -127,7 +127,7 @@ function containerNames(text: string | undefined, names: readonly string[]): Par
     : faulty(path, `names ${quoted(unknown)}, but the containers are ${names.join(', ')}`)
 }
 
-/** At most two letters differ, or only the case. */
+/** Returns true if at most two letters differ, or only the case. */
 function isNear(value: string, word: string): boolean {
   return value.length <= 2 * word.length && distance(value.toLowerCase(), word) <= 2
 }

@@ -3,7 +3,7 @@ import { GONE, type KubeObject, KubeError, type WatchEvent, type WatchOptions } 
 
 export interface RecordedEvent extends WatchEvent {
   readonly version: number
-  /** Before the change: a selector may have matched then. */
+  /** The object before the change, which a selector may have matched. */
   readonly before: KubeObject | null
 }
 

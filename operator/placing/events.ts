@@ -29,7 +29,7 @@ export class Events {
   readonly #api: KubeApi
   readonly #now: () => Instant
   readonly #instance: string
-  /** By subject and reason. */
+  /** Time of the last event, by subject and reason. */
   readonly #lastAt = new Map<string, Instant>()
 
   constructor(api: KubeApi, now: () => Instant, instance: string) {
@@ -38,7 +38,7 @@ export class Events {
     this.#instance = instance
   }
 
-  /** The same of one subject is told at most once a minute. */
+  /** The same event of one subject is reported at most once a minute. */
   async tell(regarding: EventSubject, { type, reason, note }: Happening): Promise<void> {
     const key = `${regarding.uid} ${reason}`
     const now = this.#now()

@@ -1,4 +1,4 @@
-/** Which GPUs a node has for pods, and who says so. */
+/** The GPUs of a node for pods, and their source. */
 import { faultText } from '../contract/field-fault.ts'
 import type { Node } from '../contract/kubernetes.ts'
 import type { GPUNodeStatus } from '../contract/policies.ts'
@@ -9,7 +9,7 @@ export interface NodeGpus {
   readonly gpus: readonly DeclaredGpu[]
   /** Why its GPUs cannot be used; null: they can. */
   readonly fault: string | null
-  /** By an agent; else by the annotation. */
+  /** Reported by an agent; otherwise declared by the annotation. */
   readonly areReported: boolean
 }
 

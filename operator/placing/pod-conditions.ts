@@ -47,7 +47,7 @@ const MAX_MESSAGE = 1024
 export class PodConditions {
   readonly #api: KubeApi
   readonly #now: () => Instant
-  /** By UID. */
+  /** Written conditions, by UID. */
   readonly #written = new Map<string, { readonly admission: Admission; readonly at: Instant }>()
 
   constructor(api: KubeApi, now: () => Instant) {

@@ -167,7 +167,7 @@ export class PodDevice implements Device, LinkedDevice {
     this.#move(taskId, 'in', (outcome) => done(outcome))
   }
 
-  /** For the agent: the pods of the node, and where their bytes should be. */
+  /** Returns the answer for the agent: the pods of the node, and their intended residency. */
   answer(): AgentAnswer {
     const { agent, pod: podOf } = this.#options
     const pods = [...this.#bound.keys()].flatMap((uid): AgentAnswer['pods'] => {
@@ -188,7 +188,7 @@ export class PodDevice implements Device, LinkedDevice {
     return { pods }
   }
 
-  /** From the agent. */
+  /** Handles a report of the agent. */
   reported({ pods }: AgentReport): void {
     for (const report of pods) {
       const bound = this.#bound.get(report.pod)

@@ -87,7 +87,7 @@ const MAX_NAME = 200
 const OWN_CLASS = /^headroom-p([0-4])$/
 const DEFAULT_PRIORITY: Priority = 2
 
-/** By the name of the chart's PriorityClasses. */
+/** Returns the priority by the name of the chart's PriorityClass. */
 export function priorityOf({ spec: { priorityClassName = '' } }: Pod): Priority {
   const digit = OWN_CLASS.exec(priorityClassName)?.[1]
   return digit === undefined ? DEFAULT_PRIORITY : (Number(digit) as Priority)

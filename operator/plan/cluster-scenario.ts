@@ -18,7 +18,7 @@ export interface PlanOptions {
 }
 
 export interface ClusterPlan {
-  /** To be written as YAML. */
+  /** The scenario, which is written as YAML. */
   readonly scenario: object
   readonly nodes: readonly PlanNode[]
   readonly pods: readonly PlannedPod[]

@@ -10,12 +10,12 @@ export interface PlannedPod {
   readonly namespace: string
   readonly name: string
   readonly gpus: number
-  /** On each GPU; null: it takes whole GPUs. */
+  /** VRAM on each GPU; null: whole GPUs. */
   readonly vramMib: Mib | null
   readonly isSwappable: boolean
   readonly priority: Priority
   readonly isRunning: boolean
-  /** Which field said it. */
+  /** Field with the request. */
   readonly from: string
 }
 

@@ -7,7 +7,7 @@ import type { ObjectMeta } from '../contract/kubernetes.ts'
 import { API_GROUP, API_VERSION } from '../contract/names.ts'
 import type { DurationMs } from '../../protocol/units.ts'
 
-/** Where objects of a kind are. */
+/** Path of the objects of a kind. */
 export interface ResourceKind {
   /** Empty for the core group. */
   readonly group: string
@@ -36,7 +36,7 @@ export interface ListOptions {
   readonly labelSelector?: string
   /** Maximum number of items of this page. */
   readonly limit?: number
-  /** From the page before. */
+  /** Token of the previous page. */
   readonly continueFrom?: string
 }
 
@@ -52,7 +52,7 @@ export interface WatchOptions {
   readonly labelSelector?: string
   /** Events after this version. */
   readonly resourceVersion: string
-  /** After which the server ends the watch. */
+  /** Time after which the server ends the watch. */
   readonly timeoutMs: DurationMs
   readonly signal: AbortSignal
 }
@@ -93,7 +93,7 @@ export interface KubeApi {
    */
   watch(kind: ResourceKind, options: WatchOptions): AsyncIterable<WatchEvent>
   create(kind: ResourceKind, object: KubeObject, options?: WriteOptions): Promise<KubeObject>
-  /** With a `resourceVersion` in the object, only if that is the current one. */
+  /** If the object has a `resourceVersion`, it must be the current one. */
   replace(kind: ResourceKind, object: KubeObject, options?: WriteOptions): Promise<KubeObject>
   patch(kind: ResourceKind, key: ObjectKey, patch: KubePatch, options?: WriteOptions): Promise<KubeObject>
   delete(kind: ResourceKind, key: ObjectKey, options?: DeleteOptions): Promise<void>

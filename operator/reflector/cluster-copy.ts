@@ -55,7 +55,7 @@ export class ClusterCopy {
     await Promise.all(Object.values(this.#reflectors).map((reflector) => reflector.stop()))
   }
 
-  /** In no order. */
+  /** Returns all objects, in no particular order. */
   all(what: Copied): readonly KubeObject[] {
     return [...this.#reflectors[what].objects.values()]
   }

@@ -194,7 +194,7 @@ function caveatSentence(caveat: Caveat, advice: Advice): string {
 }
 
 function fewSeedsSentence(seedCount: number, ties: readonly Tie[], { recommended_percent }: Advice): string {
-  if (seedCount < 2) return 'One seed says nothing about chance: run at least two, better ten.'
+  if (seedCount < 2) return 'One seed says nothing about chance: run at least two, preferably ten.'
   const each = ties.map(
     ({ overcommit_percent, difference }) =>
       `${overcommit_percent}% (${signed(difference)}${needed(difference)})`,

@@ -28,7 +28,7 @@ def sums():
 
 
 def plain_copy():
-    """MiB/s out and in, of the best of three rounds over the same tensors and one pinned buffer of their size each."""
+    """Returns MiB/s out and in: the best of three rounds. All rounds use the same tensors and one pinned buffer for each."""
     hosts = [torch.empty(each.shape, dtype=each.dtype, pin_memory=True) for each in tensors]
     rates = []
     for direction in ("out", "in"):

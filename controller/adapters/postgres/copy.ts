@@ -55,7 +55,10 @@ async function copyTable(client: pg.ClientBase, db: Database.Database, table: st
   await client.query('close rows')
 }
 
-/** Within a transaction, into empty tables of the current schema. @param file with the current schema */
+/**
+ * Copies within a transaction, into empty tables of the current schema.
+ * @param file with the current schema
+ */
 export async function copyFromFile(file: string, client: pg.ClientBase): Promise<void> {
   const db = new Database(file, { readonly: true, fileMustExist: true })
   try {

@@ -112,7 +112,7 @@ class OfLog implements Follower {
     if (this.#client !== null) void endClient(this.#client)
   }
 
-  /** Until it is stopped, or the connection ends. */
+  /** Follows the store until it is stopped, or the connection ends. */
   async #follow(): Promise<void> {
     const { client } = await connect(this.#place, READING)
     this.#client = client

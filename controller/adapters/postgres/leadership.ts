@@ -24,7 +24,7 @@ import type { LeaderSeen } from './messages.ts'
 export interface LeadershipOptions {
   /** Name of this controller, unique among the controllers of the store. */
   readonly name: string
-  /** Where the others reach it. */
+  /** Address for the other controllers. */
   readonly url: string
   readonly leaseMs: number
   /** Version of the program. */

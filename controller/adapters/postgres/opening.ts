@@ -130,11 +130,11 @@ async function requireSessions(client: pg.Client, at: StoreHost, { place }: Post
 }
 
 interface Prepared {
-  /** After the fence was taken: opens the mark. */
+  /** Opens the mark, once the fence is taken. */
   begin(): Promise<Pick<OpenedForWriting, 'mark' | 'storeId' | 'logParts' | 'lines'>>
 }
 
-/** With the lock held: checks the store against the mark, and migrates it. */
+/** Checks the store against the mark and migrates it, while the lock is held. */
 async function prepare(at: StoreHost, settings: PostgresSettings): Promise<Prepared> {
   const { place, markBase } = settings
   const name = describePlace(place)

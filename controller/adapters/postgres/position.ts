@@ -3,7 +3,7 @@ import type pg from 'pg'
 import { compareWithMark, type Continuity, type StorePosition } from '../sql/continuity.ts'
 import { markPath, type FoundMark } from '../sql/mark-file.ts'
 
-/** On a store with tables. */
+/** Reads the position of a store with tables. */
 export async function readPosition(client: pg.ClientBase): Promise<StorePosition> {
   const { rows } = await client.query<StorePosition>(
     `select store_id as "storeId", coalesce((select epoch from marks), 0) as epoch,

@@ -122,7 +122,10 @@ export class Replica {
     }
   }
 
-  /** In the orders of a loaded state. The records are those of this replica, which ends with it. */
+  /**
+   * Returns the state in the orders of a loaded state. The records belong to this replica, which ends with
+   * it.
+   */
   state(): ReplicaState {
     return {
       openTasks: [...this.#tasks.values()].sort((a, b) => a.seq - b.seq),

@@ -6,7 +6,10 @@ import type pg from 'pg'
 import { StoreFault } from '../../ports/store.ts'
 import type { CandidateKey } from './settings.ts'
 
-/** On a store that may have no lease yet. @throws StoreFault if the key is another one */
+/**
+ * Checks the key of a store, which may have no lease yet.
+ * @throws StoreFault if the key is another one
+ */
 export async function requireSameKey(client: pg.ClientBase, name: string, key: CandidateKey): Promise<void> {
   const { rows: found } = await client.query<{ there: boolean }>(
     "select to_regclass('headroom.lease') is not null as there",

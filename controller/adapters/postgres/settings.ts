@@ -14,7 +14,7 @@ export interface CandidateKey {
 /** A controller that is one of several on the store. */
 export interface Candidate {
   readonly name: string
-  /** Where the others reach it. */
+  /** Address for the other controllers. */
   readonly url: string
   readonly mayLead: boolean
   readonly version: string

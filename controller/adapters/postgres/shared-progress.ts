@@ -10,7 +10,11 @@ export function newProgress(): SharedArrayBuffer {
   return new SharedArrayBuffer(2 * Int32Array.BYTES_PER_ELEMENT)
 }
 
-/** On the main thread. @param lagMs null: it does not follow. @returns a function that ends it */
+/**
+ * Runs on the main thread.
+ * @param lagMs null: it does not follow.
+ * @returns a function that ends it
+ */
 export function tellProgress(
   { progress, leaseMs }: Pick<PostgresSettings, 'progress' | 'leaseMs'>,
   lagMs: () => number | null,

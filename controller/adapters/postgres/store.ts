@@ -72,7 +72,7 @@ export interface PostgresStore extends Store {
   succession(): Succession | null
   /** The leader and the standbys now. @throws StoreFault */
   leaderView(): Promise<LeaderView>
-  /** Since the database accepted a commit or a beat; null: this is no leader among several. */
+  /** Time since the database accepted a commit or a beat; null: this is no leader among several. */
   leaseAgeMs(): number | null
   /** Term of a candidate that has opened the store; otherwise null. */
   readonly term: Term | null

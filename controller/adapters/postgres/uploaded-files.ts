@@ -80,7 +80,7 @@ export function leaderFiles(
   }
 }
 
-/** For commands, while no controller runs or in a transaction of theirs. */
+/** Returns the files for commands, while no controller runs or within their transaction. */
 export function filesOn(client: pg.Client, place: StorePlace): BlobFiles {
   return filesOver(describePlace(place), kyselyOn(client), {
     put: async ([owner, sha256, at, content]) => {

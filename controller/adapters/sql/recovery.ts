@@ -12,7 +12,7 @@ export interface Recovery extends RecoveryRecord {
   readonly supersedes: string | null
 }
 
-/** Within a transaction, on a store with the current schema. A start then creates a new mark. */
+/** Runs within a transaction, on a store with the current schema. The next start creates a new mark. */
 export async function enterRecovery(
   db: Kysely<Schema>,
   { reason, sinceWallMs, highestEpoch, supersedes }: Recovery,

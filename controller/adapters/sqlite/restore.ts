@@ -29,7 +29,7 @@ export interface RestoreOptions {
 
 export interface Restored {
   readonly verdict: Verdict
-  /** Where the former store is now; null if there was none. */
+  /** New path of the former store; null if there was none. */
   readonly aside: string | null
 }
 

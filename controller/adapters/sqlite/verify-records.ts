@@ -60,7 +60,7 @@ function markProblems(db: Database.Database): readonly string[] {
   return problems
 }
 
-/** In SQL: there may be millions. */
+/** Runs in SQL, because there may be millions of tasks. */
 function taskProblems(db: Database.Database): readonly string[] {
   const finals = STATES.filter(isFinal).map((state) => `'${state}'`)
   const known = STATES.map((state) => `'${state}'`)

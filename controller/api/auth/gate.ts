@@ -110,7 +110,7 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Number of its audit entry, once it was let in. */
     auditSeq: number | null
-    /** Which problem it was answered with. */
+    /** Code of the problem in the answer. */
     problem: ProblemCode | null
   }
 }

@@ -64,7 +64,10 @@ export class Sessions {
     return this.#valid(id) !== null
   }
 
-  /** At once; resolves when it is durable. @throws ApiProblem when the store has failed */
+  /**
+   * Ends the session at once; resolves when this is durable.
+   * @throws ApiProblem when the store has failed
+   */
   async end(id: string): Promise<void> {
     const { book } = this.#options
     if (book.session(id) !== undefined) await ask<null>((answer) => book.revoke(id, answer))

@@ -17,9 +17,9 @@ const UNKNOWN = Buffer.alloc(32)
 
 export interface NewSecret {
   readonly id: string
-  /** To be shown once. */
+  /** The secret, shown once. */
   readonly secret: string
-  /** To be stored. */
+  /** The hash, which is stored. */
   readonly hash: string
 }
 

@@ -28,7 +28,7 @@ export interface ChannelLimits {
   /** Maximum number of open channels, of all callers and of one caller. */
   readonly maxOpen: number
   readonly maxOfCaller: number
-  /** For the client to connect. */
+  /** Time limit for the client to connect. */
   readonly connectMs: DurationMs
   /** Without a byte in either direction. */
   readonly idleMs: DurationMs

@@ -80,7 +80,7 @@ function leaveOutForwarded(document: { paths?: Record<string, unknown> }): void 
     if (path.endsWith('/{*}')) delete document.paths?.[path]
 }
 
-/** In place, at any depth. */
+/** Changes the document in place, at any depth. */
 function stateDocumentOnly(part: object): void {
   if (DOCUMENT_ONLY in part) {
     Object.assign(part, part[DOCUMENT_ONLY])

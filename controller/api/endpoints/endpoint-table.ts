@@ -98,7 +98,7 @@ export class EndpointTable {
     this.#timer = null
   }
 
-  /** From the first question on. */
+  /** Follows changes from the first request on. */
   #follow(): void {
     if (this.#unsubscribe !== null || this.#isClosed) return
     const { views, source } = this.#options

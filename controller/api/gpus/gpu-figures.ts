@@ -28,7 +28,7 @@ export interface FleetFigures {
   readonly at: Instant
   readonly minute: Range
   readonly hour: Range
-  /** In order of registration, then by index. */
+  /** GPUs in the order of registration, then by index. */
   readonly gpus: readonly GpuFigures[]
 }
 

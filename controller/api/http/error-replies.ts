@@ -33,7 +33,7 @@ export function sendProblem(error: unknown, request: FastifyRequest, reply: Fast
     .send(presentProblem(problem, request.id))
 }
 
-/** For bytes that are no HTTP request. */
+/** Answers bytes that are no HTTP request. */
 export function answerBrokenRequest(error: Error & { code?: string }, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy()

@@ -35,7 +35,7 @@ interface EveryRequest {
   readonly eventSeq: (() => number) | null
 }
 
-/** Before the first route is added. */
+/** Must be called before the first route is added. */
 export function handleEveryRequest(app: FastifyInstance, every: EveryRequest): void {
   const { admit, requireRoute, recorder, answering, audit, eventSeq } = every
   app.addHook('onRequest', (request, reply, done) => {

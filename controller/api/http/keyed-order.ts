@@ -17,7 +17,7 @@ export interface KeyedOrder<T> {
 }
 
 export interface OrderedRest<T> {
-  /** After the cursor, in order. */
+  /** Items after the cursor, in order. */
   readonly rest: readonly T[]
   /** Number of items on all pages. */
   readonly total: number

@@ -1,4 +1,4 @@
-/** Which methods a path has, so that a wrong method is answered with 405 and the right ones. */
+/** Methods of each path, so that a wrong method is answered with 405 and the permitted ones. */
 export class KnownPaths {
   readonly #methodsOf = new Map<string, { readonly pattern: RegExp; readonly methods: Set<string> }>()
 

@@ -89,10 +89,10 @@ export function operation<const S extends OperationSchema>(
   }
 }
 
-/** Where the header fields stand in a route's schema; the document has them in its responses. */
+/** Key of the header fields in a route's schema. The document has them in its responses. */
 export const ANSWER_HEADERS_OF = 'x-answer-headers'
 
-/** Where the codes stand in a route's schema. */
+/** Key of the problem codes in a route's schema. */
 export const PROBLEMS_OF = 'x-problems'
 
 /** A route that reads the conditions of a request itself; all others refuse them. */
@@ -104,7 +104,7 @@ export function isConditional(schema: FastifySchema | undefined): boolean {
   )
 }
 
-/** Where the least role stands in a route's schema, and in the OpenAPI document. */
+/** Key of the required role in a route's schema, and in the OpenAPI document. */
 const ROLE_OF = 'x-role'
 const OWNERS_ONLY = 'x-owners-only'
 const ROUTINE = 'routine'

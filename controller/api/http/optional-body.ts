@@ -3,7 +3,7 @@
  * schemas say that nothing has to stand in them (`minProperties: 0`).
  */
 
-/** In the schema of such a body. */
+/** Marks the schema of an optional body. */
 export const MAY_BE_LEFT_OUT = { minProperties: 0 } as const
 
 export function mayBeLeftOut(body: unknown): boolean {

@@ -14,7 +14,7 @@ export interface HistogramSample {
 }
 
 interface FamilyHead {
-  /** With its unit at the end; a counter's name ends in `_total`. */
+  /** Name with its unit at the end; the name of a counter ends in `_total`. */
   readonly name: string
   /** One sentence. */
   readonly help: string

@@ -11,7 +11,7 @@ export const FAST_SECONDS = [
 ] as const
 /** From 50 ms to ten minutes: data transfers. */
 export const COPY_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600] as const
-/** From a tenth of a second to ten minutes: what a client of a model server waits. */
+/** From a tenth of a second to ten minutes: wait of a client of a model server. */
 export const WAKE_SECONDS = [0.1, 0.25, 0.5, 1, 1.5, 2, 3, 5, 7.5, 10, 20, 30, 60, 120, 300, 600] as const
 /** From a tenth of a second to a week: waiting times. */
 export const WAIT_SECONDS = [0.1, 1, 5, 15, 60, 300, 900, 3_600, 10_800, 43_200, 86_400, 604_800] as const

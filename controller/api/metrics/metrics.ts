@@ -30,7 +30,7 @@ export function gauge(name: string, help: string, read: () => number | null): Va
   return { type: 'gauge', name, help, labels: [], samples: () => single(read()) }
 }
 
-/** The same for a number that only increases. */
+/** Returns a counter, for a number that only increases. */
 export function counted(name: string, help: string, read: () => number | null): ValueFamily {
   return { type: 'counter', name, help, labels: [], samples: () => single(read()) }
 }

@@ -145,7 +145,7 @@ export class EventFeed {
     return frames.length === 1 && frames[0] !== undefined ? frames[0] : Buffer.concat(frames)
   }
 
-  /** From the store, until the newest events begin no later than where the reader is. */
+  /** Reads from the store until the newest events begin at or before the reader's position. */
   async #catchUp(reader: EventReader): Promise<void> {
     while (reader.isOpen) {
       const range = await this.#stored.eventRange()
@@ -211,7 +211,7 @@ export class EventFeed {
   }
 }
 
-/** Where a reader stands, without an event. */
+/** Returns a frame with the position of a reader, without an event. */
 function positionFrame(seq: number): Buffer {
   return Buffer.from(`id: ${seq}\n\n`)
 }

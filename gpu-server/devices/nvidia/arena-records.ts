@@ -24,14 +24,16 @@ export type ArenaPhase = 'storing' | 'stored' | 'restoring'
 
 export interface ArenaOwner {
   readonly pid: number
-  /** In clock ticks since boot; distinguishes it from a later process with the same pid. */
+  /**
+   * Start time in clock ticks since boot. It distinguishes the process from a later one with the same pid.
+   */
   readonly startTime: number
 }
 
 export interface DeviceBytes {
   readonly uuid: string
   readonly bytes: number
-  /** In the order of the bytes. */
+  /** Extents in the order of the data. */
   readonly extents: readonly Extent[]
 }
 

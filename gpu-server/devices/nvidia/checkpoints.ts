@@ -31,7 +31,7 @@ export interface CheckpointTimeouts {
   readonly stateMs: DurationMs
   /** Time for the process to reach a point where it can be locked. */
   readonly lockMs: DurationMs
-  /** For any action, in addition to its copying and waiting. */
+  /** Time limit of any action, in addition to its copying and waiting. */
   readonly actionMs: DurationMs
   /** A slower copy counts as hung. */
   readonly slowestMibPerS: number
@@ -106,7 +106,7 @@ export class Checkpoints {
     return fault ?? value === true
   }
 
-  /** After a reservation that is not followed by a `store`. */
+  /** Releases a reservation that is not followed by a `store`. */
   async unreserve(pid: number): Promise<void> {
     await this.#asked('unreserve', pid, this.#timeouts.stateMs)
   }

@@ -11,7 +11,7 @@ export interface HelperRequest {
   readonly op: string
   readonly pid?: number
   readonly timeoutMs?: number
-  /** By GPU. */
+  /** MiB by GPU. */
   readonly mibs?: readonly Mib[]
   readonly freshMib?: Mib
 }

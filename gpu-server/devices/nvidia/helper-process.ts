@@ -55,7 +55,7 @@ export class HelperProcess {
     this.#options = options
   }
 
-  /** For tests and log lines: the pid of the helper while it runs. */
+  /** Pid of the helper while it runs, for tests and log lines. */
   get pid(): number | null {
     return this.#running?.child.pid ?? null
   }

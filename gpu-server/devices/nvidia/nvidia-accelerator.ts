@@ -21,7 +21,7 @@ export interface NvidiaOptions {
   /** The module to import as koffi. */
   readonly ffiModule?: string
   readonly files?: KernelFiles
-  /** Where swapped-out tasks are kept in pinned memory; without it the driver keeps them. */
+  /** Pinned memory for swapped-out tasks. Without it the driver keeps their data. */
   readonly arena?: ArenaPlace
   readonly snapshotMs?: DurationMs
   readonly checkpointTimeouts?: Partial<CheckpointTimeouts>

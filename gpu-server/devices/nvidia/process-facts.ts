@@ -31,7 +31,7 @@ export function processFacts(proc: string, pid: number): ProcessFacts | null {
   }
 }
 
-/** In clock ticks since boot; null: there is no such process, or it is a zombie. */
+/** Returns the start time in clock ticks since boot; null: there is no such process, or it is a zombie. */
 export function startTimeIn(proc: string, pid: number): number | null {
   const stat = read(join(proc, String(pid), 'stat'))
   const fields = stat?.slice(stat.lastIndexOf(')') + 2).split(' ') ?? []

@@ -63,7 +63,7 @@ export class StorageCalls {
   readonly #checkpoint: ForeignFunction
   readonly #restore: ForeignFunction
   readonly #functions: ReadonlyMap<Name, AddressedFunction>
-  /** By the driver's number. */
+  /** GPUs by the driver's number. */
   readonly #gpus = new Map<number, Gpu>()
 
   private constructor(library: ForeignLibrary, functions: ReadonlyMap<Name, AddressedFunction>) {

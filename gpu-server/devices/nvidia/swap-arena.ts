@@ -23,9 +23,9 @@ import type { StorageCalls, StorageOperation } from './storage-calls.ts'
 const MIB = 1024 * 1024
 const SWEEP_MS = 1_000
 
-/** Where the arena of a server is. */
+/** Location of a server's arena. */
 export interface ArenaPlace {
-  /** On tmpfs. */
+  /** Path of a file on tmpfs. */
   readonly file: string
   /** Folder of the records, on a disk. */
   readonly records: string
@@ -344,7 +344,7 @@ export class SwapArena {
     }
   }
 
-  /** Where the bytes of a damaged record were is not known. */
+  /** The location of a damaged record's data is unknown. */
   async #cleanUnowned(): Promise<void> {
     const { file } = await this.#open()
     const free = piecesOf(freeExtents(file.pieces, this.#taken()))

@@ -38,7 +38,7 @@ export class Swaps {
   readonly #queue = new KeyQueue<number>()
   /** Swapped out by signals only. */
   readonly #parked = new WeakSet<AcceleratedTask>()
-  /** By GPU index: MiB in use when it was swapped out. */
+  /** MiB in use at the swap-out, by GPU index. */
   readonly #heldMib = new WeakMap<AcceleratedTask, ReadonlyMap<number, Mib>>()
   /**
    * Why the driver can never swap it: the driver does not support what the task does, or lost it in the
@@ -182,7 +182,7 @@ export class Swaps {
     return 'no_host_memory'
   }
 
-  /** By the driver's own method, into memory of the locked process. */
+  /** Swaps out by the driver's own method, into memory of the locked process. */
   async #checkpoint(task: AcceleratedTask, pid: number, mib: Mib): Promise<SwapOutcome> {
     const copied = await this.#parts.checkpoints.act('checkpoint', pid, mib)
     if (copied === null) return this.#hold(task)
@@ -251,7 +251,7 @@ export class Swaps {
     return 'done'
   }
 
-  /** After a failure: a held process continues; a process that the driver lost is named. */
+  /** Handles a failure: a held process continues, and a process that the driver lost is reported. */
   async #release(task: AcceleratedTask, pid: number): Promise<void> {
     const state = await this.#parts.checkpoints.state(pid)
     if (state === 'locked') {

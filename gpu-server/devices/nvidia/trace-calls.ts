@@ -45,7 +45,7 @@ export class TraceCalls {
     return this.#request('detach', PTRACE_DETACH, thread)
   }
 
-  /** For an interrupted thread: true once it has stopped or ended. */
+  /** Returns true once an interrupted thread has stopped or ended. */
   hasStopped(thread: number): boolean {
     const { result, errno } = this.#waitpid(thread, Buffer.alloc(4), WAIT_ANY_THREAD)
     return result === thread || (result < 0 && errno === constants.errno.ECHILD)

@@ -10,7 +10,7 @@ import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { Report } from '../../check/violation.ts'
 import type { World } from '../../world/world.ts'
 
-/** VRAM that must stay free, or a tenth. */
+/** Minimum VRAM that must stay free; a tenth of the GPU if that is more. */
 const LEAST_LEFT_MIB = 1024
 
 export class EagerWatch {

@@ -31,7 +31,7 @@ export function heatLayout(gpus: readonly Placed[], width: number): HeatLayout {
     const layout = layoutOf(gpus, width, size)
     if (layout.height <= MAX_HEIGHT || size === SIZES.at(-1)) return layout
   }
-  throw new Error('there is no size of cells')
+  throw new Error('no cell size is available')
 }
 
 function layoutOf(gpus: readonly Placed[], width: number, size: number): HeatLayout {

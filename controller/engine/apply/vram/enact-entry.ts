@@ -142,7 +142,7 @@ export function orderSwapOut(
   )
 }
 
-/** `freed`: victims leave for the task, maybe with more VRAM than it needs. */
+/** `freed`: victims are swapped out for the task and may free more VRAM than it needs. */
 export type Placed = 'not' | 'placed' | 'freed'
 
 /** Reserves the VRAM of a placement that is leaving, or that victims will free. */
