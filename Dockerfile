@@ -28,7 +28,7 @@ WORKDIR /src
 COPY operator/probe-helper ./
 RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o /headroom-probe-helper .
 
-# ---- packages of the controller, without optional ones, those of the page and Node ----
+# ---- packages of the controller: without optional packages, the packages of the page and Node ----
 FROM ${NODE_IMAGE} AS controller-packages
 WORKDIR /app
 COPY package.json package-lock.json ./

@@ -254,7 +254,7 @@ function listenToBroker(bus: Bus, engine: Engine): () => void {
   return bus.onConnection?.((isConnected) => engine.brokerConnection(isConnected)) ?? (() => {})
 }
 
-/** Announces the leader; returns a function that stops. This is no input, so replays do not announce. */
+/** Announces the leader; returns a function that stops. This is not an input, so replays do not announce. */
 function announceLeader(
   id: string | undefined,
   { bus, clock }: ControllerPorts,

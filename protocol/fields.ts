@@ -13,7 +13,7 @@ type ReadonlyDeep<T> = T extends object ? { readonly [K in keyof T]: ReadonlyDee
 /** A record that is being made: its fields can be set. */
 export type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
-/** Characters that a text must not contain. Half of a surrogate pair is no character. */
+/** Characters that a text must not contain. Half of a surrogate pair is not a character. */
 export interface Characters {
   readonly refused: RegExp
   readonly pattern: string

@@ -49,7 +49,7 @@ export function asShortcut(command: Command, of: string): void {
   SHORTCUTS.set(command, of)
 }
 
-/** The command line that it stands for; undefined: it is no shortcut. */
+/** The command line that it stands for; undefined: it is not a shortcut. */
 export function shortcutOf(command: Command): string | undefined {
   return SHORTCUTS.get(command)
 }

@@ -9,7 +9,7 @@ export async function readSecret(prompt: string): Promise<string> {
   const unseen = new Writable({ write: (_chunk, _encoding, done) => done() })
   const lines = createInterface({ input: process.stdin, output: unseen, terminal: isTerminal })
   try {
-    // Ctrl-C in raw mode is no signal.
+    // Ctrl-C in raw mode is not a signal.
     lines.once('SIGINT', () => process.exit(130))
     for await (const line of lines) return line
     return ''

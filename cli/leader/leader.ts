@@ -49,7 +49,7 @@ function failure(to: string | null, after: Leader | null): string {
   return `${to ?? 'No standby'} did not take over: ${how}. See headroom leader.`
 }
 
-/** Null: a controller is asked. The URL is no argument: every user of the host could read its password. */
+/** Null: asks a controller. The URL is not an argument, because every user could read its password. */
 function placeFor({ server }: ServerOption): StorePlace | null {
   return server === undefined ? readSettings(process.env).storePlace : null
 }

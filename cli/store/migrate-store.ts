@@ -12,7 +12,7 @@ import { UsageError } from '../../services/exit-codes.ts'
 import { readSettings } from '../../services/settings/settings.ts'
 import type { StoreOptions } from './store-access.ts'
 
-/** The URL is no argument, because every user of the host could read its password there. */
+/** The URL is not an argument, because every user of the host could read its password there. */
 export async function migrateStore(options: StoreOptions): Promise<void> {
   const settings = readSettings(process.env)
   const { storePlace: place } = settings

@@ -58,7 +58,7 @@ export interface MemoryStoreOptions {
 }
 
 const RETAIN_EVENTS = 10_000
-/** The newest of all kinds together. */
+/** Maximum number of records, of all kinds together. */
 const RETAIN_AUDITS = 10_000
 
 /** An empty store: numbers begin at 1, and no controller has had an epoch. */

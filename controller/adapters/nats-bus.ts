@@ -45,7 +45,7 @@ export interface NatsBusOptions {
   /** `connected` once the subscriptions are active. `detail`: one line for the log. */
   readonly onState: (state: 'connected' | 'disconnected' | 'closed', detail: string) => void
   /**
-   * Called for an incoming payload that is no message, or (`unsendable`) for an outgoing message that cannot
+   * Called for an incoming payload that is not a message, or (`unsendable`) for an outgoing one that cannot
    * be sent; `why` names the field.
    */
   readonly onBadMessage: (subject: string, why: string, reason: MalformedReason | 'unsendable') => void
@@ -321,7 +321,7 @@ class TransportBus implements NatsBus {
       this.counts.noResponders += 1
       this.#requests.close(token, { answered: false, why: 'no_responder' })
     } else {
-      // A malformed message is no answer: the right one may follow.
+      // A malformed message is not an answer: the right one may follow.
       const answer = this.#read(message, subject)
       if (answer === null) return
       this.counts.answers += 1

@@ -7,7 +7,7 @@ import type { Event } from '../model/event.ts'
 import type { Placement } from '../model/placement.ts'
 
 export interface Wake {
-  /** Until the first victim leaves; everything that is no copy. */
+  /** Until the first victim leaves; everything that is not a copy. */
   readonly waitMs: DurationMs
   /** From the order of the first victim's swap-out to the end of the last. */
   readonly swapOutMs: DurationMs

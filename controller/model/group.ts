@@ -12,7 +12,7 @@ export interface Group {
 
 /**
  * Returns true if NFKC, which maps letters such as U+212B or the ligature ﬁ to their usual forms, leaves the
- * name unchanged: it is no look-alike of another. Groups created before this rule keep their names.
+ * name unchanged: it is not a look-alike of another. Groups created before this rule keep their names.
  */
 export function isPlainName(id: string): boolean {
   return id.normalize('NFKC') === id

@@ -90,11 +90,11 @@ export interface Placement {
    */
   readonly isEligible: boolean
   /**
-   * Its server has ended it, and the event with the result has not arrived: it is no victim, and requests
+   * Its server has ended it, and the event with the result has not arrived: it is not a victim, and requests
    * nothing.
    */
   readonly isOver: boolean
-  /** After a failed swap it is no victim before this instant. */
+  /** After a failed swap it is not a victim before this instant. */
   readonly backOffUntil: Instant
   /** It is swapped out, and its server reports requests for it. Absent: false. */
   readonly isWakeable?: boolean

@@ -22,7 +22,7 @@ export interface StartRefusal extends StartRefused {
  */
 export const PAUSE_REASONS = ['START_REFUSED', 'REQUEUE_DELAY', 'RESULT_AWAITED'] as const
 
-/** The task is in no queue until then: it is no head, reserves nothing, and its wait is no demand. */
+/** The task is in no queue until then. It is not a head, reserves nothing, and its wait is not demand. */
 export interface StartPause {
   readonly reason: (typeof PAUSE_REASONS)[number]
   readonly since: Instant

@@ -49,7 +49,7 @@ export function handoverRefusal({ leader, standbys }: LeaderView, to: string | n
     return 'No standby is available. Start another controller on the same PostgreSQL store.'
   const wanted = to === null ? standbys : standbys.filter(({ name }) => name === to)
   if (wanted.length === 0)
-    return `${to} is no standby. Standbys: ${standbys.map(({ name }) => name).join(', ')}.`
+    return `${to} is not a standby. Standbys: ${standbys.map(({ name }) => name).join(', ')}.`
   if (wanted.some((standby) => notReady(standby) === null)) return null
   return `No standby can take over: ${wanted.map(reasonOf).join('; ')}.`
 }

@@ -112,7 +112,7 @@ export interface PlacementRecord extends Pick<Placement, (typeof STORED_PLACEMEN
    * Since when it requests its return; null while it does not. Absent in older records: since the restart.
    */
   readonly askedAt?: Instant | null
-  /** After a failed swap it is no victim before this instant. Absent in older records: 0. */
+  /** After a failed swap it is not a victim before this instant. Absent in older records: 0. */
   readonly backOffUntil?: Instant
   /**
    * Per GPU, same order: its mark in that GPU's round (swap/rounds.ts); null if it was never a victim there.

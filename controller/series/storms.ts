@@ -18,7 +18,7 @@ export interface SwapStorm {
 const MINUTE_MS = 60_000
 const SWAPS_PER_GPU_MINUTE = 1
 const SWAPS_PER_MINUTE = 10
-/** A minute: one swap of a small cluster in ten seconds is no storm. */
+/** A minute: one swap of a small cluster in ten seconds is not a storm. */
 const FINEST_TIER = 1
 /** Maximum number of storms reported, the latest. */
 const MAX_STORMS = 100

@@ -72,7 +72,7 @@ export function askEngine(socketPath: string, asked: EngineRequest): Promise<str
   })
 }
 
-/** Returns the rest that is no line yet; a line that is too long is cut. */
+/** Returns the rest that is not a line yet; a line that is too long is cut. */
 function passLines(text: string, onLine: (line: string) => void): string {
   const lines = text.split('\n')
   const rest = lines.pop() ?? ''

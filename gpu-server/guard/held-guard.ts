@@ -125,7 +125,7 @@ export class HeldGuard {
   processIds(): readonly number[] {
     if (this.#guardPid === 0 || this.isEnded) return []
     const keeperPid = this.#started?.keeper.pid ?? 0
-    // The init of a container is no child of the guard.
+    // The init of a container is not a child of the guard.
     const root = this.task.container === undefined ? this.#guardPid : keeperPid
     return descendantsOf(root).filter((pid) => pid !== keeperPid && isRunnable(pid))
   }

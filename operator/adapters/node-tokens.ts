@@ -43,7 +43,7 @@ export class NodeTokens {
     this.#options = options
   }
 
-  /** Null: it is no token of an agent. Rejects when the API server is away and the token is not known. */
+  /** Null: it is not a token of an agent. Rejects when the API server is away and the token is not known. */
   async nodeOf(token: string): Promise<string | null> {
     if (token === '' || token.length > MAX_TOKEN) return null
     const key = createHash('sha256').update(token).digest('base64')

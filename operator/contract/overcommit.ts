@@ -4,7 +4,7 @@
  * 2. The label of the node.
  * 3. The ClusterGPUPolicy.
  * 4. The Helm value.
- * A source that is absent or has no percentage gives way to the next. A label that is no percentage is
+ * A source that is absent or has no percentage gives way to the next. A label that is not a percentage is
  * ignored, so that nothing of Headroom's blocks an update of a node (decision 0160).
  */
 import type { Percent } from '../../protocol/units.ts'

@@ -5,7 +5,7 @@
 import type { Mib } from '../../protocol/units.ts'
 
 const QUANTITY = /^([+-]?)(\d+\.?\d*|\.\d+)(?:(Ki|Mi|Gi|Ti|Pi|Ei|n|u|m|k|M|G|T|P|E)|[eE]([+-]?\d{1,3}))?$/
-/** Longer ones are no amounts of memory. */
+/** Longer ones are not amounts of memory. */
 const MAX_LENGTH = 64
 /** No amount of memory needs more; 10^30 bytes do not exist. */
 const MAX_EXPONENT = 30
@@ -38,7 +38,7 @@ interface Fraction {
   readonly denominator: bigint
 }
 
-/** Returns the whole number of bytes, rounded up; null for a text that is no quantity. */
+/** Returns the whole number of bytes, rounded up; null for a text that is not a quantity. */
 export function quantityBytes(text: string): bigint | null {
   const fraction = fractionOf(text)
   return fraction === null ? null : ceilOf(fraction.numerator, fraction.denominator)

@@ -7,7 +7,7 @@ import type { ShadowNode, ShadowPlacement } from './shadow.ts'
 
 /**
  * `resident_within_capacity`: by the controller's account, Σ resident ≤ P − R − F whenever bytes are added to
- * VRAM by a placement, swap-in or growth. Raising the reserve above what is resident is no violation; adding
+ * VRAM by a placement, swap-in or growth. A reserve above what is resident is not a violation; adding
  * bytes then is.
  */
 export function residentWithinCapacity({ shadow, report }: RuleContext): AlwaysRule {

@@ -95,7 +95,7 @@ class DocumentReader {
     if (this.#aliasedValues > MAX_ALIASED_VALUES)
       return refuse(`aliases may stand for at most ${MAX_ALIASED_VALUES} values in all`)
     if (depth - 1 + target.height > MAX_DEPTH)
-      return refuse(`lists and maps may lie at most ${MAX_DEPTH} deep in each other, aliases included`)
+      return refuse(`lists and maps may be nested at most ${MAX_DEPTH} deep, aliases included`)
     return target
   }
 
@@ -131,7 +131,7 @@ function keyText(key: ParsedNode): string | null {
 }
 
 function keyProblem(key: string, seen: ReadonlyMap<string, DocEntry>): string | null {
-  if (FORBIDDEN_KEYS.has(key)) return 'is no name that a key may have'
+  if (FORBIDDEN_KEYS.has(key)) return 'is not a name that a key may have'
   if (seen.has(key)) return 'stands here for the second time; a key stands once in a map'
   if (key === '<<') return 'merging maps with << is not part of YAML 1.2; an alias stands for a whole value'
   return null

@@ -59,7 +59,7 @@ function nodeOf(value: unknown, path: Path | null, depth: number, problems: Prob
     return { kind: 'scalar', value: value as string | number | boolean | null, ...NOWHERE }
   }
   if (depth > MAX_DEPTH) {
-    problems.add(0, path, `lists and maps may lie at most ${MAX_DEPTH} deep in each other`)
+    problems.add(0, path, `lists and maps may be nested at most ${MAX_DEPTH} deep`)
     return { kind: 'broken', ...NOWHERE }
   }
   if (Array.isArray(value)) {
@@ -72,7 +72,7 @@ function nodeOf(value: unknown, path: Path | null, depth: number, problems: Prob
   const entries = new Map<string, DocEntry>()
   for (const key of Object.keys(value)) {
     const keyPath = { parent: path, key }
-    if (FORBIDDEN_KEYS.has(key)) problems.add(0, keyPath, 'is no name that a key may have')
+    if (FORBIDDEN_KEYS.has(key)) problems.add(0, keyPath, 'is not a name that a key may have')
     else
       entries.set(key, {
         keyOffset: 0,

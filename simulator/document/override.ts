@@ -41,7 +41,7 @@ export function overrideValue(text: string): OverrideValue {
 export function overrideFieldProblem(field: string): string | null {
   const keys = field.split('.')
   if (!PARTS.some((part) => part === keys[0]))
-    return `${field} is no field that may be set: fields of ${PARTS.join(', ')} may be`
+    return `${field} is not a field that may be set: fields of ${PARTS.join(', ')} may be`
   if (keys.length < 2 || keys.some((key) => key === ''))
     return `${field} names no field: write it like fleet.0.count or config.idle_swap_out_seconds`
   return keys.length > MAX_DEPTH ? `${field} is deeper than any field` : null

@@ -90,7 +90,7 @@ function createExcessTest(): (lexeme: string) => string | null {
   }
 }
 
-const DEPTH_DETAIL = `lists and maps may lie at most ${MAX_DEPTH} deep in each other`
+const DEPTH_DETAIL = `lists and maps may be nested at most ${MAX_DEPTH} deep`
 
 function refuseSecondDocument(tokens: readonly CST.Token[], problems: ProblemList): void {
   const second = tokens.filter((token) => token.type === 'document')[1]

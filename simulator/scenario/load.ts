@@ -114,7 +114,7 @@ function withTraces(
     if (item.kind !== 'trace') return item
     const name = relative(baseDir, item.file)
     if (Object.hasOwn(traces, name)) return { ...item, file: traces[name] as string }
-    refuse(['workload', index, 'trace'], 'is no trace that there is here; write traces/NAME.trace.jsonl')
+    refuse(['workload', index, 'trace'], 'is not the name of a trace here; write traces/NAME.trace.jsonl')
     return item
   })
   return { ...scenario, workload }

@@ -36,7 +36,7 @@ const DRIFT_THRESHOLD = 1
 const RUNS = 9
 
 /**
- * Minimum width of a band: a smaller difference is no drift. For queue wait and swaps also a fifth of the
+ * Minimum width of a band: a smaller difference is not a drift. For queue wait and swaps also a fifth of the
  * actual value.
  */
 const LEAST_WIDTH: Readonly<Record<TwinMetric, number>> = {

@@ -277,5 +277,5 @@ function keptOf({ start, isInVram, isKnownToWant, residualMib }: InitialProcess)
   }
 }
 
-/** A simulated task is no lease: it runs until its work is done. */
+/** A simulated task is not a lease: it runs until its work is done. */
 export const SIMULATED_COMMAND: readonly string[] = ['simulated']

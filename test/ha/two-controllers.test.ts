@@ -140,7 +140,7 @@ describe.skipIf(whyNoPostgres() !== null)('two controllers on PostgreSQL', () =>
     const { id } = (await submitted.json()) as { readonly id: string }
     const atLeader = (await leader()).root
     expect((await fetch(`${atLeader}/api/v1/tasks/${id}`)).status).toBe(200)
-    // It has no broker here, and is no standby.
+    // It has no broker here, and is not a standby.
     expect(await (await fetch(`${atLeader}/readyz?role=leader`)).text()).toMatch(/"name":"broker","ok":false/)
   })
 
@@ -227,7 +227,7 @@ describe.skipIf(whyNoPostgres() !== null)('two controllers on PostgreSQL', () =>
     const refused = await headroom(['leader', 'resign', '--to', 'x'], { env })
     expect([refused.code, refused.stderr]).toEqual([
       1,
-      `headroom: x is no standby. Standbys: ${other ?? ''}.\n`,
+      `headroom: x is not a standby. Standbys: ${other ?? ''}.\n`,
     ])
     const metrics = (root: string) => fetch(`${root}/metrics`).then((answer) => answer.text())
     await expect

@@ -142,7 +142,7 @@ describe.skipIf(whyNoNatsServer() !== null)('the included broker configuration',
     ['client-lab', 'commands a server', nodeSubject(A, 'command')],
     ['fleet-demo', 'commands a server', nodeSubject(A, 'command')],
     ['controller', 'sends a hello as a server', nodeSubject(A, 'hello')],
-  ])('prevents that %s %s', async (name, _what, subject) => {
+  ])('does not allow: %s %s', async (name, _what, subject) => {
     const [liar, controller, victim] = [
       await connect(name),
       await connect('controller'),
@@ -174,7 +174,7 @@ describe.skipIf(whyNoNatsServer() !== null)('the included broker configuration',
     ['client-lab', 'commands of a server', nodeSubject(A, 'command')],
     ['client-lab', 'submissions of other clients', clientSubject('*', 'submit')],
     ['controller', 'everything', '>'],
-  ])('prevents that %s listens to %s', async (name, _what, pattern) => {
+  ])('does not allow %s to listen to %s', async (name, _what, pattern) => {
     const spy = await connect(name)
     spy.subscribe(pattern, () => {})
     await until('it is told', () => spy.denied.length > 0)
@@ -183,7 +183,7 @@ describe.skipIf(whyNoNatsServer() !== null)('the included broker configuration',
   })
 
   test.each(['node-a', 'client-lab'])(
-    'prevents that %s reads or forges answers to other parties',
+    'does not allow %s to read or forge answers to other parties',
     async (name) => {
       const spy = await connect(name)
       const victim = natsSettings({
@@ -259,7 +259,7 @@ describe.skipIf(whyNoNatsServer() !== null)('the included broker configuration',
     clock.stop()
   })
 
-  test('prevents that a client makes the controller publish into the inbox of another client', async () => {
+  test('prevents a client from making the controller publish into the inbox of another client', async () => {
     const clock = createSystemClock()
     const bus = await connect('controller')
     const controller = createController({

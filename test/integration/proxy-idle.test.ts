@@ -102,7 +102,7 @@ describe('the end of a connection reaches the client', () => {
     expect(client.text.match(/HTTP/g)).toHaveLength(1)
   })
 
-  it('when what waits is no request, but the rest of one', async () => {
+  it('when what waits is not a request, but the rest of one', async () => {
     const { client, order } = await answered('http')
     await order('hold')
     client.socket.write('the rest of a body\r\n\r\n')

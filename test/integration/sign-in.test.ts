@@ -181,7 +181,7 @@ describe('A session', () => {
     expect(await statusOf(cookie)).toBe(401)
   })
 
-  test('is no token: no list and no bearer secret has it, and an admin can end it by its id', async () => {
+  test('is not a token: no list and no bearer secret has it, and an admin can end it by its id', async () => {
     const { cookie } = await signIn()
     const token = await world.token('admin')
     const as = (method: string, path: string) => world.ask(method, path, { token, headers: HOST })

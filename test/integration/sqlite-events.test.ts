@@ -212,7 +212,7 @@ describe('the chain of events', () => {
 
   it.each([
     ['a file that is not there', 'nothing.db', /does not exist/],
-    ['what is no database', 'text.db', /damaged or not a database/],
+    ['what is not a database', 'text.db', /damaged or not a database/],
   ])('of %s cannot be verified, and one line says why', (_, name, message) => {
     if (name === 'text.db') copyFileSync(import.meta.filename, join(dataDir, name))
     expect(() => verifyEvents(join(dataDir, name))).toThrow(message)

@@ -309,7 +309,7 @@ describe('An invalid lock file', () => {
       () => writeFileSync(`${path}.lock`, 'a text of 20 letters'),
       /\.lock is not a lock of Headroom \(20 bytes; it should be empty\)/,
     ],
-    ['a folder', () => mkdirSync(`${path}.lock`), /\.lock is no file/],
+    ['a folder', () => mkdirSync(`${path}.lock`), /\.lock is not a file/],
   ])('%s is named, and the store, which needs no restore, is not', async (_what, spoil, says) => {
     await makeStore()
     rmSync(`${path}.lock`, { force: true })

@@ -198,7 +198,7 @@ describe('headroom gpu-server --standalone', { timeout: 300_000 }, () => {
     })
 
     it.runIf(process.getuid?.() === 0)(
-      'knows its callers by their user: another user owns its tasks and is no admin',
+      'knows its callers by their user: another user owns its tasks and is not an admin',
       async () => {
         const { client, socket, url } = host
         expect(statSync(socket).mode & 0o007).toBe(0)

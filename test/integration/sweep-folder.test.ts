@@ -192,7 +192,7 @@ describe('the folder of a sweep', () => {
     [['--set', 'fleet.0.count=2', '--set', 'fleet.0.count=3'], '--set fleet.0.count: given twice'],
     [['--set', 'config.default_vram_overcommit_percent=3'], 'use --overcommit A..B:STEP for this field'],
     [['--set', 'count'], 'It must be FIELD=VALUE'],
-    [['--set', 'seed=3'], 'seed is no field that may be set'],
+    [['--set', 'seed=3'], 'seed is not a field that may be set'],
     [['--set', 'fleet.0.count=2,2'], 'the same value twice'],
     [['--set', 'fleet.0.count=1..9999'], 'the limit is 1000'],
     [['--objective', 'happiness<=3'], 'It must be FIGURE<=MAX'],

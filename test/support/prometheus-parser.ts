@@ -103,7 +103,7 @@ function checkFamily({ name, type, help, samples }: ParsedFamily): void {
   if (type === 'counter') {
     if (!name.endsWith('_total')) throw new Error(`${name} is a counter and does not end in _total`)
     if (samples.some(({ value }) => !(value >= 0))) throw new Error(`${name} counts below 0`)
-  } else if (name.endsWith('_total')) throw new Error(`${name} is no counter and ends in _total`)
+  } else if (name.endsWith('_total')) throw new Error(`${name} is not a counter and ends in _total`)
   if (type === 'histogram') checkHistogram(name, samples)
   const shapes = new Set(
     samples.map(({ labels }) => [...labels.keys()].filter((label) => label !== 'le').join()),

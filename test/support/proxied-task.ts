@@ -86,7 +86,7 @@ export async function linked(folder: string, port: number): Promise<ProxiedTask>
     events,
     async counts() {
       const counts = proxyCountsIn(await link.ask('stat'))
-      if (counts === null) throw new Error('these are no counts')
+      if (counts === null) throw new Error('these are not counts')
       return counts
     },
     client: () => TestClient.open(port),

@@ -237,7 +237,7 @@ describe('a list as CSV', () => {
     expect(await lines('/gpus?format=csv&sort=name&order=desc')).toHaveLength(7)
   })
 
-  test('Has final tasks after open ones, and text that is no formula', async () => {
+  test('Has final tasks after open ones, and text that is not a formula', async () => {
     const { body } = await api.send('POST', '/tasks', { name: '=1+1', vram_mib: 100 })
     await api.send('POST', '/tasks', { name: 'a,"b"', vram_mib: 100 })
     world.finish(body.id, 'failed', 'exit code 1')

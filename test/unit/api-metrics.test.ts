@@ -245,7 +245,7 @@ describe('the exposition', () => {
     ['# HELP a A.\n# TYPE a gauge\nb 1', 'another family'],
     ['# HELP a A.\n# TYPE a gauge\na{x="1} 1', 'without an end'],
     ['# HELP a A.\n# TYPE a gauge\na{x="1"} 1 2', 'more than one'],
-    ['# HELP a_total A.\n# TYPE a_total gauge\na_total 1', 'is no counter'],
+    ['# HELP a_total A.\n# TYPE a_total gauge\na_total 1', 'is not a counter'],
     [
       '# HELP h H.\n# TYPE h histogram\nh_bucket{le="1"} 2\nh_bucket{le="+Inf"} 1\nh_sum 1\nh_count 1',
       'not cumulative',

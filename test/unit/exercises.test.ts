@@ -67,7 +67,7 @@ describe('an exercise file', () => {
     ],
     ['an unknown node of the reference', TEXT.replace('{node:n}', '{node:x}'), /reference\[0\].*x/],
     [
-      'a right answer that is no choice',
+      'a right answer that is not a choice',
       TEXT.replace('answer: n', 'answer: x'),
       /questions\[0\]\.answer: must be one of the choices: n, m/,
     ],

@@ -17,7 +17,7 @@ function placed(request = {}, hostSwapMib = 60): { readonly b: ClusterBuilder; r
 const standing = ({ b, task }: { b: ClusterBuilder; task: LiveTask }) =>
   explainVictim(b.cluster, placementOf(task), b.now)
 
-it('A task that has not started is no victim', () => {
+it('A task that has not started is not a victim', () => {
   expect(standing(placed())).toMatchObject({ standing: 'NOT_STARTED', eligibleAt: null })
 })
 
@@ -71,7 +71,7 @@ it('A task with an idle period of its own is eligible after that one', () => {
   expect(standing(world)).toMatchObject({ standing: 'ELIGIBLE', eligibleAt: null })
 })
 
-it('A task that wants the GPU is no victim unless max_residency_seconds applies', () => {
+it('A task that wants the GPU is not a victim unless max_residency_seconds applies', () => {
   const world = placed()
   world.b.started(world.task, true)
   expect(standing(world)).toMatchObject({
@@ -96,7 +96,7 @@ it('A noswap task is never a victim, and a P0 task only for P0', () => {
   })
 })
 
-it('A task is no victim without host memory, while swapped out or moving, or after a failed swap', () => {
+it('A task is not a victim without host memory, while swapped out or moving, or after a failed swap', () => {
   const world = placed({ vramMib: 70 })
   const { b, task } = world
   b.started(task)
@@ -115,7 +115,7 @@ it('A task is no victim without host memory, while swapped out or moving, or aft
   expect(standing(mover)).toMatchObject({ standing: 'SWAP_FAILED_LATELY', eligibleAt: mover.b.now + 30_000 })
 })
 
-it('A task that its server has ended is no victim before the event arrives, and requests no VRAM', () => {
+it('A task that its server has ended is not a victim before the event arrives, and requests no VRAM', () => {
   const world = placed({}, 200)
   const { b, task } = world
   b.started(task)
@@ -150,7 +150,7 @@ it('A return is no longer requested once its task has ended', () => {
   expect([placementOf(task).entry, b.node('n').queue]).toEqual([null, []])
 })
 
-it('A stopping task is no victim: the task that needs its VRAM starts after its end', () => {
+it('A stopping task is not a victim: the task that needs its VRAM starts after its end', () => {
   const world = placed({ command: ['train'] }, 200)
   const { b, task } = world
   b.started(task)

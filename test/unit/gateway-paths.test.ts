@@ -44,7 +44,7 @@ describe('a path', () => {
   )
 
   test.each(['/', '/index.html', '/files/a%20b', '/asleep', '/v1/models?sleep=1', '/a//b', '/100%25'])(
-    'of a task that is no engine passes: %s',
+    'of a task that is not an engine passes: %s',
     (path) => expect(judgePath(path, false)).toBe('pass'),
   )
 

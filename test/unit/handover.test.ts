@@ -57,7 +57,7 @@ describe('a handover', () => {
     ['no leader', { leader: null, epoch: 7, standbys: [READY] }, null, 'No controller leads'],
     ['the leader itself', viewWith(READY), 'head-1', 'head-1 leads already.'],
     ['no standby', viewWith(), null, 'No standby is available.'],
-    ['an unknown name', viewWith(READY), 'x', 'x is no standby. Standbys: head-2.'],
+    ['an unknown name', viewWith(READY), 'x', 'x is not a standby. Standbys: head-2.'],
     ['no ready standby', viewWith({ ...READY, lagMs: null }), null, 'head-2 has not loaded the state'],
   ] as const)('is refused, and says why: %s', (_case, view, to, text) => {
     expect(handoverRefusal(view, to)).toContain(text)

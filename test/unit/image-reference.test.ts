@@ -52,7 +52,7 @@ it.each([
   expect(check(reference)).toMatch(/must be a text of 1 to 512 characters, a reference to an image/)
 })
 
-it('A long text that is no reference is refused in a few milliseconds', () => {
+it('A long text that is not a reference is refused in a few milliseconds', () => {
   const began = performance.now()
   for (const part of ['a', 'a-', 'a.', 'a/', 'A.', 'a__', '-'])
     expect(check(`${part.repeat(MAX_IMAGE_LENGTH).slice(0, MAX_IMAGE_LENGTH - 1)}!`)).not.toBeNull()

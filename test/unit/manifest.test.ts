@@ -58,10 +58,10 @@ describe('a manifest', () => {
     ['an owner', [{ ...folder('a'), uid: 0 }], /no others/],
     ['a prototype', [JSON.parse('{"path":"a","kind":"folder","__proto__":{}}')], /no others/],
     ['too few chunks', [file('a', CHUNK_BYTES + 1, [HASH])], /one hash for each/],
-    ['a chunk that is no hash', [file('a', 1, ['../../x'])], /SHA-256/],
-    ['a size that is no number', [{ ...file('a'), bytes: 1.5 }], /size/],
+    ['a chunk that is not a hash', [file('a', 1, ['../../x'])], /SHA-256/],
+    ['a size that is not a number', [{ ...file('a'), bytes: 1.5 }], /size/],
     ['more bytes than any limit', [file('a', 2 ** 53, [])], /size/],
-    ['an entry that is no object', [null], /not an object/],
+    ['an entry that is not an object', [null], /not an object/],
   ])('is refused with %s', (_what, entries, why) => {
     expect(whyNot(...entries)).toMatch(why)
   })

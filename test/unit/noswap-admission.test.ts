@@ -132,7 +132,7 @@ describe('a noswap task', () => {
     expect(reasonsOf(b, task)).toEqual(['WAITING_PHYSICAL_VRAM'])
   })
 
-  it('is no collector after overcommit was switched off', () => {
+  it('is not a collector after overcommit was switched off', () => {
     const b = oneGpu(50)
     const busy = [b.submit({ vramMib: 45 }), b.submit({ vramMib: 45 })]
     b.settle()

@@ -129,7 +129,7 @@ describe('a copy', () => {
     )
   const outs = (speeds: ObservedSpeeds) => speeds.all()[0]?.methods[0]?.out.observed ?? 0
 
-  it('that shares its GPU with another is no observation, nor is the other', () => {
+  it('that shares its GPU with another is not an observation, nor is the other', () => {
     const speeds = new ObservedSpeeds()
     const [a, b, c] = [placed('a', 0), placed('b', 0), placed('c', 1)]
     move(speeds, 0, a, 'swapping_out')
@@ -155,7 +155,7 @@ describe('a copy', () => {
     expect(speeds.all()).toEqual([])
   })
 
-  it('that fails, or whose task ends or is out of reach meanwhile, is no observation', () => {
+  it('that fails, or whose task ends or is out of reach meanwhile, is not an observation', () => {
     const speeds = new ObservedSpeeds()
     const a = placed('a', 0)
     move(speeds, 0, a, 'swapping_out')

@@ -72,7 +72,7 @@ describe('the GPUs of one owner', () => {
     expect(two.state).toBe('assigned')
   })
 
-  it('delay no other owner under fifo: a task that waits for its own limit is no head', () => {
+  it('delay no other owner under fifo: a task that waits for its own limit is not a head', () => {
     const b = limited(1, null, { placement_strategy: 'fifo', reservation_after_seconds: 1 })
     b.submit({ owner: 'ann' })
     b.cycle()

@@ -270,7 +270,7 @@ describe('a preparation', () => {
     expect(copy.preparingOn.get('n1')?.size).toBe(1)
   })
 
-  it('is no right of every task: beyond eight of a node the others wait their turn', () => {
+  it('is not a right of every task: beyond eight of a node the others wait their turn', () => {
     const b = new Preparing()
     const node = b.server('n1')
     const tasks = Array.from({ length: 10 }, () => b.submit({ ...RUNS, vramMib: 5 }))

@@ -1,5 +1,5 @@
 /**
- * R3: after a refusal, a node is no candidate for the task before its next snapshot, even if another node
+ * R3: after a refusal, a node is not a candidate for the task before its next snapshot, even if another node
  * refuses it meanwhile.
  */
 import type { Bus } from '../../controller/ports/bus.ts'

@@ -52,11 +52,11 @@ describe('an item in the wrong place', () => {
     ['a duplicate key', 'seed: 3\n»seed: 4', 'seed: stands here for the second time'],
     ['a merge', 'clock: { »<<: 1 }', 'clock["<<"]: merging maps with << is not part of YAML 1.2'],
     ['a key that is a list', 'clock: { »[1]: 1 }', 'clock["?"]: a key must be a name or a number'],
-    ['__proto__', 'config: { »__proto__: 3 }', 'config.__proto__: is no name that a key may have'],
+    ['__proto__', 'config: { »__proto__: 3 }', 'config.__proto__: is not a name that a key may have'],
     [
       'constructor',
       'workload: [{ task: { »constructor: 1, id: a, vram_mib: 1 } }]',
-      'workload[0].task.constructor: is no name',
+      'workload[0].task.constructor: is not a name',
     ],
   ])('causes an error: %s', (_, tail, problem) => expectProblem(`${HEAD}${tail}`, problem))
 

@@ -34,7 +34,7 @@ function lines(count: number, line: (i: number) => string): string {
   return Array.from({ length: count }, (_, i) => line(i)).join('\n')
 }
 
-const TOO_DEEP = 'lists and maps may lie at most 64 deep'
+const TOO_DEEP = 'lists and maps may be nested at most 64 deep'
 const TOO_LONG = 'a value may have at most 65536 characters'
 const TOO_MUCH = 'a scenario may have at most 500000 words and signs'
 
@@ -66,7 +66,7 @@ describe('A hostile file is refused at once:', () => {
     [
       'a prototype',
       `${HEAD}config: { __proto__: { safety_reserve_mib: 0 } }`,
-      'x:4:11: config.__proto__: is no name',
+      'x:4:11: config.__proto__: is not a name',
     ],
   ])('%s', (_, text, message) => expectRefusedAtOnce(text, message))
 })
@@ -111,7 +111,7 @@ describe('YAML aliases', () => {
     [
       'a tower',
       lines(90, (i) => `a${i}: &a${i} [${i === 0 ? '1' : `*a${i - 1}`}]`),
-      'x:64:12: a63[0]: lists and maps may lie at most 64 deep',
+      'x:64:12: a63[0]: lists and maps may be nested at most 64 deep',
     ],
     ['of itself', 'a: &a [1, *a]', 'x:1:11: a[1]: *a lies inside of what it stands for'],
     ['of nothing', 'a: *b\nb: &b 1', 'x:1:4: a: no anchor &b stands before *b'],

@@ -55,7 +55,7 @@ describe('an overridden field', () => {
     ['fleet.0.count', -1, 'fleet[0].count: '],
     ['fleet.0.gpu.vram_mib', 'lots', 'fleet[0].gpu.vram_mib: '],
     ['config.idle_swap_out_seconds.deep', 1, 'config.idle_swap_out_seconds: '],
-    ['seed', 3, 'seed is no field that may be set: fields of config, fleet, workload, clock may be'],
+    ['seed', 3, 'seed is not a field that may be set: fields of config, fleet, workload, clock may be'],
     ['fleet', 3, 'fleet names no field'],
     ['fleet..count', 3, 'names no field'],
     [`fleet${'.0'.repeat(20)}`, 3, 'deeper than any field'],

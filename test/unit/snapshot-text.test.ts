@@ -185,7 +185,7 @@ describe('a snapshot', () => {
     expect(loadScenario({ text, baseDir: '.' }).scenario.workload).toHaveLength(9_000)
     const broken = text.replace('"id":"t77"', '"id":"t 77"').replace('"id":"t5"', '"__proto__":{},"id":"t5"')
     expect(() => loadScenario({ text: broken, baseDir: '.' })).toThrow(
-      /workload\[5\]\.task\.__proto__: is no name that a key may have/,
+      /workload\[5\]\.task\.__proto__: is not a name that a key may have/,
     )
     const wrong = text.replace('"id":"t77"', '"id":"t 77"')
     expect(() => loadScenario({ text: wrong, baseDir: '.' })).toThrow(

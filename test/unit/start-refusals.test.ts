@@ -118,7 +118,7 @@ describe('a task that nodes cannot start', () => {
     expect(waitOf(world, 'bad')).toMatchObject({ primary: { reason: 'START_REFUSED' }, queuePosition: null })
     for (const node of ['n1', 'n2'])
       expect(waitOf(world, 'bad')?.sentence).toContain(`${node}: command trian.py: No such file`)
-    // It is no head, has no reservation and causes no cordon.
+    // It is not a head, has no reservation and causes no cordon.
     world.submit({ id: 'good', ms: 1_000, vramMib: 1_000 })
     expect(await world.until(() => world.isFinal('good'), 10_000)).toBe(true)
     expect([...world.controller.views.nodes()].every(({ autoCordon }) => autoCordon === null)).toBe(true)

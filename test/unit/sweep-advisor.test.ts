@@ -180,7 +180,9 @@ describe('the advisor', () => {
   it('reports that one seed is not a sample', () => {
     const advice = adviceOn(runs(CURVE, 1))
     expect(advice.caveats).toContainEqual(expect.objectContaining({ kind: 'too_few_seeds', seeds: 1 }))
-    expect(adviceNotes(advice)[1]).toBe('One seed says nothing about chance: run at least two, preferably ten.')
+    expect(adviceNotes(advice)[1]).toBe(
+      'One seed says nothing about chance: run at least two, preferably ten.',
+    )
   })
 
   it('says that overcommit cannot help a workload that is never idle', () => {

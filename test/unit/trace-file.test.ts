@@ -230,7 +230,7 @@ describe('reading a trace refuses, naming file, line and field:', () => {
   const task = (patch: object): string => JSON.stringify({ ...JSON.parse(TASK_LINE), ...patch })
   const cases: ReadonlyArray<readonly [what: string, line: string, message: string]> = [
     ['a line that is no JSON', '{"id":', ': is not JSON'],
-    ['a line that is no object', '[1]', ': must be a JSON object'],
+    ['a line that is not an object', '[1]', ': must be a JSON object'],
     ['two objects in a line', `${TASK_LINE}${TASK_LINE}`, ': is not JSON'],
     ['NaN', TASK_LINE.replace('1000', 'NaN'), ': is not JSON'],
     ['an unknown key', task({ vram: 1 }), 'vram: is not a known key (id, at, gpus'],
@@ -253,7 +253,7 @@ describe('reading a trace refuses, naming file, line and field:', () => {
     ['groups as text', task({ groups: 'a' }), 'groups: must be a list of names, is "a"'],
     ['a group without a name', task({ groups: ['a', ''] }), 'groups[1]: must be 1 to 256 characters'],
     ['too many groups', task({ groups: Array(65).fill('g') }), 'groups: has 65 names, more than 64'],
-    ['an owner that is no text', task({ owner: 1 }), 'owner: must be 1 to 256 characters, is 1'],
+    ['an owner that is not a text', task({ owner: 1 }), 'owner: must be 1 to 256 characters, is 1'],
     ['no work', task({ work: undefined }), 'work: is missing'],
     ['work as a number', task({ work: 5 }), 'work: must be an object, is 5'],
     [
@@ -278,7 +278,7 @@ describe('reading a trace refuses, naming file, line and field:', () => {
       'work.phases: must last 1 ms or longer',
     ],
     [
-      'phases that are no pairs',
+      'phases that are not pairs',
       task({ work: { kind: 'phases', phases: [[1, 2, 3]] } }),
       'work.phases[0]: must be a pair of numbers, is [1,2,3]',
     ],
@@ -349,7 +349,7 @@ describe('reading a trace refuses, naming file, line and field:', () => {
       '1: dropped.no_gpu: must be a whole number',
     ],
     [
-      'synthetic fields that are no list',
+      'synthetic fields that are not a list',
       HEADER_LINE.replace('{', '{"importer":{"format":"a","synthetic":1},'),
       '1: importer.synthetic: must be',
     ],

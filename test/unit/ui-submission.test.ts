@@ -16,7 +16,7 @@ describe('a command as text', () => {
     expect(wordsOf(text)).toEqual(words)
   })
 
-  test('An open quote is no command', () => {
+  test('An open quote is not a command', () => {
     expect(wordsOf('echo "a')).toBeNull()
     expect(requestOf({ ...NEW_DRAFT, command: "echo 'a" })).toEqual({
       missing: 'Close the quote in the command.',

@@ -3,7 +3,7 @@ import { eligibleOn, eligibleVictimsMib } from '../../controller/policy/swap/eli
 import type { LiveGpu } from '../../controller/state/facts.ts'
 import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
 
-it('A task that does not fit in the free host memory is no candidate for a swap-out', () => {
+it('A task that does not fit in the free host memory is not a candidate for a swap-out', () => {
   const b = new ClusterBuilder({ default_vram_overcommit_percent: 100 })
   const node = b.addNode({ id: 'n', gpus: [110, 110] })
   const [single, double] = [b.submit({ vramMib: 40 }), b.submit({ vramMib: 30, gpuCount: 2 })]

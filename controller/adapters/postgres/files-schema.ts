@@ -1,5 +1,5 @@
 /**
- * Uploaded files of tasks in the database. SQLite's controller has them in a folder, so that they are no step
+ * Uploaded files of tasks in the database. SQLite's controller has them in a folder, so they are not a step
  * of the schema: the table is created when it is missing. Changes are fenced like commits, and by the same
  * row: a takeover waits for those that are in progress, and later ones of the former leader are refused.
  */

@@ -1,5 +1,5 @@
 /**
- * Tables and functions of the lease. They have no part in the safety of the store, so that they are no step
+ * Tables and functions of the lease. They have no part in the safety of the store, so they are not a step
  * of its schema: they are created when they are missing.
  */
 

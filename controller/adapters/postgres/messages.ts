@@ -14,7 +14,7 @@ export type PostgresRequest =
 export interface PostgresAnswers extends WriterAnswers {
   /** The one that accepts writes. */
   readonly host: StoreHost
-  /** Null: it is no candidate. */
+  /** Null: it is not a candidate. */
   readonly term: Term | null
   /** Names this opening in the fence. */
   readonly holder: string

@@ -36,7 +36,7 @@ export interface OpenedForWriting {
   readonly storeId: string
   readonly logParts: readonly LogPart[]
   readonly lines: readonly string[]
-  /** Null: it is no candidate. */
+  /** Null: it is not a candidate. */
   readonly leadership: PostgresLeadership | null
   readonly term: Term | null
 }

@@ -68,11 +68,11 @@ export interface PostgresStore extends Store {
   /** Rejects with the StoreFault of the opening. */
   readonly opened: Promise<void>
   queueDepth(): number
-  /** Null: it is not known, or this is no candidate. */
+  /** Null: it is not known, or this is not a candidate. */
   succession(): Succession | null
   /** The leader and the standbys now. @throws StoreFault */
   leaderView(): Promise<LeaderView>
-  /** Time since the database accepted a commit or a beat; null: this is no leader among several. */
+  /** Time since the database accepted a commit or a beat; null: this is not a leader among several. */
   leaseAgeMs(): number | null
   /** Term of a candidate that has opened the store; otherwise null. */
   readonly term: Term | null

@@ -50,7 +50,7 @@ function lockFault(error: unknown, path: string): StoreFault {
   if (found === undefined || (found.isFile() && found.size === 0)) return fault
   const what = found.isFile()
     ? `is not a lock of Headroom (${found.size} bytes; it should be empty)`
-    : 'is no file'
+    : 'is not a file'
   return new StoreFault(
     `${lockPath} ${what}: the store is unchanged; make sure that no controller runs, then remove ${lockPath}`,
     {

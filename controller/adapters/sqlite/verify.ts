@@ -26,7 +26,7 @@ export interface Verdict {
 }
 
 /**
- * @throws StoreFault, one line, if it cannot be read, is no store of Headroom, or comes from a newer version
+ * @throws StoreFault, one line, if it cannot be read, is not a Headroom store, or has a newer version
  */
 export async function verifyStore(path: string, busyTimeoutMs = 2_000): Promise<Verdict> {
   let db: Database.Database | undefined

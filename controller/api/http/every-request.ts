@@ -98,7 +98,7 @@ function shapeCheck({ method, schema }: RouteOptions): preValidationHookHandler 
   if (read === null && !hasBody && changesNothing) return null
   return (request, _reply, done) => {
     read?.(request.query as Record<string, unknown>)
-    // A body of `null` was sent and is no object.
+    // A body of `null` was sent and is not an object.
     if (isBodyOptional && request.body === undefined) request.body = {}
     requireDryRun(request.query as DryRunQuery)
     if (!readsConditions) refuseConditions(request.headers)
@@ -109,7 +109,7 @@ function shapeCheck({ method, schema }: RouteOptions): preValidationHookHandler 
 }
 
 /**
- * An option for the response of a dry run is no dry run: a request that lacks dry_run would change the
+ * An option for the response of a dry run is not a dry run: a request that lacks dry_run would change the
  * cluster.
  */
 function requireDryRun({ dry_run: isDryRun, forecast }: DryRunQuery): void {

@@ -167,7 +167,7 @@ export function isForwarded(schema: FastifySchema | undefined): boolean {
   return (schema as { [FORWARDED]?: true } | undefined)?.[FORWARDED] === true
 }
 
-/** A route that is no operation: a file of the page. */
+/** A route that is not an operation: a file of the page. */
 export function openToAll(schema: FastifySchema | undefined): FastifySchema {
   return Object.assign({ ...schema }, { [ROLE_OF]: 'public' })
 }

@@ -1,6 +1,6 @@
 /**
- * The logger of one request, which writes its id into each line. It is made when the first line is: most
- * requests write none.
+ * The logger of one request, which writes its id into each line. It is created with the first line, because
+ * most requests log nothing.
  */
 import { randomFillSync } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'

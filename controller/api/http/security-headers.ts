@@ -28,7 +28,7 @@ const OF_PAGES = {
 }
 
 /**
- * What a program reads is no page: it may load nothing and be shown nowhere, and what only guards pages is
+ * What a program reads is not a page: it may load nothing and be shown nowhere, and what only guards pages is
  * left out.
  */
 const OF_DATA = {

@@ -167,7 +167,7 @@ export const SummarySchema = Type.Object(
     trends: TrendsSchema,
     controllers: objectOrNull(
       ControllersSchema,
-      'Controllers of this store; null: this controller knows of no other one',
+      'Controllers of this store; null: this controller knows no other controller',
     ),
   },
   { $id: 'Summary' },

@@ -297,7 +297,7 @@ const KEY = /^[\x21-\x7e](?:[\x20-\x7e]{0,253}[\x21-\x7e])?$/
 
 /**
  * null when none was sent. A key is its caller's own: two callers may use the same.
- * @throws ApiProblem when the header is no key.
+ * @throws ApiProblem when the header is not a key.
  */
 function submissionKey(
   header: string | readonly string[] | undefined,

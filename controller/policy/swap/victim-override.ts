@@ -41,7 +41,7 @@ export function overridden({ override, onChoice }: VictimOverride): VictimPolicy
 
 /**
  * The given victim leaves for the first GPU, by index, on which it is a candidate; the rules cover the
- * remaining shortages with others. Null: it is no candidate, or the shortages are not covered.
+ * remaining shortages with others. Null: it is not a candidate, or the shortages are not covered.
  */
 export function chooseWithVictim(shortages: readonly Shortage[], victimId: string): CoveredChoice | null {
   const byIndex = [...shortages].sort((a, b) => a.gpu - b.gpu)

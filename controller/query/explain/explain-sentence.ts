@@ -119,7 +119,7 @@ export function sentenceOfPending(
       return `Waits for the announced result of an earlier attempt. ${triedAgainInWords(facts)}`
     case 'RESIDENCY_IMPOSSIBLE':
     case 'SWAPPING_OUT_FOR_YOU':
-      throw new Error(`broken invariant: ${reason} is no reason of a pending task without reserved VRAM`)
+      throw new Error(`broken invariant: ${reason} is not a reason of a pending task without reserved VRAM`)
   }
 }
 

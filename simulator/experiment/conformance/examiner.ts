@@ -130,7 +130,7 @@ export class Examiner {
     })
   }
 
-  /** A request that is no command, over a good network. Null: no answer in time. */
+  /** A request that is not a command, over a good network. Null: no answer in time. */
   ask(body: ControllerBody): Promise<NodeBody | null> {
     const { bus, nodeId } = this.#o
     const subject = nodeSubject(nodeId, 'command')

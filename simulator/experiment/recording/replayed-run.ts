@@ -36,7 +36,7 @@ export class ReplayedRun {
   #recorded: CommitEntry[] = []
   #committed: Batch[] = []
 
-  /** Null: the entry is no input. */
+  /** Null: the entry is not an input. */
   async next(entry: RecordedEntry): Promise<TakenInput | null> {
     if (entry.k === 'commit') this.#recorded.push(entry)
     else if (entry.k === 'start') this.#begin(entry)

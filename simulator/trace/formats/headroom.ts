@@ -44,7 +44,7 @@ export const headroom: Importer = {
     { name: 'task_finished', isRequired: true, becomes: 'the end of its work, whatever the state' },
   ],
   dropped: {
-    of_no_task: 'an event of a node, a group or the configuration, or a line that is no event',
+    of_no_task: 'an event of a node, a group or the configuration, or a line that is not an event',
     bad_at: 'its time cannot be parsed',
     began_before_the_log: 'an event of a task whose submission is not in the log: retention removed it',
     bad_submission: 'a submission without the request',

@@ -429,7 +429,7 @@ describe('Reviews', () => {
     {},
     { apiVersion: 'admission.k8s.io/v1beta1' },
     { apiVersion: 'admission.k8s.io/v1', request: 1 },
-  ])('%j is no review', (document) => {
+  ])('%j is not a review', (document) => {
     expect(requestOf(document)).toBeNull()
   })
 })

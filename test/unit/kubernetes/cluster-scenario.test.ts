@@ -121,7 +121,7 @@ describe('Pods', () => {
   })
 
   it.each([null, 5, 'text', [], {}, { kind: 'Pod' }, { kind: 'Pod', metadata: 1, spec: { containers: {} } }])(
-    'An object of another form is no pod: %j',
+    'An object of another form is not a pod: %j',
     (object) => {
       expect(planPods([object], NODES, null).pods).toEqual([])
       expect(planNodes([object], new Map()).nodes).toEqual([])

@@ -136,7 +136,7 @@ describe(`The node label ${LABEL} overrides the percentage of one node`, () => {
     ])
   })
 
-  it('A label and a policy that agree are no conflict', () => {
+  it('A label and a policy that agree do not conflict', () => {
     const labels = { [NODE_LABELS.overcommitPercent]: '20' }
     const sources = sourcesOf({ labels, nodePolicies: [aNodePolicy('gpu-1', 20)] })
     expect(nodeOvercommit(sources).findings).toEqual([])
@@ -302,7 +302,7 @@ describe('The percentage means extra schedulable VRAM per GPU for swappable pods
 })
 
 describe('The server DaemonSet may receive VENDOR_VRAM_OVERCOMMIT_PERCENT', () => {
-  it('The agent reads it, or its alias, and refuses what is no percentage', () => {
+  it('The agent reads it, or its alias, and refuses what is not a percentage', () => {
     expect(percentOfVariable({ VENDOR_VRAM_OVERCOMMIT_PERCENT: '20' })).toEqual({ ok: true, value: 20 })
     expect(percentOfVariable({ HEADROOM_VRAM_OVERCOMMIT_PERCENT: '30' })).toEqual({ ok: true, value: 30 })
     expect(

@@ -105,7 +105,7 @@ export default function Design(): JSX.Element {
         <p role="status">{selection.rows().length} selected</p>
       </Part>
       <Part title="Empty state and problem">
-        <EmptyState icon={Inbox} title="Nothing is here.">
+        <EmptyState icon={Inbox} title="This list is empty.">
           The next step.
         </EmptyState>
         <Problem text="What is wrong. What to do." />

@@ -85,7 +85,7 @@ function ReadAgain(): JSX.Element {
   return <></>
 }
 
-/** The session has ended, is no session, or was not found. */
+/** The session has ended, is not a session, or was not found. */
 function NotOpen(): JSX.Element {
   const control = useSessionControl()
   const isDebriefed = (): boolean => {

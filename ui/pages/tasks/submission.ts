@@ -73,7 +73,7 @@ export function draftOf(task: TaskBody): Draft {
 function isDefault(field: (typeof MORE_FIELDS)[number], value: unknown): boolean {
   if (field === 'gpu_mode') return value === 'shared'
   if (field === 'on_node_loss') return value === 'wait'
-  // null is no limit, and a missing one is that of the cluster.
+  // null is not a limit, and a missing one is that of the cluster.
   if (field === 'max_requeues') return false
   return value === null || (typeof value === 'object' && Object.keys(value as object).length === 0)
 }

@@ -1289,7 +1289,7 @@ class Summary(TypedDict):
     unknown. At most one minute old.
     """
     controllers: Optional[SummaryControllers]
-    """Controllers of this store; null: this controller knows of no other one."""
+    """Controllers of this store; null: this controller knows no other controller."""
 
 
 class LeaderLeader(TypedDict):

@@ -16,7 +16,7 @@ export interface Stops {
   readonly overdue: readonly LivePlacement[]
 }
 
-/** Records the stop. The placement is no victim anymore: its VRAM becomes free anyway. */
+/** Records the stop. The placement is not a victim anymore: its VRAM becomes free anyway. */
 export function noteStop(c: Cluster, placement: LivePlacement, stopping: Stopping, now: Instant): void {
   placement.stopping = stopping
   c.eligibilityTimers.update(c, placement, now)

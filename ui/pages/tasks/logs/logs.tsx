@@ -236,7 +236,7 @@ interface PaneHeadProps {
 
 function PaneHead(props: PaneHeadProps): JSX.Element {
   const [saving, setSaving] = createSignal<string | null>(null)
-  /** The reader itself is no signal: its lines are. */
+  /** The reader itself is not a signal: its lines are. */
   const reader = () => {
     props.logs.lines()
     return props.logs.reader(props.stream)
