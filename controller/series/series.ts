@@ -44,7 +44,7 @@ export class Series {
   readonly #recent: RecentWindow
   readonly #events: EventSource | null
   readonly #wakes: WakeCounts
-  /** Null before the first reading: what is never read is not counted. */
+  /** Null before the first reading. Without a reader, nothing is counted. */
   #unfollow: (() => void) | null = null
   #cancelTimer: CancelTimer = () => {}
   #isStopped = false

@@ -48,8 +48,8 @@ export class SeriesTable {
   }
 
   /**
-   * Returns the index of a scope, adding it if needed; null if there are too many. `since`: nothing is known
-   * before.
+   * Returns the index of a scope, adding it if needed; null if there are too many. `since`: time from which
+   * values are known.
    */
   admit(key: string, since: Instant): number | null {
     const known = this.#scopes.get(key)

@@ -51,7 +51,7 @@ export class HostPreparations {
     return done
   }
 
-  /** The attempt is launched: resolves with true if everything is here. */
+  /** Called at the launch of the attempt: resolves with true if its image and files are ready. */
   async take(taskId: string, attempt: number): Promise<boolean> {
     const key = folderNameOf(taskId, attempt)
     const preparing = this.#byAttempt.get(key)

@@ -9,7 +9,7 @@ export function noswapNeverSwapped({ shadow, observed, report }: RuleContext): A
   return {
     before({ kind, taskId, nodeId, data }) {
       const residency = data['residency']
-      // Its server swapped it out before the store lost that this was allowed.
+      // Its server swapped it out, and then the store lost the permission for this.
       if (kind === 'task_placed' && data['when'] === 'reported') returning.add(taskId ?? '')
       if (residency === 'resident') returning.delete(taskId ?? '')
       if (returning.has(taskId ?? '')) return

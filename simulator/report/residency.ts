@@ -9,7 +9,7 @@ import type { World } from '../world/world.ts'
 
 /** GPUs of the first nodes of the scenario: more rows are not readable. */
 const MAX_GPUS = 32
-/** At this number of bars the rest of the run is omitted, and marked so. */
+/** Maximum number of bars. The rest of the run is omitted, and the chart marks this. */
 const MAX_BARS = 4_000
 
 /** `moving`: it starts, or is swapped in or out. */

@@ -87,7 +87,7 @@ describe.skipIf(whyNoPostgres() !== null)('a controller on PostgreSQL', () => {
     report(`PostgreSQL was frozen for ${FROZEN_MS} ms`, times)
   })
 
-  it('gives the one true answer after the connection was cut at a commit', async () => {
+  it('gives the correct answer after the connection was cut at a commit', async () => {
     let cut = 0
     const times = await repeated(CUTS, async () => {
       // In turn before the server has the commit, and after it, before its answer.

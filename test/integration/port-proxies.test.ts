@@ -99,7 +99,7 @@ it('A return that is followed at once by a swap-out passes what was held, or rep
   await client.receives('hello')
 })
 
-it('A request that came while a task left is reported again when it has left', async () => {
+it('A request that arrives during a swap-out is reported again after the swap-out', async () => {
   const world = await guardWorld()
   const { proxies, wanted } = await proxiesIn(world)
   const task = taskOf('echo', [await serving(world, 'echo', ECHO)])

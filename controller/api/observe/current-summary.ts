@@ -7,9 +7,9 @@ import type { SummaryBody } from './summary-schema.ts'
 import { createYesterday } from './trends.ts'
 
 export interface CurrentSummary {
-  /** For those who follow: what the store says may be some seconds old. */
+  /** Returns the summary for followers: figures of the store may be some seconds old. */
   now(): SummaryBody
-  /** For a request: the store is asked first. */
+  /** Returns the summary for a request: reads the store first. */
   asked(): Promise<SummaryBody>
 }
 
