@@ -25,7 +25,7 @@ export class RunTracker {
     return [...(this.#nodesOf.get(taskId) ?? [])]
   }
 
-  /** Double runs since the last call. */
+  /** Returns the attempts that ran twice since the last call. */
   takeDoubles(): readonly DoubleRun[] {
     const doubles = this.#doubles
     if (doubles.length > 0) this.#doubles = []

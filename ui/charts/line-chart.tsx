@@ -22,7 +22,7 @@ export interface LineKey extends PictureKey {
 export type ColourOf = (property: string) => string
 
 export type PlotOptions = Omit<uPlot.Options, 'width' | 'height' | 'legend' | 'axes'> & {
-  /** The x axis and the y axis, in addition to their colours. */
+  /** The x axis and the y axis, without their colours. */
   readonly axes: readonly [uPlot.Axis, uPlot.Axis]
 }
 

@@ -5,7 +5,7 @@ import type { EventQuery, EventRange } from '../../ports/store.ts'
 import type { EventRow } from './rows.ts'
 import type { Schema } from './schema.ts'
 
-/** Each kind is read in the order of its index, and the first of all form the page; a task has few events. */
+/** Reads each kind in the order of its index, and merges the first rows of all kinds into a page. */
 export async function events(db: Kysely<Schema>, query: EventQuery): Promise<EventRow[]> {
   const bounded = await withinTimes(db, query)
   const { kinds = null, taskId = null, isNewestFirst = false, limit } = bounded

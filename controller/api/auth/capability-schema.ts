@@ -26,7 +26,7 @@ export const CapabilitiesSchema = Type.Object(
       description: 'Operations (operationId of /openapi.json) that the role of the caller permits',
     }),
     own_tasks_only: list(Type.String(), {
-      description: 'Those of them that are permitted only for the own tasks of the caller',
+      description: 'Permitted operations that apply only to tasks of the caller',
     }),
   },
   { $id: 'Capabilities', description: 'What this controller and the caller can do.' },
