@@ -107,6 +107,6 @@ function reportLost({ durable }: Parts, attempt: KeptAttempt): void {
     attempt: attempt.attempt,
     outcome: 'lost',
     exit_code: null,
-    detail: 'the attempt no longer existed when the server returned',
+    detail: 'nothing was left of it when the server came back',
   })
 }
