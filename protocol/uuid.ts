@@ -2,6 +2,8 @@ import { createHash } from 'node:crypto'
 
 const BYTES = Buffer.alloc(16)
 const TEXT = Buffer.alloc(36)
+const DIGITS = Buffer.from('0123456789abcdef', 'latin1')
+const HYPHEN = 0x2d
 
 /** Returns a version 4 UUID (RFC 9562) from a stream of random numbers in [0, 1). */
 export function uuidV4(random: () => number): string {
@@ -24,10 +26,12 @@ export function uuidV5(namespace: string, name: string): string {
 function textOf(bytes: Buffer, version: number): string {
   bytes[6] = ((bytes[6] as number) & 0x0f) | (version << 4)
   bytes[8] = ((bytes[8] as number) & 0x3f) | 0x80
-  const hex = bytes.toString('hex', 0, 16)
-  TEXT.write(
-    `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`,
-    'latin1',
-  )
+  let at = 0
+  for (let i = 0; i < 16; i++) {
+    if (i === 4 || i === 6 || i === 8 || i === 10) TEXT[at++] = HYPHEN
+    const byte = bytes[i] as number
+    TEXT[at++] = DIGITS[byte >>> 4] as number
+    TEXT[at++] = DIGITS[byte & 0x0f] as number
+  }
   return TEXT.toString('latin1')
 }

@@ -1,4 +1,5 @@
 /** Converts between the engine's live objects and the records of the store. */
+import type { Mutable } from '../../protocol/fields.ts'
 import { MAX_ATTEMPTS_PER_NODE } from '../../protocol/limits.ts'
 import type { Instant } from '../../protocol/units.ts'
 import { isFinal } from '../model/task.ts'
@@ -19,26 +20,26 @@ export function recordOfTask(task: LiveTask): TaskRecord {
   const { spec, placement } = task
   const served = task.servedUs + (placement?.servedUs ?? 0)
   const compute = task.computeUs + (placement?.computeUs ?? 0)
-  return {
+  const own = {
     ...(isFinal(task.state) ? withoutValues(spec) : spec),
-    ...pick(task, STORED_TASK),
     clientWants: task.clientWants,
     lastEventSeq: task.lastEventSeq,
-    ...(task.endCode === null ? {} : { endCode: task.endCode }),
     lastNodeId: task.lastNodeId,
-    ...(task.givenUp.length === 0 ? {} : { givenUp: task.givenUp }),
     counters: [served + compute + task.queueUs + task.swapUs, served, task.queueUs, task.swapUs, compute],
-    ...(task.trouble === NO_TROUBLE ? {} : { trouble: task.trouble }),
-    ...(task.imageDigest === null ? {} : { imageDigest: task.imageDigest }),
     placement: placement === null ? null : recordOfPlacement(placement),
-  }
+  } as const
+  const record: Mutable<TaskRecord> = withFields(own, task, STORED_TASK)
+  if (task.endCode !== null) record.endCode = task.endCode
+  if (task.givenUp.length > 0) record.givenUp = task.givenUp
+  if (task.trouble !== NO_TROUBLE) record.trouble = task.trouble
+  if (task.imageDigest !== null) record.imageDigest = task.imageDigest
+  return record
 }
 
 function recordOfPlacement(p: LivePlacement): PlacementRecord {
-  return {
+  const own = {
     nodeId: p.node.id,
     gpus: p.gpus.map((gpu) => gpu.index),
-    ...pick(p, STORED_PLACEMENT),
     heldGrowth: p.heldGrowth,
     stopping: p.stopping,
     confirmed: p.confirmed,
@@ -46,12 +47,6 @@ function recordOfPlacement(p: LivePlacement): PlacementRecord {
     isNoswapUntold: p.isNoswapUnacknowledged,
     isCalledBack: p.isSwapInRequested,
     isProbed: p.isProbed,
-    ...(p.isWakeable ? { isWakeable: true } : {}),
-    ...(p.residualMib === 0 ? {} : { residualMib: p.residualMib }),
-    ...(p.outBy === null ? {} : { outBy: p.outBy }),
-    ...(p.whyNotSwappable === null ? {} : { whyNotSwappable: p.whyNotSwappable }),
-    ...(p.isSwappedOutByOperator ? { isSentAway: true } : {}),
-    ...(p.isEager ? { isEager: true, idleFrom: p.idleFrom } : {}),
     outSince: p.swappedOutSince,
     askedAt: p.entry?.kind === 'swap_in' ? p.entry.askedAt : null,
     backOffUntil: p.backOffUntil,
@@ -60,6 +55,17 @@ function recordOfPlacement(p: LivePlacement): PlacementRecord {
       return mark.round < 0 ? null : { round: mark.round, lastSwapOut: mark.lastSwapOut }
     }),
   }
+  const record: Mutable<PlacementRecord> = withFields(own, p, STORED_PLACEMENT)
+  if (p.isWakeable) record.isWakeable = true
+  if (p.residualMib !== 0) record.residualMib = p.residualMib
+  if (p.outBy !== null) record.outBy = p.outBy
+  if (p.whyNotSwappable !== null) record.whyNotSwappable = p.whyNotSwappable
+  if (p.isSwappedOutByOperator) record.isSentAway = true
+  if (p.isEager) {
+    record.isEager = true
+    record.idleFrom = p.idleFrom
+  }
+  return record
 }
 
 export function recordOfNode(node: LiveNode): NodeRecord {
@@ -222,7 +228,16 @@ function classRound(gpu: LiveGpu, spec: TaskSpec): LiveGpu['rounds']['p0'] {
 }
 
 function pick<T, K extends keyof T>(from: T, names: readonly K[]): Pick<T, K> {
-  const picked = {} as Pick<T, K>
-  for (const name of names) picked[name] = from[name]
-  return picked
+  return withFields({}, from, names)
+}
+
+/** Adds these fields to the record. */
+function withFields<R extends object, T, K extends keyof T>(
+  record: R,
+  from: T,
+  names: readonly K[],
+): R & Pick<T, K> {
+  const whole = record as R & Mutable<Pick<T, K>>
+  for (const name of names) whole[name] = from[name] as (typeof whole)[K]
+  return whole
 }
