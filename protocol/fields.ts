@@ -2,8 +2,18 @@
  * The vocabulary of the contract's schemas, in TypeBox: kinds of fields with their ranges. Every number has a
  * range, and every text and list a maximum length, because messages are hostile input (docs/protocol.md).
  */
-import { Type } from 'typebox'
-import type { Static, TProperties, TSchema, TSchemaOptions, TUnsafe } from 'typebox'
+import type {
+  Static,
+  TBoolean,
+  TInteger,
+  TObject,
+  TOptional,
+  TProperties,
+  TSchema,
+  TSchemaOptions,
+  TString,
+  TUnsafe,
+} from 'typebox'
 import { MAX_COUNT } from './limits.ts'
 
 /** The type of the values of a schema, read-only at every depth. */
@@ -97,21 +107,27 @@ export const ABSOLUTE_PATH: Characters = {
 }
 
 /** A whole number in an inclusive range. */
-export function integer(minimum: number, maximum: number, description?: string) {
-  return Type.Integer({ minimum, maximum, ...described(description) })
+export function integer(minimum: number, maximum: number, description?: string): TInteger {
+  return withMark({ type: 'integer', minimum, maximum, ...described(description) }, '~kind', 'Integer')
 }
 
-export function count(description?: string) {
+export function count(description?: string): TInteger {
   return integer(0, MAX_COUNT, description)
 }
 
 /** A well-formed text on one line; `characters` allows others. Lengths in UTF-16 code units. */
-export function text(minLength: number, maxLength: number, description?: string, characters = ONE_LINE) {
-  return Type.String({ minLength, maxLength, pattern: characters.pattern, ...described(description) })
+export function text(
+  minLength: number,
+  maxLength: number,
+  description?: string,
+  { pattern } = ONE_LINE,
+): TString {
+  const schema = { type: 'string', minLength, maxLength, pattern, ...described(description) }
+  return withMark(schema, '~kind', 'String')
 }
 
-export function flag(description?: string) {
-  return Type.Boolean(described(description))
+export function flag(description?: string): TBoolean {
+  return withMark({ type: 'boolean', ...described(description) }, '~kind', 'Boolean')
 }
 
 /** One of a few values. */
@@ -121,7 +137,7 @@ export function oneOf<const V extends readonly (string | number)[]>(
 ): TUnsafe<V[number]> {
   const type = typeof values[0] === 'number' ? 'integer' : 'string'
   const choice = values.length === 1 ? { const: values[0] } : { enum: [...values] }
-  return Type.Unsafe({ type, ...choice, ...described(description) })
+  return unsafe({ type, ...choice, ...described(description) })
 }
 
 export function list<T extends TSchema>(
@@ -130,12 +146,12 @@ export function list<T extends TSchema>(
   maxItems: number,
   description?: string,
 ): TUnsafe<readonly Static<T>[]> {
-  return Type.Unsafe({ type: 'array', minItems, maxItems, items, ...described(description) })
+  return unsafe({ type: 'array', minItems, maxItems, items, ...described(description) })
 }
 
 /** The same list without equal items. For numbers. */
 export function withoutDuplicates<T>(of: TUnsafe<T>): TUnsafe<T> {
-  return Type.Unsafe({ ...of, uniqueItems: true })
+  return unsafe({ ...of, uniqueItems: true })
 }
 
 /** The extension keyword of `indexed`. */
@@ -144,7 +160,7 @@ export const INDEX_IS_PLACE = 'x-index-is-place'
 /** The same list of objects whose `index` is 0 in the first item, 1 in the next, and so on. */
 export function indexed<T>(of: TUnsafe<T>, maxItems: number): TUnsafe<T> {
   const places = Array.from({ length: maxItems }, (_, index) => ({ properties: { index: { const: index } } }))
-  return Type.Unsafe({ ...of, [INDEX_IS_PLACE]: true, allOf: [{ items: places }] })
+  return unsafe({ ...of, [INDEX_IS_PLACE]: true, allOf: [{ items: places }] })
 }
 
 /** The same schema that also allows null. For scalars and lists. */
@@ -155,23 +171,40 @@ export function orNull<T extends TSchema>(of: T, description?: string): TUnsafe<
     ...rest
   } = of as unknown as { readonly type: string; readonly enum?: unknown[] }
   const choice = values === undefined ? {} : { enum: [...values, null] }
-  return Type.Unsafe({ type: [type, 'null'], ...choice, ...rest, ...described(description) })
+  return unsafe({ type: [type, 'null'], ...choice, ...rest, ...described(description) })
 }
 
 export function withDefault<T>(of: TUnsafe<T>, value: T): TUnsafe<T> {
-  return Type.Unsafe({ ...of, default: value })
+  return unsafe({ ...of, default: value })
 }
 
 /** The same schema; a refusal says in these words what is allowed, where a pattern says it badly. */
 export function inWords<T>(of: TUnsafe<T>, allowed: string): TUnsafe<T> {
-  return Type.Unsafe({ ...of, 'x-allowed': allowed })
+  return unsafe({ ...of, 'x-allowed': allowed })
 }
 
-export function record<P extends TProperties>(fields: P, description?: string) {
-  return Type.Object(fields, described(description))
+export function record<P extends TProperties>(properties: P, description?: string): TObject<P> {
+  const names = Object.keys(properties).filter((name) => !('~optional' in (properties[name] as object)))
+  const required = names.length === 0 ? {} : { required: names }
+  const schema = { type: 'object', ...required, properties, ...described(description) }
+  return withMark(schema, '~kind', 'Object')
 }
 
-export const optional = Type.Optional
+export function optional<S extends TSchema>(of: S): TOptional<S> {
+  return withMark(copyOf(of), '~optional', true)
+}
+
+/** The same fields, each of which a record must have. */
+export function required<P extends TProperties>(fields: P): { readonly [K in keyof P]: RequiredField<P[K]> } {
+  const entries = Object.entries(fields).map(([name, field]) => {
+    const copy = copyOf(field)
+    delete copy['~optional']
+    return [name, copy] as const
+  })
+  return Object.fromEntries(entries) as { readonly [K in keyof P]: RequiredField<P[K]> }
+}
+
+type RequiredField<S extends TSchema> = S extends TOptional<infer Of extends TSchema> ? Of : S
 
 /** One of several records, selected by the field `tag`, which each of them has. */
 export function tagged<const V extends Readonly<Record<string, TSchema>>>(
@@ -179,13 +212,31 @@ export function tagged<const V extends Readonly<Record<string, TSchema>>>(
   variants: V,
 ): TUnsafe<Static<V[keyof V]>> {
   const oneOf = Object.entries(variants).map(([value, variant]) => withTag(variant, tag, value))
-  return Type.Unsafe({ type: 'object', discriminator: tag, oneOf })
+  return unsafe({ type: 'object', discriminator: tag, oneOf })
 }
 
 /** The same record whose field `tag` has only this value. */
 export function withTag<S extends TSchema>(of: S, tag: string, value: string): S {
   const { properties } = of as unknown as { readonly properties: Readonly<Record<string, TSchema>> }
   return { ...of, properties: { ...properties, [tag]: oneOf([value]) } }
+}
+
+/** Its type is what the caller says. */
+export function unsafe<T>(schema: object): TUnsafe<T> {
+  return withMark(copyOf(schema), '~unsafe', null)
+}
+
+/**
+ * TypeBox marks its schemas with properties that JSON does not show. The builders of this file set the same
+ * marks without TypeBox, which consists of 370 files: every start of the command line would load them.
+ */
+function withMark<S>(schema: object, name: '~kind' | '~optional' | '~unsafe', value: unknown): S {
+  return Object.defineProperty(schema, name, { value, configurable: true, writable: true }) as S
+}
+
+/** With its marks. */
+function copyOf(schema: object): { '~optional'?: true } {
+  return Object.defineProperties({}, Object.getOwnPropertyDescriptors(schema))
 }
 
 function described(description: string | undefined): TSchemaOptions {

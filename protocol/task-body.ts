@@ -82,7 +82,7 @@ export function specOfRequest(
   maxRequeues: number | null,
   now: Instant,
 ): TaskSpec {
-  return {
+  const spec: Mutable<TaskSpec> = {
     id,
     seq,
     name: request.name ?? id,
@@ -96,14 +96,13 @@ export function specOfRequest(
     owner: request.owner,
     command: request.command,
     maxRuntimeMs: milliseconds(request.maxRuntimeSeconds),
-    ...(request.stopGraceSeconds === undefined || request.stopGraceSeconds === null
-      ? {}
-      : { stopGraceMs: request.stopGraceSeconds * 1000 }),
     onNodeLoss: request.onNodeLoss,
     maxRequeues: request.maxRequeues === undefined ? maxRequeues : request.maxRequeues,
-    ...launchIn(request),
     submittedAt: now,
   }
+  const { stopGraceSeconds = null } = request
+  if (stopGraceSeconds !== null) spec.stopGraceMs = stopGraceSeconds * 1000
+  return Object.assign(spec, launchIn(request))
 }
 
 /** The specification inside a record of the store, which has more fields; older ones lack some. */

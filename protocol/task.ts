@@ -2,7 +2,6 @@
  * A task, defined once: the request of a client, the specification that the controller keeps, and the fields
  * with their ranges in the bodies of REST and of the wire (`task-body.ts` converts between them).
  */
-import { Type } from 'typebox'
 import {
   flag,
   ABSOLUTE_PATH,
@@ -14,7 +13,9 @@ import {
   optional,
   orNull,
   record,
+  required,
   SHA_256,
+  unsafe,
   withDefault,
 } from './fields.ts'
 import type { Value } from './fields.ts'
@@ -256,7 +257,7 @@ export const RUN_POLICY = record({
     ),
   ),
   keep_warm: optional(
-    Type.Unsafe<boolean>(
+    unsafe<boolean>(
       flag(
         'It is swapped out only if the other candidates of its class (P0, or all others) do not free ' +
           'enough VRAM',
@@ -284,7 +285,7 @@ const { properties } = RUN_POLICY
 const IMAGE_IN_WORDS = `${IMAGE_REFERENCE.description}, of at most ${MAX_IMAGE_LENGTH} characters, or null`
 
 /** Every body that REST reads is free of halves of surrogate pairs, and tools cannot generate this range. */
-const CWD = Type.Unsafe<string | null>({ ...properties.cwd, pattern: '^/[^\\u0000]*$' })
+const CWD = unsafe<string | null>({ ...properties.cwd, pattern: '^/[^\\u0000]*$' })
 const ARGUMENT = { ...NO_NUL, pattern: '^[^\\u0000]*$' }
 const CWD_IN_WORDS = `${ABSOLUTE_PATH.description}, of at most ${MAX_PATH_LENGTH} characters, or null`
 
@@ -311,4 +312,4 @@ export const RUN_POLICY_REQUEST = {
   swap_engine: optional(withDefault(properties.swap_engine, null)),
 }
 /** The run policy of a task in an answer. */
-export const RUN_POLICY_VIEW = Type.Required(RUN_POLICY).properties
+export const RUN_POLICY_VIEW = required(properties)
