@@ -1,9 +1,9 @@
 /** The socket watch on real processes, which are stopped and run as tasks are (design: wake on request). */
 import { execFile, spawn, type ChildProcess } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
@@ -74,17 +74,16 @@ async function server(prefix: readonly string[] = []): Promise<Server> {
   }
 }
 
-function isWatching(pid: number): boolean {
-  return (
-    isRunnable(pid) && readFileSync(`/proc/${pid}/cmdline`, 'utf8').endsWith('headroom-guard\0--sockets\0')
-  )
+/** Other test files run in threads of this process, and have watchers of their own. */
+function isWatching(pid: number, guard: string): boolean {
+  return isRunnable(pid) && readFileSync(`/proc/${pid}/cmdline`, 'utf8') === `${guard}\0--sockets\0`
 }
 
-function watchWorld() {
+function watchWorld(guard = program) {
   const wanted: WatchedTask[] = []
   const notes: string[] = []
   const watch = new SocketWatch<WatchedTask>({
-    program,
+    program: guard,
     onRequest: (task) => wanted.push(task),
     onNote: (line) => notes.push(line),
   })
@@ -192,12 +191,17 @@ describe('a stopped task', () => {
   })
 
   it('is watched again when the process that watches is killed', async () => {
-    const world = watchWorld()
+    const guard = join(mkdtempSync(join(tmpdir(), 'headroom-guard-')), 'guard')
+    copyFileSync(program, guard)
+    cleanups.push(() => rmSync(dirname(guard), { recursive: true }))
+    const world = watchWorld(guard)
     const one = await server()
     await one.stop()
     const task = one.task()
     await world.watch.watch(task)
-    for (const pid of descendantsOf(process.pid).filter(isWatching)) process.kill(pid, 'SIGKILL')
+    const watchers = descendantsOf(process.pid).filter((pid) => isWatching(pid, guard))
+    expect(watchers).toHaveLength(1)
+    for (const pid of watchers) process.kill(pid, 'SIGKILL')
     await client(one.ports[0])
     await until('the request is reported', () => world.wanted.includes(task))
     expect(world.notes).toEqual([expect.stringContaining('SIGKILL')])

@@ -97,9 +97,6 @@ export function uploaderOf(request: { readonly caller: Caller | null }): Uploade
   return { name, mayChangeOthers: mayCall(role, 'operator') }
 }
 
-/** The rest of a body is not read: the connection ends with the answer. */
-const UNREAD = { headers: { connection: 'close' } }
-
 function problemOf(refusal: SimulationRefusal): ApiProblem {
   switch (refusal.code) {
     case 'invalid_scenario':
@@ -124,7 +121,6 @@ function problemOf(refusal: SimulationRefusal): ApiProblem {
       return new ApiProblem(
         'body_too_large',
         `The body is larger than the limit of ${refusal.limitBytes} bytes.`,
-        UNREAD,
       )
     case 'invalid':
       return invalidField(`/${refusal.field}`, refusal.detail)
@@ -133,7 +129,7 @@ function problemOf(refusal: SimulationRefusal): ApiProblem {
     case 'forbidden':
       return new ApiProblem('forbidden', refusal.detail)
     case 'uploads_full':
-      return new ApiProblem('uploads_full', refusal.detail, UNREAD)
+      return new ApiProblem('uploads_full', refusal.detail)
     case 'too_many':
       return new ApiProblem('too_many_simulations', refusal.detail, {
         headers: { 'retry-after': String(refusal.retryAfterSeconds) },

@@ -8,6 +8,7 @@ import type { ApiApp, ApiContext } from '../context.ts'
 import { ApiProblem, invalidField } from '../http/errors.ts'
 import { presentInstant } from '../http/instant.ts'
 import { operation, takesFile } from '../http/operation.ts'
+import { discardRest } from '../http/refused-upload.ts'
 import { simulatorOf, uploaderOf, valueOf } from './simulation-request.ts'
 import { TracePageSchema, TracePathSchema, TraceQuerySchema, TraceSchema } from './trace-schema.ts'
 import { UsageSchema } from './usage-schema.ts'
@@ -71,9 +72,10 @@ export function traceRoutes(app: ApiApp, { simulation }: ApiContext): void {
       if (sent === undefined) throw invalidField('', 'the body must be a file, but is missing')
       // A refusal in the middle of the upload still needs a response.
       const body = sent.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>
-      const entry = valueOf(
-        await simulator().storeTrace({ name, format, activityModel, body, by: uploaderOf(request) }),
-      )
+      const by = uploaderOf(request)
+      const stored = await simulator().storeTrace({ name, format, activityModel, body, by })
+      if (!stored.ok) discardRest(request.raw)
+      const entry = valueOf(stored)
       reply.code(201).header('location', '/api/v1/traces')
       return presentTrace(entry)
     })
