@@ -206,6 +206,14 @@ describe.skipIf(CHROMIUM === null)('the frame around every page', { timeout: 300
     await expect.poll(() => field.inputValue()).toBe('glossary')
     await page.keyboard.press('Enter')
     await expect.poll(() => page.title()).toBe('Glossary · Headroom')
+    // The script is there now, and the field has the focus only a moment after the palette is shown.
+    for (const word of ['settings', 'simulations', 'events']) {
+      await page.keyboard.press('Control+k')
+      await page.keyboard.type(word)
+      await expect.poll(() => field.inputValue()).toBe(word)
+      await page.keyboard.press('Escape')
+      await field.waitFor({ state: 'detached' })
+    }
     expect(faults).toEqual([])
     await end(controller)
   })

@@ -6,8 +6,10 @@ interface OverlayProps {
   readonly pages: readonly { readonly path: string; readonly name: string }[]
   /** @param hasMoved another page is shown: the focus goes to it, not back */
   readonly onClose: (hasMoved: boolean) => void
-  /** The text that was typed while the script was loading. */
+  /** The text that was typed before the field of the overlay had the focus. */
   readonly typed: string
+  /** Its field has the focus: it receives what is typed from now on. */
+  readonly onFocus: () => void
 }
 type Overlay = Component<OverlayProps>
 
@@ -19,8 +21,10 @@ const SCRIPTS = {
 export interface Overlays {
   /** null: none. */
   readonly open: Accessor<Overlay | null>
-  /** The text that was typed while the script of the open overlay was loading. */
+  /** The text that was typed before the field of the open overlay had the focus. */
   readonly typed: Accessor<string>
+  /** The field has the focus. */
+  focused(): void
   show(name: keyof typeof SCRIPTS): void
   close(hasMoved: boolean): void
 }
@@ -36,6 +40,7 @@ export function createOverlays(): Overlays {
     event.preventDefault()
     event.stopPropagation()
   }
+  const focused = (): void => window.removeEventListener('keydown', keepKey, { capture: true })
   const show = async (name: keyof typeof SCRIPTS): Promise<void> => {
     if (open() !== null || isLoading) return
     isLoading = true
@@ -46,14 +51,15 @@ export function createOverlays(): Overlays {
       const { default: overlay } = await SCRIPTS[name]()
       setOpen(() => overlay)
     } catch {
+      focused()
       toast({ text: 'This could not be loaded: the controller does not respond.' })
     } finally {
       isLoading = false
-      window.removeEventListener('keydown', keepKey, { capture: true })
     }
   }
   const close = (hasMoved: boolean): void => {
     setOpen(null)
+    focused()
     // Unless the new page has taken the focus meanwhile.
     setTimeout(() => {
       if (document.activeElement !== document.body) return
@@ -62,5 +68,5 @@ export function createOverlays(): Overlays {
       if (back instanceof HTMLElement) back.focus({ preventScroll: true })
     })
   }
-  return { open, typed, show: (name) => void show(name), close }
+  return { open, typed, focused, show: (name) => void show(name), close }
 }

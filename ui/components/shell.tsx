@@ -163,6 +163,7 @@ export function Shell(props: ShellProps): JSX.Element {
             component={component()}
             pages={places().flat()}
             typed={overlays.typed()}
+            onFocus={overlays.focused}
             onClose={overlays.close}
           />
         )}

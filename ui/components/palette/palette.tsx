@@ -1,17 +1,7 @@
 /** Finds tasks, nodes, groups, owners, pages, settings and actions, and opens or does them. */
 import { Content, Overlay, Portal, Root, Title } from '@kobalte/core/dialog'
 import { useNavigate } from '@solidjs/router'
-import {
-  createEffect,
-  createMemo,
-  createSignal,
-  createUniqueId,
-  For,
-  on,
-  Show,
-  untrack,
-  type JSX,
-} from 'solid-js'
+import { createEffect, createMemo, createSignal, createUniqueId, For, on, Show, type JSX } from 'solid-js'
 import { usePath, useWorld } from '../../api/world.ts'
 import dialog from '../../design/dialog.module.css'
 import { MAX_SHOWN, ranked, type Entry } from './entries.ts'
@@ -23,6 +13,7 @@ export interface PaletteProps {
   readonly pages: readonly { readonly path: string; readonly name: string }[]
   readonly onClose: (hasMoved: boolean) => void
   readonly typed: string
+  readonly onFocus: () => void
 }
 
 export default function Palette(props: PaletteProps): JSX.Element {
@@ -46,7 +37,8 @@ function Finder(props: PaletteProps): JSX.Element {
   const path = usePath()
   const { mode } = useWorld()
   const navigate = useNavigate()
-  const [text, setText] = createSignal(untrack(() => props.typed))
+  const [text, setText] = createSignal('')
+  createEffect(() => setText(props.typed))
   const [at, setAt] = createSignal(0)
   const known = useKnown(() => props.pages, mode === 'live')
   const found = useFound(text)
@@ -89,6 +81,7 @@ function Finder(props: PaletteProps): JSX.Element {
         maxLength="200"
         placeholder="Task, node, group, owner, page, setting or action"
         value={text()}
+        onFocus={() => props.onFocus()}
         onInput={(event) => setText(event.currentTarget.value)}
         onKeyDown={onKey}
       />
