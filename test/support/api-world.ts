@@ -23,7 +23,7 @@ import type { Impact } from '../../controller/query/preview/impact.ts'
 import { DurableEvents } from '../../controller/engine/durable-events.ts'
 import type { GroupPreview } from '../../controller/query/preview/group-preview.ts'
 import type { Prediction } from '../../controller/query/preview/prediction.ts'
-import { NO_TROUBLE } from '../../controller/model/start-refusal.ts'
+import { newLiveTask } from '../../controller/state/new-facts.ts'
 import { NOT_FROZEN } from '../../controller/model/controller-status.ts'
 import type { ClusterTotals, SwapCounts, TaskCounts, Views } from '../../controller/query/views.ts'
 import { ZERO_COUNTERS, type Counters } from '../../controller/metrics/counters.ts'
@@ -111,7 +111,7 @@ export class FakeController implements ApiWorld {
   readonly commands: { -readonly [K in keyof Commands]: Commands[K] } = {
     submitTask: (request, answer) =>
       this.#carryOut(answer, () => {
-        const task = pendingTask(this.#nextSpec(request), this.now)
+        const task = newLiveTask(this.#nextSpec(request), this.now)
         this.open.set(task.spec.id, task)
         return task
       }),
@@ -120,7 +120,7 @@ export class FakeController implements ApiWorld {
         const known = this.keys.get(key)
         if (known !== undefined && known.body !== body) return { code: 'key_reused', taskId: known.taskId }
         if (known !== undefined) return { taskId: known.taskId, isReplay: true }
-        const task = pendingTask(this.#nextSpec(request), this.now)
+        const task = newLiveTask(this.#nextSpec(request), this.now)
         this.open.set(task.spec.id, task)
         this.keys.set(key, { body, taskId: task.spec.id })
         return { taskId: task.spec.id, isReplay: false }
@@ -597,30 +597,6 @@ function emptyGpu(
     swappableResidentMib: 0,
   }
   return gpu as Gpu
-}
-
-function pendingTask(spec: TaskSpec, now: number): Mutable<Task> {
-  return {
-    spec,
-    state: 'pending',
-    isHeld: false,
-    attempt: 0,
-    pendingSince: now,
-    placement: null,
-    placementEntry: null,
-    refusedBy: null,
-    trouble: NO_TROUBLE,
-    preparations: [],
-    imageDigest: null,
-    avoidedNow: null,
-    firstStartedAt: null,
-    finishedAt: null,
-    exitCode: null,
-    endCode: null,
-    endReason: null,
-    swapOuts: 0,
-    lastNodeId: null,
-  }
 }
 
 /** Only the fields that the API shows. */

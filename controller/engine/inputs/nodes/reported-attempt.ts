@@ -1,5 +1,6 @@
 /** An attempt that a node reports becomes the attempt of a pending task: the store lost its placement. */
-import type { Instant, Mib, Residency } from '../../../../protocol/units.ts'
+import type { Instant } from '../../../../protocol/units.ts'
+import type { QuarantinedAttempt } from '../../../model/node.ts'
 import type { Cluster } from '../../../state/cluster.ts'
 import { addPlacement } from '../../../state/gpu-ledger.ts'
 import type { LiveGpu, LiveNode, LiveTask } from '../../../state/facts.ts'
@@ -8,14 +9,7 @@ import { setResidency, started } from '../../apply/lifecycle/transitions.ts'
 import { dropEntry } from '../../apply/lifecycle/entries.ts'
 import { forgetRefusals } from '../../apply/lifecycle/refusals.ts'
 
-export interface ReportedAttempt {
-  readonly attempt: number
-  readonly gpus: readonly number[]
-  readonly vramMib: Mib
-  readonly residency: Residency
-  readonly generation: number
-  readonly wantsGpu: boolean
-}
+export type ReportedAttempt = Omit<QuarantinedAttempt, 'taskId' | 'since' | 'stoppedBy'>
 
 /** pending → running, as the node reports. Returns false if the node has no such GPU. */
 export function takeReported(
