@@ -4,7 +4,8 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import { DEFAULT_CONFIG } from '../../controller/model/config.ts'
-import type { QueueEntry } from '../../controller/model/placement.ts'
+import { isAboveRequest, type QueueEntry } from '../../controller/model/placement.ts'
+import { victimClassOf } from '../../controller/model/victim-class.ts'
 import { Cluster } from '../../controller/state/cluster.ts'
 import type { LiveGpu } from '../../controller/state/facts.ts'
 import { shortMib } from '../../controller/policy/swap/bytes.ts'
@@ -85,13 +86,14 @@ function candidatesOn(cluster: Cluster, gpu: LiveGpu, entry: QueueEntry, hostFre
     if (placement === null || !placement.gpus.includes(gpu) || !mayTake(entry.task, placement)) continue
     const at = eligibleFrom(placement, cluster.policy)
     if (at === null || at > NOW || placement.demandMib * placement.gpus.length > hostFreeMib) continue
-    const isP0 = spec.priority === 0
-    const state = isP0 ? gpu.rounds.p0 : gpu.rounds.non_p0
+    const victimClass = victimClassOf(spec)
+    const state = gpu.rounds[victimClass]
     const { round, lastSwapOut } = markOf(state, spec.id)
     const idleMs = placement.wantsGpu ? 0 : NOW - placement.idleSince
     candidates.push({
       id: spec.id,
-      isP0,
+      class: victimClass,
+      isAboveRequest: isAboveRequest(placement),
       idleMs,
       mib: placement.demandMib,
       isSwappedThisRound: round === state.round,

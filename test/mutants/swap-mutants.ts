@@ -18,7 +18,6 @@ const VICTIMS: readonly Mutant[] = [
     rule: 'swap',
     says: 'a task that is kept warm leaves as early as the others of its class',
     edits: [
-      edit(`${SWAP}/eligible.ts`, 'eligibleOn', 'spec.keepWarm === true', 'false'),
       edit('controller/model/victim-class.ts', 'victimClassOf', "keepWarm === true ? 'non_p0_warm' : ", ''),
     ],
     directed: { scenario: 'fairness/kept-warm' },
@@ -232,8 +231,8 @@ const VICTIMS: readonly Mutant[] = [
       edit(
         `${SWAP}/order.ts`,
         'levelOf',
-        'VICTIM_CLASSES.indexOf(classOf(candidate))',
-        '((VICTIM_CLASSES.indexOf(classOf(candidate)) + 2) % VICTIM_CLASSES.length)',
+        'VICTIM_CLASSES.indexOf(candidate.class)',
+        '((VICTIM_CLASSES.indexOf(candidate.class) + 2) % VICTIM_CLASSES.length)',
       ),
     ],
     likes: ['priorities'],

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { byCodeUnits } from '../../controller/structures/order.ts'
-import { classOf, levelOf, swapOutAge } from '../../controller/policy/swap/order.ts'
+import { levelOf, swapOutAge } from '../../controller/policy/swap/order.ts'
 import { victimClassOf } from '../../controller/model/victim-class.ts'
 import { enactRound, forgetTask, markOf, newGpuRounds } from '../../controller/policy/swap/rounds.ts'
 import { EXACT_SUBSET_TASKS, fewestBytesCovering, totalOf } from '../../controller/policy/swap/subset.ts'
@@ -26,8 +26,7 @@ const BOUND_FROM_ROUND_START = 1
 /** Sizes and ages repeat on purpose: orders go wrong at ties. */
 function candidateArb(maxMib: number): fc.Arbitrary<Omit<Candidate, 'id'>> {
   return fc.record({
-    isP0: fc.boolean(),
-    isKeptWarm: fc.boolean(),
+    class: fc.constantFrom(...CLASSES),
     isAboveRequest: fc.boolean(),
     idleMs: fc.integer({ min: 300_000, max: 300_003 }),
     mib: fc.integer({ min: 1, max: maxMib }),
@@ -67,8 +66,8 @@ const shortagesArb: fc.Arbitrary<Shortage[]> = fc
       candidates: tasks.flatMap(({ on, gpus }, index) => {
         const [first, here] = [on[0], on[gpu]]
         if ((gpus & (1 << gpu)) === 0 || first === undefined || here === undefined) return []
-        const { isP0, isKeptWarm = false, isAboveRequest = false, mib, idleMs } = first
-        return [{ ...here, ...{ isP0, isKeptWarm, isAboveRequest, mib, idleMs }, id: nameOf(index) }]
+        const { class: victimClass, isAboveRequest, mib, idleMs } = first
+        return [{ ...here, ...{ class: victimClass, isAboveRequest, mib, idleMs }, id: nameOf(index) }]
       }),
     })),
   )
@@ -118,7 +117,7 @@ describe('the choice of victims', () => {
     const property = fc.property(shortagesArb, fc.boolean(), (shortages, isForP0) => {
       const offered = shortages.map((shortage) => ({
         ...shortage,
-        candidates: shortage.candidates.filter((task) => isForP0 || !task.isP0),
+        candidates: shortage.candidates.filter((task) => isForP0 || !isP0(task)),
       }))
       const choice = chooseVictims(offered, 'collect')
       const victims = choice.covered ? choice.victims : []
@@ -128,7 +127,7 @@ describe('the choice of victims', () => {
         const others = offered
           .filter((shortage) => shortage.gpu === gpu)
           .flatMap((shortage) => shortage.candidates)
-        expect(others.filter((task) => !task.isP0 && !ids.has(task.id))).toEqual([])
+        expect(others.filter((task) => !isP0(task) && !ids.has(task.id))).toEqual([])
       }
     })
     holds(property, 3000)
@@ -142,8 +141,8 @@ describe('the choice of victims', () => {
       for (const { gpu, id } of victims) {
         const here = shortages.find((shortage) => shortage.gpu === gpu)?.candidates ?? []
         const victim = here.find((task) => task.id === id)
-        if (victim?.isKeptWarm !== true) continue
-        const others = here.filter((task) => task.isP0 === victim.isP0 && task.isKeptWarm !== true)
+        if (victim === undefined || !isKeptWarm(victim)) continue
+        const others = here.filter((task) => isP0(task) === isP0(victim) && !isKeptWarm(task))
         expect(others.filter((task) => !ids.has(task.id))).toEqual([])
       }
     })
@@ -402,12 +401,13 @@ function shortagesOf(
       const isThere = task.joins <= number && number < task.leaves
       const isEligible = (decision.notEligible & (1 << index)) === 0 && (!task.isP0 || decision.isForP0)
       if (!isThere || !isEligible || (task.gpus & (1 << gpu)) === 0) return []
-      const { isP0, isKeptWarm, mib } = task
-      const state = gpuRounds[victimClassOf({ priority: isP0 ? 0 : 2, keepWarm: isKeptWarm })]
+      const { mib } = task
+      const victimClass = victimClassOf({ priority: task.isP0 ? 0 : 2, keepWarm: task.isKeptWarm })
+      const state = gpuRounds[victimClass]
       const mark = markOf(state, nameOf(index))
       const standing = { isSwappedThisRound: mark.round === state.round, lastSwapOut: mark.lastSwapOut }
       const isAboveRequest = (task.aboveAt & (1 << (number % 8))) !== 0
-      return [{ id: nameOf(index), isP0, isKeptWarm, isAboveRequest, idleMs: 400_000, mib, ...standing }]
+      return [{ id: nameOf(index), class: victimClass, isAboveRequest, idleMs: 400_000, mib, ...standing }]
     })
     return missingMib > 0 ? [{ gpu, missingMib, candidates }] : []
   })
@@ -420,7 +420,7 @@ function stepOf(
   choice: VictimChoice & { covered: true },
 ): Step {
   const shortage = shortages.find((each) => each.gpu === gpu)
-  const candidates = shortage?.candidates.filter((task) => classOf(task) === name) ?? []
+  const candidates = shortage?.candidates.filter((task) => task.class === name) ?? []
   const chosenBefore = new Set(choice.victims.filter((victim) => victim.gpu < gpu).map((victim) => victim.id))
   const chosenHere = new Set(choice.victims.filter((victim) => victim.gpu === gpu).map((victim) => victim.id))
   const victims = candidates.filter((task) => chosenHere.has(task.id))
@@ -533,8 +533,8 @@ function asChoice(
       candidates.filter((each) => !leaving.has(each.id)),
       stillMib,
     )) {
-      victims.push({ id: task.id, gpu, class: classOf(task), rule: 'whole_level' })
-      if (task.isSwappedThisRound) closed.set(`${gpu} ${classOf(task)}`, { gpu, class: classOf(task) })
+      victims.push({ id: task.id, gpu, class: task.class, rule: 'whole_level' })
+      if (task.isSwappedThisRound) closed.set(`${gpu} ${task.class}`, { gpu, class: task.class })
     }
   }
   return { covered: true, victims, closedRounds: [...closed.values()] }
@@ -560,10 +560,10 @@ function plainReading(shortages: readonly Shortage[], mode: 'cover' | 'collect')
         .filter((task) => ids.has(task.id))
         .sort((a, b) => swapOutAge(a) - swapOutAge(b) || byCodeUnits(a.id, b.id))
       const rule = totalOf(members) <= stillMib ? 'whole_level' : 'oldest_then_fewest_bytes'
-      for (const task of taken) victims.push({ id: task.id, gpu, class: classOf(task), rule })
+      for (const task of taken) victims.push({ id: task.id, gpu, class: task.class, rule })
       for (const task of taken.filter(({ isSwappedThisRound }) => isSwappedThisRound))
-        if (!closedRounds.some((closed) => closed.gpu === gpu && closed.class === classOf(task)))
-          closedRounds.push({ gpu, class: classOf(task) })
+        if (!closedRounds.some((closed) => closed.gpu === gpu && closed.class === task.class))
+          closedRounds.push({ gpu, class: task.class })
     }
   }
   return { covered: true, victims, closedRounds }
@@ -571,7 +571,7 @@ function plainReading(shortages: readonly Shortage[], mode: 'cover' | 'collect')
 
 /** Class, then swapped in this round, then above the request. */
 function plainRankOf(task: Candidate): number {
-  const isLast = [task.isP0, task.isKeptWarm === true, task.isSwappedThisRound, task.isAboveRequest !== true]
+  const isLast = [isP0(task), isKeptWarm(task), task.isSwappedThisRound, !task.isAboveRequest]
   return isLast.reduce((rank, each) => 2 * rank + Number(each), 0)
 }
 
@@ -626,7 +626,16 @@ function sortedIds(tasks: readonly Candidate[]): string[] {
 }
 
 function plainCandidate(id: string, mib: number): Candidate {
-  return { id, isP0: false, idleMs: 400_000, mib, isSwappedThisRound: false, lastSwapOut: null }
+  const fresh = { isAboveRequest: false, isSwappedThisRound: false, lastSwapOut: null }
+  return { id, class: 'non_p0', idleMs: 400_000, mib, ...fresh }
+}
+
+function isP0(task: Candidate): boolean {
+  return task.class === 'p0' || task.class === 'p0_warm'
+}
+
+function isKeptWarm(task: Candidate): boolean {
+  return task.class === 'non_p0_warm' || task.class === 'p0_warm'
 }
 
 function modelTask(fields: Partial<ModelTask>): ModelTask {

@@ -78,7 +78,16 @@ describe('a counterfactual', () => {
 
 describe('a victim choice with an override', () => {
   const one = (id: string, mib: number, changes: Partial<Candidate> = {}): Candidate => {
-    return { id, isP0: false, idleMs: 1000, mib, isSwappedThisRound: false, lastSwapOut: null, ...changes }
+    return {
+      id,
+      class: 'non_p0',
+      isAboveRequest: false,
+      idleMs: 1000,
+      mib,
+      isSwappedThisRound: false,
+      lastSwapOut: null,
+      ...changes,
+    }
   }
 
   it('takes the given victim, and as few others as the rules allow', () => {

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
 import { byCodeUnits } from '../../controller/structures/order.ts'
-import { classOf } from '../../controller/policy/swap/order.ts'
 import { enactRound, forgetTask, markOf, newGpuRounds } from '../../controller/policy/swap/rounds.ts'
 import { fewestBytesCovering } from '../../controller/policy/swap/subset.ts'
 import { chooseVictims } from '../../controller/policy/swap/victims.ts'
@@ -126,7 +125,7 @@ describe('chooseVictims on one GPU', () => {
   it('closes the rounds of both classes when both are used up', () => {
     const swapped = { mib: 4 * GB, isSwappedThisRound: true, lastSwapOut: 1 }
     const candidates = [
-      candidate({ id: 'p', isP0: true, ...swapped }),
+      candidate({ id: 'p', class: 'p0', ...swapped }),
       candidate({ id: 'n', ...swapped }),
       candidate({ id: 'm', mib: GB }),
     ]
@@ -145,7 +144,7 @@ describe('chooseVictims on one GPU', () => {
 
   it('in collect mode takes all candidates if they do not cover, by level, oldest first', () => {
     const candidates = [
-      candidate({ id: 'p', isP0: true }),
+      candidate({ id: 'p', class: 'p0' }),
       candidate({ id: 's', isSwappedThisRound: true, lastSwapOut: 9 }),
       candidate({ id: 'a', lastSwapOut: 4 }),
       candidate({ id: 'b' }),
@@ -277,7 +276,8 @@ describe('the rounds of a GPU', () => {
 function candidate(fields: Partial<Candidate>): Candidate {
   return {
     id: 'task',
-    isP0: false,
+    class: 'non_p0',
+    isAboveRequest: false,
     idleMs: 400_000,
     mib: 8 * GB,
     isSwappedThisRound: false,
@@ -288,7 +288,7 @@ function candidate(fields: Partial<Candidate>): Candidate {
 
 /** The candidate with its state in the rounds of its GPU. */
 function booked(rounds: GpuRounds, task: Candidate): Candidate {
-  const state = rounds[classOf(task)]
+  const state = rounds[task.class]
   const mark = markOf(state, task.id)
   return { ...task, isSwappedThisRound: mark.round === state.round, lastSwapOut: mark.lastSwapOut }
 }
@@ -309,7 +309,8 @@ function eligibleOf(vector: VectorCase): Candidate[] {
     .filter((task) => task.priority !== 0 || vector.requester.priority === 0)
     .map((task) => ({
       id: task.id,
-      isP0: task.priority === 0,
+      class: task.priority === 0 ? 'p0' : 'non_p0',
+      isAboveRequest: false,
       idleMs: task.idle_ms,
       mib: task.vram_mib,
       isSwappedThisRound: task.swapped_this_round,

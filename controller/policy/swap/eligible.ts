@@ -60,12 +60,12 @@ export function eligibleOn(gpu: SwapGpu, requester: Task, now: Instant, hostFree
   for (const placement of gpu.placements) {
     if (!isEligibleFor(placement, requester, hostFreeMib)) continue
     const { spec } = placement.task
-    const state = gpu.rounds[victimClassOf(spec)]
+    const victimClass = victimClassOf(spec)
+    const state = gpu.rounds[victimClass]
     const mark = markOf(state, spec.id)
     candidates.push({
       id: spec.id,
-      isP0: spec.priority === 0,
-      isKeptWarm: spec.keepWarm === true,
+      class: victimClass,
       isAboveRequest: isAboveRequest(placement),
       idleMs: placement.wantsGpu ? 0 : now - placement.idleSince,
       mib: movableMib(placement),

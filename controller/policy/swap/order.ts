@@ -8,11 +8,9 @@ import type { DurationMs, Mib } from '../../../protocol/units.ts'
  */
 export interface Candidate {
   readonly id: string
-  readonly isP0: boolean
-  /** It is to stay while others cover (`keep_warm`); absent: no. */
-  readonly isKeptWarm?: boolean
-  /** It uses more VRAM than it requested; absent: no. */
-  readonly isAboveRequest?: boolean
+  readonly class: VictimClass
+  /** It uses more VRAM than it requested. */
+  readonly isAboveRequest: boolean
   readonly idleMs: DurationMs
   /** VRAM that its swap-out frees on this GPU; more than 0. */
   readonly mib: Mib
@@ -21,26 +19,19 @@ export interface Candidate {
   readonly lastSwapOut: number | null
 }
 
-export function classOf({ isP0, isKeptWarm = false }: Candidate): VictimClass {
-  if (isP0) return isKeptWarm ? 'p0_warm' : 'p0'
-  return isKeptWarm ? 'non_p0_warm' : 'non_p0'
-}
-
 /**
  * The levels, in the order in which they are used up (design/semantics.md 5): two of each class, first the
  * tasks not yet swapped in this round, then those already swapped. `VICTIM_LEVELS` has their names.
  * Within a level, tasks above their request are used up first.
  */
 export function levelOf(candidate: Candidate): number {
-  return 2 * VICTIM_CLASSES.indexOf(classOf(candidate)) + Number(candidate.isSwappedThisRound)
+  return 2 * VICTIM_CLASSES.indexOf(candidate.class) + Number(candidate.isSwappedThisRound)
 }
 
 /** The position in the order in which candidates are used up: level, then above the request. */
 export function rankOf(candidate: Candidate): number {
-  return 2 * levelOf(candidate) + Number(candidate.isAboveRequest !== true)
+  return 2 * levelOf(candidate) + Number(!candidate.isAboveRequest)
 }
-
-export const RANKS = 4 * VICTIM_CLASSES.length
 
 /**
  * The decision that last swapped it out; never swapped out counts as oldest. Equal ages form one tie block

@@ -3,7 +3,6 @@
  * Simulations use it; the controller never decides so by itself.
  */
 import type { Candidate } from './order.ts'
-import { classOf } from './order.ts'
 import type { ClosedRound, CoveredChoice, Shortage, Victim, VictimPolicy } from './victims.ts'
 import { chooseVictims } from './victims.ts'
 
@@ -54,7 +53,7 @@ export function chooseWithVictim(shortages: readonly Shortage[], victimId: strin
     .filter(({ missingMib }) => missingMib > 0)
   const choice = chooseVictims(rest)
   if (!choice.covered) return null
-  const place = { id: victimId, gpu: first.gpu, class: classOf(given) }
+  const place = { id: victimId, gpu: first.gpu, class: given.class }
   const victim: Victim = { ...place, rule: 'oldest_then_fewest_bytes' }
   const closes = (closed: ClosedRound): boolean => closed.gpu === victim.gpu && closed.class === victim.class
   const isClosing = given.isSwappedThisRound && !choice.closedRounds.some(closes)

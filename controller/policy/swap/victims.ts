@@ -1,4 +1,4 @@
-import { byOldestSwapOut, classOf, rankOf, RANKS, swapOutAge } from './order.ts'
+import { byOldestSwapOut, rankOf, swapOutAge } from './order.ts'
 import { fewestBytesCovering, totalOf } from './subset.ts'
 import type { Candidate } from './order.ts'
 import type { VictimClass } from '../../model/victim-class.ts'
@@ -99,20 +99,28 @@ function coverOneGpu(shortage: Shortage, victims: Victim[], closedRounds: Closed
   if (leaving !== null)
     for (const candidate of shortage.candidates) if (leaving.has(candidate.id)) missingMib -= candidate.mib
   let closed: VictimClass | null = null
-  for (let rank = 0; rank < RANKS && missingMib > 0; rank++) {
+  const ranks = shortage.candidates.map(rankOf)
+  for (let rank = nextRank(ranks, -1); rank < Infinity && missingMib > 0; rank = nextRank(ranks, rank)) {
     const offered = shortage.candidates.filter(
-      (candidate) => rankOf(candidate) === rank && leaving?.has(candidate.id) !== true,
+      (candidate, i) => ranks[i] === rank && leaving?.has(candidate.id) !== true,
     )
     const { rule, taken } = takeFromLevel(offered, missingMib)
     for (const candidate of taken) {
       missingMib -= candidate.mib
-      victims.push({ id: candidate.id, gpu: shortage.gpu, class: classOf(candidate), rule })
+      victims.push({ id: candidate.id, gpu: shortage.gpu, class: candidate.class, rule })
     }
     const [first] = taken
-    if (first?.isSwappedThisRound !== true || classOf(first) === closed) continue
-    closed = classOf(first)
+    if (first?.isSwappedThisRound !== true || first.class === closed) continue
+    closed = first.class
     closedRounds.push({ gpu: shortage.gpu, class: closed })
   }
+}
+
+/** The lowest of these that is above `rank`; Infinity if none is. */
+function nextRank(ranks: readonly number[], rank: number): number {
+  let next = Infinity
+  for (const each of ranks) if (each > rank && each < next) next = each
+  return next
 }
 
 /** Rules 2 and 3. */

@@ -4,7 +4,6 @@
  */
 import type { Instant } from '../../../../protocol/units.ts'
 import type { EventValue } from '../../../model/event.ts'
-import { classOf } from '../../../policy/swap/order.ts'
 import { VICTIM_CLASSES } from '../../../model/victim-class.ts'
 import { enactRound } from '../../../policy/swap/rounds.ts'
 import type { EntryDecision } from '../../../policy/swap/swap.ts'
@@ -110,7 +109,7 @@ function bookFairness(
       (candidate) => !choice.victims.some((victim) => victim.id === candidate.id && victim.gpu < index),
     )
     for (const victimClass of VICTIM_CLASSES) {
-      const ids = compared.filter((each) => classOf(each) === victimClass).map(({ id }) => id)
+      const ids = compared.filter((candidate) => candidate.class === victimClass).map(({ id }) => id)
       if (ids.length > 0) c.fairness.decided(gpu.fairnessScopes[victimClass], ids, victims.get(index) ?? none)
     }
   }
