@@ -72,7 +72,7 @@ export const MEASURES = {
   wake_p50_seconds: wake(0.5),
   wake_p95_seconds: wake(0.95),
   wake_p99_seconds: wake(0.99),
-  gpu_seconds_lost: seconds('GPU time that tasks wanted and did not get: demand − served', [
+  gpu_seconds_lost: seconds('GPU time that tasks wanted but did not get: demand − served', [
     'queue',
     'swap',
     'compute',

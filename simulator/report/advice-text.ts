@@ -18,8 +18,8 @@ function recommendation(advice: Advice): string {
   const unplaceable = caveats.find((caveat) => caveat.kind === 'fit_nowhere')
   if (unplaceable !== undefined)
     return (
-      `No recommendation: ${unplaceable.tasks} of ${unplaceable.submitted} tasks fit on no ` +
-      'node that is up, even when it is empty. Add nodes or GPUs that are large enough, or ' +
+      `No recommendation: ${unplaceable.tasks} of ${unplaceable.submitted} tasks do not fit on ` +
+      'any node that is up, even if the node is empty. Add nodes or GPUs that are large enough, or ' +
       'leave these tasks out.'
     )
   const chosen = candidates.find(({ overcommit_percent }) => overcommit_percent === percent)
@@ -29,7 +29,8 @@ function recommendation(advice: Advice): string {
     `${points(utilization.mean)}% utilization (p10–p90 over ${seeds(chosen.seeds)}: ` +
     `${points(utilization.p10)}–${points(utilization.p90)}%)`
   const choice =
-    `the highest utilization that keeps ${wished(advice.objectives)}: ` + `${band}, with ${measured(chosen)}`
+    `the highest utilization of all percentages that meet ${wished(advice.objectives)}: ` +
+    `${band}, with ${measured(chosen)}`
   if (advice.gain === null || advice.changes.length === 0) return `Overcommit ${percent}%: ${choice}.`
   return (
     `Overcommit ${percent}% instead of ${advice.gain.over_percent}%: ` +
@@ -83,10 +84,13 @@ export function noneSentence(combinations: readonly Pick<Advice, 'caveats' | 'ob
     caveats.some(({ kind }) => kind === 'fit_nowhere'),
   ).length
   if (blocked > 0)
-    return `No recommendation: in ${blocked} of the ${combinations.length} combinations tasks fit on no node.`
+    return (
+      `No recommendation: in ${blocked} of the ${combinations.length} combinations, some tasks do not ` +
+      'fit on any node.'
+    )
   const objectives = combinations[0]?.objectives ?? []
   return (
-    `None of the ${combinations.length} combinations keeps ${objectives.join(' and ')} at ` +
+    `None of the ${combinations.length} combinations meets ${objectives.join(' and ')} at ` +
     'any percentage.'
   )
 }
@@ -143,20 +147,22 @@ function caveatSentence(caveat: Caveat, advice: Advice): string {
     case 'mostly_exclusive':
       return (
         `${points(caveat.exclusive_percent)}% of the GPU-hours belong to tasks that take whole ` +
-        'GPUs, and overcommit changes nothing for them.'
+        'GPUs, and overcommit has no effect on them.'
       )
-    case 'none_keeps':
+    case 'none_keeps': {
+      const figure = figureOf(caveat.objective)
       return (
-        `Nearest comes ${caveat.nearest_percent}%: ${caveat.objective} is ` +
-        `${shownFigure(figureOf(caveat.objective), caveat.p95)} there at the 95th percentile; ` +
-        'add GPUs, take less work, or allow more.'
+        `The closest percentage is ${caveat.nearest_percent}%: its ${titleOf(figure)} is ` +
+        `${shownFigure(figure, caveat.p95)} at the 95th percentile (objective: ${caveat.objective}). ` +
+        'Add GPUs, reduce the workload, or relax the objectives.'
       )
+    }
     case 'too_few_seeds':
       return fewSeedsSentence(caveat.seeds, caveat.ties, advice)
     case 'no_idleness':
       return (
         `No task that may be swapped is ever idle for ${shownSeconds(caveat.idle_period_s)} ` +
-        `(GPUs are without work ${points(caveat.idle_percent)}% of the time): nothing can be ` +
+        `(GPUs are without work ${points(caveat.idle_percent)}% of the time). Nothing can be ` +
         'swapped out, so overcommit cannot help.'
       )
     case 'never_swapped':
@@ -182,31 +188,32 @@ function caveatSentence(caveat: Caveat, advice: Advice): string {
       )
     case 'fit_nowhere':
       return (
-        `No starvation and no wait counts the ${caveat.tasks} tasks that fit nowhere, so the ` +
-        'figures of a cluster that is too small look good.'
+        `Starvation and waits do not include the ${caveat.tasks} tasks that do not fit on any node, so ` +
+        'the figures of a cluster that is too small look good.'
       )
     case 'uneven_seeds':
       return (
-        'Some percentages were run with other seeds than others, so their means do not compare ' +
+        'The percentages were not all run with the same seeds, so their means cannot be compared ' +
         'seed by seed.'
       )
   }
 }
 
 function fewSeedsSentence(seedCount: number, ties: readonly Tie[], { recommended_percent }: Advice): string {
-  if (seedCount < 2) return 'One seed says nothing about chance: run at least two, preferably ten.'
+  if (seedCount < 2)
+    return 'One seed does not show the effect of chance. Run at least two seeds, preferably ten.'
   const each = ties.map(
     ({ overcommit_percent, difference }) =>
       `${overcommit_percent}% (${signed(difference)}${needed(difference)})`,
   )
   return (
-    `${seeds(seedCount)} are too few to tell the utilization of ${recommended_percent}% ` +
-    `from that of ${each.join(', ')}.`
+    `${seeds(seedCount)} are too few to distinguish the utilization at ${recommended_percent}% ` +
+    `from that at ${each.join(', ')}.`
   )
 }
 
 function needed({ pairs_needed }: PairedDifference): string {
-  return pairs_needed === null ? '' : `, told by about ${pairs_needed} seeds`
+  return pairs_needed === null ? '' : `, about ${pairs_needed} seeds needed`
 }
 
 /** `+1.20 ± 0.40 points`. */

@@ -52,5 +52,5 @@ function spread(values: Distribution | null, show: (value: number) => string): s
 
 function fitNowhereText(count: number | undefined): string {
   if (count === undefined) return ''
-  return `, ${count} of them fit on no node that is up and are in no figure below`
+  return `, ${count} of them do not fit on any node that is up and are not included in any figure below`
 }

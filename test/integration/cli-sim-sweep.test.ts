@@ -102,7 +102,7 @@ describe('headroom sim sweep', () => {
       '',
       'None of the overcommit percentages tried meets starvation.total<=20 in 95% of the seeds.',
       expect.stringContaining('no knee'),
-      expect.stringMatching(/^Nearest comes (0|50)%/),
+      expect.stringMatching(/^The closest percentage is (0|50)%/),
       '',
     ])
     const { runs, summary } = JSON.parse(readFileSync(join(out, 'result.json'), 'utf8')) as Sweep

@@ -13,7 +13,7 @@ describe.skipIf(CHROMIUM === null)('the charts of a page', { timeout: 300_000 },
       await putJson(`${ui.served.url}/api/v1/config`, { default_vram_overcommit_percent: percent })
     const { page, faults } = await ui.browser.page()
     await page.goto(`${ui.url}/?range=-15m`)
-    const plot = page.getByRole('group', { name: 'Starvation: arrow keys move through it' })
+    const plot = page.getByRole('group', { name: 'Starvation: use the arrow keys to move between points' })
     await plot.scrollIntoViewIfNeeded()
     const size = await plot.boundingBox()
     await plot.hover({ position: { x: (size?.width ?? 0) / 2, y: 80 } })
@@ -61,7 +61,7 @@ describe.skipIf(CHROMIUM === null)('the charts of a page', { timeout: 300_000 },
 
     const asked: string[] = []
     page.on('request', (request) => request.url().includes('/series?') && asked.push(request.url()))
-    const plot = figure.getByRole('group', { name: 'VRAM: arrow keys move through it' })
+    const plot = figure.getByRole('group', { name: 'VRAM: use the arrow keys to move between points' })
     await plot.scrollIntoViewIfNeeded()
     const { x = 0, y = 0, width = 0 } = (await plot.boundingBox()) ?? {}
     await page.mouse.move(x + width / 2, y + 40)

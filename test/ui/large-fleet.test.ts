@@ -78,7 +78,7 @@ describe.skipIf(CHROMIUM === null)('A fleet of many nodes', { timeout: 300_000 }
     const { page, faults } = await open('/groups')
     await page.getByRole('button', { name: 'New group' }).click()
     const editor = page.getByRole('form', { name: 'New group' })
-    await editor.getByText('Begins with a letter or digit.').waitFor()
+    await editor.getByText('The name must begin with a letter or digit').waitFor()
     await editor.getByLabel('Name').fill('Team vision')
     await editor.getByRole('searchbox', { name: 'Find nodes' }).fill('n-31')
     await editor.getByRole('checkbox', { name: /^n-319 / }).check()

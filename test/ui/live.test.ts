@@ -167,7 +167,7 @@ describe.skipIf(CHROMIUM === null)('the page', () => {
       await expect.poll(() => heardBy(page)).toContain(await lastSeq())
       await ui.kill()
       await page.locator('#freshness[data-status=reconnecting]').waitFor()
-      expect(await page.locator('#freshness').textContent()).toMatch(/^Reconnecting · from .+ ago$/)
+      expect(await page.locator('#freshness').textContent()).toMatch(/^Reconnecting · data .+ old$/)
       expect(await tile(page, 'Physical VRAM')).toBe(physical)
       await ui.startAgain()
       await page.locator('#freshness[data-status=live]').waitFor()

@@ -184,7 +184,7 @@ describe.skipIf(CHROMIUM === null)('an operator', { timeout: 300_000 }, () => {
     await page.getByText(left === 0 ? 'up, drained' : new RegExp(`up, draining: \\d+ tasks left`)).waitFor()
     await page
       .getByRole('region', { name: 'Drain' })
-      .getByText(/run until they end/)
+      .getByText(/will keep running until completion/)
       .waitFor()
     expect(await faultsInEveryLook(page)).toEqual([])
     await page.getByRole('button', { name: 'Uncordon', exact: true }).press('Enter')

@@ -75,11 +75,11 @@ describe.skipIf(CHROMIUM === null)('a job of a planner', { timeout: 300_000 }, (
       mimeType: 'text/csv',
       buffer: Buffer.from(`who,note,Submit Time,seconds_on_gpu,GPU Mem\r\n${rows.join('\n')}\n`),
     })
-    const columns = page.getByRole('group', { name: 'Columns of the file' })
+    const columns = page.getByRole('group', { name: 'File columns' })
     // What has a usual name is known.
     expect(await columns.getByLabel('Submitted at').inputValue()).toBe('2')
     expect(await columns.getByLabel('VRAM per GPU').inputValue()).toBe('4')
-    await columns.getByText('Choose the column with the duration, or with the end.').waitFor()
+    await columns.getByText('Choose the column that contains the duration or the end time.').waitFor()
     hands.inputs += 1
     await columns.getByLabel('Duration').selectOption('seconds_on_gpu')
     await hands.click(hands.button('Upload file'))

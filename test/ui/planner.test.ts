@@ -92,7 +92,7 @@ function recommendedFrom(table: readonly Row[]): number | null {
 /** Two Gantt charts with one axis: the instant under the pointer is shown in both. */
 async function expectAligned(): Promise<void> {
   const where = page.getByRole('region', { name: 'GPU timelines' })
-  const charts = where.getByRole('group', { name: /: arrow keys choose a bar$/ })
+  const charts = where.getByRole('group', { name: /: use the arrow keys to select a bar$/ })
   await expect.poll(() => charts.count()).toBe(2)
   const axes = await where
     .locator('figure')
@@ -100,8 +100,10 @@ async function expectAligned(): Promise<void> {
   expect(new Set(axes).size).toBe(1)
   await charts.nth(0).press('ArrowRight')
   await charts.nth(0).press('ArrowRight')
-  await where.getByText(/^At \d+:\d\d:\d\d of virtual time$/).waitFor()
-  const standing = where.getByText(/^At this time: \d+ in VRAM, \d+ starting or moving, \d+ swapped out\.$/)
+  await where.getByText(/^Virtual time: \d+:\d\d:\d\d$/).waitFor()
+  const standing = where.getByText(
+    /^Tasks at this time: \d+ in VRAM, \d+ starting or moving, \d+ swapped out\.$/,
+  )
   await expect.poll(() => standing.count()).toBe(2)
   const lines = await charts.evaluateAll((all) =>
     all.map((each) => [...each.querySelectorAll('span')].map((line) => line.style.left).join()),
@@ -131,7 +133,7 @@ async function expectBeforeAndAfter(recommended: number): Promise<void> {
   await page.keyboard.type('100')
   await page.waitForURL(/before=100/)
   const chart = section.getByRole('group', {
-    name: 'Utilization, before and after: arrow keys move through it',
+    name: 'Utilization, before and after: use the arrow keys to move between points',
   })
   const at = (seed: number, percent: number): Promise<SeriesAnswer> =>
     getJson(
@@ -210,11 +212,11 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
     // An optional value is removed by leaving it empty; a required value stays.
     const area = page.getByLabel('Scenario, YAML or JSON')
     await form.getByLabel('Seed').fill('')
-    await form.getByText('Leave empty to remove it from the text.').waitFor()
+    await form.getByText('Leave the field empty to remove it from the text.').waitFor()
     await page.keyboard.press('Tab')
     await expect.poll(() => area.inputValue()).not.toContain('seed:')
     await form.getByRole('group', { name: 'Fleet, entry 1' }).getByLabel('VRAM per GPU').fill('')
-    await form.getByText('Required: the value stays 40960.').waitFor()
+    await form.getByText('This field is required: the value stays 40960.').waitFor()
     await page.keyboard.press('Tab')
     await form.getByLabel('Seed').fill('7')
     await page.getByText('Valid.').waitFor()
@@ -254,7 +256,9 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
       expect(await sidewaysPixels(page)).toBeLessThanOrEqual(0)
       expect(await accessibilityFaults(page)).toEqual([])
 
-      const chart = page.getByRole('group', { name: 'By overcommit percentage: arrow keys move through it' })
+      const chart = page.getByRole('group', {
+        name: 'By overcommit percentage: use the arrow keys to move between points',
+      })
       await chart.press('ArrowRight')
       await page.getByText(/^0%: utilization \d/).waitFor()
       await expectBeforeAndAfter(recommended ?? 0)
@@ -292,7 +296,7 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
       await field.focus()
       await page.keyboard.type('fleet.0.c')
       await expect.poll(() => field.inputValue()).toBe('fleet.0.count')
-      await page.getByText('In the scenario: 2.').waitFor()
+      await page.getByText('Value in the scenario: 2.').waitFor()
       expect(await faultsInEveryLook(page)).toEqual([])
       const values = page.getByLabel('Values of fleet.0.count')
       await values.fill('1, 0')

@@ -45,7 +45,7 @@ async function open(path: string): Promise<WatchedPage> {
 
 async function signedIn(secret: string, path: string): Promise<WatchedPage> {
   const opened = await open(path)
-  await opened.page.getByLabel(/A token of this controller/).fill(secret)
+  await opened.page.getByLabel(/Token for this controller/).fill(secret)
   await opened.page.getByRole('button', { name: 'Sign in' }).press('Enter')
   await opened.page.getByRole('heading', { level: 1, name: 'Recovery' }).waitFor()
   return opened
@@ -78,11 +78,11 @@ describe.skipIf(CHROMIUM === null)('the page of a store that went back in time',
 
     await row(page, 'kept/1').getByRole('button', { name: 'Adopt…' }).press('Enter')
     const dialog = await focusedDialog(page)
-    await dialog.getByText('reported the owner ada. This is not confirmed.').waitFor()
+    await dialog.getByText('reported the owner ada. This owner is not confirmed.').waitFor()
     const adopt = dialog.getByRole('button', { name: 'Adopt' })
     // The owner that the node states is not used automatically.
     expect(await dialog.getByLabel('Owner', { exact: true }).inputValue()).toBe('')
-    expect(await adopt.getAttribute('title')).toBe('Enter the owner, or tick “No owner”.')
+    expect(await adopt.getAttribute('title')).toBe('Enter the owner, or select “No owner”.')
     expect(await faultsInEveryLook(page)).toEqual([])
     await dialog.getByLabel('Owner', { exact: true }).fill('bob')
     await confirmByKey(page, 'Adopt')
@@ -113,7 +113,7 @@ describe.skipIf(CHROMIUM === null)('the page of a store that went back in time',
     const unknown = page.getByRole('region', { name: 'Tasks with an unknown result' })
     await unknown.getByRole('link', { name: 'before' }).waitFor()
     expect(await get<TaskBody>('/tasks/before')).toMatchObject({ state: 'lost', end_code: 'result_unknown' })
-    await row(page, 'later/1').getByText('none stated').waitFor()
+    await row(page, 'later/1').getByText('none reported').waitFor()
     await row(page, 'later/1').getByRole('button', { name: 'Adopt…' }).press('Enter')
     const dialog = await focusedDialog(page)
     await dialog.getByLabel('No owner').press('Space')
@@ -143,11 +143,7 @@ describe.skipIf(CHROMIUM === null)('the page of a store that went back in time',
         .getByText(/^RECOVERY/)
         .waitFor()
       for (const at of ['alert', 'main'] as const) {
-        await page
-          .getByRole(at)
-          .getByText('nothing is placed, requeued or given up until 1 more node has reported.')
-          .last()
-          .waitFor()
+        await page.getByRole(at).getByText('until 1 more node has reported.').last().waitFor()
       }
       await page
         .getByRole('list', { name: 'Nodes that have not reported' })
@@ -197,7 +193,7 @@ describe.skipIf(CHROMIUM === null)('the page of a store that went back in time',
     await cordon.getByText('The last reason (disk_full): no space left in /var/lib/headroom').waitFor()
     await cordon
       .getByText(
-        /Next trial start: after 20\d\d-.* Failed trial starts: 2\. Uncordon it to accept tasks at once\./,
+        /Next trial start: after 20\d\d-.* Failed trial starts: 2\. Uncordon the node to accept tasks/,
       )
       .waitFor()
     await page.getByText('up, auto-cordoned, 1 quarantined attempt', { exact: true }).waitFor()
@@ -209,7 +205,7 @@ describe.skipIf(CHROMIUM === null)('the page of a store that went back in time',
       .getByRole('region', { name: 'Quarantine' })
       .getByRole('link', { name: 'Open recovery' })
       .press('Enter')
-    await page.getByText('1 quarantined attempt waits for a decision.').waitFor()
+    await page.getByText('1 quarantined attempt is waiting to be adopted or stopped.').waitFor()
     expect(faults).toEqual([])
     await page.context().close()
   })
@@ -224,12 +220,10 @@ describe.skipIf(CHROMIUM === null)('the page of a store that went back in time',
       .waitFor()
     await page.getByText('suspect, ahead of the store').first().waitFor()
     await page.getByRole('link', { name: 'Open recovery' }).first().press('Enter')
-    await page.getByText(/^The store is behind: \d of 3 nodes know events that it lacks/).waitFor()
+    await page.getByText(/^The store is behind: \d of 3 nodes have events that are missing from it/).waitFor()
     const { nodes_ahead: ahead, store } = await get<RecoveryBody>('/recovery')
     const section = page.getByRole('region', { name: 'Nodes ahead of the store' })
-    await section
-      .getByText(`The store: epoch ${store.epoch}`.replaceAll(/\B(?=(\d{3})+(?!\d))/g, ','))
-      .waitFor()
+    await section.getByText(`Store: epoch ${store.epoch}`.replaceAll(/\B(?=(\d{3})+(?!\d))/g, ',')).waitFor()
     for (const { name, event_seq: seq } of ahead) {
       const cells = await cellsOf(page, name ?? '')
       expect([cells[0], cells[2]]).toEqual([name, String(seq)])

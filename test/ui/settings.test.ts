@@ -57,7 +57,7 @@ describe.skipIf(CHROMIUM === null)('the settings page', () => {
     // The page must have received its own change, or the newest revision would still be offered for a
     // rollback.
     const { revision } = await getJson<{ readonly revision: number }>(`${ui.served.url}/api/v1/config`)
-    await page.getByText(`Revision ${revision}, stored.`).waitFor()
+    await page.getByText(`Stored as revision ${revision}.`).waitFor()
     await page.getByRole('button', { name: `Roll back to revision ${revision - 1}`, exact: true }).focus()
     await page.keyboard.press('Enter')
     await plan.getByText('Roll back to revision').waitFor()
@@ -151,7 +151,7 @@ describe.skipIf(CHROMIUM === null)('a plan with a forecast', () => {
     await page.getByLabel(OVERCOMMIT).press('Enter')
     const forecast = page.getByRole('region', { name: 'Forecast' })
     await forecast.getByText('starvation falls').waitFor()
-    const charts = forecast.getByRole('group', { name: /arrow keys move through it$/ })
+    const charts = forecast.getByRole('group', { name: /use the arrow keys to move between points$/ })
     expect(await charts.count()).toBe(2)
     await charts.nth(0).press('End')
     await forecast
@@ -180,10 +180,10 @@ describe.skipIf(CHROMIUM === null)('the settings page of a controller with token
       const { page } = await own.page()
       await page.goto(`${closed.url.replace('127.0.0.1', MAPPED_HOST)}/settings`)
       await page.getByRole('heading', { name: 'Sign in' }).waitFor()
-      await page.getByLabel(/A token of this controller/).fill('headroom_wrong')
+      await page.getByLabel(/Token for this controller/).fill('headroom_wrong')
       await page.getByRole('button', { name: 'Sign in' }).click()
       await page.getByText('This token is unknown').waitFor()
-      await page.getByLabel(/A token of this controller/).fill(viewer)
+      await page.getByLabel(/Token for this controller/).fill(viewer)
       await page.getByRole('button', { name: 'Sign in' }).click()
       await page.getByText('vera · viewer').waitFor()
       await page.getByLabel(OVERCOMMIT).fill('70')

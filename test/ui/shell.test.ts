@@ -78,7 +78,7 @@ describe.skipIf(CHROMIUM === null)('the frame around every page', { timeout: 300
     await page.keyboard.press('g')
     await page.keyboard.press('n')
     await page.locator('tbody a').first().press('Enter')
-    await page.getByRole('region', { name: 'Charts of the node' }).waitFor()
+    await page.getByRole('region', { name: 'Node charts' }).waitFor()
     await expect.poll(() => page.url()).toMatch(/\/nodes\/[^?]+\?range=-6h$/)
     expect(await range(page).inputValue()).toBe('-6h')
     await range(page).selectOption('-1h')

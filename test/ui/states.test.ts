@@ -149,7 +149,7 @@ describe.skipIf(CHROMIUM === null)('a page', { timeout: 120_000 }, () => {
     })
     await page.goto(`${ui.url}/`)
     const line = page.locator('#status-line')
-    await line.getByText('All nodes are up. No task is waiting, and none has failed.').waitFor()
+    await line.getByText('All nodes are up. No task is waiting, and none failed in the last hour.').waitFor()
     isAway = true
     await line.getByText('The controller does not respond').waitFor()
     expect(await line.innerText()).not.toContain('All nodes are up')

@@ -124,7 +124,7 @@ describe.skipIf(CHROMIUM === null || whyNoNatsServer() !== null)('the output of 
 
   test('Files are listed with their sizes, folder by folder, and can be saved', async () => {
     const { page, faults } = await open(`/tasks/${task.id}?view=files`)
-    const files = page.getByRole('group', { name: 'Files of the task' })
+    const files = page.getByRole('group', { name: 'Task files' })
     await files.getByRole('row', { name: /readme\.txt 5 B/ }).waitFor()
     await files.getByRole('button', { name: 'out/' }).click()
     await files.getByRole('row', { name: /model\.bin 7 B/ }).waitFor()

@@ -104,7 +104,7 @@ describe.skipIf(CHROMIUM === null)('the task pages', { timeout: 300_000 }, () =>
 
   test('lead from a counted reason of the dashboard to exactly the counted tasks', async () => {
     const { page, faults } = await open('/')
-    const reason = page.getByRole('link', { name: 'larger than any GPU can ever admit' })
+    const reason = page.getByRole('link', { name: 'requires more VRAM than any GPU can ever admit' })
     await reason.waitFor()
     const countedNow = async () =>
       Number(await page.getByRole('row').filter({ has: reason }).locator('td.number').innerText())
@@ -115,7 +115,7 @@ describe.skipIf(CHROMIUM === null)('the task pages', { timeout: 300_000 }, () =>
     await page.getByText(` shown of ${counted}`).waitFor()
     expect(await page.getByLabel('Wait reason').inputValue()).toBe('NEVER_FITS')
     const cells = await rows(page).locator('td:nth-child(3)').allInnerTexts()
-    expect(new Set(cells)).toEqual(new Set(['larger than any GPU can ever admit']))
+    expect(new Set(cells)).toEqual(new Set(['requires more VRAM than any GPU can ever admit']))
     expect(faults).toEqual([])
     await page.context().close()
   })
@@ -242,7 +242,7 @@ describe.skipIf(CHROMIUM === null)('the task pages', { timeout: 300_000 }, () =>
     await page.getByRole('button', { name: 'Hold' }).press('Enter')
     expect((await getJson<TaskBody>(`${api}/tasks/${id}`)).held).toBe(false)
     const dialog = await focusedDialog(page)
-    await dialog.getByText('It is not placed until it is released.').waitFor()
+    await dialog.getByText('The task is not placed until it is released.').waitFor()
     expect(await accessibilityFaults(page)).toEqual([])
     await page.keyboard.press('Escape')
     await dialog.waitFor({ state: 'detached' })
@@ -314,7 +314,7 @@ describe.skipIf(CHROMIUM === null)('the task pages', { timeout: 300_000 }, () =>
       body: JSON.stringify({ noswap: 1 }),
     })
     await page.getByText('1: stays in physical VRAM').waitFor()
-    await dialog.getByText('Set noswap of changed-elsewhere to 1?').waitFor()
+    await dialog.getByText('Set noswap to 1 for changed-elsewhere?').waitFor()
     await confirmByKey(page, 'Set noswap 1')
     expect((await getJson<TaskBody>(`${api}/tasks/${id}`)).noswap).toBe(1)
     await page.getByRole('button', { name: 'Set noswap 0' }).waitFor()
@@ -331,7 +331,7 @@ describe.skipIf(CHROMIUM === null)('the task pages', { timeout: 300_000 }, () =>
       .filter({ hasText: /placement/i })
       .first()
     await decision.locator('summary').press('Enter')
-    await decision.getByText('GPUs that could take the task, best first').waitFor()
+    await decision.getByText('GPUs on which the task fits, best first').waitFor()
     expect(faults).toEqual([])
     await page.context().close()
   })

@@ -41,7 +41,7 @@ const submitted = (name: string) =>
 async function signedIn(role: string, path: string): Promise<Page> {
   const { page } = await browser.page()
   await page.goto(`${served.url.replace('127.0.0.1', MAPPED_HOST)}${path}`)
-  const field = page.getByLabel(/A token of this controller/)
+  const field = page.getByLabel(/Token for this controller/)
   await field.waitFor()
   expect(await accessibilityFaults(page)).toEqual([])
   // Before the sign-in it is unknown whether the fleet is simulated.
@@ -162,7 +162,7 @@ describe.skipIf(CHROMIUM === null)('the page of a controller with tokens', { tim
     })
     const { page } = await browser.page()
     await page.goto(`${served.url.replace('127.0.0.1', MAPPED_HOST)}/`)
-    await page.getByLabel(/A token of this controller/).fill(made.secret)
+    await page.getByLabel(/Token for this controller/).fill(made.secret)
     await page.getByRole('button', { name: 'Sign in' }).press('Enter')
     await page.locator('#freshness[data-status=live]').waitFor()
     await ask('DELETE', `/tokens/${made.id}`)

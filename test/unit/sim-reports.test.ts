@@ -233,7 +233,7 @@ describe('a sweep', () => {
         .map((line) => line.split(',').at(-1)),
     ).toEqual(['tasks_fit_nowhere', '2', ''])
     expect(formatResult('x', done[0]!)).toContain(
-      '3 unfinished, 2 of them fit on no node that is up and are in no figure below\n',
+      '3 unfinished, 2 of them do not fit on any node that is up and are not included in any figure below\n',
     )
   })
 

@@ -77,9 +77,9 @@ describe('the advisor', () => {
     expect(advice.gain?.difference.mean).toBeCloseTo(25)
     expect(adviceSentence(advice)).toBe(
       'Overcommit 60% instead of 0%: utilization rises from 30.2% to 55.2%, starvation rises ' +
-        'from 6.0% to 16.0%. It has the highest utilization that keeps starvation.total<=20 in 95% ' +
-        'of the seeds: 55.2% utilization (p10–p90 over 5 seeds: 55.0–55.4%), with starvation of 18.0% ' +
-        'at the 95th percentile.',
+        'from 6.0% to 16.0%. It has the highest utilization of all percentages that meet ' +
+        'starvation.total<=20 in 95% of the seeds: 55.2% utilization (p10–p90 over 5 seeds: ' +
+        '55.0–55.4%), with starvation of 18.0% at the 95th percentile.',
     )
     expect(adviceNotes(advice)).toEqual(['Second opinion: the knee of mean utilization (Kneedle) is at 40%.'])
     expect(adviceTable(advice).split('\n')[4]).toMatch(
@@ -123,7 +123,10 @@ describe('the advisor', () => {
     expect(adviceSentence(advice)).toBe(
       'None of the overcommit percentages tried meets starvation.total<=3 in 95% of the seeds.',
     )
-    expect(adviceNotes(advice).at(-1)).toContain('Nearest comes 0%: starvation.total<=3 is 8.0% there')
+    expect(adviceNotes(advice).at(-1)).toContain(
+      'The closest percentage is 0%: its starvation is 8.0% at the 95th percentile (objective: ' +
+        'starvation.total<=3).',
+    )
   })
 
   it('keeps all of several objectives; an objective without a figure is missed', () => {
@@ -147,8 +150,8 @@ describe('the advisor', () => {
     })
     expect(adviceNotes(advice)[1]).toMatch(
       new RegExp(
-        /^5 seeds are too few to tell the utilization of 60% from that of 40% \(\+\d\.\d\d /.source +
-          /± \d\.\d\d points, told by about \d+ seeds\)\.$/.source,
+        /^5 seeds are too few to distinguish the utilization at 60% from that at 40% \(\+\d\.\d\d /.source +
+          /± \d\.\d\d points, about \d+ seeds needed\)\.$/.source,
       ),
     )
     const many = adviceOn(runs([...CURVE.slice(0, 3), [60, 52.1, 9]], 5, 0))
@@ -181,7 +184,7 @@ describe('the advisor', () => {
     const advice = adviceOn(runs(CURVE, 1))
     expect(advice.caveats).toContainEqual(expect.objectContaining({ kind: 'too_few_seeds', seeds: 1 }))
     expect(adviceNotes(advice)[1]).toBe(
-      'One seed says nothing about chance: run at least two, preferably ten.',
+      'One seed does not show the effect of chance. Run at least two seeds, preferably ten.',
     )
   })
 
@@ -296,7 +299,7 @@ describe('the advisor', () => {
     expect(adviceSentence(advice)).toMatch(
       new RegExp(
         /^74\.0% of the GPU-hours belong to tasks that take whole GPUs, and overcommit /.source +
-          /changes nothing for them\. Overcommit 60% /.source,
+          /has no effect on them\. Overcommit 60% /.source,
       ),
     )
     expect(adviceNotes(advice).join(' ')).not.toContain('GPU-hours')
@@ -316,11 +319,11 @@ describe('the advisor', () => {
       changes: [],
     })
     expect(adviceSentence(adviceOn(swept))).toBe(
-      'No recommendation: 3 of 9 tasks fit on no node that is up, even when it is empty. Add nodes ' +
-        'or GPUs that are large enough, or leave these tasks out.',
+      'No recommendation: 3 of 9 tasks do not fit on any node that is up, even if the node is empty. Add ' +
+        'nodes or GPUs that are large enough, or leave these tasks out.',
     )
     expect(adviceNotes(adviceOn(swept)).join('\n')).toContain(
-      'No starvation and no wait counts the 3 tasks that fit nowhere',
+      'Starvation and waits do not include the 3 tasks that do not fit on any node',
     )
     expect(adviceTable(adviceOn(swept))).not.toContain('recommended')
   })
@@ -334,7 +337,7 @@ describe('the advisor', () => {
     ])
     expect(adviceNotes(adviceOn(rising.slice(1))).slice(1)).toEqual([
       '40% is the highest percentage that was tried: a higher one may be better.',
-      'Some percentages were run with other seeds than others, so their means do not compare seed by seed.',
+      'The percentages were not all run with the same seeds, so their means cannot be compared seed by seed.',
     ])
   })
 })

@@ -44,7 +44,9 @@ function report(
 describe('the page of a sweep', () => {
   it('has the recommendation with its reason, and the numbers of each chart', () => {
     const page = report()
-    expect(page).toContain('It has the highest utilization that keeps starvation.total&lt;=20')
+    expect(page).toContain(
+      'It has the highest utilization of all percentages that meet starvation.total&lt;=20',
+    )
     expect(page.match(/<figure /g)).toHaveLength(4)
     expect(page.match(/<table>/g)).toHaveLength(5)
     expect(page.match(/<figure [^]*?<\/figure>/g)?.every((figure) => figure.includes('<table>'))).toBe(true)

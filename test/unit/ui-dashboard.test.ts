@@ -41,7 +41,7 @@ test('All is right only if nothing is wrong and the summary is current', () => {
   expect(statusOf(calm, { ...FRESH, freshness: 'silent' })).toMatchObject({ tone: 'bad' })
   expect(statusOf({ ...calm, tasks: { ...calm.tasks, ended_last_hour: null } }, FRESH)).toMatchObject({
     tone: 'warn',
-    words: 'All nodes are up, and no task is waiting. Failures of the last hour are unknown.',
+    words: 'All nodes are up, and no task is waiting. Failures in the last hour are unknown.',
   })
 })
 
@@ -76,9 +76,10 @@ test('Tasks that can never start are counted apart from those that wait', () => 
     { reason: 'WAITING_VRAM', tasks: 1 },
   ] as const
   expect(statusOf(waiting(0, reasons), { ...FRESH, starts: 1 })?.words).toBe(
-    '3 tasks are waiting and overcommit is off. At 50%, about 1 would start now. 2 of them can never start.',
+    '3 tasks are waiting, and overcommit is off. At 50% overcommit, about 1 would start now. 2 of them can ' +
+      'never start.',
   )
   expect(statusOf(waiting(50, [{ reason: 'WAITING_VRAM', tasks: 3 }]), FRESH)?.words).toBe(
-    '3 tasks are waiting, most often: all schedulable VRAM is allocated.',
+    '3 tasks are waiting. Most common reason: all schedulable VRAM is allocated.',
   )
 })

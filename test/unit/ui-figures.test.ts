@@ -88,7 +88,7 @@ describe('the rule of group names', () => {
     const words = GroupIdSchema['x-allowed' as keyof typeof GroupIdSchema] as unknown as string
     for (const part of [
       '1 to 200 letters, digits',
-      'inner spaces',
+      'spaces',
       'dots',
       'dashes',
       'underscores',

@@ -48,26 +48,30 @@ test('The state of the recovery is one sentence that names the next step', () =>
   ] satisfies readonly RecoveryBody[]
   expect(said.map(recoverySentence)).toEqual([
     'No recovery is in progress, and tasks are placed.',
-    'No recovery is in progress, and tasks are placed. 1 quarantined attempt waits for a decision.',
-    'No recovery is in progress, and tasks are placed. 2 quarantined attempts wait for a decision.',
-    '1 of 3 nodes knows events that the store lacks: it gets no commands, and tasks are placed on ' +
-      'the other nodes.',
-    'The controller has just started: nothing is placed until 2 nodes have reported, for at most 15 s.',
-    'The controller is in recovery because the store was restored: nothing is placed, requeued or ' +
-      'given up until 1 more node has reported.',
-    'The controller is in recovery because a loss was accepted: nothing is placed, requeued or given ' +
-      'up until 2 more nodes have reported.',
-    'The store is behind: 2 of 3 nodes know events that it lacks. Nothing is placed, requeued or given up.',
+    'No recovery is in progress, and tasks are placed. 1 quarantined attempt is waiting to be ' +
+      'adopted or stopped.',
+    'No recovery is in progress, and tasks are placed. 2 quarantined attempts are waiting to ' +
+      'be adopted or stopped.',
+    '1 of 3 nodes has events that are missing from the store. It gets no commands, and tasks are placed ' +
+      'on the other nodes.',
+    'The controller has just started. No task is placed until 2 nodes have reported, or until 15 s have ' +
+      'passed.',
+    'The controller is in recovery because the store was restored. No task is placed, requeued or ' +
+      'marked as lost until 1 more node has reported.',
+    'The controller is in recovery because a loss of data was accepted. No task is placed, requeued ' +
+      'or marked as lost until 2 more nodes have reported.',
+    'The store is behind: 2 of 3 nodes have events that are missing from it. No task is placed, requeued ' +
+      'or marked as lost.',
   ])
 })
 
 test('An unknown property of an attempt is distinct from an empty one', () => {
   const record = { name: 'train', owner: 'ada', command: null }
   expect(statedOwner({ record })).toBe('ada')
-  expect(statedOwner({ record: { ...record, owner: null } })).toBe('none stated')
+  expect(statedOwner({ record: { ...record, owner: null } })).toBe('none reported')
   expect(statedOwner({ record: null })).toBe('—')
   expect(attemptName({ record, task_id: 'id' })).toBe('train')
   expect(attemptName({ record: null, task_id: 'id' })).toBe('id')
-  expect(aheadWords(AHEAD)).toBe('It knows events of epoch 2 that the store lacks.')
+  expect(aheadWords(AHEAD)).toBe('It has events of epoch 2 that are missing from the store.')
   expect(vramWords({ gpus: [0, 2], vram_mib: 1_000 })).toBe('2 × 1,000 MiB on GPU 0, 2')
 })

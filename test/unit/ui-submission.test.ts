@@ -19,7 +19,7 @@ describe('a command as text', () => {
   test('An open quote is not a command', () => {
     expect(wordsOf('echo "a')).toBeNull()
     expect(requestOf({ ...NEW_DRAFT, command: "echo 'a" })).toEqual({
-      missing: 'Close the quote in the command.',
+      missing: 'Close the open quote in the command.',
     })
   })
 })

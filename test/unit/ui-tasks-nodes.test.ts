@@ -77,7 +77,7 @@ describe('the shown state of a task', () => {
     expect(residencyWords({ residency: 'none' })).toBe('—')
     expect(reasonOf({ wait: null, end_reason: 'exit' })).toBe('exit')
     expect(reasonOf({ wait: null, end_reason: null })).toBe('')
-    expect(levelWords('non_p0_swapped')).toBe('not P0, swapped in this round')
+    expect(levelWords('non_p0_swapped')).toBe('not P0, swapped out in this round')
     expect(levelWords('of_tomorrow')).toBe('of tomorrow')
     expect(choiceWords(null)).toBe('stays')
     expect(eventWords('task_placed')).toBe('task placed')
@@ -322,13 +322,13 @@ describe('the list of nodes with problems', () => {
       lost,
     ]
     expect(troubled(all).map((each) => [each.name, ...troubleWords(each)])).toEqual([
-      ['z', 'unreachable with all its tasks', 'cordoned'],
+      ['z', 'unreachable, including all its tasks', 'cordoned'],
       ['a', 'reserve deficit 512 MiB', 'over-committed by 20.0 GiB'],
       ['m', 'draining: 3 tasks left'],
       ['n', 'cordoned'],
     ])
     expect(troubleWords(node('q', { quarantined_attempts: 2 }))).toEqual([
-      '2 quarantined attempts, unknown to the store',
+      '2 quarantined attempts that are not in the store',
     ])
     expect(troubleWords(node('s', { status: 'suspect', drain: drain(0) }))).toEqual([
       'silent, gets no new tasks',
@@ -343,7 +343,7 @@ describe('the list of nodes with problems', () => {
     expect(new Set<string>(CONDITIONS)).toEqual(new Set<string>(NODE_CONDITIONS))
     expect(new Set(CONDITIONS.map(conditionWords)).size).toBe(CONDITIONS.length)
     expect(troubleWords(node('q', { quarantined_attempts: 2 }))).toEqual([
-      '2 quarantined attempts, unknown to the store',
+      '2 quarantined attempts that are not in the store',
     ])
   })
 })

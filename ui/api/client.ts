@@ -33,7 +33,7 @@ export class Refused extends Error {
   readonly errors: Problem['errors']
 
   constructor(status: number, problem: Partial<Problem>) {
-    super(problem.detail ?? problem.title ?? `The controller answered ${status}.`)
+    super(problem.detail ?? problem.title ?? `The controller returned HTTP status ${status}.`)
     this.status = status
     this.code = problem.code ?? 'unknown'
     this.errors = problem.errors ?? []

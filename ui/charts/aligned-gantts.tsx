@@ -61,8 +61,8 @@ export function AlignedGantts(props: AlignedGanttsProps): JSX.Element {
         </Show>
         <span class="quiet" data-testid="instant">
           {at() === null
-            ? 'Point at an instant to see the state of all runs.'
-            : `At ${clockWords((at() ?? 0) / 1000)} of virtual time`}
+            ? 'Point at a time to see the state of all runs at that time.'
+            : `Virtual time: ${clockWords((at() ?? 0) / 1000)}`}
         </span>
       </div>
       <For each={props.runs}>
@@ -84,7 +84,7 @@ export function AlignedGantts(props: AlignedGanttsProps): JSX.Element {
               <Show when={at() !== null}>{countWords(run, (at() ?? 0) / 1000)}</Show>
               <Show when={run.residency.cut_at_seconds !== null}>
                 {' '}
-                Too many bars: bars from {clockWords(run.residency.cut_at_seconds)} on are omitted.
+                There are too many bars: those after {clockWords(run.residency.cut_at_seconds)} are omitted.
               </Show>
             </p>
           </div>
@@ -104,5 +104,5 @@ function countWords({ residency }: AlignedRun, at: number): string {
   const { resident, moving, out } = taskCountsAt(residency, at)
   const where =
     residency.gpus.length < residency.gpu_count ? ` on the first ${residency.gpus.length} GPUs` : ''
-  return `At this time${where}: ${resident} in VRAM, ${moving} starting or moving, ${out} swapped out.`
+  return `Tasks at this time${where}: ${resident} in VRAM, ${moving} starting or moving, ${out} swapped out.`
 }

@@ -47,7 +47,7 @@ const MAX_DOTS = 30
 export function CurveChart(props: CurveChartProps): JSX.Element {
   const readout = (index: number | null): string =>
     index === null || index >= props.x.length
-      ? 'Point at the chart, or use the arrow keys.'
+      ? 'Point at the chart or use the arrow keys to see the values.'
       : props.describe(index)
   const keys = createMemo(() => [...props.curves, ...(props.marks ?? [])])
   return (

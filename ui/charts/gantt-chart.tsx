@@ -154,8 +154,8 @@ export function GanttChart<B extends GanttBar>(props: GanttChartProps<B>): JSX.E
           tabindex="0"
           role="group"
           aria-label={
-            `${props.name}: arrow keys choose a ` +
-            `bar${props.onOpen === undefined ? '' : ', Enter shows its decision'}`
+            `${props.name}: use the arrow keys to select a ` +
+            `bar${props.onOpen === undefined ? '' : ' and Enter to show its decision'}`
           }
           onKeyDown={move}
           onPointerMove={point}
@@ -296,7 +296,7 @@ function BarTable<B extends GanttBar>(props: GanttChartProps<B>): JSX.Element {
         <Table
           name={`Bars of ${props.name}`}
           class={styles['table']}
-          caption={`The latest ${latest().length} of ${props.bars.length}`}
+          caption={`The latest ${latest().length} of ${props.bars.length} bars`}
           columns={columns()}
           rows={latest()}
         />

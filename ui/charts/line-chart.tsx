@@ -121,7 +121,7 @@ export function LineChart(props: LineChartProps): JSX.Element {
         ref={place}
         tabindex="0"
         role="group"
-        aria-label={`${props.name}: arrow keys move through it`}
+        aria-label={`${props.name}: use the arrow keys to move between points`}
         onKeyDown={move}
         onPointerEnter={() => setUsed(true)}
         onPointerLeave={() => setUsed(false)}

@@ -30,7 +30,7 @@ export function CsvButton(props: CsvButtonProps): JSX.Element {
           headers: token === null ? {} : { authorization: `Bearer ${token}` },
         },
       )
-      if (!response.ok) throw new Error(`The controller answered ${response.status}.`)
+      if (!response.ok) throw new Error(`The controller returned HTTP status ${response.status}.`)
       save(`${props.name}.csv`, await response.blob())
     } catch (error) {
       toast({ text: errorText(error) })
@@ -41,7 +41,7 @@ export function CsvButton(props: CsvButtonProps): JSX.Element {
   return (
     <button
       type="button"
-      title="All matching rows as a file"
+      title="Download all matching rows as a CSV file"
       disabled={isBusy()}
       onClick={() => void download()}
     >

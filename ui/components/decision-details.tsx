@@ -22,8 +22,8 @@ export function DecisionDetails(props: DecisionProps): JSX.Element {
         </p>
       </Show>
       <p class="quiet text">
-        Decision {props.decision.number} of {clockTime(props.decision.at)}, for{' '}
-        <TaskLink class="" id={props.decision.task_id} name={props.decision.task_name} />, by the rule{' '}
+        Decision {props.decision.number}, made at {clockTime(props.decision.at)} for{' '}
+        <TaskLink class="" id={props.decision.task_id} name={props.decision.task_name} /> by the rule{' '}
         {props.decision.rule}
         <Show when={props.decision.waited_seconds !== null}>
           ; waited for {seconds(props.decision.waited_seconds)}
@@ -82,9 +82,9 @@ function GpuChoices(props: { readonly decision: DecisionBody }): JSX.Element {
   return (
     <Show when={props.decision.gpus_considered.length > 0}>
       <Table
-        name="GPUs that could take the task"
+        name="GPUs on which the task fits"
         caption={
-          'GPUs that could take the task, best first: the lowest first key, then the lowest second key' +
+          'GPUs on which the task fits, best first: sorted by the first key, then by the second key' +
           (props.decision.gpus_more ? '; more GPUs are omitted' : '')
         }
         columns={GPUS}

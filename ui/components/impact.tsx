@@ -51,10 +51,10 @@ export function Impact(props: { readonly impact: ImpactBody }): JSX.Element {
           )}
         </Show>
         <li>
-          {whole(props.impact.pending.would_fit)} pending tasks that fit nowhere now would fit
+          {whole(props.impact.pending.would_fit)} pending tasks that do not fit on any node now would fit
           <Show when={props.impact.pending.cut}>
             {' '}
-            (of the first {whole(props.impact.pending.looked_at)} examined)
+            (of the first {whole(props.impact.pending.looked_at)} tasks examined)
           </Show>
           .
         </li>
@@ -67,7 +67,7 @@ export function Impact(props: { readonly impact: ImpactBody }): JSX.Element {
         <Show when={props.impact.gpu_over_count > 0}>
           <li>
             {plural(props.impact.gpu_over_count, 'GPU', 'GPUs')} would be over the commit limit. No task is
-            swapped out at once; the excess shrinks as tasks end or are swapped out for others.
+            swapped out immediately; the excess shrinks as tasks end or are swapped out for others.
           </li>
         </Show>
         <Show when={props.impact.residency_impossible_count > 0}>
@@ -82,7 +82,7 @@ export function Impact(props: { readonly impact: ImpactBody }): JSX.Element {
           <summary>
             {whole(props.impact.node_count)} nodes change
             <Show when={props.impact.node_count > props.impact.nodes.length}>
-              ; the first {props.impact.nodes.length}
+              ; showing the first {props.impact.nodes.length}
             </Show>
           </summary>
           <Table name="Nodes that change" columns={NODE_COLUMNS} rows={props.impact.nodes} />

@@ -2,7 +2,7 @@
 export const KEYS: readonly (readonly [keys: string, what: string])[] = [
   ['Ctrl K, ⌘ K', 'Search everything, or run an action'],
   ['/', 'Search tasks and nodes'],
-  ['?', 'These keys'],
+  ['?', 'Show these keys'],
   ['g d', 'Dashboard'],
   ['g t', 'Tasks'],
   ['g n', 'Nodes'],
@@ -11,8 +11,8 @@ export const KEYS: readonly (readonly [keys: string, what: string])[] = [
   ['g m', 'Simulator'],
   ['g e', 'Events'],
   ['g s', 'Settings'],
-  ['g x, g f', 'In a simulator session: the exercise, the faults'],
+  ['g x, g f', 'In a simulator session: Exercise, Faults'],
   ['← →', 'In a focused chart: previous point, next point'],
-  ['← → ↑ ↓', 'In the map of GPUs: the GPU next to it'],
+  ['← → ↑ ↓', 'In the GPU map: select the adjacent GPU'],
   ['Esc', 'Close the open dialog or menu'],
 ]

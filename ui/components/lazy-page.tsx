@@ -75,7 +75,7 @@ function NotFetched(props: { readonly failures: number; readonly onAgain: () => 
     >
       <div class="card stack" role="alert">
         <p class="bad">
-          This page could not be loaded: the controller does not respond. It is retried every 2 seconds.
+          This page could not be loaded: the controller does not respond. The page retries every 2 seconds.
         </p>
         <p class="row">
           <button onClick={() => props.onAgain()}>Try again</button>
@@ -110,7 +110,8 @@ function Failed(props: { readonly error: unknown; readonly onReset: () => void }
   return (
     <div class="card stack" role="alert">
       <p class="bad text">
-        This page failed: {props.error instanceof Error ? props.error.message : String(props.error)}
+        An error occurred on this page:{' '}
+        {props.error instanceof Error ? props.error.message : String(props.error)}
       </p>
       <p class="row">
         <button onClick={() => props.onReset()}>Try again</button>

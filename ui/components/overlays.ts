@@ -52,7 +52,7 @@ export function createOverlays(): Overlays {
       setOpen(() => overlay)
     } catch {
       focused()
-      toast({ text: 'This could not be loaded: the controller does not respond.' })
+      toast({ text: 'The dialog could not be loaded: the controller does not respond.' })
     } finally {
       isLoading = false
     }

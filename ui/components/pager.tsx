@@ -35,7 +35,7 @@ export function Pager(props: PagerProps): JSX.Element {
   /** The list has one page only. */
   const isOnly = (): boolean => props.cursor === null && props.nextCursor === null
   return (
-    <nav class={`row ${styles['pager']}`} aria-label="Pages of the list">
+    <nav class={`row ${styles['pager']}`} aria-label="List pages">
       <Show when={!isOnly()}>
         <button disabled={props.cursor === null} onClick={goFirst}>
           First

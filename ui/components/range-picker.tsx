@@ -30,12 +30,12 @@ export function RangePicker(): JSX.Element {
       <Show
         when={span()}
         fallback={
-          <button title="Keep the charts at this time" onClick={pause}>
+          <button title="Keep the current time range in the charts" onClick={pause}>
             Pause charts
           </button>
         }
       >
-        <button title="Charts are paused: return to the present" onClick={() => setRange(range())}>
+        <button title="The charts are paused. Return to the present." onClick={() => setRange(range())}>
           Go live
         </button>
       </Show>

@@ -21,7 +21,10 @@ export function ServerLine(): JSX.Element {
   return (
     <>
       <Show when={kind() === 'trial'}>
-        <p>This controller runs a trial: the simulated servers of a scenario join instead.</p>
+        <p>
+          This controller runs a trial: instead of a real GPU server, start the simulated servers of a
+          scenario.
+        </p>
       </Show>
       <pre tabindex="0" ref={(element) => (line = element)}>
         {kind() === 'trial'
@@ -36,12 +39,12 @@ export function ServerLine(): JSX.Element {
         <Show
           when={broker().isKnown}
           fallback={
-            'The controller has not reported its broker: the address is a guess. The port is 4222, or ' +
-            '30422 where Compose or Kubernetes publishes it.'
+            'The controller has not reported the address of its broker, so this address is a guess. The ' +
+            'port is 4222, or 30422 if Compose or Kubernetes publishes it.'
           }
         >
-          This is the controller's own broker address. If Compose or Kubernetes publishes the broker on
-          another port (30422), use that port on the GPU host.
+          This is the broker address that the controller uses. If Compose or Kubernetes publishes the broker
+          on another port (30422), use that port on the GPU host.
         </Show>{' '}
         If the broker requires keys, set CONTROLLER_NATS_NKEY_FILE as well.
       </p>

@@ -260,7 +260,7 @@ function Freshness(props: { readonly isReplay: boolean }): JSX.Element {
     if (feed.status() === 'refused') return 'Signed out'
     if (since === null || feed.status() === 'connecting')
       return feed.status() === 'reconnecting' ? 'Reconnecting' : 'Connecting…'
-    if (feed.status() === 'reconnecting') return `Reconnecting · from ${seconds(since)} ago`
+    if (feed.status() === 'reconnecting') return `Reconnecting · data ${seconds(since)} old`
     return since > STALE_S ? `Stale ${seconds(since)}` : `${kind()} · ${seconds(since)} ago`
   }
   const kind = (): string => (props.isReplay ? 'Connected' : mode === 'live' ? 'Live' : 'Simulated')

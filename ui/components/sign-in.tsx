@@ -33,13 +33,13 @@ export function SignIn(): JSX.Element {
                 href={`/api/v1/auth/login?return_to=${encodeURIComponent(location.pathname)}`}
                 rel="external"
               >
-                Sign in at {provider()}
+                Sign in with {provider()}
               </a>
             </p>
           )}
         </Show>
         <p>
-          <label for="token">A token of this controller (headroom token create)</label>
+          <label for="token">Token for this controller (create one with headroom token create)</label>
         </p>
         <p class="row">
           <input

@@ -9,7 +9,7 @@ export function ZoneSwitch(): JSX.Element {
   return (
     <ActionButton
       label={`Times: ${zone() === 'utc' ? 'UTC' : `local, ${localOffset(Date.now())}`}`}
-      whyNot={isZoneFixed() ? 'A virtual clock is always in UTC.' : null}
+      whyNot={isZoneFixed() ? 'A virtual clock always uses UTC.' : null}
       onClick={() => chooseZone(zone() === 'utc' ? 'local' : 'utc')}
     >
       {words()}

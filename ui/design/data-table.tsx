@@ -38,7 +38,7 @@ export function DataTable<R>(props: DataTableProps<R>): JSX.Element {
       <p class={styles['pending']}>
         <Show when={kept().pending > 0}>
           <button onClick={() => setReleased(released() + 1)}>
-            {kept().pending} {kept().pending === 1 ? 'update' : 'updates'} pending: show
+            Show {kept().pending} pending {kept().pending === 1 ? 'update' : 'updates'}
           </button>
         </Show>
       </p>

@@ -50,7 +50,7 @@ export function createSelection<R>({ idOf, nameOf, shown }: SelectionOptions<R>)
       heading: () => (
         <input
           type="checkbox"
-          aria-label="Select all rows of this page"
+          aria-label="Select all rows on this page"
           checked={shown().length > 0 && countShown() === shown().length}
           ref={(box) =>
             createEffect(() => (box.indeterminate = countShown() > 0 && countShown() < shown().length))

@@ -55,7 +55,7 @@ export function fieldsOf({ components }: OpenApi): readonly FieldInfo[] {
 
 export function rangeOf({ choices, min, max, isNullable }: FieldInfo): string {
   return choices === null
-    ? `a whole number from ${whole(min)} to ${whole(max)}${isNullable ? ', or empty' : ''}`
+    ? `a whole number from ${whole(min)} to ${whole(max)}${isNullable ? ', or nothing' : ''}`
     : `one of ${choices.join(', ')}`
 }
 
@@ -73,17 +73,17 @@ const PRESENTED: Readonly<Record<FieldName, Presentation>> = {
   safety_reserve_mib: { group: 'Overcommit', title: 'Safety reserve per GPU (MiB)' },
   idle_swap_out_seconds: { group: 'Swapping', title: 'Idle time before swap-out (s)' },
   max_residency_seconds: { group: 'Swapping', title: 'Maximum residency under contention (s)' },
-  swap_in_aging_seconds: { group: 'Swapping', title: 'Swap-in wait before P0 rank (s)' },
+  swap_in_aging_seconds: { group: 'Swapping', title: 'Swap-in wait before ranking as P0 (s)' },
   swap_in_probe_seconds: { group: 'Swapping', title: 'Swap-in probe interval (s)' },
-  eager_swap_in_seconds: { group: 'Swapping', title: 'Swapped-out time before eager swap-in (s)' },
+  eager_swap_in_seconds: { group: 'Swapping', title: 'Time swapped out before eager swap-in (s)' },
   reservation_after_seconds: { group: 'Queue and placement', title: 'Queue wait before GPU reservation (s)' },
   queue_aging_seconds: { group: 'Queue and placement', title: 'Queue aging interval per priority class (s)' },
   placement_strategy: { group: 'Queue and placement', title: 'Placement strategy' },
   max_tasks_per_gpu: { group: 'Queue and placement', title: 'Maximum tasks per GPU' },
-  max_requeues: { group: 'Queue and placement', title: 'Default maximum of requeues after short attempts' },
+  max_requeues: { group: 'Queue and placement', title: 'Default maximum requeues after short attempts' },
   stop_grace_seconds: { group: 'Stopping tasks', title: 'Default stop grace (s)' },
   max_stop_grace_seconds: { group: 'Stopping tasks', title: 'Maximum stop grace (s)' },
-  heartbeat_seconds: { group: 'GPU servers', title: 'Heartbeat interval of GPU servers (s)' },
+  heartbeat_seconds: { group: 'GPU servers', title: 'GPU server heartbeat interval (s)' },
   run_lease_seconds: { group: 'GPU servers', title: 'Run lease without controller contact (s)' },
 }
 

@@ -39,9 +39,9 @@ export function troubleWords(
   return [
     ...(isAhead ? ['ahead of the store, gets no commands'] : []),
     ...(closed === null ? [] : [`cannot start tasks: ${closed.reason}`]),
-    ...(status === 'unreachable' ? ['unreachable with all its tasks'] : []),
+    ...(status === 'unreachable' ? ['unreachable, including all its tasks'] : []),
     ...(status === 'suspect' && !isAhead ? ['silent, gets no new tasks'] : []),
-    ...(quarantined > 0 ? [`${quarantined} quarantined attempts, unknown to the store`] : []),
+    ...(quarantined > 0 ? [`${quarantined} quarantined attempts that are not in the store`] : []),
     ...(vram.reserve_deficit_mib > 0 ? [`reserve deficit ${mib(vram.reserve_deficit_mib)}`] : []),
     ...(vram.over_committed_mib > 0 ? [`over-committed by ${mib(vram.over_committed_mib)}`] : []),
     ...(drain !== null

@@ -17,35 +17,35 @@ export function recoverySentence(state: State): string {
   const { recovery, nodes_ahead: ahead, nodes_heard: heard } = state
   if (state.placements_paused === 'STORE_BEHIND') {
     return (
-      `The store is behind: ${ahead.length} of ${nodes(heard)} ${ahead.length === 1 ? 'knows' : 'know'} ` +
-      'events that it lacks. Nothing is placed, requeued or given up.'
+      `The store is behind: ${ahead.length} of ${nodes(heard)} ${ahead.length === 1 ? 'has' : 'have'} ` +
+      'events that are missing from it. No task is placed, requeued or marked as lost.'
     )
   }
   if (recovery !== null) {
-    const why = recovery.reason === 'restored' ? 'the store was restored' : 'a loss was accepted'
+    const why = recovery.reason === 'restored' ? 'the store was restored' : 'a loss of data was accepted'
     const left = reported(recovery.nodes_awaited.length, 'more ')
     return (
-      `The controller is in recovery because ${why}: nothing is placed, requeued or given up until ` +
-      `${left}.`
+      `The controller is in recovery because ${why}. No task is placed, requeued or marked as lost ` +
+      `until ${left}.`
     )
   }
   if (state.placements_paused === 'AWAITING_NODES') {
     const awaited = reported(state.nodes_awaited_since_start.length)
-    return `The controller has just started: nothing is placed until ${awaited}, for at most 15 s.`
+    return `The controller has just started. No task is placed until ${awaited}, or until 15 s have passed.`
   }
   if (ahead.length > 0) {
-    const [know, get] = ahead.length === 1 ? ['knows', 'it gets'] : ['know', 'they get']
+    const [have, get] = ahead.length === 1 ? ['has', 'It gets'] : ['have', 'They get']
     return (
-      `${ahead.length} of ${nodes(heard)} ${know} events that the store lacks: ${get} no commands, and ` +
-      'tasks are placed on the other nodes.'
+      `${ahead.length} of ${nodes(heard)} ${have} events that are missing from the store. ${get} no ` +
+      'commands, and tasks are placed on the other nodes.'
     )
   }
   const attempts = state.quarantined_attempts
   const quarantine =
     attempts === 0
       ? ''
-      : ` ${whole(attempts)} quarantined ${attempts === 1 ? 'attempt waits' : 'attempts wait'} for a ` +
-        'decision.'
+      : ` ${whole(attempts)} quarantined ${attempts === 1 ? 'attempt is' : 'attempts are'} waiting ` +
+        'to be adopted or stopped.'
   return `No recovery is in progress, and tasks are placed.${quarantine}`
 }
 
@@ -62,9 +62,9 @@ export function aheadWords({
   reason,
   epoch,
 }: Pick<RecoveryBody['nodes_ahead'][number], 'reason' | 'epoch'>): string {
-  if (reason === 'higher_epoch') return 'It followed a controller with a later epoch.'
-  if (reason === 'other_controller') return 'It followed another controller with the same epoch.'
-  return `It knows events of epoch ${whole(epoch)} that the store lacks.`
+  if (reason === 'higher_epoch') return 'It was managed by a controller with a later epoch.'
+  if (reason === 'other_controller') return 'It was managed by another controller with the same epoch.'
+  return `It has events of epoch ${whole(epoch)} that are missing from the store.`
 }
 
 /** `2 × 1 000 MiB on GPU 0, 1`. */
@@ -74,7 +74,7 @@ export function vramWords({ gpus, vram_mib: each }: Pick<AttemptBody, 'gpus' | '
 
 /** The owner that the node states: a hint, to be shown as unconfirmed. */
 export function statedOwner({ record }: Pick<AttemptBody, 'record'>): string {
-  return record === null ? UNKNOWN : (record.owner ?? 'none stated')
+  return record === null ? UNKNOWN : (record.owner ?? 'none reported')
 }
 
 /** The name that the node states; if it states none, the id of the task. */
@@ -82,4 +82,4 @@ export function attemptName({ record, task_id: taskId }: Pick<AttemptBody, 'reco
   return record?.name ?? taskId
 }
 
-export const NO_RECORD = 'The node does not respond, or its version keeps no records of attempts.'
+export const NO_RECORD = 'The node does not respond, or its version does not keep records of attempts.'

@@ -7,12 +7,16 @@ const WORDS: readonly (readonly [word: string, meaning: string])[] = [
   ['Task', 'A request for GPU execution: VRAM on one or more GPUs, with a priority and an optional command.'],
   [
     'Pending, running, completed',
-    'Pending: not placed. Running: placed on GPUs, in VRAM or swapped out. Completed: ended, for any reason.',
+    'Pending: not placed. Running: placed on GPUs, resident or swapped out. Completed: ended for any reason.',
   ],
-  ['Resident', 'Its memory is in VRAM. Swapped out: on the host. Moving: in transfer between them.'],
-  ['Physical VRAM', 'Capacity of the GPUs.'],
-  ['Used VRAM', 'Current use by resident tasks and foreign processes.'],
-  ['Allocated VRAM', 'VRAM of placed tasks, resident or swapped out.'],
+  [
+    'Resident, swapped out, moving',
+    'Resident: the memory of the task is in VRAM. Swapped out: it is on the host. Moving: it is moving ' +
+      'between the two.',
+  ],
+  ['Physical VRAM', 'The capacity of the GPUs.'],
+  ['Used VRAM', 'The VRAM that resident tasks and foreign processes use now.'],
+  ['Allocated VRAM', 'The VRAM of placed tasks, whether resident or swapped out.'],
   ['Schedulable VRAM', 'Physical × (1 + overcommit ÷ 100): the VRAM that can be allocated.'],
   [
     'Overcommit',
@@ -22,38 +26,41 @@ const WORDS: readonly (readonly [word: string, meaning: string])[] = [
   ['Utilization', 'The share of time in which at least one kernel ran.'],
   [
     'Starvation',
-    'The share of wanted GPU time that was not served: queue (not started), swap (started, not ' +
-      'resident), compute (resident, sharing).',
+    'The share of the wanted GPU time that tasks did not get: queue (not started), swap (started but not ' +
+      'resident) and compute (resident but sharing the GPU).',
   ],
   [
     'Unsignalled wait',
-    'Wait of swapped-out tasks that had work and could not signal it. Not part of starvation.',
+    'The wait of swapped-out tasks that had work but could not signal it. It is not part of starvation.',
   ],
   [
     'noswap',
     'A task that is never swapped out. It counts against physical VRAM, not against schedulable VRAM.',
   ],
-  ['P0', 'The highest priority: swapped out only for other P0 tasks.'],
-  ['Victim', 'A task that is swapped out to make room for another. Only idle tasks are victims, in turn.'],
-  ['Group, common pool', 'Nodes reserved by name; nodes without a group form the common pool.'],
+  ['P0', 'The highest priority. P0 tasks are swapped out only for other P0 tasks.'],
+  [
+    'Victim',
+    'A task that is swapped out to make room for another. Only idle tasks become victims, and they take ' +
+      'turns.',
+  ],
+  ['Group, common pool', 'A group is a named set of nodes. Nodes without a group form the common pool.'],
   [
     'Recovery',
-    'After a restore or an accepted loss: nothing is placed, requeued or given up until every known ' +
-      'node has reported.',
+    'The state after the store was restored or a loss of data was accepted. No task is placed, requeued ' +
+      'or marked as lost until every known node has reported.',
   ],
   [
     'Ahead of the store',
-    'A node that knows events that the store does not have, because the store went back in time. It ' +
-      'gets no ' +
-      'commands.',
+    'A node that has events that are missing from the store, because the store went back in time. The node ' +
+      'gets no commands.',
   ],
   [
     'Quarantined attempt',
-    'A running attempt that the store does not know. It keeps its VRAM until an operator adopts or stops it.',
+    'A running attempt that is not in the store. It keeps its VRAM until an operator adopts or stops it.',
   ],
   [
     'Reservation',
-    'GPUs that are kept for the first task in the queue, so that small tasks do not starve a large one.',
+    'GPUs that are kept for the first task in the queue so that small tasks do not starve a large one.',
   ],
 ]
 

@@ -25,17 +25,17 @@ const optional = (name: string, help: string, ...paths: readonly Path[]): FormFi
 
 export const GENERAL_FIELDS: readonly FormField[] = [
   field('Name', 'Lowercase letters, digits, dot, - and _', ['scenario']),
-  optional('Seed', 'Seed of all random numbers; default 1', ['seed']),
+  optional('Seed', 'Seed for all random numbers; default 1', ['seed']),
   optional('Duration', 'Last arrival: 90m, 6h, 2d; default: the whole workload', ['clock', 'until']),
   optional('Overcommit, percent', '0 to 1000; default 0', ['config', 'default_vram_overcommit_percent']),
 ]
 
 export const FLEET_FIELDS: readonly FormField[] = [
-  field('Node names', '{i} is the number of the node', ['name']),
+  field('Node names', '{i} is the node number', ['name']),
   optional('Number of nodes', 'Default 1', ['count']),
   optional('GPUs per node', '1 to 16; default 1', ['gpus']),
   optional('GPU model', 'Display name; optional', ['gpu', 'model']),
-  field('VRAM per GPU', 'MiB, or for example 40Gi', ['gpu', 'vram_mib']),
+  field('VRAM per GPU', 'In MiB, or with a unit, for example 40Gi', ['gpu', 'vram_mib']),
 ]
 
 const DURATIONS: readonly Path[] = [
@@ -49,22 +49,22 @@ export type WorkloadKind = 'generate' | 'task' | 'trace'
 export const WORKLOAD_FIELDS: Readonly<Record<WorkloadKind, readonly FormField[]>> = {
   generate: [
     field('Arrivals', 'poisson: random', ['generate']),
-    field('Arrival rate', 'Arrivals per hour on average', ['rate_per_hour']),
-    field('VRAM per GPU', 'MiB, or for example 16Gi', ['vram_mib']),
-    field('Duration', 'Per task, or the mean or median: 20m', ...DURATIONS),
-    optional('Activity', 'always-busy (default), serving, training', ['activity']),
+    field('Arrival rate', 'Average arrivals per hour', ['rate_per_hour']),
+    field('VRAM per GPU', 'In MiB, or with a unit, for example 16Gi', ['vram_mib']),
+    field('Duration', 'Duration of each task, or its mean or median; for example 20m', ...DURATIONS),
+    optional('Activity', 'always-busy (default), serving or training', ['activity']),
     optional('Priority', '0 (highest) to 4; default 2', ['priority']),
   ],
   task: [
     field('Task', 'Id and name', ['task', 'id']),
     optional('Submitted at', 'For example 10m; default 0', ['task', 'at']),
-    field('VRAM per GPU', 'MiB, or for example 16Gi', ['task', 'vram_mib']),
+    field('VRAM per GPU', 'In MiB, or with a unit, for example 16Gi', ['task', 'vram_mib']),
     optional('GPUs', 'Default 1', ['task', 'gpus']),
     optional('Runtime', 'For example 30m; default 1h', ['task', 'run']),
     optional('Priority', '0 (highest) to 4; default 2', ['task', 'priority']),
   ],
   trace: [
-    field('Trace', 'File, relative to the scenario', ['trace']),
+    field('Trace', 'File path, relative to the scenario', ['trace']),
     optional('Time scale of arrivals', 'Factor; default 1', ['time_scale']),
     optional('Sample', 'Share of the tasks, above 0 and at most 1; default 1', ['sample']),
   ],

@@ -81,8 +81,8 @@ export function ScenarioForm(props: ScenarioFormProps): JSX.Element {
               onText={props.onText}
             />
             <p class="quiet">
-              All other keys (operator, faults, assertions and more) are edited in the text, and stay
-              unchanged.
+              Edit all other keys (operator, faults, assertions and more) in the text. The form does not
+              change them.
             </p>
           </>
         )}
@@ -164,7 +164,7 @@ function Fields(props: FieldsProps): JSX.Element {
   return (
     <Show
       when={props.fields.length > 0}
-      fallback={<p class="quiet">This kind of entry can only be edited in the text.</p>}
+      fallback={<p class="quiet">Entries of this kind can be edited only in the text.</p>}
     >
       <div class={styles['fields']}>
         <For each={props.fields}>
@@ -208,8 +208,9 @@ function Field(props: FieldProps): JSX.Element {
   }
   const help = (): string => {
     if (!isEmptied() || place() === undefined) return props.field.help
-    if (props.field.isOptional) return `Leave empty to remove it from the text. ${props.field.help}.`
-    return `Required: the value stays ${place()?.value}.`
+    if (props.field.isOptional)
+      return `Leave the field empty to remove it from the text. ${props.field.help}.`
+    return `This field is required: the value stays ${place()?.value}.`
   }
   return (
     <div class={styles['field']}>

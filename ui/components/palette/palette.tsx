@@ -63,7 +63,9 @@ function Finder(props: PaletteProps): JSX.Element {
   const words = (): string => {
     if (found.isBusy()) return 'Searching…'
     if (shown().length === 0) return 'Nothing matches.'
-    return shown().length === MAX_SHOWN ? `Only the first ${MAX_SHOWN} are shown.` : `${shown().length} found`
+    return shown().length === MAX_SHOWN
+      ? `Only the first ${MAX_SHOWN} results are shown.`
+      : `${shown().length} found`
   }
   return (
     <>

@@ -63,7 +63,7 @@ function Drawn(props: { readonly body: SeriesBody }): JSX.Element {
       </section>
       <section class="card">
         <VramChart {...vital} body={props.body} />
-        <p class="quiet">Sums over the nodes that are up.</p>
+        <p class="quiet">Totals for the nodes that are up.</p>
       </section>
       <section class="card">
         <TimeChart

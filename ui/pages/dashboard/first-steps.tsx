@@ -9,8 +9,8 @@ export function FirstSteps(): JSX.Element {
       <p>Connect a GPU server to the message broker of this controller. On the GPU host:</p>
       <ServerLine />
       <p>
-        It appears here within seconds. To try Headroom without GPUs, start the controller without
-        CONTROLLER_NATS_URL: it then runs a simulated fleet.
+        The server appears here within seconds. To try Headroom without GPUs, start the controller without
+        CONTROLLER_NATS_URL. The controller then runs a simulated fleet.
       </p>
     </section>
   )

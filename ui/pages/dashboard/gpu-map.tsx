@@ -93,7 +93,11 @@ function Map(props: { readonly body: GpuListBody }): JSX.Element {
       </Show>
       <details>
         <summary>GPUs as a table</summary>
-        <GpuTable gpus={ranked(figure(), gpus()).slice(0, TABLE_ROWS)} total={gpus().length} />
+        <GpuTable
+          gpus={ranked(figure(), gpus()).slice(0, TABLE_ROWS)}
+          total={gpus().length}
+          sortedBy={FIGURES.find(({ name }) => name === figure())?.label ?? ''}
+        />
       </details>
     </>
   )
@@ -105,7 +109,7 @@ function wordsOf(gpu: MapGpu): string {
     `utilization ${percent(gpu.utilization, 0)}`,
     `${mib(gpu.usedMib)} of ${mib(gpu.physicalMib)} used`,
     `${whole(gpu.tasks)} tasks`,
-    `${whole(gpu.swapOuts)} swap-outs and ${seconds(gpu.copySeconds)} copying in the last hour`,
+    `${whole(gpu.swapOuts)} swap-outs and ${seconds(gpu.copySeconds)} of copying in the last hour`,
     `starvation ${percent(gpu.starvation, 0)}`,
   ].join(' · ')
 }
@@ -140,31 +144,36 @@ const COLUMNS: readonly Column<MapGpu>[] = [
   { name: 'Swapped out', isNumber: true, cell: (row) => <>{mib(row().outMib)}</> },
   {
     name: 'Swap-outs, 1 h',
-    help: 'Completed in the last hour',
+    help: 'Swap-outs that were completed in the last hour',
     isNumber: true,
     cell: (row) => <>{whole(row().swapOuts)}</>,
   },
   {
     name: 'Copying, 1 h',
-    help: 'Duration of the copies that ended in the last hour, out and in',
+    help: 'Total duration of the swap-out and swap-in copies that ended in the last hour',
     isNumber: true,
     cell: (row) => <>{seconds(row().copySeconds)}</>,
   },
   {
     name: 'GPU time lost, 1 h',
-    help: 'GPU time that its tasks wanted and did not get',
+    help: 'GPU time that its tasks wanted but did not get in the last hour',
     isNumber: true,
     cell: (row) => <>{seconds(row().lostSeconds)}</>,
   },
 ]
 
-function GpuTable(props: { readonly gpus: readonly MapGpu[]; readonly total: number }): JSX.Element {
+function GpuTable(props: {
+  readonly gpus: readonly MapGpu[]
+  readonly total: number
+  readonly sortedBy: string
+}): JSX.Element {
   return (
     <>
       <Table name="GPUs" columns={COLUMNS} rows={props.gpus} idOf={({ key }) => key} />
       <Show when={props.total > props.gpus.length}>
         <p class="quiet">
-          The first {whole(props.gpus.length)} of {whole(props.total)}, highest first.
+          Showing {whole(props.gpus.length)} of {whole(props.total)} GPUs, sorted by {props.sortedBy} in
+          descending order.
         </p>
       </Show>
     </>

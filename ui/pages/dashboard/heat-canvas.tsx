@@ -63,7 +63,7 @@ export function HeatCanvas(props: HeatCanvasProps): JSX.Element {
       class={styles['map']}
       tabindex="0"
       role="group"
-      aria-label="Map of the GPUs: arrow keys select one, Enter opens its node"
+      aria-label="GPU map: use the arrow keys to select a GPU and Enter to open its node"
       aria-describedby={props.describedBy}
       onKeyDown={onKey}
     >

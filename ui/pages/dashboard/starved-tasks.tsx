@@ -14,13 +14,13 @@ const COLUMNS: readonly Column<TaskBody>[] = [
   { name: 'Task', class: 'text', cell: (row) => <TaskLink id={row().id} name={row().name} /> },
   {
     name: 'GPU time lost',
-    help: 'GPU time that the task wanted and did not get, over all its GPUs',
+    help: 'GPU time that the task wanted but did not get, summed over all its GPUs',
     isNumber: true,
     cell: (row) => seconds(row().starved_seconds),
   },
   {
     name: 'Starvation',
-    help: 'Percentage of the GPU time that the task wanted',
+    help: 'GPU time lost, as a percentage of the GPU time that the task wanted',
     isNumber: true,
     cell: (row) => percent(row().starvation_percent.total),
   },

@@ -64,13 +64,15 @@ function waiting(summary: SummaryBody, starts: number | null): Status | null {
     return {
       tone: 'warn',
       words:
-        `${waits} waiting and overcommit is off.` +
-        (starts === null || starts === 0 ? '' : ` At ${TRIED_PERCENT}%, about ${starts} would start now.`) +
+        `${waits} waiting, and overcommit is off.` +
+        (starts === null || starts === 0
+          ? ''
+          : ` At ${TRIED_PERCENT}% overcommit, about ${starts} would start now.`) +
         never,
       link: { path: `/settings?propose=${TRIED_PERCENT}`, words: 'Preview' },
     }
   const [most] = summary.pending_by_reason.reasons.toSorted((a, b) => b.tasks - a.tasks)
-  const often = most === undefined ? '.' : `, most often: ${reasonWords(most.reason)}.`
+  const often = most === undefined ? '.' : `. Most common reason: ${reasonWords(most.reason)}.`
   return {
     tone: 'warn',
     words: `${waits} waiting${often}${never}`,
@@ -91,7 +93,7 @@ function allClear({ tasks }: SummaryBody, freshness: Seen['freshness']): Status 
   return tasks.ended_last_hour === null || tasks.ended_last_hour === undefined
     ? {
         tone: 'warn',
-        words: 'All nodes are up, and no task is waiting. Failures of the last hour are unknown.',
+        words: 'All nodes are up, and no task is waiting. Failures in the last hour are unknown.',
       }
-    : { tone: 'good', words: 'All nodes are up. No task is waiting, and none has failed.' }
+    : { tone: 'good', words: 'All nodes are up. No task is waiting, and none failed in the last hour.' }
 }

@@ -53,7 +53,7 @@ function Trend(props: TrendProps): JSX.Element {
   return (
     <p
       class={styles['trend']}
-      title={props.by === null ? 'There is no data for this hour yesterday.' : undefined}
+      title={props.by === null ? 'There is no data for the same hour yesterday.' : undefined}
     >
       yesterday {trendWords(props.by, props.unit)}
     </p>

@@ -117,7 +117,7 @@ function Worst(): JSX.Element {
           <Show when={(counts()?.attention ?? 0) > nodes().length}>
             <p class="quiet">
               And {whole((counts()?.attention ?? 0) - nodes().length)} more:{' '}
-              <A href={path('/nodes?status=attention')}>all of them</A>
+              <A href={path('/nodes?status=attention')}>show all</A>
             </p>
           </Show>
         </>

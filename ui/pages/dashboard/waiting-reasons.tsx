@@ -44,7 +44,7 @@ export function WaitingReasons(): JSX.Element {
         <Show when={pending()?.is_estimate === true}>
           <p class="quiet">
             Estimated for all {whole(pending()?.of)} pending tasks from a uniform sample of{' '}
-            {whole(pending()?.counted)}.
+            {whole(pending()?.counted)} tasks.
           </p>
         </Show>
       </Show>

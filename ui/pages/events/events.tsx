@@ -178,7 +178,7 @@ interface CellProps {
 function At(props: { readonly at: string }): JSX.Element {
   const path = usePath()
   return (
-    <A href={path(`/?at=${encodeURIComponent(props.at)}`)} title="Charts around this time">
+    <A href={path(`/?at=${encodeURIComponent(props.at)}`)} title="Show the charts around this time">
       {clockTime(props.at)}
     </A>
   )

@@ -169,15 +169,15 @@ function Preview(props: { readonly preview: GroupPreviewBody }): JSX.Element {
         <li>
           The common pool loses {whole(p().leaves_common_pool.nodes)} nodes with{' '}
           {whole(p().leaves_common_pool.gpus)} GPUs and{' '}
-          {mib(p().leaves_common_pool.effective_schedulable_mib)} schedulable, and regains{' '}
+          {mib(p().leaves_common_pool.effective_schedulable_mib)} of schedulable VRAM, and regains{' '}
           {whole(p().returns_to_common_pool.nodes)} nodes.
         </li>
         <li>
-          {whole(p().finishing.tasks)} placed tasks could not be placed there again: they run to their end
-          where they are.
+          {whole(p().finishing.tasks)} placed tasks could no longer be placed on their current nodes. They
+          keep running there until they end.
         </li>
         <li>
-          {whole(p().become_feasible.tasks)} pending tasks could be placed that could not before;{' '}
+          {whole(p().become_feasible.tasks)} pending tasks could be placed after the change;{' '}
           {whole(p().become_infeasible.tasks)} could no longer be placed.
         </li>
       </ul>

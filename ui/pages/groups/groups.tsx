@@ -75,8 +75,8 @@ export default function Groups(): JSX.Element {
     <div class="stack">
       <h1>Groups</h1>
       <p class="quiet">
-        Nodes without a group form the common pool, which takes all tasks without groups. A task that names
-        groups runs only on their members.
+        Nodes without a group form the common pool, which runs all tasks that do not name a group. A task that
+        names groups runs only on the nodes of those groups.
       </p>
       <p class="row">
         <button

@@ -95,7 +95,7 @@ export function MemberPicker(props: MemberPickerProps): JSX.Element {
             <Choices nodes={page().items} members={props.members} onToggle={toggle} />
             <p class="row">
               <span class="quiet" role="status">
-                {whole(page().items.length)} of {whole(page().total)} nodes shown, by name.
+                Showing {whole(page().items.length)} of {whole(page().total)} nodes, sorted by name.
                 <Show when={page().next_cursor !== null}> Filter by name to find the others.</Show>
               </span>
               <button type="button" disabled={isAdding()} onClick={() => void addAll()}>

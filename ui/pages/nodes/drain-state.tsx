@@ -6,7 +6,7 @@ import type { TaskBody } from '../../../controller/api/tasks/schema.ts'
 import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { clockTime } from '../../format/clock.ts'
-import { whole } from '../../format/figures.ts'
+import { plural, whole } from '../../format/figures.ts'
 import { usePlacedTasks } from './gpu-table.tsx'
 
 const NAMED = 12
@@ -23,19 +23,19 @@ export function DrainState(props: { readonly node: NodeBody }): JSX.Element {
             {drain().tasks_left === 0 ? 'Drained' : `Draining: ${whole(drain().tasks_left)} tasks left`}
           </h2>
           <p class="quiet text">
-            Since {clockTime(drain().since)}, requested by {drain().by}. It gets no new tasks until it is
-            uncordoned.
+            The drain was requested by {drain().by} at {clockTime(drain().since)}. The node gets no new tasks
+            until it is uncordoned.
           </p>
           <Show when={drain().tasks_left === 0}>
-            <p>No task runs on it. It can be switched off. Uncordon it when it is back.</p>
+            <p>No task runs on the node, so it can be switched off. Uncordon it when it is back.</p>
           </Show>
           <Show when={drain().tasks_left > 0}>
             <Show
               when={drain().moves_at}
               fallback={
                 <p>
-                  Its tasks run to their end; none is moved. To move the tasks that may be requeued, uncordon
-                  the node and drain it again.
+                  Its tasks keep running until they end, and none is moved. To move the tasks that may be
+                  requeued, uncordon the node and drain it again.
                 </p>
               }
             >
@@ -43,14 +43,11 @@ export function DrainState(props: { readonly node: NodeBody }): JSX.Element {
                 <>
                   <RemainingTasks
                     tasks={ofKind(true)}
-                    words={
-                      `will be moved from ${clockTime(at())} on: they are stopped and start again on ` +
-                      'another node'
-                    }
+                    words={`will be stopped after ${clockTime(at())} and restarted on another node`}
                   />
                   <RemainingTasks
                     tasks={ofKind(false)}
-                    words="run until they end or are cancelled: they may not be requeued"
+                    words="will keep running until completion or cancellation: requeueing is not allowed"
                   />
                 </>
               )}
@@ -67,7 +64,7 @@ function RemainingTasks(props: { readonly tasks: readonly TaskBody[]; readonly w
   return (
     <Show when={props.tasks.length > 0}>
       <p class="text">
-        {whole(props.tasks.length)} {props.words}:{' '}
+        {plural(props.tasks.length, 'task', 'tasks')} {props.words}:{' '}
         <For each={props.tasks.slice(0, NAMED)}>
           {(task, index) => (
             <>

@@ -40,7 +40,7 @@ export function NodeActions(props: { readonly node: NodeBody }): JSX.Element {
             whyNot={operator()}
             run={() => post('cordon')}
           >
-            <p>It gets no new tasks. Its current tasks keep running.</p>
+            <p>The node gets no new tasks. Its current tasks keep running.</p>
           </ConfirmedAction>
         }
       >
@@ -51,7 +51,7 @@ export function NodeActions(props: { readonly node: NodeBody }): JSX.Element {
           whyNot={operator()}
           run={() => post('uncordon')}
         >
-          <p>It gets new tasks again{props.node.drain === null ? '' : ', and the drain ends'}.</p>
+          <p>The node gets new tasks again{props.node.drain === null ? '' : ', and the drain ends'}.</p>
         </ConfirmedAction>
       </Show>
       <ConfirmedAction
@@ -63,8 +63,8 @@ export function NodeActions(props: { readonly node: NodeBody }): JSX.Element {
         run={drain}
       >
         <p>
-          It gets no new tasks until it is uncordoned. Its current tasks run to their end:
-          {` ${whole(tasks())} now.`}
+          The node gets no new tasks until it is uncordoned. Its current tasks ({whole(tasks())}) keep running
+          until they end.
         </p>
         <p>
           <label>
@@ -73,7 +73,7 @@ export function NodeActions(props: { readonly node: NodeBody }): JSX.Element {
               checked={isRequeueing()}
               onChange={(event) => setRequeueing(event.currentTarget.checked)}
             />{' '}
-            Move tasks that may be requeued: they are stopped and start again on another node
+            Move tasks that may be requeued: they are stopped and restarted on another node
           </label>
         </p>
         <Show when={isRequeueing()}>

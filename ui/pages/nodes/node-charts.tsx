@@ -15,7 +15,7 @@ export function NodeCharts(props: { readonly nodeId: string }): JSX.Element {
   const scope = (): string => `node:${props.nodeId}`
   const series = useSeries(VITAL_SERIES, scope)
   return (
-    <section class="stack" aria-label="Charts of the node">
+    <section class="stack" aria-label="Node charts">
       <QueryState
         query={series}
         isEmpty={(body) => body.x.length === 0}

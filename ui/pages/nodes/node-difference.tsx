@@ -14,7 +14,7 @@ interface Row {
 
 const ROWS: readonly Row[] = [
   { name: 'Overcommit', of: (figures) => figures.overcommit_percent, isPercent: true },
-  { name: 'Reserve of each GPU', of: (figures) => figures.reserve_mib },
+  { name: 'Reserve per GPU', of: (figures) => figures.reserve_mib },
   { name: 'Schedulable VRAM', of: (figures) => figures.effective_schedulable_mib },
   { name: 'Commit limit', of: (figures) => figures.commit_limit_mib },
   { name: 'Over-committed', of: (figures) => figures.over_committed_mib },

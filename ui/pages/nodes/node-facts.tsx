@@ -13,39 +13,39 @@ export function NodeFacts(props: { readonly node: NodeBody }): JSX.Element {
     const { vram } = node
     return [
       { name: 'GPUs', value: gpuModels(node) },
-      { name: 'VRAM used', value: mib(vram.used_mib), title: 'Resident and foreign VRAM' },
+      { name: 'Used VRAM', value: mib(vram.used_mib), title: 'Resident and foreign VRAM' },
       {
-        name: 'VRAM allocated',
+        name: 'Allocated VRAM',
         value: mib(vram.committed_mib),
-        title: 'VRAM of placed tasks, resident or swapped out',
+        title: 'VRAM of placed tasks, whether resident or swapped out',
       },
       {
-        name: 'VRAM schedulable',
+        name: 'Schedulable VRAM',
         value: mib(vram.effective_schedulable_mib),
         title: 'Physical VRAM × (1 + overcommit percentage / 100)',
       },
-      { name: 'VRAM physical', value: mib(vram.physical_mib) },
-      { name: 'VRAM swapped out', value: mib(vram.swapped_mib) },
+      { name: 'Physical VRAM', value: mib(vram.physical_mib) },
+      { name: 'Swapped-out VRAM', value: mib(vram.swapped_mib) },
       {
-        name: 'VRAM foreign',
+        name: 'Foreign VRAM',
         value: mib(vram.foreign_mib),
-        title: 'Used by processes that no GPU server started',
+        title: 'VRAM used by processes that the GPU server did not start',
       },
       {
         name: 'Over-committed',
         value: mib(vram.over_committed_mib),
-        title: 'Remains after the limit was lowered; no task is swapped out at once',
+        title: 'Demand beyond the commit limit; it does not cause immediate swap-outs',
       },
       {
         name: 'Reserve deficit',
         value: mib(vram.reserve_deficit_mib),
-        title: 'Missing free VRAM on its GPUs',
+        title: 'Free VRAM missing from the reserve, summed over the GPUs',
       },
       {
         name: 'Overcommit',
         value: overcommitWords(node.overcommit.override_percent, node.overcommit.effective_percent),
       },
-      { name: 'Reserve of each GPU', value: mib(node.reserve.effective_mib) },
+      { name: 'Reserve per GPU', value: mib(node.reserve.effective_mib) },
       {
         name: 'Host memory for swapping',
         value: `${mib(node.host_memory.used_mib)} of ${mib(node.host_memory.swap_mib)}`,
@@ -53,7 +53,7 @@ export function NodeFacts(props: { readonly node: NodeBody }): JSX.Element {
       {
         name: 'Waiting for VRAM',
         value: whole(node.queue_length),
-        title: 'Swap-ins, growths and placements',
+        title: 'Swap-ins, growths and placements that wait for VRAM',
       },
       { name: 'Groups', value: groupWords(node.groups) },
       {

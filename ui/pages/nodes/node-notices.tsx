@@ -18,8 +18,8 @@ export function NodeNotices(props: { readonly node: NodeBody }): JSX.Element {
         <section class="card" aria-label="Ahead of the store">
           <h2>Ahead of the store</h2>
           <p>
-            This node knows events that the store lacks. It gets no commands, and its tasks keep running.{' '}
-            <ToRecovery />
+            This node has events that are missing from the store. It gets no commands, and its tasks keep
+            running. <ToRecovery />
           </p>
         </section>
       </Show>
@@ -28,7 +28,7 @@ export function NodeNotices(props: { readonly node: NodeBody }): JSX.Element {
         <section class="card" aria-label="Quarantine">
           <h2>Quarantined attempts: {whole(props.node.quarantined_attempts)}</h2>
           <p>
-            They run on this node, but the store does not know them. They keep their VRAM until you adopt or
+            These attempts run on this node but are not in the store. They keep their VRAM until you adopt or
             stop them. <ToRecovery />
           </p>
         </section>
@@ -47,14 +47,15 @@ function AutoCordon(props: { readonly closed: NonNullable<NodeBody['auto_cordon'
     <section class="card" aria-label="Automatic cordon">
       <h2>Cordoned by the controller</h2>
       <p class="text">
-        It failed to start tasks. The last reason ({props.closed.code}): {props.closed.reason}
+        The node failed to start tasks. Last reason ({props.closed.code}): {props.closed.reason}
       </p>
       <p class="quiet">
-        Since {clockTime(props.closed.since)}.{' '}
+        Cordoned since {clockTime(props.closed.since)}.{' '}
         {props.closed.is_trial_open
           ? 'The next task that fits is a trial start; if it starts, the node is uncordoned.'
           : `Next trial start: after ${clockTime(props.closed.next_trial_at)}.`}{' '}
-        Failed trial starts: {whole(props.closed.failed_trials)}. Uncordon it to accept tasks at once.
+        Failed trial starts: {whole(props.closed.failed_trials)}. Uncordon the node to accept tasks
+        immediately.
       </p>
     </section>
   )

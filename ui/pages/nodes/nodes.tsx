@@ -76,7 +76,7 @@ const COLUMNS: readonly Column<NodeBody>[] = [
   },
   {
     name: 'Allocated',
-    help: 'VRAM of placed tasks',
+    help: 'VRAM of placed tasks, whether resident or swapped out',
     isNumber: true,
     cell: (row) => <>{mib(row().vram.committed_mib)}</>,
   },

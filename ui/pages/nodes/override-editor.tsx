@@ -97,8 +97,8 @@ export function OverrideEditor(props: { readonly at: TaggedNode }): JSX.Element 
         </Show>
         <Show when={isLowering(props.at.node, state.plan())}>
           <p class="warn">
-            This lowers the commit limit. No task is swapped out at once; the excess shrinks as tasks end or
-            are swapped out for others.
+            This lowers the commit limit. No task is swapped out immediately; the excess shrinks as tasks end
+            or are swapped out for others.
           </p>
         </Show>
       </ConfirmDialog>
@@ -155,7 +155,7 @@ function OvercommitField(props: FieldProps): JSX.Element {
 function ReserveField(props: FieldProps): JSX.Element {
   return (
     <fieldset>
-      <legend>Safety reserve of each GPU</legend>
+      <legend>Safety reserve per GPU</legend>
       <div class="row">
         <For each={['inherit', 'value'] as const}>
           {(mode) => (

@@ -63,9 +63,12 @@ export function ResidencyGantt(props: {
               onOpen={setChosen}
             />
             <p class="quiet">
-              The use of GPUs is not recorded continuously: a resident task counts as idle where a decision
-              found it idle and while it is idle now, otherwise as active.
-              <Show when={data().isCut}> Too many events: only the newest part of the hour is shown.</Show>
+              GPU use is not recorded continuously. A resident task is shown as idle if it is idle now or was
+              idle at a recorded decision. Otherwise it is shown as active.
+              <Show when={data().isCut}>
+                {' '}
+                There are too many events: only the most recent part of the hour is shown.
+              </Show>
             </p>
           </>
         )}

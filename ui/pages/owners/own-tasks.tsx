@@ -54,7 +54,7 @@ function Figures(props: { readonly of: OwnerBody }): JSX.Element {
         </p>
         <p>{link('running', 'Running tasks')}</p>
       </Tile>
-      <Tile name="VRAM resident" value={mib(props.of.resident_mib)}>
+      <Tile name="Resident VRAM" value={mib(props.of.resident_mib)}>
         <p class="quiet">{mib(props.of.out_mib)} swapped out</p>
       </Tile>
       <Tile name="Pending" value={whole(props.of.tasks.pending)}>
@@ -67,8 +67,8 @@ function Figures(props: { readonly of: OwnerBody }): JSX.Element {
         name="GPU time lost"
         value={seconds(props.of.lost.total_seconds)}
         note={lostWords(props.of.lost)}
-        help="GPU time that your open tasks wanted and did not get since their submission: in the queue for
-          the first start, swapped out, or resident and sharing the GPU."
+        help="GPU time that your open tasks wanted but did not get since their submission: in the queue
+          before their first start, swapped out, or resident but sharing the GPU."
       />
     </div>
   )

@@ -41,7 +41,7 @@ export function ownerColumns(): readonly Column<OwnerBody>[] {
       name: 'Running',
       sort: 'running',
       isNumber: true,
-      help: 'Placed tasks, swapped-out ones included',
+      help: 'Placed tasks, including those that are swapped out',
       cell: (row) => linked(row, 'running', () => whole(row().tasks.running)),
     },
     {
@@ -58,13 +58,13 @@ export function ownerColumns(): readonly Column<OwnerBody>[] {
       cell: (row) => whole(row().gpus),
     },
     {
-      name: 'VRAM resident',
+      name: 'Resident VRAM',
       isNumber: true,
       help: 'Demand of the tasks that are resident or moving',
       cell: (row) => mib(row().resident_mib),
     },
     {
-      name: 'VRAM out',
+      name: 'Swapped-out VRAM',
       isNumber: true,
       help: 'Demand of the swapped-out tasks',
       cell: (row) => mib(row().out_mib),
@@ -73,7 +73,7 @@ export function ownerColumns(): readonly Column<OwnerBody>[] {
       name: 'Pending',
       sort: 'pending',
       isNumber: true,
-      help: 'Pending tasks, those on hold included',
+      help: 'Pending tasks, including those on hold',
       cell: (row) => linked(row, 'pending', () => whole(row().tasks.pending)),
     },
     {
@@ -91,7 +91,7 @@ export function ownerColumns(): readonly Column<OwnerBody>[] {
       name: 'GPU time lost',
       sort: 'lost',
       isNumber: true,
-      help: 'GPU time that open tasks wanted and did not get: queue, swap and compute',
+      help: 'GPU time that open tasks wanted but did not get: queue, swap and compute',
       cell: (row) => <Lost row={row()} />,
     },
   ]

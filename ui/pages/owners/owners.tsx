@@ -76,7 +76,7 @@ export default function Owners(): JSX.Element {
             icon={Users}
             title={query().q === '' ? 'No owner has open tasks.' : 'No owner matches.'}
           >
-            Owners of pending and running tasks are listed here.
+            This list shows the owners of pending and running tasks.
           </EmptyState>
         }
       >
@@ -122,9 +122,9 @@ function Limits(props: { readonly of: OwnerListBody['limits'] }): JSX.Element {
     const { pending_tasks: pending, placed_gpus: gpus } = props.of
     const parts = [
       ...(pending === null ? [] : [`${whole(pending)} pending tasks`]),
-      ...(gpus === null ? [] : [`${whole(gpus)} GPUs of placed tasks`]),
+      ...(gpus === null ? [] : [`${whole(gpus)} GPUs for placed tasks`]),
     ]
-    return parts.length === 0 ? null : `Limit of each owner: ${parts.join(', ')}.`
+    return parts.length === 0 ? null : `Limits per owner: ${parts.join(', ')}.`
   }
   return <Show when={words()}>{(text) => <p class="quiet">{text()}</p>}</Show>
 }

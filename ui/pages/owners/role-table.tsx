@@ -18,18 +18,18 @@ const ROLES: readonly RoleRow[] = [
   },
   {
     role: 'submitter',
-    sees: 'The same, plus output, files and variables of own tasks',
-    may: 'Submit tasks; change, hold, swap and cancel own tasks; run simulations',
+    sees: 'The same, plus the output, files and variables of their own tasks',
+    may: 'Submit tasks; change, hold, swap and cancel their own tasks; run simulations',
   },
   {
     role: 'operator',
-    sees: 'The same, plus the output of all tasks; files and variables of own tasks only',
+    sees: 'The same, plus the output of all tasks; files and variables of their own tasks only',
     may: 'Change all tasks, nodes, groups and settings',
   },
   {
     role: 'admin',
     sees: 'Everything, including files and variables of all tasks',
-    may: 'Everything, including tokens; exec only in own tasks',
+    may: 'Everything, including tokens; exec only in their own tasks',
   },
 ]
 

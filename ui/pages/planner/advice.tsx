@@ -43,14 +43,14 @@ export function Advice(props: {
       <Show when={props.advice.recommended_percent !== null}>
         <Show
           when={props.advice.recommended_percent !== props.current}
-          fallback={<p>This is the current percentage of the cluster: there is nothing to change.</p>}
+          fallback={<p>The cluster already has this percentage: there is nothing to change.</p>}
         >
           <p>
             <A class="button" href={path(`/settings?propose=${props.advice.recommended_percent}`)}>
               Propose {props.advice.recommended_percent}%
             </A>{' '}
             <span class="quiet">
-              enters it in the settings. Nothing changes until it is planned and applied there.
+              This enters the percentage in the settings. Nothing changes until you plan and apply it there.
             </span>
           </p>
         </Show>
@@ -72,7 +72,7 @@ function Choices(props: { readonly summary: readonly SweepSummaryBody[] }): JSX.
   const differ = (): boolean => new Set(props.summary.map(outcome)).size > 1
   return (
     <Show when={differ()}>
-      <p>Pick a percentage by its outcome:</p>
+      <p>Choose a percentage by its outcome:</p>
       <ul class={styles['choices']} aria-label="Percentages to propose">
         <For each={props.summary.slice(0, MAX_CHOICES)}>
           {(each) => (

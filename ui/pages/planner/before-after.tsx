@@ -109,7 +109,7 @@ export function BeforeAfter(props: BeforeAfterProps): JSX.Element {
             when={!isFinal(courses.error)}
             fallback={
               <p class="quiet">
-                These runs have no time series: the sweep was made by an earlier version, or is too large.
+                These runs have no time series: the sweep was run by an earlier version or is too large.
               </p>
             }
           >
@@ -202,7 +202,7 @@ function CourseChart(props: CourseChartProps): JSX.Element {
 }
 
 function seedWords(seeds: number): string {
-  if (seeds === 1) return 'One seed, without a band.'
+  if (seeds === 1) return 'One seed, so there is no band.'
   const which = seeds > MAX_SEEDS ? `the first ${MAX_SEEDS} of ${seeds} seeds` : `${seeds} seeds`
   return `Median and p10–p90 over ${which}; both sides have the same arrivals for each seed.`
 }

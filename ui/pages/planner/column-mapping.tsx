@@ -15,7 +15,7 @@ export function ColumnMapping(props: ColumnMappingProps): JSX.Element {
     props.onMap(text === '' ? others : { ...others, [field]: Number(text) })
   }
   return (
-    <fieldset aria-label="Columns of the file">
+    <fieldset aria-label="File columns">
       <div class={styles['fields']}>
         <For each={TASK_FIELDS}>
           {({ field, name, unit, isRequired }) => (

@@ -41,7 +41,7 @@ export function objectiveColumns<R>(
 ): readonly Column<R>[] {
   return objectives.map((name, at) => ({
     name,
-    help: 'Upper bound in 95% of the seeds',
+    help: '95th percentile over the seeds',
     isNumber: true,
     cell: (row) => (
       <Show when={candidateOf(row())?.objectives[at]}>

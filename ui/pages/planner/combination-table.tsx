@@ -70,7 +70,7 @@ export function CombinationTable(props: CombinationTableProps): JSX.Element {
       </p>
       <Table
         id="combinations"
-        name="Results of each combination"
+        name="Results for each combination"
         columns={columns()}
         rows={props.combinations}
         rowClassOf={(row) => (row === best() ? styles['recommended'] : undefined)}

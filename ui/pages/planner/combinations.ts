@@ -62,7 +62,10 @@ export function bestOf(combinations: readonly Combination[]): Combination | null
 export function noneSentence(advice: readonly AdviceBody[]): string {
   const blocked = advice.filter(({ caveats }) => caveats.some(({ kind }) => kind === 'fit_nowhere')).length
   if (blocked > 0)
-    return `No recommendation: tasks fit on no node in ${blocked} of the ${advice.length} combinations.`
+    return (
+      `No recommendation: in ${blocked} of the ${advice.length} combinations, some tasks do not fit on any ` +
+      'node.'
+    )
   return (
     `None of the ${advice.length} combinations meets ${(advice[0]?.objectives ?? []).join(' and ')} at ` +
     'any percentage.'

@@ -47,11 +47,11 @@ export function guessedMapping(columns: readonly string[]): Mapping {
 
 /** Returns the missing column; null: none is missing. */
 export function missingOf(mapping: Mapping): string | null {
-  if (mapping.at === undefined) return 'Choose the column with the time of submission.'
+  if (mapping.at === undefined) return 'Choose the column that contains the submission time.'
   if (mapping.duration === undefined && mapping.end === undefined)
-    return 'Choose the column with the duration, or with the end.'
+    return 'Choose the column that contains the duration or the end time.'
   const used = Object.values(mapping)
-  return new Set(used).size < used.length ? 'Choose each column once.' : null
+  return new Set(used).size < used.length ? 'Choose each column only once.' : null
 }
 
 /** The first line with the names of the fields; columns that are not chosen get names of no field. */

@@ -26,7 +26,7 @@ export function GridFields(props: GridFieldsProps): JSX.Element {
         value={props.texts.seeds}
         onInput={(seeds) => props.onInput({ seeds })}
         problem={props.problems.seeds}
-        help="Each percentage runs with each seed. Ten seeds are more reliable than two."
+        help="Each percentage is simulated with each seed. Ten seeds give more reliable results than two."
       />
       <TextField
         name="Objectives (must hold at the 95th percentile of seeds)"

@@ -31,8 +31,8 @@ export function LiveSource(props: { readonly onChosen: (choice: Chosen) => void 
     if (JSON.stringify(data, null, 2).length > MAX_CHARACTERS) {
       return props.onChosen(
         notYet(
-          'The live state is too large for the REST API: save it with headroom snapshot, and sweep ' +
-            'with headroom sim sweep.',
+          'The live state is too large for the REST API. Save it with headroom snapshot, then run ' +
+            'the sweep with headroom sim sweep.',
         ),
       )
     }
@@ -50,8 +50,8 @@ export function LiveSource(props: { readonly onChosen: (choice: Chosen) => void 
           </p>
           <Show when={data().description}>{(words) => <p class="quiet text">{words()}</p>}</Show>
           <p class="quiet">
-            The remaining work of each task is estimated once and is the same for every seed. To use the work
-            of the last hours instead, choose “Trace”.
+            The remaining work of each task is estimated once and is the same for every seed. To use the
+            recorded work of the last hours instead, choose “Trace”.
           </p>
         </>
       )}

@@ -28,7 +28,7 @@ export function OtherField(props: OtherFieldProps): JSX.Element {
           onChange={(event) => props.onField(event.currentTarget.value)}
         >
           <option value="" selected={props.field === ''}>
-            None: only the percentage
+            None: vary only the percentage
           </option>
           {isElsewhere() ? (
             <option value={props.field} selected>
@@ -51,10 +51,10 @@ export function OtherField(props: OtherFieldProps): JSX.Element {
         </select>
         <p id={`${id}-help`} class="quiet text">
           {props.field === ''
-            ? 'Path in the scenario, for example fleet.0.count for the number of nodes of its first entry.'
+            ? 'Path in the scenario, such as fleet.0.count for the number of nodes in the first fleet entry.'
             : isElsewhere()
               ? 'The chosen scenario does not have this field.'
-              : `In the scenario: ${chosen()?.now ?? 'not set, default applies'}.`}
+              : `Value in the scenario: ${chosen()?.now ?? 'not set, so the default applies'}.`}
         </p>
       </div>
       {props.field === '' ? null : (

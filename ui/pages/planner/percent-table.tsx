@@ -27,7 +27,7 @@ interface Band {
 
 const UNSIGNALLED_WAIT: Column<Row> = {
   ...bandColumn('Unsignalled wait', ({ summary }) => summary?.unsignalled_wait_percent),
-  help: 'Wait of swapped-out tasks that had work and could not signal it. Not part of starvation.',
+  help: 'Wait of swapped-out tasks that had work but could not signal it. It is not part of starvation.',
 }
 
 export function PercentTable(props: { readonly combination: Combination }): JSX.Element {
@@ -70,7 +70,7 @@ export function PercentTable(props: { readonly combination: Combination }): JSX.
       'Wake p95',
       ({ summary }) => summary?.wake_s?.p95?.mean,
       seconds,
-      'No swapped-out task returned.',
+      'No swapped-out task returned to VRAM.',
     ),
     {
       name: 'Swaps per hour',
@@ -82,11 +82,11 @@ export function PercentTable(props: { readonly combination: Combination }): JSX.
     <section class="card" aria-label="Percentages">
       <h2>Percentages</h2>
       <Show when={props.combination.advice.candidates.length > MAX_ROWS}>
-        <p class="quiet">The first {MAX_ROWS} are shown; the files have all.</p>
+        <p class="quiet">Only the first {MAX_ROWS} percentages are shown. The files contain all of them.</p>
       </Show>
       <Table
         id="percentages"
-        name="Results of each percentage"
+        name="Results for each percentage"
         columns={columns()}
         rows={rows()}
         idOf={({ candidate }) => candidate.overcommit_percent}

@@ -63,7 +63,7 @@ export function Progress(props: ProgressProps): JSX.Element {
             whyNot={session.whyNot('submitter')}
             run={() => remove().then(() => navigate(path('/planner')))}
           >
-            This deletes its runs and its report. The same scenario with the same seeds gives the same results
+            This deletes the runs and the report. The same scenario with the same seeds gives the same results
             again.
           </ConfirmedAction>
         }

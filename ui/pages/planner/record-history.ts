@@ -26,10 +26,12 @@ export async function recordHistory(
     if (page.items.length < PAGE) break
     if (read >= MAX_EVENTS)
       throw new Error(
-        `More than ${whole(MAX_EVENTS)} events. Choose a shorter time, or use headroom sim record.`,
+        `The history has more than ${whole(MAX_EVENTS)} events. Choose a shorter period, or use headroom ` +
+          'sim record.',
       )
     after = page.items.at(-1)?.seq ?? after
   }
-  if (lines.length === 0) throw new Error('No task was submitted, ran or ended here in that time.')
+  if (lines.length === 0)
+    throw new Error('No task was submitted, ran or ended in this cluster during that period.')
   return new Blob([`${lines.join('\n')}\n`])
 }

@@ -44,7 +44,12 @@ const METRICS: readonly Column<SweptRunBody>[] = [
   figureColumn('Utilization', ({ metrics }) => metrics.utilization_percent, percent, 'No time passed.'),
   figureColumn('Starvation', ({ metrics }) => metrics.starvation_percent.total, percent),
   figureColumn('Queue wait p95', ({ metrics }) => metrics.queue_wait_s?.p95, seconds, 'No task started.'),
-  figureColumn('Wake p95', ({ metrics }) => metrics.wake_s?.p95, seconds, 'No swapped-out task returned.'),
+  figureColumn(
+    'Wake p95',
+    ({ metrics }) => metrics.wake_s?.p95,
+    seconds,
+    'No swapped-out task returned to VRAM.',
+  ),
 ]
 
 export function RunTable(props: RunTableProps): JSX.Element {
@@ -91,11 +96,11 @@ export function RunTable(props: RunTableProps): JSX.Element {
       <h2>Runs</h2>
       <div class="row">
         <span class="quiet">
-          Select two to {MAX_COMPARED} to compare them. Two runs with the same hash are identical.
+          Select 2 to {MAX_COMPARED} runs to compare them. Two runs with the same hash are identical.
         </span>
       </div>
       <Show when={props.runs.length > PAGE}>
-        <nav class="row" aria-label="Pages of the runs">
+        <nav class="row" aria-label="Run pages">
           <button disabled={from() === 0} onClick={() => setFrom(from() - PAGE)}>
             Back
           </button>
@@ -107,7 +112,7 @@ export function RunTable(props: RunTableProps): JSX.Element {
           </span>
         </nav>
       </Show>
-      <Table id="runs" name="Metrics of each run" columns={columns()} rows={shown()} />
+      <Table id="runs" name="Metrics for each run" columns={columns()} rows={shown()} />
     </section>
   )
 }

@@ -125,7 +125,7 @@ export function SendTrace(props: { readonly onSent: (name: string) => void }): J
             name="Trace name"
             value={name()}
             onInput={setName}
-            help="Lowercase letters, digits, dashes. Replaces a trace of the same name."
+            help="Lowercase letters, digits and dashes. An existing trace with the same name is replaced."
           />
           <label class={styles['field']}>
             Format
@@ -140,7 +140,7 @@ export function SendTrace(props: { readonly onSent: (name: string) => void }): J
             </select>
           </label>
           <label class={styles['field']}>
-            GPU activity of tasks, if the file has none
+            GPU activity of tasks if the file does not contain it
             <select onChange={(event) => setActivity(event.currentTarget.value)}>
               <For each={ACTIVITIES}>
                 {(each) => <option value={each}>{each === '' ? 'default of the format' : each}</option>}
@@ -171,8 +171,8 @@ export function SendTrace(props: { readonly onSent: (name: string) => void }): J
           </ActionButton>
         </div>
         <p class="quiet">
-          Tasks that were submitted in that time, according to their events. Tasks that have not ended are
-          left out.
+          The trace contains the tasks that were submitted in that period, according to the events. Tasks that
+          have not ended are omitted.
         </p>
         <p role="status">{state() ?? ''}</p>
         <Problem text={problem()} />

@@ -40,7 +40,7 @@ export function SimulationList(props: SimulationListProps): JSX.Element {
       cell: (row) => (
         <input
           type="checkbox"
-          aria-label={`Compare ${row().scenario} of ${clockTime(row().created_at)}`}
+          aria-label={`Compare ${row().scenario} from ${clockTime(row().created_at)}`}
           checked={props.picked.includes(row().id)}
           disabled={
             row().state !== 'done' ||
@@ -74,7 +74,7 @@ export function SimulationList(props: SimulationListProps): JSX.Element {
       >
         {(page) => (
           <>
-            <p class="quiet">Select two to {MAX_COMPARED} finished ones to compare them.</p>
+            <p class="quiet">Select 2 to {MAX_COMPARED} finished simulations to compare them.</p>
             <DataTable name="Previous sweeps" columns={columns} rows={rowsOf(page())} idOf={({ id }) => id} />
           </>
         )}

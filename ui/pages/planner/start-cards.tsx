@@ -37,7 +37,8 @@ const library = (title: string, scenario: string, words: string): StartCard => (
 const CARDS: readonly StartCard[] = [
   {
     title: 'This cluster, last 24 h',
-    words: 'Tasks that ended in the last 24 hours, with their recorded GPU use, on the current nodes.',
+    words:
+      'Tasks that ended in the last 24 hours run again on the current nodes, with their recorded GPU use.',
     seeds: RECORDED,
     async part(api, onProgress) {
       const trace = `here-${HOURS}h`
@@ -49,32 +50,36 @@ const CARDS: readonly StartCard[] = [
         contentType: 'application/octet-stream',
       })
       if (kept.tasks === 0)
-        throw new Error('No task ended in the last 24 hours. Use “This cluster, now” instead')
+        throw new Error('No task ended in the last 24 hours. Use “This cluster, now” instead.')
       return { scenario_inline: tracedScenario(await api.get<SnapshotParts>('/snapshot'), trace, null) }
     },
   },
   {
     title: 'This cluster, now',
-    words: 'Running and pending tasks, continued from their current state.',
+    words: 'Running and pending tasks continue from their current state.',
     seeds: RECORDED,
     part: async (api) => ({ scenario_inline: await api.get<SnapshotParts>('/snapshot') }),
   },
   library(
     'Idle servers',
     'live-overcommit',
-    'Tasks fill four GPUs and become idle, while other tasks wait for their VRAM.',
+    'Tasks fill four GPUs and become idle while other tasks wait for VRAM.',
   ),
-  library('Bursts of requests', 'capacity-bursts-of-serving', 'Model servers get requests in bursts.'),
-  library('Working days', 'capacity-day-and-night', 'Three times the load by day, almost none at night.'),
+  library('Bursts of requests', 'capacity-bursts-of-serving', 'Model servers receive requests in bursts.'),
+  library(
+    'Working days',
+    'capacity-day-and-night',
+    'The load is three times as high during the day and almost zero at night.',
+  ),
   library(
     'Fragments',
     'capacity-fragmentation',
-    'A large task fits on no GPU, although enough VRAM is free in total.',
+    'A large task does not fit on any GPU, although enough VRAM is free in total.',
   ),
   library(
     'Thrashing',
     'thrash-guard',
-    'Gaps between requests are shorter than the idle time: swaps do not help.',
+    'The gaps between requests are shorter than the idle period, so swaps do not help.',
   ),
 ]
 

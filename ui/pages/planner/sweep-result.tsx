@@ -50,8 +50,8 @@ export function SweepResult(props: {
     <>
       <Show when={props.report.runs_done < props.report.runs_planned}>
         <p class="warn">
-          {props.report.runs_done} of {props.report.runs_planned} runs finished: the results include only
-          these.
+          {props.report.runs_done} of {props.report.runs_planned} runs finished. The results include only
+          these runs.
         </p>
       </Show>
       <Show when={combinations().length > 1}>

@@ -49,7 +49,7 @@ export function TraceSource(props: TraceSourceProps): JSX.Element {
     if (entry()?.tasks === 0) return props.onChosen(notYet('The trace has no tasks.'))
     if (made === null) return props.onChosen(notYet('Reading the nodes of this cluster.'))
     if (snapshot.data?.fleet?.length === 0)
-      return props.onChosen(notYet('No node is up. Edit the text, and enter the nodes there.'))
+      return props.onChosen(notYet('No node is up. Edit the text and enter the nodes there.'))
     return props.onChosen(chosen({ scenario_inline: made }))
   })
   const onSent = async (name: string): Promise<void> => {
@@ -85,7 +85,7 @@ export function TraceSource(props: TraceSourceProps): JSX.Element {
         {(trace) => (
           <>
             <p class="text">
-              {whole(trace().tasks)} tasks of {whole(trace().rows)} rows, uploaded as {trace().format}.
+              {whole(trace().tasks)} tasks from {whole(trace().rows)} rows, uploaded as {trace().format}.
             </p>
             <Show
               when={Object.keys(trace().dropped).length > 0}
@@ -98,8 +98,8 @@ export function TraceSource(props: TraceSourceProps): JSX.Element {
                 GPU activity of the tasks{' '}
                 <select onChange={(event) => setActivity((event.currentTarget.value || null) as Activity)}>
                   <option value="">from the trace: every seed gives the same run</option>
-                  <option value="serving">model servers, drawn for each seed</option>
-                  <option value="training">training, drawn for each seed</option>
+                  <option value="serving">model servers, generated for each seed</option>
+                  <option value="training">training, generated for each seed</option>
                 </select>
               </label>
               <button
@@ -111,8 +111,8 @@ export function TraceSource(props: TraceSourceProps): JSX.Element {
               </button>
             </div>
             <p class="quiet">
-              It runs on the {whole(snapshot.data?.fleet?.length)} nodes of this cluster that are up, with
-              their configuration.
+              The trace runs on the {whole(snapshot.data?.fleet?.length)} nodes of this cluster that are up,
+              with their configuration.
             </p>
           </>
         )}

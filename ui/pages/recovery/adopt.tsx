@@ -23,7 +23,7 @@ export function Adopt(props: SettleProps): JSX.Element {
   }
   const confirmed = (): string | null => (isOwnerless() ? null : owner().trim())
   const whyNot = (): string | null => {
-    if (confirmed() === '') return 'Enter the owner, or tick “No owner”.'
+    if (confirmed() === '') return 'Enter the owner, or select “No owner”.'
     return name().trim() === '' ? 'Enter a name for the task.' : null
   }
   const adopt = async (): Promise<void> => {
@@ -45,8 +45,8 @@ export function Adopt(props: SettleProps): JSX.Element {
         run={adopt}
       >
         <p>
-          It becomes a task and keeps running where it is. Confirm its owner: the task counts against the
-          limits of this owner.
+          The attempt becomes a task and keeps running on its node. Confirm the owner, because the task counts
+          against the limits of that owner.
         </p>
         <p>
           <label>
@@ -70,7 +70,9 @@ export function Adopt(props: SettleProps): JSX.Element {
         </p>
         <p id={hint} class="quiet text">
           <Show when={props.attempt.record?.owner} fallback={`${props.attempt.node_name} reported no owner.`}>
-            {(stated) => `${props.attempt.node_name} reported the owner ${stated()}. This is not confirmed.`}
+            {(stated) =>
+              `${props.attempt.node_name} reported the owner ${stated()}. This owner is not confirmed.`
+            }
           </Show>
         </p>
         <p>

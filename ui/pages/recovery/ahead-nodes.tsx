@@ -18,12 +18,14 @@ export function AheadNodes(props: { readonly state: RecoveryBody }): JSX.Element
     <section class="card" aria-label="Nodes ahead of the store">
       <h2>Nodes ahead of the store</h2>
       <p>
-        The store: epoch <strong>{whole(mark().epoch)}</strong>, last event{' '}
+        Store: epoch <strong>{whole(mark().epoch)}</strong>, last event{' '}
         <strong>{whole(mark().event_seq)}</strong>.
       </p>
       <Show
         when={props.state.nodes_ahead.length > 0}
-        fallback={<p class="quiet">None: no node seen since the start knows events that the store lacks.</p>}
+        fallback={
+          <p class="quiet">None: no node seen since the start has events that are missing from the store.</p>
+        }
       >
         <DataTable
           name="Nodes ahead"
@@ -33,7 +35,7 @@ export function AheadNodes(props: { readonly state: RecoveryBody }): JSX.Element
         />
         <p>
           These nodes get no commands, and their tasks keep running. Stop the controller and restore the newer
-          data folder, or restore a backup: docs/operating.md, “The store went back”.
+          data folder, or restore a backup. See “The store went back” in docs/operating.md.
         </p>
       </Show>
     </section>

@@ -24,13 +24,14 @@ export function Attempts(props: { readonly count: number }): JSX.Element {
     <section class="card" aria-label="Quarantined attempts">
       <h2>Quarantined attempts</h2>
       <p>
-        These attempts run on nodes, but the store does not know them. They keep running and keep their VRAM
-        until you adopt or stop them.
+        These attempts run on nodes but are not in the store. They keep running and keep their VRAM until you
+        adopt or stop them.
       </p>
       <Show when={session.whyNot('operator')} fallback={<List count={props.count} />}>
         {(why) => (
           <p>
-            {whole(props.count)} in quarantine. <span class="quiet">To see and resolve them: {why()}</span>
+            {whole(props.count)} in quarantine.{' '}
+            <span class="quiet">You cannot see or resolve them. {why()}</span>
           </p>
         )}
       </Show>
@@ -136,7 +137,7 @@ function Where(props: Cell): JSX.Element {
 function Actions(props: Cell & { readonly onSettled: (words: string) => void }): JSX.Element {
   const whyNot = (): string | null => {
     const by = props.row().stopped_by
-    return by === null ? null : `Stopping, ordered by ${by}.`
+    return by === null ? null : `Stopping, requested by ${by}.`
   }
   return (
     <div class="row">

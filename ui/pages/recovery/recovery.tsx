@@ -48,7 +48,8 @@ function State(props: { readonly state: RecoveryBody }): JSX.Element {
         {(recovery) => (
           <>
             <p class="quiet">
-              {recovery().reason === 'restored' ? 'Restored' : 'Loss accepted'} {clockTime(recovery().since)}.
+              {recovery().reason === 'restored' ? 'Restored' : 'Loss of data accepted'}{' '}
+              {clockTime(recovery().since)}.
             </p>
             <AwaitedNodes nodeIds={recovery().nodes_awaited} />
           </>
@@ -76,15 +77,15 @@ function Finish(props: { readonly recovery: RecoveryBody['recovery'] }): JSX.Ele
       whyNot={session.whyNot('admin') ?? (props.recovery === null ? 'No recovery is in progress.' : null)}
       run={finish}
     >
-      <p>The controller resumes placing, requeueing and giving up tasks at once.</p>
+      <p>The controller immediately resumes placing tasks, requeueing tasks and marking tasks as lost.</p>
       <p>
         {whole(left())} known {left() === 1 ? 'node has' : 'nodes have'} not reported. Their tasks may then
-        run a second time on another node: make sure first that{' '}
+        run a second time on another node, so make sure first that{' '}
         {left() === 1 ? 'this node is' : 'these nodes are'} switched off.
       </p>
       <p>
-        Tasks that their node no longer has end as lost, result unknown. Quarantined attempts keep running
-        until you adopt or stop them.
+        A task that is no longer on its node ends as lost, because its result is unknown. Quarantined attempts
+        keep running until you adopt or stop them.
       </p>
     </ConfirmedAction>
   )

@@ -19,7 +19,10 @@ export function Stop(props: SettleProps): JSX.Element {
       whyNot={props.whyNot}
       run={stop}
     >
-      <p>Its node ends it with the next heartbeat. Unsaved work is lost, and it does not start again.</p>
+      <p>
+        The node stops the attempt at its next heartbeat. Unsaved work is lost, and the attempt does not start
+        again.
+      </p>
     </ConfirmedAction>
   )
 }

@@ -32,12 +32,12 @@ export function UnknownResults(props: { readonly toEnd: readonly string[] }): JS
     <section class="card" aria-label="Tasks with an unknown result">
       <h2>Tasks with an unknown result</h2>
       <p>
-        Their node no longer has them, and their results are lost. They never restart by themselves: check
-        their output first.
+        These tasks are no longer on their nodes, and their results are lost. They are never restarted
+        automatically. Check their output before you submit them again.
       </p>
       <Show when={props.toEnd.length > 0}>
         <p>
-          These end as lost when the recovery is finished:{' '}
+          These tasks end as lost when the recovery is finished:{' '}
           <For each={props.toEnd}>
             {(id, at) => (
               <>
@@ -66,7 +66,7 @@ export function UnknownResults(props: { readonly toEnd: readonly string[] }): JS
               />
             </Show>
             <Show when={found().hasMore}>
-              <p class="quiet">Among the {MAX_TASKS} most recently submitted lost tasks.</p>
+              <p class="quiet">Only the {MAX_TASKS} most recently submitted lost tasks were examined.</p>
             </Show>
           </>
         )}

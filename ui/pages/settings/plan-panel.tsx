@@ -56,8 +56,8 @@ export function PlanPanel(props: PlanPanelProps): JSX.Element {
             checked={isSure()}
             onChange={(event) => setSure(event.currentTarget.checked)}
           />{' '}
-          This lowers the commit limit. No task is swapped out at once, but new tasks may wait longer. Apply
-          it anyway.
+          This lowers the commit limit. No task is swapped out immediately, but new tasks may wait longer.
+          Apply it anyway.
         </label>
       </Show>
       <div class="row">

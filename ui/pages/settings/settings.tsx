@@ -55,8 +55,8 @@ function Form(props: ChangeProps): JSX.Element {
     <>
       <p class="quiet">
         {props.live.source === 'persisted'
-          ? `Revision ${props.live.revision}, stored.`
-          : 'From the environment and the defaults; nothing is stored yet.'}
+          ? `Stored as revision ${props.live.revision}.`
+          : 'The settings come from the environment and the defaults. Nothing is stored yet.'}
       </p>
       <Show when={change.isConflict()}>
         <Conflict
@@ -176,5 +176,5 @@ function useProposed(change: ReturnType<typeof createChange>): () => string | nu
   return () =>
     Object.keys(change.typed()).length === 0
       ? null
-      : `Proposed: ${text}%. Nothing changes until it is applied.`
+      : `Proposed: ${text}%. Nothing changes until you apply it.`
 }

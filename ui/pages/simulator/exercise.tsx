@@ -77,8 +77,8 @@ export default function Exercise(): JSX.Element {
               whyNot={session.whyNot('submitter')}
               run={() => control.finish()}
             >
-              Time advances to {clockWords(under().ends_at_seconds)}, the session ends, and the score is shown
-              with its reasons.
+              Time advances to {clockWords(under().ends_at_seconds)}, the session ends, and your score is
+              shown with an explanation.
             </ConfirmedAction>
           </div>
         </div>

@@ -10,7 +10,7 @@ export interface FaultTemplate {
 export const FAULT_TEMPLATES: readonly FaultTemplate[] = [
   { name: 'A node loses power', of: (node) => ({ crash: node, for: '10m' }) },
   { name: 'The GPU server of a node restarts', of: (node) => ({ bounce: node }) },
-  { name: 'A node is cut off', of: (node) => ({ partition: node, for: '5m' }) },
+  { name: 'A node is cut off from the network', of: (node) => ({ partition: node, for: '5m' }) },
   { name: 'Messages are lost', of: () => ({ drop: 'all', probability: 0.05, for: '10m' }) },
   { name: 'Messages are late', of: () => ({ delay: 'all', ms: 2000, for: '10m' }) },
   { name: 'A GPU falls off the bus', of: (node) => ({ gpu_lost: { node, gpu: 0 }, for: '10m' }) },

@@ -112,7 +112,7 @@ export function Replay(props: { readonly body: DebriefBody }): JSX.Element {
         />
         <strong class={styles['clock'] ?? ''}>{clockWords(at())}</strong>
       </div>
-      <p class="quiet">Blue lines are actions. Until {clockWords(from())} both runs are identical.</p>
+      <p class="quiet">Blue lines mark actions. Both runs are identical until {clockWords(from())}.</p>
       <AlignedGantts
         runs={runs()}
         fromSeconds={from()}

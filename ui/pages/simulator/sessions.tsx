@@ -105,8 +105,8 @@ function Remove(props: Props): JSX.Element {
       run={remove}
     >
       {isOpen(props.session)
-        ? 'Its simulated cluster is deleted with its snapshots. The live cluster is not affected.'
-        : 'It is removed from the list, with its results.'}
+        ? 'The simulated cluster and its snapshots are deleted. The live cluster is not affected.'
+        : 'The session and its results are removed from the list.'}
     </ConfirmedAction>
   )
 }

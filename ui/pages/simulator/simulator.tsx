@@ -20,8 +20,8 @@ export default function Simulator(): JSX.Element {
     <div class="stack">
       <h1>Simulator</h1>
       <p>
-        A cluster in virtual time, with the same controller and the same pages. Nothing in a session affects
-        the live cluster.
+        Each session is a simulated cluster in virtual time, with the same controller and the same pages.
+        Nothing in a session affects the live cluster.
       </p>
       <Sessions query={simulations} />
       <Exercises />

@@ -20,7 +20,7 @@ export function TimeControls(): JSX.Element {
   const whyNot = (): string | null =>
     session.whyNot('submitter') ?? (control.isBusy() ? 'In progress.' : null)
   return (
-    <section class={`card ${styles['time']}`} aria-label="Time of this session">
+    <section class={`card ${styles['time']}`} aria-label="Session time">
       <Show when={control.view()} fallback={<p class="quiet">Loading…</p>}>
         {(view) => (
           <>
@@ -80,7 +80,7 @@ function Where(props: { readonly view: SessionBody }): JSX.Element {
         <span data-testid="events">{whole(props.view.events)}</span> events ·{' '}
         <code
           title={
-            'State hash: equal if the session reached the same point in the same way. ' +
+            'State hash: equal hashes mean that the same point was reached in the same way. ' +
             `${props.view.state_hash}`
           }
           data-testid="state-hash"
@@ -94,8 +94,8 @@ function Where(props: { readonly view: SessionBody }): JSX.Element {
       </span>
       <Show when={props.view.inputs_ahead > 0}>
         <span class="warn">
-          {props.view.inputs_ahead} later actions are repeated when time reaches them. A new action before
-          them discards them.
+          {props.view.inputs_ahead} later actions will be repeated when the session reaches their time. A new
+          action before that time discards them.
         </span>
       </Show>
     </div>
@@ -139,7 +139,9 @@ function Scrub(props: { readonly view: SessionBody; readonly whyNot: string | nu
   const go = (event: Event): void => {
     event.preventDefault()
     const seconds = readClock(typed())
-    setProblem(seconds === null ? 'Enter a time since the start: 1:30:00, 90:00 or 5400.' : null)
+    setProblem(
+      seconds === null ? 'Enter the time since the start, for example 1:30:00, 90:00 or 5400.' : null,
+    )
     if (seconds !== null) seek(seconds)
   }
   return (

@@ -47,7 +47,7 @@ export function BulkActions(props: { readonly selection: Selection<TaskBody> }):
       isDanger: true,
       method: 'DELETE',
       path: '',
-      effect: 'Pending tasks leave the queue; GPU servers stop running ones, and unsaved work is lost.',
+      effect: 'Pending tasks leave the queue. GPU servers stop the running tasks, and unsaved work is lost.',
       whyNot: (task) => whyNotOwn(session, task) ?? whyNotCancel(task),
     },
     {
@@ -56,7 +56,7 @@ export function BulkActions(props: { readonly selection: Selection<TaskBody> }):
       isDanger: false,
       method: 'POST',
       path: '/hold',
-      effect: 'They are not placed until they are released. They keep their queue positions.',
+      effect: 'The tasks are not placed until they are released. They keep their queue positions.',
       whyNot: (task) => operator() ?? whyNotHold(task),
     },
     {
@@ -65,7 +65,7 @@ export function BulkActions(props: { readonly selection: Selection<TaskBody> }):
       isDanger: false,
       method: 'POST',
       path: '/release',
-      effect: 'They can be placed again, at their previous queue positions.',
+      effect: 'The tasks can be placed again. They keep their previous queue positions.',
       whyNot: (task) => operator() ?? whyNotRelease(task),
     },
   ]
@@ -91,7 +91,7 @@ export function BulkActions(props: { readonly selection: Selection<TaskBody> }):
         <div class={styles['bulk']} role="group" aria-label="Selected tasks">
           <strong role="status">
             {plural(tasks().length, 'task', 'tasks')} selected
-            {props.selection.isFull() ? `; at most ${MAX_SELECTED} can be` : ''}
+            {props.selection.isFull() ? `; at most ${MAX_SELECTED} can be selected` : ''}
           </strong>
           <For each={actions}>
             {(action) => (

@@ -17,10 +17,10 @@ export function Connect(props: { readonly task: TaskBody }): JSX.Element {
       <h2>Connect from a terminal</h2>
       <Show
         when={props.task.state === 'running'}
-        fallback={<p class="quiet">Only a running task can be reached.</p>}
+        fallback={<p class="quiet">You can connect only to a running task.</p>}
       >
         <Show when={props.task.residency === 'swapped_out'}>
-          <p class="warn">The task is swapped out, and stopped. Swap it in first.</p>
+          <p class="warn">The task is swapped out and its processes are paused. Swap it in first.</p>
         </Show>
         <For each={waysInto(props.task)}>
           {(way) => (
@@ -34,7 +34,8 @@ export function Connect(props: { readonly task: TaskBody }): JSX.Element {
           )}
         </For>
         <p class="quiet">
-          Only the owner of a task may connect, and its GPU server must run with <code>--allow-attach</code>.
+          Only the owner of the task may connect, and the GPU server must run with <code>--allow-attach</code>
+          .
         </p>
       </Show>
     </section>

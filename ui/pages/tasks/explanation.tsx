@@ -5,7 +5,7 @@ import type { ExplanationBody } from '../../../controller/api/observe/explanatio
 import { pathSegment } from '../../api/client.ts'
 import { QueryState } from '../../components/query-state.tsx'
 import { clockTime } from '../../format/clock.ts'
-import { mib } from '../../format/figures.ts'
+import { mib, plural } from '../../format/figures.ts'
 import { noForecastWords } from '../../format/forecast.ts'
 import { reasonWords } from '../../format/reasons.ts'
 import { NodeLink } from '../../components/links.tsx'
@@ -100,7 +100,7 @@ function Expected(props: { readonly body: ExplanationBody }): JSX.Element {
             <>
               {forecast().sentence}{' '}
               <span class="quiet">
-                From {forecast().runs} runs of the live state at {clockTime(forecast().at)}.
+                Based on {forecast().runs} simulations of the live state at {clockTime(forecast().at)}.
               </span>
             </>
           )}
@@ -142,14 +142,14 @@ function WouldFit(props: { readonly body: ExplanationBody }): JSX.Element {
         <div>
           <h3>Changes that would make it fit</h3>
           <Show when={fit().fits_alone}>
-            <p>It fits now, but tasks before it in the queue come first.</p>
+            <p>It fits now, but tasks ahead of it in the queue are placed first.</p>
           </Show>
           <Show
             when={fit().changes.length > 0}
             fallback={
               <Show when={!fit().fits_alone}>
                 <p>
-                  No single change of a setting or of the task would place it ({fit().nodes_tried} of{' '}
+                  No single change to a setting or to the task would make it fit ({fit().nodes_tried} of{' '}
                   {fit().nodes} nodes examined).
                 </p>
               </Show>
@@ -207,12 +207,12 @@ const VERDICTS: readonly Column<Verdict>[] = [
   perGpu(
     'Free',
     (gpu) => mib(gpu.free_mib),
-    'Physically free now; a part may be reserved for an earlier task',
+    'Physically free now; part of it may be reserved for an earlier task',
   ),
   perGpu(
     'Largest fit now',
     (gpu) => mib(gpu.admits_now_mib),
-    'Largest demand of this kind that fits now, without reserved VRAM',
+    'Largest demand of this kind that fits now, excluding reserved VRAM',
   ),
   perGpu(
     'Largest fit after swaps',
@@ -227,7 +227,7 @@ function Verdicts(props: { readonly body: ExplanationBody }): JSX.Element {
       {(verdicts) => (
         <Table
           name="Nodes"
-          caption={`Nodes of its pool, closest to a fit first (${verdicts().node_count} in total)`}
+          caption={`Nodes in the pool of the task, closest fit first (${verdicts().node_count} in total)`}
           columns={VERDICTS}
           rows={verdicts().nodes}
         >
@@ -235,7 +235,8 @@ function Verdicts(props: { readonly body: ExplanationBody }): JSX.Element {
             {(others) => (
               <tr>
                 <td colSpan={VERDICTS.length} class="quiet">
-                  {others.nodes} more: {others.reason === null ? 'fit' : reasonWords(others.reason)}
+                  {plural(others.nodes, 'more node', 'more nodes')}:{' '}
+                  {others.reason === null ? 'fit' : reasonWords(others.reason)}
                 </td>
               </tr>
             )}

@@ -94,10 +94,10 @@ export function Files(props: { readonly task: TaskBody }): JSX.Element {
       >
         {(body) => (
           <>
-            <Table name="Files of the task" columns={columns} rows={body().items} idOf={({ path }) => path} />
+            <Table name="Task files" columns={columns} rows={body().items} idOf={({ path }) => path} />
             <Show when={!body().is_complete}>
               <p class="quiet">
-                Only the first {whole(body().items.length)} are shown. All of them:{' '}
+                Only the first {whole(body().items.length)} entries are shown. To get all of them, run{' '}
                 <code>headroom artifacts {props.task.id}</code>
               </p>
             </Show>
@@ -147,20 +147,20 @@ async function allOf(
   { path, bytes: size }: WorkFileBody,
   onProgress: (bytes: number) => void,
 ): Promise<Uint8Array<ArrayBuffer>[]> {
-  if (size > MAX_DOWNLOAD_BYTES) throw new Error(`${path} is too large for the browser. Use: headroom cp`)
+  if (size > MAX_DOWNLOAD_BYTES) throw new Error(`${path} is too large for the browser. Use headroom cp.`)
   const parts: Uint8Array<ArrayBuffer>[] = []
   let inode: string | null = null
   for (let offset = 0; ;) {
     const piece: FilePieceBody = await api.get<FilePieceBody>(`${at}/content`, { path, offset })
     if (inode !== null && piece.inode !== inode)
-      throw new Error(`${path} was replaced while it was read. Download it again.`)
+      throw new Error(`${path} was replaced while it was being read. Download it again.`)
     inode = piece.inode
     if (piece.data === '') return parts
     parts.push(bytesOf(piece.data))
     offset = piece.next_offset
     onProgress(offset)
     if (offset > MAX_DOWNLOAD_BYTES)
-      throw new Error(`${path} grew too large for the browser. Use: headroom cp`)
+      throw new Error(`${path} grew too large for the browser. Use headroom cp.`)
   }
 }
 

@@ -77,11 +77,11 @@ function Words(props: { readonly preview: PlacementPreviewBody }): JSX.Element {
   }
   const headline = (): string => {
     const { starts, victims } = props.preview
-    if (starts === 'now') return `Would start now${where()}.`
-    if (starts === 'later') return 'Would wait.'
+    if (starts === 'now') return `The task would start now${where()}.`
+    if (starts === 'later') return 'The task would wait.'
     return victims.length === 0
-      ? `Would start${where()} once VRAM is free.`
-      : `Would start${where()} after swapping out ${plural(victims.length, 'task', 'tasks')}.`
+      ? `The task would start${where()} once VRAM is free.`
+      : `The task would start${where()} after swapping out ${plural(victims.length, 'task', 'tasks')}.`
   }
   const estimate = (): string | null => {
     const { forecast, forecast_unavailable_because: because, starts } = props.preview
@@ -90,11 +90,12 @@ function Words(props: { readonly preview: PlacementPreviewBody }): JSX.Element {
       return because?.startsWith('NOT_ASKED') === true
         ? 'Estimating…'
         : `No estimate. ${noForecastWords(because)}`
-    if (forecast.starts_p50 === null) return `No start expected within ${seconds(forecast.horizon_seconds)}.`
+    if (forecast.starts_p50 === null)
+      return `The task is not expected to start within ${seconds(forecast.horizon_seconds)}.`
     const after = Math.max(0, (Date.parse(forecast.starts_p50) - Date.parse(forecast.at)) / 1000)
     return after < 60
-      ? 'Expected to start within a minute.'
-      : `Expected to start in about ${seconds(60 * Math.round(after / 60))}.`
+      ? 'The task is expected to start within a minute.'
+      : `The task is expected to start in about ${seconds(60 * Math.round(after / 60))}.`
   }
   return (
     <>

@@ -83,7 +83,7 @@ export function requestOf(draft: Draft): { readonly body: TaskRequestBody } | { 
   const command = wordsOf(draft.command)
   const vramMib = Math.round(Number(draft.vramGib) * 1024)
   const gpuCount = Number(draft.gpus)
-  if (command === null) return { missing: 'Close the quote in the command.' }
+  if (command === null) return { missing: 'Close the open quote in the command.' }
   const isWhole = draft.more.gpu_mode === 'exclusive' && draft.vramGib.trim() === ''
   if (!isWhole && (draft.vramGib.trim() === '' || !Number.isFinite(vramMib) || vramMib < 1))
     return { missing: 'Enter the VRAM that the task needs on each GPU.' }

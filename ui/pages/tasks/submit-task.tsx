@@ -42,7 +42,7 @@ export function SubmitTask(props: { readonly of?: TaskBody }): JSX.Element {
   })
   const title = (): string => (props.of === undefined ? 'Submit task' : `Clone ${props.of.name}`)
   const whyNotClone = (): string | null =>
-    props.of?.command === null ? 'The task is a lease: it has no command.' : null
+    props.of?.command === null ? 'The task is a lease and has no command.' : null
   return (
     <>
       <ActionButton
@@ -115,7 +115,7 @@ function Form(props: FormProps): JSX.Element {
         <summary>Command line</summary>
         <pre tabindex="0">{commandLineOf(draft())}</pre>
         <Show when={notOnCommandLine(draft()).length > 0}>
-          <p class="quiet">Without: {notOnCommandLine(draft()).join(', ')}.</p>
+          <p class="quiet">Not included: {notOnCommandLine(draft()).join(', ')}.</p>
         </Show>
         <p>
           <CopyButton what="command line" text={() => commandLineOf(draft())} />
@@ -151,8 +151,8 @@ function Copied(props: { readonly task: TaskBody; readonly draft: Draft }): JSX.
         <p class="warn text">
           Not copied: the{' '}
           {plural(props.task.env_names.length, 'environment variable', 'environment variables')}{' '}
-          {props.task.env_names.join(', ')}, whose values only its owner can read. Submit it with the command
-          line to set them.
+          {props.task.env_names.join(', ')}. Only the owner of the task can read the values. To set them,
+          submit the task with the command line.
         </p>
       </Show>
     </>

@@ -42,7 +42,7 @@ export function SwapHistory(props: { readonly taskId: string }): JSX.Element {
       <QueryState
         query={decisions}
         isEmpty={(page) => page.items.length === 0}
-        whenEmpty={<p class="quiet">No decisions yet, or they are no longer retained.</p>}
+        whenEmpty={<p class="quiet">There are no decisions yet, or they are no longer retained.</p>}
       >
         {(page) => (
           <>
@@ -50,7 +50,7 @@ export function SwapHistory(props: { readonly taskId: string }): JSX.Element {
               {(decision) => <DecisionRow decision={decision} taskId={props.taskId} />}
             </For>
             <Show when={page().next_before !== null}>
-              <p class="quiet">The latest {page().items.length} are shown.</p>
+              <p class="quiet">Only the latest {page().items.length} decisions are shown.</p>
             </Show>
           </>
         )}

@@ -51,7 +51,7 @@ export function TaskActions(props: { readonly task: TaskBody }): JSX.Element {
         whyNot={operator() ?? whyNotHold(props.task)}
         run={() => post('hold')}
       >
-        <p>It is not placed until it is released. It keeps its queue position.</p>
+        <p>The task is not placed until it is released. It keeps its queue position.</p>
       </ConfirmedAction>
       <ConfirmedAction
         label="Release"
@@ -60,7 +60,7 @@ export function TaskActions(props: { readonly task: TaskBody }): JSX.Element {
         whyNot={operator() ?? whyNotRelease(props.task)}
         run={() => post('release')}
       >
-        <p>It can be placed again, at its previous queue position.</p>
+        <p>The task can be placed again. It keeps its previous queue position.</p>
       </ConfirmedAction>
       <ConfirmedAction
         label="Swap out"
@@ -70,8 +70,8 @@ export function TaskActions(props: { readonly task: TaskBody }): JSX.Element {
         run={() => post('swap-out')}
       >
         <p>
-          Its memory moves to the host. It stays swapped out until it wants the GPU or is swapped in manually.
-          Its GPU server can refuse.
+          The memory of the task moves to the host. The task stays swapped out until it wants the GPU or is
+          swapped in manually. The GPU server can refuse the swap-out.
         </p>
       </ConfirmedAction>
       <ConfirmedAction
@@ -82,7 +82,7 @@ export function TaskActions(props: { readonly task: TaskBody }): JSX.Element {
         run={() => post('swap-in')}
       >
         <p>
-          It waits for VRAM in the queue of its node, like a task that wants the GPU. Other tasks may be
+          The task waits for VRAM in the queue of its node, like a task that wants the GPU. Other tasks may be
           swapped out for it.
         </p>
       </ConfirmedAction>
@@ -96,8 +96,8 @@ export function TaskActions(props: { readonly task: TaskBody }): JSX.Element {
       >
         <p>
           {props.task.state === 'pending'
-            ? 'It leaves the queue at once. This cannot be undone.'
-            : 'Its GPU server stops it. Unsaved work is lost. This cannot be undone.'}
+            ? 'The task leaves the queue immediately. This cannot be undone.'
+            : 'The GPU server stops the task. Unsaved work is lost. This cannot be undone.'}
         </p>
       </ConfirmedAction>
     </section>
@@ -118,7 +118,7 @@ function Noswap(props: NoswapProps): JSX.Element {
   return (
     <ConfirmedAction
       label={`Set noswap ${wanted()}`}
-      title={`Set noswap of ${props.task.name} to ${wanted()}?`}
+      title={`Set noswap to ${wanted()} for ${props.task.name}?`}
       confirm={`Set noswap ${wanted()}`}
       whyNot={props.whyNot}
       onOpenChange={(isOpen) => setAsked(isOpen ? wanted() : null)}
@@ -126,8 +126,8 @@ function Noswap(props: NoswapProps): JSX.Element {
     >
       <p>
         {wanted() === 0
-          ? 'From then on it can be swapped out while it is idle, and can use overcommit headroom.'
-          : 'From then on it is never swapped out: it keeps its physical VRAM, also while it is idle.'}
+          ? 'The task can then be swapped out while it is idle, and can use overcommit headroom.'
+          : 'The task is then never swapped out: it keeps its physical VRAM even while it is idle.'}
       </p>
     </ConfirmedAction>
   )
@@ -162,8 +162,8 @@ function Priority(props: PriorityProps): JSX.Element {
         </label>
       </p>
       <p>
-        It has P{props.task.priority} now; P0 is the highest. Pending tasks are served by priority; P0 tasks
-        are swapped out only for other P0 tasks.
+        The task has P{props.task.priority} now; P0 is the highest. Pending tasks are served by priority; P0
+        tasks are swapped out only for other P0 tasks.
       </p>
     </ConfirmedAction>
   )

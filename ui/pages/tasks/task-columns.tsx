@@ -67,7 +67,7 @@ const STATE: Column<TaskBody> = {
 }
 const RESIDENCY: Column<TaskBody> = {
   name: 'Residency',
-  help: 'Location of its memory: — while it is on no GPU',
+  help: 'Location of the memory of the task; — if the task is not placed',
   cell: (row) => <span class="nowrap">{residencyWords(row())}</span>,
 }
 const WHERE: Column<TaskBody> = { name: 'Node:GPU', cell: (row) => <Where task={row()} /> }
@@ -96,7 +96,7 @@ const PRIORITY: Column<TaskBody> = {
 }
 const IDLE: Column<TaskBody> = {
   name: 'Idle',
-  help: 'Time since its last GPU use',
+  help: 'Time since the last GPU use',
   isNumber: true,
   cell: (row) => (
     <span class="nowrap">
@@ -107,13 +107,13 @@ const IDLE: Column<TaskBody> = {
 const STARVATION: Column<TaskBody> = {
   name: 'Starvation',
   sort: 'starved_seconds',
-  help: '(demand − served) / demand since its submission',
+  help: '(demand − served) ÷ demand since submission',
   isNumber: true,
   cell: (row) => <>{percent(row().starvation_percent.total)}</>,
 }
 const REASON: Column<TaskBody> = {
   name: 'Reason',
-  help: 'Why it waits, or why it ended',
+  help: 'Why the task waits, or why it ended',
   class: 'wide',
   cell: (row) => (
     <span class="text" title={row().wait?.sentence}>
@@ -123,7 +123,7 @@ const REASON: Column<TaskBody> = {
 }
 const OWNER: Column<TaskBody> = {
   name: 'Owner',
-  help: 'Name of the token that submitted it; — without authentication',
+  help: 'Name of the token that submitted the task; — without authentication',
   cell: (row) => <span class="text">{row().owner ?? UNKNOWN}</span>,
 }
 
@@ -132,11 +132,11 @@ const PLACED = [NAME, STATE, RESIDENCY, WHERE, ASKED, USED, NOSWAP, PRIORITY, ID
 const FINAL: readonly Column<TaskBody>[] = [
   NAME,
   STATE,
-  { ...REASON, help: 'Why it ended' },
+  { ...REASON, help: 'Why the task ended' },
   { name: 'Ended', cell: (row) => <span class="nowrap">{clockTime(row().finished_at)}</span> },
   {
     name: 'Ran for',
-    help: 'From its first start to its end',
+    help: 'Time from the first start to the end',
     isNumber: true,
     cell: (row) => <>{ranFor(row())}</>,
   },
@@ -160,7 +160,7 @@ export const TASK_COLUMNS: Readonly<Record<ListName, readonly Column<TaskBody>[]
     },
     {
       name: 'Waited',
-      help: 'Since it entered the queue',
+      help: 'Time since the task entered the queue',
       isNumber: true,
       cell: (row) => <Since at={row().pending_since} />,
     },

@@ -17,7 +17,7 @@ export function TaskFacts(props: { readonly task: TaskBody }): JSX.Element {
       {
         name: 'Residency',
         value: residencyWords(task),
-        title: 'Location of its memory; — while it is on no GPU',
+        title: 'Location of the memory of the task; — if the task is not placed',
       },
       {
         name: 'Node:GPU',
@@ -28,17 +28,17 @@ export function TaskFacts(props: { readonly task: TaskBody }): JSX.Element {
       {
         name: 'VRAM used',
         value: mib(usedMib(task)),
-        title: 'In use on each GPU now; — while it is not placed',
+        title: 'In use on each GPU now; — if the task is not placed',
       },
       { name: 'GPU mode', value: task.gpu_mode },
       { name: 'noswap', value: task.noswap === 1 ? '1: stays in physical VRAM' : '0: may be swapped out' },
       { name: 'Priority', value: `P${task.priority}` },
-      { name: 'Idle', value: idleWords(task, now()), title: 'Time since its last GPU use' },
+      { name: 'Idle', value: idleWords(task, now()), title: 'Time since the last GPU use' },
       { name: 'Starvation', value: percent(starvation.total) },
       {
         name: 'Queue, swap, compute starvation',
         value: `${percent(starvation.queue)}, ${percent(starvation.swap)}, ${percent(starvation.compute)}`,
-        title: 'Not started; started and not resident; resident and sharing',
+        title: 'Not started; started but not resident; resident but sharing the GPU',
       },
       { name: 'Swap-outs', value: whole(task.swap_outs) },
       {
@@ -71,8 +71,9 @@ export function TaskFacts(props: { readonly task: TaskBody }): JSX.Element {
       {
         name: 'Requeues after short attempts',
         value:
-          `${whole(task.requeues)} of ` +
-          `${task.max_requeues === null ? 'any number' : whole(task.max_requeues)}`,
+          task.max_requeues === null
+            ? `${whole(task.requeues)} (no limit)`
+            : `${whole(task.requeues)} of ${whole(task.max_requeues)}`,
       },
       ...task.start_refusals.map(({ node_name: node, detail }) => ({
         name: `Refused by ${node}`,
@@ -106,7 +107,7 @@ function endOf(task: TaskBody): readonly Fact[] {
     {
       name: 'Exit code',
       value: task.exit_code ?? UNKNOWN,
-      title: task.exit_code === null ? 'No exit code reported.' : undefined,
+      title: task.exit_code === null ? 'No exit code was reported.' : undefined,
     },
   ]
 }
@@ -117,7 +118,7 @@ function preparationsOf({ preparing }: TaskBody): readonly Fact[] {
     name: `Prepared by ${node}`,
     value:
       state === 'prepared' ? 'ready' : total === null ? 'in progress' : `${size(done)} of ${size(total)}`,
-    title: 'Its image and files; no VRAM is committed meanwhile',
+    title: 'The image and files of the task; no VRAM is committed during the preparation',
   }))
 }
 
@@ -125,21 +126,24 @@ function portsOf({ ports }: TaskBody): readonly Fact[] {
   const all = ports.map(({ name, target, protocol }) => `${name}=${target}/${protocol}`)
   return all.length === 0
     ? []
-    : [{ name: 'Ports', value: all.join(', '), title: 'Requests to these ports swap it in' }]
+    : [{ name: 'Ports', value: all.join(', '), title: 'Requests to these ports swap the task in' }]
 }
 
 function limitsOf(task: TaskBody): readonly Fact[] {
   const { memory_mib: memory, cpus, pids_limit: pids, vram_limit_mib: vram, placement } = task
   const set = placement?.memory_limit_mib ?? memory
   const words = set === memory ? mib(memory) : `${mib(memory)} requested, ${mib(set)} set`
-  const title = set === memory ? undefined : 'A swap-out copies its VRAM into the process'
+  const title =
+    set === memory
+      ? undefined
+      : 'Includes the VRAM of the task, because a swap-out copies it into the memory of the process'
   return [
     ...(memory === null ? [] : [{ name: 'Memory limit', value: words, title }]),
     ...(cpus === null ? [] : [{ name: 'CPUs', value: whole(cpus) }]),
     ...(pids === null ? [] : [{ name: 'Processes', value: `at most ${whole(pids)}` }]),
     ...(vram === null
       ? []
-      : [{ name: 'VRAM limit', value: `${mib(vram)} per GPU`, title: 'A task that uses more is ended' }]),
+      : [{ name: 'VRAM limit', value: `${mib(vram)} per GPU`, title: 'The task is ended if it uses more' }]),
   ]
 }
 

@@ -93,7 +93,7 @@ function Views(props: { readonly task: TaskBody }): JSX.Element {
   return (
     <>
       <TabLinks
-        name="Sections of the task"
+        name="Task sections"
         tabs={VIEWS.map((each) => ({ name: VIEW_NAMES[each], href: href(each), isCurrent: view() === each }))}
       />
       <Switch>

@@ -81,7 +81,7 @@ export function Tasks(): JSX.Element {
           <SubmitTask />
         </div>
       </div>
-      <TabLinks name="Lists of tasks" tabs={tabs()} />
+      <TabLinks name="Task lists" tabs={tabs()} />
       <FilterBar query={query()} />
       <FilterChips query={query()} />
       <BulkActions selection={selection} />

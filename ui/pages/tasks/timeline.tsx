@@ -33,7 +33,7 @@ export function Timeline(props: { readonly taskId: string }): JSX.Element {
       name: 'Actor',
       class: 'text',
       cell: (row) =>
-        row().by ?? <span title="Not requested by a user, or without authentication.">{UNKNOWN}</span>,
+        row().by ?? <span title="No user requested this, or authentication is off.">{UNKNOWN}</span>,
     },
     {
       name: 'Cause',
@@ -53,13 +53,13 @@ export function Timeline(props: { readonly taskId: string }): JSX.Element {
       <QueryState
         query={events}
         isEmpty={(page) => page.items.length === 0}
-        whenEmpty={<p class="quiet">Its events are no longer retained.</p>}
+        whenEmpty={<p class="quiet">The events of this task are no longer retained.</p>}
       >
         {(page) => (
           <>
-            <Table name="Events of the task" columns={columns} rows={page().items} />
+            <Table name="Task events" columns={columns} rows={page().items} />
             <Show when={page().next_before !== null}>
-              <p class="quiet">The latest {page().items.length} are shown.</p>
+              <p class="quiet">Only the latest {page().items.length} events are shown.</p>
             </Show>
           </>
         )}

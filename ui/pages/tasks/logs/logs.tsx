@@ -285,6 +285,6 @@ async function allOf(read: LogState['read'], stream: LogStreamName): Promise<Uin
     size += bytes.length
     offset = piece.next_offset
     if (size > MAX_DOWNLOAD_BYTES)
-      throw new Error('The output is too large for the browser. Use: headroom task logs')
+      throw new Error('The output is too large for the browser. Use headroom task logs.')
   }
 }
