@@ -82,7 +82,7 @@ describe.skipIf(CHROMIUM === null)('A fleet of many nodes', { timeout: 300_000 }
     await editor.getByLabel('Name').fill('Team vision')
     await editor.getByRole('searchbox', { name: 'Find nodes' }).fill('n-31')
     await editor.getByRole('checkbox', { name: /^n-319 / }).check()
-    await editor.getByText('11 of 11 nodes shown').waitFor()
+    await editor.getByText('Showing 11 of 11 nodes').waitFor()
     await editor.getByRole('button', { name: 'Select all 11' }).click()
     await editor.getByText('11 selected').waitFor()
     await editor.getByRole('searchbox', { name: 'Find nodes' }).fill('n-2')

@@ -181,7 +181,7 @@ describe.skipIf(CHROMIUM === null)('an operator', { timeout: 300_000 }, () => {
     // Movable tasks have moved, or wait for another node; the page shows how many are left.
     await expect.poll(async () => (await taskNow()).placement?.node_id).not.toBe(home)
     const left = (await getJson<NodeBody>(`${api}/nodes/${home}`)).drain?.tasks_left
-    await page.getByText(left === 0 ? 'up, drained' : new RegExp(`up, draining: \\d+ tasks left`)).waitFor()
+    await page.getByText(left === 0 ? 'up, drained' : new RegExp(`up, draining: \\d+ tasks? left`)).waitFor()
     await page
       .getByRole('region', { name: 'Drain' })
       .getByText(/will keep running until completion/)

@@ -190,7 +190,7 @@ describe.skipIf(CHROMIUM === null)('the page of a store that went back in time',
     })
     const { page, faults } = await open(`/nodes/${nodeIdFromName(name)}`)
     const cordon = page.getByRole('region', { name: 'Automatic cordon' })
-    await cordon.getByText('The last reason (disk_full): no space left in /var/lib/headroom').waitFor()
+    await cordon.getByText('Last reason (disk_full): no space left in /var/lib/headroom').waitFor()
     await cordon
       .getByText(
         /Next trial start: after 20\d\d-.* Failed trial starts: 2\. Uncordon the node to accept tasks/,

@@ -130,7 +130,7 @@ describe.skipIf(CHROMIUM === null)('the frame around every page', { timeout: 300
     await page.goto(`${url}/simulator/${session}`)
     const fixed = page.getByRole('button', { name: 'Times: UTC' })
     await fixed.press('Enter')
-    expect(await fixed.getAttribute('title')).toBe('A virtual clock is always in UTC.')
+    expect(await fixed.getAttribute('title')).toBe('A virtual clock always uses UTC.')
     await page.getByRole('link', { name: 'Exit session' }).click()
     await page.getByRole('button', { name: 'Times: local, UTC+05:30' }).waitFor()
     expect(faults).toEqual([])

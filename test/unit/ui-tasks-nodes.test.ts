@@ -328,7 +328,7 @@ describe('the list of nodes with problems', () => {
       ['n', 'cordoned'],
     ])
     expect(troubleWords(node('q', { quarantined_attempts: 2 }))).toEqual([
-      '2 quarantined attempts that are not in the store',
+      '2 quarantined attempts not in the store',
     ])
     expect(troubleWords(node('s', { status: 'suspect', drain: drain(0) }))).toEqual([
       'silent, gets no new tasks',
@@ -343,7 +343,7 @@ describe('the list of nodes with problems', () => {
     expect(new Set<string>(CONDITIONS)).toEqual(new Set<string>(NODE_CONDITIONS))
     expect(new Set(CONDITIONS.map(conditionWords)).size).toBe(CONDITIONS.length)
     expect(troubleWords(node('q', { quarantined_attempts: 2 }))).toEqual([
-      '2 quarantined attempts that are not in the store',
+      '2 quarantined attempts not in the store',
     ])
   })
 })

@@ -44,14 +44,15 @@ export function Impact(props: { readonly impact: ImpactBody }): JSX.Element {
         <Show when={props.impact.next_cycle}>
           {(cycle) => (
             <li>
-              Immediately {whole(cycle().starts)} pending tasks would start, and{' '}
-              {whole(cycle().starts_after_swaps)} more after swap-outs; {whole(cycle().swap_outs)} tasks
+              {plural(cycle().starts, 'pending task', 'pending tasks')} would start immediately, and{' '}
+              {whole(cycle().starts_after_swaps)} more would start after swap-outs.{' '}
+              {plural(cycle().swap_outs, 'task', 'tasks')}
               {` with ${mib(cycle().swap_out_mib)}`} would begin to swap out.
             </li>
           )}
         </Show>
         <li>
-          {whole(props.impact.pending.would_fit)} pending tasks that do not fit on any node now would fit
+          {plural(props.impact.pending.would_fit, 'more pending task', 'more pending tasks')} would fit
           <Show when={props.impact.pending.cut}>
             {' '}
             (of the first {whole(props.impact.pending.looked_at)} tasks examined)
@@ -80,7 +81,7 @@ export function Impact(props: { readonly impact: ImpactBody }): JSX.Element {
       <Show when={props.impact.nodes.length > 0}>
         <details>
           <summary>
-            {whole(props.impact.node_count)} nodes change
+            {plural(props.impact.node_count, 'node changes', 'nodes change')}
             <Show when={props.impact.node_count > props.impact.nodes.length}>
               ; showing the first {props.impact.nodes.length}
             </Show>

@@ -1,6 +1,6 @@
 /** Texts for nodes, from their API objects. Pure. */
 import type { NodeBody } from '../../controller/api/nodes/schema.ts'
-import { mib } from './figures.ts'
+import { mib, plural } from './figures.ts'
 
 type NodeState = Pick<NodeBody, 'status' | 'cordoned' | 'drain'> &
   Partial<Pick<NodeBody, 'auto_cordon' | 'quarantined_attempts'>>
@@ -13,7 +13,7 @@ export function statusWords({ status, cordoned, drain, ...node }: NodeState, isA
   const { auto_cordon: closed = null, quarantined_attempts: quarantined = 0 } = node
   const openness =
     drain !== null
-      ? [drain.tasks_left === 0 ? 'drained' : `draining: ${drain.tasks_left} tasks left`]
+      ? [drain.tasks_left === 0 ? 'drained' : `draining: ${plural(drain.tasks_left, 'task', 'tasks')} left`]
       : closed !== null
         ? ['auto-cordoned']
         : cordoned
@@ -41,11 +41,13 @@ export function troubleWords(
     ...(closed === null ? [] : [`cannot start tasks: ${closed.reason}`]),
     ...(status === 'unreachable' ? ['unreachable, including all its tasks'] : []),
     ...(status === 'suspect' && !isAhead ? ['silent, gets no new tasks'] : []),
-    ...(quarantined > 0 ? [`${quarantined} quarantined attempts that are not in the store`] : []),
+    ...(quarantined > 0
+      ? [`${plural(quarantined, 'quarantined attempt', 'quarantined attempts')} not in the store`]
+      : []),
     ...(vram.reserve_deficit_mib > 0 ? [`reserve deficit ${mib(vram.reserve_deficit_mib)}`] : []),
     ...(vram.over_committed_mib > 0 ? [`over-committed by ${mib(vram.over_committed_mib)}`] : []),
     ...(drain !== null
-      ? [drain.tasks_left === 0 ? 'drained' : `draining: ${drain.tasks_left} tasks left`]
+      ? [drain.tasks_left === 0 ? 'drained' : `draining: ${plural(drain.tasks_left, 'task', 'tasks')} left`]
       : cordoned
         ? ['cordoned']
         : []),

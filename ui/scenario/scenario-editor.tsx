@@ -4,7 +4,7 @@
  */
 import { createEffect, createSignal, createUniqueId, For, on, onCleanup, Show, type JSX } from 'solid-js'
 import type { ValidationBody } from '../../controller/api/simulations/scenario-schema.ts'
-import { whole } from '../format/figures.ts'
+import { plural } from '../format/figures.ts'
 import { useCluster } from '../state/cluster.tsx'
 import { chosen, notYet, type Chosen } from './choice.ts'
 import { ScenarioForm } from './scenario-form.tsx'
@@ -76,8 +76,9 @@ export function ScenarioEditor(props: ScenarioEditorProps): JSX.Element {
           <Show when={answer()?.facts}>
             {(facts) => (
               <p class="good text">
-                Valid. {facts().name}: {whole(facts().nodes)} nodes, {whole(facts().gpus)} GPUs, about{' '}
-                {whole(facts().expected_tasks)} tasks, not counting traces.
+                Valid. {facts().name}: {plural(facts().nodes, 'node', 'nodes')},{' '}
+                {plural(facts().gpus, 'GPU', 'GPUs')}, about {plural(facts().expected_tasks, 'task', 'tasks')}
+                , not counting traces.
               </p>
             )}
           </Show>

@@ -11,7 +11,7 @@ import { usePath } from '../../api/world.ts'
 import { NodeLink } from '../../components/links.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { Table, type Column } from '../../design/table.tsx'
-import { mib, percent, seconds, whole } from '../../format/figures.ts'
+import { mib, percent, plural, seconds, whole } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { FIGURES, gpusOf, ranked, stepOf, type FigureName, type MapGpu } from './gpu-figures.ts'
 import { HeatCanvas } from './heat-canvas.tsx'
@@ -108,7 +108,7 @@ function wordsOf(gpu: MapGpu): string {
     `${gpu.nodeName} GPU ${gpu.index}${gpu.isUp ? '' : ' (node is not up)'}`,
     `utilization ${percent(gpu.utilization, 0)}`,
     `${mib(gpu.usedMib)} of ${mib(gpu.physicalMib)} used`,
-    `${whole(gpu.tasks)} tasks`,
+    plural(gpu.tasks, 'task', 'tasks'),
     `${whole(gpu.swapOuts)} swap-outs and ${seconds(gpu.copySeconds)} of copying in the last hour`,
     `starvation ${percent(gpu.starvation, 0)}`,
   ].join(' · ')

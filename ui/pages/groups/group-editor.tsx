@@ -4,7 +4,7 @@ import { createSignal, createUniqueId, onMount, Show, type JSX } from 'solid-js'
 import type { GroupBody, GroupDryRunBody, GroupPreviewBody } from '../../../controller/api/groups/schema.ts'
 import { pathSegment, Refused } from '../../api/client.ts'
 import { Problem } from '../../design/problem.tsx'
-import { mib, whole } from '../../format/figures.ts'
+import { mib, plural, whole } from '../../format/figures.ts'
 import { GROUP_NAME_RULE } from '../../format/groups.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { MemberPicker } from './member-picker.tsx'
@@ -163,22 +163,22 @@ function Preview(props: { readonly preview: GroupPreviewBody }): JSX.Element {
       <h3>Impact</h3>
       <ul>
         <li>
-          {nodesWords(p().joining.nodes, 'joins', 'join')} ({whole(p().joining.gpus)} GPUs),{' '}
+          {nodesWords(p().joining.nodes, 'joins', 'join')} ({plural(p().joining.gpus, 'GPU', 'GPUs')}),{' '}
           {nodesWords(p().leaving.nodes, 'leaves', 'leave')}.
         </li>
         <li>
-          The common pool loses {whole(p().leaves_common_pool.nodes)} nodes with{' '}
-          {whole(p().leaves_common_pool.gpus)} GPUs and{' '}
+          The common pool loses {plural(p().leaves_common_pool.nodes, 'node', 'nodes')} with{' '}
+          {plural(p().leaves_common_pool.gpus, 'GPU', 'GPUs')} and{' '}
           {mib(p().leaves_common_pool.effective_schedulable_mib)} of schedulable VRAM, and regains{' '}
-          {whole(p().returns_to_common_pool.nodes)} nodes.
+          {plural(p().returns_to_common_pool.nodes, 'node', 'nodes')}.
         </li>
         <li>
-          {whole(p().finishing.tasks)} placed tasks could no longer be placed on their current nodes. They
-          keep running there until they end.
+          {plural(p().finishing.tasks, 'placed task', 'placed tasks')} could no longer be placed on the same
+          nodes, but will keep running there.
         </li>
         <li>
-          {whole(p().become_feasible.tasks)} pending tasks could be placed after the change;{' '}
-          {whole(p().become_infeasible.tasks)} could no longer be placed.
+          {plural(p().become_feasible.tasks, 'pending task', 'pending tasks')} could be placed after the
+          change; {whole(p().become_infeasible.tasks)} could no longer be placed.
         </li>
       </ul>
     </section>

@@ -4,7 +4,7 @@ import { createMemo, createSignal, createUniqueId, For, onCleanup, Show, type JS
 import { Problem } from '../../design/problem.tsx'
 import type { NodeBody, NodePage } from '../../../controller/api/nodes/schema.ts'
 import { QueryState } from '../../components/query-state.tsx'
-import { mib, whole } from '../../format/figures.ts'
+import { mib, plural, whole } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
 
 export interface MemberPickerProps {
@@ -144,7 +144,7 @@ function Choices(props: ChoicesProps): JSX.Element {
 
 function factsOf({ gpus, vram, groups }: NodeBody): string {
   return (
-    `${gpus.length} GPUs, ` +
+    `${plural(gpus.length, 'GPU', 'GPUs')}, ` +
     `${mib(vram.physical_mib)}${groups.length === 0 ? ', common pool' : `, in ${groups.join(', ')}`}`
   )
 }

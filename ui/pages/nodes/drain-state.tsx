@@ -20,7 +20,9 @@ export function DrainState(props: { readonly node: NodeBody }): JSX.Element {
       {(drain) => (
         <section class="card" aria-label="Drain">
           <h2>
-            {drain().tasks_left === 0 ? 'Drained' : `Draining: ${whole(drain().tasks_left)} tasks left`}
+            {drain().tasks_left === 0
+              ? 'Drained'
+              : `Draining: ${plural(drain().tasks_left, 'task', 'tasks')} left`}
           </h2>
           <p class="quiet text">
             The drain was requested by {drain().by} at {clockTime(drain().since)}. The node gets no new tasks

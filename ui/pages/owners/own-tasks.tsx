@@ -5,7 +5,7 @@ import type { OwnerBody, OwnerListBody } from '../../../controller/api/owners/sc
 import { Since } from '../../components/ago.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { Tile } from '../../components/tile.tsx'
-import { mib, seconds, whole } from '../../format/figures.ts'
+import { mib, plural, seconds, whole } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { lostWords, TasksLink } from './owner-columns.tsx'
 import styles from './owners.module.css'
@@ -50,7 +50,7 @@ function Figures(props: { readonly of: OwnerBody }): JSX.Element {
     <div class={styles['tiles']}>
       <Tile name="Running" value={whole(props.of.tasks.running)}>
         <p class="quiet">
-          on {whole(props.of.gpus)} GPUs, {whole(props.of.tasks.swapped_out)} swapped out
+          on {plural(props.of.gpus, 'GPU', 'GPUs')}, {whole(props.of.tasks.swapped_out)} swapped out
         </p>
         <p>{link('running', 'Running tasks')}</p>
       </Tile>

@@ -6,7 +6,7 @@ import { pathSegment } from '../../api/client.ts'
 import { queryText } from '../../api/query-text.ts'
 import { usePath } from '../../api/world.ts'
 import { QueryState } from '../../components/query-state.tsx'
-import { mib, whole } from '../../format/figures.ts'
+import { mib, plural, whole } from '../../format/figures.ts'
 import { statusWords } from '../../format/nodes.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { exactMatch, find, SHOWN, type Found } from '../../api/find.ts'
@@ -74,7 +74,7 @@ function Results(props: { readonly found: Found; readonly text: string }): JSX.E
                 {node.name}
               </A>{' '}
               <span class="quiet">
-                {statusWords(node)} · {whole(node.gpus.length)} GPUs
+                {statusWords(node)} · {plural(node.gpus.length, 'GPU', 'GPUs')}
               </span>
             </li>
           )}

@@ -32,8 +32,8 @@ export default function Exercise(): JSX.Element {
           <section class="card" aria-label="Assignment">
             <p class="text">{under().task}</p>
             <p class="quiet">
-              {under().points} points. It ends at {clockWords(under().ends_at_seconds)}. You can go back in
-              time; the score counts the actions and answers of the final run.
+              {under().points} points. The exercise ends at {clockWords(under().ends_at_seconds)}. You can go
+              back in time; the score counts the actions and answers of the final run.
             </p>
             <Show when={under().objectives.length > 0}>
               <h2>Goals</h2>

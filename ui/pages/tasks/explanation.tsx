@@ -71,12 +71,17 @@ function Waiting(props: { readonly body: ExplanationBody }): JSX.Element {
         <p class="quiet text">
           {reasonWords(wait().reason)} ({wait().reason})
           <Show when={wait().queue_position !== null}>; position {wait().queue_position} in the queue</Show>
-          <Show when={(wait().served_before ?? 0) > 0}>; {wait().served_before} served before it</Show>
+          <Show when={(wait().served_before ?? 0) > 0}>
+            ; {plural(wait().served_before ?? 0, 'entry is', 'entries are')} served first
+          </Show>
           <Show when={wait().retry_at}>{(at) => <>; may change at {clockTime(at())}</>}</Show>
           <Show when={wait().secondary.length > 0}>
             ; also:{' '}
             {wait()
-              .secondary.map(({ reason, node_count: nodes }) => `${reasonWords(reason)} (${nodes} nodes)`)
+              .secondary.map(
+                ({ reason, node_count: nodes }) =>
+                  `${reasonWords(reason)} (${plural(nodes, 'node', 'nodes')})`,
+              )
               .join(', ')}
           </Show>
           .
