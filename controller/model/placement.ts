@@ -86,7 +86,7 @@ export interface Placement {
   readonly residentSince: Instant
   /**
    * Idle for the idle period, not backing off: counted in its GPUs' eligible bytes. Kept by
-   * `engine/node/eligibility-timers.ts`.
+   * `state/index/eligibility-timers.ts`.
    */
   readonly isEligible: boolean
   /**
@@ -238,6 +238,8 @@ export interface Gpu extends GpuLoad {
   /** F: used by processes that the server did not start. */
   readonly foreignMib: Mib
   readonly placements: readonly Placement[]
+  /** Those of its placements that are eligible for a swap-out, in any order. */
+  readonly eligible: readonly Placement[]
   /** Demand of quarantined attempts: also counted as noswap and resident. */
   readonly quarantinedMib: Mib
   readonly quarantinedCount: number

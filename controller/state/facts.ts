@@ -161,6 +161,8 @@ export interface SwapTotals {
 export interface LiveGpu extends Mutable<Gpu> {
   node: LiveNode
   placements: LivePlacement[]
+  /** Replaced, never changed: a fork shares it. */
+  eligible: readonly LivePlacement[]
   pendingClaimants: LiveEntry[]
   claimants: LiveEntry[]
   reservations: Reservation[]

@@ -27,6 +27,7 @@ export const PLACEMENT: Fields<LivePlacement> = {
 export const GPU: Fields<LiveGpu> = {
   node: null,
   placements: 'placements',
+  eligible: null,
   pendingClaimants: 'entries',
   claimants: 'entries',
   reservations: 'reservations',

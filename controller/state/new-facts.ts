@@ -128,6 +128,7 @@ export function newLiveGpu(
     eligibleMib: 0,
     eligibleP0Mib: 0,
     placements: [],
+    eligible: [],
     quarantinedMib: 0,
     quarantinedCount: 0,
     pendingClaimants: [],

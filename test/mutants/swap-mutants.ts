@@ -124,7 +124,7 @@ const VICTIMS: readonly Mutant[] = [
     edits: [
       edit(
         `${SWAP}/eligible.ts`,
-        'isEligibleFor',
+        'mayLeaveFor',
         ' && movableMib(placement) * placement.gpus.length <= hostFreeMib',
         ' && hostFreeMib > -1',
       ),

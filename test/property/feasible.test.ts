@@ -341,6 +341,7 @@ function figuresOf(gpu: LiveGpu): ReturnType<typeof recomputed> {
     eligibleMib,
     eligibleP0Mib,
     freeMib,
+    eligible: new Set(gpu.eligible),
   }
 }
 
@@ -368,6 +369,7 @@ function recomputed(gpu: LiveGpu) {
     eligibleMib: eligible(false),
     eligibleP0Mib: eligible(true),
     freeMib: gpu.capacityMib - noswapResidentMib - swappableResidentMib - kept,
+    eligible: new Set(gpu.placements.filter(({ isEligible }) => isEligible)),
   }
 }
 

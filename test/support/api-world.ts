@@ -592,6 +592,7 @@ function emptyGpu(
     freeMib: capacityMib,
     foreignMib: 0,
     placements: [],
+    eligible: [],
     exclusiveTask: null,
     noswapResidentMib: 0,
     swappableResidentMib: 0,

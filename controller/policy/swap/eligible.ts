@@ -57,8 +57,8 @@ export function mayTake(requester: Task, placement: Pick<Placement, 'task'>): bo
  */
 export function eligibleOn(gpu: SwapGpu, requester: Task, now: Instant, hostFreeMib: Mib): Candidate[] {
   const candidates: Candidate[] = []
-  for (const placement of gpu.placements) {
-    if (!isEligibleFor(placement, requester, hostFreeMib)) continue
+  for (const placement of gpu.eligible) {
+    if (!mayLeaveFor(placement, requester, hostFreeMib)) continue
     const { spec } = placement.task
     const victimClass = victimClassOf(spec)
     const state = gpu.rounds[victimClass]
@@ -79,17 +79,13 @@ export function eligibleOn(gpu: SwapGpu, requester: Task, now: Instant, hostFree
 /** VRAM of all eligible victims together. */
 export function eligibleVictimsMib(gpu: Gpu, requester: Task, hostFreeMib: Mib): Mib {
   let mib = 0
-  for (const placement of gpu.placements)
-    if (isEligibleFor(placement, requester, hostFreeMib)) mib += movableMib(placement)
+  for (const placement of gpu.eligible)
+    if (mayLeaveFor(placement, requester, hostFreeMib)) mib += movableMib(placement)
   return mib
 }
 
-function isEligibleFor(placement: Placement, requester: Task, hostFreeMib: Mib): boolean {
-  return (
-    placement.isEligible &&
-    mayTake(requester, placement) &&
-    movableMib(placement) * placement.gpus.length <= hostFreeMib
-  )
+function mayLeaveFor(placement: Placement, requester: Task, hostFreeMib: Mib): boolean {
+  return mayTake(requester, placement) && movableMib(placement) * placement.gpus.length <= hostFreeMib
 }
 
 /**

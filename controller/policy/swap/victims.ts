@@ -94,15 +94,16 @@ export function chooseVictims(
 
 /** Adds this GPU's victims, and the rounds they close, to those of the GPUs before it. */
 function coverOneGpu(shortage: Shortage, victims: Victim[], closedRounds: ClosedRound[]): void {
+  const { candidates } = shortage
   const leaving = victims.length === 0 ? null : new Set(victims.map((victim) => victim.id))
   let missingMib = shortage.missingMib
   if (leaving !== null)
-    for (const candidate of shortage.candidates) if (leaving.has(candidate.id)) missingMib -= candidate.mib
+    for (const candidate of candidates) if (leaving.has(candidate.id)) missingMib -= candidate.mib
   let closed: VictimClass | null = null
-  const ranks = shortage.candidates.map(rankOf)
-  for (let rank = nextRank(ranks, -1); rank < Infinity && missingMib > 0; rank = nextRank(ranks, rank)) {
-    const offered = shortage.candidates.filter(
-      (candidate, i) => ranks[i] === rank && leaving?.has(candidate.id) !== true,
+  let rank = nextRank(candidates, -1)
+  for (; rank < Infinity && missingMib > 0; rank = nextRank(candidates, rank)) {
+    const offered = candidates.filter(
+      (candidate) => rankOf(candidate) === rank && leaving?.has(candidate.id) !== true,
     )
     const { rule, taken } = takeFromLevel(offered, missingMib)
     for (const candidate of taken) {
@@ -116,10 +117,13 @@ function coverOneGpu(shortage: Shortage, victims: Victim[], closedRounds: Closed
   }
 }
 
-/** The lowest of these that is above `rank`; Infinity if none is. */
-function nextRank(ranks: readonly number[], rank: number): number {
+/** The lowest rank of these that is above `rank`; Infinity if none is. */
+function nextRank(candidates: readonly Candidate[], rank: number): number {
   let next = Infinity
-  for (const each of ranks) if (each > rank && each < next) next = each
+  for (const candidate of candidates) {
+    const its = rankOf(candidate)
+    if (its > rank && its < next) next = its
+  }
   return next
 }
 

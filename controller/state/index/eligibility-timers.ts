@@ -152,13 +152,16 @@ export class EligibilityTimers {
   }
 }
 
-/** Adds the placement's VRAM to, or removes it from, the eligible bytes of its GPUs. */
+/** Adds the placement to the eligible ones of its GPUs, or removes it, and counts its VRAM there. */
 export function setEligible(cluster: EligibleBytes, placement: LivePlacement, isEligible: boolean): void {
   placement.isEligible = isEligible
   const mib = isEligible ? movableMib(placement) : -movableMib(placement)
   for (const gpu of placement.gpus) {
     if (placement.task.spec.priority === 0) gpu.eligibleP0Mib += mib
     else gpu.eligibleMib += mib
+    gpu.eligible = isEligible
+      ? [...gpu.eligible, placement]
+      : gpu.eligible.filter((other) => other !== placement)
     cluster.eligibleBytesChanged(gpu, isEligible)
   }
 }

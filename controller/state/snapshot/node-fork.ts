@@ -85,6 +85,10 @@ const UNHEARD = { eligibleBytesChanged: (): void => {} }
 function ownPlacement(fork: LiveNode, placement: LivePlacement): LivePlacement {
   const gpus = placement.gpus.map(({ index }) => fork.gpus[index] as LiveGpu)
   const copy: LivePlacement = { ...placement, node: fork, gpus }
-  for (const gpu of gpus) gpu.placements = gpu.placements.map((each) => (each === placement ? copy : each))
+  const replaced = (each: LivePlacement) => (each === placement ? copy : each)
+  for (const gpu of gpus) {
+    gpu.placements = gpu.placements.map(replaced)
+    gpu.eligible = gpu.eligible.map(replaced)
+  }
   return copy
 }

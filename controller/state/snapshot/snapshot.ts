@@ -58,7 +58,7 @@ export function restoreCluster(c: Cluster, snapshot: Snapshot, timers: TimerRest
     const node = refs.node(number)
     restoreFields(node, captured, NODE, refs)
     const gpus = captured['gpus'] as readonly Captured[]
-    gpus.forEach((gpu, index) => restoreFields(node.gpus[index] as LiveGpu, gpu, GPU, refs))
+    gpus.forEach((gpu, index) => restoreGpu(node.gpus[index] as LiveGpu, gpu, refs))
     c.addNode(node)
     if (node.collector !== null) c.collecting.add(node)
     for (const name of NODE_TIMERS)
@@ -67,6 +67,11 @@ export function restoreCluster(c: Cluster, snapshot: Snapshot, timers: TimerRest
   })
   const context = { refs, timers, tasks, openCount }
   for (const [name, part] of Object.entries(PARTS)) part.restore(c, parts[name], context)
+}
+
+function restoreGpu(gpu: LiveGpu, captured: Captured, refs: References): void {
+  restoreFields(gpu, captured, GPU, refs)
+  gpu.eligible = gpu.placements.filter(({ isEligible }) => isEligible)
 }
 
 /** Returns a copy of the cluster in which nothing happens by itself and nothing is kept. */
