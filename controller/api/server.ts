@@ -315,8 +315,8 @@ function addRoutes(app: ApiApp, api: ApiContext): void {
 
 function connectionRefusals(refusals: ConnectionRefusals): ValueFamily {
   const help =
-    'Connections that were closed at once, because there were too many from their address (address) or ' +
-    'in total (total).'
+    'Connections that were closed immediately because there were too many from the same address ' +
+    '(address) or in total (total).'
   return counters('headroom_http_connections_refused_total', help, ['limit'], () => [
     { labels: ['address'], value: refusals.perAddress },
     { labels: ['total'], value: refusals.inAll },

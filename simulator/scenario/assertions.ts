@@ -81,7 +81,7 @@ const SOMETIMES = {
   node_unreachable: 'A node was silent until its run lease was over.',
   node_returned: 'A silent node reconnected.',
   duplicate_node: 'Two servers used the same node name alternately.',
-  requeues_frozen: 'A mass silence of nodes suspended requeueing.',
+  requeues_frozen: 'Requeueing was frozen because many nodes became silent at the same time.',
   task_unreachable: 'A running task was on a node that is unreachable.',
   task_reachable: 'An unreachable task was reported again.',
   task_requeued: 'A task that had a place was pending again.',

@@ -437,7 +437,7 @@ describe('a failed command exits with a code for its reason, and one line', { ti
     { why: 'an unknown node', args: ['node', 'show', 'x'], code: 4, says: /Node "x" not found/ },
     { why: 'an unknown task', args: ['task', 'show', 'x'], code: 4, says: /Task "x" not found\./ },
     { why: 'an unknown task to explain', args: ['why-pending', 'x'], code: 4, says: /Task "x" not found\./ },
-    { why: 'an unknown group', args: ['group', 'delete', 'x'], code: 4, says: /There is no group "x"/ },
+    { why: 'an unknown group', args: ['group', 'delete', 'x'], code: 4, says: /Group "x" not found/ },
     {
       why: 'a bad address',
       args: ['status', '--server', 'ftp://x'],

@@ -215,7 +215,7 @@ describe('revisions of the configuration', () => {
     ).toBe(412)
     expect(await api.send('POST', '/config/revisions/9/restore')).toMatchObject({
       status: 404,
-      body: { detail: 'There is no revision "9".' },
+      body: { detail: 'Revision "9" not found.' },
     })
     for (const number of ['0', '-1', '1.5', 'x', '99999999999999999999']) {
       const answer = await api.send('POST', `/config/revisions/${number}/restore`)

@@ -60,7 +60,7 @@ test('decisions are filtered by task, node and kind', async () => {
 test('an unknown decision is answered with 404, and an invalid query with 400 and its name', async () => {
   expect(await api.send('GET', '/decisions/999999')).toMatchObject({
     status: 404,
-    body: { detail: 'There is no decision "999999".' },
+    body: { detail: 'Decision "999999" not found.' },
   })
   for (const [path, pointer] of [
     ['/decisions/0', '/number'],

@@ -200,7 +200,7 @@ describe('GET /tasks/{task_id}/assignment', () => {
       { address: null },
     ])
     answer = null
-    expect(await portsNow()).toMatchObject([{ detail: 'its GPU server does not answer' }, { address: null }])
+    expect(await portsNow()).toMatchObject([{ detail: 'its GPU server does not respond' }, { address: null }])
     Object.assign(world.open.get(id)?.placement ?? {}, { startedAt: null })
     expect(await portsNow()).toMatchObject([{ detail: 'the task has not started' }, { address: null }])
   })

@@ -131,7 +131,7 @@ describe('GET /tasks/{id}/logs', () => {
     for (const path of ['files', 'files/content?path=out'])
       expect(await unanswered.send('GET', `/tasks/${id}/${path}`)).toMatchObject({
         status: 503,
-        body: { code: 'node_unavailable', detail: /does not answer/ },
+        body: { code: 'node_unavailable', detail: expect.stringMatching(/does not respond/) as string },
       })
   })
 

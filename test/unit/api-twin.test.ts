@@ -71,7 +71,7 @@ describe('explain', () => {
         starts_p50: '2026-01-01T00:05:00.000Z',
         starts_p90: '2026-01-01T00:30:00.000Z',
         not_within_horizon: 0,
-        sentence: 'It is expected to start in 5 minutes, and within 30 minutes in nine of ten of 10 runs.',
+        sentence: 'It is expected to start in 5 minutes, and within 30 minutes in 90% of 10 runs.',
       },
       forecast_unavailable_because: null,
     })
@@ -97,7 +97,7 @@ describe('explain', () => {
     ],
     [
       { p50: 1000, p90: 59_000_000, notWithinHorizon: 0 },
-      'It is expected to start in less than a minute, and within 16.4 hours in nine of ten of 10 runs.',
+      'It is expected to start in less than a minute, and within 16.4 hours in 90% of 10 runs.',
     ],
   ])('describes %o in a sentence', async ({ p50, p90, notWithinHorizon }, sentence) => {
     const { get } = served(({ at }) =>

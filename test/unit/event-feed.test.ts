@@ -272,7 +272,7 @@ describe('a position in the event stream', () => {
     const heard = hear(body)
     await expect
       .poll(() => heard.text())
-      .toMatch(/: the events that follow are no longer kept; reconnect with Last-Event-ID\n\n$/)
+      .toMatch(/: the events that follow are no longer stored; reconnect with Last-Event-ID\n\n$/)
   })
 })
 

@@ -165,7 +165,7 @@ describe('a channel at the controller', () => {
       () =>
         expect(lastEnd(left.frames)).toEqual({
           kind: 'cut',
-          why: 'the GPU server of the task does not answer',
+          why: 'the GPU server of the task does not respond',
         }),
       5_000,
     )

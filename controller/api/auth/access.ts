@@ -173,6 +173,6 @@ function misdirected(host: string | undefined): ApiProblem {
       : `This server does not accept the host name ${JSON.stringify(host.slice(0, 100))}`
   return new ApiProblem(
     'misdirected_request',
-    `${shown}; its names are set with CONTROLLER_HTTP_ALLOWED_HOSTS.`,
+    `${shown}. CONTROLLER_HTTP_ALLOWED_HOSTS lists the accepted host names.`,
   )
 }

@@ -10,7 +10,9 @@ const listAudit = operation(
     operationId: 'listAudit',
     role: 'admin',
     summary: 'Audit log of changes and refusals, newest first',
-    description: 'One entry for each changing request and each refusal; continue with `cursor`.',
+    description:
+      'One entry for each request that changes state and for each refusal. To get the next page, send ' +
+      '`next_cursor` as `cursor`.',
     tags: ['access'],
     querystring: AuditQuerySchema,
     response: { 200: AuditPageSchema },

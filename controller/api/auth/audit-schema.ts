@@ -25,15 +25,17 @@ const AuditEntrySchema = Type.Object({
   role: textOrNull('Role of the token'),
   token_id: textOrNull('Id of the token; admin-token-file for the token named in the environment'),
   address: textOrNull('Source address'),
-  request_id: textOrNull('As in the response and in the log'),
-  action: Type.String({ description: 'operationId of the route, or message' }),
+  request_id: textOrNull('Id of the request, as in the response and in the controller log'),
+  action: Type.String({
+    description: 'operationId of the route; `message` for a message from a node or client',
+  }),
   target: Type.String({
     description: 'Method and path, without the query; for a message, why it was refused',
   }),
   outcome,
   status: countOrNull('HTTP status; null if accepted'),
   code: textOrNull('Error code; null if accepted'),
-  left_out: count('Refusals from the same source that were omitted before this entry'),
+  left_out: count('Number of refusals from the same source that were omitted before this entry'),
 })
 export type AuditEntryBody = Static<typeof AuditEntrySchema>
 
@@ -43,8 +45,8 @@ export const AuditPageSchema = page(AuditEntrySchema)
 export type AuditPage = Static<typeof AuditPageSchema>
 export const AuditQuerySchema = closed({
   actor: Type.Optional(text('Only entries of this actor')),
-  action: Type.Optional(text('Only this operation')),
-  target: Type.Optional(text('Part of the target')),
+  action: Type.Optional(text('Only entries with this action')),
+  target: Type.Optional(text('Only entries whose target contains this text')),
   outcome: Type.Optional(outcome),
   since: Type.Optional(moment('Only entries at or after this time')),
   until: Type.Optional(moment('Only entries before this time')),

@@ -72,7 +72,8 @@ export class Authenticator {
       )
     }
     const secret = /^Bearer +([\x21-\x7e]{1,512}) *$/i.exec(authorization)?.[1]
-    if (secret === undefined) throw unauthorized('Only tokens are accepted here: Authorization: Bearer …')
+    if (secret === undefined)
+      throw unauthorized('Unsupported authorization scheme. Send a token: Authorization: Bearer …')
     const { book, adminTokenHash, now } = this.#options
     const token = book?.token(idIn(secret) ?? '')
     if (token === undefined) {

@@ -9,10 +9,10 @@ import { CapabilitiesSchema, type CapabilitiesBody } from './capability-schema.t
 const getCapabilities = operation({
   operationId: 'getCapabilities',
   role: 'viewer',
-  summary: 'What this controller and the caller can do',
+  summary: 'Features of this controller and permissions of the caller',
   description:
-    'Features of this controller, and the operations that the role of the caller permits. A request may ' +
-    'still be refused because of its content or the current state.',
+    'Returns the features of this controller and the operations that the role of the caller permits. A ' +
+    'permitted request can still be refused because of its content or the current state.',
   tags: ['access'],
   response: { 200: CapabilitiesSchema },
 })

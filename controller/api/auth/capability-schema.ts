@@ -11,24 +11,24 @@ export const CapabilitiesSchema = Type.Object(
       {
         simulations: Type.Boolean({ description: 'Simulations, sweeps, sessions, exercises and traces' }),
         forecasts: Type.Boolean({ description: 'Forecasts of changes and of starts, and snapshots' }),
-        task_output: Type.Boolean({ description: 'The output of tasks can be read' }),
-        secrets: Type.Boolean({ description: 'Secrets and environment variables of tasks can be stored' }),
+        task_output: Type.Boolean({ description: 'Task output can be read' }),
+        secrets: Type.Boolean({ description: 'Secrets and environment variables for tasks can be stored' }),
         tokens: Type.Boolean({ description: 'Tokens and the audit log' }),
-        waiting: Type.Boolean({ description: 'Requests may wait for a task' }),
+        waiting: Type.Boolean({ description: 'Requests can block until a task starts or finishes (`wait`)' }),
       },
-      { description: 'What this controller can do, for every caller' },
+      { description: 'Features of this controller, the same for every caller' },
     ),
     caller: Type.Object({
       name: textOrNull('null: no authentication required'),
       role: oneOf(roleNames),
     }),
     operations: list(Type.String(), {
-      description: 'Operations (operationId of /openapi.json) that the role of the caller permits',
+      description: 'Operations that the role of the caller permits: operationId values of /openapi.json',
     }),
     own_tasks_only: list(Type.String(), {
-      description: 'Permitted operations that apply only to tasks of the caller',
+      description: 'Permitted operations that the caller can use only on its own tasks',
     }),
   },
-  { $id: 'Capabilities', description: 'What this controller and the caller can do.' },
+  { $id: 'Capabilities', description: 'Features of this controller and permissions of the caller.' },
 )
 export type CapabilitiesBody = Static<typeof CapabilitiesSchema>

@@ -78,7 +78,7 @@ export function addressOf({ ip }: { readonly ip: string | undefined }): string {
 
 function requireRole({ role }: Caller, least: LeastRole): void {
   if (mayCall(role, least)) return
-  throw new ApiProblem('forbidden', `This requires the role ${least}; the token has the role ${role}.`)
+  throw new ApiProblem('forbidden', `The request requires the role ${least}; the token has the role ${role}.`)
 }
 
 /** The route answers for an unknown task. @param other the role that may do the same for all; null: none */
@@ -101,7 +101,7 @@ function requireSameSite({ headers }: FastifyRequest, { hosts }: Access): void {
   if (isForeignOrigin || (isForeignSite && headers.origin === undefined)) {
     throw new ApiProblem(
       'cross_site_request',
-      'A request from the page of another site may not change anything here.',
+      'Requests from pages of other sites cannot change anything on this server.',
     )
   }
 }

@@ -23,7 +23,9 @@ const listSecrets = operation({
   operationId: 'listSecrets',
   role: 'submitter',
   summary: 'Your secrets by name, without their values',
-  description: 'A secret belongs to the name of the token that set it. No request returns its value.',
+  description:
+    'A secret belongs to the name of the token that set it: tokens with the same name share it. No ' +
+    'request returns its value.',
   tags: ['access'],
   response: { 200: SecretPageSchema },
 })
@@ -34,8 +36,8 @@ const putSecret = operation(
     role: 'submitter',
     summary: 'Set one of your secrets',
     description:
-      'Stored encrypted. Refused over a connection without TLS, unless it comes from this host. Tasks that ' +
-      'were submitted before keep the earlier value.',
+      'The value is stored encrypted. The request is refused on a connection without TLS, unless it ' +
+      'comes from the host of the controller. Tasks that are already submitted keep the previous value.',
     tags: ['access'],
     params: SecretPathSchema,
     body: SecretValueSchema,
@@ -48,8 +50,8 @@ const deleteSecret = operation(
   {
     operationId: 'deleteSecret',
     role: 'submitter',
-    summary: 'Delete an own secret',
-    description: 'Tasks that were submitted before keep its value until they end.',
+    summary: 'Delete one of your secrets',
+    description: 'Tasks that are already submitted keep its value until they end.',
     tags: ['access'],
     params: SecretPathSchema,
     response: { 204: Type.Null({ description: 'Deleted' }) },
@@ -103,8 +105,8 @@ function requireConfidential({ protocol, ip, headers }: Connection): void {
   if (protocol === 'https' || (isLoopback(ip) && !isForwarded)) return
   throw new ApiProblem(
     'forbidden',
-    'Others can read a secret on a connection without TLS. Use https, or run the command on the host of ' +
-      'the controller; a proxy that ends TLS must be named in CONTROLLER_HTTP_TRUSTED_PROXIES.',
+    'Others can read a secret that is sent without TLS. Use https, or send the request from the host of ' +
+      'the controller. If a proxy terminates TLS, add it to CONTROLLER_HTTP_TRUSTED_PROXIES.',
   )
 }
 

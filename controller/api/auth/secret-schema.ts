@@ -4,12 +4,12 @@ import { closed, instant, page } from '../http/fields-schema.ts'
 
 const NAME = {
   pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$',
-  'x-allowed': '1 to 100 letters, digits, dots, dashes and underscores that begin with a letter or digit',
+  'x-allowed': '1 to 100 letters, digits, dots, dashes and underscores, starting with a letter or digit',
 }
 
 export const SecretSchema = Type.Object({
   name: Type.String(),
-  updated_at: instant('When its value was set'),
+  updated_at: instant('When the value was last set'),
 })
 export type SecretBody = Static<typeof SecretSchema>
 export const SecretPageSchema = page(SecretSchema)
@@ -22,8 +22,8 @@ export const SecretValueSchema = closed(
     value: Type.String({
       maxLength: MAX_ENVIRONMENT_LENGTH,
       pattern: '^[^\\u0000]*$',
-      description: 'Never returned by any request',
-      'x-allowed': `a text of 0 to ${MAX_ENVIRONMENT_LENGTH} characters without NUL`,
+      description: 'Value of the secret; no request returns it',
+      'x-allowed': `a string of 0 to ${MAX_ENVIRONMENT_LENGTH} characters without NUL`,
     }),
   },
   { examples: [{ value: 'hf_example' }] },

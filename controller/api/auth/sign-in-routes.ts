@@ -22,7 +22,7 @@ const getSession = operation({
   operationId: 'getSession',
   role: 'public',
   summary: 'The caller and the available sign-in methods',
-  description: 'For pages and scripts that choose how to sign in. No authentication required.',
+  description: 'For pages and scripts that need to choose a sign-in method. Requires no authentication.',
   tags: ['access'],
   response: { 200: SessionSchema },
 })
@@ -32,9 +32,10 @@ const beginSignIn = operation(
     operationId: 'beginSignIn',
     role: 'public',
     answerHeaders: ['Location', 'Set-Cookie', 'Vary'],
-    summary: 'Sign in with a browser at the identity provider',
+    summary: 'Sign in through the identity provider, with a browser',
     description:
-      'Redirects the browser to the provider, which returns it to /auth/callback, where a session starts.',
+      'Redirects the browser to the identity provider, which redirects it to /auth/callback, where a ' +
+      'session starts.',
     tags: ['access'],
     querystring: SignInQuerySchema,
     response: { 200: NextStepSchema, 302: RedirectSchema },
@@ -47,10 +48,10 @@ const finishSignIn = operation(
     operationId: 'finishSignIn',
     role: 'public',
     answerHeaders: ['Location', 'Set-Cookie', 'Vary'],
-    summary: 'Return address for the identity provider',
+    summary: 'Callback for the identity provider',
     description:
-      'A failed sign-in redirects to the page with sign_in_failed in its query: expired, denied, no_role ' +
-      'or provider_unreachable.',
+      'If the sign-in fails, redirects to the page with the query parameter sign_in_failed: expired, ' +
+      'denied, no_role or provider_unreachable.',
     tags: ['access'],
     querystring: CallbackQuerySchema,
     response: { 200: NextStepSchema, 302: RedirectSchema },
@@ -63,7 +64,7 @@ const signOut = operation({
   role: 'viewer',
   answerHeaders: ['Set-Cookie'],
   summary: 'End the session of this browser',
-  description: 'Its streams end within 5 s. Tokens are not affected.',
+  description: 'Open streams of the session end within 5 s. Tokens are not affected.',
   tags: ['access'],
   routine: true,
   response: { 204: Type.Null({ description: 'Signed out' }) },

@@ -6,7 +6,8 @@ const roleNames: readonly Role[] = ROLES
 
 export const SessionSchema = Type.Object({
   is_open: Type.Boolean({
-    description: 'No authentication required: neither tokens nor a provider are configured',
+    description:
+      'true: no authentication is required, because neither tokens nor an identity provider are configured',
   }),
   sign_in: list(oneOf(['token', 'provider']), {
     description: 'Ways to sign in; empty if no authentication is required',
@@ -43,7 +44,7 @@ export const CallbackQuerySchema = Type.Object(
   { additionalProperties: Type.String({ maxLength: 4096 }) },
 )
 
-export const RedirectSchema = Type.Null({ description: 'The Location header is the next address' })
+export const RedirectSchema = Type.Null({ description: 'The Location header contains the next address' })
 
 /**
  * For callers that accept JSON: a script cannot read the location of a redirect that the browser follows.
@@ -51,8 +52,8 @@ export const RedirectSchema = Type.Null({ description: 'The Location header is t
 export const NextStepSchema = Type.Object(
   {
     location: Type.String({
-      description: 'Next address: an address of the provider, or a path on this server',
+      description: 'Next address: a URL of the identity provider, or a path on this server',
     }),
   },
-  { description: 'The same as the redirect, with `Accept: application/json`' },
+  { description: 'Returned instead of the redirect if the request has `Accept: application/json`' },
 )

@@ -50,7 +50,7 @@ const revokeToken = operation(
     operationId: 'revokeToken',
     role: 'admin',
     summary: 'Revoke a token',
-    description: 'Takes effect at once. The last admin token is kept, unless forced.',
+    description: 'Takes effect immediately. The last admin token is revoked only with `force`.',
     tags: ['access'],
     params: TokenPathSchema,
     querystring: TokenRevocationQuerySchema,
@@ -111,7 +111,8 @@ export function tokenRoutes(app: ApiApp, { access }: ApiContext): void {
       if (isAdmin && query.force !== true && !authenticator.hasAdmin(id)) {
         throw new ApiProblem(
           'conflict',
-          'It is the last admin token; without it no token can be created. Use force to revoke it anyway.',
+          'This is the last admin token, without which no token can be created. Use force to revoke it ' +
+            'anyway.',
         )
       }
       await ask<null>((answer) => book().revoke(id, answer))

@@ -14,7 +14,7 @@ import {
 /** The token name is the owner of tasks and the author of changes. */
 export const TOKEN_NAME_PATTERN = '^[A-Za-z0-9][A-Za-z0-9._@-]{0,99}$'
 export const TOKEN_NAME_RANGE =
-  '1 to 100 letters, digits, dots, dashes, underscores and @ that begin with a letter or digit'
+  '1 to 100 letters, digits, dots, dashes, underscores and @, starting with a letter or digit'
 
 /** Ten years. */
 const MAX_EXPIRES_IN_SECONDS = 315_360_000
@@ -24,7 +24,7 @@ const role = oneOf(roleNames, {
   description:
     'viewer reads; submitter also submits and manages its own tasks; operator runs the cluster; admin ' +
     'also manages tokens and reads the audit log; metrics reads metrics; gateway is for `headroom ' +
-    'gateway`; endpoint calls the endpoints of that name at a gateway, and nothing here',
+    'gateway`; endpoint calls the endpoints of that name at a gateway and cannot use this interface',
 })
 
 export const NewTokenSchema = closed(
@@ -47,7 +47,7 @@ export const NewTokenSchema = closed(
 export type NewTokenBody = Static<typeof NewTokenSchema>
 
 const fields = {
-  id: Type.String({ description: 'Id, also the second part of the secret' }),
+  id: Type.String({ description: 'Id of the token, which is also the second part of its secret' }),
   name: Type.String(),
   role,
   created_at: instant('Time of creation'),

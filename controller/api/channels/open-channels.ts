@@ -130,8 +130,8 @@ export class OpenChannels {
 
   closeAll(): void {
     for (const held of this.#held) {
-      if (held.relay === null) this.#expire(held, 'the controller ends')
-      else held.relay.cut('the controller ends')
+      if (held.relay === null) this.#expire(held, 'the controller is stopping')
+      else held.relay.cut('the controller is stopping')
     }
   }
 
@@ -155,7 +155,7 @@ export class OpenChannels {
     const ofCaller = [...this.#held].filter((held) => held.caller === caller).length
     if (this.#held.size + this.#opening < maxOpen && ofCaller < maxOfCaller) return
     const whose = ofCaller < maxOfCaller ? `All callers have ${maxOpen}` : `This caller has ${maxOfCaller}`
-    throw new ApiProblem('too_many_streams', `${whose} channels open, which is the limit. Close one first.`, {
+    throw new ApiProblem('too_many_streams', `${whose} open channels, which is the limit. Close one first.`, {
       headers: { 'retry-after': '5' },
     })
   }
@@ -169,10 +169,10 @@ export class OpenChannels {
       const { tokenId } = place.subject
       if (relay.wasActive()) held.activeAt = now
       if (tokenId !== null && !this.#access.authenticator.isGood(tokenId))
-        relay.cut('the token was revoked, or has expired')
+        relay.cut('the token was revoked or has expired')
       else if (now - held.activeAt > idleMs) relay.cut(`no data was sent for ${idleMs / 60_000} minutes`)
       else if (now - held.openedAt > totalMs)
-        relay.cut(`it was open for ${totalMs / 3_600_000} hours, which is the limit`)
+        relay.cut(`the channel was open for ${totalMs / 3_600_000} hours, which is the limit`)
     }
   }
 

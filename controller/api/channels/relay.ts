@@ -163,7 +163,7 @@ export class Relay {
       if (this.#isEnded) return
       if (piece === null) {
         silentReads += 1
-        if (silentReads >= MAX_SILENT_READS) return this.cut('the GPU server of the task does not answer')
+        if (silentReads >= MAX_SILENT_READS) return this.cut('the GPU server of the task does not respond')
         await delay(RETRY_MS, undefined, { ref: false })
         continue
       }
@@ -171,7 +171,7 @@ export class Relay {
       if ('refused' in piece) return this.cut(wordsOf(piece.refused))
       after = piece.n
       await this.#pass(Buffer.from(piece.data, 'base64'))
-      if (piece.isEnded) return this.cut('the GPU server of the task ended the channel')
+      if (piece.isEnded) return this.cut('the GPU server of the task closed the channel')
     }
   }
 
@@ -195,6 +195,6 @@ export class Relay {
 
 function wordsOf(refused: string): string {
   return refused === 'unknown_channel'
-    ? 'the GPU server of the task was restarted, or closed the channel'
-    : `the GPU server of the task ended the channel (${refused})`
+    ? 'the GPU server of the task was restarted or closed the channel'
+    : `the GPU server of the task closed the channel (${refused})`
 }

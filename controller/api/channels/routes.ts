@@ -21,10 +21,10 @@ const openChannel = operation(
     routine: true,
     summary: 'Run a command in a running task, or connect to one of its ports',
     description:
-      'For the owner of the task only, while it is in VRAM, on servers that allow it (--allow-attach). The ' +
-      'command runs as the task does: its user, environment, folder, limits and container; it stops while ' +
-      'the task is swapped out and ends with the connection. The client connects to `path`; docs/rest.md ' +
-      'describes the frames.',
+      'Available only to the owner of the task, while the task is in VRAM, on GPU servers that run with ' +
+      '--allow-attach. The command runs with the user, environment, folder, limits and container of the ' +
+      'task. It is stopped while the task is swapped out, and it ends when the connection closes. The ' +
+      'client connects to `path`; docs/rest.md describes the frames.',
     tags: ['tasks'],
     params: TaskPathSchema,
     body: ChannelRequestSchema,
@@ -83,7 +83,7 @@ function placeOf({ placement, spec, state, attempt }: Task): {
   if (!node.features.includes('channels'))
     throw new ApiProblem(
       'conflict',
-      `Node ${node.name} allows no access to running tasks. Start its GPU server with --allow-attach.`,
+      `Node ${node.name} does not allow access to running tasks. Start its GPU server with --allow-attach.`,
     )
   if (residency !== 'resident') throw notInVram(spec.id)
   return { node, attempt }
@@ -103,7 +103,7 @@ function refused(
   target: ChannelTarget,
 ): ApiProblem {
   if (answer === null)
-    return new ApiProblem('node_unavailable', `Node ${node.name} does not answer. Try again later.`, {
+    return new ApiProblem('node_unavailable', `Node ${node.name} does not respond. Try again later.`, {
       headers: { 'retry-after': '5' },
     })
   const port = target.kind === 'port' ? target.port : 0
@@ -116,12 +116,12 @@ function refused(
     case 'channels_not_allowed':
       return new ApiProblem(
         'conflict',
-        `Node ${node.name} allows no access to running tasks. Start its GPU server with --allow-attach.`,
+        `Node ${node.name} does not allow access to running tasks. Start its GPU server with --allow-attach.`,
       )
     case 'old_guard':
       return new ApiProblem(
         'conflict',
-        `Task ${spec.id} was started by an earlier version of the GPU server: no command can be added to it.`,
+        `Task ${spec.id} was started by an earlier version of the GPU server: it cannot run further commands.`,
       )
     case 'port_closed':
       return new ApiProblem('conflict', `No process of task ${spec.id} listens on TCP port ${port}.`)
@@ -131,10 +131,10 @@ function refused(
         `Another process on node ${node.name} shares port ${port} with the task.`,
       )
     case 'port_refused':
-      return new ApiProblem('conflict', `Task ${spec.id} accepts no connection on port ${port}.`)
+      return new ApiProblem('conflict', `Task ${spec.id} does not accept connections on port ${port}.`)
     case 'too_many_channels':
       return new ApiProblem('conflict', `Too many channels are open on node ${node.name}. Close one first.`)
     default:
-      return new ApiProblem('conflict', `Node ${node.name} refuses: ${answer.refused}.`)
+      return new ApiProblem('conflict', `Node ${node.name} refused the channel: ${answer.refused}.`)
   }
 }

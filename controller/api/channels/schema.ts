@@ -5,7 +5,7 @@ import { closed, exactlyOneOf, integer, list, objectOrNull } from '../http/field
 const ARGUMENT = {
   maxLength: MAX_ARGUMENT_LENGTH,
   pattern: '^[^\\u0000]*$',
-  'x-allowed': 'a text without NUL',
+  'x-allowed': 'a string without NUL',
 }
 
 const TerminalSchema = closed({
@@ -14,7 +14,7 @@ const TerminalSchema = closed({
   kind: Type.String({
     maxLength: 64,
     pattern: '^[A-Za-z0-9._+-]*$',
-    description: 'TERM of the client',
+    description: 'Value of TERM on the client',
     'x-allowed': 'letters, digits, and . _ + -',
   }),
 })
@@ -26,13 +26,13 @@ export const ChannelRequestSchema = closed(
       list(Type.String(ARGUMENT), {
         minItems: 1,
         maxItems: MAX_ARGUMENTS,
-        description: 'Command to run in the task, in addition to its own',
+        description: 'Command to run in the task, in addition to the command of the task',
       }),
     ),
     terminal: Type.Optional(
       objectOrNull(TerminalSchema, 'Allocates a terminal for the command; null or absent: three pipes'),
     ),
-    port: Type.Optional(integer(1, 65_535, { description: 'Connects to this TCP port of the task' })),
+    port: Type.Optional(integer(1, 65_535, { description: 'TCP port of the task to connect to' })),
   },
   { ...exactlyOneOf('command', 'port'), examples: [{ command: ['nvidia-smi'] }, { port: 8888 }] },
 )
@@ -46,8 +46,8 @@ export const ChannelSchema = Type.Object(
     node_name: Type.String(),
     path: Type.String({
       description:
-        'Path to which the client connects within 10 s, once, with `Upgrade: headroom-channel`. Keep it ' +
-        'secret',
+        'Path for one connection with `Upgrade: headroom-channel`, which the client must open within 10 ' +
+        's. Keep it secret',
     }),
   },
   { $id: 'Channel' },

@@ -11,7 +11,7 @@ export const DryRunQuerySchema = closed({
     Type.Boolean({
       default: true,
       description:
-        'With dry_run: also simulate the live state with and without the change (takes some seconds)',
+        'With dry_run: also simulate the live state with and without the change (takes a few seconds)',
     }),
   ),
 })
@@ -21,9 +21,9 @@ export type DryRunQuery = Static<typeof DryRunQuerySchema>
 const FiguresSchema = Type.Object({
   effective_schedulable_mib: mib('Physical VRAM × (1 + overcommit percentage / 100)'),
   commit_limit_mib: mib('Total commit limit'),
-  over_committed_mib: mib('VRAM committed beyond the limit; no task is swapped out because of it'),
+  over_committed_mib: mib('VRAM committed beyond the limit; it causes no swap-outs'),
   reserve_deficit_mib: mib(
-    'Resident VRAM within the safety reserve; no task is swapped out because of it alone',
+    'Resident VRAM that occupies the safety reserve; on its own it causes no swap-outs',
   ),
 })
 
@@ -43,29 +43,29 @@ const NodeImpactSchema = Type.Object({
 const GpuOverSchema = Type.Object({
   node_id: Type.String(),
   gpu: count('GPU index'),
-  over_committed_mib: mib('Committed beyond the limit'),
-  reserve_deficit_mib: mib('Resident VRAM within the reserve'),
-  task_ids: list(Type.String(), { description: 'Tasks placed there; at most 20' }),
-  task_count: count('Number of tasks placed there'),
+  over_committed_mib: mib('VRAM committed beyond the commit limit'),
+  reserve_deficit_mib: mib('Resident VRAM that occupies the reserve'),
+  task_ids: list(Type.String(), { description: 'Ids of tasks placed on the GPU; at most 20' }),
+  task_count: count('Number of tasks placed on the GPU'),
 })
 
 const StuckSchema = Type.Object({
   task_id: Type.String(),
   node_id: Type.String(),
   gpu: count('GPU with the largest shortfall'),
-  need_mib: mib('VRAM the task needs there'),
-  have_mib: mib('VRAM left by noswap tasks, foreign memory and the reserve'),
+  need_mib: mib('VRAM that the task needs on that GPU'),
+  have_mib: mib('VRAM that noswap tasks, foreign VRAM and the reserve leave free'),
 })
 
 const PendingImpactSchema = Type.Object({
   would_fit: count(
-    'Tasks that would newly fit on some node, each on its own; tasks ahead in the queue are ignored, see ' +
-      'next_cycle',
+    'Tasks that fit on no node now but would fit after the change, each considered alone; next_cycle ' +
+      'takes the queue into account',
   ),
   would_fit_ids: list(Type.String(), { description: 'At most 20 ids' }),
-  infeasible: count('Tasks that could no longer be placed at all'),
+  infeasible: count('Tasks that could no longer be placed on any node'),
   infeasible_ids: list(Type.String(), { description: 'At most 20 ids' }),
-  looked_at: count('Tasks examined, in order of submission'),
+  looked_at: count('Number of tasks examined, in order of submission'),
   of: count('Pending tasks'),
   cut: Type.Boolean({
     description: 'The evaluation reached its time limit; the counts cover only the tasks examined',
@@ -73,8 +73,8 @@ const PendingImpactSchema = Type.Object({
 })
 
 const NextCycleSchema = Type.Object({
-  starts: count('Pending tasks that would start at once'),
-  starts_after_swaps: count('Pending tasks that would start after swap-outs made for them'),
+  starts: count('Pending tasks that would start immediately'),
+  starts_after_swaps: count('Pending tasks that would start after other tasks are swapped out for them'),
   task_ids: list(Type.String(), { description: 'Ids of both, in order of submission; at most 20' }),
   swap_outs: count('Placed tasks that would be swapped out, for any reason'),
   swap_out_mib: mib('VRAM of these tasks on all their GPUs'),

@@ -47,9 +47,9 @@ const putConfig = operation(
     answerHeaders: ['ETag'],
     summary: 'Change and persist the configuration',
     description:
-      'Omitted fields stay unchanged. The environment has no effect afterwards. Lowering a setting does ' +
-      'not swap out tasks: `over` reports the excess. With dry_run the response is the resulting ' +
-      'configuration with its impact, and nothing is changed.',
+      'Omitted fields stay unchanged. Afterwards, environment variables have no effect on these ' +
+      'settings. Lowering a setting does not swap out tasks; `over` reports the excess. With dry_run, ' +
+      'returns the resulting configuration and its impact without applying the change.',
     tags: ['configuration'],
     querystring: DryRunQuerySchema,
     body: ConfigChangeSchema,
@@ -123,8 +123,10 @@ const listRevisions = operation(
   {
     operationId: 'listConfigRevisions',
     role: 'viewer',
-    summary: 'History of the configuration, newest first',
-    description: 'Each revision has its author, time and changed fields. Continue with `before`.',
+    summary: 'Configuration history, newest first',
+    description:
+      'Each revision has its author, time and changed fields. For older revisions, send `next_before` as ' +
+      '`before`.',
     tags: ['configuration'],
     querystring: RevisionQuerySchema,
     response: { 200: RevisionPageSchema },
@@ -137,8 +139,8 @@ const restoreRevision = operation(
     operationId: 'restoreConfigRevision',
     role: 'operator',
     answerHeaders: ['ETag'],
-    summary: 'Restore an earlier revision as a new one',
-    description: 'Response, errors and dry_run as in PUT /config.',
+    summary: 'Restore an earlier revision as a new revision',
+    description: 'The response, errors and dry_run are the same as in PUT /config.',
     tags: ['configuration'],
     params: RevisionPathSchema,
     querystring: DryRunQuerySchema,

@@ -62,8 +62,8 @@ export const ConfigRef = refTo<ConfigBody>('Config')
 const OverSchema = Type.Object(
   {
     gpus: count('GPUs over their commit limit, or with a reserve deficit'),
-    over_committed_mib: mib('Committed beyond the limits'),
-    reserve_deficit_mib: mib('Resident VRAM within the reserves'),
+    over_committed_mib: mib('VRAM committed beyond the commit limits'),
+    reserve_deficit_mib: mib('Resident VRAM that occupies the reserves'),
   },
   {
     description:
@@ -88,13 +88,13 @@ const WholeConfigSchema: TUnsafe<ConfigFields> = Type.Unsafe(Type.Object(FIELDS)
 
 const RevisionSchema = Type.Object({
   revision: count('1, 2, 3, …'),
-  at: instant('When it was stored'),
+  at: instant('When the revision was stored'),
   author: textOrNull('Author of the change, from the token; null: no token required'),
   changed: list(Type.String(), { description: 'Fields that differ from the previous revision' }),
   before: Type.Unsafe<ConfigFields | null>({
     ...Type.Object(FIELDS),
     type: ['object', 'null'],
-    description: 'Previous revision; null for the first, or if it is no longer kept',
+    description: 'Previous revision; null for the first, or if it is no longer stored',
   }),
   after: WholeConfigSchema,
 })
@@ -111,7 +111,7 @@ export type RevisionPage = Static<typeof RevisionPageSchema>
 
 export const RevisionQuerySchema = closed({
   before: Type.Optional(
-    integer(1, Number.MAX_SAFE_INTEGER, { description: 'Only revisions below it, newest first' }),
+    integer(1, Number.MAX_SAFE_INTEGER, { description: 'Only revisions with a lower number, newest first' }),
   ),
   limit: Type.Optional(integer(1, 200, { default: 50 })),
 })

@@ -72,7 +72,7 @@ export function apiPage(document: OpenApiDocument, styleHref: string, documentHr
 </head>
 <body>
 <header><h1>${escapeHtml(title)}</h1><p>${escapeHtml(info.description ?? '')}
-The same for programs: <a href="${escapeHtml(documentHref)}">OpenAPI 3.1</a>.</p></header>
+For programs: <a href="${escapeHtml(documentHref)}">OpenAPI 3.1</a>.</p></header>
 <nav aria-label="Sections"><ul>
 ${sections.map(({ name }) => `<li><a href="#${escapeHtml(name)}">${escapeHtml(name)}</a></li>`).join('')}
 </ul></nav>
@@ -106,7 +106,7 @@ function routeOf({ method, path, operation }: Route, document: OpenApiDocument):
 ${description === '' ? '' : `<p>${escapeHtml(description)}</p>`}
 ${parametersOf(parameters, document)}
 ${bodyOf(method, path, requestBody, document)}
-<h3>Answers</h3>
+<h3>Responses</h3>
 ${Object.entries(responses)
   .map(([status, answer]) => answerOf(status, answer, document))
   .join('\n')}

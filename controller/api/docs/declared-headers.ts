@@ -10,47 +10,53 @@ const TEXT = { type: 'string' }
 const NUMBER = { type: 'integer', minimum: 0 }
 
 const HEADERS = {
-  'X-Request-Id': { description: 'Id of the request, also in the log of the controller', schema: TEXT },
+  'X-Request-Id': { description: 'Id of the request, which is also in the controller log', schema: TEXT },
   'Headroom-Event-Seq': {
-    description: 'Number of the last durable event: send it as Headroom-Min-Event-Seq to read own writes',
+    description:
+      'Number of the last durable event; send it as Headroom-Min-Event-Seq to read your own writes',
     schema: NUMBER,
   },
-  'Retry-After': { description: 'Seconds after which the request may be sent again', schema: NUMBER },
+  'Retry-After': {
+    description: 'Number of seconds to wait before sending the request again',
+    schema: NUMBER,
+  },
   'Headroom-Not-Leading': {
     description:
-      'Only between controllers: this one was taken for the leader (the request had Headroom-Forwarded), ' +
-      'and has done nothing',
+      'Only between controllers: the request had Headroom-Forwarded, but this controller is not the ' +
+      'leader and has done nothing',
     schema: { type: 'string', enum: ['1'] },
   },
-  Location: { description: 'Path of the new resource, or address of a redirect', schema: TEXT },
-  ETag: { description: 'Tag of the settings: send it as If-Match with a change', schema: TEXT },
+  Location: { description: 'Path of the new resource, or target of a redirect', schema: TEXT },
+  ETag: { description: 'Entity tag of the settings; send it as If-Match when you change them', schema: TEXT },
   'Idempotency-Replayed': {
-    description: 'The answer is that of an earlier request with the same Idempotency-Key',
+    description: 'The response is that of an earlier request with the same Idempotency-Key',
     schema: { type: 'string', enum: ['true'] },
   },
-  'Content-Disposition': { description: 'Name of the file, for a download', schema: TEXT },
-  'Content-Encoding': { description: 'gzip, if the request accepts it', schema: TEXT },
+  'Content-Disposition': { description: 'File name for a download', schema: TEXT },
+  'Content-Encoding': { description: 'gzip, if the client accepts it', schema: TEXT },
   Vary: { description: 'Request header that selects the format', schema: TEXT },
-  'Set-Cookie': { description: 'Cookie of the sign-in or of the session', schema: TEXT },
-  'X-Accel-Buffering': { description: 'no: proxies must not delay the stream', schema: TEXT },
+  'Set-Cookie': { description: 'Cookie for the sign-in or the session', schema: TEXT },
+  'X-Accel-Buffering': { description: 'no: proxies must not buffer the stream', schema: TEXT },
 } as const satisfies Readonly<Record<string, Header>>
 
 type HeaderName = keyof typeof HEADERS
 
 /** Any request may have them, and a client need not know them: they are described once, not by operation. */
 const REQUEST_HEADERS = {
-  'X-Request-Id': 'Id of the request, up to 64 letters, digits, `.`, `_`, `:` and `-`; any other is replaced',
+  'X-Request-Id':
+    'Id of the request: up to 64 letters, digits, `.`, `_`, `:` and `-`; any other value is replaced',
   'Headroom-Min-Event-Seq':
-    'Number of an event: no controller answers from an older state (503 state_behind). A value of ' +
-    'Headroom-Event-Seq',
-  'Idempotency-Key': 'For POST /tasks: a repeated request with the same key creates no second task',
+    'Number of an event, from Headroom-Event-Seq: a controller with an older state responds with 503 ' +
+    'state_behind',
+  'Idempotency-Key': 'For POST /tasks: a repeated request with the same key does not create a second task',
   'If-Match':
-    'For a change of settings: refused (412) if their ETag has changed. `*`: if the resource exists',
-  'If-None-Match': '`*`, for PUT /groups/{group_id}: refused (412) if the group exists',
-  'Last-Event-ID': 'For a stream: continues after this event; 410 if later events are no longer kept',
+    'For changes to settings: the change is refused (412) if the ETag of the settings has changed; `*`: ' +
+    'if the resource does not exist',
+  'If-None-Match': '`*`, for PUT /groups/{group_id}: the request is refused (412) if the group exists',
+  'Last-Event-ID': 'For a stream: continues after this event; 410 if later events are no longer stored',
   'Headroom-Forwarded':
-    'Only between controllers: name of the standby that forwards the request. A standby that gets it ' +
-    'answers 503 no_leader with Headroom-Not-Leading, so that a request is forwarded once',
+    'Only between controllers: name of the standby that forwards the request. A standby that receives it ' +
+    'responds with 503 no_leader and Headroom-Not-Leading, so that a request is forwarded only once',
 } as const
 
 /** Parts of the document that are changed. */
@@ -70,7 +76,7 @@ export function declareHeaders(document: Document): void {
   const ofRequests = Object.entries(REQUEST_HEADERS).map(([name, what]) => `- \`${name}\`: ${what}`)
   const { info } = document
   if (info !== undefined)
-    info.description = [info.description, '\nHeader fields of requests:', ...ofRequests].join('\n')
+    info.description = [info.description, '\nRequest headers:', ...ofRequests].join('\n')
   document.components = { ...document.components, headers: HEADERS }
   for (const [path, methods = {}] of Object.entries(document.paths ?? {}))
     for (const operation of Object.values(methods) as Operation[]) declareIn(operation, path)

@@ -42,16 +42,16 @@ export function openApiOptions(version: string): FastifyDynamicSwaggerOptions {
         { name: 'groups', description: 'Named sets of nodes' },
         { name: 'decisions', description: 'Decisions and their inputs' },
         { name: 'events', description: 'Events, in order' },
-        { name: 'summary', description: 'The cluster on one page' },
+        { name: 'summary', description: 'Cluster summary' },
         {
           name: 'simulations',
           description:
-            'Runs of scenarios, separate from the live cluster. A session has this complete interface ' +
-            'for its own controller at /api/v1/simulations/{simulation_id}: the same routes, roles and ' +
-            'responses.',
+            'Runs of scenarios, separate from the live cluster. Each session has its own controller, ' +
+            'with this complete interface at /api/v1/simulations/{simulation_id}: the same routes, roles ' +
+            'and responses.',
         },
         { name: 'access', description: 'Tokens and the audit log of requests' },
-        { name: 'service', description: 'Health, version, this document' },
+        { name: 'service', description: 'Health, version and this document' },
       ],
     },
     convertConstToEnum: false,

@@ -27,7 +27,7 @@ export function healthRoutes(
     operationId: `livez${suffix}`,
     role: 'public',
     summary: 'Liveness of the process',
-    description: '200 while the process responds. Store and broker are not checked.',
+    description: 'Returns 200 while the process responds. Does not check the store or the broker.',
     tags: ['service'],
     response: { 200: LivezSchema },
   })
@@ -36,8 +36,8 @@ export function healthRoutes(
     role: 'public',
     summary: 'Readiness of the controller',
     description:
-      '200 when every check passes, 503 otherwise; the response lists the checks. A standby is ready while ' +
-      'a controller leads.',
+      'Returns 200 if every check passes, 503 otherwise; the response lists the checks. A standby is ' +
+      'ready while there is a leader.',
     tags: ['service'],
     querystring: ReadyzQuerySchema,
     response: { 200: ReadyzSchema, 503: ReadyzSchema },
@@ -84,8 +84,10 @@ const openApi = operation({
 const docsPage = operation({
   operationId: 'docsPage',
   role: 'public',
-  summary: 'This document as a page',
-  description: 'HTML made from the OpenAPI description, without scripts and without other servers.',
+  summary: 'API reference as an HTML page',
+  description:
+    'Generated from the OpenAPI description. The page contains no scripts and loads nothing from other ' +
+    'servers.',
   tags: ['service'],
   response: { 200: DocsPageSchema },
 })

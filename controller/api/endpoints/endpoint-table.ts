@@ -59,9 +59,8 @@ export class EndpointTable {
     const isNews = seen === undefined || now.revision !== seen
     if (isNews || ms === 0 || !this.#options.mayWait || this.#isClosed || gone.aborted) return now
     if (this.#waiting.size >= MAX_GATEWAYS) {
-      throw new ApiProblem('too_many_streams', `${MAX_GATEWAYS} gateways are already waiting.`, {
-        headers: { 'retry-after': '5' },
-      })
+      const detail = `${MAX_GATEWAYS} gateways are already waiting, which is the limit. Try again in 5 s.`
+      throw new ApiProblem('too_many_streams', detail, { headers: { 'retry-after': '5' } })
     }
     await new Promise<void>((resolve) => {
       const end = (): void => {

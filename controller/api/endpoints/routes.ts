@@ -13,8 +13,8 @@ const listEndpoints = operation(
     role: 'gateway',
     summary: 'Tasks that serve HTTP, and tokens for them',
     description:
-      'Routing table of `headroom gateway`. Tokens are represented by their SHA-256, from which a token ' +
-      'cannot be derived.',
+      'Returns the routing table for `headroom gateway`. Tokens are represented by their SHA-256, from ' +
+      'which they cannot be derived.',
     tags: ['service'],
     querystring: EndpointsQuerySchema,
     response: { 200: EndpointsSchema },
@@ -27,7 +27,9 @@ const getEndpointAddress = operation(
     operationId: 'getEndpointAddress',
     role: 'gateway',
     summary: 'Address of the HTTP port of a placed task',
-    description: 'Asks the GPU server of the task. 404 if the task is not placed or declares no http port.',
+    description:
+      'Requests the address from the GPU server of the task. Returns 404 if the task is not placed or ' +
+      'declares no http port.',
     tags: ['service'],
     params: TaskPathSchema,
     response: { 200: EndpointAddressSchema },

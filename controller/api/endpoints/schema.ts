@@ -16,15 +16,17 @@ const ReplicaSchema = Type.Object({
   owner: Type.String(),
   name: Type.String({ description: 'Name of the task: its endpoint is /{owner}/{name}/' }),
   task_id: Type.String(),
-  attempt: count('0: it was never placed'),
+  attempt: count('0: the task was never placed'),
   state: oneOf(['pending', 'assigned', 'running', 'unreachable']),
-  residency: oneOfOrNull(RESIDENCIES, 'null: it is not placed'),
-  is_engine: Type.Boolean({ description: 'Only paths for serving may be called' }),
+  residency: oneOfOrNull(RESIDENCIES, 'null: the task is not placed'),
+  is_engine: Type.Boolean({
+    description: 'true: the task runs an inference engine, of which only the serving paths can be called',
+  }),
 })
 
 export const EndpointsSchema = Type.Object(
   {
-    revision: Type.String({ description: 'Changes with the content' }),
+    revision: Type.String({ description: 'Changes whenever the content changes' }),
     controller_hosts: list(Type.String(), {
       description: 'Host names of the controller, which no gateway may use; `*.name`: all names below it',
     }),
@@ -35,10 +37,10 @@ export const EndpointsSchema = Type.Object(
       Type.Object({
         id: Type.String(),
         sha256: Type.String({ description: 'SHA-256 of the whole token, hexadecimal' }),
-        owner: Type.String({ description: 'Owner whose endpoints the token may call' }),
+        owner: Type.String({ description: 'Owner whose endpoints the token can call' }),
         expires_at: instantOrNull('Time of expiry; null: never'),
       }),
-      { description: 'Tokens with the role endpoint' },
+      { description: 'Tokens with the role `endpoint`' },
     ),
   },
   { $id: 'Endpoints', description: 'The routing table of a gateway.' },
@@ -49,8 +51,8 @@ export type ReplicaBody = EndpointsBody['replicas'][number]
 /** GET /endpoints/{task_id}/address. */
 export const EndpointAddressSchema = Type.Object({
   task_id: Type.String(),
-  attempt: count('The attempt that listens there'),
-  address: textOrNull('ADDRESS:PORT of its proxy; null: it has none'),
-  detail: textOrNull('Why there is no address; null: there is one'),
+  attempt: count('Attempt that listens at the address'),
+  address: textOrNull('ADDRESS:PORT of the proxy of the task; null: no address'),
+  detail: textOrNull('Why there is no address; null if there is one'),
 })
 export type EndpointAddressBody = Static<typeof EndpointAddressSchema>

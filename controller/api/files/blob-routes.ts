@@ -17,11 +17,11 @@ const putBlob = takesFile(
       operationId: 'putBlob',
       role: 'submitter',
       routine: true,
-      summary: 'Upload a chunk or a manifest of a folder',
+      summary: 'Upload a chunk or the manifest of a folder',
       description:
-        'The body is the content, of any content type, up to 4 MiB. It belongs to the caller: other ' +
-        'callers upload the same content again. It is kept while an open task needs it, and for an hour ' +
-        'after its last use.',
+        'The body is the content, of any content type, up to 4 MiB. The content belongs to the caller: ' +
+        'other callers must upload the same content again. It is stored while an open task needs it, and ' +
+        'for an hour after its last use.',
       tags: ['tasks'],
       params: BlobPathSchema,
       response: { 200: BlobSchema, 201: BlobSchema },
@@ -35,8 +35,8 @@ const findMissing = operation(
     operationId: 'findMissingBlobs',
     role: 'submitter',
     routine: true,
-    summary: 'Which of these chunks the caller has not uploaded',
-    description: 'Chunks that are not listed are kept for another hour.',
+    summary: 'Find the chunks that the caller has not uploaded',
+    description: 'Chunks that are not in the response are stored for another hour.',
     tags: ['tasks'],
     body: HashesSchema,
     response: { 200: MissingSchema },
@@ -83,7 +83,7 @@ export function blobRoutes(app: ApiApp, { blobs }: ApiContext): void {
 
 /** @throws ApiProblem where there are no files: in a simulated world */
 function blobsOf(blobs: Blobs | null): Blobs {
-  if (blobs === null) throw new ApiProblem('conflict', 'A simulated cluster has no files of tasks.')
+  if (blobs === null) throw new ApiProblem('conflict', 'A simulated cluster has no task files.')
   return blobs
 }
 

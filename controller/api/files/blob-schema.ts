@@ -24,7 +24,7 @@ export const HashesSchema = closed(
 )
 export const MissingSchema = Type.Object({
   sha256: Type.Array(Type.String(), {
-    description: 'Chunks to upload, in the same order',
+    description: 'Chunks to upload, in the order of the request',
   }),
 })
 export type MissingBody = Static<typeof MissingSchema>

@@ -15,8 +15,8 @@ const listGpus = operation({
   answerHeaders: ['Vary', 'Content-Encoding', 'Content-Disposition'],
   summary: 'GPUs with VRAM, utilization, swaps and starvation, as columns',
   description:
-    'Up to 10,000 GPUs in one answer, compressed if the client accepts gzip. Values of the last minute ' +
-    'and hour come from the series (docs/series.md) and are null if unknown.',
+    'Returns up to 10,000 GPUs in one response, compressed if the client accepts gzip. Values for the ' +
+    'last minute and hour come from the series (docs/series.md) and are null if unknown.',
   tags: ['nodes'],
   querystring: GpuQuerySchema,
   response: { 200: orCsv(GpuListSchema) },

@@ -43,7 +43,7 @@ export const GpuQuerySchema = closed({
     }),
   ),
   order: Type.Optional(
-    oneOf(['asc', 'desc'], { description: 'Default: asc for registered and name, else desc' }),
+    oneOf(['asc', 'desc'], { description: 'Default: asc for registered and name, otherwise desc' }),
   ),
   limit: Type.Optional(integer(1, MAX_GPUS, { default: 1000 })),
   cursor: Type.Optional(
@@ -64,16 +64,16 @@ const GpuColumnsSchema = Type.Object(
     node: numbers('Position of its node in `nodes`'),
     index: numbers('Index on its node'),
     model: numbers('Position of its model in `models`'),
-    tasks: numbers('Tasks placed on it, resident or not'),
+    tasks: numbers('Tasks placed on the GPU, resident or not'),
     physical_mib: numbers('Physical VRAM, MiB'),
-    used_mib: numbers('Resident plus foreign, MiB'),
+    used_mib: numbers('Resident plus foreign VRAM, MiB'),
     resident_mib: numbers('Used by tasks that are resident or moving, MiB'),
     out_mib: numbers('Demand of the swapped-out tasks, MiB'),
     utilization_percent: unknowns('Share of the last minute with at least one running kernel, rounded'),
     starvation_percent: unknowns('(demand − served) / demand over the last hour, rounded'),
     swap_outs: unknowns('Swap-outs that ended in the last hour'),
-    copy_seconds: unknowns('Duration of the copies that ended in the last hour, out and in'),
-    lost_seconds: unknowns('GPU time that its tasks wanted and did not get in the last hour'),
+    copy_seconds: unknowns('Total duration of the swap-out and swap-in copies that ended in the last hour'),
+    lost_seconds: unknowns('GPU time that its tasks wanted but did not get in the last hour'),
   },
   { description: 'One entry for each GPU of the page, in order' },
 )
@@ -81,7 +81,7 @@ export type GpuColumns = Static<typeof GpuColumnsSchema>
 
 export const GpuListSchema = Type.Object(
   {
-    at: instant('Time of the answer'),
+    at: instant('Time of the response'),
     minute: { ...RangeSchema, description: 'Range of utilization_percent' },
     hour: {
       ...RangeSchema,
@@ -101,6 +101,6 @@ export const GpuListSchema = Type.Object(
     next_cursor: textOrNull('Send it as `cursor` for the next page; null on the last page'),
     total: count('Number of matches'),
   },
-  { $id: 'GpuList', description: 'GPUs with their VRAM and their values of the last minute and hour.' },
+  { $id: 'GpuList', description: 'GPUs with their VRAM and their values for the last minute and hour.' },
 )
 export type GpuListBody = Static<typeof GpuListSchema>

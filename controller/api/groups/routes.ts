@@ -38,7 +38,7 @@ const createGroup = operation(
     role: 'operator',
     answerHeaders: ['Location'],
     summary: 'Create a group',
-    description: 'Its nodes leave the common pool at once.',
+    description: 'The nodes of the group leave the common pool immediately.',
     tags: ['groups'],
     body: NewGroupSchema,
     response: { 201: GroupRef },
@@ -65,10 +65,11 @@ const putGroup = operation(
     role: 'operator',
     summary: 'Create or replace a group',
     description:
-      'If-None-Match: * only creates, If-Match: * only replaces (otherwise 412). Placed tasks finish on ' +
-      'their node, whatever groups it joins or leaves. With dry_run the response (200) lists the nodes ' +
-      'that would leave or return to the common pool, the tasks that would finish in place, and the ' +
-      'pending tasks that could be placed; nothing is changed.',
+      'With If-None-Match: *, the request only creates a group; with If-Match: *, it only replaces one ' +
+      '(otherwise 412). Placed tasks finish on their node, regardless of the groups that it joins or ' +
+      'leaves. With dry_run, the response (200) lists the nodes that would leave or return to the common ' +
+      'pool, the tasks that would finish in place, and the pending tasks that could be placed. The ' +
+      'change is not applied.',
     tags: ['groups'],
     params: GroupPathSchema,
     querystring: DryRunQuerySchema,
@@ -84,8 +85,9 @@ const deleteGroup = operation(
     role: 'operator',
     summary: 'Delete a group',
     description:
-      'Nodes without another group return to the common pool. Refused while pending tasks target the ' +
-      'group, unless forced. With dry_run the response (200) is a preview.',
+      'Nodes that are in no other group return to the common pool. The request is refused while pending ' +
+      'tasks target the group, unless `force` is set. With dry_run, returns a preview (200) without ' +
+      'applying the change.',
     tags: ['groups'],
     params: GroupPathSchema,
     querystring: GroupDeletionQuerySchema,
@@ -196,8 +198,8 @@ const addNode = operation(
     role: 'operator',
     summary: 'Add a node to a group',
     description:
-      'The node leaves the common pool at once. No effect if it is already in the group. With dry_run ' +
-      'the response is a preview, and nothing is changed.',
+      'The node leaves the common pool immediately. Has no effect if the node is already in the group. ' +
+      'With dry_run, returns a preview without applying the change.',
     tags: ['groups'],
     params: MembershipPathSchema,
     querystring: DryRunQuerySchema,
@@ -211,8 +213,7 @@ const removeNode = operation(
     operationId: 'removeNodeFromGroup',
     role: 'operator',
     summary: 'Remove a node from a group',
-    description:
-      'Tasks on the node stay there. With dry_run the response is a preview, and nothing is changed.',
+    description: 'Tasks on the node stay there. With dry_run, returns a preview without applying the change.',
     tags: ['groups'],
     params: MembershipPathSchema,
     querystring: DryRunQuerySchema,

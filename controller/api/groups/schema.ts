@@ -9,7 +9,7 @@ export const GroupIdSchema = Type.String({
   maxLength: GROUP_ID_MAX_LENGTH,
   pattern: GROUP_ID_PATTERN,
   'x-allowed':
-    'a name of 1 to 200 letters, digits, inner spaces, dots, dashes and underscores that begins with a ' +
+    'a name of 1 to 200 letters, digits, inner spaces, dots, dashes and underscores, starting with a ' +
     'letter or digit',
 })
 
@@ -36,10 +36,12 @@ const GroupSumsSchema = Type.Object(
   {
     nodes: count('Registered nodes'),
     nodes_up: count('Nodes that are up'),
-    gpus: count('GPUs of these nodes'),
+    gpus: count('GPUs of the registered nodes'),
     physical_mib: mib('Physical VRAM of their GPUs'),
     committed_mib: mib('Committed to placed tasks, resident or swapped out'),
-    effective_schedulable_mib: mib('Physical VRAM × (1 + overcommit percentage / 100), node by node'),
+    effective_schedulable_mib: mib(
+      'Physical VRAM × (1 + overcommit percentage / 100), summed over the nodes',
+    ),
   },
   { description: 'Sums over all registered members' },
 )
@@ -83,16 +85,19 @@ export const GroupPreviewSchema = Type.Object(
     leaves_common_pool: NodeSumSchema,
     returns_to_common_pool: NodeSumSchema,
     finishing: Type.Object(TaskSumSchema.properties, {
-      description: 'Placed tasks that could no longer be placed there; they finish where they are',
+      description: 'Placed tasks that could no longer be placed on their node; they finish there',
     }),
     become_feasible: Type.Object(TaskSumSchema.properties, {
-      description: 'Pending tasks that newly fit on some node when it is empty',
+      description: 'Pending tasks that fit on no node now, but would fit on an empty node after the change',
     }),
     become_infeasible: Type.Object(TaskSumSchema.properties, {
-      description: 'Pending tasks that no longer fit on any node, even an empty one',
+      description: 'Pending tasks that would no longer fit on any node, even if it is empty',
     }),
   },
-  { $id: 'GroupPreview', description: 'Effects of a group change at this moment. Nothing has changed.' },
+  {
+    $id: 'GroupPreview',
+    description: 'Effects that a group change would have now. The change was not applied.',
+  },
 )
 export type GroupPreviewBody = Static<typeof GroupPreviewSchema>
 

@@ -65,7 +65,7 @@ export function sendCsv(
     if (query[parameter] !== undefined)
       throw invalidField(
         `/${parameter}`,
-        `query parameter ${parameter}: cannot be combined with format=csv, which returns all rows`,
+        `query parameter ${parameter} cannot be combined with format=csv, which returns all rows`,
       )
   }
   reply.type(CSV_TYPE).header('content-disposition', `attachment; filename="${name}.csv"`)

@@ -35,6 +35,6 @@ export function readCursorParts(cursor: string): readonly unknown[] {
 export function invalidCursor(): ApiProblem {
   return invalidField(
     '/cursor',
-    'query parameter cursor must be the next_cursor of an answer to the same query',
+    'query parameter cursor must be the next_cursor of a response to the same query',
   )
 }

@@ -56,7 +56,7 @@ function brokenRequest(code: string | undefined): ApiProblem {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
     return new ApiProblem(
       'request_timeout',
-      `The request did not arrive within ${REQUEST_TIMEOUT_MS / 1000} s.`,
+      `The request was not received within ${REQUEST_TIMEOUT_MS / 1000} s.`,
     )
   }
   return new ApiProblem('malformed_request', 'This is not an HTTP request.')
@@ -67,7 +67,7 @@ function noRoute(request: FastifyRequest, paths: KnownPaths): ApiProblem {
   const methods = paths.methodsOf(path)
   // The route of the page's files has the method, and found no file of that name.
   if (methods.length === 0 || methods.includes(request.method))
-    return new ApiProblem('route_not_found', `There is no route ${JSON.stringify(path.slice(0, 200))}.`)
+    return new ApiProblem('route_not_found', `Route ${JSON.stringify(path.slice(0, 200))} not found.`)
   const allow = methods.join(', ')
   return new ApiProblem(
     'method_not_allowed',

@@ -18,14 +18,14 @@ export const PROBLEMS = {
   not_found: { status: 404, title: 'Not found' },
   route_not_found: { status: 404, title: 'Route not found' },
   method_not_allowed: { status: 405, title: 'Method not allowed' },
-  request_timeout: { status: 408, title: 'The request took too long to arrive' },
+  request_timeout: { status: 408, title: 'The request timed out' },
   conflict: { status: 409, title: 'Conflict with the current state' },
-  events_gone: { status: 410, title: 'The events are no longer kept' },
+  events_gone: { status: 410, title: 'The events are no longer stored' },
   precondition_failed: { status: 412, title: 'The resource has changed' },
   body_too_large: { status: 413, title: 'The body is too large' },
   uri_too_long: { status: 414, title: 'The path is too long' },
   unsupported_media_type: { status: 415, title: 'Unsupported content type of the body' },
-  idempotency_key_reused: { status: 422, title: 'The idempotency key belongs to another request' },
+  idempotency_key_reused: { status: 422, title: 'The idempotency key was used for another request' },
   misdirected_request: { status: 421, title: 'Unknown host name' },
   too_many_requests: { status: 429, title: 'Too many requests' },
   too_many_pending: { status: 429, title: 'Too many tasks are pending' },
@@ -40,8 +40,8 @@ export const PROBLEMS = {
   state_behind: { status: 503, title: 'The state of this controller is older than the request allows' },
   uploads_full: { status: 507, title: 'The upload quota is exhausted' },
   provider_unreachable: { status: 503, title: 'The identity provider is unreachable' },
-  node_unavailable: { status: 503, title: 'The GPU server does not answer' },
-  logs_unavailable: { status: 503, title: 'The task output is not available now' },
+  node_unavailable: { status: 503, title: 'The GPU server does not respond' },
+  logs_unavailable: { status: 503, title: 'The task output is currently not available' },
 } as const satisfies Record<string, { readonly status: number; readonly title: string }>
 
 export type ProblemCode = keyof typeof PROBLEMS
@@ -106,7 +106,12 @@ export function notFound(
   what: 'node' | 'task' | 'group' | 'token' | 'attempt' | 'secret' | 'revision' | 'decision',
   id: string,
 ): ApiProblem {
-  return new ApiProblem('not_found', `There is no ${what} ${JSON.stringify(id)}.`)
+  return new ApiProblem('not_found', notFoundDetail(what, id))
+}
+
+/** Returns for example `Task "a1" not found.` */
+export function notFoundDetail(what: string, id: string): string {
+  return `${what.charAt(0).toUpperCase()}${what.slice(1)} ${JSON.stringify(id)} not found.`
 }
 
 /** Converts a refusal of the engine to a problem. */
@@ -126,14 +131,14 @@ export function problemOfRefusal(refusal: Refusal): ApiProblem {
     case 'key_reused':
       return new ApiProblem(
         'idempotency_key_reused',
-        `This Idempotency-Key was used with another body, for task ${refusal.taskId}. Send a new key.`,
+        `This Idempotency-Key was used with a different body, for task ${refusal.taskId}. Send a new key.`,
       )
     case 'too_many_pending':
       return tryLater(
         'too_many_pending',
         refusal.owner === null
           ? `${refusal.limit} tasks are pending, which is the limit.`
-          : `${refusal.limit} tasks of ${refusal.owner} are pending, which is the limit of one owner.`,
+          : `${refusal.limit} tasks of ${refusal.owner} are pending, which is the limit per owner.`,
       )
     case 'store_failed':
     case 'commit_unknown':
@@ -233,7 +238,7 @@ function frameworkProblem(error: unknown, bodyLimit: number): ApiProblem | null 
     case 'FST_ERR_MAX_PARAM_LENGTH':
       return new ApiProblem(
         'uri_too_long',
-        `A part of the path is longer than ${URI_PARAMETER_LIMIT} characters.`,
+        `A path segment is longer than ${URI_PARAMETER_LIMIT} characters.`,
       )
     case 'FST_ERR_BAD_URL':
       return new ApiProblem('malformed_request', 'The path has an invalid percent-encoding.')

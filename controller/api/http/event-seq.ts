@@ -25,7 +25,7 @@ export function requireReached(wanted: string | readonly string[] | undefined, s
   throw new ApiProblem(
     'state_behind',
     `This controller has reached event ${seq}, but the request requires the state of event ${wanted}. ` +
-      'Ask another controller, or omit Headroom-Min-Event-Seq if the store was restored.',
+      'Send the request to another controller, or omit Headroom-Min-Event-Seq if the store was restored.',
     { headers: { 'retry-after': '1' } },
   )
 }

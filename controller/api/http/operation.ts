@@ -132,7 +132,9 @@ export function accessOf({
     throw new Error(`The route ${String(method)} ${url} does not define which role may call it.`)
   }
   if (ownersOnly !== false && !url.includes(':task_id'))
-    throw new Error(`The route ${String(method)} ${url} is for owners and names no task.`)
+    throw new Error(
+      `The route ${String(method)} ${url} is only for task owners, but its path has no task id.`,
+    )
   return { role, ownersOnly }
 }
 

@@ -53,7 +53,7 @@ export function requirePresence(headers: Conditions, what: string, isThere: bool
 export function refuseConditions(headers: Conditions): void {
   refuseTags(headers)
   if (headers['if-none-match'] !== undefined)
-    throw invalidField('/If-None-Match', 'the header If-None-Match is not supported here: omit it')
+    throw invalidField('/If-None-Match', 'the header If-None-Match is not supported by this route: omit it')
 }
 
 function refuseTags({ 'if-match': ifMatch, 'if-none-match': ifNoneMatch }: Conditions): void {

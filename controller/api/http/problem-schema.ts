@@ -7,7 +7,7 @@ const ProblemErrorSchema = Type.Object({
       'JSON Pointer to the field; for a query or path parameter, a slash and its name; empty for the ' +
       'whole body',
   }),
-  detail: Type.String({ description: 'Allowed and received value' }),
+  detail: Type.String({ description: 'What is wrong: the allowed values and the received value' }),
 })
 
 /** RFC 9457, with the extension members `code`, `errors` and `request_id`. */
@@ -19,9 +19,11 @@ export const ProblemSchema = Type.Object(
     detail: Type.String(),
     code: Type.String({ description: 'Machine-readable code, listed in docs/rest.md' }),
     errors: list(ProblemErrorSchema),
-    request_id: Type.String({ description: 'Also in the X-Request-Id header and in the log' }),
+    request_id: Type.String({
+      description: 'Id of the request, also in the X-Request-Id header and in the controller log',
+    }),
   },
-  { $id: 'Problem', description: 'An error response. Nothing has changed.' },
+  { $id: 'Problem', description: 'An error response. The request has changed nothing.' },
 )
 
 export type ProblemError = Static<typeof ProblemErrorSchema>

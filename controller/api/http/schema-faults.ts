@@ -112,8 +112,8 @@ function ofOneType(type: string, schema: SchemaWords): string {
         : `an integer from ${schema.minimum} to ${schema.maximum}`
     case 'string':
       return schema.maxLength === undefined
-        ? 'a text'
-        : `a text of ${schema.minLength ?? 0} to ${schema.maxLength} characters`
+        ? 'a string'
+        : `a string of ${schema.minLength ?? 0} to ${schema.maxLength} characters`
     case 'array':
       return schema.maxItems === undefined ? 'an array' : `an array of at most ${schema.maxItems} items`
     case 'object':
@@ -129,7 +129,7 @@ function ofOneType(type: string, schema: SchemaWords): string {
 
 function knownFields(schema: SchemaWords): string {
   const names = Object.keys(schema.properties ?? {})
-  return names.length === 0 ? 'none is' : `known: ${names.join(', ')}`
+  return names.length === 0 ? 'none are accepted' : `known: ${names.join(', ')}`
 }
 
 function nameOf(pointer: string, part: string): string {
@@ -153,7 +153,7 @@ function given(names: readonly string[], value: unknown): string {
 /** Returns the value that was sent, shortened to one line. */
 function shown(value: unknown): string {
   if (value === undefined) return 'nothing'
-  if (Array.isArray(value)) return `an array of ${value.length}`
+  if (Array.isArray(value)) return `an array of length ${value.length}`
   if (typeof value === 'object' && value !== null) return 'an object'
   // JSON has no such number: 1e400, which would be shown as null, and null may be what is allowed.
   if (typeof value === 'number' && !Number.isFinite(value)) return 'a number that is too large'

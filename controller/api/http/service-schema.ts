@@ -5,7 +5,7 @@ import { countOrNull, list, oneOf, oneOfOrNull, textOrNull } from './fields-sche
 export const LivezSchema = Type.Object({ status: oneOf(['alive']) })
 
 export const ReadyzQuerySchema = Type.Object({
-  role: Type.Optional(oneOf(['leader'], { description: 'A standby is never ready' })),
+  role: Type.Optional(oneOf(['leader'], { description: 'leader: a standby is reported as not ready' })),
 })
 
 export const ReadyzSchema = Type.Object({
@@ -20,7 +20,7 @@ export const VersionSchema = Type.Object({
   api: oneOf(['v1']),
   fleet: oneOf(['simulated', 'live'], { description: 'Whether the GPU servers are simulated' }),
   node: Type.String({ description: 'Version of Node.js' }),
-  commit: textOrNull('Commit of the sources, if known'),
+  commit: textOrNull('Source commit, if known'),
   schema: countOrNull('Schema version of the store'),
   store_kind: oneOfOrNull(
     STORE_KINDS,

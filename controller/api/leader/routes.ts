@@ -10,10 +10,10 @@ const getLeader = operation(
   {
     operationId: 'getLeader',
     role: 'viewer',
-    summary: 'The controllers of the store: the leader and the standbys',
+    summary: 'The controllers that use the store: leader and standbys',
     description:
-      'The leader with its epoch, and how far each standby is behind it. A standby forwards this request, ' +
-      'like every other one, to the leader.',
+      'Returns the leader with its epoch, and how far each standby is behind. A standby forwards this ' +
+      'request to the leader, like any other request.',
     tags: ['service'],
     response: { 200: LeaderSchema },
   },
@@ -26,9 +26,9 @@ const resignLeader = operation(
     role: 'admin',
     summary: 'Hand over leadership to a standby',
     description:
-      'The leader finishes its requests, ends its term and continues as a standby. The answer comes before ' +
-      'that: the handover has succeeded when GET /leader has a higher epoch. Refused without a standby ' +
-      'that is at most 5 s behind.',
+      'The leader finishes its requests, ends its term and continues as a standby. It responds before ' +
+      'the handover is complete: the handover has succeeded when GET /leader returns a higher epoch. The ' +
+      'request is refused if no standby is at most 5 s behind.',
     tags: ['service'],
     body: ResignBodySchema,
     response: { 202: LeaderSchema },
@@ -45,7 +45,7 @@ export function leaderRoutes(app: ApiApp, { handover }: ApiContext): void {
     const { view, resign } = required(handover)
     const to = request.body.to ?? null
     const seen = await view()
-    const refusal = isResigning ? 'A handover is in progress.' : handoverRefusal(seen, to)
+    const refusal = isResigning ? 'A handover is already in progress.' : handoverRefusal(seen, to)
     if (refusal !== null) throw new ApiProblem('conflict', refusal)
     isResigning = true
     // The end of the term must not cut off its own answer.
@@ -56,6 +56,6 @@ export function leaderRoutes(app: ApiApp, { handover }: ApiContext): void {
 }
 
 function required(handover: Handover | null): Handover {
-  if (handover === null) throw new ApiProblem('conflict', 'A simulated cluster has one controller.')
+  if (handover === null) throw new ApiProblem('conflict', 'A simulated cluster has only one controller.')
   return handover
 }

@@ -15,11 +15,11 @@ import { MAY_BE_LEFT_OUT } from '../http/optional-body.ts'
 const StandbySchema = Type.Object({
   name: Type.String({ description: 'CONTROLLER_NAME' }),
   url: Type.String({ description: 'CONTROLLER_ADVERTISED_URL' }),
-  version: Type.String({ description: 'Version of its program' }),
+  version: Type.String({ description: 'Software version' }),
   may_lead: Type.Boolean({ description: 'CONTROLLER_MAY_LEAD' }),
-  seen_ms_ago: count('Time since it was last seen, ms; it reports every second'),
+  seen_ms_ago: count('Time since the standby was last seen, ms; it reports every second'),
   lag_ms: countOrNull('How far it was behind the leader then, ms; null: it has not loaded the state yet'),
-  not_ready: oneOfOrNull(NOT_READY, 'Why no handover to it is accepted; null: it can take over'),
+  not_ready: oneOfOrNull(NOT_READY, 'Why the standby cannot take over; null: it can take over'),
 })
 
 export const LeaderSchema = Type.Object(
@@ -28,15 +28,18 @@ export const LeaderSchema = Type.Object(
       Type.Object({
         name: Type.String({ description: 'CONTROLLER_NAME' }),
         url: textOrNull(
-          'CONTROLLER_ADVERTISED_URL; null: a controller on SQLite, or one that begins to lead',
+          'CONTROLLER_ADVERTISED_URL; null: the controller uses SQLite or is becoming the leader',
         ),
       }),
-      'The controller that leads; null: none',
+      'The leader; null: no leader',
     ),
-    epoch: count('Number of its term; it rises with every term'),
+    epoch: count('Number of the current term; it increases with every term'),
     standbys: list(StandbySchema, { description: 'Controllers seen in the last 10 seconds, by name' }),
   },
-  { $id: 'Leader', description: 'The controllers of the store: the leader, and those that can take over.' },
+  {
+    $id: 'Leader',
+    description: 'The controllers that use the store: the leader, and the standbys that can take over.',
+  },
 )
 export type LeaderBody = Static<typeof LeaderSchema>
 

@@ -111,8 +111,10 @@ function addSharing(metrics: Metrics, views: Views, series: Series): void {
 function addTasks(metrics: Metrics, { views, pendingReasons }: ClusterSources): void {
   metrics.add(
     gauges('headroom_tasks', 'Open tasks.', ['state', 'priority'], () => openTasks(views)),
-    gauge('headroom_tasks_stopping', 'Tasks that are being stopped and whose end is not reported yet.', () =>
-      views.stoppingCount(),
+    gauge(
+      'headroom_tasks_stopping',
+      'Tasks that are being stopped and whose end has not been reported yet.',
+      () => views.stoppingCount(),
     ),
     counters(
       'headroom_tasks_finished_total',
@@ -131,7 +133,7 @@ function addTasks(metrics: Metrics, { views, pendingReasons }: ClusterSources): 
         for (const { reason, tasks } of pendingReasons().reasons) yield { labels: [reason], value: tasks }
       },
     ),
-    counters('headroom_swapped_bytes_total', 'Bytes that swaps have moved.', ['direction'], function* () {
+    counters('headroom_swapped_bytes_total', 'Bytes moved by swaps.', ['direction'], function* () {
       const { swappedOutMibTotal, swappedInMibTotal } = views.totals()
       yield* byLabel({ out: swappedOutMibTotal * MIB_BYTES, in: swappedInMibTotal * MIB_BYTES })
     }),
@@ -224,7 +226,7 @@ function addNodes(metrics: Metrics, views: Views, fleet: ClusterSources['fleet']
     ),
     gauges(
       'headroom_node_full_queues',
-      'Full accept queues of swapped-out tasks: clients are refused.',
+      'Accept queues of swapped-out tasks that are full, so that clients cannot connect.',
       ['node'],
       function* () {
         for (const [name, { requests }] of namedNodes(views))
@@ -233,7 +235,7 @@ function addNodes(metrics: Metrics, views: Views, fleet: ClusterSources['fleet']
     ),
     counters(
       'headroom_node_refused_requests_total',
-      'Requests for swapped-out tasks that proxies refused; counted when the task is back.',
+      'Requests for swapped-out tasks that proxies refused; counted when the task is resident again.',
       ['node', 'reason'],
       function* () {
         for (const [name, { requests }] of namedNodes(views)) {

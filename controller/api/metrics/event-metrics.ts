@@ -33,7 +33,7 @@ export function createEventMetrics(
   const wakeTimes = new WakeTimes((id) => openTask(id)?.placement ?? null)
   const waits = new Histogram({
     name: 'headroom_task_wait_seconds',
-    help: 'Wait in the pending queue, until placement.',
+    help: 'Time in the pending queue until placement.',
     bounds: WAIT_SECONDS,
   })
   const swaps = new Counter({
@@ -43,7 +43,7 @@ export function createEventMetrics(
   })
   const failed = new Counter({
     name: 'headroom_swaps_failed_total',
-    help: 'Swaps that a server could not perform.',
+    help: 'Swaps that a GPU server could not perform.',
     labels: ['direction'],
   })
   const durations = new Histogram({
@@ -54,7 +54,7 @@ export function createEventMetrics(
   })
   const kinds = new Counter({
     name: 'headroom_events_total',
-    help: 'Events that became durable.',
+    help: 'Events that were stored durably.',
     labels: ['kind'],
   })
   const wakes = new Histogram({

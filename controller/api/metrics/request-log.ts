@@ -45,8 +45,10 @@ export function recordRequests(app: ApiApp, metrics: Metrics): RequestRecorder {
       () => inFlight.count,
     ),
     gauge('headroom_http_streams', 'Open streams of server-sent events.', () => streams.size),
-    gauge('headroom_http_streams_buffered_bytes', 'Bytes in these streams not yet read by clients.', () =>
-      bufferedBytes(streams),
+    gauge(
+      'headroom_http_streams_buffered_bytes',
+      'Bytes in open streams that clients have not read yet.',
+      () => bufferedBytes(streams),
     ),
   )
   const observe = observersOf(durations)

@@ -60,9 +60,9 @@ const putNodeConfig = operation(
     answerHeaders: ['ETag'],
     summary: 'Set or remove the overrides of a node',
     description:
-      'Returns the node with the ETag of its settings. Lowering a setting does not swap out tasks: ' +
-      'vram.over_committed_mib and reserve_deficit_mib report the excess. With dry_run the response is ' +
-      'the resulting node with the impact on the cluster, and nothing is changed.',
+      'Returns the node with the ETag of its settings. Lowering a setting does not swap out tasks; ' +
+      'vram.over_committed_mib and reserve_deficit_mib report the excess. With dry_run, returns the ' +
+      'resulting node and the impact on the cluster without applying the change.',
     tags: ['nodes'],
     params: NodePathSchema,
     querystring: DryRunQuerySchema,
@@ -78,7 +78,7 @@ const cordonNode = operation(
     operationId: 'cordonNode',
     role: 'operator',
     summary: 'Stop new placements on a node; its tasks stay',
-    description: 'Idempotent. Placed tasks continue to run and swap.',
+    description: 'Idempotent. Placed tasks continue to run and to be swapped.',
     tags: ['nodes'],
     params: NodePathSchema,
     response: { 200: NodeRef },
@@ -91,7 +91,9 @@ const uncordonNode = operation(
     operationId: 'uncordonNode',
     role: 'operator',
     summary: 'Allow placements on a node again',
-    description: 'Idempotent. The node is considered in the next scheduling cycle; a drain of the node ends.',
+    description:
+      'Idempotent. The node is considered in the next scheduling cycle. If the node is being drained, ' +
+      'the drain ends.',
     tags: ['nodes'],
     params: NodePathSchema,
     response: { 200: NodeRef },
@@ -105,8 +107,8 @@ const drainNode = operation(
     role: 'operator',
     summary: 'Drain a node: stop new placements, and let its tasks end or move',
     description:
-      'The node is cordoned; uncordon ends the drain. Tasks end by themselves; with requeue=true, tasks ' +
-      'with on_node_loss requeue are stopped after after_seconds and wait for another node. ' +
+      'The node is cordoned; uncordon ends the drain. Tasks end on their own; with requeue=true, tasks ' +
+      'whose on_node_loss is requeue are stopped after after_seconds and wait for another node. ' +
       '`drain.tasks_left` is the number of remaining tasks.',
     tags: ['nodes'],
     params: NodePathSchema,

@@ -57,15 +57,15 @@ export type NodeConfigChangeBody = Static<typeof NodeConfigChangeSchema>
 /** The VRAM figures of a GPU, a node or the cluster; those of a node are sums over its GPUs. */
 const VramSchema = Type.Object({
   physical_mib: mib('Physical VRAM of the GPUs'),
-  used_mib: mib('Resident plus foreign'),
+  used_mib: mib('Resident plus foreign VRAM'),
   resident_mib: mib('Used by tasks that are resident or moving in or out'),
-  foreign_mib: mib('Used by processes that no GPU server started'),
+  foreign_mib: mib('Used by processes that were not started by a GPU server'),
   committed_mib: mib('Committed to placed tasks, resident or swapped out (allocated)'),
   swapped_mib: mib('Demand of the swapped-out tasks'),
-  free_mib: mib('Physical VRAM available to a new task at once'),
+  free_mib: mib('Physical VRAM immediately available to a new task'),
   effective_schedulable_mib: mib('Physical VRAM × (1 + overcommit percentage / 100)'),
   commit_limit_mib: mib('Total commit limit'),
-  over_committed_mib: mib('Committed beyond the limit, after it was lowered'),
+  over_committed_mib: mib('VRAM committed beyond the commit limit, for example after the limit was lowered'),
   reserve_deficit_mib: mib('Reserve deficit'),
 })
 export type Vram = Static<typeof VramSchema>
@@ -74,7 +74,7 @@ const GpuSchema = Type.Object({
   index: count(),
   model: Type.String(),
   vram: VramSchema,
-  task_ids: list(Type.String(), { description: 'Tasks placed here, resident or not' }),
+  task_ids: list(Type.String(), { description: 'Ids of the tasks placed on the GPU, resident or not' }),
   exclusive_task_id: textOrNull('The task with exclusive use of the GPU'),
 })
 export type GpuBody = Static<typeof GpuSchema>
@@ -85,15 +85,15 @@ export const NodeSchema = Type.Object(
     name: Type.String(),
     address: Type.String(),
     status: oneOf(['up', 'suspect', 'unreachable'], {
-      description: 'suspect: silent, accepts no new tasks; unreachable: its lease has expired',
+      description: 'suspect: the node is silent and gets no new tasks; unreachable: its lease has expired',
     }),
     cordoned: Type.Boolean({ description: 'An operator has stopped new placements on the node' }),
     auto_cordon: objectOrNull(
       Type.Object({
         since: instant('Time of the automatic cordon'),
         code: Type.String({ description: 'Code of the last refused start' }),
-        reason: Type.String({ description: 'Message of the node' }),
-        next_trial_at: instant('When the next trial task may be placed there'),
+        reason: Type.String({ description: 'Message from the node' }),
+        next_trial_at: instant('When the next trial task can be placed on the node'),
         failed_trials: count('Failed trial starts; the interval doubles after each'),
         is_trial_open: Type.Boolean({ description: 'The node is waiting for a trial task' }),
       }),
@@ -105,29 +105,31 @@ export const NodeSchema = Type.Object(
         since: instant('Start of the drain'),
         moves_at: instantOrNull('When requeueable tasks start to be moved; null: never'),
         by: Type.String({ description: 'Caller that started the drain' }),
-        tasks_left: count('Tasks still placed here; 0: drained'),
+        tasks_left: count('Tasks still placed on the node; 0: drained'),
       }),
       'Set while the node is being drained; uncordon ends it',
     ),
-    groups: list(Type.String(), { description: 'Empty: the node belongs to the common pool' }),
+    groups: list(Type.String(), {
+      description: 'Groups of the node; empty: the node belongs to the common pool',
+    }),
     task_identity: oneOfOrNull(
       ['uid_per_attempt', 'task_user', 'root', 'server_user'],
       'User that tasks run as: one per attempt, one for all tasks, root, or the user of the server; ' +
         'null: not reported',
     ),
     features: list(Type.String(), {
-      description: 'Features that its server offers to tasks (image: container images), as reported',
+      description: 'Features for tasks that the GPU server has reported (image: container images)',
     }),
-    overcommit_vram_percent: countOrNull('Override of this node; null: the global default applies'),
-    safety_reserve_mib: countOrNull('Override of this node, per GPU; null: the global reserve applies'),
+    overcommit_vram_percent: countOrNull('Override for this node; null: the global default applies'),
+    safety_reserve_mib: countOrNull('Override for this node, per GPU; null: the global reserve applies'),
     overcommit: Type.Object({
-      override_percent: countOrNull('Override of this node'),
+      override_percent: countOrNull('Override for this node'),
       default_percent: count('Global default'),
       effective_percent: count('Effective percentage'),
       source: oneOf(['node', 'global']),
     }),
     reserve: Type.Object({
-      override_mib: countOrNull('Override of this node'),
+      override_mib: countOrNull('Override for this node'),
       default_mib: count('Global reserve'),
       effective_mib: count('Effective reserve, per GPU'),
     }),
@@ -135,17 +137,23 @@ export const NodeSchema = Type.Object(
     host_memory: Type.Object({
       swap_mib: mib('Host memory available for swap'),
       used_mib: mib('Used by tasks that are swapped out or moving'),
-      promised_mib: mib('Needed if all swappable tasks of overcommitted GPUs were swapped out at once'),
+      promised_mib: mib(
+        'Needed if all swappable tasks on overcommitted GPUs were swapped out at the same time',
+      ),
     }),
-    quarantined_attempts: count('Attempts that run here but are unknown to the store: GET /attempts'),
-    attempts: count('Attempts on the server: those of tasks placed here, and others that it reported'),
+    quarantined_attempts: count(
+      'Attempts that run on the node but are unknown to the store; see GET /attempts',
+    ),
+    attempts: count(
+      'Attempts on the GPU server: those of tasks placed on the node, and others that the server reported',
+    ),
     max_attempts: count(
       'Declared maximum number of concurrent attempts; at the limit tasks wait with NODE_TASK_LIMIT',
     ),
-    queue_length: count('Swap-ins, growths and placements waiting for VRAM here'),
+    queue_length: count('Swap-ins, growths and placements waiting for VRAM on the node'),
     swaps: Type.Object(
       { outs: count(), ins: count() },
-      { description: 'Completed here since the controller started' },
+      { description: 'Swaps completed on the node since the controller started' },
     ),
     gpus: list(GpuSchema),
     registered_at: instant('First seen'),
@@ -173,19 +181,24 @@ export const NodeQuerySchema = closed({
   ),
   group: Type.Optional(pathId('Only nodes of this group; 400 if the group does not exist')),
   q: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 200, description: 'Part of the name, or the whole id' }),
+    Type.String({
+      minLength: 1,
+      maxLength: 200,
+      description: 'Only nodes whose name contains this text, or the node with this id',
+    }),
   ),
   limit: Type.Optional(integer(1, 1000, { default: 200 })),
   sort: Type.Optional(
     oneOf(NODE_SORTS, {
       default: 'registered',
       description:
-        'registered; name; load (entries waiting for VRAM there, then allocated); allocated (committed ' +
-        'share of the commit limit); used (share of physical VRAM); swaps (since the controller started)',
+        'registered; name; load (entries waiting for VRAM on the node, then allocated); allocated ' +
+        '(committed share of the commit limit); used (share of physical VRAM); swaps (since the ' +
+        'controller started)',
     }),
   ),
   order: Type.Optional(
-    oneOf(['asc', 'desc'], { description: 'Default: asc for registered and name, else desc' }),
+    oneOf(['asc', 'desc'], { description: 'Default: asc for registered and name, otherwise desc' }),
   ),
   cursor: Type.Optional(
     Type.String({ maxLength: PARTS_CURSOR_LIMIT, description: 'next_cursor of the previous page' }),
@@ -199,11 +212,13 @@ export const DrainQuerySchema = closed({
   requeue: Type.Optional(
     Type.Boolean({
       default: false,
-      description: 'Tasks with on_node_loss requeue are stopped and wait for another node',
+      description: 'Stop tasks whose on_node_loss is requeue, so that they wait for another node',
     }),
   ),
   after_seconds: Type.Optional(
-    integer(0, 604_800, { description: 'With requeue: time for tasks to end by themselves, s (default 0)' }),
+    integer(0, 604_800, {
+      description: 'With requeue: how long tasks have to end on their own, s (default 0)',
+    }),
   ),
 })
 export type DrainQuery = Static<typeof DrainQuerySchema>

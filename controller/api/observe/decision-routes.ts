@@ -18,7 +18,8 @@ const listDecisions = operation(
     role: 'viewer',
     summary: 'Decisions with their candidates: placements, swaps, growths',
     description:
-      'Newest first, or oldest first with `after`. The newest 200,000 of the last 30 days are kept.',
+      'Newest first, or oldest first with `after`. The newest 200,000 decisions of the last 30 days are ' +
+      'stored.',
     tags: ['decisions'],
     querystring: DecisionQuerySchema,
     response: { 200: DecisionPageSchema },
@@ -32,8 +33,8 @@ const getDecision = operation(
     role: 'viewer',
     summary: 'One decision',
     description:
-      'A placement, swap or growth with its candidates, their ranking and the choice. 404 if it is no ' +
-      'longer kept.',
+      'Returns a placement, swap or growth with its candidates, their ranking and the choice. Returns ' +
+      '404 if the decision is no longer stored.',
     tags: ['decisions'],
     params: DecisionPathSchema,
     response: { 200: DecisionRef },

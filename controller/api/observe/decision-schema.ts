@@ -24,27 +24,32 @@ const GpuConsideredSchema = Type.Object({
   gpu: count('GPU index'),
   key1: Type.Integer({
     description:
-      'Primary score in MiB, lowest first. Fits now: free VRAM. After a swap: minus the VRAM available ' +
-      'once all moves are complete',
+      'Primary score in MiB, lowest first. If the task fits now: the free VRAM. If it fits after a swap: ' +
+      'the VRAM available once all moves are complete, as a negative number',
   }),
   key2: Type.Integer({
-    description: 'Tie-breaker in MiB, lowest first: remaining commit room (spread: both scores are negative)',
+    description:
+      'Tie-breaker in MiB, lowest first: remaining commit room. With the strategy `spread`, both scores ' +
+      'are negative',
   }),
   chosen: Type.Boolean(),
 })
 
 const VictimConsideredSchema = Type.Object({
   task_id: Type.String(),
-  task_name: textOrNull('null: decided by an earlier version that did not record it'),
+  task_name: textOrNull('null: recorded by an earlier version, which did not store the name'),
   gpu: count('The GPU with the shortfall'),
-  level: oneOf(VICTIM_LEVELS, { description: 'Levels are exhausted in this order' }),
+  level: oneOf(VICTIM_LEVELS, {
+    description: 'Level of the victim; a level is used only when the earlier ones are exhausted',
+  }),
   above_request: Type.Boolean({
-    description: 'The task used more VRAM than it requested, and comes first in its level',
+    description: 'true: the task used more VRAM than it requested and therefore comes first in its level',
   }),
   last_swap_out: countOrNull(
-    'swap_number of the decision that last chose the task there; null: never chosen, ranks as the oldest',
+    'swap_number of the decision that last chose the task on that GPU; null: never chosen, ranks as the ' +
+      'oldest',
   ),
-  mib: mib('VRAM that its swap-out frees there'),
+  mib: mib('VRAM that its swap-out frees on that GPU'),
   idle_seconds: Type.Number(),
   chosen_by: Type.Unsafe<string | null>({
     ...orNull(CHOICE_RULES),
@@ -63,7 +68,7 @@ const OtherSchema = Type.Object({
 export const DecisionSchema = Type.Object(
   {
     number: count('seq of the event that records the decision'),
-    at: instant('When it was decided'),
+    at: instant('When the decision was made'),
     kind: oneOf(DECISION_KINDS),
     rule: oneOf(DECISION_RULES, { description: 'The deciding rule' }),
     sentence: Type.String({ description: 'Human-readable explanation' }),
@@ -78,21 +83,23 @@ export const DecisionSchema = Type.Object(
     waited_seconds: numberOrNull('Waiting time of the task, s'),
     strategy: Type.Unsafe<string | null>({
       ...orNull(PLACEMENT_STRATEGIES),
-      description: 'Strategy of a placement',
+      description: 'Placement strategy',
     }),
     gpus_considered: list(GpuConsideredSchema, {
       description: 'GPUs that admit the task, best first; at most 5 plus the chosen ones',
     }),
-    gpus_more: Type.Boolean({ description: 'More GPUs existed that were not evaluated' }),
-    victim_ids: list(Type.String(), { description: 'Tasks that are swapped out' }),
-    missing: list(Type.Object({ gpu: count(), mib: mib('Shortfall there') })),
+    gpus_more: Type.Boolean({ description: 'true: there were more GPUs, which were not evaluated' }),
+    victim_ids: list(Type.String(), { description: 'Tasks that this decision swaps out' }),
+    missing: list(Type.Object({ gpu: count(), mib: mib('Shortfall on the GPU') })),
     candidates: list(VictimConsideredSchema, {
       description: 'Candidate victims, chosen ones first; at most 32',
     }),
     candidates_left_out: count('Number of candidates not listed'),
-    swap_number: countOrNull('Number that swap rounds use for this swap-out: `decision` in the event data'),
+    swap_number: countOrNull(
+      'Number of this swap-out in the swap rounds; the same as `decision` in the event data',
+    ),
     others_waiting: list(OtherSchema, {
-      description: 'Other tasks waiting for VRAM there, in order of service; at most 8',
+      description: 'Other tasks waiting for VRAM on the node, in order of service; at most 8',
     }),
     others_left_out: count('Number of waiting tasks not listed'),
   },
@@ -112,14 +119,14 @@ export const DecisionPageSchema = Type.Object({
 export type DecisionPage = Static<typeof DecisionPageSchema>
 
 export const DecisionQuerySchema = closed({
-  task: Type.Optional(pathId('Only decisions about this task, by id or name, or with it as a victim')),
-  node: Type.Optional(pathId('On this node, by id or name')),
+  task: Type.Optional(pathId('Only decisions about this task or with this task as a victim, by id or name')),
+  node: Type.Optional(pathId('Only decisions on this node, by id or name')),
   kind: Type.Optional(oneOf(DECISION_KINDS)),
   after: Type.Optional(
-    integer(0, Number.MAX_SAFE_INTEGER, { description: 'Only higher numbers, oldest first' }),
+    integer(0, Number.MAX_SAFE_INTEGER, { description: 'Only decisions with a higher number, oldest first' }),
   ),
   before: Type.Optional(
-    integer(1, Number.MAX_SAFE_INTEGER, { description: 'Only lower numbers, newest first' }),
+    integer(1, Number.MAX_SAFE_INTEGER, { description: 'Only decisions with a lower number, newest first' }),
   ),
   limit: Type.Optional(integer(1, 200, { default: 50 })),
 })

@@ -149,7 +149,7 @@ export class EventFeed {
   async #catchUp(reader: EventReader): Promise<void> {
     while (reader.isOpen) {
       const range = await this.#stored.eventRange()
-      if (isGone(reader.position, range)) return reader.end('the events that follow are no longer kept')
+      if (isGone(reader.position, range)) return reader.end('the events that follow are no longer stored')
       await this.#sendStored(reader, range.lastSeq)
       if (!reader.isOpen) return
       if (reader.position >= this.#recent.floor) return this.#join(reader)
@@ -240,9 +240,9 @@ function requireKept(after: number, range: EventRange): void {
   const detail = (why: string): string =>
     `${why} Read the state again, and continue from event ${range.lastSeq}.`
   if (isGone(after, range))
-    throw new ApiProblem('events_gone', detail(`Events before ${range.firstSeq} are no longer kept.`))
+    throw new ApiProblem('events_gone', detail(`Events before ${range.firstSeq} are no longer stored.`))
   if (after > range.lastSeq)
-    throw new ApiProblem('events_gone', detail(`There is no event ${after}: the log ends before it.`))
+    throw new ApiProblem('events_gone', detail(`Event ${after} does not exist: the log ends before it.`))
 }
 
 function tooMany(isClosed: boolean): ApiProblem {

@@ -58,7 +58,7 @@ export class EventReader {
     if (!this.isOpen || bytes.length === 0) return
     const waitingBytes = this.body.readableLength
     if (waitingBytes > 0 && waitingBytes + bytes.length > MAX_WAITING_BYTES)
-      this.end(`too slow: more than ${MAX_WAITING_BYTES} bytes are waiting`)
+      this.end(`the client reads too slowly: more than ${MAX_WAITING_BYTES} bytes are waiting`)
     else this.body.push(bytes)
   }
 

@@ -23,8 +23,8 @@ const listEvents = operation(
     role: 'viewer',
     summary: 'Events, oldest first or newest first',
     description:
-      '`after` lists upwards and `before` downwards from a sequence number; send at most one. `first_seq` ' +
-      'is the oldest event that is kept.',
+      '`after` lists later events in ascending order, `before` earlier events in descending order; send ' +
+      'at most one of them. `first_seq` is the sequence number of the oldest event that is stored.',
     tags: ['events'],
     querystring: EventQuerySchema,
     response: { 200: EventPageSchema },
@@ -36,8 +36,8 @@ const listTaskEvents = operation(
   {
     operationId: 'listTaskEvents',
     role: 'viewer',
-    summary: 'Events of a task, open or final',
-    description: 'In order of sequence number; continue with `after`.',
+    summary: 'Events of an open or completed task',
+    description: 'In order of sequence number. For later events, send `next_after` as `after`.',
     tags: ['events'],
     params: TaskPathSchema,
     querystring: TaskEventQuerySchema,
@@ -51,12 +51,12 @@ const streamEvents = operation(
     operationId: 'streamEvents',
     role: 'viewer',
     answerHeaders: ['X-Accel-Buffering'],
-    summary: 'Stream of events',
+    summary: 'Stream events',
     description:
-      'Server-sent events, without gaps or duplicates across connections: Last-Event-ID is the position ' +
-      'to continue from. 410 if events after it are no longer kept, or if the log ends before it, because ' +
-      'an older state was restored: read the state again, and begin a new stream at the event that the ' +
-      'detail names.',
+      'Server-sent events, without gaps or duplicates across connections. After a disconnection, send ' +
+      'the id of the last received event as Last-Event-ID. Returns 410 if later events are no longer ' +
+      'stored, or if the log ends before that event because an older state was restored. In that case, ' +
+      'read the state again and start a new stream at the event that `detail` names.',
     tags: ['events'],
     querystring: EventStreamQuerySchema,
     response: { 200: EventStreamSchema },

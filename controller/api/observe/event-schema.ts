@@ -18,11 +18,11 @@ import { MEDIA_TYPE } from '../http/service-schema.ts'
 
 export const EventSchema = Type.Object(
   {
-    seq: count('1, 2, 3, … without a gap'),
-    at: instant('When it happened'),
+    seq: count('1, 2, 3, … without gaps'),
+    at: instant('When the event occurred'),
     kind: oneOf(EVENT_KINDS),
-    task_id: textOrNull('The task it concerns'),
-    node_id: textOrNull('The node it concerns'),
+    task_id: textOrNull('Task that the event concerns'),
+    node_id: textOrNull('Node that the event concerns'),
     caused_by: countOrNull('seq of the event that caused it; null for external causes'),
     decision: countOrNull(
       'Number of the recorded decision, for GET /decisions/{number}; null: not a decision',
@@ -43,16 +43,16 @@ export const EventPageSchema = Type.Object({
   items: list(EventRef),
   next_after: count('Oldest first: send it as `after` to continue; unchanged if there are no new events'),
   next_before: countOrNull(
-    'Newest first: send it as `before` to continue; null: no earlier events are kept, or oldest first',
+    'Newest first: send it as `before` to continue; null: no earlier events are stored, or oldest first',
   ),
-  first_seq: count('seq of the oldest event kept; last_seq + 1 if none is kept'),
+  first_seq: count('seq of the oldest stored event; last_seq + 1 if no event is stored'),
   last_seq: count('seq of the newest event, for readers that start near the end; 0: no events'),
   names: Type.Unsafe<Readonly<Record<string, string>>>({
     type: 'object',
     additionalProperties: { type: 'string' },
     description:
-      'Names by id of the tasks and nodes in the items, also in data (because, victims); tasks no longer ' +
-      'kept are omitted',
+      'Names of the tasks and nodes in the items, by id, including those in data (because, victims); ' +
+      'tasks that are no longer stored are omitted',
   }),
 })
 export type EventPage = Static<typeof EventPageSchema>
@@ -85,7 +85,7 @@ export const EventStreamQuerySchema = closed({
   after: Type.Optional(
     integer(0, MAX_SEQ, {
       description:
-        'Start after this event; 0: with the oldest event kept; default: with new events. A ' +
+        'Start after this event; 0: start with the oldest stored event; default: only new events. A ' +
         'Last-Event-ID header takes precedence',
     }),
   ),
@@ -95,7 +95,7 @@ export const EventStreamQuerySchema = closed({
   summary: Type.Optional(
     Type.Boolean({
       default: false,
-      description: 'Also send `summary` events once a second: the body of /summary. They have no id',
+      description: 'Also send a `summary` event once per second, with the body of /summary and without an id',
     }),
   ),
 })
@@ -104,6 +104,6 @@ export const EventStreamQuerySchema = closed({
 export const EventStreamSchema = Type.String({
   [MEDIA_TYPE]: 'text/event-stream',
   description:
-    '`event` events: id is the seq, data is an Event as JSON. A comment every 15 s. A bare id updates ' +
-    'the reader position. To reconnect, send Last-Event-ID',
+    '`event` events with the seq as id and an Event in JSON as data. An id without an event updates the ' +
+    'position of the reader. A comment is sent every 15 s. To reconnect, send Last-Event-ID',
 })

@@ -18,10 +18,10 @@ const explainTask = operation(
   {
     operationId: 'explainTask',
     role: 'viewer',
-    summary: 'Why a task waits, or where it is placed',
+    summary: 'Explain why a task waits, or how it was placed',
     description:
-      'For a waiting task: the verdict of each node and the smallest changes that would place it. For a ' +
-      'placed task: the decisions behind its placement.',
+      'For a waiting task: why each node admits it or not, and the smallest changes that would place it. ' +
+      'For a placed task: the decisions behind its placement.',
     tags: ['tasks'],
     params: TaskPathSchema,
     querystring: ForecastQuerySchema,

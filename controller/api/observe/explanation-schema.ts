@@ -26,37 +26,41 @@ const reasonOrNull = Type.Unsafe<(typeof WAIT_REASONS)[number] | null>({
 
 const GpuVerdictSchema = Type.Object({
   gpu: count('GPU index'),
-  admits_now_mib: mib('The largest demand of this kind that fits now'),
-  admits_after_swap_mib: mib('Largest demand of this kind that fits after swapping out all eligible victims'),
+  admits_now_mib: mib('Largest demand of a task of this kind (swappable or noswap) that fits now'),
+  admits_after_swap_mib: mib(
+    'Largest demand of a task of this kind that fits after all eligible victims are swapped out',
+  ),
   free_mib: mib('Free physical VRAM'),
   commit_room_mib: Type.Integer({
     description: 'Remaining commit room, MiB; negative after the limit was lowered',
   }),
   reach_mib: Type.Integer({
-    description: 'VRAM free once all moves are complete and all eligible victims are out, MiB',
+    description: 'VRAM free once all moves are complete and all eligible victims are swapped out, MiB',
   }),
-  key1: Type.Integer({ description: 'GPUs that fit now are ranked by ascending key1, then key2' }),
+  key1: Type.Integer({
+    description: 'GPUs on which the task fits now are ranked by ascending key1, then key2',
+  }),
   key2: Type.Integer(),
 })
 
 const NodeVerdictSchema = Type.Object({
   node_id: Type.String(),
   name: Type.String(),
-  fits: Type.Boolean({ description: 'The task would be placed there if no other task were waiting' }),
+  fits: Type.Boolean({ description: 'The task would be placed on the node if no other task were waiting' }),
   reason: reasonOrNull,
-  have_mib: countOrNull('VRAM available to the task there'),
-  need_mib: countOrNull('VRAM the task needs there'),
+  have_mib: countOrNull('VRAM available to the task on the node'),
+  need_mib: countOrNull('VRAM that the task needs on the node'),
   gpus: list(GpuVerdictSchema, { description: 'In order of preference; at most 16' }),
 })
 
 const VerdictsSchema = Type.Object({
   nodes: list(NodeVerdictSchema, {
-    description: 'Nodes of its pool, smallest shortfall first; at most 20',
+    description: 'Nodes in the pool of the task, smallest shortfall first; at most 20',
   }),
   others: list(Type.Object({ reason: reasonOrNull, nodes: count() }), {
     description: 'Number of nodes not listed, by reason',
   }),
-  node_count: count('Nodes of its pool'),
+  node_count: count('Number of nodes in the pool of the task'),
 })
 
 export const CHANGES = [
@@ -79,9 +83,9 @@ const WouldFitSchema = Type.Object({
   }),
   from: countOrNull('Current value: percent, MiB, or noswap'),
   to: countOrNull('Nearest value at which the task fits'),
-  group: textOrNull('groups: the group to target; null there: none'),
-  task_id: textOrNull('task_ends: the smallest task whose end would suffice'),
-  at: instantOrNull('victims_idle: when enough victims become eligible'),
+  group: textOrNull('For groups: the group to target; null: no group'),
+  task_id: textOrNull('For task_ends: the smallest task whose end would be enough'),
+  at: instantOrNull('For victims_idle: when enough victims become eligible'),
   node_id: Type.String({ description: 'Node where the task would fit' }),
   node_name: Type.String(),
   sentence: Type.String(),
@@ -90,13 +94,13 @@ const WouldFitSchema = Type.Object({
 
 const WouldFitIfSchema = Type.Object({
   fits_alone: Type.Boolean({
-    description: 'The task fits without a change; only tasks ahead of it are in the way',
+    description: 'The task fits without a change, but other tasks are ahead of it in the queue',
   }),
   changes: list(WouldFitSchema, {
     description: 'Single changes, each the smallest of its kind; empty: no single change is enough',
   }),
-  nodes_tried: count('Nodes evaluated, most commit room first'),
-  nodes: count('Nodes of its pool'),
+  nodes_tried: count('Number of nodes evaluated, most commit room first'),
+  nodes: count('Number of nodes in the pool of the task'),
 })
 
 const VictimSchema = Type.Object({
@@ -109,7 +113,7 @@ const VictimSchema = Type.Object({
 
 const DecidedSchema = Type.Object({
   number: count('For GET /decisions/{number}'),
-  at: instant('When it was decided'),
+  at: instant('When the decision was made'),
   rule: oneOf(DECISION_RULES),
   sentence: Type.String(),
 })
@@ -121,7 +125,7 @@ export const ExplanationSchema = Type.Object({
   waits: Type.Boolean(),
   sentence: Type.String({ description: 'Human-readable explanation' }),
   wait: objectOrNull(WaitSchema, 'null: the task does not wait'),
-  placement: objectOrNull(PlacementSchema, 'null while it is pending or final'),
+  placement: objectOrNull(PlacementSchema, 'Current placement; null while the task is pending or completed'),
   verdicts: objectOrNull(
     VerdictsSchema,
     'Node by node; null unless the task is pending without reserved VRAM',
@@ -133,11 +137,11 @@ export const ExplanationSchema = Type.Object({
   victim: objectOrNull(VictimSchema, 'Whether the task can be swapped out now; null unless it is placed'),
   placed_by: objectOrNull(
     DecidedSchema,
-    'Decision that placed the task; null: not placed, or no longer kept',
+    'Decision that placed the task; null: not placed, or no longer stored',
   ),
   swapped_out_by: objectOrNull(
     DecidedSchema,
-    'Decision of its last swap-out in this placement; null: none, or no longer kept',
+    'Decision that last swapped out the task in this placement; null: none, or no longer stored',
   ),
   forecast: objectOrNull(
     StartForecastSchema,

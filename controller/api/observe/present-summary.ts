@@ -130,7 +130,7 @@ const NONE_UP = 'No GPU is up.'
  * After a start, or when servers come and go: an interval counts for a node that was heard at both ends of
  * it.
  */
-const NONE_KNOWN = 'No GPU was up during the whole time between the two measurements.'
+const NONE_KNOWN = 'No GPU was up for the entire time between the two measurements.'
 
 function presentPercentages(window: SeriesWindow | null, gpusUp: number): Percentages {
   if (window === null) {

@@ -14,7 +14,8 @@ const getSummary = operation({
   role: 'viewer',
   summary: 'Cluster summary: tasks, VRAM, utilization and starvation',
   description:
-    'Counts and sums of the whole cluster at one instant. Percentages are null while no GPU time has passed.',
+    'Returns counts and totals for the whole cluster at one instant. Percentages are null until GPU time ' +
+    'has passed.',
   tags: ['summary'],
   response: { 200: SummarySchema },
 })

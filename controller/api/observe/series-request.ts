@@ -30,7 +30,10 @@ export function seriesQueryOf(sent: SeriesQueryParameters, views: Views): Series
     const kinds = MEASURES[name].kinds
     const other = scopes.find(({ kind }) => !kinds.includes(kind))
     if (other !== undefined)
-      throw invalidField('/names', `${name} exists only for ${kinds.join(' and ')}, not for ${textOf(other)}`)
+      throw invalidField(
+        '/names',
+        `${name} is available only for ${kinds.join(' and ')}, not for ${textOf(other)}`,
+      )
   }
   return { names, scopes, from, to, maxPoints: sent.max_points ?? DEFAULTS.max_points }
 }

@@ -54,7 +54,7 @@ function refuseTooMuch({ names, scopes }: SeriesQuery, { points }: Grid): void {
   const most = Math.floor(MAX_SERIES_VALUES / lines)
   const advice =
     most > 0
-      ? `with these scopes and names max_points must be at most ${most}`
+      ? `with these scopes and names, max_points must be at most ${most}`
       : 'request fewer scopes or names'
   throw invalidField(
     '/max_points',

@@ -10,7 +10,7 @@ export const SeriesQuerySchema = closed({
     wordsOf(
       MEASURE_NAMES,
       TEXT_LIMIT,
-      'Series, separated by commas (default utilization_percent,starvation_percent)',
+      'Names of series, separated by commas (default utilization_percent,starvation_percent)',
     ),
   ),
   scope: Type.Optional(
@@ -27,7 +27,9 @@ export const SeriesQuerySchema = closed({
       description: 'RFC 3339, or relative to now: `-90s`, `-15m`, `-1h`, `-7d`, `-2w` (default -1h)',
     }),
   ),
-  to: Type.Optional(Type.String({ maxLength: 40, description: 'As from, or `now` (default)' })),
+  to: Type.Optional(
+    Type.String({ maxLength: 40, description: 'Same formats as `from`, or `now` (default)' }),
+  ),
   max_points: Type.Optional(
     integer(1, MAX_POINTS, { description: 'Maximum number of points (default 500)' }),
   ),
@@ -53,7 +55,7 @@ const MarkSchema = Type.Object({
 
 export const SeriesSchema = Type.Object(
   {
-    from: instant('Start of the first point: the range, widened to whole steps'),
+    from: instant('Start of the first point; the requested range is extended to whole steps'),
     to: instant('End of the last point'),
     resolution_seconds: count('Resolution of the stored samples'),
     step_seconds: count('Length of a point'),
@@ -63,7 +65,8 @@ export const SeriesSchema = Type.Object(
     series: list(MeasureColumnSchema),
     marks: list(MarkSchema, {
       description:
-        'Changes of the configuration and swap storms of the cluster in the range, the latest 100 of each',
+        'Configuration changes and swap storms (periods with an unusually high swap rate in the cluster) ' +
+        'in the time range; at most the latest 100 of each',
     }),
   },
   { description: 'Columns that share one x axis' },

@@ -22,7 +22,7 @@ const TasksSchema = Type.Object({
       pending: count(),
       completed: count('completed, failed, cancelled, lost'),
     },
-    { description: 'The three lists of the specification' },
+    { description: 'Number of tasks in each of the three task lists' },
   ),
   by_state: Type.Object({
     pending: count(),
@@ -34,14 +34,14 @@ const TasksSchema = Type.Object({
     cancelled: count(),
     lost: count(),
   }),
-  stopping: count('Placed tasks that are being stopped and whose end is not reported yet'),
+  stopping: count('Placed tasks that are being stopped and whose end has not been reported yet'),
   ended_last_hour: objectOrNull(
     Type.Object({
-      since: instant('One hour before `at`, or the time of the oldest event kept, whichever is later'),
+      since: instant('One hour before `at`, or the time of the oldest stored event, whichever is later'),
       failed: count('Tasks that failed since then'),
       lost: count('Tasks that were lost since then'),
     }),
-    'Tasks that failed or were lost in the last hour; null until the store has answered',
+    'Tasks that failed or were lost in the last hour; null until the store has responded',
   ),
 })
 
@@ -50,8 +50,8 @@ const PendingReasonsSchema = Type.Object({
   of: count('Pending tasks; the sum of the counts'),
   is_estimate: Type.Boolean({
     description:
-      'false: every pending task was explained. true: scaled up from a uniform sample of up to 1,024 ' +
-      'tasks, explained for at most 10 ms each second',
+      'false: the reasons of all pending tasks were evaluated. true: the counts are scaled up from a ' +
+      'uniform sample of up to 1,024 tasks, evaluated for at most 10 ms per second',
   }),
   reasons: list(Type.Object({ reason: oneOf(WAIT_REASONS), tasks: count() })),
 })
@@ -64,7 +64,7 @@ const AlarmSchema = Type.Object({
   nodes: list(Type.String(), {
     description: 'Names of the affected nodes, at most 20; empty: the whole cluster',
   }),
-  detail: Type.String({ description: 'What is wrong, then what to do' }),
+  detail: Type.String({ description: 'What is wrong, and what to do' }),
 })
 
 const difference = (of: string) => numberOrNull(`${of}, minus its mean in that hour`)
@@ -77,16 +77,15 @@ const TrendsSchema = Type.Object(
   },
   {
     description:
-      'Change since yesterday, against the hour that ended 24 hours before `at`; null: one of the two is ' +
-      'unknown. ' +
-      'At most one minute old',
+      'Change compared with the hour that ended 24 hours before `at`; null: one of the two values is ' +
+      'unknown. At most one minute old',
   },
 )
 
 const ControllersSchema = Type.Object({
-  leader: Type.String({ description: 'Name of the controller that leads: the one that answers' }),
+  leader: Type.String({ description: 'Name of the leader, which is the controller that sent this response' }),
   standbys: countOrNull(
-    'Controllers that can take over, seen in the last 10 seconds; null: the store has not answered',
+    'Controllers that can take over, seen in the last 10 seconds; null: the store has not responded',
   ),
 })
 
@@ -104,12 +103,12 @@ export const SummarySchema = Type.Object(
     tasks: TasksSchema,
     pending_by_reason: PendingReasonsSchema,
     nodes: Type.Object({
-      total: count('Nodes that are registered'),
+      total: count('Registered nodes'),
       up: count('Nodes that are up'),
-      attention: count('Nodes with at least one of the conditions below: GET /nodes?status=attention'),
+      attention: count('Nodes with at least one of the conditions below; see GET /nodes?status=attention'),
       silent: count('suspect or unreachable'),
-      cordoned: count('Cordoned by an operator, draining nodes included'),
-      auto_cordoned: count('Cordoned by the controller because they refuse to start tasks'),
+      cordoned: count('Cordoned by an operator, including draining nodes'),
+      auto_cordoned: count('Cordoned by the controller because they cannot start tasks'),
       draining: count('Nodes that are being drained'),
       reserve_breached: count('Nodes with a reserve deficit on a GPU'),
       over_limit: count('Nodes with a GPU over its commit limit'),
@@ -118,20 +117,24 @@ export const SummarySchema = Type.Object(
     gpus: Type.Object({ total: count(), up: count('On nodes that are up') }),
     vram: Type.Object({
       physical_mib: mib('Physical VRAM of the GPUs'),
-      used_mib: mib('Resident plus foreign'),
+      used_mib: mib('Resident plus foreign VRAM'),
       resident_mib: mib('Used by tasks'),
-      foreign_mib: mib('Used by processes that no GPU server started'),
+      foreign_mib: mib('Used by processes that were not started by a GPU server'),
       committed_mib: mib('Committed to placed tasks, resident or swapped out'),
       swapped_mib: mib('Demand of the swapped-out tasks'),
-      effective_schedulable_mib: mib('Physical VRAM × (1 + overcommit percentage / 100), node by node'),
+      effective_schedulable_mib: mib(
+        'Physical VRAM × (1 + overcommit percentage / 100), summed over the nodes',
+      ),
       commit_limit_mib: mib('Total commit limit'),
       up: Type.Object(
         {
           physical_mib: mib('Physical VRAM of the GPUs'),
-          used_mib: mib('Resident plus foreign'),
+          used_mib: mib('Resident plus foreign VRAM'),
           committed_mib: mib('Committed to placed tasks, resident or swapped out'),
           swapped_mib: mib('Demand of the swapped-out tasks'),
-          effective_schedulable_mib: mib('Physical VRAM × (1 + overcommit percentage / 100), node by node'),
+          effective_schedulable_mib: mib(
+            'Physical VRAM × (1 + overcommit percentage / 100), summed over the nodes',
+          ),
         },
         {
           description:
@@ -162,12 +165,12 @@ export const SummarySchema = Type.Object(
     starvation_percent: objectOrNull(StarvationSchema, '(demand − served) / demand, with its three parts'),
     starvation_unknown_because: textOrNull('Why starvation_percent is null'),
     starvation_compute_is_estimate: Type.Boolean({
-      description: 'On real GPUs the compute part is an estimate',
+      description: 'true: the compute part is an estimate, as always on real GPUs',
     }),
     trends: TrendsSchema,
     controllers: objectOrNull(
       ControllersSchema,
-      'Controllers of this store; null: this controller knows no other controller',
+      'Controllers that use this store; null: no other controller is known',
     ),
   },
   { $id: 'Summary' },

@@ -21,14 +21,16 @@ export type OwnerSort = (typeof OWNER_SORTS)[number]
 
 export const OwnerQuerySchema = closed({
   owner: Type.Optional(pathId('Only this owner')),
-  q: Type.Optional(Type.String({ minLength: 1, maxLength: 200, description: 'Part of the name' })),
+  q: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 200, description: 'Only owners whose name contains this text' }),
+  ),
   sort: Type.Optional(
     oneOf(OWNER_SORTS, {
       default: 'lost',
       description: 'lost (GPU time that open tasks wanted and did not get); gpus; running; pending; name',
     }),
   ),
-  order: Type.Optional(oneOf(['asc', 'desc'], { description: 'Default: asc for name, else desc' })),
+  order: Type.Optional(oneOf(['asc', 'desc'], { description: 'Default: asc for name, otherwise desc' })),
   limit: Type.Optional(integer(1, 1000, { default: 200 })),
   cursor: Type.Optional(
     Type.String({ maxLength: PARTS_CURSOR_LIMIT, description: 'next_cursor of the previous page' }),
@@ -42,9 +44,9 @@ const seconds = (description: string) => Type.Number({ minimum: 0, description: 
 const OwnerSchema = Type.Object({
   owner: textOrNull('Name of the token or user; null: tasks without an owner (no authentication required)'),
   tasks: Type.Object({
-    running: count('Placed tasks, swapped-out ones included'),
+    running: count('Placed tasks, including swapped-out tasks'),
     swapped_out: count('Placed tasks that are swapped out'),
-    pending: count('Pending tasks, those on hold included'),
+    pending: count('Pending tasks, including tasks on hold'),
     on_hold: count('Pending tasks that are on hold'),
   }),
   gpus: count('GPUs of the placed tasks, each counted once per task'),
@@ -53,25 +55,27 @@ const OwnerSchema = Type.Object({
   lost: Type.Object(
     {
       queue_seconds: seconds('Waiting for the first start'),
-      swap_seconds: seconds('Started and not resident'),
+      swap_seconds: seconds('Started but not resident'),
       compute_seconds: seconds('Resident and sharing the GPU'),
       total_seconds: seconds('Sum of the three'),
     },
     { description: 'GPU time that the open tasks wanted but did not get since their submission' },
   ),
-  longest_wait_since: instantOrNull('Start of the longest wait among the pending tasks; null: none waits'),
+  longest_wait_since: instantOrNull(
+    'Start of the longest wait among the pending tasks; null: no task is waiting',
+  ),
 })
 export type OwnerBody = Static<typeof OwnerSchema>
 
 export const OwnerListSchema = Type.Object(
   {
-    at: instant('Time of the figures'),
+    at: instant('Time at which the figures were computed'),
     limits: Type.Object(
       {
         pending_tasks: countOrNull('Maximum number of pending tasks; null: no limit'),
         placed_gpus: countOrNull('Maximum number of GPUs of placed tasks; null: no limit'),
       },
-      { description: 'Limits of each owner; tasks without an owner have none' },
+      { description: 'Limits of each owner; tasks without an owner are not limited' },
     ),
     items: list(OwnerSchema),
     next_cursor: textOrNull('Send it as `cursor` for the next page; null on the last page'),

@@ -23,7 +23,9 @@ const listExercises = operation(
     operationId: 'listExercises',
     role: 'viewer',
     summary: 'All exercises, by name',
-    description: 'Titles and tasks. Solutions are not included before the end of an exercise.',
+    description:
+      'Returns titles, assignments, questions and objectives. Solutions are available only after the end ' +
+      'of an exercise.',
     tags: ['simulations'],
     response: { 200: ExercisePageSchema },
   },
@@ -35,7 +37,7 @@ const getExercise = operation(
     operationId: 'getExercise',
     role: 'viewer',
     summary: 'One exercise',
-    description: 'Title, task, questions and objectives. The solution is not included.',
+    description: 'Returns the title, assignment, questions and objectives. The solution is not included.',
     tags: ['simulations'],
     params: ExercisePathSchema,
     response: { 200: ExerciseSchema },
@@ -61,8 +63,8 @@ const getExerciseUnderWay = operation(
   {
     operationId: 'getExerciseUnderWay',
     role: 'viewer',
-    summary: 'The exercise of a session, with answers and actions so far',
-    description: 'Includes the score and the explanation after its end.',
+    summary: 'Exercise of a session, with the answers and actions so far',
+    description: 'After the exercise has ended, the response includes the score and the explanation.',
     tags: ['simulations'],
     params: SimulationPathSchema,
     response: { 200: ExerciseUnderWaySchema },
@@ -89,7 +91,9 @@ const finishExercise = operation(
     operationId: 'finishExercise',
     role: 'submitter',
     summary: 'Finish and score an exercise',
-    description: 'Runs the session to its end and closes it; the response stays available as its report.',
+    description:
+      'Runs the session to its end and closes it. The response remains available as the report of the ' +
+      'session.',
     tags: ['simulations'],
     params: SimulationPathSchema,
     response: { 200: DebriefSchema },

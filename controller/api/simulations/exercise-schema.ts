@@ -8,7 +8,7 @@ const brief = {
   name: Type.String(),
   title: Type.String(),
   task: Type.String({ description: 'Assignment for the learner' }),
-  begins_at_seconds: Type.Number({ description: 'Virtual time since the start of its cluster' }),
+  begins_at_seconds: Type.Number({ description: 'Virtual time since the start of the simulated cluster' }),
   ends_at_seconds: Type.Number(),
   points: count('Maximum score'),
   questions: list(
@@ -19,7 +19,7 @@ const brief = {
       choices: Type.Unsafe<readonly string[] | null>({
         type: ['array', 'null'],
         items: { type: 'string' },
-        description: 'null: any text or number',
+        description: 'null: any string or number',
       }),
     }),
   ),
@@ -54,7 +54,7 @@ export const AnswerBodySchema = closed(
     answer: Type.Unsafe<string | number>({
       type: ['string', 'number'],
       maxLength: MAX_ANSWER,
-      'x-allowed': `a number, or a text of up to ${MAX_ANSWER} characters`,
+      'x-allowed': `a number, or a string of up to ${MAX_ANSWER} characters`,
     }),
   },
   { examples: [{ question: 'gpus', answer: 8 }] },
@@ -68,7 +68,7 @@ const outcome = {
       text: Type.String(),
       points: count(),
       of: count(),
-      reason: Type.String({ description: 'Why the points were given or not' }),
+      reason: Type.String({ description: 'Why points were or were not awarded' }),
     }),
   ),
   actions,
@@ -80,7 +80,7 @@ const outcome = {
   metrics: Type.Unsafe<object>({
     type: 'object',
     additionalProperties: true,
-    description: 'As in the report of a run',
+    description: 'The same as in the report of a run',
   }),
 }
 

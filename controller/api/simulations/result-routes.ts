@@ -24,7 +24,7 @@ const getReport = operation(
     role: 'viewer',
     answerHeaders: ['Vary', 'Content-Disposition'],
     summary: 'Report of a simulation',
-    description: 'For a sweep: JSON, CSV (one row per run), or a self-contained page.',
+    description: 'For a sweep: JSON, CSV (one row per run), or a self-contained HTML page.',
     tags: ['simulations'],
     params: SimulationPathSchema,
     querystring: ReportQuerySchema,
@@ -40,7 +40,7 @@ const getSeries = operation(
     summary: 'Metrics of a simulation over time',
     description:
       'For a run, or for one run of a sweep, identified by percentage, seed and other swept fields; for ' +
-      'a sweep in at most 128 intervals. A large sweep keeps this only for its first runs.',
+      'a sweep in at most 128 intervals. A large sweep stores this data only for its first runs.',
     tags: ['simulations'],
     params: SimulationPathSchema,
     querystring: SweptRunQuerySchema,
@@ -56,7 +56,7 @@ const getResidency = operation(
     summary: 'GPU occupancy by task over time',
     description:
       'For a run, or for one run of a sweep, identified by percentage, seed and other swept fields. A ' +
-      'large sweep keeps this only for its first runs.',
+      'large sweep stores this data only for its first runs.',
     tags: ['simulations'],
     params: SimulationPathSchema,
     querystring: SweptRunQuerySchema,
@@ -129,7 +129,7 @@ function sweptRunOf(kind: SimulationKind, query: Static<typeof SweptRunQuerySche
   if (kind !== 'sweep') {
     const [named] = Object.keys(query)
     if (named === undefined) return null
-    throw invalidField(`/${named}`, `a ${kind} has one run: omit ${named}`)
+    throw invalidField(`/${named}`, `${named} selects a run of a sweep; omit it for a ${kind}`)
   }
   if (overcommitPercent === undefined)
     throw invalidField(

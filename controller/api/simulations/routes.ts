@@ -35,9 +35,9 @@ const startSimulation = operation(
     operationId: 'startSimulation',
     role: 'submitter',
     answerHeaders: ['Location'],
-    summary: 'Run a scenario, or open a session on it',
+    summary: 'Run a scenario, or open an interactive session with it',
     description:
-      'The scenario is validated at once; the run is queued and isolated from the live cluster. A ' +
+      'The scenario is validated immediately; the run is queued and isolated from the live cluster. A ' +
       'session is open when the response arrives.',
     tags: ['simulations'],
     body: NewSimulationSchema,
@@ -53,8 +53,8 @@ const startSweep = operation(
     answerHeaders: ['Location'],
     summary: 'Run a scenario at several overcommit percentages and recommend one',
     description:
-      'Each percentage with each seed, for every combination of other swept values; at most 2,000 runs. ' +
-      'A cancelled sweep keeps its finished runs; its report has their number.',
+      'Runs each percentage with each seed, for every combination of the other swept values; at most ' +
+      '2,000 runs. A cancelled sweep keeps its finished runs; its report contains their number.',
     tags: ['simulations'],
     body: NewSweepSchema,
     response: { 202: SimulationRef },
@@ -79,7 +79,7 @@ const getSimulation = operation(
     operationId: 'getSimulation',
     role: 'viewer',
     summary: 'One simulation',
-    description: 'Parameters, state and progress. The result is at `report`.',
+    description: 'Returns the parameters, state and progress. To get the result, use `report`.',
     tags: ['simulations'],
     params: SimulationPathSchema,
     response: { 200: SimulationRef },
@@ -92,10 +92,10 @@ const streamSimulation = operation(
     operationId: 'streamSimulation',
     role: 'viewer',
     answerHeaders: ['X-Accel-Buffering'],
-    summary: 'Stream of the progress of a simulation',
+    summary: 'Stream the progress of a simulation',
     description:
-      'Server-sent events: `simulation` with state and progress whenever they change, until the ' +
-      'simulation has ended. Each event has a Simulation as data.',
+      'Sends a `simulation` event whenever the state or progress changes, until the simulation has ' +
+      'ended. The data of each event is a Simulation.',
     tags: ['simulations'],
     params: SimulationPathSchema,
     response: { 200: SimulationStreamSchema },

@@ -53,7 +53,7 @@ const storeScenario = operation(
     role: 'submitter',
     answerHeaders: ['Location'],
     summary: 'Store a scenario under its name',
-    description: 'Replaces your own scenario of the same name, but not a bundled one.',
+    description: 'Replaces your own scenario with the same name, but not a bundled one.',
     tags: ['simulations'],
     body: NewScenarioSchema,
     response: { 201: ScenarioFactsSchema },
@@ -67,8 +67,8 @@ const deleteScenario = operation(
     role: 'submitter',
     summary: 'Delete an uploaded scenario',
     description:
-      'A submitter may delete their own scenarios; an operator all uploaded ones. Bundled scenarios ' +
-      'cannot be deleted. Simulations that used it keep their results.',
+      'A submitter can delete their own scenarios; an operator can delete all uploaded scenarios. ' +
+      'Bundled scenarios cannot be deleted. Simulations that used the scenario keep their results.',
     tags: ['simulations'],
     params: ScenarioPathSchema,
     response: { 204: Type.Null({ description: 'Deleted' }) },

@@ -10,7 +10,7 @@ const entry = {
     'Why a full run or sweep is refused; null: allowed. A session, or a run with until_seconds, may ' +
       'still be possible',
   ),
-  is_own: Type.Boolean({ description: 'true: not bundled with Headroom, can be deleted' }),
+  is_own: Type.Boolean({ description: 'true: the scenario is not bundled with Headroom and can be deleted' }),
   created_by: textOrNull('User that uploaded it; null: bundled with Headroom, or unknown'),
 }
 
@@ -46,14 +46,14 @@ const facts = {
   sha256: Type.String({ description: 'SHA-256 of the text' }),
   nodes: count(),
   gpus: count(),
-  expected_tasks: count('Estimate, without the tasks of traces'),
+  expected_tasks: count('Estimated number of tasks, excluding tasks from traces'),
   until_seconds: numberOrNull('null: the run ends with its workload'),
   swept_fields: list(
     Type.Object({ field: Type.String({ description: '`config.idle_swap_out_seconds`' }), values: count() }),
     {
       description:
-        'Fields its own sweep varies besides the percentage, with the number of values; a sweep runs ' +
-        'every combination unless the request names the field',
+        'Fields that the sweep in the scenario varies besides the percentage, with the number of values; ' +
+        'a sweep runs every combination unless the request sets the field',
     },
   ),
 }

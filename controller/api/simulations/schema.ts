@@ -64,7 +64,10 @@ export const NewSimulationSchema = closed(
     ...scenarioFields,
     ...choiceFields,
     mode: Type.Optional(
-      oneOf(['run', 'session'], { default: 'run', description: 'run: until its end. session: interactive' }),
+      oneOf(['run', 'session'], {
+        default: 'run',
+        description: 'run: runs to the end; session: interactive',
+      }),
     ),
     speed: Type.Optional(SPEED),
     is_paused: Type.Optional(Type.Boolean({ default: true, description: 'Start the session paused' })),
@@ -96,7 +99,7 @@ const SweptValueSchema = Type.Unsafe<number | string | boolean | null>({
   pattern: '^[^,\\u0000-\\u001f\\u007f]*$',
   'x-allowed':
     'a number, true, false, null, ' +
-    `or a text of at most ${MAX_VALUE_CHARACTERS} characters without commas`,
+    `or a string of at most ${MAX_VALUE_CHARACTERS} characters without commas`,
 })
 
 const SweptFieldsSchema = Type.Unsafe<
@@ -107,8 +110,8 @@ const SweptFieldsSchema = Type.Unsafe<
   propertyNames: { type: 'string', minLength: 3, maxLength: MAX_FIELD_CHARACTERS },
   additionalProperties: Type.Array(SweptValueSchema, { minItems: 1, maxItems: MAX_SWEPT, uniqueItems: true }),
   description:
-    'Other swept fields, each by its path below config, fleet, workload or clock (`fleet.0.count`), with ' +
-    'the values to run. At most 200 combinations',
+    'Other fields to sweep: the path of each field below config, fleet, workload or clock ' +
+    '(`fleet.0.count`), with the values to run. At most 200 combinations',
 })
 
 export const NewSweepSchema = closed(
@@ -138,7 +141,7 @@ export const NewSweepSchema = closed(
       Type.Array(Type.String({ maxLength: 100 }), {
         maxItems: MAX_OBJECTIVES,
         description:
-          'Objectives that a recommended percentage must hold at the 95th percentile of seeds ' +
+          'Objectives that a recommended percentage must meet at the 95th percentile of seeds ' +
           '(starvation.total<=20)',
       }),
     ),
@@ -181,7 +184,7 @@ export const SimulationSchema = Type.Object(
     state: oneOf(SIMULATION_STATES),
     scenario: Type.String({ description: 'Name of the scenario' }),
     scenario_sha256: Type.String({ description: 'SHA-256 of the text' }),
-    exercise: textOrNull('Name of the exercise, if the session is one'),
+    exercise: textOrNull('Name of the exercise, if the session is an exercise'),
     seed: Type.Unsafe<number | null>({
       type: ['integer', 'null'],
       description: 'null: the value of the scenario',
@@ -224,12 +227,14 @@ export const SimulationReportSchema = Type.Unsafe<object>({
 
 export const ReportQuerySchema = closed({
   format: Type.Optional(
-    oneOf(REPORT_FORMATS, { description: 'Format of a sweep report; default: as in Accept, else JSON' }),
+    oneOf(REPORT_FORMATS, {
+      description: 'Format of a sweep report; default: the format in Accept, otherwise JSON',
+    }),
   ),
 })
 
 export const SimulationSeriesSchema = Type.Object({
-  x: list(Type.Number(), { description: 'The end of each interval, virtual seconds since the start' }),
+  x: list(Type.Number(), { description: 'End of each interval, in virtual seconds since the start' }),
   series: list(Type.Object({ name: Type.String(), values: list(Type.Number()) })),
 })
 export type SimulationSeriesBody = Static<typeof SimulationSeriesSchema>
@@ -276,6 +281,6 @@ export type RunResidencyBody = Static<typeof RunResidencySchema>
 export const SimulationStreamSchema = Type.String({
   [MEDIA_TYPE]: 'text/event-stream',
   description:
-    '`simulation` events: data is a Simulation, sent at once and on each change; `end` once it is done, ' +
-    'failed, cancelled or deleted. A comment every 15 s',
+    '`simulation` events with a Simulation as data, sent immediately and on each change; `end` when the ' +
+    'simulation is done, failed, cancelled or deleted. A comment is sent every 15 s',
 })

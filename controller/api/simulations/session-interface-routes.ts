@@ -65,10 +65,10 @@ function schemaOf(method: (typeof METHODS)[number]) {
       {
         operationId: `${method.toLowerCase()}InSession`,
         role: method === 'GET' ? 'viewer' : 'submitter',
-        summary: `${method} on the REST API of the controller of a session`,
+        summary: `${method} on the REST API of the controller in a session`,
         description:
-          'The same routes, roles and responses. The owner of a session has at least the role operator ' +
-          'in it.',
+          'Routes, roles and responses are the same as in the REST API of the live controller. In a ' +
+          'session, its owner has at least the role `operator`.',
         tags: ['simulations'],
         params: SimulationPathSchema,
         querystring: {},

@@ -28,7 +28,7 @@ const getSession = operation(
     operationId: 'getSimulationSession',
     role: 'viewer',
     summary: 'State of a session',
-    description: 'Virtual time, speed, inputs and snapshots of an interactive session.',
+    description: 'Returns the virtual time, speed, inputs and snapshots of an interactive session.',
     tags: ['simulations'],
     params: SimulationPathSchema,
     response: { 200: SessionSchema },
@@ -51,7 +51,8 @@ const stepSession = operation(
     operationId: 'stepSession',
     summary: 'Process one or more entries of the event queue',
     description:
-      'Pauses the session. An operator action of the scenario with its response counts as one entry.',
+      'Pauses the session. An operator action in the scenario counts, together with its response, as one ' +
+      'entry.',
     ...control(),
     body: StepBodySchema,
   },
@@ -62,7 +63,7 @@ const setSessionSpeed = operation(
   {
     operationId: 'setSessionSpeed',
     summary: 'Continue at a given speed',
-    description: 'Virtual seconds per real second. A paused session continues.',
+    description: 'The speed is in virtual seconds per real second. A paused session continues.',
     ...control(),
     body: SpeedBodySchema,
   },
@@ -74,8 +75,9 @@ const seekSession = operation(
     operationId: 'seekSession',
     summary: 'Go to an earlier or later time, or to a snapshot',
     description:
-      'Going back replays the session from the start with the same requests, so a time always has the ' +
-      'same state. Responds on arrival, or after 20 s while still seeking.',
+      'Going back replays the session from the start with the same requests, so the state at a given ' +
+      'time is always the same. Responds when the session has reached that time, or after 20 s while it ' +
+      'is still seeking.',
     ...control(),
     body: SeekBodySchema,
   },
@@ -86,7 +88,7 @@ const snapshotSession = operation(
   {
     operationId: 'snapshotSession',
     summary: 'Take a snapshot of the current state',
-    description: 'The snapshot has an id for seek and fork.',
+    description: 'The snapshot has an id, which seek and fork accept.',
     ...control(),
     body: SnapshotBodySchema,
   },
@@ -201,7 +203,7 @@ const listFaults = operation(
   {
     operationId: 'listSessionFaults',
     role: 'viewer',
-    summary: 'Faults of a session, from its scenario and injected',
+    summary: 'Faults of a session, both from its scenario and injected',
     description: 'Hidden faults are visible only to admins.',
     tags: ['simulations'],
     params: SimulationPathSchema,
@@ -216,8 +218,8 @@ const injectFault = operation(
     role: 'submitter',
     summary: 'Inject a fault into a session now',
     description:
-      'Visible faults require the owner of the session or the role operator, hidden faults the role ' +
-      'admin.',
+      'Only the owner of the session and the role `operator` can inject a visible fault, and only the ' +
+      'role `admin` a hidden fault.',
     tags: ['simulations'],
     params: SimulationPathSchema,
     body: FaultBodySchema,

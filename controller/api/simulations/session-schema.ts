@@ -39,8 +39,8 @@ export const SessionSchema = Type.Object({
   last_seq: count('seq of the newest event in its log'),
   inputs: count('Requests that changed state'),
   inputs_ahead: count(
-    'Inputs in the future after a seek back: they are replayed at their time, and discarded if a new ' +
-      'input comes first',
+    'Inputs that are in the future after a seek back; they are replayed at their time, or discarded if a ' +
+      'new input comes first',
   ),
   state_hash: Type.String({
     description: 'Equal for sessions that reached the same point through the same inputs',
@@ -58,7 +58,11 @@ export const SPEED = Type.Unsafe<number | null>({
 })
 
 export const StepBodySchema = closed(
-  { count: Type.Optional(integer(1, MAX_STEPS, { default: 1, description: 'Entries of the event queue' })) },
+  {
+    count: Type.Optional(
+      integer(1, MAX_STEPS, { default: 1, description: 'Number of event queue entries to process' }),
+    ),
+  },
   { ...MAY_BE_LEFT_OUT, examples: [{ count: 1 }] },
 )
 export const SpeedBodySchema = closed({ speed: SPEED }, { examples: [{ speed: 60 }, { speed: null }] })
@@ -75,7 +79,7 @@ export const SeekBodySchema = closed(
     snapshot: Type.Optional(
       Type.String({
         maxLength: MAX_NAME,
-        description: 'Or the id of one of its snapshots',
+        description: 'Or the id of a snapshot of the session',
       }),
     ),
   },
@@ -90,7 +94,7 @@ export const ForkBodySchema = closed(
     snapshot: Type.Optional(
       Type.String({
         maxLength: MAX_NAME,
-        description: 'Id of one of its snapshots; default: the current state',
+        description: 'Id of a snapshot of the session; default: the current state',
       }),
     ),
   },
@@ -98,7 +102,7 @@ export const ForkBodySchema = closed(
 )
 
 export const ForwardedSchema = Type.Unsafe<unknown>({
-  description: 'As the same route of the live cluster',
+  description: 'The same as for this route of the live cluster',
 })
 
 export const FaultBodySchema = closed(
@@ -107,12 +111,13 @@ export const FaultBodySchema = closed(
       type: 'object',
       additionalProperties: true,
       description:
-        'As an entry of `faults` in a scenario (docs/scenario-format.md), without `at`: the fault begins now',
+        'Same format as an entry of `faults` in a scenario (docs/scenario-format.md), without `at`: the ' +
+        'fault begins immediately',
     }),
     is_hidden: Type.Optional(
       Type.Boolean({
         default: false,
-        description: 'Hides the fault from roles below admin; requires the role admin',
+        description: 'Hides the fault from roles below `admin`; requires the role `admin`',
       }),
     ),
   },
@@ -122,7 +127,9 @@ export const FaultBodySchema = closed(
 export const FaultListSchema = Type.Object({
   items: list(
     Type.Object({
-      virtual_seconds: Type.Number({ description: 'Virtual time of its beginning, since the start' }),
+      virtual_seconds: Type.Number({
+        description: 'Virtual time at which the fault begins, since the start',
+      }),
       is_hidden: Type.Boolean(),
       origin: oneOf(['scenario', 'injected']),
       by: textOrNull('User that injected it'),

@@ -13,7 +13,7 @@ import type {
   Uploader,
 } from '../../ports/simulation.ts'
 import { callerOf, type Caller } from '../auth/caller.ts'
-import { ApiProblem, invalidField, invalidFields } from '../http/errors.ts'
+import { ApiProblem, invalidField, invalidFields, notFoundDetail } from '../http/errors.ts'
 
 /** The largest body of a route that takes a scenario: 1 MiB of text, as JSON writes it. */
 export const SCENARIO_BODY_LIMIT_BYTES = 2 * 1024 * 1024
@@ -21,7 +21,7 @@ export const SCENARIO_BODY_LIMIT_BYTES = 2 * 1024 * 1024
 /** @throws ApiProblem where this controller has no simulator: inside a simulation. */
 export function simulatorOf(simulation: Simulation | null): Simulation {
   if (simulation === null)
-    throw new ApiProblem('conflict', 'There is no simulator here: this is a simulated cluster.')
+    throw new ApiProblem('conflict', 'This is a simulated cluster, which has no simulator of its own.')
   return simulation
 }
 
@@ -116,7 +116,7 @@ function problemOf(refusal: SimulationRefusal): ApiProblem {
     case 'too_large':
       return invalidField('/scenario', refusal.detail)
     case 'not_found':
-      return new ApiProblem('not_found', `There is no ${refusal.what} ${JSON.stringify(refusal.id)}.`)
+      return new ApiProblem('not_found', notFoundDetail(refusal.what, refusal.id))
     case 'body_too_large':
       return new ApiProblem(
         'body_too_large',

@@ -19,9 +19,9 @@ const storeTrace = takesFile(
       operationId: 'storeTrace',
       role: 'submitter',
       answerHeaders: ['Location'],
-      summary: 'Upload a trace, or a file to convert to one',
+      summary: 'Upload a trace, or a file to convert to a trace',
       description:
-        'The body is the file, of any content type, up to 1 GiB. Replaces your own trace of the same ' +
+        'The body is the file, of any content type, up to 1 GiB. Replaces your own trace with the same ' +
         'name. The whole file is checked; dropped rows are counted by reason.',
       tags: ['simulations'],
       querystring: TraceQuerySchema,
@@ -36,7 +36,7 @@ const listTraces = operation(
     operationId: 'listTraces',
     role: 'viewer',
     summary: 'Uploaded traces, by name',
-    description: 'Number of tasks, dropped rows by reason, and size.',
+    description: 'Returns the number of tasks, the dropped rows by reason, and the size.',
     tags: ['simulations'],
     response: { 200: TracePageSchema },
   },
@@ -49,8 +49,8 @@ const deleteTrace = operation(
     role: 'submitter',
     summary: 'Delete a trace',
     description:
-      'A submitter may delete their own traces; an operator all. Simulations that used it keep their ' +
-      'results; scenarios that name it can no longer be run.',
+      'A submitter can delete their own traces; an operator can delete all traces. Simulations that used ' +
+      'the trace keep their results; scenarios that refer to it can no longer be run.',
     tags: ['simulations'],
     params: TracePathSchema,
     response: { 204: Type.Null({ description: 'Deleted' }) },

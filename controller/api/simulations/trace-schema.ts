@@ -5,7 +5,7 @@ export const TraceSchema = Type.Object({
   name: Type.String({ description: 'Name; scenarios refer to traces/NAME.trace.jsonl' }),
   format: Type.String({ description: 'Format of the upload' }),
   tasks: count(),
-  rows: count('Rows of the upload'),
+  rows: count('Number of rows in the upload'),
   dropped: Type.Unsafe<Readonly<Record<string, number>>>({
     type: 'object',
     additionalProperties: { type: 'integer' },
@@ -22,9 +22,9 @@ export const TracePathSchema = Type.Object({ trace: pathId('Name of the trace') 
 export const TraceQuerySchema = closed({
   name: Type.String({
     pattern: '^[a-z0-9][a-z0-9_-]{0,63}$',
-    description: 'Name of the trace; replaces your own trace of the same name',
+    description: 'Name of the trace; replaces your own trace with the same name',
     'x-allowed':
-      '1 to 64 lower-case letters, digits, dashes and underscores that begin with a letter or digit',
+      '1 to 64 lower-case letters, digits, dashes and underscores, starting with a letter or digit',
   }),
   format: Type.Optional(
     Type.String({

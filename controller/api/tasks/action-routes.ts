@@ -20,7 +20,7 @@ const holdTask = operation(
     role: 'operator',
     summary: 'Put a pending task on hold until it is released',
     description:
-      'No effect if the task is already on hold. A placed task cannot be put on hold: swap it out or ' +
+      'Has no effect if the task is already on hold. A placed task cannot be put on hold: swap it out or ' +
       'requeue it.',
     tags: ['tasks'],
     params: TaskPathSchema,
@@ -33,10 +33,10 @@ const releaseTask = operation(
   {
     operationId: 'releaseTask',
     role: 'operator',
-    summary: 'Release a task on hold',
+    summary: 'Release a task that is on hold',
     description:
-      'The task keeps its position in its class; time on hold does not count for ageing or for a ' +
-      'reservation. No effect if the task is not on hold.',
+      'The task keeps its position in its priority class. Time on hold does not count towards ageing or ' +
+      'a reservation. Has no effect if the task is not on hold.',
     tags: ['tasks'],
     params: TaskPathSchema,
     response: { 200: TaskRef },
@@ -50,10 +50,10 @@ const swapOutTask = operation(
     role: 'operator',
     summary: 'Swap an idle task out of VRAM',
     description:
-      'Responds when the order is durable; the GPU server can still refuse it. The task stays swapped ' +
-      'out until it wants the GPU (without signalling: until the next probe) or is swapped in by an ' +
-      'operator. Refused while the task is noswap, wants the GPU or is not resident, or host memory is ' +
-      'short.',
+      'Responds when the command is stored durably; the GPU server can still refuse it. The task stays ' +
+      'swapped out until it wants the GPU (if it cannot signal that: until the next probe) or an ' +
+      'operator swaps it in. The request is refused if the task is noswap, wants the GPU or is not ' +
+      'resident, or if the node does not have enough host memory.',
     tags: ['tasks'],
     params: TaskPathSchema,
     response: { 202: TaskRef },
@@ -67,8 +67,8 @@ const swapInTask = operation(
     role: 'operator',
     summary: 'Swap a task in',
     description:
-      'The request is durable: the task waits in the queue of its node like one that wants the GPU; ' +
-      '`wait` has the reason. A swap-out by an operator cancels the request.',
+      'The request is stored durably. The task waits in the queue of its node like a task that wants the ' +
+      'GPU; `wait` contains the reason. A swap-out by an operator cancels the request.',
     tags: ['tasks'],
     params: TaskPathSchema,
     response: { 202: TaskRef },
@@ -114,7 +114,7 @@ const getAssignment = operation(
     operationId: 'getAssignment',
     role: 'viewer',
     summary: 'Current placement of a task',
-    description: '404 for a pending or final task, which is not assigned to a node.',
+    description: 'Returns 404 for a pending or completed task, which is not assigned to a node.',
     tags: ['tasks'],
     params: TaskPathSchema,
     response: { 200: AssignmentSchema },

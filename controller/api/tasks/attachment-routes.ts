@@ -13,11 +13,12 @@ const attachLease = operation(
     operationId: 'attachLease',
     role: 'submitter',
     ownersOnly: 'always',
-    summary: 'Token with which a process on the node registers for a lease',
+    summary: 'Create a token that a process uses to attach to a lease',
     description:
-      'For the owner of the lease only, while it is in VRAM. The process that presents the token at the ' +
-      'socket within 60 s is the process of the lease: its VRAM counts as that of the lease, and it is ' +
-      'stopped while the lease is swapped out. A later token replaces an earlier one.',
+      'Available only to the owner of the lease, while the lease is in VRAM. The process that presents ' +
+      'the token at the socket within 60 s becomes the process of the lease: its VRAM is accounted to ' +
+      'the lease, and the process is stopped while the lease is swapped out. A new token replaces the ' +
+      'previous one.',
     tags: ['tasks'],
     params: TaskPathSchema,
     response: { 200: AttachmentSchema },
@@ -36,7 +37,7 @@ export function attachmentRoutes(app: ApiApp, { views, logs }: ApiContext): void
     const hash = createHash('sha256').update(token).digest('hex')
     const answer = (await logs?.expectProcess?.(node.id, task.spec.id, attempt, hash)) ?? null
     if (answer === null) {
-      throw new ApiProblem('node_unavailable', `Node ${node.name} does not answer. Try again later.`, {
+      throw new ApiProblem('node_unavailable', `Node ${node.name} does not respond. Try again later.`, {
         headers: { 'retry-after': '5' },
       })
     }
@@ -57,13 +58,13 @@ export function attachmentRoutes(app: ApiApp, { views, logs }: ApiContext): void
 function placeOf(task: Task): { readonly node: Node; readonly attempt: number } {
   const { placement, spec } = task
   if (spec.command !== null)
-    throw new ApiProblem('conflict', `Task ${spec.id} runs a command. Only a lease accepts a process.`)
+    throw new ApiProblem('conflict', `Task ${spec.id} runs a command. A process can attach only to a lease.`)
   if (placement === null || task.state !== 'running' || placement.residency !== 'resident')
     throw new ApiProblem('conflict', `Lease ${spec.id} is not in VRAM yet. Wait until it runs.`)
   if (!placement.node.features.includes('attach')) {
     throw new ApiProblem(
       'conflict',
-      `The GPU server of node ${placement.node.name} accepts no processes for leases.`,
+      `The GPU server of node ${placement.node.name} does not accept processes for leases.`,
     )
   }
   return { node: placement.node, attempt: task.attempt }

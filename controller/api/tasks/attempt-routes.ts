@@ -31,10 +31,10 @@ import { TaskRef } from './schema.ts'
 const getRecovery = operation({
   operationId: 'getRecovery',
   role: 'viewer',
-  summary: 'State of the recovery: the store compared with the nodes',
+  summary: 'Recovery state: the store compared with the nodes',
   description:
-    'Returns whether the controller is in recovery, which nodes it waits for, and which nodes know ' +
-    'events that the store does not have.',
+    'Returns whether the controller is in recovery, which nodes it waits for, and which nodes have ' +
+    'reported events that the store does not have.',
   tags: ['nodes'],
   response: { 200: RecoverySchema },
 })
@@ -45,8 +45,8 @@ const finishRecovery = operation(
     role: 'admin',
     summary: 'End the recovery without waiting for missing nodes',
     description:
-      'Placements continue. Tasks on nodes not heard from may then run twice: make sure that these nodes ' +
-      'are down. No effect if no recovery is in progress.',
+      'Placements continue. Tasks on nodes that have not reported may then run twice, so make sure that ' +
+      'these nodes are down. Has no effect if no recovery is in progress.',
     tags: ['nodes'],
     response: { 200: RecoverySchema },
   },
@@ -57,7 +57,7 @@ const listAttempts = operation({
   operationId: 'listAttempts',
   role: 'operator',
   summary: 'Running attempts unknown to the store',
-  description: 'Includes the current records of their GPU servers for the first 100.',
+  description: 'For the first 100 attempts, the response includes the current record of the GPU server.',
   tags: ['nodes'],
   response: { 200: AttemptListSchema },
 })
@@ -81,7 +81,7 @@ const stopAttempt = operation(
     operationId: 'stopAttempt',
     role: 'operator',
     summary: 'Stop a quarantined attempt',
-    description: 'Its server receives the order with the next heartbeat.',
+    description: 'The GPU server receives the command with the next heartbeat.',
     tags: ['nodes'],
     params: AttemptPathSchema,
     body: AttemptChoiceSchema,

@@ -26,13 +26,13 @@ export const AttemptSchema = Type.Object({
   node_id: Type.String(),
   node_name: Type.String(),
   gpus: list(Type.Integer()),
-  vram_mib: mib('Per GPU, accounted as noswap'),
+  vram_mib: mib('VRAM on each GPU, accounted as noswap'),
   residency: oneOf(['none', 'resident', 'swapping_out', 'swapped_out', 'swapping_in']),
   since: instant('Start of the quarantine'),
   stopped_by: textOrNull('Caller that stopped the attempt; null: it keeps running'),
   record: objectOrNull(
     AttemptRecordSchema,
-    'Record of the GPU server; null: the server does not answer, or its version keeps no record',
+    'Record of the GPU server; null: the server does not respond, or its version keeps no record',
   ),
 })
 export type AttemptBody = Static<typeof AttemptSchema>
@@ -77,12 +77,12 @@ export type AdoptionBody = Static<typeof AdoptionSchema>
 
 const AheadNodeSchema = Type.Object({
   node_id: Type.String(),
-  name: textOrNull('As in its hello message; null: unknown'),
+  name: textOrNull('Node name in its hello message; null: unknown'),
   reason: oneOf(BEHIND_REASONS),
-  epoch: count('Highest epoch that the node has obeyed'),
-  controller: textOrNull('Process of that controller'),
-  event_seq: count('The last event known to the node'),
-  since: instant('When the node reported it'),
+  epoch: count('Highest epoch that the node has accepted'),
+  controller: textOrNull('Controller process with that epoch'),
+  event_seq: count('Number of the last event that the node has reported'),
+  since: instant('Time of the report'),
 })
 
 export const RecoverySchema = Type.Object({
@@ -94,25 +94,25 @@ export const RecoverySchema = Type.Object({
   recovery: objectOrNull(
     Type.Object({
       reason: oneOf(['restored', 'loss_accepted']),
-      since: instant('Time of the restore or of the accepted loss'),
-      nodes_awaited: list(Type.String(), { description: 'Ids of known nodes not heard from yet' }),
+      since: instant('Time of the restore, or of the accepted loss (--accept-loss)'),
+      nodes_awaited: list(Type.String(), { description: 'Ids of known nodes that have not reported yet' }),
     }),
     'null: no recovery is in progress',
   ),
   nodes_awaited_since_start: list(Type.String(), {
-    description: 'Ids of nodes that were up before the start and not heard from yet; for at most 15 s',
+    description: 'Ids of nodes that were up before the start and have not reported yet; for at most 15 s',
   }),
-  nodes_heard: count('Nodes heard from since the start'),
+  nodes_heard: count('Number of nodes that have reported since the start'),
   store: Type.Object(
     {
-      epoch: count('Epoch of this controller; each start, restore and accepted loss increments it'),
+      epoch: count('Epoch of this controller; each start, restore and accepted loss increases it'),
       controller: Type.String({ description: 'Process of this controller' }),
-      event_seq: count('The last event'),
+      event_seq: count('Number of the last event'),
     },
     { description: 'Position of the store, compared with the positions of the nodes' },
   ),
   nodes_ahead: list(AheadNodeSchema, {
-    description: 'Nodes that know events the store does not have: STORE_BEHIND',
+    description: 'Nodes that have reported events that the store does not have: STORE_BEHIND',
   }),
   result_unknown: list(Type.String(), {
     description: 'Ids of tasks missing on their node; they end as lost, result_unknown',

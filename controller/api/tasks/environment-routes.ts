@@ -9,7 +9,7 @@ const EnvironmentSchema = Type.Object({
   env: Type.Unsafe<Readonly<Record<string, string>>>({
     type: 'object',
     additionalProperties: { type: 'string' },
-    description: 'Values by variable, without those of secrets',
+    description: 'Values by variable name, excluding secrets',
   }),
 })
 
@@ -18,8 +18,9 @@ const readEnvironment = operation(
     operationId: 'readEnvironment',
     role: 'submitter',
     ownersOnly: 'or_admin',
-    summary: 'Values of the environment variables of an open task',
-    description: 'For its owner and admins. The values are removed when the task ends.',
+    summary: 'Environment variable values of an open task',
+    description:
+      'Available only to the owner of the task and admins. The values are removed when the task ends.',
     tags: ['tasks'],
     params: TaskPathSchema,
     response: { 200: EnvironmentSchema },
@@ -36,7 +37,10 @@ export function environmentRoutes(app: ApiApp, { access, views }: ApiContext): v
     if (environment === null) return { env: {} }
     const values = openedEnvironment(access.sealer, environment, owner)
     if (values === null)
-      throw new ApiProblem('conflict', 'The values are not kept: they were encrypted with another key.')
+      throw new ApiProblem(
+        'conflict',
+        'The values cannot be decrypted: they were encrypted with a different key.',
+      )
     return { env: values.env }
   })
 }

@@ -36,9 +36,12 @@ export function environmentOf(
   refuseReserved('secrets', secrets)
   const twice = Object.keys(secrets).find((name) => name in env)
   if (twice !== undefined)
-    throw invalidField(`/secrets/${twice}`, `secrets.${twice} must be a variable that env does not set too`)
+    throw invalidField(`/secrets/${twice}`, `secrets.${twice} must be a variable that env does not also set`)
   if (variables.length > MAX_VARIABLES)
-    throw invalidField('/env', `env and secrets may set ${MAX_VARIABLES} variables, got ${variables.length}`)
+    throw invalidField(
+      '/env',
+      `env and secrets can set at most ${MAX_VARIABLES} variables, got ${variables.length}`,
+    )
   const withoutValues = { names: namesOf(env), secrets, sealed: null }
   if (book === null) return withoutValues
   const values = { env, secrets: valuesOf(secrets, owner, book, sealer) }
@@ -46,7 +49,7 @@ export function environmentOf(
   if (bytes > MAX_ENVIRONMENT_LENGTH)
     throw invalidField(
       '/env',
-      `env and secrets may take ${MAX_ENVIRONMENT_LENGTH} bytes as JSON, got ${bytes}`,
+      `env and secrets can have at most ${MAX_ENVIRONMENT_LENGTH} bytes as JSON, got ${bytes}`,
     )
   return sealer === null || isDryRun ? withoutValues : sealedEnvironment(sealer, values, secrets, owner)
 }
@@ -100,7 +103,7 @@ function valuesOf(
     if (value === null)
       throw new ApiProblem(
         'conflict',
-        `secrets.${variable} names ${JSON.stringify(name)}, which is not a secret of yours; set it first: ` +
+        `secrets.${variable} names ${JSON.stringify(name)}, which is not one of your secrets; set it first: ` +
           'PUT /secrets/{name}, or headroom secret set.',
       )
     values[variable] = value

@@ -23,8 +23,8 @@ const listFiles = operation(
     ownersOnly: 'or_admin',
     summary: 'Files in the work folder of the latest attempt of a task',
     description:
-      'For its owner and admins, also while the task runs. The GPU server keeps the folder for a day after ' +
-      'the end (NODE_WORK_RETENTION_SECONDS), up to a size limit.',
+      'Available only to the owner of the task and admins, also while the task runs. The GPU server ' +
+      'keeps the folder for a day after the task ends (NODE_WORK_RETENTION_SECONDS), up to a size limit.',
     tags: ['tasks'],
     params: TaskPathSchema,
     querystring: WorkFilesQuerySchema,
@@ -40,7 +40,8 @@ const readFile = operation(
     ownersOnly: 'or_admin',
     summary: 'Part of a file in the work folder of the latest attempt of a task',
     description:
-      'Resolved below the folder, as the user of the task: a link that leads out of it is refused.',
+      'The path is resolved within the work folder, as the user of the task. A link that leads out of ' +
+      'the folder is refused.',
     tags: ['tasks'],
     params: TaskPathSchema,
     querystring: FileContentQuerySchema,
@@ -117,10 +118,10 @@ function answered<T extends object>(answer: FilesAnswer<T>, path: string): T {
   if (refused === 'unknown_attempt')
     throw new ApiProblem(
       'not_found',
-      'The GPU server has no files of this attempt: it wrote none, or they were removed after the ' +
-        'retention time.',
+      'The GPU server has no files of this attempt: the attempt wrote none, or they were removed after ' +
+        'the retention time.',
     )
-  throw unavailable(`The GPU server cannot read it now (${refused}). Try again later.`)
+  throw unavailable(`The GPU server cannot read the path now (${refused}). Try again later.`)
 }
 
 const WORDS: Readonly<Record<string, string>> = {

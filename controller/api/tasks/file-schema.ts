@@ -9,15 +9,17 @@ const WorkFileSchema = Type.Object({
   path: Type.String({ description: 'Relative to the work folder' }),
   kind: oneOf(['file', 'folder', 'link', 'other']),
   bytes: count('Size of a file; 0 for the others'),
-  modified_at: instant('Time of the last change, by the clock of the GPU server'),
+  modified_at: instant('Time of the last change, according to the clock of the GPU server'),
 })
 
 export const WorkFilesSchema = Type.Object({
   task_id: Type.String(),
-  attempt: count('The attempt whose work folder this is, which is the latest'),
-  node_id: Type.String({ description: 'Where it ran' }),
+  attempt: count('Attempt that used this work folder: the latest one'),
+  node_id: Type.String({ description: 'Node on which the attempt ran' }),
   items: Type.Array(WorkFileSchema),
-  is_complete: Type.Boolean({ description: 'If not, continue with `after` and the last path' }),
+  is_complete: Type.Boolean({
+    description: 'false: there are more items; to continue, send the last path as `after`',
+  }),
 })
 
 export type WorkFileBody = Static<typeof WorkFileSchema>
@@ -31,13 +33,13 @@ export const WorkFilesQuerySchema = closed({
 
 export const FilePieceSchema = Type.Object({
   task_id: Type.String(),
-  attempt: count('The attempt whose work folder contains it'),
+  attempt: count('Attempt whose work folder contains the file'),
   path: Type.String(),
-  offset: count('Start of data, in bytes'),
+  offset: count('Position of the data in the file, in bytes'),
   next_offset: count('Send it as `offset` to continue'),
   data: Type.String({ description: 'Bytes, in base64' }),
   bytes: count('Current size of the file'),
-  modified_at: instant('Time of its last change'),
+  modified_at: instant('Time of the last change of the file'),
   inode: Type.String({ description: 'Identifies the file: a different value means that it was replaced' }),
 })
 export type FilePieceBody = Static<typeof FilePieceSchema>

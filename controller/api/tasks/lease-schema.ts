@@ -9,8 +9,8 @@ export const KeepaliveSchema = closed(
     busy: Type.Optional(
       Type.Boolean({
         description:
-          'true: the task wants the GPU; false: it may be swapped out after the idle time; absent: as ' +
-          'its GPU server measures the process of the lease',
+          'true: the task wants the GPU; false: it may be swapped out after the idle period; absent: as ' +
+          'the GPU server measures for the process of the lease',
       }),
     ),
   },
@@ -23,7 +23,7 @@ export const KeptLeaseSchema = Type.Object(
     task_id: Type.String(),
     state: oneOf(TASK_STATES),
     residency: TaskSchema.properties.residency,
-    at: instant('Time of the controller clock'),
+    at: instant('Time according to the controller clock'),
     expires_at: instantOrNull(
       'End of the lease unless it is renewed; null: leases do not expire (simulated fleets)',
     ),
@@ -39,8 +39,8 @@ export const AttachmentSchema = Type.Object(
     attempt: Type.Integer({ minimum: 1 }),
     node_id: Type.String(),
     node_name: Type.String(),
-    socket: Type.String({ description: 'Unix socket on that node, for the process to register itself' }),
-    token: Type.String({ description: 'For one registration within 60 s' }),
+    socket: Type.String({ description: 'Unix socket on the node, at which the process registers' }),
+    token: Type.String({ description: 'Token for one registration within 60 s' }),
   },
   { $id: 'Attachment' },
 )

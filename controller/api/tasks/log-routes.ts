@@ -23,7 +23,9 @@ const readLog = operation(
     answerHeaders: ['X-Accel-Buffering'],
     ownersOnly: true,
     summary: 'Output of the latest attempt of a task; a stream with follow=true',
-    description: 'Read from the GPU server of the attempt, which keeps output for a limited time and size.',
+    description:
+      'The output is read from the GPU server of the attempt, which keeps a limited amount of output for ' +
+      'a limited time.',
     tags: ['tasks'],
     params: TaskPathSchema,
     querystring: LogQuerySchema,
@@ -73,7 +75,7 @@ function refused(reason: string): ApiProblem {
     const detail = 'Too many reads of output are in progress on the GPU server. Try again in 1 s.'
     return new ApiProblem('too_many_reads', detail, { headers: { 'retry-after': '1' } })
   }
-  return new ApiProblem('not_found', `The GPU server keeps no output of this attempt (${reason}).`)
+  return new ApiProblem('not_found', `The GPU server has no output of this attempt (${reason}).`)
 }
 
 function unavailable(detail: string): ApiProblem {

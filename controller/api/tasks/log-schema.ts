@@ -8,12 +8,13 @@ const LOG_STREAMS = ['stdout', 'stderr'] as const
 export const LogSchema = Type.Object(
   {
     task_id: Type.String(),
-    attempt: count('The attempt that wrote it, which is the latest'),
-    node_id: Type.String({ description: 'Where it ran' }),
+    attempt: count('Attempt that wrote the output: the latest one'),
+    node_id: Type.String({ description: 'Node on which the attempt ran' }),
     stream: oneOf(LOG_STREAMS),
     offset: count(
-      'Start of data, in bytes; later than requested if the server no longer keeps earlier output, and the ' +
-        'end of the output, without data, if the requested offset is beyond it',
+      'Position of the data in the output, in bytes. It is later than requested if the server no longer ' +
+        'has the earlier output. If the requested offset is beyond the end of the output, it is the end, ' +
+        'and there is no data',
     ),
     next_offset: count('Send it as `offset` to continue'),
     data: Type.String({ description: 'Bytes, in base64' }),
@@ -56,8 +57,8 @@ export const LogQuerySchema = closed({
     Type.Boolean({
       default: false,
       description:
-        'Return text/event-stream: `output` events with id next_offset and data of this schema; a ' +
-        'comment every 15 s; `end` after the last output',
+        'Return text/event-stream: `output` events with next_offset as id and data of this schema, a ' +
+        'comment every 15 s, and `end` after the last output',
     }),
   ),
 })

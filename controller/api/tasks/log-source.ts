@@ -32,7 +32,10 @@ export async function logSourceOf(views: Views, id: string): Promise<LogSource |
     const nodeId = await nodeOfAttempt(views, id, attempt)
     if (nodeId !== null) return { nodeId, attempt }
     if (isFinal(state))
-      throw new ApiProblem('conflict', `The task is ${state}, and it is no longer known where it ran.`)
+      throw new ApiProblem(
+        'conflict',
+        `The task is ${state}, and the node on which it ran is no longer known.`,
+      )
     return null
   }
   if (isFinal(state))

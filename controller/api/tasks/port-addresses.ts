@@ -24,7 +24,7 @@ async function recordOf(
 }
 
 function presentPorts({ task, startedAt }: Placement, record: PortAddresses | null): AssignmentBody['ports'] {
-  const unknown = startedAt === null ? 'the task has not started' : 'its GPU server does not answer'
+  const unknown = startedAt === null ? 'the task has not started' : 'its GPU server does not respond'
   const known = record?.port_addresses
   return (task.spec.ports ?? []).map(({ name, target, protocol }) => {
     const port = { name, target, protocol }

@@ -36,7 +36,10 @@ export const PlacementPreviewSchema = Type.Object(
     forecast: objectOrNull(StartForecastSchema, 'When the task would start; null: see the next field'),
     forecast_unavailable_because: textOrNull('Why there is no forecast'),
   },
-  { $id: 'PlacementPreview', description: 'Effects of a submission at this moment. Nothing has changed.' },
+  {
+    $id: 'PlacementPreview',
+    description: 'Effects that submitting the task now would have. Nothing was submitted.',
+  },
 )
 export type PlacementPreviewBody = Static<typeof PlacementPreviewSchema>
 export const PlacementPreviewRef = refTo<PlacementPreviewBody>('PlacementPreview')

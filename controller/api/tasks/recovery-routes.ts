@@ -18,8 +18,8 @@ const releaseFreeze = operation(
     role: 'operator',
     summary: 'Declare the silent nodes dead and requeue their tasks',
     description:
-      'Ends the requeue freeze after mass silence. The freeze applies to a node again after its next ' +
-      'contact. No effect without a freeze.',
+      'Ends the requeue freeze, which starts when many nodes lose contact at the same time. After its ' +
+      'next contact, a node can cause a freeze again. Has no effect if no freeze is active.',
     tags: ['nodes'],
     response: { 200: RequeueFreezeSchema },
   },
@@ -30,8 +30,9 @@ const forgetNode = operation(
   {
     operationId: 'forgetNode',
     role: 'operator',
-    summary: 'Forget a node that is gone for good',
-    description: 'Refused while the node is up or has placed tasks. The node may register again.',
+    summary: 'Forget a node that will not return',
+    description:
+      'The request is refused while the node is up or has placed tasks. The node can register again.',
     tags: ['nodes'],
     params: NodePathSchema,
     response: { 204: Type.Null({ description: 'Forgotten' }) },
@@ -45,8 +46,8 @@ const requeueTask = operation(
     role: 'operator',
     summary: 'Requeue a placed task',
     description:
-      'Its server stops the task first. For an unreachable server, `confirm_fenced` confirms that no ' +
-      'process of the task runs there.',
+      'The GPU server stops the task first. If the server is unreachable, set `confirm_fenced` to ' +
+      'confirm that no process of the task runs on its node.',
     tags: ['tasks'],
     params: TaskPathSchema,
     body: RequeueBodySchema,

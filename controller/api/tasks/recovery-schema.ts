@@ -4,10 +4,10 @@ import { closed, count, instantOrNull } from '../http/fields-schema.ts'
 
 export const RequeueFreezeSchema = Type.Object({
   is_frozen: Type.Boolean({
-    description: 'Many nodes became silent together; no task is requeued or lost',
+    description: 'Many nodes lost contact at the same time; no task is requeued or declared lost',
   }),
   since: instantOrNull('Start of the current state; null: never frozen'),
-  silent_nodes: count('Nodes that became silent together'),
+  silent_nodes: count('Number of nodes that lost contact at the same time'),
 })
 
 export const RequeueBodySchema = closed(

@@ -52,12 +52,12 @@ const submitTask = operation(
     answerHeaders: ['Location', 'Idempotency-Replayed'],
     summary: 'Submit a task',
     description:
-      'Responds when the task is durable. A task that can never fit is accepted too; `wait` has the ' +
-      'reason. With the header Idempotency-Key (1 to 255 characters, kept for 24 h) a repeated request ' +
-      'returns the task of the first one, with Idempotency-Replayed: true. With dry_run nothing is ' +
-      'submitted: the response has the expected placement and victims, and with forecast the expected ' +
-      'start of a task that would wait. With wait it responds when the ' +
-      'task has started, or after that time.',
+      'Responds when the task is stored durably. A task that can never fit is also accepted; `wait` in ' +
+      'the response contains the reason. With the header Idempotency-Key (1 to 255 characters, stored ' +
+      'for 24 h), a repeated request returns the task of the first request, with Idempotency-Replayed: ' +
+      'true. With dry_run, nothing is submitted: the response contains the expected placement and ' +
+      'victims and, with forecast, the expected start of a task that would wait. If the parameter `wait` ' +
+      'is set, the response is delayed until the task has started, or until `wait` has elapsed.',
     tags: ['tasks'],
     querystring: SubmissionQuerySchema,
     body: TaskRequestSchema,
@@ -71,9 +71,10 @@ const listTasks = operation(
     operationId: 'listTasks',
     role: 'viewer',
     answerHeaders: ['Content-Disposition'],
-    summary: 'Tasks, by default newest submission first',
+    summary: 'Tasks, newest first by default',
     description:
-      'All filters must match. Continue with `cursor`, which is valid only for the same filters and order.',
+      'Returns the tasks that match all filters. To get the next page, send `next_cursor` as `cursor`, ' +
+      'with the same filters and order.',
     tags: ['tasks'],
     querystring: TaskQuerySchema,
     response: { 200: orCsv(TaskPageSchema) },
@@ -85,9 +86,11 @@ const getTask = operation(
   {
     operationId: 'getTask',
     role: 'viewer',
-    summary: 'One task, open or final',
+    summary: 'One task, open or completed',
     tags: ['tasks'],
-    description: 'With wait it responds when the task has started or finished (until), or after that time.',
+    description:
+      'If `wait` is set, the response is delayed until the task reaches the state in `until`, or until ' +
+      '`wait` has elapsed.',
     params: TaskPathSchema,
     querystring: WaitingQuerySchema,
     response: { 200: TaskRef },
@@ -102,7 +105,8 @@ const patchTask = operation(
     ownersOnly: true,
     summary: 'Change a task',
     description:
-      'A merge patch (RFC 7396); vram_mib, groups and on_node_loss only while the task is pending.',
+      'The body is a merge patch (RFC 7396). vram_mib, groups and on_node_loss can be changed only while ' +
+      'the task is pending.',
     tags: ['tasks'],
     consumes: ['application/json', 'application/merge-patch+json'],
     params: TaskPathSchema,
@@ -119,9 +123,9 @@ const cancelTask = operation(
     ownersOnly: true,
     summary: 'Cancel a task',
     description:
-      'A pending task is cancelled at once; a placed one is stopped by its GPU server: SIGTERM, then ' +
-      'SIGKILL after its stop grace. With `now=true` SIGKILL at once, also while the task is being ' +
-      'stopped.',
+      'A pending task is cancelled immediately. A placed task is stopped by its GPU server, with SIGTERM ' +
+      'and, after the stop grace, SIGKILL. With `now=true`, SIGKILL is sent immediately, even if the ' +
+      'task is already being stopped.',
     tags: ['tasks'],
     params: TaskPathSchema,
     querystring: CancelQuerySchema,
@@ -172,7 +176,7 @@ function listRoute(app: ApiApp, { views }: ApiContext): void {
       if (sort !== 'newest')
         throw invalidField(
           '/sort',
-          'query parameter sort: cannot be combined with format=csv, which is sorted by newest',
+          'query parameter sort cannot be combined with format=csv, which is sorted by newest',
         )
       return sendCsv(reply, 'tasks', query, csvOfTasks(views, { ...rest, ...place, states }))
     }

@@ -66,7 +66,7 @@ const labelName = Type.String({
   minLength: 1,
   maxLength: 64,
   ...LINE,
-  'x-allowed': 'a text of 1 to 64 characters on one line',
+  'x-allowed': 'a string of 1 to 64 characters on one line',
 })
 const ARGUMENT = { maxLength: 4096, pattern: '^[^\\u0000]*$' }
 const labelValue = { type: 'string', maxLength: 256 }
@@ -79,7 +79,7 @@ export const TaskRequestSchema = closed(
         minLength: 1,
         maxLength: 200,
         ...LINE,
-        'x-allowed': 'a text of 1 to 200 characters on one line',
+        'x-allowed': 'a string of 1 to 200 characters on one line',
       }),
     ),
     vram_mib: Type.Optional(
@@ -90,7 +90,7 @@ export const TaskRequestSchema = closed(
     gpu_count: Type.Optional(
       integer(1, MAX_TASK_GPUS, {
         default: TASK_DEFAULTS.gpuCount,
-        description: 'GPUs of one node, all or nothing',
+        description: 'Number of GPUs, all on one node; the task gets all of them or none',
       }),
     ),
     gpu_mode: Type.Optional(oneOf(GPU_MODES, { default: TASK_DEFAULTS.gpuMode })),
@@ -99,7 +99,7 @@ export const TaskRequestSchema = closed(
     groups: Type.Optional(groups),
     labels: Type.Optional(labelsOf<string>(labelValue)),
     command: Type.Optional(
-      list(Type.String({ ...ARGUMENT, 'x-allowed': 'a text of 0 to 4096 characters without NUL' }), {
+      list(Type.String({ ...ARGUMENT, 'x-allowed': 'a string of 0 to 4096 characters without NUL' }), {
         [DOCUMENT_ONLY]: { prefixItems: [{ type: 'string', ...ARGUMENT, minLength: 1 }] },
         minItems: 1,
         maxItems: 256,
@@ -111,15 +111,15 @@ export const TaskRequestSchema = closed(
     env: Type.Optional(
       variables(
         { maxLength: MAX_ENVIRONMENT_LENGTH, pattern: '^[^\\u0000]*$' },
-        'Environment variables of the command by name. Only its owner and admins can read the values, ' +
-          'which are removed when it ends',
+        'Environment variables of the command, by name. Only the owner of the task and admins can read ' +
+          'the values, which are removed when the task ends',
       ),
     ),
     secrets: Type.Optional(
       variables(
         { minLength: 1, maxLength: 100 },
-        'Secrets of the caller as environment variables: the name of the secret by variable. The command ' +
-          'gets the value that the secret has at the submission',
+        'Secrets of the caller to set as environment variables: the name of the secret for each ' +
+          'variable. The command gets the values that the secrets have when the task is submitted',
       ),
     ),
   },
@@ -140,8 +140,8 @@ export type TaskRequestBody = Static<typeof TaskRequestSchema>
 export const wait = Type.Optional(
   Type.String({
     pattern: '^([0-5]?\\d{1,4}|60000)ms$|^([0-5]?\\d|60)s$',
-    description: 'Maximum time to wait before the response: 500ms, 30s, at most 60s',
-    'x-allowed': 'a time of at most 60s, such as 500ms or 30s',
+    description: 'Maximum delay of the response, such as 500ms or 30s; at most 60s',
+    'x-allowed': 'a duration of at most 60s, such as 500ms or 30s',
   }),
 )
 
@@ -157,7 +157,7 @@ export const SubmissionQuerySchema = closed({
   forecast: Type.Optional(
     Type.Boolean({
       default: false,
-      description: 'With dry_run: simulate when the task would start, for about two seconds',
+      description: 'With dry_run: also simulate when the task would start, which takes about two seconds',
     }),
   ),
 })
@@ -175,7 +175,7 @@ export const TaskPatchSchema = closed(
     on_node_loss: Type.Optional(oneOf(ON_NODE_LOSS)),
     stop_grace_seconds: Type.Optional(
       integerOrNull(0, MAX_STOP_GRACE_SECONDS, {
-        description: 'Applies from the next stop on',
+        description: 'Takes effect at the next stop',
       }),
     ),
   },
@@ -214,7 +214,7 @@ const ReasonSchema = Type.Object({
   node_ids: list(Type.String(), { description: 'Affected nodes; at most 20' }),
   node_count: count('Number of affected nodes'),
   have_mib: countOrNull('VRAM available to the task on the best of these nodes'),
-  need_mib: countOrNull('VRAM the task needs'),
+  need_mib: countOrNull('VRAM that the task needs'),
 })
 
 /** Why a task waits: the primary reason and secondary ones. */
@@ -244,22 +244,24 @@ export const PlacementSchema = Type.Object({
   node_id: Type.String(),
   node_name: Type.String(),
   gpus: list(count()),
-  demand_mib: count('Per GPU: the declared demand, or a later growth'),
+  demand_mib: count('Demand on each GPU, MiB: as declared, or increased by a later growth'),
   residual_mib: count(
-    'Per GPU: what stays in VRAM while it is swapped out, as last measured; 0 by the driver',
+    'What stays in VRAM on each GPU while the task is swapped out, MiB, as last measured; 0 with the ' +
+      'swap method driver',
   ),
-  memory_mib: countOrNull('Limit of host memory as requested'),
+  memory_mib: countOrNull('Requested host memory limit'),
   memory_limit_mib: countOrNull(
-    'Limit that the node sets: memory_mib, plus the VRAM on all its GPUs if a swap-out copies it into the ' +
-      'process',
+    'Host memory limit that the node enforces: memory_mib, plus the VRAM of the task on all its GPUs if ' +
+      'a swap-out copies that VRAM into the process',
   ),
   wants_gpu: Type.Boolean(),
   can_signal: Type.Boolean({
-    description: 'Can signal wants_gpu while swapped out; false: wants_gpu is then unknown',
+    description:
+      'true: the task can signal wants_gpu while it is swapped out; false: wants_gpu is then unknown',
   }),
-  idle_since: instant('The later of its last GPU use and its last start or swap-in'),
+  idle_since: instant('Time of the last GPU use, or of the last start or swap-in, whichever is later'),
   assigned_at: instant('Time of placement'),
-  started_at: instantOrNull('Start on the GPU server in this attempt'),
+  started_at: instantOrNull('Time of the start on the GPU server in this attempt'),
 })
 
 export const TaskSchema = Type.Object(
@@ -271,7 +273,7 @@ export const TaskSchema = Type.Object(
     residency: oneOf(RESIDENCIES, {
       description: 'none: not on a GPU',
     }),
-    held: Type.Boolean({ description: 'An operator has put the task on hold' }),
+    held: Type.Boolean({ description: 'true: an operator has put the task on hold' }),
     vram_mib: countOrNull('Demand on each GPU; null: an exclusive task that takes whole GPUs'),
     gpu_count: count(),
     gpu_mode: oneOf(GPU_MODES),
@@ -299,7 +301,9 @@ export const TaskSchema = Type.Object(
     attempt: count('Number of assignments so far'),
     swap_outs: count(),
     submitted_at: instant('Time of submission'),
-    pending_since: instant('Start of the wait in the queue; for a placed or final task, of its last wait'),
+    pending_since: instant(
+      'Start of the wait in the queue; for a placed or completed task, start of its last wait',
+    ),
     first_started_at: instantOrNull('First start'),
     finished_at: instantOrNull('End'),
     exit_code: countOrNull('Exit code of the command'),
@@ -311,7 +315,10 @@ export const TaskSchema = Type.Object(
     last_node_id: textOrNull(
       'Node of the last attempt; null: never placed, or ended before this was recorded',
     ),
-    placement: objectOrNull(PlacementSchema, 'Current placement; null while the task is pending or final'),
+    placement: objectOrNull(
+      PlacementSchema,
+      'Current placement; null while the task is pending or completed',
+    ),
     start_refusals: list(
       Type.Object({
         node_id: Type.String(),
@@ -320,7 +327,7 @@ export const TaskSchema = Type.Object(
           description: 'host: the node cannot start any task; task: it cannot start this task',
         }),
         code: Type.String(),
-        detail: Type.String({ description: 'Message of the node' }),
+        detail: Type.String({ description: 'Message from the node' }),
         at: instant('Time of the refusal'),
       }),
       { description: 'Nodes that could not start the task and are excluded for now' },
@@ -330,21 +337,23 @@ export const TaskSchema = Type.Object(
         node_id: Type.String(),
         node_name: Type.String(),
         state: oneOf(['preparing', 'prepared']),
-        since: instant('When the node was asked'),
-        bytes_done: count('Bytes that have arrived'),
-        bytes_total: countOrNull('Bytes known to be needed; null: not known'),
+        since: instant('When the node was asked to prepare'),
+        bytes_done: count('Bytes received so far'),
+        bytes_total: countOrNull('Bytes that are needed in total; null: unknown'),
       }),
-      { description: 'Nodes that get its image and files before its start, or have them' },
+      {
+        description: 'Nodes that get the image and files of the task before its start, or already have them',
+      },
     ),
-    image_digest: textOrNull('Digest of the image that it runs, also after a requeue; null: not known'),
+    image_digest: textOrNull('Digest of the image that the task runs, also after a requeue; null: unknown'),
     start_pause: objectOrNull(
       Type.Object({
         reason: oneOf(PAUSE_REASONS),
         since: instant('Start of the pause'),
-        until: instant('When the task may be placed again'),
+        until: instant('When the task can be placed again'),
       }),
-      'Set while the task waits after refused or short attempts, or for an announced result; a ' +
-        'release ends it',
+      'Set while the task waits after refused or short attempts, or for the result of an earlier attempt ' +
+        'that a node has announced; a release ends it',
     ),
     wait: objectOrNull(WaitSchema, 'Why the task waits; null: it does not wait'),
     starvation_percent: StarvationSchema,
@@ -368,7 +377,7 @@ export const CancelQuerySchema = closed({
   now: Type.Optional(
     Type.Boolean({
       default: false,
-      description: 'Send SIGKILL at once, also to a task that is being stopped',
+      description: 'Send SIGKILL immediately, even to a task that is already being stopped',
     }),
   ),
 })
@@ -396,43 +405,47 @@ export const TaskQuerySchema = closed({
     }),
   ),
   priority: Type.Optional(priority),
-  node: Type.Optional(pathId('Only tasks on this node, by id or name; final tasks by their last attempt')),
+  node: Type.Optional(
+    pathId('Only tasks on this node, by id or name; for completed tasks, the node of the last attempt'),
+  ),
   group: Type.Optional(pathId('Only tasks that may run in this group; 400 if the group is unknown')),
   owner: Type.Optional(pathId('Only tasks of this owner')),
   without_owner: Type.Optional(
     Type.Boolean({
       default: false,
-      description: 'true: only tasks that were submitted without authentication; not with `owner`',
+      description:
+        'true: only tasks that were submitted without authentication; cannot be combined with `owner`',
     }),
   ),
   label: Type.Optional(
     Type.String({
       minLength: 1,
       maxLength: 321,
-      description: 'A label, by its name (team) or with its value (team=vision)',
+      description: 'Only tasks with this label: a name (team), or a name and value (team=vision)',
     }),
   ),
   q: Type.Optional(
     Type.String({
       minLength: 1,
       maxLength: 200,
-      description: `Part of the name, the id, or its first ${MIN_TASK_ID_PREFIX} or more characters`,
+      description:
+        'Only tasks whose name contains this text, or whose id starts with it ' +
+        `(${MIN_TASK_ID_PREFIX} or more characters)`,
     }),
   ),
   reason: Type.Optional(
     oneOf(WAIT_REASONS, {
       description:
-        'Only tasks with this wait.reason. The server explains up to 1000 tasks per page within 250 ms, ' +
-        'so it may be empty' +
-        ' and still have a next_cursor',
+        'Only tasks with this wait.reason. The controller evaluates up to 1000 tasks per page, for up to ' +
+        '250 ms, so a page may be empty and still have a next_cursor',
     }),
   ),
   sort: Type.Optional(
     oneOf(TASK_SORTS, {
       default: 'newest',
       description:
-        'newest and oldest by submission; for open tasks only: priority (P0 first, then oldest), name,' +
-        ' and starved_seconds (highest first; values change, so pages may repeat or miss a task)',
+        'newest and oldest: by submission. Only for open tasks: priority (P0 first, then oldest), name, ' +
+        'and starved_seconds (highest first; values change, so pages may repeat or miss a task)',
     }),
   ),
   limit: Type.Optional(

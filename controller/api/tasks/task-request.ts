@@ -19,8 +19,7 @@ export function taskRequest(
   if (body.vram_mib === undefined && body.gpu_mode !== 'exclusive') {
     throw invalidField(
       '/vram_mib',
-      'vram_mib is required: an integer from 1 to 16777216; only a task with gpu_mode exclusive may ' +
-        'leave it out',
+      'vram_mib is required: an integer from 1 to 16777216; only a task with gpu_mode exclusive may omit it',
     )
   }
   if (body.command?.[0] === '')
@@ -35,7 +34,7 @@ export function taskRequest(
     if (body.command === undefined && typeof body[field] === 'string')
       throw invalidField(`/${field}`, `${field} requires a command; a lease has none`)
   if (typeof body.cwd === 'string' && typeof body.image === 'string')
-    throw invalidField('/cwd', 'cwd is a folder of the host, which a task with an image cannot access')
+    throw invalidField('/cwd', 'cwd is a folder on the host, which a task with an image cannot access')
   if (body.command === undefined && (body.mounts ?? []).length > 0)
     throw invalidField('/mounts', 'mounts requires a command; a lease has none')
   const limit = LIMIT_FIELDS.find((field) => typeof body[field] === 'number')
@@ -50,7 +49,7 @@ export function taskRequest(
 export function taskChange(task: Task, patch: TaskPatchBody): TaskChange {
   const limitMib = task.spec.limits?.vramMib ?? null
   if (limitMib !== null && (patch.vram_mib ?? 0) > limitMib)
-    throw invalidField('/vram_mib', `vram_mib must be at most vram_limit_mib of the task, ${limitMib}`)
+    throw invalidField('/vram_mib', `vram_mib must be at most the vram_limit_mib of the task, ${limitMib}`)
   return {
     ...(patch.noswap === undefined ? {} : { noswap: patch.noswap }),
     ...(patch.priority === undefined ? {} : { priority: patch.priority }),
@@ -77,7 +76,8 @@ function mergeLabels(labels: Labels, patch: Readonly<Record<string, string | nul
   if (merged.length > TASK_LIMITS.labels) {
     throw invalidField(
       '/labels',
-      `labels must be an object of at most ${TASK_LIMITS.labels} fields, would have ${merged.length}`,
+      `labels must be an object of at most ${TASK_LIMITS.labels} fields; with this change it would have ` +
+        `${merged.length}`,
     )
   }
   return Object.fromEntries(merged)

@@ -54,9 +54,8 @@ export class TaskWaits {
   async wait({ taskId, isOver, ms, signal }: Waiting): Promise<void> {
     if (isOver() || ms === 0 || this.#isClosed || signal.aborted) return
     if (this.#ends.size >= MAX_WAITING) {
-      throw new ApiProblem('too_many_streams', `${MAX_WAITING} requests are already waiting.`, {
-        headers: { 'retry-after': '5' },
-      })
+      const detail = `${MAX_WAITING} requests are already waiting, which is the limit. Try again in 5 s.`
+      throw new ApiProblem('too_many_streams', detail, { headers: { 'retry-after': '5' } })
     }
     await new Promise<void>((resolve) => {
       const look = (): void => {

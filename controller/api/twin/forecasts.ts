@@ -6,7 +6,7 @@ import { presentChange, presentNoForecast, presentStart } from './present.ts'
 import type { ChangeForecastBody, StartForecastBody } from './schema.ts'
 
 const NO_SIMULATOR = 'NO_SIMULATOR: this controller has no simulator.'
-const NOT_ASKED = 'NOT_ASKED: send forecast=true to simulate it.'
+const NOT_ASKED = 'NOT_ASKED: send forecast=true to get a forecast.'
 const NOT_YET = 'NOT_YET: the forecast is being computed; try again in a few seconds, or send forecast=wait.'
 const NOT_NEW =
   'NOT_YET: the task was submitted after the latest forecast started; try again in a few seconds, or ' +

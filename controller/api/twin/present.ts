@@ -37,7 +37,7 @@ function startSentence(
   if (p50 === null) return `It is not expected to start within ${within}: it did not start in ${share}.`
   const likely = `It is expected to start in ${minutes(p50 - at)}`
   if (p90 === null) return `${likely}, but in ${share} it did not start within ${within}.`
-  return `${likely}, and within ${minutes(p90 - at)} in nine of ten of ${runs} runs.`
+  return `${likely}, and within ${minutes(p90 - at)} in 90% of ${runs} runs.`
 }
 
 export function presentChange(forecast: ChangeForecast): ChangeForecastBody {

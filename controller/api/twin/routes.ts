@@ -8,10 +8,10 @@ const getTwin = operation(
   {
     operationId: 'getTwin',
     role: 'viewer',
-    summary: 'Accuracy of the forecasts of the twin, and the speeds that it learned',
+    summary: 'Forecast accuracy of the twin, and the swap and start speeds that it has learned',
     description:
-      'Every ten minutes the twin simulates the live state and compares the result with the actual ' +
-      'course. While the twin drifts, no forecasts are given.',
+      'Every ten minutes, the twin simulates the live state and compares the result with the actual ' +
+      'course of the cluster. While the twin drifts, no forecasts are available.',
     tags: ['summary'],
     response: { 200: TwinSchema },
   },

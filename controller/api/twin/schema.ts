@@ -28,7 +28,9 @@ const MetricChangeSchema = Type.Object({
     p50: Type.Number(),
     p90: Type.Number(),
   }),
-  agreement: Type.Number({ description: 'Share of the pairs with the sign of the median difference' }),
+  agreement: Type.Number({
+    description: 'Share of the pairs whose difference has the same sign as the median difference',
+  }),
   verdict: oneOf(['rises', 'falls', 'stays', 'unclear'], {
     description: 'unclear: fewer than 5 pairs, or zero is within difference.p10 to difference.p90',
   }),
@@ -55,20 +57,20 @@ const CoursesSchema = Type.Object(
         'Ends of the intervals, in seconds after `at`; the first begins at 0, the last ends at the horizon',
     }),
     queue_wait_s: courseOf(
-      'Mean wait of the tasks that waited for their first start in the interval, unfinished waits included',
+      'Mean wait of the tasks that waited for their first start in the interval, including unfinished waits',
     ),
-    starvation_percent: courseOf('Value of the interval'),
-    utilization_percent: courseOf('Value of the interval'),
-    swap_outs_per_hour: courseOf('Value of the interval'),
+    starvation_percent: courseOf('Value for the interval'),
+    utilization_percent: courseOf('Value for the interval'),
+    swap_outs_per_hour: courseOf('Value for the interval'),
   },
-  { description: 'Course of the figures over the horizon' },
+  { description: 'Values of the metrics over the horizon' },
 )
 
 export const ChangeForecastSchema = Type.Object({
   ...BASIS,
   queue_wait_s: metricChange('Mean wait for the first start'),
-  starvation_percent: metricChange('Share of demanded GPU time not served'),
-  utilization_percent: metricChange('Share of GPU time with work'),
+  starvation_percent: metricChange('Share of demanded GPU time that is not served'),
+  utilization_percent: metricChange('Share of GPU time with at least one running kernel'),
   swap_outs_per_hour: metricChange('Swap-outs completed'),
   courses: CoursesSchema,
   sentence: Type.String({ description: 'Human-readable explanation' }),
@@ -77,9 +79,15 @@ export type ChangeForecastBody = Static<typeof ChangeForecastSchema>
 
 export const StartForecastSchema = Type.Object({
   ...BASIS,
-  starts_p50: instantOrNull('Start in half of the runs at the latest; null: not within the horizon'),
-  starts_p90: instantOrNull('Start in 90% of the runs at the latest; null: not within the horizon'),
-  not_within_horizon: Type.Number({ description: 'Share of the runs in which it did not start, 0 to 1' }),
+  starts_p50: instantOrNull(
+    'Time by which the task has started in half of the runs; null: not within the horizon',
+  ),
+  starts_p90: instantOrNull(
+    'Time by which the task has started in 90% of the runs; null: not within the horizon',
+  ),
+  not_within_horizon: Type.Number({
+    description: 'Share of the runs in which the task did not start, 0 to 1',
+  }),
   sentence: Type.String({ description: 'Human-readable explanation' }),
 })
 export type StartForecastBody = Static<typeof StartForecastSchema>
@@ -99,7 +107,9 @@ const PointSchema = Type.Object({
   p50: Type.Number(),
   p90: Type.Number(),
   actual: Type.Number({ description: 'Measured value' }),
-  score: Type.Number({ description: 'Distance between the measured value and p50, in widths of the band' }),
+  score: Type.Number({
+    description: 'Distance between the measured value and p50, as a multiple of the width of the band',
+  }),
 })
 const point = objectOrNull(PointSchema, 'null: no measurement')
 
@@ -123,7 +133,7 @@ const CopiesSchema = Type.Object(
   {
     fixed_ms: count('Time before the first byte moves, milliseconds'),
     mib_per_s: count('Rate of the copy, MiB per second'),
-    observed: count('Number of copies behind the fit, the latest'),
+    observed: count('Number of copies that the fit is based on, which are the latest ones'),
     error_percent: numberOrNull('Median deviation of those copies from the fit; null: none was observed'),
     profile_error_percent: numberOrNull(
       'The same from the profile that is used without observations; null: none was observed',
@@ -139,13 +149,13 @@ const SpeedsSchema = Type.Object({
       method: oneOf(SWAP_METHODS, { description: 'Swap method of the tasks' }),
       out: CopiesSchema,
       in: CopiesSchema,
-      residual_mib: count('VRAM that a swapped-out task keeps on each of its GPUs, MiB: the median'),
+      residual_mib: count('Median VRAM that a swapped-out task keeps on each of its GPUs, MiB'),
     }),
     { description: 'Swap methods with at least one observed copy' },
   ),
   starts: Type.Object({
-    observed: count('Number of starts, the latest'),
-    ms: count('Median time from the order to start until the task runs, milliseconds; 0 below 3 starts'),
+    observed: count('Number of starts that the median is based on, which are the latest ones'),
+    ms: count('Median time from the start command until the task runs, milliseconds; 0 below 3 starts'),
   }),
   latest_at: instant('Time of the latest observation'),
 })
@@ -153,7 +163,8 @@ const SpeedsSchema = Type.Object({
 export const TwinSchema = Type.Object({
   state: oneOf(['unknown', 'steady', 'drifting'], {
     description:
-      'drifting: a score is above the threshold, and no advice is given; unknown: too few comparisons',
+      'drifting: a score is above the threshold, and no forecasts are available; unknown: too few ' +
+      'comparisons',
   }),
   scores: ScoresSchema,
   threshold: Type.Number(),
