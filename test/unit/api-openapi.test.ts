@@ -182,7 +182,7 @@ describe('the OpenAPI document', () => {
       'exactly one of virtual_seconds, snapshot, got 2',
     ],
     ['/simulations/x/speed', {}, 'speed is required'],
-    ['/scenarios/validate', [], 'got an array of 0'],
+    ['/scenarios/validate', [], 'got an array of length 0'],
     ['/tasks', {}, 'vram_mib is required'],
     ['/tasks', { vram_mib: 1, command: [''] }, 'command.0 must be the program to run'],
   ])('POST %s with %j is refused: %s', async (path, payload, detail) => {

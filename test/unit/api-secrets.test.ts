@@ -47,7 +47,7 @@ describe('secrets', () => {
     expect((await ask(bob, 'DELETE', '/api/v1/secrets/HF_TOKEN')).status).toBe(404)
     expect((await submit(bob, { secrets: { T: 'HF_TOKEN' } })).body).toMatchObject({
       code: 'conflict',
-      detail: expect.stringContaining('is not a secret of yours'),
+      detail: expect.stringContaining('is not one of your secrets'),
     })
     expect(JSON.stringify(await world.store.load())).not.toContain(VALUE)
     expect(own.text).not.toContain(VALUE)
@@ -121,7 +121,7 @@ describe('the environment of a task', () => {
     ['a name that begins with a digit', { env: { '1A': 'x' } }, 'env'],
     ['a value with NUL', { env: { A: 'x\0y' } }, 'env'],
     ['too many bytes', { env: { A: 'x'.repeat(40_000), B: 'y'.repeat(40_000) } }, '65536 bytes'],
-    ['the same variable twice', { env: { A: '1' }, secrets: { A: 'missing' } }, 'env does not set too'],
+    ['the same variable twice', { env: { A: '1' }, secrets: { A: 'missing' } }, 'env does not also set'],
   ])('is refused for %s', async (_what, fields, detail) => {
     const refused = await submit(alice, fields)
     expect(refused).toMatchObject({ status: 400, body: { detail: expect.stringContaining(detail) } })

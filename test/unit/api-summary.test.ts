@@ -129,7 +129,7 @@ describe('GET /summary', () => {
     // The world counts every node as up, but for the sampler this node is not up.
     expect(body).toMatchObject({ gpus: { up: 2 }, utilization_percent: null })
     expect(body.utilization_unknown_because).toBe(
-      'No GPU was up during the whole time between the two measurements.',
+      'No GPU was up for the entire time between the two measurements.',
     )
     await api.app.close()
   })

@@ -292,7 +292,7 @@ describe('a reader of the event stream', () => {
     const late = hear(slow)
     await expect.poll(() => slow.destroyed).toBe(true)
     expect(late.text()).toMatch(
-      /: too slow: more than 4194304 bytes are waiting; reconnect with Last-Event-ID\n\n$/,
+      /: the client reads too slowly: more than 4194304 bytes are waiting; reconnect with Last-Event-ID\n\n$/,
     )
     expect(quick.seqs()).toEqual(upTo(rounds * 100))
     const last = late.ids().at(-1) ?? 0

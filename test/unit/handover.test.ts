@@ -109,7 +109,7 @@ describe('the REST interface', () => {
     const second = await post(url)
     expect([second.status, await second.json()]).toMatchObject([
       409,
-      { code: 'conflict', detail: 'A handover is in progress.' },
+      { code: 'conflict', detail: 'A handover is already in progress.' },
     ])
     expect(state.asked).toEqual(['head-2'])
   })

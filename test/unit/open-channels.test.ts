@@ -175,7 +175,7 @@ describe('a channel at the controller', () => {
       () =>
         expect(lastEnd(restarted.frames)).toEqual({
           kind: 'cut',
-          why: 'the GPU server of the task was restarted, or closed the channel',
+          why: 'the GPU server of the task was restarted or closed the channel',
         }),
       WAIT,
     )
@@ -202,7 +202,7 @@ describe('a channel at the controller', () => {
     const first = await revoked.connect()
     revoked.revoke()
     await vi.advanceTimersByTimeAsync(5_000)
-    expect(lastEnd(first.frames)).toEqual({ kind: 'cut', why: 'the token was revoked, or has expired' })
+    expect(lastEnd(first.frames)).toEqual({ kind: 'cut', why: 'the token was revoked or has expired' })
     const idle = world()
     const second = await idle.connect()
     await vi.advanceTimersByTimeAsync(3_590_000)
@@ -217,7 +217,7 @@ describe('a channel at the controller', () => {
     await vi.advanceTimersByTimeAsync(86_410_000)
     expect(lastEnd(third.frames)).toEqual({
       kind: 'cut',
-      why: 'it was open for 24 hours, which is the limit',
+      why: 'the channel was open for 24 hours, which is the limit',
     })
   })
 
@@ -225,7 +225,7 @@ describe('a channel at the controller', () => {
     const { channels, server } = world({ maxOfCaller: 2, maxOpen: 3 })
     await channels.open(PLACE, EXEC)
     await channels.open(PLACE, EXEC)
-    await expect(channels.open(PLACE, EXEC)).rejects.toThrow(/This caller has 2 channels open/)
+    await expect(channels.open(PLACE, EXEC)).rejects.toThrow(/This caller has 2 open channels/)
     const other = { ...PLACE, subject: { ...SUBJECT, tokenId: 'token-2' } }
     await channels.open(other, EXEC)
     await expect(channels.open(other, EXEC)).rejects.toBeInstanceOf(ApiProblem)

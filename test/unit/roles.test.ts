@@ -59,6 +59,6 @@ describe('a route', () => {
     const app = api()
     const schema = { 'x-role': 'submitter', 'x-owners-only': true } as object
     app.get('/mine', { schema }, () => 'never')
-    await expect(app.ready()).rejects.toThrow('is for owners and names no task')
+    await expect(app.ready()).rejects.toThrow('is only for task owners, but its path has no task id')
   })
 })

@@ -64,7 +64,7 @@ class TaskRequest(TypedDict, total=False):
     vram_mib: int
     """Demand on each GPU, MiB; optional only if gpu_mode is exclusive."""
     gpu_count: int
-    """GPUs of one node, all or nothing."""
+    """Number of GPUs, all on one node; the task gets all of them or none."""
     gpu_mode: Literal["shared", "exclusive"]
     noswap: Literal[0, 1]
     """0: may be swapped out and use overcommit headroom; 1: stays in physical VRAM."""
@@ -141,13 +141,13 @@ class TaskRequest(TypedDict, total=False):
     """The inference server that is told to sleep and to wake up, with swap_method engine."""
     env: Dict[str, str]
     """
-    Environment variables of the command by name. Only its owner and admins can read the values, which are
-    removed when it ends.
+    Environment variables of the command, by name. Only the owner of the task and admins can read the
+    values, which are removed when the task ends.
     """
     secrets: Dict[str, str]
     """
-    Secrets of the caller as environment variables: the name of the secret by variable. The command gets
-    the value that the secret has at the submission.
+    Secrets of the caller to set as environment variables: the name of the secret for each variable. The
+    command gets the values that the secrets have when the task is submitted.
     """
 
 
@@ -200,25 +200,28 @@ class TaskPlacement(TypedDict):
     node_name: str
     gpus: List[int]
     demand_mib: int
-    """Per GPU: the declared demand, or a later growth."""
+    """Demand on each GPU, MiB: as declared, or increased by a later growth."""
     residual_mib: int
-    """Per GPU: what stays in VRAM while it is swapped out, as last measured; 0 by the driver."""
+    """
+    What stays in VRAM on each GPU while the task is swapped out, MiB, as last measured; 0 with the swap
+    method driver.
+    """
     memory_mib: Optional[int]
-    """Limit of host memory as requested."""
+    """Requested host memory limit."""
     memory_limit_mib: Optional[int]
     """
-    Limit that the node sets: memory_mib, plus the VRAM on all its GPUs if a swap-out copies it into the
-    process.
+    Host memory limit that the node enforces: memory_mib, plus the VRAM of the task on all its GPUs if a
+    swap-out copies that VRAM into the process.
     """
     wants_gpu: bool
     can_signal: bool
-    """Can signal wants_gpu while swapped out; false: wants_gpu is then unknown."""
+    """true: the task can signal wants_gpu while it is swapped out; false: wants_gpu is then unknown."""
     idle_since: str
-    """The later of its last GPU use and its last start or swap-in."""
+    """Time of the last GPU use, or of the last start or swap-in, whichever is later."""
     assigned_at: str
     """Time of placement."""
     started_at: Optional[str]
-    """Start on the GPU server in this attempt."""
+    """Time of the start on the GPU server in this attempt."""
 
 
 class TaskStartRefusalsItem(TypedDict):
@@ -228,7 +231,7 @@ class TaskStartRefusalsItem(TypedDict):
     """host: the node cannot start any task; task: it cannot start this task."""
     code: str
     detail: str
-    """Message of the node."""
+    """Message from the node."""
     at: str
     """Time of the refusal."""
 
@@ -238,11 +241,11 @@ class TaskPreparingItem(TypedDict):
     node_name: str
     state: Literal["preparing", "prepared"]
     since: str
-    """When the node was asked."""
+    """When the node was asked to prepare."""
     bytes_done: int
-    """Bytes that have arrived."""
+    """Bytes received so far."""
     bytes_total: Optional[int]
-    """Bytes known to be needed; null: not known."""
+    """Bytes that are needed in total; null: unknown."""
 
 
 class TaskStartPause(TypedDict):
@@ -250,7 +253,7 @@ class TaskStartPause(TypedDict):
     since: str
     """Start of the pause."""
     until: str
-    """When the task may be placed again."""
+    """When the task can be placed again."""
 
 
 class TaskWaitSecondaryItem(TypedDict):
@@ -262,7 +265,7 @@ class TaskWaitSecondaryItem(TypedDict):
     have_mib: Optional[int]
     """VRAM available to the task on the best of these nodes."""
     need_mib: Optional[int]
-    """VRAM the task needs."""
+    """VRAM that the task needs."""
 
 
 class TaskWait(TypedDict):
@@ -274,7 +277,7 @@ class TaskWait(TypedDict):
     have_mib: Optional[int]
     """VRAM available to the task on the best of these nodes."""
     need_mib: Optional[int]
-    """VRAM the task needs."""
+    """VRAM that the task needs."""
     sentence: str
     """Human-readable explanation with numbers."""
     retry_at: Optional[str]
@@ -309,7 +312,7 @@ class Task(TypedDict):
     residency: Literal["none", "resident", "swapping_out", "swapped_out", "swapping_in"]
     """none: not on a GPU."""
     held: bool
-    """An operator has put the task on hold."""
+    """true: an operator has put the task on hold."""
     vram_mib: Optional[int]
     """Demand on each GPU; null: an exclusive task that takes whole GPUs."""
     gpu_count: int
@@ -398,7 +401,7 @@ class Task(TypedDict):
     submitted_at: str
     """Time of submission."""
     pending_since: str
-    """Start of the wait in the queue; for a placed or final task, of its last wait."""
+    """Start of the wait in the queue; for a placed or completed task, start of its last wait."""
     first_started_at: Optional[str]
     """First start."""
     finished_at: Optional[str]
@@ -414,17 +417,17 @@ class Task(TypedDict):
     last_node_id: Optional[str]
     """Node of the last attempt; null: never placed, or ended before this was recorded."""
     placement: Optional[TaskPlacement]
-    """Current placement; null while the task is pending or final."""
+    """Current placement; null while the task is pending or completed."""
     start_refusals: List[TaskStartRefusalsItem]
     """Nodes that could not start the task and are excluded for now."""
     preparing: List[TaskPreparingItem]
-    """Nodes that get its image and files before its start, or have them."""
+    """Nodes that get the image and files of the task before its start, or already have them."""
     image_digest: Optional[str]
-    """Digest of the image that it runs, also after a requeue; null: not known."""
+    """Digest of the image that the task runs, also after a requeue; null: unknown."""
     start_pause: Optional[TaskStartPause]
     """
-    Set while the task waits after refused or short attempts, or for an announced result; a release ends
-    it.
+    Set while the task waits after refused or short attempts, or for the result of an earlier attempt that
+    a node has announced; a release ends it.
     """
     wait: Optional[TaskWait]
     """Why the task waits; null: it does not wait."""
@@ -461,7 +464,7 @@ class PlacementPreviewWaitSecondaryItem(TypedDict):
     have_mib: Optional[int]
     """VRAM available to the task on the best of these nodes."""
     need_mib: Optional[int]
-    """VRAM the task needs."""
+    """VRAM that the task needs."""
 
 
 class PlacementPreviewWait(TypedDict):
@@ -473,7 +476,7 @@ class PlacementPreviewWait(TypedDict):
     have_mib: Optional[int]
     """VRAM available to the task on the best of these nodes."""
     need_mib: Optional[int]
-    """VRAM the task needs."""
+    """VRAM that the task needs."""
     sentence: str
     """Human-readable explanation with numbers."""
     retry_at: Optional[str]
@@ -499,11 +502,11 @@ class PlacementPreviewForecast(TypedDict):
     assumes: List[str]
     """Assumptions in words."""
     starts_p50: Optional[str]
-    """Start in half of the runs at the latest; null: not within the horizon."""
+    """Time by which the task has started in half of the runs; null: not within the horizon."""
     starts_p90: Optional[str]
-    """Start in 90% of the runs at the latest; null: not within the horizon."""
+    """Time by which the task has started in 90% of the runs; null: not within the horizon."""
     not_within_horizon: float
-    """Share of the runs in which it did not start, 0 to 1."""
+    """Share of the runs in which the task did not start, 0 to 1."""
     sentence: str
     """Human-readable explanation."""
 
@@ -534,25 +537,25 @@ class TaskQuery(TypedDict, total=False):
     priority: Literal[0, 1, 2, 3, 4]
     """0 is highest (P0)."""
     node: str
-    """Only tasks on this node, by id or name; final tasks by their last attempt."""
+    """Only tasks on this node, by id or name; for completed tasks, the node of the last attempt."""
     group: str
     """Only tasks that may run in this group; 400 if the group is unknown."""
     owner: str
     """Only tasks of this owner."""
     without_owner: bool
-    """true: only tasks that were submitted without authentication; not with `owner`."""
+    """true: only tasks that were submitted without authentication; cannot be combined with `owner`."""
     label: str
-    """A label, by its name (team) or with its value (team=vision)."""
+    """Only tasks with this label: a name (team), or a name and value (team=vision)."""
     q: str
-    """Part of the name, the id, or its first 4 or more characters."""
+    """Only tasks whose name contains this text, or whose id starts with it (4 or more characters)."""
     reason: TaskWaitReason
     """
-    Only tasks with this wait.reason. The server explains up to 1000 tasks per page within 250 ms, so it
-    may be empty and still have a next_cursor.
+    Only tasks with this wait.reason. The controller evaluates up to 1000 tasks per page, for up to 250
+    ms, so a page may be empty and still have a next_cursor.
     """
     sort: Literal["newest", "oldest", "priority", "name", "starved_seconds"]
     """
-    newest and oldest by submission; for open tasks only: priority (P0 first, then oldest), name, and
+    newest and oldest: by submission. Only for open tasks: priority (P0 first, then oldest), name, and
     starved_seconds (highest first; values change, so pages may repeat or miss a task).
     """
     limit: int
@@ -583,7 +586,7 @@ class TaskPatch(TypedDict, total=False):
     """Groups the task may run in; empty: the common pool."""
     on_node_loss: Literal["wait", "fail", "requeue"]
     stop_grace_seconds: Optional[int]
-    """Applies from the next stop on."""
+    """Takes effect at the next stop."""
 
 
 class ExplanationWaitSecondaryItem(TypedDict):
@@ -595,7 +598,7 @@ class ExplanationWaitSecondaryItem(TypedDict):
     have_mib: Optional[int]
     """VRAM available to the task on the best of these nodes."""
     need_mib: Optional[int]
-    """VRAM the task needs."""
+    """VRAM that the task needs."""
 
 
 class ExplanationWait(TypedDict):
@@ -607,7 +610,7 @@ class ExplanationWait(TypedDict):
     have_mib: Optional[int]
     """VRAM available to the task on the best of these nodes."""
     need_mib: Optional[int]
-    """VRAM the task needs."""
+    """VRAM that the task needs."""
     sentence: str
     """Human-readable explanation with numbers."""
     retry_at: Optional[str]
@@ -628,42 +631,45 @@ class ExplanationPlacement(TypedDict):
     node_name: str
     gpus: List[int]
     demand_mib: int
-    """Per GPU: the declared demand, or a later growth."""
+    """Demand on each GPU, MiB: as declared, or increased by a later growth."""
     residual_mib: int
-    """Per GPU: what stays in VRAM while it is swapped out, as last measured; 0 by the driver."""
+    """
+    What stays in VRAM on each GPU while the task is swapped out, MiB, as last measured; 0 with the swap
+    method driver.
+    """
     memory_mib: Optional[int]
-    """Limit of host memory as requested."""
+    """Requested host memory limit."""
     memory_limit_mib: Optional[int]
     """
-    Limit that the node sets: memory_mib, plus the VRAM on all its GPUs if a swap-out copies it into the
-    process.
+    Host memory limit that the node enforces: memory_mib, plus the VRAM of the task on all its GPUs if a
+    swap-out copies that VRAM into the process.
     """
     wants_gpu: bool
     can_signal: bool
-    """Can signal wants_gpu while swapped out; false: wants_gpu is then unknown."""
+    """true: the task can signal wants_gpu while it is swapped out; false: wants_gpu is then unknown."""
     idle_since: str
-    """The later of its last GPU use and its last start or swap-in."""
+    """Time of the last GPU use, or of the last start or swap-in, whichever is later."""
     assigned_at: str
     """Time of placement."""
     started_at: Optional[str]
-    """Start on the GPU server in this attempt."""
+    """Time of the start on the GPU server in this attempt."""
 
 
 class ExplanationVerdictsNodesItemGpusItem(TypedDict):
     gpu: int
     """GPU index."""
     admits_now_mib: int
-    """The largest demand of this kind that fits now, MiB."""
+    """Largest demand of a task of this kind (swappable or noswap) that fits now, MiB."""
     admits_after_swap_mib: int
-    """Largest demand of this kind that fits after swapping out all eligible victims, MiB."""
+    """Largest demand of a task of this kind that fits after all eligible victims are swapped out, MiB."""
     free_mib: int
     """Free physical VRAM, MiB."""
     commit_room_mib: int
     """Remaining commit room, MiB; negative after the limit was lowered."""
     reach_mib: int
-    """VRAM free once all moves are complete and all eligible victims are out, MiB."""
+    """VRAM free once all moves are complete and all eligible victims are swapped out, MiB."""
     key1: int
-    """GPUs that fit now are ranked by ascending key1, then key2."""
+    """GPUs on which the task fits now are ranked by ascending key1, then key2."""
     key2: int
 
 
@@ -671,13 +677,13 @@ class ExplanationVerdictsNodesItem(TypedDict):
     node_id: str
     name: str
     fits: bool
-    """The task would be placed there if no other task were waiting."""
+    """The task would be placed on the node if no other task were waiting."""
     reason: Optional[TaskWaitReason]
     """First reason that excludes the node; null: the task fits."""
     have_mib: Optional[int]
-    """VRAM available to the task there."""
+    """VRAM available to the task on the node."""
     need_mib: Optional[int]
-    """VRAM the task needs there."""
+    """VRAM that the task needs on the node."""
     gpus: List[ExplanationVerdictsNodesItemGpusItem]
     """In order of preference; at most 16."""
 
@@ -690,11 +696,11 @@ class ExplanationVerdictsOthersItem(TypedDict):
 
 class ExplanationVerdicts(TypedDict):
     nodes: List[ExplanationVerdictsNodesItem]
-    """Nodes of its pool, smallest shortfall first; at most 20."""
+    """Nodes in the pool of the task, smallest shortfall first; at most 20."""
     others: List[ExplanationVerdictsOthersItem]
     """Number of nodes not listed, by reason."""
     node_count: int
-    """Nodes of its pool."""
+    """Number of nodes in the pool of the task."""
 
 
 ExplanationWouldFitIfChangesItem = TypedDict(
@@ -717,13 +723,13 @@ ExplanationWouldFitIfChangesItem = TypedDict(
 
 class ExplanationWouldFitIf(TypedDict):
     fits_alone: bool
-    """The task fits without a change; only tasks ahead of it are in the way."""
+    """The task fits without a change, but other tasks are ahead of it in the queue."""
     changes: List[ExplanationWouldFitIfChangesItem]
     """Single changes, each the smallest of its kind; empty: no single change is enough."""
     nodes_tried: int
-    """Nodes evaluated, most commit room first."""
+    """Number of nodes evaluated, most commit room first."""
     nodes: int
-    """Nodes of its pool."""
+    """Number of nodes in the pool of the task."""
 
 
 class ExplanationVictim(TypedDict):
@@ -739,7 +745,7 @@ class ExplanationPlacedBy(TypedDict):
     number: int
     """For GET /decisions/{number}."""
     at: str
-    """When it was decided."""
+    """When the decision was made."""
     rule: ExplanationPlacedByRule
     sentence: str
 
@@ -748,7 +754,7 @@ class ExplanationSwappedOutBy(TypedDict):
     number: int
     """For GET /decisions/{number}."""
     at: str
-    """When it was decided."""
+    """When the decision was made."""
     rule: ExplanationPlacedByRule
     sentence: str
 
@@ -763,11 +769,11 @@ class ExplanationForecast(TypedDict):
     assumes: List[str]
     """Assumptions in words."""
     starts_p50: Optional[str]
-    """Start in half of the runs at the latest; null: not within the horizon."""
+    """Time by which the task has started in half of the runs; null: not within the horizon."""
     starts_p90: Optional[str]
-    """Start in 90% of the runs at the latest; null: not within the horizon."""
+    """Time by which the task has started in 90% of the runs; null: not within the horizon."""
     not_within_horizon: float
-    """Share of the runs in which it did not start, 0 to 1."""
+    """Share of the runs in which the task did not start, 0 to 1."""
     sentence: str
     """Human-readable explanation."""
 
@@ -783,7 +789,7 @@ class Explanation(TypedDict):
     wait: Optional[ExplanationWait]
     """null: the task does not wait."""
     placement: Optional[ExplanationPlacement]
-    """null while it is pending or final."""
+    """Current placement; null while the task is pending or completed."""
     verdicts: Optional[ExplanationVerdicts]
     """Node by node; null unless the task is pending without reserved VRAM."""
     would_fit_if: Optional[ExplanationWouldFitIf]
@@ -791,9 +797,9 @@ class Explanation(TypedDict):
     victim: Optional[ExplanationVictim]
     """Whether the task can be swapped out now; null unless it is placed."""
     placed_by: Optional[ExplanationPlacedBy]
-    """Decision that placed the task; null: not placed, or no longer kept."""
+    """Decision that placed the task; null: not placed, or no longer stored."""
     swapped_out_by: Optional[ExplanationSwappedOutBy]
-    """Decision of its last swap-out in this placement; null: none, or no longer kept."""
+    """Decision that last swapped out the task in this placement; null: none, or no longer stored."""
     forecast: Optional[ExplanationForecast]
     """Expected start; null unless the task waits for its first start and was simulated."""
     forecast_unavailable_because: Optional[str]
@@ -803,14 +809,15 @@ class Explanation(TypedDict):
 class Log(TypedDict):
     task_id: str
     attempt: int
-    """The attempt that wrote it, which is the latest."""
+    """Attempt that wrote the output: the latest one."""
     node_id: str
-    """Where it ran."""
+    """Node on which the attempt ran."""
     stream: Literal["stdout", "stderr"]
     offset: int
     """
-    Start of data, in bytes; later than requested if the server no longer keeps earlier output, and the
-    end of the output, without data, if the requested offset is beyond it.
+    Position of the data in the output, in bytes. It is later than requested if the server no longer has
+    the earlier output. If the requested offset is beyond the end of the output, it is the end, and there
+    is no data.
     """
     next_offset: int
     """Send it as `offset` to continue."""
@@ -827,27 +834,27 @@ class WorkFilesItemsItem(TypedDict):
     bytes: int
     """Size of a file; 0 for the others."""
     modified_at: str
-    """Time of the last change, by the clock of the GPU server."""
+    """Time of the last change, according to the clock of the GPU server."""
 
 
 class WorkFiles(TypedDict):
     task_id: str
     attempt: int
-    """The attempt whose work folder this is, which is the latest."""
+    """Attempt that used this work folder: the latest one."""
     node_id: str
-    """Where it ran."""
+    """Node on which the attempt ran."""
     items: List[WorkFilesItemsItem]
     is_complete: bool
-    """If not, continue with `after` and the last path."""
+    """false: there are more items; to continue, send the last path as `after`."""
 
 
 class FilePiece(TypedDict):
     task_id: str
     attempt: int
-    """The attempt whose work folder contains it."""
+    """Attempt whose work folder contains the file."""
     path: str
     offset: int
-    """Start of data, in bytes."""
+    """Position of the data in the file, in bytes."""
     next_offset: int
     """Send it as `offset` to continue."""
     data: str
@@ -855,7 +862,7 @@ class FilePiece(TypedDict):
     bytes: int
     """Current size of the file."""
     modified_at: str
-    """Time of its last change."""
+    """Time of the last change of the file."""
     inode: str
     """Identifies the file: a different value means that it was replaced."""
 
@@ -863,8 +870,8 @@ class FilePiece(TypedDict):
 class Keepalive(TypedDict, total=False):
     busy: bool
     """
-    true: the task wants the GPU; false: it may be swapped out after the idle time; absent: as its GPU
-    server measures the process of the lease.
+    true: the task wants the GPU; false: it may be swapped out after the idle period; absent: as the GPU
+    server measures for the process of the lease.
     """
 
 
@@ -874,7 +881,7 @@ class KeptLease(TypedDict):
     residency: Literal["none", "resident", "swapping_out", "swapped_out", "swapping_in"]
     """none: not on a GPU."""
     at: str
-    """Time of the controller clock."""
+    """Time according to the controller clock."""
     expires_at: Optional[str]
     """End of the lease unless it is renewed; null: leases do not expire (simulated fleets)."""
 
@@ -885,9 +892,9 @@ class Attachment(TypedDict):
     node_id: str
     node_name: str
     socket: str
-    """Unix socket on that node, for the process to register itself."""
+    """Unix socket on the node, at which the process registers."""
     token: str
-    """For one registration within 60 s."""
+    """Token for one registration within 60 s."""
 
 
 class NodeAutoCordon(TypedDict):
@@ -896,9 +903,9 @@ class NodeAutoCordon(TypedDict):
     code: str
     """Code of the last refused start."""
     reason: str
-    """Message of the node."""
+    """Message from the node."""
     next_trial_at: str
-    """When the next trial task may be placed there."""
+    """When the next trial task can be placed on the node."""
     failed_trials: int
     """Failed trial starts; the interval doubles after each."""
     is_trial_open: bool
@@ -913,12 +920,12 @@ class NodeDrain(TypedDict):
     by: str
     """Caller that started the drain."""
     tasks_left: int
-    """Tasks still placed here; 0: drained."""
+    """Tasks still placed on the node; 0: drained."""
 
 
 class NodeOvercommit(TypedDict):
     override_percent: Optional[int]
-    """Override of this node."""
+    """Override for this node."""
     default_percent: int
     """Global default."""
     effective_percent: int
@@ -928,7 +935,7 @@ class NodeOvercommit(TypedDict):
 
 class NodeReserve(TypedDict):
     override_mib: Optional[int]
-    """Override of this node."""
+    """Override for this node."""
     default_mib: int
     """Global reserve."""
     effective_mib: int
@@ -939,23 +946,23 @@ class NodeVram(TypedDict):
     physical_mib: int
     """Physical VRAM of the GPUs, MiB."""
     used_mib: int
-    """Resident plus foreign, MiB."""
+    """Resident plus foreign VRAM, MiB."""
     resident_mib: int
     """Used by tasks that are resident or moving in or out, MiB."""
     foreign_mib: int
-    """Used by processes that no GPU server started, MiB."""
+    """Used by processes that were not started by a GPU server, MiB."""
     committed_mib: int
     """Committed to placed tasks, resident or swapped out (allocated), MiB."""
     swapped_mib: int
     """Demand of the swapped-out tasks, MiB."""
     free_mib: int
-    """Physical VRAM available to a new task at once, MiB."""
+    """Physical VRAM immediately available to a new task, MiB."""
     effective_schedulable_mib: int
     """Physical VRAM × (1 + overcommit percentage / 100), MiB."""
     commit_limit_mib: int
     """Total commit limit, MiB."""
     over_committed_mib: int
-    """Committed beyond the limit, after it was lowered, MiB."""
+    """VRAM committed beyond the commit limit, for example after the limit was lowered, MiB."""
     reserve_deficit_mib: int
     """Reserve deficit, MiB."""
 
@@ -966,7 +973,7 @@ class NodeHostMemory(TypedDict):
     used_mib: int
     """Used by tasks that are swapped out or moving, MiB."""
     promised_mib: int
-    """Needed if all swappable tasks of overcommitted GPUs were swapped out at once, MiB."""
+    """Needed if all swappable tasks on overcommitted GPUs were swapped out at the same time, MiB."""
 
 
 class NodeSwaps(TypedDict):
@@ -978,23 +985,23 @@ class NodeGpusItemVram(TypedDict):
     physical_mib: int
     """Physical VRAM of the GPUs, MiB."""
     used_mib: int
-    """Resident plus foreign, MiB."""
+    """Resident plus foreign VRAM, MiB."""
     resident_mib: int
     """Used by tasks that are resident or moving in or out, MiB."""
     foreign_mib: int
-    """Used by processes that no GPU server started, MiB."""
+    """Used by processes that were not started by a GPU server, MiB."""
     committed_mib: int
     """Committed to placed tasks, resident or swapped out (allocated), MiB."""
     swapped_mib: int
     """Demand of the swapped-out tasks, MiB."""
     free_mib: int
-    """Physical VRAM available to a new task at once, MiB."""
+    """Physical VRAM immediately available to a new task, MiB."""
     effective_schedulable_mib: int
     """Physical VRAM × (1 + overcommit percentage / 100), MiB."""
     commit_limit_mib: int
     """Total commit limit, MiB."""
     over_committed_mib: int
-    """Committed beyond the limit, after it was lowered, MiB."""
+    """VRAM committed beyond the commit limit, for example after the limit was lowered, MiB."""
     reserve_deficit_mib: int
     """Reserve deficit, MiB."""
 
@@ -1004,7 +1011,7 @@ class NodeGpusItem(TypedDict):
     model: str
     vram: NodeGpusItemVram
     task_ids: List[str]
-    """Tasks placed here, resident or not."""
+    """Ids of the tasks placed on the GPU, resident or not."""
     exclusive_task_id: Optional[str]
     """The task with exclusive use of the GPU."""
 
@@ -1015,7 +1022,7 @@ class Node(TypedDict):
     name: str
     address: str
     status: Literal["up", "suspect", "unreachable"]
-    """suspect: silent, accepts no new tasks; unreachable: its lease has expired."""
+    """suspect: the node is silent and gets no new tasks; unreachable: its lease has expired."""
     cordoned: bool
     """An operator has stopped new placements on the node."""
     auto_cordon: Optional[NodeAutoCordon]
@@ -1026,32 +1033,34 @@ class Node(TypedDict):
     drain: Optional[NodeDrain]
     """Set while the node is being drained; uncordon ends it."""
     groups: List[str]
-    """Empty: the node belongs to the common pool."""
+    """Groups of the node; empty: the node belongs to the common pool."""
     task_identity: Optional[Literal["uid_per_attempt", "task_user", "root", "server_user"]]
     """
     User that tasks run as: one per attempt, one for all tasks, root, or the user of the server; null: not
     reported.
     """
     features: List[str]
-    """Features that its server offers to tasks (image: container images), as reported."""
+    """Features for tasks that the GPU server has reported (image: container images)."""
     overcommit_vram_percent: Optional[int]
-    """Override of this node; null: the global default applies."""
+    """Override for this node; null: the global default applies."""
     safety_reserve_mib: Optional[int]
-    """Override of this node, per GPU; null: the global reserve applies."""
+    """Override for this node, per GPU; null: the global reserve applies."""
     overcommit: NodeOvercommit
     reserve: NodeReserve
     vram: NodeVram
     host_memory: NodeHostMemory
     quarantined_attempts: int
-    """Attempts that run here but are unknown to the store: GET /attempts."""
+    """Attempts that run on the node but are unknown to the store; see GET /attempts."""
     attempts: int
-    """Attempts on the server: those of tasks placed here, and others that it reported."""
+    """
+    Attempts on the GPU server: those of tasks placed on the node, and others that the server reported.
+    """
     max_attempts: int
     """Declared maximum number of concurrent attempts; at the limit tasks wait with NODE_TASK_LIMIT."""
     queue_length: int
-    """Swap-ins, growths and placements waiting for VRAM here."""
+    """Swap-ins, growths and placements waiting for VRAM on the node."""
     swaps: NodeSwaps
-    """Completed here since the controller started."""
+    """Swaps completed on the node since the controller started."""
     gpus: List[NodeGpusItem]
     registered_at: str
     """First seen."""
@@ -1074,7 +1083,7 @@ class SummaryAlarmsItem(TypedDict):
     nodes: List[str]
     """Names of the affected nodes, at most 20; empty: the whole cluster."""
     detail: str
-    """What is wrong, then what to do."""
+    """What is wrong, and what to do."""
 
 
 class SummaryTasksByList(TypedDict):
@@ -1098,7 +1107,7 @@ class SummaryTasksByState(TypedDict):
 
 class SummaryTasksEndedLastHour(TypedDict):
     since: str
-    """One hour before `at`, or the time of the oldest event kept, whichever is later."""
+    """One hour before `at`, or the time of the oldest stored event, whichever is later."""
     failed: int
     """Tasks that failed since then."""
     lost: int
@@ -1107,12 +1116,12 @@ class SummaryTasksEndedLastHour(TypedDict):
 
 class SummaryTasks(TypedDict):
     by_list: SummaryTasksByList
-    """The three lists of the specification."""
+    """Number of tasks in each of the three task lists."""
     by_state: SummaryTasksByState
     stopping: int
-    """Placed tasks that are being stopped and whose end is not reported yet."""
+    """Placed tasks that are being stopped and whose end has not been reported yet."""
     ended_last_hour: Optional[SummaryTasksEndedLastHour]
-    """Tasks that failed or were lost in the last hour; null until the store has answered."""
+    """Tasks that failed or were lost in the last hour; null until the store has responded."""
 
 
 class SummaryPendingByReasonReasonsItem(TypedDict):
@@ -1127,25 +1136,25 @@ class SummaryPendingByReason(TypedDict):
     """Pending tasks; the sum of the counts."""
     is_estimate: bool
     """
-    false: every pending task was explained. true: scaled up from a uniform sample of up to 1,024 tasks,
-    explained for at most 10 ms each second.
+    false: the reasons of all pending tasks were evaluated. true: the counts are scaled up from a uniform
+    sample of up to 1,024 tasks, evaluated for at most 10 ms per second.
     """
     reasons: List[SummaryPendingByReasonReasonsItem]
 
 
 class SummaryNodes(TypedDict):
     total: int
-    """Nodes that are registered."""
+    """Registered nodes."""
     up: int
     """Nodes that are up."""
     attention: int
-    """Nodes with at least one of the conditions below: GET /nodes?status=attention."""
+    """Nodes with at least one of the conditions below; see GET /nodes?status=attention."""
     silent: int
     """suspect or unreachable."""
     cordoned: int
-    """Cordoned by an operator, draining nodes included."""
+    """Cordoned by an operator, including draining nodes."""
     auto_cordoned: int
-    """Cordoned by the controller because they refuse to start tasks."""
+    """Cordoned by the controller because they cannot start tasks."""
     draining: int
     """Nodes that are being drained."""
     reserve_breached: int
@@ -1166,30 +1175,30 @@ class SummaryVramUp(TypedDict):
     physical_mib: int
     """Physical VRAM of the GPUs, MiB."""
     used_mib: int
-    """Resident plus foreign, MiB."""
+    """Resident plus foreign VRAM, MiB."""
     committed_mib: int
     """Committed to placed tasks, resident or swapped out, MiB."""
     swapped_mib: int
     """Demand of the swapped-out tasks, MiB."""
     effective_schedulable_mib: int
-    """Physical VRAM × (1 + overcommit percentage / 100), node by node, MiB."""
+    """Physical VRAM × (1 + overcommit percentage / 100), summed over the nodes, MiB."""
 
 
 class SummaryVram(TypedDict):
     physical_mib: int
     """Physical VRAM of the GPUs, MiB."""
     used_mib: int
-    """Resident plus foreign, MiB."""
+    """Resident plus foreign VRAM, MiB."""
     resident_mib: int
     """Used by tasks, MiB."""
     foreign_mib: int
-    """Used by processes that no GPU server started, MiB."""
+    """Used by processes that were not started by a GPU server, MiB."""
     committed_mib: int
     """Committed to placed tasks, resident or swapped out, MiB."""
     swapped_mib: int
     """Demand of the swapped-out tasks, MiB."""
     effective_schedulable_mib: int
-    """Physical VRAM × (1 + overcommit percentage / 100), node by node, MiB."""
+    """Physical VRAM × (1 + overcommit percentage / 100), summed over the nodes, MiB."""
     commit_limit_mib: int
     """Total commit limit, MiB."""
     up: SummaryVramUp
@@ -1248,9 +1257,9 @@ class SummaryTrends(TypedDict):
 
 class SummaryControllers(TypedDict):
     leader: str
-    """Name of the controller that leads: the one that answers."""
+    """Name of the leader, which is the controller that sent this response."""
     standbys: Optional[int]
-    """Controllers that can take over, seen in the last 10 seconds; null: the store has not answered."""
+    """Controllers that can take over, seen in the last 10 seconds; null: the store has not responded."""
 
 
 class Summary(TypedDict):
@@ -1282,21 +1291,21 @@ class Summary(TypedDict):
     starvation_unknown_because: Optional[str]
     """Why starvation_percent is null."""
     starvation_compute_is_estimate: bool
-    """On real GPUs the compute part is an estimate."""
+    """true: the compute part is an estimate, as always on real GPUs."""
     trends: SummaryTrends
     """
-    Change since yesterday, against the hour that ended 24 hours before `at`; null: one of the two is
-    unknown. At most one minute old.
+    Change compared with the hour that ended 24 hours before `at`; null: one of the two values is unknown.
+    At most one minute old.
     """
     controllers: Optional[SummaryControllers]
-    """Controllers of this store; null: this controller knows no other controller."""
+    """Controllers that use this store; null: no other controller is known."""
 
 
 class LeaderLeader(TypedDict):
     name: str
     """CONTROLLER_NAME."""
     url: Optional[str]
-    """CONTROLLER_ADVERTISED_URL; null: a controller on SQLite, or one that begins to lead."""
+    """CONTROLLER_ADVERTISED_URL; null: the controller uses SQLite or is becoming the leader."""
 
 
 class LeaderStandbysItem(TypedDict):
@@ -1305,22 +1314,22 @@ class LeaderStandbysItem(TypedDict):
     url: str
     """CONTROLLER_ADVERTISED_URL."""
     version: str
-    """Version of its program."""
+    """Software version."""
     may_lead: bool
     """CONTROLLER_MAY_LEAD."""
     seen_ms_ago: int
-    """Time since it was last seen, ms; it reports every second."""
+    """Time since the standby was last seen, ms; it reports every second."""
     lag_ms: Optional[int]
     """How far it was behind the leader then, ms; null: it has not loaded the state yet."""
     not_ready: Optional[Literal["never_leads", "not_following", "too_far_behind"]]
-    """Why no handover to it is accepted; null: it can take over."""
+    """Why the standby cannot take over; null: it can take over."""
 
 
 class Leader(TypedDict):
     leader: Optional[LeaderLeader]
-    """The controller that leads; null: none."""
+    """The leader; null: no leader."""
     epoch: int
-    """Number of its term; it rises with every term."""
+    """Number of the current term; it increases with every term."""
     standbys: List[LeaderStandbysItem]
     """Controllers seen in the last 10 seconds, by name."""
 
@@ -1339,7 +1348,7 @@ class Version(TypedDict):
     node: str
     """Version of Node.js."""
     commit: Optional[str]
-    """Commit of the sources, if known."""
+    """Source commit, if known."""
     schema: Optional[int]
     """Schema version of the store."""
     store_kind: Optional[Literal["live", "trial", "simulated"]]
@@ -1378,7 +1387,7 @@ class TaskFields:
 
     @property
     def held(self) -> bool:
-        """An operator has put the task on hold."""
+        """true: an operator has put the task on hold."""
         return self.data["held"]
 
     @property
@@ -1577,7 +1586,7 @@ class TaskFields:
 
     @property
     def pending_since(self) -> str:
-        """Start of the wait in the queue; for a placed or final task, of its last wait."""
+        """Start of the wait in the queue; for a placed or completed task, start of its last wait."""
         return self.data["pending_since"]
 
     @property
@@ -1617,7 +1626,7 @@ class TaskFields:
 
     @property
     def placement(self) -> Optional[TaskPlacement]:
-        """Current placement; null while the task is pending or final."""
+        """Current placement; null while the task is pending or completed."""
         return self.data["placement"]
 
     @property
@@ -1627,19 +1636,19 @@ class TaskFields:
 
     @property
     def preparing(self) -> List[TaskPreparingItem]:
-        """Nodes that get its image and files before its start, or have them."""
+        """Nodes that get the image and files of the task before its start, or already have them."""
         return self.data["preparing"]
 
     @property
     def image_digest(self) -> Optional[str]:
-        """Digest of the image that it runs, also after a requeue; null: not known."""
+        """Digest of the image that the task runs, also after a requeue; null: unknown."""
         return self.data["image_digest"]
 
     @property
     def start_pause(self) -> Optional[TaskStartPause]:
         """
-        Set while the task waits after refused or short attempts, or for an announced result; a release
-        ends it.
+        Set while the task waits after refused or short attempts, or for the result of an earlier attempt
+        that a node has announced; a release ends it.
         """
         return self.data["start_pause"]
 
