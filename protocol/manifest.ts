@@ -95,7 +95,7 @@ function whyNoEntry(entry: unknown, kinds: ReadonlyMap<string, ManifestEntry['ki
 /** A relative path without `.`, `..` and empty names, in UTF-8. */
 export function whyNoPath(path: unknown): string | null {
   if (typeof path !== 'string' || !path.isWellFormed() || path.includes('\0'))
-    return 'it must be a text without NUL'
+    return 'it must be a string without NUL'
   if (byteLength(path) > MAX_PATH_BYTES) return `it must have at most ${MAX_PATH_BYTES} bytes`
   for (const name of path.split('/')) {
     if (name === '' || name === '.' || name === '..')
@@ -121,7 +121,7 @@ const HASH = /^[0-9a-f]{64}$/
 /** A link may lead anywhere below the folder. It is made last, and nothing is ever written through it. */
 function whyNoTarget(path: string, target: unknown): string | null {
   if (typeof target !== 'string' || !target.isWellFormed() || target.includes('\0') || target === '')
-    return 'target must be a text without NUL'
+    return 'target must be a string without NUL'
   if (byteLength(target) > MAX_PATH_BYTES || target.startsWith('/')) return 'target must be relative'
   let depth = path.split('/').length - 1
   for (const name of target.split('/')) {

@@ -38,7 +38,7 @@ const MAX_PAUSE_MS = 5_000
 
 /**
  * Never ends by itself; returns when the signal aborts. Throws what the controller refuses permanently:
- * ApiError `events_gone` when the next events are no longer kept.
+ * ApiError `events_gone` when the next events are no longer stored.
  */
 export async function* followEvents(
   transport: Transport,

@@ -38,7 +38,7 @@ export function declaredGpus({ annotations = {} }: ObjectMeta): Parsed<readonly 
     if (gpus.some((other) => other.uuid === uuid))
       return faulty(`${at}.uuid`, `${quoted(uuid)} is there twice`)
     if (typeof model !== 'string' || model.length > MAX_MODEL)
-      return faulty(`${at}.model`, `must be a text of at most ${MAX_MODEL} characters`)
+      return faulty(`${at}.model`, `must be a string of at most ${MAX_MODEL} characters`)
     const isSize =
       typeof vramMib === 'number' && Number.isInteger(vramMib) && vramMib > 0 && vramMib <= MAX_VRAM_MIB
     if (!isSize)

@@ -15,7 +15,7 @@ export const OIDC_VARIABLES = {
   },
   oidcClientId: {
     name: 'CONTROLLER_OIDC_CLIENT_ID',
-    range: 'a text of 1 to 200 characters without blanks, and CONTROLLER_OIDC_ISSUER must be set',
+    range: 'a string of 1 to 200 characters without blanks, and CONTROLLER_OIDC_ISSUER must be set',
     byDefault: null,
     meaning: 'Client id of this controller at the provider',
     read: (text) => (WORD.test(text) ? text : undefined),

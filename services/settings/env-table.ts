@@ -251,7 +251,7 @@ export const ENVIRONMENT = {
   },
   natsUser: {
     name: 'CONTROLLER_NATS_USER',
-    range: 'a text of 1 to 200 characters without blanks',
+    range: 'a string of 1 to 200 characters without blanks',
     byDefault: null,
     meaning:
       'Broker user, with CONTROLLER_NATS_PASSWORD; CONTROLLER_NATS_URL may contain user and password instead',
@@ -311,7 +311,7 @@ export const ENVIRONMENT = {
   },
   nodeName: {
     name: 'NODE_NAME',
-    range: 'a text of 1 to 100 characters without blanks',
+    range: 'a string of 1 to 100 characters without blanks',
     byDefault: null,
     meaning: 'GPU server: name of its host in the cluster; unset: the host name',
     read: (text) => (/^[^\s\p{Cc}]{1,100}$/u.test(text) ? text : undefined),
@@ -325,7 +325,7 @@ export const ENVIRONMENT = {
   },
   nodeAddress: {
     name: 'NODE_ADDRESS',
-    range: 'a text of 1 to 200 characters without blanks',
+    range: 'a string of 1 to 200 characters without blanks',
     byDefault: null,
     meaning: 'GPU server: address of its host, for display; unset: the host name',
     read: (text) => (WORD.test(text) ? text : undefined),

@@ -204,7 +204,7 @@ describe.skipIf(whyNoNatsServer() !== null)('a channel into a task', { timeout: 
     const refused = await cli(['exec', 'elsewhere', '--', 'true'])
     expect(refused.code).toBe(EXIT_CONFLICT)
     expect(refused.stderr).toContain(
-      'Node beta allows no access to running tasks. Start its GPU server with --allow-attach.',
+      'Node beta does not allow access to running tasks. Start its GPU server with --allow-attach.',
     )
     await cancel(id)
   })

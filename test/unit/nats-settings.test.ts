@@ -116,7 +116,7 @@ describe('the settings of the broker', () => {
     ],
     [
       { CONTROLLER_NATS_USER: 'a b', CONTROLLER_NATS_PASSWORD: 'secret' },
-      'CONTROLLER_NATS_USER is "a b"; it must be a text of 1 to 200',
+      'CONTROLLER_NATS_USER is "a b"; it must be a string of 1 to 200',
     ],
     [
       { CONTROLLER_NATS_TOKEN: 'secret', CONTROLLER_NATS_USER: 'u', CONTROLLER_NATS_PASSWORD: 'secret' },
