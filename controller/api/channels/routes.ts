@@ -121,7 +121,7 @@ function refused(
     case 'old_guard':
       return new ApiProblem(
         'conflict',
-        `Task ${spec.id} was started by an earlier version of the GPU server: it cannot run further commands.`,
+        `Task ${spec.id} was started by an earlier version of the GPU server and cannot run another command.`,
       )
     case 'port_closed':
       return new ApiProblem('conflict', `No process of task ${spec.id} listens on TCP port ${port}.`)

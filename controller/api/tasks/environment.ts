@@ -103,8 +103,8 @@ function valuesOf(
     if (value === null)
       throw new ApiProblem(
         'conflict',
-        `secrets.${variable} names ${JSON.stringify(name)}, which is not one of your secrets; set it first: ` +
-          'PUT /secrets/{name}, or headroom secret set.',
+        `secrets.${variable} names ${JSON.stringify(name)}, which is not one of your secrets; set it ` +
+          'first: PUT /secrets/{name}, or headroom secret set.',
       )
     values[variable] = value
   }
