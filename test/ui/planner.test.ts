@@ -159,7 +159,7 @@ async function expectBeforeAndAfter(recommended: number): Promise<void> {
   // It is redrawn whenever the runs of another seed arrive.
   const said = async (): Promise<string> => {
     await chart.press('Home')
-    return (await section.getByText(/^Until .+: 100%: /).allInnerTexts()).join()
+    return (await section.getByText(/^Interval ending at .+: 100%: /).allInnerTexts()).join()
   }
   await expect
     .poll(said)

@@ -66,7 +66,8 @@ describe.skipIf(CHROMIUM === null)('the page of a store that went back in time',
     await page.getByRole('heading', { level: 1, name: 'Recovery' }).waitFor()
     await page
       .getByText(
-        'No recovery is in progress, and tasks are placed. 2 quarantined attempts wait for a decision.',
+        'No recovery is in progress. Tasks are placed as usual. 2 quarantined attempts are waiting to be ' +
+          'adopted or stopped.',
       )
       .waitFor()
     const { items } = await get<AttemptListBody>('/attempts')
@@ -101,7 +102,7 @@ describe.skipIf(CHROMIUM === null)('the page of a store that went back in time',
     await confirmByKey(page, 'Stop')
     await expect.poll(() => served.world.runsOn('ended')).toEqual([])
     await expect.poll(async () => (await get<RecoveryBody>('/recovery')).quarantined_attempts).toBe(0)
-    await page.getByText('No recovery is in progress, and tasks are placed.', { exact: true }).waitFor()
+    await page.getByText('No recovery is in progress. Tasks are placed as usual.', { exact: true }).waitFor()
     expect(served.world.runs.takeDoubles()).toEqual([])
     expect(faults).toEqual([])
     await page.context().close()

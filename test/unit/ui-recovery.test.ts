@@ -47,10 +47,10 @@ test('The state of the recovery is one sentence that names the next step', () =>
     { ...CALM, placements_paused: 'STORE_BEHIND', recovery: restored, nodes_ahead: [AHEAD, AHEAD] },
   ] satisfies readonly RecoveryBody[]
   expect(said.map(recoverySentence)).toEqual([
-    'No recovery is in progress, and tasks are placed.',
-    'No recovery is in progress, and tasks are placed. 1 quarantined attempt is waiting to be ' +
+    'No recovery is in progress. Tasks are placed as usual.',
+    'No recovery is in progress. Tasks are placed as usual. 1 quarantined attempt is waiting to be ' +
       'adopted or stopped.',
-    'No recovery is in progress, and tasks are placed. 2 quarantined attempts are waiting to ' +
+    'No recovery is in progress. Tasks are placed as usual. 2 quarantined attempts are waiting to ' +
       'be adopted or stopped.',
     '1 of 3 nodes has events that are missing from the store. It gets no commands, and tasks are placed ' +
       'on the other nodes.',

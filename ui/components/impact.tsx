@@ -47,7 +47,7 @@ export function Impact(props: { readonly impact: ImpactBody }): JSX.Element {
               {plural(cycle().starts, 'pending task', 'pending tasks')} would start immediately, and{' '}
               {whole(cycle().starts_after_swaps)} more would start after swap-outs.{' '}
               {plural(cycle().swap_outs, 'task', 'tasks')}
-              {` with ${mib(cycle().swap_out_mib)}`} would begin to swap out.
+              {` with ${mib(cycle().swap_out_mib)}`} would be swapped out.
             </li>
           )}
         </Show>

@@ -15,7 +15,7 @@ export function controllersWords({ leader, standbys }: Controllers): {
   if (standbys === 0)
     return {
       text: `${leader} leads, no standby`,
-      meaning: 'No standby is available: no controller takes over if this one fails.',
+      meaning: 'No standby is available: no controller can take over if this one fails.',
     }
   const count = `${standbys} ${standbys === 1 ? 'standby' : 'standbys'}`
   return { text: `${leader} leads, ${count}`, meaning: `${count} can take over if this controller fails.` }

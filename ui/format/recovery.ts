@@ -46,7 +46,7 @@ export function recoverySentence(state: State): string {
       ? ''
       : ` ${whole(attempts)} quarantined ${attempts === 1 ? 'attempt is' : 'attempts are'} waiting ` +
         'to be adopted or stopped.'
-  return `No recovery is in progress, and tasks are placed.${quarantine}`
+  return `No recovery is in progress. Tasks are placed as usual.${quarantine}`
 }
 
 function nodes(count: number, more = ''): string {

@@ -11,8 +11,8 @@ const WORDS: readonly (readonly [word: string, meaning: string])[] = [
   ],
   [
     'Resident, swapped out, moving',
-    'Resident: the memory of the task is in VRAM. Swapped out: it is on the host. Moving: it is moving ' +
-      'between the two.',
+    'Resident: the memory of the task is in VRAM. Swapped out: the memory is on the host. Moving: the ' +
+      'memory is being transferred between VRAM and the host.',
   ],
   ['Physical VRAM', 'The capacity of the GPUs.'],
   ['Used VRAM', 'The VRAM that resident tasks and foreign processes use now.'],

@@ -91,7 +91,7 @@ export function OverrideEditor(props: { readonly at: TaggedNode }): JSX.Element 
         <Show when={state.plan()}>
           {(after) => (
             <p>
-              From {settingsWords(props.at.node)} to {settingsWords(after())}.
+              The settings change from {settingsWords(props.at.node)} to {settingsWords(after())}.
             </p>
           )}
         </Show>

@@ -52,7 +52,7 @@ export function createOverride(at: Accessor<TaggedNode>) {
   }
   const patch = async (isDryRun: boolean): Promise<ApiResponse<ChangedNodeBody>> => {
     const result = asked()
-    if (!result.ok) throw new Error('An entered value is invalid.')
+    if (!result.ok) throw new Error('One of the entered values is invalid.')
     const ifMatch = (base() ?? at()).etag
     const sending = { body: result.change, ifMatch, query: isDryRun ? { dry_run: true } : {} }
     return api.send<ChangedNodeBody>('PUT', `/nodes/${pathSegment(at().node.node_id)}/config`, sending)

@@ -109,7 +109,7 @@ export function BeforeAfter(props: BeforeAfterProps): JSX.Element {
             when={!isFinal(courses.error)}
             fallback={
               <p class="quiet">
-                These runs have no time series: the sweep was run by an earlier version or is too large.
+                These runs have no time series: the sweep was run with an earlier version or is too large.
               </p>
             }
           >
@@ -195,7 +195,8 @@ function CourseChart(props: CourseChartProps): JSX.Element {
         { name: `after: ${props.sides.after}%`, colour: '--accent', ...course().after },
       ]}
       describe={(index) =>
-        `Until ${seconds(props.courses.ends[index])}: ${side('before', index)}, ${side('after', index)}`
+        `Interval ending at ${seconds(props.courses.ends[index])}: ${side('before', index)}, ` +
+        side('after', index)
       }
     />
   )

@@ -24,7 +24,9 @@ export function AheadNodes(props: { readonly state: RecoveryBody }): JSX.Element
       <Show
         when={props.state.nodes_ahead.length > 0}
         fallback={
-          <p class="quiet">None: no node seen since the start has events that are missing from the store.</p>
+          <p class="quiet">
+            None: no node seen since the controller started has events missing from the store.
+          </p>
         }
       >
         <DataTable

@@ -78,7 +78,7 @@ export function FaultForm(props: { readonly onDone: () => void }): JSX.Element {
         </label>
       </div>
       <div>
-        <label for={`${id}-text`}>Entry in `faults` of a scenario, without `at`</label>
+        <label for={`${id}-text`}>Fault, in the format of `faults` in a scenario (without `at`)</label>
         <textarea
           id={`${id}-text`}
           class={styles['fault']}

@@ -145,9 +145,9 @@ function WouldFit(props: { readonly body: ExplanationBody }): JSX.Element {
     <Show when={props.body.would_fit_if}>
       {(fit) => (
         <div>
-          <h3>Changes that would make it fit</h3>
+          <h3>Changes that would make the task fit</h3>
           <Show when={fit().fits_alone}>
-            <p>It fits now, but tasks ahead of it in the queue are placed first.</p>
+            <p>The task fits now, but tasks ahead of it in the queue are placed first.</p>
           </Show>
           <Show
             when={fit().changes.length > 0}
