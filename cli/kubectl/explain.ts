@@ -8,13 +8,24 @@ import {
   SCHEDULING_GATE,
 } from '../../operator/contract/names.ts'
 import { faultText } from '../../operator/contract/field-fault.ts'
+import { withGroup } from '../../operator/contract/group.ts'
+import { classNamed, classOfPod } from '../../operator/contract/pod-class.ts'
 import { podRequestOf, type PodRequest, runtimeOf } from '../../operator/contract/pod-request.ts'
 import type { GPUNodeStatus, GpuStatus } from '../../operator/contract/policies.ts'
 import { admitsNode } from '../../operator/placing/admitted-nodes.ts'
 import { isEnabled } from '../../operator/placing/declared-gpus.ts'
-import { gpusOf, priorityOf, stageOf } from '../../operator/placing/pod-task.ts'
+import { gpusOf, stageOf } from '../../operator/placing/pod-task.ts'
 import { allObjects } from '../../operator/ports/all-objects.ts'
-import { KubeError, NODES, PODS } from '../../operator/ports/kube-api.ts'
+import {
+  KubeError,
+  type KubeObject,
+  NAMESPACES,
+  NODES,
+  NOT_FOUND,
+  PODS,
+  PRIORITY_CLASSES,
+  type ResourceKind,
+} from '../../operator/ports/kube-api.ts'
 import { CommandFailure, EXIT_CONFLICT, EXIT_OK, UsageError } from '../../services/exit-codes.ts'
 import { age, size } from '../output/figures.ts'
 import type { OutputFormat } from '../output/formats.ts'
@@ -43,11 +54,15 @@ export async function explainPod(
   name: string,
   { output, now, out, ...where }: ExplainHow,
 ): Promise<number> {
-  const pod = await podNamed(api, name, where.namespace)
+  const bare = await podNamed(api, name, where.namespace)
+  const { namespace = '' } = bare.metadata
+  const owner = await readable(api, NAMESPACES, namespace)
+  const pod = withGroup(bare, owner?.metadata ?? null)
   const told = { state: stateText(pod), ...admittedOf(pod) }
   const request = podRequestOf(pod)
-  const nodes = await nodesOf(api, pod)
-  const { namespace = '' } = pod.metadata
+  // Without the namespace it is not known which nodes admit a pod that waits.
+  const nodes = owner === undefined && gpusOf(pod).length === 0 ? null : await nodesOf(api, pod)
+  const className = request.ok ? await classText(api, pod) : ''
   const document = {
     ...{ namespace, name: pod.metadata.name ?? '', uid: pod.metadata.uid ?? '', ...told },
     request: request.ok ? request.value : null,
@@ -58,9 +73,9 @@ export async function explainPod(
     ['state', told.since === null ? told.state : `${told.state} (${age(told.since, now) ?? ''})`],
     ['why', told.why],
     ['scheduler', schedulerText(pod)],
-    ['asks for', request.ok ? requestText(pod, request.value) : request.faults.map(faultText)],
+    ['asks for', request.ok ? requestText(pod, request.value, className) : request.faults.map(faultText)],
     ...(nodes === null
-      ? ([['nodes', 'not shown: you may not read nodes and GPUNodes']] as const)
+      ? ([['nodes', 'not shown: you may not read nodes, GPUNodes and the namespace']] as const)
       : [placesOf(pod, nodes)]),
   ]
   const shown = fields.filter(([, value]) => value !== null)
@@ -129,7 +144,36 @@ function schedulerText({ spec, status }: Pod): string | null {
   return found?.status === 'False' ? (found.message ?? null) : null
 }
 
-function requestText(pod: Pod, { vramMib, gpus, isSwappable, staysInVram }: PodRequest): string {
+/** Its PriorityClass says it, which not every user may read. */
+async function classText(api: ClusterApi, pod: Pod): Promise<string> {
+  const { priorityClassName = '' } = pod.spec
+  if (priorityClassName === '') return `P${classOfPod(pod, null)}`
+  const found = await readable(api, PRIORITY_CLASSES, priorityClassName)
+  return found === undefined && classNamed(priorityClassName, undefined) === null
+    ? `class of the PriorityClass ${priorityClassName}`
+    : `P${classOfPod(pod, found?.metadata ?? null)}`
+}
+
+/** Null: it does not exist. Undefined: the user may not read it. */
+async function readable(
+  api: ClusterApi,
+  kind: ResourceKind,
+  name: string,
+): Promise<KubeObject | null | undefined> {
+  try {
+    return await api.get(kind, { name })
+  } catch (error) {
+    if (error instanceof KubeError && error.code === NOT_FOUND) return null
+    if (error instanceof KubeError && error.code === 403) return undefined
+    throw error
+  }
+}
+
+function requestText(
+  pod: Pod,
+  { vramMib, gpus, isSwappable, staysInVram }: PodRequest,
+  className: string,
+): string {
   const annotations = pod.metadata.annotations ?? {}
   const never = annotations[POD_ANNOTATIONS.notSwappable]
   const swap = !isSwappable
@@ -140,7 +184,7 @@ function requestText(pod: Pod, { vramMib, gpus, isSwappable, staysInVram }: PodR
         ? 'stays in VRAM (released)'
         : 'may be swapped out'
   const where = gpus === 1 ? 'one GPU' : `each of ${gpus} GPUs`
-  return `${size(vramMib)} on ${where}, P${priorityOf(pod)}, ${swap}`
+  return `${size(vramMib)} on ${where}, ${className}, ${swap}`
 }
 
 // ---- nodes ----

@@ -19,12 +19,13 @@ export function addWhatif(program: Command, setExit: SetExit): void {
       ),
   ).option(
     '--kubernetes <files>',
-    'JSON files of `kubectl get pods,nodes -A -o json`, separated by commas (default: ask the controller)',
+    'JSON files of `kubectl get pods,nodes,namespaces,priorityclasses -A -o json`, separated by commas ' +
+      '(default: ask the controller)',
   )
   withExamples(
     addForecastOptions(whatif),
     'headroom whatif --overcommit 40',
-    'kubectl get pods,nodes -A -o json > cluster.json',
+    'kubectl get pods,nodes,namespaces,priorityclasses -A -o json > cluster.json',
     'headroom whatif --kubernetes cluster.json --overcommit 0..100:25',
     'headroom whatif --kubernetes pods.json,nodes.json --pod-vram 10Gi --scenario mine.scenario.yaml',
   ).action(calls(setExit, () => import('./whatif.ts'), 'whatif'))

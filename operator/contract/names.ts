@@ -45,6 +45,9 @@ export const NODE_GPUS = `${DOMAIN}/gpus`
 /** Label of nodes, namespaces and pods: the group of nodes. */
 export const GROUP_LABEL = `${DOMAIN}/group`
 
+/** Label of PriorityClasses: the class of their pods, P0 to P4. */
+export const CLASS_LABEL = `${DOMAIN}/class`
+
 /**
  * Changed by the operator when it gives up a claim, so that a binding that rests on an older version of the
  * pod is refused; and when VRAM is reserved again, so that the scheduler looks at the pod.

@@ -2,8 +2,9 @@
 import { MAX_GPUS, MAX_VRAM_MIB } from '../../protocol/limits.ts'
 import type { Mib } from '../../protocol/units.ts'
 import { annotationPath, faulty, type FieldFault, type Parsed, quoted, valid } from './field-fault.ts'
+import { groupOf } from './group.ts'
 import type { ObjectMeta, Pod } from './kubernetes.ts'
-import { GROUP_LABEL, POD_ANNOTATIONS, RUNTIME_LABEL, RUNTIME_VALUE } from './names.ts'
+import { POD_ANNOTATIONS, RUNTIME_LABEL, RUNTIME_VALUE } from './names.ts'
 import { quantityMib } from './quantity.ts'
 
 export interface PodRequest {
@@ -54,7 +55,7 @@ export function podRequestOf({ metadata, spec }: Pod): Parsed<PodRequest> {
     wakesOnRequest: wake.value,
     staysInVram: keep.value ?? false,
     containers: containers.value,
-    group: metadata.labels?.[GROUP_LABEL] ?? null,
+    group: groupOf(metadata),
   })
 }
 

@@ -2,6 +2,7 @@
  * Which nodes a pod may run on by its own fields, as the scheduler of Kubernetes decides it: nodeSelector,
  * required node affinity, taints and `unschedulable`. What depends on other pods is left to the scheduler.
  */
+import { groupOf } from '../contract/group.ts'
 import type {
   Node,
   NodeRequirement,
@@ -11,15 +12,13 @@ import type {
   Taint,
   Toleration,
 } from '../contract/kubernetes.ts'
-import { GROUP_LABEL } from '../contract/names.ts'
 
 const UNSCHEDULABLE: Taint = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' }
 
 export function admitsNode({ metadata, spec }: Pod, node: Node): boolean {
   const labels = node.metadata.labels ?? {}
-  const group = metadata.labels?.[GROUP_LABEL]
   // As groups of the controller: a node of a group runs only pods of that group.
-  if (group !== labels[GROUP_LABEL]) return false
+  if (groupOf(metadata) !== groupOf(node.metadata)) return false
   const isSelected = Object.entries(spec.nodeSelector ?? {}).every(([key, value]) => labels[key] === value)
   return isSelected && isInAffinity(spec, node) && isTolerated(spec, node)
 }
@@ -34,7 +33,7 @@ export function constraintsOf({ metadata, spec }: Pod): string {
     value,
     effect,
   ])
-  return JSON.stringify([metadata.labels?.[GROUP_LABEL] ?? null, selector, affinity, tolerations])
+  return JSON.stringify([groupOf(metadata), selector, affinity, tolerations])
 }
 
 /** One of the terms; a term without requirements matches nothing. */

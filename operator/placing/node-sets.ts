@@ -44,6 +44,11 @@ export class NodeSets {
     return { set, isNew: true }
   }
 
+  /** Returns true if the pod is in the group of its constraints as they are now. */
+  has(pod: Pod): boolean {
+    return this.#byConstraints.get(constraintsOf(pod))?.uids.has(pod.metadata.uid ?? '') ?? false
+  }
+
   /** Returns the group if it was the last of its pods. */
   leave(uid: string): string | null {
     for (const [key, { id, uids }] of this.#byConstraints)

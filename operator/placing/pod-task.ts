@@ -53,7 +53,7 @@ export function claimOfPod(pod: Pod): Claim | null {
 }
 
 /** @param group of the nodes that admit it */
-export function taskOfPod(pod: Pod, group: string): Parsed<TaskRequest> {
+export function taskOfPod(pod: Pod, group: string, priority: Priority): Parsed<TaskRequest> {
   const request = podRequestOf(pod)
   if (!request.ok) return request
   const { vramMib, gpus, isSwappable } = request.value
@@ -68,7 +68,7 @@ export function taskOfPod(pod: Pod, group: string): Parsed<TaskRequest> {
     gpuCount: gpus,
     gpuMode: 'shared',
     noswap: isSwappable ? 0 : 1,
-    priority: priorityOf(pod),
+    priority,
     groups: [group],
     labels: {},
     ...DEFAULT_RUN_POLICY,
@@ -84,14 +84,6 @@ function graceSecondsOf({ spec: { terminationGracePeriodSeconds = 30 } }: Pod): 
 }
 
 const MAX_NAME = 200
-const OWN_CLASS = /^headroom-p([0-4])$/
-const DEFAULT_PRIORITY: Priority = 2
-
-/** Returns the priority by the name of the chart's PriorityClass. */
-export function priorityOf({ spec: { priorityClassName = '' } }: Pod): Priority {
-  const digit = OWN_CLASS.exec(priorityClassName)?.[1]
-  return digit === undefined ? DEFAULT_PRIORITY : (Number(digit) as Priority)
-}
 
 /**
  * Order in which pods that exist at a start are submitted.

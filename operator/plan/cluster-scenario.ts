@@ -52,8 +52,12 @@ export function clusterScenario(objects: readonly unknown[], options: PlanOption
   }
 }
 
-function fleetEntry({ name, gpus, model, vramMib }: PlanNode): object {
-  return { name, gpus, gpu: { model, vram_mib: vramMib, swap: 'stock-driver' } }
+function fleetEntry({ name, gpus, model, vramMib, group }: PlanNode): object {
+  return { name, gpus, ...groupsOf(group), gpu: { model, vram_mib: vramMib, swap: 'stock-driver' } }
+}
+
+function groupsOf(group: string | null): object {
+  return group === null ? {} : { groups: [group] }
 }
 
 function taskOf(pod: PlannedPod, index: number, { activity, until }: PlanOptions): object {
@@ -68,6 +72,7 @@ function taskOf(pod: PlannedPod, index: number, { activity, until }: PlanOptions
     noswap,
     priority: pod.priority,
     owner: pod.namespace,
+    ...groupsOf(pod.group),
     run: until,
     activity,
   }

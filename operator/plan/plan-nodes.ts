@@ -1,5 +1,6 @@
 /** GPUs of the nodes of a cluster, from the labels of NVIDIA's GPU feature discovery. */
 import type { Mib } from '../../protocol/units.ts'
+import { areNamespacesKnown, groupLabelOf } from './plan-labels.ts'
 import { fieldsAt, textAt, wholeAt } from './plan-fields.ts'
 
 export interface PlanNode {
@@ -7,6 +8,8 @@ export interface PlanNode {
   readonly model: string
   readonly gpus: number
   readonly vramMib: Mib
+  /** Null: none, or the namespaces are not known. */
+  readonly group: string | null
 }
 
 const COUNT_LABEL = 'nvidia.com/gpu.count'
@@ -27,12 +30,13 @@ export function planNodes(
 ): { readonly nodes: readonly PlanNode[]; readonly notes: readonly string[] } {
   const nodes: PlanNode[] = []
   const notes: string[] = []
+  const hasGroups = areNamespacesKnown(objects)
   for (const object of objects) {
     if (textAt(object, 'kind') !== 'Node') continue
     const name = textAt(object, 'metadata', 'name') ?? ''
     const read = readNode(name, object, vramByModel)
     if (typeof read === 'string') notes.push(`Left out: node ${name}: ${read}.`)
-    else if (read !== null) nodes.push(read)
+    else if (read !== null) nodes.push(hasGroups ? read : { ...read, group: null })
   }
   return { nodes: nodes.toSorted((a, b) => (a.name < b.name ? -1 : 1)), notes }
 }
@@ -52,7 +56,7 @@ function readNode(
   const vramMib = wholeAt(labels, MEMORY_LABEL) ?? vramByModel.get(model)
   if (vramMib === undefined || vramMib === 0)
     return `it has no label ${MEMORY_LABEL}; add --vram-map ${model}=MIB`
-  return { name, model, gpus, vramMib }
+  return { name, model, gpus, vramMib, group: groupLabelOf(object) ?? null }
 }
 
 /** Time-slicing multiplies the resource; the label counts GPUs. */

@@ -3,6 +3,7 @@ import { MAX_TASK_GPUS, MAX_VRAM_MIB } from '../../protocol/limits.ts'
 import type { Mib, Priority } from '../../protocol/units.ts'
 import { POD_ANNOTATIONS } from '../contract/names.ts'
 import { quantityMib } from '../contract/quantity.ts'
+import { type ClusterLabels, clusterLabels, groupLabelOf } from './plan-labels.ts'
 import { fieldsAt, listAt, textAt, wholeAt } from './plan-fields.ts'
 import type { PlanNode } from './plan-nodes.ts'
 
@@ -14,6 +15,8 @@ export interface PlannedPod {
   readonly vramMib: Mib | null
   readonly isSwappable: boolean
   readonly priority: Priority
+  /** Null: none, or the namespaces are not known. */
+  readonly group: string | null
   readonly isRunning: boolean
   /** Field with the request. */
   readonly from: string
@@ -25,12 +28,13 @@ export function planPods(
   nodes: readonly PlanNode[],
   podVramMib: Mib | null,
 ): { readonly pods: readonly PlannedPod[]; readonly notes: readonly string[] } {
-  const notes: string[] = []
+  const labels = clusterLabels(objects)
+  const notes = [...labels.notes]
   const largestMib = Math.max(...nodes.map(({ vramMib }) => vramMib))
   const found = objects
     .filter((object) => textAt(object, 'kind') === 'Pod' && isOpen(object))
     .flatMap((object) => {
-      const pod = readPod(object, nodes, largestMib, podVramMib)
+      const pod = readPod(object, { nodes, largestMib, podVramMib, labels })
       if (pod === null) return []
       if (pod.gpus <= MAX_TASK_GPUS && (pod.vramMib ?? 0) <= MAX_VRAM_MIB)
         return [{ pod, order: orderOf(object, pod) }]
@@ -51,6 +55,9 @@ export function planPods(
   const tooLarge = found.filter(({ vramMib }) => vramMib !== null && vramMib > largestMib)
   for (const { namespace, name, vramMib } of tooLarge)
     notes.push(`Pod ${namespace}/${name} needs ${vramMib} MiB, more than any GPU has: it is never placed.`)
+  for (const { namespace, name, group } of found)
+    if (group !== null && nodes.every((node) => node.group !== group))
+      notes.push(`Pod ${namespace}/${name}: no node has its group ${group}: it is never placed.`)
   return { pods: found, notes }
 }
 
@@ -78,24 +85,31 @@ function compared(a: readonly string[], b: readonly string[]): number {
   return (a[place] as string) < (b[place] as string) ? -1 : 1
 }
 
+interface Surroundings {
+  readonly nodes: readonly PlanNode[]
+  /** VRAM of the largest GPU. */
+  readonly largestMib: Mib
+  readonly podVramMib: Mib | null
+  readonly labels: ClusterLabels
+}
+
 function readPod(
   object: unknown,
-  nodes: readonly PlanNode[],
-  largestMib: Mib,
-  podVramMib: Mib | null,
+  { nodes, largestMib, podVramMib, labels }: Surroundings,
 ): PlannedPod | null {
   const annotations = fieldsAt(object, 'metadata', 'annotations')
   const nodeName = textAt(object, 'spec', 'nodeName')
   const onNode = nodes.find(({ name }) => name === nodeName)
   const need = needOf(object, annotations, onNode?.vramMib ?? largestMib, podVramMib)
+  const namespace = textAt(object, 'metadata', 'namespace') ?? 'default'
   return need === null
     ? null
     : {
-        ...need,
-        namespace: textAt(object, 'metadata', 'namespace') ?? 'default',
+        ...{ ...need, namespace },
         name: textAt(object, 'metadata', 'name') ?? '',
         isSwappable: textAt(annotations, POD_ANNOTATIONS.swapFromVram) !== 'false',
-        priority: priorityOf(object),
+        priority: priorityOf(object, labels),
+        group: groupOf(object, namespace, labels),
         isRunning: textAt(object, 'status', 'phase') === 'Running',
       }
 }
@@ -144,9 +158,17 @@ function requested(object: unknown, resource: string): number {
   return Math.max(sum, ...of('initContainers'))
 }
 
-/** Kubernetes' priorities have no classes: above 0 is P1, below 0 is P3. */
-function priorityOf(object: unknown): Priority {
+/** Otherwise Kubernetes' priorities have no classes: above 0 is P1, below 0 is P3. */
+function priorityOf(object: unknown, { classes }: ClusterLabels): Priority {
+  const named = classes.get(textAt(object, 'spec', 'priorityClassName') ?? '')
+  if (named !== undefined) return named
   const value = fieldsAt(object, 'spec')['priority']
   if (typeof value !== 'number' || value === 0) return 2
   return value > 0 ? 1 : 3
+}
+
+function groupOf(object: unknown, namespace: string, { groups }: ClusterLabels): string | null {
+  if (groups === null) return null
+  const own = groupLabelOf(object)
+  return own === undefined ? (groups.get(namespace) ?? null) : own
 }

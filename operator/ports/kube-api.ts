@@ -130,6 +130,7 @@ export class KubeError extends Error {
 
 export const PODS = coreKind('pods', 'Pod', true)
 export const NODES = coreKind('nodes', 'Node', false)
+export const NAMESPACES = coreKind('namespaces', 'Namespace', false)
 export const CONFIG_MAPS = coreKind('configmaps', 'ConfigMap', true)
 export const SECRETS = coreKind('secrets', 'Secret', true)
 export const LEASES: ResourceKind = {
@@ -152,6 +153,13 @@ export const RUNTIME_CLASSES: ResourceKind = {
   version: 'v1',
   plural: 'runtimeclasses',
   kind: 'RuntimeClass',
+  isNamespaced: false,
+}
+export const PRIORITY_CLASSES: ResourceKind = {
+  group: 'scheduling.k8s.io',
+  version: 'v1',
+  plural: 'priorityclasses',
+  kind: 'PriorityClass',
   isNamespaced: false,
 }
 export const RESOURCE_DEFINITIONS: ResourceKind = {

@@ -3,10 +3,21 @@ import type { Clock } from '../../controller/ports/clock.ts'
 import type { RandomStream } from '../../controller/ports/random.ts'
 import { NODE_LABELS, RUNTIME_LABEL, RUNTIME_VALUE } from '../contract/names.ts'
 import { CLUSTER_GPU_POLICY, GPU_NODE, VENDOR_NODE_POLICY } from '../contract/policies.ts'
-import { type KubeApi, type KubeObject, NODES, ownResource, PODS } from '../ports/kube-api.ts'
+import {
+  type KubeApi,
+  type KubeObject,
+  NAMESPACES,
+  NODES,
+  ownResource,
+  PODS,
+  PRIORITY_CLASSES,
+} from '../ports/kube-api.ts'
 import { type Change, Reflector } from './reflector.ts'
 
-const COPIED = ['pods', 'nodes', 'clusterPolicies', 'nodePolicies', 'gpuNodes'] as const
+const COPIED = [
+  ...(['pods', 'nodes', 'namespaces', 'priorityClasses'] as const),
+  ...(['clusterPolicies', 'nodePolicies', 'gpuNodes'] as const),
+] as const
 export type Copied = (typeof COPIED)[number]
 
 export interface ClusterCopyOptions {
@@ -20,6 +31,8 @@ export interface ClusterCopyOptions {
 const KINDS = {
   pods: { kind: PODS, labelSelector: `${RUNTIME_LABEL}=${RUNTIME_VALUE}` },
   nodes: { kind: NODES, labelSelector: `${NODE_LABELS.enabled}=true` },
+  namespaces: { kind: NAMESPACES },
+  priorityClasses: { kind: PRIORITY_CLASSES },
   clusterPolicies: { kind: ownResource(CLUSTER_GPU_POLICY) },
   nodePolicies: { kind: ownResource(VENDOR_NODE_POLICY) },
   gpuNodes: { kind: ownResource(GPU_NODE) },

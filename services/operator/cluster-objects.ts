@@ -27,6 +27,18 @@ export class ClusterObjects {
     return this.#copy().named('nodes', name) as unknown as Node | null
   }
 
+  namespace(name: string): KubeObject | null {
+    return this.#copy().named('namespaces', name)
+  }
+
+  priorityClass(name: string): KubeObject | null {
+    return this.#copy().named('priorityClasses', name)
+  }
+
+  priorityClasses(): readonly KubeObject[] {
+    return this.#copy().all('priorityClasses')
+  }
+
   gpuNode(name: string): KubeObject | null {
     return this.#copy().named('gpuNodes', name)
   }

@@ -170,6 +170,7 @@ export class Operator {
       this.#placement = placement
       // Handles changes that happened during the start.
       for (const pod of this.#objects.pods()) placement.podChanged(pod, false)
+      placement.labelsChanged(() => true)
       placement.nodesChanged()
       this.#options.onLeading?.(true)
       return placement
@@ -193,9 +194,17 @@ export class Operator {
       if (change.type === 'deleted') this.#agents.forget(change.object.metadata.name ?? '')
       this.#placement?.nodesChanged()
     }
-    if (what === 'pods' || what === 'gpuNodes') return
+    if (what === 'namespaces' || what === 'priorityClasses') this.#labelsChanged(what, change)
+    if (what === 'pods' || what === 'namespaces' || what === 'gpuNodes') return
     this.#placement?.settle()
     this.#reports?.nodesChanged()
+  }
+
+  #labelsChanged(what: 'namespaces' | 'priorityClasses', { object }: Change): void {
+    const { name } = object.metadata
+    this.#placement?.labelsChanged(({ metadata, spec }) =>
+      what === 'namespaces' ? metadata.namespace === name : spec.priorityClassName === name,
+    )
   }
 }
 

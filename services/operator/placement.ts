@@ -6,30 +6,20 @@
 import { createSystemClock, type SystemClock } from '../../controller/adapters/system-clock.ts'
 import { createSystemRandom } from '../../controller/adapters/system-random.ts'
 import type { Controller } from '../../controller/controller.ts'
-import { byCodeUnits } from '../../controller/structures/order.ts'
 import { createMemoryStorage } from '../../gpu-server/core/storage.ts'
 import { ServerCore } from '../../gpu-server/core/server-core.ts'
 import type { Pod } from '../../operator/contract/kubernetes.ts'
-import { faultText } from '../../operator/contract/field-fault.ts'
 import type { GPUNodeStatus } from '../../operator/contract/policies.ts'
 import { AgentLink } from '../../operator/placing/agent-link.ts'
 import type { DeclaredGpu } from '../../operator/placing/declared-gpus.ts'
 import { NodeBook } from '../../operator/placing/node-book.ts'
 import { type NodeGpus, nodeGpus } from '../../operator/placing/node-gpus.ts'
-import { NodeSets } from '../../operator/placing/node-sets.ts'
 import { reportedStatus } from '../../operator/placing/node-status.ts'
 import { ObservedBindings, observedStage } from '../../operator/placing/observed.ts'
 import type { Bindings } from '../../operator/placing/pod-bindings.ts'
 import { withoutAgents } from '../../operator/placing/pod-conditions.ts'
 import { PodDevice } from '../../operator/placing/pod-device.ts'
-import {
-  byCreation,
-  gpusOf,
-  podText,
-  type PodStage,
-  stageOf,
-  taskOfPod,
-} from '../../operator/placing/pod-task.ts'
+import { byCreation, gpusOf, podText, type PodStage, stageOf } from '../../operator/placing/pod-task.ts'
 import { withoutClaim } from '../../operator/placing/claims.ts'
 import { errorText } from '../../protocol/error-text.ts'
 import { nodeIdFromName } from '../../protocol/node-id.ts'
@@ -43,6 +33,7 @@ import { NodeSettings } from './node-settings.ts'
 import { agentsHeard } from './heard-agents.ts'
 import { NODE_KIND } from './node-records.ts'
 import { type PlacementOptions, podBindings, wholeSeconds } from './placement-parts.ts'
+import { BY, PodQueue } from './pod-queue.ts'
 import { termController } from './term-controller.ts'
 
 interface Host {
@@ -54,8 +45,6 @@ interface Host {
   gpus: readonly DeclaredGpu[]
 }
 
-const BY = 'operator'
-
 export class Placement {
   readonly #options: PlacementOptions
   readonly #clock: SystemClock = createSystemClock()
@@ -63,7 +52,7 @@ export class Placement {
   readonly #random = createSystemRandom()
   readonly #books = new Map<string, NodeBook>()
   readonly #hosts = new Map<string, Host>()
-  readonly #sets = new NodeSets()
+  readonly #queue: PodQueue
   readonly bindings: Bindings
   readonly settings: NodeSettings
   readonly controller: Controller
@@ -86,6 +75,7 @@ export class Placement {
       bus: deferredBus(this.#bus.endpoint(null), this.#clock),
       onFault: (fault) => options.onContradiction(errorText(fault)),
     })
+    this.#queue = new PodQueue({ objects, controller: this.controller, onNote: options.onNote })
   }
 
   get observes(): boolean {
@@ -164,7 +154,7 @@ export class Placement {
       this.bindings.forget(uid)
     }
     this.bindings.podChanged(uid)
-    if (stage === 'waiting') this.#submit(pod)
+    if (stage === 'waiting') this.#queue.take(pod)
     else if (stage === 'over') this.#end(pod, isDeleted)
     // With a grace: a pod that is swapped out returns, so that it gets its SIGTERM.
     else if (stage === 'bound' && pod.metadata.deletionTimestamp !== undefined)
@@ -172,6 +162,16 @@ export class Placement {
     else if (stage === 'bound' && ![...this.#hosts.values()].some(({ device }) => device.has(uid)))
       if (this.#hosts.has(pod.spec.nodeName ?? '') && this.controller.views.openTask(uid) !== undefined)
         this.#options.onContradiction(`pod ${podText(pod)} was bound by another operator`)
+  }
+
+  /** Labels have changed that these pods get their class or group from. */
+  labelsChanged(isConcerned: (pod: Pod) => boolean): void {
+    if (this.#isStopped) return
+    for (const pod of this.#options.objects.pods()) {
+      const stage = isConcerned(pod) ? this.stageOf(pod) : 'over'
+      const isKnown = this.controller.views.openTask(pod.metadata.uid ?? '') !== undefined
+      if (stage === 'waiting' || (stage === 'bound' && isKnown)) this.#queue.take(pod)
+    }
   }
 
   nodesChanged(): void {
@@ -186,7 +186,7 @@ export class Placement {
         (error: unknown) => this.#options.onNote(errorText(error)),
       )
     }
-    for (const set of this.#sets.update(this.#options.objects.nodes())) this.#putGroup(set)
+    this.#queue.nodesChanged()
   }
 
   /** Brings percentages and reserves to the controller; a node takes them once it has joined. */
@@ -257,7 +257,7 @@ export class Placement {
     const pods = [...objects.pods()].toSorted(byCreation)
     const bound = pods.filter((pod) => this.stageOf(pod) === 'bound')
     // Their nodes report them, and the controller takes them up, before anything is placed.
-    for (const pod of pods) if (this.stageOf(pod) === 'waiting' || this.#isKnown(pod)) this.#submit(pod)
+    for (const pod of pods) if (this.stageOf(pod) === 'waiting' || this.#isKnown(pod)) this.#queue.take(pod)
     for (const [name, gpus] of this.#declared())
       this.#addHost(
         name,
@@ -282,25 +282,10 @@ export class Placement {
     return gpusOf(pod).every((uuid) => gpus.some((gpu) => gpu.uuid === uuid))
   }
 
-  #submit(pod: Pod): void {
-    const { uid = '' } = pod.metadata
-    const { commands, views } = this.controller
-    if (views.openTask(uid) !== undefined) return
-    const { set, isNew } = this.#sets.join(pod, this.#options.objects.nodes())
-    if (isNew) this.#putGroup(set)
-    const task = taskOfPod(pod, set.id)
-    if (!task.ok)
-      return this.#options.onNote(`pod ${podText(pod)} is ignored: ${task.faults.map(faultText).join('; ')}`)
-    commands.submitTask(task.value, (answer) => {
-      if (!answer.ok)
-        this.#options.onNote(`pod ${podText(pod)} is ignored: ${JSON.stringify(answer.refusal)}`)
-    })
-  }
-
   #end(pod: Pod, isDeleted: boolean): void {
     const { uid = '', deletionTimestamp } = pod.metadata
     const { commands, views } = this.controller
-    const group = this.#sets.leave(uid)
+    const group = this.#queue.leave(uid)
     const task = views.openTask(uid)
     const host = [...this.#hosts.values()].find(({ device }) => device.has(uid))
     if (host !== undefined && !this.bindings.isOnItsWay(uid)) {
@@ -314,11 +299,6 @@ export class Placement {
       commands.cancelTask(uid, BY, () => {})
     }
     if (group !== null) commands.deleteGroup(group, true, BY, () => {})
-  }
-
-  #putGroup({ id, nodeNames }: { readonly id: string; readonly nodeNames: readonly string[] }): void {
-    const nodeIds = nodeNames.map(nodeIdFromName).toSorted(byCodeUnits)
-    this.controller.commands.putGroup({ id, description: '', nodeIds }, false, BY, () => {})
   }
 
   #declare(name: string, gpus: readonly DeclaredGpu[]): void {

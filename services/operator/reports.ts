@@ -1,6 +1,9 @@
 /** Reports of the leading operator for people: conditions of pods, status of nodes and policies. */
 import type { Pod } from '../../operator/contract/kubernetes.ts'
+import { faultText } from '../../operator/contract/field-fault.ts'
+import { CLASS_LABEL } from '../../operator/contract/names.ts'
 import { nodeOfPolicy, policyOfNode } from '../../operator/contract/overcommit.ts'
+import { classOfLabel } from '../../operator/contract/pod-class.ts'
 import { CLUSTER_GPU_POLICY, GPU_NODE, VENDOR_NODE_POLICY } from '../../operator/contract/policies.ts'
 import { isEnabled } from '../../operator/placing/declared-gpus.ts'
 import { type EventSubject, Events, type Happening } from '../../operator/placing/events.ts'
@@ -8,7 +11,13 @@ import { newFaults } from '../../operator/placing/node-status.ts'
 import { observedAdmission } from '../../operator/placing/observed.ts'
 import { type Admission, boundAdmission, PodConditions } from '../../operator/placing/pod-conditions.ts'
 import { reportPolicy } from '../../operator/placing/policy-status.ts'
-import { apiVersionOf, type KubeApi, type KubeObject, ownResource } from '../../operator/ports/kube-api.ts'
+import {
+  apiVersionOf,
+  type KubeApi,
+  type KubeObject,
+  ownResource,
+  PRIORITY_CLASSES,
+} from '../../operator/ports/kube-api.ts'
 import { errorText } from '../../protocol/error-text.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { ClusterObjects } from './cluster-objects.ts'
@@ -38,6 +47,8 @@ export class Reports {
   readonly #onNote: (line: string) => void
   readonly #conditions: PodConditions
   readonly #events: Events
+  /** What was reported about PriorityClasses, by UID. */
+  readonly #badClasses = new Map<string, string>()
   #round = 0
   #areNodesDue = true
   #running: Promise<void> = Promise.resolve()
@@ -90,6 +101,7 @@ export class Reports {
       await this.#reportNode(metadata.name ?? '', now)
     }
     await this.#writePolicies(now)
+    await this.#tellBadClasses()
   }
 
   async #writePods(): Promise<void> {
@@ -143,6 +155,21 @@ export class Reports {
     return { status: 'False', reason: 'WaitingForVRAM', message: why }
   }
 
+  /** A PriorityClass has no status: an event tells each value once. */
+  async #tellBadClasses(): Promise<void> {
+    for (const { metadata } of this.#objects.priorityClasses()) {
+      const { name = '', uid = '', labels = {} } = metadata
+      const label = classOfLabel(labels[CLASS_LABEL])
+      const note = label.ok ? null : `${label.faults.map(faultText).join('; ')}. It is ignored.`
+      if (note === (this.#badClasses.get(uid) ?? null)) continue
+      if (note === null) this.#badClasses.delete(uid)
+      else {
+        this.#badClasses.set(uid, note)
+        await this.#tell(classSubject(name, uid), { type: 'Warning', reason: 'InvalidClass', note })
+      }
+    }
+  }
+
   async #writePolicies(now: string): Promise<void> {
     const cluster = this.#objects.clusterPolicy()
     if (cluster !== null) {
@@ -173,4 +200,8 @@ function podSubject({ metadata: { namespace = '', name = '', uid = '' } }: Pod):
 
 function nodeSubject(name: string, uid: string): EventSubject {
   return { apiVersion: apiVersionOf(ownResource(GPU_NODE)), kind: GPU_NODE.kind, name, uid }
+}
+
+function classSubject(name: string, uid: string): EventSubject {
+  return { apiVersion: apiVersionOf(PRIORITY_CLASSES), kind: PRIORITY_CLASSES.kind, name, uid }
 }

@@ -7,7 +7,14 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { AgentClient } from '../../operator/adapters/agent-client.ts'
 import type { Pod } from '../../operator/contract/kubernetes.ts'
-import { ADMITTED_CONDITION, NODE_GPUS, NODE_LABELS, POD_ANNOTATIONS } from '../../operator/contract/names.ts'
+import {
+  ADMITTED_CONDITION,
+  CLASS_LABEL,
+  GROUP_LABEL,
+  NODE_GPUS,
+  NODE_LABELS,
+  POD_ANNOTATIONS,
+} from '../../operator/contract/names.ts'
 import { GPU_NODE, type GPUNodeStatus } from '../../operator/contract/policies.ts'
 import { type KubeApi, NODES, ownResource, PODS } from '../../operator/ports/kube-api.ts'
 import { freePort } from '../support/free-port.ts'
@@ -50,16 +57,25 @@ describe.skipIf(whyNoControlPlane('kube-scheduler') !== null)('With the schedule
     // No controller sees that the node is ready.
     await api.patch(NODES, { name }, { type: 'merge', body: { spec: { taints: null } } })
   }
-  async function addPod(name: string, vram: string, node: string, cpu = '100m'): Promise<void> {
+  /** @param pod its name, or `namespace/name` */
+  const keyOf = (pod: string) => {
+    const [name = '', namespace = 'default'] = pod.split('/').toReversed()
+    return { namespace, name }
+  }
+  async function addPod(
+    name: string,
+    vram: string,
+    node: string,
+    { cpu = '100m', ...more }: { readonly cpu?: string; readonly priorityClassName?: string } = {},
+  ): Promise<void> {
     const pod = aPod({ [POD_ANNOTATIONS.podVram]: vram })
     const [main] = pod.spec.containers
     const resources = { requests: { cpu } }
     const selector = node === '' ? {} : { nodeSelector: { test: node } }
-    const spec = { containers: [{ ...main, resources }], ...selector }
-    await api.create(PODS, { ...pod, metadata: { ...pod.metadata, name }, spec })
+    const spec = { containers: [{ ...main, resources }], ...selector, ...more }
+    await api.create(PODS, { ...pod, metadata: { ...pod.metadata, ...keyOf(name) }, spec })
   }
-  const podOf = async (name: string) =>
-    (await api.get(PODS, { namespace: 'default', name })) as unknown as Pod
+  const podOf = async (name: string) => (await api.get(PODS, keyOf(name))) as unknown as Pod
   const bound = (name: string): Promise<Pod> =>
     vi.waitFor(async () => {
       const pod = await podOf(name)
@@ -77,7 +93,7 @@ describe.skipIf(whyNoControlPlane('kube-scheduler') !== null)('With the schedule
   const finish = (name: string) =>
     api.patch(
       PODS,
-      { namespace: 'default', name },
+      keyOf(name),
       { type: 'merge', body: { status: { phase: 'Succeeded' } } },
       { subresource: 'status' },
     )
@@ -135,7 +151,7 @@ describe.skipIf(whyNoControlPlane('kube-scheduler') !== null)('With the schedule
     // The smallest GPU that fits is on the node without CPU.
     await addNode('weak', 1, 16)
     await addNode('strong', 8, 24)
-    await addPod('cpu', '8Gi', '', '4')
+    await addPod('cpu', '8Gi', '', { cpu: '4' })
     expect((await bound('cpu')).spec.nodeName).toBe('strong')
   })
 
@@ -194,6 +210,53 @@ describe.skipIf(whyNoControlPlane('kube-scheduler') !== null)('With the schedule
     expect([absent.code, absent.stderr]).toEqual([4, 'headroom: pods "absent" not found\n'])
     const elsewhere = await kubectlHeadroom(plane, 'nodes', '--context', 'none')
     expect([elsewhere.code, elsewhere.stderr]).toEqual([2, expect.stringContaining(': none')])
+  })
+
+  it('Labels of a PriorityClass and a namespace give their pods a class and a group', async () => {
+    await addNode('team', 8, 24)
+    await plane.kubectl(['create', 'namespace', 'ml'])
+    await plane.kubectl(['create', 'priorityclass', 'urgent', '--value=1000'])
+    const label = (kind: string, name: string, text: string) =>
+      plane.kubectl(['label', kind, name, text, '--overwrite'])
+    await label('node', 'team', `${GROUP_LABEL}=team`)
+    await label('namespace', 'ml', `${GROUP_LABEL}=team`)
+    await label('priorityclass', 'urgent', `${CLASS_LABEL}=P0`)
+    await addPod('ml/first', '20Gi', '')
+    expect((await bound('ml/first')).spec.nodeName).toBe('team')
+    await addPod('ml/plain', '20Gi', '')
+    await waiting('ml/plain')
+    await addPod('ml/later', '20Gi', '', { priorityClassName: 'urgent' })
+    await waiting('ml/later')
+    const why = await kubectlHeadroom(plane, 'explain', 'later', '-n', 'ml')
+    expect(why.stdout).toMatch(/asks for +20Gi on one GPU, P0,[^]*nodes +team: /)
+    await finish('ml/first')
+    expect((await bound('ml/later')).spec.nodeName).toBe('team')
+    expect((await podOf('ml/plain')).spec.nodeName).toBeUndefined()
+    const scope = { scopeName: 'PriorityClass', operator: 'In', values: ['urgent'] }
+    const hard = { pods: '1' }
+    const quota = {
+      ...{ apiVersion: 'v1', kind: 'ResourceQuota', metadata: { name: 'urgent', namespace: 'ml' } },
+      ...{ spec: { hard, scopeSelector: { matchExpressions: [scope] } } },
+    }
+    await plane.kubectl(['create', '-f', '-'], JSON.stringify(quota))
+    // As the controller of quotas writes it.
+    const status = JSON.stringify({ status: { hard, used: { pods: '1' } } })
+    await plane.kubectl([
+      ...['patch', 'resourcequota', 'urgent', '-n', 'ml', '--subresource=status', '--type=merge'],
+      ...['-p', status],
+    ])
+    await addPod('ml/other', '20Gi', '')
+    // The API server may not have read the quota yet, and then creates the pod.
+    let tries = 0
+    await vi.waitFor(() => {
+      const more = addPod(`ml/more-${(tries += 1)}`, '20Gi', '', { priorityClassName: 'urgent' })
+      return expect(more).rejects.toThrow('exceeded quota: urgent')
+    }, WAIT)
+    await label('priorityclass', 'urgent', `${CLASS_LABEL}=high`)
+    await vi.waitFor(async () => {
+      const described = await plane.kubectl(['describe', 'priorityclass', 'urgent'])
+      expect(described).toMatch(/InvalidClass .*must be P0, P1, P2, P3 or P4, not "high"/)
+    }, WAIT)
   })
 
   it('The operator used every right of its roles, and was refused nothing', async () => {

@@ -10,9 +10,11 @@ import {
   EVENTS,
   LEASES,
   MUTATING_WEBHOOKS,
+  NAMESPACES,
   NODES,
   ownResource,
   PODS,
+  PRIORITY_CLASSES,
   RESOURCE_DEFINITIONS,
   RUNTIME_CLASSES,
   SECRETS,
@@ -33,7 +35,7 @@ export function memoryApi(maxEvents?: number): MemoryApi {
   return new MemoryApi({
     kinds: [
       ...[CONFIG_MAPS, EVENTS, LEASES, SECRETS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS],
-      ...[RESOURCE_DEFINITIONS, RUNTIME_CLASSES],
+      ...[NAMESPACES, PRIORITY_CLASSES, RESOURCE_DEFINITIONS, RUNTIME_CLASSES],
       ...[PODS, NODES, DAEMON_SETS, DEPLOYMENTS].map((kind) => ({ ...kind, hasStatus: true })),
       ...own,
     ],

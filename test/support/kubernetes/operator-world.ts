@@ -9,7 +9,14 @@ import type { Pod } from '../../../operator/contract/kubernetes.ts'
 import { NODE_GPUS, NODE_LABELS } from '../../../operator/contract/names.ts'
 import { GPU_NODE, type GPUNodeStatus } from '../../../operator/contract/policies.ts'
 import type { MemoryApi } from '../../../operator/memory-api/memory-api.ts'
-import { type KubeApi, type KubeObject, NODES, ownResource, PODS } from '../../../operator/ports/kube-api.ts'
+import {
+  type KubeApi,
+  type KubeObject,
+  NAMESPACES,
+  NODES,
+  ownResource,
+  PODS,
+} from '../../../operator/ports/kube-api.ts'
 import { Operator, type OperatorOptions } from '../../../services/operator/operator.ts'
 import { memoryApi } from './memory-world.ts'
 import { aPod } from './objects.ts'
@@ -25,6 +32,10 @@ export class OperatorWorld {
   readonly unfit = new Set<string>()
   #isStopped = false
   #scheduling: Promise<void> | null = null
+
+  constructor() {
+    void this.api.create(NAMESPACES, { metadata: { name: 'default' } })
+  }
 
   start(options: Partial<OperatorOptions> = {}): Operator {
     const operator = new Operator({

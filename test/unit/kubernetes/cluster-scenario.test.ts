@@ -18,6 +18,8 @@ interface PodParts {
   readonly limits?: object
   readonly phase?: string
   readonly priority?: number
+  readonly priorityClassName?: string
+  readonly labels?: object
   readonly created?: string
   readonly nodeName?: string
 }
@@ -27,11 +29,12 @@ function aPod(name: string, parts: PodParts = {}) {
   return {
     kind: 'Pod',
     metadata: {
-      ...{ name, namespace: 'ml', uid: name, annotations },
+      ...{ name, namespace: 'ml', uid: name, annotations, labels: more.labels },
       creationTimestamp: more.created ?? '2026-11-26T10:00:00Z',
     },
     spec: {
       ...{ containers: [{ resources: { limits } }], priority: more.priority, nodeName: more.nodeName },
+      ...{ priorityClassName: more.priorityClassName },
     },
     status: { phase },
   }
@@ -42,7 +45,13 @@ describe('Nodes', () => {
   it('Labels of GPU feature discovery say how many GPUs of which VRAM a node has', () => {
     const plain = { kind: 'Node', metadata: { name: 'cpu' }, status: { capacity: { cpu: '4' } } }
     expect(planNodes([aNode('gpu-2', A10), plain, aNode('gpu-1', A10, '16')], new Map())).toEqual({
-      nodes: ['gpu-1', 'gpu-2'].map((name) => ({ name, model: 'A10', gpus: 2, vramMib: 24_576 })),
+      nodes: ['gpu-1', 'gpu-2'].map((name) => ({
+        name,
+        model: 'A10',
+        gpus: 2,
+        vramMib: 24_576,
+        group: null,
+      })),
       notes: [],
     })
   })
@@ -102,6 +111,27 @@ describe('Pods', () => {
     ])
   })
 
+  it('The label of a PriorityClass is the class of its pods, if the list has it', () => {
+    const aClass = (name: string, labels?: object) => ({ kind: 'PriorityClass', metadata: { name, labels } })
+    const pods = ['urgent', 'bad', 'headroom-p4', 'unknown'].map((priorityClassName) =>
+      aPod(priorityClassName, { priority: 1000, priorityClassName }),
+    )
+    expect(podsOf(...pods).pods.map(({ priority }) => priority)).toEqual([1, 1, 1, 1])
+    const classes = [
+      aClass('urgent', { 'headroom.dev/class': 'P0' }),
+      aClass('bad', { 'headroom.dev/class': 'P9' }),
+      aClass('headroom-p4'),
+    ]
+    const { pods: planned, notes } = podsOf(...pods, ...classes)
+    expect(Object.fromEntries(planned.map(({ name, priority }) => [name, priority]))).toEqual({
+      ...{ urgent: 0, bad: 1, 'headroom-p4': 4, unknown: 1 },
+    })
+    expect(notes[0]).toBe(
+      'Ignored: PriorityClass bad: metadata.labels[headroom.dev/class]: must be P0, P1, P2, P3 or P4, ' +
+        'not "P9".',
+    )
+  })
+
   it('Pods without an amount take whole GPUs, or what is assumed; both are told', () => {
     expect(podsOf(aPod('a')).notes).toEqual([expect.stringMatching(/^1 of 1 pods do not .* --pod-vram/)])
     const assumed = planPods([aPod('a')], NODES, 8192)
@@ -142,6 +172,33 @@ describe('The scenario', () => {
       { name: 'ml/own', vram_mib: 8192, noswap: 1, owner: 'ml', run: '2h', activity: 'serving' },
       { name: 'ml/whole', gpu_mode: 'exclusive', noswap: 0 },
     ])
+  })
+
+  it('Has the groups of nodes, namespaces and pods, if the list has namespaces', () => {
+    const group = (name: string) => ({ 'headroom.dev/group': name })
+    const objects = [
+      aNode('gpu-1', { ...A10, ...group('team') }),
+      aNode('gpu-2', A10),
+      aPod('inherits'),
+      aPod('names', { labels: group('else') }),
+      aPod('none', { labels: group('') }),
+    ]
+    interface Document {
+      readonly fleet: readonly { readonly groups?: readonly string[] }[]
+      readonly workload: readonly { readonly task: { readonly name: string; readonly groups?: string[] } }[]
+    }
+    const groupsOf = (...more: readonly object[]) => {
+      const { scenario, notes } = clusterScenario([...objects, ...more], OPTIONS)
+      expect(() => loadScenario({ text: stringify(scenario), baseDir: '.' })).not.toThrow()
+      const { fleet, workload } = scenario as Document
+      const tasks = workload.map(({ task }) => [task.name, task.groups])
+      return { fleet: fleet.map(({ groups }) => groups), tasks: Object.fromEntries(tasks) as object, notes }
+    }
+    expect(groupsOf()).toMatchObject({ fleet: [undefined, undefined], tasks: { 'ml/names': undefined } })
+    const found = groupsOf({ kind: 'Namespace', metadata: { name: 'ml', labels: group('team') } })
+    expect(found.fleet).toEqual([['team'], undefined])
+    expect(found.tasks).toEqual({ 'ml/inherits': ['team'], 'ml/names': ['else'], 'ml/none': undefined })
+    expect(found.notes).toContain('Pod ml/names: no node has its group else: it is never placed.')
   })
 
   it('Without nodes or without pods the message says which command is missing', () => {

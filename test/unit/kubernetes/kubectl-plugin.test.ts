@@ -5,12 +5,19 @@ import { explainPod } from '../../../cli/kubectl/explain.ts'
 import { faultOf } from '../../../cli/kubectl/kubectl-api.ts'
 import { printNodes } from '../../../cli/kubectl/nodes.ts'
 import { releasePod, type ReleaseHow } from '../../../cli/kubectl/release.ts'
+import { clusterText } from '../../../cli/kubectl/whatif.ts'
 import { DEFAULT_ADMISSION } from '../../../operator/admission/admission-options.ts'
 import { admitPod } from '../../../operator/admission/admit-pod.ts'
 import { webhookConfigurations } from '../../../operator/admission/webhook-configurations.ts'
 import { customResourceDefinitions } from '../../../operator/contract/crd.ts'
 import type { OwnerReference, Pod } from '../../../operator/contract/kubernetes.ts'
-import { ADMITTED_CONDITION, NODE_LABELS, POD_ANNOTATIONS } from '../../../operator/contract/names.ts'
+import {
+  ADMITTED_CONDITION,
+  CLASS_LABEL,
+  GROUP_LABEL,
+  NODE_LABELS,
+  POD_ANNOTATIONS,
+} from '../../../operator/contract/names.ts'
 import { GPU_NODE } from '../../../operator/contract/policies.ts'
 import {
   DAEMON_SETS,
@@ -20,9 +27,11 @@ import {
   type KubeObject,
   LEASES,
   MUTATING_WEBHOOKS,
+  NAMESPACES,
   NODES,
   ownResource,
   PODS,
+  PRIORITY_CLASSES,
   RESOURCE_DEFINITIONS,
   RUNTIME_CLASSES,
   VALIDATING_WEBHOOKS,
@@ -103,6 +112,65 @@ describe('explain', () => {
     await explainPod(api, 'first', { namespace: 'default', output: 'table', now: NOW, out })
     expect(out.text).toContain('you may not read nodes')
     expect(out.text).toContain('The operator has not reported a reason.')
+  })
+
+  it('shows the class of a labelled PriorityClass, and the nodes of the group of the namespace', async () => {
+    await world.addNode('a', 24 * GIB)
+    await world.addNode('b', 24 * GIB)
+    const labels = { [GROUP_LABEL]: 'team' }
+    await world.api.patch(NODES, { name: 'b' }, { type: 'merge', body: { metadata: { labels } } })
+    await world.api.patch(NAMESPACES, { name: 'default' }, { type: 'merge', body: { metadata: { labels } } })
+    const metadata = { name: 'urgent', labels: { [CLASS_LABEL]: 'P0' } }
+    await world.api.create(PRIORITY_CLASSES, { metadata, value: 1 })
+    world.start()
+    const inClass = (priorityClassName: string) => (pod: Pod) => ({
+      ...pod,
+      spec: { ...pod.spec, priorityClassName },
+    })
+    await world.addPod('first', '30Gi', inClass('urgent'))
+    await reason('first', 'WaitingForVRAM')
+    await vi.waitFor(
+      async () =>
+        expect(await explained('first')).toMatch(/one GPU, P0,[^]*\nnodes +b: 24Gi free [^,\n]*\n$/),
+      WAIT,
+    )
+    await world.addPod('absent', '30Gi', inClass('deleted'))
+    expect(await explained('absent')).toContain('one GPU, P2,')
+  })
+
+  it('does not guess a class or a group that the user may not read', async () => {
+    const inClass = (priorityClassName: string) => (pod: Pod) => ({
+      ...pod,
+      spec: { ...pod.spec, priorityClassName },
+    })
+    await world.addPod('first', '20Gi', inClass('urgent'))
+    await world.addPod('own', '20Gi', inClass('headroom-p1'))
+    const api: KubeApi = Object.assign(Object.create(world.api) as KubeApi, {
+      get: (...[kind, key]: Parameters<KubeApi['get']>) =>
+        kind === PODS ? world.api.get(kind, key) : Promise.reject(new KubeError(403, 'Forbidden', 'no')),
+    })
+    const [first, own] = [written(), written()]
+    const how = { namespace: 'default', output: 'table' as const, now: NOW }
+    await explainPod(api, 'first', { ...how, out: first })
+    expect(first.text).toContain('one GPU, class of the PriorityClass urgent, ')
+    expect(first.text).toContain('you may not read nodes, GPUNodes and the namespace')
+    await explainPod(api, 'own', { ...how, out: own })
+    expect(own.text).toContain('one GPU, P1, ')
+  })
+})
+
+describe('whatif', () => {
+  it('reads PriorityClasses and namespaces too, unless the user may not', async () => {
+    expect(await clusterText({ everything: (...kinds) => Promise.resolve(kinds.join()) })).toBe(
+      'pods,nodes,namespaces,priorityclasses',
+    )
+    const denied = faultOf(new Error('x'), 'Error from server (Forbidden): namespaces is forbidden: no\n')
+    const everything = vi.fn<(...kinds: readonly string[]) => Promise<string>>()
+    everything.mockRejectedValueOnce(denied).mockResolvedValueOnce('some')
+    expect(await clusterText({ everything })).toBe('some')
+    expect(everything.mock.lastCall).toEqual(['pods', 'nodes'])
+    const away = { everything: () => Promise.reject(new Error('away')) }
+    await expect(clusterText(away)).rejects.toThrow('away')
   })
 })
 
