@@ -236,7 +236,7 @@ describe('the exposition', () => {
   it('refuses two metrics with the same name', () => {
     const metrics = new Metrics()
     metrics.add(gauge('a', 'A.', () => 1))
-    expect(() => metrics.add(gauge('a', 'A.', () => 2))).toThrow(/two metrics are called a/)
+    expect(() => metrics.add(gauge('a', 'A.', () => 2))).toThrow(/two metrics are named a/)
   })
 
   it.each([

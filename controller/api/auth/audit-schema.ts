@@ -44,7 +44,7 @@ const text = (description: string) => Type.String({ minLength: 1, maxLength: 200
 export const AuditPageSchema = page(AuditEntrySchema)
 export type AuditPage = Static<typeof AuditPageSchema>
 export const AuditQuerySchema = closed({
-  actor: Type.Optional(text('Only entries of this actor')),
+  actor: Type.Optional(text('Only entries by this actor')),
   action: Type.Optional(text('Only entries with this action')),
   target: Type.Optional(text('Only entries whose target contains this text')),
   outcome: Type.Optional(outcome),

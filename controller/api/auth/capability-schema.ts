@@ -10,7 +10,7 @@ export const CapabilitiesSchema = Type.Object(
     features: Type.Object(
       {
         simulations: Type.Boolean({ description: 'Simulations, sweeps, sessions, exercises and traces' }),
-        forecasts: Type.Boolean({ description: 'Forecasts of changes and of starts, and snapshots' }),
+        forecasts: Type.Boolean({ description: 'Snapshots, and forecasts of changes and task starts' }),
         task_output: Type.Boolean({ description: 'Task output can be read' }),
         secrets: Type.Boolean({ description: 'Secrets and environment variables for tasks can be stored' }),
         tokens: Type.Boolean({ description: 'Tokens and the audit log' }),

@@ -53,7 +53,7 @@ export const ConfigSchema: TUnsafe<ConfigFields & { source: Config['source']; re
   Type.Unsafe({
     ...Type.Object({ ...FIELDS, ...ABOUT }),
     $id: 'Config',
-    description: 'Cluster settings, their source and their revision.',
+    description: 'Cluster settings with their source and revision.',
   })
 
 export type ConfigBody = Static<typeof ConfigSchema>

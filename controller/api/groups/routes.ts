@@ -27,7 +27,7 @@ const listGroups = operation({
   operationId: 'listGroups',
   role: 'viewer',
   summary: 'All groups, by name',
-  description: 'Nodes and sums of each group, and the sums of the common pool.',
+  description: 'Returns the nodes and totals of each group, and the totals of the common pool.',
   tags: ['groups'],
   response: { 200: GroupPageSchema },
 })
@@ -51,7 +51,7 @@ const getGroup = operation(
     operationId: 'getGroup',
     role: 'viewer',
     summary: 'One group',
-    description: 'Nodes and sums of the group.',
+    description: 'Returns the nodes and totals of the group.',
     tags: ['groups'],
     params: GroupPathSchema,
     response: { 200: GroupRef },

@@ -37,13 +37,13 @@ const GroupSumsSchema = Type.Object(
     nodes: count('Registered nodes'),
     nodes_up: count('Nodes that are up'),
     gpus: count('GPUs of the registered nodes'),
-    physical_mib: mib('Physical VRAM of their GPUs'),
+    physical_mib: mib('Physical VRAM of these GPUs'),
     committed_mib: mib('Committed to placed tasks, resident or swapped out'),
     effective_schedulable_mib: mib(
       'Physical VRAM × (1 + overcommit percentage / 100), summed over the nodes',
     ),
   },
-  { description: 'Sums over all registered members' },
+  { description: 'Totals for all registered members' },
 )
 export type GroupSumsBody = Static<typeof GroupSumsSchema>
 
@@ -119,7 +119,7 @@ export type GroupDryRunBody = Static<typeof GroupDryRunSchema>
 export const GroupPageSchema = Type.Object({
   ...page(GroupRef).properties,
   common_pool: Type.Object(GroupSumsSchema.properties, {
-    description: 'Sums over all nodes without a group',
+    description: 'Totals for all nodes without a group',
   }),
 })
 export type GroupPageBody = Static<typeof GroupPageSchema>

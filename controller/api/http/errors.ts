@@ -24,7 +24,7 @@ export const PROBLEMS = {
   precondition_failed: { status: 412, title: 'The resource has changed' },
   body_too_large: { status: 413, title: 'The body is too large' },
   uri_too_long: { status: 414, title: 'The path is too long' },
-  unsupported_media_type: { status: 415, title: 'Unsupported content type of the body' },
+  unsupported_media_type: { status: 415, title: 'Unsupported content type' },
   idempotency_key_reused: { status: 422, title: 'The idempotency key was used for another request' },
   misdirected_request: { status: 421, title: 'Unknown host name' },
   too_many_requests: { status: 429, title: 'Too many requests' },

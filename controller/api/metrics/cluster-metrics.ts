@@ -186,7 +186,7 @@ function addNodes(metrics: Metrics, views: Views, fleet: ClusterSources['fleet']
     ),
     gauges(
       'headroom_nodes_by_task_identity',
-      'Nodes by the user that their tasks run as.',
+      'Nodes, by the user that their tasks run as.',
       ['identity'],
       function* () {
         const counts: Record<string, number> = Object.fromEntries(

@@ -9,7 +9,7 @@ export class Metrics {
   add(...families: readonly Family[]): void {
     for (const family of families) {
       if (this.#families.has(family.name))
-        throw new Error(`broken invariant: two metrics are called ${family.name}`)
+        throw new Error(`broken invariant: two metrics are named ${family.name}`)
       this.#families.set(family.name, family)
     }
   }

@@ -58,7 +58,7 @@ export const SeriesSchema = Type.Object(
     from: instant('Start of the first point; the requested range is extended to whole steps'),
     to: instant('End of the last point'),
     resolution_seconds: count('Resolution of the stored samples'),
-    step_seconds: count('Length of a point'),
+    step_seconds: count('Duration of each point'),
     x: list(Type.Number(), {
       description: 'Start of each point, seconds since the Unix epoch; shared by all series',
     }),

@@ -149,8 +149,8 @@ export const SummarySchema = Type.Object(
       nodes_with_override: count(),
     }),
     swaps: Type.Object({
-      outs: count('Completed since the controller started'),
-      ins: count('Completed since the controller started'),
+      outs: count('Swap-outs completed since the controller started'),
+      ins: count('Swap-ins completed since the controller started'),
       out_mib: mib('Volume of these swap-outs'),
       in_mib: mib('Volume of these swap-ins'),
     }),

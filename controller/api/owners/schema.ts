@@ -59,7 +59,7 @@ const OwnerSchema = Type.Object({
       compute_seconds: seconds('Resident and sharing the GPU'),
       total_seconds: seconds('Sum of the three'),
     },
-    { description: 'GPU time that the open tasks wanted but did not get since their submission' },
+    { description: 'GPU time that the open tasks have wanted but not received since their submission' },
   ),
   longest_wait_since: instantOrNull(
     'Start of the longest wait among the pending tasks; null: no task is waiting',

@@ -198,8 +198,8 @@ export const SimulationSchema = Type.Object(
       description: 'null: the value of the scenario',
     }),
     progress: Type.Number({ description: '0 to 1' }),
-    reason: textOrNull('Why it failed or was cancelled'),
-    created_by: textOrNull('Name of the caller that created it'),
+    reason: textOrNull('Why the simulation failed or was cancelled'),
+    created_by: textOrNull('Name of the caller that created the simulation'),
     created_at: instant('Time of creation'),
     started_at: instantOrNull('Start of the run'),
     ended_at: instantOrNull('Time of completion, failure or cancellation'),
@@ -241,7 +241,9 @@ export type SimulationSeriesBody = Static<typeof SimulationSeriesSchema>
 
 /** Percentage and seed are required for a run of a sweep, and not allowed for a single run. */
 export const SweptRunQuerySchema = closed({
-  overcommit_percent: Type.Optional(integer(0, 1000, { description: 'For a sweep: percentage of the run' })),
+  overcommit_percent: Type.Optional(
+    integer(0, 1000, { description: 'For a sweep: overcommit percentage of the run' }),
+  ),
   seed: Type.Optional(integer(0, MAX_SEED, { description: 'For a sweep: seed of the run' })),
   settings: Type.Optional(
     Type.String({

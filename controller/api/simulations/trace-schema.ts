@@ -12,7 +12,7 @@ export const TraceSchema = Type.Object({
     description: 'Number of dropped rows, by reason',
   }),
   bytes: count('Size on disk, bytes'),
-  created_by: textOrNull('User that uploaded it'),
+  created_by: textOrNull('User that uploaded the trace'),
   created_at: instant('Time of the upload'),
 })
 export const TracePageSchema = page(TraceSchema)

@@ -169,7 +169,7 @@ export const TwinSchema = Type.Object({
   scores: ScoresSchema,
   threshold: Type.Number(),
   unavailable_because: textOrNull('Why no forecast is available'),
-  history: list(EntrySchema, { description: 'Oldest first, at most one day' }),
+  history: list(EntrySchema, { description: 'Oldest first; covers at most one day' }),
   speeds: list(SpeedsSchema, {
     description:
       'How fast nodes swap and start tasks, learned since the controller started; the 1000 nodes with the ' +

@@ -1217,9 +1217,9 @@ class SummaryOvercommit(TypedDict):
 
 class SummarySwaps(TypedDict):
     outs: int
-    """Completed since the controller started."""
+    """Swap-outs completed since the controller started."""
     ins: int
-    """Completed since the controller started."""
+    """Swap-ins completed since the controller started."""
     out_mib: int
     """Volume of these swap-outs, MiB."""
     in_mib: int
