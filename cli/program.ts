@@ -100,8 +100,8 @@ function addServe(program: Command): void {
   program
     .command('serve')
     .description(
-      'run the controller with its page, for the servers at CONTROLLER_NATS_URL or a simulated fleet in ' +
-        'real time',
+      'run the controller with its web page, for the GPU servers on the broker at CONTROLLER_NATS_URL or ' +
+        'for a simulated fleet in real time',
     )
     .option(
       '--accept-loss <mark>',
@@ -119,7 +119,7 @@ function addServe(program: Command): void {
 
 const PROXY_PORTS = new Option(
   '--proxy-ports <from-to>',
-  'ports at which clients reach tasks even while they are swapped out (default: NODE_PROXY_PORTS, or none)',
+  'ports on which clients reach tasks, even swapped-out tasks (default: NODE_PROXY_PORTS, or none)',
 ).argParser(proxyPorts)
 const PROXY_ADDRESS = new Option(
   '--proxy-address <address>',
@@ -128,7 +128,7 @@ const PROXY_ADDRESS = new Option(
 
 const SWAP_ARENA = new Option(
   '--swap-arena <size>',
-  'pinned host memory that is kept for swapped-out tasks of NVIDIA GPUs; needs driver 615, never run on ' +
+  'pinned host memory for swapped-out tasks of NVIDIA GPUs; requires driver 615, not yet tested on ' +
     'hardware (default: NODE_SWAP_ARENA, or none)',
 ).argParser(swapArenaSize)
 
@@ -136,14 +136,15 @@ function addGpuServer(program: Command): void {
   program
     .command('gpu-server')
     .description(
-      "add this host's GPUs to a cluster, over the broker in CONTROLLER_NATS_URL; tasks outlive the server",
+      'add the GPUs of this host to a cluster through the broker at CONTROLLER_NATS_URL; tasks continue ' +
+        'when the server stops',
     )
     .addOption(
       new Option('--device <kind>', 'kind of GPUs: NVIDIA GPUs, or GPUs declared in a file')
         .choices(['auto', 'nvidia', 'process'])
         .default('auto'),
     )
-    .option('--inventory <file>', 'file that declares the GPUs of --device process (YAML or JSON)')
+    .option('--inventory <file>', 'file that declares the GPUs for --device process (YAML or JSON)')
     .option('--allow-exec', 'run the commands of tasks; otherwise only leases are accepted')
     .option(
       '--allow-attach',
@@ -153,16 +154,17 @@ function addGpuServer(program: Command): void {
     .addOption(
       new Option(
         '--task-uids <from-to>',
-        'as root: range of user ids, one for each attempt (default: 200000-201023)',
+        'when run as root: range of user IDs, one for each attempt (default: 200000-201023)',
       ).argParser(idRange),
     )
     .option(
       '--task-user <user>',
-      'as root: run all tasks as this one user (a name, uid:gid, or root for full privileges)',
+      'when run as root: run all tasks as this user (a name, uid:gid, or root for full privileges)',
     )
     .option(
       '--tasks-as-me',
-      'not as root: run tasks as the user of the server; they can then read its key and state',
+      'when not run as root: run tasks as the user of the server; tasks can then read the key and the ' +
+        'state of the server',
     )
     .option(
       '--work-dir <folder>',
@@ -170,7 +172,7 @@ function addGpuServer(program: Command): void {
     )
     .option(
       '--host-swap-mib <size>',
-      'host memory for swapped-out tasks (default: half of it, or the value of the inventory)',
+      'host memory for swapped-out tasks (default: half of the host memory, or the value in the inventory)',
       mib(0, MAX_HOST_MIB),
     )
     .option(
@@ -183,12 +185,9 @@ function addGpuServer(program: Command): void {
         .argParser(time)
         .default(5_000, '5s'),
     )
-    .option('--stop-tasks', 'also end the tasks when a signal stops the server')
+    .option('--stop-tasks', 'also stop the tasks when a signal stops the server')
     .addOption(
-      new Option(
-        '--container-runtime <name>',
-        'engine for tasks with an image; auto: the one that is available',
-      )
+      new Option('--container-runtime <name>', 'container engine for tasks with an image; auto selects the available engine')
         .choices(['auto', 'docker', 'podman', 'apptainer', 'none'])
         .default('auto'),
     )
@@ -210,7 +209,7 @@ function addGpuServer(program: Command): void {
       '--standalone',
       'run without a separate controller or broker: this process also runs the controller, on a Unix socket',
     )
-    .option('--socket <path>', 'Unix socket of --standalone (default: in /run/headroom or XDG_RUNTIME_DIR)')
+    .option('--socket <path>', 'Unix socket for --standalone (default: in /run/headroom or XDG_RUNTIME_DIR)')
     .action(async (options: StandaloneOptions & { readonly standalone?: boolean }) => {
       if (options.standalone === true) {
         const { standalone } = await import('../services/standalone/standalone.ts')
@@ -234,10 +233,7 @@ function addLive(program: Command, setExit: SetExit): void {
     .option('--vram <size>', 'declared VRAM of each GPU', mib(1, MAX_VRAM_MIB), 24_576)
     .option('--overcommit <percent>', 'default VRAM overcommit', whole(0, 1_000), 100)
     .addOption(
-      new Option(
-        '--idle <time>',
-        'time without use after which a task may be swapped out; seconds without a unit',
-      )
+      new Option('--idle <time>', 'idle time after which a task may be swapped out; without a unit: seconds')
         .argParser(timeIn('s', 1_000, 86_400_000))
         .default(10_000, '10s'),
     )
@@ -248,7 +244,7 @@ function addWork(program: Command, setExit: SetExit): void {
   program
     .command('work')
     .description('run a test task that alternates between busy and idle, or simulates a model server')
-    .argument('<phase...>', 'busy=10s idle=2m, or serve=8000; hooks: it moves its VRAM itself')
+    .argument('<phase...>', 'busy=10s idle=2m, or serve=8000; with hooks, the task moves its VRAM itself')
     .action(calls(setExit, () => import('./gpu-server/work.ts'), 'work'))
 }
 
@@ -256,23 +252,23 @@ function addConformance(program: Command, setExit: SetExit): void {
   program
     .command('conformance')
     .description(
-      'test whether a GPU server follows the rules of the protocol; it must run no tasks, and no ' +
-        'controller may use its broker',
+      'test whether a GPU server follows the rules of the protocol; the server must not run tasks, and ' +
+        'no controller may use its broker',
     )
     .requiredOption('--node <id>', 'UUID of the server', nodeUuid)
     .option('--nats <url>', 'URL of the broker (default: CONTROLLER_NATS_URL)')
     .addOption(
-      new Option('--heartbeat <time>', 'heartbeat interval of the server; milliseconds without a unit')
+      new Option('--heartbeat <time>', 'heartbeat interval of the server; without a unit: milliseconds')
         .argParser(timeIn('ms', 100, 60_000))
         .default(500, '500ms'),
     )
     .addOption(
-      new Option('--lease <time>', 'run lease of the server; milliseconds without a unit')
+      new Option('--lease <time>', 'run lease of the server; without a unit: milliseconds')
         .argParser(timeIn('ms', 500, 86_400_000))
         .default(4_000, '4s'),
     )
     .option('--seed <text>', 'seed of the injected faults, to repeat a run')
-    .option('--only <rule>', 'one rule, for example R3')
+    .option('--only <rule>', 'test only this rule, for example R3')
     .option('--json', 'print the report as JSON')
     .action(calls(setExit, () => import('./gpu-server/conformance.ts'), 'conformance'))
 }

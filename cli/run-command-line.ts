@@ -61,6 +61,7 @@ function printError(error: unknown): number {
 
 function withHint(text: string, error: Error): string {
   return error.name === 'ApiError' && exitCodeOf(error) === EXIT_DENIED
-    ? `${text} The token comes from HEADROOM_TOKEN, the file of --token-file, or \`headroom login\`.`
+    ? `${text} The token is read from HEADROOM_TOKEN, from the file given by \`--token-file\`, or from the ` +
+        'credentials saved by `headroom login`.'
     : text
 }

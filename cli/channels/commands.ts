@@ -9,8 +9,8 @@ export function addChannelCommands(program: Command, setExit: SetExit): void {
       program
         .command('exec')
         .description(
-          'run a command in one of your running tasks, in the environment of the task; shows its ' +
-            'output, and exits with its exit code',
+          'run a command inside one of your running tasks, with the environment of the task; prints the ' +
+            'output and exits with the exit code of the command',
         )
         .argument('<task>', TASK_ARGUMENT)
         .argument('[command...]', 'the command, after --; not interpreted by a shell')

@@ -22,7 +22,7 @@ export async function exec(
   if (command.length === 0)
     throw new UsageError(`a command is required: headroom exec ${text} -- COMMAND [ARGUMENT...]`)
   if (tty && !(process.stdin.isTTY && process.stdout.isTTY))
-    throw new UsageError('-t requires a terminal as standard input and output. Use -i for a pipe')
+    throw new UsageError('-t requires that standard input and output are a terminal. Use -i for a pipe')
   const client = openClient(server)
   const id = await taskNamed(client, text)
   const terminal = tty ? terminalHere() : null
@@ -55,7 +55,7 @@ async function exitCodeOf(channel: TaskChannel): Promise<number> {
     case 'closed':
       return 0
     case 'cut':
-      throw new CommandFailure(`the command was ended: ${end.why}`)
+      throw new CommandFailure(`the command was terminated: ${end.why}`)
   }
 }
 

@@ -48,7 +48,7 @@ function forwardingIn(text: string): Forwarding {
   const isGiven = text.includes(':') || here > 0
   if (local === undefined || !isGiven || here > MAX_PORT || there < 1 || there > MAX_PORT)
     throw new UsageError(
-      `${JSON.stringify(text)} must be LOCAL:PORT or PORT, with ports from 1 to ${MAX_PORT} (LOCAL also 0)`,
+      `${JSON.stringify(text)} must be LOCAL:PORT or PORT, with ports from 1 to ${MAX_PORT}; LOCAL may be 0`,
     )
   return { local: here, port: there }
 }
@@ -74,7 +74,7 @@ function listen(
     )
     server.listen(local, HOST, () => {
       const { port: here } = server.address() as AddressInfo
-      process.stdout.write(`${HOST}:${here} forwards to port ${port} of task ${id}; Ctrl-C ends it\n`)
+      process.stdout.write(`${HOST}:${here} forwards to port ${port} of task ${id}; press Ctrl-C to stop\n`)
       resolve(server)
     })
   })

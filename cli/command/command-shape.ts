@@ -74,7 +74,7 @@ export function withServer(command: Command): Command {
     )
     .option(
       '--token-file <file>',
-      'file with the token to send (default: HEADROOM_TOKEN, or the token of the context)',
+      'file that contains the token to send (default: HEADROOM_TOKEN, or the token of the current context)',
     )
 }
 

@@ -34,13 +34,15 @@ export function whole(min: number, max: number): (text: string) => number {
 /** The id of a node on the wire. */
 export function nodeUuid(text: string): string {
   if (/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text)) return text
-  throw new InvalidArgumentError('It must be a UUID in lower case, as the server prints it at its start.')
+  throw new InvalidArgumentError('It must be a lowercase UUID, as printed by the server at startup.')
 }
 
 /** A NODE_NAME that is also part of an identity at the broker. */
 export function nodeName(text: string): string {
   if (/^[A-Za-z0-9][\w.-]{0,99}$/.test(text)) return text
-  throw new InvalidArgumentError('It must consist of letters, digits, . _ and -.')
+  throw new InvalidArgumentError(
+    'It must begin with a letter or digit and contain only letters, digits, . _ and -.',
+  )
 }
 
 /**
@@ -57,7 +59,7 @@ export function decimal(min: number, max: number): (text: string) => number {
   return (text) => {
     const value = /^\d{0,15}\.?\d{1,15}$/.test(text) ? Number(text) : NaN
     if (value > min && value <= max) return value
-    throw new InvalidArgumentError(`It must be a number above ${min} and at most ${max}.`)
+    throw new InvalidArgumentError(`It must be a number greater than ${min} and at most ${max}.`)
   }
 }
 
@@ -78,7 +80,9 @@ export function timeWithin(minMs: DurationMs, maxMs: DurationMs): (text: string)
   return (text) => {
     const ms = time(text)
     if (ms >= minMs && ms <= maxMs) return ms
-    throw new InvalidArgumentError(`It must be from ${formatDuration(minMs)} to ${formatDuration(maxMs)}.`)
+    throw new InvalidArgumentError(
+      `It must be between ${formatDuration(minMs)} and ${formatDuration(maxMs)}.`,
+    )
   }
 }
 
@@ -106,7 +110,9 @@ export function mib(min: number, max: number): (text: string) => Mib {
   return (text) => {
     const value = parseSizeMib(text) ?? (/^\d{1,15}$/.test(text) ? Number(text) : NaN)
     if (value >= min && value <= max) return value
-    throw new InvalidArgumentError(`It must be MiB, or a size with Mi or Gi, from ${min} to ${max} MiB.`)
+    throw new InvalidArgumentError(
+      `It must be a number of MiB, or a size in Mi or Gi, from ${min} to ${max} MiB.`,
+    )
   }
 }
 
@@ -130,7 +136,7 @@ function integerRange(min: number, max: number): (text: string) => readonly numb
     const range = parseRange(text)
     if (range === null)
       throw new InvalidArgumentError(
-        `It must be a number, ${RANGE_FORMAT}, or several of them with commas between.`,
+        `It must be a number, ${RANGE_FORMAT}, or a comma-separated list of these.`,
       )
     if (range.from < min || range.to > max)
       throw new InvalidArgumentError(`It must be between ${min} and ${max}.`)
@@ -145,8 +151,7 @@ export function idRange(text: string): { readonly from: number; readonly to: num
   const [from = NaN, to = NaN] = (/^(\d{1,10})-(\d{1,10})$/.exec(text)?.slice(1) ?? []).map(Number)
   if (from >= MIN_TASK_ID && from <= to && to <= MAX_TASK_ID) return { from, to }
   throw new InvalidArgumentError(
-    `It must be two numbers with - between, from ${MIN_TASK_ID} to ${MAX_TASK_ID}, for example ` +
-      '200000-201023.',
+    `It must be a range FROM-TO between ${MIN_TASK_ID} and ${MAX_TASK_ID}, for example 200000-201023.`,
   )
 }
 
@@ -177,7 +182,7 @@ export function notedLinks(
   const [, seq, hash] = /^([1-9]\d{0,14}):([0-9a-f]{64})$/.exec(text) ?? []
   if (seq === undefined || hash === undefined) {
     throw new InvalidArgumentError(
-      'It must be the number of an event, a colon, and its hash: 64 hexadecimal digits in lower case.',
+      'It must be an event number, a colon, and the hash of the event: 64 lowercase hexadecimal digits.',
     )
   }
   return [...before, { seq: Number(seq), hash }]

@@ -44,7 +44,7 @@ function tokenIn(path: string): string {
   } catch (error) {
     throw new UsageError(`--token-file ${path}: ${fileFailure(error) ?? String(error)}`, { cause: error })
   }
-  throw new UsageError(`--token-file ${path}: contains no token`)
+  throw new UsageError(`--token-file ${path}: the file does not contain a valid token`)
 }
 
 /** Finds a node by id, or by a unique name. */
@@ -64,7 +64,7 @@ export async function nodeNamed(client: HeadroomClient, text: string): Promise<N
   }
   if (second !== undefined) {
     throw new UsageError(
-      `${named.length} nodes have the name ${JSON.stringify(text)}: use the id (headroom node list -o wide)`,
+      `${named.length} nodes are named ${JSON.stringify(text)}: use the node ID (headroom node list -o wide)`,
     )
   }
   return only
@@ -77,7 +77,7 @@ export function pairsOf(texts: readonly string[]): ReadonlyMap<string, string> {
     const at = text.indexOf('=')
     if (at < 1) throw new UsageError(`${JSON.stringify(text)} must be NAME=VALUE`)
     const name = text.slice(0, at)
-    if (pairs.has(name)) throw new UsageError(`${name} is given twice`)
+    if (pairs.has(name)) throw new UsageError(`${name} is specified twice`)
     pairs.set(name, text.slice(at + 1))
   }
   return pairs

@@ -13,7 +13,7 @@ export function settingValue(name: string, text: string): number | string | null
   if (name.endsWith('_mib')) {
     const mib = parseVram(text)
     if (mib === null)
-      throw new UsageError(`${name} must be MiB, or ${VRAM_FORMAT}, got ${JSON.stringify(text)}`)
+      throw new UsageError(`${name} must be a number of MiB or ${VRAM_FORMAT}, got ${JSON.stringify(text)}`)
     return mib
   }
   return text
@@ -22,7 +22,9 @@ export function settingValue(name: string, text: string): number | string | null
 function secondsOf(name: string, text: string): number {
   const ms = parseDuration(text)
   if (ms === null || ms % 1000 !== 0) {
-    throw new UsageError(`${name} must be seconds, or ${DURATION_FORMAT}, got ${JSON.stringify(text)}`)
+    throw new UsageError(
+      `${name} must be a number of seconds or ${DURATION_FORMAT}, got ${JSON.stringify(text)}`,
+    )
   }
   return ms / 1000
 }

@@ -4,7 +4,7 @@ import { isFinal } from '../../controller/model/task.ts'
 import { MIN_TASK_ID_PREFIX } from '../../protocol/limits.ts'
 import { CommandFailure, EXIT_NOT_FOUND, UsageError } from '../../services/exit-codes.ts'
 
-export const TASK_ARGUMENT = 'id, its first 4 or more characters, or name of your task'
+export const TASK_ARGUMENT = 'task ID, ID prefix (at least 4 characters), or the name of one of your tasks'
 
 /** Maximum items of one page. */
 const PAGE = 200
@@ -22,7 +22,7 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
  */
 export async function taskNamed(client: HeadroomClient, text: string): Promise<string> {
   if (UUID.test(text)) return text.toLowerCase()
-  if (text === '') throw new UsageError('a task needs an id or a name; this one is empty')
+  if (text === '') throw new UsageError('the task ID or name must not be empty')
   const found = await foundBy(client, text)
   const exact = found.find(({ id }) => id === text)
   if (exact !== undefined) return exact.id
@@ -38,7 +38,7 @@ export async function taskNamed(client: HeadroomClient, text: string): Promise<s
   if (only === undefined) throw notFound(text, named, found)
   if (second === undefined) return only.id
   throw new UsageError(
-    `${matching.size} tasks match ${JSON.stringify(text)}: use the id. ${listed([...matching])}`,
+    `${matching.size} tasks match ${JSON.stringify(text)}: use the task ID. ${listed([...matching])}`,
   )
 }
 
@@ -47,7 +47,7 @@ async function foundBy(client: HeadroomClient, text: string): Promise<readonly T
   for await (const task of client.tasks.each({ q: text, limit: PAGE })) {
     found.push(task)
     if (found.length === MAX_READ)
-      throw new UsageError(`more than ${MAX_READ} tasks match ${JSON.stringify(text)}: use the id`)
+      throw new UsageError(`more than ${MAX_READ} tasks match ${JSON.stringify(text)}: use the task ID`)
   }
   return found
 }
@@ -67,7 +67,7 @@ async function ofCaller(client: HeadroomClient, tasks: readonly Task[]): Promise
 
 /** Offers tasks of that name, otherwise those whose name contains the text. */
 function notFound(text: string, named: readonly Task[], similar: readonly Task[]): CommandFailure {
-  const why = named.length === 0 ? '' : ': no task of yours has this name'
+  const why = named.length === 0 ? '' : ': you have no task with this name'
   const offered = named.length === 0 ? similar : named
   const list = offered.length === 0 ? '' : ` ${listed(offered)}`
   return new CommandFailure(`Task ${JSON.stringify(text)} not found${why}.${list}`, EXIT_NOT_FOUND)

@@ -17,7 +17,7 @@ export function addConfig(program: Command, setExit: SetExit): void {
     remote(
       config
         .command('get')
-        .description('show all settings, or the value of one')
+        .description('show all settings, or the value of one setting')
         .argument('[setting]', 'name of the setting'),
     ),
     'headroom config get',
@@ -27,8 +27,8 @@ export function addConfig(program: Command, setExit: SetExit): void {
     remote(
       config
         .command('set')
-        .description('change settings; others keep their values')
-        .argument('<setting=value...>', 'times may have a unit (5m), sizes too (2Gi)'),
+        .description('change settings; the others keep their values')
+        .argument('<setting=value...>', 'times and sizes may have a unit (5m, 2Gi)'),
     ).option('--dry-run', DRY_RUN),
     'headroom config set default_vram_overcommit_percent=50 --dry-run',
     'headroom config set default_vram_overcommit_percent=50',
@@ -36,7 +36,7 @@ export function addConfig(program: Command, setExit: SetExit): void {
   ).action(calls(setExit, () => import('./config.ts'), 'configSet'))
   withExamples(
     remote(
-      config.command('history').description('list changes of the settings with author and time, newest last'),
+      config.command('history').description('list changes to the settings with author and time, newest last'),
     ).option('--last <n>', 'maximum number of rows', whole(1, MAX_ROWS), DEFAULT_EVENT_ROWS),
     'headroom config history',
   ).action(calls(setExit, () => import('./config.ts'), 'configHistory'))
@@ -44,7 +44,7 @@ export function addConfig(program: Command, setExit: SetExit): void {
     remote(
       config
         .command('restore')
-        .description('restore an earlier revision as a new one')
+        .description('restore the settings of an earlier revision, as a new revision')
         .argument('<revision>', 'number of the revision'),
     ).option('--dry-run', DRY_RUN),
     'headroom config restore 3 --dry-run',

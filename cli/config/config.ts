@@ -66,7 +66,7 @@ export async function configRestore(
   { output, dryRun = false, ...server }: ChangeOptions,
 ): Promise<number> {
   if (!/^[1-9]\d{0,14}$/.test(text))
-    throw new UsageError(`${JSON.stringify(text)} must be the number of a revision (headroom config history)`)
+    throw new UsageError(`${JSON.stringify(text)} must be a revision number (see headroom config history)`)
   await printChanged(await openClient(server).config.restore(Number(text), { dryRun }), output)
   return EXIT_OK
 }
@@ -137,8 +137,9 @@ export function impactFields(impact: Impact): readonly Field[] {
     ],
     ['immediately', cycleWords(impact)],
     [
-      'would now fit',
-      `${pending.would_fit}${some(pending.would_fit_ids)} that fit nowhere now (each considered on its own)`,
+      'would fit',
+      `${pending.would_fit}${some(pending.would_fit_ids)} that fit on no node now (each considered ` +
+        'separately)',
     ],
     ['could never be placed', `${pending.infeasible}${some(pending.infeasible_ids)}`],
     [
@@ -147,7 +148,7 @@ export function impactFields(impact: Impact): readonly Field[] {
     ],
   ]
   if (pending.cut)
-    fields.push(['evaluated', `${pending.looked_at} of ${pending.of} pending tasks, up to the time limit`])
+    fields.push(['evaluated', `${pending.looked_at} of ${pending.of} pending tasks (time limit reached)`])
   fields.push([
     'forecast',
     impact.forecast === null ? impact.forecast_unavailable_because : impact.forecast.sentence,
@@ -162,7 +163,7 @@ function cycleWords({ next_cycle: cycle, pending }: Impact): string {
 /** Describes the next cycle: `5 of 18 pending tasks would start: 2 now, 3 after swaps`. */
 export function startsWords(cycle: NonNullable<Impact['next_cycle']>, pending: number): string {
   const { swap_outs: swapOuts, swap_out_mib: mib } = cycle
-  const leave = swapOuts === 0 ? '' : `; ${plural(swapOuts, 'task')} would start to swap out, ${inMib(mib)}`
+  const leave = swapOuts === 0 ? '' : `; ${plural(swapOuts, 'task')} would be swapped out, ${inMib(mib)}`
   return `${placedWords(cycle, pending)}${leave}`
 }
 
@@ -175,7 +176,7 @@ function placedWords(
   if (placed === 0)
     return pending === 1
       ? 'the pending task would still wait'
-      : `none of ${pending} pending tasks ` + 'would start'
+      : `none of the ${pending} pending tasks would start`
   const tasks = placed < pending ? `${placed} of ${pending} pending tasks` : plural(placed, 'pending task')
   if (later === 0) return `${tasks} would start now`
   if (starts === 0) return `${tasks} would start after swaps`

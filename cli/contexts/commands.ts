@@ -8,14 +8,14 @@ export function addContextCommands(program: Command, setExit: SetExit): void {
     program
       .command('login')
       .description(
-        'store the address of a controller and a token, read from stdin or the terminal, as a context',
+        'store the URL of a controller and a token as a context; reads the token from stdin or the terminal',
       )
       .argument('[url]', 'URL of the controller (default: HEADROOM_URL, or http://127.0.0.1:30080)')
       .option('--name <name>', 'name of the context (default: host and port)'),
     'headroom login https://gpus.example:30080',
     'headroom login https://gpus.example:30080 --name lab < token.txt',
   ).action(calls(setExit, () => import('./login.ts'), 'login'))
-  const context = program.command('context').description('stored controllers and tokens (headroom login)')
+  const context = program.command('context').description('stored controllers and tokens (see headroom login)')
   withExamples(
     context
       .command('list')

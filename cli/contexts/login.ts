@@ -24,11 +24,11 @@ export async function login(
   const token = isOpen || known !== null ? null : await askedToken(anonymous.url)
   const client = clientOf(url, token)
   const { caller } = await client.session()
-  if (caller === null) throw new CommandFailure('The controller does not know this token.', EXIT_DENIED)
+  if (caller === null) throw new CommandFailure('The controller rejected this token.', EXIT_DENIED)
   const context = name ?? (new URL(client.url).host || 'local')
   storeContext(context, { url: client.url, ...(token === null ? {} : { token }) })
   process.stdout.write(
-    `${visible(doneOf(caller))} ${visible(client.url)} is the current context, ${visible(context)}.\n`,
+    `${visible(doneOf(caller))} The current context is now ${visible(context)} (${visible(client.url)}).\n`,
   )
   warnOfVariables()
   return EXIT_OK
@@ -47,7 +47,7 @@ async function askedToken(url: string): Promise<string> {
   if (TOKEN.test(token)) return token
   throw new UsageError(
     token === ''
-      ? 'no token on stdin: pipe it, or run the command on a terminal'
+      ? 'no token on stdin: pipe a token, or run the command in a terminal'
       : 'the token must be one line of printable ASCII',
   )
 }
@@ -59,5 +59,5 @@ function doneOf({ name, role }: NonNullable<Session['caller']>): string {
 function warnOfVariables(): void {
   const variable = firstSet(URL_VARIABLES, process.env)
   if (variable !== null)
-    process.stderr.write(`headroom: ${variable.name} is set and has precedence over the context\n`)
+    process.stderr.write(`headroom: ${variable.name} is set and takes precedence over the context\n`)
 }

@@ -24,13 +24,13 @@ export function keyChecks(env: NodeJS.ProcessEnv): readonly Check[] {
       fail(
         'key',
         `${file} can be read by every user`,
-        `chmod 600 ${file}, then replace it: \`headroom nats rotate ${party} -o nats.conf\``,
+        `run \`chmod 600 ${file}\`, then replace the key: \`headroom nats rotate ${party} -o nats.conf\``,
       ),
     ]
   }
   const others = keysBeside(file)
   if (others.length === 0)
-    return [ok('key', `${file} is the only key in its folder, readable by its user only`)]
+    return [ok('key', `${file} is the only key in its folder, and only its owner can read it`)]
   const [first = ''] = others
   const more = others.length === 1 ? '' : ` and ${others.length - 1} more`
   return [
@@ -94,11 +94,11 @@ export function taskUserChecks(proc = PROC): readonly Check[] {
       : [ok('task users', 'no task runs as root or as the user of a GPU server')]
   const who = shared.uid === 0 ? 'root' : `the user of a GPU server (${shared.uid})`
   const todo =
-    'run `headroom gpu-server` of this version as root, without --task-user root or --tasks-as-me; ' + ROTATE
+    'run this version of `headroom gpu-server` as root, without --task-user root or --tasks-as-me; ' + ROTATE
   return [
     fail(
       'task users',
-      `process ${shared.pid} of a task runs as ${who}: it can read the key and the state of the server`,
+      `task process ${shared.pid} runs as ${who}: it can read the key and the state of the server`,
       todo,
     ),
   ]
@@ -123,12 +123,12 @@ export function nodeIdentityCheck(
   if (first === undefined)
     return nodes.length === 0
       ? []
-      : [ok('task users of nodes', 'tasks and servers are different users on every node')]
+      : [ok('task users of nodes', 'tasks and servers run as different users on every node')]
   const words = { root: 'runs tasks as root', server_user: 'runs tasks as the user of the server' } as const
   const how =
     first.task_identity === 'root' || first.task_identity === 'server_user'
       ? words[first.task_identity]
-      : 'does not report which users its tasks run as (earlier version, or simulated)'
+      : 'does not report which users its tasks run as (an earlier version, or simulated)'
   const more = open.length === 1 ? '' : `, and ${open.length - 1} more nodes have this problem`
   return [
     warn(

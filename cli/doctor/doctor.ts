@@ -54,12 +54,12 @@ export async function controllerChecks(server: ServerOption): Promise<readonly C
     const askedAt = Date.now()
     const summary = await client.summary()
     return [
-      ok('controller', `${client.url} answers (${version.fleet} fleet)`),
+      ok('controller', `${client.url} responds (${version.fleet} fleet)`),
       versionCheck(version.version),
       ...readiness.checks.map((check) =>
         check.ok
           ? ok(`ready: ${check.name}`, check.detail)
-          : fail(`ready: ${check.name}`, check.detail, 'see the controller’s log'),
+          : fail(`ready: ${check.name}`, check.detail, 'see the log of the controller'),
       ),
       ...(readiness.checks.length === 0 ? [ok('ready', readiness.status)] : []),
       clockCheck(Date.parse(summary.at), askedAt, Date.now()),
@@ -72,8 +72,8 @@ export async function controllerChecks(server: ServerOption): Promise<readonly C
       return [
         fail(
           'controller',
-          `${client.url} answers: ${error.detail}`,
-          'set HEADROOM_TOKEN or --token-file to a token of a viewer',
+          `${client.url} responded: ${error.detail}`,
+          'provide a token with role viewer in HEADROOM_TOKEN or --token-file',
         ),
       ]
     }
@@ -81,7 +81,7 @@ export async function controllerChecks(server: ServerOption): Promise<readonly C
       fail(
         'controller',
         errorText(error),
-        'start one with `headroom serve`, or set HEADROOM_URL or --server',
+        'start a controller with `headroom serve`, or set HEADROOM_URL or --server',
       ),
     ]
   }
@@ -92,8 +92,8 @@ function versionCheck(theirs: string): Check {
   if (theirs === ours) return ok('version', ours)
   return warn(
     'version',
-    `the controller is ${theirs}, this command ${ours}`,
-    'use the same version on both sides',
+    `the controller has version ${theirs}, this command has version ${ours}`,
+    'use the same version for both',
   )
 }
 
@@ -105,7 +105,7 @@ export function clockCheck(theirs: number, askedAt: number, answeredAt: number):
   return warn(
     'clock',
     detail,
-    'synchronize both clocks with NTP (a simulated fleet lags for some seconds after its start)',
+    'synchronize both clocks with NTP (a simulated fleet lags for a few seconds after it starts)',
   )
 }
 
@@ -136,21 +136,21 @@ async function brokerCheck(url: URL): Promise<Check> {
     if (wantsTls && url.protocol === 'nats:') {
       return warn(
         'broker',
-        `${where} is nats-server ${info.version} and requires TLS`,
+        `${where} runs nats-server ${info.version}, which requires TLS`,
         `use tls:// in ${VARIABLE}, or set CONTROLLER_NATS_TLS_CA`,
       )
     }
     if (!wantsTls && url.protocol === 'tls:' && info.tls_available !== true) {
       return fail(
         'broker',
-        `${where} is nats-server ${info.version} and has no TLS`,
-        'configure it there, or use nats://',
+        `${where} runs nats-server ${info.version} without TLS`,
+        'configure TLS there, or use nats://',
       )
     }
     return ok(
       'broker',
-      `${where} is nats-server ` +
-        `${info.version}${info.auth_required === true ? ', with login' : ', open to everyone'}`,
+      `${where} runs nats-server ` +
+        `${info.version}, ${info.auth_required === true ? 'with' : 'without'} authentication`,
     )
   } catch (error) {
     return fail('broker', `${where}: ${errorText(error)}`, `start nats-server there, or correct ${VARIABLE}`)
@@ -170,11 +170,11 @@ function infoOf(host: string, port: number): Promise<BrokerInfo> {
     let text = ''
     const end = (error: Error | null, info?: BrokerInfo): void => {
       socket.destroy()
-      if (info === undefined) reject(error ?? new Error('it closed the connection'))
+      if (info === undefined) reject(error ?? new Error('the server closed the connection'))
       else resolve(info)
     }
     socket.setTimeout(ANSWER_TIMEOUT_MS, () =>
-      end(new Error(`no answer within ${ANSWER_TIMEOUT_MS / 1000} s`)),
+      end(new Error(`no response within ${ANSWER_TIMEOUT_MS / 1000} s`)),
     )
     socket.on('error', (error: NodeJS.ErrnoException) =>
       end(new Error(error.code === 'ECONNREFUSED' ? 'connection refused' : error.message)),

@@ -52,7 +52,9 @@ export async function compilerCheck(): Promise<readonly Check[]> {
     const detail = isMissing
       ? 'no C compiler found'
       : `cc does not work: ${errorText(error).split('\n', 1)[0]}`
-    return [warn('guard', detail, 'a GPU server needs one to build its guard: install gcc and libc6-dev')]
+    return [
+      warn('guard', detail, 'a GPU server needs a C compiler to build its guard: install gcc and libc6-dev'),
+    ]
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
@@ -95,7 +97,7 @@ export async function nvidiaCheck(
     const found = await readdir(folder).catch((): string[] => [])
     if (found.includes(LIBRARY)) return [ok('NVIDIA', join(folder, LIBRARY)), ...(await swapChecks(kernel))]
   }
-  return [warn('NVIDIA', `no ${LIBRARY}`, 'only a GPU server with device nvidia needs the driver')]
+  return [warn('NVIDIA', `no ${LIBRARY}`, 'only a GPU server for NVIDIA GPUs needs the driver')]
 }
 
 async function swapChecks({ hugePages, ptraceScope }: KernelFiles): Promise<readonly Check[]> {
@@ -109,7 +111,7 @@ async function swapChecks({ hugePages, ptraceScope }: KernelFiles): Promise<read
           fail(
             'ptrace',
             `${ptraceScope} is ${scope}: ptrace is disabled`,
-            'tasks are swapped only if it is below 3; restart the host to change it',
+            'tasks can be swapped only if the value is below 3; to lower it, restart the host',
           ),
         ]
       : []),
@@ -131,7 +133,11 @@ export async function swapArenaCheck(
   if (Number(version?.[2]) >= FIRST_ARENA_DRIVER) return [ok('swap arena', `${size} MiB`)]
   const found = version === null ? 'the NVIDIA driver is not loaded' : `driver ${version[1]}`
   return [
-    warn('swap arena', `not used: ${found}`, `driver ${FIRST_ARENA_DRIVER} or newer has custom storage`),
+    warn(
+      'swap arena',
+      `not used: ${found}`,
+      `the arena needs the custom storage of driver ${FIRST_ARENA_DRIVER} or newer`,
+    ),
   ]
 }
 
@@ -140,7 +146,7 @@ function hugePagesCheck(mode: string, file: string): Check {
   if (mode === 'always') return ok('huge pages', mode)
   return warn(
     'huge pages',
-    `${mode}: swaps of GPU memory take about 1.5 times as long`,
+    `${mode}: swapping GPU memory takes about 1.5 times as long`,
     `echo always > ${file}`,
   )
 }

@@ -27,7 +27,7 @@ export async function storeChecks(env: NodeJS.ProcessEnv): Promise<readonly Chec
            (select count(*) from pg_stat_replication)::int as standbys`,
       )
       return rows.flatMap((found) => [
-        ok('store', `${name} is PostgreSQL ${found.version}`),
+        ok('store', `${name} runs PostgreSQL ${found.version}`),
         replicationCheck(found),
       ])
     } finally {

@@ -18,9 +18,9 @@ export function addEvents(program: Command, setExit: SetExit): void {
       .option('-f, --follow', 'keep printing new events until Ctrl-C')
       .option('--last <n>', 'maximum number of rows', whole(1, MAX_ROWS), DEFAULT_EVENT_ROWS)
       .option('--after <seq>', 'start after this event', whole(0, 999_999_999_999))
-      .option('--task <task>', 'only of this task (id or name)')
-      .option('--node <node>', 'only of this node, by name or id')
-      .option('--kind <kind>', 'only this kind, or several kinds separated by commas'),
+      .option('--task <task>', 'only events of this task (name or ID)')
+      .option('--node <node>', 'only events of this node (name or ID)')
+      .option('--kind <kind>', 'only events of this kind, or of several kinds separated by commas'),
     'headroom events --follow',
     'headroom events --kind swap_decided,swap_in_decided',
     'headroom events --node a100-1 --last 100 -o wide',
@@ -28,15 +28,15 @@ export function addEvents(program: Command, setExit: SetExit): void {
   withExamples(
     events
       .command('verify')
-      .description('check that the event log is unchanged since it was written; exits with 1 when it is not')
+      .description('check that the event log has not changed since it was written; exits with 1 if it has')
       .argument(
         '[path]',
-        'data directory, store file or a copy of one (default: the store of the controller)',
+        'data directory, store file, or a copy of either (default: the store of the controller)',
       )
       .addOption(
         new Option(
           '--noted <seq:hash>',
-          'NUMBER:HASH that an earlier verify printed, to compare with; may be repeated',
+          'NUMBER:HASH printed by an earlier `headroom events verify`, for comparison; may be repeated',
         ).argParser(notedLinks),
       )
       .option('--json', 'print the result as JSON'),
@@ -54,13 +54,13 @@ export function addDecisions(program: Command, setExit: SetExit): void {
       program
         .command('decisions')
         .description(
-          'list decisions and their inputs: placements, swaps, growths; newest last, or one in detail',
+          'list decisions (placements, swaps and growths), newest last, or show one with its inputs',
         )
         .argument('[number]', 'number of the decision'),
     )
-      .option('--task <task>', 'about this task (id or name), or with it as victim')
-      .option('--node <node>', 'only on this node, by name or id')
-      .addOption(new Option('--kind <kind>', 'only of this kind').choices(DECISION_KINDS))
+      .option('--task <task>', 'only decisions about this task (name or ID), or with this task as a victim')
+      .option('--node <node>', 'only decisions on this node (name or ID)')
+      .addOption(new Option('--kind <kind>', 'only decisions of this kind').choices(DECISION_KINDS))
       .option('--last <n>', 'maximum number of rows', whole(1, MAX_ROWS), DEFAULT_EVENT_ROWS)
       .option('--after <number>', 'start after this decision', whole(0, 999_999_999_999)),
     'headroom decisions --kind swap_out --node a100-1',

@@ -42,7 +42,7 @@ export async function decisions(number: string | undefined, options: DecisionsOp
 
 async function decisionShow(text: string, { output, ...server }: CommandOptions): Promise<number> {
   if (!/^[1-9]\d{0,14}$/.test(text))
-    throw new UsageError(`${JSON.stringify(text)} must be the number of a decision (headroom decisions)`)
+    throw new UsageError(`${JSON.stringify(text)} must be a decision number (see headroom decisions)`)
   const decision = await openClient(server).decisions.get(Number(text))
   await printOne(decision, fieldsOf(decision), output)
   return EXIT_OK
@@ -88,7 +88,7 @@ function fieldsOf(decision: Decision): readonly Field[] {
   if (candidates.length > 0)
     fields.push(['candidates', left > 0 ? [...candidates, `  and ${left} more`] : candidates])
   const others = decision.others_waiting.map(
-    (one) => `${one.task_id}: ${one.what}, for ${one.waited_seconds} s`,
+    (one) => `${one.task_id}: ${one.what}, waiting for ${one.waited_seconds} s`,
   )
   if (others.length > 0) fields.push(['other waiting tasks', others])
   return fields

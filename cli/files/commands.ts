@@ -8,7 +8,7 @@ export function addFileCommands(program: Command, setExit: SetExit): void {
     remote(
       program
         .command('artifacts')
-        .description('list the files in the work folder of a task, also while it runs')
+        .description('list the files in the work folder of a task, even while the task runs')
         .argument('<task>', TASK_ARGUMENT)
         .argument('[path]', 'a folder or file in the work folder'),
     ),
@@ -20,7 +20,10 @@ export function addFileCommands(program: Command, setExit: SetExit): void {
       program
         .command('cp')
         .description('copy a file or folder from the work folder of a task to this machine')
-        .argument('<task:path>', 'the task, a colon, and a path in its work folder (none: the whole folder)')
+        .argument(
+          '<task:path>',
+          'the task, a colon, and a path in its work folder (no path: the whole folder)',
+        )
         .argument('<target>', 'target folder, or name of the copy; - prints a file to stdout'),
     ),
     'headroom cp train:out/model.pt .',

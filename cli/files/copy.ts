@@ -57,14 +57,15 @@ class Copy {
       const rest = path === '' ? file.path : file.path.slice(path.length + 1)
       if (!isBelow || whyNoPath(rest) !== null)
         throw new CommandFailure(
-          `the GPU server names ${JSON.stringify(file.path)}, which is not below ${path}`,
+          `the GPU server returned the path ${JSON.stringify(file.path)}, which is not below ` +
+            `${path || 'the folder'}`,
         )
       return join(target, rest)
     }
     mkdirSync(target, { recursive: true })
     for (const file of files) {
       if (file.kind === 'folder') makeFolder(relative(file))
-      else if (file.kind !== 'file') this.#line.print(`${file.path} is a ${file.kind}: not copied`)
+      else if (file.kind !== 'file') this.#line.print(`${file.path} is a ${file.kind} and was not copied`)
     }
     const regular = files.filter(({ kind }) => kind === 'file')
     let done = 0

@@ -31,8 +31,8 @@ export async function manifestOf(folder: string): Promise<FolderManifest> {
   for (const { path, about } of walked(folder, '', rulesIn(folder))) {
     if (entries.length >= MAX_WORKDIR_ENTRIES)
       throw new UsageError(
-        `--workdir ${folder}: it has more than ${MAX_WORKDIR_ENTRIES} files and folders; exclude some in ` +
-          `${IGNORE_FILE}`,
+        `--workdir ${folder}: the folder has more than ${MAX_WORKDIR_ENTRIES} files and folders; exclude ` +
+          `some in ${IGNORE_FILE}`,
       )
     if (about.isDirectory()) entries.push({ path, kind: 'folder' })
     else if (about.isSymbolicLink())
@@ -49,7 +49,7 @@ export async function manifestOf(folder: string): Promise<FolderManifest> {
   if (!read.ok) throw new UsageError(`--workdir ${folder}: ${inWords(read.why, entries)}`)
   const content = Buffer.from(text)
   if (content.byteLength > CHUNK_BYTES)
-    throw new UsageError(`--workdir ${folder}: it has too many files; exclude some in ${IGNORE_FILE}`)
+    throw new UsageError(`--workdir ${folder}: the folder has too many files; exclude some in ${IGNORE_FILE}`)
   return { sha256: sha256(content), content, files, bytes, chunks }
 }
 

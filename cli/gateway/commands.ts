@@ -11,15 +11,15 @@ export function addGateway(program: Command, setExit: SetExit): void {
     withServer(
       program
         .command('gateway')
-        .description('serve all tasks that speak HTTP at one address: /OWNER/NAME/… (docs/serving.md)'),
+        .description('serve all tasks with an HTTP port at one address, as /OWNER/NAME/… (docs/serving.md)'),
     )
       .requiredOption(
         '--host-name <name>',
-        'host name at which clients reach the gateway, different from those of the controller; may be ' +
+        'host name of the gateway for clients, different from the host names of the controller; may be ' +
           'repeated',
         repeatable,
       )
-      .option('--listen <address:port>', 'where clients connect', '127.0.0.1:30081')
+      .option('--listen <address:port>', 'address for connections from clients', '127.0.0.1:30081')
       .option(
         '--admin <address:port>',
         'address of /metrics, /livez and /readyz, which require no token',
@@ -28,7 +28,7 @@ export function addGateway(program: Command, setExit: SetExit): void {
       .addOption(
         new Option(
           '--hold <time>',
-          'maximum time that a request waits for a task to start or to be swapped in',
+          'maximum time for which a request waits until its task has started or is swapped in',
         )
           .argParser(timeWithin(SECOND_MS, HOUR_MS))
           .default(60_000, '60s'),

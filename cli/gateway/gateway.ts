@@ -39,7 +39,7 @@ export async function gateway(given: GatewayArguments): Promise<number> {
   if (running === null) return EXIT_OK
   process.stdout.write(
     `Headroom gateway for ${hostNames.join(', ')} listens on ${addressText(listen, running.port)}; ` +
-      `metrics on ${addressText(admin, running.adminPort)}; Ctrl-C stops it\n`,
+      `metrics on ${addressText(admin, running.adminPort)}; press Ctrl-C to stop\n`,
   )
   await signalled
   await running.stop()

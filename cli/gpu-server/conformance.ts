@@ -64,7 +64,8 @@ export async function conformance(options: ConformanceOptions): Promise<number> 
     process.stdout.write(`${JSON.stringify({ node_id: options.node, seed, reports }, null, 2)}\n`)
   else
     process.stdout.write(
-      `${reports.length - broken} of ${reports.length} kept or not tested, ${broken} broken (seed ${seed})\n`,
+      `${reports.length - broken} of ${reports.length} rules kept or not tested, ${broken} broken (seed ` +
+        `${seed})\n`,
     )
   return broken === 0 ? EXIT_OK : EXIT_FAILED
 }
@@ -77,7 +78,7 @@ async function connectedBroker(options: ConformanceOptions): Promise<NatsBus> {
   if (!(await isThere)) {
     await bus.close()
     throw new CommandFailure(
-      `no broker answered within ${CONNECT_TIMEOUT_MS / 1000} s: nothing was tested`,
+      `no broker responded within ${CONNECT_TIMEOUT_MS / 1000} s: nothing was tested`,
       EXIT_NO_CONNECTION,
     )
   }

@@ -19,7 +19,7 @@ const SLICE_MS = 20
 export async function work(steps: readonly string[]): Promise<number> {
   const model = servedModel(steps)
   const phases = model === null ? parseWork(steps) : []
-  if (typeof phases === 'string') throw new UsageError(`${phases}, or serve=PORT and hooks alone`)
+  if (typeof phases === 'string') throw new UsageError(`${phases}, or only serve=PORT and hooks`)
   if (model?.hasHooks === true) {
     const memory = ownMemory()
     await serveModel(
@@ -58,7 +58,7 @@ async function connectSocket(path: string | undefined): Promise<Socket | null> {
 function ownMemory(): ModelMemory {
   const { HEADROOM_SOCKET: path, HEADROOM_WORK: folder, HEADROOM_VRAM_MIB: mib } = process.env
   if (path === undefined || folder === undefined)
-    throw new UsageError('hooks requires a control socket (HEADROOM_SOCKET): run it as a task')
+    throw new UsageError('`hooks` requires a control socket (HEADROOM_SOCKET): run the command as a task')
   return new ModelMemory(path, folder, Number(mib ?? 0))
 }
 

@@ -5,7 +5,7 @@ import { calls, DRY_RUN, remote, repeatable, withExamples, type SetExit } from '
 export function addGroup(program: Command, setExit: SetExit): void {
   const group = program
     .command('group')
-    .description('named sets of nodes; tasks that target a group run only there')
+    .description('named sets of nodes; tasks that target a group run only on its nodes')
   withExamples(
     remote(group.command('list').description('list all groups, by name')),
     'headroom group list',
@@ -22,7 +22,7 @@ export function addGroup(program: Command, setExit: SetExit): void {
         .argument('<group>', 'name of the group'),
     )
       .option('--description <text>', 'purpose of the group')
-      .option('--node <node>', 'a node of the group, by name or id; may be repeated', repeatable, [])
+      .option('--node <node>', 'a node of the group (name or ID); may be repeated', repeatable, [])
       .option('--dry-run', DRY_RUN),
     'headroom group create training --node a100-1 --node a100-2',
   ).action(calls(setExit, () => import('./groups.ts'), 'groupCreate'))
@@ -43,7 +43,7 @@ function addGroupMembers(group: Command, setExit: SetExit): void {
         .command(verb)
         .description(what)
         .argument('<group>', 'name of the group')
-        .argument('<node>', 'name or id'),
+        .argument('<node>', 'name or ID of the node'),
     ).option('--dry-run', DRY_RUN)
   withExamples(member('add-node', 'add a node to a group'), 'headroom group add-node training a100-3').action(
     calls(setExit, () => import('./groups.ts'), 'groupAddNode'),

@@ -73,7 +73,7 @@ export async function groupAddNode(
   const client = openClient(server)
   const node = await nodeNamed(client, name)
   if (dryRun) return printPreview(await client.groups.tryAddNode(id, node.node_id), output)
-  await printDone(await client.groups.addNode(id, node.node_id), `${node.name}: is in ${id}`, output)
+  await printDone(await client.groups.addNode(id, node.node_id), `${node.name}: added to group ${id}`, output)
   return EXIT_OK
 }
 
@@ -86,7 +86,11 @@ export async function groupRemoveNode(
   const node = await nodeNamed(client, name)
   if (dryRun) return printPreview(await client.groups.tryRemoveNode(id, node.node_id), output)
   await client.groups.removeNode(id, node.node_id)
-  await printDone({ id, node_id: node.node_id, removed: true }, `${node.name}: is no longer in ${id}`, output)
+  await printDone(
+    { id, node_id: node.node_id, removed: true },
+    `${node.name}: removed from group ${id}`,
+    output,
+  )
   return EXIT_OK
 }
 

@@ -61,7 +61,7 @@ export async function admissionChecks(
         fail(
           name,
           `there is no ${kind.kind} ${ADMISSION_POLICY}`,
-          'install the chart: without it, Headroom does not see pods',
+          'install the chart: without the webhooks, Headroom does not manage any pods',
         ),
       )
     else
@@ -74,7 +74,7 @@ function configurationCheck(name: string, { webhooks = [] }: WebhookConfiguratio
   const without = webhooks.filter(({ clientConfig }) => (clientConfig?.caBundle ?? '') === '')
   return without.length === 0
     ? ok(name, `${webhooks.length} webhooks have a certificate`)
-    : fail(name, 'it has no certificate', logsOf(stack))
+    : fail(name, 'the webhook has no certificate', logsOf(stack))
 }
 
 const TRIAL = 'headroom-doctor-trial'
@@ -96,22 +96,26 @@ async function trialCheck(
   }
   try {
     const { spec } = (await api.create(PODS, trial, { isDryRun: true })) as unknown as Pod
-    if (observes) return ok(name, 'it only observes; a test pod was not changed')
+    if (observes) return ok(name, 'observe mode: a test pod was not changed')
     const isGated = (spec.schedulingGates ?? []).some((gate) => gate.name === SCHEDULING_GATE)
     return isGated && spec.schedulerName === SCHEDULER_NAME
-      ? ok(name, 'a test pod got its gate and its scheduler')
+      ? ok(name, 'a test pod received its gate and its scheduler')
       : fail(name, 'a test pod was not changed', logsOf(stack))
   } catch (error) {
     if (!(error instanceof KubeError)) throw error
     const text = errorText(error)
     if (/failed calling webhook/.test(text))
-      return fail(name, text, `${logsOf(stack)}; see also NetworkPolicies between the API server and it`)
+      return fail(
+        name,
+        text,
+        `${logsOf(stack)}; also check the NetworkPolicies between the API server and the webhook`,
+      )
     if (error.code === 403 && !/denied|admission/.test(text))
-      return warn(name, 'not tested: you may not create pods here', 'name another namespace with -n')
-    return warn(name, `a test pod was refused: ${text}`, null)
+      return warn(name, 'not tested: you may not create pods in this namespace', 'use another namespace (-n)')
+    return warn(name, `a test pod was rejected: ${text}`, null)
   }
 }
 
 function logsOf(stack: string): string {
-  return `see kubectl logs -n ${stack} deployment/headroom-admission`
+  return `run kubectl logs -n ${stack} deployment/headroom-admission`
 }

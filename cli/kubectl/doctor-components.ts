@@ -45,7 +45,7 @@ async function deploymentCheck(api: ClusterApi, namespace: string, component: st
   const [available, wanted] = [status.availableReplicas ?? 0, spec.replicas ?? 1]
   const detail = `${available} of ${wanted} replicas are available`
   if (available >= wanted && wanted > 0) return ok(component, detail)
-  const todo = `see kubectl describe -n ${namespace} deployment/${name}`
+  const todo = `run kubectl describe -n ${namespace} deployment/${name}`
   return available === 0 ? fail(component, detail, todo) : warn(component, detail, todo)
 }
 
@@ -56,7 +56,7 @@ async function leaderCheck(api: ClusterApi, namespace: string, now: number): Pro
   const name = 'headroom-operator'
   const found = await seen(() => api.get(LEASES, { namespace, name }))
   if (found.kind === 'denied') return found.check('leader')
-  const todo = `no pod is placed; see kubectl logs -n ${namespace} deployment/${name}`
+  const todo = `no pods are placed; run kubectl logs -n ${namespace} deployment/${name}`
   if (found.kind === 'absent') return fail('leader', `there is no Lease ${name} in ${namespace}`, todo)
   const { holderIdentity = '', renewTime = '' } = (found.value['spec'] ?? {}) as Readonly<
     Record<string, string>
@@ -77,7 +77,7 @@ async function autoscalerCheck(api: ClusterApi): Promise<Check> {
     found.kind === 'found' ? found.value.items.map(({ metadata }) => metadata.name ?? '').join(', ') : ''
   return names === ''
     ? ok('autoscaler', 'none was found')
-    : warn('autoscaler', `${names} does not see pods behind a gate`, 'scale the groups of GPU nodes manually')
+    : warn('autoscaler', `${names} ignores pods with a scheduling gate`, 'scale the GPU node groups manually')
 }
 
 // ---- RuntimeClasses ----
@@ -99,11 +99,11 @@ async function runtimeClassCheck(api: ClusterApi, name: string, who: string, val
   const found = await seen(() => api.get(RUNTIME_CLASSES, { name }))
   if (found.kind === 'denied') return found.check('runtime class')
   return found.kind === 'found'
-    ? ok('runtime class', `${name}, of ${who}, exists`)
+    ? ok('runtime class', `${name}, used by ${who}, exists`)
     : fail(
         'runtime class',
-        `${name}, of ${who}, does not exist: these pods are refused`,
-        `install it with the GPU runtime, or empty the Helm value ${value}`,
+        `${name}, used by ${who}, does not exist: these pods are rejected`,
+        `install it with the GPU runtime, or clear the Helm value ${value}`,
       )
 }
 

@@ -31,7 +31,7 @@ export async function resourceChecks(api: ClusterApi): Promise<readonly Check[]>
       checks.push(
         missing.length === 0
           ? ok(own.kind, 'has every field of this version')
-          : fail(own.kind, `is older than this command: without ${missing.join(', ')}`, APPLY),
+          : fail(own.kind, `is older than this command: it lacks ${missing.join(', ')}`, APPLY),
       )
     }
   }
@@ -76,12 +76,12 @@ export async function nodeChecks(api: ClusterApi): Promise<readonly Check[]> {
   const unknown = names.filter((name) => !known.some((node) => node.name === name))
   return [
     names.length === 0
-      ? warn('nodes', 'no node is labelled for Headroom', `kubectl label node NODE ${selector}`)
+      ? warn('nodes', 'no node is labeled for Headroom', `kubectl label node NODE ${selector}`)
       : unknown.length > 0
         ? fail(
             'nodes',
             `the operator has not reported ${unknown.join(', ')}`,
-            'see the checks operator and leader',
+            'see the checks "operator" and "leader"',
           )
         : ok('nodes', `${names.length} with the label ${selector}`),
     ...known.filter(({ name }) => names.includes(name)).flatMap(ofNode),
@@ -97,7 +97,11 @@ function ofNode({ name, status: { conditions = [] } }: GpuNode): readonly Check[
     if (type === 'Ready') return [fail(`node ${name}`, message, 'start its agent, or correct its annotation')]
     if (type !== 'AgentReady') return []
     return [
-      fail(`agent of ${name}`, message.replace(/\.$/, ''), 'see the pod of DaemonSet headroom-agent on it'),
+      fail(
+        `agent of ${name}`,
+        message.replace(/\.$/, ''),
+        'check the pod of DaemonSet headroom-agent on this node',
+      ),
     ]
   })
   const ignored = conditions.filter(({ type, status }) => IGNORED.includes(type) && status === 'True')
@@ -127,7 +131,7 @@ async function stoppedPods(api: ClusterApi, known: readonly GpuNode[]): Promise<
       fail(
         `pod ${metadata.namespace ?? ''}/${metadata.name ?? ''}`,
         `is stopped, and the agent of ${spec.nodeName ?? ''} does not report`,
-        'it runs again once the agent is back',
+        'it resumes once the agent reports again',
       ),
     )
 }

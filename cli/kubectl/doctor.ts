@@ -53,6 +53,6 @@ function versionCheck(version: string): Check {
   const minor = Number(/^v1\.(\d+)/.exec(version)?.[1] ?? Number.NaN)
   if (minor === TESTED_MINOR) return ok('kubernetes', version)
   return minor < TESTED_MINOR
-    ? fail('kubernetes', `${version} is not supported`, `the stack needs 1.${TESTED_MINOR}`)
-    : warn('kubernetes', `${version} is newer than the tested 1.${TESTED_MINOR}`, null)
+    ? fail('kubernetes', `${version} is not supported`, `the stack requires 1.${TESTED_MINOR}`)
+    : warn('kubernetes', `${version} is newer than the tested version 1.${TESTED_MINOR}`, null)
 }

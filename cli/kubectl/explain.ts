@@ -73,9 +73,9 @@ export async function explainPod(
     ['state', told.since === null ? told.state : `${told.state} (${age(told.since, now) ?? ''})`],
     ['why', told.why],
     ['scheduler', schedulerText(pod)],
-    ['asks for', request.ok ? requestText(pod, request.value, className) : request.faults.map(faultText)],
+    ['requests', request.ok ? requestText(pod, request.value, className) : request.faults.map(faultText)],
     ...(nodes === null
-      ? ([['nodes', 'not shown: you may not read nodes, GPUNodes and the namespace']] as const)
+      ? ([['nodes', 'not shown: you do not have permission to read nodes, GPUNodes and the namespace']] as const)
       : [placesOf(pod, nodes)]),
   ]
   const shown = fields.filter(([, value]) => value !== null)
@@ -88,12 +88,12 @@ const NAME = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/
 /** @throws CommandFailure if it is not ours */
 export async function podNamed(api: ClusterApi, given: string, namespace?: string): Promise<Pod> {
   const name = given.replace(/^pods?\//, '')
-  if (!NAME.test(name)) throw new UsageError(`${JSON.stringify(given)} is not the name of a pod`)
+  if (!NAME.test(name)) throw new UsageError(`${JSON.stringify(given)} is not a valid pod name`)
   const key = namespace === undefined ? { name } : { namespace, name }
   const pod = (await api.get(PODS, key)) as unknown as Pod
   if (runtimeOf(pod.metadata).isOurs) return pod
   throw new CommandFailure(
-    `Pod ${name} is not a pod of Headroom: it does not have the label ${RUNTIME_LABEL}=${RUNTIME_VALUE}.`,
+    `Pod ${name} is not managed by Headroom: it does not have the label ${RUNTIME_LABEL}=${RUNTIME_VALUE}.`,
     EXIT_CONFLICT,
   )
 }
@@ -110,7 +110,8 @@ function admittedOf({ status, metadata }: Pod): {
       why: found.message ?? '',
       since: found.lastTransitionTime ?? null,
     }
-  const why = 'The operator has not reported a reason. `kubectl headroom doctor` checks whether it runs.'
+  const why =
+    'The operator has not reported a reason. Run `kubectl headroom doctor` to check whether it is running.'
   return { reason: null, why, since: metadata.creationTimestamp ?? null }
 }
 
@@ -124,15 +125,15 @@ function stateText(pod: Pod): string {
       return `is not placed by Headroom: its scheduler is ${spec.schedulerName ?? 'the default one'}`
     case 'held': {
       const gates = (spec.schedulingGates ?? []).filter(({ name }) => name !== SCHEDULING_GATE)
-      return `another controller blocks it with the gate ${gates.map(({ name }) => name).join(', ')}`
+      return `is blocked by another controller with the gate ${gates.map(({ name }) => name).join(', ')}`
     }
     case 'waiting': {
       const isReserved = (spec.schedulingGates ?? []).length === 0
-      return isReserved ? 'has VRAM and waits for its node' : 'waits for VRAM'
+      return isReserved ? 'has reserved VRAM and waits for its node' : 'waits for VRAM'
     }
     case 'bound': {
       const isOut = admittedOf(pod).reason === 'SwappedOut'
-      return `${isOut ? 'is swapped out' : 'has its VRAM'} on ${spec.nodeName ?? ''}`
+      return `${isOut ? 'is swapped out' : 'is in VRAM'} on ${spec.nodeName ?? ''}`
     }
   }
 }
@@ -222,7 +223,8 @@ function placesOf(pod: Pod, nodes: readonly Place[]): Field {
   if (admitting.length === 0)
     return [
       'nodes',
-      `none of ${nodes.length} nodes admits it: check its nodeSelector, affinity, tolerations and group`,
+      `none of the ${nodes.length} nodes accepts the pod: check its nodeSelector, affinity, tolerations ` +
+        'and group',
     ]
   const lines = admitting.slice(0, MAX_PLACES).map((node) => {
     const state = stateOf(node)
@@ -246,6 +248,6 @@ function freeText({ gpus = [], claims = [] }: GPUNodeStatus): string {
 function gpuText({ uuid, model, ...gpu }: GpuStatus): string {
   return (
     `${uuid}${model === undefined ? '' : ` (${model})`}: ${size(gpu.residentMib)} resident, ` +
-    `${size(gpu.swappedOutMib)} out, ${size(gpu.committedMib)} committed of ${size(gpu.effectiveMib)}`
+    `${size(gpu.swappedOutMib)} swapped out, ${size(gpu.committedMib)} committed of ${size(gpu.effectiveMib)}`
   )
 }

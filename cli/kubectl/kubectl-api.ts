@@ -154,7 +154,7 @@ const UNKNOWN_RESOURCE = /server doesn't have a resource type|no matches for kin
 
 export function faultOf(error: Error & { readonly code?: unknown }, stderr: string): Error {
   if (error.code === 'ENOENT')
-    return new CommandFailure('kubectl was not found on the PATH. Install it, or correct the PATH.')
+    return new CommandFailure('kubectl was not found in PATH. Install kubectl, or correct PATH.')
   const lines = stderr.split('\n').filter((line) => line !== '' && !/^(Warning:|[EIW]\d{4} )/.test(line))
   const text = lines.join(' ').trim() || error.message
   const refused = /^Error from server \((\w+)\):\s*(?:error when creating "STDIN": )?(.*)$/s.exec(text)

@@ -26,7 +26,7 @@ export async function printNodes(api: ClusterApi, output: OutputFormat, out?: Ou
   const found = await gpuNodes(api)
   if (found.length === 0 && (output === 'table' || output === 'wide'))
     throw new CommandFailure(
-      'No node has GPUs of Headroom. Label one: kubectl label node NODE headroom.dev/enabled=true.',
+      'Headroom does not manage any nodes. Label a node: kubectl label node NODE headroom.dev/enabled=true.',
       EXIT_NOT_FOUND,
     )
   await printList(found, COLUMNS, output, out)
@@ -41,7 +41,7 @@ export async function gpuNodes(api: ClusterApi): Promise<readonly GpuNode[]> {
   const found = await allObjects(api, ownResource(GPU_NODE)).catch((error: unknown): never => {
     if (error instanceof KubeError && error.code === NOT_FOUND)
       throw new CommandFailure(
-        'Headroom is not installed in this cluster: it has no GPUNodes.',
+        'Headroom is not installed in this cluster: the resource GPUNode does not exist.',
         EXIT_NOT_FOUND,
       )
     throw error

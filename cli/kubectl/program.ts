@@ -11,7 +11,7 @@ const MAX_WAIT_MS = 86_400_000
 
 export function kubectlProgramOf(setExit: SetExit): Command {
   const program = new Command('kubectl headroom')
-    .description('Shows what Headroom does with the pods and GPUs of the cluster to which kubectl points')
+    .description('Shows how Headroom manages the pods and GPUs of the current cluster of kubectl')
     .version(packageVersion(), '-V, --version')
     .exitOverride()
     .configureOutput({ outputError: (text, write) => write(onOneLine(text)) })
@@ -48,10 +48,10 @@ export function kubectlProgramOf(setExit: SetExit): Command {
           'let a pod run without Headroom: keep it in VRAM permanently, or replace it with a plain pod',
         ),
     )
-      .option('--undo', 'the pod may be swapped out again')
-      .option('--replace', 'delete a waiting pod without a controller, and create it again as a plain pod')
+      .option('--undo', 'allow the pod to be swapped out again')
+      .option('--replace', 'delete a waiting pod that has no controller, and recreate it as a plain pod')
       .addOption(
-        new Option('--wait <time>', 'until the pod is in VRAM, or the old pod is gone')
+        new Option('--wait <time>', 'maximum time to wait until the pod is in VRAM or the old pod is deleted')
           .argParser(timeWithin(1_000, MAX_WAIT_MS))
           .default(120_000, '2m'),
       ),
@@ -78,9 +78,9 @@ export function kubectlProgramOf(setExit: SetExit): Command {
 /** Adds the connection options of kubectl. */
 function ofCluster(command: Command): Command {
   return command
-    .option('-n, --namespace <name>', 'namespace (default: that of the context)')
+    .option('-n, --namespace <name>', 'namespace (default: the namespace of the context)')
     .option('--context <name>', 'context of the kubeconfig (default: its current context)')
-    .option('--kubeconfig <file>', 'kubeconfig file (default: as for kubectl)')
+    .option('--kubeconfig <file>', 'kubeconfig file (default: the same file as kubectl)')
 }
 
 function printing(command: Command): Command {

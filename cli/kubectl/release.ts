@@ -83,7 +83,7 @@ async function keptInVram(api: ClusterApi, pod: Pod, how: ReleaseHow): Promise<n
   for (let waited = 0; isOut(found) && waited < waitMs; waited += lookEveryMs) {
     await pause(lookEveryMs)
     found = await sameOrNull(api, pod)
-    if (found === null) throw new CommandFailure(`Pod ${nameOf(pod)} is gone.`, EXIT_NOT_FOUND)
+    if (found === null) throw new CommandFailure(`Pod ${nameOf(pod)} no longer exists.`, EXIT_NOT_FOUND)
   }
   if (!isOut(found)) {
     out.write(`Pod ${nameOf(pod)} is in VRAM and stays there. Use --undo to revert this.\n`)
@@ -113,7 +113,7 @@ async function withoutHeadroom(api: ClusterApi, pod: Pod, how: ReleaseHow): Prom
   if (how.mayReplace) return replaced(api, pod, how)
   throw new CommandFailure(
     `Pod ${nameOf(pod)} is pending, and the scheduler of a pod cannot be changed. Use --replace to ` +
-      'delete it and create it again as a plain pod, which the default scheduler places.',
+      'delete it and recreate it as a plain pod, which the default scheduler places.',
     EXIT_CONFLICT,
   )
 }
@@ -127,12 +127,12 @@ async function byController(
   const hasStack = await exists(api.get(MUTATING_WEBHOOKS, { name: ADMISSION_POLICY }))
   if (hasStack)
     throw new CommandFailure(
-      `Pod ${nameOf(pod)} is created by ${kind} ${name}, which would create the same pod again. Remove the ` +
-        `label ${RUNTIME_LABEL} from the pod template of its owner.`,
+      `Pod ${nameOf(pod)} was created by ${kind} ${name}, which would create the same pod again. Remove ` +
+        `the label ${RUNTIME_LABEL} from the pod template of its owner.`,
       EXIT_CONFLICT,
     )
   await deleteExactly(api, pod)
-  out.write(`Pod ${nameOf(pod)} is deleted: ${kind} ${name} creates a plain one.\n`)
+  out.write(`Pod ${nameOf(pod)} was deleted: ${kind} ${name} creates a plain pod.\n`)
   return EXIT_OK
 }
 
@@ -150,7 +150,7 @@ async function replaced(api: ClusterApi, pod: Pod, how: ReleaseHow): Promise<num
   await api.create(PODS, plain).catch((error: unknown) => {
     throw notCreated(plain, error instanceof Error ? error.message : String(error))
   })
-  out.write(`Pod ${nameOf(pod)} is a plain pod now: the default scheduler places it.\n`)
+  out.write(`Pod ${nameOf(pod)} is now a plain pod, and the default scheduler places it.\n`)
   return EXIT_OK
 }
 
@@ -169,7 +169,7 @@ async function deleteExactly(api: ClusterApi, pod: Pod): Promise<void> {
     const found = await sameOrNull(api, pod)
     if (found === null) return
     if (stageOf(found) !== 'waiting' && stageOf(found) !== 'held')
-      throw new CommandFailure(`Pod ${nameOf(pod)} no longer waits, so it was not deleted.`, EXIT_CONFLICT)
+      throw new CommandFailure(`Pod ${nameOf(pod)} is no longer waiting and was not deleted.`, EXIT_CONFLICT)
     const { uid = '', resourceVersion = '' } = found.metadata
     try {
       return await api.delete(PODS, keyOf(pod), { uid, resourceVersion })

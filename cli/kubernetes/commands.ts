@@ -42,25 +42,25 @@ export function addForecastOptions(command: Command): Command {
     )
     .option(
       '--seeds <a..b>',
-      'seeds of each percentage (this and the options below: only with --kubernetes)',
+      'seeds for each percentage (this option and the following ones require --kubernetes)',
       integers(0, MAX_SEED),
       [1, 2, 3],
     )
     .option(
       '--pod-vram <size>',
-      'VRAM of pods that request whole GPUs (default: the whole GPUs)',
+      'VRAM of pods that request whole GPUs (default: all VRAM of their GPUs)',
       mib(1, MAX_VRAM_MIB),
     )
-    .option('--vram-map <model=mib,…>', 'VRAM of GPU models, for nodes without a label for it')
+    .option('--vram-map <model=mib,…>', 'VRAM of each GPU model, for nodes without a label for their VRAM')
     .addOption(
-      new Option('--activity <model>', 'GPU activity of the pods')
+      new Option('--activity <model>', 'model of the GPU activity of the pods')
         .choices([...ACTIVITY_MODEL_NAMES])
         .default('serving'),
     )
     .option('--until <time>', 'simulated time', '24h')
     .option('--objective <figure<=max>', 'objective, as in `sim sweep`', objectives)
     .option('--jobs <n>', 'concurrent runs (default: one per core)', whole(1, MAX_JOBS))
-    .option('--scenario <file>', 'also write the scenario, to change it and use `sim sweep`')
+    .option('--scenario <file>', 'also write the scenario, so that you can edit it and run `sim sweep`')
     .option('--out <folder>', 'folder for report.html and the other files of `sim sweep`')
     .option('--json', 'print JSON: every forecast, or every run with the summary and the advice')
 }

@@ -68,7 +68,7 @@ function live({ podVram, vramMap, scenario, out, objective, ...options }: Whatif
     '--objective': objective,
   }
   for (const [name, value] of Object.entries(ofSimulations))
-    if (value !== undefined) throw new UsageError(`${name} needs --kubernetes.`)
+    if (value !== undefined) throw new UsageError(`${name} requires --kubernetes.`)
   return whatifLive(options)
 }
 
@@ -85,7 +85,7 @@ function planned(...[objects, options]: Parameters<typeof clusterScenario>): Clu
 function objectsOf(file: string): readonly unknown[] {
   const document = read(file)
   if (!isFields(document) || typeof document['kind'] !== 'string')
-    throw new UsageError(`--kubernetes ${file}: not an object of Kubernetes. Use kubectl get … -o json.`)
+    throw new UsageError(`--kubernetes ${file}: not a Kubernetes object. Use kubectl get … -o json.`)
   const { kind } = document
   if (!kind.endsWith('List')) return [document]
   // The API server names the kind of items once, kubectl with each of them.
@@ -117,7 +117,7 @@ function summaryOf({ nodes, pods, notes }: ClusterPlan): readonly string[] {
   const whole = pods.filter(({ vramMib: mib }) => mib === null)
   const wholeGpus = whole.reduce((sum, pod) => sum + pod.gpus, 0)
   const ofPods =
-    `${pods.length} pods use GPUs, ${running} of them run: ${grouped(neededMib)} MiB of VRAM` +
+    `${pods.length} pods use GPUs, and ${running} of them are running: ${grouped(neededMib)} MiB of VRAM` +
     (whole.length === 0 ? '' : `, and ${wholeGpus} whole GPUs for ${whole.length} pods`)
   return [`${nodes.length} nodes with ${gpus} GPUs, ${grouped(vramMib)} MiB of VRAM`, ofPods, ...notes]
 }

@@ -6,14 +6,14 @@ export function addLeader(program: Command, setExit: SetExit): void {
   const leader = program
     .command('leader')
     .description(
-      'the controllers of a PostgreSQL store: which one leads, which can take over; asks the database at ' +
-        'CONTROLLER_STORE_URL if it is set and --server is not given, otherwise a controller',
+      'show or change which controller of a PostgreSQL store leads; queries the database at ' +
+        'CONTROLLER_STORE_URL if it is set and --server is not, otherwise a controller',
     )
   withExamples(
     remote(
       leader
         .command('show', { isDefault: true })
-        .description('show the leader and the standbys, and how far they are behind'),
+        .description('show the leader, and the standbys with their lag'),
     ),
     'headroom leader',
     'headroom leader show -o json',

@@ -36,7 +36,8 @@ export async function resignLeader({
   const name = after?.leader?.name
   const ms = Math.round(performance.now() - from)
   const isDone = name !== undefined && (to === null ? name !== before.leader?.name : name === to)
-  if (isDone) process.stdout.write(`${name} leads since epoch ${after?.epoch}, ${ms} ms after the request\n`)
+  if (isDone)
+    process.stdout.write(`${name} became the leader with epoch ${after?.epoch}, ${ms} ms after the request\n`)
   else process.stderr.write(`headroom: ${failure(to, after)}\n`)
   return isDone ? EXIT_OK : EXIT_FAILED
 }
@@ -44,9 +45,9 @@ export async function resignLeader({
 function failure(to: string | null, after: Leader | null): string {
   const how =
     after === null
-      ? `no other controller leads after ${HAND_OVER_WITHIN_MS / 1_000} s`
-      : `${after.leader?.name ?? 'no controller'} leads again, with epoch ${after.epoch}`
-  return `${to ?? 'No standby'} did not take over: ${how}. See headroom leader.`
+      ? `no other controller became the leader within ${HAND_OVER_WITHIN_MS / 1_000} s`
+      : `${after.leader?.name ?? 'no controller'} is the leader again, with epoch ${after.epoch}`
+  return `${to ?? 'No standby'} did not take over: ${how}. Run \`headroom leader\` for details.`
 }
 
 /** Null: asks a controller. The URL is not an argument, because every user could read its password. */

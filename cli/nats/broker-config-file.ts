@@ -59,7 +59,7 @@ export async function changeUsers(
     const rest = gone.reduce((left, { block }) => left.replace(block, ''), text)
     const end = rest.lastIndexOf(END_OF_USERS)
     if (end < 0)
-      throw new UsageError(`${out}: its list of users has an unknown format. Run \`headroom nats config\`.`)
+      throw new UsageError(`${out}: the list of users has an unknown format. Run \`headroom nats config\`.`)
     writeOutput(`--out ${out}`, out, rest.slice(0, end) + users.map(userText).join('') + rest.slice(end))
   } finally {
     rmSync(lock, { force: true })
@@ -76,7 +76,10 @@ async function takeLock(lock: string): Promise<void> {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST')
         throw new UsageError(`--out: ${(error as Error).message}`, { cause: error })
       if (performance.now() > deadline)
-        throw new UsageError(`${lock} exists: another command changes this file. If none does, remove it.`)
+        throw new UsageError(
+          `${lock} exists: another command is changing the configuration. If none is running, delete the ` +
+            'lock file.',
+        )
       await wait(50)
     }
   }

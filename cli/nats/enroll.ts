@@ -39,7 +39,7 @@ export async function nodeEnroll(name: string, options: EnrollOptions): Promise<
   const text = readBrokerConfig(options.out)
   if (usersIn(text).some((user) => user.name === `node-${name}`))
     throw new UsageError(
-      `${options.out} already has a key of ${name}. Remove it first: headroom node unenroll ${name} ` +
+      `${options.out} already has a key for ${name}. Remove it first: headroom node unenroll ${name} ` +
         `-o ${options.out}`,
     )
   const [joining, enrolling] = [nkeys.createUser(), nkeys.createUser()]
@@ -58,8 +58,8 @@ export async function nodeEnroll(name: string, options: EnrollOptions): Promise<
     const broker = await connected(brokerUrl(text, '127.0.0.1'), enrolling.getSeed())
     const seed = new TextDecoder().decode(joining.getSeed())
     const token = tokenText({ url: options.nats ?? brokerUrl(text, hostname()), name, nodeId, seed })
-    process.stdout.write(`Run this on ${name}, as root:\n\n  headroom node join ${token}\n\n`)
-    process.stderr.write('Waiting for the host. Ctrl-C withdraws the token.\n')
+    process.stdout.write(`Run this command on ${name} as root:\n\n  headroom node join ${token}\n\n`)
+    process.stderr.write('Waiting for the host. Press Ctrl-C to withdraw the token.\n')
     const ending = await joined(broker, name, nodeId, options)
     await broker.close()
     return report(name, nodeId, ending)
@@ -75,12 +75,12 @@ export async function nodeUnenroll(
 ): Promise<number> {
   const party = `node-${name}`
   if (usersIn(readBrokerConfig(out)).every((user) => user.name !== party))
-    throw new UsageError(`${out} has no key of ${name}`)
+    throw new UsageError(`${out} has no key for ${name}`)
   await changeUsers(out, [party], [])
   reload(command)
   process.stdout.write(
-    `${name} is disconnected, and its key is refused. Tasks that run there continue until their leases ` +
-      `end. When none is left, remove the node: headroom node remove ${name}\n`,
+    `${name} is disconnected, and its key is now rejected. Tasks that run there continue until their ` +
+      `leases end. When no tasks are left, remove the node: headroom node remove ${name}\n`,
   )
   return EXIT_OK
 }
@@ -122,7 +122,7 @@ async function joined(
 
 function report(name: string, nodeId: string, ending: Ending): number {
   if (ending === 'expired') throw new CommandFailure(`the token has expired; ${name} was not enrolled`)
-  if (ending === 'stopped') throw new CommandFailure(`the token is withdrawn; ${name} was not enrolled`)
+  if (ending === 'stopped') throw new CommandFailure(`the token was withdrawn; ${name} was not enrolled`)
   process.stdout.write(`${name} is enrolled (NODE_ID ${nodeId}).\n`)
   return EXIT_OK
 }
@@ -140,8 +140,8 @@ function reload(command: string): void {
   const { status, stderr } = spawnSync('/bin/sh', ['-c', command], { encoding: 'utf8' })
   if (status !== 0)
     throw new CommandFailure(
-      `the broker was not reloaded: \`${command}\` ended with ${status ?? 'a signal'}. ${stderr.trim()} ` +
-        'Use --reload to set another command.',
+      `the broker was not reloaded: \`${command}\` failed with ${status ?? 'a signal'}. ${stderr.trim()} ` +
+        'Use --reload to specify another command.',
     )
 }
 
@@ -163,8 +163,8 @@ async function connected(url: string, seed: Uint8Array): Promise<NatsConnection>
     } catch (error) {
       if (performance.now() > deadline)
         throw new CommandFailure(
-          `the broker at ${url} refuses the identity of this command: ${(error as Error).message}. Does ` +
-            'it use this configuration? --reload names the command that reloads it.',
+          `the broker at ${url} rejected the identity of this command: ${(error as Error).message}. ` +
+            'Check that it uses this configuration; --reload specifies the command that reloads it.',
           EXIT_NO_CONNECTION,
         )
       await wait(200)

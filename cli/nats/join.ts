@@ -25,7 +25,7 @@ const LOGIN_WITHIN_MS = 10_000
 export async function nodeJoin(text: string, { dir, force = false }: JoinOptions): Promise<number> {
   const token = parseToken(text)
   if (token === null)
-    throw new UsageError('this is not a token of `headroom node enroll`: copy the whole command')
+    throw new UsageError('this is not a token from `headroom node enroll`: copy the whole command')
   const [keyFile, envFile] = [join(dir, 'node.nk'), join(dir, 'gpu-server.env')]
   if (!force && existsSync(keyFile))
     throw new UsageError(`${keyFile} exists: this host already has a key. Use --force to replace it.`)
@@ -45,7 +45,7 @@ function writeVariables(file: string, lines: string): void {
   const text = existsSync(file) ? readFileSync(file, 'utf8') : ''
   if (text.includes(lines)) return
   if (/^CONTROLLER_NATS_URL=/m.test(text)) {
-    process.stderr.write(`${file} already names a broker and was not changed. It needs:\n${lines}`)
+    process.stderr.write(`${file} already specifies a broker and was not changed. It must contain:\n${lines}`)
     return
   }
   writeOutput('--dir', file, `${text}${text === '' || text.endsWith('\n') ? '' : '\n'}${lines}`, 0o644)
@@ -72,9 +72,8 @@ async function accept(token: EnrolmentToken, key: string, known: () => Promise<v
   } catch (error) {
     if (error instanceof CommandFailure) throw error
     throw new CommandFailure(
-      `the token was not answered: ${(error as Error).message}. Does \`headroom node enroll ` +
-        `${token.name}\` ` +
-        'still wait?',
+      `no response to the token: ${(error as Error).message}. Check that \`headroom node enroll ` +
+        `${token.name}\` is still running.`,
       EXIT_NO_CONNECTION,
     )
   } finally {
@@ -107,8 +106,8 @@ async function brokerOf(url: string, seed: Uint8Array): Promise<NatsConnection> 
     })
   } catch (error) {
     throw new CommandFailure(
-      `the broker at ${url} refuses the token, or is not reachable: ${(error as Error).message}. A token ` +
-        'is valid once and for an hour: run `headroom node enroll` again.',
+      `the broker at ${url} rejected the token or is not reachable: ${(error as Error).message}. A token ` +
+        'expires, and can be used only once: run `headroom node enroll` again.',
       EXIT_NO_CONNECTION,
     )
   }

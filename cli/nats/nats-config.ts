@@ -53,18 +53,18 @@ export function natsConfig(requested: NatsConfigOptions, isTrial: boolean): void
   const { out, listen, monitor, tlsCert, tlsKey, tlsCa } = options
   const { workers = [], jetstreamDir } = options
   if (jetstreamDir !== undefined && workers.length === 0)
-    throw new UsageError('--jetstream-dir needs --workers')
+    throw new UsageError('--jetstream-dir requires --workers')
   if ((tlsCert === undefined) !== (tlsKey === undefined))
-    throw new UsageError('--tls-cert and --tls-key must be given together')
+    throw new UsageError('--tls-cert and --tls-key must be specified together')
   if (tlsCa !== undefined && tlsCert === undefined)
-    throw new UsageError('--tls-ca needs --tls-cert and --tls-key')
+    throw new UsageError('--tls-ca requires --tls-cert and --tls-key')
   const unfit =
     options.kubernetes === true
       ? options.nodes?.map((node) => node.split('=')[0] ?? '').find(whyNoKubernetesName)
       : undefined
   if (unfit !== undefined)
     throw new UsageError(
-      `--kubernetes: ${unfit} is not a valid name of a Kubernetes node (lower-case letters, digits, - and .)`,
+      `--kubernetes: ${unfit} is not a valid Kubernetes node name (lowercase letters, digits, - and .)`,
     )
   const option = `--out ${out}`
   const keys = join(dirname(out), 'keys')
@@ -72,7 +72,7 @@ export function natsConfig(requested: NatsConfigOptions, isTrial: boolean): void
   makeFolder(option, keys, 0o700)
   checkPlace(option, out)
   if (existsSync(out) && !readFileSync(out, 'utf8').startsWith(CONFIG_HEADER)) {
-    throw new UsageError(`${out} exists and was not made by \`headroom nats config\`: choose another file`)
+    throw new UsageError(`${out} exists and was not created by \`headroom nats config\`: choose another file`)
   }
   try {
     const users = identitiesOf(options).map(({ name, identity }) => ({
@@ -187,7 +187,7 @@ function publicKeyIn(option: string, file: string): string {
   const seed = seedOf(readFileSync(file, 'utf8'))
   if (seed === null)
     throw new UsageError(
-      `${file} does not contain the seed of an nkey user (SU…): move it away to create a new one`,
+      `${file} does not contain the seed of an nkey user (SU…): move the file away to create a new key`,
     )
   return nkeys.fromSeed(seed).getPublicKey()
 }
@@ -210,7 +210,7 @@ export interface NatsRotateOptions {
 
 /** Throws UsageError before anything is written. */
 export function natsRotate(parties: readonly string[], { all = false, out }: NatsRotateOptions): void {
-  if (all === parties.length > 0) throw new UsageError('name at least one party, or use --all')
+  if (all === parties.length > 0) throw new UsageError('specify either at least one party or --all')
   const text = readBrokerConfig(out)
   const known = new Map(usersIn(text).map(({ name, publicKey }) => [name, publicKey]))
   const missing = parties.find((party) => !known.has(party))
@@ -231,8 +231,8 @@ export function natsRotate(parties: readonly string[], { all = false, out }: Nat
   })
   writeOutput(option, out, changed)
   process.stdout.write(
-    `New keys:\n${lines.join('')}1. Replace the old key of each party on its host. 2. nats-server ` +
-      '--signal reload: the old keys are ' +
-      'refused from now on. 3. Restart each party; tasks keep running.\n',
+    `New keys:\n${lines.join('')}1. Replace the old key of each party on its host. 2. Run ` +
+      'nats-server --signal reload: from then on, the old keys are rejected. 3. Restart each party; ' +
+      'tasks keep running.\n',
   )
 }

@@ -7,16 +7,13 @@ export function addNatsCommands(program: Command): void {
   const nats = program.command('nats').description('the message broker')
   nats
     .command('config')
-    .description(
-      'create a configuration for nats-server with minimal permissions for each identity, and a key for ' +
-        'each of them',
-    )
+    .description('create a nats-server configuration, with a key and minimal permissions for each identity')
     .option(
       '--nodes <name,…>',
-      'GPU servers by NODE_NAME, or name=NODE_ID',
+      'GPU servers, as NODE_NAME or NODE_NAME=NODE_ID',
       list(NODE, 'names of letters, digits, . _ and -, or name=UUID'),
     )
-    .option('--clients <id,…>', 'clients', list(CLIENT, 'ids of letters, digits, _ and -'))
+    .option('--clients <id,…>', 'clients', list(CLIENT, 'IDs of letters, digits, _ and -'))
     .option(
       '--controllers <name,…>',
       'controllers of one PostgreSQL store, each with its own key (default: one, named `controller`)',
@@ -24,7 +21,7 @@ export function addNatsCommands(program: Command): void {
     )
     .option(
       '--fleets <name,…>',
-      'simulated fleets, which may act as any node: for trials',
+      'simulated fleets for trials; a fleet may act as any node',
       list(CLIENT, 'names of letters, digits, _ and -'),
     )
     .option(
@@ -34,7 +31,7 @@ export function addNatsCommands(program: Command): void {
     )
     .option(
       '--workers <name,…>',
-      'workers of sweeps on several machines, and one identity `sweep` that starts them; enables JetStream',
+      'workers for sweeps on several machines, and an identity `sweep` to start sweeps; enables JetStream',
       list(CLIENT, 'names of letters, digits, _ and -'),
     )
     .option(
@@ -49,7 +46,7 @@ export function addNatsCommands(program: Command): void {
     )
     .option(
       '--kubernetes',
-      'write one Secret and one workload for each of --nodes, to kubernetes/ next to the configuration',
+      'for each of --nodes, write a Secret and a workload to kubernetes/ next to the configuration',
     )
     .requiredOption('-o, --out <file>', 'the configuration; keys are written to keys/ next to it')
     .option('--listen <host:port>', 'address on which the broker listens', address, '0.0.0.0:4222')
@@ -64,7 +61,7 @@ export function addNatsCommands(program: Command): void {
   nats
     .command('rotate')
     .description(
-      'replace the keys of parties; the old keys are refused once the broker has reloaded its configuration',
+      'replace the keys of parties; the old keys are rejected once the broker has reloaded its configuration',
     )
     .argument(
       '[party...]',
@@ -73,7 +70,7 @@ export function addNatsCommands(program: Command): void {
     .option('--all', 'all parties of the configuration')
     .requiredOption(
       '-o, --out <file>',
-      'configuration made by `headroom nats config`; its keys are in keys/ next to it',
+      'configuration created by `headroom nats config`; its keys are in keys/ next to it',
     )
     .action(async (parties: readonly string[], options: NatsRotateOptions) => {
       const { natsRotate } = await import('./nats-config.ts')

@@ -5,13 +5,13 @@ import { folder, nodeName, timeWithin } from '../command/option-values.ts'
 import type { CommandOptions } from '../command/session.ts'
 
 export function addNode(program: Command, setExit: SetExit): void {
-  const node = program.command('node').description('GPU nodes; a node is addressed by its name or id')
+  const node = program.command('node').description('GPU nodes; commands accept the name or ID of a node')
   withExamples(
     remote(node.command('list').description('list all nodes, in order of registration')),
     'headroom node list -o wide',
   ).action(calls(setExit, () => import('./nodes.ts'), 'nodeList'))
   withExamples(
-    remote(node.command('show').description('show one node and its GPUs').argument('<node>', 'name or id')),
+    remote(node.command('show').description('show one node and its GPUs').argument('<node>', 'name or ID')),
     'headroom node show a100-1',
   ).action(calls(setExit, () => import('./nodes.ts'), 'nodeShow'))
   withExamples(
@@ -19,10 +19,11 @@ export function addNode(program: Command, setExit: SetExit): void {
       node
         .command('set')
         .description(
-          'set overrides of a node: overcommit (percent) and reserve (VRAM of each GPU); null removes one',
+          'set overrides of a node: overcommit (percent) and reserve (VRAM of each GPU); null removes an ' +
+            'override',
         ),
     )
-      .argument('<node>', 'name or id')
+      .argument('<node>', 'name or ID')
       .argument('<setting=value...>', 'overcommit=50, reserve=2Gi')
       .option('--dry-run', DRY_RUN),
     'headroom node set a100-1 overcommit=50 reserve=4Gi',
@@ -30,11 +31,11 @@ export function addNode(program: Command, setExit: SetExit): void {
     'headroom node set a100-1 overcommit=50 --dry-run',
   ).action(calls(setExit, () => import('./nodes.ts'), 'nodeSet'))
   for (const [verb, what] of [
-    ['cordon', 'stop placing tasks on a node; its tasks stay'],
+    ['cordon', 'stop placing tasks on a node; its tasks continue'],
     ['uncordon', 'resume placing tasks on a node; ends a drain'],
   ] as const) {
     withExamples(
-      remote(node.command(verb).description(what).argument('<node>', 'name or id')),
+      remote(node.command(verb).description(what).argument('<node>', 'name or ID')),
       `headroom node ${verb} a100-1`,
     ).action(async (name: string, options: CommandOptions) => {
       const { nodeCordon } = await import('./nodes.ts')
@@ -45,10 +46,12 @@ export function addNode(program: Command, setExit: SetExit): void {
     remote(
       node
         .command('drain')
-        .description('drain a node: no new tasks, and its tasks finish or are requeued; ends with uncordon'),
+        .description(
+          'drain a node: it gets no new tasks, and its tasks finish or are requeued; end it with uncordon',
+        ),
     )
-      .argument('<node>', 'name or id')
-      .option('--requeue', 'stop tasks with on_node_loss requeue; they wait for another node')
+      .argument('<node>', 'name or ID')
+      .option('--requeue', 'stop tasks with on_node_loss=requeue, and requeue them for other nodes')
       .option('--after <time>', 'with --requeue: time to let them finish first', timeWithin(0, 604_800_000)),
     'headroom node drain a100-1',
     'headroom node drain a100-1 --requeue --after 1h',
@@ -57,8 +60,8 @@ export function addNode(program: Command, setExit: SetExit): void {
     remote(
       node
         .command('remove')
-        .description('forget a node that is gone for good; refused while it is up or has tasks')
-        .argument('<node>', 'name or id'),
+        .description('remove a node that will not return; refused while the node is up or has tasks')
+        .argument('<node>', 'name or ID'),
     ),
     'headroom node remove a100-1',
   ).action(calls(setExit, () => import('./nodes.ts'), 'nodeRemove'))
@@ -74,7 +77,9 @@ function addEnrolment(node: Command, setExit: SetExit): void {
     atBroker(
       node
         .command('enroll')
-        .description('print one command that adds a host to the cluster, and wait until the host has run it')
+        .description(
+          'print a command that adds a host to the cluster, and wait until it has been run on the host',
+        )
         .argument(...name),
     )
       .option(
@@ -82,7 +87,7 @@ function addEnrolment(node: Command, setExit: SetExit): void {
         'address of the broker as seen from the new host (default: this host and the port of the broker)',
       )
       .addOption(
-        new Option('--valid-for <time>', 'time after which the token is refused')
+        new Option('--valid-for <time>', 'time after which the token expires')
           .argParser(timeWithin(1_000, MAX_TOKEN_MS))
           .default(3_600_000, '1h'),
       ),
@@ -99,15 +104,26 @@ function addEnrolment(node: Command, setExit: SetExit): void {
   ).action(calls(setExit, () => import('../nats/enroll.ts'), 'nodeUnenroll'))
   node
     .command('join')
-    .description('on a new host: create its key and register it at the broker with a token of `node enroll`')
-    .argument('<token>', 'token printed by `headroom node enroll`; valid once')
-    .option('--dir <folder>', 'folder for the key and the variables of the service', folder, '/etc/headroom')
+    .description(
+      'on a new host: create its key, and register it with the broker using a token from `node enroll`',
+    )
+    .argument('<token>', 'token printed by `headroom node enroll`; can be used only once')
+    .option(
+      '--dir <folder>',
+      'folder for the key and the environment file of the service',
+      folder,
+      '/etc/headroom',
+    )
     .option('--force', 'replace the key that this host has')
     .action(calls(setExit, () => import('../nats/join.ts'), 'nodeJoin'))
 }
 
 function atBroker(command: Command): Command {
   return command
-    .requiredOption('-o, --out <file>', 'broker configuration made by `headroom nats config`')
-    .option('--reload <command>', 'command that makes the broker reload it', 'nats-server --signal reload')
+    .requiredOption('-o, --out <file>', 'broker configuration created by `headroom nats config`')
+    .option(
+      '--reload <command>',
+      'command that makes the broker reload its configuration',
+      'nats-server --signal reload',
+    )
 }

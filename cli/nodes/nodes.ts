@@ -90,8 +90,8 @@ export async function nodeSet(
   for (const [short, text] of pairsOf(texts)) {
     const field = SHORT_NAMES[short]
     if (field === undefined)
-      throw new UsageError(`unknown setting ${JSON.stringify(short)} of a node; use overcommit or reserve`)
-    if (field in change) throw new UsageError(`${field} is given twice`)
+      throw new UsageError(`unknown node setting ${JSON.stringify(short)}; use overcommit or reserve`)
+    if (field in change) throw new UsageError(`${field} is specified twice`)
     change[field] = settingValue(field, text)
   }
   const client = openClient(server)
@@ -181,13 +181,13 @@ function fieldsOf(node: Node, now: number): readonly Field[] {
     ],
     [
       'reserve',
-      `${size(reserve.effective_mib)} a GPU ` +
+      `${size(reserve.effective_mib)} per GPU ` +
         `(${reserve.override_mib === null ? 'global default' : 'node override'})`,
     ],
     [
       'VRAM',
-      `${size(vram.physical_mib)} physical, ${size(vram.used_mib)} used, ${size(vram.foreign_mib)} of ` +
-        'it foreign',
+      `${size(vram.physical_mib)} physical, ${size(vram.used_mib)} used (${size(vram.foreign_mib)} ` +
+        'foreign)',
     ],
     [
       'committed',
@@ -196,16 +196,16 @@ function fieldsOf(node: Node, now: number): readonly Field[] {
     [
       'host memory',
       `${size(host.used_mib)} of ${size(host.swap_mib)} used for swapped-out tasks, ` +
-        `${size(host.promised_mib)} promised`,
+        `up to ${size(host.promised_mib)} needed at once`,
     ],
-    ['queue', `${node.queue_length} waiting for VRAM here`],
+    ['queue', `${node.queue_length} waiting for VRAM`],
     ['GPUs', node.gpus.map(gpuLine)],
   ]
 }
 
 const IDENTITIES: Readonly<Record<NonNullable<Node['task_identity']>, string>> = {
   uid_per_attempt: 'each attempt has its own user',
-  task_user: 'one user, different from the server (--task-user)',
+  task_user: 'one user, different from the user of the server (--task-user)',
   root: 'root (--task-user root)',
   server_user: 'the user of the server (--tasks-as-me)',
 }
@@ -224,7 +224,7 @@ function autoCordonLine({ auto_cordon: closed }: Node): string | null {
   if (closed === null) return null
   const next = closed.is_trial_open
     ? 'trial: the next task is started as a test'
-    : `next trial start ${closed.next_trial_at}`
+    : `next trial start at ${closed.next_trial_at}`
   return `since ${closed.since}, ${closed.code}: ${closed.reason}; ${next}`
 }
 

@@ -36,7 +36,7 @@ export async function admission(given: AdmissionArguments): Promise<number> {
   if (running !== null) {
     const [where, whereAdmin] = [addressText(listen, running.port), addressText(admin, running.adminPort)]
     process.stdout.write(
-      `Headroom admission listens on ${where}; metrics on ${whereAdmin}; Ctrl-C stops it\n`,
+      `Headroom admission listens on ${where}; metrics on ${whereAdmin}; press Ctrl-C to stop\n`,
     )
     await signalled
     await running.stop()

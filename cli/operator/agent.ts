@@ -29,7 +29,7 @@ interface AgentArguments {
 
 export async function agent(given: AgentArguments): Promise<number> {
   const node = given.node ?? process.env['NODE_NAME']
-  if (!node) throw new UsageError('the name of the node is unknown. Use --node, or set NODE_NAME.')
+  if (!node) throw new UsageError('the node name is unknown. Use --node, or set NODE_NAME.')
   const { state: stateFolder, cgroups, device, inventory, hostSwapMib, idleAfter: idleAfterMs } = given
   const options: AgentOptions = {
     ...{ node, stateFolder, cgroups, device, idleAfterMs },
@@ -43,8 +43,8 @@ export async function agent(given: AgentArguments): Promise<number> {
     if (given.release === true) return await release({ ...options, admin }, given.stay === true)
     const running = await startAgent({ ...options, operator: operatorOf(given), admin })
     process.stdout.write(
-      `Headroom agent of node ${node} runs; metrics on ${addressText(admin, running.adminPort)}; ` +
-        'Ctrl-C stops it\n',
+      `Headroom agent of node ${node} is running; metrics on ${addressText(admin, running.adminPort)}; ` +
+        'press Ctrl-C to stop\n',
     )
     await untilSignal()
     await running.stop()
@@ -58,7 +58,9 @@ export async function agent(given: AgentArguments): Promise<number> {
 async function release(options: ReleaseOptions, stays: boolean): Promise<number> {
   if (stays) {
     const running = await startRelease(options)
-    process.stdout.write(`/readyz on ${addressText(options.admin, running.adminPort)}; Ctrl-C stops it\n`)
+    process.stdout.write(
+      `/readyz on ${addressText(options.admin, running.adminPort)}; press Ctrl-C to stop\n`,
+    )
     await untilSignal()
     await running.stop()
     return EXIT_OK
@@ -71,7 +73,7 @@ async function release(options: ReleaseOptions, stays: boolean): Promise<number>
 
 function operatorOf({ operator, certificates, token }: AgentArguments): AgentClientOptions {
   if (operator === undefined || certificates === undefined || token === undefined)
-    throw new UsageError('--operator, --certificates and --token are needed, except with --release')
+    throw new UsageError('--operator, --certificates and --token are required, except with --release')
   return { ...hostAndPort(operator), certificates, tokenFile: token }
 }
 

@@ -19,7 +19,7 @@ export function addOperatorCommands(program: Command, setExit: SetExit): void {
         .command('admission')
         .description('serve the webhooks that check and change pods with the label gpu-runtime'),
     )
-      .option('--listen <address:port>', 'HTTPS address for calls of the API server', '0.0.0.0:8443')
+      .option('--listen <address:port>', 'HTTPS address for requests from the API server', '0.0.0.0:8443')
       .option('--admin <address:port>', 'address of /metrics, /livez and /readyz', ADMIN)
       .option('--secret <name>', 'name of the Secret for the certificates', 'headroom-admission')
       .option('--service <name>', 'name of the Service that the API server calls', 'headroom-admission')
@@ -39,7 +39,7 @@ export function addOperatorCommands(program: Command, setExit: SetExit): void {
           'startup probes are not swapped',
       )
       .option('--runtime-class <name>', 'RuntimeClass for GPU pods without one')
-      .option('--observe', 'only warn about what would be changed or refused'),
+      .option('--observe', 'only warn about what would be changed or rejected'),
     'headroom operator admission --namespace headroom --kubeconfig ~/.kube/config',
   ).action(calls(setExit, () => import('./admission.ts'), 'admission'))
   addRun(operator, setExit)
@@ -51,22 +51,24 @@ function addAgent(operator: Command, setExit: SetExit): void {
   withExamples(
     operator
       .command('agent')
-      .description('swap pods on this node as the operator orders; needs no permissions in the cluster')
-      .option('--operator <host:port>', 'address of the operator for agents')
+      .description(
+        'swap pods on this node as directed by the operator; requires no permissions in the cluster',
+      )
+      .option('--operator <host:port>', 'address on which the operator listens for agents')
       .option('--certificates <folder>', 'folder with ca.crt, tls.crt and tls.key')
-      .option('--token <file>', 'token of the ServiceAccount for the audience headroom; identifies the node')
+      .option('--token <file>', 'ServiceAccount token for the audience headroom; identifies the node')
       .requiredOption('--state <folder>', 'folder for the list of swapped-out pods; must outlive the agent')
       .option('--node <name>', 'name of this node (default: NODE_NAME)')
       .option('--cgroups <folder>', 'cgroup hierarchy of the host', '/sys/fs/cgroup')
       .addOption(
-        new Option('--device <kind>', 'GPUs of this node')
+        new Option('--device <kind>', 'kind of GPUs of this node')
           .choices(['auto', 'nvidia', 'process'])
           .default('auto'),
       )
-      .option('--inventory <file>', 'file that declares the GPUs of --device process')
+      .option('--inventory <file>', 'file that declares the GPUs for --device process')
       .option(
         '--host-swap-mib <size>',
-        'host memory for swapped-out pods (default: half of it, or the value of the inventory)',
+        'host memory for swapped-out pods (default: half of the host memory, or the value in the inventory)',
         mib(0, MAX_HOST_MIB),
       )
       .addOption(
@@ -87,14 +89,14 @@ function addUninstall(operator: Command, setExit: SetExit): void {
     inCluster(
       operator
         .command('uninstall')
-        .description('prepare an uninstall: swap all pods in, and release the waiting ones'),
+        .description('prepare to uninstall Headroom: swap in all pods, and release the waiting ones'),
     )
       .option('--agents <name>', 'DaemonSet of the agents', 'headroom-agent')
       .option('--configuration <name>', 'name of the webhook configurations to remove', 'headroom-admission')
       .addOption(
         new Option(
           '--wait <time>',
-          'maximum wait for swapped-out pods; then it fails and lists the ' + 'remaining nodes',
+          'maximum time to wait for swapped-out pods; the command then fails and lists the remaining nodes',
         )
           .argParser(timeWithin(1_000, 86_400_000))
           .default(240_000, '240s'),
@@ -116,7 +118,7 @@ function addRun(operator: Command, setExit: SetExit): void {
       .option('--name <name>', 'name of this replica (default: POD_NAME, or the host name)')
       .option('--lease-name <name>', 'name of the Lease for leader election', 'headroom-operator')
       .addOption(
-        new Option('--lease <time>', 'time without renewal after which another replica leads')
+        new Option('--lease <time>', 'time without renewal after which another replica becomes the leader')
           .argParser(timeWithin(MIN_LEASE_MS, MAX_LEASE_MS))
           .default(15_000, '15s'),
       )
@@ -157,7 +159,7 @@ function inCluster(command: Command): Command {
   return command
     .option(
       '--kubeconfig <file>',
-      'kubeconfig file, outside the cluster (default: the ServiceAccount ' + 'of the pod)',
+      'kubeconfig file, for use outside the cluster (default: the ServiceAccount of the pod)',
     )
     .option('--context <name>', 'context of the kubeconfig (default: its current context)')
     .option('--namespace <name>', 'namespace of the stack (default: POD_NAMESPACE)')

@@ -46,7 +46,7 @@ export async function run(given: RunArguments): Promise<number> {
     const whereAgents = addressText(agents, running.agentsPort)
     process.stdout.write(
       `Headroom operator listens on ${where}, for agents on ${whereAgents}; metrics on ${whereAdmin}; ` +
-        'Ctrl-C stops it\n',
+        'press Ctrl-C to stop\n',
     )
     await signalled
     await running.stop()

@@ -22,8 +22,9 @@ export async function uninstall(given: UninstallArguments): Promise<number> {
     if (left.length === 0) return EXIT_OK
     const list = left.map((line) => `  ${line}`).join('\n')
     throw new CommandFailure(
-      `pods are still swapped out, and nothing was removed:\n${list}\n` +
-        'End other pods there, then uninstall again, or run `helm upgrade` to keep Headroom installed.',
+      `some pods are still swapped out, and nothing was removed:\n${list}\n` +
+        'End other pods on these nodes, then uninstall again. To keep Headroom installed, run `helm ' +
+        'upgrade`.',
     )
   } catch (error) {
     if (error instanceof CommandFailure) throw error

@@ -105,14 +105,14 @@ class Lease {
   async keep(signal: AbortSignal): Promise<null> {
     while (!signal.aborted) {
       const away = (error: Error): void =>
-        this.#line.print(`${error.message}; the lease ends unless the controller returns`)
+        this.#line.print(`${error.message}; the lease ends unless the controller responds again`)
       const kept = await retryWhileUnreachable(
         () => this.#client.tasks.keepalive(this.#id, { busy: this.#isBusy }, { signal }),
         away,
         signal,
       ).catch((error: unknown) => {
         if (signal.aborted) return null
-        throw error instanceof ApiError ? new CommandFailure(`the lease is over: ${error.message}`) : error
+        throw error instanceof ApiError ? new CommandFailure(`the lease has ended: ${error.message}`) : error
       })
       if (kept === null) break
       const leftMs = kept.expires_at === null ? Infinity : Date.parse(kept.expires_at) - Date.parse(kept.at)
@@ -135,7 +135,7 @@ class Lease {
       if (task.state === 'running' && task.residency === 'resident') return task
       if (task.finished_at !== null) {
         throw new CommandFailure(
-          `the lease is ${task.state}${task.end_reason === null ? '' : `: ${task.end_reason}`}`,
+          `the lease ended as ${task.state}${task.end_reason === null ? '' : `: ${task.end_reason}`}`,
         )
       }
       this.#line.show(`lease ${taskLabel(task)}: ${task.wait?.sentence ?? task.state}`)

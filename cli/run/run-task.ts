@@ -92,10 +92,10 @@ function requestIn(file: string, command: readonly string[], options: RunOptions
   const { env, envFile, secret, group, label, port, mount } = options
   const lists = [env, envFile, secret, group, label, port, mount]
   if (command.length > 0 || lists.some((given) => given.length > 0))
-    throw new UsageError('--file describes the whole task: leave out the command and other options')
+    throw new UsageError('--file describes the whole task: omit the command and the other options')
   const request = readTaskFile(file)
   if (request.command !== undefined) return request
-  throw new UsageError(`${file}: it has no command; \`headroom run\` runs one`)
+  throw new UsageError(`${file}: the file has no command; \`headroom run\` requires one`)
 }
 
 function requestOf(command: readonly string[], options: RunOptions): TaskRequest {
@@ -132,7 +132,7 @@ function portOf(text: string): Port {
     /^([a-z0-9][a-z0-9-]*)=(\d{1,5})(?:\/(tcp|http))?$/.exec(text) ?? []
   if (target === undefined)
     throw new UsageError(
-      `--port ${text}: must be a name, = and a port, for example api=8000 or api=8000/http`,
+      `--port ${text}: must be NAME=PORT or NAME=PORT/http, for example api=8000 or api=8000/http`,
     )
   return { name, target: Number(target), protocol: protocol as Port['protocol'] }
 }
@@ -169,7 +169,7 @@ class Run {
         void this.#cancel()
       },
       () => {
-        this.#line.print('killing the task; press Ctrl-C again to leave it')
+        this.#line.print('killing the task; press Ctrl-C again to exit without waiting for it')
         this.#isHurried = true
         void this.#cancel()
       },
@@ -185,7 +185,7 @@ class Run {
         ? undefined
         : setTimeout(() => {
             this.#isTimedOut = true
-            this.#giveUp(`it has not ended within ${formatDuration(timeout)}`)
+            this.#giveUp(`the task has not ended within ${formatDuration(timeout)}`)
           }, timeout)
     const stdin = noticeStdin(() => this.#line.print('stdin is not passed to the task'))
     process.stdout.on('error', onBrokenPipe)
@@ -252,12 +252,12 @@ class Run {
     const isEndless = wait !== null && NO_END_IN_SIGHT.has(wait.reason)
     const reason = isEndless || wait?.reason === REFUSED ? wait.reason : null
     if (reason !== null && reason !== this.#printedReason) {
-      const until = isEndless ? 'The task waits until it or the cluster is changed; ' : ''
-      this.#line.print(`task ${taskLabel(task)}: ${wait?.sentence} ${until}Ctrl-C cancels the task.`)
+      const until = isEndless ? 'The task waits until the task or the cluster is changed. ' : ''
+      this.#line.print(`task ${taskLabel(task)}: ${wait?.sentence} ${until}Press Ctrl-C to cancel the task.`)
     }
     this.#printedReason = reason
     if (isEndless && wait.reason !== 'HELD' && this.#limits.failIfNeverFits === true && !this.#isCancelled)
-      this.#giveUp('it can never start (--fail-if-never-fits)')
+      this.#giveUp('the task can never start (--fail-if-never-fits)')
   }
 
   #giveUp(why: string): void {
@@ -314,12 +314,12 @@ class Run {
       const next = await following.next()
       if (next.done === true) {
         if (next.value.why === 'unavailable' && (await this.#hasRun(id)))
-          this.#line.print(`cannot read the rest of ${stream}: its GPU server no longer has it`)
+          this.#line.print(`cannot read the rest of ${stream}: the GPU server no longer has it`)
         return
       }
       this.#isUnreachable = false
       if (next.value.offset > reached)
-        this.#line.print(`${next.value.offset - reached} bytes of ${stream} are no longer kept`)
+        this.#line.print(`${next.value.offset - reached} bytes of ${stream} are no longer available`)
       reached = next.value.offset + next.value.bytes.length
       if (!this.#isPipeBroken && !to.write(next.value.bytes)) await drained(to)
     }
@@ -343,7 +343,7 @@ class Run {
   #unreachable(error: Error): void {
     if (this.#isUnreachable) return
     this.#isUnreachable = true
-    this.#line.print(`${error.message}; the task continues, waiting for the controller`)
+    this.#line.print(`${error.message}; the task continues; waiting for the controller`)
   }
 
   async #cancel(): Promise<void> {
@@ -367,10 +367,11 @@ export async function printDryRun(client: HeadroomClient, request: TaskRequest):
   if (placement !== null) {
     const when =
       starts === 'now'
-        ? 'It would start now'
-        : 'It would start once ' +
-          `${victims.length === 0 ? 'other tasks have left' : 'these tasks are swapped out'}`
-    lines.push(`${when} on GPU ${placement.gpus.join(', ')} of ${placement.node_name}.`)
+        ? 'now'
+        : victims.length === 0
+          ? 'once other tasks have released their VRAM'
+          : 'once these tasks are swapped out'
+    lines.push(`It would start on GPU ${placement.gpus.join(', ')} of ${placement.node_name} ${when}.`)
   }
   for (const { task_id: id, name, priority, mib } of victims)
     lines.push(`  swapped out: ${taskLabel({ id, name })}, P${priority}, ${size(mib)} per GPU`)

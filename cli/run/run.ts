@@ -56,14 +56,16 @@ export function addRun(program: Command, setExit: SetExit): void {
     running(
       program
         .command('run')
-        .description('run a command on a GPU server with its output and exit code here; Ctrl-C cancels it'),
+        .description(
+          'run a command on a GPU server, with its output and exit code here; Ctrl-C cancels the task',
+        ),
     )
       .addOption(fileOption())
-      .option('-d, --detach', 'print the task id and return; the task keeps running')
+      .option('-d, --detach', 'print the task ID and return; the task keeps running')
       .addOption(
         new Option(
           '--timeout <time>',
-          'cancel the task if it has not ended after this time, waiting included; exit code 124',
+          'cancel the task if it has not ended after this time, including the time it waits; exit code 124',
         )
           .argParser(timeout)
           .conflicts('detach'),
@@ -71,7 +73,7 @@ export function addRun(program: Command, setExit: SetExit): void {
       .addOption(
         new Option(
           '--fail-if-never-fits',
-          'cancel the task if its wait cannot end without a change of the task or the cluster; exit code 1',
+          'cancel the task if it can start only after a change to the task or the cluster; exit code 1',
         ).conflicts('detach'),
       ),
     'headroom run --vram 16Gi -- python train.py --epochs 3',
@@ -130,7 +132,7 @@ export function addSubmit(program: Command, setExit: SetExit): void {
     running(
       program
         .command('submit')
-        .description('submit a command to run on a GPU server, print the task id and return'),
+        .description('submit a command to run on a GPU server, print the task ID and return'),
     ).addOption(fileOption()),
     'headroom submit --vram 16Gi --name train -- python train.py',
   ).action(calls(setExit, () => import('./run-task.ts'), 'submitTask'))
@@ -146,7 +148,9 @@ function engineAt(text: string): SwapEngine {
   const [, kind, port] = /^([a-z]+)=(\d{1,5})$/.exec(text) ?? []
   const known = ENGINE_KINDS.find((each) => each === kind)
   if (known === undefined || Number(port) < 1 || Number(port) > 65_535)
-    throw new InvalidArgumentError(`Give one of ${ENGINE_KINDS.join(', ')} and its port, such as vllm=8000.`)
+    throw new InvalidArgumentError(
+      `It must be one of ${ENGINE_KINDS.join(', ')} and a port, for example vllm=8000.`,
+    )
   return { kind: known, port: Number(port) }
 }
 
@@ -155,17 +159,20 @@ function serving(command: Command): Command {
   return command
     .option(
       '--port <name=port>',
-      'TCP port on which the task serves; append /http if it speaks HTTP; may be repeated. Only ' +
-        'requests to these ports bring the task back while it is swapped out',
+      'TCP port of the task; append /http for HTTP; may be repeated. While the task is swapped out, ' +
+        'only requests to these ports swap it in',
       repeatable,
       [],
     )
     .option(
       '--idle-swap-out <time>',
-      'idle time after which the task may be swapped out (10s; a number alone is seconds)',
+      'idle time after which the task may be swapped out, for example 10s; without a unit: seconds',
       idleSeconds,
     )
-    .option('--keep-warm', 'swap it out only if the other candidates of its class do not free enough VRAM')
+    .option(
+      '--keep-warm',
+      'swap the task out only if the other candidates of its class do not free enough VRAM',
+    )
     .addOption(
       new Option(
         '--swap-method <method>',
@@ -180,8 +187,8 @@ function serving(command: Command): Command {
         .argParser(engineAt)
         .conflicts('swapMethod'),
     )
-    .option('--wake-on-request', 'only requests bring the task back, to any of its ports')
-    .option('--no-wake-on-request', 'requests do not bring the task back')
+    .option('--wake-on-request', 'swap the task in only on request, to any of its ports')
+    .option('--no-wake-on-request', 'do not swap the task in on request')
 }
 
 /** Adds what a command on a GPU server can be given. */
@@ -189,16 +196,16 @@ function running(command: Command): Command {
   return serving(demanding(command))
     .option(
       '--image <reference>',
-      'container image in which the command runs; requires a GPU server with containers',
+      'container image in which the command runs; requires a GPU server with a container engine',
     )
     .option(
       '--workdir <folder>',
-      'folder of this machine to upload, without the files that its .headroomignore excludes; the ' +
-        'command starts in it',
+      'folder on this machine to upload, except for the files excluded by its .headroomignore; the ' +
+        'command starts in this folder',
     )
     .option(
       '--cwd <path>',
-      'folder on the GPU server in which the command starts; relative to the current folder here',
+      'folder on the GPU server in which the command starts; may be relative to the current folder',
     )
     .option(
       '--mount <name>',
@@ -208,19 +215,19 @@ function running(command: Command): Command {
     )
     .option(
       '--memory <size>',
-      'limit of host memory, for example 16Gi; a process that exceeds it is killed',
+      'host memory limit, for example 16Gi; a process that exceeds it is killed',
       mib(MIN_MEMORY_MIB, MAX_HOST_MIB),
     )
-    .option('--cpus <n>', 'limit of processors', whole(1, MAX_CPUS))
-    .option('--pids-limit <n>', 'limit of processes and threads', whole(MIN_PIDS, MAX_PIDS))
+    .option('--cpus <n>', 'CPU limit', whole(1, MAX_CPUS))
+    .option('--pids-limit <n>', 'maximum number of processes and threads', whole(MIN_PIDS, MAX_PIDS))
     .option(
       '--vram-limit <size>',
-      'limit of VRAM on each GPU; a task that uses more is killed',
+      'VRAM limit for each GPU; a task that uses more is killed',
       mib(1, MAX_VRAM_MIB),
     )
     .option(
       '--env <name=value>',
-      'environment variable of the task; NAME alone copies its current value; may be repeated',
+      'environment variable of the task; NAME alone copies the value set here; may be repeated',
       repeatable,
       [],
     )
@@ -234,7 +241,7 @@ function running(command: Command): Command {
     )
     .option(
       '--max-runtime <time>',
-      'maximum runtime (2h, 90s; a number alone is seconds); the task is then stopped',
+      'maximum runtime, for example 2h, after which the task is stopped; without a unit: seconds',
       runtimeSeconds,
     )
     .option(
@@ -251,7 +258,7 @@ function running(command: Command): Command {
     )
     .option(
       '--max-requeues <n>',
-      'maximum requeues after attempts that ended within 10 minutes; none: no limit',
+      'maximum number of requeues after attempts that ended within 10 minutes; none: no limit',
       requeues,
     )
     .option(
@@ -286,7 +293,7 @@ function demanding(command: Command): Command {
       'VRAM on each GPU: 8Gi, 8192Mi, 8G; required unless --exclusive (REQUIRED_VRAM)',
       vram,
     )
-    .option('--gpus <n>', 'GPUs of one node, all or nothing; 1 by default (GPU_COUNT)', whole(1, MAX_GPUS))
+    .option('--gpus <n>', 'number of GPUs, all on one node; 1 by default (GPU_COUNT)', whole(1, MAX_GPUS))
     .option('--noswap', 'keep in VRAM: never swapped out, no overcommit (HEADROOM_SWAP_FROM_VRAM=0)')
     .option('--swap', 'allow swap-out while idle (the default, HEADROOM_SWAP_FROM_VRAM=1)')
     .option('--priority <p>', 'P0 (highest) to P4; P2 by default (PRIO)', priority)

@@ -27,7 +27,9 @@ export const PATCHABLE: ReadonlySet<string> = new Set(Object.keys(TaskPatchSchem
 export function readTaskFile(path: string): TaskRequest {
   const value = parsed(path)
   if (value === null || typeof value !== 'object' || Array.isArray(value))
-    throw new UsageError(`${path}: it must contain the fields of one task, for example \`vram_mib: 16Gi\``)
+    throw new UsageError(
+      `${path}: the file must contain the fields of one task, for example \`vram_mib: 16Gi\``,
+    )
   const entries = Object.entries(value).map(([name, field]) => [name, fieldOf(path, name, field)] as const)
   return Object.fromEntries(entries) as TaskRequest
 }
@@ -35,7 +37,7 @@ export function readTaskFile(path: string): TaskRequest {
 function parsed(path: string): unknown {
   try {
     const bytes = readFileSync(path === '-' ? 0 : path)
-    if (bytes.byteLength > MAX_FILE_BYTES) throw new Error(`it is larger than ${MAX_FILE_BYTES} bytes`)
+    if (bytes.byteLength > MAX_FILE_BYTES) throw new Error(`the file is larger than ${MAX_FILE_BYTES} bytes`)
     return parse(bytes.toString('utf8'), { maxAliasCount: 0 })
   } catch (error) {
     const [line] = (error as Error).message.split('\n')

@@ -27,7 +27,7 @@ export interface DemandOptions extends ServerOption {
  */
 export function demandOf(options: DemandOptions, env: NodeJS.ProcessEnv = process.env): TaskRequest {
   if (options.noswap === true && options.swap === true)
-    throw new UsageError('--swap and --noswap contradict each other')
+    throw new UsageError('--swap and --noswap cannot be used together')
   const { request, taken } = fromEnvironment(
     {
       ...(options.vram === undefined ? {} : { vram_mib: options.vram }),
@@ -48,7 +48,7 @@ export function demandOf(options: DemandOptions, env: NodeJS.ProcessEnv = proces
   if (request.vram_mib === undefined && request.gpu_mode !== 'exclusive')
     throw new UsageError('--vram is required: VRAM on each GPU, for example --vram 8Gi')
   if (taken.length > 0)
-    process.stderr.write(`headroom: taken from the environment: ${visible(taken.join(', '))}\n`)
+    process.stderr.write(`headroom: options read from the environment: ${visible(taken.join(', '))}\n`)
   return { gpu_count: 1, gpu_mode: 'shared', noswap: 0, priority: 2, groups: [], ...request }
 }
 

@@ -51,7 +51,7 @@ function print(title: string, { result }: Run, timing: Timing, isJson: boolean):
   }
   process.stdout.write(formatResult(title, result))
   process.stderr.write(
-    `took ${timing.wall_s.toFixed(1)} s, ${timing.cpu_s.toFixed(1)} s of CPU, ` +
-      `${timing.decide_s.toFixed(1)} s of them deciding\n`,
+    `took ${timing.wall_s.toFixed(1)} s; CPU time: ${timing.cpu_s.toFixed(1)} s, of which ` +
+      `${timing.decide_s.toFixed(1)} s for decisions\n`,
   )
 }

@@ -9,7 +9,7 @@ const SCENARIO_FILES = 'scenarios/**/*.scenario.yaml'
 /** Returns all in scenarios/ and its folders, by name. Throws UsageError without one. */
 export function scenarioFiles(): string[] {
   const files = globSync(SCENARIO_FILES).sort((a, b) => (a < b ? -1 : 1))
-  if (files.length === 0) throw new UsageError(`no ${SCENARIO_FILES} here: name the scenarios`)
+  if (files.length === 0) throw new UsageError(`no ${SCENARIO_FILES} found here: specify the scenarios`)
   return files
 }
 
@@ -17,7 +17,7 @@ export function scenarioFiles(): string[] {
 export function checkedScenarioFiles(): string[] {
   const files = scenarioFiles().filter((file) => existsSync(expectedFileOf(file)) || assertsSomething(file))
   if (files.length === 0)
-    throw new UsageError(`no ${SCENARIO_FILES} here asserts anything: name the scenarios to check`)
+    throw new UsageError(`no ${SCENARIO_FILES} here has assertions: specify the scenarios to check`)
   return files
 }
 

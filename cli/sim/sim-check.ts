@@ -69,7 +69,7 @@ function textOf(checked: Checked): string {
       )
     case 'mismatch':
       return [
-        `MISMATCH  ${scenario}: the digest is ${result?.digest}, recorded is ${expected?.digest}\n`,
+        `MISMATCH  ${scenario}: the digest is ${result?.digest}, but ${expected?.digest} is recorded\n`,
         ...differencesOf(expected, result).map((difference) => `            ${difference}\n`),
         '          The decisions differ from the recording. If that is intended: headroom sim check ' +
           `--update ${file}\n`,

@@ -18,7 +18,7 @@ export function simCompare(a: string, b: string, { json }: SimCompareOptions): n
   const comparison = compareRuns(before, after)
   if (comparison.pairs === 0) {
     throw new UsageError(
-      `${a} and ${b} have no run in common: A has ${comparison.only_in_a[0]}, B has ` +
+      `${a} and ${b} have no runs in common: A has ${comparison.only_in_a[0]}, B has ` +
         `${comparison.only_in_b[0]}, …`,
     )
   }
@@ -58,7 +58,7 @@ function readRuns(path: string): readonly ComparableRun[] {
   const runs =
     isRecord(content) && Array.isArray(content['runs']) ? (content['runs'] as unknown[]) : [content]
   if (runs.length > 0 && runs.every(isRun)) return runs
-  throw new UsageError(`${file}: is not the result of a run or a sweep`)
+  throw new UsageError(`${file}: not the result of a run or a sweep`)
 }
 
 function readJson(file: string): unknown {
@@ -70,7 +70,7 @@ function readJson(file: string): unknown {
 }
 
 function unreadable(error: Error): string {
-  return fileFailure(error) ?? `is not the result of \`sim run\` or \`sim sweep\`: ${error.message}`
+  return fileFailure(error) ?? `not the result of \`sim run\` or \`sim sweep\`: ${error.message}`
 }
 
 function isRun(value: unknown): value is ComparableRun {

@@ -26,7 +26,7 @@ export async function simCounterfactual(
 ): Promise<number> {
   if ((decision === undefined) !== (victim === undefined))
     throw new UsageError(
-      '--decision and --victim must be given together; without both the decisions are listed',
+      '--decision and --victim must be used together; without them, the decisions are listed',
     )
   const { scenario, identity } = await readRunInput(file)
   if (scenario.faults.length > 0)
@@ -63,7 +63,8 @@ function listed(choices: readonly SwapChoice[]): string {
         `${victimIds.join(', ')}; ${could}\n`
       )
     })
-  if (choices.length > MAX_LISTED) lines.push(`and ${choices.length - MAX_LISTED} more; --json has all\n`)
+  if (choices.length > MAX_LISTED)
+    lines.push(`and ${choices.length - MAX_LISTED} more; use --json to list all\n`)
   return lines.length === 0 ? 'The run has no swap decision.\n' : lines.join('')
 }
 
@@ -89,7 +90,7 @@ function resultText({ decision, otherVictimIds, cluster, tasks, tasksChanged }: 
 
 const ROLES: Readonly<Record<InvolvedTask['role'], string>> = {
   needs: 'needed the VRAM',
-  left: 'left',
+  left: 'swapped out',
   leaves_instead: 'swapped out instead',
 }
 

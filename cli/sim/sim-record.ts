@@ -20,7 +20,7 @@ export async function simRecord({ data, name, out, ...range }: SimRecordOptions)
   const [from, to] = [instantOf('--from', range.from), instantOf('--to', range.to)]
   if (from !== null && to !== null && to <= from) throw new UsageError('--to must be later than --from')
   if (!/^[a-z0-9][a-z0-9._-]*$/.test(name))
-    throw new UsageError('--name must consist of lower-case letters, digits, dots, - and _')
+    throw new UsageError('--name may contain only lowercase letters, digits, dots, - and _')
   if (out !== undefined) checkPlace(`--out ${out}`, out)
   const recordingFolder = join(data, RECORDING_FOLDER)
   const notes = newReadNotes()
@@ -34,8 +34,8 @@ export async function simRecord({ data, name, out, ...range }: SimRecordOptions)
   ).catch((error: unknown) => {
     if (!(error instanceof ReplayDivergence)) throw error
     throw new CommandFailure(
-      `this version decides differently than the recorded one (${error.message}); headroom sim redecide ` +
-        'shows where',
+      `the decisions of this version differ from the recorded ones (${error.message}); to see where, run ` +
+        '`headroom sim redecide`',
       EXIT_DIGEST_MISMATCH,
     )
   })

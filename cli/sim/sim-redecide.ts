@@ -97,14 +97,15 @@ export function decisionText(decision: Decision | null): string {
       : [`missing: ${missing.map(({ gpu, mib }) => `${mib} MiB on GPU ${gpu}`).join(', ')}`]),
     ...gpusConsidered.map(
       (one) =>
-        `${one.isChosen ? 'chosen' : 'not'}: ${one.nodeName} GPU ${one.gpu}, keys ${one.key1} and ` +
+        `${one.isChosen ? 'chosen' : 'not chosen'}: ${one.nodeName} GPU ${one.gpu}, keys ${one.key1} and ` +
         `${one.key2}`,
     ),
     ...candidates.map((one) => {
-      const last = one.lastSwapOut === null ? 'never left' : `left by ${one.lastSwapOut}`
+      const last =
+        one.lastSwapOut === null ? 'never swapped out' : `last swapped out by decision ${one.lastSwapOut}`
       return (
-        `${one.chosenBy === null ? 'stays' : 'leaves'}: ${one.taskId} on GPU ${one.gpu}, ${one.level}, ` +
-        `${last}, ${one.mib} MiB, idle for ${one.idleMs} ms`
+        `${one.chosenBy === null ? 'not chosen' : 'chosen'}: ${one.taskId} on GPU ${one.gpu}, ` +
+        `${one.level}, ${last}, ${one.mib} MiB, idle for ${one.idleMs} ms`
       )
     }),
   ]

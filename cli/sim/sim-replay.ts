@@ -35,7 +35,7 @@ export interface SimReplayOptions extends OutputOptions {
 export async function simReplay(file: string, options: SimReplayOptions): Promise<number> {
   // The file is read twice: for its identity, and for the run.
   if (statSync(file, { throwIfNoEntry: false })?.isFile() === false)
-    throw new UsageError(`${file}: is not a file that can be read twice. Write it to a regular file first.`)
+    throw new UsageError(`${file}: this file cannot be read twice. Save it as a regular file first.`)
   const header = await headerOf(file)
   const { sha256, tasks } = await fingerprintTrace(file)
   const plan = replayPlan({
@@ -70,7 +70,7 @@ async function headerOf(file: string): Promise<TraceHeader> {
   } catch (error) {
     if (!(error instanceof TraceError) || error.line !== 1) throw error
     throw new UsageError(
-      `${error.message}. A raw file has to be imported first: headroom trace import FORMAT ${file} -o ` +
+      `${error.message}. A raw trace must be imported first: headroom trace import FORMAT ${file} -o ` +
         'OUT.trace.jsonl',
       {
         cause: error,
@@ -88,9 +88,7 @@ async function fleetOf({
 }: SimReplayOptions): Promise<FleetEntry[]> {
   if (nodesFile !== undefined) {
     if (nodes !== undefined || gpusPerNode !== undefined || vramMib !== undefined) {
-      throw new UsageError(
-        '--nodes-file defines the fleet: leave out --nodes, --gpus-per-node and --vram-mib',
-      )
+      throw new UsageError('--nodes-file defines the fleet: omit --nodes, --gpus-per-node and --vram-mib')
     }
     const [{ openbFleet }, { parseVramMap }] = await Promise.all([
       import('../../simulator/trace/import/openb-fleet.ts'),

@@ -21,7 +21,7 @@ export async function simRun(file: string, options: SimRunOptions): Promise<numb
     options.overcommit !== undefined &&
     options.set?.some(({ field }) => field === `config.${PERCENTAGE}`) === true
   )
-    throw new UsageError(`--overcommit and --set config.${PERCENTAGE} set the same field: leave out one`)
+    throw new UsageError(`--overcommit and --set config.${PERCENTAGE} set the same field: omit one of them`)
   const { scenario, identity, expectedTasks } = await readRunInput(file, options.set)
   const runOptions: RunOptions = {
     ...(options.seed === undefined ? {} : { seed: options.seed }),

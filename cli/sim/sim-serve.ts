@@ -51,7 +51,8 @@ export async function simServe(file: string, options: SimServeOptions): Promise<
   fleet.start()
   const gpus = scenario.nodes.reduce((sum, node) => sum + node.gpuCount, 0)
   process.stdout.write(
-    `${scenario.nodes.length} simulated servers with ${gpus} GPUs (Ctrl-C ends them and their tasks)\n`,
+    `${scenario.nodes.length} simulated servers with ${gpus} GPUs (press Ctrl-C to stop them and their ` +
+      'tasks)\n',
   )
   for (const { name } of scenario.nodes.slice(0, LISTED))
     process.stdout.write(`  ${name}  ${nodeIdFromName(name)}\n`)

@@ -120,7 +120,9 @@ async function waitForQueue({ stream, signal }: WorkerContext): Promise<void> {
     } catch (error) {
       if (error instanceof JetStreamError && error.code !== 404) throw error
       if (!isTold)
-        process.stderr.write('worker: no sweep was started on this broker yet; waiting for the first\n')
+        process.stderr.write(
+          'worker: no sweep has been started on this broker yet; waiting for the first one\n',
+        )
       isTold = true
       await wait(QUEUE_RETRY_MS, undefined, { signal }).catch(() => undefined)
     }
@@ -174,8 +176,9 @@ function refusalOf(job: JobMessage, build: BuildIdentity): string | null {
     (job.commit === null || build.commit === null || job.commit === build.commit)
   if (isSame && job.format === FORMAT) return null
   return (
-    `this worker is headroom ${nameOf(build)}, but the sweep ${job.sweep} was started by ${nameOf(job)}: ` +
-    'their results may differ, so it does not take part. Run the same version on both.'
+    `this worker runs headroom ${nameOf(build)}, but the sweep ${job.sweep} was started by ` +
+    `headroom ${nameOf(job)}. Their results may differ, so the worker does not take part. Use the same ` +
+    'version for both.'
   )
 }
 
@@ -192,7 +195,7 @@ async function outcomeOf(
 ): Promise<ResultMessage | null> {
   const head = { format: FORMAT, run: job.run } as const
   if (deliveries > MAX_DELIVERIES) {
-    const message = `run ${job.run} was given to ${MAX_DELIVERIES} workers, and none returned a result`
+    const message = `run ${job.run} was sent to ${MAX_DELIVERIES} workers, but none returned a result`
     return { ...head, kind: 'failed', name: 'CommandFailure', message }
   }
   const traces = new Map<string, HeldTrace>()

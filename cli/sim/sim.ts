@@ -67,7 +67,7 @@ function addSweep(sim: Command, setExit: (code: number) => void): void {
     )
     .option(
       '--seeds <a..b>',
-      'seeds of each percentage (default: those of the scenario)',
+      'seeds for each percentage (default: the seeds of the scenario)',
       integers(0, MAX_SEED),
     )
     .option('--set <field=value,…>', 'values of another field; may be repeated for several fields', sweptAxes)
@@ -89,7 +89,7 @@ function addSweep(sim: Command, setExit: (code: number) => void): void {
     .addOption(
       new Option(
         '--redeliver <time>',
-        'time without contact after which the run of a worker goes to another worker',
+        'time without contact after which the run of a worker is assigned to another worker',
       )
         .argParser(timeWithin(1_000, 3_600_000))
         .default(30_000, '30s'),
@@ -120,8 +120,10 @@ function addWorker(sim: Command, setExit: (code: number) => void): void {
 function addCompare(sim: Command, setExit: (code: number) => void): void {
   const compare = sim
     .command('compare')
-    .description('compare two runs or two sweeps seed by seed; exits with 0 when they are equal, else with 6')
-    .argument('<a>', 'a folder of `sim run --out` or `sim sweep --out`, or the output of `--json`')
+    .description(
+      'compare two runs or two sweeps seed by seed; exits with 0 if they are equal, otherwise with 6',
+    )
+    .argument('<a>', 'an output folder of `sim run` or `sim sweep`, or a file with the output of `--json`')
     .argument('<b>', 'the second run or sweep, in the same form')
     .option('--json', 'print JSON')
   withExamples(compare, 'headroom sim compare before after').action(
@@ -132,13 +134,13 @@ function addCompare(sim: Command, setExit: (code: number) => void): void {
 function addReplay(sim: Command, setExit: (code: number) => void): void {
   sim
     .command('replay')
-    .description('run a trace on a fleet given by options')
-    .argument('<trace>', 'a trace (.trace.jsonl, gzip allowed)')
-    .option('--nodes <n>', 'number of nodes, all equal', whole(1, MAX_NODES))
+    .description('run a trace on a fleet that the options specify')
+    .argument('<trace>', 'a trace (.trace.jsonl; may be compressed with gzip)')
+    .option('--nodes <n>', 'number of identical nodes', whole(1, MAX_NODES))
     .option('--gpus-per-node <n>', 'GPUs per node', whole(1, MAX_GPUS_PER_NODE))
     .option('--vram-mib <mib>', 'VRAM of each GPU', mib(1, MAX_VRAM_MIB))
     .option('--nodes-file <file>', 'node list in openb format, instead of --nodes')
-    .option('--vram-map <model=mib,…>', 'VRAM of the GPU models in that list')
+    .option('--vram-map <model=mib,…>', 'VRAM of each GPU model in that list')
     .option('--overcommit <percent>', 'VRAM overcommit', whole(0, MAX_PERCENT), 0)
     .addOption(
       new Option('--strategy <name>', 'placement strategy').choices(PLACEMENT_STRATEGIES).default('best_fit'),
@@ -162,7 +164,7 @@ function addReplay(sim: Command, setExit: (code: number) => void): void {
       1,
     )
     .option('--sample <p>', 'include each task with this probability', decimal(0, 1), 1)
-    .option('--max-gpus <n>', 'leave out tasks with more GPUs', whole(1, MAX_GPUS))
+    .option('--max-gpus <n>', 'leave out tasks with more GPUs than this', whole(1, MAX_GPUS))
     .option('--until <time>', 'end of arrivals, for example 36h', time)
     .option('--wire', 'encode and decode every message')
     .option('--out <folder>', 'folder for result.json, timing.json, tasks.csv, series.csv, journal.jsonl')
@@ -227,13 +229,13 @@ function addCounterfactual(sim: Command, setExit: (code: number) => void): void 
 function addServe(sim: Command, setExit: (code: number) => void): void {
   sim
     .command('serve')
-    .description("run the scenario's simulated servers for a controller that is reached over NATS")
+    .description('run the simulated servers of a scenario for a controller connected over NATS')
     .argument('<file>', 'a scenario')
     .option('--nats <url>', 'URL of the broker (default: CONTROLLER_NATS_URL)')
     .option('--speed <factor>', 'speed-up factor of tasks and copies', decimal(0, MAX_SPEED), 1)
     .option(
       '--task-time <time>',
-      'busy time of tasks whose command does not state it (headroom work busy=10s idle=1m; default: ' +
+      'busy time of tasks whose command does not specify it (headroom work busy=10s idle=1m; default: ' +
         'until stopped)',
       time,
     )
@@ -257,10 +259,14 @@ function addRecordingCommands(sim: Command, setExit: (code: number) => void): vo
   const record = sim
     .command('record')
     .description(
-      'convert a time range of the live history to a scenario: fleet, configuration, tasks, operator ' +
-        'and faults as observed',
+      'convert a time range of the live history to a scenario with the recorded fleet, configuration, ' +
+        'tasks, operator actions and faults',
     )
-    .option('--data <folder>', 'CONTROLLER_DATA_DIR of the controller, or a copy of its recording/', './data')
+    .option(
+      '--data <folder>',
+      'CONTROLLER_DATA_DIR of the controller, or a copy of its folder recording/',
+      './data',
+    )
     .option('--from <instant>', 'start, in UTC (2026-05-04T08:00:00Z; default: when the first node is up)')
     .option('--to <instant>', 'end (default: the end of the recording)')
     .option('--name <name>', 'name of the scenario', 'recorded')
@@ -277,7 +283,7 @@ function addScenarioCommands(sim: Command, setExit: SetExit): void {
   const validate = sim
     .command('validate')
     .description(
-      'check scenario files: every problem with its line, column and the nearest name; runs nothing',
+      'check scenario files; reports each problem with its line, column and nearest name; runs nothing',
     )
     .argument('[files...]', 'scenarios (default: all in scenarios/ and its subfolders)')
     .option('--json', 'print JSON')
@@ -290,7 +296,7 @@ function addScenarioCommands(sim: Command, setExit: SetExit): void {
   const schema = sim
     .command('schema')
     .description(
-      'print the JSON Schema (2020-12) of scenario files, for editors and other programs; equals ' +
+      'print the JSON Schema (2020-12) of scenario files, for editors and other programs; same as ' +
         'scenarios/scenario.schema.json',
     )
     .action(calls(setExit, () => import('./sim-validate.ts'), 'simSchema'))

@@ -16,7 +16,8 @@ export function sweptAxes(text: string, before: readonly SweepAxis[] = []): read
   const values = written.split(',').flatMap(valuesIn)
   if (values.length > MAX_VALUES)
     throw new InvalidArgumentError(`It has ${values.length} values; the limit is ${MAX_VALUES}.`)
-  if (new Set(values).size < values.length) throw new InvalidArgumentError('It has the same value twice.')
+  if (new Set(values).size < values.length)
+    throw new InvalidArgumentError('It contains the same value twice.')
   return [...before, { field, values }]
 }
 

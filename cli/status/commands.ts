@@ -8,7 +8,7 @@ export function addStatus(program: Command, setExit: SetExit): void {
     remote(
       program
         .command('status')
-        .description('show the cluster on one page; exits with 1 when the controller is not ready'),
+        .description('show the cluster on one page; exits with 1 if the controller is not ready'),
     ),
     'headroom status',
     'headroom status -o json | jq .summary.vram',

@@ -47,7 +47,7 @@ function controllerFields(controllers: Summary['controllers']): readonly Field[]
   const { leader, standbys } = controllers
   const others =
     standbys === null
-      ? 'the number of standbys is not known'
+      ? 'the number of standbys is unknown'
       : standbys === 0
         ? 'no standby can take over'
         : `${standbys} ${standbys === 1 ? 'standby' : 'standbys'} can take over`
@@ -90,7 +90,7 @@ export function summaryFields({
     [
       'overcommit',
       `${overcommit.default_percent}% (${overcommit.source}), ${overcommit.nodes_with_override} nodes ` +
-        'have their own',
+        'with an override',
     ],
     ['swaps', `${swaps.outs} out, ${swaps.ins} in since the controller started`],
     [
@@ -123,7 +123,7 @@ function pendingLines({
 }: Summary['pending_by_reason']): readonly string[] {
   const lines = reasons.map(({ reason, tasks }) => `${tasks} ${reason}`)
   if (!isEstimate) return lines
-  return [...lines, `estimated for ${of} tasks from ${counted === 1 ? 'one of them' : `${counted} of them`}`]
+  return [...lines, `estimated for ${of} tasks from a sample of ${counted}`]
 }
 
 const CONDITIONS = [

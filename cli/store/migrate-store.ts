@@ -16,22 +16,24 @@ import type { StoreOptions } from './store-access.ts'
 export async function migrateStore(options: StoreOptions): Promise<void> {
   const settings = readSettings(process.env)
   const { storePlace: place } = settings
-  if (place === null) throw new UsageError('set CONTROLLER_STORE_URL to the empty database')
+  if (place === null) throw new UsageError('set CONTROLLER_STORE_URL to the URL of the empty database')
   const dataDir = resolve(options.dataDir ?? settings.dataDir)
   const path = join(dataDir, STORE_FILE)
-  if (!existsSync(path)) throw new UsageError(`no store at ${path}: name its folder with --data-dir`)
+  if (!existsSync(path)) throw new UsageError(`no store at ${path}: specify its folder with --data-dir`)
   const store = { place, markBase: postgresMarkBase({ dataDir }) }
   const files = createFolderFiles(join(dataDir, FILES_FOLDER))
   let folders = ''
   const { verdict, aside } = await migrateToPostgres(path, store, new Date(), async (to) => {
     const { complete, incomplete } = await copyFiles(files, to, openWorkdirs(path))
-    if (complete.length > 0) folders += `uploaded folders of ${complete.length} open tasks are there too\n`
+    if (complete.length > 0)
+      folders += `it also contains the uploaded folders of ${complete.length} open tasks\n`
     if (incomplete.length > 0)
-      folders += `${incomplete.length} open tasks lack files of their uploaded folders (${files.name})\n`
+      folders +=
+        `${incomplete.length} open tasks are missing files from their ` + `uploaded folders (${files.name})\n`
   })
   process.stdout.write(
     `${describePlace(place)} contains ${verdict.tasks} tasks, ${verdict.nodes} nodes and ${verdict.events} ` +
-      `events of ${path}\n${folders}the SQLite store is now ${aside ?? path}\n` +
+      `events from ${path}\n${folders}the SQLite store is now ${aside ?? path}\n` +
       'start the controller with CONTROLLER_STORE_URL and the same data folder\n',
   )
 }

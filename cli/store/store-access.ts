@@ -63,7 +63,7 @@ function fileAccess(dataDir: string): StoreAccess {
     ...{ name: path, dataDir, path },
     backUp: (file) => {
       if (!existsSync(path))
-        return Promise.reject(new UsageError(`no store at ${path}: name its folder with --data-dir`))
+        return Promise.reject(new UsageError(`no store at ${path}: specify its folder with --data-dir`))
       return Promise.resolve(backUp(path, file, BUSY_TIMEOUT_MS))
     },
     verify: () => verifyStore(path),

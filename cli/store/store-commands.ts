@@ -10,12 +10,16 @@ export function addStoreCommands(program: Command, setExit: SetExit): void {
       program
         .command('backup')
         .description(
-          'copy the store, and next to it (TARGET.files) the uploaded folders of open tasks, with or ' +
-            'without a running controller; the copy is verified before it gets its name',
+          'copy the store, and the uploaded folders of open tasks to TARGET.files next to it; works with ' +
+            'or without a running controller, and verifies the copy before it gets its final name',
         ),
     )
-      .argument('<target>', 'a new file, or a folder, in which the copy is named by the current time')
-      .option('--keep <n>', 'in a folder: keep only the newest copies of this kind', whole(1, 10_000)),
+      .argument('<target>', 'a new file, or a folder in which the copy is named after the current time')
+      .option(
+        '--keep <n>',
+        'if the target is a folder: keep only this number of the newest copies',
+        whole(1, 10_000),
+      ),
     'headroom backup /backup/headroom.db',
     'headroom backup /backup/ --keep 7   # from cron, every night',
   ).action(async (target: string, options: StoreOptions & { readonly keep?: number }) => {
@@ -28,7 +32,7 @@ export function addStoreCommands(program: Command, setExit: SetExit): void {
         .command('restore')
         .description('replace the store with a backup; the controller must be stopped'),
     )
-      .argument('<backup>', 'a file made by headroom backup')
+      .argument('<backup>', 'a file created by headroom backup')
       .option('--force', 'move an existing store aside')
       .option('--dry-run', 'only show what would be lost, compared to the existing store and mark'),
     'headroom restore /backup/headroom.db --data-dir /var/lib/headroom --dry-run',
@@ -43,7 +47,7 @@ export function addStoreCommands(program: Command, setExit: SetExit): void {
     onStore(
       program
         .command('verify')
-        .description('check the integrity of the store, or of a backup; exits with 1 when a check fails'),
+        .description('check the integrity of the store, or of a backup; exits with 1 if a check fails'),
     ).argument('[file]', 'file to check (default: the store)'),
     'headroom verify',
     'headroom verify /backup/headroom.db',

@@ -42,7 +42,7 @@ export async function backup(
     : resolve(target)
   if (isFolder && !existsSync(target)) throw new UsageError(`folder ${target} not found`)
   for (const path of [file, filesNextTo(file)])
-    if (existsSync(path)) throw new UsageError(`${path} already exists: name another file`)
+    if (existsSync(path)) throw new UsageError(`${path} already exists: choose another file`)
   await access.backUp(file)
   const to = createFolderFiles(filesNextTo(file))
   const whatIsLeft = () => {
@@ -55,7 +55,7 @@ export async function backup(
   const removed = options.keep === undefined ? 0 : removeAllBut(options.keep, resolve(target))
   process.stdout.write(
     `${file} (${Math.ceil(statSync(file).size / 1024)} ` +
-      `KiB)${removed > 0 ? `, ${removed} older removed` : ''}\n`,
+      `KiB)${removed > 0 ? `, ${removed} older ${removed === 1 ? 'copy' : 'copies'} removed` : ''}\n`,
   )
   const filesKib = Math.ceil(copiedBytes / 1024)
   if (complete.length > 0)
@@ -101,13 +101,13 @@ export async function restore(file: string, options: RestoreCommandOptions): Pro
   const whatIsLeft = () =>
     access.path === null
       ? 'The store is unchanged'
-      : 'The store is restored: copy them before the controller starts'
+      : 'The store was restored: copy the files before you start the controller'
   const { verdict, aside } = await access.restore(backup, options.force ?? false, async (to) => {
     files = await copied(from, to, backup, whatIsLeft)
   })
   process.stdout.write(
     `${access.name} contains ${verdict.tasks} tasks, ${verdict.nodes} nodes and ${verdict.events} events ` +
-      `of ${backup}\n`,
+      `from ${backup}\n`,
   )
   if (aside !== null) process.stdout.write(`the previous store is now ${aside}\n`)
   if (access.path !== null) giveToOwnerOf(access.dataDir, filesOf(access))
@@ -118,8 +118,8 @@ export async function restore(file: string, options: RestoreCommandOptions): Pro
     )
   process.stdout.write(missingText(incomplete, filesOf(access)))
   process.stdout.write(
-    'the next controller starts in recovery: it contacts every node before it places, requeues or gives ' +
-      'up a task\n',
+    'the next controller starts in recovery: no task is placed, requeued or marked as lost until every ' +
+      'known node has reported\n',
   )
 }
 
@@ -142,7 +142,7 @@ async function copied(from: BlobFiles, to: BlobFiles, store: string, whatIsLeft:
   } catch (error) {
     if (!(error instanceof Error) || !('code' in error)) throw error
     throw new StoreFault(
-      `uploaded files of tasks cannot be copied to ${to.name} (${error.message}). ${whatIsLeft()}`,
+      `the uploaded files of tasks could not be copied to ${to.name} (${error.message}). ${whatIsLeft()}`,
       { cause: error },
     )
   }
@@ -161,8 +161,8 @@ function missingText(incomplete: readonly OpenWorkdir[], folder: string): string
   const named = incomplete.slice(0, MAX_NAMED).map(({ taskId, name }) => `  ${taskId} ${visible(name)}`)
   const more = incomplete.length > MAX_NAMED ? [`  … and ${incomplete.length - MAX_NAMED} more`] : []
   const lines = [
-    `${incomplete.length} open tasks lack files of their uploaded folders (${folder}): their next start is ` +
-      'refused. Cancel them and submit them again:',
+    `${incomplete.length} open tasks are missing files from their uploaded folders (${folder}) and cannot ` +
+      'start again. Cancel these tasks and submit them again:',
     ...named,
     ...more,
   ]
@@ -175,7 +175,7 @@ export function previewText(backup: string, path: string, preview: RestorePrevie
     storeLine(path, preview),
     preview.mark === null ? 'mark    none' : `mark    ${markText(preview.mark)}`,
     ...lossLines(preview),
-    'epoch   the restored store continues above every epoch known here, in recovery',
+    'epoch   the restored store starts in recovery, with an epoch above every epoch known here',
     'dry run: nothing was changed',
   ]
   return `${lines.join('\n')}\n`
@@ -195,7 +195,7 @@ function lastEvent({ eventSeq, lastEventAt }: RestorePreview['backup']): string 
 
 function lossLines({ backup, store, mark, events, isOtherHistory, lost }: RestorePreview): readonly string[] {
   if (store === null && mark === null)
-    return ['lost    not known: there is no store and no mark to compare with']
+    return ['lost    unknown: there is no store and no mark to compare with']
   const to = Math.max(store?.epoch ?? 0, mark?.epoch ?? 0)
   const lines = [
     events === 0
@@ -204,7 +204,7 @@ function lossLines({ backup, store, mark, events, isOtherHistory, lost }: Restor
     to > backup.epoch ? `lost    changes of epochs ${backup.epoch} to ${to}` : `lost    0 epochs`,
   ]
   if (isOtherHistory)
-    lines.unshift('lost    everything that only the store has: the backup is from another history')
+    lines.unshift('lost    everything that only the store has: store and backup have different histories')
   return [...lines, ...(lost === null ? [] : recordLines(lost))]
 }
 
@@ -214,7 +214,7 @@ function recordLines({ tasks, named, reopened, configRevisions }: LostRecords): 
     `lost    ${tasks} tasks submitted since`,
     ...named.map(({ id, name, state }) => `          ${id} ${state} ${visible(name)}`),
     ...more,
-    `lost    the ends of ${reopened} tasks that ended since`,
+    `lost    the results of ${reopened} tasks that ended since`,
     `lost    ${configRevisions} configuration revisions`,
   ]
 }
@@ -224,7 +224,7 @@ export async function verify(file: string | undefined, options: StoreOptions): P
   const access = openAccess(options)
   const path = file === undefined ? access.path : resolve(file)
   const name = path ?? access.name
-  if (path !== null) requireFile(path, ': name it, or its folder with --data-dir')
+  if (path !== null) requireFile(path, ': specify the file, or its folder with --data-dir')
   const { schema, epoch, tasks, nodes, events, problems } = await (path === null
     ? access.verify()
     : verifyStore(path))

@@ -44,12 +44,12 @@ export function addTask(program: Command, setExit: SetExit): void {
     remote(
       task
         .command('requeue')
-        .description('end the attempt of placed tasks and start them again, possibly on another node')
+        .description('end the attempt of placed tasks and requeue the tasks, possibly for another node')
         .argument('<task...>', TASK_ARGUMENT)
         .option(
           '--confirm-fenced',
-          'for unreachable tasks: you confirm that their processes no longer run; does not wait for the ' +
-            'server',
+          'for unreachable tasks: confirm that their processes are no longer running, instead of waiting ' +
+            'for the server',
         ),
     ),
     'headroom task requeue train',
@@ -97,7 +97,7 @@ function addTaskCancel(parent: Command, name: string, setExit: SetExit): Command
           'cancel tasks; the GPU server of a placed task sends SIGTERM, and SIGKILL after its stop grace',
         )
         .argument('<task...>', TASK_ARGUMENT)
-        .option('--now', 'send SIGKILL at once, also to a task that is stopping'),
+        .option('--now', 'send SIGKILL immediately, even to a task that is already stopping'),
     ),
     `${path} train`,
     `headroom task list --state pending --name sweep -o jsonl | jq -r .id | xargs ${path}`,
@@ -110,9 +110,9 @@ function addTaskWait(parent: Command, name: string, setExit: SetExit): Command {
     remote(
       parent
         .command(name)
-        .description('wait until tasks have ended; exits with the first exit code of a task that is not 0')
+        .description('wait until tasks have ended; exits with the first nonzero exit code of a task')
         .argument('<task...>', TASK_ARGUMENT)
-        .option('--timeout <time>', 'stop waiting after this time, with exit code 124', timeout),
+        .option('--timeout <time>', 'stop waiting after this time and exit with code 124', timeout),
     ),
     `${path} train`,
     `${path} train --timeout 30m && echo done`,
@@ -152,11 +152,16 @@ function addTaskAction(
 function addTaskLogs(parent: Command, name: string, setExit: SetExit): Command {
   const path = `${pathOf(parent)} ${name}`
   return withExamples(
-    withServer(parent.command(name).description('print the output of a task, from its latest attempt'))
+    withServer(parent.command(name).description('print the output of the latest attempt of a task'))
       .argument('<task>', TASK_ARGUMENT)
-      .addOption(new Option('--stream <stream>', 'only this stream, on stdout').choices(['stdout', 'stderr']))
+      .addOption(
+        new Option('--stream <stream>', 'print only this stream, and write it to standard output').choices([
+          'stdout',
+          'stderr',
+        ]),
+      )
       .option('-f, --follow', 'keep printing new output until the task ends, or Ctrl-C')
-      .option('--offset <bytes>', 'start at this byte of that stream', whole(0, 999_999_999_999)),
+      .option('--offset <bytes>', 'start at this byte of the stream', whole(0, 999_999_999_999)),
     `${path} train --follow`,
     `${path} 0b6f4c1e --stream stderr > errors.txt`,
   ).action(calls(setExit, () => import('./logs.ts'), 'taskLogs'))
@@ -167,16 +172,17 @@ function addTaskList(parent: Command, name: string, setExit: SetExit): Command {
   return withExamples(
     remote(parent.command(name).description('list tasks, newest submission first'))
       .addOption(
-        new Option('--state <state>', 'a list (running, pending, completed, all) or an exact state').choices(
-          TASK_STATE_FILTERS,
-        ),
+        new Option(
+          '--state <state>',
+          'only tasks in this list (running, pending, completed, all) or exact state',
+        ).choices(TASK_STATE_FILTERS),
       )
-      .option('--priority <p>', 'P0 (highest) to P4', priority)
-      .option('--node <node>', 'placed on this node, by name or id')
-      .option('--group <group>', 'may run in this group')
-      .addOption(new Option('--owner <owner>', 'owner of the task').conflicts('withoutOwner'))
-      .option('--without-owner', 'submitted without authentication')
-      .option('--name <text>', 'part of the name')
+      .option('--priority <p>', 'only tasks of this priority, P0 (highest) to P4', priority)
+      .option('--node <node>', 'only tasks placed on this node (name or ID)')
+      .option('--group <group>', 'only tasks that may run in this group')
+      .addOption(new Option('--owner <owner>', 'only tasks of this owner').conflicts('withoutOwner'))
+      .option('--without-owner', 'only tasks submitted without authentication')
+      .option('--name <text>', 'only tasks whose name contains this text')
       .option('--limit <n>', 'maximum number of rows', whole(1, MAX_ROWS), DEFAULT_TASK_ROWS),
     `${path} --state pending -o wide`,
     `${path} --node a100-1 --limit 1000 -o jsonl`,
@@ -188,7 +194,7 @@ export function addWhyPending(program: Command, setExit: SetExit): void {
     remote(
       program
         .command('why-pending')
-        .description('explain why tasks wait: all of them, or one in detail')
+        .description('explain why tasks wait: list all waiting tasks, or show one in detail')
         .argument('[task]', TASK_ARGUMENT),
     ).option('--limit <n>', 'maximum number of rows', whole(1, MAX_ROWS), DEFAULT_TASK_ROWS),
     'headroom why-pending',

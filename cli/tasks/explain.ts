@@ -60,7 +60,7 @@ function fieldsOf(explanation: Explanation, maxNodes: number): readonly Field[] 
 /** Returns the requested memory limit and the limit in effect. */
 function memoryLimitInWords(placement: NonNullable<Explanation['placement']>): string {
   const { memory_mib: memory, memory_limit_mib: set } = placement
-  return memory === set ? size(set ?? 0) : `${size(memory ?? 0)}; ${size(set ?? 0)} is set, with its VRAM`
+  return memory === set ? size(set ?? 0) : `${size(memory ?? 0)}; ${size(set ?? 0)} including its VRAM`
 }
 
 function nodeFields(verdicts: Explanation['verdicts'], maxNodes: number): readonly Field[] {

@@ -102,7 +102,7 @@ async function printFollowed(
 /** The oldest output is dropped when a task writes more than its server keeps. */
 function reportGap(stream: Stream, missingBytes: number): void {
   if (missingBytes > 0)
-    process.stderr.write(`headroom: ${missingBytes} bytes of ${stream} are no longer kept\n`)
+    process.stderr.write(`headroom: ${missingBytes} bytes of ${stream} are no longer available\n`)
 }
 
 /** Resolves when the reader has room for more: only this command waits, never the task. */

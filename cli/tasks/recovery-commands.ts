@@ -8,7 +8,7 @@ import { calls, remote, withExamples, type SetExit } from '../command/command-sh
 export function addRecoveryCommands(program: Command, setExit: SetExit): void {
   const recovery = program
     .command('recovery')
-    .description('recovery of a store that went back in time, with the reports of the nodes')
+    .description('recovery after the store went back in time, based on the reports of the nodes')
   withExamples(
     remote(
       recovery
@@ -31,21 +31,23 @@ export function addRecoveryCommands(program: Command, setExit: SetExit): void {
 function addAttempts(program: Command, setExit: SetExit): void {
   const attempts = program.command('attempts').description('running attempts that are missing from the store')
   withExamples(
-    remote(attempts.command('list').description('list these attempts, with the records of their servers')),
+    remote(
+      attempts.command('list').description('list these attempts, with the records that their servers keep'),
+    ),
     'headroom attempts list -o wide',
   ).action(calls(setExit, () => import('./recovery.ts'), 'attemptsList'))
   withExamples(
     remote(attempts.command('adopt').description('adopt a running attempt as a task'))
       .argument('<attempt>', 'TASK/ATTEMPT')
-      .requiredOption('--owner <name>', 'owner of the task; confirm it yourself')
+      .requiredOption('--owner <name>', 'owner of the task; verify it before you adopt the attempt')
       .option('--name <name>', 'name of the task (default: the name in the record of the server)')
-      .option('--node <node>', 'node (name or id); required if several nodes run this attempt'),
+      .option('--node <node>', 'node (name or ID); required if several nodes run this attempt'),
     'headroom attempts adopt 5b0f7a9e-6a53-4f0a-9d5c-0e9f3c1f7c11/2 --owner ada',
   ).action(calls(setExit, () => import('./recovery.ts'), 'attemptsAdopt'))
   withExamples(
     remote(attempts.command('stop').description('stop a running attempt'))
       .argument('<attempt>', 'TASK/ATTEMPT')
-      .option('--node <node>', 'node (name or id); required if several nodes run this attempt'),
+      .option('--node <node>', 'node (name or ID); required if several nodes run this attempt'),
     'headroom attempts stop 5b0f7a9e-6a53-4f0a-9d5c-0e9f3c1f7c11/2',
   ).action(calls(setExit, () => import('./recovery.ts'), 'attemptsStop'))
 }

@@ -32,7 +32,7 @@ function fieldsOf(status: Recovery): readonly Field[] {
       'recovery',
       recovery === null
         ? 'none'
-        : `${recovery.reason} ${recovery.since}, ${recovery.nodes_awaited.length} nodes awaited`,
+        : `${recovery.reason} at ${recovery.since}, waiting for ${recovery.nodes_awaited.length} nodes`,
     ],
     ['awaited', [...(recovery?.nodes_awaited ?? []), ...status.nodes_awaited_since_start]],
     ['store', `epoch ${store.epoch}, event ${store.event_seq}`],
@@ -82,7 +82,7 @@ export async function attemptsAdopt(
   const { taskId, attempt } = attemptNamed(text)
   const body = { owner, ...(name === undefined ? {} : { name }), ...(await nodeIdOf(client, node)) }
   const task = await client.attempts.adopt(taskId, attempt, body)
-  await printDone(task, `${text}: now a task of ${owner}`, output)
+  await printDone(task, `${text}: adopted as a task of ${owner}`, output)
   return EXIT_OK
 }
 
@@ -93,7 +93,7 @@ export async function attemptsStop(
   const client = openClient(server)
   const { taskId, attempt } = attemptNamed(text)
   const stopped = await client.attempts.stop(taskId, attempt, await nodeIdOf(client, node))
-  await printDone(stopped, `${text}: ${stopped.node_name} was told to stop it`, output)
+  await printDone(stopped, `${text}: stop requested on ${stopped.node_name}`, output)
   return EXIT_OK
 }
 

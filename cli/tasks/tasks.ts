@@ -128,8 +128,8 @@ export async function taskRequeue(
   const client = openClient(server)
   await forEach(client, texts, async (id) => {
     const task = await client.tasks.requeue(id, { confirm_fenced: confirmFenced })
-    const when = confirmFenced ? 'again' : 'again when its server has ended it'
-    await printDone(task, `${taskLabel(task)}: in the queue ${when}`, output)
+    const when = confirmFenced ? '' : ' as soon as its server has stopped it'
+    await printDone(task, `${taskLabel(task)}: requeued${when}`, output)
   })
   return EXIT_OK
 }
@@ -187,7 +187,8 @@ function patchOf(pairs: ReadonlyMap<string, string>): TaskPatch {
     else patch[name] = settingValue(name, text)
   }
   if (Object.keys(labels).length > 0) patch['labels'] = labels
-  if (Object.keys(patch).length === 0) throw new UsageError('nothing to set: give at least one FIELD=VALUE')
+  if (Object.keys(patch).length === 0)
+    throw new UsageError('nothing to set: specify at least one FIELD=VALUE')
   return patch as TaskPatch
 }
 
@@ -256,13 +257,15 @@ function residencyOf({ residency, placement }: Task): string {
 
 function wakeWords({ ports, wake_on_request: wakes }: Task): string {
   if (wakes === false) return 'no'
-  return wakes === true || ports.length > 0 ? 'yes, and nothing else brings it back' : 'yes, as probes do'
+  return wakes === true || ports.length > 0
+    ? 'yes, swapped in only on request'
+    : 'yes, swapped in by probes too'
 }
 
 /** Includes the memory limit that its node has set, if it contains the VRAM. */
 function limitsOf({ memory_mib: memory, cpus, pids_limit: pids, vram_limit_mib: vram, placement }: Task) {
   const set = placement?.memory_limit_mib ?? memory
-  const withVram = set === memory || set === null ? '' : ` (${size(set)} with its VRAM)`
+  const withVram = set === memory || set === null ? '' : ` (${size(set)} including its VRAM)`
   const parts = [
     memory === null ? '' : `memory ${size(memory)}${withVram}`,
     cpus === null ? '' : `${cpus} CPUs`,
@@ -335,5 +338,5 @@ function fieldsOf(task: Task, now: number, addresses: readonly string[] = []): r
 
 function preparingWords({ node_name, state, bytes_done, bytes_total }: Task['preparing'][number]): string {
   const bytes = bytes_total === null ? '' : `, ${byteSize(bytes_done)} of ${byteSize(bytes_total)}`
-  return state === 'prepared' ? `${node_name}: ready` : `${node_name}: under way${bytes}`
+  return state === 'prepared' ? `${node_name}: ready` : `${node_name}: in progress${bytes}`
 }

@@ -5,7 +5,7 @@ import { calls, remote, withExamples, type SetExit } from '../command/command-sh
 export function addSecretCommands(program: Command, setExit: SetExit): void {
   const secret = program
     .command('secret')
-    .description('values that your tasks get as environment variables, stored encrypted')
+    .description('encrypted values that your tasks receive as environment variables')
   withExamples(
     remote(
       secret

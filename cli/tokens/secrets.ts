@@ -15,7 +15,7 @@ export async function secretSet(name: string, { output, ...server }: CommandOpti
   const value = process.stdin.isTTY
     ? await readSecret(`Value of ${visible(name)}: `)
     : withoutLastBreak(await stdinText())
-  if (value === '') throw new UsageError('no value on stdin: pipe it, or run the command on a terminal')
+  if (value === '') throw new UsageError('no value on stdin: pipe a value, or run the command in a terminal')
   const secret = await openClient(server).secrets.set(name, value)
   await printDone(secret, `secret ${name} is set`, output)
   return EXIT_OK

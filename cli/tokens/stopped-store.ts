@@ -24,7 +24,7 @@ export async function withStoppedStore<T>(
   } catch (error) {
     if (!(error instanceof StoreFault) || !error.message.includes('another controller')) throw error
     throw new CommandFailure(
-      `A controller is running on ${name}: use its interface, without --data-dir.`,
+      `A controller is using ${name}: stop it, or run the command without --data-dir.`,
       EXIT_CONFLICT,
     )
   } finally {
@@ -42,6 +42,6 @@ function openStopped(dataDir: string, isExpected: boolean): { readonly name: str
   }
   const path = resolve(join(dataDir, STORE_FILE))
   if (isExpected && !existsSync(path))
-    throw new UsageError(`no store at ${path}: name its folder with --data-dir`)
+    throw new UsageError(`no store at ${path}: specify its folder with --data-dir`)
   return { name: dataDir, store: createSqliteStore({ dataDir, log }) }
 }

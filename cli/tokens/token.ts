@@ -18,7 +18,12 @@ export function addTokenCommands(program: Command, setExit: SetExit): void {
   ).action(calls(setExit, () => import('./tokens.ts'), 'tokenList'))
   withExamples(
     offline(
-      remote(token.command('revoke').description('revoke tokens immediately').argument('<id...>', 'ids')),
+      remote(
+        token
+          .command('revoke')
+          .description('revoke tokens immediately')
+          .argument('<id...>', 'IDs of the tokens'),
+      ),
     ).option('--force', 'also revoke the last admin token'),
     'headroom token revoke k7v2m4x3q5zd',
   ).action(calls(setExit, () => import('./tokens.ts'), 'tokenRevoke'))
@@ -40,7 +45,7 @@ function addCreate(token: Command, setExit: SetExit): void {
       remote(
         token
           .command('create')
-          .description('make a token; its secret is printed only once')
+          .description('create a token; its secret is printed only once')
           .argument('<name>', 'name of the token'),
       ),
     )
@@ -54,13 +59,19 @@ function addCreate(token: Command, setExit: SetExit): void {
 export function addAudit(program: Command, setExit: SetExit): void {
   withExamples(
     remote(
-      program.command('audit').description('list requests and refusals with their callers, newest first'),
+      program
+        .command('audit')
+        .description('list accepted and refused requests with their callers, newest first'),
     )
-      .option('--actor <name>', 'only this name')
-      .option('--action <operation>', 'only this operation (putConfig)')
-      .option('--target <text>', 'part of method and path')
+      .option('--actor <name>', 'only requests of this caller')
+      .option('--action <operation>', 'only this operation, for example putConfig')
+      .option('--target <text>', 'only requests whose method and path contain this text')
       .addOption(
-        new Option('--outcome <outcome>', 'result of the request').choices(['accepted', 'refused', 'failed']),
+        new Option('--outcome <outcome>', 'only requests with this result').choices([
+          'accepted',
+          'refused',
+          'failed',
+        ]),
       )
       .option('--last <n>', 'maximum number of rows', whole(1, MAX_AUDIT_ROWS), DEFAULT_AUDIT_ROWS),
     'headroom audit --outcome refused',
@@ -71,7 +82,7 @@ export function addAudit(program: Command, setExit: SetExit): void {
 function offline(command: Command): Command {
   return command.option(
     '--data-dir <dir>',
-    'use the store in this folder, or of CONTROLLER_STORE_URL, directly; stop its controllers first',
+    'use the store in this folder, or at CONTROLLER_STORE_URL, directly; stop its controllers first',
     folder,
   )
 }

@@ -167,7 +167,7 @@ function tokenStore(store: Store, state: StoredState): TokenStore {
         throw new UsageError(`the name must be ${TOKEN_NAME_RANGE}`)
       if (role !== 'admin' && !authenticator.hasAdmin(null)) {
         throw new CommandFailure(
-          'The first token must be an admin: other roles cannot make tokens.',
+          'The first token must have the role admin: other roles cannot create tokens.',
           EXIT_CONFLICT,
         )
       }
@@ -189,7 +189,7 @@ function tokenStore(store: Store, state: StoredState): TokenStore {
     async revoke(id, force) {
       if (book.token(id)?.role === 'admin' && !force && !authenticator.hasAdmin(id)) {
         throw new CommandFailure(
-          'It is the last admin token. Use --force to revoke it anyway.',
+          'This is the last admin token. Use --force to revoke it anyway.',
           EXIT_CONFLICT,
         )
       }

@@ -101,7 +101,7 @@ function reading(importer: Importer, file: string, options: ImportOptions): Prom
       ...options,
       onProgress: (fraction, rows) => {
         const perS = (1000 * rows) / (performance.now() - startedAt)
-        onProgress(fraction, `${grouped(rows)} rows, ${grouped(Math.round(perS / 1000) * 1000)} a second`)
+        onProgress(fraction, `${grouped(rows)} rows, ${grouped(Math.round(perS / 1000) * 1000)} per second`)
       },
     }),
   )
@@ -137,7 +137,7 @@ function refuseOptionsOfOthers(importer: Importer, given: ImportOptions): void {
   for (const [option, flag] of Object.entries(FORMAT_OPTIONS) as Array<[FormatOption, string]>) {
     if (given[option] === undefined || importer.options.includes(option)) continue
     const takers = IMPORTERS.filter(({ options }) => options.includes(option)).map(({ format }) => format)
-    throw new UsageError(`${flag} is an option of ${takers.join(' and ')}, not of ${importer.format}`)
+    throw new UsageError(`${flag} applies to ${takers.join(' and ')}, not to ${importer.format}`)
   }
 }
 
@@ -197,7 +197,7 @@ function defined<T extends object>(fields: T): Defined<T> {
 }
 
 const WHOLE_GPUS =
-  'Tasks of unknown VRAM take whole GPUs. Use --vram-mib, --vram-map or --shared to let them share.'
+  'Tasks with unknown VRAM use whole GPUs. Use --vram-mib, --vram-map or --shared to let them share GPUs.'
 
 /** Counts every dropped row. */
 function reportOf(
@@ -209,7 +209,7 @@ function reportOf(
   const droppedCount = Object.values(dropped).reduce((sum, count) => sum + count, 0)
   const { synthetic = [], adjusted = {}, ignored = {} } = importer ?? {}
   const lines = [
-    `${file}: ${kept} tasks kept of ${rows} rows, ${droppedCount} dropped`,
+    `${file}: ${kept} tasks from ${rows} rows, ${droppedCount} dropped`,
     ...linesOf('dropped ', dropped, { ...COMMON_REASONS, ...format.dropped }),
     ...linesOf('adjusted', adjusted, format.adjusted),
     ...linesOf('ignored ', ignored, format.ignored),

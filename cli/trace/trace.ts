@@ -21,13 +21,16 @@ export function addTraceCommands(program: Command, setExit: (code: number) => vo
   const command = trace
     .command('import')
     .description(
-      'convert a foreign file to a trace; every dropped row is counted by reason (docs/trace-format.md)',
+      'convert a file of another format to a trace; counts dropped rows by reason (docs/trace-format.md)',
     )
     .addArgument(new Argument('<format>', 'format of the file').choices(TRACE_FORMATS).argParser(knownFormat))
-    .argument('<file>', 'the foreign file; may be compressed with gzip')
-    .requiredOption('-o, --output <file>', 'the new trace (.trace.jsonl, or .trace.jsonl.gz to compress)')
+    .argument('<file>', 'the file to convert; may be compressed with gzip')
+    .requiredOption(
+      '-o, --output <file>',
+      'the trace to write (.trace.jsonl, or .trace.jsonl.gz to compress)',
+    )
     .addOption(
-      new Option('--activity-model <model>', 'model of the GPU use of tasks over time').choices(
+      new Option('--activity-model <model>', 'model of the GPU use of each task over time').choices(
         ACTIVITY_MODEL_NAMES,
       ),
     )
@@ -37,16 +40,16 @@ export function addTraceCommands(program: Command, setExit: (code: number) => vo
       'multiply the time between arrivals by this factor',
       decimal(0, MAX_TIME_SCALE),
     )
-    .option('--from <time>', 'leave out arrivals before this time (36h)', time)
+    .option('--from <time>', 'leave out arrivals before this time, for example 36h', time)
     .option('--to <time>', 'leave out arrivals from this time on', time)
     .option('--sample <p>', 'include each task with this probability', decimal(0, 1))
-    .option('--max-gpus <n>', 'leave out tasks with more GPUs', whole(1, MAX_GPUS))
-    .option('--vram-mib <mib>', 'VRAM of a task where the source does not determine it', mib(1, MAX_VRAM_MIB))
-    .option('--vram-map <model=mib,…>', 'VRAM of GPU models')
-    .option('--reserve-mib <mib>', 'reserve of each GPU', mib(0, MAX_RESERVE_MIB))
+    .option('--max-gpus <n>', 'leave out tasks with more GPUs than this', whole(1, MAX_GPUS))
+    .option('--vram-mib <mib>', 'VRAM of tasks whose VRAM is not in the source', mib(1, MAX_VRAM_MIB))
+    .option('--vram-map <model=mib,…>', 'VRAM of each GPU model')
+    .option('--reserve-mib <mib>', 'safety reserve of each GPU', mib(0, MAX_RESERVE_MIB))
     .addOption(new Option('--exclusive', 'every task uses whole GPUs').conflicts('shared'))
     .option('--shared', 'every task shares its GPUs, even if its VRAM is not in the source')
-    .option('--priority-map <word=P2,…>', 'priorities by the names in the source')
+    .option('--priority-map <word=P2,…>', 'priorities for the names in the source')
     .option('--name <name>', 'name of the trace')
     .option('--licence <spdx>', 'licence of the source')
   addFormatOptions(command)
@@ -74,12 +77,16 @@ export function addTraceCommands(program: Command, setExit: (code: number) => vo
 function addFormatOptions(command: Command): void {
   command
     .option('--nodes <file>', "openb: the cluster's list of nodes")
-    .option('--columns <field=column,…>', 'csv: columns of the fields')
+    .option('--columns <field=column,…>', 'csv: column of each field')
     .option('--delimiter <char>', 'csv: separator of cells, one character or tab', delimiter)
     .addOption(new Option('--time-unit <unit>', 'csv: unit of numbers without a unit').choices(TIME_UNITS))
     .option('--procs-per-gpu <n>', 'swf: processors per GPU', whole(1, MAX_PROCESSORS_PER_GPU))
     .option('--servers <n>', 'azure-llm: number of servers that share the requests', whole(1, MAX_SERVERS))
-    .option('--server-skew <s>', 'azure-llm: the k-th server gets k^-s of the requests', decimal(0, 10))
+    .option(
+      '--server-skew <s>',
+      'azure-llm: the share of the k-th server is proportional to k^-s',
+      decimal(0, 10),
+    )
     .option('--server-life <time>', 'azure-llm: lifetime of a server', timeWithin(MINUTE_MS, 365 * DAY_MS))
     .option(
       '--prefill-tokens-per-s <n>',
@@ -93,15 +100,15 @@ function addFormatOptions(command: Command): void {
     )
     .option(
       '--busy-above <percent>',
-      'nvidia-smi, dcgm: utilization above which a sample is GPU work',
+      'nvidia-smi, dcgm: utilization above which a sample counts as GPU work',
       whole(0, 99),
     )
     .option(
       '--vram-above-mib <mib>',
-      'nvidia-smi, dcgm: VRAM use above which a task is present',
+      'nvidia-smi, dcgm: VRAM use above which a task counts as present',
       mib(0, MAX_VRAM_MIB),
     )
-    .option('--gap <time>', 'nvidia-smi, dcgm: time without samples after which a task has ended', time)
+    .option('--gap <time>', 'nvidia-smi, dcgm: time without samples after which a task counts as ended', time)
     .option('--interval <time>', 'dcgm: interval between samples of a GPU', time)
 }
 

@@ -28,12 +28,12 @@ function fieldsOf({
   history,
   speeds,
 }: Twin): readonly Field[] {
-  const fields: Field[] = [['twin', `${state}; a score above ${threshold} is drift`]]
+  const fields: Field[] = [['twin', `${state}; a score above ${threshold} means drift`]]
   for (const metric of METRICS) fields.push([metric, [scoreOf(scores[metric]), ...latestOf(history, metric)]])
   if (because !== null) fields.push(['not forecast', because])
   fields.push([
     'learned speeds',
-    speeds.length === 0 ? 'none: no swap or start was observed yet' : linesOf(speeds),
+    speeds.length === 0 ? 'none: no swap or start has been observed yet' : linesOf(speeds),
   ])
   return fields
 }
@@ -45,10 +45,12 @@ function linesOf(speeds: Twin['speeds']): string[] {
       ...methods.map(
         ({ method, out, in: back }) => `${node_id}: ${method} ${copies('out', out)}, ${copies('in', back)}`,
       ),
-      ...(starts.observed > 0 ? [`${node_id}: a start takes ${starts.ms} ms (${starts.observed})`] : []),
+      ...(starts.observed > 0
+        ? [`${node_id}: a start takes ${starts.ms} ms (${starts.observed} observed)`]
+        : []),
     ])
   const more = speeds.length - SHOWN
-  return more > 0 ? [...lines, `and ${more} more nodes: -o json has them`] : lines
+  return more > 0 ? [...lines, `and ${more} more nodes: use -o json to list all`] : lines
 }
 
 type Copies = Twin['speeds'][number]['methods'][number]['out']
@@ -61,7 +63,7 @@ function copies(
   if (error_percent === null) return `${way} not observed`
   return (
     `${way} ${mib_per_s} MiB/s + ${fixed_ms} ms from ${observed} copies, error ` +
-    `${error_percent.toFixed(1)}% (${(profile_error_percent ?? 0).toFixed(1)}% without)`
+    `${error_percent.toFixed(1)}% (${(profile_error_percent ?? 0).toFixed(1)}% without learning)`
   )
 }
 
@@ -101,10 +103,10 @@ export async function snapshot({ out, ...server }: SnapshotOptions): Promise<num
     if (draft !== path) await rm(draft, { force: true })
     if ('syscall' in (error as Error)) cannotBeWritten(option, error)
     throw new CommandFailure(
-      `${out} was not written: the answer was cut off: ${(error as Error).message}`,
+      `${out} was not written: the response was incomplete: ${(error as Error).message}`,
       EXIT_FAILED,
     )
   }
-  process.stderr.write(`${out}: run it with headroom sim run ${out}\n`)
+  process.stderr.write(`saved ${out}; to simulate it, run: headroom sim run ${out}\n`)
   return EXIT_OK
 }

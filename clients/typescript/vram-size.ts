@@ -1,7 +1,7 @@
 /** VRAM on a command line: always with a unit, since a bare 8 could mean GiB or MiB. */
 import type { Mib } from '../../protocol/units.ts'
 
-export const VRAM_FORMAT = 'a size with its unit: 8Gi, 8192Mi, 8G or 8000M'
+export const VRAM_FORMAT = 'a size with a unit (8Gi, 8192Mi, 8G or 8000M)'
 
 const BYTES_PER_UNIT = {
   Mi: 2n ** 20n,

@@ -53,17 +53,22 @@ function storeBehind(c: Pick<Cluster, 'contacts' | 'aheadCount' | 'isStoreBehind
   const [first] = ahead
   if (first === undefined) return []
   const since = ahead.reduce((earliest, [, one]) => Math.min(earliest, one.since), first[1].since)
-  const effect = c.isStoreBehind ? 'Nothing is placed, requeued or given up' : 'They receive no commands'
+  const effect = c.isStoreBehind
+    ? 'No task is placed, requeued or marked as lost'
+    : 'These nodes receive no commands'
   const detail =
-    `${ahead.length} of ${c.contacts.size} nodes ${ahead.length === 1 ? 'is' : 'are'} ahead of the store: ` +
-    `it went back in time. ${effect}. ` +
+    `${ahead.length} of ${c.contacts.size} nodes ${ahead.length === 1 ? 'is' : 'are'} ahead of the store, ` +
+    `which went back in time. ${effect}. ` +
     'Stop the controller and restore the newer store, or restore a backup (headroom restore).'
   return [{ code: 'STORE_BEHIND', since, nodeIds: ahead.map(([nodeId]) => nodeId), detail }]
 }
 
 function inRecovery({ recovery }: Pick<Cluster, 'recovery'>): readonly Alarm[] {
   if (recovery === null) return []
-  const why = recovery.reason === 'restored' ? 'The store was restored' : 'A loss was accepted'
+  const why =
+    recovery.reason === 'restored'
+      ? 'The store was restored'
+      : 'The operator accepted a loss of data (`--accept-loss`)'
   const awaited = [...recovery.awaited]
   const detail =
     `${why}: nothing is placed, requeued or given up until ${awaited.length} more ` +
@@ -84,9 +89,8 @@ function quarantined({ nodes }: Pick<Cluster, 'nodes'>): readonly Alarm[] {
   }
   if (attempts === 0) return []
   const detail =
-    `${attempts} running ${attempts === 1 ? 'attempt is' : 'attempts are'} unknown to ` +
-    'the store. ' +
-    'Settle them with headroom attempts list, adopt and stop.'
+    `${attempts} running ${attempts === 1 ? 'attempt is' : 'attempts are'} missing from the store. ` +
+    'List them with `headroom attempts list`, then adopt or stop each of them.'
   return [{ code: 'QUARANTINE', since, nodeIds, detail }]
 }
 
@@ -95,15 +99,15 @@ function brokerAway({ broker, policy }: Pick<Cluster, 'broker' | 'policy'>, now:
   if (!isAway || since === null || now - since < suspectAfterMs(policy)) return []
   const detail =
     'The controller has no connection to the broker. ' +
-    'No node is given up until it is restored and one lease has passed.'
+    'No task is requeued or marked as lost until the connection is restored and one lease has passed.'
   return [{ code: 'BROKER_AWAY', since, nodeIds: [], detail }]
 }
 
 function massSilence({ freeze }: Pick<Cluster, 'freeze'>): readonly Alarm[] {
   if (!freeze.isFrozen) return []
   const detail =
-    `${freeze.silentNodes} nodes became silent together: nothing is requeued or given up. ` +
-    'If they are dead, release the freeze.'
+    `${freeze.silentNodes} nodes stopped reporting at the same time: no task is requeued or marked ` +
+    'as lost. If the nodes are really down, end the requeue freeze.'
   return [{ code: 'MASS_SILENCE', since: freeze.since, nodeIds: [], detail }]
 }
 
@@ -112,7 +116,7 @@ function autoCordoned({ nodes }: Pick<Cluster, 'nodes'>): readonly Alarm[] {
   if (closed.length === 0) return []
   const since = Math.min(...closed.map(({ autoCordon }) => autoCordon?.since ?? Infinity))
   const detail =
-    'These nodes cannot start tasks and take none until a trial start works. ' +
+    'These nodes cannot start tasks and get no new tasks until a trial start succeeds. ' +
     'See `headroom node show` for the reason.'
   return [{ code: 'AUTO_CORDONED', since, nodeIds: closed.map(({ id }) => id), detail }]
 }
@@ -125,8 +129,8 @@ function autoCordonLimit({ nodes }: Pick<Cluster, 'nodes'>, now: Instant): reado
   )
   if (denied.length === 0) return []
   const detail =
-    'These nodes cannot start tasks either, but half of all nodes are already closed. ' +
-    'Look for a shared cause.'
+    'These nodes cannot start tasks either, but they are not cordoned, because half of all nodes are ' +
+    'already cordoned. Look for a common cause.'
   return [
     {
       code: 'AUTO_CORDON_LIMIT',
@@ -142,7 +146,7 @@ function startsRefused({ startTimers }: Pick<Cluster, 'startTimers'>): readonly 
   if (paused.length === 0) return []
   const since = Math.min(...paused.map(({ trouble }) => trouble.pause?.since ?? Infinity))
   const detail =
-    `No suitable node could start ${paused.length} tasks. ` + 'See \`headroom why-pending\` for the reasons.'
+    `No suitable node could start ${tasks(paused.length)}. ` + 'See `headroom why-pending` for the reasons.'
   return [{ code: 'START_REFUSED', since, nodeIds: [], detail }]
 }
 
@@ -151,7 +155,11 @@ function stopsOverdue(c: Pick<Cluster, 'nodes'>, now: Instant): readonly Alarm[]
   if (overdue.length === 0) return []
   const since = Math.min(...overdue.map(({ stopping }) => stopping?.since ?? Infinity))
   const detail =
-    `${overdue.length} tasks are still being stopped a minute after their stop grace. ` +
-    'Look on the node for processes that do not end (state D, a hung file system or driver).'
+    `${tasks(overdue.length)} did not stop within a minute after the stop grace. On the node, look for ` +
+    'processes that do not exit (state D, a hung file system or driver).'
   return [{ code: 'STOP_OVERDUE', since, nodeIds: [...new Set(overdue.map(({ node }) => node.id))], detail }]
+}
+
+function tasks(count: number): string {
+  return `${count} ${count === 1 ? 'task' : 'tasks'}`
 }

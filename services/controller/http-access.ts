@@ -34,7 +34,7 @@ export async function requireToken(
   throw new StartFault(
     `${ENVIRONMENT.httpHost.name} is ${JSON.stringify(httpHost)}, which other hosts can reach, and ` +
       'there is no token: ' +
-      `set ${ENVIRONMENT.adminTokenFile.name} to a file with a secret (headroom token generate), make a ` +
+      `set ${ENVIRONMENT.adminTokenFile.name} to a file with a secret (headroom token generate), create a ` +
       'token with headroom token create ' +
       '--data-dir, or listen on 127.0.0.1',
   )

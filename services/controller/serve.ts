@@ -182,7 +182,7 @@ export async function startServing(env: Environment, options: ServeOptions = {})
   })
   const url = await listenOrStop(local?.api.listen(app) ?? listen(app, settings, store), fleet)
   await store.serves?.()
-  const about = `data in ${placesOf(settings)}; ${withAuthenticator(access)}; Ctrl-C stops it`
+  const about = `data in ${placesOf(settings)}; ${withAuthenticator(access)}; press Ctrl-C to stop`
   return {
     describe: `Headroom ${packageVersion()} runs ${fleet.describe} on ${url} (${about})\n`,
     asked: asked.promise,
@@ -284,7 +284,7 @@ function removeCutOffUploads({ dataDir }: Settings, log: Logger): void {
 
 /** Only durable changes were acknowledged, and nothing will be from now on (R10). */
 function endWithStore(fault: unknown, store: Store, log: Logger): void {
-  log.fatal({ err: fault }, 'the store failed: the controller acknowledges nothing more')
+  log.fatal({ err: fault }, 'the store failed: the controller no longer acknowledges anything')
   process.stderr.write(`headroom: the store failed: ${errorText(fault)}\n`)
   setTimeout(() => process.exit(1), STOP_TIMEOUT_MS).unref()
   void store.close().finally(() => process.exit(1))

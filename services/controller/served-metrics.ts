@@ -157,7 +157,7 @@ export function uploadMetrics(bytes: () => number | null, maxBytes: number): rea
     gauge('headroom_uploads_bytes', 'Bytes of uploaded traces and scenarios on disk.', bytes),
     gauge(
       'headroom_uploads_limit_bytes',
-      'Limit of these bytes (CONTROLLER_UPLOADS_MAX_MIB).',
+      'Maximum size of uploaded traces and scenarios (CONTROLLER_UPLOADS_MAX_MIB).',
       () => maxBytes,
     ),
   ]

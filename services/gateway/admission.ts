@@ -63,7 +63,7 @@ export function admitCall(
   if (verdict === 'pass') return { endpoint, tokenId: token.id, path }
   figures.refused(endpoint, verdict)
   if (verdict === 'malformed') return refusal(400, 'The path is ambiguous.')
-  return refusal(403, 'This path administers the task, and is not forwarded.')
+  return refusal(403, 'This path is used to administer the task and is not forwarded.')
 }
 
 function refusal(status: number, detail: string): Refused {

@@ -36,7 +36,7 @@ export function acceleratorOf(
   }
   if (arena !== undefined && arena.bytes > 0) throw new UsageError('--swap-arena requires NVIDIA GPUs')
   if (inventory === undefined)
-    throw new UsageError('--device process needs --inventory FILE, which declares its GPUs')
+    throw new UsageError('--device process requires --inventory FILE, which declares its GPUs')
   const { gpus, hostSwapMib } = readInventory(inventory)
   const wait = (ms: DurationMs): Promise<void> =>
     new Promise((done) => {

@@ -168,7 +168,7 @@ function busTo(broker: NatsSettings, name: string, log: Logger, onConnected: () 
     },
     onBadMessage: (subject, why) => log.warn({ subject, why }, 'message refused'),
     onSlowConsumer: (pattern) => log.warn({ pattern }, 'messages dropped: too many are waiting'),
-    onDenied: (operation, subject) => log.error({ operation, subject }, 'the broker denies this'),
+    onDenied: (operation, subject) => log.error({ operation, subject }, 'the broker denied permission'),
   })
 }
 
@@ -212,7 +212,7 @@ async function end(server: GpuServer, options: GpuServerCommandOptions, log: Log
   else
     log.warn(
       { tasks: server.taskCount },
-      'the server stops; its tasks were told to end, but not every end was acknowledged',
+      'the server stops; its tasks are ending, but the controller has not acknowledged all of them',
     )
   await server.close()
 }

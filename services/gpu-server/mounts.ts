@@ -13,7 +13,7 @@ export function mountsOf(texts: readonly string[]): readonly DataMount[] {
   const mounts = texts.map(mountOf)
   const names = mounts.map(({ name }) => name)
   const twice = names.find((name, i) => names.indexOf(name) < i)
-  if (twice !== undefined) throw new UsageError(`--mount ${twice}: the name is given twice`)
+  if (twice !== undefined) throw new UsageError(`--mount ${twice}: the name is specified twice`)
   if (mounts.length > MAX_OFFERED_MOUNTS)
     throw new UsageError(`--mount: a server offers at most ${MAX_OFFERED_MOUNTS} folders`)
   return mounts

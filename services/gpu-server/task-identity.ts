@@ -26,14 +26,16 @@ export function taskIdentityOf(options: TaskIdentityOptions, uid = process.getui
       throw new UsageError(`${given}: only a server that runs as root can run tasks as other users`)
     if (allowExec && !tasksAsMe) {
       throw new UsageError(
-        'a server that is not root shares its user, and so its key and state, with its tasks: run it as ' +
-          'root (each attempt then has its own user), or accept that with --tasks-as-me',
+        'a server that does not run as root shares its user, key and state with its tasks: run it as root ' +
+          '(each attempt then has its own user), or accept this with --tasks-as-me',
       )
     }
     return { kind: 'server_user' }
   }
   if (tasksAsMe)
-    throw new UsageError('--tasks-as-me is for a server that is not root; as root, use --task-user root')
+    throw new UsageError(
+      '--tasks-as-me is for a server that does not run as root; as root, use --task-user root',
+    )
   if (taskUser === 'root' || taskUser === '0:0') {
     if (taskUids !== undefined) throw new UsageError('--task-user root cannot be combined with --task-uids')
     return { kind: 'root' }

@@ -178,7 +178,7 @@ In another terminal:
   headroom status
   headroom run --vram ${half}Mi -- headroom work busy=5s idle=10m
 (Start more than fit, then run: headroom task list)
-Ctrl-C ends everything, including tasks.
+Press Ctrl-C to stop everything, including the tasks.
 `
 }
 

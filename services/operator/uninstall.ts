@@ -82,7 +82,7 @@ async function releaseAgents(options: UninstallOptions): Promise<readonly string
     return []
   }
   await orderRelease(api, key, found as unknown as DaemonSet)
-  onNote('The agents bring every pod into VRAM.')
+  onNote('The agents are swapping in every pod.')
   for (let waited = 0; waited < waitMs; waited += lookEveryMs) {
     const set = await absentIf(api.get(DAEMON_SETS, key))
     if (set === null || isReleased(set as unknown as DaemonSet)) {
@@ -149,10 +149,13 @@ async function freeWaitingPods({
       if (ownerReferences.some(({ controller }) => controller === true)) {
         calm = 0
         if (await deleted(api, pod))
-          onNote(`Pod ${namespace}/${name} is deleted: its controller creates it again.`)
+          onNote(`Pod ${namespace}/${name} was deleted, and its controller recreates it.`)
       } else if (!bare.has(`${namespace}/${name}`) && (await ungated(api, pod))) {
         bare.add(`${namespace}/${name}`)
-        onNote(`Pod ${namespace}/${name} has no controller, and ${SCHEDULER_NAME} ends: create it again.`)
+        onNote(
+          `Pod ${namespace}/${name} has no controller, and ${SCHEDULER_NAME} is being removed: recreate ` +
+            'the pod.',
+        )
       }
     }
     await pause(lookEveryMs)

@@ -17,7 +17,7 @@ export const OIDC_VARIABLES = {
     name: 'CONTROLLER_OIDC_CLIENT_ID',
     range: 'a string of 1 to 200 characters without blanks, and CONTROLLER_OIDC_ISSUER must be set',
     byDefault: null,
-    meaning: 'Client id of this controller at the provider',
+    meaning: 'Client ID of this controller at the provider',
     read: (text) => (WORD.test(text) ? text : undefined),
   },
   oidcClientSecretFile: {
@@ -50,7 +50,7 @@ export const OIDC_VARIABLES = {
     name: 'CONTROLLER_OIDC_ROLES_CLAIM',
     range: 'the name of a claim, with dots for nested objects, such as realm_access.roles',
     byDefault: 'groups',
-    meaning: 'Claim of the ID token or of UserInfo that contains these values',
+    meaning: 'Claim of the ID token or of UserInfo that contains the values of CONTROLLER_OIDC_ROLES',
     read: (text) => (WORD.test(text) ? text : undefined),
   },
   oidcNameClaim: {

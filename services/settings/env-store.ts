@@ -30,7 +30,8 @@ const CONTROLLER_NAME: EnvironmentVariable<string> = {
   name: 'CONTROLLER_NAME',
   range: 'a name of at most 100 letters, digits, _ . : and -',
   byDefault: null,
-  meaning: 'Unique name of this controller among those of one PostgreSQL store; unset: host name and port',
+  meaning:
+    'Unique name of this controller among the controllers of one PostgreSQL store; unset: host name and port',
   read: (text) => (NAME.test(text) ? text : undefined),
 }
 
@@ -72,8 +73,8 @@ const LEASE_MS: EnvironmentVariable<number> = {
   range: `an integer from ${MIN_LEASE_MS} to ${MAX_LEASE_MS}`,
   byDefault: String(DEFAULT_LEASE_MS),
   meaning:
-    'With PostgreSQL: another controller takes over when the leader has been silent for this long, ms. The ' +
-    'same for all controllers of a store',
+    'With PostgreSQL: another controller takes over when the leader has been silent for this long, ' +
+    'ms. Must be the same for all controllers of a store',
   read: (text) => integerIn(text, MIN_LEASE_MS, MAX_LEASE_MS),
 }
 

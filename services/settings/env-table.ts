@@ -120,7 +120,7 @@ export const ENVIRONMENT = {
       'names of tokens, roles such as role:operator and clients of the broker such as nats:lab, ' +
       'separated by commas',
     byDefault: null,
-    meaning: 'Who may submit P0 tasks; unset: everyone',
+    meaning: 'Callers that may submit P0 tasks; unset: all callers',
     read: namesAndRoles,
   },
   dataDir: {
@@ -220,7 +220,7 @@ export const ENVIRONMENT = {
     name: 'CONTROLLER_RECORDING_FILES',
     range: 'an integer from 2 to 10000',
     byDefault: '16',
-    meaning: 'Maximum number of these files; the oldest are removed first',
+    meaning: 'Maximum number of recording files; the oldest are removed first',
     read: (text) => integerIn(text, 2, 10_000),
   },
   expectStore: EXPECT_STORE,
@@ -261,7 +261,7 @@ export const ENVIRONMENT = {
     name: 'CONTROLLER_NATS_PASSWORD',
     range: 'one line of text; CONTROLLER_NATS_USER must be set',
     byDefault: null,
-    meaning: 'Password of that user',
+    meaning: 'Password of CONTROLLER_NATS_USER',
     read: (text) => (ONE_LINE.test(text) ? text : undefined),
     isSecret: true,
   },
@@ -306,7 +306,7 @@ export const ENVIRONMENT = {
     name: 'CONTROLLER_NATS_TLS_KEY',
     range: 'a readable PEM file with a private key, and CONTROLLER_NATS_TLS_CERT must be set',
     byDefault: null,
-    meaning: 'Private key of that certificate',
+    meaning: 'Private key of the certificate in CONTROLLER_NATS_TLS_CERT',
     read: aPath,
   },
   nodeName: {
@@ -318,9 +318,9 @@ export const ENVIRONMENT = {
   },
   nodeId: {
     name: 'NODE_ID',
-    range: 'a UUID in lower case',
+    range: 'a lowercase UUID',
     byDefault: null,
-    meaning: 'GPU server: id of the node at the broker; unset: derived from NODE_NAME',
+    meaning: 'GPU server: ID of the node at the broker; unset: derived from NODE_NAME',
     read: (text) => (UUID.test(text) ? text : undefined),
   },
   nodeAddress: {
@@ -371,21 +371,21 @@ export const ENVIRONMENT = {
     name: 'NODE_PROXY_PORTS',
     range: 'a range of ports from 1024 to 65535, such as 30100-30199',
     byDefault: null,
-    meaning: 'GPU server: ports at which clients reach tasks even while they are swapped out; unset: none',
+    meaning: 'GPU server: ports on which clients reach tasks, even swapped-out tasks; unset: none',
     read: portRange,
   },
   proxyAddress: {
     name: 'NODE_PROXY_ADDRESS',
     range: 'an IP address of the host, not 0.0.0.0 or ::',
     byDefault: null,
-    meaning: 'GPU server: IP address for these ports',
+    meaning: 'GPU server: IP address for NODE_PROXY_PORTS',
     read: hostAddress,
   },
   swapArena: {
     name: 'NODE_SWAP_ARENA',
-    range: 'MiB, or a size with Mi or Gi, such as 64Gi; 0 for none',
+    range: 'a number of MiB, or a size in Mi or Gi, such as 64Gi; 0 for none',
     byDefault: '0',
-    meaning: 'GPU server: pinned host memory that is kept for swapped-out tasks; needs NVIDIA driver 615',
+    meaning: 'GPU server: pinned host memory for swapped-out tasks; requires NVIDIA driver 615',
     read: sizeMib,
   },
   defaultOvercommitPercent: {

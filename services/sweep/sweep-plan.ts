@@ -52,7 +52,7 @@ function optionProblem(refusal: GridRefusal): string {
     case 'percentage_as_field':
       return `--set ${refusal.field}: use --overcommit A..B:STEP for this field`
     case 'field_twice':
-      return `--set ${refusal.field}: given twice; give all its values at once`
+      return `--set ${refusal.field}: specified twice; specify all its values at once`
     case 'no_percentages':
       return 'no percentages: add --overcommit A..B:STEP, or a sweep to the scenario'
     case 'too_many_runs':

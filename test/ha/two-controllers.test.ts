@@ -196,7 +196,9 @@ describe.skipIf(whyNoPostgres() !== null)('two controllers on PostgreSQL', () =>
         env: { CONTROLLER_STORE_URL: server.url },
       })
       expect([code, stderr]).toEqual([0, ''])
-      expect(stdout).toMatch(new RegExp(`^${to} leads since epoch ${was.epoch + 1}, \\d+ ms after`))
+      expect(stdout).toMatch(
+        new RegExp(`^${to} became the leader with epoch ${was.epoch + 1}, \\d+ ms after`),
+      )
       await load.nextAcknowledgement()
       gaps.push(load.takeLongestGapMs())
     }
@@ -259,7 +261,7 @@ describe.skipIf(whyNoPostgres() !== null)('two controllers on PostgreSQL', () =>
     ])
     const { code, stdout, stderr } = await headroom(['leader', 'resign', '--to', to, ...args])
     expect([code, stderr]).toEqual([0, ''])
-    expect(stdout).toMatch(new RegExp(`^${to} leads since epoch ${was.epoch + 1}, \\d+ ms after`))
+    expect(stdout).toMatch(new RegExp(`^${to} became the leader with epoch ${was.epoch + 1}, \\d+ ms after`))
     await standbyIsThere()
     const audit = await fetch(`${standby?.root ?? ''}/api/v1/audit?action=resignLeader`)
     expect(await audit.json()).toMatchObject({ items: [{ action: 'resignLeader', outcome: 'accepted' }] })

@@ -90,7 +90,9 @@ describe.skipIf(whyNoNatsServer() !== null)('a channel into a task', { timeout: 
       return stderr
     }
     expect(await usage('exec', 'runs')).toContain('a command is required: headroom exec runs -- COMMAND')
-    expect(await usage('exec', '-t', 'runs', '--', 'sh')).toContain('-t requires a terminal')
+    expect(await usage('exec', '-t', 'runs', '--', 'sh')).toContain(
+      '-t requires that standard input and output are a terminal',
+    )
     expect(await usage('port-forward', 'runs')).toContain("missing required argument 'port'")
     expect(await usage('port-forward', 'runs', '80:70000')).toContain('"80:70000" must be LOCAL:PORT or PORT')
     expect(await usage('port-forward', 'runs', '0')).toContain('"0" must be LOCAL:PORT or PORT')

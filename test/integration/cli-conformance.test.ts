@@ -88,7 +88,7 @@ it(
     })
     expect(await headroom(['conformance', '--node', 'gpu-1', '--nats', 'nats://127.0.0.1:9'])).toMatchObject({
       code: 2,
-      stderr: /'gpu-1' is invalid. It must be a UUID in lower case/,
+      stderr: /'gpu-1' is invalid. It must be a lowercase UUID/,
     })
   },
 )

@@ -42,7 +42,7 @@ describe('contexts', { timeout: 300_000 }, () => {
     expect((await headroom(['task', 'list'])).code).toBe(3)
     expect(await login()).toEqual({
       code: 0,
-      stdout: `Authenticated as ann, role viewer. ${url} is the current context, lab.\n`,
+      stdout: `Authenticated as ann, role viewer. The current context is now lab (${url}).\n`,
       stderr: '',
     })
     expect(JSON.parse(readFileSync(FILE, 'utf8'))).toEqual({
@@ -77,8 +77,8 @@ describe('contexts', { timeout: 300_000 }, () => {
     const env = { HEADROOM_URL: `${url},${await deadAddress()}` }
     expect(await headroom(['login', '--name', 'lab'], { stdin: secret, env })).toEqual({
       code: 0,
-      stdout: `Authenticated as ann, role viewer. ${url} is the current context, lab.\n`,
-      stderr: 'headroom: HEADROOM_URL is set and has precedence over the context\n',
+      stdout: `Authenticated as ann, role viewer. The current context is now lab (${url}).\n`,
+      stderr: 'headroom: HEADROOM_URL is set and takes precedence over the context\n',
     })
   })
 
@@ -86,7 +86,7 @@ describe('contexts', { timeout: 300_000 }, () => {
     await login()
     const { url: open } = await askedApi()
     expect((await headroom(['login', open])).stdout).toBe(
-      `No authentication required. ${open} is the current context, ${new URL(open).host}.\n`,
+      `No authentication required. The current context is now ${new URL(open).host} (${open}).\n`,
     )
     expect((await headroom(['context', 'use', 'lab'])).stdout).toBe('lab: current context\n')
     expect(await headroom(['context', 'use', 'labb'])).toMatchObject({
@@ -133,7 +133,7 @@ describe('contexts', { timeout: 300_000 }, () => {
       token: null,
     })
     expect((await headroom(['login', url], { stdin: secret, env: { HEADROOM_URL: url } })).stderr).toBe(
-      'headroom: HEADROOM_URL is set and has precedence over the context\n',
+      'headroom: HEADROOM_URL is set and takes precedence over the context\n',
     )
   })
 })

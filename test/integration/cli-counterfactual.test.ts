@@ -39,7 +39,7 @@ describe('headroom sim counterfactual', () => {
     })
     expect(half).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining('--decision and --victim must be given together') as string,
+      stderr: expect.stringContaining('--decision and --victim must be used together') as string,
     })
   })
 })

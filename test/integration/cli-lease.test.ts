@@ -99,7 +99,7 @@ describe('headroom lease', { timeout: 300_000 }, () => {
     api.world.finish(id, 'lost', 'node_lost')
     const { code, stderr } = await held.ended
     expect(code).toBe(1)
-    expect(stderr).toMatch(/^headroom: the lease is over: The task is lost.*\n$/)
+    expect(stderr).toMatch(/^headroom: the lease has ended: The task is lost.*\n$/)
   })
 
   it('reports a missing command as a usage error, and ends the lease', async () => {

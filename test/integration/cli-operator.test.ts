@@ -92,7 +92,7 @@ describe('operator commands with a simulated fleet', { timeout: 240_000 }, () =>
     },
     { verb: ['events', '--last', '3'], says: ['SEQ', 'EVENT', 'task_', 'too-large'] },
     { verb: ['why-pending'], says: ['NEVER_FITS', 'REASON', 'too-large'] },
-    { verb: ['twin'], says: ['a score above 1 is drift', 'queue_wait_s'] },
+    { verb: ['twin'], says: ['a score above 1 means drift', 'queue_wait_s'] },
   ])('$verb prints tables, and the same data for programs', async ({ verb, says }) => {
     const table = await headroom(...verb)
     expect(table).toMatchObject({ code: 0, stderr: '' })
@@ -156,7 +156,7 @@ describe('operator commands with a simulated fleet', { timeout: 240_000 }, () =>
     })
     expect(await headroom('task', 'requeue', id)).toEqual({
       code: 0,
-      stdout: `${running?.name} (${id.slice(0, 8)}): in the queue again when its server has ended it\n`,
+      stdout: `${running?.name} (${id.slice(0, 8)}): requeued as soon as its server has stopped it\n`,
       stderr: '',
     })
     expect((await headroom('task', 'requeue', task.id)).code).toBe(4)
@@ -223,7 +223,7 @@ describe('operator commands with a simulated fleet', { timeout: 240_000 }, () =>
       id: 'team a',
     })
     expect((await headroom('group', 'remove-node', 'team a', 'l40s-1')).stdout).toBe(
-      'l40s-1: is no longer in team a\n',
+      'l40s-1: removed from group team a\n',
     )
     expect((await headroom('group', 'remove-node', 'team a', 'l40s-1')).code).toBe(4)
     expect((await json<{ node_ids: string[] }>('group', 'show', 'team a')).node_ids).toHaveLength(1)
@@ -368,7 +368,7 @@ describe('operator commands with a fake engine', { timeout: 300_000 }, () => {
   it('refuse a name that two nodes have', async () => {
     const { code, stdout, stderr } = await headroom('node', 'show', HOSTILE)
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-    expect(stderr).toMatch(/2 nodes have the name/)
+    expect(stderr).toMatch(/2 nodes are named/)
     expect((await headroom('node', 'show', NODE_ID)).code).toBe(0)
   })
 
@@ -397,12 +397,12 @@ describe('a failed command exits with a code for its reason, and one line', { ti
       why: 'an interval that is too short',
       args: ['top', '--interval', '1ms'],
       code: 2,
-      says: /from 100ms to 1h/,
+      says: /between 100ms and 1h/,
     },
     { why: 'a missing argument', args: ['task', 'show'], code: 2, says: /missing required argument 'task'/ },
     { why: 'an unknown verb', args: ['task', 'shw', 'x'], code: 2, says: /Did you mean show/ },
     { why: 'no pair', args: ['config', 'set', 'x'], code: 2, says: /must be NAME=VALUE/ },
-    { why: 'a duplicate pair', args: ['config', 'set', 'a=1', 'a=2'], code: 2, says: /a is given twice/ },
+    { why: 'a duplicate pair', args: ['config', 'set', 'a=1', 'a=2'], code: 2, says: /a is specified twice/ },
     { why: 'an unknown setting', args: ['config', 'set', 'foo=1'], code: 2, says: /foo is unknown/ },
     {
       why: 'an unknown setting to read',

@@ -147,7 +147,7 @@ describe('headroom run', { timeout: 300_000 }, () => {
     {
       startedAt: 1,
       says: new RegExp(
-        /^(headroom: cannot read the rest of std(out|err): its GPU server no longer has it\n){2}headroom: /
+        /^(headroom: cannot read the rest of std(out|err): the GPU server no longer has it\n){2}headroom: /
           .source + /the task failed/.source,
       ),
     },
@@ -172,12 +172,12 @@ describe('headroom run', { timeout: 300_000 }, () => {
     api.world.waitReason = 'START_REFUSED'
     const run = start(['--vram', '1Gi', 'no-such-program'])
     const id = await theTask(api.world)
-    await expect.poll(run.stderr).toContain('Ctrl-C cancels the task')
+    await expect.poll(run.stderr).toContain('Press Ctrl-C to cancel the task')
     place(api.world, id)
     finish(api.world, id, 0)
     const { stderr } = await run.ended
     expect(stderr).toBe(
-      `headroom: task task-1 (${id.slice(0, 8)}): It needs 1024 MiB. Ctrl-C cancels the task.\n`,
+      `headroom: task task-1 (${id.slice(0, 8)}): It needs 1024 MiB. Press Ctrl-C to cancel the task.\n`,
     )
   })
 
@@ -190,7 +190,9 @@ describe('headroom run', { timeout: 300_000 }, () => {
     Object.assign(api.world.open.get(id) ?? {}, { state: 'pending', placement: null })
     await expect
       .poll(run.stderr)
-      .toBe(`headroom: task task-1 (${id.slice(0, 8)}): It needs 1024 MiB. Ctrl-C cancels the task.\n`)
+      .toBe(
+        `headroom: task task-1 (${id.slice(0, 8)}): It needs 1024 MiB. Press Ctrl-C to cancel the task.\n`,
+      )
     place(api.world, id, 2)
     finish(api.world, id, 0)
     expect((await run.ended).code).toBe(0)
@@ -200,14 +202,14 @@ describe('headroom run', { timeout: 300_000 }, () => {
     api.world.waitReason = 'GROUP_NOT_FOUND'
     const run = start(['--vram', '1Gi', 'x'])
     const id = await theTask(api.world)
-    await expect.poll(run.stderr).toContain('The task waits until it or the cluster is changed')
+    await expect.poll(run.stderr).toContain('The task waits until the task or the cluster is changed')
     place(api.world, id)
     finish(api.world, id, 0)
     const { code, stderr } = await run.ended
     expect(code).toBe(0)
     expect(stderr).toBe(
       `headroom: task task-1 (${id.slice(0, 8)}): It needs 1024 MiB. ` +
-        'The task waits until it or the cluster is changed; Ctrl-C cancels the task.\n',
+        'The task waits until the task or the cluster is changed. Press Ctrl-C to cancel the task.\n',
     )
   })
 
@@ -216,13 +218,13 @@ describe('headroom run', { timeout: 300_000 }, () => {
     const never = await ran(['--vram', '1Gi', '--fail-if-never-fits', 'x'])
     expect(never).toMatchObject({ code: 1, stdout: '' })
     expect(never.stderr).toContain(
-      'headroom: cancelling the task: it can never start (--fail-if-never-fits)\n',
+      'headroom: cancelling the task: the task can never start (--fail-if-never-fits)\n',
     )
     expect(api.world.open.size).toBe(0)
     api.world.waitReason = 'HELD'
     const held = await ran(['--vram', '1Gi', '--fail-if-never-fits', '--timeout', '2s', 'x'])
     expect(held.code).toBe(124)
-    expect(held.stderr).toContain('headroom: cancelling the task: it has not ended within 2s\n')
+    expect(held.stderr).toContain('headroom: cancelling the task: the task has not ended within 2s\n')
     expect(api.world.final.map(({ state }) => state)).toEqual(['cancelled', 'cancelled'])
   })
 
@@ -261,7 +263,7 @@ describe('headroom run', { timeout: 300_000 }, () => {
     expect(all).toMatchObject({
       code: 0,
       stderr:
-        'headroom: taken from the environment: REQUIRED_VRAM=2Gi, PRIO=1, GPU_COUNT=2, GPU_MODE=exclusive\n',
+        'headroom: options read from the environment: REQUIRED_VRAM=2Gi, PRIO=1, GPU_COUNT=2, GPU_MODE=exclusive\n',
     })
     expect(api.world.open.get(all.stdout.trim())?.spec).toMatchObject({
       vramMib: 2048,
@@ -450,7 +452,11 @@ describe('invalid arguments of headroom run', { timeout: 300_000 }, () => {
     { why: 'missing VRAM', args: ['--vram', '0Gi', '--', 'x'], says: /--vram.*from 1Mi to 16Ti/ },
     { why: 'no command', args: vram, says: /a command is required/ },
     { why: 'too many GPUs', args: [...vram, '--gpus', '1025', '--', 'x'], says: /--gpus.*from 1 to 1024/ },
-    { why: 'a contradiction', args: [...vram, '--swap', '--noswap', '--', 'x'], says: /contradict/ },
+    {
+      why: 'a contradiction',
+      args: [...vram, '--swap', '--noswap', '--', 'x'],
+      says: /cannot be used together/,
+    },
     { why: 'an invalid label', args: [...vram, '--label', 'x', '--', 'x'], says: /NAME=VALUE/ },
     { why: 'an invalid variable', args: [...vram, '--env', '1A=x', '--', 'x'], says: /--env: "1A"/ },
     {

@@ -43,7 +43,7 @@ describe('headroom sim check', () => {
     writeFileSync(file, readFileSync(file, 'utf8').replace('seed: 42', 'seed: 43'))
     const { code, stdout } = await headroom(['sim', 'check', file])
     expect(code).toBe(6)
-    expect(stdout).toContain(`recorded is ${digest}`)
+    expect(stdout).toContain(`but ${digest} is recorded`)
     expect(stdout).toMatch(/utilization_percent: [\d.]+ → [\d.]+/)
     expect(stdout).toContain(
       `The decisions differ from the recording. If that is intended: headroom sim check --update ${file}`,
@@ -90,7 +90,7 @@ describe('headroom sim check', () => {
     const { code, stderr } = await headroom(['sim', 'check'], { cwd: empty })
     expect({ code, stderr }).toEqual({
       code: 2,
-      stderr: 'error: no scenarios/**/*.scenario.yaml here: name the scenarios\n',
+      stderr: 'error: no scenarios/**/*.scenario.yaml found here: specify the scenarios\n',
     })
   })
 

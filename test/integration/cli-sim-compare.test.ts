@@ -37,8 +37,8 @@ describe('headroom sim compare', () => {
     for (const [a, b, words] of [
       [one, run, 'one is a sweep, the other a single run'],
       [one, join(folder, 'none'), 'none: no such file or folder'],
-      [text, one, 'text.json: is not the result of a run or a sweep'],
-      [busy, one, 'is not the result of `sim run` or `sim sweep`'],
+      [text, one, 'text.json: not the result of a run or a sweep'],
+      [busy, one, 'not the result of `sim run` or `sim sweep`'],
     ] as const) {
       const { code, stderr } = await headroom(['sim', 'compare', a, b])
       expect([code, stderr]).toEqual([2, expect.stringContaining(words)])
@@ -50,6 +50,6 @@ describe('headroom sim compare', () => {
       'elsewhere.json',
       JSON.stringify({ runs: runs.map((each) => ({ ...each, seed: each.seed + 10 })) }),
     )
-    expect((await headroom(['sim', 'compare', one, elsewhere])).stderr).toContain('have no run in common')
+    expect((await headroom(['sim', 'compare', one, elsewhere])).stderr).toContain('have no runs in common')
   })
 })

@@ -107,7 +107,7 @@ describe('headroom sim run', () => {
       'digest',
       '',
     ])
-    expect(stderr).toMatch(/^took \d+\.\d s, \d+\.\d s of CPU, \d+\.\d s of them deciding\n$/m)
+    expect(stderr).toMatch(/^took \d+\.\d s; CPU time: \d+\.\d s, of which \d+\.\d s for decisions\n$/m)
   })
 
   it('accepts another seed, another percentage and another end', async () => {

@@ -36,12 +36,13 @@ describe('headroom trace', () => {
     ])
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     expect(stdout.split('\n')).toEqual([
-      `${out}: 2 tasks kept of 5 rows, 3 dropped`,
+      `${out}: 2 tasks from 5 rows, 3 dropped`,
       '  dropped  1 no_gpu: num_gpu is 0',
       '  dropped  1 zero_duration: duration is 0',
       '  dropped  1 too_many_gpus: requests more than `--max-gpus`',
       '  generated  gpu_mode, activity',
-      '  Tasks of unknown VRAM take whole GPUs. Use --vram-mib, --vram-map or --shared to let them share.',
+      '  Tasks with unknown VRAM use whole GPUs. Use --vram-mib, --vram-map or --shared to let them share ' +
+        'GPUs.',
       '',
     ])
   })
@@ -122,7 +123,7 @@ describe('headroom trace', () => {
       '8000',
     ])
     await writing
-    expect([code, stdout.split('\n')[0]]).toEqual([0, `${out}: 2 tasks kept of 2 rows, 0 dropped`])
+    expect([code, stdout.split('\n')[0]]).toEqual([0, `${out}: 2 tasks from 2 rows, 0 dropped`])
     const { code: refused, stderr } = await headroom([
       'sim',
       'replay',
@@ -136,7 +137,7 @@ describe('headroom trace', () => {
     ])
     expect([refused, stderr]).toEqual([
       2,
-      `error: ${pipe}: is not a file that can be read twice. Write it to a regular file first.\n`,
+      `error: ${pipe}: this file cannot be read twice. Save it as a regular file first.\n`,
     ])
   })
 
@@ -156,7 +157,7 @@ describe('headroom trace', () => {
       'Did you mean slurm? Use one of headroom, csv, slurm,',
     )
     expect(await refused('tiresias', jobs, '-o', out, '--servers', '4')).toContain(
-      '--servers is an option of azure-llm, not of tiresias',
+      '--servers applies to azure-llm, not to tiresias',
     )
     expect(await refused('csv', jobs, '-o', out, '--delimiter', 'ab')).toContain(
       'It must be one character, or tab.',

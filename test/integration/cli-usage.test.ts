@@ -120,7 +120,7 @@ const REFUSED: { readonly why: string; readonly args: readonly string[]; readonl
   {
     why: 'a list that contains a word',
     args: ['sim', 'sweep', scenario, '--overcommit', '0,50,x'],
-    says: /--overcommit.*commas between/,
+    says: /--overcommit.*comma-separated list/,
   },
   {
     why: 'a trace as a scenario',
@@ -156,7 +156,7 @@ const REFUSED: { readonly why: string; readonly args: readonly string[]; readonl
   {
     why: 'a scenario as a result',
     args: ['sim', 'compare', scenario, scenario],
-    says: /is not the result of `sim run` or `sim sweep`/,
+    says: /not the result of `sim run` or `sim sweep`/,
   },
   { why: 'a sweep without values', args: ['sim', 'sweep', scenario], says: /add --overcommit/i },
   {
@@ -210,7 +210,7 @@ const REFUSED: { readonly why: string; readonly args: readonly string[]; readonl
   {
     why: 'a time scale of 0',
     args: ['sim', 'replay', badLine, ...FLEET, '--time-scale', '0'],
-    says: /--time-scale.*above 0/,
+    says: /--time-scale.*greater than 0/,
   },
   {
     why: 'a sample above 1',

@@ -33,7 +33,7 @@ describe('headroom whatif', () => {
     const { code, stdout } = await headroom(['whatif', '--kubernetes', `${pods},${nodes}`, ...SMALL, ...more])
     expect(code).toBe(0)
     expect(stdout).toContain(
-      '1 nodes with 1 GPUs, 24,576 MiB of VRAM\n2 pods use GPUs, 2 of them run: 28,672 MiB',
+      '1 nodes with 1 GPUs, 24,576 MiB of VRAM\n2 pods use GPUs, and 2 of them are running: 28,672 MiB',
     )
     expect(stdout).toMatch(/^50% /m)
     expect(readFileSync(scenario, 'utf8')).toContain('name: ml/a')
@@ -50,7 +50,7 @@ describe('headroom whatif', () => {
   it.each([
     [join(folder, 'absent.json'), 'no such file'],
     [write(folder, 'text.json', 'NAME READY'), 'not JSON. Use kubectl get … -o json.'],
-    [write(folder, 'five.json', '5'), 'not an object of Kubernetes'],
+    [write(folder, 'five.json', '5'), 'not a Kubernetes object'],
     [nodes, 'no pod that uses a GPU was found'],
     [pods, 'no node with GPUs was found'],
   ])('refuses %s with exit code 2 and says what is missing', async (file, message) => {

@@ -132,7 +132,7 @@ describe.skipIf(whyNoNatsServer() !== null)(
           reason: 'FEATURE_MISSING',
           sentence:
             'Waits for a node that offers container images (feature image): ' +
-            'alpha could take it and does not.',
+            'alpha would fit, but does not offer it.',
         },
       })
       expect(existsSync(live.path('from-image'))).toBe(false)

@@ -89,7 +89,7 @@ describe.skipIf(whyNoNatsServer() !== null)('headroom node enroll', () => {
     expect(readFileSync(conf, 'utf8')).toContain('# node-gpu-21\n')
     expect(await headroom(['node', 'enroll', 'gpu-21', ...atBroker()])).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining('already has a key of gpu-21') as string,
+      stderr: expect.stringContaining('already has a key for gpu-21') as string,
     })
   })
 

@@ -343,7 +343,7 @@ describe('headroom gpu-server', { timeout: WITHIN_MS }, () => {
     [
       ['--device', 'process'],
       { CONTROLLER_NATS_URL: 'nats://127.0.0.1:1' },
-      /^error: --device process needs --inventory FILE[^\n]*\n$/,
+      /^error: --device process requires --inventory FILE[^\n]*\n$/,
     ],
     [['--device', 'tpu'], {}, /^error: option '--device <kind>'[^\n]*\n$/],
     [
@@ -360,7 +360,7 @@ describe('headroom gpu-server', { timeout: WITHIN_MS }, () => {
     [
       [],
       { CONTROLLER_NATS_URL: 'nats://127.0.0.1:1', NODE_ID: 'x' },
-      /^NODE_ID is "x"; it must be a UUID in lower case\n$/,
+      /^NODE_ID is "x"; it must be a lowercase UUID\n$/,
     ],
   ])('%j with %j is refused in one line, exit code 2', async (args, env, says) => {
     const blank = { CONTROLLER_NATS_URL: '', NODE_STATE_DIR: '/no/such/folder/ever' }

@@ -315,7 +315,7 @@ describe.skipIf(whyNoNatsServer() !== null)('the included broker configuration',
     writeFileSync(own, 'port: 4222\n')
     expect(await config('-o', own)).toMatchObject({
       code: 2,
-      stderr: expect.stringMatching(/own\.conf exists and was not made by/) as string,
+      stderr: expect.stringMatching(/own\.conf exists and was not created by/) as string,
     })
     expect(readFileSync(own, 'utf8')).toBe('port: 4222\n')
     writeFileSync(join(folder, 'keys', 'node-bad.nk'), 'SUAAA\n')
@@ -326,7 +326,7 @@ describe.skipIf(whyNoNatsServer() !== null)('the included broker configuration',
       ],
       [['--nodes', 'a b', '-o', out], /^error: .*It must be names of letters.*\n$/],
       [['--nodes', 'a,a', '-o', out], /without duplicates/],
-      [['--tls-cert', 'x', '-o', out], /^error: --tls-cert and --tls-key must be given together\n$/],
+      [['--tls-cert', 'x', '-o', out], /^error: --tls-cert and --tls-key must be specified together\n$/],
       [['-o', join(own, 'nats.conf')], /^error: --out .*cannot be created: E[A-Z]+: .*\n$/],
     ]
     for (const [args, says] of wrong)

@@ -50,7 +50,7 @@ describe.skipIf(whyNoPostgres() !== null)('with a PostgreSQL server', () => {
     await store.close()
     expect([refused.code, refused.stderr]).toEqual([
       5,
-      expect.stringMatching(/^headroom: A controller is running on postgres:.*: use its interface/),
+      expect.stringMatching(/^headroom: A controller is using postgres:.*: stop it/),
     ])
   })
 
@@ -84,7 +84,7 @@ describe.skipIf(whyNoPostgres() !== null)('with a PostgreSQL server', () => {
     await server.query('delete from headroom.uploaded_files')
     const restore = ['restore', backup, '--data-dir', dataDir]
     const shown = await headroom([...restore, '--dry-run'], { env })
-    expect([shown.code, shown.stdout]).toEqual([0, expect.not.stringContaining('lack files')])
+    expect([shown.code, shown.stdout]).toEqual([0, expect.not.stringContaining('missing files')])
     expect(await stored()).toEqual([])
     const restored = await headroom([...restore, '--force'], { env })
     expect([restored.code, restored.stdout]).toEqual([
@@ -96,7 +96,7 @@ describe.skipIf(whyNoPostgres() !== null)('with a PostgreSQL server', () => {
 
   it('is found by the doctor, with its version', async () => {
     expect(await storeChecks({ CONTROLLER_STORE_URL: server.url })).toMatchObject([
-      { name: 'store', verdict: 'ok', detail: expect.stringMatching(/ is PostgreSQL \d+/) as unknown },
+      { name: 'store', verdict: 'ok', detail: expect.stringMatching(/ runs PostgreSQL \d+/) as unknown },
       { name: 'store: replication', verdict: 'ok' },
     ])
     expect(await storeChecks({})).toEqual([])

@@ -60,7 +60,7 @@ describe('the recovery commands after a restore', { timeout: 300_000 }, () => {
     await open()
     expect(await run('attempts', 'adopt', 'later/1', '--owner', 'ada', '--name', 'trained')).toMatchObject({
       code: 0,
-      stdout: 'later/1: now a task of ada\n',
+      stdout: 'later/1: adopted as a task of ada\n',
     })
     expect(await get('/tasks/later')).toMatchObject({
       state: 'running',
@@ -71,7 +71,7 @@ describe('the recovery commands after a restore', { timeout: 300_000 }, () => {
     const stopping = nodeOf('other')
     expect(await run('attempts', 'stop', 'other/1')).toMatchObject({
       code: 0,
-      stdout: `other/1: ${stopping} was told to stop it\n`,
+      stdout: `other/1: stop requested on ${stopping}\n`,
     })
     while (world.runsOn('other').length > 0) await wait(10)
     expect(world.runsOn('later')).toHaveLength(1)
@@ -88,7 +88,7 @@ describe('the recovery commands after a restore', { timeout: 300_000 }, () => {
     await open(['n3'])
     const status = await run('recovery', 'status')
     expect(status.stdout).toMatch(/^placements +paused: RECOVERY$/m)
-    expect(status.stdout).toMatch(/^recovery +restored .*, 1 nodes awaited$/m)
+    expect(status.stdout).toMatch(/^recovery +restored at .*, waiting for 1 nodes$/m)
     expect(await get('/recovery')).toMatchObject({
       placements_paused: 'RECOVERY',
       recovery: { nodes_awaited: [nodeIdFromName('n3')] },

@@ -171,7 +171,7 @@ describe('the token commands', () => {
     )
     expect((await token(['revoke', alice.id, ...online])).code).toBe(0)
     expect((await token(['create', 'bob', '--role', 'viewer', '--data-dir', data])).stderr).toContain(
-      'A controller is running on',
+      'A controller is using',
     )
     served.process.kill('SIGKILL')
     await served.ended

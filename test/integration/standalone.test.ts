@@ -175,7 +175,7 @@ describe('headroom gpu-server --standalone', { timeout: 300_000 }, () => {
       const login = await asUid(USER, ['login', `unix://${socket}`], { XDG_CONFIG_HOME: join(folder, 'cfg') })
       expect(login).toMatchObject({ stderr: '' })
       expect(login.stdout).toBe(
-        `Authenticated as daemon, role admin. unix://${socket} is the current context, local.\n`,
+        `Authenticated as daemon, role admin. The current context is now local (unix://${socket}).\n`,
       )
     },
   )

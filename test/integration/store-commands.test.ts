@@ -175,7 +175,7 @@ describe('headroom backup', { timeout: 300_000 }, () => {
       writeFileSync(join(copies, `headroom-2026-01-${day}T00-00-00-000Z.db`), '')
     writeFileSync(join(copies, 'mine.db'), '')
     expect((await headroom(['backup', copies, '--data-dir', dataDir, '--keep', '2'])).stdout).toMatch(
-      /, 2 older removed\n$/,
+      /, 2 older copies removed\n$/,
     )
     const left = readdirSync(copies).sort((a, b) => (a < b ? -1 : 1))
     expect(left).toEqual([
@@ -280,7 +280,7 @@ describe('uploaded folders of open tasks', { timeout: 300_000 }, () => {
     const failed = await headroom(['backup', copy, '--data-dir', dataDir])
     expect([failed.code, failed.stderr]).toEqual([
       1,
-      expect.stringMatching(/^\S*.*cannot be copied to .*EISDIR.*No backup was created\n$/),
+      expect.stringMatching(/^\S*.*could not be copied to .*EISDIR.*No backup was created\n$/),
     ])
     expect(readdirSync(copies)).toEqual([])
     rmSync(broken, { recursive: true })
@@ -292,7 +292,7 @@ describe('uploaded folders of open tasks', { timeout: 300_000 }, () => {
     expect([restored.code, restored.stderr]).toEqual([
       1,
       expect.stringMatching(
-        /cannot be copied to .*The store is restored: copy them before the controller starts\n$/,
+        /could not be copied to .*The store was restored: copy the files before you start the controller\n$/,
       ),
     ])
     expect(existsSync(join(elsewhere, STORE_FILE))).toBe(true)
@@ -303,12 +303,12 @@ describe('uploaded folders of open tasks', { timeout: 300_000 }, () => {
     const [, bobs = ''] = ['alice', 'bob'].map((owner) => join(dataDir, 'files', folderOfOwner(owner)))
     writeFileSync(join(bobs, sha(data)), 'y'.repeat(5_000))
     const copy = join(folder, 'incomplete.db')
-    const says = /1 open tasks lack files of their uploaded folders .*\n  task-2 /s
+    const says = /1 open tasks are missing files from their uploaded folders .*\n  task-2 /s
     const made = await headroom(['backup', copy, '--data-dir', dataDir])
     expect([made.code, made.stdout]).toEqual([0, expect.stringMatching(says)])
     rmSync(`${copy}.files`, { recursive: true })
     const elsewhere = join(folder, 'elsewhere-incomplete')
-    const both = /2 open tasks lack files of their uploaded folders .*\n  task-1 .*\n  task-2 /s
+    const both = /2 open tasks are missing files from their uploaded folders .*\n  task-1 .*\n  task-2 /s
     const dry = await headroom(['restore', copy, '--data-dir', elsewhere, '--dry-run'])
     expect([dry.code, dry.stdout]).toEqual([0, expect.stringMatching(both)])
     expect(existsSync(join(elsewhere, 'files'))).toBe(false)
@@ -447,7 +447,9 @@ describe('a folder that is not as expected', { timeout: 300_000 }, () => {
     const dataDir = join(folder, 'mistyped')
     const { code, stderr } = await headroom(['token', ...args, dataDir])
     expect([code, existsSync(dataDir)]).toEqual([2, false])
-    expect(stderr).toMatch(/^error: no store at .*mistyped\/headroom\.db: name its folder with --data-dir\n$/)
+    expect(stderr).toMatch(
+      /^error: no store at .*mistyped\/headroom\.db: specify its folder with --data-dir\n$/,
+    )
   })
 
   it('given as a file is not a disk failure', async () => {

@@ -71,7 +71,7 @@ describe.skipIf(whyNoNatsServer() !== null)('A sweep worker', () => {
     { timeout: 300_000 },
     async () => {
       const helper = worker()
-      await helper.says(/no sweep was started on this broker yet/)
+      await helper.says(/no sweep has been started on this broker yet/)
       const sweeper = await as('sweep')
       const stream = new JetStream(sweeper)
       await prepareBroker(stream, 1_000)

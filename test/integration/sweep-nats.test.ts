@@ -127,8 +127,8 @@ describe.skipIf(whyNot !== null)('a sweep over a broker', () => {
     expect(await refused.ended).toBe(5)
     expect(refused.output()).toMatch(
       new RegExp(
-        /this worker is headroom [\d.]+.*, but the sweep other was started by 9\.9\.9: their /.source +
-          /results may differ, so it does not take part/.source,
+        /this worker runs headroom [\d.]+.*, but the sweep other was started by headroom 9\.9\.9\. /.source +
+          /Their results may differ, so the worker does not take part/.source,
       ),
     )
     const again = await stream.next(JOBS, WORKERS, 5_000)

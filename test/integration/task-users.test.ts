@@ -263,7 +263,7 @@ describe.skipIf(whyNoNatsServer() !== null || !isRoot)('the users of tasks', { t
     expect([refused, why]).toEqual([
       2,
       expect.stringMatching(
-        /^error: a server that is not root [^\n]*run it as root[^\n]*--tasks-as-me[^\n]*\n$/,
+        /^error: a server that does not run as root [^\n]*run it as root[^\n]*--tasks-as-me[^\n]*\n$/,
       ),
     ])
     const [far, whyFar] = await asNobody('nats://192.0.2.1:4222', '--tasks-as-me')

@@ -48,7 +48,7 @@ describe.skipIf(whyNoControlPlane('kube-scheduler') !== null)('With an agent', (
     await api.patch(NODES, { name: 'one' }, { type: 'merge', body: { spec: { taints: null } } })
     options = await agentOptions(agents)
     agent = startHeadroom(['operator', 'agent', ...options])
-    await agent.says(/Headroom agent of node one runs/)
+    await agent.says(/Headroom agent of node one is running/)
     const policy = aClusterPolicy(100)
     await plane.kubectl(
       ['apply', '-f', '-'],

@@ -16,7 +16,7 @@ test('`headroom status` marks the reasons as an estimate if not all tasks were e
   }
   expect([pendingOf(7, 7), pendingOf(7, 900)]).toEqual([
     ['7 WAITING_VRAM'],
-    ['7 WAITING_VRAM', 'estimated for 900 tasks from 7 of them'],
+    ['7 WAITING_VRAM', 'estimated for 900 tasks from a sample of 7'],
   ])
   await api.app.close()
 })
@@ -35,7 +35,7 @@ test('`headroom status` names the leader and counts the standbys of several cont
     undefined,
     'head-1 leads, 1 standby can take over',
     'head-2 leads, no standby can take over',
-    'head-2 leads, the number of standbys is not known',
+    'head-2 leads, the number of standbys is unknown',
   ])
   await api.app.close()
 })

@@ -48,7 +48,7 @@ it('A task that runs as root or as the user of its server fails', () => {
   expect(taskUserChecks(proc)).toMatchObject([{ verdict: 'ok' }])
   process(12, 0, 'python\0', 'HEADROOM_ATTEMPT=b.1.x\0')
   expect(taskUserChecks(proc)).toMatchObject([
-    { verdict: 'fail', detail: expect.stringMatching(/process 12 of a task runs as root/) as string },
+    { verdict: 'fail', detail: expect.stringMatching(/task process 12 runs as root/) as string },
   ])
 })
 

@@ -103,14 +103,14 @@ it('A task is not a victim without host memory, while swapped out or moving, or 
   b.advance(IDLE_MS)
   expect(standing(world)).toMatchObject({
     standing: 'NO_HOST_MEMORY',
-    sentence: 'It is not swapped out: n has 60 MiB of host memory left, and it needs 70 MiB.',
+    sentence: 'It is not swapped out: n has 60 MiB of host memory left, and the task needs 70 MiB.',
   })
   const mover = placed({}, 200)
   mover.b.started(mover.task)
   mover.b.advance(IDLE_MS)
   mover.b.submit({ vramMib: 60 })
   mover.b.cycle()
-  expect(standing(mover)).toMatchObject({ standing: 'NOT_RESIDENT', sentence: 'It is being moved.' })
+  expect(standing(mover)).toMatchObject({ standing: 'NOT_RESIDENT', sentence: 'It is being swapped out.' })
   mover.b.swapped(mover.task, true)
   expect(standing(mover)).toMatchObject({ standing: 'SWAP_FAILED_LATELY', eligibleAt: mover.b.now + 30_000 })
 })
@@ -185,9 +185,9 @@ it('A task that is swapped out says by what, and what stays in VRAM', () => {
   })
   expect(out(5, { swapMethod: 'hooks' })).toMatchObject({
     standing: 'NOT_RESIDENT',
-    sentence: 'It is already swapped out, by its hooks: 5 MiB stay in VRAM on each GPU.',
+    sentence: 'It is already swapped out, by its hooks: 5 MiB stays in VRAM on each GPU.',
   })
   expect(out(5, { swapMethod: 'engine' })).toMatchObject({
-    sentence: 'It is already swapped out, by its inference engine: 5 MiB stay in VRAM on each GPU.',
+    sentence: 'It is already swapped out, by its inference engine: 5 MiB stays in VRAM on each GPU.',
   })
 })

@@ -41,7 +41,7 @@ describe('a pending task that can never be placed', () => {
     b.cycle()
     const { primary, sentence, queuePosition } = explained(b, task)
     expect(brief(primary)).toBe('HELD -/- on ')
-    expect(sentence).toBe('On hold: an operator must release it before it is placed.')
+    expect(sentence).toBe('On hold: an operator must release the task before it is placed.')
     expect(queuePosition).toBeNull()
   })
 
@@ -79,7 +79,7 @@ describe('a pending task that can never be placed', () => {
     const { primary, secondary, sentence } = waitOf(b, { vramMib: 60, gpuCount: 3 })
     expect(brief(primary)).toBe('EXCEEDS_NODE_GPU_COUNT -/- on n3,n1')
     expect(secondary.map(brief)).toEqual(['NEVER_FITS 40/60 on n2'])
-    expect(sentence).toBe('Can never fit: needs 3 GPUs of one node; the best of 2 nodes, n3, has 2.')
+    expect(sentence).toBe('Can never fit: needs 3 GPUs on one node; the best of 2 nodes, n3, has 2.')
   })
 })
 
@@ -100,7 +100,7 @@ describe('a pending task without a node', () => {
     const { primary, secondary, sentence } = waitOf(b, { vramMib: 60 })
     expect(brief(primary)).toBe('NODES_OFFLINE -/- on n1')
     expect(secondary.map(brief)).toEqual(['NEVER_FITS 40/60 on n2'])
-    expect(sentence).toBe('Waits for a node: n1 could take it and is offline.')
+    expect(sentence).toBe('Waits for a node: n1 would fit, but is offline.')
   })
 
   it('waits for a node that runs commands, while a lease uses a node that does not', () => {
@@ -112,8 +112,8 @@ describe('a pending task without a node', () => {
     expect(lease.state).toBe('assigned')
     expect(primary.reason).toBe('EXEC_NOT_ALLOWED')
     expect(sentence).toBe(
-      'Waits for a node that runs commands: n1 could take it and takes leases only (headroom ' +
-        'gpu-server --allow-exec).',
+      'Waits for a node that runs commands: n1 would fit, but accepts only leases. To allow commands, ' +
+        'start its server with `headroom gpu-server --allow-exec`.',
     )
     const two = b.submit({ vramMib: 10, gpuCount: 1, command: ['true'], noswap: 1 })
     b.cycle()
@@ -131,7 +131,7 @@ describe('a pending task without a node', () => {
     const { primary, secondary, sentence } = waitOf(b, { vramMib: 60 })
     expect(primary.reason).toBe('NODES_CORDONED')
     expect(secondary.map(brief)).toEqual(['NODES_OFFLINE -/- on n5'])
-    expect(sentence).toBe('Waits for a node: n1, n2, n3 and 1 more could take it and are cordoned.')
+    expect(sentence).toBe('Waits for a node: n1, n2, n3 and 1 more would fit, but are cordoned.')
   })
 
   it('names at most twenty nodes and counts all', () => {
@@ -161,8 +161,8 @@ describe('a pending task without enough capacity', () => {
     const { primary, sentence } = waitOf(b, { vramMib: 40 })
     expect(brief(primary)).toBe('SWAP_SPACE_EXHAUSTED 30/40 on n1')
     expect(sentence).toBe(
-      'Waits for host memory to swap to: needs 40 MiB on one GPU; ' +
-        'with the remaining host memory n1 can take 30 MiB.',
+      'Waits for host memory for swap-outs: needs 40 MiB on one GPU; ' +
+        'with the remaining host memory, n1 can accept 30 MiB.',
     )
   })
 
@@ -174,7 +174,7 @@ describe('a pending task without enough capacity', () => {
     b.advance(IDLE_MS)
     const { primary, sentence } = waitOf(b, { vramMib: 40, gpuCount: 2 })
     expect(brief(primary)).toBe('SWAP_SPACE_EXHAUSTED -/- on n1')
-    expect(sentence).toContain('all its GPUs on n1 together would need more than is free')
+    expect(sentence).toContain('all its GPUs on n1 together would need more host memory than is free')
   })
 
   it('waits for commit room and names the GPU with the most', () => {
@@ -202,7 +202,7 @@ describe('a pending task without enough capacity', () => {
     ])
     expect(retryAt).toBe(b.now + IDLE_MS)
     expect(sentence).toBe(
-      'Waits for physical VRAM: needs 20 MiB on one GPU, never swapped out; n1 has 10 MiB free. The ' +
+      'Waits for physical VRAM: needs 20 MiB on one GPU for a noswap task; n1 has 10 MiB free. The ' +
         'next task may be swapped out in 300 s.',
     )
   })
@@ -213,8 +213,8 @@ describe('a pending task without enough capacity', () => {
     const { primary, secondary, sentence } = waitOf(b, { vramMib: 30 })
     expect([primary, ...secondary].map(brief)).toEqual(['NEVER_RESIDENT 20/30 on n1'])
     expect(sentence).toBe(
-      'Waits for noswap tasks or foreign memory to leave: needs 30 MiB on one GPU; n1 has 20 MiB ' +
-        'next to them.',
+      'Waits for noswap tasks or foreign processes to free VRAM: needs 30 MiB on one GPU; n1 can ' +
+        'offer 20 MiB.',
     )
   })
 
@@ -224,9 +224,8 @@ describe('a pending task without enough capacity', () => {
     const { primary, sentence } = waitOf(b, { vramMib: 31, noswap: 1 })
     expect(brief(primary)).toBe('WOULD_STRAND 30/31 on n1')
     expect(sentence).toBe(
-      'Waits so that placed tasks can return: needs 31 MiB on one GPU, never swapped out; ' +
-        'n1 can ' +
-        'spare 30 MiB.',
+      'Waits so that placed tasks can return: needs 31 MiB on one GPU for a noswap task; ' +
+        'n1 can spare 30 MiB.',
     )
   })
 
@@ -237,7 +236,7 @@ describe('a pending task without enough capacity', () => {
     const { primary, sentence } = waitOf(b, { vramMib: 50 })
     expect(brief(primary)).toBe('FRAGMENTED 40/50 on n1')
     expect(sentence).toBe(
-      'Waits for VRAM in one piece: needs 50 MiB on one GPU; n1 has enough in total, but no more ' +
+      'Waits for unfragmented VRAM: needs 50 MiB on one GPU; n1 has enough in total, but no more ' +
         'than 40 MiB on one GPU.',
     )
   })
@@ -313,7 +312,7 @@ describe('a pending task and its victims', () => {
     const leaving = explained(b, task)
     expect(brief(leaving.primary)).toBe('SWAPPING_OUT_FOR_YOU 10/40 on n1')
     expect(leaving.sentence).toBe(
-      'Starts on GPU 0 of n1 once other tasks are swapped out: needs 40 MiB, has 10 MiB.',
+      'Starts on GPU 0 of n1 once other tasks are swapped out: needs 40 MiB, and 10 MiB is available.',
     )
     expect(leaving.retryAt).toBeNull()
     b.swapped(holder)
@@ -368,7 +367,8 @@ describe('a task that its node has not confirmed', () => {
     const { primary, sentence } = explained(b, task)
     expect(brief(primary)).toBe('AWAITING_NODE_ACK -/- on n1')
     expect(sentence).toBe(
-      'Refused by n1; it can be placed there again after the next report, or when a task ends there.',
+      'Refused by n1; the task can be placed there again after the next report, or when another task ' +
+        'ends there.',
     )
     b.heartbeat(b.node('n1'))
     expect(explained(b, task).primary.reason).toBe('QUEUED_BEHIND')
@@ -387,8 +387,8 @@ describe('a task that fits', () => {
     expect(explained(b, head).primary.reason).toBe('WAITING_VRAM')
     expect(brief(primary)).toBe('RESERVED_FOR_ANOTHER 0/30 on n1')
     expect(sentence).toBe(
-      'Waits behind a task that has waited longer: needs 30 MiB on one GPU; next to the reservation of ' +
-        'large, n1 has 0 MiB.',
+      'Waits behind a task that has waited longer: needs 30 MiB on one GPU; apart from the VRAM ' +
+        'reserved for large, n1 has 0 MiB.',
     )
     expect(queuePosition).toBe(2)
   })
@@ -399,7 +399,7 @@ describe('a task that fits', () => {
     const { primary, secondary, sentence, queuePosition } = waitOf(b, { vramMib: 30 })
     expect([primary, ...secondary].map(brief)).toEqual(['QUEUED_BEHIND 40/30 on n1'])
     expect(sentence).toBe(
-      'Fits GPU 0 of n1, but 2 tasks come before it, and its pool is served in strict order.',
+      'Fits on GPU 0 of n1, but 2 tasks are ahead of it, and its pool is served in strict order.',
     )
     expect(queuePosition).toBe(3)
   })
@@ -414,7 +414,7 @@ describe('a task that fits', () => {
   it('is placed in the next cycle', () => {
     const b = cluster()
     const task = b.submit({ vramMib: 30 })
-    expect(explained(b, task).sentence).toBe('Fits GPU 0 of n1: it is considered in the next cycle.')
+    expect(explained(b, task).sentence).toBe('Fits on GPU 0 of n1: the task is considered in the next cycle.')
     b.cycle()
     expect(task.placement).not.toBeNull()
   })
@@ -455,8 +455,8 @@ describe('a swapped-out task that wants the GPU', () => {
     const { primary, secondary, sentence, retryAt, queuePosition } = explained(b, away)
     expect([primary, ...secondary].map(brief)).toEqual(['NO_ELIGIBLE_VICTIM 10/40 on n1'])
     expect(sentence).toBe(
-      'Waits to return to GPU 0 of n1: needs 40 MiB; has 10 MiB, including tasks that may be swapped ' +
-        'out. The next task may be swapped out in 300 s.',
+      'Waits to return to GPU 0 of n1: needs 40 MiB, but only 10 MiB is available, including the VRAM ' +
+        'of tasks that may be swapped out. The next task may be swapped out in 300 s.',
     )
     expect(retryAt).toBe(b.now + IDLE_MS)
     expect(queuePosition).toBeNull()
@@ -467,14 +467,12 @@ describe('a swapped-out task that wants the GPU', () => {
     b.advance(IDLE_MS)
     b.cycle()
     b.wants(away, true)
-    expect(explained(b, away).sentence).toBe(
-      'Returns to GPU 0 of n1 in the next cycle, after 0 other tasks of that node.',
-    )
+    expect(explained(b, away).sentence).toBe('Returns to GPU 0 of n1 in the next cycle.')
     b.cycle()
     const { primary, sentence } = explained(b, away)
     expect(brief(primary)).toBe('SWAPPING_OUT_FOR_YOU 10/40 on n1')
     expect(sentence).toBe(
-      'Returns to GPU 0 of n1 once other tasks are swapped out: needs 40 MiB, has 10 MiB.',
+      'Returns to GPU 0 of n1 once other tasks are swapped out: needs 40 MiB, and 10 MiB is available.',
     )
   })
 
@@ -490,7 +488,8 @@ describe('a swapped-out task that wants the GPU', () => {
     const { primary, secondary, sentence } = explained(b, away)
     expect([primary, ...secondary].map(brief)).toEqual(['RESERVED_FOR_ANOTHER 30/40 on n1'])
     expect(sentence).toBe(
-      'Waits to return to GPU 0 of n1: needs 40 MiB; 70 MiB is reserved for third, which came first.',
+      'Waits to return to GPU 0 of n1: needs 40 MiB, but 70 MiB is reserved for an earlier request of ' +
+        'third.',
     )
   })
 
@@ -502,8 +501,8 @@ describe('a swapped-out task that wants the GPU', () => {
     const { primary, sentence } = explained(b, away)
     expect(brief(primary)).toBe('RESIDENCY_IMPOSSIBLE 30/40 on n1')
     expect(sentence).toBe(
-      'Waits to return to GPU 0 of n1: needs 40 MiB; while noswap tasks and foreign memory stay, ' +
-        'at most 30 MiB are available.',
+      'Waits to return to GPU 0 of n1: needs 40 MiB, but at most 30 MiB is available while noswap ' +
+        'tasks and foreign processes use VRAM.',
     )
   })
 
@@ -529,7 +528,7 @@ describe('a task that wants to grow', () => {
     b.cycle()
     const { primary, sentence } = explained(b, growing as LiveTask)
     expect(brief(primary)).toBe('NO_ELIGIBLE_VICTIM 60/70 on n1')
-    expect(sentence).toContain('Waits to grow on GPU 0 of n1: needs 70 MiB; has 60 MiB')
+    expect(sentence).toContain('Waits to grow on GPU 0 of n1: needs 70 MiB, but only 60 MiB is available')
   })
 
   it('waits for physical VRAM when it is noswap', () => {

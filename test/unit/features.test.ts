@@ -41,7 +41,8 @@ describe('a task with an image', () => {
       nodeCount: 2,
     })
     expect(wait?.sentence).toBe(
-      'Waits for a node that offers container images (feature image): old, other could take it and do not.',
+      'Waits for a node that offers container images (feature image): old, other would fit, but do not ' +
+        'offer it.',
     )
   })
 
@@ -156,8 +157,8 @@ it('A task with limits waits for a server that sets them, and its start carries 
   const task = b.submit({ ...CONTAINER, limits })
   b.cycle()
   expect(b.explain(task)?.sentence).toBe(
-    'Waits for a node that offers limits of memory and processors (feature limits): n1 could take it and ' +
-      'does not.',
+    'Waits for a node that offers memory and CPU limits (feature limits): n1 would fit, but does not ' +
+      'offer it.',
   )
   b.hello(node, { features: ['image', 'limits'] })
   b.cycle()

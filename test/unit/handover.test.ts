@@ -159,7 +159,10 @@ describe('headroom leader', () => {
     const { handover, state } = handoverOf(viewWith(READY), () => (state.view = next))
     const { url } = await askedApi({ handover })
     const { code, stdout } = await headroom(['leader', 'resign', '--to', 'head-2', '--server', url])
-    expect([code, stdout]).toEqual([0, expect.stringMatching(/^head-2 leads since epoch 8, \d+ ms after/)])
+    expect([code, stdout]).toEqual([
+      0,
+      expect.stringMatching(/^head-2 became the leader with epoch 8, \d+ ms after/),
+    ])
     expect(state.asked).toEqual(['head-2'])
   })
 
@@ -169,7 +172,8 @@ describe('headroom leader', () => {
     const { code, stderr } = await headroom(['leader', 'resign', '--to', 'head-2', '--server', url])
     expect([code, stderr]).toEqual([
       1,
-      'headroom: head-2 did not take over: head-1 leads again, with epoch 8. See headroom leader.\n',
+      'headroom: head-2 did not take over: head-1 is the leader again, with epoch 8. Run `headroom ' +
+        'leader` for details.\n',
     ])
   })
 

@@ -34,7 +34,7 @@ describe('the option --mount', () => {
 
   it('is refused if a name is given twice, or for more than 16 folders', () => {
     expect(() => mountsOf([`a=${folder}/data`, `a=${folder}/data`])).toThrow(
-      '--mount a: the name is given twice',
+      '--mount a: the name is specified twice',
     )
     const many = Array.from({ length: 17 }, (_, i) => `m${i}=${folder}/data`)
     expect(() => mountsOf(many)).toThrow('at most 16 folders')

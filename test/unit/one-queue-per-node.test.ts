@@ -198,7 +198,7 @@ describe('the explanation of a queue entry', () => {
     s.b.cycle()
     const wait = s.b.explain(s.away)
     expect(wait).toMatchObject({ primary: { reason: 'NO_ELIGIBLE_VICTIM' }, servedBefore: 2 })
-    expect(wait?.sentence).toContain(' 2 other tasks are served before it there.')
+    expect(wait?.sentence).toContain(' 2 other tasks are served first on that node.')
   })
 
   it('counts the entries before a pending task on its closest node, and none before a P0 task', () => {
@@ -209,7 +209,7 @@ describe('the explanation of a queue entry', () => {
     const pending = s.b.submit({ vramMib: 60 })
     s.b.cycle()
     expect(s.b.explain(pending)).toMatchObject({ primary: { reason: 'NO_ELIGIBLE_VICTIM' }, servedBefore: 1 })
-    expect(s.b.explain(pending)?.sentence).toContain(' Another task is served before it there.')
+    expect(s.b.explain(pending)?.sentence).toContain(' Another task is served first on that node.')
     s.b.update(pending, { priority: 0 })
     s.b.cycle()
     expect(s.b.explain(pending)).toMatchObject({ primary: { reason: 'NO_ELIGIBLE_VICTIM' }, servedBefore: 0 })

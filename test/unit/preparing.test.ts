@@ -83,7 +83,7 @@ describe('a task with an image', () => {
     b.answer(task, node)
     b.says(node, [{ task, bytes_done: 3 * 1024 * 1024, bytes_total: 9 * 1024 * 1024 }])
     expect(b.explain(task)?.sentence).toBe(
-      'Being prepared on n1 (image): 3 MiB of 9 MiB. No VRAM is committed meanwhile.',
+      'Being prepared on n1 (image): 3 MiB of 9 MiB. No VRAM is committed during preparation.',
     )
     expect(reasonOf(b, task)).toBe('PREPARING')
     const other = b.submit({ vramMib: 60 })
@@ -404,7 +404,9 @@ describe('an image that cannot be had', () => {
     expect(node.autoCordon).toBeNull()
     expect(tasks.map((task) => reasonOf(b, task))).toEqual(tasks.map(() => 'START_REFUSED'))
     expect(tasks.every(({ trouble }) => trouble.pause === null)).toBe(true)
-    expect(b.explain(tasks[0] as LiveTask)?.sentence).toContain('manifest unknown. It is tried again in 10 s')
+    expect(b.explain(tasks[0] as LiveTask)?.sentence).toContain(
+      'manifest unknown. The controller tries again in 10 s',
+    )
     expect(b.asked()).toHaveLength(4)
     b.advance(10_000)
     b.cycle()

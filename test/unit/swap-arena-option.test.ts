@@ -41,7 +41,7 @@ test('An arena needs NVIDIA GPUs', () => {
 })
 
 test.each(['', 'much', '64G', '-1', '1.5Gi', '2000000000'])('The option refuses %j', (text) => {
-  expect(() => swapArenaSize(text)).toThrow('It must be MiB, or a size with Mi or Gi')
+  expect(() => swapArenaSize(text)).toThrow('It must be a number of MiB, or a size in Mi or Gi')
 })
 
 test('The option accepts MiB and sizes', () => {

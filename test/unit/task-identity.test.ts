@@ -23,7 +23,7 @@ it('A root server gives each attempt a separate user unless one user, or root, i
 
 it('A server without root shares its user with its tasks, which needs an option for commands', () => {
   expect(() => taskIdentityOf({ allowExec: true }, ORDINARY)).toThrow(
-    /run it as root .* or accept that with --tasks-as-me/,
+    /run it as root .* or accept this with --tasks-as-me/,
   )
   for (const options of [{ allowExec: true, tasksAsMe: true }, {}]) {
     expect(taskIdentityOf(options, ORDINARY)).toEqual({ kind: 'server_user' })
@@ -63,7 +63,7 @@ it('Tasks with the user of the server may use a broker without keys only on loop
 it('A range of ids has two ordered numbers above those of the system', () => {
   expect(idRange('200000-201023')).toEqual(IDS)
   for (const text of ['', '200000', '2-1', '999-2000', '201023-200000', '1000-4294967294', '1000..2000']) {
-    expect(() => idRange(text)).toThrow(/two numbers/)
+    expect(() => idRange(text)).toThrow(/a range FROM-TO/)
   }
 })
 

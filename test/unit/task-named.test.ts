@@ -85,7 +85,7 @@ describe('the task that a command names', () => {
   it('of another owner is a candidate only', async () => {
     await expect(named('serve')).rejects.toThrow(
       new RegExp(
-        /^Task "serve" not found: no task of yours .* Candidates: bbbb1003-\S+ \(serve, /.source +
+        /^Task "serve" not found: you have no task .* Candidates: bbbb1003-\S+ \(serve, /.source +
           /pending, owner bob\)\.$/.source,
       ),
     )
@@ -93,9 +93,12 @@ describe('the task that a command names', () => {
 
   it('is refused if two tasks match, by id, by name, or one by each', async () => {
     await expect(named('abcd')).rejects.toThrow(
-      `2 tasks match "abcd": use the id. Candidates: ${ALIKE} (train-again, pending, owner ann), ${AT_HOME}`,
+      `2 tasks match "abcd": use the task ID. Candidates: ${ALIKE} (train-again, pending, owner ann), ` +
+        `${AT_HOME}`,
     )
-    await expect(named('twin')).rejects.toThrow(/^2 tasks match "twin": use the id\. .*dddd0006.*dddd0005/)
+    await expect(named('twin')).rejects.toThrow(
+      /^2 tasks match "twin": use the task ID\. .*dddd0006.*dddd0005/,
+    )
     await expect(named('abcd0001')).rejects.toThrow(/^2 tasks match "abcd0001": .*abcd0001-.*eeee0007-/)
   })
 })

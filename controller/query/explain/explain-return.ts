@@ -110,7 +110,10 @@ function sentenceOf(reason: EntryReason, facts: EntryFacts, retryAt: Instant | n
     case 'NODES_OFFLINE':
       return `Waits to ${waitsTo} ${there}: its node is offline.`
     case 'SWAP_SPACE_EXHAUSTED':
-      return `${waits}; host memory could then not hold all tasks that may have to be swapped out at once.`
+      return (
+        `${waits}, but host memory could then not hold all tasks that may be swapped out at the same ` +
+        'time.'
+      )
     case 'AWAITING_NODE_ACK':
       return (
         `Waits to ${waitsTo} ${there}: its last swap failed; the next attempt is in ` +
@@ -118,27 +121,32 @@ function sentenceOf(reason: EntryReason, facts: EntryFacts, retryAt: Instant | n
       )
     case 'RESIDENCY_IMPOSSIBLE':
       return (
-        `${waits}; while noswap tasks and foreign memory stay, at most ` +
-        `${inMib(facts.attainableMib)} are available.`
+        `${waits}, but at most ${inMib(facts.attainableMib)} is available while noswap tasks and foreign ` +
+        'processes use VRAM.'
       )
     case 'WAITING_PHYSICAL_VRAM':
-      return `${waits}, never swapped out; has ${inMib(facts.freeMib)}.${victims()}`
+      return `${waits} for a noswap task, but only ${inMib(facts.freeMib)} is available.${victims()}`
     case 'NO_ELIGIBLE_VICTIM':
-      return `${waits}; has ${inMib(facts.reachMib)}, including tasks that may be swapped out.${victims()}`
+      return (
+        `${waits}, but only ${inMib(facts.reachMib)} is available, including the VRAM of tasks that may be ` +
+        `swapped out.${victims()}`
+      )
     case 'SWAPPING_OUT_FOR_YOU':
       return (
-        `${does} ${there} once other tasks are swapped out: needs ${inMib(needMib)}, has ` +
-        `${inMib(facts.freeMib)}.`
+        `${does} ${there} once other tasks are swapped out: needs ${inMib(needMib)}, and ` +
+        `${inMib(facts.freeMib)} is available.`
       )
     case 'RESERVED_FOR_ANOTHER':
       return (
-        `${waits}; ${inMib(facts.keptMib)} is reserved for ` +
-        `${facts.keptFor?.task.spec.name ?? 'others'}, which came first.`
+        `${waits}, but ${inMib(facts.keptMib)} is reserved for an earlier request of ` +
+        `${facts.keptFor?.task.spec.name ?? 'another task'}.`
       )
     case 'QUEUED_BEHIND':
-      return (
-        `${does} ${gpusInWords(entry.gpus)} in the next cycle, ` +
-        `after ${facts.servedBefore} other ${facts.servedBefore === 1 ? 'task' : 'tasks'} of that node.`
-      )
+      return `${does} ${gpusInWords(entry.gpus)} in the next cycle${afterOthers(facts.servedBefore)}.`
   }
+}
+
+function afterOthers(count: number): string {
+  if (count === 0) return ''
+  return `, after ${count} other ${count === 1 ? 'task' : 'tasks'} on that node`
 }

@@ -18,16 +18,16 @@ import {
 const BYTES_OF_MIB = 1024 * 1024
 
 const PAUSES = {
-  HELD: 'On hold: an operator must release it before it is placed.',
+  HELD: 'On hold: an operator must release the task before it is placed.',
   STORE_BEHIND:
-    'Nodes are ahead of the store: it went back in time. Restore a newer one ' +
-    '(headroom recovery status).',
+    'Nodes are ahead of the store, which went back in time. Restore a newer store ' +
+    '(see `headroom recovery status`).',
   RECOVERY:
-    'The controller recovers from a loss: nothing is placed until every known node has reported ' +
-    '(headroom recovery status).',
+    'The controller is recovering from a loss of data: no task is placed until every known node has ' +
+    'reported (see `headroom recovery status`).',
   AWAITING_NODES:
-    'The controller has just started: nothing is placed until the nodes that were up have reported, ' +
-    'at most 15 s.',
+    'The controller has just started: no task is placed until the nodes that were up have reported, ' +
+    'for at most 15 s.',
 } as const satisfies Partial<Record<WaitReason, string>>
 
 export function sentenceOfPending(
@@ -65,7 +65,7 @@ export function sentenceOfPending(
       return featureInWords(tally, spec)
     case 'MAX_TASKS_PER_GPU':
       return (
-        `Waits for a task to end: too few GPUs of ${nodesInWords(tally)} have fewer than ` +
+        `Waits for a task to end: too few GPUs on ${nodesInWords(tally)} have fewer than ` +
         `max_tasks_per_gpu (${facts.policy.maxTasksPerGpu}) tasks.`
       )
     case 'NODE_TASK_LIMIT':
@@ -76,16 +76,16 @@ export function sentenceOfPending(
       return `Waits for VRAM: ${needs}; ${best} has ${have} of commit room left.`
     case 'WAITING_PHYSICAL_VRAM':
       return (
-        `Waits for physical VRAM: ${needs}, never swapped out; ` +
+        `Waits for physical VRAM: ${needs} for a noswap task; ` +
         `${best} has ${have} free.${victimsInWords(tally, facts, retryAt)}`
       )
     case 'NEVER_RESIDENT':
-      return `Waits for noswap tasks or foreign memory to leave: ${needs}; ${best} has ${have} next to them.`
+      return `Waits for noswap tasks or foreign processes to free VRAM: ${needs}; ${best} can offer ${have}.`
     case 'WOULD_STRAND':
-      return `Waits so that placed tasks can return: ${needs}, never swapped out; ${best} can spare ${have}.`
+      return `Waits so that placed tasks can return: ${needs} for a noswap task; ${best} can spare ${have}.`
     case 'FRAGMENTED':
       return (
-        `Waits for VRAM in one piece: ${needs}; ${best} has enough in total, ` +
+        `Waits for unfragmented VRAM: ${needs}; ${best} has enough in total, ` +
         `but no more than ${have} ${spec.gpuCount === 1 ? 'on one GPU' : `on each of ${spec.gpuCount} GPUs`}.`
       )
     case 'WAITING_EXCLUSIVE_GPU':
@@ -97,13 +97,13 @@ export function sentenceOfPending(
       )
     case 'AWAITING_NODE_ACK':
       return (
-        `Refused by ${nodesInWords(tally)}; it can be placed there again after the next report, or when ` +
-        'a task ends there.'
+        `Refused by ${nodesInWords(tally)}; the task can be placed there again after the next report, or ` +
+        'when another task ends there.'
       )
     case 'RESERVED_FOR_ANOTHER':
       return (
         `Waits behind a task that has waited longer: ${needs}; ` +
-        `next to the reservation of ${holderInWords(tally, facts)}, ${best} has ${have}.`
+        `apart from the VRAM reserved for ${holderInWords(tally, facts)}, ${best} has ${have}.`
       )
     case 'QUEUED_BEHIND':
       return queuedInWords(facts)
@@ -125,7 +125,7 @@ export function sentenceOfPending(
 
 function closedInWords(tally: Tally, how: string): string {
   const are = tally.nodeCount === 1 ? 'is' : 'are'
-  return `Waits for a node: ${nodesInWords(tally)} could take it and ${are} ${how}.`
+  return `Waits for a node: ${nodesInWords(tally)} would fit, but ${are} ${how}.`
 }
 
 function preparingInWords(tally: Tally, { queued: { task } }: PendingFacts): string {
@@ -138,7 +138,7 @@ function preparingInWords(tally: Tally, { queued: { task } }: PendingFacts): str
   const { nodeName, bytesDone, bytesTotal } = current
   const mib = (bytes: number) => inMib(Math.ceil(bytes / BYTES_OF_MIB))
   const bytes = bytesTotal === null ? '' : `: ${mib(bytesDone)} of ${mib(bytesTotal)}`
-  return `Being prepared on ${nodeName} (${needs})${bytes}. No VRAM is committed meanwhile.`
+  return `Being prepared on ${nodeName} (${needs})${bytes}. No VRAM is committed during preparation.`
 }
 
 function whatIsPrepared({ image = null, workdir = null }: Task['spec']): string {
@@ -153,7 +153,7 @@ const MAX_QUOTED = 5
 function refusalsInWords(facts: PendingFacts): string {
   const { refusals } = facts.queued.task.trouble
   const again = triedAgainInWords(facts)
-  if (refusals.length === 0) return `Nodes could not start it. ${again}`
+  if (refusals.length === 0) return `Nodes could not start the task. ${again}`
   const quoted = refusals.slice(0, MAX_QUOTED).map(({ nodeName, detail }) => `${nodeName}: ${detail}`)
   const rest = refusals.length > MAX_QUOTED ? `; and ${refusals.length - MAX_QUOTED} more` : ''
   return `Could not be started. ${quoted.join('; ')}${rest}. ${again}`
@@ -165,8 +165,8 @@ function triedAgainInWords({ queued, now }: PendingFacts): string {
   const at = pause?.until ?? Math.min(...refusals.map(({ until }) => until ?? Infinity))
   const inTime = at === Infinity ? 'later' : `in ${Math.max(1, Math.ceil((at - now) / 1000))} s`
   return (
-    `It is tried again ${inTime}, or earlier if the task is released or changed, ` +
-    'or a node joins or is uncordoned.'
+    `The controller tries again ${inTime}, or earlier if the task is released or changed, ` +
+    'or if a node joins or is uncordoned.'
   )
 }
 
@@ -176,14 +176,15 @@ function noNodesInWords(groups: readonly string[]): string {
 }
 
 function tooFewGpusInWords({ nearest }: Tally, gpuCount: number, best: string): string {
-  return `Can never fit: needs ${gpuCount} GPUs of one node; ${best} has ${nearest[0]?.margin ?? 0}.`
+  return `Can never fit: needs ${gpuCount} GPUs on one node; ${best} has ${nearest[0]?.margin ?? 0}.`
 }
 
 function leasesOnlyInWords(tally: Tally): string {
-  const take = tally.nodeCount === 1 ? 'takes' : 'take'
+  const accept = tally.nodeCount === 1 ? 'accepts' : 'accept'
+  const itsServer = tally.nodeCount === 1 ? 'its server' : 'their servers'
   return (
-    `Waits for a node that runs commands: ${nodesInWords(tally)} could take it and ${take} leases only ` +
-    '(headroom gpu-server --allow-exec).'
+    `Waits for a node that runs commands: ${nodesInWords(tally)} would fit, but ${accept} only leases. ` +
+    `To allow commands, start ${itsServer} with \`headroom gpu-server --allow-exec\`.`
   )
 }
 
@@ -194,14 +195,14 @@ const FEATURE_WORDS: Readonly<Record<Feature, string>> = {
   env: 'environment variables',
   secrets: 'secrets',
   mounts: 'mounted folders',
-  limits: 'limits of memory and processors',
+  limits: 'memory and CPU limits',
   ports: 'ports',
   swap_hooks: 'swap hooks',
   swap_engine: 'sleep modes of inference engines',
   attach: 'processes of leases',
-  prepare: 'preparing before the start',
+  prepare: 'preparation before the start',
   channels: 'channels into running tasks',
-  vram_limit: 'limits of VRAM',
+  vram_limit: 'VRAM limits',
 }
 
 function featureWords(feature: Required): string {
@@ -217,12 +218,13 @@ function featureInWords(tally: Tally, spec: Task['spec']): string {
   const missing = node === undefined ? null : missingFeature(requiredFeatures(spec), node)
   const offers = missing === null ? 'what it requires' : `${featureWords(missing)} (feature ${missing})`
   const dont = tally.nodeCount === 1 ? 'does' : 'do'
-  return `Waits for a node that offers ${offers}: ${nodesInWords(tally)} could take it and ${dont} not.`
+  return `Waits for a node that offers ${offers}: ${nodesInWords(tally)} would fit, but ${dont} not offer it.`
 }
 
 function requeueDelayInWords(facts: PendingFacts): string {
   const { earlyEnds } = facts.queued.task.trouble
-  return `Its attempts have ended soon after their start ${earlyEnds} times. ${triedAgainInWords(facts)}`
+  const attempts = earlyEnds === 1 ? 'One attempt' : `${earlyEnds} attempts`
+  return `${attempts} of this task ended soon after the start. ${triedAgainInWords(facts)}`
 }
 
 function missingGroupsInWords(groups: readonly string[]): string {
@@ -236,7 +238,7 @@ function emptyGroupsInWords(groups: readonly string[]): string {
 function ownerLimitInWords({ queued, ownerLimit }: PendingFacts): string {
   const { owner, gpuCount } = queued.task.spec
   const { placedGpus = 0, maxGpus = 0 } = ownerLimit ?? {}
-  const use = `they use ${placedGpus} of ${maxGpus} GPUs, and it needs ${gpuCount}`
+  const use = `the owner uses ${placedGpus} of ${maxGpus} GPUs, and this task needs ${gpuCount}`
   return `Waits for another task of ${owner ?? 'its owner'} to end: ${use}.`
 }
 
@@ -254,7 +256,7 @@ export function nextVictimInWords(
   const who = whoLeavesInWords(gpus, requester, now, retryAt)
   if (servedBefore === 0) return who
   const others = servedBefore === 1 ? 'Another task is' : `${servedBefore} other tasks are`
-  return `${who} ${others} served before it there.`
+  return `${who} ${others} served first on that node.`
 }
 
 function whoLeavesInWords(
@@ -294,14 +296,14 @@ function victimsInWords(
   const node = tally.nearest[0]?.node
   if (node === undefined) return nextVictimInWords([], queued.task, now, retryAt, 0)
   if (!node.gpus.every((gpu) => mayDisplace(gpu, shape.kind)))
-    return ' Overcommit is off there: no task is swapped out for it.'
+    return ' Overcommit is off on that node: no task is swapped out for this task.'
   return nextVictimInWords(node.gpus, queued.task, now, retryAt, servedBeforeOn(node))
 }
 
 function needInWords({ queued }: PendingFacts): string {
   const { vramMib, gpuCount } = queued.task.spec
   const what = vramMib === 0 ? 'all VRAM' : inMib(vramMib)
-  return gpuCount === 1 ? `${what} on one GPU` : `${what} on each of ${gpuCount} GPUs of one node`
+  return gpuCount === 1 ? `${what} on one GPU` : `${what} on each of ${gpuCount} GPUs on one node`
 }
 
 /** `the best of 4 nodes, a100-2,`, or the only one. */
@@ -324,9 +326,9 @@ function groupsInWords(groups: readonly string[]): string {
 function hostMemoryInWords(tally: Tally, needs: string, best: string, have: string): string {
   const why =
     have === 'nothing'
-      ? `all its GPUs on ${nodesInWords(tally)} together would need more than is free`
-      : `with the remaining host memory ${best} can take ${have}`
-  return `Waits for host memory to swap to: ${needs}; ${why}.`
+      ? `all its GPUs on ${nodesInWords(tally)} together would need more host memory than is free`
+      : `with the remaining host memory, ${best} can accept ${have}`
+  return `Waits for host memory for swap-outs: ${needs}; ${why}.`
 }
 
 function limitInWords(tally: Tally): string {
@@ -342,7 +344,7 @@ function exclusiveInWords(tally: Tally, facts: PendingFacts): string {
       `exclusive tasks occupy the GPUs of ${nodesInWords(tally)}.`
     )
   const [best] = tally.nearest
-  const whole = gpuCount === 1 ? 'a GPU' : `${gpuCount} GPUs of one node`
+  const whole = gpuCount === 1 ? 'a GPU' : `${gpuCount} GPUs on one node`
   return (
     `Waits for ${whole} without any other task: ${bestInWords(tally)} is closest, ` +
     `with ${inMib(best?.haveMib)} of ${inMib(best?.needMib)} unused.`
@@ -359,10 +361,10 @@ function holderInWords(tally: Tally, { queued }: PendingFacts): string {
 
 function queuedInWords({ plan, policy, queuePosition }: PendingFacts): string {
   const ahead = (queuePosition ?? 1) - 1
-  const fits = plan === null ? 'Waits' : `Fits ${gpusInWords(plan.gpus)}`
-  if (policy.strategy !== 'fifo' || ahead === 0) return `${fits}: it is considered in the next cycle.`
+  const fits = plan === null ? 'Waits' : `Fits on ${gpusInWords(plan.gpus)}`
+  if (policy.strategy !== 'fifo' || ahead === 0) return `${fits}: the task is considered in the next cycle.`
   return (
-    `${fits}, but ${ahead} ${ahead === 1 ? 'task comes' : 'tasks come'} before it, ` +
-    'and its pool is served in strict order.'
+    `${fits}${plan === null ? ':' : ', but'} ${ahead} ${ahead === 1 ? 'task is' : 'tasks are'} ahead of ` +
+    'it, and its pool is served in strict order.'
   )
 }

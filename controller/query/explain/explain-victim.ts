@@ -110,7 +110,9 @@ function inWords(
         `${placement.whyNotSwappable === null ? '' : ` (${placement.whyNotSwappable})`}.`
       )
     case 'NOT_RESIDENT':
-      return residency === 'swapped_out' ? outInWords(placement) : 'It is being moved.'
+      return residency === 'swapped_out'
+        ? outInWords(placement)
+        : `It is being swapped ${residency === 'swapping_in' ? 'in' : 'out'}.`
     case 'OVER':
       return 'It is not swapped out: its node reports that it has ended.'
     case 'STOPPING':
@@ -135,7 +137,7 @@ function inWords(
     case 'NO_HOST_MEMORY':
       return (
         `It is not swapped out: ${node.name} has ${inMib(node.hostSwapMib - node.hostUsedMib)} ` +
-        `of host memory left, and it needs ${inMib(movableMib(placement) * gpus.length)}.`
+        `of host memory left, and the task needs ${inMib(movableMib(placement) * gpus.length)}.`
       )
   }
 }
@@ -143,7 +145,7 @@ function inWords(
 /** A report without the method comes from a server that has restarted: the method of the task is likely. */
 function outInWords({ residualMib, task, outBy }: LivePlacement): string {
   const by = MOVERS[outBy ?? (residualMib === 0 ? 'driver' : (task.spec.swapMethod ?? 'driver'))]
-  const left = residualMib === 0 ? '' : `: ${inMib(residualMib)} stay in VRAM on each GPU`
+  const left = residualMib === 0 ? '' : `: ${inMib(residualMib)} stays in VRAM on each GPU`
   return `It is already swapped out, by ${by}${left}.`
 }
 

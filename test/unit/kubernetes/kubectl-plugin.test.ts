@@ -77,17 +77,17 @@ describe('explain', () => {
     const waiting = await explained('pod/second')
     expect(waiting).toMatch(/^pod +default\/second\nstate +waits for VRAM/)
     expect(waiting).toMatch(/why +Waits for [^\n]*8 GiB|why +Waits for [^\n]*8,192 MiB/)
-    expect(waiting).toMatch(/asks for +8Gi on one GPU, P2, may be swapped out/)
+    expect(waiting).toMatch(/requests +8Gi on one GPU, P2, may be swapped out/)
     await vi.waitFor(
       async () =>
         expect(await explained('second')).toMatch(/nodes +a: 4Gi free on the GPU with the most free VRAM\n$/),
       WAIT,
     )
-    expect(await explained('first')).toMatch(/state +has its VRAM on a /)
+    expect(await explained('first')).toMatch(/state +is in VRAM on a /)
     await vi.waitFor(
       async () =>
         expect(await explained('first')).toMatch(
-          /GPUs +a-GPU-0 \(X\): 20Gi resident, 0Mi out, 20Gi committed of 24Gi/,
+          /GPUs +a-GPU-0 \(X\): 20Gi resident, 0Mi swapped out, 20Gi committed of 24Gi/,
         ),
       WAIT,
     )
@@ -97,7 +97,7 @@ describe('explain', () => {
     const plain = { metadata: { name: 'plain', namespace: 'default' }, spec: { containers: [] } }
     await world.api.create(PODS, plain)
     await expect(explained('plain')).rejects.toThrow('it does not have the label gpu-runtime=headroom')
-    await expect(explained('--all')).rejects.toThrow('"--all" is not the name of a pod')
+    await expect(explained('--all')).rejects.toThrow('"--all" is not a valid pod name')
     await expect(explained('absent')).rejects.toThrow('not found')
   })
 
@@ -110,7 +110,7 @@ describe('explain', () => {
       list: denied,
     })
     await explainPod(api, 'first', { namespace: 'default', output: 'table', now: NOW, out })
-    expect(out.text).toContain('you may not read nodes')
+    expect(out.text).toContain('you do not have permission to read nodes')
     expect(out.text).toContain('The operator has not reported a reason.')
   })
 
@@ -205,7 +205,7 @@ describe('nodes', () => {
     expect(lines[1]).toMatch(/^gpu-node-12\.rack-7\.… +NoAgent +8 +1536Gi +2304Gi +2000Gi +512Gi +50 +0$/)
   })
 
-  it('says what to do when no node is labelled for Headroom', async () => {
+  it('says what to do when no node is labeled for Headroom', async () => {
     await expect(printNodes(world.api, 'table')).rejects.toThrow('kubectl label node NODE')
   })
 })
@@ -288,7 +288,7 @@ describe('doctor', () => {
     await world.api.delete(DEPLOYMENTS, { ...key, name: 'headroom-scheduler' })
     const { code, text } = await found((object) => Promise.resolve(object))
     expect([code, failures(text)]).toEqual([0, []])
-    expect(text).toMatch(/ok +admission +it only observes/)
+    expect(text).toMatch(/ok +admission +observe mode/)
   })
 
   it('finds that nothing is installed', async () => {
@@ -317,13 +317,13 @@ describe('doctor', () => {
         const text = JSON.stringify(definition).replace('"idleSwapOutSeconds":', '"gone":')
         await world.api.replace(RESOURCE_DEFINITIONS, JSON.parse(text) as KubeObject)
       },
-      /fail +ClusterGPUPolicy +is older than this command: without spec\.idleSwapOutSeconds; kubectl apply/,
+      /fail +ClusterGPUPolicy +is older than this command: it lacks spec\.idleSwapOutSeconds; kubectl apply/,
     ],
     [
       'an agent that does not report',
       () =>
         reportNode(['Ready', 'True', ''], ['AgentReady', 'False', 'No agent reports: no pod is swapped.']),
-      /fail +agent of a +No agent reports: no pod is swapped; see the pod/,
+      /fail +agent of a +No agent reports: no pod is swapped; check the pod/,
     ],
     [
       'a label that is ignored',
@@ -338,7 +338,7 @@ describe('doctor', () => {
     [
       'a RuntimeClass that does not exist',
       () => world.api.delete(RUNTIME_CLASSES, { name: 'nvidia' }),
-      /fail +runtime class +nvidia, of agents, does not exist: .*agent\.runtimeClassName/,
+      /fail +runtime class +nvidia, used by agents, does not exist: .*agent\.runtimeClassName/,
     ],
     [
       'a component without replicas',
@@ -349,7 +349,7 @@ describe('doctor', () => {
           { type: 'merge', body: { status: { availableReplicas: 0 } } },
           { subresource: 'status' },
         ),
-      /fail +operator +0 of 2 replicas are available; see kubectl describe -n stack/,
+      /fail +operator +0 of 2 replicas are available; run kubectl describe -n stack/,
     ],
     [
       'an operator that has stopped',
@@ -367,7 +367,7 @@ describe('doctor', () => {
         world.api.create(DEPLOYMENTS, {
           metadata: { namespace: 'x', name: 'scaler', labels: { 'app.kubernetes.io/name': 'karpenter' } },
         }),
-      /warn +autoscaler +scaler does not see pods behind a gate/,
+      /warn +autoscaler +scaler ignores pods with a scheduling gate/,
     ],
   ])('finds %s, and nothing else', async (_what, spoil, line) => {
     await install()
@@ -388,13 +388,13 @@ describe('release', () => {
 
   it('does not delete a waiting pod without --replace', async () => {
     await world.addPod('train', '8Gi')
-    await expect(released('train')).rejects.toThrow('Use --replace to delete it and create it again')
+    await expect(released('train')).rejects.toThrow('Use --replace to delete it and recreate it')
     expect((await world.pod('train')).spec.schedulingGates).toHaveLength(1)
   })
 
   it('makes a waiting pod a plain pod of the same name', async () => {
     const before = await world.addPod('train', '8Gi')
-    expect(await released('train', { mayReplace: true })).toContain('is a plain pod now')
+    expect(await released('train', { mayReplace: true })).toContain('is now a plain pod')
     const { metadata, spec } = await world.pod('train')
     expect(metadata.uid).not.toBe(before.metadata.uid)
     expect([metadata.labels, spec.schedulingGates, spec.schedulerName]).toEqual([{}, undefined, undefined])
@@ -424,13 +424,13 @@ describe('release', () => {
       return remove(...args)
     }
     spy.mockImplementationOnce((...args) => changing({ metadata: { annotations: { a: 'b' } } }, ...args))
-    expect(await released('train', { mayReplace: true })).toContain('is a plain pod now')
+    expect(await released('train', { mayReplace: true })).toContain('is now a plain pod')
     await world.addPod('other', '8Gi')
     key.name = 'other'
     const bound = { metadata: { annotations: { [POD_ANNOTATIONS.gpuUuids]: 'x' } }, spec: { nodeName: 'a' } }
     spy.mockImplementationOnce((...args) => changing(bound, ...args))
     await expect(released('other', { mayReplace: true })).rejects.toThrow(
-      'no longer waits, so it was not deleted',
+      'is no longer waiting and was not deleted',
     )
     expect((await world.pod('other')).spec.nodeName).toBe('a')
   })
@@ -441,7 +441,7 @@ describe('release', () => {
     await world.api.create(MUTATING_WEBHOOKS, configuration as unknown as KubeObject)
     await expect(released('train')).rejects.toThrow('Remove the label gpu-runtime from the pod template')
     await world.api.delete(MUTATING_WEBHOOKS, { name: 'headroom-admission' })
-    expect(await released('train')).toContain('ReplicaSet train creates a plain one')
+    expect(await released('train')).toContain('ReplicaSet train creates a plain pod')
     await expect(world.pod('train')).rejects.toThrow('not found')
   })
 
