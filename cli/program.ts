@@ -187,7 +187,10 @@ function addGpuServer(program: Command): void {
     )
     .option('--stop-tasks', 'also stop the tasks when a signal stops the server')
     .addOption(
-      new Option('--container-runtime <name>', 'container engine for tasks with an image; auto selects the available engine')
+      new Option(
+        '--container-runtime <name>',
+        'container engine for tasks with an image; auto selects the available engine',
+      )
         .choices(['auto', 'docker', 'podman', 'apptainer', 'none'])
         .default('auto'),
     )

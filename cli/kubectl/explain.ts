@@ -75,7 +75,9 @@ export async function explainPod(
     ['scheduler', schedulerText(pod)],
     ['requests', request.ok ? requestText(pod, request.value, className) : request.faults.map(faultText)],
     ...(nodes === null
-      ? ([['nodes', 'not shown: you do not have permission to read nodes, GPUNodes and the namespace']] as const)
+      ? ([
+          ['nodes', 'not shown: you do not have permission to read nodes, GPUNodes and the namespace'],
+        ] as const)
       : [placesOf(pod, nodes)]),
   ]
   const shown = fields.filter(([, value]) => value !== null)

@@ -263,7 +263,8 @@ describe('headroom run', { timeout: 300_000 }, () => {
     expect(all).toMatchObject({
       code: 0,
       stderr:
-        'headroom: options read from the environment: REQUIRED_VRAM=2Gi, PRIO=1, GPU_COUNT=2, GPU_MODE=exclusive\n',
+        'headroom: options read from the environment: REQUIRED_VRAM=2Gi, PRIO=1, GPU_COUNT=2, ' +
+        'GPU_MODE=exclusive\n',
     })
     expect(api.world.open.get(all.stdout.trim())?.spec).toMatchObject({
       vramMib: 2048,

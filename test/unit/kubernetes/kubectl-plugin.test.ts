@@ -153,7 +153,7 @@ describe('explain', () => {
     const how = { namespace: 'default', output: 'table' as const, now: NOW }
     await explainPod(api, 'first', { ...how, out: first })
     expect(first.text).toContain('one GPU, class of the PriorityClass urgent, ')
-    expect(first.text).toContain('you may not read nodes, GPUNodes and the namespace')
+    expect(first.text).toContain('you do not have permission to read nodes, GPUNodes and the namespace')
     await explainPod(api, 'own', { ...how, out: own })
     expect(own.text).toContain('one GPU, P1, ')
   })
