@@ -57,11 +57,11 @@ test('The state of the recovery is one sentence that names the next step', () =>
     'The controller has just started. No task is placed until 2 nodes have reported, or until 15 s have ' +
       'passed.',
     'The controller is in recovery because the store was restored. No task is placed, requeued or ' +
-      'marked as lost until 1 more node has reported.',
+      'declared lost until 1 more node has reported.',
     'The controller is in recovery because a loss of data was accepted. No task is placed, requeued ' +
-      'or marked as lost until 2 more nodes have reported.',
+      'or declared lost until 2 more nodes have reported.',
     'The store is behind: 2 of 3 nodes have events that are missing from it. No task is placed, requeued ' +
-      'or marked as lost.',
+      'or declared lost.',
   ])
 })
 

@@ -18,14 +18,14 @@ export function recoverySentence(state: State): string {
   if (state.placements_paused === 'STORE_BEHIND') {
     return (
       `The store is behind: ${ahead.length} of ${nodes(heard)} ${ahead.length === 1 ? 'has' : 'have'} ` +
-      'events that are missing from it. No task is placed, requeued or marked as lost.'
+      'events that are missing from it. No task is placed, requeued or declared lost.'
     )
   }
   if (recovery !== null) {
     const why = recovery.reason === 'restored' ? 'the store was restored' : 'a loss of data was accepted'
     const left = reported(recovery.nodes_awaited.length, 'more ')
     return (
-      `The controller is in recovery because ${why}. No task is placed, requeued or marked as lost ` +
+      `The controller is in recovery because ${why}. No task is placed, requeued or declared lost ` +
       `until ${left}.`
     )
   }

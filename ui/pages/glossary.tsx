@@ -47,7 +47,7 @@ const WORDS: readonly (readonly [word: string, meaning: string])[] = [
   [
     'Recovery',
     'The state after the store was restored or a loss of data was accepted. No task is placed, requeued ' +
-      'or marked as lost until every known node has reported.',
+      'or declared lost until every known node has reported.',
   ],
   [
     'Ahead of the store',
