@@ -10,6 +10,8 @@ import { until } from '../support/live-cluster.ts'
 import { ask, putToSleep, residencyOf, startServing, type ServingWorld } from './model-servers.ts'
 
 const REQUESTS = Number(process.env['SERVING_REQUESTS'] ?? 30)
+/** With its pause, on a busy machine. */
+const LONGEST_REQUEST_MS = 10_000
 const PAUSE_MS = 2_000
 /** On top of the swaps: the look at the sockets, messages, decisions, and the answer. */
 const ALLOWANCE_MS = 200
@@ -45,7 +47,8 @@ export function testRequests(proxies: string | null, swapsMs: number): void {
   }
 
   describe('a swapped-out model server', () => {
-    it('answers every request, with its swaps and little more time', async () => {
+    const timeout = REQUESTS * LONGEST_REQUEST_MS
+    it('answers every request, with its swaps and little more time', { timeout }, async () => {
       const times = await loop(REQUESTS, PAUSE_MS)
       const isBusy = (loadavg()[0] ?? 0) > cpus().length
       print(`wake, of which ${swapsMs} ms are swaps`, times)

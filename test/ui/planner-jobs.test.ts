@@ -83,7 +83,7 @@ describe.skipIf(CHROMIUM === null)('a job of a planner', { timeout: 300_000 }, (
     hands.inputs += 1
     await columns.getByLabel('Duration').selectOption('seconds_on_gpu')
     await hands.click(hands.button('Upload file'))
-    await page.getByText('30 tasks of 30 rows, uploaded as csv.').waitFor()
+    await page.getByText('30 tasks from 30 rows, uploaded as csv.').waitFor()
     await hands.click(page.locator('button.primary:not([aria-disabled])', { hasText: 'Run sweep' }))
     await page.waitForURL(/\/planner\/[0-9a-f-]{36}$/)
     expect(await hands.sees(page.getByRole('region', { name: 'Recommendation' }).locator('p').first())).toBe(

@@ -401,7 +401,7 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
       expect(await page.getByLabel('Trace name').inputValue()).toBe('small-log')
       await page.getByLabel('Format', { exact: true }).selectOption('swf')
       await page.getByRole('button', { name: 'Upload file' }).click()
-      await page.getByText('2 tasks of 3 rows, uploaded as swf.').waitFor()
+      await page.getByText('2 tasks from 3 rows, uploaded as swf.').waitFor()
       await page
         .getByRole('group', { name: 'Dropped rows' })
         .getByRole('cell', { name: 'wrong number of fields' })
@@ -417,7 +417,7 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
     await page.getByText('Upload a trace, or use the history of this cluster').click()
     await page.getByLabel('Last').selectOption('6')
     await page.getByRole('button', { name: 'Use as trace' }).click()
-    await page.getByText(/^\d+ tasks of [\d ]+ rows, uploaded as headroom\.$/).waitFor()
+    await page.getByText(/^\d+ tasks from [\d ]+ rows, uploaded as headroom\.$/).waitFor()
     await page.goto(`${ui.url}/planner?source=live&percents=0&seeds=1`)
     await run()
     await page.locator('#runs tbody tr').waitFor()

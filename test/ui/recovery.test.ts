@@ -169,7 +169,7 @@ describe.skipIf(CHROMIUM === null)('the page of a store that went back in time',
     expect(await faultsInEveryLook(page)).toEqual([])
     await confirmByKey(page, 'Finish recovery')
     await expect.poll(() => served.world.controller.views.recovery().pause).toBeNull()
-    await page.getByText(/^No recovery is in progress, and tasks are placed/).waitFor()
+    await page.getByText(/^No recovery is in progress. Tasks are placed/).waitFor()
     expect(await page.getByRole('button', { name: 'Finish recovery' }).getAttribute('title')).toBe(
       'No recovery is in progress.',
     )
