@@ -11,7 +11,7 @@ import {
 import type { SetExit } from './command/command-shape.ts'
 import { visible } from './output/terminal-text.ts'
 
-export type ProgramOf = (setExit: SetExit) => Command
+export type ProgramOf = (setExit: SetExit, args: readonly string[]) => Command | Promise<Command>
 
 /** Of this process. */
 export async function main(programOf: ProgramOf): Promise<void> {
@@ -29,10 +29,11 @@ export async function main(programOf: ProgramOf): Promise<void> {
 /** @returns the exit code */
 export async function runCommandLine(args: readonly string[], programOf: ProgramOf): Promise<number> {
   let exitCode = EXIT_OK
-  const program = programOf((code) => {
+  const setExit = (code: number) => {
     exitCode = code
-  })
+  }
   try {
+    const program = await programOf(setExit, args)
     await program.parseAsync(args, { from: 'user' })
     return exitCode
   } catch (error) {

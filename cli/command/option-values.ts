@@ -13,7 +13,6 @@ import {
 } from '../../simulator/document/quantity.ts'
 import { parseVram, VRAM_FORMAT } from '../../clients/typescript/vram-size.ts'
 import { MAX_VRAM_MIB } from '../../protocol/limits.ts'
-import { ENVIRONMENT } from '../../services/settings/env-table.ts'
 
 export const MAX_SEED = 4_294_967_295
 /** Maximum values of one range. */
@@ -153,25 +152,6 @@ export function idRange(text: string): { readonly from: number; readonly to: num
   throw new InvalidArgumentError(
     `It must be a range FROM-TO between ${MIN_TASK_ID} and ${MAX_TASK_ID}, for example 200000-201023.`,
   )
-}
-
-/** Ports of proxies: `30100-30199`. */
-export function proxyPorts(text: string): { readonly from: number; readonly to: number } {
-  const range = ENVIRONMENT.proxyPorts.read(text)
-  if (range !== undefined) return range
-  throw new InvalidArgumentError(`It must be ${ENVIRONMENT.proxyPorts.range}.`)
-}
-
-export function swapArenaSize(text: string): Mib {
-  const size = ENVIRONMENT.swapArena.read(text)
-  if (size !== undefined) return size
-  throw new InvalidArgumentError(`It must be ${ENVIRONMENT.swapArena.range}.`)
-}
-
-export function proxyAddress(text: string): string {
-  const address = ENVIRONMENT.proxyAddress.read(text)
-  if (address !== undefined) return address
-  throw new InvalidArgumentError(`It must be ${ENVIRONMENT.proxyAddress.range}.`)
 }
 
 /** Parses `SEQ:HASH`, once or several times. */

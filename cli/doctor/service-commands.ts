@@ -1,9 +1,9 @@
-/** `headroom doctor` and `headroom completion`: their arguments. Their actions are loaded when called. */
+/** `headroom doctor`, `completion` and `names`: their arguments. Their actions are loaded when called. */
 import { Argument, type Command } from 'commander'
 import { NAME_KINDS, SHELLS, type Shell } from '../command/completion.ts'
 import { calls, remote, withExamples, withServer, type SetExit } from '../command/command-shape.ts'
 
-export function addServiceCommands(program: Command, setExit: SetExit): void {
+export function addDoctor(program: Command, setExit: SetExit): void {
   withExamples(
     remote(
       program
@@ -15,6 +15,10 @@ export function addServiceCommands(program: Command, setExit: SetExit): void {
     'headroom doctor',
     'CONTROLLER_NATS_URL=nats://broker:4222 headroom doctor -o json',
   ).action(calls(setExit, () => import('./doctor.ts'), 'doctor'))
+}
+
+/** @param program has all commands */
+export function addCompletion(program: Command): void {
   withExamples(
     program
       .command('completion')
@@ -26,6 +30,9 @@ export function addServiceCommands(program: Command, setExit: SetExit): void {
     const { completionScript } = await import('../command/completion.ts')
     process.stdout.write(completionScript(program, shell))
   })
+}
+
+export function addNames(program: Command, setExit: SetExit): void {
   withServer(
     program
       .command('names')

@@ -8,7 +8,7 @@ import { completionScript, SHELLS, type Shell } from '../../cli/command/completi
 import { programOf } from '../../cli/program.ts'
 import { temporaryFolder, write } from '../support/headroom-command.ts'
 
-const program = programOf(() => {})
+const program = await programOf(() => {})
 const folder = temporaryFolder()
 const scripts = Object.fromEntries(
   SHELLS.map((shell) => [shell, write(folder, shell, completionScript(program, shell))]),

@@ -19,8 +19,8 @@ async function submitted(name: string): Promise<string> {
 const commandsBelow = (command: Command): readonly Command[] =>
   command.commands.flatMap((child) => [child, ...commandsBelow(child)])
 
-it('Every shortcut takes what its long form takes', () => {
-  const program = programOf(() => {})
+it('Every shortcut takes what its long form takes', async () => {
+  const program = await programOf(() => {})
   const all = commandsBelow(program)
   const shape = (command: Command) => ({
     arguments: command.registeredArguments.map((argument) => argument.name()),

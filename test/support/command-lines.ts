@@ -3,12 +3,14 @@ import type { Command } from 'commander'
 import { examplesOf } from '../../cli/command/command-shape.ts'
 import { programOf } from '../../cli/program.ts'
 
+const PROGRAM = await programOf(() => {})
+
 /**
  * Returns null, or a short error.
  * @param isWhole false if the command is only mentioned, so required arguments may be missing
  */
 export function whyNotUnderstood(args: readonly string[], isWhole = true): string | null {
-  let command = programOf(() => {})
+  let command = PROGRAM
   let at = 0
   for (
     let next: Command | undefined;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { proxyAddress, proxyPorts } from '../../cli/command/option-values.ts'
+import { proxyAddress, proxyPorts } from '../../cli/gpu-server/option-values.ts'
 import { proxyRangeOf } from '../../services/gpu-server/proxy-range.ts'
 
 const PORTS = { from: 30_100, to: 30_199 }

@@ -1,6 +1,6 @@
 import { tmpdir, totalmem } from 'node:os'
 import { expect, test } from 'vitest'
-import { swapArenaSize } from '../../cli/command/option-values.ts'
+import { swapArenaSize } from '../../cli/gpu-server/option-values.ts'
 import { createSystemClock } from '../../controller/adapters/system-clock.ts'
 import { acceleratorOf } from '../../services/gpu-server/accelerator-of.ts'
 import { swapArenaOf } from '../../services/gpu-server/swap-arena.ts'

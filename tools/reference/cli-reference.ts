@@ -16,11 +16,11 @@ const OF_ALL: ReadonlySet<string> = new Set(['--server', '--token-file', '--outp
 const END = '<!-- end of commands -->'
 
 /** The page with the tables as the commands are now. */
-export function withReference(page: string): string {
+export async function withReference(page: string): Promise<string> {
   const [before, rest] = page.split(BEGIN)
   const after = rest?.split(END)[1]
   if (before === undefined || after === undefined) throw new Error(`docs/cli.md has no ${BEGIN} … ${END}`)
-  const programs = [programOf, kubectlProgramOf].map((each) => each(() => {}))
+  const programs = [await programOf(() => {}), kubectlProgramOf(() => {})]
   const sections = programs.flatMap((program) => leavesOf(program)).map(sectionOf)
   return `${before}${BEGIN}\n\n${sections.join('\n')}\n${END}${after}`
 }
@@ -90,4 +90,4 @@ function sentence(text: string): string {
 }
 
 if (process.argv[1] === import.meta.filename)
-  writeFileSync(CLI_DOCS, withReference(readFileSync(CLI_DOCS, 'utf8')))
+  writeFileSync(CLI_DOCS, await withReference(readFileSync(CLI_DOCS, 'utf8')))
