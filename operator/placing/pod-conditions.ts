@@ -16,7 +16,7 @@ export interface Admission {
 
 /** Host memory is not what is missing where nothing can be swapped. */
 export function withoutAgents(sentence: string): string {
-  const [, needs = null] = /^Waits for host memory to swap to: ([^;]+);/.exec(sentence) ?? []
+  const [, needs = null] = /^Waits for host memory for swap-outs: ([^;]+);/.exec(sentence) ?? []
   if (needs === null) return sentence
   const why = 'no agent runs on the nodes, so that no pod is swapped and overcommit has no effect'
   return `Waits for VRAM: ${needs}; ${why}.`

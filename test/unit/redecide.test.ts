@@ -126,7 +126,9 @@ describe('a recording that is decided again', () => {
     expect(difference.recorded?.victimIds).toEqual(['d'])
     expect(difference.redecided.victimIds).not.toEqual(['d'])
     const shown = decisionText(difference.redecided)
-    for (const part of [difference.redecided.sentence, 'by the rule victims_cover', 'leaves: ', 'missing: '])
+    const [victim = ''] = difference.redecided.victimIds
+    const { sentence } = difference.redecided
+    for (const part of [sentence, 'by the rule victims_cover', `chosen: ${victim} on GPU `, 'missing: '])
       expect(shown).toContain(part)
     expect(decisionText(null)).toBe('nothing')
   })
