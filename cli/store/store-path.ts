@@ -118,7 +118,7 @@ export async function restore(file: string, options: RestoreCommandOptions): Pro
     )
   process.stdout.write(missingText(incomplete, filesOf(access)))
   process.stdout.write(
-    'the next controller starts in recovery: no task is placed, requeued or marked as lost until every ' +
+    'the next controller starts in recovery: no task is placed, requeued or declared lost until every ' +
       'known node has reported\n',
   )
 }

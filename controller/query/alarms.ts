@@ -54,7 +54,7 @@ function storeBehind(c: Pick<Cluster, 'contacts' | 'aheadCount' | 'isStoreBehind
   if (first === undefined) return []
   const since = ahead.reduce((earliest, [, one]) => Math.min(earliest, one.since), first[1].since)
   const effect = c.isStoreBehind
-    ? 'No task is placed, requeued or marked as lost'
+    ? 'No task is placed, requeued or declared lost'
     : 'These nodes receive no commands'
   const detail =
     `${ahead.length} of ${c.contacts.size} nodes ${ahead.length === 1 ? 'is' : 'are'} ahead of the store, ` +
@@ -71,9 +71,9 @@ function inRecovery({ recovery }: Pick<Cluster, 'recovery'>): readonly Alarm[] {
       : 'The operator accepted a loss of data (`--accept-loss`)'
   const awaited = [...recovery.awaited]
   const detail =
-    `${why}: nothing is placed, requeued or given up until ${awaited.length} more ` +
+    `${why}: no task is placed, requeued or declared lost until ${awaited.length} more ` +
     `${awaited.length === 1 ? 'node has' : 'nodes have'} reported. ` +
-    'Start their servers, or end it with headroom recovery finish.'
+    'Start their servers, or end the recovery with `headroom recovery finish`.'
   return [{ code: 'RECOVERY', since: recovery.since, nodeIds: awaited, detail }]
 }
 
@@ -99,15 +99,15 @@ function brokerAway({ broker, policy }: Pick<Cluster, 'broker' | 'policy'>, now:
   if (!isAway || since === null || now - since < suspectAfterMs(policy)) return []
   const detail =
     'The controller has no connection to the broker. ' +
-    'No task is requeued or marked as lost until the connection is restored and one lease has passed.'
+    'No task is requeued or declared lost until the connection is restored and one lease has passed.'
   return [{ code: 'BROKER_AWAY', since, nodeIds: [], detail }]
 }
 
 function massSilence({ freeze }: Pick<Cluster, 'freeze'>): readonly Alarm[] {
   if (!freeze.isFrozen) return []
   const detail =
-    `${freeze.silentNodes} nodes stopped reporting at the same time: no task is requeued or marked ` +
-    'as lost. If the nodes are really down, end the requeue freeze.'
+    `${freeze.silentNodes} nodes stopped reporting at the same time: no task is requeued or declared ` +
+    'lost. If the nodes are really down, end the requeue freeze.'
   return [{ code: 'MASS_SILENCE', since: freeze.since, nodeIds: [], detail }]
 }
 
