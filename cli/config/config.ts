@@ -138,8 +138,8 @@ export function impactFields(impact: Impact): readonly Field[] {
     ['immediately', cycleWords(impact)],
     [
       'would fit',
-      `${pending.would_fit}${some(pending.would_fit_ids)} that fit on no node now (each considered ` +
-        'separately)',
+      `${pending.would_fit} pending tasks${some(pending.would_fit_ids)} that do not fit on any node now ` +
+        '(each considered separately)',
     ],
     ['could never be placed', `${pending.infeasible}${some(pending.infeasible_ids)}`],
     [

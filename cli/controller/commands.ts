@@ -9,8 +9,8 @@ export function addServe(program: Command): void {
   program
     .command('serve')
     .description(
-      'run the controller with its web page, for the GPU servers on the broker at CONTROLLER_NATS_URL or ' +
-        'for a simulated fleet in real time',
+      'run the controller and its web page, for GPU servers connected to the broker at ' +
+        'CONTROLLER_NATS_URL or for a simulated fleet in real time',
     )
     .option(
       '--accept-loss <mark>',

@@ -128,7 +128,7 @@ export function nodeIdentityCheck(
   const how =
     first.task_identity === 'root' || first.task_identity === 'server_user'
       ? words[first.task_identity]
-      : 'does not report which users its tasks run as (an earlier version, or simulated)'
+      : 'does not report which users its tasks run as (it runs an earlier version, or is simulated)'
   const more = open.length === 1 ? '' : `, and ${open.length - 1} more nodes have this problem`
   return [
     warn(

@@ -133,11 +133,7 @@ export async function swapArenaCheck(
   if (Number(version?.[2]) >= FIRST_ARENA_DRIVER) return [ok('swap arena', `${size} MiB`)]
   const found = version === null ? 'the NVIDIA driver is not loaded' : `driver ${version[1]}`
   return [
-    warn(
-      'swap arena',
-      `not used: ${found}`,
-      `the arena needs the custom storage of driver ${FIRST_ARENA_DRIVER} or newer`,
-    ),
+    warn('swap arena', `not used: ${found}`, `a swap arena requires driver ${FIRST_ARENA_DRIVER} or later`),
   ]
 }
 

@@ -59,13 +59,13 @@ export async function conformance(options: ConformanceOptions): Promise<number> 
   )
   clock.stop()
   await bus.close()
-  const broken = reports.filter(({ verdict }) => verdict === 'broken').length
+  const count = (verdict: string) => reports.filter((report) => report.verdict === verdict).length
+  const broken = count('broken')
   if (options.json === true)
     process.stdout.write(`${JSON.stringify({ node_id: options.node, seed, reports }, null, 2)}\n`)
   else
     process.stdout.write(
-      `${reports.length - broken} of ${reports.length} rules kept or not tested, ${broken} broken (seed ` +
-        `${seed})\n`,
+      `${count('kept')} rules kept, ${broken} broken, ${count('not_tested')} not tested (seed ${seed})\n`,
     )
   return broken === 0 ? EXIT_OK : EXIT_FAILED
 }

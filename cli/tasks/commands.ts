@@ -44,7 +44,9 @@ export function addTask(program: Command, setExit: SetExit): void {
     remote(
       task
         .command('requeue')
-        .description('end the attempt of placed tasks and requeue the tasks, possibly for another node')
+        .description(
+          'end the current attempts of placed tasks and requeue the tasks; they may start on other nodes',
+        )
         .argument('<task...>', TASK_ARGUMENT)
         .option(
           '--confirm-fenced',

@@ -121,7 +121,7 @@ describe('the environment of a task', () => {
     ['a name that begins with a digit', { env: { '1A': 'x' } }, 'env'],
     ['a value with NUL', { env: { A: 'x\0y' } }, 'env'],
     ['too many bytes', { env: { A: 'x'.repeat(40_000), B: 'y'.repeat(40_000) } }, '65536 bytes'],
-    ['the same variable twice', { env: { A: '1' }, secrets: { A: 'missing' } }, 'env does not also set'],
+    ['the same variable twice', { env: { A: '1' }, secrets: { A: 'missing' } }, 'both set A'],
   ])('is refused for %s', async (_what, fields, detail) => {
     const refused = await submit(alice, fields)
     expect(refused).toMatchObject({ status: 400, body: { detail: expect.stringContaining(detail) } })

@@ -44,7 +44,9 @@ export const CallbackQuerySchema = Type.Object(
   { additionalProperties: Type.String({ maxLength: 4096 }) },
 )
 
-export const RedirectSchema = Type.Null({ description: 'The Location header contains the next address' })
+export const RedirectSchema = Type.Null({
+  description: 'The Location header contains the URL of the redirect',
+})
 
 /**
  * For callers that accept JSON: a script cannot read the location of a redirect that the browser follows.
@@ -52,7 +54,7 @@ export const RedirectSchema = Type.Null({ description: 'The Location header cont
 export const NextStepSchema = Type.Object(
   {
     location: Type.String({
-      description: 'Next address: a URL of the identity provider, or a path on this server',
+      description: 'Target of the redirect: a URL of the identity provider, or a path on this server',
     }),
   },
   { description: 'Returned instead of the redirect if the request has `Accept: application/json`' },

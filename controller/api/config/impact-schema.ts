@@ -59,8 +59,8 @@ const StuckSchema = Type.Object({
 
 const PendingImpactSchema = Type.Object({
   would_fit: count(
-    'Tasks that fit on no node now but would fit after the change, each considered alone; next_cycle ' +
-      'takes the queue into account',
+    'Tasks that do not fit on any node now but would fit after the change, each considered alone; ' +
+      'next_cycle takes the queue into account',
   ),
   would_fit_ids: list(Type.String(), { description: 'At most 20 ids' }),
   infeasible: count('Tasks that could no longer be placed on any node'),

@@ -67,7 +67,7 @@ const GpuColumnsSchema = Type.Object(
     tasks: numbers('Tasks placed on the GPU, resident or not'),
     physical_mib: numbers('Physical VRAM, MiB'),
     used_mib: numbers('Resident plus foreign VRAM, MiB'),
-    resident_mib: numbers('Used by tasks that are resident or moving, MiB'),
+    resident_mib: numbers('Used by tasks that are resident or being swapped in or out, MiB'),
     out_mib: numbers('Demand of the swapped-out tasks, MiB'),
     utilization_percent: unknowns('Share of the last minute with at least one running kernel, rounded'),
     starvation_percent: unknowns('(demand − served) / demand over the last hour, rounded'),

@@ -88,7 +88,8 @@ export const GroupPreviewSchema = Type.Object(
       description: 'Placed tasks that could no longer be placed on their node; they finish there',
     }),
     become_feasible: Type.Object(TaskSumSchema.properties, {
-      description: 'Pending tasks that fit on no node now, but would fit on an empty node after the change',
+      description:
+        'Pending tasks that do not fit on any node now but would fit on an empty node after the change',
     }),
     become_infeasible: Type.Object(TaskSumSchema.properties, {
       description: 'Pending tasks that would no longer fit on any node, even if it is empty',

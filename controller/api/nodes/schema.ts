@@ -58,7 +58,7 @@ export type NodeConfigChangeBody = Static<typeof NodeConfigChangeSchema>
 const VramSchema = Type.Object({
   physical_mib: mib('Physical VRAM of the GPUs'),
   used_mib: mib('Resident plus foreign VRAM'),
-  resident_mib: mib('Used by tasks that are resident or moving in or out'),
+  resident_mib: mib('Used by tasks that are resident or being swapped in or out'),
   foreign_mib: mib('Used by processes that were not started by a GPU server'),
   committed_mib: mib('Committed to placed tasks, resident or swapped out (allocated)'),
   swapped_mib: mib('Demand of the swapped-out tasks'),

@@ -50,7 +50,7 @@ const OwnerSchema = Type.Object({
     on_hold: count('Pending tasks that are on hold'),
   }),
   gpus: count('GPUs of the placed tasks, each counted once per task'),
-  resident_mib: mib('Demand of the tasks that are resident or moving, over all their GPUs'),
+  resident_mib: mib('Demand of the tasks that are resident or being swapped in or out, over all their GPUs'),
   out_mib: mib('Demand of the swapped-out tasks, over all their GPUs'),
   lost: Type.Object(
     {

@@ -249,7 +249,8 @@ export const SweptRunQuerySchema = closed({
     Type.String({
       maxLength: MAX_SETTINGS_CHARACTERS,
       description:
-        'For a sweep of other fields: their values in the run (`fleet.0.count=2, ' +
+        'For a sweep of fields other than the overcommit percentage: their values in the run ' +
+        '(`fleet.0.count=2, ' +
         'config.idle_swap_out_seconds=60`)',
     }),
   ),

@@ -88,7 +88,7 @@ const snapshotSession = operation(
   {
     operationId: 'snapshotSession',
     summary: 'Take a snapshot of the current state',
-    description: 'The snapshot has an id, which seek and fork accept.',
+    description: 'Pass the id of the snapshot to seek or fork.',
     ...control(),
     body: SnapshotBodySchema,
   },

@@ -36,7 +36,7 @@ export function environmentOf(
   refuseReserved('secrets', secrets)
   const twice = Object.keys(secrets).find((name) => name in env)
   if (twice !== undefined)
-    throw invalidField(`/secrets/${twice}`, `secrets.${twice} must be a variable that env does not also set`)
+    throw invalidField(`/secrets/${twice}`, `env and secrets both set ${twice}: remove one of them`)
   if (variables.length > MAX_VARIABLES)
     throw invalidField(
       '/env',

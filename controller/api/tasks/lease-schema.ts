@@ -39,7 +39,7 @@ export const AttachmentSchema = Type.Object(
     attempt: Type.Integer({ minimum: 1 }),
     node_id: Type.String(),
     node_name: Type.String(),
-    socket: Type.String({ description: 'Unix socket on the node, at which the process registers' }),
+    socket: Type.String({ description: 'Unix socket on the node that the process uses to register' }),
     token: Type.String({ description: 'Token for one registration within 60 s' }),
   },
   { $id: 'Attachment' },

@@ -72,7 +72,7 @@ function noLogs(fleet: ApiContext['fleet']): ApiProblem {
 
 function refused(reason: string): ApiProblem {
   if (reason === 'too_many_reads') {
-    const detail = 'Too many reads of output are in progress on the GPU server. Try again in 1 s.'
+    const detail = 'Too many output reads are in progress on the GPU server. Try again in 1 s.'
     return new ApiProblem('too_many_reads', detail, { headers: { 'retry-after': '1' } })
   }
   return new ApiProblem('not_found', `The GPU server has no output of this attempt (${reason}).`)

@@ -108,7 +108,8 @@ const PointSchema = Type.Object({
   p90: Type.Number(),
   actual: Type.Number({ description: 'Measured value' }),
   score: Type.Number({
-    description: 'Distance between the measured value and p50, as a multiple of the width of the band',
+    description:
+      'Distance between the measured value and p50, as a multiple of the width of the band from p10 to p90',
   }),
 })
 const point = objectOrNull(PointSchema, 'null: no measurement')

@@ -125,7 +125,7 @@ function inWords(
     case 'WANTS_GPU': {
       if (eligibleAt === null) return 'It is not swapped out: it wants the GPU.'
       return (
-        `It wants the GPU, but may be swapped out anyway${inSeconds}, because it will have been ` +
+        `It wants the GPU, but may be swapped out anyway${inSeconds}, because it will then have been ` +
         'resident for max_residency_seconds.'
       )
     }

@@ -60,7 +60,7 @@ export function ownerColumns(): readonly Column<OwnerBody>[] {
     {
       name: 'Resident VRAM',
       isNumber: true,
-      help: 'Demand of the tasks that are resident or moving',
+      help: 'Demand of the tasks that are resident or being swapped in or out',
       cell: (row) => mib(row().resident_mib),
     },
     {

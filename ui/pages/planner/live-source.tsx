@@ -51,7 +51,7 @@ export function LiveSource(props: { readonly onChosen: (choice: Chosen) => void 
           <Show when={data().description}>{(words) => <p class="quiet text">{words()}</p>}</Show>
           <p class="quiet">
             The remaining work of each task is estimated once and is the same for every seed. To use the
-            recorded work of the last hours instead, choose “Trace”.
+            workload of the past few hours instead, choose “Trace”.
           </p>
         </>
       )}

@@ -69,7 +69,7 @@ function Figures(props: { readonly body: DebriefBody }): JSX.Element {
         fallback={
           <p class="quiet">
             The metrics of the two runs are equal up to the end of the exercise. The table above explains the
-            points.
+            score.
           </p>
         }
       >

@@ -892,7 +892,7 @@ class Attachment(TypedDict):
     node_id: str
     node_name: str
     socket: str
-    """Unix socket on the node, at which the process registers."""
+    """Unix socket on the node that the process uses to register."""
     token: str
     """Token for one registration within 60 s."""
 
@@ -948,7 +948,7 @@ class NodeVram(TypedDict):
     used_mib: int
     """Resident plus foreign VRAM, MiB."""
     resident_mib: int
-    """Used by tasks that are resident or moving in or out, MiB."""
+    """Used by tasks that are resident or being swapped in or out, MiB."""
     foreign_mib: int
     """Used by processes that were not started by a GPU server, MiB."""
     committed_mib: int
@@ -987,7 +987,7 @@ class NodeGpusItemVram(TypedDict):
     used_mib: int
     """Resident plus foreign VRAM, MiB."""
     resident_mib: int
-    """Used by tasks that are resident or moving in or out, MiB."""
+    """Used by tasks that are resident or being swapped in or out, MiB."""
     foreign_mib: int
     """Used by processes that were not started by a GPU server, MiB."""
     committed_mib: int
