@@ -9,7 +9,7 @@ import { fail, ok, warn, type Check } from './check.ts'
 
 const READ_BY_OTHERS = 0o004
 const PROC = '/proc'
-const ROTATE = 'then replace them: `headroom nats rotate --all -o nats.conf`'
+const ROTATE = 'then replace all keys: `headroom nats rotate --all -o nats.conf`'
 
 /** Checks the key that the environment names: readable by others, or stored with keys of others. */
 export function keyChecks(env: NodeJS.ProcessEnv): readonly Check[] {
@@ -134,7 +134,8 @@ export function nodeIdentityCheck(
     warn(
       'task users of nodes',
       `${first.name} ${how}${more}`,
-      'install this version there and run it as root without --task-user root (docs/security.md)',
+      'install this version of the GPU server on the node, and run it as root with a user for each attempt ' +
+        '(without --task-user; see docs/security.md)',
     ),
   ]
 }

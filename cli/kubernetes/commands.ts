@@ -51,7 +51,7 @@ export function addForecastOptions(command: Command): Command {
       'VRAM of pods that request whole GPUs (default: all VRAM of their GPUs)',
       mib(1, MAX_VRAM_MIB),
     )
-    .option('--vram-map <model=mib,…>', 'VRAM of each GPU model, for nodes without a label for their VRAM')
+    .option('--vram-map <model=mib,…>', 'VRAM of each GPU model, for nodes without a VRAM label')
     .addOption(
       new Option('--activity <model>', 'model of the GPU activity of the pods')
         .choices([...ACTIVITY_MODEL_NAMES])

@@ -29,11 +29,11 @@ export async function migrateStore(options: StoreOptions): Promise<void> {
       folders += `it also contains the uploaded folders of ${complete.length} open tasks\n`
     if (incomplete.length > 0)
       folders +=
-        `${incomplete.length} open tasks are missing files from their ` + `uploaded folders (${files.name})\n`
+        `${incomplete.length} open tasks are missing files from their uploaded folders ` + `(${files.name})\n`
   })
   process.stdout.write(
     `${describePlace(place)} contains ${verdict.tasks} tasks, ${verdict.nodes} nodes and ${verdict.events} ` +
-      `events from ${path}\n${folders}the SQLite store is now ${aside ?? path}\n` +
-      'start the controller with CONTROLLER_STORE_URL and the same data folder\n',
+      `events from ${path}\n${folders}the SQLite store is now at ${aside ?? path}\n` +
+      'to finish, set CONTROLLER_STORE_URL and start the controller with the same data folder\n',
   )
 }

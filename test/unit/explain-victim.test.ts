@@ -29,7 +29,8 @@ it('An idle task reports when it becomes eligible, and then that it is eligible'
     standing: 'NOT_IDLE_LONG_ENOUGH',
     eligibleAt: since + IDLE_MS,
     sentence:
-      'It may be swapped out in 300 s, once it has been idle for 300 s. The driver would move its VRAM.',
+      'It may be swapped out in 300 s, once it has been idle for 300 s. The driver would ' +
+      'move its data out of VRAM.',
   })
   world.b.advance(IDLE_MS)
   expect(standing(world)).toMatchObject({ standing: 'ELIGIBLE', eligibleAt: null })
@@ -43,7 +44,7 @@ it('A task that is kept warm may leave when the others of its class are not enou
     standing: 'ELIGIBLE',
     sentence:
       'It is kept warm: it may be swapped out only if the other tasks below P0 do not free enough VRAM. ' +
-      'The driver would move its VRAM.',
+      'The driver would move its data out of VRAM.',
   })
 })
 
@@ -53,7 +54,7 @@ it('A task above its request goes before its equals, and the explanation has bot
   Object.assign(placementOf(world.task), { demandMib: 54 })
   world.b.advance(IDLE_MS)
   expect(standing(world).sentence).toBe(
-    'It may be swapped out for any task that needs its VRAM. The driver would move its VRAM. ' +
+    'It may be swapped out for any task that needs its VRAM. The driver would move its data out of VRAM. ' +
       'It is swapped out before tasks of the same level: it uses 54 MiB on each GPU, but requested 50 MiB.',
   )
 })
@@ -65,7 +66,8 @@ it('A task with an idle period of its own is eligible after that one', () => {
     standing: 'NOT_IDLE_LONG_ENOUGH',
     eligibleAt: world.b.now + 20_000,
     sentence:
-      'It may be swapped out in 20 s, once it has been idle for 20 s. The driver would move its VRAM.',
+      'It may be swapped out in 20 s, once it has been idle for 20 s. The driver would ' +
+      'move its data out of VRAM.',
   })
   world.b.advance(20_000)
   expect(standing(world)).toMatchObject({ standing: 'ELIGIBLE', eligibleAt: null })

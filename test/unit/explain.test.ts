@@ -203,7 +203,7 @@ describe('a pending task without enough capacity', () => {
     expect(retryAt).toBe(b.now + IDLE_MS)
     expect(sentence).toBe(
       'Waits for physical VRAM: needs 20 MiB on one GPU for a noswap task; n1 has 10 MiB free. The ' +
-        'next task may be swapped out in 300 s.',
+        'earliest next swap-out is possible in 300 s.',
     )
   })
 
@@ -305,7 +305,7 @@ describe('a pending task and its victims', () => {
     expect(waiting.retryAt).toBe(b.now + IDLE_MS)
     expect(waiting.sentence).toBe(
       'Waits for a victim: needs 40 MiB on one GPU; n1 has 10 MiB free or used by tasks that may be ' +
-        'swapped out. The next task may be swapped out in 300 s.',
+        'swapped out. The earliest next swap-out is possible in 300 s.',
     )
     b.advance(IDLE_MS)
     b.cycle()
@@ -456,7 +456,7 @@ describe('a swapped-out task that wants the GPU', () => {
     expect([primary, ...secondary].map(brief)).toEqual(['NO_ELIGIBLE_VICTIM 10/40 on n1'])
     expect(sentence).toBe(
       'Waits to return to GPU 0 of n1: needs 40 MiB, but only 10 MiB is available, including the VRAM ' +
-        'of tasks that may be swapped out. The next task may be swapped out in 300 s.',
+        'of tasks that may be swapped out. The earliest next swap-out is possible in 300 s.',
     )
     expect(retryAt).toBe(b.now + IDLE_MS)
     expect(queuePosition).toBeNull()

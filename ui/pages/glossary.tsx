@@ -51,8 +51,8 @@ const WORDS: readonly (readonly [word: string, meaning: string])[] = [
   ],
   [
     'Ahead of the store',
-    'A node that has events that are missing from the store, because the store went back in time. The node ' +
-      'gets no commands.',
+    'A node with events that are missing from the store, because the store went back to an earlier state. ' +
+      'The controller sends no commands to the node.',
   ],
   [
     'Quarantined attempt',

@@ -60,7 +60,7 @@ const VramSchema = Type.Object({
   used_mib: mib('Resident plus foreign VRAM'),
   resident_mib: mib('Used by tasks that are resident or being swapped in or out'),
   foreign_mib: mib('Used by processes that were not started by a GPU server'),
-  committed_mib: mib('Committed to placed tasks, resident or swapped out (allocated)'),
+  committed_mib: mib('Committed to placed tasks, resident or swapped out'),
   swapped_mib: mib('Demand of the swapped-out tasks'),
   free_mib: mib('Physical VRAM immediately available to a new task'),
   effective_schedulable_mib: mib('Physical VRAM × (1 + overcommit percentage / 100)'),

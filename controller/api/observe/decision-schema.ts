@@ -37,7 +37,9 @@ const GpuConsideredSchema = Type.Object({
 
 const VictimConsideredSchema = Type.Object({
   task_id: Type.String(),
-  task_name: textOrNull('null: recorded by an earlier version, which did not store the name'),
+  task_name: textOrNull(
+    'null: the decision was recorded by an earlier version, which did not store the name',
+  ),
   gpu: count('The GPU with the shortfall'),
   level: oneOf(VICTIM_LEVELS, {
     description: 'Level of the victim; a level is used only when the earlier ones are exhausted',

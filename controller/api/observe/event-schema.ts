@@ -63,8 +63,12 @@ const ofTask = pathId('Only events of this task, by id or name; 400 if the name 
 const ofNode = pathId('Only events of this node, by id or name; 400 if the name is ambiguous')
 
 const paging = {
-  after: Type.Optional(integer(0, MAX_SEQ, { default: 0, description: 'Only events with a higher seq' })),
-  before: Type.Optional(integer(0, MAX_SEQ, { description: 'Only events with a lower seq' })),
+  after: Type.Optional(
+    integer(0, MAX_SEQ, { default: 0, description: 'Only events whose seq is greater than this value' }),
+  ),
+  before: Type.Optional(
+    integer(0, MAX_SEQ, { description: 'Only events whose seq is less than this value' }),
+  ),
   order: Type.Optional(oneOf(['oldest', 'newest'], { default: 'oldest', description: 'Sort order' })),
   since: Type.Optional(moment('Only events at or after this time')),
   until: Type.Optional(moment('Only events before this time')),
@@ -104,6 +108,7 @@ export const EventStreamQuerySchema = closed({
 export const EventStreamSchema = Type.String({
   [MEDIA_TYPE]: 'text/event-stream',
   description:
-    '`event` events with the seq as id and an Event in JSON as data. An id without an event updates the ' +
-    'position of the reader. A comment is sent every 15 s. To reconnect, send Last-Event-ID',
+    'Server-sent events of the type `event`: the id is the seq, and the data is an Event as JSON. A ' +
+    'message that has only an id advances the position of the client. A comment is sent every 15 s. To ' +
+    'resume after a disconnect, send Last-Event-ID',
 })

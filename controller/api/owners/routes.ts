@@ -12,8 +12,8 @@ const listOwners = operation({
   answerHeaders: ['Content-Disposition'],
   summary: 'Owners of open tasks: their usage, waiting tasks and unserved GPU time',
   description:
-    'Returns totals for the open tasks of each owner, up to two seconds old. Tasks that were submitted ' +
-    'without authentication have the owner null.',
+    'Returns totals for the open tasks of each owner. The totals can be up to two seconds old. Tasks that ' +
+    'were submitted without authentication have the owner null.',
   tags: ['tasks'],
   querystring: OwnerQuerySchema,
   response: { 200: orCsv(OwnerListSchema) },

@@ -218,8 +218,8 @@ const injectFault = operation(
     role: 'submitter',
     summary: 'Inject a fault into a session now',
     description:
-      'Only the owner of the session and the role `operator` can inject a visible fault, and only the ' +
-      'role `admin` a hidden fault.',
+      'The owner of the session and the role `operator` can inject a visible fault. A hidden fault ' +
+      'requires the role `admin`.',
     tags: ['simulations'],
     params: SimulationPathSchema,
     body: FaultBodySchema,

@@ -128,7 +128,7 @@ export const FaultListSchema = Type.Object({
   items: list(
     Type.Object({
       virtual_seconds: Type.Number({
-        description: 'Virtual time at which the fault begins, since the start',
+        description: 'Virtual time from the start of the session to the start of the fault',
       }),
       is_hidden: Type.Boolean(),
       origin: oneOf(['scenario', 'injected']),

@@ -15,8 +15,8 @@ const attachLease = operation(
     ownersOnly: 'always',
     summary: 'Create a token that a process uses to attach to a lease',
     description:
-      'Available only to the owner of the lease, while the lease is in VRAM. The process that presents ' +
-      'the token at the socket within 60 s becomes the process of the lease: its VRAM is accounted to ' +
+      'Available only to the owner of the lease, while the lease is in VRAM. A process that sends ' +
+      'the token to the socket within 60 s is attached to the lease: its VRAM counts toward ' +
       'the lease, and the process is stopped while the lease is swapped out. A new token replaces the ' +
       'previous one.',
     tags: ['tasks'],

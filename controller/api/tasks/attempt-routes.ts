@@ -31,7 +31,7 @@ import { TaskRef } from './schema.ts'
 const getRecovery = operation({
   operationId: 'getRecovery',
   role: 'viewer',
-  summary: 'Recovery state: the store compared with the nodes',
+  summary: 'Recovery state of the controller',
   description:
     'Returns whether the controller is in recovery, which nodes it waits for, and which nodes have ' +
     'reported events that the store does not have.',

@@ -8,7 +8,7 @@ const LOG_STREAMS = ['stdout', 'stderr'] as const
 export const LogSchema = Type.Object(
   {
     task_id: Type.String(),
-    attempt: count('Attempt that wrote the output: the latest one'),
+    attempt: count('Attempt that wrote the output; always the latest attempt of the task'),
     node_id: Type.String({ description: 'Node on which the attempt ran' }),
     stream: oneOf(LOG_STREAMS),
     offset: count(

@@ -86,7 +86,7 @@ const getTask = operation(
   {
     operationId: 'getTask',
     role: 'viewer',
-    summary: 'One task, open or completed',
+    summary: 'Get an open or completed task',
     tags: ['tasks'],
     description:
       'If `wait` is set, the response is delayed until the task reaches the state in `until`, or until ' +

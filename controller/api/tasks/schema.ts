@@ -118,8 +118,8 @@ export const TaskRequestSchema = closed(
     secrets: Type.Optional(
       variables(
         { minLength: 1, maxLength: 100 },
-        'Secrets of the caller to set as environment variables: the name of the secret for each ' +
-          'variable. The command gets the values that the secrets have when the task is submitted',
+        'Environment variables to set from secrets of the caller: the name of a secret for the name of ' +
+          'each variable. The values are read when the task is submitted',
       ),
     ),
   },

@@ -14,7 +14,7 @@ import {
 } from '../http/fields-schema.ts'
 
 const BASIS = {
-  at: instant('Time of the simulated live state'),
+  at: instant('Time of the live state from which the simulation starts'),
   horizon_seconds: count('Simulated time'),
   runs: count('Number of runs, each with a different sample of the unknown values'),
   assumes: list(Type.String(), { description: 'Assumptions in words' }),

@@ -265,7 +265,7 @@ function whoLeavesInWords(
   now: Instant,
   retryAt: Instant | null,
 ): string {
-  if (retryAt !== null) return ` The next task may be swapped out in ${secondsUntil(retryAt, now)}.`
+  if (retryAt !== null) return ` The earliest next swap-out is possible in ${secondsUntil(retryAt, now)}.`
   const holder = largestProtected(gpus, requester)
   if (holder === null) return ' No other task may be swapped out now.'
   return (

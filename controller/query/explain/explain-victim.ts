@@ -52,7 +52,7 @@ export function explainVictim(
 }
 
 function methodInWords({ task }: LivePlacement): string {
-  return `${capitalized(MOVERS[task.spec.swapMethod ?? 'driver'])} would move its VRAM.`
+  return `${capitalized(MOVERS[task.spec.swapMethod ?? 'driver'])} would move its data out of VRAM.`
 }
 
 function firstInWords(placement: LivePlacement): string {

@@ -146,8 +146,8 @@ class TaskRequest(TypedDict, total=False):
     """
     secrets: Dict[str, str]
     """
-    Secrets of the caller to set as environment variables: the name of the secret for each variable. The
-    command gets the values that the secrets have when the task is submitted.
+    Environment variables to set from secrets of the caller: the name of a secret for the name of each
+    variable. The values are read when the task is submitted.
     """
 
 
@@ -494,7 +494,7 @@ class PlacementPreviewWait(TypedDict):
 
 class PlacementPreviewForecast(TypedDict):
     at: str
-    """Time of the simulated live state."""
+    """Time of the live state from which the simulation starts."""
     horizon_seconds: int
     """Simulated time."""
     runs: int
@@ -761,7 +761,7 @@ class ExplanationSwappedOutBy(TypedDict):
 
 class ExplanationForecast(TypedDict):
     at: str
-    """Time of the simulated live state."""
+    """Time of the live state from which the simulation starts."""
     horizon_seconds: int
     """Simulated time."""
     runs: int
@@ -809,7 +809,7 @@ class Explanation(TypedDict):
 class Log(TypedDict):
     task_id: str
     attempt: int
-    """Attempt that wrote the output: the latest one."""
+    """Attempt that wrote the output; always the latest attempt of the task."""
     node_id: str
     """Node on which the attempt ran."""
     stream: Literal["stdout", "stderr"]
@@ -952,7 +952,7 @@ class NodeVram(TypedDict):
     foreign_mib: int
     """Used by processes that were not started by a GPU server, MiB."""
     committed_mib: int
-    """Committed to placed tasks, resident or swapped out (allocated), MiB."""
+    """Committed to placed tasks, resident or swapped out, MiB."""
     swapped_mib: int
     """Demand of the swapped-out tasks, MiB."""
     free_mib: int
@@ -991,7 +991,7 @@ class NodeGpusItemVram(TypedDict):
     foreign_mib: int
     """Used by processes that were not started by a GPU server, MiB."""
     committed_mib: int
-    """Committed to placed tasks, resident or swapped out (allocated), MiB."""
+    """Committed to placed tasks, resident or swapped out, MiB."""
     swapped_mib: int
     """Demand of the swapped-out tasks, MiB."""
     free_mib: int
