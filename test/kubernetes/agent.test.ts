@@ -175,7 +175,7 @@ describe.skipIf(whyNoControlPlane('kube-scheduler') !== null)('With an agent', (
     expect(await plane.kubectl(['get', 'mutatingwebhookconfigurations', '-o', 'name'])).toContain('headroom')
 
     const done = uninstall('60s')
-    await done.says(/agents bring/)
+    await done.says(/agents are swapping in/)
     await restartAgent()
     expect(`${await done.ended} ${done.output()}`).toMatch(/^0 /)
     await isIn('first', false)

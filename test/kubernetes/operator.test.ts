@@ -228,7 +228,7 @@ describe.skipIf(whyNoControlPlane('kube-scheduler') !== null)('With the schedule
     await addPod('ml/later', '20Gi', '', { priorityClassName: 'urgent' })
     await waiting('ml/later')
     const why = await kubectlHeadroom(plane, 'explain', 'later', '-n', 'ml')
-    expect(why.stdout).toMatch(/asks for +20Gi on one GPU, P0,[^]*nodes +team: /)
+    expect(why.stdout).toMatch(/requests +20Gi on one GPU, P0,[^]*nodes +team: /)
     await finish('ml/first')
     expect((await bound('ml/later')).spec.nodeName).toBe('team')
     expect((await podOf('ml/plain')).spec.nodeName).toBeUndefined()
