@@ -90,7 +90,7 @@ describe('operator commands with a simulated fleet', { timeout: 240_000 }, () =>
       verb: ['config', 'get'],
       says: ['default_vram_overcommit_percent  0', 'max_residency_seconds            null'],
     },
-    { verb: ['events', '--last', '3'], says: ['SEQ', 'EVENT', 'task_', 'too-large'] },
+    { verb: ['events', '--task', 'too-large'], says: ['SEQ', 'EVENT', 'task_', 'too-large'] },
     { verb: ['why-pending'], says: ['NEVER_FITS', 'REASON', 'too-large'] },
     { verb: ['twin'], says: ['a score above 1 means drift', 'queue_wait_s'] },
   ])('$verb prints tables, and the same data for programs', async ({ verb, says }) => {

@@ -189,7 +189,7 @@ describe('the folder of a sweep', () => {
 
   it.each([
     [['--set', 'fleet.0.cuont=2'], 'fleet[0].cuont'],
-    [['--set', 'fleet.0.count=2', '--set', 'fleet.0.count=3'], '--set fleet.0.count: given twice'],
+    [['--set', 'fleet.0.count=2', '--set', 'fleet.0.count=3'], '--set fleet.0.count: specified twice'],
     [['--set', 'config.default_vram_overcommit_percent=3'], 'use --overcommit A..B:STEP for this field'],
     [['--set', 'count'], 'It must be FIELD=VALUE'],
     [['--set', 'seed=3'], 'seed is not a field that may be set'],
