@@ -14,20 +14,6 @@ import {
 } from '../ports/kube-api.ts'
 import { type Change, Reflector } from './reflector.ts'
 
-const COPIED = [
-  ...(['pods', 'nodes', 'namespaces', 'priorityClasses'] as const),
-  ...(['clusterPolicies', 'nodePolicies', 'gpuNodes'] as const),
-] as const
-export type Copied = (typeof COPIED)[number]
-
-export interface ClusterCopyOptions {
-  readonly api: KubeApi
-  readonly clock: Clock
-  readonly random: RandomStream
-  readonly onChange: (what: Copied, change: Change) => void
-  readonly onFault: (error: unknown) => void
-}
-
 const KINDS = {
   pods: { kind: PODS, labelSelector: `${RUNTIME_LABEL}=${RUNTIME_VALUE}` },
   nodes: { kind: NODES, labelSelector: `${NODE_LABELS.enabled}=true` },
@@ -37,6 +23,15 @@ const KINDS = {
   nodePolicies: { kind: ownResource(VENDOR_NODE_POLICY) },
   gpuNodes: { kind: ownResource(GPU_NODE) },
 } as const
+export type Copied = keyof typeof KINDS
+
+export interface ClusterCopyOptions {
+  readonly api: KubeApi
+  readonly clock: Clock
+  readonly random: RandomStream
+  readonly onChange: (what: Copied, change: Change) => void
+  readonly onFault: (error: unknown) => void
+}
 
 export class ClusterCopy {
   readonly #reflectors: Readonly<Record<Copied, Reflector>>
@@ -44,7 +39,7 @@ export class ClusterCopy {
 
   constructor({ api, clock, random, onChange, onFault }: ClusterCopyOptions) {
     const waits: Promise<void>[] = []
-    const reflectors = COPIED.map((what) => {
+    const reflectors = (Object.keys(KINDS) as Copied[]).map((what) => {
       const synced = Promise.withResolvers<void>()
       waits.push(synced.promise)
       const reflector = new Reflector({
